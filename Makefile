@@ -56,8 +56,8 @@ test: ## Run the tests (full tier, what CI runs).
 test-slow: ## Run the slow tier as well (minutes).
 	$(PYTHON) -m pytest -m 'not exhaustive and not gpu'
 
-test-exhaustive: ## Run the exhaustive tier (an hour and a half).
-	$(PYTHON) -m pytest -m exhaustive tests/core
+test-exhaustive: ## Run the exhaustive tier (an hour and a half); where it was interrupted, it goes on.
+	$(PYTHON) -m pytest -m exhaustive -n $(JOBS) --resume build/exhaustive.txt tests/core
 
 test-mutants: ## Plant faults in csrc and see that tests fail (an hour).
 	$(PYTHON) tests/mutants.py

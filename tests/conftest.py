@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import softnum
 from softnum.runtime import _core
 
 
@@ -29,6 +30,7 @@ sys.meta_path.insert(0, Checkout)
 
 from tests.support import quick  # noqa: E402
 from tests.support.cases import cases_of, named, restrict  # noqa: E402
+from tests.support.resume import Resume, digest_of_package  # noqa: E402
 
 # the same examples on every run and machine; how fast a machine is decides nothing
 settings.register_profile("softnum", deadline=None, derandomize=True, max_examples=150, database=None)
@@ -37,12 +39,21 @@ settings.load_profile("softnum")
 
 def pytest_addoption(parser):
     parser.addoption("--case", metavar="TEXT", help="only cases, parametrized or within a test, whose name holds this")
+    parser.addoption("--resume", metavar="FILE", type=Path, help="note in FILE what passes; leave out what has passed")
 
 
 def pytest_configure(config):
     """Numba decides when it is imported, by whatever test, whether CUDA kernels run in its simulator or on a GPU."""
     os.environ["NUMBA_ENABLE_CUDASIM"] = "0" if config.option.markexpr == "gpu" else "1"
     os.environ["NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS"] = "0"  # the tests of kernels are small, and warnings are errors
+    if path := config.option.resume:
+        if config.option.case or config.option.markexpr == "quick":
+            raise pytest.UsageError("--resume notes whole tests; --case and -m quick run some of a test's cases")
+        digest = digest_of_package(
+            Path(softnum.__file__).parent, *(Path(Checkout.ROOT, x) for x in ("train", "kernels"))
+        )
+        worker = getattr(config, "workerinput", {})
+        config.pluginmanager.register(Resume(path.absolute(), digest, worker.get("resume")))
 
 
 def pytest_ignore_collect(collection_path, config):
