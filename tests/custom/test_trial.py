@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from softnum.formats.custom.compiler import cache_folder, compile_c, preprocess
+from softnum.formats.custom.compiler import compile_c, preprocess
 from softnum.formats.custom.trial import Call, sample_codes, sample_floats, try_out
+from softnum.runtime.caching import cache_folder
 
 EXPORT = "#pragma GCC visibility push(default)\n#include <stdlib.h>\n#include <stdint.h>\n"
 LOOP = (

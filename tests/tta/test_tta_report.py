@@ -22,6 +22,9 @@ from softnum.tta import (
     read_workloads,
     write_report,
 )
+from softnum.tta.html.folder import read_folder
+from softnum.tta.html.page import library
+from softnum.tta.html.sections import page_of
 from tests.support.report_folders import REACHED, SEEDS, comparison, study, write_record
 
 EVIL = '<script>alert("x")</script>'
@@ -229,6 +232,25 @@ def test_the_same_folder_gives_the_same_bytes(folder, tmp_path):
     ]
     for a, b in zip(*pictures, strict=True):
         assert a.name == b.name and a.read_bytes() == b.read_bytes()
+
+
+def test_charts_are_valid(folder, page, tmp_path):
+    assert page_of(read_folder(folder), validate=True) == page
+    page_of(read_folder(study(tmp_path / "study")), validate=True)
+
+
+def test_the_charts_library_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOFTNUM_CACHE", str(tmp_path / "cache"))
+    made = library.__wrapped__()
+    [file] = (tmp_path / "cache").iterdir()
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda **kinds: "made anew")
+    assert library.__wrapped__() == made
+    file.write_text(file.read_text()[:-1])  # cut short by something else
+    assert library.__wrapped__() == "made anew"
+    assert library.__wrapped__() == "made anew"
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SOFTNUM_CACHE", str(tmp_path / "file" / "cache"))
+    assert library.__wrapped__() == "made anew"
 
 
 def test_text_of_users_is_text(tmp_path):

@@ -16,9 +16,10 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
+from softnum.runtime.caching import cache_folder
 from softnum.runtime.config import get_include
 
-__all__ = ["FLAGS", "RENAMED", "cache_folder", "check_syntax", "compile_c", "preprocess"]
+__all__ = ["FLAGS", "RENAMED", "check_syntax", "compile_c", "preprocess"]
 
 #: Users' code reads floats through pointers to integers and lets integers wrap around: both are defined here.
 FLAGS = (
@@ -28,25 +29,6 @@ FLAGS = (
 _INEXACT = re.compile(r"-Ofast|-ffast-math|-funsafe-math-optimizations|-fassociative-math|-freciprocal-math")
 #: What is put before the names of users' functions, so that they may be those of C's library.
 RENAMED = "softnum_user_"
-
-
-def cache_folder() -> Path:
-    """The folder that compiled code is kept in: SOFTNUM_CACHE, else softnum/ under XDG_CACHE_HOME or ~/.cache.
-
-    >>> from softnum.formats.custom.compiler import cache_folder
-    >>> cache_folder().is_dir()
-    True
-    """
-    given = os.environ.get("SOFTNUM_CACHE")
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(given) if given else Path(cache) / "softnum"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(
-            f"compiled code is kept in {folder}, which cannot be made ({error}); set SOFTNUM_CACHE"
-        ) from None
-    return folder
 
 
 @lru_cache

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import functools
 import hashlib
 import json
 from pathlib import Path
 
+from softnum.runtime.atomic import write_atomic
+from softnum.runtime.caching import cache_folder
 from softnum.runtime.config import __version__
 from softnum.tta.html.model import Chart, Page, Table
 from softnum.tta.outcomes.style import THEMES, swatch
@@ -16,11 +20,28 @@ __all__ = ["render"]
 _HERE = Path(__file__).parent
 
 
+@functools.cache
 def library() -> str:
-    """The JavaScript of Vega, Vega-Lite and Vega-Embed, in the version that altair writes specifications for."""
+    """The JavaScript of Vega, Vega-Lite and Vega-Embed, in the version that altair writes specifications for.
+
+    vl-convert takes seconds to put it together: it is kept in the cache folder, with its digest.
+    """
     import vl_convert
 
-    return _script(vl_convert.javascript_bundle(vl_version=vega_lite_version()), "the charts' library")
+    version = vega_lite_version()
+    path = cache_folder(make=False) / f"charts-{vl_convert.__version__}-{version}.js"
+    with contextlib.suppress(OSError, ValueError):
+        digest, text = path.read_text(encoding="utf-8").split("\n", 1)
+        if digest == _digest(text):
+            return text
+    text = _script(vl_convert.javascript_bundle(vl_version=version), "the charts' library")
+    with contextlib.suppress(OSError, ValueError):  # nowhere to keep it
+        write_atomic(cache_folder() / path.name, f"{_digest(text)}\n{text}")
+    return text
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def vega_lite_version() -> str:

@@ -180,6 +180,8 @@ def export_report(
     ...     [file.name for file in export_report(folder, csv=Path(folder, "csv"))][:2]
     ['summary-given-times.csv', 'sources.csv']
     """
+    if all(path is None for path in (png, svg, csv, json)):
+        return []
     from softnum.tta.html.export import export
 
     return export(_report(source).page(), png=png, svg=svg, csv=csv, json=json)

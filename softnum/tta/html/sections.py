@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from altair.utils.schemapi import debug_mode
+
 from softnum.tta.html import figures, hardware, resources, tables
 from softnum.tta.html.folder import Comparison, Folder
 from softnum.tta.html.model import Note, Page, Section, identifier
@@ -11,7 +13,7 @@ from softnum.tta.html.model import Note, Page, Section, identifier
 __all__ = ["page_of"]
 
 
-def page_of(folder: Folder, *, base: str | None = None, device=None) -> Page:
+def page_of(folder: Folder, *, base: str | None = None, device=None, validate: bool = False) -> Page:
     """The parts of a report.
 
     Parameters
@@ -22,7 +24,14 @@ def page_of(folder: Folder, *, base: str | None = None, device=None) -> Page:
         no links.
     device : Device or None
         In place of the hardware that the times name.
+    validate : bool
+        Whether altair checks each part of each chart against Vega-Lite's schema, which takes most of the time.
     """
+    with debug_mode(validate):
+        return _page(folder, base, device)
+
+
+def _page(folder: Folder, base: str | None, device) -> Page:
     designs = tuple(dict.fromkeys(design for comparison in folder.comparisons for design in comparison.designs))
     if folder.study is None:
         (comparison,) = folder.comparisons

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from softnum.runtime.atomic import write_atomic
+from softnum.runtime.caching import cache_folder
 
 __all__ = ["TOOLS", "Task", "Tool", "create_environment", "default_environment", "run_tasks"]
 
@@ -131,13 +132,9 @@ TOOLS: Mapping[str, Tool] = {
 }
 
 
-def cache_folder() -> Path:
-    """``softnum/`` under ``$XDG_CACHE_HOME`` or ``~/.cache``."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "softnum")
-
-
 def default_environment(tool: str = "scalesim") -> Path:
-    """Return where a simulator's environment is kept: in ``softnum/`` under ``$XDG_CACHE_HOME`` or ``~/.cache``.
+    """Return where a simulator's environment is kept: in ``SOFTNUM_CACHE``, else in ``softnum/`` under
+    ``$XDG_CACHE_HOME`` or ``~/.cache``.
 
     Parameters
     ----------
@@ -148,7 +145,7 @@ def default_environment(tool: str = "scalesim") -> Path:
     -------
     Path
     """
-    return cache_folder() / f"{tool}-{TOOLS[tool].version}-py{sys.version_info[0]}.{sys.version_info[1]}"
+    return cache_folder(make=False) / f"{tool}-{TOOLS[tool].version}-py{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def create_environment(environment: str | os.PathLike | None = None, tool: str = "scalesim") -> Path:
@@ -157,7 +154,7 @@ def create_environment(environment: str | os.PathLike | None = None, tool: str =
     Parameters
     ----------
     environment : path-like, optional
-        Its folder. Default: ``softnum/<tool>-<version>-py<version>`` under ``$XDG_CACHE_HOME`` or ``~/.cache``.
+        Its folder. Default: `default_environment`.
     tool : str
         "scalesim" (default) or "zigzag".
 
@@ -317,7 +314,7 @@ def run_tasks(
     environment : path-like, optional
         The simulator's environment, as in `create_environment`; made only if something has to run.
     cache : path-like, optional
-        Folder of kept results. Default: ``softnum/simulations`` under ``$XDG_CACHE_HOME`` or ``~/.cache``.
+        Folder of kept results. Default: ``simulations`` beside `default_environment`.
     reuse : bool
         Whether to take kept results; new ones are kept in any case.
     jobs : int, optional
@@ -344,7 +341,7 @@ def run_tasks(
     """
     if jobs is not None and jobs < 1:
         raise ValueError(f"jobs must be at least 1, got {jobs}; leave it out for one process a core")
-    folder = cache_folder() / "simulations" if cache is None else Path(cache)
+    folder = cache_folder(make=False) / "simulations" if cache is None else Path(cache)
     keys = [task.key(tool) for task in tasks]
     files = {key: folder / tool / key[:2] / f"{key}.json" for key in keys}
     texts: dict[str, str] = {}

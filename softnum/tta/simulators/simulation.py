@@ -115,7 +115,7 @@ def simulate(
     environment : path-like, optional
         The simulator's virtual environment. Default: made in the cache folder.
     cache : path-like, optional
-        Folder of single results. Default: ``softnum/simulations`` under ``$XDG_CACHE_HOME`` or ``~/.cache``.
+        Folder of single results. Default: ``simulations`` beside `default_environment`.
     reuse : bool
         Whether to take results from `cache`, from the reports in `out` and from the shipped ones.
     jobs : int, optional
