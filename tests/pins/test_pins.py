@@ -17,6 +17,7 @@ RECORD = Path(__file__).with_name("record.py")
 BITS = ("conversions", "operations", "matrices", "convolutions", "records")
 TEXTS = ("traces", "vectors", "names", "commands", "schemas")
 ISAS = ("portable", "avx2", "avx512")
+IN_FULL = (("portable", "2"), ("avx2", "1"), ("avx512", "2"))  # each instruction set, each number of threads
 
 
 def recomputed(*areas: str, **environment: str) -> dict[str, dict[str, str]]:
@@ -43,8 +44,14 @@ def compare(got: dict[str, dict[str, str]]) -> None:
         assert not differing, f"{len(differing)} of {len(want)} cases:\n" + "\n".join(differing[:20])
 
 
-@pytest.mark.parametrize("threads", ["1", "2"])
-@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize(
+    ("isa", "threads"),
+    [
+        pytest.param(isa, threads, marks=[] if (isa, threads) in IN_FULL else pytest.mark.slow)
+        for isa in ISAS
+        for threads in ("1", "2")
+    ],
+)
 def test_bits(isa, threads):
     compare(recomputed(*BITS, SOFTNUM_CPU=isa, SOFTNUM_THREADS=threads))
 
