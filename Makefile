@@ -5,7 +5,7 @@ CLANG ?= clang
 TIME ?= 60
 JOBS ?= 2
 WARNINGS = -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Werror
-CFLAGS = -std=c11 -O2 -g -ffp-contract=off -fno-math-errno $(WARNINGS) -Icsrc
+CFLAGS = -std=c11 -O2 -g -ffp-contract=off -fno-math-errno $(WARNINGS) -Icsrc -Ifuzz
 SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 CSRC = $(sort $(shell find csrc -name '*.c' -not -path 'csrc/dpi/*' -not -path 'csrc/tests/*'))
 DPI = csrc/dpi/names.c csrc/dpi/operations.c csrc/dpi/units.c
@@ -59,8 +59,8 @@ test-slow: ## Run the slow tier as well (minutes).
 test-exhaustive: ## Run the exhaustive tier (an hour and a half); where it was interrupted, it goes on.
 	$(PYTHON) -m pytest -m exhaustive -n $(JOBS) --resume build/exhaustive.txt tests/core
 
-test-mutants: ## Plant faults in csrc and see that tests fail (an hour).
-	$(PYTHON) tests/mutants.py
+test-mutants: ## Plant faults in csrc and see that tests fail (an hour; JOBS=at a time).
+	$(PYTHON) tests/mutants.py --jobs $(JOBS)
 
 test-c: csrc/tests/test_core csrc/tests/test_core_san fuzz/driver ## Build and run the C tests, plain and under ASan and UBSan, and a little fuzzing.
 	csrc/tests/test_core
@@ -76,7 +76,7 @@ csrc/tests/test_core: $(TESTED:%.c=build/test/%.o)
 
 build/san/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -Ifuzz $(SANITIZE) -MMD -MP -c -o $@ $<
+	$(CC) $(CFLAGS) $(SANITIZE) -MMD -MP -c -o $@ $<
 
 csrc/tests/test_core_san: $(TESTED:%.c=build/san/%.o)
 	$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^
@@ -86,7 +86,7 @@ fuzz/driver: build/san/fuzz/driver.o $(FUZZED:%.c=build/san/%.o)
 
 build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
-	$(CLANG) $(CFLAGS) -Ifuzz $(SANITIZE) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+	$(CLANG) $(CFLAGS) $(SANITIZE) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 
 fuzz/core: $(FUZZED:%.c=build/fuzz/%.o)
 	$(CLANG) $(CFLAGS) $(SANITIZE) -fsanitize=fuzzer -o $@ $^

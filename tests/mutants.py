@@ -1,7 +1,7 @@
-"""Planted faults: each must make a test fail. ``make test-mutants`` (minutes: every fault is a build of its own).
+"""Planted faults: each must make a test fail. ``make test-mutants`` (an hour: every fault is a build of its own).
 
-A fault is a line of csrc changed in a copy of the tree. First the C tests run; where they notice nothing, the Python
-tests that the fault names.
+A fault is a line of csrc changed in a copy of the tree. First the C tests run; where they notice nothing, the fuzzer's
+driver, and then the Python tests that the fault names. With ccache only what a fault changes is compiled anew.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +30,8 @@ class Fault:
     new: str
     tests: str = "tests/core/test_operations.py"
 
+
+MATMUL = "tests/core/test_matmul_paths.py"
 
 FAULTS = (
     Fault("short floats forget INEXACT", "elementwise/short/floats.h",
@@ -50,6 +54,10 @@ FAULTS = (
     Fault("lanes forget that an inexact sum is odd", "lanes/lanes.h", "(bits - beyond) | 1u", "(bits - beyond)",
           "tests/core/test_lanes.py"),
     Fault("decoding loses -0", "lanes/convert.h", "if (!d->negative_zero) sign &=", "sign &="),
+    Fault("decoding takes fixed point for plain", "lanes/convert.h", "const int plain = !d->fixed && d->negative_zero",
+          "const int plain = d->negative_zero"),
+    Fault("decoding takes NaN for -0", "lanes/convert.h", "d->negative_zero && !d->nan_is_negative_zero;",
+          "(d->negative_zero || d->nan_is_negative_zero);"),
     Fault("ties away become ties to zero", "lanes/magic.h", "(x.whole + (L_u)r->bump)", "(x.whole + 0u)"),
     Fault("odd forgets the lost bits", "lanes/magic.h",
           "(L_V)x.whole - (L_V)x.part != (L_V)u) & 1u", "(L_V)u != (L_V)u) & 1u"),
@@ -109,6 +117,81 @@ FAULTS = (
           "outer[v] + acc[v], word)", "tests/core/test_matmul_paths.py"),
     Fault("blocks take the words of products", "products/blocks/body.h", "g->k + block);", "block);",
           "tests/core/test_block_paths.py"),
+    # what path computes a unit's products: a condition of its domain left out
+    Fault("wrapping fixed point rounds by the paths of saturating", "products/gemm/paths.c",
+          "env->overflow != SN_OVERFLOW_WRAP && !specials", "!specials", MATMUL),
+    Fault("formats without subnormals round as if they had them", "products/gemm/paths.c",
+          "!f->is_signed || f->lowest != SN_LOWEST_SUBNORMAL || f->mantissa_bits < 1",
+          "!f->is_signed || f->mantissa_bits < 1", MATMUL),
+    Fault("infinities saturate like what overflows", "products/gemm/paths.c",
+          "if (env->overflow == SN_OVERFLOW_SATURATE_FINITE && f->has_inf) return 0;", "", MATMUL),
+    Fault("inf - inf without a NaN", "products/gemm/paths.c",
+          "return f->has_nan || !(specials || f->has_inf);", "return 1;", MATMUL),
+    Fault("the magic constant in other modes", "products/gemm/paths.c",
+          "env->rounding != SN_NEAREST_EVEN || !rounds_here(f, env, addend.specials)",
+          "!rounds_here(f, env, addend.specials)", MATMUL),
+    Fault("fixed-point sums beyond the constant's binade", "products/gemm/paths.c", "biggest_sum + 1 + m > 22",
+          "biggest_sum + 1 + m > 25", MATMUL),
+    Fault("fixed-point sums that binary32 does not hold", "products/gemm/paths.c",
+          "biggest_sum + 1 - smaller(addend.last, -m) > 24", "0", MATMUL),
+    Fault("the magic constant overflows", "products/gemm/paths.c", "f->emax + 24 - m > 127", "0", MATMUL),
+    Fault("odd patterns one bit short", "products/gemm/paths.c", "x.precision + extra > 24", "x.precision > 24",
+          MATMUL),
+    Fault("odd patterns below binary32's last place", "products/gemm/paths.c", "x.last < -149 + extra",
+          "x.last < -149", MATMUL),
+    Fault("wide sums in other modes", "products/gemm/paths.c",
+          "(env->rounding != SN_NEAREST_EVEN && !randomly) || !rounds_here", "!rounds_here", MATMUL),
+    Fault("wide sums see less than the random bits", "products/gemm/paths.c",
+          "m + 1 + (randomly ? env->stochastic_bits : 2) > 52", "m + 1 > 52", MATMUL),
+    Fault("wide sums overflow binary64", "products/gemm/paths.c", "f->emax > 1000 || f->emin < -1022", "0", MATMUL),
+    Fault("binary32 with any overflow is the hardware's", "products/gemm/paths.c",
+          "env->rounding == SN_NEAREST_EVEN &&\n           env->overflow == SN_OVERFLOW_INFINITY;",
+          "env->rounding == SN_NEAREST_EVEN;", MATMUL),
+    Fault("the hardware's products without fma", "products/gemm/paths.c",
+          ": exact_in_32(d) ? SN_PRODUCT_EXACT\n", ": 1 ? SN_PRODUCT_EXACT\n", MATMUL),
+    Fault("inexact sums of magic operands", "products/gemm/paths.c",
+          "term.precision <= sum.precision && sum.precision <= 11", "sum.precision <= 24", MATMUL),
+    Fault("inexact products by the magic constant", "products/gemm/paths.c",
+          "if (!operands_fit(d, 32) || !exact_in_32(d)) return 0;\n    if (!u->fused && !magic32",
+          "if (!operands_fit(d, 32)) return 0;\n    if (!u->fused && !magic32", MATMUL),
+    Fault("inexact products of stochastic sums", "products/gemm/paths.c",
+          "!operands_fit(d, 32) || !exact_in_32(d) || d->product.top > 126", "!operands_fit(d, 32)", MATMUL),
+    Fault("bounds of sums below the last place", "products/gemm/paths.c",
+          "return d->addend.last >= d->sum.last && d->sum.last >= d->outer.last;", "return 1;", MATMUL),
+    Fault("products that binary64 does not hold", "products/gemm/paths.c",
+          "d->product.precision > 53 || d->product.last < -1074 || d->product.top > 1000", "0", MATMUL),
+    Fault("lanes and compensation are ignored", "products/gemm/paths.c",
+          "if (u->lanes > 1 || u->compensated) return 0;\n    for", "for", MATMUL),
+    Fault("integers are cut", "products/gemm/paths.c", "if (shift < 0 || shift > 16) return 0;", "", MATMUL),
+    Fault("integers overflow", "products/gemm/paths.c",
+          "return products < 0x1p31 && total <= (double)g->most &&", "return", MATMUL),
+    Fault("negative sums of unsigned integers", "products/gemm/paths.c",
+          "if (!f->is_signed && (a->is_signed || b->is_signed) && !wraps) return 0;", "", MATMUL),
+    Fault("fused units whose output is rounded apart", "products/fused/fused.c", "if (!u->same_output || u->period",
+          "if (u->period", "tests/core/test_fused_unit.py"),
+    Fault("fused products longer than 24 bits", "products/fused/fused.c",
+          "sn_facts_of(&u->a).precision + sn_facts_of(&u->b).precision > 24 || F > 29", "F > 29",
+          "tests/core/test_fused_unit.py"),
+    Fault("fused sums without a code are no error", "products/fused/fused.c",
+          "if (!acc->has_nan && (can_be_special", "if (0 && (can_be_special", "tests/core/test_fused_unit.py"),
+    Fault("fused sums are cut and then rounded", "products/fused/fused.c", "if (cut >= 0 || m < 1 || m > 21",
+          "if (m < 1 || m > 21", "tests/core/test_fused_unit.py"),
+    Fault("exact products longer than 53 bits", "products/exact/exact.c",
+          "a.precision + b.precision > 53 || c.precision + seen > 52", "c.precision + seen > 52",
+          "tests/core/test_exact_paths.py"),
+    Fault("exact sums keep no bit beyond the last place", "products/exact/exact.c", "c.precision + seen > 52",
+          "c.precision > 53", "tests/core/test_exact_paths.py"),
+    Fault("the last place in a range is too high", "dispatch/facts.h", "binade - x.precision + 1 > x.last ?",
+          "binade - x.precision + 2 > x.last ?", "tests/core/test_exact_paths.py tests/core/test_block_paths.py"),
+    Fault("blocks whose sums are cut", "products/blocks/block.c", "sums.precision + longer > 53", "sums.precision > 53",
+          "tests/core/test_block_paths.py"),
+    Fault("scales of several bits are powers of two", "products/blocks/block.c",
+          "sn_fits(x, 32) && sn_fits(y, 32) && x.precision + y.precision <= 24", "sn_fits(x, 32) && sn_fits(y, 32)",
+          "tests/core/test_block_paths.py"),
+    Fault("a block's sum that cancels is +0", "products/blocks/block.c",
+          "if (u->sum_env.rounding == SN_DOWN) return 0;", "", "tests/core/test_block_paths.py"),
+    Fault("narrow blocks of 25 bits", "products/blocks/block.c", "+ log_of(size) <= 24 &&", "+ log_of(size) <= 30 &&",
+          "tests/core/test_block_paths.py"),
 )  # fmt: skip
 
 
@@ -123,39 +206,57 @@ def plant(fault: Fault, tree: Path) -> None:
 
 def noticed_by(fault: Fault, tree: Path) -> str | None:
     """What fails in a tree with the fault, or None."""
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tree}
-    subprocess.run(
-        ["make", "csrc/tests/test_core", "CFLAGS=-std=c11 -O1 -ffp-contract=off -fno-math-errno -w -Icsrc"],
-        check=True,
-        **quiet,
-    )
-    if subprocess.run(["csrc/tests/test_core"], **quiet).returncode:
-        return "C tests"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tree, "env": environment()}
+    flags = "CFLAGS=-std=c11 -O1 -ffp-contract=off -fno-math-errno -w -Icsrc -Ifuzz"
+    for what, program, *arguments in (
+        ("the C tests", "csrc/tests/test_core"),
+        ("the fuzzer", "fuzz/driver", "-n", "400000"),
+    ):
+        subprocess.run(["make", program, flags, "SANITIZE="], check=True, **quiet)
+        if subprocess.run([program, *arguments], **quiet).returncode:
+            return what
     subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "-i"], check=True, **quiet)
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *fault.tests.split()]
     return "pytest" if subprocess.run(command, **quiet).returncode == 1 else None
 
 
+def environment() -> dict[str, str]:
+    """Of the compilers and the tests; a compiler cache, where there is one, serves all trees."""
+    kept = {name: value for name, value in os.environ.items() if name != "SOFTNUM_CPU"}
+    compiler = {"CC": "ccache cc", "CCACHE_NOHASHDIR": "1"} if shutil.which("ccache") and "CC" not in kept else {}
+    return kept | compiler
+
+
+def result_of(fault: Fault, files: Sequence[str]) -> str | None:
+    """`noticed_by`, of a copy of these files."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder)
+        for name in files:
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tree / name)
+        plant(fault, tree)
+        return noticed_by(fault, tree)
+
+
 def main() -> int:
     """Plant the faults one by one; exit status 1 if one goes unnoticed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="faults whose name holds this")
-    only = parser.parse_args().only
-    unnoticed = 0
+    parser.add_argument("--only", default="", help="faults whose name or file holds this")
+    parser.add_argument("--jobs", type=int, default=1, help="so many at a time")
+    options = parser.parse_args()
+    chosen = [fault for fault in FAULTS if options.only in fault.name or options.only in fault.file]
+    if not chosen:
+        parser.error(f"no fault's name or file holds {options.only!r}")
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    for fault in (f for f in FAULTS if only in f.name):
-        with tempfile.TemporaryDirectory() as folder:
-            tree = Path(folder)
-            for name in files:
-                (tree / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, tree / name)
-            plant(fault, tree)
-            what = noticed_by(fault, tree)
-        unnoticed += what is None
-        print(f"{'NOT NOTICED' if what is None else 'noticed by ' + what}: {fault.name}", flush=True)
+    unnoticed = 0
+    with ThreadPoolExecutor(options.jobs) as pool:
+        results = pool.map(lambda fault: result_of(fault, files), chosen)
+        for fault, what in zip(chosen, results, strict=True):
+            unnoticed += what is None
+            print(f"{'NOT NOTICED' if what is None else 'noticed by ' + what}: {fault.name}", flush=True)
+    print(f"{len(chosen) - unnoticed} of {len(chosen)} faults noticed")
     return int(unnoticed > 0)
 
 
 if __name__ == "__main__":
-    os.environ.pop("SOFTNUM_CPU", None)
     sys.exit(main())
