@@ -93,4 +93,10 @@ def device(request):
     from softnum.kernels.device.runtime import _cuda
 
     assert (request.param == "simulator") == _cuda.SIMULATOR, "tests on a GPU are run alone: pytest -m gpu"
-    return _cuda.cuda
+    if request.param == "gpu":
+        yield _cuda.cuda
+        return
+    from tests.support.simulator import in_turn
+
+    with in_turn():
+        yield _cuda.cuda

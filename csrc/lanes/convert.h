@@ -17,7 +17,7 @@ SN_INLINE void SN_L(step)(const sn_rounding *r, int family, int by_sign, int unu
     memcpy(&bits, x, sizeof bits);
     const L_I u = (L_I)(bits & ~L_SIGN), easy = (L_I)word + (L_i)r->easy;
     if (family >= SN_FAMILY_STOCHASTIC) word = L_WORDS(words);
-    if (family >= SN_FAMILY_STOCHASTIC || L_ANY_GREATER(u, easy)) {
+    if (family >= SN_FAMILY_STOCHASTIC || __builtin_expect(L_ANY_GREATER(u, easy), 0)) {
         result = to_codes ? SN_L(round_to_code)(r, family, unusual, bits, word)
                           : SN_L(round_to_value)(r, family, unusual, bits, word);
         *top = L_MAX(*top, u);
