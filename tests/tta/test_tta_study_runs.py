@@ -236,7 +236,7 @@ def test_a_study_that_is_killed_goes_on(tmp_path, how):
         assert said.endswith("the same command goes on from there\n")
     done = {run.name: run.done for run in study_status(out)}
     assert 0 < max(done.values()) and all(n < 150 for n in done.values())
-    assert "started" in {run.state for run in study_status(out)} <= {"started", "new"}
+    assert "started" in {run.state for run in study_status(out)} <= {"started", "waiting"}
     with started(file, out) as again:
         _, said = again.communicate(timeout=120)
     assert again.returncode == 0, said
