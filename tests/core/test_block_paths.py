@@ -28,6 +28,7 @@ FAST = [
     block("e6m9", "nvfp4", **SR, product="binary16", stochastic_bits=9),
     block("e5m2", "mxfp6_e3m2", **SR, product="e5m2", stochastic_bits=20),
     block("binary32", sn.BlockFormat(FP8, "e8m0fnu", None)),
+    block("binary32", small(FP4, sn.FloatFormat(8, 15, name="scales-of-16-bits"))),
     block("binary32", sn.BlockFormat(INT8, "uq4.4", 16)),
     block("binary32", "mxfp8_e4m3", inner=mad("binary32", FP8)),
     block("binary32", "mxfp4", inner=mad("binary16", FP4)),
@@ -283,3 +284,32 @@ def test_planted_faults_are_noticed(monkeypatch):
     monkeypatch.setattr(block_fast, "_how", lambda *_: "fma")
     with pytest.raises(AssertionError):
         compare(a, b, u)
+
+
+def test_sums_of_blocks_that_binary32_does_not_hold(isa):
+    """512 products of 784, then 512 of 2^-8: a running sum in binary32 keeps none of these."""
+    fmt = small("e3m2fn", size=1024)
+    values = np.repeat([28.0, 0.0625], 512)
+    a, b = sn.array(values[None], fmt, axis=-1), sn.array(np.repeat(values[:, None], 33, axis=1), fmt, axis=-2)
+    for accumulator in ("binary32", "binary64"):
+        got = compare(a, b, block(accumulator, fmt))
+        assert np.all(got == 512 * 784 + 2)
+
+
+def test_scaled_sums_that_binary64_does_not_hold(isa):
+    """A sum of 41 bits times 255 * 255 is a tie of binary32 and 2^-57 of it: rounded in binary64 first, a tie."""
+    fmt = small("e5m2", "bfloat16", 62)
+    u = block("binary32", fmt, inner=mad("e11m40", "e5m2"))
+    total = ((1 << 32) + 1) * pow(65025, -1, 1 << 33) % (1 << 33)
+    total += next(t << 33 for t in range(128, 256) if not ((total + (t << 33)) * 65025) >> 33 & 1)
+    assert total.bit_length() == 41
+    bits = [i for i in range(41) if total >> i & 1]
+    a, b = np.zeros((1, 62)), np.zeros((62, 33))
+    for k, i in enumerate(bits):  # 2^(i - 24), of two factors that e5m2 has
+        a[0, k] = 2.0 ** ((i - 24) // 2)
+        b[k] = 2.0 ** (i - 24 - (i - 24) // 2)
+    scales = sn.encode(np.full((1, 33), 255.0), "bfloat16")
+    a = sn.BlockArray(sn.encode(a, "e5m2"), scales[:, :1], fmt, -1)
+    b = sn.BlockArray(sn.encode(b, "e5m2"), scales, fmt, -2)
+    up = ((total * 65025 >> 33) + 1) << 33
+    assert np.all(compare(a, b, u) == up * 2.0**-24)

@@ -170,6 +170,28 @@ def test_sums_that_just_reach_the_largest_value(u, isa):
                 compare(sn.matmul(a, b, u, c, **key_of(u)), definition(a, b, u, c, **key_of(u)), u, k, steps)
 
 
+# units at the edges of the paths' domains, and sums that the path next door would get wrong
+FAR = sn.FloatFormat(8, 7, bias=-245, name="values-to-2^500")
+LARGEST = float(format_of("e11m49").max)
+EDGES = {
+    # the exact sum has 29 bits, and binary32 would make a tie of it
+    "two roundings": (unit("q10.4", "q2.10"), [[99 / 1024]], [[331 / 1024]], [[510.0]]),
+    "odd numbers beyond 2^23": (unit("q18.6", "q8.4"), [[1.0, 1.0]], [[0.015625 * 4], [3.0]], [[100000.015625]]),
+    "beyond binary64": (unit("e11m49", FAR), [[2.0**495] * 2], [[2.0**495], [-(2.0**495)]], [[LARGEST]]),
+    "below zero, then above": (unit("uq12.4", "q6.2"), [[1.0, 2.0, -3.0]], [[-4.0], [1.5], [2.0]], [[1.0]]),
+    "below zero": (unit("uq12.4", "q6.2"), [[1.0, -2.0]], [[-4.0], [1.5]], None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("u, a, b, c", EDGES.values(), ids=EDGES)
+def test_sums_at_the_edge_of_a_path(u, a, b, c, isa):
+    a, b, c = (None if x is None else np.array(x) for x in (a, b, c))
+    for columns in (1, 40):  # one vector's and more
+        wide = np.repeat(b, columns, axis=1)
+        start = None if c is None else np.repeat(c, columns, axis=1)
+        compare(sn.matmul(a, wide, u, start), definition(a, wide, u, start), u, columns)
+
+
 def test_the_generator_makes_ties():
     """Enough of the adversarial sums are exact ties, else the test above proves little."""
     u = unit("e6m9", "e5m2")

@@ -80,7 +80,7 @@ static int patterns32(const sn_format *f, const sn_env *env, int specials, int e
     if (!rounds_here(f, env, specials) || !sn_fits(x, 32)) return 0;
     if (is_fixed(f)) {
         if (f->bits + 1 + extra > 24 || f->mantissa_bits > 147 - extra || f->bits - f->mantissa_bits > 127) return 0;
-    } else if (x.precision + extra > 24 || f->emin < -126 || x.last < -149 + extra) {
+    } else if (x.precision + extra > 24 || f->emin < -126) { /* so that the last of them is 2^-149 or above */
         return 0;
     }
     return sn_rounding_prepare(f, env, 32, r);
