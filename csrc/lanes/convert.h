@@ -9,10 +9,10 @@ SN_INLINE int SN_L(lacks_result)(const sn_rounding *r, L_I top) {
     return (r->no_nan && most > L_INFINITY) || (r->no_infinity && most >= L_INFINITY);
 }
 
-/* One vector. width: of the codes; or to_codes is 0. top: the largest magnitude seen of those that may lack a result.
- */
-SN_INLINE void SN_L(step)(const sn_rounding *r, int family, int by_sign, int unusual, int to_codes, int streaming,
-                          const L_F *x, char *out, int width, const sn_u32 *words, L_I *top) {
+/* One vector. in_place: whether r->below_one, known to the compiler as by_sign is. width: of the codes; or to_codes is
+ * 0. top: the largest magnitude seen of those that may lack a result. */
+SN_INLINE void SN_L(step)(const sn_rounding *r, int family, int in_place, int by_sign, int unusual, int to_codes,
+                          int streaming, const L_F *x, char *out, int width, const sn_u32 *words, L_I *top) {
     L_U bits, word = {0}, result;
     memcpy(&bits, x, sizeof bits);
     const L_I u = (L_I)(bits & ~L_SIGN), easy = (L_I)word + (L_i)r->easy;
@@ -21,7 +21,7 @@ SN_INLINE void SN_L(step)(const sn_rounding *r, int family, int by_sign, int unu
         result = to_codes ? SN_L(round_to_code)(r, family, unusual, bits, word)
                           : SN_L(round_to_value)(r, family, unusual, bits, word);
         *top = L_MAX(*top, u);
-    } else if (r->below_one) {
+    } else if (in_place) {
         const L_U rounded = SN_L(round_in_place)(r, family, bits);
         result = to_codes ? SN_L(code_with_sign)(r, rounded >> (L_M - r->mantissa_bits), bits)
                           : SN_L(value_with_sign)(r, rounded & ~(L_u)r->below_one, bits);
@@ -43,8 +43,8 @@ SN_INLINE int SN_L(streams)(const L_F *x, const char *out, size_t n) {
     return n >= SN_LONG / sizeof *x && (size_t)out % SN_BYTES == 0 && (const char *)x != out;
 }
 
-SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int by_sign, int unusual, int to_codes, const L_F *x,
-                        char *out, int width, size_t n, const sn_u32 *words) {
+SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int in_place, int by_sign, int unusual, int to_codes,
+                        const L_F *x, char *out, int width, size_t n, const sn_u32 *words) {
     const sn_rounding local = *r; /* out cannot alias it: the loop's invariants stay in registers */
     const size_t whole = n - n % L_N, bytes = to_codes ? (size_t)width : sizeof *x;
     const int streaming = !to_codes && SN_L(streams)(x, out, n);
@@ -52,7 +52,8 @@ SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int by_sign, int unusu
     for (size_t i = 0; i < whole; i += L_N) {
         __builtin_prefetch(x + i + 1024 / sizeof *x); /* a kilobyte ahead: more than the window of execution reaches */
         const sn_u32 *here = family >= SN_FAMILY_STOCHASTIC ? words + i : NULL; /* there is no NULL + i */
-        SN_L(step)(&local, family, by_sign, unusual, to_codes, streaming, x + i, out + i * bytes, width, here, &top);
+        SN_L(step)(&local, family, in_place, by_sign, unusual, to_codes, streaming, x + i, out + i * bytes, width, here,
+                   &top);
     }
     if (streaming) SN_STREAM_END();
     if (whole < n) {
@@ -61,7 +62,7 @@ SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int by_sign, int unusu
         char edge_out[L_N * 8];
         memcpy(edge, x + whole, (n - whole) * sizeof *x);
         if (family >= SN_FAMILY_STOCHASTIC) memcpy(edge_words, words + whole, (n - whole) * sizeof *words);
-        SN_L(step)(&local, family, by_sign, unusual, to_codes, 0, edge, edge_out, width, edge_words, &top);
+        SN_L(step)(&local, family, in_place, by_sign, unusual, to_codes, 0, edge, edge_out, width, edge_words, &top);
         memcpy(out + whole * bytes, edge_out, (n - whole) * bytes);
     }
     return SN_L(lacks_result)(r, top);
@@ -72,9 +73,11 @@ typedef int SN_L(loop)(const sn_rounding *r, const L_F *x, char *out, int width,
 #define L_LOOP(family, unusual, to_codes)                                                                              \
     static int SN_L(loop_##family##_##unusual##_##to_codes)(const sn_rounding *r, const L_F *x, char *out, int width,  \
                                                             size_t n, const sn_u32 *words) {                           \
+        if (!(unusual) && SN_FAMILY_##family < SN_FAMILY_STOCHASTIC && r->below_one)                                   \
+            return SN_L(run)(r, SN_FAMILY_##family, 1, 0, unusual, to_codes, x, out, width, n, words);                 \
         if (SN_BY_SIGN(SN_FAMILY_##family) && r->negative)                                                             \
-            return SN_L(run)(r, SN_FAMILY_##family, 1, unusual, to_codes, x, out, width, n, words);                    \
-        return SN_L(run)(r, SN_FAMILY_##family, 0, unusual, to_codes, x, out, width, n, words);                        \
+            return SN_L(run)(r, SN_FAMILY_##family, 0, 1, unusual, to_codes, x, out, width, n, words);                 \
+        return SN_L(run)(r, SN_FAMILY_##family, 0, 0, unusual, to_codes, x, out, width, n, words);                     \
     }
 #define L_LOOPS(family) L_LOOP(family, 0, 0) L_LOOP(family, 0, 1) L_LOOP(family, 1, 0) L_LOOP(family, 1, 1)
 L_LOOPS(EVEN)
