@@ -59,7 +59,7 @@ test-slow: ## Run the slow tier as well (minutes).
 test-exhaustive: ## Run the exhaustive tier (an hour and a half); where it was interrupted, it goes on.
 	$(PYTHON) -m pytest -m exhaustive -n $(JOBS) --resume build/exhaustive.txt tests/core
 
-test-mutants: ## Plant faults in csrc and see that tests fail (an hour; JOBS=at a time).
+test-mutants: ## Plant faults in csrc and see that tests fail (half an hour; JOBS=at a time).
 	$(PYTHON) tests/mutants.py --jobs $(JOBS)
 
 test-c: csrc/tests/test_core csrc/tests/test_core_san fuzz/driver ## Build and run the C tests, plain and under ASan and UBSan, and a little fuzzing.

@@ -1,12 +1,15 @@
-"""Planted faults: each must make a test fail. ``make test-mutants`` (an hour: every fault is a build of its own).
+"""Planted faults: each must make a test fail. ``make test-mutants`` (half an hour; interrupted, it goes on later).
 
 A fault is a line of csrc changed in a copy of the tree. First the C tests run; where they notice nothing, the fuzzer's
-driver, and then the Python tests that the fault names. With ccache only what a fault changes is compiled anew.
+driver, and then the Python tests that the fault names. A copy serves one fault after another, so that only what a fault
+changes is compiled anew.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -16,6 +19,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -219,21 +223,48 @@ def noticed_by(fault: Fault, tree: Path) -> str | None:
 
 
 def environment() -> dict[str, str]:
-    """Of the compilers and the tests; a compiler cache, where there is one, serves all trees."""
-    kept = {name: value for name, value in os.environ.items() if name != "SOFTNUM_CPU"}
-    compiler = {"CC": "ccache cc", "CCACHE_NOHASHDIR": "1"} if shutil.which("ccache") and "CC" not in kept else {}
-    return kept | compiler
+    """Of the compilers and the tests."""
+    return {name: value for name, value in os.environ.items() if name != "SOFTNUM_CPU"}
 
 
-def result_of(fault: Fault, files: Sequence[str]) -> str | None:
-    """`noticed_by`, of a copy of these files."""
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder)
-        for name in files:
-            (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, tree / name)
+def copy(files: Sequence[str], tree: Path) -> Path:
+    """A copy of these files, and of the objects that were compiled here, as far as they are up to date."""
+    for name in files:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, tree / name)
+    if (ROOT / "build/objects").is_dir():
+        shutil.copytree(ROOT / "build/objects", tree / "build/objects")
+    return tree
+
+
+def result_of(fault: Fault, trees: SimpleQueue[Path]) -> str | None:
+    """`noticed_by`, in the next tree that is free."""
+    tree = trees.get()
+    try:
         plant(fault, tree)
         return noticed_by(fault, tree)
+    finally:
+        shutil.copy(ROOT / "csrc" / fault.file, tree / "csrc" / fault.file)
+        trees.put(tree)
+
+
+class Ledger:
+    """What has been found of faults in these files, kept in a file; that of other files is forgotten."""
+
+    def __init__(self, path: Path, files: Sequence[str]):
+        told = hashlib.sha256()
+        for name in files:
+            told.update(f"{name} {hashlib.sha256((ROOT / name).read_bytes()).hexdigest()}\n".encode())
+        self.path, first = path, json.dumps(told.hexdigest())
+        lines = path.read_text().splitlines() if path.exists() else []
+        if lines[:1] != [first]:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{first}\n")
+        self.known = dict(json.loads(line) for line in lines[1:]) if lines[:1] == [first] else {}
+
+    def add(self, fault: Fault, what: str | None) -> None:
+        with self.path.open("a") as file:
+            file.write(f"{json.dumps([fault.name, what])}\n")
 
 
 def main() -> int:
@@ -241,15 +272,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="faults whose name or file holds this")
     parser.add_argument("--jobs", type=int, default=1, help="so many at a time")
+    parser.add_argument("--record", type=Path, default=ROOT / "build/mutants.txt", help="where what was found is kept")
     options = parser.parse_args()
     chosen = [fault for fault in FAULTS if options.only in fault.name or options.only in fault.file]
     if not chosen:
         parser.error(f"no fault's name or file holds {options.only!r}")
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    ledger = Ledger(options.record, [name for name in files if not name.startswith("docs/")])
+    todo = [fault for fault in chosen if fault.name not in ledger.known]
     unnoticed = 0
-    with ThreadPoolExecutor(options.jobs) as pool:
-        results = pool.map(lambda fault: result_of(fault, files), chosen)
-        for fault, what in zip(chosen, results, strict=True):
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        trees: SimpleQueue[Path] = SimpleQueue()
+        for job in range(options.jobs if todo else 0):
+            trees.put(copy(files, Path(folder) / str(job)))
+        found = dict(zip((fault.name for fault in todo), (pool.submit(result_of, f, trees) for f in todo), strict=True))
+        for fault in chosen:
+            if fault.name in found:
+                what = found[fault.name].result()
+                ledger.add(fault, what)
+            else:
+                what = ledger.known[fault.name]
             unnoticed += what is None
             print(f"{'NOT NOTICED' if what is None else 'noticed by ' + what}: {fault.name}", flush=True)
     print(f"{len(chosen) - unnoticed} of {len(chosen)} faults noticed")
