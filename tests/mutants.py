@@ -58,8 +58,6 @@ FAULTS = (
     Fault("lanes forget that an inexact sum is odd", "lanes/lanes.h", "(bits - beyond) | 1u", "(bits - beyond)",
           "tests/core/test_lanes.py"),
     Fault("decoding loses -0", "lanes/convert.h", "if (!d->negative_zero) sign &=", "sign &="),
-    Fault("decoding takes fixed point for plain", "lanes/convert.h", "const int plain = !d->fixed && d->negative_zero",
-          "const int plain = d->negative_zero"),
     Fault("decoding takes NaN for -0", "lanes/convert.h", "d->negative_zero && !d->nan_is_negative_zero;",
           "(d->negative_zero || d->nan_is_negative_zero);"),
     Fault("ties away become ties to zero", "lanes/magic.h", "(x.whole + (L_u)r->bump)", "(x.whole + 0u)"),

@@ -186,7 +186,7 @@ SN_INLINE void SN_L(decode_all)(const sn_decoding *d, int plain, int subnormals,
 
 /* The loop of a width. */
 SN_INLINE void SN_L(decode_width)(const sn_decoding *d, const char *p, int width, L_F *out, size_t n) {
-    const int plain = !d->fixed && d->negative_zero && !d->nan_is_negative_zero;
+    const int plain = d->negative_zero && !d->nan_is_negative_zero; /* fixed point has no -0 */
     if (plain && d->subnormals)
         SN_L(decode_all)(d, 1, 1, p, width, out, n);
     else if (plain)
