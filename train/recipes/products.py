@@ -1,0 +1,98 @@
+"""Products of scaled operands: sums in a unit, block by block of K, and what their scales make of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softnum.mac.products.matrices import matmul
+from softnum.ops.arithmetic import fma
+from softnum.train.recipes.scaled import Scaled
+
+__all__ = ["scaled_product"]
+
+
+def scaled_product(a: Scaled, b: Scaled, unit, *, key=None, threads=None):
+    """a @ b.T of scaled operands, both with K as their columns.
+
+    The unit multiplies elements, within each block of K, from +0. These sums p are scaled and added in the order of K,
+    each operation rounded to binary32, by a multiply-add y = fma(_, _, y) that begins with +0::
+
+        p * sa, sb      where a's blocks are rows, and b's not of fewer rows
+        p * sb, sa      where only b's blocks are rows
+        p, sa * sb      where both are tiles
+
+    Where the operands have factors of their tensors or rows, y is then multiplied by
+    amax_a * amax_b / (full_a * full_b). That is the order of Transformer Engine's references, of blocks of 128 and of
+    NVFP4.
+
+    Parameters
+    ----------
+    a : Scaled (M, K)
+    b : Scaled (N, K)
+    unit : Unit
+        Whose operands hold the elements; its results are binary32 numbers.
+    key, threads
+        As of `softnum.matmul`; for random bits, the blocks of K are the matrices of a batch.
+
+    Returns
+    -------
+    float32 array (M, N)
+
+    Raises
+    ------
+    ValueError
+        If the shapes, or the blocks along K, do not fit.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> from softnum.train.recipes import BlockScaling
+    >>> x, w = np.float32([[1, 2, 3, 416]]), np.float32([[1, 1, 1, 1]])
+    >>> a, b = BlockScaling("e4m3fn", (1, 2))(x), BlockScaling("e4m3fn", (2, 2))(w)
+    >>> scaled_product(a, b, sn.MadUnit("binary32", operand="e4m3fn"))
+    array([[422.]], dtype=float32)
+    """
+    (rows, k), (columns, other) = a.elements.shape, b.elements.shape
+    if k != other:
+        raise ValueError(f"scaled_product: both operands have K as their columns, got {k} and {other}")
+    size = min(a.block[1], b.block[1], max(k, 1))
+    for operand in (a, b):
+        if operand.block[1] % size and operand.block[1] < k:
+            raise ValueError(f"scaled_product: blocks of {operand.block[1]} and {size} along K do not fit each other")
+    result = np.zeros((rows, columns), np.float32)
+    with np.errstate(all="ignore"):
+        for block, sums in enumerate(_sums(a.elements, b.elements, size, unit, key, threads)):
+            of_a, of_b = _column(a, block * size, rows), _column(b, block * size, columns).T
+            if a.block[0] == 1:
+                result = _fma(sums * of_a, of_b, result)
+            elif b.block[0] == 1:
+                result = _fma(sums * of_b, of_a, result)
+            else:
+                result = _fma(sums, of_a * of_b, result)
+        if a.tensor is not None or b.tensor is not None:
+            (amax_a, full_a), (amax_b, full_b) = (x.tensor or (np.ones((1, 1), np.float32), 1) for x in (a, b))
+            result = amax_a * amax_b.T / np.float32(full_a * full_b) * result
+    return result
+
+
+def _sums(a, b, size: int, unit, key, threads):
+    """The unit's products of each block of K, in order; float32 arrays (M, N)."""
+    blocks = -(-a.shape[1] // size)
+    if not unit.stochastic:
+        for first in range(0, a.shape[1], size):
+            part = slice(first, first + size)
+            yield np.asarray(matmul(a[:, part], b[:, part].T, unit, threads=threads), np.float32)
+        return
+    missing = blocks * size - a.shape[1]  # of the last block; zeros add nothing
+    a, b = (np.pad(x, ((0, 0), (0, missing))).reshape(len(x), blocks, size).swapaxes(0, 1) for x in (a, b))
+    yield from np.asarray(matmul(a, b.swapaxes(1, 2), unit, key=key, threads=threads), np.float32)
+
+
+def _column(x: Scaled, first: int, rows: int):
+    """The scale of each row in the block of K that begins with an index."""
+    return x.scales[:, first // x.block[1]].repeat(x.block[0])[:rows, None]
+
+
+def _fma(x, y, z):
+    codes = (np.ascontiguousarray(np.broadcast_to(v, z.shape)).view(np.uint32) for v in (x, y, z))
+    return fma(*codes, "binary32").view(np.float32)

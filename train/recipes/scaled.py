@@ -1,0 +1,305 @@
+"""Elements with scales: of whole tensors, rows, columns and tiles, as training recipes have them.
+
+What a quantizer of this package returns is a `Scaled`. It computes in binary32, in the order of its reference, so that
+it gives a reference's bits; `softnum.encode` to a block format rounds the exact quotients instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from softnum.arrays.conversion import quantize
+from softnum.formats.blocks import format
+from softnum.train.recipes.scales import (
+    LARGEST,
+    check_reference,
+    delayed_scale,
+    largest_magnitude,
+    scale_of_largest,
+)  # fmt: skip
+
+__all__ = [
+    "BlockScaling", "Delayed", "DelayedScaling", "Scaled", "TensorScaling", "cast", "float32", "put_format", "spread",
+    "tile_magnitudes",
+]  # fmt: skip
+
+
+class Scaled(NamedTuple):
+    """Elements of a small format, and the factors that take them back to numbers.
+
+    Parameters
+    ----------
+    elements : float32 array (rows, columns)
+        Values of the recipe's format.
+    scales : float32 array (blocks of rows, blocks of columns)
+        The factor of each block.
+    block : (int, int)
+        Rows and columns of a block; those at an edge may be smaller.
+    tensor : (float32 array, float), optional
+        One more factor, of the tensor or of each row: the first over the second.
+
+    Examples
+    --------
+    >>> Scaled(np.float32([[2, 3, 4]]), np.float32([[0.5, 2]]), (1, 2)).values()
+    array([[1. , 1.5, 8. ]], dtype=float32)
+    """
+
+    elements: Any
+    scales: Any
+    block: tuple[int, int]
+    tensor: tuple[Any, float] | None = None
+
+    def values(self):
+        """Elements times scales in binary32, rounded; a tensor's factor is divided first and multiplied last."""
+        with np.errstate(all="ignore"):
+            values = self.elements * spread(self.scales, self.elements.shape, self.block)
+            if self.tensor is not None:
+                values = values * (self.tensor[0] / np.float32(self.tensor[1]))
+        return values
+
+
+def spread(scales, shape: tuple[int, ...], block: tuple[int, int]):
+    """The scale of each element of a matrix of this shape.
+
+    >>> spread(np.float32([[1, 2]]), (2, 3), (128, 2)).tolist()
+    [[1.0, 1.0, 2.0], [1.0, 1.0, 2.0]]
+    """
+    rows, columns = (np.arange(size) // part for size, part in zip(shape, block, strict=True))
+    return scales[rows[:, None], columns]
+
+
+def tile_magnitudes(x, block: tuple[int, int]):
+    """The largest magnitude of each tile of a matrix.
+
+    >>> tile_magnitudes(np.float32([[1, 2, 8], [4, 1, -9]]), (1, 2)).tolist()
+    [[2.0, 8.0], [4.0, 9.0]]
+    """
+    sizes = np.abs(x)
+    for axis, part in enumerate(block):
+        if sizes.shape[axis]:
+            sizes = np.maximum.reduceat(sizes, np.arange(0, sizes.shape[axis], part), axis=axis)
+    return sizes
+
+
+def cast(x, fmt):
+    """float32 numbers rounded to a format, to nearest even; what lies beyond its largest number becomes that number.
+
+    So do the conversions of GPUs that saturate (``satfinite``), and PyTorch's casts to e4m3fn since version 2.13.
+
+    >>> cast(np.float32([449, -1e9, np.inf]), "e4m3fn")
+    array([ 448., -448.,  448.], dtype=float32)
+    """
+    return quantize(x, fmt, overflow="saturate")
+
+
+def float32(x, what: str):
+    """A matrix in float32, exactly; TypeError or ValueError if it is none.
+
+    >>> float32([[1.5]], "TensorScaling")
+    array([[1.5]], dtype=float32)
+    """
+    x = np.asarray(x)
+    if x.dtype.kind not in "fiu" and x.dtype.itemsize != 2:  # ml_dtypes' bfloat16 has kind V
+        raise TypeError(f"{what} takes an array of numbers, got one of {x.dtype}")
+    with np.errstate(over="ignore", under="ignore"):
+        narrow = np.ascontiguousarray(x, np.float32)
+    if x.dtype.itemsize > 2 and x.dtype != np.float32 and not np.array_equal(narrow, x, equal_nan=x.dtype.kind == "f"):
+        raise ValueError(f"{what} computes in binary32, and a number of this {x.dtype} array is none; round it first")
+    if narrow.ndim != 2:
+        raise ValueError(f"{what} takes a matrix, got shape {narrow.shape}; reshape it to (rows, columns)")
+    return narrow
+
+
+def put_format(self) -> None:
+    """The field ``format`` of a frozen dataclass as a format, of the name or format that it was given.
+
+    >>> TensorScaling("e5m2").format.max
+    57344.0
+    """
+    object.__setattr__(self, "format", format(self.format))
+
+
+@dataclass(frozen=True)
+class TensorScaling:
+    """One scale for a whole tensor, from its own largest magnitude: Transformer Engine's Float8CurrentScaling.
+
+    q = cast(x * scale), with the scale of `scale_of_largest`.
+
+    Parameters
+    ----------
+    format : format or str
+    power_of_two : bool
+    epsilon : float
+        The least magnitude that a scale is made of.
+    reference : str
+        As in `scale_of_largest`; "jax" computes as "cuda" does.
+    most : float
+        What an infinite scale becomes: in Transformer Engine's function for PyTorch the largest binary32 number, in
+        its class the largest number of x's type.
+
+    Examples
+    --------
+    >>> scaled = TensorScaling("e4m3fn")(np.float32([[1, -3.5]]))
+    >>> scaled.elements.tolist(), scaled.scales.tolist()
+    ([[128.0, -448.0]], [[0.0078125]])
+    """
+
+    format: Any = "e4m3fn"
+    power_of_two: bool = False
+    epsilon: float = 0.0
+    reference: str = "cuda"
+    most: float = LARGEST
+
+    def __post_init__(self) -> None:
+        put_format(self)
+        check_reference(self.reference)
+
+    def __call__(self, x) -> Scaled:
+        x = float32(x, "TensorScaling")
+        scale, inverse = scale_of_largest(
+            largest_magnitude(x), self.format.max, power_of_two=self.power_of_two, epsilon=self.epsilon,
+            most=self.most, reference=self.reference,
+        )  # fmt: skip
+        with np.errstate(all="ignore"):
+            elements = cast(x * scale, self.format)
+        return Scaled(elements, inverse.reshape(1, 1), x.shape)
+
+
+@dataclass(frozen=True)
+class BlockScaling:
+    """A scale for each tile: Transformer Engine's Float8BlockScaling, DeepSeek-V3's 1 x 128 and 128 x 128.
+
+    q = cast(x * scale), x * scale cut off at the format's largest number first.
+
+    Parameters
+    ----------
+    format : format or str
+    block : (int or None, int or None)
+        Rows and columns of a tile; None: all of them. (1, None) gives each row a scale (torchao's rowwise).
+    power_of_two, epsilon, reference, most
+        As of `TensorScaling`.
+
+    Examples
+    --------
+    >>> x = np.float32([[1, 2, 8], [4, 1, 4]])
+    >>> BlockScaling("e5m2", (1, 2))(x).scales.tolist()
+    [[6.103515625e-05, 0.000244140625], [0.0001220703125, 0.0001220703125]]
+    """
+
+    format: Any = "e4m3fn"
+    block: tuple[int | None, int | None] = (1, 128)
+    power_of_two: bool = True
+    epsilon: float = 0.0
+    reference: str = "cuda"
+    most: float = LARGEST
+
+    def __post_init__(self) -> None:
+        put_format(self)
+        check_reference(self.reference)
+        for size in self.block:
+            if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+                raise ValueError(f"block must be two positive integers, or None for all, got {self.block!r}")
+
+    def __call__(self, x) -> Scaled:
+        x = float32(x, "BlockScaling")
+        block = tuple(max(size, 1) if part is None else part for size, part in zip(x.shape, self.block, strict=True))
+        largest = np.float32(self.format.max)
+        scale, inverse = scale_of_largest(
+            tile_magnitudes(x, block), self.format.max, power_of_two=self.power_of_two, epsilon=self.epsilon,
+            most=self.most, reference=self.reference,
+        )  # fmt: skip
+        with np.errstate(all="ignore"):
+            scaled = np.clip(x * spread(scale, x.shape, block), -largest, largest)
+        return Scaled(cast(scaled, self.format), inverse, block)
+
+
+@dataclass
+class Delayed:
+    """What delayed scaling keeps of a tensor from step to step.
+
+    Parameters
+    ----------
+    history : float32 array (steps,)
+        The largest magnitudes, the newest first.
+    scale : float32 array ()
+
+    Examples
+    --------
+    >>> Delayed.start(4)
+    Delayed(history=array([0., 0., 0., 0.], dtype=float32), scale=array(1., dtype=float32))
+    """
+
+    history: Any
+    scale: Any = field(default_factory=lambda: np.ones((), np.float32))
+
+    @classmethod
+    def start(cls, length: int) -> Delayed:
+        """No magnitude so far, and a scale of 1."""
+        return cls(np.zeros(length, np.float32))
+
+
+@dataclass(frozen=True)
+class DelayedScaling:
+    """One scale for a whole tensor, from the steps before: Transformer Engine's DelayedScaling.
+
+    q = cast(x * scale), x * scale cut off at the format's largest number first, by the scale of the last step. The
+    magnitude of x goes into the history's first place; `update` ends a step (`delayed_scale`).
+
+    Parameters
+    ----------
+    format : format or str
+    history : int
+        Steps that are remembered.
+    margin : float
+    algorithm : str
+        "max" or "most_recent".
+    reference : str
+        As in `delayed_scale`.
+
+    Examples
+    --------
+    >>> scaling = DelayedScaling("e4m3fn", history=2)
+    >>> state = scaling.start()
+    >>> for _ in range(2):
+    ...     scaled = scaling(np.float32([[1, -7]]), state)
+    ...     scaling.update(state)
+    >>> scaled.elements.tolist(), scaled.scales.tolist()
+    ([[64.0, -448.0]], [[0.015625]])
+    """
+
+    format: Any = "e4m3fn"
+    history: int = 1024
+    margin: float = 0
+    algorithm: str = "max"
+    reference: str = "cuda"
+
+    def __post_init__(self) -> None:
+        put_format(self)
+        check_reference(self.reference)
+        if isinstance(self.history, bool) or not isinstance(self.history, int) or self.history < 1:
+            raise ValueError(f"history must be a positive number of steps, got {self.history!r}")
+        if self.algorithm not in ("max", "most_recent"):
+            raise ValueError(f"algorithm must be 'max' or 'most_recent', got {self.algorithm!r}")
+
+    def start(self) -> Delayed:
+        """The state before the first step."""
+        return Delayed.start(self.history)
+
+    def __call__(self, x, state: Delayed) -> Scaled:
+        x = float32(x, "DelayedScaling")
+        largest = np.float32(self.format.max)
+        state.history[0] = np.maximum(state.history[0], largest_magnitude(x))
+        with np.errstate(all="ignore"):
+            elements = cast(np.clip(x * state.scale, -largest, largest), self.format)
+            inverse = np.float32(1) / state.scale
+        return Scaled(elements, inverse.reshape(1, 1), x.shape)
+
+    def update(self, state: Delayed) -> None:
+        """End a step: the scale of the next one follows from the history."""
+        state.scale, state.history = delayed_scale(
+            state.history, state.scale, self.format.max, margin=self.margin, algorithm=self.algorithm,
+            reference=self.reference,
+        )  # fmt: skip
