@@ -19,6 +19,7 @@ from softnum.train.layers.attention import matmul as attention_product
 from softnum.train.layers.convolution import conv2d
 from softnum.train.runs.loop import Run
 from softnum.train.runs.record import read_lines
+from tests.support.cases import cases
 from tests.support.train_cases import BINARY64, loss_of, moved, numerics_of
 
 #: every role in another format, with its own options; blocks of 32
@@ -495,6 +496,44 @@ def test_tables_that_are_looked_up_have_no_blocks(name, tmp_path):
     x = np.zeros((2, 4), np.int64) if name == "recurrent-lm" else np.zeros((2, 16), np.float32)
     with pytest.raises(ValueError, match=r"looked up, not multiplied, .*\[layers.\"(position|embedding)\".roles\]"):
         net.forward(Tensor(x, numerics.backend))
+
+
+@cases("name", ["i-mxfp8", "j-mxfp4"])
+def test_shipped_designs_of_blocks_train_a_transformer(name, tmp_path):
+    settings = Settings(
+        network="transformer", network_options={"sizes": (8, 8), "depth": 1}, batch=64, epochs=1, samples=128
+    )
+    run(load_design(name), settings, seed=1, out=tmp_path)
+    header, *rows = read_lines(tmp_path / name / "seed-1.jsonl")
+    layers = header["config"]["design"]["layers"]
+    plain = {"format": "binary32", "bits": 32, "rounding": "nearest_even"}
+    assert all(layers["position"]["roles"][role] == plain for role in ("input", "weights", "activations", "errors"))
+    assert layers["position"]["units"]["backward_weight"]["kind"] == "mad"
+    assert layers["fc"]["roles"]["weights"]["format"].startswith("mx")
+    assert layers["fc"]["units"]["backward_weight"]["kind"] == "block_dot"
+    assert all(np.isfinite(row["loss"]) for row in rows)
+
+
+def test_layers_that_are_looked_up_take_the_default_and_the_accumulator(tmp_path):
+    def looked_up(text):
+        (tmp_path / "mine.toml").write_text(text)
+        return load_design(tmp_path / "mine.toml").layer("position", looked_up=True)
+
+    text = f'{BLOCKED}default = {{ format = "e6m9", rounding = "stochastic", stochastic_bits = 8 }}\n[units]\n'
+    for unit in (
+        'backward_weight = { accumulator = "bfloat16" }',
+        'backward_weight = { kind = "block_dot", accumulator = "bfloat16", rounding = "toward_zero" }',
+        'backward_weight = { accumulator = "bfloat16", inner = { kind = "exact", accumulator = "binary32" } }',
+        'backward_weight = { kind = "block_dot", operand = "mxfp4", accumulator = "bfloat16" }',
+    ):
+        layer = looked_up(text + unit)
+        assert layer.roles["weights"] == layer.roles["output"]
+        assert layer.roles["errors"].stochastic and layer.roles["errors"].format == sn.format("e6m9")
+        assert layer.units["backward_weight"] == sn.MadUnit("bfloat16", operand="e6m9")
+    preset = looked_up(f'{BLOCKED}[units]\nforward = "ocp_mxfp4_e2m1"')
+    assert preset.units["forward"] == sn.MadUnit("binary32", operand="binary32")
+    own = looked_up(f"{BLOCKED}[layers.position.roles]\nweights = 'e5m2'")  # what is stated in single numbers stays
+    assert own.roles["weights"].format == sn.format("e5m2") and own.roles["errors"].format == sn.format("binary32")
 
 
 def test_operators_with_sums_have_no_blocks(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
+from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -247,7 +248,7 @@ class Design:
                         f"{name} takes one to one, element by element"
                     )
 
-    def layer(self, name: str, *, first: bool = False) -> LayerDesign:
+    def layer(self, name: str, *, first: bool = False, looked_up: bool = False) -> LayerDesign:
         """Return the roundings and units of one layer.
 
         Parameters
@@ -256,6 +257,10 @@ class Design:
             The layer's name, matched in full against the ``[layers]`` patterns.
         first : bool
             Whether the layer takes the network's input: its ``activations`` are then the role ``input``.
+        looked_up : bool
+            Whether its weights are rows that are looked up. Such a layer has no dimension K along which blocks run:
+            where a role has a block format it takes that of ``default`` instead, and a unit of blocks its accumulator
+            alone.
 
         Returns
         -------
@@ -279,6 +284,8 @@ class Design:
                 given.update(layer_roles)
                 units.update({key: dict(spec) for key, spec in layer_units.items()})
                 operators.update(layer_operators)
+        if looked_up:
+            given, units = _of_single_numbers(given, units)
         roles, built = _resolve(f"{self.path}: layer {name!r}", given, units, first)
         functions = {key: units[key]["function"].source for key in PASSES if "function" in units.get(key, ())}
         return LayerDesign(roles, built, operators, functions)
@@ -316,13 +323,17 @@ class Design:
                         f"{sparsity.gradual.stop}, and the run has {iterations}; lower its to, or train for longer"
                     )
 
-    def describe(self, names: list[str], roles: tuple[str, ...] = ROLES) -> dict:
-        """The whole design, resolved for a network's layers, as plain data for a record's ``config``."""
+    def describe(self, names: list[str], roles: tuple[str, ...] = ROLES, *, looked_up: Set[str] = frozenset()) -> dict:
+        """The whole design, resolved for a network's layers, as plain data for a record's ``config``.
+
+        looked_up: the layers whose weights are rows that are looked up.
+        """
         return {
             "name": self.name,
             "description": self.description,
             "layers": {
-                name: self.layer(name, first=position == 0).describe(roles) for position, name in enumerate(names)
+                name: self.layer(name, first=position == 0, looked_up=name in looked_up).describe(roles)
+                for position, name in enumerate(names)
             },
             "loss": self.loss.describe(),
             "hardware": self.hardware,
@@ -336,6 +347,18 @@ class Design:
 def contains(outer, inner) -> bool | None:
     """Whether every finite value of one format is a value of another; None where the facts alone do not tell."""
     return outer.contains(inner)
+
+
+def _of_single_numbers(given: dict, units: dict[str, dict]) -> tuple[dict, dict]:
+    """The roles and units of a layer without those of blocks, as far as they are stated."""
+    roles = {role: rounding for role, rounding in given.items() if rounding == NO_MASTER or not rounding.block}
+    plain = {}
+    for key, spec in units.items():
+        blocks = any(isinstance(fmt, BlockFormat) for fmt in spec.get("operand", ()))
+        if blocks or spec.get("kind") == "block_dot" or "inner" in spec:
+            spec = {"accumulator": spec["preset"].accumulator if "preset" in spec else spec["accumulator"]}
+        plain[key] = spec
+    return roles, plain
 
 
 def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict], first: bool) -> tuple[dict, dict]:

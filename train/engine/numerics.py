@@ -14,6 +14,8 @@ rounding counts.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import numpy as np
 
 from softnum.formats.facts import is_exact_in
@@ -345,6 +347,8 @@ class Numerics:
         Of a product; at most, of other arithmetic. Results do not depend on it.
     device : str
         Where arrays lie and are computed with (``softnum.train.engine.devices.DEVICES``). Results do not depend on it.
+    looked_up : set of str
+        The layers whose weights are rows that are looked up (`softnum.train.designs.Design.layer`).
 
     Raises
     ------
@@ -360,10 +364,16 @@ class Numerics:
     array([0.09997559, 0.2998047 ], dtype=float32)
     """
 
-    def __init__(self, design: Design, names: list[str], *, seed: int, threads: int = 1, device: str = "cpu") -> None:
+    def __init__(
+        self, design: Design, names: list[str], *, seed: int, threads: int = 1, device: str = "cpu",
+        looked_up: Set[str] = frozenset(),
+    ) -> None:  # fmt: skip
         check_seed(seed)
         design.check_layers(names)
-        layers = {name: design.layer(name, first=position == 0) for position, name in enumerate(names)}
+        layers = {
+            name: design.layer(name, first=position == 0, looked_up=name in looked_up)
+            for position, name in enumerate(names)
+        }
         self.seed = int(seed)
         self.loss_scale = design.loss_scale
         carrier = np.float32 if _all_fit(layers.values()) else np.float64

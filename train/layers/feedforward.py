@@ -25,6 +25,8 @@ class Layer:
         Empty before `initialise`.
     functions : tuple of str
         Those that it asks for by name itself, which a design may replace.
+    looked_up : bool
+        Whether its weights are rows that are looked up (`softnum.train.designs.Design.layer`).
 
     Examples
     --------
@@ -33,6 +35,8 @@ class Layer:
     """
 
     functions: tuple[str, ...] = ()
+    #: whether its weights are rows that are looked up, which no product multiplies
+    looked_up = False
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -61,6 +61,8 @@ class Embedding(Layer):
     []
     """
 
+    looked_up = True
+
     def __init__(self, name: str, words: int, features: int, limit: float = 1.0) -> None:
         super().__init__(name)
         self.words, self.features, self.limit = words, features, limit

@@ -100,6 +100,11 @@ class Network:
         """The layers' names, in the order in which the input passes them."""
         return [layer.name for layer in self.layers]
 
+    @property
+    def looked_up(self) -> frozenset[str]:
+        """The names of the layers whose weights are rows that are looked up."""
+        return frozenset(layer.name for layer in self.layers if layer.looked_up)
+
     def describe(self) -> dict:
         """The network as plain data for a record."""
         plain = {key: list(value) if isinstance(value, tuple) else value for key, value in self.options.items()}

@@ -287,7 +287,8 @@ class Run:
             self.data = self.data.first(settings.samples, settings.held_out)
         self.task = self.network.make_task(self.data, settings.batch, seed)
         design.check_operators(self.network.operators)
-        self.numerics = Numerics(design, self.network.layer_names, seed=seed, threads=threads, device=device)
+        names, looked_up = self.network.layer_names, self.network.looked_up
+        self.numerics = Numerics(design, names, seed=seed, threads=threads, device=device, looked_up=looked_up)
         design.check_loss(self.network.layer_names)
         self.seed = self.numerics.seed
         self.per_epoch = self.task.per_epoch
@@ -308,7 +309,7 @@ class Run:
         settings, optimiser = self.settings, next(iter(self.optimisers.values()))
         roles = tuple(role for role in ROLES if role not in OPTIMISER_ROLES or role in optimiser.roles)
         config = {
-            "design": self.design.describe(self.network.layer_names, roles),
+            "design": self.design.describe(self.network.layer_names, roles, looked_up=self.network.looked_up),
             "network": self.network.describe(),
             "data": self.data.describe(),
             "batch": settings.batch,
