@@ -49,6 +49,7 @@ from softnum.runtime.config import get_include, show_config
 if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, by _LATER
     from softnum.inspect.probes import Probe, probe
     from softnum.mac.blocks import BlockDotUnit
+    from softnum.mac.chunked import ChunkedDotUnit
     from softnum.mac.custom import CustomMadUnit
     from softnum.mac.exact import ExactDotUnit
     from softnum.mac.fused import FmaChainUnit, FusedDotUnit
@@ -74,6 +75,7 @@ def _trace(unit, *arguments, **options):
 _LATER = {
     "softnum.inspect.probes": ("Probe", "probe"),
     "softnum.mac.blocks": ("BlockDotUnit",),
+    "softnum.mac.chunked": ("ChunkedDotUnit",),
     "softnum.mac.custom": ("CustomMadUnit",),
     "softnum.mac.exact": ("ExactDotUnit",),
     "softnum.mac.fused": ("FmaChainUnit", "FusedDotUnit"),
@@ -109,6 +111,7 @@ __all__ = [
     "BlockArray",
     "BlockDotUnit",
     "BlockFormat",
+    "ChunkedDotUnit",
     "CustomFormat",
     "CustomMadUnit",
     "ExactDotUnit",

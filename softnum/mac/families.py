@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.custom import CustomMadUnit
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.family import Family, register
@@ -12,5 +13,8 @@ from softnum.mac.mad import MadUnit
 __all__ = ["FAMILIES"]
 
 FAMILIES: dict[type, Family] = {
-    units: register(units) for units in (MadUnit, FusedDotUnit, FmaChainUnit, ExactDotUnit, BlockDotUnit, CustomMadUnit)
-}
+    units: register(units)
+    for units in (
+        MadUnit, FusedDotUnit, FmaChainUnit, ExactDotUnit, BlockDotUnit, ChunkedDotUnit, CustomMadUnit,
+    )
+}  # fmt: skip

@@ -324,7 +324,7 @@ def test_units_of_hardware_and_of_other_kinds(tmp_path):
         ('{kind="preset"}', "units.forward: name, and output if there is one, must be texts"),
         ('{kind="preset", name="nvidia_v100_fp16", output="e5m2"}', "units.forward: .*output"),
         ('{kind="exact"}', "units.forward: has no accumulator"),
-        ('{kind="exact", accumulator="binary32", chunk=4}', "chunk"),
+        ('{kind="exact", accumulator="binary32", lanes=4}', "lanes"),
         ('{kind="fused", accumulator="binary32"}', "units.forward: .*terms"),
     ],
 )

@@ -14,7 +14,7 @@ from softnum.formats.blocks import BlockFormat, format
 from softnum.train.designs.loss_scaling import LossScaling, overflow_shows
 from softnum.train.designs.objects import describe_format, file_of
 from softnum.train.designs.sparsity import Sparsity
-from softnum.train.designs.unit_specs import build_unit, describe_unit
+from softnum.train.designs.unit_specs import build_unit, describe_unit, operands_of
 
 __all__ = [
     "BLOCK_ROLES", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "ROLES", "SPARSE_ROLES", "Design",
@@ -393,7 +393,7 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
                 f"{where}: {key} multiplies {have}: both operands of a product have block formats, or neither; "
                 "give them formats of one kind"
             )
-        operand = spec.get("operand", formats)
+        operand = operands_of(spec, formats)
         for role, have, need in zip(feeding, formats, operand, strict=True):
             if contains(need, have) is False:
                 raise ValueError(

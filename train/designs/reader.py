@@ -16,6 +16,7 @@ from softnum.formats.base import AnyFormat
 from softnum.formats.blocks import BlockFormat, format
 from softnum.formats.facts import is_exact_in
 from softnum.formats.modes import overflow_name, rounding_name
+from softnum.mac.family import family_of
 from softnum.mac.mad import Unit
 from softnum.mac.presets import unit as preset
 from softnum.train.designs.design import (
@@ -32,7 +33,7 @@ from softnum.train.designs.design import (
 from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.objects import checksum, load_format, load_operator, load_unit_function
 from softnum.train.designs.sparsity import Gradual, Sparsity
-from softnum.train.designs.unit_specs import INNER_KINDS, KINDS, PRESET_KEYS
+from softnum.train.designs.unit_specs import CHUNK_KEYS, CHUNKED_KINDS, INNER_KINDS, KINDS, PRESET_KEYS
 
 __all__ = ["design_names", "load_design"]
 
@@ -353,13 +354,17 @@ class _Reader:
         entry = {"kind": "preset", "name": entry} if isinstance(entry, str) else entry
         if not isinstance(entry, dict):
             self.fail(where, f"must be a table or a preset's name, got {entry!r}")
+        if "preset" in entry:
+            entry = self.named_preset(where, entry)
         kind = entry.get("kind", "block_dot" if "inner" in entry and "block_dot" in kinds else "mad")
         if str(kind) not in kinds:
             self.fail(where, f"unknown kind {kind!r}{nearest(str(kind), kinds)} (known: {', '.join(kinds)})")
+        chunk_keys = CHUNK_KEYS if kind in CHUNKED_KINDS and kinds != INNER_KINDS else ()
+        chunked = self.chunked(where, {key: entry[key] for key in chunk_keys if key in entry})
         if kind == "preset":
-            return self.preset(where, self.table(where, entry, PRESET_KEYS))
+            return self.preset(where, self.table(where, entry, (*PRESET_KEYS, *chunk_keys))) | chunked
         _, formats, options, needed = KINDS[kind]
-        self.table(where, entry, ("kind", "operand", *needed, *formats, *options))
+        self.table(where, entry, ("kind", "operand", *needed, *formats, *options, *chunk_keys))
         for key in needed:
             if key not in entry:
                 self.fail(where, f"has no {key}")
@@ -381,7 +386,31 @@ class _Reader:
                 self.fail(f"{where}.operand", f"must be one format or a pair, got {entry['operand']!r}")
             block = kind == "block_dot" or "kind" not in entry
             spec["operand"] = tuple(self.format(f"{where}.operand", text, block=block) for text in pair)
-        return spec
+        return spec | chunked
+
+    def chunked(self, where: str, entry: dict) -> dict:
+        """What a spec says of the chunks around its unit: an entry ``chunked``, or nothing."""
+        if not entry:
+            return {}
+        if "chunk" not in entry:
+            self.fail(f"{where}.{next(iter(entry))}", "is of sums in chunks; state chunk, the products of each")
+        facts = {"chunk": self.number(f"{where}.chunk", entry["chunk"], whole=True)}
+        if "outer_accumulator" in entry:
+            facts["accumulator"] = self.format(f"{where}.outer_accumulator", entry["outer_accumulator"])
+        if "outer_rounding" in entry:
+            facts["rounding"] = entry["outer_rounding"]
+        return {"chunked": facts}
+
+    def named_preset(self, where: str, entry: dict) -> dict:
+        """An entry with a key ``preset`` as one of kind "preset"; a kind that it states must be the preset's own."""
+        if "name" in entry:
+            self.fail(f"{where}.name", "is the preset's name, which preset states already; leave it out")
+        found = {**entry, "kind": "preset", "name": entry["preset"]}
+        if entry.get("kind", "preset") != "preset":
+            own = family_of(self.preset(where, found)["preset"]).kind
+            if entry["kind"] != own:
+                self.fail(f"{where}.kind", f"preset {entry['preset']!r} is of kind {own!r}, got {entry['kind']!r}")
+        return {key: value for key, value in found.items() if key != "preset"}
 
     def preset(self, where: str, entry: dict) -> dict:
         name, output = entry.get("name"), entry.get("output")

@@ -1,10 +1,11 @@
 """Units in design files: which kinds there are, what each takes, and a unit as plain data.
 
     forward = "nvidia_h100_fp16"                                          # a preset, as softnum units lists them
-    forward = { kind = "preset", name = "nvidia_h100_fp16", output = "binary16" }
+    forward = { preset = "nvidia_h100_fp16", output = "binary16" }
     forward = { kind = "mad", accumulator = "e6m9", chunk = 64 }          # softnum.MadUnit
     forward = { kind = "fused", accumulator = "binary32", terms = 8, fraction_bits = 24 }    # softnum.FusedDotUnit
     forward = { kind = "exact", accumulator = "binary32" }                # softnum.ExactDotUnit
+    forward = { preset = "nvidia_h100_e4m3", chunk = 128 }                # softnum.ChunkedDotUnit: promoted to binary32
     forward = { kind = "block_dot", accumulator = "binary32" }            # softnum.BlockDotUnit, of block formats
     forward = { kind = "block_dot", accumulator = "binary32", inner = { kind = "mad", accumulator = "e6m9" } }
     forward = { kind = "custom", function = "my_mad.py:mad", lanes = 4 }  # softnum.CustomMadUnit; also "my_mad.c:mad"
@@ -14,6 +15,9 @@ A custom unit's function may also be an object that is a unit already; nothing e
 Without ``operand`` a unit takes what the roles hold that feed it; a preset states its own. Without ``kind`` it is a
 "block_dot" where these are block formats, or it has an ``inner``, else a "mad". ``inner`` is a unit of kind mad, fused
 or exact, or a preset, which multiplies elements.
+
+A unit of kind fused or exact, or a preset, may have a ``chunk``: the sums of so many products, each from +0, are added
+in ``outer_accumulator`` (binary32), in the mode ``outer_rounding`` (nearest_even). Of kind mad, chunk is its own.
 """
 
 from __future__ import annotations
@@ -25,13 +29,23 @@ from typing import Any
 
 from softnum.formats.base import AnyFormat
 from softnum.formats.blocks import BlockFormat
+from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.custom import CustomMadUnit
 from softnum.mac.families import FAMILIES
 from softnum.mac.family import Family
 from softnum.mac.mad import Unit
 from softnum.train.designs.objects import UnitFunction, describe_format
 
-__all__ = ["INNER_KINDS", "KINDS", "PRESET_KEYS", "build_unit", "describe_unit"]
+__all__ = [
+    "CHUNKED_KINDS",
+    "CHUNK_KEYS",
+    "INNER_KINDS",
+    "KINDS",
+    "PRESET_KEYS",
+    "build_unit",
+    "describe_unit",
+    "operands_of",
+]
 
 
 def _options(units: type, family: Family) -> tuple[str, ...]:
@@ -46,15 +60,41 @@ KINDS = {
     for units, family in FAMILIES.items()
     if family.kind
 }
-PRESET_KEYS = ("kind", "name", "output")
+PRESET_KEYS = ("kind", "name", "preset", "output")
+#: kinds that take CHUNK_KEYS, of a ChunkedDotUnit around them
+CHUNKED_KINDS = ("fused", "exact", "preset")
+#: what FP8 tensor cores multiply in any pairing
+_PAIRED = {"e4m3fn", "e5m2"}
+CHUNK_KEYS = ("chunk", "outer_accumulator", "outer_rounding")
 #: of the unit ``inner`` of a block_dot
 INNER_KINDS = (*(f.kind for f in FAMILIES.values() if f.kind and f.from_text and not f.of_blocks), "preset")
 
 
+def operands_of(spec: dict, formats: tuple) -> tuple:
+    """The operands of a spec's unit: those that it states, else the formats of the roles that feed it.
+
+    A preset of 8-bit floats multiplies e4m3fn and e5m2 in any pairing, as tensor cores do.
+
+    >>> import softnum as sn
+    >>> core = sn.unit("nvidia_h100_e4m3")
+    >>> spec = {"preset": core, "operand": core.operand}
+    >>> [str(fmt) for fmt in operands_of(spec, (sn.format("e5m2"), sn.format("e4m3fn")))]
+    ['e5m2', 'e4m3fn']
+    """
+    stated = spec.get("operand", formats)
+    if "preset" in spec and {*map(str, stated)} | {*map(str, formats)} <= _PAIRED:
+        return formats
+    return stated
+
+
 def build_unit(spec: dict, operand: tuple):
     """The unit of a spec as a design's reader made it: its kind and arguments, or a preset's unit."""
+    if "chunked" in spec:
+        inner = {key: value for key, value in spec.items() if key != "chunked"}
+        return ChunkedDotUnit(build_unit(inner, operand), **spec["chunked"])
     if "preset" in spec:
-        return spec["preset"]
+        unit = spec["preset"]
+        return unit if unit.operand == operand else dataclasses.replace(unit, operand=operand)
     spec, blocks = dict(spec), [isinstance(fmt, BlockFormat) for fmt in operand]
     kind = spec.pop("kind", "block_dot" if any(blocks) else "mad")
     spec.pop("operand", None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from softnum.mac.family import family_of
-from softnum.mac.products import mad  # noqa: F401  registers the engines of its units
+from softnum.mac.products import chunked, mad  # noqa: F401  registers the engines of its units
 from softnum.mac.products.custom import steps  # noqa: F401  registers the engines of its units
 from softnum.runtime.identity import by_identity
 

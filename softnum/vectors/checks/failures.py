@@ -21,6 +21,7 @@ __all__ = ["Failure", "exact_value", "flags_text", "rounding_of", "simplicity"]
 
 #: Numbers of more bits are shown by their size.
 _MOST_BITS = 300
+_MOST_ELEMENTS = 4  # of a wrong matrix that are shown
 
 
 def flags_text(flags: int) -> str:
@@ -94,6 +95,8 @@ class Failure:
 
     def explained(self, spec: Spec) -> list[str]:
         """Several lines: each operand and result with its bits, the exact value, and what the rounding saw of it."""
+        if isinstance(self.want, tuple):
+            return self._elements_that_differ(spec)
         facts = self.to_dict(spec)
         rows = [(name, v) for name, v in facts["operands"].items()] + [(w, facts[w]) for w in ("got", "want")]
         rows = [(name, v) for name, v in rows if "bits" in v]
@@ -115,6 +118,21 @@ class Failure:
                 text += f" = {r['kept']} + {r['lost']} ulp of {r['quantum']}; " if r["lost"] != "0" else "; "
                 text += f"guard {r['guard']}, round {r['round']}, sticky {r['sticky']}: {_decided(r['decision'])}"
             lines.append(text)
+        return lines
+
+    def _elements_that_differ(self, spec: Spec) -> list[str]:
+        """The elements of a matrix that are wrong, the first few; all of them where some bits are unknown."""
+        (column,) = (c for c in spec.columns if c.name == "result")
+        if not isinstance(self.got, tuple):
+            return [f"got  {_hex(self.got, column)}", f"want {_hex(self.want, column)}"]
+        digits = -(-column.bits // 4)
+        wrong = [i for i, (got, want) in enumerate(zip(self.got, self.want, strict=True)) if got != want]
+        lines = []
+        for i in wrong[:_MOST_ELEMENTS]:
+            got, want = (f"{c[i]:0{digits}X} ({value_text(c[i], column.format)})" for c in (self.got, self.want))
+            lines.append(f"element {i} of {len(self.want)}: got {got}, want {want}")
+        if len(wrong) > _MOST_ELEMENTS:
+            lines.append(f"and {len(wrong) - _MOST_ELEMENTS} more")
         return lines
 
 

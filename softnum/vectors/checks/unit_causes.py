@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from softnum.formats.modes import ROUNDING_MODES
 from softnum.formats.scalar import FixedFormat, FloatFormat
+from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.family import family_of, register
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
@@ -79,8 +80,7 @@ class _Mad(Causes):
         unit = spec.unit
         k = spec.shape[2]
         if not unit.stochastic:  # else the random words belong to other steps
-            lengths = [n for n in range(2, k + 1) if n <= _SHORT_CHUNKS or k % n == 0 or n & (n - 1) == 0]
-            for n in sorted(lengths, key=lambda n: abs(n - (unit.chunk or k))):
+            for n in sorted(_chunks(k), key=lambda n: abs(n - (unit.chunk or k))):
                 if n != unit.chunk:
                     instead = f"{n} instead of {unit.chunk}" if unit.chunk else f"{n}, where there are none"
                     yield "chunk-length", instead, {"chunk": n}
@@ -154,8 +154,21 @@ class _Chain(Causes):
             yield "summation-order", "k in turn", {"k_order": None}
 
 
+class _Chunked(Causes):
+    def own(self, spec: UnitSpec):
+        unit, k = spec.unit, spec.shape[2]
+        for n in sorted(_chunks(k), key=lambda n: abs(n - unit.chunk)):
+            if n != unit.chunk:
+                yield "chunk-length", f"{n} instead of {unit.chunk}", {"chunk": n}
+
+
 class _Exact(Causes):
     ordered = False
+
+
+def _chunks(k: int) -> list[int]:
+    """The lengths of chunks that are tried for sums of k products."""
+    return [n for n in range(2, k + 1) if n <= _SHORT_CHUNKS or k % n == 0 or n & (n - 1) == 0]
 
 
 def _plain(unit: MadUnit) -> bool:
@@ -243,3 +256,4 @@ register(MadUnit, causes=_Mad())
 register(FusedDotUnit, causes=_Fused())
 register(FmaChainUnit, causes=_Chain())
 register(ExactDotUnit, causes=_Exact())
+register(ChunkedDotUnit, causes=_Chunked())
