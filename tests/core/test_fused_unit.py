@@ -64,6 +64,7 @@ SLOW = [
     fused(2, 5, "e5m2fnuz", "e5m2fnuz", output_rounding="away_from_zero", truncate_fraction=2),
     fused(3, 9, "e3m2fn", "e5m2", **RNE),
     fused(4, 20, "binary32", "binary32", min_exponent=40, truncate_fraction=0),
+    fused(4, 12, "binary16", "binary16", **RNE, truncate_fraction=8),
 ]
 CHAINS = [
     sn.FmaChainUnit("binary32", operand="bfloat16", k_order=(1, 0), flush_inputs=True, flush_results="after"),
