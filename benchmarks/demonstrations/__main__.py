@@ -73,8 +73,11 @@ def main() -> None:
             sub.add_argument("--data-dir", help="folder of the data sets")
         if verb == "show":
             sub.add_argument("--picture", type=Path, help="draw the curves to this PNG file")
-    sums = verbs.add_parser("sums", help="the error of long sums in (1,6,9)")
-    sums.add_argument("--picture", type=Path, help="draw the curves to this PNG file")
+    for verb, text in (
+        ("sums", "the error of long sums in (1,6,9)"),
+        ("promotion", "the error of FP8 products in a tensor core, with and without promotion"),
+    ):
+        verbs.add_parser(verb, help=text).add_argument("--picture", type=Path, help="draw the curves to this PNG file")
     verbs.add_parser("pytorch", help="losses of the first twenty iterations beside PyTorch's")
     options = parser.parse_args()
     try:
@@ -89,6 +92,10 @@ def main() -> None:
             from benchmarks.demonstrations import sums as long_sums
 
             long_sums.main(options.picture)
+        elif options.verb == "promotion":
+            from benchmarks.demonstrations import promotion
+
+            promotion.main(options.picture)
         else:
             from benchmarks.demonstrations import pytorch
 

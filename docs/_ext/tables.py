@@ -412,6 +412,14 @@ def long_sums() -> str:
     return table(("sum", *lengths), sums.table_rows(sums.lines(lengths)), "l" + "r" * len(lengths))
 
 
+def promotion() -> str:
+    """The errors of FP8 products with K = 4096 in a tensor core, in percent."""
+    from benchmarks.demonstrations import promotion as study
+
+    header = ("K = 4096", "normal: mean", "largest, %", "uniform: mean", "largest, %")
+    return table(header, study.table_rows(study.lines([4096]), 0), "lrrrr")
+
+
 def two_networks(network: str, variant: str) -> str:
     """What results.json of the kept study says of one network, with one set of times."""
     from softnum.tta import read_results
@@ -501,6 +509,6 @@ MAKERS = {
     "gpu-limits": gpu_limits, "guarantees": guarantees, "long-sums": long_sums, "modes": modes,
     "nan-profiles": nan_profiles, "overflow": overflow, "peer-agreements": peer_agreements,
     "peer-differences": peer_differences, "peer-speeds": peer_speeds, "peer-versions": peer_versions,
-    "presets": presets, "stochastic": stochastic,
+    "presets": presets, "promotion": promotion, "stochastic": stochastic,
     "tile-functions": tile_functions, "timing-formats": timing_formats, "two-networks": two_networks, "values": values,
 }  # fmt: skip

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.demonstrations import plans, results, sums
+from benchmarks.demonstrations import plans, promotion, results, sums
 from softnum.train import Settings
 from tests.support.train_cases import needs_torch
 
@@ -92,3 +92,14 @@ def test_losses_are_pytorchs(network, fmt):
     found = pytorch.compare(network, fmt)
     assert found.difference <= pytorch.LIMITS[fmt]
     assert len(found.losses) == 20 and found.losses[-1] < found.losses[0]
+
+
+def test_promotion_bounds_the_error_of_a_long_product():
+    core, promoted, binary32 = promotion.lines([256, 2048], [None, 128])
+    for kind in ("normal", "uniform"):
+        (_, short), (_, long) = core.errors[kind]
+        assert long > 3 * short  # it grows with K
+        assert promoted.errors[kind][1][1] < long / 10 and promoted.errors[kind][1][1] < promoted.errors[kind][0][1]
+        assert binary32.errors[kind][1][1] < 1e-6
+    assert promotion.table_rows([core], 1)[0][0] == "tensor core"
+    assert promotion.draw([core, promoted, binary32], [256, 2048]).startswith(b"\x89PNG")

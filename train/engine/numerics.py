@@ -348,7 +348,7 @@ class Numerics:
     device : str
         Where arrays lie and are computed with (``softnum.train.engine.devices.DEVICES``). Results do not depend on it.
     looked_up : set of str
-        The layers whose weights are rows that are looked up (`softnum.train.designs.Design.layer`).
+        The layers whose weights are rows that are looked up (`softnum.train.Design.layer`).
 
     Raises
     ------

@@ -26,7 +26,7 @@ class Layer:
     functions : tuple of str
         Those that it asks for by name itself, which a design may replace.
     looked_up : bool
-        Whether its weights are rows that are looked up (`softnum.train.designs.Design.layer`).
+        Whether its weights are rows that are looked up (`softnum.train.Design.layer`).
 
     Examples
     --------
