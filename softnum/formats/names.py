@@ -87,8 +87,8 @@ def format(name: str | Format) -> Format:
     ----------
     name : str, format or dtype
         A registered name (`format_names`), ``eXmY`` (IEEE-like), ``qI.F`` or ``uqI.F`` (fixed point), or IEEE P3109's
-        ``binaryKpP{s,u}{e,f}``. NumPy's float16, float32 and float64 and the float types of ml_dtypes stand for the
-        formats that they are. A format object is returned as it is.
+        ``binaryKpP{s,u}{e,f}``. NumPy's float16, float32 and float64 and the float types of ml_dtypes and of PyTorch
+        stand for the formats that they are. A format object is returned as it is.
 
     Returns
     -------
@@ -114,6 +114,8 @@ def format(name: str | Format) -> Format:
         if isinstance(name, SingleFormat):
             return name
         if isinstance(name, (np.dtype, type)) and (known := format_of_dtype(np.dtype(name))) is not None:
+            return known
+        if (known := _format_of_torch(name)) is not None:
             return known
         if isinstance(name, AnyFormat):
             raise ValueError(_NOT_BLOCKS.format(name))
@@ -165,6 +167,15 @@ def format_of_dtype(dtype: np.dtype) -> Format | None:
         match = _ML_DTYPES_NAME.fullmatch(dtype.name)
         return _REGISTRY.get(match[1] if match else _NUMPY_NAME.get(dtype.name))
     return _REGISTRY[_NUMPY_NAME[dtype.name]] if dtype.kind == "f" and dtype.name in _NUMPY_NAME else None
+
+
+def _format_of_torch(dtype) -> Format | None:
+    """The format of a floating-point dtype of PyTorch's, known by its name: the package is not imported for it."""
+    if type(dtype).__module__ != "torch" or type(dtype).__name__ != "dtype":
+        return None
+    name = str(dtype).removeprefix("torch.").removesuffix("_x2")  # float4_e2m1fn_x2: two numbers a byte
+    match = _ML_DTYPES_NAME.fullmatch(name)
+    return _REGISTRY.get(match[1] if match else _NUMPY_NAME.get(name))
 
 
 @lru_cache(maxsize=256)

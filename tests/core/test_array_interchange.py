@@ -123,3 +123,36 @@ except ValueError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "NumPy has no type that is e5m2, and ml_dtypes is not installed; use .codes\n"
+
+
+TORCH = {
+    "float32": "binary32", "float": "binary32", "float64": "binary64", "float16": "binary16", "half": "binary16",
+    "bfloat16": "bfloat16", "float8_e4m3fn": "e4m3fn", "float8_e4m3fnuz": "e4m3fnuz", "float8_e5m2": "e5m2",
+    "float8_e5m2fnuz": "e5m2fnuz", "float8_e8m0fnu": "e8m0fnu", "float4_e2m1fn_x2": "e2m1fn",
+}  # fmt: skip
+
+
+def dtype_like_pytorchs(name):
+    """What PyTorch's dtypes have that softnum knows them by, where PyTorch is not installed."""
+    kind = type("dtype", (), {"__module__": "torch", "__str__": lambda self: f"torch.{name}"})
+    return kind()
+
+
+@cases("name", TORCH)
+def test_dtypes_of_pytorch_are_formats(name):
+    own = {"float": "float32", "half": "float16"}.get(name, name)  # as they print
+    assert sn.format(dtype_like_pytorchs(own)) == sn.format(TORCH[name])
+    with pytest.raises(TypeError, match="a format or the name of one is needed"):
+        sn.format(dtype_like_pytorchs("int8"))
+
+
+@cases("name", TORCH)
+def test_dtypes_of_the_real_pytorch(name):
+    torch = pytest.importorskip("torch")
+    dtype = getattr(torch, name, None)
+    if dtype is None:
+        pytest.skip(f"this PyTorch has no {name}")
+    assert sn.format(dtype) == sn.format(TORCH[name])
+    bits = 8 if name.startswith("float4") else sn.format(dtype).bits
+    assert dtype.itemsize * 8 == bits
+    assert sn.quantize(np.float32([0.3]), dtype) == sn.quantize(np.float32([0.3]), TORCH[name])
