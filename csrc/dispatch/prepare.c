@@ -99,7 +99,7 @@ int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits,
     if (sn_modes[env->rounding].family == SN_FAMILY_NONE) return 0;
     if (fixed && env->overflow == SN_OVERFLOW_WRAP) return 0;
     if (sn_is_stochastic(env) && env->stochastic_bits < 1) return 0;
-    if (env->rounding > SN_STOCHASTIC_FLOOR && env->stochastic_bits == carrier_bits) return 0;
+    if (sn_is_stochastic(env) && env->rounding > SN_STOCHASTIC_FLOOR && env->stochastic_bits == carrier_bits) return 0;
     if (!fixed && f->lowest == SN_LOWEST_ZERO && emin == carrier->emin)
         return 0; /* the carrier's subnormals round too */
     if (!fixed && f->lowest == SN_LOWEST_NORMAL && (f->has_zero ? emin < carrier->emin + 1 : !f->has_nan)) return 0;

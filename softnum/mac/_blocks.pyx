@@ -155,7 +155,7 @@ cdef class DefinitionBlock:
         g.out = &z[0, 0]
         g.sums = g.a = g.b = g.scale_a = g.scale_b = g.c = NULL
         g.words = NULL
-        g.tallies = tallies_of(tallies)
+        g.tallies = tallies_of(tallies, SN_BLOCK_TALLIES)
         g.steps = g.k = 0
         if words is not None and words.size:
             w = words

@@ -89,7 +89,7 @@ cdef class DefinitionExact:
             return 0
         u.key[0], u.key[1] = keys[0], keys[1]
         u.batch = batch
-        fill_codes(&g, a, b, c, out, words, m0, m1, n0, n1, first, tallies)
+        fill_codes(&g, a, b, c, out, words, m0, m1, n0, n1, first, tallies, 1)
         with nogil:
             flags = sn_exact_definition(&u, &g)
         return flags

@@ -13,7 +13,7 @@ from softnum.runtime import _core
 cnp.import_array()
 
 cdef extern from "products/fused/fused.h" nogil:
-    enum: SN_FUSED_NO_FLOOR, SN_FUSED_FRACTION_BITS, SN_FUSED_TERMS
+    enum: SN_FUSED_NO_FLOOR, SN_FUSED_FRACTION_BITS, SN_FUSED_TERMS, SN_FUSED_TALLIES
 
     ctypedef struct sn_fused_unit:
         sn_format a, b, accumulator, output
@@ -109,7 +109,7 @@ cdef class DefinitionFused:
         cdef uint32_t flags
         if out.shape[0] == 0 or out.shape[1] == 0:
             return 0
-        fill_codes(&g, a, b, c, out, None, m0, m1, n0, n1, first, tallies)
+        fill_codes(&g, a, b, c, out, None, m0, m1, n0, n1, first, tallies, SN_FUSED_TALLIES)
         with nogil:
             flags = sn_fused_definition(&self.u, &g)
         return flags
@@ -143,7 +143,7 @@ cdef class DefinitionChain:
         cdef uint32_t flags
         if out.shape[0] == 0 or out.shape[1] == 0:
             return 0
-        fill_codes(&g, a, b, c, out, None, m0, m1, n0, n1, first, tallies)
+        fill_codes(&g, a, b, c, out, None, m0, m1, n0, n1, first, tallies, 1)
         with nogil:
             flags = sn_chain_definition(&self.u, &g)
         return flags

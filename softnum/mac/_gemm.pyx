@@ -23,7 +23,7 @@ cnp.import_array()
 cdef extern from "products/gemm/gemm.h" nogil:
     enum: SN_PATH_MAGIC, SN_PATH_MIXED, SN_PATH_FIXED, SN_PATH_NATIVE, SN_PATH_ODD, SN_PATH_STOCHASTIC, SN_PATH_WIDE
     enum: SN_PRODUCT_EXACT, SN_PRODUCT_NEAREST, SN_PRODUCT_STOCHASTIC, SN_PRODUCT_FUSED
-    enum: SN_GEMM_LANES, SN_PANEL
+    enum: SN_GEMM_LANES, SN_PANEL, SN_MAD_TALLIES
 
     ctypedef struct sn_round32:
         uint32_t emin, emax, sign_of_zero
@@ -390,7 +390,7 @@ cdef class DefinitionGemm:
             return 0
         u.key[0], u.key[1], u.key2[0], u.key2[1] = keys
         u.batch = batch
-        fill_codes(&g, a, b, c, out, words, m0, m1, n0, n1, first, tallies)
+        fill_codes(&g, a, b, c, out, words, m0, m1, n0, n1, first, tallies, SN_MAD_TALLIES)
         with nogil:
             flags = sn_gemm_definition(&u, &g)
         return flags

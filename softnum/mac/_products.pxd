@@ -34,20 +34,27 @@ cdef inline void *before(const void *array, Py_ssize_t elements, Py_ssize_t size
     return <void *>(<uintptr_t>array - <uintptr_t>(elements * size))
 
 
-cdef inline sn_tally *tallies_of(array) except? NULL:
-    """The tallies in a contiguous uint64 array (kinds of roundings, 6); NULL for None."""
+cdef inline sn_tally *tallies_of(array, Py_ssize_t kinds) except? NULL:
+    """The tallies in a contiguous uint64 array (kinds of roundings, 6); NULL for None.
+
+    ValueError of fewer rows than the kinds that a definition counts: its unit's `roundings` are not those.
+    """
     cdef uint64_t[:, ::1] counts
     if array is None:
         return NULL
     counts = array
+    if counts.shape[0] < kinds or counts.shape[1] != 6:
+        raise ValueError(f"tallies must have a row for each of {kinds} kinds of roundings, got {counts.shape[0]}")
     return <sn_tally *>&counts[0, 0]
 
 
-cdef inline void fill_codes(sn_product_codes *g, a, b, c, out, words, m0, m1, n0, n1, first, tallies=None) except *:
+cdef inline void fill_codes(
+    sn_product_codes *g, a, b, c, out, words, m0, m1, n0, n1, first, tallies, Py_ssize_t kinds
+) except *:
     """Rows m0..m1, columns n0..n1 of a product whose first element here is `first` of the whole; out is not empty.
 
-    a, b, c (or None), out: contiguous uint64 matrices; words: None or contiguous uint32 (M, N, steps, 2); tallies: None
-    or as `tallies_of` takes them.
+    a, b, c (or None), out: contiguous uint64 matrices; words: None or contiguous uint32 (M, N, steps, 2); tallies, kinds:
+    as `tallies_of` takes them.
     """
     cdef const uint64_t[:, ::1] x = a, y = b, start
     cdef uint64_t[:, ::1] z = out
@@ -61,7 +68,7 @@ cdef inline void fill_codes(sn_product_codes *g, a, b, c, out, words, m0, m1, n0
     g.out = <uint64_t *>before(&z[0, 0], row * g.ldo - column, 8)
     g.c = NULL
     g.words = NULL
-    g.tallies = tallies_of(tallies)
+    g.tallies = tallies_of(tallies, kinds)
     if c is not None:
         start = c
         g.c = <const uint64_t *>before(&start[0, 0], row * g.ldc - column, 8)

@@ -67,8 +67,8 @@ class Causes:
     always_infinity = False  #: whether the unit has that overflow rule
 
     def own(self, spec: UnitSpec):
-        """Causes of this family alone."""
-        yield "rounds-each-product", "every addition is rounded", {"as_steps": True}
+        """Causes of this family alone: (cause, detail, changes of the unit's fields or of its model)."""
+        return ()
 
     def inner_widths(self, unit, other):
         """(which sums, changes) for the unit whose sums are in another format, its result in the same."""
@@ -164,6 +164,9 @@ class _Chunked(Causes):
 
 class _Exact(Causes):
     ordered = False
+
+    def own(self, spec: UnitSpec):
+        yield "rounds-each-product", "every addition is rounded", {"as_steps": True}
 
 
 def _chunks(k: int) -> list[int]:
