@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -141,7 +142,9 @@ def test_random_bits_differ_from_block_to_block():
         (lambda: recipes.hadamard_transform(np.ones((1, 24))), "divides 24 columns, got 16"),
         (lambda: recipes.hadamard_transform(np.ones((1, 24)), size=8), "power of 4"),
         (lambda: recipes.TensorScaling()(np.ones(3)), r"takes a matrix, got shape \(3,\)"),
-        (lambda: recipes.TensorScaling()([[0.1]]), "float64 array is none; round it first"),
+        (lambda: recipes.TensorScaling()([[0.1]]), r"0\.1\) of this float64 array is no such number; round it first"),
+        (lambda: recipes.TensorScaling()([[2**24 + 1]]), "of this int64 array is no such number"),
+        (lambda: recipes.TensorScaling()([[2**62 + 1]]), "of this int64 array is no such number"),
         (
             lambda: recipes.scaled_product(
                 recipes.BlockScaling(block=(1, 8))(np.ones((1, 24))),
@@ -168,3 +171,10 @@ def test_bad_input(make, message):
 def test_what_is_no_number():
     with pytest.raises(TypeError, match="takes an array of numbers"):
         recipes.TensorScaling()([["a"]])
+
+
+@cases("dtype", ["float64", "float16", "int8", "uint16", ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
+def test_numbers_of_other_types_are_taken_as_they_are(dtype):
+    x = np.array([[1, 3, 7], [0, 4, 6]], dtype)
+    want, got = (recipes.BlockScaling(block=(1, 3))(numbers) for numbers in (x.astype(np.float32), x))
+    assert np.array_equal(got.elements, want.elements) and np.array_equal(got.scales, want.scales)

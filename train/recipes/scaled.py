@@ -13,6 +13,7 @@ import numpy as np
 
 from softnum.arrays.conversion import quantize
 from softnum.formats.blocks import format
+from softnum.formats.names import format_of_dtype
 from softnum.train.recipes.scales import (
     LARGEST,
     check_reference,
@@ -102,12 +103,16 @@ def float32(x, what: str):
     array([[1.5]], dtype=float32)
     """
     x = np.asarray(x)
-    if x.dtype.kind not in "fiu" and x.dtype.itemsize != 2:  # ml_dtypes' bfloat16 has kind V
+    if format_of_dtype(x.dtype) is None and x.dtype.kind not in "iu":
         raise TypeError(f"{what} takes an array of numbers, got one of {x.dtype}")
-    with np.errstate(over="ignore", under="ignore"):
-        narrow = np.ascontiguousarray(x, np.float32)
-    if x.dtype.itemsize > 2 and x.dtype != np.float32 and not np.array_equal(narrow, x, equal_nan=x.dtype.kind == "f"):
-        raise ValueError(f"{what} computes in binary32, and a number of this {x.dtype} array is none; round it first")
+    with np.errstate(all="ignore"):
+        narrow = np.ascontiguousarray(x.astype(np.float32))
+        same = (narrow.astype(x.dtype) == x) | (x != x)
+    if not same.all():
+        raise ValueError(
+            f"{what} computes in binary32, and {x[~same][0]!r} of this {x.dtype} array is no such number; "
+            "round it first"
+        )
     if narrow.ndim != 2:
         raise ValueError(f"{what} takes a matrix, got shape {narrow.shape}; reshape it to (rows, columns)")
     return narrow
