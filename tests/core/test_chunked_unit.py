@@ -90,6 +90,12 @@ def test_a_mad_unit_with_chunks_is_the_same(outer, rounding):
     np.testing.assert_array_equal(bits(sn.matmul(a, b, unit, c)), bits(sn.matmul(a, b, own, c)))
 
 
+def test_a_format_is_known_by_its_facts_and_not_by_its_name(isa):
+    unit = sn.ChunkedDotUnit(sn.MadUnit("e6m9", operand="e5m2"), 1, sn.FloatFormat(8, 4, name="binary32"))
+    a, b = np.float32([[1, 1]]), np.float32([[1], [2.0**-5 * 1.5]])
+    assert sn.matmul(a, b, unit).item() == 1.0625 == sn.matmul(sn.array(a, "e5m2"), sn.array(b, "e5m2"), unit).item()
+
+
 def test_what_promotion_keeps():
     a, b = np.ones((1, 4096), np.float32), np.full((4096, 1), 2.0**-9, np.float32)
     a[0, 0], b[0, 0] = 256, 1
@@ -197,6 +203,13 @@ def test_designs(tmp_path):
     header, *rows = read_lines(run(load_design(file), settings, seed=2, out=tmp_path))
     assert header["config"]["design"]["layers"]["fc1"]["units"]["forward"]["chunk"] == 16
     assert all(np.isfinite(row["loss"]) for row in rows if "loss" in row)
+
+
+def test_presets_of_other_than_tensor_cores_keep_their_operands(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(DESIGN + 'forward = "ibm_fp8_2018"\n')
+    with pytest.raises(ValueError, match="which do not hold every value of role"):
+        load_design(file).layer("fc1")
 
 
 @cases(

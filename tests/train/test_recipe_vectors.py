@@ -145,7 +145,7 @@ def current_scaling_jax(case: Case) -> None:
 
 def current_scaling_gemm(case: Case) -> None:
     p = case.params
-    a, b = (recipes.Scaled(case.read(f"q{x}"), case.read(f"s{x}").reshape(1, 1), (10**6, 10**6)) for x in "xw")
+    a, b = (recipes.Scaled(case.read(f"q{x}"), case.read(f"s{x}").reshape(1, 1), (None, None)) for x in "xw")
     unit = sn.ExactDotUnit("binary64", operand=tuple(FORMATS[p[f"{x}_format"]] for x in "xw"))
     exact = sn.matmul(a.elements, b.elements.T, unit).astype(np.float64)
     exact = exact * (a.scales.astype(np.float64) * b.scales.astype(np.float64))
@@ -233,7 +233,7 @@ def mxfp8_1d(case: Case) -> None:
         case.equal("code", recipes.exponent_code_of(case.read("scale")))
         return
     for name, block in (("row", (1, 32)), ("col", (32, 1))):
-        quantizer = recipes.MXScaling(FORMATS[case.params["format"]], block, "jax")
+        quantizer = recipes.MXScaling(FORMATS[case.params["format"]], block)
         case.equal(f"s_{name}", quantizer.codes(case.read("x")))
         case.equal(f"q_{name}", quantizer(case.read("x")).elements)
 
@@ -247,7 +247,7 @@ def mxfp8_2d(case: Case) -> None:
         return
     x = case.read("x")
     block = tuple(case.params["block"])
-    quantizer = recipes.MXScaling(FORMATS[case.params["format"]], block, "pytorch")
+    quantizer = recipes.MXScaling(FORMATS[case.params["format"]], block)
     scaled, codes = quantizer(x), quantizer.codes(x)
     case.equal("q", scaled.elements)
     case.equal("s_row", codes.repeat(block[0], axis=0)[: x.shape[0]])
@@ -263,7 +263,7 @@ def mxfp8_partial(case: Case) -> None:
     x[part] = case.read("x")
     x = x.reshape(p["h"], p["w"])
     for name, block in (("row", (1, 32)), ("col", (32, 1))):
-        quantizer = recipes.MXScaling(FORMATS[p["format"]], block, "pytorch")
+        quantizer = recipes.MXScaling(FORMATS[p["format"]], block)
         case.equal(f"amax_{name}", recipes.tile_magnitudes(x, block))
         case.equal(f"s_{name}", quantizer.codes(x))
         case.equal(f"q_{name}", quantizer(x).elements.ravel()[part])

@@ -103,6 +103,18 @@ def test_products_are_those_of_the_values_where_nothing_rounds():
             assert np.array_equal(recipes.scaled_product(a(x), b(w), unit), want)
 
 
+def test_a_row_of_a_product_is_the_same_alone():
+    a, b = recipes.TensorScaling("e4m3fn")(X), recipes.TensorScaling("e5m2")(X[:7] * np.float32(1.37))
+    unit = sn.MadUnit("binary32", operand=("e4m3fn", "e5m2"))
+    whole = recipes.scaled_product(a, b, unit)
+    sums = sn.matmul(a.elements, b.elements.T, unit)
+    assert np.array_equal(whole, sums * (a.scales * b.scales))  # as of tiles, however many rows there are
+    for row in range(len(X)):
+        assert np.array_equal(
+            recipes.scaled_product(a._replace(elements=a.elements[row : row + 1]), b, unit), whole[[row]]
+        )
+
+
 def test_products_in_a_tensor_core_are_promoted_block_by_block():
     x, w = np.ones((1, 256), np.float32), np.full((1, 256), 2.0**-9, np.float32)
     x[0, 0], w[0, 0] = 448, 448
@@ -152,6 +164,13 @@ def test_random_bits_differ_from_block_to_block():
                 sn.MadUnit("binary32", operand="e4m3fn"),
             ),
             "blocks of 12 and 8 along K do not fit",
+        ),
+        (
+            lambda: recipes.scaled_product(
+                recipes.BlockScaling()(np.ones((1, 24))), recipes.BlockScaling()(np.ones((1, 24))),
+                sn.ExactDotUnit("binary64", operand="e4m3fn"),
+            ),
+            "scaled in binary32, which binary64 does not fit",
         ),
         (
             lambda: recipes.scaled_product(

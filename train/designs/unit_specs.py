@@ -28,11 +28,12 @@ from pathlib import Path
 from typing import Any
 
 from softnum.formats.base import AnyFormat
-from softnum.formats.blocks import BlockFormat
+from softnum.formats.blocks import BlockFormat, format
 from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.custom import CustomMadUnit
 from softnum.mac.families import FAMILIES
 from softnum.mac.family import Family
+from softnum.mac.fused import FusedDotUnit
 from softnum.mac.mad import Unit
 from softnum.train.designs.objects import UnitFunction, describe_format
 
@@ -61,11 +62,11 @@ KINDS = {
     if family.kind
 }
 PRESET_KEYS = ("kind", "name", "preset", "output")
-#: kinds that take CHUNK_KEYS, of a ChunkedDotUnit around them
+#: keys of a ChunkedDotUnit around a unit, and the kinds that take them
+CHUNK_KEYS = ("chunk", "outer_accumulator", "outer_rounding")
 CHUNKED_KINDS = ("fused", "exact", "preset")
 #: what FP8 tensor cores multiply in any pairing
-_PAIRED = {"e4m3fn", "e5m2"}
-CHUNK_KEYS = ("chunk", "outer_accumulator", "outer_rounding")
+_PAIRED = {format("e4m3fn"), format("e5m2")}
 #: of the unit ``inner`` of a block_dot
 INNER_KINDS = (*(f.kind for f in FAMILIES.values() if f.kind and f.from_text and not f.of_blocks), "preset")
 
@@ -73,7 +74,7 @@ INNER_KINDS = (*(f.kind for f in FAMILIES.values() if f.kind and f.from_text and
 def operands_of(spec: dict, formats: tuple) -> tuple:
     """The operands of a spec's unit: those that it states, else the formats of the roles that feed it.
 
-    A preset of 8-bit floats multiplies e4m3fn and e5m2 in any pairing, as tensor cores do.
+    A preset of an FP8 tensor core multiplies e4m3fn and e5m2 in any pairing.
 
     >>> import softnum as sn
     >>> core = sn.unit("nvidia_h100_e4m3")
@@ -82,7 +83,7 @@ def operands_of(spec: dict, formats: tuple) -> tuple:
     ['e5m2', 'e4m3fn']
     """
     stated = spec.get("operand", formats)
-    if "preset" in spec and {*map(str, stated)} | {*map(str, formats)} <= _PAIRED:
+    if isinstance(spec.get("preset"), FusedDotUnit) and {*stated, *formats} <= _PAIRED:
         return formats
     return stated
 

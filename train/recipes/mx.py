@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from softnum.train.recipes.scaled import Scaled, cast, float32, put_format, spread, tile_magnitudes
-from softnum.train.recipes.scales import check_reference
 
 __all__ = ["MXScaling", "exponent_code_of", "power_above"]
 
@@ -60,8 +59,6 @@ class MXScaling:
     format : format or str
     block : (int, int)
         Rows and columns: (1, 32), (32, 1), or (32, 32) for weights.
-    reference : str
-        "jax" cuts x / scale off at the format's largest number before it is rounded.
 
     Examples
     --------
@@ -72,11 +69,9 @@ class MXScaling:
 
     format: Any = "e4m3fn"
     block: tuple[int, int] = (1, 32)
-    reference: str = "cuda"
 
     def __post_init__(self) -> None:
         put_format(self)
-        check_reference(self.reference)
 
     def codes(self, x):
         """The E8M0 code of each block's scale."""
@@ -85,10 +80,7 @@ class MXScaling:
 
     def __call__(self, x) -> Scaled:
         x = float32(x, "MXScaling")
-        largest = np.float32(self.format.max)
         with np.errstate(all="ignore"):
             scales = np.ldexp(np.float32(1), self.codes(x).astype(np.int32) - 127)
-            scaled = x / spread(scales, x.shape, self.block)
-            if self.reference == "jax":
-                scaled = np.clip(scaled, -largest, largest)
-        return Scaled(cast(scaled, self.format), scales, self.block)
+            elements = cast(x / spread(scales, x.shape, self.block), self.format)
+        return Scaled(elements, scales, self.block)

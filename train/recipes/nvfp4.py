@@ -172,24 +172,24 @@ class NVFP4Scaling:
     def __call__(self, x, key=None) -> Scaled:
         x = float32(x, "NVFP4Scaling")
         amax, up, largest = self._magnitudes(x)
-        full = 6 * self.scale_max
         with np.errstate(all="ignore"):
             if self.four_over_six:
                 base = largest / _SIX * up
                 elements, scales = self._better(x, amax, up, base, np.float32(1.5) * base)
             else:
-                scale = largest / _SIX * up if self.reference == "jax" else largest * (up * (_ONE / _SIX))
-                elements, scales = self._elements(x, up, scale, key)
-        return Scaled(elements, scales, self.block, (amax, full))
+                elements, scales = self._elements(x, up, self._scale(largest, up), key)
+        return Scaled(elements, scales, self.block, (amax, 6 * self.scale_max))
 
     def scaled(self, x):
         """What is rounded to elements, and the scales."""
         x = float32(x, "NVFP4Scaling")
         _, up, largest = self._magnitudes(x)
         with np.errstate(all="ignore"):
-            scale = largest / _SIX * up if self.reference == "jax" else largest * (up * (_ONE / _SIX))
-            scales = cast(np.minimum(scale, _LIMIT), "e4m3fn")
-            return x * self._factors(x, up, scales), scales
+            return self._scaled(x, up, self._scale(largest, up))
+
+    def _scale(self, largest, up):
+        """s of blocks before it is rounded."""
+        return largest / _SIX * up if self.reference == "jax" else largest * (up * (_ONE / _SIX))
 
     def _magnitudes(self, x) -> tuple:
         """amax and G, of the tensor or of each row, as columns; and blockmax."""
@@ -198,13 +198,13 @@ class NVFP4Scaling:
             up = np.minimum(np.float32(6 * self.scale_max) / amax, _MOST)
         return amax, np.where((amax == 0) | (up == 0), _ONE, up), tile_magnitudes(x, self.block)
 
-    def _factors(self, x, up, scales):
+    def _scaled(self, x, up, scale) -> tuple:
+        scales = cast(np.minimum(scale, _LIMIT), "e4m3fn")
         inverse = np.minimum(_ONE / (scales * (_ONE / up)), _MOST)
-        return spread(inverse, x.shape, self.block)
+        return x * spread(inverse, x.shape, self.block), scales
 
     def _elements(self, x, up, scale, key=None) -> tuple:
-        scales = cast(np.minimum(scale, _LIMIT), "e4m3fn")
-        scaled = x * self._factors(x, up, scales)
+        scaled, scales = self._scaled(x, up, scale)
         return to_e2m1(scaled, rounding=self.rounding, stochastic_bits=self.stochastic_bits, key=key), scales
 
     def _better(self, x, amax, up, first, second) -> tuple:

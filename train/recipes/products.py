@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from softnum.formats.facts import is_exact_in
 from softnum.mac.products.matrices import matmul
 from softnum.ops.arithmetic import fma
 from softnum.train.recipes.scaled import Scaled
@@ -41,7 +42,7 @@ def scaled_product(a: Scaled, b: Scaled, unit, *, key=None, threads=None):
     Raises
     ------
     ValueError
-        If the shapes, or the blocks along K, do not fit.
+        If the shapes, or the blocks along K, do not fit, or the unit's results are none of binary32.
 
     Examples
     --------
@@ -55,10 +56,13 @@ def scaled_product(a: Scaled, b: Scaled, unit, *, key=None, threads=None):
     (rows, k), (columns, other) = a.elements.shape, b.elements.shape
     if k != other:
         raise ValueError(f"scaled_product: both operands have K as their columns, got {k} and {other}")
-    size = min(a.block[1], b.block[1], max(k, 1))
-    for operand in (a, b):
-        if operand.block[1] % size and operand.block[1] < k:
-            raise ValueError(f"scaled_product: blocks of {operand.block[1]} and {size} along K do not fit each other")
+    if not is_exact_in(unit.result, "float32"):
+        raise ValueError(f"scaled_product: sums are scaled in binary32, which {unit.result} does not fit: {unit}")
+    lengths = [operand.block[1] or max(k, 1) for operand in (a, b)]
+    size = min(*lengths, max(k, 1))
+    for length in lengths:
+        if length % size and length < k:
+            raise ValueError(f"scaled_product: blocks of {length} and {size} along K do not fit each other")
     result = np.zeros((rows, columns), np.float32)
     with np.errstate(all="ignore"):
         for block, sums in enumerate(_sums(a.elements, b.elements, size, unit, key, threads)):
@@ -90,7 +94,8 @@ def _sums(a, b, size: int, unit, key, threads):
 
 def _column(x: Scaled, first: int, rows: int):
     """The scale of each row in the block of K that begins with an index."""
-    return x.scales[:, first // x.block[1]].repeat(x.block[0])[:rows, None]
+    scales = x.scales[:, first // x.block[1] if x.block[1] else 0]
+    return scales.repeat(x.block[0] or rows)[:rows, None]
 
 
 def _fma(x, y, z):

@@ -37,8 +37,8 @@ class Scaled(NamedTuple):
         Values of the recipe's format.
     scales : float32 array (blocks of rows, blocks of columns)
         The factor of each block.
-    block : (int, int)
-        Rows and columns of a block; those at an edge may be smaller.
+    block : (int or None, int or None)
+        Rows and columns of a block, None for all; those at an edge may be smaller.
     tensor : (float32 array, float), optional
         One more factor, of the tensor or of each row: the first over the second.
 
@@ -50,7 +50,7 @@ class Scaled(NamedTuple):
 
     elements: Any
     scales: Any
-    block: tuple[int, int]
+    block: tuple[int | None, int | None]
     tensor: tuple[Any, float] | None = None
 
     def values(self):
@@ -62,25 +62,27 @@ class Scaled(NamedTuple):
         return values
 
 
-def spread(scales, shape: tuple[int, ...], block: tuple[int, int]):
+def spread(scales, shape: tuple[int, ...], block: tuple[int | None, int | None]):
     """The scale of each element of a matrix of this shape.
 
-    >>> spread(np.float32([[1, 2]]), (2, 3), (128, 2)).tolist()
+    >>> spread(np.float32([[1, 2]]), (2, 3), (None, 2)).tolist()
     [[1.0, 1.0, 2.0], [1.0, 1.0, 2.0]]
     """
-    rows, columns = (np.arange(size) // part for size, part in zip(shape, block, strict=True))
+    rows, columns = (np.arange(size) // (part or max(size, 1)) for size, part in zip(shape, block, strict=True))
     return scales[rows[:, None], columns]
 
 
-def tile_magnitudes(x, block: tuple[int, int]):
-    """The largest magnitude of each tile of a matrix.
+def tile_magnitudes(x, block: tuple[int | None, int | None]):
+    """The largest magnitude of each tile of a matrix; of a matrix without numbers 0, where a tile is all of it.
 
     >>> tile_magnitudes(np.float32([[1, 2, 8], [4, 1, -9]]), (1, 2)).tolist()
     [[2.0, 8.0], [4.0, 9.0]]
     """
     sizes = np.abs(x)
     for axis, part in enumerate(block):
-        if sizes.shape[axis]:
+        if part is None:
+            sizes = largest_magnitude(sizes, axis, keepdims=True)
+        elif sizes.shape[axis]:
             sizes = np.maximum.reduceat(sizes, np.arange(0, sizes.shape[axis], part), axis=axis)
     return sizes
 
@@ -128,64 +130,24 @@ def put_format(self) -> None:
 
 
 @dataclass(frozen=True)
-class TensorScaling:
-    """One scale for a whole tensor, from its own largest magnitude: Transformer Engine's Float8CurrentScaling.
+class BlockScaling:
+    """A scale for each tile: Transformer Engine's Float8BlockScaling, DeepSeek-V3's 1 x 128 and 128 x 128.
 
     q = cast(x * scale), with the scale of `scale_of_largest`.
 
     Parameters
     ----------
     format : format or str
+    block : (int or None, int or None)
+        Rows and columns of a tile; None: all of them. (1, None) gives each row a scale (torchao's rowwise).
     power_of_two : bool
     epsilon : float
         The least magnitude that a scale is made of.
     reference : str
         As in `scale_of_largest`; "jax" computes as "cuda" does.
     most : float
-        What an infinite scale becomes: in Transformer Engine's function for PyTorch the largest binary32 number, in
-        its class the largest number of x's type.
-
-    Examples
-    --------
-    >>> scaled = TensorScaling("e4m3fn")(np.float32([[1, -3.5]]))
-    >>> scaled.elements.tolist(), scaled.scales.tolist()
-    ([[128.0, -448.0]], [[0.0078125]])
-    """
-
-    format: Any = "e4m3fn"
-    power_of_two: bool = False
-    epsilon: float = 0.0
-    reference: str = "cuda"
-    most: float = LARGEST
-
-    def __post_init__(self) -> None:
-        put_format(self)
-        check_reference(self.reference)
-
-    def __call__(self, x) -> Scaled:
-        x = float32(x, "TensorScaling")
-        scale, inverse = scale_of_largest(
-            largest_magnitude(x), self.format.max, power_of_two=self.power_of_two, epsilon=self.epsilon,
-            most=self.most, reference=self.reference,
-        )  # fmt: skip
-        with np.errstate(all="ignore"):
-            elements = cast(x * scale, self.format)
-        return Scaled(elements, inverse.reshape(1, 1), x.shape)
-
-
-@dataclass(frozen=True)
-class BlockScaling:
-    """A scale for each tile: Transformer Engine's Float8BlockScaling, DeepSeek-V3's 1 x 128 and 128 x 128.
-
-    q = cast(x * scale), x * scale cut off at the format's largest number first.
-
-    Parameters
-    ----------
-    format : format or str
-    block : (int or None, int or None)
-        Rows and columns of a tile; None: all of them. (1, None) gives each row a scale (torchao's rowwise).
-    power_of_two, epsilon, reference, most
-        As of `TensorScaling`.
+        What an infinite scale becomes: in Transformer Engine's functions for PyTorch the largest binary32 number, in
+        its classes the largest number of x's type.
 
     Examples
     --------
@@ -209,16 +171,33 @@ class BlockScaling:
                 raise ValueError(f"block must be two positive integers, or None for all, got {self.block!r}")
 
     def __call__(self, x) -> Scaled:
-        x = float32(x, "BlockScaling")
-        block = tuple(max(size, 1) if part is None else part for size, part in zip(x.shape, self.block, strict=True))
-        largest = np.float32(self.format.max)
+        x = float32(x, type(self).__name__)
         scale, inverse = scale_of_largest(
-            tile_magnitudes(x, block), self.format.max, power_of_two=self.power_of_two, epsilon=self.epsilon,
+            tile_magnitudes(x, self.block), self.format.max, power_of_two=self.power_of_two, epsilon=self.epsilon,
             most=self.most, reference=self.reference,
         )  # fmt: skip
         with np.errstate(all="ignore"):
-            scaled = np.clip(x * spread(scale, x.shape, block), -largest, largest)
-        return Scaled(cast(scaled, self.format), inverse, block)
+            elements = cast(x * spread(scale, x.shape, self.block), self.format)
+        return Scaled(elements, inverse, self.block)
+
+
+class TensorScaling(BlockScaling):
+    """One scale for a whole tensor, from its own largest magnitude: Transformer Engine's Float8CurrentScaling.
+
+    A `BlockScaling` whose one tile is the tensor.
+
+    Examples
+    --------
+    >>> scaled = TensorScaling("e4m3fn")(np.float32([[1, -3.5]]))
+    >>> scaled.elements.tolist(), scaled.scales.tolist()
+    ([[128.0, -448.0]], [[0.0078125]])
+    """
+
+    def __init__(
+        self, format="e4m3fn", power_of_two: bool = False, epsilon: float = 0.0, reference: str = "cuda",
+        most: float = LARGEST,
+    ) -> None:  # fmt: skip
+        super().__init__(format, (None, None), power_of_two, epsilon, reference, most)
 
 
 @dataclass
@@ -250,8 +229,8 @@ class Delayed:
 class DelayedScaling:
     """One scale for a whole tensor, from the steps before: Transformer Engine's DelayedScaling.
 
-    q = cast(x * scale), x * scale cut off at the format's largest number first, by the scale of the last step. The
-    magnitude of x goes into the history's first place; `update` ends a step (`delayed_scale`).
+    q = cast(x * scale), by the scale of the last step. The magnitude of x goes into the history's first place; `update`
+    ends a step (`delayed_scale`).
 
     Parameters
     ----------
@@ -295,12 +274,11 @@ class DelayedScaling:
 
     def __call__(self, x, state: Delayed) -> Scaled:
         x = float32(x, "DelayedScaling")
-        largest = np.float32(self.format.max)
         state.history[0] = np.maximum(state.history[0], largest_magnitude(x))
         with np.errstate(all="ignore"):
-            elements = cast(np.clip(x * state.scale, -largest, largest), self.format)
+            elements = cast(x * state.scale, self.format)
             inverse = np.float32(1) / state.scale
-        return Scaled(elements, inverse.reshape(1, 1), x.shape)
+        return Scaled(elements, inverse.reshape(1, 1), (None, None))
 
     def update(self, state: Delayed) -> None:
         """End a step: the scale of the next one follows from the history."""

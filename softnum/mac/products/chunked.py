@@ -7,6 +7,7 @@ import numpy as np
 from softnum.arrays.conversion import decode, encode
 from softnum.formats.facts import fits
 from softnum.formats.modes import Flags
+from softnum.formats.names import format
 from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.family import family_of, register
 from softnum.ops.arithmetic import add
@@ -90,7 +91,7 @@ class _Fast:
         self.codes, self.fmt, self.of_sums = _Outer(unit), unit.accumulator, unit.inner.result
         own = "binary64" if self.wide else "binary32"
         plain = unit.rounding == "nearest_even" and unit.overflow in (None, "infinity")
-        self.in_hardware = plain and str(self.fmt) == own
+        self.in_hardware = plain and self.fmt == format(own)
 
     def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0)) -> None:
         rows, columns = slice(m0 - first[0], m1 - first[0]), slice(n0 - first[1], n1 - first[1])
