@@ -23,7 +23,7 @@ from softnum.train.designs.design import BLOCK_ROLES, ROLES, Design, LayerDesign
 from softnum.train.engine.blocks import BlockOperand, as_matrices, pixels
 from softnum.train.engine.devices import make_backend
 
-__all__ = ["STAGES", "LayerNumerics", "Numerics", "check_seed"]
+__all__ = ["STAGES", "LayerNumerics", "Numerics", "check_seed", "fits_binary32"]
 
 #: what an iteration does, in this order for each of its losses
 STAGES = ("forward", "backward", "update")
@@ -376,7 +376,7 @@ class Numerics:
         }
         self.seed = int(seed)
         self.loss_scale = design.loss_scale
-        carrier = np.float32 if _all_fit(layers.values()) else np.float64
+        carrier = np.float32 if fits_binary32(layers.values()) else np.float64
         self.backend = make_backend(device, carrier, threads=threads)
         self._layers = {
             name: LayerNumerics(self, name, layer, position == 0)
@@ -416,7 +416,13 @@ class Numerics:
         return self.seed, self._base | site
 
 
-def _all_fit(layers) -> bool:
+def fits_binary32(layers) -> bool:
+    """Whether binary32 holds all numbers of layers' roles and units.
+
+    >>> from softnum.train import load_design
+    >>> fits_binary32([load_design("c-wang-fp8").layer("conv1")])
+    True
+    """
     formats = {}
     for layer in layers:
         for rounding in _roundings(layer):

@@ -177,7 +177,7 @@ class Parameter(Tensor):
 # -- operations --------------------------------------------------------------------------------------------------------
 
 
-def linear(x: Tensor, weight: Tensor, start: Tensor, layer, *, weights=None) -> Tensor:
+def linear(x: Tensor, weight: Tensor, start: Tensor | None, layer, *, weights=None) -> Tensor:
     """x @ weight + start in a layer's arithmetic.
 
     The operands are rounded to ``activations`` (``input`` in the first layer) and ``weights``, and pruned where these
@@ -188,7 +188,8 @@ def linear(x: Tensor, weight: Tensor, start: Tensor, layer, *, weights=None) -> 
     ----------
     x : Tensor (B, inputs)
     weight : Parameter (inputs, outputs)
-    start : Parameter (outputs,) or Tensor (B, outputs)
+    start : Parameter (outputs,) or Tensor (B, outputs), optional
+        None: sums start from +0.
     layer : LayerNumerics
     weights : array (inputs, outputs), optional
         The working copy of weight, for a layer that is used more than once in an iteration; default: rounded here.
@@ -200,9 +201,12 @@ def linear(x: Tensor, weight: Tensor, start: Tensor, layer, *, weights=None) -> 
     operand, kept = layer.operand(layer.operand_role, x.value, (x.value.shape, 1))
     if weights is None:
         weights = layer.working_copy(weight, (weight.value.shape, 0))
-    initial = layer.round_start(start.value, of=layer.format("master") if isinstance(start, Parameter) else None)
+    parents, initial = (x, weight), None
+    if start is not None:
+        parents = (x, weight, start)
+        initial = layer.round_start(start.value, of=layer.format("master") if isinstance(start, Parameter) else None)
     value = layer.matmul("forward", operand, weights, initial)
-    return Tensor(value, x.backend, op="linear", parents=(x, weight, start), saved=(operand, weights, kept, layer))
+    return Tensor(value, x.backend, op="linear", parents=parents, saved=(operand, weights, kept, layer))
 
 
 def relu(x: Tensor) -> Tensor:
@@ -278,8 +282,10 @@ def _linear_gradient(node: Tensor, gradient) -> tuple:
         data = layer.matmul("backward_data", error, layer.turned(weights))
         data = layer.select(layer.operand_role, data, kept)
     if not any(parent.requires_gradient for parent in node.parents[1:]):
-        return data, None, None
+        return data, *(None for _ in node.parents[1:])
     product = layer.matmul("backward_weight", layer.turned(operand), error)
+    if len(node.parents) == 2:
+        return data, layer.weight_gradient(product)
     if node.parents[2].value.ndim == 2:  # the result of another product, whose layer rounds its own error
         return data, layer.weight_gradient(product), gradient
     bias = node.backend.reshape(layer.weight_gradient(layer.column_sums(error)), (error.shape[1],))

@@ -1,0 +1,241 @@
+"""A design bound to the layers of a PyTorch model: which roundings and units each has, and with which random bits.
+
+Random bits. A rounding in the arithmetic of a layer has the key ``(seed, stream)`` of `softnum.quantize`, with
+
+    seed   = the first 8 bytes of BLAKE2b of the text "run seed/layer/forward/call"
+    stream = evaluation * 2**63 + step * 2**16 + site
+
+where step counts updates, forward the forward passes of this step (of an evaluation: since the last update), and call
+the calls of the layer in this forward pass, all from 0; sites 0, 1, ... are the roundings of a call's forward pass in
+their order, sites 2**15, 2**15 + 1, ... those of its backward pass. So a rounding's bits do not depend on what other
+layers do, nor on when it is computed: a forward pass that is computed again in the backward pass has the same bits.
+Run seed, step, forward passes, evaluation and the loss scale are a tensor, the *state*, which every operation takes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from softnum.formats.blocks import format
+from softnum.train.designs.design import Design, LayerDesign
+from softnum.train.designs.loss_scaling import LossScaling
+from softnum.train.designs.reader import load_design
+from softnum.train.engine.devices import make_backend
+from softnum.train.engine.numerics import LayerNumerics, check_seed, fits_binary32
+
+__all__ = ["Arithmetic", "Call", "arithmetic_of", "new_state"]
+
+#: entries of a state
+SEED, STEP, FORWARDS, EVALUATIONS, EVALUATING, LOSS_SCALE = range(6)
+_BACKWARD = 1 << 15
+_KNOWN: dict[str, Arithmetic] = {}
+
+
+def new_state(seed: int, loss_scale: float = 1.0) -> torch.Tensor:
+    """The state at the start of a run: seed, step, forward passes, evaluations, whether evaluating, loss scale.
+
+    >>> new_state(7).tolist()[:5]
+    [7, 0, 0, 0, 0]
+    """
+    check_seed(seed)
+    return torch.tensor([_signed(seed), 0, 0, 0, 0, _bits(loss_scale)], dtype=torch.int64)
+
+
+def _signed(x: int) -> int:
+    return x - (1 << 64) if x >> 63 else x
+
+
+def _bits(x: float) -> int:
+    return struct.unpack("<q", struct.pack("<d", x))[0]
+
+
+class Arithmetic:
+    """A design as the layers of a PyTorch model have it.
+
+    Parameters
+    ----------
+    design : Design, str or pathlib.Path
+        As `softnum.train.load_design` reads it.
+    first, last : str, optional
+        The layer that takes the model's input, whose ``activations`` are the role ``input``; the layer whose result is
+        the model's, rounded to the role ``output``.
+    known_as : dict, optional
+        Module path -> the name by which the design knows it, where that is another.
+
+    Attributes
+    ----------
+    handle : str
+        What operations know it by; equal arithmetic has an equal handle.
+
+    Examples
+    --------
+    >>> Arithmetic("c-wang-fp8").layer("conv1").roles["weights"].format.name
+    'e5m2'
+    """
+
+    def __init__(
+        self, design: Design | str | Path, *, first: str | None = None, last: str | None = None,
+        known_as: dict[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        self.design = design if isinstance(design, Design) else load_design(design)
+        self.first, self.last, self.known_as = first, last, dict(known_as or {})
+        facts = (
+            self.design, self.first, self.last, sorted(self.known_as.items())
+        )  # fmt: skip
+        self.handle = f"{self.design.name}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
+        self._layers: dict[tuple[str, bool], LayerDesign] = {}
+        self._backends: dict[tuple, object] = {}
+        _KNOWN.setdefault(self.handle, self)
+
+    @property
+    def rounds_gradients(self) -> bool:
+        """Whether gradients of parameters differ from what a backward pass in binary32 delivers: scaled, or rounded."""
+        plain, tables = format("binary32"), [self.design.roles, *(roles for _, roles, *_ in self.design.layers)]
+        roundings = [table[role] for table in tables for role in ("default", "weight_gradients") if role in table]
+        return self.design.loss != LossScaling() or any(rounding.format != plain for rounding in roundings)
+
+    @property
+    def rounds_output(self) -> bool:
+        """Whether the result of the last layer's product changes when it is rounded to the role ``output``."""
+        layer = self.layer(self.last)
+        return layer.roles["output"].format != layer.units["forward"].result
+
+    def layer(self, path: str, *, looked_up: bool = False) -> LayerDesign:
+        """The roundings and units of a layer (`softnum.train.Design.layer`).
+
+        Parameters
+        ----------
+        path : str
+            The module's, as ``named_modules`` has it.
+        looked_up : bool
+            Whether its weights are rows that are looked up.
+        """
+        asked = path, looked_up
+        if asked not in self._layers:
+            name = self.known_as.get(path, path)
+            self._layers[asked] = self.design.layer(name, first=path == self.first, looked_up=looked_up)
+        return self._layers[asked]
+
+    def check_layers(self, paths: list[str]) -> None:
+        """Raise ValueError if a ``[layers]`` pattern of the design, or a name stated for it, matches none of a model's.
+
+        >>> Arithmetic("c-wang-fp8").check_layers(["conv1", "fc"])
+        """
+        for path in (*self.known_as, self.first, self.last):
+            if path is not None and path not in paths:
+                raise ValueError(f"the model has no module {path!r} (it has {', '.join(paths)})")
+        try:
+            self.design.check_layers([self.known_as.get(path, path) for path in paths])
+        except ValueError as error:
+            raise ValueError(
+                f"{error}; where a module has another name than the design's, state it: "
+                'known_as={"path.of.module": "name"}'
+            ) from error
+
+    def call(self, layer: str, state: torch.Tensor, call: int, *, looked_up: bool = False) -> Call:
+        """The arithmetic of one call of a layer."""
+        return Call(self, layer, self.layer(layer, looked_up=looked_up), state, call)
+
+    def backend(self, design: LayerDesign):
+        """Where the arrays of a layer are computed with: on a carrier that holds all its numbers."""
+        carrier = np.float32 if fits_binary32([design]) else np.float64
+        key = carrier, torch.get_num_threads()
+        if key not in self._backends:
+            self._backends[key] = make_backend("cpu", carrier, threads=key[1])
+        return self._backends[key]
+
+    def __reduce__(self):
+        return _restored, (self.design, self.first, self.last, self.known_as)
+
+
+def _restored(design, first, last, known_as) -> Arithmetic:
+    return Arithmetic(design, first=first, last=last, known_as=known_as)
+
+
+def arithmetic_of(handle: str) -> Arithmetic:
+    """The arithmetic that operations know by a handle; a shipped design's name stands for that design.
+
+    >>> arithmetic_of("c-wang-fp8").design.name
+    'c-wang-fp8'
+    """
+    found = _KNOWN.get(handle)
+    if found is None:
+        if not re.fullmatch(r"[\w.+-]+-[0-9a-f]{16}", handle):
+            found = _KNOWN[handle] = Arithmetic(handle)
+            return found
+        raise ValueError(
+            f"no arithmetic {handle!r} is known to this process; make the one that the program was exported with, "
+            "from the same design file, before it runs"
+        )
+    return found
+
+
+class Call(LayerNumerics):
+    """The arithmetic of one call of a layer: `LayerNumerics` with random bits of its own.
+
+    Parameters
+    ----------
+    arithmetic : Arithmetic
+    name : str
+        The layer.
+    design : LayerDesign
+    state : torch.Tensor
+        `new_state`.
+    call : int
+        Which call of the layer in this forward pass.
+    """
+
+    def __init__(self, arithmetic: Arithmetic, name: str, design: LayerDesign, state: torch.Tensor, call: int) -> None:
+        super().__init__(self, name, design, name == arithmetic.first)
+        self.backend = arithmetic.backend(design)
+        self.place, self.stage = None, "forward"
+        self._call, self._site, self._seed = call, 0, None
+        self._state = state.tolist()
+        self.iteration = self._state[STEP]
+        self.loss_scale = struct.unpack("<d", struct.pack("<q", self._state[LOSS_SCALE]))[0]
+        self.own_weights = True  # whether weights are parameters, out of whose gradients the loss scale is divided
+        self.known = False  # whether the result of the forward product is known, and not needed again
+
+    def next_key(self) -> tuple[int, int]:
+        """The key of the next rounding site."""
+        site, self._site = self._site, self._site + 1
+        limit = _BACKWARD if site < _BACKWARD else 2 * _BACKWARD
+        if self._site > limit:
+            raise ValueError(f"one call of layer {self.name!r} has more than {_BACKWARD} rounding sites in a pass")
+        seed, step, forwards, evaluations, evaluating, _ = self._state
+        if self._seed is None:
+            forward = evaluations if evaluating else forwards
+            text = f"{seed % 2**64}/{self.name}/{forward}/{self._call}"
+            self._seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+        return self._seed, evaluating << 63 | step << 16 | site
+
+    def begin_backward(self) -> None:
+        """Number rounding sites as those of the backward pass."""
+        self._site, self.known, self.stage = _BACKWARD, False, "backward"
+
+    def matmul(self, key: str, a, b, c=None):
+        """`LayerNumerics.matmul`; None of a forward product whose result is known."""
+        return None if self.known else super().matmul(key, a, b, c)
+
+    def convolve(self, key: str, a, b, c=None, **geometry):
+        """`LayerNumerics.convolve`; None of a forward product whose result is known."""
+        return None if self.known else super().convolve(key, a, b, c, **geometry)
+
+    def working_copy(self, weight, groups=None):
+        """`LayerNumerics.working_copy` of a parameter that need not be a number of ``master``."""
+        values, weight.kept = self.operand("weights", weight.value, groups)
+        return values
+
+    def round_start(self, x, *, of=None):
+        """`LayerNumerics.round_start` of any numbers."""
+        return super().round_start(x)
+
+    def weight_gradient(self, product, *, of=None):
+        """`LayerNumerics.weight_gradient` of a parameter; of weights that are a result, the product itself."""
+        return super().weight_gradient(product, of=of) if self.own_weights else product

@@ -1,0 +1,235 @@
+"""Whole models in a design's arithmetic."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from softnum.torch.arithmetic import EVALUATING, EVALUATIONS, FORWARDS, LOSS_SCALE, STEP, Arithmetic, new_state
+from softnum.torch.modes import arithmetic
+from softnum.torch.tensors import array_of, result_dtype, tensor_of
+from softnum.train.designs.design import Design
+from softnum.train.engine.numerics import fits_binary32
+
+__all__ = ["KEPT", "convert", "mode_of", "next_step"]
+
+#: modules whose products are PyTorch's own unless the caller says otherwise: angles of positions, no part of training
+KEPT = r"(.*\.)?(rotary_emb|rotary_pos_emb|rope)"
+_STATE = "softnum_state"
+#: modules whose functions compute products that softnum.torch does not
+_REFUSED = (
+    nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d, nn.RNNBase, nn.RNNCellBase, nn.Bilinear,
+    nn.EmbeddingBag,
+)  # fmt: skip
+_PRODUCTS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding, nn.MultiheadAttention)
+
+
+def convert(
+    model: nn.Module, design: Design | str | Path, *, seed: int = 0, first: str | None = "", last: str | None = "",
+    known_as: dict[str, str] | None = None, keep: str = KEPT, quiet: bool = False,
+) -> nn.Module:  # fmt: skip
+    """Let a model compute its products in a design's arithmetic from now on, forwards and backwards.
+
+    The model stays what it is: its modules, their parameters and names do not change. Whenever it or one of its modules
+    is called, what they compute by functions of PyTorch is computed as `arithmetic` says, each module as the design
+    says for a layer with the module's path as its name. Of ``nn.MultiheadAttention`` at ``p``, the projections are the
+    layers ``p.in_proj`` and ``p.out_proj``, the products of queries, keys and values the layer ``p``. Parameters are
+    rounded to the role ``master`` of their module, in place.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+    design : Design, str or pathlib.Path
+        A design, its file or the name of a shipped one.
+    seed : int
+        Of stochastic roundings: 0 to 2**64 - 1.
+    first, last : str or None
+        The paths of the layer that takes the model's input, whose operand has the role ``input``, and of the one that
+        delivers its result, which is rounded to ``output``; None: there is none. Default: the first and the last
+        module that owns a parameter and computes products.
+    known_as : dict, optional
+        Module path -> the name by which the design knows it, where that is another.
+    keep : str
+        A regular expression: modules whose whole path it matches, and all below them, are left to PyTorch.
+    quiet : bool
+        Do not print which modules compute in the design's arithmetic, and which do not.
+
+    Returns
+    -------
+    torch.nn.Module
+        The model itself.
+
+    Raises
+    ------
+    ValueError
+        If the model was converted before, a pattern of the design matches no module, a path is none of the model's, or
+        parameters have a dtype that cannot hold the design's numbers.
+    NotImplementedError
+        If a module computes products that softnum.torch does not, and `keep` does not name it.
+
+    Examples
+    --------
+    >>> import torch, softnum.torch as st
+    >>> model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    >>> model = st.convert(model, "i-mxfp8")
+    softnum.torch: i-mxfp8: 2 Linear; left to PyTorch: 1 ReLU
+    >>> model(torch.ones(3, 4)).shape
+    torch.Size([3, 2])
+    """
+    modules = {path: module for path, module in model.named_modules() if path}
+    if any(hasattr(module, _STATE) for module in model.modules()):
+        raise ValueError("the model is converted already; convert one that is not (copy it before)")
+    kept = {path for path in modules if any(re.fullmatch(keep, part) for part in _above(path))} if keep else set()
+    refused = [path for path, module in modules.items() if isinstance(module, _REFUSED) and path not in kept]
+    if refused:
+        kinds = ", ".join(f"{path!r} ({type(modules[path]).__name__})" for path in refused)
+        raise NotImplementedError(
+            f"softnum.torch does not compute the products of module {kinds}; name them in keep=, a regular expression, "
+            "to leave them to PyTorch"
+        )
+    computing = {path: module for path, module in modules.items() if path not in kept}
+    owners = [path for path, module in computing.items() if _computes(module)]
+    if not owners and isinstance(model, _PRODUCTS):
+        owners = [""]
+    bound = Arithmetic(
+        design, first=owners[0] if first == "" and owners else first or None,
+        last=owners[-1] if last == "" and owners else last or None, known_as=known_as,
+    )  # fmt: skip
+    parts = [f"{path}.in_proj" for path in owners if isinstance(modules.get(path), nn.MultiheadAttention)]
+    bound.check_layers([*computing, *parts] if modules else [""])
+    mode = arithmetic(bound)
+    _round_parameters(model, bound, kept)
+    for path, module in ({"": model} | modules).items():
+        inside = path not in kept
+        module.register_forward_pre_hook(partial(_enter, mode, path, inside))
+        module.register_forward_hook(partial(_leave, mode), always_call=True)
+    model.register_buffer(_STATE, new_state(seed, bound.design.loss_scale))
+    model.register_forward_pre_hook(partial(_begin, mode), prepend=True)
+    model.register_forward_hook(_end)
+    model.softnum_mode = mode
+    if not quiet:
+        print(_report(bound.design.name, modules or {"": model}, owners))
+    return model
+
+
+def _above(path: str):
+    """The paths of a module and of those that hold it."""
+    names = path.split(".")
+    return (".".join(names[: i + 1]) for i in range(len(names)))
+
+
+def _computes(module: nn.Module) -> bool:
+    """Whether a module owns the weights of a product."""
+    weight = module._parameters.get("weight")
+    return isinstance(module, _PRODUCTS) or (weight is not None and weight.dim() > 1)
+
+
+def _report(design: str, modules: dict[str, nn.Module], owners: list[str]) -> str:
+    computing = Counter(type(modules[path]).__name__ for path in owners)
+    left = Counter(
+        type(module).__name__
+        for path, module in modules.items()
+        if path not in owners and not any(other.startswith(f"{path}.") for other in modules)
+    )
+    texts = (", ".join(f"{count} {kind}" for kind, count in counts.items()) or "none" for counts in (computing, left))
+    return "softnum.torch: {}: {}; left to PyTorch: {}".format(design, *texts)
+
+
+def _round_parameters(model: nn.Module, bound: Arithmetic, kept: set[str]) -> None:
+    """Round parameters to the role ``master`` of their modules, in place."""
+    state = new_state(0)
+    for path, module in model.named_modules():
+        own = [] if path in kept else list(module.named_parameters(recurse=False))
+        for name, parameter in own:
+            layer = bound.layer(path)
+            if parameter.dtype == torch.float32 and not fits_binary32([layer]):
+                raise ValueError(
+                    f"design {bound.design.name!r} has numbers in module {path!r} that float32 does not hold; convert "
+                    "a model of float64: model.double()"
+                )
+            values = array_of(parameter)
+            rounded = bound.call(path, state, 0).round("master", values)
+            if rounded is not values:
+                with torch.no_grad():
+                    parameter.copy_(tensor_of(rounded, result_dtype(parameter), parameter.device))
+
+
+# -- what happens when a module is called ------------------------------------------------------------------------------
+
+
+def _enter(mode: arithmetic, path: str, inside: bool, module: nn.Module, arguments) -> None:
+    if not mode.path:
+        mode.__enter__()
+    mode.path.append(path if inside else None)
+
+
+def _leave(mode: arithmetic, module: nn.Module, arguments, result) -> None:
+    mode.path.pop()
+    if not mode.path:
+        mode.__exit__(None, None, None)
+
+
+def _recomputed() -> bool:
+    """Whether a forward pass is computed again, in a backward pass."""
+    return not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1
+
+
+def _only(entry: int, device: torch.device) -> torch.Tensor:
+    """A state that is 0 but for one entry, which is 1."""
+    return torch.tensor([int(entry == i) for i in range(LOSS_SCALE + 1)], dtype=torch.int64, device=device)
+
+
+def _begin(mode: arithmetic, model: nn.Module, arguments) -> None:
+    if _recomputed():
+        return
+    state = getattr(model, _STATE)
+    mode.state = state + (0 if model.training else 1) * _only(EVALUATING, state.device)
+    mode.calls = {}
+
+
+def _end(model: nn.Module, arguments, result) -> None:
+    if _recomputed():
+        return
+    state = getattr(model, _STATE)
+    setattr(model, _STATE, state + _only(FORWARDS if model.training else EVALUATIONS, state.device))
+
+
+def mode_of(model: nn.Module) -> arithmetic:
+    """The mode that a converted model computes in.
+
+    Raises
+    ------
+    ValueError
+        If the model is not converted.
+
+    Examples
+    --------
+    >>> import torch, softnum.torch as st
+    >>> mode_of(st.convert(torch.nn.Linear(2, 2), "a-float32", quiet=True)).arithmetic.design.name
+    'a-float32'
+    """
+    mode = getattr(getattr(model, "module", model), "softnum_mode", None)
+    if mode is None:
+        raise ValueError("the model is not converted: softnum.torch.convert(model, design)")
+    return mode
+
+
+def next_step(model: nn.Module) -> None:
+    """Count an update of a converted model's parameters: the random bits of the next forward pass are those of a new
+    step. `softnum.torch.Optimizer` does so itself.
+
+    >>> import torch, softnum.torch as st
+    >>> model = st.convert(torch.nn.Linear(2, 2), "a-float32", quiet=True)
+    >>> st.next_step(model)
+    >>> model.softnum_state[1].item()
+    1
+    """
+    mode_of(model)
+    state = getattr(getattr(model, "module", model), _STATE)
+    state[STEP] += 1
+    state[[FORWARDS, EVALUATIONS]] = 0

@@ -1,0 +1,431 @@
+"""Functions of PyTorch that compute products, computed in a design's arithmetic: a torch function mode."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map_only
+
+from softnum.torch.arithmetic import Arithmetic, new_state
+from softnum.torch.operations import apply
+from softnum.train.designs.design import BLOCK_ROLES, Design, LayerDesign
+
+__all__ = ["arithmetic", "checkpoint_contexts"]
+
+
+class arithmetic(TorchFunctionMode):
+    """Compute the matrix products of PyTorch's functions in a design's arithmetic, inside a ``with`` statement.
+
+    That is: ``linear``, ``matmul`` and ``@``, ``mm``, ``bmm``, ``addmm``, ``baddbmm``, ``einsum`` of two operands,
+    ``conv1d``, ``conv2d``, ``embedding``, ``scaled_dot_product_attention`` and ``multi_head_attention_forward``. All
+    other functions are PyTorch's own; those that would compute products of their own (``conv3d``, ``lstm``, ...) raise
+    an error. A result has the dtype of the first operand, to which what the accumulator holds is rounded.
+
+    Parameters
+    ----------
+    design : Design, str, pathlib.Path or Arithmetic
+        A design, its file or the name of a shipped one.
+    seed : int
+        Of stochastic roundings.
+
+    Raises
+    ------
+    ValueError
+        If the design has ``[layers]`` tables, which need a model's modules: `convert` it.
+
+    Examples
+    --------
+    >>> import torch, softnum.torch as st
+    >>> x = torch.tensor([[1.0, 0.3]])
+    >>> with st.arithmetic("i-mxfp8"):
+    ...     y = x @ x.T
+    >>> x @ x.T, y
+    (tensor([[1.0900]]), tensor([[1.0977]]))
+    """
+
+    def __init__(self, design: Design | str | Path | Arithmetic, *, seed: int = 0) -> None:
+        super().__init__()
+        self.of_model = isinstance(design, Arithmetic)
+        self.arithmetic = design if self.of_model else Arithmetic(design)
+        if not self.of_model and self.arithmetic.design.layers:
+            raise ValueError(
+                f"design {self.arithmetic.design.name!r} has [layers] tables, which name modules; bind it to a model: "
+                "softnum.torch.convert(model, design)"
+            )
+        self.state = new_state(seed, self.arithmetic.design.loss_scale)
+        self.path: list[str | None] = []  # of the modules that are running, the innermost last; None: left to PyTorch
+        self.calls: dict[str, int] = {}
+        self.divides = self.arithmetic.rounds_gradients
+        self.replayed = False  # whether `calls` are those of a forward pass that is computed again
+
+    @property
+    def layer(self) -> str:
+        """The path of the module that is running; "" outside a converted model."""
+        return (self.path[-1] or "") if self.path else ""
+
+    def apply(self, name: str, inputs: list[torch.Tensor], part: str = "", **options) -> torch.Tensor:
+        """A function in the arithmetic of the module that is running, or of a part of it."""
+        layer = ".".join(filter(None, (self.layer, part)))
+        looked_up = name == "embedding"
+        call = self._next_call(layer, looked_up)
+        where = self.state, self.arithmetic.handle, layer, call
+        result = apply(name, inputs, *where, **options)
+        rounds = name in ("linear", "conv2d") and layer == self.arithmetic.last and self.arithmetic.rounds_output
+        return apply("output", [result], *where) if rounds else result
+
+    def _next_call(self, layer: str, looked_up: bool) -> int:
+        if not is_stochastic(self.arithmetic.layer(layer, looked_up=looked_up)):
+            return 0
+        if not torch.compiler.is_compiling() and not self.replayed and torch._C._current_graph_task_id() != -1:
+            raise RuntimeError(
+                f"layer {layer!r} rounds stochastically and is computed again in the backward pass, as of a checkpoint, "
+                "which does not say which forward pass that was; give it that: torch.utils.checkpoint.checkpoint(..., "
+                "use_reentrant=False, context_fn=softnum.torch.checkpoint_contexts)"
+            )
+        call = self.calls.get(layer, 0)
+        self.calls[layer] = call + 1
+        return call
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if self.path and self.path[-1] is None:  # a module that is left to PyTorch
+            return func(*args, **kwargs)
+        handler = HANDLERS.get(func)
+        if handler is None:
+            if func in REFUSED:
+                raise NotImplementedError(
+                    f"{getattr(func, '__name__', func)} in module {self.layer!r} computes products that softnum.torch "
+                    f"does not; it computes {', '.join(dict.fromkeys(KNOWN))}. Leave the module out "
+                    f"(softnum.torch.convert(..., keep={self.layer!r})) or write it with these"
+                )
+            if self.divides and torch.is_grad_enabled() and getattr(func, "__name__", "") not in ("__get__", "__set__"):
+                args, kwargs = tree_map_only(torch.nn.Parameter, self._entered, (args, kwargs))
+            return func(*args, **kwargs)
+        return handler(self, *args, **kwargs)
+
+    def _entered(self, parameter: torch.nn.Parameter) -> torch.Tensor:
+        """A parameter as it enters a function of PyTorch's: its gradient is one of the role ``weight_gradients``."""
+        return self.apply("parameter", [parameter], parameter=True) if parameter.requires_grad else parameter
+
+
+def is_stochastic(layer: LayerDesign) -> bool:
+    """Whether the products of a layer take random bits.
+
+    >>> is_stochastic(Arithmetic("c-wang-fp8").layer("conv1")), is_stochastic(Arithmetic("g-q44-stochastic").layer("fc1"))
+    (False, True)
+    """
+    roles = (*BLOCK_ROLES, "weight_gradients")
+    return any(layer.roles[role].stochastic for role in roles) or any(unit.stochastic for unit in layer.units.values())
+
+
+@contextlib.contextmanager
+def _again(mode: arithmetic, state: torch.Tensor, path: list[str], calls: dict[str, int]):
+    before = mode.state, mode.path, mode.calls, mode.replayed
+    mode.state, mode.path, mode.calls, mode.replayed = state, list(path), dict(calls), True
+    try:
+        with mode:
+            yield
+    finally:
+        mode.state, mode.path, mode.calls, mode.replayed = before
+
+
+def checkpoint_contexts() -> tuple:
+    """What ``torch.utils.checkpoint`` takes as ``context_fn``: what is computed again has the bits of the first time.
+
+    It is needed where layers round stochastically, or where the checkpoint's function computes products itself, in no
+    module of its own.
+
+    Returns
+    -------
+    contexts : (context manager, context manager)
+        Of the forward pass, and of computing it again.
+
+    Examples
+    --------
+    >>> import torch, softnum.torch as st
+    >>> from torch.utils.checkpoint import checkpoint
+    >>> x = torch.ones(2, 2, requires_grad=True)
+    >>> with st.arithmetic("g-q44-stochastic"):
+    ...     y = checkpoint(lambda x: x @ x, x, use_reentrant=False, context_fn=st.checkpoint_contexts)
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([[4., 4.],
+            [4., 4.]])
+    """
+    modes = [
+        mode for mode in torch.overrides._get_current_function_mode_stack() if isinstance(mode, arithmetic)
+    ]  # fmt: skip
+    if not modes:
+        return contextlib.nullcontext(), contextlib.nullcontext()
+    mode = modes[-1]
+    return contextlib.nullcontext(), _again(mode, mode.state, mode.path, mode.calls)
+
+
+# -- the functions -----------------------------------------------------------------------------------------------------
+
+
+def _is_parameter(weight: torch.Tensor) -> bool:
+    """Whether an operand is a parameter: of others' gradients, the loss scale is left in."""
+    return weight.grad_fn is None
+
+
+def _linear(mode: arithmetic, input, weight, bias=None, *, part: str = ""):
+    if weight.dim() == 1:
+        return _linear(mode, input, weight[None], None if bias is None else bias[None], part=part).squeeze(-1)
+    inputs = [input, weight] if bias is None else [input, weight, bias]
+    return mode.apply("linear", inputs, part, parameter=_is_parameter(weight))
+
+
+def _product(mode: arithmetic, input, mat2, *, out=None):
+    _refuse(mode, "mm", out=(out, None))
+    return _matmul(mode, input, mat2)
+
+
+def _matmul(mode: arithmetic, input, other, *, out=None):
+    _refuse(mode, "matmul", out=(out, None))
+    vectors = input.dim() == 1, other.dim() == 1
+    if vectors[0]:
+        input = input[None]
+    if vectors[1]:
+        other = other[:, None]
+    if other.dim() == 2:
+        result = mode.apply("linear", [input, other.transpose(0, 1)], parameter=_is_parameter(other))
+    else:
+        batch = torch.broadcast_shapes(input.shape[:-2], other.shape[:-2])
+        inputs = [x if x.shape[:-2] == batch else x.expand(*batch, *x.shape[-2:]) for x in (input, other)]
+        result = mode.apply("matmul", inputs, parameter=_is_parameter(other))
+    if vectors[0]:
+        result = result.squeeze(-2)
+    return result.squeeze(-1) if vectors[1] else result
+
+
+def _addmm(mode: arithmetic, input, mat1, mat2, *, beta=1, alpha=1, out=None):
+    _refuse(mode, "addmm", out=(out, None), alpha=(alpha, 1), beta=(beta, 1))
+    if input.dim() == 1:
+        return mode.apply("linear", [mat1, mat2.transpose(0, 1), input], parameter=_is_parameter(mat2))
+    return input + _matmul(mode, mat1, mat2)
+
+
+def _baddbmm(mode: arithmetic, input, batch1, batch2, *, beta=1, alpha=1, out=None):
+    _refuse(mode, "baddbmm", out=(out, None))
+    product = _matmul(mode, batch1, batch2)
+    product = product if alpha == 1 else product * alpha
+    return product if beta == 0 else input * beta + product if beta != 1 else input + product
+
+
+def _einsum(mode: arithmetic, equation, *operands):
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    if not isinstance(equation, str) or len(operands) > 2:
+        raise NotImplementedError(
+            f"einsum in module {mode.layer!r}: softnum.torch computes products of two operands, stated as a text, got "
+            f"{len(operands)} operands; multiply two at a time"
+        )
+    if len(operands) < 2:
+        return torch.einsum(equation, *operands)
+    left, arrow, result = equation.replace(" ", "").partition("->")
+    a, b = left.split(",")
+    if not arrow:
+        result = "".join(sorted(x for x in set(a + b) if (a + b).count(x) == 1))
+    alone = [x for x in a + b if x not in result and (a + b).count(x) == 1]
+    if "." in equation or len(set(a)) < len(a) or len(set(b)) < len(b) or alone:
+        raise NotImplementedError(
+            f"einsum in module {mode.layer!r}: softnum.torch computes no product with '...', an axis twice in one "
+            f"operand, or one that is summed without the other, got {equation!r}"
+        )
+    batch = [x for x in a if x in b and x in result]
+    k = [x for x in a if x in b and x not in result]
+    rows, columns = ([x for x in own if x not in other] for own, other in ((a, b), (b, a)))
+    sizes = dict(zip(a, operands[0].shape, strict=True)) | dict(zip(b, operands[1].shape, strict=True))
+
+    def matrices(x, axes: str, first: list[str], second: list[str]):
+        shape = [sizes[axis] for axis in batch], math.prod(sizes[x] for x in first), math.prod(sizes[x] for x in second)
+        return x.permute([axes.index(axis) for axis in (*batch, *first, *second)]).reshape(*shape[0], *shape[1:])
+
+    product = _matmul(mode, matrices(operands[0], a, rows, k), matrices(operands[1], b, k, columns))
+    order = [*batch, *rows, *columns]
+    product = product.reshape([sizes[axis] for axis in order])
+    return product.permute([order.index(axis) for axis in result])
+
+
+def _pair(x, rank: int) -> list[int]:
+    return [x] * rank if isinstance(x, int) else list(x) * (rank if len(x) == 1 else 1)
+
+
+def _convolution(rank: int) -> Callable:
+    def conv(mode: arithmetic, input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+        single = input.dim() == rank + 1
+        if single:
+            input = input[None]
+        stride, dilation = _pair(stride, rank), _pair(dilation, rank)
+        if padding == "same":
+            total = [d * (n - 1) for d, n in zip(dilation, weight.shape[2:], strict=True)]
+            odd = [x for n in reversed(total) for x in (0, n % 2)]  # what PyTorch adds on the right and below
+            input = F.pad(input, odd) if any(odd) else input
+            padding = [n // 2 for n in total]
+        padding = [0] * rank if padding == "valid" else _pair(padding, rank)
+        parameter = _is_parameter(weight)
+        if rank == 1:
+            input, weight = input.unsqueeze(2), weight.unsqueeze(2)
+            stride, padding, dilation = [1, *stride], [0, *padding], [1, *dilation]
+        inputs = [input, weight] if bias is None else [input, weight, bias]
+        result = mode.apply(
+            "conv2d", inputs, stride=stride, padding=padding, dilation=dilation, groups=groups,
+            parameter=parameter,
+        )  # fmt: skip
+        result = result.squeeze(2) if rank == 1 else result
+        return result[0] if single else result
+
+    return conv
+
+
+def _embedding(mode: arithmetic, input, weight, padding_idx=None, max_norm=None, norm_type=2.0,
+               scale_grad_by_freq=False, sparse=False):  # fmt: skip
+    _refuse(
+        mode, "embedding", max_norm=(max_norm, None), scale_grad_by_freq=(scale_grad_by_freq, False),
+        sparse=(sparse, False),
+    )  # fmt: skip
+    result = mode.apply("embedding", [input, weight], parameter=_is_parameter(weight))
+    if padding_idx is None:
+        return result
+    padding_idx = padding_idx % weight.shape[0]
+    padded = (input == padding_idx).unsqueeze(-1)
+    return torch.where(padded, result.detach(), result)
+
+
+def _attention(
+    mode: arithmetic, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+):  # fmt: skip
+    if enable_gqa and query.shape[-3] != key.shape[-3]:
+        repeats = query.shape[-3] // key.shape[-3]
+        key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
+    scores = _matmul(mode, query, key.transpose(-2, -1))
+    scores = scores * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    if is_causal:
+        causal = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+        scores = scores.masked_fill(~causal, -math.inf)
+    if attn_mask is not None:
+        masked = attn_mask.dtype is torch.bool
+        scores = scores.masked_fill(~attn_mask, -math.inf) if masked else scores + attn_mask
+    weights = scores.softmax(-1)
+    if attn_mask is not None:  # a row of which nothing is left has the result 0, as of PyTorch's own
+        empty = (scores == -math.inf).all(-1, keepdim=True)
+        weights = scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)
+    if dropout_p:
+        weights = F.dropout(weights, dropout_p)
+    return _matmul(mode, weights, value)
+
+
+def _multi_head_attention(
+    mode: arithmetic, query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v,
+    add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None, need_weights=True,
+    attn_mask=None, use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None, v_proj_weight=None,
+    static_k=None, static_v=None, average_attn_weights=True, is_causal=False,
+):  # fmt: skip
+    _refuse(
+        mode, "multi_head_attention_forward", bias_k=(bias_k, None), bias_v=(bias_v, None),
+        add_zero_attn=(add_zero_attn, False), static_k=(static_k, None), static_v=(static_v, None),
+    )  # fmt: skip
+    if need_weights:
+        raise NotImplementedError(
+            f"multi_head_attention_forward in module {mode.layer!r}: softnum.torch returns no attention weights; call "
+            "the module with need_weights=False"
+        )
+    single = query.dim() == 2
+    if single:
+        query, key, value = (x[:, None] for x in (query, key, value))
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask[None]
+    steps, batch, features = query.shape
+    biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
+    if use_separate_proj_weight:
+        weights = q_proj_weight, k_proj_weight, v_proj_weight
+    elif query is key and key is value:
+        q, k, v = _linear(mode, query, in_proj_weight, in_proj_bias, part="in_proj").chunk(3, -1)
+        weights = None
+    else:
+        weights = in_proj_weight.chunk(3)
+    if weights is not None:
+        parts = zip((query, key, value), weights, biases, strict=True)
+        q, k, v = (_linear(mode, *part, part="in_proj") for part in parts)
+
+    def heads(x):
+        return x.reshape(x.shape[0], batch, num_heads, -1).permute(1, 2, 0, 3)
+
+    mask = attn_mask
+    if mask is not None:  # here True leaves a place out
+        mask = ~mask if mask.dtype is torch.bool else mask
+        mask = mask.reshape(batch, num_heads, *mask.shape[-2:]) if mask.dim() == 3 else mask
+    if key_padding_mask is not None:
+        padding = key_padding_mask[:, None, None]
+        if padding.dtype is torch.bool and (mask is None or mask.dtype is torch.bool):
+            mask = ~padding if mask is None else mask & ~padding
+        else:
+            zero = torch.zeros((), dtype=q.dtype, device=q.device)
+            add = [zero.masked_fill(~x, -math.inf) if x.dtype is torch.bool else x for x in (mask,) if x is not None]
+            add.append(zero.masked_fill(padding, -math.inf) if padding.dtype is torch.bool else padding)
+            mask = sum(add[1:], add[0])
+    result = _attention(
+        mode, heads(q), heads(k), heads(v), mask, dropout_p if training else 0.0, is_causal and mask is None
+    )
+    result = result.permute(2, 0, 1, 3).reshape(steps, batch, features)
+    result = _linear(mode, result, out_proj_weight, out_proj_bias, part="out_proj")
+    return (result[:, 0] if single else result), None
+
+
+def _refuse(mode: arithmetic, name: str, **given) -> None:
+    """Raise NotImplementedError if an argument is not the one value of it that softnum.torch computes."""
+    for argument, (value, only) in given.items():
+        if value is not only and not (isinstance(only, (int, float)) and value == only):
+            raise NotImplementedError(
+                f"{name} in module {mode.layer!r}: softnum.torch computes it with {argument}={only!r} alone, got "
+                f"{value if not isinstance(value, torch.Tensor) else 'a tensor'!r}"
+            )
+
+
+#: function of PyTorch -> what computes it here
+HANDLERS: dict[Callable, Callable] = {
+    F.linear: _linear,
+    torch.matmul: _matmul,
+    torch.Tensor.matmul: _matmul,
+    torch.Tensor.__matmul__: _matmul,
+    torch.Tensor.__rmatmul__: lambda mode, x, other: _matmul(mode, other, x),
+    torch.mm: _product,
+    torch.Tensor.mm: _product,
+    torch.bmm: _product,
+    torch.Tensor.bmm: _product,
+    torch.mv: lambda mode, input, vec: _matmul(mode, input, vec),
+    torch.Tensor.mv: lambda mode, input, vec: _matmul(mode, input, vec),
+    torch.addmm: _addmm,
+    torch.Tensor.addmm: _addmm,
+    torch.baddbmm: _baddbmm,
+    torch.Tensor.baddbmm: _baddbmm,
+    torch.einsum: _einsum,
+    torch.conv1d: _convolution(1),
+    torch.conv2d: _convolution(2),
+    F.embedding: _embedding,
+    F.scaled_dot_product_attention: _attention,
+    F.multi_head_attention_forward: _multi_head_attention,
+}
+KNOWN = [getattr(function, "__name__", str(function)) for function in HANDLERS]
+
+_REFUSED_NAMES = {
+    torch: (
+        "addbmm", "addmv", "addr", "bilinear", "chain_matmul", "conv3d", "conv_tbc", "conv_transpose1d",
+        "conv_transpose2d", "conv_transpose3d", "convolution", "dot", "gru", "gru_cell", "inner", "lstm", "lstm_cell",
+        "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell", "tensordot", "vdot", "_grouped_mm", "_scaled_mm",
+        "_transformer_encoder_layer_fwd", "_native_multi_head_attention",
+    ),
+    torch.Tensor: ("addbmm", "addmv", "addr", "dot", "inner", "vdot"),
+    F: ("bilinear", "embedding_bag", "grouped_mm", "scaled_mm", "scaled_grouped_mm"),
+    torch.linalg: ("matmul", "multi_dot", "vecdot"),
+}  # fmt: skip
+#: functions that compute products, and that softnum.torch does not compute
+REFUSED: frozenset[Callable] = frozenset(
+    getattr(module, name) for module, names in _REFUSED_NAMES.items() for name in names if hasattr(module, name)
+)

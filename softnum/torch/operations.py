@@ -1,0 +1,195 @@
+"""softnum's functions as operations of PyTorch (``torch.ops.softnum``): what compilers, exporters and transforms see.
+
+Every function ``f`` is two operations::
+
+    f(Tensor[] inputs, Tensor state, str arithmetic, str layer, int call, str options) -> Tensor
+    f_backward(Tensor gradient, Tensor[] inputs, Tensor state, str arithmetic, str layer, int call, str options,
+               bool[] needs) -> Tensor[]
+
+The second rounds the operands again from the inputs, by the same random bits; nothing but the inputs is saved.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+
+import torch
+
+from softnum.torch.arithmetic import SEED, arithmetic_of
+from softnum.torch.functions import FUNCTIONS
+from softnum.torch.tensors import array_of, result_dtype, tensor_of
+
+__all__ = ["apply"]
+
+_ARGUMENTS = "Tensor state, str arithmetic, str layer, int call, str options"
+_LIBRARY = torch.library.Library("softnum", "DEF")
+
+
+def apply(name: str, inputs: list[torch.Tensor], state: torch.Tensor, arithmetic: str, layer: str, call: int = 0,
+          **options) -> torch.Tensor:  # fmt: skip
+    """The result of a function, with its gradient.
+
+    Parameters
+    ----------
+    name : str
+        One of `FUNCTIONS`.
+    inputs : list of torch.Tensor
+    state : torch.Tensor
+        `softnum.torch.arithmetic.new_state`.
+    arithmetic : str
+        The handle of an `Arithmetic`.
+    layer : str
+        A module's path.
+    call : int
+        Which call of the layer in this forward pass.
+    **options
+        Of the function.
+
+    Returns
+    -------
+    torch.Tensor
+    """
+    text = json.dumps(options)
+    if torch.compiler.is_compiling():
+        return getattr(torch.ops.softnum, name)(inputs, state, arithmetic, layer, call, text)
+    return _FUNCTIONS[name].apply((arithmetic, layer, call, text), state, *inputs)
+
+
+@functools.lru_cache(maxsize=1024)
+def _options(text: str) -> dict:
+    return json.loads(text)
+
+
+def _checked(name: str, inputs: list[torch.Tensor], layer: str) -> None:
+    devices = {x.device for x in inputs}
+    if len(devices) > 1:
+        raise ValueError(f"{name} of layer {layer!r}: tensors lie on {', '.join(sorted(map(str, devices)))}; move them")
+
+
+def _forward(name: str, inputs, state, arithmetic, layer, call, options):
+    _checked(name, inputs, layer)
+    function, arrays = FUNCTIONS[name], [array_of(x) for x in inputs]
+    numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up)
+    result = function.forward(numerics, arrays, _options(options))
+    like = inputs[function.of]
+    return tensor_of(result, result_dtype(like), like.device, arrays)
+
+
+def _backward(name: str, gradient, inputs, state, arithmetic, layer, call, options, needs):
+    function, arrays = FUNCTIONS[name], [array_of(x) for x in inputs]
+    numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up)
+    error = array_of(gradient)
+    gradients = function.backward(numerics, error, arrays, needs, _options(options))
+    wanted = [x for x, need in zip(inputs, needs, strict=True) if need]
+    return [
+        tensor_of(part, result_dtype(x), x.device, (error, *arrays))
+        for part, x in zip(gradients, wanted, strict=True)
+    ]  # fmt: skip
+
+
+def _shape(name: str, inputs, state, arithmetic, layer, call, options):
+    function = FUNCTIONS[name]
+    like = inputs[function.of]
+    shape = function.shape([x.shape for x in inputs], _options(options))
+    return like.new_empty(shape, dtype=result_dtype(like))
+
+
+def _backward_shapes(gradient, inputs, state, arithmetic, layer, call, options, needs):
+    return [
+        x.new_empty(x.shape, dtype=result_dtype(x)) for x, need in zip(inputs, needs, strict=True) if need
+    ]  # fmt: skip
+
+
+def _state_of_slice(state: torch.Tensor, index: int) -> torch.Tensor:
+    """The state of one slice of a vectorised call: of a seed of its own."""
+    changed = state.clone()
+    changed[SEED] ^= (index * 0x9E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF
+    return changed
+
+
+def _slices(info, in_dims, tensors) -> list[list]:
+    """The tensors of each slice of a vectorised call; the first of them is a state."""
+    rows = []
+    for index in range(info.batch_size):
+        state, *rest = (
+            x if axis is None else x.select(axis, index) for x, axis in zip(tensors, in_dims, strict=True)
+        )  # fmt: skip
+        rows.append([_state_of_slice(state, index), *rest])
+    return rows
+
+
+def _define(name: str) -> type[torch.autograd.Function]:
+    """Define the two operations of a function, and return it as a differentiable function."""
+    _LIBRARY.define(f"{name}(Tensor[] inputs, {_ARGUMENTS}) -> Tensor")
+    _LIBRARY.define(f"{name}_backward(Tensor gradient, Tensor[] inputs, {_ARGUMENTS}, bool[] needs) -> Tensor[]")
+    forward, backward = (getattr(torch.ops.softnum, text).default for text in (name, f"{name}_backward"))
+    for operation, run, fake in (
+        (forward, functools.partial(_forward, name), functools.partial(_shape, name)),
+        (backward, functools.partial(_backward, name), _backward_shapes),
+    ):
+        _LIBRARY.impl(operation, run, "CompositeExplicitAutograd")
+        torch.library.register_fake(operation, fake, lib=_LIBRARY)
+
+    class Backward(torch.autograd.Function):
+        @staticmethod
+        def forward(plain, needs, state, gradient, *inputs):
+            return tuple(backward(gradient, list(inputs), state, *plain, needs))
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, *gradients):
+            raise NotImplementedError(f"softnum's {name} has no second derivative: its gradient is not differentiable")
+
+        @staticmethod
+        def vmap(info, in_dims, plain, needs, *tensors):
+            results = [Backward.apply(plain, needs, *row) for row in _slices(info, in_dims[2:], tensors)]
+            return tuple(torch.stack(parts) for parts in zip(*results, strict=True)), (0,) * len(results[0])
+
+    class Forward(torch.autograd.Function):
+        @staticmethod
+        def forward(plain, state, *inputs):
+            return forward(list(inputs), state, *plain)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.plain, *tensors = inputs
+            ctx.save_for_backward(*tensors)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            state, *inputs = ctx.saved_tensors
+            needs = list(ctx.needs_input_grad[2:])
+            gradients = iter(Backward.apply(ctx.plain, needs, state, gradient, *inputs))
+            return None, None, *(next(gradients) if need else None for need in needs)
+
+        @staticmethod
+        def jvp(ctx, *tangents):
+            raise NotImplementedError(
+                f"softnum's {name} has no forward-mode derivative; use reverse mode (torch.func.vjp, jacrev, grad)"
+            )
+
+        @staticmethod
+        def vmap(info, in_dims, plain, *tensors):
+            return torch.stack([Forward.apply(plain, *row) for row in _slices(info, in_dims[1:], tensors)]), 0
+
+    # what an exported or compiled program, which holds the operation itself, differentiates by
+
+    def keep(ctx, inputs, output):
+        tensors, state, *ctx.plain = inputs
+        ctx.save_for_backward(state, *tensors)
+
+    def differentiate(ctx, gradient):
+        state, *inputs = ctx.saved_tensors
+        needs = [x.requires_grad for x in inputs]
+        gradients = iter(backward(gradient, inputs, state, *ctx.plain, needs))
+        return [next(gradients) if need else None for need in needs], None, None, None, None, None
+
+    torch.library.register_autograd(forward, differentiate, setup_context=keep, lib=_LIBRARY)
+    return Forward
+
+
+_FUNCTIONS = {name: _define(name) for name in FUNCTIONS}

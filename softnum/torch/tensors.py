@@ -1,0 +1,81 @@
+"""Tensors as arrays of numbers, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from softnum.arrays.conversion import quantize
+from softnum.formats.blocks import format
+
+__all__ = ["array_of", "result_dtype", "tensor_of"]
+
+#: dtypes that results have; those of 8 bits and less hold operands only
+_RESULTS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+
+
+def array_of(x: torch.Tensor) -> np.ndarray:
+    """The numbers of a tensor; of float32 and float64 in the machine's memory, the same memory.
+
+    Parameters
+    ----------
+    x : torch.Tensor
+        Of floating point or integers; narrower floating-point numbers become float32, which holds them all.
+
+    Returns
+    -------
+    array
+
+    Raises
+    ------
+    TypeError
+        If the tensor is complex, sparse or quantized.
+
+    Examples
+    --------
+    >>> array_of(torch.tensor([0.5, 1.5], dtype=torch.bfloat16))
+    array([0.5, 1.5], dtype=float32)
+    """
+    if x.layout is not torch.strided or x.is_complex() or x.is_quantized:
+        raise TypeError(f"softnum takes dense tensors of real numbers, got {x.dtype}, {x.layout}")
+    x = x.detach()
+    if x.is_floating_point() and x.dtype not in (torch.float32, torch.float64):
+        x = x.to(torch.float32)
+    return x.cpu().resolve_neg().numpy()
+
+
+def result_dtype(x: torch.Tensor) -> torch.dtype:
+    """The dtype of what is computed from a tensor: its own, or float32 where that is none of results.
+
+    >>> result_dtype(torch.zeros(1, dtype=torch.float16)), result_dtype(torch.zeros(1, dtype=torch.float8_e4m3fn))
+    (torch.float16, torch.float32)
+    """
+    return x.dtype if x.dtype in _RESULTS else torch.float32
+
+
+def tensor_of(x: np.ndarray, dtype: torch.dtype, device: torch.device, inputs=()) -> torch.Tensor:
+    """An array as a tensor of a dtype that is `result_dtype`'s, rounded to it once, to nearest even.
+
+    Parameters
+    ----------
+    x : array of float32 or float64
+    dtype : torch.dtype
+    device : torch.device
+    inputs : sequence of arrays
+        Whose memory the tensor must not share.
+
+    Returns
+    -------
+    torch.Tensor
+
+    Examples
+    --------
+    >>> tensor_of(np.float64([1 + 2**-8 + 2**-40]), torch.bfloat16, torch.device("cpu"))
+    tensor([1.0078], dtype=torch.bfloat16)
+    """
+    if x.dtype == np.float64 and dtype != torch.float64:
+        x = quantize(x, format(dtype)).astype(np.float32)
+    x = np.require(x, requirements=["C", "W"])
+    if any(np.may_share_memory(x, other) for other in inputs):
+        x = x.copy()
+    return torch.from_numpy(x).to(device=device, dtype=dtype)
