@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from softnum.formats.blocks import format
-from softnum.train.designs.design import Design, LayerDesign
+from softnum.train.designs.design import BLOCK_ROLES, Design, LayerDesign
 from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.reader import load_design
 from softnum.train.engine.devices import make_backend
@@ -103,8 +103,23 @@ class Arithmetic:
     @property
     def rounds_output(self) -> bool:
         """Whether the result of the last layer's product changes when it is rounded to the role ``output``."""
+        if self.last is None:
+            return False
         layer = self.layer(self.last)
         return layer.roles["output"].format != layer.units["forward"].result
+
+    def is_stochastic(self, path: str) -> bool:
+        """Whether the products of a layer take random bits.
+
+        >>> Arithmetic("c-wang-fp8").is_stochastic("conv1"), Arithmetic("g-q44-stochastic").is_stochastic("conv1")
+        (False, True)
+        """
+        layers = [self.layer(path, looked_up=looked_up) for looked_up in (False, True)]
+        roles = (*BLOCK_ROLES, "output", "weight_gradients")
+        return any(
+            any(layer.roles[role].stochastic for role in roles) or any(unit.stochastic for unit in layer.units.values())
+            for layer in layers
+        )
 
     def layer(self, path: str, *, looked_up: bool = False) -> LayerDesign:
         """The roundings and units of a layer (`softnum.train.Design.layer`).

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from softnum.torch.arithmetic import EVALUATING, EVALUATIONS, FORWARDS, LOSS_SCALE, STEP, Arithmetic, new_state
-from softnum.torch.modes import arithmetic
+from softnum.torch.modes import RECORDING, REPLAYING, arithmetic
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 from softnum.train.designs.design import Design
 from softnum.train.engine.numerics import fits_binary32
@@ -103,6 +103,7 @@ def convert(
     parts = [f"{path}.in_proj" for path in owners if isinstance(modules.get(path), nn.MultiheadAttention)]
     bound.check_layers([*computing, *parts] if modules else [""])
     mode = arithmetic(bound)
+    mode.stochastic = {path: bound.is_stochastic(path) for path in ("", *computing, *parts)}
     _round_parameters(model, bound, kept)
     for path, module in ({"": model} | modules).items():
         inside = path not in kept
@@ -186,10 +187,15 @@ def _only(entry: int, device: torch.device) -> torch.Tensor:
 
 def _begin(mode: arithmetic, model: nn.Module, arguments) -> None:
     if _recomputed():
+        if REPLAYING:
+            _, mode.state = next(REPLAYING[-1])
+            mode.calls, mode.replayed = {}, True
         return
     state = getattr(model, _STATE)
     mode.state = state + (0 if model.training else 1) * _only(EVALUATING, state.device)
-    mode.calls = {}
+    mode.calls, mode.replayed = {}, False
+    for recorded in RECORDING:
+        recorded.began.append((mode, mode.state))
 
 
 def _end(model: nn.Module, arguments, result) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -39,6 +39,8 @@ class Function:
     weights : tuple of int
         Which arrays are parameters, where options say that there are any, and have gradients that the layer leaves as
         they are.
+    options : dict
+        Name -> how many integers it is; 0: it is one, no tuple.
     """
 
     graph: Callable
@@ -48,6 +50,15 @@ class Function:
     looked_up: bool = False
     of: int = 0
     weights: tuple[int, ...] = ()
+    options: dict[str, int] = field(default_factory=lambda: {"parameter": 0})
+
+    def named(self, numbers: list[int]) -> dict:
+        """Options by their names, from the integers that an operation takes."""
+        found, rest = {}, list(numbers)
+        for name, count in self.options.items():
+            found[name] = tuple(rest[:count]) if count else rest[0]
+            rest = rest[max(count, 1) :]
+        return found
 
     def forward(self, call: Call, arrays: list[np.ndarray], options: dict) -> np.ndarray:
         """The result for some arrays."""
@@ -118,10 +129,8 @@ def _conv2d(call: Call, arrays, needs, options):
         _leaf(call, arrays[0], needs[0]),
         *(_parameter(call, x, need, "weight") for x, need in zip(arrays[1:], needs[1:], strict=True)),
     ]
-    geometry = {key: tuple(options[key]) for key in ("stride", "padding", "dilation")}
-    return leaves, conv2d(
-        *leaves[:2], leaves[2] if len(leaves) > 2 else None, call, groups=options["groups"], **geometry
-    )
+    geometry = {key: options[key] for key in ("stride", "padding", "dilation", "groups")}
+    return leaves, conv2d(*leaves[:2], leaves[2] if len(leaves) > 2 else None, call, **geometry)
 
 
 def _matmul(call: Call, arrays, needs, options):
@@ -154,7 +163,9 @@ FUNCTIONS: dict[str, Function] = {
         lambda shapes, options: (math.prod(shapes[0][:-1]), shapes[1][0]),
         transposed=(1,),
     ),
-    "conv2d": Function(_conv2d, _conv_shape),
+    "conv2d": Function(
+        _conv2d, _conv_shape, options={"parameter": 0, "groups": 0, "stride": 2, "padding": 2, "dilation": 2}
+    ),
     "matmul": Function(_matmul, lambda shapes, options: (*shapes[0][:-1], shapes[1][-1]), weights=(1,)),
     "embedding": Function(
         _embedding,
@@ -163,6 +174,6 @@ FUNCTIONS: dict[str, Function] = {
         looked_up=True,
         of=1,
     ),
-    "output": Function(_output, lambda shapes, options: shapes[0]),
+    "output": Function(_output, lambda shapes, options: shapes[0], options={}),
     "parameter": Function(_copy, lambda shapes, options: shapes[0], weights=(0,)),
 }

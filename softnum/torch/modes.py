@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_map_only
 
 from softnum.torch.arithmetic import Arithmetic, new_state
 from softnum.torch.operations import apply
-from softnum.train.designs.design import BLOCK_ROLES, Design, LayerDesign
+from softnum.train.designs.design import Design
 
 __all__ = ["arithmetic", "checkpoint_contexts"]
 
@@ -61,26 +61,28 @@ class arithmetic(TorchFunctionMode):
         self.state = new_state(seed, self.arithmetic.design.loss_scale)
         self.path: list[str | None] = []  # of the modules that are running, the innermost last; None: left to PyTorch
         self.calls: dict[str, int] = {}
-        self.divides = self.arithmetic.rounds_gradients
         self.replayed = False  # whether `calls` are those of a forward pass that is computed again
+        # plain facts of the arithmetic, which torch.compile reads
+        self.handle, self.last = self.arithmetic.handle, self.arithmetic.last
+        self.divides, self.rounds_output = self.arithmetic.rounds_gradients, self.arithmetic.rounds_output
+        self.stochastic = {"": self.arithmetic.is_stochastic("")}
 
-    @property
-    def layer(self) -> str:
+    def running(self) -> str:
         """The path of the module that is running; "" outside a converted model."""
-        return (self.path[-1] or "") if self.path else ""
+        return self.path[-1] if self.path else ""
 
-    def apply(self, name: str, inputs: list[torch.Tensor], part: str = "", **options) -> torch.Tensor:
+    def apply(self, name: str, inputs: list[torch.Tensor], part: str = "", options=()) -> torch.Tensor:
         """A function in the arithmetic of the module that is running, or of a part of it."""
-        layer = ".".join(filter(None, (self.layer, part)))
-        looked_up = name == "embedding"
-        call = self._next_call(layer, looked_up)
-        where = self.state, self.arithmetic.handle, layer, call
-        result = apply(name, inputs, *where, **options)
-        rounds = name in ("linear", "conv2d") and layer == self.arithmetic.last and self.arithmetic.rounds_output
+        layer = f"{self.running()}.{part}" if part else self.running()
+        where = self.state, self.handle, layer, self._next_call(layer)
+        result = apply(name, inputs, *where, *options)
+        rounds = self.rounds_output and layer == self.last and name in ("linear", "conv2d")
         return apply("output", [result], *where) if rounds else result
 
-    def _next_call(self, layer: str, looked_up: bool) -> int:
-        if not is_stochastic(self.arithmetic.layer(layer, looked_up=looked_up)):
+    def _next_call(self, layer: str) -> int:
+        if layer not in self.stochastic:
+            self.stochastic[layer] = self.arithmetic.is_stochastic(layer)
+        if not self.stochastic[layer]:
             return 0
         if not torch.compiler.is_compiling() and not self.replayed and torch._C._current_graph_task_id() != -1:
             raise RuntimeError(
@@ -100,39 +102,57 @@ class arithmetic(TorchFunctionMode):
         if handler is None:
             if func in REFUSED:
                 raise NotImplementedError(
-                    f"{getattr(func, '__name__', func)} in module {self.layer!r} computes products that softnum.torch "
+                    f"{getattr(func, '__name__', func)} in module {self.running()!r} computes products that softnum.torch "
                     f"does not; it computes {', '.join(dict.fromkeys(KNOWN))}. Leave the module out "
-                    f"(softnum.torch.convert(..., keep={self.layer!r})) or write it with these"
+                    f"(softnum.torch.convert(..., keep={self.running()!r})) or write it with these"
                 )
-            if self.divides and torch.is_grad_enabled() and getattr(func, "__name__", "") not in ("__get__", "__set__"):
+            if self.divides and torch.is_grad_enabled() and getattr(func, "__name__", "") not in _INSPECTING:
                 args, kwargs = tree_map_only(torch.nn.Parameter, self._entered, (args, kwargs))
             return func(*args, **kwargs)
         return handler(self, *args, **kwargs)
 
     def _entered(self, parameter: torch.nn.Parameter) -> torch.Tensor:
         """A parameter as it enters a function of PyTorch's: its gradient is one of the role ``weight_gradients``."""
-        return self.apply("parameter", [parameter], parameter=True) if parameter.requires_grad else parameter
+        return self.apply("parameter", [parameter], options=(1,)) if parameter.requires_grad else parameter
 
 
-def is_stochastic(layer: LayerDesign) -> bool:
-    """Whether the products of a layer take random bits.
+class _Recording:
+    """The forward passes within a checkpoint: the first time, what state models began with; the second time, again."""
 
-    >>> is_stochastic(Arithmetic("c-wang-fp8").layer("conv1")), is_stochastic(Arithmetic("g-q44-stochastic").layer("fc1"))
-    (False, True)
-    """
-    roles = (*BLOCK_ROLES, "weight_gradients")
-    return any(layer.roles[role].stochastic for role in roles) or any(unit.stochastic for unit in layer.units.values())
+    def __init__(self) -> None:
+        self.began: list[tuple[arithmetic, torch.Tensor]] = []
+        modes = torch.overrides._get_current_function_mode_stack()
+        self.running = [(mode, mode.state, list(mode.path), dict(mode.calls)) for mode in modes
+                        if isinstance(mode, arithmetic)]  # fmt: skip
 
-
-@contextlib.contextmanager
-def _again(mode: arithmetic, state: torch.Tensor, path: list[str], calls: dict[str, int]):
-    before = mode.state, mode.path, mode.calls, mode.replayed
-    mode.state, mode.path, mode.calls, mode.replayed = state, list(path), dict(calls), True
-    try:
-        with mode:
+    @contextlib.contextmanager
+    def recording(self):
+        RECORDING.append(self)
+        try:
             yield
-    finally:
-        mode.state, mode.path, mode.calls, mode.replayed = before
+        finally:
+            RECORDING.remove(self)
+
+    @contextlib.contextmanager
+    def again(self):
+        """Within the checkpoint's function when it is computed again."""
+        REPLAYING.append(iter(self.began))
+        before = [(mode, mode.state, mode.path, mode.calls, mode.replayed) for mode, *_ in self.running]
+        try:
+            with contextlib.ExitStack() as stack:
+                for mode, state, path, calls in self.running:
+                    mode.state, mode.path, mode.calls, mode.replayed = state, list(path), dict(calls), True
+                    stack.enter_context(mode)
+                yield
+        finally:
+            REPLAYING.pop()
+            for mode, state, path, calls, replayed in before:
+                mode.state, mode.path, mode.calls, mode.replayed = state, path, calls, replayed
+
+
+#: those of the checkpoints whose functions are running, for the first time and again; the innermost last
+RECORDING: list[_Recording] = []
+REPLAYING: list = []
 
 
 def checkpoint_contexts() -> tuple:
@@ -158,28 +178,23 @@ def checkpoint_contexts() -> tuple:
     tensor([[4., 4.],
             [4., 4.]])
     """
-    modes = [
-        mode for mode in torch.overrides._get_current_function_mode_stack() if isinstance(mode, arithmetic)
-    ]  # fmt: skip
-    if not modes:
-        return contextlib.nullcontext(), contextlib.nullcontext()
-    mode = modes[-1]
-    return contextlib.nullcontext(), _again(mode, mode.state, mode.path, mode.calls)
+    recorded = _Recording()
+    return recorded.recording(), recorded.again()
 
 
 # -- the functions -----------------------------------------------------------------------------------------------------
 
 
-def _is_parameter(weight: torch.Tensor) -> bool:
-    """Whether an operand is a parameter: of others' gradients, the loss scale is left in."""
-    return weight.grad_fn is None
+def _is_parameter(weight: torch.Tensor) -> tuple[int]:
+    """The option that says whether an operand is a parameter: of others' gradients, the loss scale is left in."""
+    return (int(weight.grad_fn is None),)
 
 
 def _linear(mode: arithmetic, input, weight, bias=None, *, part: str = ""):
     if weight.dim() == 1:
         return _linear(mode, input, weight[None], None if bias is None else bias[None], part=part).squeeze(-1)
     inputs = [input, weight] if bias is None else [input, weight, bias]
-    return mode.apply("linear", inputs, part, parameter=_is_parameter(weight))
+    return mode.apply("linear", inputs, part, _is_parameter(weight))
 
 
 def _product(mode: arithmetic, input, mat2, *, out=None):
@@ -195,11 +210,11 @@ def _matmul(mode: arithmetic, input, other, *, out=None):
     if vectors[1]:
         other = other[:, None]
     if other.dim() == 2:
-        result = mode.apply("linear", [input, other.transpose(0, 1)], parameter=_is_parameter(other))
+        result = mode.apply("linear", [input, other.transpose(0, 1)], options=_is_parameter(other))
     else:
         batch = torch.broadcast_shapes(input.shape[:-2], other.shape[:-2])
         inputs = [x if x.shape[:-2] == batch else x.expand(*batch, *x.shape[-2:]) for x in (input, other)]
-        result = mode.apply("matmul", inputs, parameter=_is_parameter(other))
+        result = mode.apply("matmul", inputs, options=_is_parameter(other))
     if vectors[0]:
         result = result.squeeze(-2)
     return result.squeeze(-1) if vectors[1] else result
@@ -208,7 +223,7 @@ def _matmul(mode: arithmetic, input, other, *, out=None):
 def _addmm(mode: arithmetic, input, mat1, mat2, *, beta=1, alpha=1, out=None):
     _refuse(mode, "addmm", out=(out, None), alpha=(alpha, 1), beta=(beta, 1))
     if input.dim() == 1:
-        return mode.apply("linear", [mat1, mat2.transpose(0, 1), input], parameter=_is_parameter(mat2))
+        return mode.apply("linear", [mat1, mat2.transpose(0, 1), input], options=_is_parameter(mat2))
     return input + _matmul(mode, mat1, mat2)
 
 
@@ -224,7 +239,7 @@ def _einsum(mode: arithmetic, equation, *operands):
         operands = tuple(operands[0])
     if not isinstance(equation, str) or len(operands) > 2:
         raise NotImplementedError(
-            f"einsum in module {mode.layer!r}: softnum.torch computes products of two operands, stated as a text, got "
+            f"einsum in module {mode.running()!r}: softnum.torch computes products of two operands, stated as a text, got "
             f"{len(operands)} operands; multiply two at a time"
         )
     if len(operands) < 2:
@@ -236,7 +251,7 @@ def _einsum(mode: arithmetic, equation, *operands):
     alone = [x for x in a + b if x not in result and (a + b).count(x) == 1]
     if "." in equation or len(set(a)) < len(a) or len(set(b)) < len(b) or alone:
         raise NotImplementedError(
-            f"einsum in module {mode.layer!r}: softnum.torch computes no product with '...', an axis twice in one "
+            f"einsum in module {mode.running()!r}: softnum.torch computes no product with '...', an axis twice in one "
             f"operand, or one that is summed without the other, got {equation!r}"
         )
     batch = [x for x in a if x in b and x in result]
@@ -275,10 +290,7 @@ def _convolution(rank: int) -> Callable:
             input, weight = input.unsqueeze(2), weight.unsqueeze(2)
             stride, padding, dilation = [1, *stride], [0, *padding], [1, *dilation]
         inputs = [input, weight] if bias is None else [input, weight, bias]
-        result = mode.apply(
-            "conv2d", inputs, stride=stride, padding=padding, dilation=dilation, groups=groups,
-            parameter=parameter,
-        )  # fmt: skip
+        result = mode.apply("conv2d", inputs, options=(*parameter, groups, *stride, *padding, *dilation))
         result = result.squeeze(2) if rank == 1 else result
         return result[0] if single else result
 
@@ -291,7 +303,7 @@ def _embedding(mode: arithmetic, input, weight, padding_idx=None, max_norm=None,
         mode, "embedding", max_norm=(max_norm, None), scale_grad_by_freq=(scale_grad_by_freq, False),
         sparse=(sparse, False),
     )  # fmt: skip
-    result = mode.apply("embedding", [input, weight], parameter=_is_parameter(weight))
+    result = mode.apply("embedding", [input, weight], options=_is_parameter(weight))
     if padding_idx is None:
         return result
     padding_idx = padding_idx % weight.shape[0]
@@ -334,7 +346,7 @@ def _multi_head_attention(
     )  # fmt: skip
     if need_weights:
         raise NotImplementedError(
-            f"multi_head_attention_forward in module {mode.layer!r}: softnum.torch returns no attention weights; call "
+            f"multi_head_attention_forward in module {mode.running()!r}: softnum.torch returns no attention weights; call "
             "the module with need_weights=False"
         )
     single = query.dim() == 2
@@ -383,11 +395,13 @@ def _refuse(mode: arithmetic, name: str, **given) -> None:
     for argument, (value, only) in given.items():
         if value is not only and not (isinstance(only, (int, float)) and value == only):
             raise NotImplementedError(
-                f"{name} in module {mode.layer!r}: softnum.torch computes it with {argument}={only!r} alone, got "
+                f"{name} in module {mode.running()!r}: softnum.torch computes it with {argument}={only!r} alone, got "
                 f"{value if not isinstance(value, torch.Tensor) else 'a tensor'!r}"
             )
 
 
+#: functions that differentiate nothing
+_INSPECTING = ("__get__", "__set__", "detach", "dim", "numel", "register_hook", "requires_grad_", "size")
 #: function of PyTorch -> what computes it here
 HANDLERS: dict[Callable, Callable] = {
     F.linear: _linear,

@@ -2,8 +2,8 @@
 
 Every function ``f`` is two operations::
 
-    f(Tensor[] inputs, Tensor state, str arithmetic, str layer, int call, str options) -> Tensor
-    f_backward(Tensor gradient, Tensor[] inputs, Tensor state, str arithmetic, str layer, int call, str options,
+    f(Tensor[] inputs, Tensor state, str arithmetic, str layer, int call, int[] options) -> Tensor
+    f_backward(Tensor gradient, Tensor[] inputs, Tensor state, str arithmetic, str layer, int call, int[] options,
                bool[] needs) -> Tensor[]
 
 The second rounds the operands again from the inputs, by the same random bits; nothing but the inputs is saved.
@@ -12,7 +12,6 @@ The second rounds the operands again from the inputs, by the same random bits; n
 from __future__ import annotations
 
 import functools
-import json
 
 import torch
 
@@ -22,12 +21,12 @@ from softnum.torch.tensors import array_of, result_dtype, tensor_of
 
 __all__ = ["apply"]
 
-_ARGUMENTS = "Tensor state, str arithmetic, str layer, int call, str options"
+_ARGUMENTS = "Tensor state, str arithmetic, str layer, int call, int[] options"
 _LIBRARY = torch.library.Library("softnum", "DEF")
 
 
 def apply(name: str, inputs: list[torch.Tensor], state: torch.Tensor, arithmetic: str, layer: str, call: int = 0,
-          **options) -> torch.Tensor:  # fmt: skip
+          *options: int) -> torch.Tensor:  # fmt: skip
     """The result of a function, with its gradient.
 
     Parameters
@@ -43,22 +42,16 @@ def apply(name: str, inputs: list[torch.Tensor], state: torch.Tensor, arithmetic
         A module's path.
     call : int
         Which call of the layer in this forward pass.
-    **options
-        Of the function.
+    *options : int
+        Of the function, in the order of its ``options``.
 
     Returns
     -------
     torch.Tensor
     """
-    text = json.dumps(options)
     if torch.compiler.is_compiling():
-        return getattr(torch.ops.softnum, name)(inputs, state, arithmetic, layer, call, text)
-    return _FUNCTIONS[name].apply((arithmetic, layer, call, text), state, *inputs)
-
-
-@functools.lru_cache(maxsize=1024)
-def _options(text: str) -> dict:
-    return json.loads(text)
+        return getattr(torch.ops.softnum, name)(inputs, state, arithmetic, layer, call, list(options))
+    return _FUNCTIONS[name].apply((arithmetic, layer, call, list(options)), state, *inputs)
 
 
 def _checked(name: str, inputs: list[torch.Tensor], layer: str) -> None:
@@ -71,7 +64,7 @@ def _forward(name: str, inputs, state, arithmetic, layer, call, options):
     _checked(name, inputs, layer)
     function, arrays = FUNCTIONS[name], [array_of(x) for x in inputs]
     numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up)
-    result = function.forward(numerics, arrays, _options(options))
+    result = function.forward(numerics, arrays, function.named(options))
     like = inputs[function.of]
     return tensor_of(result, result_dtype(like), like.device, arrays)
 
@@ -80,7 +73,7 @@ def _backward(name: str, gradient, inputs, state, arithmetic, layer, call, optio
     function, arrays = FUNCTIONS[name], [array_of(x) for x in inputs]
     numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up)
     error = array_of(gradient)
-    gradients = function.backward(numerics, error, arrays, needs, _options(options))
+    gradients = function.backward(numerics, error, arrays, needs, function.named(options))
     wanted = [x for x, need in zip(inputs, needs, strict=True) if need]
     return [
         tensor_of(part, result_dtype(x), x.device, (error, *arrays))
@@ -91,7 +84,7 @@ def _backward(name: str, gradient, inputs, state, arithmetic, layer, call, optio
 def _shape(name: str, inputs, state, arithmetic, layer, call, options):
     function = FUNCTIONS[name]
     like = inputs[function.of]
-    shape = function.shape([x.shape for x in inputs], _options(options))
+    shape = function.shape([x.shape for x in inputs], function.named(options))
     return like.new_empty(shape, dtype=result_dtype(like))
 
 
