@@ -2,6 +2,24 @@
 
 from softnum.torch.arithmetic import Arithmetic
 from softnum.torch.convert import convert, next_step
+from softnum.torch.functional import conv1d, conv2d, embedding, linear, matmul, scaled_dot_product_attention
 from softnum.torch.modes import arithmetic, checkpoint_contexts
+from softnum.torch.optimizer import GradScaler, Optimizer
+from softnum.torch.quantization import quantize
 
-__all__ = ["Arithmetic", "arithmetic", "checkpoint_contexts", "convert", "next_step"]
+__all__ = [
+    "Arithmetic",
+    "GradScaler",
+    "Optimizer",
+    "arithmetic",
+    "checkpoint_contexts",
+    "conv1d",
+    "conv2d",
+    "convert",
+    "embedding",
+    "linear",
+    "matmul",
+    "next_step",
+    "quantize",
+    "scaled_dot_product_attention",
+]

@@ -29,7 +29,7 @@ from softnum.train.designs.reader import load_design
 from softnum.train.engine.devices import make_backend
 from softnum.train.engine.numerics import LayerNumerics, check_seed, fits_binary32
 
-__all__ = ["Arithmetic", "Call", "arithmetic_of", "new_state"]
+__all__ = ["Arithmetic", "Call", "arithmetic_of", "bits_of", "new_state"]
 
 #: entries of a state
 SEED, STEP, FORWARDS, EVALUATIONS, EVALUATING, LOSS_SCALE = range(6)
@@ -44,14 +44,15 @@ def new_state(seed: int, loss_scale: float = 1.0) -> torch.Tensor:
     [7, 0, 0, 0, 0]
     """
     check_seed(seed)
-    return torch.tensor([_signed(seed), 0, 0, 0, 0, _bits(loss_scale)], dtype=torch.int64)
+    return torch.tensor([_signed(seed), 0, 0, 0, 0, bits_of(loss_scale)], dtype=torch.int64)
 
 
 def _signed(x: int) -> int:
     return x - (1 << 64) if x >> 63 else x
 
 
-def _bits(x: float) -> int:
+def bits_of(x: float) -> int:
+    """The bits of a binary64 number, as states hold it."""
     return struct.unpack("<q", struct.pack("<d", x))[0]
 
 
@@ -153,7 +154,7 @@ class Arithmetic:
                 'known_as={"path.of.module": "name"}'
             ) from error
 
-    def call(self, layer: str, state: torch.Tensor, call: int, *, looked_up: bool = False) -> Call:
+    def call(self, layer: str, state: torch.Tensor, call: int | str, *, looked_up: bool = False) -> Call:
         """The arithmetic of one call of a layer."""
         return Call(self, layer, self.layer(layer, looked_up=looked_up), state, call)
 
@@ -202,11 +203,13 @@ class Call(LayerNumerics):
     design : LayerDesign
     state : torch.Tensor
         `new_state`.
-    call : int
-        Which call of the layer in this forward pass.
+    call : int or str
+        Which call of the layer in this forward pass, or what else it is for.
     """
 
-    def __init__(self, arithmetic: Arithmetic, name: str, design: LayerDesign, state: torch.Tensor, call: int) -> None:
+    def __init__(
+        self, arithmetic: Arithmetic, name: str, design: LayerDesign, state: torch.Tensor, call: int | str
+    ) -> None:  # fmt: skip
         super().__init__(self, name, design, name == arithmetic.first)
         self.backend = arithmetic.backend(design)
         self.place, self.stage = None, "forward"

@@ -16,7 +16,7 @@ from softnum.torch.tensors import array_of, result_dtype, tensor_of
 from softnum.train.designs.design import Design
 from softnum.train.engine.numerics import fits_binary32
 
-__all__ = ["KEPT", "convert", "mode_of", "next_step"]
+__all__ = ["KEPT", "convert", "mode_of", "next_step", "state_of"]
 
 #: modules whose products are PyTorch's own unless the caller says otherwise: angles of positions, no part of training
 KEPT = r"(.*\.)?(rotary_emb|rotary_pos_emb|rope)"
@@ -109,12 +109,12 @@ def convert(
         inside = path not in kept
         module.register_forward_pre_hook(partial(_enter, mode, path, inside))
         module.register_forward_hook(partial(_leave, mode), always_call=True)
-    model.register_buffer(_STATE, new_state(seed, bound.design.loss_scale))
+    model.register_buffer(_STATE, new_state(seed))
     model.register_forward_pre_hook(partial(_begin, mode), prepend=True)
     model.register_forward_hook(_end)
     model.softnum_mode = mode
     if not quiet:
-        print(_report(bound.design.name, modules or {"": model}, owners))
+        print(_report(bound.design, modules or {"": model}, owners))
     return model
 
 
@@ -130,7 +130,7 @@ def _computes(module: nn.Module) -> bool:
     return isinstance(module, _PRODUCTS) or (weight is not None and weight.dim() > 1)
 
 
-def _report(design: str, modules: dict[str, nn.Module], owners: list[str]) -> str:
+def _report(design: Design, modules: dict[str, nn.Module], owners: list[str]) -> str:
     computing = Counter(type(modules[path]).__name__ for path in owners)
     left = Counter(
         type(module).__name__
@@ -138,7 +138,9 @@ def _report(design: str, modules: dict[str, nn.Module], owners: list[str]) -> st
         if path not in owners and not any(other.startswith(f"{path}.") for other in modules)
     )
     texts = (", ".join(f"{count} {kind}" for kind, count in counts.items()) or "none" for counts in (computing, left))
-    return "softnum.torch: {}: {}; left to PyTorch: {}".format(design, *texts)
+    scaled = design.loss.dynamic or design.loss_scale != 1
+    hint = "; its loss scale takes a softnum.torch.GradScaler(model)" if scaled else ""
+    return "softnum.torch: {}: {}; left to PyTorch: {}".format(design.name, *texts) + hint
 
 
 def _round_parameters(model: nn.Module, bound: Arithmetic, kept: set[str]) -> None:
@@ -225,6 +227,12 @@ def mode_of(model: nn.Module) -> arithmetic:
     return mode
 
 
+def state_of(model: nn.Module) -> torch.Tensor:
+    """The state of a converted model's arithmetic (`softnum.torch.arithmetic`), a buffer of it."""
+    mode_of(model)
+    return getattr(getattr(model, "module", model), _STATE)
+
+
 def next_step(model: nn.Module) -> None:
     """Count an update of a converted model's parameters: the random bits of the next forward pass are those of a new
     step. `softnum.torch.Optimizer` does so itself.
@@ -235,7 +243,6 @@ def next_step(model: nn.Module) -> None:
     >>> model.softnum_state[1].item()
     1
     """
-    mode_of(model)
-    state = getattr(getattr(model, "module", model), _STATE)
+    state = state_of(model)
     state[STEP] += 1
     state[[FORWARDS, EVALUATIONS]] = 0

@@ -58,7 +58,7 @@ class arithmetic(TorchFunctionMode):
                 f"design {self.arithmetic.design.name!r} has [layers] tables, which name modules; bind it to a model: "
                 "softnum.torch.convert(model, design)"
             )
-        self.state = new_state(seed, self.arithmetic.design.loss_scale)
+        self.state = new_state(seed)
         self.path: list[str | None] = []  # of the modules that are running, the innermost last; None: left to PyTorch
         self.calls: dict[str, int] = {}
         self.replayed = False  # whether `calls` are those of a forward pass that is computed again
@@ -390,6 +390,24 @@ def _multi_head_attention(
     return (result[:, 0] if single else result), None
 
 
+def _grouped(mode: arithmetic, input, mat2, offs=None, bias=None, out_dtype=None):
+    """Rows of a matrix, group by group, times the matrix of the group: the experts of a mixture."""
+    _refuse(mode, "grouped_mm", bias=(bias, None), out_dtype=(out_dtype, None))
+    if input.dim() != 2 or mat2.dim() != 3 or offs is None:
+        raise NotImplementedError(
+            f"grouped_mm in module {mode.running()!r}: softnum.torch computes rows (M, K) by matrices (groups, K, N) "
+            f"with offs=, got {tuple(input.shape)} and {tuple(mat2.shape)}"
+        )
+    ends = offs.tolist()
+    parts = [
+        mode.apply("linear", [input[first:end], weight.transpose(0, 1)], options=_is_parameter(mat2))
+        for first, end, weight in zip([0, *ends], ends, mat2, strict=False)
+        if end > first
+    ]
+    rest = input.new_zeros((input.shape[0] - (ends[-1] if ends else 0), mat2.shape[-1]))
+    return torch.cat([*parts, rest])
+
+
 def _refuse(mode: arithmetic, name: str, **given) -> None:
     """Raise NotImplementedError if an argument is not the one value of it that softnum.torch computes."""
     for argument, (value, only) in given.items():
@@ -399,6 +417,8 @@ def _refuse(mode: arithmetic, name: str, **given) -> None:
                 f"{value if not isinstance(value, torch.Tensor) else 'a tensor'!r}"
             )
 
+
+_CONV1D, _CONV2D = _convolution(1), _convolution(2)
 
 #: functions that differentiate nothing
 _INSPECTING = ("__get__", "__set__", "detach", "dim", "numel", "register_hook", "requires_grad_", "size")
@@ -420,23 +440,28 @@ HANDLERS: dict[Callable, Callable] = {
     torch.baddbmm: _baddbmm,
     torch.Tensor.baddbmm: _baddbmm,
     torch.einsum: _einsum,
-    torch.conv1d: _convolution(1),
-    torch.conv2d: _convolution(2),
+    torch.conv1d: _CONV1D,
+    torch.conv2d: _CONV2D,
     F.embedding: _embedding,
     F.scaled_dot_product_attention: _attention,
     F.multi_head_attention_forward: _multi_head_attention,
 }
+HANDLERS.update({
+    function: _grouped
+    for function in (getattr(torch, "_grouped_mm", None), getattr(F, "grouped_mm", None))
+    if function is not None
+})  # fmt: skip
 KNOWN = [getattr(function, "__name__", str(function)) for function in HANDLERS]
 
 _REFUSED_NAMES = {
     torch: (
         "addbmm", "addmv", "addr", "bilinear", "chain_matmul", "conv3d", "conv_tbc", "conv_transpose1d",
         "conv_transpose2d", "conv_transpose3d", "convolution", "dot", "gru", "gru_cell", "inner", "lstm", "lstm_cell",
-        "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell", "tensordot", "vdot", "_grouped_mm", "_scaled_mm",
+        "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell", "tensordot", "vdot", "_scaled_mm",
         "_transformer_encoder_layer_fwd", "_native_multi_head_attention",
     ),
     torch.Tensor: ("addbmm", "addmv", "addr", "dot", "inner", "vdot"),
-    F: ("bilinear", "embedding_bag", "grouped_mm", "scaled_mm", "scaled_grouped_mm"),
+    F: ("bilinear", "embedding_bag", "scaled_mm", "scaled_grouped_mm"),
     torch.linalg: ("matmul", "multi_dot", "vecdot"),
 }  # fmt: skip
 #: functions that compute products, and that softnum.torch does not compute

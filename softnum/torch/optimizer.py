@@ -1,0 +1,208 @@
+"""PyTorch's optimisers with every operation of the update rounded as a design says, and the design's loss scale."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import torch
+from torch import nn
+
+from softnum.torch.arithmetic import LOSS_SCALE, bits_of
+from softnum.torch.convert import mode_of, next_step, state_of
+from softnum.torch.tensors import array_of, result_dtype, tensor_of
+from softnum.train.engine.tensor import Parameter
+from softnum.train.update.optimisers import SGD, Adam, AdamW
+from softnum.train.update.scaling import LossScaler
+
+__all__ = ["GradScaler", "Optimizer"]
+
+#: optimiser of PyTorch -> softnum's, and the names that its constants have there
+_KINDS = {
+    torch.optim.SGD: (SGD, {"momentum": "momentum", "weight_decay": "weight_decay", "nesterov": "nesterov"}),
+    torch.optim.Adam: (Adam, {"betas": ("beta1", "beta2"), "eps": "epsilon", "weight_decay": "weight_decay"}),
+    torch.optim.AdamW: (AdamW, {"betas": ("beta1", "beta2"), "eps": "epsilon", "weight_decay": "weight_decay"}),
+}
+#: options of PyTorch's optimisers that change the update -> the value that softnum's have
+_FIXED = {"dampening": 0, "maximize": False, "amsgrad": False}
+
+
+class Optimizer(torch.optim.Optimizer):
+    """An optimiser of PyTorch whose updates are computed as a design says.
+
+    Each operation is rounded to its role (``update.decay``, ``update.momentum``, ...), states to the roles that store
+    them and parameters to ``master``: the formulas are those of `softnum.train.SGD`, `Adam` and `AdamW`. A step counts
+    as one of the model's (`next_step`). Schedulers and ``state_dict`` work as of the optimiser itself.
+
+    Parameters
+    ----------
+    optimizer : torch.optim.SGD, Adam or AdamW
+        Over the model's parameters: its groups and their constants are taken over.
+    model : torch.nn.Module
+        A converted one (`convert`).
+
+    Raises
+    ------
+    TypeError
+        If there are no formulas for this optimiser.
+    ValueError
+        If a parameter is none of the model's, or an option asks for another formula.
+
+    Examples
+    --------
+    >>> import torch, softnum.torch as st
+    >>> model = st.convert(torch.nn.Linear(2, 1), "a-float32", quiet=True)
+    >>> optimizer = st.Optimizer(torch.optim.SGD(model.parameters(), lr=0.5), model)
+    >>> model(torch.ones(1, 2)).sum().backward()
+    >>> optimizer.step()
+    >>> model.softnum_state[1].item()  # steps
+    1
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
+        kind = _KINDS.get(type(optimizer))
+        if kind is None:
+            raise TypeError(
+                f"softnum.torch has no formulas for {type(optimizer).__name__}; it has "
+                f"{', '.join(known.__name__ for known in _KINDS)}"
+            )
+        self.rule, self._names = kind
+        self.mode, self.model = mode_of(model), model
+        self.param_groups, self.state, self.defaults = optimizer.param_groups, optimizer.state, optimizer.defaults
+        super().__init__(optimizer.param_groups, optimizer.defaults)
+        self._places = _places(getattr(model, "module", model))
+        for group in self.param_groups:
+            for option, only in _FIXED.items():
+                if group.get(option, only) != only:
+                    raise ValueError(f"{option}={group[option]!r}: softnum's {self.rule.name} has {option}={only!r}")
+            for parameter in group["params"]:
+                if parameter not in self._places:
+                    raise ValueError(f"a parameter of shape {tuple(parameter.shape)} is none of the model's")
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        """Update every parameter that has a gradient, group by group; returns what a closure returned."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        state = state_of(self.model)
+        for group in self.param_groups:
+            constants = self._constants(group)
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._update(parameter, constants, float(group["lr"]), state)
+        next_step(self.model)
+        return loss
+
+    def _constants(self, group: dict) -> dict:
+        found = {}
+        for theirs, ours in self._names.items():
+            values = group[theirs] if isinstance(ours, tuple) else (group[theirs],)
+            found |= zip(ours if isinstance(ours, tuple) else (ours,), values, strict=True)
+        return found
+
+    def _update(self, parameter: nn.Parameter, constants: dict, rate: float, state: torch.Tensor) -> None:
+        path, name, turned = self._places[parameter]
+        layer = self.mode.arithmetic.call(path, state, f"update.{name}")
+
+        def array(x: torch.Tensor) -> np.ndarray:
+            return np.ascontiguousarray(array_of(x).T if turned else array_of(x), layer.backend.dtype)
+
+        def tensor(x: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
+            return tensor_of(x.T if turned else x, dtype, parameter.device)
+
+        kept = self.state[parameter]
+        own = Parameter(array(kept.get("master", parameter)), layer, f"{path}.{name}")
+        own.gradient = array(parameter.grad)
+        rule = self.rule([own], learning_rate=1.0, **constants)
+        rule.steps = int(kept.get("step", 0))
+        for entry in rule.states:
+            if entry in kept:
+                rule.states[entry][0] = array(kept[entry])
+        rule.step(rate)
+        wide = torch.float64 if layer.backend.dtype == np.float64 else torch.float32
+        kept["step"] = rule.steps
+        for entry, (values,) in rule.states.items():
+            kept[entry] = tensor(values, wide)
+        if result_dtype(parameter) != wide:  # a dtype that need not hold the role ``master``
+            kept["master"] = tensor(own.value, wide)
+        parameter.copy_(tensor(own.value, result_dtype(parameter)))
+
+
+def _places(model: nn.Module) -> dict:
+    """Parameter -> path of its module, its name there, and whether softnum.train lays it out as a transpose."""
+    return {
+        parameter: (path, name, isinstance(module, nn.Linear) and parameter.dim() == 2)
+        for path, module in reversed(list(model.named_modules()))
+        for name, parameter in module.named_parameters(recurse=False)
+    }
+
+
+class GradScaler:
+    """A design's loss scale, used as ``torch.amp.GradScaler`` is.
+
+    The gradients that reach an optimiser are unscaled already: the backward pass divides the scale out of those of
+    parameters, in binary64, before it rounds them to ``weight_gradients``. So there is no ``unscale_``.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A converted one (`convert`).
+
+    Examples
+    --------
+    >>> import torch, softnum.torch as st
+    >>> model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Linear(1, 1))
+    >>> model = st.convert(model, "c-wang-fp8", known_as={"1": "fc"}, quiet=True)
+    >>> optimizer = st.Optimizer(torch.optim.SGD(model.parameters(), lr=0.5), model)
+    >>> scaler = st.GradScaler(model)
+    >>> loss = model(torch.ones(1, 2)).square().sum()
+    >>> scaler.scale(loss).backward()
+    >>> scaler.step(optimizer)
+    >>> scaler.update()
+    >>> scaler.get_scale()
+    1000.0
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self._scaler = LossScaler(mode_of(model).arithmetic.design.loss)
+        self._overflow = False
+        self._write()
+
+    def _write(self) -> None:
+        state_of(self.model)[LOSS_SCALE] = bits_of(self._scaler.scale)
+
+    def get_scale(self) -> float:
+        """The factor on the loss in this step."""
+        return self._scaler.scale
+
+    def scale(self, loss: torch.Tensor) -> torch.Tensor:
+        """A loss times the scale, to call ``backward`` on."""
+        return loss * self._scaler.scale
+
+    def step(self, optimizer: torch.optim.Optimizer):
+        """The optimiser's step, unless gradients hold infinities or NaN and the design skips such a step."""
+        gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        overflow = self._scaler.skips and not all(bool(gradient.isfinite().all()) for gradient in gradients)
+        self._overflow |= overflow
+        if overflow:
+            next_step(self.model)
+            return None
+        return optimizer.step()
+
+    def update(self) -> None:
+        """Change the scale as the design says, after the step."""
+        self._scaler.update(self._overflow)
+        self._overflow = False
+        self._write()
+
+    def state_dict(self) -> dict:
+        """What a resumed run needs: `load_state_dict`."""
+        return {"scale": self._scaler.scale, "good": self._scaler.good}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Go on where another scaler was."""
+        self._scaler.scale, self._scaler.good = float(state["scale"]), int(state["good"])
+        self._write()
