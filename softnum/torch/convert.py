@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from softnum.torch.arithmetic import EVALUATING, EVALUATIONS, FORWARDS, LOSS_SCALE, STEP, Arithmetic, new_state
+from softnum.torch.numerics import EVALUATING, EVALUATIONS, FORWARDS, LOSS_SCALE, STEP, Arithmetic, new_state
 from softnum.torch.modes import RECORDING, REPLAYING, arithmetic
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 from softnum.train.designs.design import Design
@@ -31,7 +31,8 @@ _PRODUCTS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding, nn.MultiheadAttentio
 
 def convert(
     model: nn.Module, design: Design | str | Path, *, seed: int = 0, first: str | None = "", last: str | None = "",
-    known_as: dict[str, str] | None = None, keep: str = KEPT, quiet: bool = False,
+    known_as: dict[str, str] | None = None, keep: str = KEPT, elementwise: str = "torch",
+    program_order: bool = False, quiet: bool = False,
 ) -> nn.Module:  # fmt: skip
     """Let a model compute its products in a design's arithmetic from now on, forwards and backwards.
 
@@ -56,6 +57,10 @@ def convert(
         Module path -> the name by which the design knows it, where that is another.
     keep : str
         A regular expression: modules whose whole path it matches, and all below them, are left to PyTorch.
+    elementwise : str
+        "torch" or "exact": as of `arithmetic`.
+    program_order : bool
+        As of `Arithmetic`.
     quiet : bool
         Do not print which modules compute in the design's arithmetic, and which do not.
 
@@ -98,11 +103,11 @@ def convert(
         owners = [""]
     bound = Arithmetic(
         design, first=owners[0] if first == "" and owners else first or None,
-        last=owners[-1] if last == "" and owners else last or None, known_as=known_as,
+        last=owners[-1] if last == "" and owners else last or None, known_as=known_as, program_order=program_order,
     )  # fmt: skip
     parts = [f"{path}.in_proj" for path in owners if isinstance(modules.get(path), nn.MultiheadAttention)]
     bound.check_layers([*computing, *parts] if modules else [""])
-    mode = arithmetic(bound)
+    mode = arithmetic(bound, elementwise=elementwise)
     mode.stochastic = {path: bound.is_stochastic(path) for path in ("", *computing, *parts)}
     _round_parameters(model, bound, kept)
     for path, module in ({"": model} | modules).items():
@@ -196,6 +201,8 @@ def _begin(mode: arithmetic, model: nn.Module, arguments) -> None:
     state = getattr(model, _STATE)
     mode.state = state + (0 if model.training else 1) * _only(EVALUATING, state.device)
     mode.calls, mode.replayed = {}, False
+    if mode.sites is not None:
+        mode.sites.next = 0
     for recorded in RECORDING:
         recorded.began.append((mode, mode.state))
 
@@ -228,7 +235,7 @@ def mode_of(model: nn.Module) -> arithmetic:
 
 
 def state_of(model: nn.Module) -> torch.Tensor:
-    """The state of a converted model's arithmetic (`softnum.torch.arithmetic`), a buffer of it."""
+    """The state of a converted model's arithmetic (`softnum.torch.numerics`), a buffer of it."""
     mode_of(model)
     return getattr(getattr(model, "module", model), _STATE)
 

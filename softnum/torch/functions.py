@@ -8,11 +8,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from softnum.train.engine.tensor import Parameter, Tensor, cast, linear, reshape
-from softnum.train.layers.attention import matmul
+from softnum.torch.numerics import Call
+from softnum.train.engine.functions import activation
+from softnum.train.engine.tensor import (
+    Parameter, Tensor, add, cast, linear, multiply, reshape, softmax_cross_entropy, subtract,
+)  # fmt: skip
+from softnum.train.layers.attention import matmul, softmax
 from softnum.train.layers.convolution import conv2d
-from softnum.train.layers.sequences import embedding
-from softnum.torch.arithmetic import Call
+from softnum.train.layers.normalisation import Buffer, batch_norm, group_norm, layer_norm
+from softnum.train.layers.pooling import avg_pool2d
+from softnum.train.layers.sequences import embedding, scale
 
 __all__ = ["FUNCTIONS", "Function", "convolved"]
 
@@ -41,6 +46,12 @@ class Function:
         they are.
     options : dict
         Name -> how many integers it is; 0: it is one, no tuple.
+    constants : tuple of str
+        The names of its numbers.
+    changed : tuple of int
+        Which arrays are buffers; their new values are results too.
+    loss : bool
+        Whether the result is a single number, of binary64.
     """
 
     graph: Callable
@@ -51,19 +62,23 @@ class Function:
     of: int = 0
     weights: tuple[int, ...] = ()
     options: dict[str, int] = field(default_factory=lambda: {"parameter": 0})
+    constants: tuple[str, ...] = ()
+    changed: tuple[int, ...] = ()
+    loss: bool = False
 
-    def named(self, numbers: list[int]) -> dict:
-        """Options by their names, from the integers that an operation takes."""
-        found, rest = {}, list(numbers)
+    def named(self, numbers: list[int], constants: list[float]) -> dict:
+        """Options by their names, from the numbers that an operation takes."""
+        found, rest = dict(zip(self.constants, constants, strict=True)), list(numbers)
         for name, count in self.options.items():
             found[name] = tuple(rest[:count]) if count else rest[0]
             rest = rest[max(count, 1) :]
         return found
 
-    def forward(self, call: Call, arrays: list[np.ndarray], options: dict) -> np.ndarray:
-        """The result for some arrays."""
-        _, result = self.graph(call, arrays, [False] * len(arrays), options)
-        return result.value.reshape(self.shape([x.shape for x in arrays], options))
+    def forward(self, call: Call, arrays: list[np.ndarray], options: dict) -> list[np.ndarray]:
+        """The results for some arrays."""
+        leaves, result = self.graph(call, arrays, [False] * len(arrays), options)
+        value = np.reshape(result.value, self.shape([x.shape for x in arrays], options))
+        return [value, *(leaves[index].value for index in self.changed)]
 
     def backward(self, call: Call, gradient, arrays: list[np.ndarray], needs: list[bool], options: dict) -> list:
         """The gradients of those arrays that need one.
@@ -75,7 +90,8 @@ class Function:
         leaves, result = self.graph(call, arrays, needs, options)
         call.begin_backward()
         shapes = [x.shape for x in arrays]
-        result.backward(gradient.reshape((self.rows or self.shape)(shapes, options)))
+        rows = (self.rows or self.shape)(shapes, options)
+        result.backward(float(gradient) if self.loss else gradient.reshape(rows))
         gradients = []
         for index, (leaf, x) in enumerate(zip(leaves, arrays, strict=True)):
             if needs[index]:
@@ -144,6 +160,7 @@ def _copy(call: Call, arrays, needs, options):
 
 
 def _output(call: Call, arrays, needs, options):
+    call.begin_output()
     leaf = _leaf(call, arrays[0], needs[0])
     return [leaf], cast(leaf, "output", call, of=call.design.units["forward"].result)
 
@@ -153,6 +170,83 @@ def _embedding(call: Call, arrays, needs, options):
     call.own_weights = options["parameter"]
     parameter = _parameter(call, weight, needs[1], "weight")
     return [_leaf(call, rows, False), parameter], embedding(rows.reshape(-1), parameter, call)
+
+
+# -- element by element ------------------------------------------------------------------------------------------------
+
+
+def _of_two(operation: Callable) -> Callable:
+    def graph(call: Call, arrays, needs, options):
+        leaves = [_leaf(call, x, need) for x, need in zip(arrays, needs, strict=True)]
+        return leaves, operation(*leaves, call)
+
+    return graph
+
+
+def _named(name: str) -> Callable:
+    def graph(call: Call, arrays, needs, options):
+        leaf = _leaf(call, arrays[0], needs[0])
+        return [leaf], activation(name, leaf, call)
+
+    return graph
+
+
+def _scale(call: Call, arrays, needs, options):
+    leaf = _leaf(call, arrays[0], needs[0])
+    return [leaf], scale(leaf, options["factor"], call)
+
+
+def _softmax(call: Call, arrays, needs, options):
+    leaves = [_leaf(call, x, need) for x, need in zip(arrays, needs, strict=True)]
+    return leaves, softmax(leaves[0], call, mask=arrays[1] if len(arrays) > 1 else None)
+
+
+def _normalised(call: Call, arrays, needs) -> list:
+    gain, bias = (_parameter(call, x, need, n) for x, need, n in zip(arrays[1:], needs[1:], ("weight", "bias")))
+    return [_leaf(call, arrays[0], needs[0]), gain, bias]
+
+
+def _layer_norm(call: Call, arrays, needs, options):
+    x, *rest = arrays
+    leaves = _normalised(call, [x.reshape(-1, x.shape[-1]), *rest], needs)
+    return leaves, layer_norm(*leaves, call, epsilon=options["epsilon"])
+
+
+def _group_norm(call: Call, arrays, needs, options):
+    leaves = _normalised(call, arrays, needs)
+    return leaves, group_norm(*leaves, call, groups=options["groups"], epsilon=options["epsilon"])
+
+
+def _batch_norm(call: Call, arrays, needs, options):
+    leaves = [
+        *_normalised(call, arrays[:3], needs[:3]),
+        *(Buffer(np.array(x), f"{call.name}.{name}") for x, name in zip(arrays[3:], ("mean", "variance"), strict=True)),
+    ]
+    how = {"momentum": options["momentum"], "epsilon": options["epsilon"]}
+    return leaves, batch_norm(*leaves, call, training=bool(options["training"]), **how)
+
+
+def _avg_pool2d(call: Call, arrays, needs, options):
+    leaf = _leaf(call, arrays[0], needs[0])
+    return [leaf], avg_pool2d(leaf, call, window=options["window"], stride=options["stride"])
+
+
+def _cross_entropy(call: Call, arrays, needs, options):
+    leaf = _leaf(call, arrays[0], needs[0])
+    return [leaf, _leaf(call, arrays[1], False)], softmax_cross_entropy(leaf, arrays[1])
+
+
+def _same(shapes, options):
+    return shapes[0]
+
+
+def _rows(shapes, options):
+    return math.prod(shapes[0][:-1]), shapes[0][-1]
+
+
+def _pool_shape(shapes, options):
+    axes = zip(shapes[0][2:], options["window"], options["stride"], strict=True)
+    return (*shapes[0][:2], *((size - window) // stride + 1 for size, window, stride in axes))
 
 
 #: name -> function
@@ -176,4 +270,18 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "output": Function(_output, lambda shapes, options: shapes[0], options={}),
     "parameter": Function(_copy, lambda shapes, options: shapes[0], weights=(0,)),
+    "add": Function(_of_two(add), _same, options={}),
+    "subtract": Function(_of_two(subtract), _same, options={}),
+    "multiply": Function(_of_two(multiply), _same, options={}),
+    "scale": Function(_scale, _same, options={}, constants=("factor",)),
+    "sigmoid": Function(_named("sigmoid"), _same, options={}),
+    "tanh": Function(_named("tanh"), _same, options={}),
+    "softmax": Function(_softmax, _same, options={}),
+    "layer_norm": Function(_layer_norm, _same, _rows, options={}, constants=("epsilon",)),
+    "group_norm": Function(_group_norm, _same, options={"groups": 0}, constants=("epsilon",)),
+    "batch_norm": Function(
+        _batch_norm, _same, options={"training": 0}, constants=("momentum", "epsilon"), changed=(3, 4)
+    ),
+    "avg_pool2d": Function(_avg_pool2d, _pool_shape, options={"window": 2, "stride": 2}),
+    "cross_entropy": Function(_cross_entropy, lambda shapes, options: (), options={}, loss=True),
 }

@@ -10,9 +10,10 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 
-from softnum.torch.arithmetic import Arithmetic, new_state
+from softnum.torch.numerics import Arithmetic, new_state
+from softnum.torch.exact import EXACT, MOVING
 from softnum.torch.operations import apply
 from softnum.train.designs.design import Design
 
@@ -33,6 +34,10 @@ class arithmetic(TorchFunctionMode):
         A design, its file or the name of a shipped one.
     seed : int
         Of stochastic roundings.
+    elementwise : str
+        What computes all that is no product: "torch", PyTorch's own functions, whose last bits depend on machine and
+        threads; or "exact", softnum's operations, rounded as the design says for ``elementwise`` and ``statistics``,
+        as in `softnum.train`. Functions that it lacks are errors then.
 
     Raises
     ------
@@ -49,8 +54,13 @@ class arithmetic(TorchFunctionMode):
     (tensor([[1.0900]]), tensor([[1.0977]]))
     """
 
-    def __init__(self, design: Design | str | Path | Arithmetic, *, seed: int = 0) -> None:
+    def __init__(
+        self, design: Design | str | Path | Arithmetic, *, seed: int = 0, elementwise: str = "torch"
+    ) -> None:  # fmt: skip
         super().__init__()
+        if elementwise not in ("torch", "exact"):
+            raise ValueError(f"elementwise must be 'torch' or 'exact', got {elementwise!r}")
+        self.exact = elementwise == "exact"
         self.of_model = isinstance(design, Arithmetic)
         self.arithmetic = design if self.of_model else Arithmetic(design)
         if not self.of_model and self.arithmetic.design.layers:
@@ -63,6 +73,7 @@ class arithmetic(TorchFunctionMode):
         self.calls: dict[str, int] = {}
         self.replayed = False  # whether `calls` are those of a forward pass that is computed again
         # plain facts of the arithmetic, which torch.compile reads
+        self.sites = self.arithmetic.sites
         self.handle, self.last = self.arithmetic.handle, self.arithmetic.last
         self.divides, self.rounds_output = self.arithmetic.rounds_gradients, self.arithmetic.rounds_output
         self.stochastic = {"": self.arithmetic.is_stochastic("")}
@@ -71,13 +82,15 @@ class arithmetic(TorchFunctionMode):
         """The path of the module that is running; "" outside a converted model."""
         return self.path[-1] if self.path else ""
 
-    def apply(self, name: str, inputs: list[torch.Tensor], part: str = "", options=()) -> torch.Tensor:
+    def apply(self, name: str, inputs: list[torch.Tensor], part: str = "", options=(), constants=()) -> torch.Tensor:
         """A function in the arithmetic of the module that is running, or of a part of it."""
         layer = f"{self.running()}.{part}" if part else self.running()
-        where = self.state, self.handle, layer, self._next_call(layer)
-        result = apply(name, inputs, *where, *options)
-        rounds = self.rounds_output and layer == self.last and name in ("linear", "conv2d")
-        return apply("output", [result], *where) if rounds else result
+        call = self._next_call(layer) if self.sites is None else self.sites.next
+        result = apply(name, inputs, self.state, self.handle, layer, call, options, constants)
+        if not self.rounds_output or layer != self.last or name not in ("linear", "conv2d"):
+            return result
+        call = call if self.sites is None else self.sites.next
+        return apply("output", [result], self.state, self.handle, layer, call)
 
     def _next_call(self, layer: str) -> int:
         if layer not in self.stochastic:
@@ -98,22 +111,39 @@ class arithmetic(TorchFunctionMode):
         kwargs = kwargs or {}
         if self.path and self.path[-1] is None:  # a module that is left to PyTorch
             return func(*args, **kwargs)
-        handler = HANDLERS.get(func)
+        handler = HANDLERS.get(func) or (EXACT.get(func) if self.exact else None)
         if handler is None:
+            if self.exact:
+                self._check_exact(func, args, kwargs)
             if func in REFUSED:
                 raise NotImplementedError(
                     f"{getattr(func, '__name__', func)} in module {self.running()!r} computes products that softnum.torch "
                     f"does not; it computes {', '.join(dict.fromkeys(KNOWN))}. Leave the module out "
                     f"(softnum.torch.convert(..., keep={self.running()!r})) or write it with these"
                 )
-            if self.divides and torch.is_grad_enabled() and getattr(func, "__name__", "") not in _INSPECTING:
-                args, kwargs = tree_map_only(torch.nn.Parameter, self._entered, (args, kwargs))
+            if torch.is_grad_enabled() and getattr(func, "__name__", "") not in _INSPECTING:
+                args, kwargs = tree_map_only(torch.nn.Parameter, self.entered, (args, kwargs))
             return func(*args, **kwargs)
         return handler(self, *args, **kwargs)
 
-    def _entered(self, parameter: torch.nn.Parameter) -> torch.Tensor:
+    def _check_exact(self, func, args, kwargs) -> None:
+        """Raise NotImplementedError if a function of PyTorch's computes with numbers."""
+        name = getattr(func, "__name__", str(func))
+        if name in MOVING or (name == "dropout" and not (args[2:3] or (kwargs.get("training", True),))[0]):
+            return
+        numbers = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor) and x.is_floating_point()]
+        if numbers:
+            raise NotImplementedError(
+                f"{name} in module {self.running()!r} has no exact arithmetic in softnum.torch (it has "
+                f"{', '.join(dict.fromkeys(getattr(f, '__name__', str(f)) for f in EXACT))}); "
+                "state elementwise='torch', which leaves all but products to PyTorch"
+            )
+
+    def entered(self, parameter: torch.nn.Parameter) -> torch.Tensor:
         """A parameter as it enters a function of PyTorch's: its gradient is one of the role ``weight_gradients``."""
-        return self.apply("parameter", [parameter], options=(1,)) if parameter.requires_grad else parameter
+        if not (self.divides and parameter.requires_grad):
+            return parameter
+        return self.apply("parameter", [parameter], options=(1,))
 
 
 class _Recording:
@@ -224,14 +254,23 @@ def _addmm(mode: arithmetic, input, mat1, mat2, *, beta=1, alpha=1, out=None):
     _refuse(mode, "addmm", out=(out, None), alpha=(alpha, 1), beta=(beta, 1))
     if input.dim() == 1:
         return mode.apply("linear", [mat1, mat2.transpose(0, 1), input], options=_is_parameter(mat2))
-    return input + _matmul(mode, mat1, mat2)
+    return _sum(mode, input, _matmul(mode, mat1, mat2))
 
 
 def _baddbmm(mode: arithmetic, input, batch1, batch2, *, beta=1, alpha=1, out=None):
     _refuse(mode, "baddbmm", out=(out, None))
     product = _matmul(mode, batch1, batch2)
+    if mode.exact:
+        product = product if alpha == 1 else mode.apply("scale", [product], constants=(float(alpha),))
+        if beta not in (0, 1):
+            input = mode.apply("scale", [input], constants=(float(beta),))
+        return product if beta == 0 else _sum(mode, input, product)
     product = product if alpha == 1 else product * alpha
     return product if beta == 0 else input * beta + product if beta != 1 else input + product
+
+
+def _sum(mode: arithmetic, x, y):
+    return EXACT[torch.add](mode, x, y) if mode.exact else x + y
 
 
 def _einsum(mode: arithmetic, equation, *operands):
@@ -318,7 +357,10 @@ def _attention(
         repeats = query.shape[-3] // key.shape[-3]
         key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
     scores = _matmul(mode, query, key.transpose(-2, -1))
-    scores = scores * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    if mode.exact:
+        return _matmul(mode, _exact_weights(mode, scores, factor, attn_mask, dropout_p, is_causal), value)
+    scores = scores * factor
     if is_causal:
         causal = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
         scores = scores.masked_fill(~causal, -math.inf)
@@ -332,6 +374,23 @@ def _attention(
     if dropout_p:
         weights = F.dropout(weights, dropout_p)
     return _matmul(mode, weights, value)
+
+
+def _exact_weights(mode: arithmetic, scores, factor: float, mask, dropout: float, causal: bool):
+    if dropout or (mask is not None and mask.dtype is not torch.bool):
+        raise NotImplementedError(
+            f"scaled_dot_product_attention in module {mode.running()!r}: softnum.torch computes its softmax exactly with "
+            "a bool mask and no dropout alone; state elementwise='torch'"
+        )
+    scores = mode.apply("scale", [scores], constants=(factor,))
+    if causal:
+        steps = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+        mask = steps if mask is None else mask & steps
+    if mask is None:
+        return mode.apply("softmax", [scores])
+    while mask.dim() < scores.dim():
+        mask = mask[None]
+    return mode.apply("softmax", [scores, mask])
 
 
 def _multi_head_attention(

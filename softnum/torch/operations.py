@@ -2,9 +2,9 @@
 
 Every function ``f`` is two operations::
 
-    f(Tensor[] inputs, Tensor state, str arithmetic, str layer, int call, int[] options) -> Tensor
+    f(Tensor[] inputs, Tensor state, str arithmetic, str layer, int call, int[] options, float[] constants) -> Tensor
     f_backward(Tensor gradient, Tensor[] inputs, Tensor state, str arithmetic, str layer, int call, int[] options,
-               bool[] needs) -> Tensor[]
+               float[] constants, bool[] needs) -> Tensor[]
 
 The second rounds the operands again from the inputs, by the same random bits; nothing but the inputs is saved.
 """
@@ -15,18 +15,18 @@ import functools
 
 import torch
 
-from softnum.torch.arithmetic import SEED, arithmetic_of
+from softnum.torch.numerics import SEED, arithmetic_of
 from softnum.torch.functions import FUNCTIONS
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 
 __all__ = ["apply"]
 
-_ARGUMENTS = "Tensor state, str arithmetic, str layer, int call, int[] options"
+_ARGUMENTS = "Tensor state, str arithmetic, str layer, int call, int[] options, float[] constants"
 _LIBRARY = torch.library.Library("softnum", "DEF")
 
 
 def apply(name: str, inputs: list[torch.Tensor], state: torch.Tensor, arithmetic: str, layer: str, call: int = 0,
-          *options: int) -> torch.Tensor:  # fmt: skip
+          options=(), constants=()):  # fmt: skip
     """The result of a function, with its gradient.
 
     Parameters
@@ -35,23 +35,24 @@ def apply(name: str, inputs: list[torch.Tensor], state: torch.Tensor, arithmetic
         One of `FUNCTIONS`.
     inputs : list of torch.Tensor
     state : torch.Tensor
-        `softnum.torch.arithmetic.new_state`.
+        `softnum.torch.numerics.new_state`.
     arithmetic : str
         The handle of an `Arithmetic`.
     layer : str
         A module's path.
     call : int
         Which call of the layer in this forward pass.
-    *options : int
-        Of the function, in the order of its ``options``.
+    options, constants : sequence of int, of float
+        Of the function, in the order of its ``options`` and ``constants``.
 
     Returns
     -------
-    torch.Tensor
+    torch.Tensor, or several
     """
+    where = arithmetic, layer, call, list(options), list(constants)
     if torch.compiler.is_compiling():
-        return getattr(torch.ops.softnum, name)(inputs, state, arithmetic, layer, call, list(options))
-    return _FUNCTIONS[name].apply((arithmetic, layer, call, list(options)), state, *inputs)
+        return getattr(torch.ops.softnum, name)(inputs, state, *where)
+    return _FUNCTIONS[name].apply(where, state, *inputs)
 
 
 def _checked(name: str, inputs: list[torch.Tensor], layer: str) -> None:
@@ -60,20 +61,25 @@ def _checked(name: str, inputs: list[torch.Tensor], layer: str) -> None:
         raise ValueError(f"{name} of layer {layer!r}: tensors lie on {', '.join(sorted(map(str, devices)))}; move them")
 
 
-def _forward(name: str, inputs, state, arithmetic, layer, call, options):
+def _forward(name: str, inputs, state, arithmetic, layer, call, options, constants):
     _checked(name, inputs, layer)
     function, arrays = FUNCTIONS[name], [array_of(x) for x in inputs]
     numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up)
-    result = function.forward(numerics, arrays, function.named(options))
-    like = inputs[function.of]
-    return tensor_of(result, result_dtype(like), like.device, arrays)
+    results = function.forward(numerics, arrays, function.named(options, constants))
+    numerics.end()
+    like = [inputs[index] for index in (function.of, *function.changed)]
+    tensors = [
+        tensor_of(result, result_dtype(x), x.device, arrays) for result, x in zip(results, like, strict=True)
+    ]  # fmt: skip
+    return tuple(tensors) if function.changed else tensors[0]
 
 
-def _backward(name: str, gradient, inputs, state, arithmetic, layer, call, options, needs):
+def _backward(name: str, gradient, inputs, state, arithmetic, layer, call, options, constants, needs):
     function, arrays = FUNCTIONS[name], [array_of(x) for x in inputs]
     numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up)
     error = array_of(gradient)
-    gradients = function.backward(numerics, error, arrays, needs, function.named(options))
+    gradients = function.backward(numerics, error, arrays, needs, function.named(options, constants))
+    numerics.end()
     wanted = [x for x, need in zip(inputs, needs, strict=True) if need]
     return [
         tensor_of(part, result_dtype(x), x.device, (error, *arrays))
@@ -81,14 +87,16 @@ def _backward(name: str, gradient, inputs, state, arithmetic, layer, call, optio
     ]  # fmt: skip
 
 
-def _shape(name: str, inputs, state, arithmetic, layer, call, options):
+def _shape(name: str, inputs, state, arithmetic, layer, call, options, constants):
     function = FUNCTIONS[name]
     like = inputs[function.of]
-    shape = function.shape([x.shape for x in inputs], function.named(options))
-    return like.new_empty(shape, dtype=result_dtype(like))
+    shape = function.shape([x.shape for x in inputs], function.named(options, constants))
+    result = like.new_empty(shape, dtype=result_dtype(like))
+    changed = [inputs[index] for index in function.changed]
+    return (result, *(torch.empty_like(x) for x in changed)) if changed else result
 
 
-def _backward_shapes(gradient, inputs, state, arithmetic, layer, call, options, needs):
+def _backward_shapes(gradient, inputs, state, arithmetic, layer, call, options, constants, needs):
     return [
         x.new_empty(x.shape, dtype=result_dtype(x)) for x, need in zip(inputs, needs, strict=True) if need
     ]  # fmt: skip
@@ -114,7 +122,9 @@ def _slices(info, in_dims, tensors) -> list[list]:
 
 def _define(name: str) -> type[torch.autograd.Function]:
     """Define the two operations of a function, and return it as a differentiable function."""
-    _LIBRARY.define(f"{name}(Tensor[] inputs, {_ARGUMENTS}) -> Tensor")
+    changed = len(FUNCTIONS[name].changed)
+    results = f"({', '.join(['Tensor'] * (1 + changed))})"
+    _LIBRARY.define(f"{name}(Tensor[] inputs, {_ARGUMENTS}) -> {results}")
     _LIBRARY.define(f"{name}_backward(Tensor gradient, Tensor[] inputs, {_ARGUMENTS}, bool[] needs) -> Tensor[]")
     forward, backward = (getattr(torch.ops.softnum, text).default for text in (name, f"{name}_backward"))
     for operation, run, fake in (
@@ -151,9 +161,11 @@ def _define(name: str) -> type[torch.autograd.Function]:
         def setup_context(ctx, inputs, output):
             ctx.plain, *tensors = inputs
             ctx.save_for_backward(*tensors)
+            if changed:
+                ctx.mark_non_differentiable(*output[1:])
 
         @staticmethod
-        def backward(ctx, gradient):
+        def backward(ctx, gradient, *_):
             state, *inputs = ctx.saved_tensors
             needs = list(ctx.needs_input_grad[2:])
             gradients = iter(Backward.apply(ctx.plain, needs, state, gradient, *inputs))
@@ -167,6 +179,8 @@ def _define(name: str) -> type[torch.autograd.Function]:
 
         @staticmethod
         def vmap(info, in_dims, plain, *tensors):
+            if changed:
+                raise NotImplementedError(f"softnum's {name} changes what it is given; it has no vectorised form")
             return torch.stack([Forward.apply(plain, *row) for row in _slices(info, in_dims[1:], tensors)]), 0
 
     # what an exported or compiled program, which holds the operation itself, differentiates by
@@ -175,11 +189,11 @@ def _define(name: str) -> type[torch.autograd.Function]:
         tensors, state, *ctx.plain = inputs
         ctx.save_for_backward(state, *tensors)
 
-    def differentiate(ctx, gradient):
+    def differentiate(ctx, gradient, *_):
         state, *inputs = ctx.saved_tensors
         needs = [x.requires_grad for x in inputs]
         gradients = iter(backward(gradient, inputs, state, *ctx.plain, needs))
-        return [next(gradients) if need else None for need in needs], None, None, None, None, None
+        return [next(gradients) if need else None for need in needs], *(None,) * 6
 
     torch.library.register_autograd(forward, differentiate, setup_context=keep, lib=_LIBRARY)
     return Forward

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from softnum.torch.arithmetic import LOSS_SCALE, bits_of
+from softnum.torch.numerics import LOSS_SCALE, bits_of
 from softnum.torch.convert import mode_of, next_step, state_of
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 from softnum.train.engine.tensor import Parameter
@@ -127,6 +127,7 @@ class Optimizer(torch.optim.Optimizer):
             kept[entry] = tensor(values, wide)
         if result_dtype(parameter) != wide:  # a dtype that need not hold the role ``master``
             kept["master"] = tensor(own.value, wide)
+        layer.end()
         parameter.copy_(tensor(own.value, result_dtype(parameter)))
 
 

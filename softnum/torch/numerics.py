@@ -7,7 +7,7 @@ Random bits. A rounding in the arithmetic of a layer has the key ``(seed, stream
 
 where step counts updates, forward the forward passes of this step (of an evaluation: since the last update), and call
 the calls of the layer in this forward pass, all from 0; sites 0, 1, ... are the roundings of a call's forward pass in
-their order, sites 2**15, 2**15 + 1, ... those of its backward pass. So a rounding's bits do not depend on what other
+their order (2**14 that of its result to the role ``output``), sites 2**15, 2**15 + 1, ... those of its backward pass. So a rounding's bits do not depend on what other
 layers do, nor on when it is computed: a forward pass that is computed again in the backward pass has the same bits.
 Run seed, step, forward passes, evaluation and the loss scale are a tensor, the *state*, which every operation takes.
 """
@@ -33,7 +33,7 @@ __all__ = ["Arithmetic", "Call", "arithmetic_of", "bits_of", "new_state"]
 
 #: entries of a state
 SEED, STEP, FORWARDS, EVALUATIONS, EVALUATING, LOSS_SCALE = range(6)
-_BACKWARD = 1 << 15
+_OUTPUT, _BACKWARD = 1 << 14, 1 << 15
 _KNOWN: dict[str, Arithmetic] = {}
 
 
@@ -68,11 +68,17 @@ class Arithmetic:
         the model's, rounded to the role ``output``.
     known_as : dict, optional
         Module path -> the name by which the design knows it, where that is another.
+    program_order : bool
+        Number roundings as `softnum.train` does, in the order in which they are computed, which must be that of one
+        forward and one backward pass for each update: the bits of a run are then those of a run of the same network
+        there.
 
     Attributes
     ----------
     handle : str
         What operations know it by; equal arithmetic has an equal handle.
+    sites : Sites or None
+        Of an arithmetic in program order, the numbers given so far.
 
     Examples
     --------
@@ -82,14 +88,17 @@ class Arithmetic:
 
     def __init__(
         self, design: Design | str | Path, *, first: str | None = None, last: str | None = None,
-        known_as: dict[str, str] | None = None,
+        known_as: dict[str, str] | None = None, program_order: bool = False,
     ) -> None:  # fmt: skip
+        self.sites = Sites() if program_order else None
         self.design = design if isinstance(design, Design) else load_design(design)
         self.first, self.last, self.known_as = first, last, dict(known_as or {})
         facts = (
             self.design, self.first, self.last, sorted(self.known_as.items())
         )  # fmt: skip
         self.handle = f"{self.design.name}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
+        if program_order:  # whose numbers are those of one run alone
+            self.handle += f"-{id(self.sites):x}"
         self._layers: dict[tuple[str, bool], LayerDesign] = {}
         self._backends: dict[tuple, object] = {}
         _KNOWN.setdefault(self.handle, self)
@@ -103,11 +112,11 @@ class Arithmetic:
 
     @property
     def rounds_output(self) -> bool:
-        """Whether the result of the last layer's product changes when it is rounded to the role ``output``."""
+        """Whether rounding the result of the last layer's product to the role ``output`` changes it, or is counted."""
         if self.last is None:
             return False
         layer = self.layer(self.last)
-        return layer.roles["output"].format != layer.units["forward"].result
+        return self.sites is not None or layer.roles["output"].format != layer.units["forward"].result
 
     def is_stochastic(self, path: str) -> bool:
         """Whether the products of a layer take random bits.
@@ -156,7 +165,8 @@ class Arithmetic:
 
     def call(self, layer: str, state: torch.Tensor, call: int | str, *, looked_up: bool = False) -> Call:
         """The arithmetic of one call of a layer."""
-        return Call(self, layer, self.layer(layer, looked_up=looked_up), state, call)
+        kind = Call if self.sites is None else _CallInOrder
+        return kind(self, layer, self.layer(layer, looked_up=looked_up), state, call)
 
     def backend(self, design: LayerDesign):
         """Where the arrays of a layer are computed with: on a carrier that holds all its numbers."""
@@ -167,11 +177,18 @@ class Arithmetic:
         return self._backends[key]
 
     def __reduce__(self):
-        return _restored, (self.design, self.first, self.last, self.known_as)
+        return _restored, (self.design, self.first, self.last, self.known_as, self.sites is not None)
 
 
-def _restored(design, first, last, known_as) -> Arithmetic:
-    return Arithmetic(design, first=first, last=last, known_as=known_as)
+def _restored(design, first, last, known_as, program_order) -> Arithmetic:
+    return Arithmetic(design, first=first, last=last, known_as=known_as, program_order=program_order)
+
+
+class Sites:
+    """The numbers of rounding sites in program order, from 0 in each step."""
+
+    def __init__(self) -> None:
+        self.next = 0
 
 
 def arithmetic_of(handle: str) -> Arithmetic:
@@ -215,7 +232,7 @@ class Call(LayerNumerics):
         self.place, self.stage = None, "forward"
         self._call, self._site, self._seed = call, 0, None
         self._state = state.tolist()
-        self.iteration = self._state[STEP]
+        self.iteration = self._state[STEP] + (not self._state[EVALUATING])  # counted from 1; an evaluation follows one
         self.loss_scale = struct.unpack("<d", struct.pack("<q", self._state[LOSS_SCALE]))[0]
         self.own_weights = True  # whether weights are parameters, out of whose gradients the loss scale is divided
         self.known = False  # whether the result of the forward product is known, and not needed again
@@ -233,9 +250,16 @@ class Call(LayerNumerics):
             self._seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
         return self._seed, evaluating << 63 | step << 16 | site
 
+    def begin_output(self) -> None:
+        """Number rounding sites as those that follow the layer's own, of its result."""
+        self._site = _OUTPUT
+
     def begin_backward(self) -> None:
         """Number rounding sites as those of the backward pass."""
         self._site, self.known, self.stage = _BACKWARD, False, "backward"
+
+    def end(self) -> None:
+        """Count the sites of this pass, where those of all calls are numbered together."""
 
     def matmul(self, key: str, a, b, c=None):
         """`LayerNumerics.matmul`; None of a forward product whose result is known."""
@@ -257,3 +281,32 @@ class Call(LayerNumerics):
     def weight_gradient(self, product, *, of=None):
         """`LayerNumerics.weight_gradient` of a parameter; of weights that are a result, the product itself."""
         return super().weight_gradient(product, of=of) if self.own_weights else product
+
+
+class _CallInOrder(Call):
+    """One call of a layer, whose roundings have the keys that `softnum.train.Numerics` gives them.
+
+    Of a forward pass, the call is the number of its first site.
+    """
+
+    def __init__(self, arithmetic, name, design, state, call) -> None:
+        super().__init__(arithmetic, name, design, state, call)
+        self._sites = arithmetic.sites
+        self._site = call if isinstance(call, int) else self._sites.next
+
+    def next_key(self) -> tuple[int, int]:
+        """The key of the next rounding site."""
+        site, self._site = self._site, self._site + 1
+        return self._state[SEED] % 2**64, self._state[EVALUATING] << 63 | self.iteration << 16 | site
+
+    def begin_output(self) -> None:
+        """Go on: the call is the number of its site."""
+
+    def begin_backward(self) -> None:
+        """Go on where all calls are."""
+        super().begin_backward()
+        self._site = self._sites.next
+
+    def end(self) -> None:
+        """The next call goes on from here."""
+        self._sites.next = self._site

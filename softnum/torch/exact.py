@@ -1,0 +1,176 @@
+"""Functions of PyTorch that compute element by element, or along rows, computed in a design's arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+
+__all__ = ["EXACT", "MOVING"]
+
+
+def _refused(mode, name: str, what: str):
+    raise NotImplementedError(
+        f"{name} in module {mode.running()!r}: softnum.torch computes it exactly {what} alone; write it so, or state "
+        "elementwise='torch', which leaves all but products to PyTorch"
+    )
+
+
+def _floating(x) -> bool:
+    return not isinstance(x, torch.Tensor) or x.is_floating_point()
+
+
+def _of_two(name: str, plain: Callable) -> Callable:
+    def handler(mode, x, y, *, alpha=1, out=None):
+        if not (_floating(x) and _floating(y)) or isinstance(x, bool) or isinstance(y, bool):
+            return plain(x, y)
+        if alpha != 1 or out is not None:
+            _refused(mode, name, "without alpha and out")
+        if name == "multiply" and not (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)):
+            x, factor = (x, y) if isinstance(x, torch.Tensor) else (y, x)
+            return mode.apply("scale", [x], constants=(float(factor),))
+        like = x if isinstance(x, torch.Tensor) else y
+        parts = [
+            part if isinstance(part, torch.Tensor) else torch.full_like(like, part, requires_grad=False)
+            for part in (x, y)
+        ]  # fmt: skip
+        parts = [mode.entered(part) if isinstance(part, torch.nn.Parameter) else part for part in parts]
+        shape = torch.broadcast_shapes(*(part.shape for part in parts))
+        return mode.apply(name, [part if part.shape == shape else part.expand(shape) for part in parts])
+
+    return handler
+
+
+def _reversed(handler: Callable) -> Callable:
+    return lambda mode, x, y: handler(mode, y, x)
+
+
+def _divide(mode, x, y, *, rounding_mode=None, out=None):
+    if isinstance(y, torch.Tensor) or rounding_mode is not None or out is not None or math.frexp(y)[0] != 0.5:
+        if _floating(x) or _floating(y):
+            _refused(mode, "division", "by a power of two")
+        return torch.div(x, y, rounding_mode=rounding_mode)
+    return mode.apply("scale", [x], constants=(1.0 / y,))
+
+
+def _softmax(mode, input, dim=None, *arguments, dtype=None, **options):
+    if dim is None or dtype not in (None, input.dtype):
+        _refused(mode, "softmax", "along a stated dimension, in its input's dtype")
+    last = input.movedim(dim, -1)
+    mask = last != -math.inf
+    result = mode.apply("softmax", [last] if bool(mask.all()) else [last, mask])
+    return result.movedim(-1, dim)
+
+
+def _function(name: str) -> Callable:
+    return lambda mode, input, *, out=None: mode.apply(name, [input])
+
+
+def _layer_norm(mode, input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    if len(normalized_shape) != 1 or weight is None or bias is None:
+        _refused(mode, "layer_norm", "over the last dimension with weight and bias")
+    return mode.apply("layer_norm", [input, weight, bias], constants=(eps,))
+
+
+def _group_norm(mode, input, num_groups, weight=None, bias=None, eps=1e-5):
+    if input.dim() != 4 or weight is None or bias is None:
+        _refused(mode, "group_norm", "of images (n, channels, height, width) with weight and bias")
+    return mode.apply("group_norm", [input, weight, bias], options=(num_groups,), constants=(eps,))
+
+
+def _batch_norm(mode, input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    if None in (running_mean, running_var, weight, bias, momentum) or input.dim() not in (2, 4):
+        _refused(mode, "batch_norm", "of rows or images with weight, bias and running statistics of a fixed momentum")
+    images = input if input.dim() == 4 else input[:, :, None, None]
+    result, mean, variance = mode.apply(
+        "batch_norm", [images, weight, bias, running_mean.clone(), running_var.clone()], options=(int(training),),
+        constants=(momentum, eps),
+    )  # fmt: skip
+    if training:
+        with torch.no_grad():
+            running_mean.copy_(mean)
+            running_var.copy_(variance)
+    return result if input.dim() == 4 else result[:, :, 0, 0]
+
+
+def _pair(x) -> tuple[int, int]:
+    return (x, x) if isinstance(x, int) else tuple(x) * (2 if len(x) == 1 else 1)
+
+
+def _avg_pool2d(mode, input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+                divisor_override=None):  # fmt: skip
+    if _pair(padding) != (0, 0) or ceil_mode or divisor_override is not None or input.dim() != 4:
+        _refused(mode, "avg_pool2d", "of images without padding, ceil_mode and divisor_override")
+    window = _pair(kernel_size)
+    return mode.apply("avg_pool2d", [input], options=(*window, *(_pair(stride) if stride else window)))
+
+
+def _adaptive_avg_pool2d(mode, input, output_size):
+    if _pair(output_size) != (1, 1) or input.dim() != 4:
+        _refused(mode, "adaptive_avg_pool2d", "of whole images, to one number for each channel")
+    return mode.apply("avg_pool2d", [input], options=(*input.shape[2:], *input.shape[2:]))
+
+
+def _mean(mode, input, dim=None, keepdim=False, *, dtype=None):
+    dims = sorted(d % input.dim() for d in ((dim,) if isinstance(dim, int) else dim or ()))
+    if not dims or len(dims) > 2 or dtype not in (None, input.dtype) or dims != list(range(dims[0], dims[0] + len(dims))):
+        _refused(mode, "mean", "over one dimension, or two that follow each other")
+    size = math.prod(input.shape[d] for d in dims)
+    before, after = math.prod(input.shape[: dims[0]]), math.prod(input.shape[dims[-1] + 1 :])
+    windows = input.reshape(1, before, size, after).permute(0, 1, 3, 2).reshape(1, before * after, size, 1)
+    result = mode.apply("avg_pool2d", [windows], options=(size, 1, size, 1))
+    shape = [1 if d in dims else n for d, n in enumerate(input.shape) if keepdim or d not in dims]
+    return result.reshape(shape)
+
+
+def _cross_entropy(mode, input, target, weight=None, size_average=None, ignore_index=-100, reduce=None,
+                   reduction="mean", label_smoothing=0.0):  # fmt: skip
+    if (
+        weight is not None or reduction != "mean" or label_smoothing or target.is_floating_point() or input.dim() != 2
+        or bool((target == ignore_index).any())
+    ):  # fmt: skip
+        _refused(mode, "cross_entropy", "of rows and their classes, as a mean")
+    return mode.apply("cross_entropy", [input, target])
+
+
+_ADD, _SUBTRACT, _MULTIPLY = (
+    _of_two(name, plain) for name, plain in (("add", torch.add), ("subtract", torch.sub), ("multiply", torch.mul))
+)  # fmt: skip
+_T = torch.Tensor
+#: function of PyTorch -> what computes it in the design's arithmetic
+EXACT: dict[Callable, Callable] = {
+    **dict.fromkeys((torch.add, _T.add, _T.__add__, _T.__radd__), _ADD),
+    **dict.fromkeys((torch.sub, _T.sub, _T.__sub__), _SUBTRACT),
+    _T.__rsub__: _reversed(_SUBTRACT),
+    **dict.fromkeys((torch.mul, _T.mul, _T.__mul__, _T.__rmul__), _MULTIPLY),
+    **dict.fromkeys((torch.div, _T.div, _T.__truediv__), _divide),
+    **dict.fromkeys((torch.softmax, _T.softmax, F.softmax), _softmax),
+    **dict.fromkeys((torch.tanh, _T.tanh, F.tanh), _function("tanh")),
+    **dict.fromkeys((torch.sigmoid, _T.sigmoid, F.sigmoid), _function("sigmoid")),
+    F.layer_norm: _layer_norm,
+    F.group_norm: _group_norm,
+    F.batch_norm: _batch_norm,
+    F.avg_pool2d: _avg_pool2d,
+    F.adaptive_avg_pool2d: _adaptive_avg_pool2d,
+    **dict.fromkeys((torch.mean, _T.mean), _mean),
+    F.cross_entropy: _cross_entropy,
+}
+#: names of functions that move, choose or compare numbers, or tell what they are: exact in PyTorch
+MOVING = frozenset(
+    """
+    __get__ __set__ __getitem__ __len__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __bool__ __float__ __int__ __neg__
+    __repr__ __format__ __contains__ __hash__ __invert__ abs all allclose amax amin any arange argmax argmin argsort
+    backward bool broadcast_tensors broadcast_to cat chunk clamp_min clone concat concatenate contiguous copy_ cpu
+    cuda data_ptr detach detach_ device diagonal dim double dsplit element_size empty_like eq equal expand expand_as
+    flatten flip float full_like gather ge get_device gt has_names hsplit index_select int is_complex is_contiguous
+    is_cuda is_floating_point is_inference is_same_size is_shared isfinite isinf isnan item le long lt masked_fill
+    masked_fill_ masked_select max max_pool1d max_pool2d _max_pool1d _max_pool2d boolean_dispatch fn maximum min minimum
+    movedim moveaxis narrow ndimension ne neg new_empty new_full new_ones new_tensor new_zeros nelement nonzero numel
+    numpy ones_like pad permute pixel_shuffle positive register_hook relu relu_ repeat repeat_interleave requires_grad_
+    reshape reshape_as retain_grad roll select sign size sort split squeeze stack storage_offset stride swapaxes t take
+    tensor_split tile to tolist topk transpose tril triu type type_as unbind unflatten unfold unsqueeze view view_as
+    where zero_ zeros_like max_pool1d_with_indices max_pool2d_with_indices result_type can_cast
+    """.split()
+)
