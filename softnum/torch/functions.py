@@ -160,7 +160,6 @@ def _copy(call: Call, arrays, needs, options):
 
 
 def _output(call: Call, arrays, needs, options):
-    call.begin_output()
     leaf = _leaf(call, arrays[0], needs[0])
     return [leaf], cast(leaf, "output", call, of=call.design.units["forward"].result)
 

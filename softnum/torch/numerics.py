@@ -6,9 +6,13 @@ Random bits. A rounding in the arithmetic of a layer has the key ``(seed, stream
     stream = evaluation * 2**63 + step * 2**16 + site
 
 where step counts updates, forward the forward passes of this step (of an evaluation: since the last update), and call
-the calls of the layer in this forward pass, all from 0; sites 0, 1, ... are the roundings of a call's forward pass in
-their order (2**14 that of its result to the role ``output``), sites 2**15, 2**15 + 1, ... those of its backward pass. So a rounding's bits do not depend on what other
-layers do, nor on when it is computed: a forward pass that is computed again in the backward pass has the same bits.
+the calls of the layer in this forward pass, all from 0, and
+
+    site = backward * 2**15 + place * 2**10 + count
+
+where backward is 1 in a call's backward pass, place the position in `PLACES` of the role or the product, and count
+counts the roundings there, from 0. So a rounding's bits do not depend on what other layers do, on which gradients are
+needed, nor on when it is computed: a forward pass that is computed again in the backward pass has the same bits.
 Run seed, step, forward passes, evaluation and the loss scale are a tensor, the *state*, which every operation takes.
 """
 
@@ -23,7 +27,7 @@ import numpy as np
 import torch
 
 from softnum.formats.blocks import format
-from softnum.train.designs.design import BLOCK_ROLES, Design, LayerDesign
+from softnum.train.designs.design import BLOCK_ROLES, PASSES, ROLES, Design, LayerDesign
 from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.reader import load_design
 from softnum.train.engine.devices import make_backend
@@ -33,7 +37,9 @@ __all__ = ["Arithmetic", "Call", "arithmetic_of", "bits_of", "new_state"]
 
 #: entries of a state
 SEED, STEP, FORWARDS, EVALUATIONS, EVALUATING, LOSS_SCALE = range(6)
-_OUTPUT, _BACKWARD = 1 << 14, 1 << 15
+#: where a layer's roundings are numbered: roles, rows of blocks that run along columns, products, and the rest
+PLACES = (*ROLES, *(f"{role}, columns" for role in BLOCK_ROLES), *PASSES, "start", "dropout")
+_PLACE = {place: index << 10 for index, place in enumerate(PLACES)}
 _KNOWN: dict[str, Arithmetic] = {}
 
 
@@ -230,33 +236,34 @@ class Call(LayerNumerics):
         super().__init__(self, name, design, name == arithmetic.first)
         self.backend = arithmetic.backend(design)
         self.place, self.stage = None, "forward"
-        self._call, self._site, self._seed = call, 0, None
+        self._call, self._seed, self._counts = call, None, {}
         self._state = state.tolist()
         self.iteration = self._state[STEP] + (not self._state[EVALUATING])  # counted from 1; an evaluation follows one
         self.loss_scale = struct.unpack("<d", struct.pack("<q", self._state[LOSS_SCALE]))[0]
         self.own_weights = True  # whether weights are parameters, out of whose gradients the loss scale is divided
         self.known = False  # whether the result of the forward product is known, and not needed again
 
-    def next_key(self) -> tuple[int, int]:
-        """The key of the next rounding site."""
-        site, self._site = self._site, self._site + 1
-        limit = _BACKWARD if site < _BACKWARD else 2 * _BACKWARD
-        if self._site > limit:
-            raise ValueError(f"one call of layer {self.name!r} has more than {_BACKWARD} rounding sites in a pass")
+    def _key(self, place: str) -> tuple[int, int]:
+        """The key of the next rounding of a role, a product, or the start of an accumulator."""
+        self.place = self.name, place
+        count = self._counts[place] = self._counts.get(place, -1) + 1
+        if count >= 1 << 10:
+            raise ValueError(f"one call of layer {self.name!r} has more than {1 << 10} roundings of {place!r} in a pass")
         seed, step, forwards, evaluations, evaluating, _ = self._state
         if self._seed is None:
             forward = evaluations if evaluating else forwards
             text = f"{seed % 2**64}/{self.name}/{forward}/{self._call}"
             self._seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
-        return self._seed, evaluating << 63 | step << 16 | site
+        backward = self.stage == "backward"
+        return self._seed, evaluating << 63 | step << 16 | backward << 15 | _PLACE[place] | count
 
-    def begin_output(self) -> None:
-        """Number rounding sites as those that follow the layer's own, of its result."""
-        self._site = _OUTPUT
+    def _block_key(self, role: str, axis: int) -> tuple[int, int]:
+        """The key of rounding a role to blocks along an axis."""
+        return self._key(f"{role}, columns" if axis == -2 else role)
 
     def begin_backward(self) -> None:
-        """Number rounding sites as those of the backward pass."""
-        self._site, self.known, self.stage = _BACKWARD, False, "backward"
+        """Number roundings as those of the backward pass."""
+        self._counts, self.known, self.stage = {}, False, "backward"
 
     def end(self) -> None:
         """Count the sites of this pass, where those of all calls are numbered together."""
@@ -294,13 +301,15 @@ class _CallInOrder(Call):
         self._sites = arithmetic.sites
         self._site = call if isinstance(call, int) else self._sites.next
 
-    def next_key(self) -> tuple[int, int]:
-        """The key of the next rounding site."""
+    def _key(self, place: str) -> tuple[int, int]:
+        """The key of the next rounding."""
+        self.place = self.name, place
         site, self._site = self._site, self._site + 1
         return self._state[SEED] % 2**64, self._state[EVALUATING] << 63 | self.iteration << 16 | site
 
-    def begin_output(self) -> None:
-        """Go on: the call is the number of its site."""
+    def _block_key(self, role: str, axis: int) -> tuple[int, int]:
+        """The key of rounding a role to blocks along an axis."""
+        return self._key(role)
 
     def begin_backward(self) -> None:
         """Go on where all calls are."""

@@ -193,7 +193,8 @@ def _define(name: str) -> type[torch.autograd.Function]:
         state, *inputs = ctx.saved_tensors
         needs = [x.requires_grad for x in inputs]
         gradients = iter(backward(gradient, inputs, state, *ctx.plain, needs))
-        return [next(gradients) if need else None for need in needs], *(None,) * 6
+        tail = ([] if isinstance(x, (list, tuple)) and not x else None for x in ctx.plain)
+        return [next(gradients) if need else None for need in needs], None, *tail
 
     torch.library.register_autograd(forward, differentiate, setup_context=keep, lib=_LIBRARY)
     return Forward

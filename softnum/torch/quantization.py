@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from softnum.arrays import conversion
@@ -111,7 +112,10 @@ def _run(x, name, rounding, overflow, scale_rule, axis, stochastic_bits, key, ma
         rounded = array(values, fmt, axis=axis, scale_rule=scale_rule or None, **options).decode()
     else:
         rounded = conversion.quantize(values, fmt, **options)
-    return tensor_of(rounded, result_dtype(x), x.device, (values,))
+    result = tensor_of(rounded, result_dtype(x), x.device, (values,))
+    if isinstance(fmt, BlockFormat) and not np.array_equal(array_of(result), rounded, equal_nan=True):
+        raise ValueError(f"a tensor of {x.dtype} does not hold these numbers of {fmt}; convert it: x.float(), x.double()")
+    return result
 
 
 def _like(x, name, *arguments):

@@ -28,7 +28,7 @@ def array_of(x: torch.Tensor) -> np.ndarray:
 
     Raises
     ------
-    TypeError
+    ValueError
         If the tensor is complex, sparse or quantized.
 
     Examples
@@ -37,7 +37,7 @@ def array_of(x: torch.Tensor) -> np.ndarray:
     array([0.5, 1.5], dtype=float32)
     """
     if x.layout is not torch.strided or x.is_complex() or x.is_quantized:
-        raise TypeError(f"softnum takes dense tensors of real numbers, got {x.dtype}, {x.layout}")
+        raise ValueError(f"softnum takes dense tensors of real numbers, got {x.dtype}, {x.layout}")
     x = x.detach()
     if x.is_floating_point() and x.dtype not in (torch.float32, torch.float64):
         x = x.to(torch.float32)

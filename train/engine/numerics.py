@@ -123,11 +123,15 @@ class LayerNumerics:
         return values, kept
 
     def _in_blocks(self, role: str, x, axis: int):
-        key = self._key(role)
+        key = self._block_key(role, axis)
         try:
             return self.numerics.backend.quantize_blocks(x, self.design.roles[role], axis, key)
         except ValueError as error:  # an infinity or a NaN, where scales have no NaN
             raise ValueError(f"{error} (layer {self.name!r}, role {role!r}); give the role scales with NaN") from error
+
+    def _block_key(self, role: str, axis: int) -> tuple[int, int]:
+        """The key of rounding a role to blocks along an axis."""
+        return self._key(role)
 
     def turned(self, operand):
         """An operand with its last two axes exchanged."""

@@ -1,0 +1,256 @@
+"""Whole models: what convert changes, what it refuses, and which random bits a run has."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+
+import softnum as sn  # noqa: E402
+import softnum.torch as st  # noqa: E402
+from softnum.train import load_design  # noqa: E402
+from tests.support.cases import cases  # noqa: E402
+from tests.support.torch_models import feedforward, gradients, inputs, same  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("default")
+X = inputs(5, 4)
+
+
+def test_a_model_stays_what_it_is():
+    model = feedforward()
+    names, kind = [name for name, _ in model.named_parameters()], type(model)
+    assert st.convert(model, "a-float32", quiet=True) is model
+    assert type(model) is kind and [name for name, _ in model.named_parameters()] == names
+    torch.testing.assert_close(model(X), feedforward()(X))
+
+
+def test_layers_of_the_design_are_modules(tmp_path):
+    (tmp_path / "own.toml").write_text("""
+        [roles]
+        weights = "e4m3"
+        [layers.'0.*'.roles]
+        weights = "e5m2"
+        [layers.'last'.roles]
+        input = "e5m2"
+    """)
+    model = st.convert(feedforward(), tmp_path / "own.toml", known_as={"2": "last"}, quiet=True)
+    weights = model[0].weight.detach().numpy(), model[2].weight.detach().numpy()
+    hidden = np.float32(X.numpy() @ sn.quantize(weights[0], "e5m2").T) + model[0].bias.detach().numpy()
+    torch.testing.assert_close(model[0](X).detach().numpy(), hidden, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        model[2](torch.ones(1, 8)).detach().numpy()[0] - model[2].bias.detach().numpy(),
+        sn.quantize(weights[1], "e4m3").sum(1), rtol=1e-4, atol=1e-5,
+    )  # fmt: skip
+
+
+def test_parameters_become_numbers_of_the_master_copy():
+    model = st.convert(feedforward(), "c-wang-fp8", known_as={"2": "fc"}, quiet=True)
+    for parameter in model.parameters():
+        values = parameter.detach().numpy()
+        np.testing.assert_array_equal(values, sn.quantize(values, "e6m9"))
+
+
+def test_first_and_last_have_roles_of_their_own():
+    design = load_design("c-wang-fp8")
+    model = st.convert(feedforward(), design, known_as={"2": "fc"}, quiet=True)
+    arithmetic = model.softnum_mode.arithmetic
+    assert (arithmetic.first, arithmetic.last) == ("0", "2")
+    none = st.convert(feedforward(), design, first=None, last=None, known_as={"2": "fc"}, quiet=True)
+    assert (none.softnum_mode.arithmetic.first, none.softnum_mode.arithmetic.last) == (None, None)
+    assert not torch.equal(model(X / 3), none(X / 3))  # the input is e6m9, or e5m2
+
+
+def test_the_last_result_is_rounded_to_output(tmp_path):
+    (tmp_path / "own.toml").write_text('[roles]\noutput = "e5m2"\n')
+    y = st.convert(feedforward(), tmp_path / "own.toml", quiet=True)(X).detach().numpy()
+    np.testing.assert_array_equal(y, sn.quantize(y, "e5m2"))
+
+
+def test_what_is_printed(capsys):
+    st.convert(feedforward(), "c-wang-fp8", known_as={"2": "fc"})
+    text = capsys.readouterr().out
+    assert "c-wang-fp8: 2 Linear" in text and "1 ReLU" in text and "GradScaler" in text
+
+
+class Rotary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rotary_emb, self.body = feedforward(), feedforward(2)
+
+    def forward(self, x):
+        return self.rotary_emb(x), self.body(x)
+
+
+def test_what_is_kept_is_pytorch():
+    model = st.convert(Rotary(), "i-mxfp8", quiet=True)
+    kept, computed = model(X)
+    assert torch.equal(kept, feedforward()(X)) and not torch.equal(computed, feedforward(2)(X))
+    other = st.convert(Rotary(), "i-mxfp8", keep="body|.*emb", quiet=True)
+    assert torch.equal(other(X)[1], feedforward(2)(X))
+
+
+BAD = {
+    "a pattern that matches nothing": (lambda: st.convert(feedforward(), "c-wang-fp8"), ValueError, "known_as"),
+    "no such module": (lambda: st.convert(feedforward(), "a-float32", first="3"), ValueError, "no module '3'"),
+    "known as, of no module": (
+        lambda: st.convert(feedforward(), "a-float32", known_as={"7": "fc"}), ValueError, "no module '7'",
+    ),
+    "no such design": (lambda: st.convert(feedforward(), "a-float"), ValueError, "a-float32"),
+    "a module of other products": (
+        lambda: st.convert(nn.Sequential(nn.Linear(2, 2), nn.LSTM(2, 2)), "a-float32"), NotImplementedError, "'1'",
+    ),
+    "a seed": (lambda: st.convert(feedforward(), "a-float32", seed=-1), ValueError, "seed"),
+    "what computes element by element": (
+        lambda: st.convert(feedforward(), "a-float32", elementwise="own"), ValueError, "'exact'",
+    ),
+    "a second time": (
+        lambda: st.convert(st.convert(feedforward(), "a-float32", quiet=True), "a-float32"), ValueError, "already",
+    ),
+    "no converted model": (lambda: st.next_step(feedforward()), ValueError, "convert"),
+}  # fmt: skip
+
+
+@cases("name", BAD)
+def test_bad_input(name):
+    call, kind, text = BAD[name]
+    with pytest.raises(kind, match=text):
+        call()
+
+
+def test_numbers_that_float32_does_not_hold(tmp_path):
+    (tmp_path / "own.toml").write_text('[roles]\ndefault = "binary64"\n')
+    with pytest.raises(ValueError, match=r"model.double\(\)"):
+        st.convert(feedforward(), tmp_path / "own.toml")
+
+
+# -- random bits -------------------------------------------------------------------------------------------------------
+
+
+def stochastic(seed=7):
+    return st.convert(feedforward(), "g-q44-stochastic", seed=seed, quiet=True)
+
+
+def test_random_bits_follow_from_seed_step_and_forward_pass():
+    model = stochastic()
+    first, second = gradients(model, X), gradients(model, X)
+    assert not same(first, second)
+    st.next_step(model)
+    third = gradients(model, X)
+    assert not same(first, third)
+    assert not same(gradients(stochastic(8), X), first)
+    again = stochastic()
+    assert same(gradients(again, X), first) and same(gradients(again, X), second)
+
+
+def test_evaluation_leaves_the_random_bits_of_training():
+    model, other = stochastic(), stochastic()
+    for each in (model, other):
+        each(X)
+    other.eval()
+    evaluated = other(X)
+    other.train()
+    assert torch.equal(model(X), other(X))
+    assert not torch.equal(evaluated, model(X))
+
+
+def test_layers_have_random_bits_of_their_own():
+    torch.manual_seed(0)
+    twins = nn.Sequential(nn.Linear(32, 32, bias=False), nn.Linear(32, 32, bias=False))
+    twins[1].weight = twins[0].weight
+    model = st.convert(twins, "g-q44-stochastic", first=None, last=None, quiet=True)
+    x = torch.full((1, 32), 0.3)
+    assert not torch.equal(model[0](x), model[1](x))
+
+
+def test_a_layer_called_twice_has_other_random_bits():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(32, 32, bias=False)
+
+        def forward(self, x):
+            return self.fc(x), self.fc(x)
+
+    torch.manual_seed(0)
+    first, second = st.convert(Twice(), "g-q44-stochastic", quiet=True)(torch.full((1, 32), 0.3))
+    assert not torch.equal(first, second)
+
+
+def test_a_failed_forward_pass_leaves_no_trace():
+    model = stochastic()
+    with pytest.raises(ValueError, match="K = 5"):
+        model(torch.ones(2, 5))
+    assert not model.softnum_mode.path
+    assert torch.equal(X @ X.T, torch.matmul(X, X.T)) and not torch.overrides._get_current_function_mode_stack()
+    assert same(gradients(model, X), gradients(stochastic(), X))
+
+
+def test_state_is_in_the_state_dict():
+    model = stochastic()
+    for _ in range(2):
+        gradients(model, X)
+    st.next_step(model)
+    gradients(model, X)
+    other = stochastic(0)
+    other.load_state_dict(model.state_dict())
+    assert same(gradients(other, X), gradients(model, X))
+
+
+def test_the_loss_scale_is_divided_out_of_every_parameter():
+    """A power of two, so that gradients do not depend on it: of parameters of products, of others and of views."""
+
+    class Mixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc, self.norm = nn.Linear(4, 4), nn.LayerNorm(4)
+            self.shift, self.experts = nn.Parameter(torch.ones(4)), nn.Parameter(inputs(2, 4, 4))
+
+        def forward(self, x):
+            return self.norm(self.fc(x) + self.shift) @ self.experts[1]
+
+    found = []
+    for scale in (1, 1024):
+        design = load_design("a-float32")
+        object.__setattr__(design, "loss", type(design.loss)(float(scale)))
+        torch.manual_seed(0)
+        model = st.convert(Mixed(), design, quiet=True)
+        scaler = st.GradScaler(model)
+        scaler.scale(model(X).square().sum()).backward()
+        found.append([p.grad for p in model.parameters()])
+    assert same(*found)
+
+
+def test_attention_modules():
+    for masks in ({}, {"key_padding_mask": torch.tensor([[False, False, True]] * 2)}):
+        for first in (False, True):
+            torch.manual_seed(0)
+            module = nn.MultiheadAttention(8, 2, batch_first=first)
+            x = inputs(2, 3, 8) if first else inputs(3, 2, 8)
+            expected, _ = module(x, x, x, need_weights=False, **masks)
+            found, _ = st.convert(module, "a-float32", quiet=True)(x, x, x, need_weights=False, **masks)
+            torch.testing.assert_close(found, expected)
+            with pytest.raises(NotImplementedError, match="need_weights"):
+                module(x, x, x)
+
+
+def test_encoder_layers_take_no_fast_path():
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    x = inputs(2, 3, 8)
+    with torch.no_grad():
+        expected = layer(x)
+        found = st.convert(layer, "i-mxfp8", quiet=True)(x)
+    assert not torch.equal(found, expected)
+    torch.testing.assert_close(found, expected, rtol=0.3, atol=0.3)
+
+
+def test_random_bits_do_not_depend_on_which_gradients_are_needed():
+    for design in ("g-q44-stochastic", "j-mxfp4"):
+        found = []
+        for frozen in (False, True):
+            model = st.convert(feedforward(), design, seed=7, quiet=True)
+            if frozen:
+                model[0].requires_grad_(False)
+            model(X).square().sum().backward()
+            found.append([p.grad for p in model[2].parameters()])
+        assert same(*found)
