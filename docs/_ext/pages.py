@@ -78,7 +78,7 @@ class PublicNames(SphinxDirective):
     def _entry(module: str, name: str) -> list[str]:
         what = getattr(importlib.import_module(module), name)
         if inspect.isclass(what):
-            return [f".. autoclass:: {module}.{name}", "   :members:", "   :inherited-members: tuple, int", ""]
+            return [f".. autoclass:: {module}.{name}", "   :members:", "   :inherited-members: tuple, int, Optimizer, TorchFunctionMode", ""]
         if callable(what):
             return [f".. autofunction:: {module}.{name}", ""]
         return [f".. py:data:: {name}", "", f"   ``{what!r}``", ""]

@@ -10,7 +10,7 @@ the calls of the layer in this forward pass, all from 0, and
 
     site = backward * 2**15 + place * 2**10 + count
 
-where backward is 1 in a call's backward pass, place the position in `PLACES` of the role or the product, and count
+where backward is 1 in a call's backward pass, place the position in `softnum.torch.numerics.PLACES` of the role or the product, and count
 counts the roundings there, from 0. So a rounding's bits do not depend on what other layers do, on which gradients are
 needed, nor on when it is computed: a forward pass that is computed again in the backward pass has the same bits.
 Run seed, step, forward passes, evaluation and the loss scale are a tensor, the *state*, which every operation takes.

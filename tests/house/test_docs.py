@@ -97,6 +97,7 @@ def test_every_package_has_a_page_that_leaves_nothing_out():
         "softnum",
         "softnum.reference",
         "softnum.vectors",
+        "softnum.torch",
         "softnum.train",
         "softnum.tta",
         "softnum.kernels",

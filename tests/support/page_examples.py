@@ -3,8 +3,8 @@
 - A ``python`` block holds doctest examples; the blocks of a page share their names.
 - A ``console`` block holds commands behind ``$`` and, below each, what it prints (with doctest's ellipsis). A last line
   ``[exit code n]`` states a code that is not 0.
-- The comment ``<!-- not run: why -->`` in front of a block keeps it from being run; ``<!-- needs: program -->`` does so
-  where there is no such program.
+- The comment ``<!-- not run: why -->`` in front of a block keeps it from being run; ``<!-- needs: name -->`` does so
+  where there is no such program, and no such package of Python.
 - A ``code-block`` with a caption is written to a file of that name, in the folder where all of the page is run; the
   checkout's ``examples`` lie there too.
 """
@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib.util
 import os
 import re
 import shutil
@@ -55,12 +56,17 @@ def blocks_of(page: Path) -> list[Block]:
         if opened[2] and inside and not inside[0].strip():
             inside, first = inside[1:], first + 1
         mark = _MARK.fullmatch(last.strip())
-        skipped = mark is not None and (mark[1] == "not run" or shutil.which(mark[2]) is None)
+        skipped = mark is not None and (mark[1] == "not run" or not _is_here(mark[2]))
         text = "".join(line + "\n" for line in inside)
         language = opened[4].strip() if opened[3] == "{code-block}" else opened[3]
         blocks.append(Block(language, text, first, file, skipped))
         last, at = "", end + 1
     return blocks
+
+
+def _is_here(name: str) -> bool:
+    """Whether there is a program or a package of Python of a name."""
+    return shutil.which(name) is not None or (name.isidentifier() and importlib.util.find_spec(name) is not None)
 
 
 def has_examples(page: Path) -> bool:
