@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import sys
+import threading
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -10,13 +13,13 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from softnum.torch.numerics import EVALUATING, EVALUATIONS, FORWARDS, LOSS_SCALE, STEP, Arithmetic, new_state
 from softnum.torch.modes import RECORDING, REPLAYING, arithmetic
+from softnum.torch.numerics import EVALUATING, EVALUATIONS, FORWARDS, LOSS_SCALE, STEP, Arithmetic, new_state
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 from softnum.train.designs.design import Design
 from softnum.train.engine.numerics import fits_binary32
 
-__all__ = ["KEPT", "convert", "mode_of", "next_step", "state_of"]
+__all__ = ["KEPT", "convert", "mode_of", "next_step", "set_state", "state_of"]
 
 #: modules whose products are PyTorch's own unless the caller says otherwise: angles of positions, no part of training
 KEPT = r"(.*\.)?(rotary_emb|rotary_pos_emb|rope)"
@@ -82,10 +85,12 @@ def convert(
     >>> import torch, softnum.torch as st
     >>> model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     >>> model = st.convert(model, "i-mxfp8")
-    softnum.torch: i-mxfp8: 2 Linear; left to PyTorch: 1 ReLU
+    softnum.torch: i-mxfp8: 2 Linear; left to PyTorch: 1 ReLU; first layer '0'; last layer '2'
     >>> model(torch.ones(3, 4)).shape
     torch.Size([3, 2])
     """
+    if hasattr(model, "_orig_mod") or isinstance(model, torch.jit.ScriptModule):
+        raise ValueError("convert a model before it is compiled, scripted or traced")
     modules = {path: module for path, module in model.named_modules() if path}
     if any(hasattr(module, _STATE) for module in model.modules()):
         raise ValueError("the model is converted already; convert one that is not (copy it before)")
@@ -101,25 +106,36 @@ def convert(
     owners = [path for path, module in computing.items() if _computes(module)]
     if not owners and isinstance(model, _PRODUCTS):
         owners = [""]
+    attentions = [path for path, module in computing.items() if isinstance(module, nn.MultiheadAttention)]
+    below = [path for path in kept if path.rpartition(".")[0] in attentions]
+    if below:
+        raise ValueError(f"keep={keep!r} names {below[0]!r}, whose products its nn.MultiheadAttention computes; keep that")
+    parts = [f"{path}.in_proj" for path in attentions]
+    if first == "" and owners:
+        first = f"{owners[0]}.in_proj" if owners[0] in attentions else owners[0]
+    if last == "" and owners:
+        last = owners[-1]
     bound = Arithmetic(
-        design, first=owners[0] if first == "" and owners else first or None,
-        last=owners[-1] if last == "" and owners else last or None, known_as=known_as, program_order=program_order,
+        design, first=first or None, last=last or None, known_as=known_as, program_order=program_order
     )  # fmt: skip
-    parts = [f"{path}.in_proj" for path in owners if isinstance(modules.get(path), nn.MultiheadAttention)]
     bound.check_layers([*computing, *parts] if modules else [""])
-    mode = arithmetic(bound, elementwise=elementwise)
+    mode = arithmetic(bound, seed=seed, elementwise=elementwise)
     mode.stochastic = {path: bound.is_stochastic(path) for path in ("", *computing, *parts)}
-    _round_parameters(model, bound, kept)
+    mode.model, mode.kept = model, kept
+    model.register_buffer(_STATE, new_state(seed))
+    _round_parameters(mode)
+    _follow(mode)
     for path, module in ({"": model} | modules).items():
         inside = path not in kept
-        module.register_forward_pre_hook(partial(_enter, mode, path, inside))
+        module.register_forward_pre_hook(partial(_enter, mode, path, inside), prepend=True)
         module.register_forward_hook(partial(_leave, mode), always_call=True)
-    model.register_buffer(_STATE, new_state(seed))
-    model.register_forward_pre_hook(partial(_begin, mode), prepend=True)
-    model.register_forward_hook(_end)
+    model.register_load_state_dict_pre_hook(_give_state)
+    model.register_load_state_dict_post_hook(partial(_loaded, mode))
     model.softnum_mode = mode
+    if "torch._dynamo" in sys.modules:  # what it compiled before knows nothing of the hooks
+        torch._dynamo.reset()
     if not quiet:
-        print(_report(bound.design, modules or {"": model}, owners))
+        print(_report(bound, modules or {"": model}, owners))
     return model
 
 
@@ -135,7 +151,7 @@ def _computes(module: nn.Module) -> bool:
     return isinstance(module, _PRODUCTS) or (weight is not None and weight.dim() > 1)
 
 
-def _report(design: Design, modules: dict[str, nn.Module], owners: list[str]) -> str:
+def _report(bound: Arithmetic, modules: dict[str, nn.Module], owners: list[str]) -> str:
     computing = Counter(type(modules[path]).__name__ for path in owners)
     left = Counter(
         type(module).__name__
@@ -143,16 +159,18 @@ def _report(design: Design, modules: dict[str, nn.Module], owners: list[str]) ->
         if path not in owners and not any(other.startswith(f"{path}.") for other in modules)
     )
     texts = (", ".join(f"{count} {kind}" for kind, count in counts.items()) or "none" for counts in (computing, left))
+    design = bound.design
     scaled = design.loss.dynamic or design.loss_scale != 1
+    ends = "".join(f"; {name} layer {path!r}" for name, path in (("first", bound.first), ("last", bound.last)) if path)
     hint = "; its loss scale takes a softnum.torch.GradScaler(model)" if scaled else ""
-    return "softnum.torch: {}: {}; left to PyTorch: {}".format(design.name, *texts) + hint
+    return "softnum.torch: {}: {}; left to PyTorch: {}".format(design.name, *texts) + ends + hint
 
 
-def _round_parameters(model: nn.Module, bound: Arithmetic, kept: set[str]) -> None:
-    """Round parameters to the role ``master`` of their modules, in place."""
-    state = new_state(0)
-    for path, module in model.named_modules():
-        own = [] if path in kept else list(module.named_parameters(recurse=False))
+def _round_parameters(mode: arithmetic) -> None:
+    """Round a model's parameters to the role ``master`` of their modules, in place."""
+    bound, state = mode.arithmetic, getattr(mode.model, _STATE)
+    for path, module in mode.model.named_modules():
+        own = [] if path in mode.kept else list(module.named_parameters(recurse=False))
         for name, parameter in own:
             layer = bound.layer(path)
             if parameter.dtype == torch.float32 and not fits_binary32([layer]):
@@ -161,17 +179,44 @@ def _round_parameters(model: nn.Module, bound: Arithmetic, kept: set[str]) -> No
                     "a model of float64: model.double()"
                 )
             values = array_of(parameter)
-            rounded = bound.call(path, state, 0).round("master", values)
+            rounded = bound.call(path, state, f"master.{name}").round("master", values)
             if rounded is not values:
                 with torch.no_grad():
                     parameter.copy_(tensor_of(rounded, result_dtype(parameter), parameter.device))
+
+
+def _follow(mode: arithmetic) -> None:
+    """See to it that every parameter's gradient becomes one of ``weight_gradients``."""
+    for path, module in mode.model.named_modules() if mode.rounds_gradients else ():
+        for name, parameter in module.named_parameters(recurse=False):
+            mode.follow(parameter, path, name)
+    mode.following = True
+
+
+def _give_state(model: nn.Module, state_dict: dict, prefix: str, *arguments) -> None:
+    """A state_dict of a model that is not converted leaves the state as it is."""
+    state_dict.setdefault(prefix + _STATE, getattr(model, _STATE))
+
+
+def _loaded(mode: arithmetic, model: nn.Module, incompatible) -> None:
+    mode.model = model
+    _round_parameters(mode)
 
 
 # -- what happens when a module is called ------------------------------------------------------------------------------
 
 
 def _enter(mode: arithmetic, path: str, inside: bool, module: nn.Module, arguments) -> None:
+    if not torch.compiler.is_compiling():
+        if not mode.path:
+            mode.thread = threading.get_ident()
+        elif mode.thread != threading.get_ident():
+            raise RuntimeError(
+                f"module {path!r} is called while its model is running in another thread; a converted model computes in "
+                "one thread at a time, so give each thread a copy (copy.deepcopy)"
+            )
     if not mode.path:
+        _begin(mode, module, mode.model if path else module)
         mode.__enter__()
     mode.path.append(path if inside else None)
 
@@ -180,6 +225,13 @@ def _leave(mode: arithmetic, module: nn.Module, arguments, result) -> None:
     mode.path.pop()
     if not mode.path:
         mode.__exit__(None, None, None)
+        if result is not None:  # None: the forward pass failed
+            _end(mode.model, module.training)
+    if inspect.isgenerator(result):
+        raise NotImplementedError(
+            f"{type(module).__name__}.forward is a generator, which runs after the module has returned: its products "
+            "would be PyTorch's; let it return a list"
+        )
 
 
 def _recomputed() -> bool:
@@ -192,26 +244,43 @@ def _only(entry: int, device: torch.device) -> torch.Tensor:
     return torch.tensor([int(entry == i) for i in range(LOSS_SCALE + 1)], dtype=torch.int64, device=device)
 
 
-def _begin(mode: arithmetic, model: nn.Module, arguments) -> None:
+def _begin(mode: arithmetic, module: nn.Module, model: nn.Module) -> None:
+    """Begin a forward pass of a model, or of one of its modules alone."""
+    mode.model = model
     if _recomputed():
         if REPLAYING:
-            _, mode.state = next(REPLAYING[-1])
+            mode.state = next(REPLAYING[-1])
             mode.calls, mode.replayed = {}, True
         return
+    if mode.rounds_gradients:
+        if torch.compiler.is_exporting() and module.training:
+            raise NotImplementedError(
+                f"design {mode.arithmetic.design.name!r} unscales gradients or rounds them to weight_gradients, which an "
+                "exported program does not; export the model in evaluation, model.eval()"
+            )
+        if not torch.compiler.is_compiling():
+            _follow(mode)
+        elif not mode.following:
+            raise RuntimeError("call a copied or loaded model once before it is compiled: its gradients are rounded")
     state = getattr(model, _STATE)
-    mode.state = state + (0 if model.training else 1) * _only(EVALUATING, state.device)
+    mode.state = state + (0 if module.training else 1) * _only(EVALUATING, state.device)
     mode.calls, mode.replayed = {}, False
-    if mode.sites is not None:
-        mode.sites.next = 0
+    if mode.arithmetic.sites is not None:
+        mode.arithmetic.sites.begin(int(state[STEP]), not module.training)
     for recorded in RECORDING:
-        recorded.began.append((mode, mode.state))
+        recorded.began.append(mode.state)
 
 
-def _end(model: nn.Module, arguments, result) -> None:
+def _end(model: nn.Module, training: bool) -> None:
+    """Count a forward pass."""
     if _recomputed():
-        return
+        return None
+    if not torch.compiler.is_compiling() and torch.is_inference_mode_enabled():
+        with torch.inference_mode(False):
+            return _end(model, training)
     state = getattr(model, _STATE)
-    setattr(model, _STATE, state + _only(FORWARDS if model.training else EVALUATIONS, state.device))
+    setattr(model, _STATE, state + _only(FORWARDS if training else EVALUATIONS, state.device))
+    return None
 
 
 def mode_of(model: nn.Module) -> arithmetic:
@@ -240,6 +309,11 @@ def state_of(model: nn.Module) -> torch.Tensor:
     return getattr(getattr(model, "module", model), _STATE)
 
 
+def set_state(model: nn.Module, state: torch.Tensor) -> None:
+    """Replace a converted model's state."""
+    setattr(getattr(model, "module", model), _STATE, state)
+
+
 def next_step(model: nn.Module) -> None:
     """Count an update of a converted model's parameters: the random bits of the next forward pass are those of a new
     step. `softnum.torch.Optimizer` does so itself.
@@ -250,6 +324,7 @@ def next_step(model: nn.Module) -> None:
     >>> model.softnum_state[1].item()
     1
     """
-    state = state_of(model)
+    state = state_of(model).clone()
     state[STEP] += 1
     state[[FORWARDS, EVALUATIONS]] = 0
+    set_state(model, state)

@@ -24,8 +24,9 @@ def _floating(x) -> bool:
 
 def _of_two(name: str, plain: Callable) -> Callable:
     def handler(mode, x, y, *, alpha=1, out=None):
-        if not (_floating(x) and _floating(y)) or isinstance(x, bool) or isinstance(y, bool):
+        if not any(isinstance(part, torch.Tensor) and part.is_floating_point() for part in (x, y)):
             return plain(x, y)
+        x, y = (part if _floating(part) else part.to(other.dtype) for part, other in ((x, y), (y, x)))
         if alpha != 1 or out is not None:
             _refused(mode, name, "without alpha and out")
         if name == "multiply" and not (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)):
@@ -36,7 +37,6 @@ def _of_two(name: str, plain: Callable) -> Callable:
             part if isinstance(part, torch.Tensor) else torch.full_like(like, part, requires_grad=False)
             for part in (x, y)
         ]  # fmt: skip
-        parts = [mode.entered(part) if isinstance(part, torch.nn.Parameter) else part for part in parts]
         shape = torch.broadcast_shapes(*(part.shape for part in parts))
         return mode.apply(name, [part if part.shape == shape else part.expand(shape) for part in parts])
 
@@ -159,18 +159,5 @@ EXACT: dict[Callable, Callable] = {
 }
 #: names of functions that move, choose or compare numbers, or tell what they are: exact in PyTorch
 MOVING = frozenset(
-    """
-    __get__ __set__ __getitem__ __len__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __bool__ __float__ __int__ __neg__
-    __repr__ __format__ __contains__ __hash__ __invert__ abs all allclose amax amin any arange argmax argmin argsort
-    backward bool broadcast_tensors broadcast_to cat chunk clamp_min clone concat concatenate contiguous copy_ cpu
-    cuda data_ptr detach detach_ device diagonal dim double dsplit element_size empty_like eq equal expand expand_as
-    flatten flip float full_like gather ge get_device gt has_names hsplit index_select int is_complex is_contiguous
-    is_cuda is_floating_point is_inference is_same_size is_shared isfinite isinf isnan item le long lt masked_fill
-    masked_fill_ masked_select max max_pool1d max_pool2d _max_pool1d _max_pool2d boolean_dispatch fn maximum min minimum
-    movedim moveaxis narrow ndimension ne neg new_empty new_full new_ones new_tensor new_zeros nelement nonzero numel
-    numpy ones_like pad permute pixel_shuffle positive register_hook relu relu_ repeat repeat_interleave requires_grad_
-    reshape reshape_as retain_grad roll select sign size sort split squeeze stack storage_offset stride swapaxes t take
-    tensor_split tile to tolist topk transpose tril triu type type_as unbind unflatten unfold unsqueeze view view_as
-    where zero_ zeros_like max_pool1d_with_indices max_pool2d_with_indices result_type can_cast
-    """.split()
+    ["__get__", "__set__", "__getitem__", "__len__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__bool__", "__float__", "__int__", "__neg__", "__repr__", "__format__", "__contains__", "__hash__", "__invert__", "abs", "all", "allclose", "amax", "amin", "any", "arange", "argmax", "argmin", "argsort", "backward", "bool", "broadcast_tensors", "broadcast_to", "cat", "chunk", "clamp_min", "clone", "concat", "concatenate", "contiguous", "copy_", "cpu", "cuda", "data_ptr", "detach", "detach_", "device", "diagonal", "dim", "double", "dsplit", "element_size", "empty_like", "eq", "equal", "expand", "expand_as", "flatten", "flip", "float", "full_like", "gather", "ge", "get_device", "gt", "has_names", "hsplit", "index_select", "int", "is_complex", "is_contiguous", "is_cuda", "is_floating_point", "is_inference", "is_same_size", "is_shared", "isfinite", "isinf", "isnan", "item", "le", "long", "lt", "masked_fill", "masked_fill_", "masked_select", "max", "max_pool1d", "max_pool2d", "_max_pool1d", "_max_pool2d", "boolean_dispatch", "fn", "maximum", "min", "minimum", "movedim", "moveaxis", "narrow", "ndimension", "ne", "neg", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros", "nelement", "nonzero", "numel", "numpy", "ones_like", "pad", "permute", "pixel_shuffle", "positive", "register_hook", "relu", "relu_", "repeat", "repeat_interleave", "requires_grad_", "reshape", "reshape_as", "retain_grad", "roll", "select", "sign", "size", "sort", "split", "squeeze", "stack", "storage_offset", "stride", "swapaxes", "t", "take", "tensor_split", "tile", "to", "tolist", "topk", "transpose", "tril", "triu", "type", "type_as", "unbind", "unflatten", "unfold", "unsqueeze", "view", "view_as", "where", "zero_", "zeros_like", "max_pool1d_with_indices", "max_pool2d_with_indices", "result_type", "can_cast"]
 )

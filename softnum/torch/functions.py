@@ -11,7 +11,14 @@ import numpy as np
 from softnum.torch.numerics import Call
 from softnum.train.engine.functions import activation
 from softnum.train.engine.tensor import (
-    Parameter, Tensor, add, cast, linear, multiply, reshape, softmax_cross_entropy, subtract,
+    Parameter,
+    Tensor,
+    add,
+    cast,
+    linear,
+    multiply,
+    softmax_cross_entropy,
+    subtract,
 )  # fmt: skip
 from softnum.train.layers.attention import matmul, softmax
 from softnum.train.layers.convolution import conv2d
@@ -41,9 +48,6 @@ class Function:
         Whether its weights are rows that are looked up.
     of : int
         The array whose dtype the result has.
-    weights : tuple of int
-        Which arrays are parameters, where options say that there are any, and have gradients that the layer leaves as
-        they are.
     options : dict
         Name -> how many integers it is; 0: it is one, no tuple.
     constants : tuple of str
@@ -60,8 +64,7 @@ class Function:
     transposed: tuple[int, ...] = ()
     looked_up: bool = False
     of: int = 0
-    weights: tuple[int, ...] = ()
-    options: dict[str, int] = field(default_factory=lambda: {"parameter": 0})
+    options: dict[str, int] = field(default_factory=dict)
     constants: tuple[str, ...] = ()
     changed: tuple[int, ...] = ()
     loss: bool = False
@@ -96,8 +99,6 @@ class Function:
         for index, (leaf, x) in enumerate(zip(leaves, arrays, strict=True)):
             if needs[index]:
                 part = leaf.gradient
-                if index in self.weights and options["parameter"]:
-                    part = call.weight_gradient(part)
                 gradients.append(part.T if index in self.transposed else part.reshape(x.shape))
         return gradients
 
@@ -114,9 +115,8 @@ def _parameter(call: Call, x, need: bool, name: str) -> Parameter:
 
 def _linear(call: Call, arrays, needs, options):
     x, weight, *bias = arrays
-    call.own_weights = options["parameter"]
     leaves = [
-        _leaf(call, x.reshape(-1, x.shape[-1]), needs[0]),
+        _leaf(call, x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), needs[0]),
         _parameter(call, weight.T, needs[1], "weight"),
         *(_parameter(call, values, needs[2], "bias") for values in bias),
     ]
@@ -140,7 +140,6 @@ def _conv_shape(shapes, options):
 
 
 def _conv2d(call: Call, arrays, needs, options):
-    call.own_weights = options["parameter"]
     leaves = [
         _leaf(call, arrays[0], needs[0]),
         *(_parameter(call, x, need, "weight") for x, need in zip(arrays[1:], needs[1:], strict=True)),
@@ -154,11 +153,6 @@ def _matmul(call: Call, arrays, needs, options):
     return leaves, matmul(*leaves, call)
 
 
-def _copy(call: Call, arrays, needs, options):
-    leaf = _leaf(call, arrays[0], needs[0])
-    return [leaf], reshape(leaf, leaf.value.shape)
-
-
 def _output(call: Call, arrays, needs, options):
     leaf = _leaf(call, arrays[0], needs[0])
     return [leaf], cast(leaf, "output", call, of=call.design.units["forward"].result)
@@ -166,7 +160,6 @@ def _output(call: Call, arrays, needs, options):
 
 def _embedding(call: Call, arrays, needs, options):
     rows, weight = arrays
-    call.own_weights = options["parameter"]
     parameter = _parameter(call, weight, needs[1], "weight")
     return [_leaf(call, rows, False), parameter], embedding(rows.reshape(-1), parameter, call)
 
@@ -207,7 +200,7 @@ def _normalised(call: Call, arrays, needs) -> list:
 
 def _layer_norm(call: Call, arrays, needs, options):
     x, *rest = arrays
-    leaves = _normalised(call, [x.reshape(-1, x.shape[-1]), *rest], needs)
+    leaves = _normalised(call, [x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), *rest], needs)
     return leaves, layer_norm(*leaves, call, epsilon=options["epsilon"])
 
 
@@ -257,9 +250,9 @@ FUNCTIONS: dict[str, Function] = {
         transposed=(1,),
     ),
     "conv2d": Function(
-        _conv2d, _conv_shape, options={"parameter": 0, "groups": 0, "stride": 2, "padding": 2, "dilation": 2}
+        _conv2d, _conv_shape, options={"groups": 0, "stride": 2, "padding": 2, "dilation": 2}
     ),
-    "matmul": Function(_matmul, lambda shapes, options: (*shapes[0][:-1], shapes[1][-1]), weights=(1,)),
+    "matmul": Function(_matmul, lambda shapes, options: (*shapes[0][:-1], shapes[1][-1])),
     "embedding": Function(
         _embedding,
         lambda shapes, options: (*shapes[0], shapes[1][1]),
@@ -267,20 +260,19 @@ FUNCTIONS: dict[str, Function] = {
         looked_up=True,
         of=1,
     ),
-    "output": Function(_output, lambda shapes, options: shapes[0], options={}),
-    "parameter": Function(_copy, lambda shapes, options: shapes[0], weights=(0,)),
-    "add": Function(_of_two(add), _same, options={}),
-    "subtract": Function(_of_two(subtract), _same, options={}),
-    "multiply": Function(_of_two(multiply), _same, options={}),
-    "scale": Function(_scale, _same, options={}, constants=("factor",)),
-    "sigmoid": Function(_named("sigmoid"), _same, options={}),
-    "tanh": Function(_named("tanh"), _same, options={}),
-    "softmax": Function(_softmax, _same, options={}),
-    "layer_norm": Function(_layer_norm, _same, _rows, options={}, constants=("epsilon",)),
+    "output": Function(_output, lambda shapes, options: shapes[0]),
+    "add": Function(_of_two(add), _same),
+    "subtract": Function(_of_two(subtract), _same),
+    "multiply": Function(_of_two(multiply), _same),
+    "scale": Function(_scale, _same, constants=("factor",)),
+    "sigmoid": Function(_named("sigmoid"), _same),
+    "tanh": Function(_named("tanh"), _same),
+    "softmax": Function(_softmax, _same),
+    "layer_norm": Function(_layer_norm, _same, _rows, constants=("epsilon",)),
     "group_norm": Function(_group_norm, _same, options={"groups": 0}, constants=("epsilon",)),
     "batch_norm": Function(
         _batch_norm, _same, options={"training": 0}, constants=("momentum", "epsilon"), changed=(3, 4)
     ),
     "avg_pool2d": Function(_avg_pool2d, _pool_shape, options={"window": 2, "stride": 2}),
-    "cross_entropy": Function(_cross_entropy, lambda shapes, options: (), options={}, loss=True),
+    "cross_entropy": Function(_cross_entropy, lambda shapes, options: (), loss=True),
 }

@@ -5,16 +5,22 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from torch._C._functorch import TransformType
+from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
+from torch._ops import OpOverload, OpOverloadPacket
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_leaves
+from torch.utils.weak import WeakIdKeyDictionary
 
-from softnum.torch.numerics import Arithmetic, new_state
 from softnum.torch.exact import EXACT, MOVING
+from softnum.torch.numerics import Arithmetic, new_state
 from softnum.torch.operations import apply
+from softnum.torch.tensors import array_of, result_dtype, tensor_of
 from softnum.train.designs.design import Design
 
 __all__ = ["arithmetic", "checkpoint_contexts"]
@@ -72,11 +78,26 @@ class arithmetic(TorchFunctionMode):
         self.path: list[str | None] = []  # of the modules that are running, the innermost last; None: left to PyTorch
         self.calls: dict[str, int] = {}
         self.replayed = False  # whether `calls` are those of a forward pass that is computed again
+        self.model = None  # that is converted to it
+        self.kept: set[str] = set()  # its modules that are left to PyTorch
+        self.following = False  # whether its parameters have hooks
+        self._hooks = WeakIdKeyDictionary()  # parameter -> what makes its gradient one of the role weight_gradients
+        self.thread = None  # that a model is running in
         # plain facts of the arithmetic, which torch.compile reads
-        self.sites = self.arithmetic.sites
-        self.handle, self.last = self.arithmetic.handle, self.arithmetic.last
-        self.divides, self.rounds_output = self.arithmetic.rounds_gradients, self.arithmetic.rounds_output
+        self.last, self.rounds_output = self.arithmetic.last, self.arithmetic.rounds_output
+        self.rounds_gradients = self.arithmetic.rounds_gradients
         self.stochastic = {"": self.arithmetic.is_stochastic("")}
+
+    def __getstate__(self) -> dict:
+        return {**self.__dict__, "_hooks": None, "following": False, "thread": None}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state, _hooks=WeakIdKeyDictionary())
+
+    def follow(self, parameter: torch.nn.Parameter, path: str, name: str) -> None:
+        """Make the gradient of a parameter, in each backward pass, one of its module's role ``weight_gradients``."""
+        if self.rounds_gradients and parameter.requires_grad and parameter not in self._hooks:
+            self._hooks[parameter] = parameter.register_hook(partial(_gradient, self, path, name))
 
     def running(self) -> str:
         """The path of the module that is running; "" outside a converted model."""
@@ -85,12 +106,23 @@ class arithmetic(TorchFunctionMode):
     def apply(self, name: str, inputs: list[torch.Tensor], part: str = "", options=(), constants=()) -> torch.Tensor:
         """A function in the arithmetic of the module that is running, or of a part of it."""
         layer = f"{self.running()}.{part}" if part else self.running()
-        call = self._next_call(layer) if self.sites is None else self.sites.next
-        result = apply(name, inputs, self.state, self.handle, layer, call, options, constants)
+        if self.rounds_gradients and not torch.compiler.is_compiling():
+            self._check_transforms(layer)
+        sites, handle = self.arithmetic.sites, self.arithmetic.handle
+        call = self._next_call(layer) if sites is None else sites.next
+        result = apply(name, inputs, self.state, handle, layer, call, options, constants)
         if not self.rounds_output or layer != self.last or name not in ("linear", "conv2d"):
             return result
-        call = call if self.sites is None else self.sites.next
-        return apply("output", [result], self.state, self.handle, layer, call)
+        call = call if sites is None else sites.next
+        return apply("output", [result], self.state, handle, layer, call)
+
+    def _check_transforms(self, layer: str) -> None:
+        """Raise NotImplementedError within a transform whose gradients no hook sees."""
+        if any(transform.key() == TransformType.Grad for transform in retrieve_all_functorch_interpreters()):
+            raise NotImplementedError(
+                f"layer {layer!r}: gradients of torch.func are neither unscaled nor rounded to weight_gradients, which "
+                f"design {self.arithmetic.design.name!r} asks for; use backward(), or a design without"
+            )
 
     def _next_call(self, layer: str) -> int:
         if layer not in self.stochastic:
@@ -115,15 +147,17 @@ class arithmetic(TorchFunctionMode):
         if handler is None:
             if self.exact:
                 self._check_exact(func, args, kwargs)
-            if func in REFUSED:
+            if func in REFUSED or (isinstance(func, (OpOverload, OpOverloadPacket)) and _is_product(func)):
                 raise NotImplementedError(
                     f"{getattr(func, '__name__', func)} in module {self.running()!r} computes products that softnum.torch "
                     f"does not; it computes {', '.join(dict.fromkeys(KNOWN))}. Leave the module out "
                     f"(softnum.torch.convert(..., keep={self.running()!r})) or write it with these"
                 )
-            if torch.is_grad_enabled() and getattr(func, "__name__", "") not in _INSPECTING:
-                args, kwargs = tree_map_only(torch.nn.Parameter, self.entered, (args, kwargs))
             return func(*args, **kwargs)
+        if self.rounds_gradients and not self.of_model and not torch.compiler.is_compiling():
+            for x in tree_leaves((args, kwargs)):
+                if isinstance(x, torch.nn.Parameter):
+                    self.follow(x, "", "parameter")
         return handler(self, *args, **kwargs)
 
     def _check_exact(self, func, args, kwargs) -> None:
@@ -139,18 +173,21 @@ class arithmetic(TorchFunctionMode):
                 "state elementwise='torch', which leaves all but products to PyTorch"
             )
 
-    def entered(self, parameter: torch.nn.Parameter) -> torch.Tensor:
-        """A parameter as it enters a function of PyTorch's: its gradient is one of the role ``weight_gradients``."""
-        if not (self.divides and parameter.requires_grad):
-            return parameter
-        return self.apply("parameter", [parameter], options=(1,))
+
+def _gradient(mode: arithmetic, path: str, name: str, gradient: torch.Tensor) -> torch.Tensor:
+    """The gradient of a parameter, all its uses added, as the design has it."""
+    layer = mode.arithmetic.call(path, mode.state, f"gradient.{name}")
+    values = array_of(gradient)
+    result = layer.parameter_gradient(values)
+    layer.end()
+    return tensor_of(result, result_dtype(gradient), gradient.device, (values,))
 
 
 class _Recording:
     """The forward passes within a checkpoint: the first time, what state models began with; the second time, again."""
 
     def __init__(self) -> None:
-        self.began: list[tuple[arithmetic, torch.Tensor]] = []
+        self.began: list[torch.Tensor] = []
         modes = torch.overrides._get_current_function_mode_stack()
         self.running = [(mode, mode.state, list(mode.path), dict(mode.calls)) for mode in modes
                         if isinstance(mode, arithmetic)]  # fmt: skip
@@ -215,20 +252,17 @@ def checkpoint_contexts() -> tuple:
 # -- the functions -----------------------------------------------------------------------------------------------------
 
 
-def _is_parameter(weight: torch.Tensor) -> tuple[int]:
-    """The option that says whether an operand is a parameter: of others' gradients, the loss scale is left in."""
-    return (int(weight.grad_fn is None),)
-
-
 def _linear(mode: arithmetic, input, weight, bias=None, *, part: str = ""):
     if weight.dim() == 1:
         return _linear(mode, input, weight[None], None if bias is None else bias[None], part=part).squeeze(-1)
     inputs = [input, weight] if bias is None else [input, weight, bias]
-    return mode.apply("linear", inputs, part, _is_parameter(weight))
+    return mode.apply("linear", inputs, part)
 
 
 def _product(mode: arithmetic, input, mat2, *, out=None):
     _refuse(mode, "mm", out=(out, None))
+    if input.dim() != mat2.dim() or input.dim() not in (2, 3):
+        raise ValueError(f"mm and bmm take matrices, or batches of them, got {tuple(input.shape)}, {tuple(mat2.shape)}")
     return _matmul(mode, input, mat2)
 
 
@@ -240,11 +274,11 @@ def _matmul(mode: arithmetic, input, other, *, out=None):
     if vectors[1]:
         other = other[:, None]
     if other.dim() == 2:
-        result = mode.apply("linear", [input, other.transpose(0, 1)], options=_is_parameter(other))
+        result = mode.apply("linear", [input, other.transpose(0, 1)])
     else:
         batch = torch.broadcast_shapes(input.shape[:-2], other.shape[:-2])
         inputs = [x if x.shape[:-2] == batch else x.expand(*batch, *x.shape[-2:]) for x in (input, other)]
-        result = mode.apply("matmul", inputs, options=_is_parameter(other))
+        result = mode.apply("matmul", inputs)
     if vectors[0]:
         result = result.squeeze(-2)
     return result.squeeze(-1) if vectors[1] else result
@@ -253,7 +287,7 @@ def _matmul(mode: arithmetic, input, other, *, out=None):
 def _addmm(mode: arithmetic, input, mat1, mat2, *, beta=1, alpha=1, out=None):
     _refuse(mode, "addmm", out=(out, None), alpha=(alpha, 1), beta=(beta, 1))
     if input.dim() == 1:
-        return mode.apply("linear", [mat1, mat2.transpose(0, 1), input], options=_is_parameter(mat2))
+        return mode.apply("linear", [mat1, mat2.transpose(0, 1), input])
     return _sum(mode, input, _matmul(mode, mat1, mat2))
 
 
@@ -296,7 +330,10 @@ def _einsum(mode: arithmetic, equation, *operands):
     batch = [x for x in a if x in b and x in result]
     k = [x for x in a if x in b and x not in result]
     rows, columns = ([x for x in own if x not in other] for own, other in ((a, b), (b, a)))
-    sizes = dict(zip(a, operands[0].shape, strict=True)) | dict(zip(b, operands[1].shape, strict=True))
+    first, sizes = (dict(zip(axes, x.shape, strict=True)) for axes, x in zip((a, b), operands, strict=True))
+    if any(first.get(axis, size) != size for axis, size in sizes.items()):
+        raise ValueError(f"einsum {equation!r}: sizes of {tuple(operands[0].shape)} and {tuple(operands[1].shape)} differ")
+    sizes |= first
 
     def matrices(x, axes: str, first: list[str], second: list[str]):
         shape = [sizes[axis] for axis in batch], math.prod(sizes[x] for x in first), math.prod(sizes[x] for x in second)
@@ -324,12 +361,11 @@ def _convolution(rank: int) -> Callable:
             input = F.pad(input, odd) if any(odd) else input
             padding = [n // 2 for n in total]
         padding = [0] * rank if padding == "valid" else _pair(padding, rank)
-        parameter = _is_parameter(weight)
         if rank == 1:
             input, weight = input.unsqueeze(2), weight.unsqueeze(2)
             stride, padding, dilation = [1, *stride], [0, *padding], [1, *dilation]
         inputs = [input, weight] if bias is None else [input, weight, bias]
-        result = mode.apply("conv2d", inputs, options=(*parameter, groups, *stride, *padding, *dilation))
+        result = mode.apply("conv2d", inputs, options=(groups, *stride, *padding, *dilation))
         result = result.squeeze(2) if rank == 1 else result
         return result[0] if single else result
 
@@ -342,7 +378,7 @@ def _embedding(mode: arithmetic, input, weight, padding_idx=None, max_norm=None,
         mode, "embedding", max_norm=(max_norm, None), scale_grad_by_freq=(scale_grad_by_freq, False),
         sparse=(sparse, False),
     )  # fmt: skip
-    result = mode.apply("embedding", [input, weight], options=_is_parameter(weight))
+    result = mode.apply("embedding", [input, weight])
     if padding_idx is None:
         return result
     padding_idx = padding_idx % weight.shape[0]
@@ -441,9 +477,8 @@ def _multi_head_attention(
             add = [zero.masked_fill(~x, -math.inf) if x.dtype is torch.bool else x for x in (mask,) if x is not None]
             add.append(zero.masked_fill(padding, -math.inf) if padding.dtype is torch.bool else padding)
             mask = sum(add[1:], add[0])
-    result = _attention(
-        mode, heads(q), heads(k), heads(v), mask, dropout_p if training else 0.0, is_causal and mask is None
-    )
+    dropout = dropout_p if training else 0.0
+    result = _attention(mode, heads(q), heads(k), heads(v), mask, dropout, is_causal and attn_mask is None)
     result = result.permute(2, 0, 1, 3).reshape(steps, batch, features)
     result = _linear(mode, result, out_proj_weight, out_proj_bias, part="out_proj")
     return (result[:, 0] if single else result), None
@@ -459,7 +494,7 @@ def _grouped(mode: arithmetic, input, mat2, offs=None, bias=None, out_dtype=None
         )
     ends = offs.tolist()
     parts = [
-        mode.apply("linear", [input[first:end], weight.transpose(0, 1)], options=_is_parameter(mat2))
+        mode.apply("linear", [input[first:end], weight.transpose(0, 1)])
         for first, end, weight in zip([0, *ends], ends, mat2, strict=False)
         if end > first
     ]
@@ -479,8 +514,6 @@ def _refuse(mode: arithmetic, name: str, **given) -> None:
 
 _CONV1D, _CONV2D = _convolution(1), _convolution(2)
 
-#: functions that differentiate nothing
-_INSPECTING = ("__get__", "__set__", "detach", "dim", "numel", "register_hook", "requires_grad_", "size")
 #: function of PyTorch -> what computes it here
 HANDLERS: dict[Callable, Callable] = {
     F.linear: _linear,
@@ -502,9 +535,13 @@ HANDLERS: dict[Callable, Callable] = {
     torch.conv1d: _CONV1D,
     torch.conv2d: _CONV2D,
     F.embedding: _embedding,
+    torch.embedding: lambda mode, weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False: _embedding(
+        mode, indices, weight, None if padding_idx < 0 else padding_idx, scale_grad_by_freq=scale_grad_by_freq,
+        sparse=sparse,
+    ),
     F.scaled_dot_product_attention: _attention,
     F.multi_head_attention_forward: _multi_head_attention,
-}
+}  # fmt: skip
 HANDLERS.update({
     function: _grouped
     for function in (getattr(torch, "_grouped_mm", None), getattr(F, "grouped_mm", None))
@@ -513,17 +550,36 @@ HANDLERS.update({
 KNOWN = [getattr(function, "__name__", str(function)) for function in HANDLERS]
 
 _REFUSED_NAMES = {
-    torch: (
-        "addbmm", "addmv", "addr", "bilinear", "chain_matmul", "conv3d", "conv_tbc", "conv_transpose1d",
-        "conv_transpose2d", "conv_transpose3d", "convolution", "dot", "gru", "gru_cell", "inner", "lstm", "lstm_cell",
-        "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell", "tensordot", "vdot", "_scaled_mm",
-        "_transformer_encoder_layer_fwd", "_native_multi_head_attention",
-    ),
-    torch.Tensor: ("addbmm", "addmv", "addr", "dot", "inner", "vdot"),
-    F: ("bilinear", "embedding_bag", "scaled_mm", "scaled_grouped_mm"),
-    torch.linalg: ("matmul", "multi_dot", "vecdot"),
-}  # fmt: skip
+    torch: """
+        addbmm addmv addmv_ addr bilinear cdist chain_matmul cholesky_inverse cholesky_solve conv3d conv_tbc
+        conv_transpose1d conv_transpose2d conv_transpose3d convolution corrcoef cosine_similarity cov dot gru gru_cell
+        hspmm inner inverse lstm lstm_cell matrix_exp matrix_power mkldnn_convolution rnn_relu rnn_relu_cell rnn_tanh
+        rnn_tanh_cell smm tensordot vdot _addmm_activation _convolution _int_mm _scaled_mm
+        _transformer_encoder_layer_fwd _native_multi_head_attention
+    """,
+    torch.Tensor: """
+        addbmm addbmm_ addmm_ addmv addmv_ addr addr_ baddbmm_ cholesky_inverse cholesky_solve corrcoef cov dot inner
+        inverse matrix_exp matrix_power smm sspaddmm vdot
+    """,
+    F: "bilinear embedding_bag linear_cross_entropy scaled_mm scaled_grouped_mm",
+    torch.linalg: """
+        householder_product inv inv_ex lstsq lu_solve matmul matrix_exp matrix_power multi_dot pinv solve solve_ex
+        solve_triangular tensorinv tensorsolve vecdot
+    """,
+    torch.sparse: "addmm mm sampled_addmm",
+    torch._C._nn: "slow_conv3d slow_conv_dilated2d slow_conv_dilated3d slow_conv_transpose2d thnn_conv2d",
+}
+#: parts of the names of operations, of which there are several for each product
+_PRODUCT_NAMES = ("mm", "matmul", "conv", "linear", "attention", "einsum", "dot", "lstm", "gru", "rnn", "bilinear", "addmv")
+
+
+def _is_product(operation) -> bool:
+    """Whether an operation called by its own name, as ``torch.ops.aten.mm``, computes a product of PyTorch's."""
+    namespace, _, name = str(operation).partition(".")
+    return namespace != "softnum" and any(part in name for part in _PRODUCT_NAMES)
+
+
 #: functions that compute products, and that softnum.torch does not compute
 REFUSED: frozenset[Callable] = frozenset(
-    getattr(module, name) for module, names in _REFUSED_NAMES.items() for name in names if hasattr(module, name)
+    getattr(module, name) for module, names in _REFUSED_NAMES.items() for name in names.split() if hasattr(module, name)
 )

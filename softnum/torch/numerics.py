@@ -39,6 +39,8 @@ __all__ = ["Arithmetic", "Call", "arithmetic_of", "bits_of", "new_state"]
 SEED, STEP, FORWARDS, EVALUATIONS, EVALUATING, LOSS_SCALE = range(6)
 #: where a layer's roundings are numbered: roles, rows of blocks that run along columns, products, and the rest
 PLACES = (*ROLES, *(f"{role}, columns" for role in BLOCK_ROLES), *PASSES, "start", "dropout")
+#: roles that no forward or backward pass rounds to
+UPDATE_ROLES = ("master", "momentum", "second_moment", *(role for role in ROLES if role.startswith("update.")))
 _PLACE = {place: index << 10 for index, place in enumerate(PLACES)}
 _KNOWN: dict[str, Arithmetic] = {}
 
@@ -111,7 +113,9 @@ class Arithmetic:
 
     @property
     def rounds_gradients(self) -> bool:
-        """Whether gradients of parameters differ from what a backward pass in binary32 delivers: scaled, or rounded."""
+        """Whether gradients of parameters differ from what a backward pass delivers: scaled, rounded, or counted."""
+        if self.sites is not None:
+            return True
         plain, tables = format("binary32"), [self.design.roles, *(roles for _, roles, *_ in self.design.layers)]
         roundings = [table[role] for table in tables for role in ("default", "weight_gradients") if role in table]
         return self.design.loss != LossScaling() or any(rounding.format != plain for rounding in roundings)
@@ -125,13 +129,13 @@ class Arithmetic:
         return self.sites is not None or layer.roles["output"].format != layer.units["forward"].result
 
     def is_stochastic(self, path: str) -> bool:
-        """Whether the products of a layer take random bits.
+        """Whether a layer's arithmetic takes random bits.
 
         >>> Arithmetic("c-wang-fp8").is_stochastic("conv1"), Arithmetic("g-q44-stochastic").is_stochastic("conv1")
         (False, True)
         """
         layers = [self.layer(path, looked_up=looked_up) for looked_up in (False, True)]
-        roles = (*BLOCK_ROLES, "output", "weight_gradients")
+        roles = [role for role in ROLES if role not in UPDATE_ROLES]
         return any(
             any(layer.roles[role].stochastic for role in roles) or any(unit.stochastic for unit in layer.units.values())
             for layer in layers
@@ -195,6 +199,17 @@ class Sites:
 
     def __init__(self) -> None:
         self.next = 0
+        self._step = None
+
+    def begin(self, step: int, evaluating: bool) -> None:
+        """Number from 0 again; ValueError in a step that has begun."""
+        if not evaluating and self._step == step:
+            raise ValueError(
+                "in program order each update takes one forward pass, and this is the second one; count the update "
+                "(softnum.torch.next_step(model), or an Optimizer's step), or convert without program_order"
+            )
+        self.next = 0
+        self._step = self._step if evaluating else step
 
 
 def arithmetic_of(handle: str) -> Arithmetic:
@@ -205,7 +220,7 @@ def arithmetic_of(handle: str) -> Arithmetic:
     """
     found = _KNOWN.get(handle)
     if found is None:
-        if not re.fullmatch(r"[\w.+-]+-[0-9a-f]{16}", handle):
+        if not re.fullmatch(r"[\w.+-]+-[0-9a-f]{16}(-[0-9a-f]+)?", handle):
             found = _KNOWN[handle] = Arithmetic(handle)
             return found
         raise ValueError(
@@ -240,7 +255,6 @@ class Call(LayerNumerics):
         self._state = state.tolist()
         self.iteration = self._state[STEP] + (not self._state[EVALUATING])  # counted from 1; an evaluation follows one
         self.loss_scale = struct.unpack("<d", struct.pack("<q", self._state[LOSS_SCALE]))[0]
-        self.own_weights = True  # whether weights are parameters, out of whose gradients the loss scale is divided
         self.known = False  # whether the result of the forward product is known, and not needed again
 
     def _key(self, place: str) -> tuple[int, int]:
@@ -286,8 +300,12 @@ class Call(LayerNumerics):
         return super().round_start(x)
 
     def weight_gradient(self, product, *, of=None):
-        """`LayerNumerics.weight_gradient` of a parameter; of weights that are a result, the product itself."""
-        return super().weight_gradient(product, of=of) if self.own_weights else product
+        """The product as it is: what becomes of a parameter's gradient is `parameter_gradient`."""
+        return product
+
+    def parameter_gradient(self, gradient):
+        """The gradient of a parameter, without the loss scale (binary64), rounded to ``weight_gradients``."""
+        return self.round("weight_gradients", self.backend.divide(gradient, self.loss_scale))
 
 
 class _CallInOrder(Call):

@@ -15,8 +15,8 @@ import functools
 
 import torch
 
-from softnum.torch.numerics import SEED, arithmetic_of
 from softnum.torch.functions import FUNCTIONS
+from softnum.torch.numerics import SEED, arithmetic_of
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 
 __all__ = ["apply"]
@@ -55,10 +55,20 @@ def apply(name: str, inputs: list[torch.Tensor], state: torch.Tensor, arithmetic
     return _FUNCTIONS[name].apply(where, state, *inputs)
 
 
+#: functions whose operands have one dtype
+_ALIKE = ("conv2d", "linear", "matmul")
+
+
 def _checked(name: str, inputs: list[torch.Tensor], layer: str) -> None:
     devices = {x.device for x in inputs}
     if len(devices) > 1:
-        raise ValueError(f"{name} of layer {layer!r}: tensors lie on {', '.join(sorted(map(str, devices)))}; move them")
+        raise ValueError(f"softnum's {name}, layer {layer!r}: tensors lie on {', '.join(sorted(map(str, devices)))}; move them")
+    dtypes = {x.dtype for x in inputs}
+    if name in _ALIKE and (len(dtypes) > 1 or not inputs[0].is_floating_point()):
+        raise ValueError(
+            f"softnum's {name}, layer {layer!r}: tensors must have one dtype of floating point, got "
+            f"{', '.join(sorted(map(str, dtypes)))}; convert them"
+        )
 
 
 def _forward(name: str, inputs, state, arithmetic, layer, call, options, constants):
@@ -103,9 +113,9 @@ def _backward_shapes(gradient, inputs, state, arithmetic, layer, call, options, 
 
 
 def _state_of_slice(state: torch.Tensor, index: int) -> torch.Tensor:
-    """The state of one slice of a vectorised call: of a seed of its own."""
+    """The state of one slice of a vectorised call: of a seed of its own, by a congruential step."""
     changed = state.clone()
-    changed[SEED] ^= (index * 0x9E3779B97F4A7C15) & 0x7FFFFFFFFFFFFFFF
+    changed[SEED] = state[SEED] * 6364136223846793005 + (index + 1) * 1442695040888963407
     return changed
 
 
@@ -197,6 +207,7 @@ def _define(name: str) -> type[torch.autograd.Function]:
         return [next(gradients) if need else None for need in needs], None, *tail
 
     torch.library.register_autograd(forward, differentiate, setup_context=keep, lib=_LIBRARY)
+    torch.library.register_autograd(backward, Backward.backward, setup_context=lambda *_, **__: None, lib=_LIBRARY)
     return Forward
 
 

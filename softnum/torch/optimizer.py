@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 import torch
 from torch import nn
 
+from softnum.torch.convert import mode_of, next_step, set_state, state_of
 from softnum.torch.numerics import LOSS_SCALE, bits_of
-from softnum.torch.convert import mode_of, next_step, state_of
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 from softnum.train.engine.tensor import Parameter
 from softnum.train.update.optimisers import SGD, Adam, AdamW
@@ -24,7 +22,7 @@ _KINDS = {
     torch.optim.AdamW: (AdamW, {"betas": ("beta1", "beta2"), "eps": "epsilon", "weight_decay": "weight_decay"}),
 }
 #: options of PyTorch's optimisers that change the update -> the value that softnum's have
-_FIXED = {"dampening": 0, "maximize": False, "amsgrad": False}
+_FIXED = {"dampening": 0, "maximize": False, "amsgrad": False, "decoupled_weight_decay": False}
 
 
 class Optimizer(torch.optim.Optimizer):
@@ -67,17 +65,39 @@ class Optimizer(torch.optim.Optimizer):
                 f"{', '.join(known.__name__ for known in _KINDS)}"
             )
         self.rule, self._names = kind
+        if optimizer.state:
+            raise ValueError("the optimiser has made steps, whose states are not softnum's; wrap it before the first one")
         self.mode, self.model = mode_of(model), model
-        self.param_groups, self.state, self.defaults = optimizer.param_groups, optimizer.state, optimizer.defaults
-        super().__init__(optimizer.param_groups, optimizer.defaults)
         self._places = _places(getattr(model, "module", model))
-        for group in self.param_groups:
-            for option, only in _FIXED.items():
-                if group.get(option, only) != only:
-                    raise ValueError(f"{option}={group[option]!r}: softnum's {self.rule.name} has {option}={only!r}")
-            for parameter in group["params"]:
-                if parameter not in self._places:
-                    raise ValueError(f"a parameter of shape {tuple(parameter.shape)} is none of the model's")
+        super().__init__(optimizer.param_groups, optimizer.defaults)
+
+    def add_param_group(self, param_group: dict) -> None:
+        """Take on more parameters of the model, with constants of their own."""
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        for option, only in _FIXED.items():
+            if group.get(option, only) != only and (option, self.rule) != ("decoupled_weight_decay", AdamW):
+                raise ValueError(f"{option}={group[option]!r}: softnum's {self.rule.name} has {option}={only!r}")
+        for parameter in group["params"]:
+            if parameter not in self._places:
+                raise ValueError(f"a parameter of shape {tuple(parameter.shape)} is none of the model's")
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Go on where another such optimiser was: ``state_dict()`` of it."""
+        known = {"step", "master", *self.rule.state_roles}
+        for entries in state_dict["state"].values():
+            if not known.issuperset(entries):
+                raise ValueError(
+                    f"states {', '.join(entries)} are not those of softnum's {self.rule.name} "
+                    f"({', '.join(sorted(known))}); PyTorch's own mean something else"
+                )
+        super().load_state_dict(state_dict)
+        order = [p for group in self.param_groups for p in group["params"]]
+        indices = [index for group in state_dict["param_groups"] for index in group["params"]]
+        for parameter, index in zip(order, indices, strict=True):  # PyTorch's casts them to the parameter's dtype
+            for name, x in state_dict["state"].get(index, {}).items():
+                kept = x.detach().clone().to(parameter.device) if isinstance(x, torch.Tensor) else x
+                self.state[parameter][name] = kept
 
     @torch.no_grad()
     def step(self, closure=None):
@@ -113,6 +133,8 @@ class Optimizer(torch.optim.Optimizer):
             return tensor_of(x.T if turned else x, dtype, parameter.device)
 
         kept = self.state[parameter]
+        if "master" in kept and not torch.equal(kept["master"].to(parameter.dtype), parameter):
+            del kept["master"]  # the parameter was changed since
         own = Parameter(array(kept.get("master", parameter)), layer, f"{path}.{name}")
         own.gradient = array(parameter.grad)
         rule = self.rule([own], learning_rate=1.0, **constants)
@@ -173,7 +195,9 @@ class GradScaler:
         self._write()
 
     def _write(self) -> None:
-        state_of(self.model)[LOSS_SCALE] = bits_of(self._scaler.scale)
+        state = state_of(self.model).clone()
+        state[LOSS_SCALE] = bits_of(self._scaler.scale)
+        set_state(self.model, state)
 
     def get_scale(self) -> float:
         """The factor on the loss in this step."""
@@ -181,6 +205,11 @@ class GradScaler:
 
     def scale(self, loss: torch.Tensor) -> torch.Tensor:
         """A loss times the scale, to call ``backward`` on."""
+        if mode_of(self.model).state[LOSS_SCALE].item() != bits_of(self._scaler.scale):
+            raise RuntimeError(
+                f"the model's last forward pass knew another loss scale than {self._scaler.scale:g}: make the GradScaler, "
+                "and load what is to be loaded, before the forward pass whose loss it scales"
+            )
         return loss * self._scaler.scale
 
     def step(self, optimizer: torch.optim.Optimizer):

@@ -70,9 +70,19 @@ def quantize(
         raise ValueError(f"rounding {rounding!r} takes random bits; state key=(seed, stream)")
     name = fmt if isinstance(fmt, str) else _name_of(format(fmt))
     how = (
-        name, rounding, overflow or "", scale_rule or "", axis, stochastic_bits, list(key or ()), gradient == "masked"
+        name, rounding, overflow or "", scale_rule or "", axis, stochastic_bits, _signed(key), gradient == "masked"
     )  # fmt: skip
     return torch.ops.softnum.quantize(x, *how) if torch.compiler.is_compiling() else _Quantize.apply(x, how)
+
+
+def _signed(key) -> list[int]:
+    """A key as operations take it: two integers of 64 bits, with signs."""
+    if key is None:
+        return []
+    seed, stream = key if isinstance(key, (tuple, list)) else (key, 0)
+    if not all(isinstance(x, int) and 0 <= x < 1 << 64 for x in (seed, stream)):
+        raise ValueError(f"key must be (seed, stream), integers in 0..2**64-1, got {key!r}")
+    return [x - (1 << 64) if x >> 63 else x for x in (seed, stream)]
 
 
 def _name_of(fmt) -> str:
@@ -106,7 +116,7 @@ def _run(x, name, rounding, overflow, scale_rule, axis, stochastic_bits, key, ma
     fmt, values = _checked(x, name, masked), array_of(x)
     if not overflow and fmt == format("e4m3fn"):
         overflow = "saturate"
-    options = {"rounding": rounding, "stochastic_bits": stochastic_bits, "key": tuple(key) or None}
+    options = {"rounding": rounding, "stochastic_bits": stochastic_bits, "key": tuple(x % (1 << 64) for x in key) or None}
     options["overflow"] = overflow or None
     if isinstance(fmt, BlockFormat):
         rounded = array(values, fmt, axis=axis, scale_rule=scale_rule or None, **options).decode()
@@ -160,7 +170,13 @@ class _Quantize(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, in_dims, x, how):
-        return torch.stack([_Quantize.apply(part, how) for part in x.unbind(in_dims[0])]), 0
+        *rest, key, masked = how
+        keys = [[*key[:1], key[1] ^ (index + 1 << 32)] if key else key for index in range(info.batch_size)]
+        parts = [
+            _Quantize.apply(part, (*rest, own, masked))
+            for part, own in zip(x.unbind(in_dims[0]), keys, strict=True)
+        ]  # fmt: skip
+        return torch.stack(parts), 0
 
 
 _LIBRARY.impl("quantize", _run, "CompositeExplicitAutograd")

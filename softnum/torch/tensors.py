@@ -41,7 +41,8 @@ def array_of(x: torch.Tensor) -> np.ndarray:
     x = x.detach()
     if x.is_floating_point() and x.dtype not in (torch.float32, torch.float64):
         x = x.to(torch.float32)
-    return x.cpu().resolve_neg().numpy()
+    x = x.cpu().resolve_neg()
+    return x.numpy() if x.dtype is torch.bool else np.from_dlpack(x)  # `numpy` fixes the size of the tensor's storage
 
 
 def result_dtype(x: torch.Tensor) -> torch.dtype:

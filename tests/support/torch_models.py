@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import torch
 from torch import nn
 
-__all__ = ["feedforward", "gradients", "inputs", "same"]
+import softnum as sn
+from softnum.train import load_design
+from softnum.train.designs.design import RoleRounding
+
+__all__ = ["STOCHASTIC", "feedforward", "gradients", "inputs", "same"]
+
+
+_Q44 = load_design("g-q44-stochastic")
+#: rounds stochastically, but not the gradients of parameters, which transforms and exported programs leave as they are
+STOCHASTIC = dataclasses.replace(
+    _Q44, roles={**_Q44.roles, **dict.fromkeys(("default", "weight_gradients"), RoleRounding(sn.format("binary32")))}
+)
 
 
 def feedforward(seed: int = 1) -> nn.Module:

@@ -7,8 +7,8 @@ import pkgutil
 import pytest
 
 pytest.importorskip("torch")
-import softnum.torch  # noqa: E402
-from tests.support.cases import cases  # noqa: E402
+import softnum.torch
+from tests.support.cases import cases
 
 pytestmark = pytest.mark.filterwarnings("default")
 MODULES = sorted(info.name for info in pkgutil.walk_packages(softnum.torch.__path__, "softnum.torch."))

@@ -10,15 +10,15 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import softnum.torch as st  # noqa: E402
 from tests.support.cases import cases  # noqa: E402
-from tests.support.torch_models import feedforward, gradients, inputs, same  # noqa: E402
+from tests.support.torch_models import STOCHASTIC, feedforward, gradients, inputs, same  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")
-DESIGNS = ("i-mxfp8", "g-q44-stochastic")
+DESIGNS = {"i-mxfp8": "i-mxfp8", "stochastic": STOCHASTIC}
 X = inputs(5, 4)
 
 
 def converted(design, model=None):
-    return st.convert(model or feedforward(), design, seed=7, quiet=True)
+    return st.convert(model or feedforward(), DESIGNS.get(design, design), seed=7, quiet=True)
 
 
 def functional(model):
@@ -39,7 +39,7 @@ def test_a_compiled_model_has_the_same_bits(design):
 
 
 def test_compiled_steps_are_those_of_eager_ones():
-    models = [converted("g-q44-stochastic") for _ in range(2)]
+    models = [converted("stochastic") for _ in range(2)]
     compiled = torch.compile(models[1], fullgraph=True, backend="aot_eager")
     for _ in range(3):
         assert same(gradients(models[0], X), gradients(models[1], X, compiled))
@@ -116,18 +116,18 @@ def test_a_checkpoint_has_the_same_bits():
 def test_a_stochastic_checkpoint_has_the_same_bits(outside):
     plain = Checkpointed()
     plain.how = None
-    model = converted("g-q44-stochastic", copy.deepcopy(plain))
+    model = converted("stochastic", copy.deepcopy(plain))
     for step in range(2):
         expected = gradients(model, X)
         if outside:
-            other = converted("g-q44-stochastic", copy.deepcopy(plain))
+            other = converted("stochastic", copy.deepcopy(plain))
             other.softnum_state[1] = step
             found = gradients(
                 other, X,
                 lambda x: checkpoint(other, x, use_reentrant=False, context_fn=st.checkpoint_contexts),  # noqa: B023
             )  # fmt: skip
         else:
-            other = converted("g-q44-stochastic", Checkpointed(context_fn=st.checkpoint_contexts))
+            other = converted("stochastic", Checkpointed(context_fn=st.checkpoint_contexts))
             other.softnum_state[1] = step
             found = gradients(other, X)
         assert same(found, expected)
@@ -135,17 +135,17 @@ def test_a_stochastic_checkpoint_has_the_same_bits(outside):
 
 
 def test_two_checkpointed_passes_before_one_backward_pass():
-    model = converted("g-q44-stochastic", Checkpointed(context_fn=st.checkpoint_contexts))
+    model = converted("stochastic", Checkpointed(context_fn=st.checkpoint_contexts))
     plain = Checkpointed()
     plain.how = None
-    other = converted("g-q44-stochastic", plain)
+    other = converted("stochastic", plain)
     for each in (model, other):
         (each(X).square().sum() + each(2 * X).square().sum()).backward()
     assert same([p.grad for p in model.parameters()], [p.grad for p in other.parameters()])
 
 
 def test_a_stochastic_checkpoint_without_contexts_is_an_error():
-    model = converted("g-q44-stochastic", Checkpointed())
+    model = converted("stochastic", Checkpointed())
     with pytest.raises(RuntimeError, match="checkpoint_contexts"):
         gradients(model, X)
 
@@ -165,10 +165,52 @@ def test_copies_and_pickles_compute_alike(design):
 
 
 def test_inference_mode_leaves_training_as_it_is():
-    model = converted("g-q44-stochastic")
-    expected = gradients(converted("g-q44-stochastic"), X)
+    model = converted("stochastic")
+    expected = gradients(converted("stochastic"), X)
     model.eval()
     with torch.inference_mode():
         model(X)
     model.train()
     assert same(gradients(model, X), expected)
+
+
+@cases("design", ("g-q44-stochastic", "stochastic"))
+def test_gradients_of_copies_are_rounded_too(design):
+    """The hooks that round gradients are not copied with parameters; the first call makes them again."""
+    model = converted(design)
+    for twin in (copy.deepcopy(model), copy.deepcopy(copy.deepcopy(model))):
+        assert same(gradients(twin, X), gradients(copy.deepcopy(model), X))
+    plain = [p.grad for p in feedforward().parameters()]
+    assert all(gradient is None for gradient in plain)
+
+
+def test_a_copy_is_called_before_it_is_compiled():
+    model = copy.deepcopy(converted("g-q44-stochastic"))
+    with pytest.raises(Exception, match="call a copied"):
+        torch.compile(model, fullgraph=True, backend="aot_eager")(X)
+
+
+def test_transforms_do_not_leave_gradients_unrounded():
+    parameters, loss = functional(converted("g-q44-stochastic"))
+    with pytest.raises(NotImplementedError, match="weight_gradients"):
+        torch.func.grad(loss)(parameters, X)
+    with pytest.raises(NotImplementedError, match=r"model.eval\(\)"):
+        torch.export.export(converted("g-q44-stochastic"), (X,))
+    program = torch.export.export(converted("g-q44-stochastic").eval(), (X,)).module()
+    assert torch.equal(program(X), converted("g-q44-stochastic").eval()(X))
+
+
+def test_nested_slices_have_random_bits_of_their_own():
+    mode = st.arithmetic(STOCHASTIC)
+    x = torch.full((3, 3, 1, 64), 0.3)
+    rows = torch.func.vmap(torch.func.vmap(lambda x: st.matmul(x, torch.eye(64), arithmetic=mode)))(x)
+    assert len({tuple(row.tolist()) for row in rows.reshape(9, 64)}) == 9
+    y = torch.func.vmap(lambda x: st.quantize(x, "q4.4", rounding="stochastic", key=(2**64 - 1, 3)))(x[0])
+    assert len({tuple(row.tolist()) for row in y.reshape(3, 64)}) == 3
+
+
+def test_a_second_derivative_of_an_exported_program_is_an_error():
+    program = torch.export.export(converted("i-mxfp8"), (X,)).module()
+    (gradient,) = torch.autograd.grad(program(X).square().sum(), list(program.parameters())[:1], create_graph=True)
+    with pytest.raises(NotImplementedError, match="second derivative"):
+        gradient.sum().backward()
