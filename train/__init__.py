@@ -16,8 +16,8 @@ What is computed in which precision, nothing silently:
 - other functions, sums and products element by element (an LSTM's gates and states, the sum of two branches), averages
   of windows, and their gradients: operation by operation, correctly rounded to the role ``elementwise``, or as an
   operator of the user's own says;
-- batch, group and layer normalisation: sums as trees, means and variances in the role ``statistics``, the rest in
-  ``elementwise``; softmax within a network: its sums in ``statistics``, exponentials and quotients in ``elementwise``;
+- batch, group, layer and RMS normalisation: sums as trees, means and variances in the role ``statistics``, the rest in
+  ``elementwise``; rotary positions: sines and cosines in binary64, then ``elementwise``; softmax within a network: its sums in ``statistics``, exponentials and quotients in ``elementwise``;
 - the two products of an attention, and their gradients: in the design's units; of an embedding: ones @ errors;
 - the masks of sparse roles: magnitudes compared exactly, shares counted exactly (`softnum.train.designs.sparsity`);
 - the quotient of a sum by the number of its terms (mean, variance, average): binary64, then the role's rounding;
