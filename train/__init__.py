@@ -17,7 +17,8 @@ What is computed in which precision, nothing silently:
   of windows, and their gradients: operation by operation, correctly rounded to the role ``elementwise``, or as an
   operator of the user's own says;
 - batch, group, layer and RMS normalisation: sums as trees, means and variances in the role ``statistics``, the rest in
-  ``elementwise``; rotary positions: sines and cosines in binary64, then ``elementwise``; softmax within a network: its sums in ``statistics``, exponentials and quotients in ``elementwise``;
+  ``elementwise``; softmax within a network: its sums in ``statistics``, exponentials and quotients in ``elementwise``;
+- rotary positions: sines and cosines correctly rounded in binary64, then ``elementwise``;
 - the two products of an attention, and their gradients: in the design's units; of an embedding: ones @ errors;
 - the masks of sparse roles: magnitudes compared exactly, shares counted exactly (`softnum.train.designs.sparsity`);
 - the quotient of a sum by the number of its terms (mean, variance, average): binary64, then the role's rounding;

@@ -150,12 +150,17 @@ def text():
     return DataSet("text", words, words[:, ::-1].copy(), words, words)
 
 
-#: network -> its options, its data, the batch
+OPTIONS = {
+    "sizes": (4, 2), "depth": 1, "steps": 2, "words": 4, "norm": "rms", "feedforward": "swiglu", "positions": "rotary",
+    "kv_heads": 1, "tied_embeddings": True,
+}  # fmt: skip
+#: network, and what is special -> its options, its data, the batch
 OTHERS = {
     "actor-critic": ({"sizes": (4, 3, 2), "steps": 2}, CartPole, 4),
     "detector": ({"sizes": (1, 1, 1), "image": (1, 8, 8), "classes": 2}, scenes, 2),
     "ncf": ({"sizes": (2, 2, 2), "users": 2, "items": 4}, pairs, 5),
     "transformer-lm": ({"sizes": (2, 2), "depth": 1, "heads": 1, "dropout": 0.25, "steps": 2, "words": 4}, text, 2),
+    "transformer-lm with all options": (OPTIONS, text, 2),
     "wgan": ({"sizes": (2, 3), "image": (1, 2, 2), "critic_updates": 1}, lambda: samples("digits", 4, held_out=7), 2),
 }
 
@@ -167,8 +172,9 @@ def test_an_iteration_of_other_networks(network, tmp_path):
     rows, states = [], []
     for device in ("cpu", "cuda"):
         settings = Settings(
-            network=network, network_options=options, data=data().name, batch=batch, optimiser="adam", epsilon=0.001
-        )
+            network=network.split()[0], network_options=options, data=data().name, batch=batch, optimiser="adam",
+            epsilon=0.001,
+        )  # fmt: skip
         work = Run(settings, designed(tmp_path, MIXED), 1, device=device, data=data())
         rows.append(work.train(*next(iter(work.plan(1)))))
         states.append({key: np.asarray(value).tobytes() for key, value in work.state().items()})

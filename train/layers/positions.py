@@ -95,8 +95,8 @@ def rotary(x: Tensor, layer, *, batch: int, heads: int = 1, base: float = 10000.
     >>> layer = Numerics(load_design("a-float32"), ["fc1", "attention"], seed=1).layer("attention")
     >>> x = Tensor(np.float32([[1, 0], [1, 0]]), layer.numerics.backend)
     >>> rotary(x, layer, batch=1).value
-    array([[1.       , 0.       ],
-           [0.5403023, 0.841471 ]], dtype=float32)
+    array([[1.        , 0.        ],
+           [0.5403023 , 0.84147096]], dtype=float32)
     """
     rows, features = x.value.shape
     steps, size = rows // batch, features // heads
