@@ -49,7 +49,7 @@ from softnum.train.studies.conduct import conduct_study
 from softnum.train.studies.plan import plan_study
 from softnum.train.studies.study import DEFAULT_STUDY, TARGET, Case, case_workloads, run_study
 from softnum.train.studies.study_file import read_study
-from softnum.train.update.optimisers import LAMB, LARS, SGD, Adam, AdamW, make_optimiser
+from softnum.train.update.optimisers import LAMB, LARS, SGD, Adam, AdamW, Lion, Muon, make_optimiser
 from softnum.train.update.schedules import Schedule
 
 __all__ = [
@@ -62,6 +62,8 @@ __all__ = [
     "AdamW",
     "Case",
     "Design",
+    "Lion",
+    "Muon",
     "Numerics",
     "Parameter",
     "Schedule",

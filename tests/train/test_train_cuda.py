@@ -113,6 +113,34 @@ def test_a_run_goes_on_on_another_device(first, second, tmp_path):
     assert iterations == [3, 4] and path.read_bytes() == whole
 
 
+STATES = """
+[roles]
+momentum = { format = "mxint8", scale_rule = "rceil" }
+second_moment = { format = "mxfp8_e4m3", rounding = "stochastic", stochastic_bits = 8 }
+master = "bfloat16"
+update.weight = "bfloat16"
+update.step = "bfloat16"
+compensation = "e8m5"
+[units]
+update = { accumulator = "e6m9" }
+"""
+
+
+@pytest.mark.parametrize("text", [STATES, MIXED], ids=["states", "mixed"])
+@pytest.mark.parametrize("optimiser", ["adamw", "lion", "muon"])
+def test_updates(optimiser, text, tmp_path):
+    """States in blocks, compensations, signs and products of an update: what a record and a checkpoint hold of them."""
+    found, settings = [], dataclasses.replace(MLP, optimiser=optimiser, network_options={"sizes": (6, 3, 3)})
+    if text is MIXED and optimiser != "lion":
+        settings = dataclasses.replace(settings, epsilon=0.001)
+    for device in ("cpu", "cuda"):
+        work = Run(settings, designed(tmp_path, text), 1, device=device)
+        rows = [work.train(*iteration) for iteration in work.plan(1)]
+        found.append((rows, {key: np.asarray(value).tobytes() for key, value in work.state().items()}))
+    assert found[0] == found[1]
+    assert not work.numerics.backend.host_copies
+
+
 @pytest.mark.parametrize("text", [MIXED, '[roles]\ndefault = "binary32"\n'], ids=["mixed", "binary32"])
 def test_normalisation_and_pooling(text, tmp_path):
     """What residual networks have besides: gradients, and the running statistics."""
