@@ -9,8 +9,8 @@ elements, and are rounded to ``update.norm``.
 
 A state whose role has a block format is rounded in blocks of elements that follow each other in C order, whatever the
 parameter's shape; the last block is shorter. That is how T. Dettmers et al., "8-bit Optimizers via Block-wise
-Quantization", 2022, section 2.1, and H. Xi et al., "COAT: Compressing Optimizer States and Activation for
-Memory-Efficient FP8 Training", 2024, section 4, lay blocks.
+Quantization", 2022, section 2.1, lay blocks; scales of groups of elements are also those of H. Xi et al., "COAT:
+Compressing Optimizer States and Activation for Memory-Efficient FP8 Training", 2024.
 
 Where a design states the role ``compensation``, the last line of an update, w = w - s, is Kahan's sum instead::
 
@@ -21,7 +21,7 @@ Where a design states the role ``compensation``, the last line of an update, w =
     w = n
 
 Decay that is apart from the gradient is then a part of u: -decay * w [update.decay], and -rate * d added to it
-[update.weight]. That is algorithm 1 of P. Zamirai et al., "Revisiting BFloat16 Training", 2020.
+[update.weight]. That is the Kahan summation of updates of P. Zamirai et al., "Revisiting BFloat16 Training", 2020.
 """
 
 from __future__ import annotations
@@ -597,7 +597,7 @@ class Muon(AdamW):
     >>> Muon([weight], learning_rate=1.0).step()  # both singular values come near to 1
     >>> weight.value.round(2)
     array([[-0.7 ,  0.  ],
-           [ 0.  ,  1.12]], dtype=float32)
+           [ 0.  ,  0.71]], dtype=float32)
     """
 
     name = "muon"
