@@ -124,8 +124,9 @@ class LayerNumerics:
         return values, kept
 
     def _in_blocks(self, role: str, x, axis: int):
+        key = self._key(role)
         with self._scales_of(role):
-            return self.numerics.backend.quantize_blocks(x, self.design.roles[role], axis, self._key(role))
+            return self.numerics.backend.quantize_blocks(x, self.design.roles[role], axis, key)
 
     @contextlib.contextmanager
     def _scales_of(self, role: str):
@@ -139,8 +140,9 @@ class LayerNumerics:
         rounding = self.design.roles[role]
         if not rounding.block:
             return self.round(role, x, of=of)
+        key = self._key(role)
         with self._scales_of(role):
-            return self.numerics.backend.quantize_flat(x, rounding, self._key(role))
+            return self.numerics.backend.quantize_flat(x, rounding, key)
 
     @property
     def compensated(self) -> bool:
