@@ -304,7 +304,7 @@ master = "e6m9"
 update.decay = "e6m9"
 update.momentum = "e5m10"
 update.step = "bfloat16"
-update.norm = "bfloat16"
+update.norm = "e6m9"
 update.weight = "e6m9"
 [units]
 update = { accumulator = "e6m9" }
@@ -359,8 +359,8 @@ def test_muon_is_its_definition(shape, tmp_path):
         u = once("bfloat16", "fma", mu, v, g).reshape(shape[0], -1)
         tall = u.shape[0] > u.shape[1]
         x = np.ascontiguousarray(u.T) if tall else u
-        norm = sn.quantize(np.float32(np.sqrt(np.float64(x) ** 2 @ np.ones(x.shape[1]) @ np.ones(len(x)))), "bfloat16")
-        x = once("bfloat16", "divide", x, once("bfloat16", "add", norm, 1e-7))
+        norm = sn.quantize(np.float32(np.sqrt(np.float64(x) ** 2 @ np.ones(x.shape[1]) @ np.ones(len(x)))), "e6m9")
+        x = once("bfloat16", "divide", x, once("e6m9", "add", norm, 1e-7))
         for _ in range(5):
             gram = product(x, np.ascontiguousarray(x.T))
             mixed = once("bfloat16", "fma", 2.0315, product(gram, gram), once("bfloat16", "multiply", -4.7750, gram))
