@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["forward", "losses", "parameters_of"]
+__all__ = ["forward", "losses", "parameters_of", "rotated"]
 
 
 def parameters_of(network, dtype=None) -> list:
@@ -107,17 +107,47 @@ def _recurrent_lm(network, values, x):
     return _linear(values, torch.stack(states, dim=1)).flatten(0, 1)
 
 
+def _rows_norm(network, values, x):
+    from torch.nn import functional
+
+    if network.options.get("norm", "layer") == "layer":
+        return _norm(values, x)
+    return functional.rms_norm(x, x.shape[-1:], next(values), eps=1e-5)
+
+
+def rotated(x, base: float):
+    """Heads (..., steps, size) turned by their steps, pairs of features being complex numbers."""
+    import torch
+
+    pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+    rates = base ** (-torch.arange(pairs.shape[-1], dtype=torch.float64) / pairs.shape[-1])
+    angles = torch.arange(x.shape[-2], dtype=torch.float64)[:, None] * rates
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles).to(pairs.dtype)).reshape(x.shape)
+
+
 def _blocks(network, values, x, *, causal: bool):
     from torch.nn import functional
 
-    for block in network.blocks:
-        joint = _linear(values, _norm(values, x)).reshape(*x.shape[:2], 3, block.attention.heads, -1)
-        joint = joint.permute(2, 0, 3, 1, 4)
-        x = x + _linear(
-            values, functional.scaled_dot_product_attention(*joint, is_causal=causal).transpose(1, 2).reshape(x.shape)
+    heads = network.options["heads"]
+    kv_heads, base = network.options.get("kv_heads", heads), network.options.get("rotary_base")
+    for _ in network.blocks:
+        joint = _linear(values, _rows_norm(network, values, x))
+        size = x.shape[-1] // heads
+        q, k, v = (
+            part.reshape(*x.shape[:2], -1, size).transpose(1, 2)
+            for part in joint.split([heads * size, kv_heads * size, kv_heads * size], dim=-1)
         )
-        x = x + _linear(values, _linear(values, _norm(values, x)).relu())
-    return _norm(values, x)
+        if base is not None:
+            q, k = rotated(q, base), rotated(k, base)
+        result = functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=kv_heads != heads)
+        x = x + _linear(values, result.transpose(1, 2).reshape(x.shape))
+        y = _rows_norm(network, values, x)
+        if network.options.get("feedforward") == "swiglu":
+            hidden = functional.silu(_linear(values, y)) * _linear(values, y)
+        else:
+            hidden = _linear(values, y).relu()
+        x = x + _linear(values, hidden)
+    return _rows_norm(network, values, x)
 
 
 def _transformer(network, values, x):
@@ -127,8 +157,13 @@ def _transformer(network, values, x):
 
 
 def _transformer_lm(network, values, x):
-    x = next(values)[x] + next(values)
-    return _linear(values, _blocks(network, values, x, causal=True)).flatten(0, 1)
+    embedding = next(values)
+    x = embedding[x]
+    if network.options.get("positions") != "rotary":
+        x = x + next(values)
+    x = _blocks(network, values, x, causal=True)
+    weight = embedding.T if network.options.get("tied_embeddings") else next(values)
+    return (x @ weight + next(values)).flatten(0, 1)
 
 
 def _detector(network, values, x):

@@ -16,8 +16,9 @@ What is computed in which precision, nothing silently:
 - other functions, sums and products element by element (an LSTM's gates and states, the sum of two branches), averages
   of windows, and their gradients: operation by operation, correctly rounded to the role ``elementwise``, or as an
   operator of the user's own says;
-- batch, group and layer normalisation: sums as trees, means and variances in the role ``statistics``, the rest in
+- batch, group, layer and RMS normalisation: sums as trees, means and variances in the role ``statistics``, the rest in
   ``elementwise``; softmax within a network: its sums in ``statistics``, exponentials and quotients in ``elementwise``;
+- rotary positions: sines and cosines correctly rounded in binary64, then ``elementwise``;
 - the two products of an attention, and their gradients: in the design's units; of an embedding: ones @ errors;
 - the masks of sparse roles: magnitudes compared exactly, shares counted exactly (`softnum.train.designs.sparsity`);
 - the quotient of a sum by the number of its terms (mean, variance, average): binary64, then the role's rounding;
@@ -48,7 +49,7 @@ from softnum.train.studies.conduct import conduct_study
 from softnum.train.studies.plan import plan_study
 from softnum.train.studies.study import DEFAULT_STUDY, TARGET, Case, case_workloads, run_study
 from softnum.train.studies.study_file import read_study
-from softnum.train.update.optimisers import LAMB, LARS, SGD, Adam, AdamW, make_optimiser
+from softnum.train.update.optimisers import LAMB, LARS, SGD, Adam, AdamW, Lion, Muon, make_optimiser
 from softnum.train.update.schedules import Schedule
 
 __all__ = [
@@ -61,6 +62,8 @@ __all__ = [
     "AdamW",
     "Case",
     "Design",
+    "Lion",
+    "Muon",
     "Numerics",
     "Parameter",
     "Schedule",

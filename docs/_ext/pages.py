@@ -78,7 +78,8 @@ class PublicNames(SphinxDirective):
     def _entry(module: str, name: str) -> list[str]:
         what = getattr(importlib.import_module(module), name)
         if inspect.isclass(what):
-            return [f".. autoclass:: {module}.{name}", "   :members:", "   :inherited-members: tuple, int, Optimizer, TorchFunctionMode", ""]
+            members = "   :inherited-members: tuple, int, Optimizer, TorchFunctionMode"
+            return [f".. autoclass:: {module}.{name}", "   :members:", members, ""]
         if callable(what):
             return [f".. autofunction:: {module}.{name}", ""]
         return [f".. py:data:: {name}", "", f"   ``{what!r}``", ""]

@@ -46,8 +46,8 @@ def memory(
     optimiser: Annotated[
         str | None,
         typer.Option(
-            help="sgd, adam, adamw, lamb or lars; of a network that is only timed sgd (there without momentum), "
-            "momentum, rmsprop or adam.  [default: sgd]"
+            help="sgd, adam, adamw, lamb, lars, lion or muon; of a network that is only timed sgd (there without "
+            "momentum), momentum, rmsprop or adam.  [default: sgd]"
         ),
     ] = None,
     device_memory: Annotated[

@@ -55,11 +55,28 @@ class NetworkOptions:
     block: Annotated[str | None, typer.Option(help="Blocks of the resnet: basic or bottleneck.  [default: basic]")] = (
         None
     )
-    norm: Annotated[str | None, typer.Option(help="Normalisation of the resnet: batch or group.  [default: batch]")] = (
-        None
-    )
+    norm: Annotated[
+        str | None,
+        typer.Option(
+            help="Normalisation: of the resnet batch or group, of transformer-lm layer or rms.  [default: batch, layer]"
+        ),
+    ] = None
     group_size: Annotated[int | None, typer.Option(help="Channels of a group, with --norm group.  [default: 8]")] = None
     heads: Annotated[int | None, typer.Option(help="Heads of a transformer's attention.  [default: 2]")] = None
+    kv_heads: Annotated[
+        int | None, typer.Option(help="Heads of keys and values of transformer-lm.  [default: as many as heads]")
+    ] = None
+    feedforward: Annotated[
+        str | None, typer.Option(help="In blocks of transformer-lm: relu or swiglu.  [default: relu]")
+    ] = None
+    positions: Annotated[str | None, typer.Option(help="Of transformer-lm: learned or rotary.  [default: learned]")] = (
+        None
+    )
+    rotary_base: Annotated[float | None, typer.Option(help="Of rotary positions.  [default: 10000]")] = None
+    tied_embeddings: Annotated[
+        bool | None,
+        typer.Option("--tied-embeddings", help="Let transformer-lm's last layer share the weights of its embedding."),
+    ] = None
     cell: Annotated[
         str | None, typer.Option(help="lstm, gru or rnn.  [default: of recurrent-lm lstm, of seq2seq gru]")
     ] = None

@@ -112,7 +112,7 @@ def train(
       softnum train mlp --design c-wang-fp8 --statistics 50 --plot
 
     The design says how every operation of the optimiser rounds and in which formats its states are kept (roles
-    momentum, second_moment, update.decay, update.step ...), and how the loss is scaled: [loss] with scale = 1000, or
+    momentum, second_moment, compensation, update.decay ...), and how the loss is scaled: [loss] with scale = 1000, or
     scale = "dynamic". A role may be sparse: weights = { format = "e4m3fn", sparsity = { pattern = "2:4" } }.
 
     Shipped designs: a-float32, b-binary16, c-wang-fp8, d-e6m3-long, e-e6m3-chunk, f-q44-nearest, g-q44-stochastic,

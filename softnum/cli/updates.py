@@ -16,21 +16,32 @@ __all__ = ["Updates", "with_groups"]
 class Updates:
     """Options of a command, in the order of its help; names and meanings are those of `softnum.train.Settings`."""
 
-    optimiser: Annotated[str, typer.Option(help="sgd, adam, adamw, lamb or lars.")] = "sgd"
+    optimiser: Annotated[str, typer.Option(help="sgd, adam, adamw, lamb, lars, lion or muon.")] = "sgd"
     learning_rate: Annotated[
         float | None,
-        typer.Option("--learning-rate", "--lr", help="Step size.  [default: sgd 0.1, lars 1, others 0.001]"),
+        typer.Option(
+            "--learning-rate", "--lr",
+            help="Step size.  [default: sgd 0.1, lars 1, lion 0.0001, muon 0.02, others 0.001]",
+        ),
+    ] = None  # fmt: skip
+    adam_rate: Annotated[
+        float | None, typer.Option(help="Of muon: step size of AdamW, for all but matrices.  [default: 0.0003]")
     ] = None
-    momentum: Annotated[float | None, typer.Option(help="Of sgd and lars.  [default: 0.9]")] = None
+    momentum: Annotated[float | None, typer.Option(help="Of sgd, lars and muon.  [default: 0.9, muon 0.95]")] = None
     nesterov: Annotated[bool, typer.Option("--nesterov", help="Nesterov's momentum (sgd).")] = False
-    beta1: Annotated[float | None, typer.Option(help="Of adam, adamw, lamb: the mean's.  [default: 0.9]")] = None
-    beta2: Annotated[float | None, typer.Option(help="The mean of squares'.  [default: 0.999]")] = None
+    beta1: Annotated[
+        float | None, typer.Option(help="Of adam, adamw, lamb, lion, muon: the mean's.  [default: 0.9]")
+    ] = None
+    beta2: Annotated[
+        float | None,
+        typer.Option(help="The mean of squares'; of lion, that of the state.  [default: 0.999, lion 0.99]"),
+    ] = None
     epsilon: Annotated[
         float | None, typer.Option(help="Added to the root of the squares.  [default: 1e-8, lamb 1e-6]")
     ] = None
     trust: Annotated[float | None, typer.Option(help="Of lars: |w| / |g| is scaled by it.  [default: 0.001]")] = None
     weight_decay: Annotated[
-        float | None, typer.Option(help="[default: sgd and lars 1e-4, adam 0, adamw and lamb 0.01]")
+        float | None, typer.Option(help="[default: sgd and lars 1e-4, adam and lion 0, others 0.01]")
     ] = None
     schedule: Annotated[str, typer.Option(help="Of the learning rate: constant, step, exponential or cosine.")] = (
         "constant"

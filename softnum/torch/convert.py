@@ -109,7 +109,9 @@ def convert(
     attentions = [path for path, module in computing.items() if isinstance(module, nn.MultiheadAttention)]
     below = [path for path in kept if path.rpartition(".")[0] in attentions]
     if below:
-        raise ValueError(f"keep={keep!r} names {below[0]!r}, whose products its nn.MultiheadAttention computes; keep that")
+        raise ValueError(
+            f"keep={keep!r} names {below[0]!r}, whose products its nn.MultiheadAttention computes; keep that one"
+        )
     parts = [f"{path}.in_proj" for path in attentions]
     if first == "" and owners:
         first = f"{owners[0]}.in_proj" if owners[0] in attentions else owners[0]
@@ -212,8 +214,8 @@ def _enter(mode: arithmetic, path: str, inside: bool, module: nn.Module, argumen
             mode.thread = threading.get_ident()
         elif mode.thread != threading.get_ident():
             raise RuntimeError(
-                f"module {path!r} is called while its model is running in another thread; a converted model computes in "
-                "one thread at a time, so give each thread a copy (copy.deepcopy)"
+                f"module {path!r} is called while its model is running in another thread; a converted model computes "
+                "in one thread at a time, so give each thread a copy (copy.deepcopy)"
             )
     if not mode.path:
         _begin(mode, module, mode.model if path else module)
@@ -255,8 +257,8 @@ def _begin(mode: arithmetic, module: nn.Module, model: nn.Module) -> None:
     if mode.rounds_gradients:
         if torch.compiler.is_exporting() and module.training:
             raise NotImplementedError(
-                f"design {mode.arithmetic.design.name!r} unscales gradients or rounds them to weight_gradients, which an "
-                "exported program does not; export the model in evaluation, model.eval()"
+                f"design {mode.arithmetic.design.name!r} unscales gradients or rounds them to weight_gradients, which "
+                "an exported program does not; export the model in evaluation, model.eval()"
             )
         if not torch.compiler.is_compiling():
             _follow(mode)

@@ -115,7 +115,8 @@ def _adaptive_avg_pool2d(mode, input, output_size):
 
 def _mean(mode, input, dim=None, keepdim=False, *, dtype=None):
     dims = sorted(d % input.dim() for d in ((dim,) if isinstance(dim, int) else dim or ()))
-    if not dims or len(dims) > 2 or dtype not in (None, input.dtype) or dims != list(range(dims[0], dims[0] + len(dims))):
+    adjacent = len(dims) in (1, 2) and dims[-1] - dims[0] == len(dims) - 1
+    if not adjacent or dtype not in (None, input.dtype):
         _refused(mode, "mean", "over one dimension, or two that follow each other")
     size = math.prod(input.shape[d] for d in dims)
     before, after = math.prod(input.shape[: dims[0]]), math.prod(input.shape[dims[-1] + 1 :])
@@ -157,7 +158,19 @@ EXACT: dict[Callable, Callable] = {
     **dict.fromkeys((torch.mean, _T.mean), _mean),
     F.cross_entropy: _cross_entropy,
 }
+_MOVING = """
+__get__ __set__ __getitem__ __len__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __bool__ __float__ __int__ __neg__
+__repr__ __format__ __contains__ __hash__ __invert__ abs all allclose amax amin any arange argmax argmin argsort
+backward bool broadcast_tensors broadcast_to cat chunk clamp_min clone concat concatenate contiguous copy_ cpu cuda
+data_ptr detach detach_ device diagonal dim double dsplit element_size empty_like eq equal expand expand_as flatten
+flip float full_like gather ge get_device gt has_names hsplit index_select int is_complex is_contiguous is_cuda
+is_floating_point is_inference is_same_size is_shared isfinite isinf isnan item le long lt masked_fill masked_fill_
+masked_select max max_pool1d max_pool2d _max_pool1d _max_pool2d boolean_dispatch fn maximum min minimum movedim
+moveaxis narrow ndimension ne neg new_empty new_full new_ones new_tensor new_zeros nelement nonzero numel numpy
+ones_like pad permute pixel_shuffle positive register_hook relu relu_ repeat repeat_interleave requires_grad_
+reshape reshape_as retain_grad roll select sign size sort split squeeze stack storage_offset stride swapaxes t take
+tensor_split tile to tolist topk transpose tril triu type type_as unbind unflatten unfold unsqueeze view view_as
+where zero_ zeros_like max_pool1d_with_indices max_pool2d_with_indices result_type can_cast
+"""
 #: names of functions that move, choose or compare numbers, or tell what they are: exact in PyTorch
-MOVING = frozenset(
-    ["__get__", "__set__", "__getitem__", "__len__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__bool__", "__float__", "__int__", "__neg__", "__repr__", "__format__", "__contains__", "__hash__", "__invert__", "abs", "all", "allclose", "amax", "amin", "any", "arange", "argmax", "argmin", "argsort", "backward", "bool", "broadcast_tensors", "broadcast_to", "cat", "chunk", "clamp_min", "clone", "concat", "concatenate", "contiguous", "copy_", "cpu", "cuda", "data_ptr", "detach", "detach_", "device", "diagonal", "dim", "double", "dsplit", "element_size", "empty_like", "eq", "equal", "expand", "expand_as", "flatten", "flip", "float", "full_like", "gather", "ge", "get_device", "gt", "has_names", "hsplit", "index_select", "int", "is_complex", "is_contiguous", "is_cuda", "is_floating_point", "is_inference", "is_same_size", "is_shared", "isfinite", "isinf", "isnan", "item", "le", "long", "lt", "masked_fill", "masked_fill_", "masked_select", "max", "max_pool1d", "max_pool2d", "_max_pool1d", "_max_pool2d", "boolean_dispatch", "fn", "maximum", "min", "minimum", "movedim", "moveaxis", "narrow", "ndimension", "ne", "neg", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros", "nelement", "nonzero", "numel", "numpy", "ones_like", "pad", "permute", "pixel_shuffle", "positive", "register_hook", "relu", "relu_", "repeat", "repeat_interleave", "requires_grad_", "reshape", "reshape_as", "retain_grad", "roll", "select", "sign", "size", "sort", "split", "squeeze", "stack", "storage_offset", "stride", "swapaxes", "t", "take", "tensor_split", "tile", "to", "tolist", "topk", "transpose", "tril", "triu", "type", "type_as", "unbind", "unflatten", "unfold", "unsqueeze", "view", "view_as", "where", "zero_", "zeros_like", "max_pool1d_with_indices", "max_pool2d_with_indices", "result_type", "can_cast"]
-)
+MOVING = frozenset(_MOVING.split())

@@ -15,11 +15,11 @@ def linear(
 ) -> torch.Tensor:  # fmt: skip
     """input @ weight.T + bias, as ``torch.nn.functional.linear`` takes them, in a design's arithmetic.
 
-    The bias is the initial value of the forward unit's accumulator; the result is what the accumulator holds. Backwards,
-    the gradient of the result, rounded to ``errors``, is multiplied by the weights in the unit ``backward_data`` and by
-    the input in ``backward_weight``, both rounded again from the numbers that were passed in: a gradient goes straight
-    through every rounding, through saturation too. The gradients of weight and bias are divided by the loss scale and
-    rounded to ``weight_gradients``, where they are no results themselves.
+    The bias is the initial value of the forward unit's accumulator; the result is what the accumulator holds.
+    Backwards, the gradient of the result, rounded to ``errors``, is multiplied by the weights in the unit
+    ``backward_data`` and by the input in ``backward_weight``, both rounded again from the numbers that were passed in:
+    a gradient goes straight through every rounding, through saturation too. That of an ``nn.Parameter``, all its uses
+    added, is rounded to ``weight_gradients``.
 
     Parameters
     ----------
@@ -113,8 +113,8 @@ def conv2d(
 def embedding(rows: torch.Tensor, weight: torch.Tensor, padding_idx: int | None = None, *, arithmetic: Mode):
     """Rows of a table, as ``torch.nn.functional.embedding`` takes them, in a design's arithmetic.
 
-    The rows are those of the weights rounded to ``weights``; the gradient of a row that was taken n times is the product
-    of n ones with its n gradients in the unit ``backward_weight``.
+    The rows are those of the weights rounded to ``weights``; the gradient of a row that was taken n times is the
+    product of n ones with its n gradients in the unit ``backward_weight``.
 
     >>> import torch, softnum.torch as st
     >>> st.embedding(torch.tensor([1]), torch.tensor([[1.0], [2.0]]), arithmetic=st.arithmetic("i-mxfp8"))

@@ -194,8 +194,8 @@ def _softmax(call: Call, arrays, needs, options):
 
 
 def _normalised(call: Call, arrays, needs) -> list:
-    gain, bias = (_parameter(call, x, need, n) for x, need, n in zip(arrays[1:], needs[1:], ("weight", "bias")))
-    return [_leaf(call, arrays[0], needs[0]), gain, bias]
+    parts = zip(arrays[1:], needs[1:], ("weight", "bias"), strict=True)
+    return [_leaf(call, arrays[0], needs[0]), *(_parameter(call, *part) for part in parts)]
 
 
 def _layer_norm(call: Call, arrays, needs, options):
@@ -249,9 +249,7 @@ FUNCTIONS: dict[str, Function] = {
         lambda shapes, options: (math.prod(shapes[0][:-1]), shapes[1][0]),
         transposed=(1,),
     ),
-    "conv2d": Function(
-        _conv2d, _conv_shape, options={"groups": 0, "stride": 2, "padding": 2, "dilation": 2}
-    ),
+    "conv2d": Function(_conv2d, _conv_shape, options={"groups": 0, "stride": 2, "padding": 2, "dilation": 2}),
     "matmul": Function(_matmul, lambda shapes, options: (*shapes[0][:-1], shapes[1][-1])),
     "embedding": Function(
         _embedding,

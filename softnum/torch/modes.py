@@ -131,9 +131,10 @@ class arithmetic(TorchFunctionMode):
             return 0
         if not torch.compiler.is_compiling() and not self.replayed and torch._C._current_graph_task_id() != -1:
             raise RuntimeError(
-                f"layer {layer!r} rounds stochastically and is computed again in the backward pass, as of a checkpoint, "
-                "which does not say which forward pass that was; give it that: torch.utils.checkpoint.checkpoint(..., "
-                "use_reentrant=False, context_fn=softnum.torch.checkpoint_contexts)"
+                f"layer {layer!r} rounds stochastically and is computed again in the backward pass, as of a "
+                "checkpoint, which does not say which forward pass that was; give it that: "
+                "torch.utils.checkpoint.checkpoint(..., use_reentrant=False, "
+                "context_fn=softnum.torch.checkpoint_contexts)"
             )
         call = self.calls.get(layer, 0)
         self.calls[layer] = call + 1
@@ -149,8 +150,8 @@ class arithmetic(TorchFunctionMode):
                 self._check_exact(func, args, kwargs)
             if func in REFUSED or (isinstance(func, (OpOverload, OpOverloadPacket)) and _is_product(func)):
                 raise NotImplementedError(
-                    f"{getattr(func, '__name__', func)} in module {self.running()!r} computes products that softnum.torch "
-                    f"does not; it computes {', '.join(dict.fromkeys(KNOWN))}. Leave the module out "
+                    f"{getattr(func, '__name__', func)} in module {self.running()!r} computes products that "
+                    f"softnum.torch does not; it computes {', '.join(dict.fromkeys(KNOWN))}. Leave the module out "
                     f"(softnum.torch.convert(..., keep={self.running()!r})) or write it with these"
                 )
             return func(*args, **kwargs)
@@ -312,8 +313,8 @@ def _einsum(mode: arithmetic, equation, *operands):
         operands = tuple(operands[0])
     if not isinstance(equation, str) or len(operands) > 2:
         raise NotImplementedError(
-            f"einsum in module {mode.running()!r}: softnum.torch computes products of two operands, stated as a text, got "
-            f"{len(operands)} operands; multiply two at a time"
+            f"einsum in module {mode.running()!r}: softnum.torch computes products of two operands, stated as a text, "
+            f"got {len(operands)} operands; multiply two at a time"
         )
     if len(operands) < 2:
         return torch.einsum(equation, *operands)
@@ -332,7 +333,8 @@ def _einsum(mode: arithmetic, equation, *operands):
     rows, columns = ([x for x in own if x not in other] for own, other in ((a, b), (b, a)))
     first, sizes = (dict(zip(axes, x.shape, strict=True)) for axes, x in zip((a, b), operands, strict=True))
     if any(first.get(axis, size) != size for axis, size in sizes.items()):
-        raise ValueError(f"einsum {equation!r}: sizes of {tuple(operands[0].shape)} and {tuple(operands[1].shape)} differ")
+        shapes = " and ".join(str(tuple(x.shape)) for x in operands)
+        raise ValueError(f"einsum {equation!r}: sizes of {shapes} differ")
     sizes |= first
 
     def matrices(x, axes: str, first: list[str], second: list[str]):
@@ -415,8 +417,8 @@ def _attention(
 def _exact_weights(mode: arithmetic, scores, factor: float, mask, dropout: float, causal: bool):
     if dropout or (mask is not None and mask.dtype is not torch.bool):
         raise NotImplementedError(
-            f"scaled_dot_product_attention in module {mode.running()!r}: softnum.torch computes its softmax exactly with "
-            "a bool mask and no dropout alone; state elementwise='torch'"
+            f"scaled_dot_product_attention in module {mode.running()!r}: softnum.torch computes its softmax exactly "
+            "with a bool mask and no dropout alone; state elementwise='torch'"
         )
     scores = mode.apply("scale", [scores], constants=(factor,))
     if causal:
@@ -441,8 +443,8 @@ def _multi_head_attention(
     )  # fmt: skip
     if need_weights:
         raise NotImplementedError(
-            f"multi_head_attention_forward in module {mode.running()!r}: softnum.torch returns no attention weights; call "
-            "the module with need_weights=False"
+            f"multi_head_attention_forward in module {mode.running()!r}: softnum.torch returns no attention weights; "
+            "call the module with need_weights=False"
         )
     single = query.dim() == 2
     if single:
@@ -570,7 +572,9 @@ _REFUSED_NAMES = {
     torch._C._nn: "slow_conv3d slow_conv_dilated2d slow_conv_dilated3d slow_conv_transpose2d thnn_conv2d",
 }
 #: parts of the names of operations, of which there are several for each product
-_PRODUCT_NAMES = ("mm", "matmul", "conv", "linear", "attention", "einsum", "dot", "lstm", "gru", "rnn", "bilinear", "addmv")
+_PRODUCT_NAMES = (
+    "addmv", "attention", "bilinear", "conv", "dot", "einsum", "gru", "linear", "lstm", "matmul", "mm", "rnn"
+)  # fmt: skip
 
 
 def _is_product(operation) -> bool:

@@ -10,9 +10,10 @@ the calls of the layer in this forward pass, all from 0, and
 
     site = backward * 2**15 + place * 2**10 + count
 
-where backward is 1 in a call's backward pass, place the position in `softnum.torch.numerics.PLACES` of the role or the product, and count
-counts the roundings there, from 0. So a rounding's bits do not depend on what other layers do, on which gradients are
-needed, nor on when it is computed: a forward pass that is computed again in the backward pass has the same bits.
+where backward is 1 in a call's backward pass, place the position in `softnum.torch.numerics.PLACES` of the role or the
+product, and count counts the roundings there, from 0. So a rounding's bits do not depend on what other layers do, on
+which gradients are needed, nor on when it is computed: a forward pass that is computed again in the backward pass has
+the same bits.
 Run seed, step, forward passes, evaluation and the loss scale are a tensor, the *state*, which every operation takes.
 """
 
@@ -27,7 +28,7 @@ import numpy as np
 import torch
 
 from softnum.formats.blocks import format
-from softnum.train.designs.design import BLOCK_ROLES, PASSES, ROLES, Design, LayerDesign
+from softnum.train.designs.design import BLOCK_ROLES, COMPENSATION, PASSES, ROLES, UPDATE, Design, LayerDesign
 from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.reader import load_design
 from softnum.train.engine.devices import make_backend
@@ -38,7 +39,7 @@ __all__ = ["Arithmetic", "Call", "arithmetic_of", "bits_of", "new_state"]
 #: entries of a state
 SEED, STEP, FORWARDS, EVALUATIONS, EVALUATING, LOSS_SCALE = range(6)
 #: where a layer's roundings are numbered: roles, rows of blocks that run along columns, products, and the rest
-PLACES = (*ROLES, *(f"{role}, columns" for role in BLOCK_ROLES), *PASSES, "start", "dropout")
+PLACES = (*ROLES, *(f"{role}, columns" for role in BLOCK_ROLES), *PASSES, "start", "dropout", UPDATE, COMPENSATION)
 #: roles that no forward or backward pass rounds to
 UPDATE_ROLES = ("master", "momentum", "second_moment", *(role for role in ROLES if role.startswith("update.")))
 _PLACE = {place: index << 10 for index, place in enumerate(PLACES)}
@@ -262,7 +263,7 @@ class Call(LayerNumerics):
         self.place = self.name, place
         count = self._counts[place] = self._counts.get(place, -1) + 1
         if count >= 1 << 10:
-            raise ValueError(f"one call of layer {self.name!r} has more than {1 << 10} roundings of {place!r} in a pass")
+            raise ValueError(f"layer {self.name!r}: one call has more than {1 << 10} roundings of {place!r} in a pass")
         seed, step, forwards, evaluations, evaluating, _ = self._state
         if self._seed is None:
             forward = evaluations if evaluating else forwards

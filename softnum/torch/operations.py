@@ -62,7 +62,8 @@ _ALIKE = ("conv2d", "linear", "matmul")
 def _checked(name: str, inputs: list[torch.Tensor], layer: str) -> None:
     devices = {x.device for x in inputs}
     if len(devices) > 1:
-        raise ValueError(f"softnum's {name}, layer {layer!r}: tensors lie on {', '.join(sorted(map(str, devices)))}; move them")
+        places = ", ".join(sorted(map(str, devices)))
+        raise ValueError(f"softnum's {name}, layer {layer!r}: tensors lie on {places}; move them to one device")
     dtypes = {x.dtype for x in inputs}
     if name in _ALIKE and (len(dtypes) > 1 or not inputs[0].is_floating_point()):
         raise ValueError(

@@ -9,6 +9,7 @@ from torch import nn
 from softnum.torch.convert import mode_of, next_step, set_state, state_of
 from softnum.torch.numerics import LOSS_SCALE, bits_of
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
+from softnum.train.designs.design import COMPENSATION
 from softnum.train.engine.tensor import Parameter
 from softnum.train.update.optimisers import SGD, Adam, AdamW
 from softnum.train.update.scaling import LossScaler
@@ -66,7 +67,7 @@ class Optimizer(torch.optim.Optimizer):
             )
         self.rule, self._names = kind
         if optimizer.state:
-            raise ValueError("the optimiser has made steps, whose states are not softnum's; wrap it before the first one")
+            raise ValueError("the optimiser has made steps, whose states are not softnum's; wrap it before the first")
         self.mode, self.model = mode_of(model), model
         self._places = _places(getattr(model, "module", model))
         super().__init__(optimizer.param_groups, optimizer.defaults)
@@ -84,7 +85,7 @@ class Optimizer(torch.optim.Optimizer):
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Go on where another such optimiser was: ``state_dict()`` of it."""
-        known = {"step", "master", *self.rule.state_roles}
+        known = {"step", "master", COMPENSATION, *self.rule.state_roles}
         for entries in state_dict["state"].values():
             if not known.issuperset(entries):
                 raise ValueError(
@@ -146,7 +147,8 @@ class Optimizer(torch.optim.Optimizer):
         wide = torch.float64 if layer.backend.dtype == np.float64 else torch.float32
         kept["step"] = rule.steps
         for entry, (values,) in rule.states.items():
-            kept[entry] = tensor(values, wide)
+            if values is not None:
+                kept[entry] = tensor(values, wide)
         if result_dtype(parameter) != wide:  # a dtype that need not hold the role ``master``
             kept["master"] = tensor(own.value, wide)
         layer.end()
@@ -207,8 +209,8 @@ class GradScaler:
         """A loss times the scale, to call ``backward`` on."""
         if mode_of(self.model).state[LOSS_SCALE].item() != bits_of(self._scaler.scale):
             raise RuntimeError(
-                f"the model's last forward pass knew another loss scale than {self._scaler.scale:g}: make the GradScaler, "
-                "and load what is to be loaded, before the forward pass whose loss it scales"
+                f"the model's last forward pass knew another loss scale than {self._scaler.scale:g}: make the "
+                "GradScaler, and load what is to be loaded, before the forward pass whose loss it scales"
             )
         return loss * self._scaler.scale
 

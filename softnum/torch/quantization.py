@@ -116,15 +116,17 @@ def _run(x, name, rounding, overflow, scale_rule, axis, stochastic_bits, key, ma
     fmt, values = _checked(x, name, masked), array_of(x)
     if not overflow and fmt == format("e4m3fn"):
         overflow = "saturate"
-    options = {"rounding": rounding, "stochastic_bits": stochastic_bits, "key": tuple(x % (1 << 64) for x in key) or None}
-    options["overflow"] = overflow or None
+    own_key = tuple(x % (1 << 64) for x in key) or None
+    options = {"rounding": rounding, "overflow": overflow or None, "stochastic_bits": stochastic_bits, "key": own_key}
     if isinstance(fmt, BlockFormat):
         rounded = array(values, fmt, axis=axis, scale_rule=scale_rule or None, **options).decode()
     else:
         rounded = conversion.quantize(values, fmt, **options)
     result = tensor_of(rounded, result_dtype(x), x.device, (values,))
     if isinstance(fmt, BlockFormat) and not np.array_equal(array_of(result), rounded, equal_nan=True):
-        raise ValueError(f"a tensor of {x.dtype} does not hold these numbers of {fmt}; convert it: x.float(), x.double()")
+        raise ValueError(
+            f"a tensor of {x.dtype} does not hold these numbers of {fmt}; convert it: x.float(), x.double()"
+        )
     return result
 
 

@@ -429,7 +429,7 @@ BLOCKED = '[roles]\ninput = "mxfp4"\nweights = "mxfp4"\nactivations = "mxfp4"\ne
     ("text", "message"),
     [
         ('[roles]\nmaster = "mxfp4"', r"roles.master.format: 'mxfp4' is a block format, whose blocks run along"),
-        ('[roles]\ndefault = "mxfp4"', r"roles.default.format: .* only operands have one \(roles input, weights"),
+        ('[roles]\ndefault = "mxfp4"', r"roles.default.format: .* which only operands have \(roles input, weights"),
         ('[roles]\nupdate.weight = "mxfp4"', "roles.update.weight.format: 'mxfp4' is a block format"),
         ('[units]\nforward = { accumulator = "mxfp4" }', "units.forward.accumulator: 'mxfp4' is a block format"),
         ('[units]\nforward = { kind = "mad", operand = "mxfp4", accumulator = "e6m9" }', "operand: 'mxfp4' is a block"),

@@ -113,6 +113,34 @@ def test_a_run_goes_on_on_another_device(first, second, tmp_path):
     assert iterations == [3, 4] and path.read_bytes() == whole
 
 
+STATES = """
+[roles]
+momentum = { format = "mxint8", scale_rule = "rceil" }
+second_moment = { format = "mxfp8_e4m3", rounding = "stochastic", stochastic_bits = 8 }
+master = "bfloat16"
+update.weight = "bfloat16"
+update.step = "bfloat16"
+compensation = "e8m5"
+[units]
+update = { accumulator = "e6m9" }
+"""
+
+
+@pytest.mark.parametrize("text", [STATES, MIXED], ids=["states", "mixed"])
+@pytest.mark.parametrize("optimiser", ["adamw", "lion", "muon"])
+def test_updates(optimiser, text, tmp_path):
+    """States in blocks, compensations, signs and products of an update: what a record and a checkpoint hold of them."""
+    found, settings = [], dataclasses.replace(MLP, optimiser=optimiser, network_options={"sizes": (6, 3, 3)})
+    if text is MIXED and optimiser != "lion":
+        settings = dataclasses.replace(settings, epsilon=0.001)
+    for device in ("cpu", "cuda"):
+        work = Run(settings, designed(tmp_path, text), 1, device=device)
+        rows = [work.train(*iteration) for iteration in work.plan(1)]
+        found.append((rows, {key: np.asarray(value).tobytes() for key, value in work.state().items()}))
+    assert found[0] == found[1]
+    assert not work.numerics.backend.host_copies
+
+
 @pytest.mark.parametrize("text", [MIXED, '[roles]\ndefault = "binary32"\n'], ids=["mixed", "binary32"])
 def test_normalisation_and_pooling(text, tmp_path):
     """What residual networks have besides: gradients, and the running statistics."""
@@ -150,12 +178,17 @@ def text():
     return DataSet("text", words, words[:, ::-1].copy(), words, words)
 
 
-#: network -> its options, its data, the batch
+OPTIONS = {
+    "sizes": (4, 2), "depth": 1, "steps": 2, "words": 4, "norm": "rms", "feedforward": "swiglu", "positions": "rotary",
+    "kv_heads": 1, "tied_embeddings": True,
+}  # fmt: skip
+#: network, and what is special -> its options, its data, the batch
 OTHERS = {
     "actor-critic": ({"sizes": (4, 3, 2), "steps": 2}, CartPole, 4),
     "detector": ({"sizes": (1, 1, 1), "image": (1, 8, 8), "classes": 2}, scenes, 2),
     "ncf": ({"sizes": (2, 2, 2), "users": 2, "items": 4}, pairs, 5),
     "transformer-lm": ({"sizes": (2, 2), "depth": 1, "heads": 1, "dropout": 0.25, "steps": 2, "words": 4}, text, 2),
+    "transformer-lm with all options": (OPTIONS, text, 2),
     "wgan": ({"sizes": (2, 3), "image": (1, 2, 2), "critic_updates": 1}, lambda: samples("digits", 4, held_out=7), 2),
 }
 
@@ -167,8 +200,9 @@ def test_an_iteration_of_other_networks(network, tmp_path):
     rows, states = [], []
     for device in ("cpu", "cuda"):
         settings = Settings(
-            network=network, network_options=options, data=data().name, batch=batch, optimiser="adam", epsilon=0.001
-        )
+            network=network.split()[0], network_options=options, data=data().name, batch=batch, optimiser="adam",
+            epsilon=0.001,
+        )  # fmt: skip
         work = Run(settings, designed(tmp_path, MIXED), 1, device=device, data=data())
         rows.append(work.train(*next(iter(work.plan(1)))))
         states.append({key: np.asarray(value).tobytes() for key, value in work.state().items()})

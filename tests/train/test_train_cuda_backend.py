@@ -133,6 +133,7 @@ CALLS = {
     "permute": [lambda b, up, t, a=axes: b.permute(up(numbers(t, 2, 3, 4)), a) for axes in [(2, 0, 1), (0, 1, 2)]],
     "pixels": [lambda b, up, t: b.pixels(up(numbers(t, 2, 3, 4, 5)))],
     "place": [lambda b, up, t: b.place(up(numbers(t, 3, 2)), (5, 4), slice(1, 4), slice(2, None))],
+    "sign": [lambda b, up, t: b.sign(up(numbers(t, 60)))],
     "positive_part": [lambda b, up, t: b.positive_part(up(numbers(t, 60)))],
     "prune": [lambda b, up, t: b.prune(up(numbers(t, 9)), up(numbers(t, 9) > 0), Sparsity(top_k=0.5))],
     "put": [lambda b, up, t: b.put(up(numbers(t, 5, 3)), np.array([3, 0]), up(numbers(t, 2, 3)))],
@@ -155,7 +156,8 @@ CALLS["where_equal"] = CALLS["windows"] = CALLS["from_windows"]
 
 #: methods that round to roles or compute in units, tried below; that wait, or are of blocks; that are one for all
 _ELSEWHERE = {"axpy", "compute", "constant", "convolve", "matmul", "operate", "patches", "quantize", "sources"}
-_ELSEWHERE |= {"block_ones", "finish", "quantize_blocks", "run_operator", "run_operator_backward", "total", "unchanged"}
+_ELSEWHERE |= {"block_ones", "finish", "quantize_blocks", "quantize_flat", "total", "unchanged"}
+_ELSEWHERE |= {"run_operator", "run_operator_backward"}
 
 
 def test_the_methods_are_those_of_numpys_backend(device):
@@ -440,6 +442,20 @@ def test_blocks(backends):
 
     same(backends, work)
     assert not backends[1].host_copies
+
+
+@pytest.mark.parametrize("name", ["mxint8", "mxfp4", "nvfp4"])
+def test_blocks_of_a_state(name, backends):
+    """Along all elements, as values; of a format of single numbers as any other rounding."""
+    if name == "nvfp4" and backends[0].dtype == np.float32:
+        pytest.skip("its values have 30 bits")
+    flat = RoleRounding(sn.format(name), "stochastic", stochastic_bits=8)
+    for role in (flat, RoleRounding(sn.format("e5m2"))):
+        same(backends, lambda b, up, role=role: b.quantize_flat(up(finite(b.dtype.type, 7, 11)), role, (1, 2)))
+    assert not backends[1].host_copies
+    values = backends[0].quantize_flat(finite(backends[0].dtype.type, 7, 11), RoleRounding(flat.format), None)
+    want = sn.quantize(finite(backends[0].dtype.type, 7, 11).reshape(-1), name)
+    assert np.array_equal(values.reshape(-1), want)
 
 
 def test_blocks_without_a_kernel(backends):

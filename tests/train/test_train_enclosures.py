@@ -10,7 +10,7 @@ from softnum.train.engine.backend import NumpyBackend
 from softnum.train.engine.enclosures import BOUND, enclose, encloses
 from tests.support.cases import cases
 
-NAMES = ("exp", "sigmoid", "tanh")
+NAMES = ("exp", "sigmoid", "silu", "tanh")
 EDGES = np.float32(
     [0.0, -0.0, np.inf, -np.inf, np.nan, 80.0, 80.00001, -80.0, -87.5, 88.8, -103.9, -104.1, 700.0, 1e-45, -1e-45,
      2.0**-126, 2.0**-25, 2.0**-24, 2.0**-12, -(2.0**-13), 0.17328679, 0.1732868, -0.34657359, 0.34657362, 1.0397208,

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+import softnum as sn
 from benchmarks import twins
 from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run
 from softnum.train.datasets.sets import load_data
@@ -27,11 +28,18 @@ from tests.support.train_cases import (
 )
 
 SIZES = {"sizes": (4, 3), "steps": 3, "words": 5}
+OPTIONS = {"norm": "rms", "feedforward": "swiglu", "positions": "rotary", "kv_heads": 2, "tied_embeddings": True}
 CASES = {
     "lstm": ("recurrent-lm", {"cell": "lstm"} | SIZES),
     "gru": ("recurrent-lm", {"cell": "gru"} | SIZES),
     "rnn": ("recurrent-lm", {"cell": "rnn", "dropout": 0.2} | SIZES),
     "transformer": ("transformer-lm", {"depth": 1} | SIZES),
+    "rms": ("transformer-lm", {"depth": 1, "norm": "rms"} | SIZES),
+    "swiglu": ("transformer-lm", {"depth": 1, "feedforward": "swiglu"} | SIZES),
+    "rotary": ("transformer-lm", {"depth": 1, "positions": "rotary", "rotary_base": 50.0} | SIZES),
+    "shared heads": ("transformer-lm", {"depth": 1, "kv_heads": 1} | SIZES),
+    "tied": ("transformer-lm", {"depth": 1, "tied_embeddings": True} | SIZES),
+    "all options": ("transformer-lm", {"depth": 2} | SIZES | OPTIONS | {"sizes": (8, 3), "heads": 4}),
 }
 
 
@@ -89,7 +97,7 @@ def test_losses_are_pytorchs(case, design, tmp_path):
 
     double = design == "float64"
     text = BINARY64 if double else BINARY64.replace("binary64", "binary32")
-    net, numerics, *_ = network(case, tmp_path, text, sizes=(6, 8), steps=5, words=11, dropout=0.0)
+    net, numerics, *_ = network(case, tmp_path, text, sizes=(8, 8), steps=5, words=11, dropout=0.0)
     values = twins.parameters_of(net)
     momentum, decay = float(np.float32(0.9)), float(np.float32(1e-4))
     theirs = torch.optim.SGD(values, lr=0.125, momentum=momentum, weight_decay=decay)
@@ -176,7 +184,13 @@ def settings_of(name, tmp_path, **options):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "options"), [("recurrent-lm", {"cell": "gru"}), ("transformer-lm", {"dropout": 0.1})])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("recurrent-lm", {"cell": "gru"}), ("transformer-lm", {"dropout": 0.1}),
+        ("transformer-lm", {**OPTIONS, "kv_heads": 1, "dropout": 0.1}),
+    ],
+)  # fmt: skip
 def test_a_run_is_the_same_on_two_threads_and_after_an_interruption(name, options, tmp_path):
     settings = settings_of(name, tmp_path, **options)
     (tmp_path / "mine.toml").write_text(MIXED)
@@ -186,6 +200,86 @@ def test_a_run_is_the_same_on_two_threads_and_after_an_interruption(name, option
     described = config["network"]
     assert make_network(described.pop("name"), **described).describe() == {"name": name, **described}
     assert config["data"]["name"] == "text" and config["data"]["held_out"] == 2
+
+
+def test_defaults_leave_a_description_as_it_was():
+    plain = make_network("transformer-lm").describe()
+    assert list(plain) == ["name", "sizes", "depth", "heads", "dropout", "steps", "words"]
+    stated = {"norm": "layer", "feedforward": "relu", "positions": "learned", "kv_heads": 2, "tied_embeddings": False}
+    assert make_network("transformer-lm", **stated).describe() == plain
+    described = make_network("transformer-lm", **OPTIONS | {"kv_heads": 1}).describe()
+    assert described == plain | OPTIONS | {"kv_heads": 1, "rotary_base": 10000.0}
+
+
+def test_a_tied_embedding_has_one_gradient_of_both_uses(tmp_path):
+    """That of the product, rounded by fc, and that of the rows, added in the embedding's role of weight gradients."""
+    text = (
+        BINARY64 + '[layers."embedding".roles]\nweight_gradients = "e6m7"\n[layers.fc.roles]\nweight_gradients = "e5m2"'
+    )
+    net, numerics, x, labels = network("tied", tmp_path, text)
+    assert [p.name for p in net.parameters].count("embedding.weight") == 1 and net.parameters[-1].name == "fc.bias"
+    uses, linear, rows = [], engine.GRADIENTS["linear"], engine.GRADIENTS["embedding"]
+
+    def of_product(node, gradient):
+        parts = linear(node, gradient)
+        if parts[1].shape == (4, 5):
+            uses.append(parts[1].T)
+        return parts
+
+    def of_rows(node, gradient):
+        parts = rows(node, gradient)
+        if parts[0].shape == (5, 4):
+            uses.append(parts[0])
+        return parts
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(engine.GRADIENTS, "linear", of_product)
+        patch.setitem(engine.GRADIENTS, "embedding", of_rows)
+        loss_of(net, numerics, x, labels).backward()
+    product, looked_up = uses
+    assert np.array_equal(product, sn.quantize(product, "e5m2")) and product.any()
+    assert np.array_equal(looked_up, sn.quantize(looked_up, "e6m7")) and looked_up.any()
+    assert np.array_equal(net.parameters[0].gradient, sn.quantize(product + looked_up, "e6m7"))
+
+
+def test_a_tied_product_takes_the_master_copy(tmp_path):
+    """It is not the rows that were looked up, rounded once more."""
+    text = BINARY64 + '[layers."embedding".roles]\nweights = "e4m1"\n[layers.fc.roles]\nweights = "e4m3"\n'
+    net, numerics, *_ = network("tied", tmp_path, text)
+    numerics.begin(1)
+    out = net.last(Tensor(np.eye(4), numerics.backend)).value
+    master = net.embedding.parameters[0].value
+    assert np.array_equal(out, sn.quantize(master, "e4m3").T + net.last.parameters[0].value)
+
+
+def test_tied_weights_cannot_be_sparse(tmp_path):
+    for layer in ("embedding", "fc"):
+        text = f'[layers.{layer}.roles]\nweights = {{ format = "binary32", sparsity = {{ magnitude = 0.5 }} }}\n'
+        with pytest.raises(ValueError, match=f"'embedding' and 'fc' share their weights.* of layer '{layer}' keeps"):
+            network("tied", tmp_path, text)
+
+
+@pytest.mark.parametrize("design", ["c-wang-fp8", "i-mxfp8"])
+def test_all_options_train_in_narrow_formats_and_in_blocks(design, tmp_path):
+    options = {**OPTIONS, "kv_heads": 1, "sizes": (32, 32), "depth": 1}
+    settings = dataclasses.replace(
+        settings_of("transformer-lm", tmp_path, **options), epochs=4, learning_rate=0.1, evaluate_every=12
+    )  # fmt: skip
+    rows = read_rows(run(load_design(design), settings, seed=1, out=tmp_path))
+    losses = [row["loss"] for row in rows if "loss" in row]
+    assert losses[-1] < 0.8 * losses[0]
+
+
+def test_operators_may_take_the_place_of_a_silu(tmp_path):
+    (tmp_path / "half.tile").write_text("function (X) -> (Y) { Y = 0.5 * X; }")
+    net, numerics, *_ = network("swiglu", tmp_path, 'operators = { silu = "half.tile" }\n' + BINARY64)
+    assert net.operators["block1.gate"] == ("silu",) and net.operators["block1.ff1"] == ()
+    numerics.begin(1)
+    gate = net.blocks[0].gate
+    x = np.ones((2, 4))
+    assert np.array_equal(
+        gate(Tensor(x, numerics.backend)).value, 0.5 * (x @ gate.parameters[0].value + gate.parameters[1].value)
+    )
 
 
 @pytest.mark.slow
@@ -217,6 +311,19 @@ def test_every_operation_is_explained(tmp_path):
         ("recurrent-lm", {"dropout": -1}, "dropout must be at least 0 and below 1, got -1"),
         ("transformer-lm", {"words": 0}, "words must be a positive integer, got 0"),
         ("transformer-lm", {"heads": 5}, "heads must divide the 32 features that they share, got 5"),
+        ("transformer-lm", {"norm": "batch"}, "norm must be layer or rms, got 'batch'"),
+        ("transformer-lm", {"feedforward": "gelu"}, "feedforward must be relu or swiglu, got 'gelu'"),
+        ("transformer-lm", {"positions": "none"}, "positions must be learned or rotary, got 'none'"),
+        (
+            "transformer-lm",
+            {"rotary_base": 9.0},
+            "rotary_base is of positions='rotary', got 9.0 with positions='learned'",
+        ),
+        ("transformer-lm", {"positions": "rotary", "rotary_base": 0}, "rotary_base must be a positive number, got 0"),
+        ("transformer-lm", {"positions": "rotary", "sizes": (6, 4)}, "turn pairs of features, and a head has 3"),
+        ("transformer-lm", {"kv_heads": 0}, "kv_heads must be a positive integer, got 0"),
+        ("transformer-lm", {"heads": 4, "kv_heads": 3}, "kv_heads must divide the 4 heads that share them, got 3"),
+        ("transformer-lm", {"tied_embeddings": 1}, "tied_embeddings must be true or false, got 1"),
     ],
 )
 def test_unusable_options_are_named(name, options, message):
@@ -236,11 +343,14 @@ def test_a_cell_without_a_step_is_named():
         Cell("cell", 3, 2).step(None, None)
 
 
-@pytest.mark.parametrize("name", ["recurrent-lm", "transformer-lm"])
-def test_an_explanation_leaves_nothing_out(name, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "options"), [("recurrent-lm", {}), ("transformer-lm", {}), ("transformer-lm", OPTIONS | {"kv_heads": 1})]
+)
+def test_an_explanation_leaves_nothing_out(name, options, tmp_path, monkeypatch):
     """Every call of the backend that is not one of its own is watched; a total's operations are, one by one."""
     (tmp_path / "mine.toml").write_text('[loss]\nscale = "dynamic"\ninitial = 1.0\n')
-    work = Run(dataclasses.replace(settings_of(name, tmp_path), clip_norm=1e-3), load_design(tmp_path / "mine.toml"), 1)
+    settings = dataclasses.replace(settings_of(name, tmp_path, **options), clip_norm=1e-3)
+    work = Run(settings, load_design(tmp_path / "mine.toml"), 1)
     calls, seen, inside = [], [], []
 
     def counted(name, method):

@@ -4,15 +4,18 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.train import Parameter, Tensor
+from benchmarks import twins
+from softnum.train import Parameter, Tensor, activation
 from softnum.train.engine import tensor as engine
 from softnum.train.engine.arithmetic import FUNCTIONS
 from softnum.train.engine.backend import NumpyBackend
 from softnum.train.engine.initial import DOMAIN_DROPOUT
 from softnum.train.layers.attention import attention, causal_mask, matmul, softmax
-from softnum.train.layers.normalisation import layer_norm
+from softnum.train.layers.normalisation import layer_norm, rms_norm
+from softnum.train.layers.positions import rotary, turns
 from softnum.train.layers.sequences import concatenate, dropout, embedding, permute, scale, take
 from tests.support.train_cases import (
+    BINARY64,
     MIXED,
     judge,
     judge_faults,
@@ -36,6 +39,9 @@ def leaves_of(layer, **shapes):
 #: operation -> (shapes of its leaves, what makes it of them)
 CASES = {
     "layer_norm": ({"x": (3, 5), "gain": (5,), "bias": (5,)}, lambda leaves, layer: layer_norm(*leaves, layer)),
+    "rms_norm": ({"x": (3, 5), "gain": (5,)}, lambda leaves, layer: rms_norm(*leaves, layer)),
+    "rotary": ({"x": (6, 8)}, lambda leaves, layer: rotary(*leaves, layer, batch=2, heads=2, base=20.0)),
+    "silu": ({"x": (3, 5)}, lambda leaves, layer: activation("silu", *leaves, layer)),
     "softmax": ({"x": (2, 3, 4)}, lambda leaves, layer: softmax(*leaves, layer)),
     "softmax of a mask": ({"x": (3, 4)}, lambda leaves, layer: softmax(*leaves, layer, mask=MASK)),
     "matmul": ({"a": (2, 3, 4), "b": (2, 4, 2)}, lambda leaves, layer: matmul(*leaves, layer)),
@@ -64,19 +70,38 @@ def test_gradients_of_attention_agree_with_finite_differences(mask, tmp_path, mo
     judge(monkeypatch, lambda: attention(*leaves, layer, batch=2, heads=3, mask=mask), leaves)
 
 
+@pytest.mark.parametrize("mask", [None, causal_mask(4), np.arange(4).reshape(1, 4, 1, 1) >= np.arange(4)])
+def test_gradients_of_attention_with_shared_keys_agree_with_finite_differences(mask, tmp_path, monkeypatch):
+    layer = layer_of(tmp_path)
+    leaves = leaves_of(layer, query=(8, 8), key=(8, 4), value=(8, 4))
+    judge(monkeypatch, lambda: attention(*leaves, layer, batch=2, heads=4, kv_heads=2, mask=mask), leaves)
+
+
+@pytest.mark.parametrize("mask", [None, causal_mask(4), np.arange(4).reshape(1, 4, 1, 1) >= np.arange(4)])
+def test_shared_keys_are_keys_of_several_heads(mask, tmp_path):
+    layer = layer_of(tmp_path)
+    query, key, value = leaves_of(layer, query=(8, 8), key=(8, 4), value=(8, 4))
+    many = [leaf(layer, np.repeat(x.value.reshape(8, 2, 2), 2, axis=1).reshape(8, 8), "many") for x in (key, value)]
+    ours = attention(query, key, value, layer, batch=2, heads=4, kv_heads=2, mask=mask)
+    assert np.array_equal(ours.value, attention(query, *many, layer, batch=2, heads=4, mask=mask).value)
+
+
 @needs_torch
+@pytest.mark.parametrize("kv_heads", [1, 3, 6])
 @pytest.mark.parametrize("causal", [False, True])
-def test_attention_is_pytorchs(causal, tmp_path):
+def test_attention_is_pytorchs(causal, kv_heads, tmp_path):
     import torch
 
     layer = layer_of(tmp_path)
-    leaves = leaves_of(layer, query=(8, 6), key=(8, 6), value=(8, 6))
-    ours = attention(*leaves, layer, batch=2, heads=3, mask=causal_mask(4) if causal else None)
+    leaves = leaves_of(layer, query=(8, 12), key=(8, 2 * kv_heads), value=(8, 2 * kv_heads))
+    ours = attention(
+        *leaves, layer, batch=2, heads=6, kv_heads=kv_heads, mask=causal_mask(4) if causal else None
+    )  # fmt: skip
     theirs = [torch.tensor(x.value, requires_grad=True) for x in leaves]
-    parts = [x.reshape(2, 4, 3, 2).transpose(1, 2) for x in theirs]
-    out = torch.nn.functional.scaled_dot_product_attention(*parts, is_causal=causal)
-    out = out.transpose(1, 2).reshape(8, 6)
-    error = np.random.default_rng(2).standard_normal((8, 6))
+    parts = [x.reshape(2, 4, -1, 2).transpose(1, 2) for x in theirs]
+    out = torch.nn.functional.scaled_dot_product_attention(*parts, is_causal=causal, enable_gqa=True)
+    out = out.transpose(1, 2).reshape(8, 12)
+    error = np.random.default_rng(2).standard_normal((8, 12))
     ours.backward(error)
     out.backward(torch.tensor(error))
     np.testing.assert_allclose(ours.value, out.detach().numpy(), rtol=1e-12, atol=1e-13)
@@ -116,6 +141,34 @@ def test_layer_norm_is_pytorchs(tmp_path):
         np.testing.assert_allclose(x.gradient, y.grad.numpy(), rtol=1e-10, atol=1e-12)
 
 
+@needs_torch
+@pytest.mark.parametrize("carrier", ["binary32", "binary64"])
+@pytest.mark.parametrize("operation", ["rms_norm", "silu", "rotary"])
+def test_other_operations_are_pytorchs(operation, carrier, tmp_path):
+    import torch
+
+    layer = layer_of(tmp_path, BINARY64.replace("binary64", carrier))
+    x, gain = leaves_of(layer, x=(6, 8), gain=(8,))
+    leaves = [x, gain] if operation == "rms_norm" else [x]
+    theirs = [torch.tensor(leaf.value, requires_grad=True) for leaf in leaves]
+    if operation == "rms_norm":
+        ours, out = rms_norm(*leaves, layer), torch.nn.functional.rms_norm(theirs[0], (8,), theirs[1], eps=1e-5)
+    elif operation == "silu":
+        ours, out = activation("silu", x, layer), torch.nn.functional.silu(theirs[0])
+    else:
+        ours = rotary(x, layer, batch=2, heads=2)
+        heads = theirs[0].reshape(2, 3, 2, 4).transpose(1, 2)
+        out = twins.rotated(heads, 10000.0).transpose(1, 2).reshape(6, 8)
+    error = layer.numerics.backend.dtype.type(np.random.default_rng(2).standard_normal(ours.value.shape))
+    ours.backward(error)
+    out.backward(torch.tensor(error))
+    wide = carrier == "binary64"
+    near = {"rtol": 1e-12, "atol": 1e-13} if wide else {"rtol": 2e-6, "atol": 1e-6}
+    np.testing.assert_allclose(ours.value, out.detach().numpy(), **near)
+    for mine, other in zip(leaves, theirs, strict=True):
+        np.testing.assert_allclose(mine.gradient, other.grad.numpy(), **near)
+
+
 # -- every rounding ----------------------------------------------------------------------------------------------------
 S, E = "e7m8", "e6m9"
 
@@ -144,6 +197,124 @@ def test_every_operation_of_a_layer_norm_is_rounded_to_its_role(tmp_path, monkey
     ]  # fmt: skip
     for parameter in leaves[1:]:
         assert np.array_equal(sn.quantize(parameter.gradient, "e6m7"), parameter.gradient) and parameter.gradient.any()
+
+
+def test_every_operation_of_an_rms_norm_is_rounded_to_its_role(tmp_path, monkeypatch):
+    layer, seen = mixed_layer(tmp_path), watch_operations(monkeypatch)
+    leaves = leaves_of(layer, x=(6, 5), gain=(5,))
+    y = rms_norm(*leaves, layer)
+    tree = [("add", S)] * 3  # 5 values, and 6: 3, 2, 1
+    assert seen == [
+        ("multiply", S), *tree, ("add", S), ("sqrt", S), ("divide", S), ("multiply", E), ("multiply", E),
+    ]  # fmt: skip
+    seen.clear()
+    y.backward(np.float32(np.random.default_rng(2).standard_normal((6, 5))))
+    assert seen == [
+        ("multiply", S), *tree, ("multiply", E), ("multiply", S), *tree, ("multiply", E), ("subtract", E),
+        ("multiply", E),
+    ]  # fmt: skip
+    gain = leaves[1].gradient
+    assert np.array_equal(sn.quantize(gain, "e6m7"), gain) and gain.any()
+
+
+def test_every_operation_of_a_silu_and_of_rotary_positions_is_rounded_to_its_role(tmp_path, monkeypatch):
+    layer, seen = mixed_layer(tmp_path), watch_operations(monkeypatch)
+    (x,) = leaves_of(layer, x=(6, 4))
+    error, turned = np.float32(np.random.default_rng(2).standard_normal((6, 4))), ["multiply"] * 2
+    for y in (activation("silu", x, layer), rotary(x, layer, batch=2)):
+        y.backward(error)
+    assert [fmt for _, fmt in seen] == [E] * len(seen)
+    assert [name for name, _ in seen] == [
+        "silu", *turned, "subtract", *turned, "add", "sigmoid", "subtract", "multiply", "add", "multiply",
+        *turned, "add", *turned, "subtract",
+    ]  # fmt: skip
+
+
+NARROW = """
+[roles]
+elementwise = "e6m9"
+statistics = { format = "e7m8", rounding = "toward_zero" }
+weight_gradients = "e6m7"
+[loss]
+scale = 64
+"""
+
+
+def narrow(x):
+    return sn.quantize(np.float64(x), E)
+
+
+def statistic(x):
+    return sn.quantize(np.float64(x), S, rounding="toward_zero")
+
+
+def summed(x):
+    """The sum along the first axis, in pairs, in the role ``statistics``."""
+    while len(x) > 1:
+        even = len(x) // 2 * 2
+        x = np.concatenate([statistic(x[0:even:2] + x[1:even:2]), x[even:]])
+    return x[0]
+
+
+def test_an_rms_norm_is_its_definition(tmp_path):
+    """Stated once more; sums and products of such formats are exact in binary64, quotients and roots round once."""
+    layer = layer_of(tmp_path, NARROW)
+    leaves = leaves_of(layer, x=(6, 5), gain=(5,))
+    error = np.float32(np.random.default_rng(2).standard_normal((6, 5)))
+    y = rms_norm(*leaves, layer)
+    y.backward(error)
+    x, gain, e = (narrow(value) for value in (*(leaf.value for leaf in leaves), error))
+    mean = statistic(summed(statistic(statistic(x) ** 2).T) / 5)[:, None]
+    r = narrow(statistic(1 / statistic(np.sqrt(statistic(mean + statistic(1e-5))))))
+    normal = narrow(x * r)
+    assert np.array_equal(y.value, narrow(normal * gain))
+    total = summed(statistic(statistic(e) * statistic(normal)))
+    assert np.array_equal(leaves[1].gradient, sn.quantize(total / 64, "e6m7"))
+    f = narrow(e * gain)
+    slope = narrow(statistic(summed(statistic(statistic(f) * statistic(normal)).T) / 5))[:, None]
+    assert np.array_equal(leaves[0].gradient, narrow(narrow(f - narrow(normal * slope)) * r))
+
+
+def test_rotary_positions_are_their_definition(tmp_path):
+    layer = layer_of(tmp_path, NARROW)
+    (x,) = leaves_of(layer, x=(6, 8))
+    error = np.float32(np.random.default_rng(2).standard_normal((6, 8)))
+    y = rotary(x, layer, batch=2, heads=2, base=100.0)
+    y.backward(error)
+    rates = sn.pow(sn.array([100.0, 100.0], "binary64"), sn.array([-0.0, -0.5], "binary64"))
+    angles = sn.array([[0.0], [1.0], [2.0]] * np.asarray(rates), "binary64")
+    c, s = (narrow(np.asarray(table))[None, :, None] for table in (sn.cos(angles), sn.sin(angles)))
+    for found, given, sign in ((y.value, x.value, 1), (x.gradient, error, -1)):
+        a, b = np.moveaxis(narrow(given).reshape(2, 3, 2, 2, 2), -1, 0)
+        want = narrow(narrow(a * c) - sign * narrow(b * s)), narrow(narrow(b * c) + sign * narrow(a * s))
+        assert np.array_equal(found, np.stack(want, axis=-1).reshape(6, 8))
+
+
+def test_a_silu_is_its_definition(tmp_path):
+    layer = layer_of(tmp_path, NARROW)
+    (x,) = leaves_of(layer, x=(6, 8))
+    error = np.float32(np.random.default_rng(2).standard_normal((6, 8)))
+    y = activation("silu", x, layer)
+    y.backward(error)
+    codes = sn.array(x.value, E)
+    want, s = np.asarray(sn.silu(codes)), np.asarray(sn.sigmoid(codes))
+    assert np.array_equal(y.value, want)
+    slope = narrow(s + narrow(want * narrow(1 - s)))
+    assert np.array_equal(x.gradient, narrow(narrow(error) * slope))
+
+
+def test_angles_are_correctly_rounded_functions(tmp_path):
+    cosines, sines = turns(40, 3, 10000.0)
+    assert cosines.shape == (40, 3) and np.all(cosines[0] == 1) and not sines[0].any()
+    rates = 10000.0 ** -(np.arange(3) / 3)
+    np.testing.assert_allclose(cosines + 1j * sines, np.exp(1j * np.arange(40)[:, None] * rates), rtol=1e-13)
+
+
+def test_heads_of_an_odd_size_cannot_be_turned(tmp_path):
+    layer = layer_of(tmp_path)
+    (x,) = leaves_of(layer, x=(4, 6))
+    with pytest.raises(ValueError, match="rotary positions turn pairs of features, and a head has 3"):
+        rotary(x, layer, batch=2, heads=2)
 
 
 def test_every_operation_of_a_softmax_is_rounded_to_its_role(tmp_path, monkeypatch):

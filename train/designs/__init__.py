@@ -14,12 +14,15 @@ Roles (what is rounded, and when)
     ``errors``              the gradient of a layer's output, rounded as it enters that layer's matrix products
     ``weight_gradients``    the gradient of a parameter, after the loss scale is divided out
     ``update.decay``        gradient + weight_decay * master
-    ``update.momentum``     momentum * velocity + the above; the mean of gradients of Adam, AdamW and LAMB
+    ``update.momentum``     momentum * velocity + the above; the mean of gradients of Adam, AdamW, LAMB and Lion
     ``update.second_moment``  the mean of squared gradients of these three
-    ``update.step``         their direction from both means; the last sum of Nesterov's momentum
-    ``update.norm``         norms of LARS and LAMB, and quotients of these
+    ``update.step``         their direction from both means; the last sum of Nesterov's momentum; the mean whose sign
+                            Lion takes; Muon's matrices
+    ``update.norm``         norms of LARS, LAMB and Muon, and quotients of these
     ``update.weight``       master - learning_rate * velocity, or * direction
     ``momentum``, ``second_moment``, ``master``  how velocity or mean, mean of squares, and parameters are stored
+    ``compensation``        only if it is stated, there is a compensation of updates (Kahan's), computed and stored so;
+                            it does not follow ``default``, and ``"none"`` leaves it out for a layer
 
 `softnum.train.update.optimisers` says which operation of which optimiser rounds to which of them. ``master = "none"``
 stands for no master copy: parameters are stored as the role ``weights`` says.
@@ -31,6 +34,11 @@ The roles of operands (``input``, ``weights``, ``activations``, ``errors``) take
 rounded once, but by each product that they enter, along its own K, from what they were before any rounding: x along its
 features in forward and along the batch in backward_weight, W along its inputs in forward and along its outputs in
 backward_data, errors along the outputs and along the batch. Both operands of a product have block formats, or neither.
+The states ``momentum`` and ``second_moment`` take block formats too: their blocks run along the elements of a parameter
+in C order.
+
+The units are those of the passes (``PASSES``), and ``update``, in which Muon multiplies: operands of the role
+``update.step``, sums in binary32 where it is not stated.
 
 A role belongs to the layer whose matrix products use it, so ``[layers."fc2".roles]`` states the operands of fc2's three
 products. A role that a design does not name follows ``default`` in ``[roles]``, else binary32, to nearest even; an
@@ -52,12 +60,15 @@ those. They compute in the role ``elementwise``, forwards and backwards.
 
 from softnum.train.designs.design import (
     BLOCK_ROLES,
+    COMPENSATION,
     NO_MASTER,
     OPERAND_ROLES,
     OPTIMISER_ROLES,
     PASSES,
     ROLES,
     SPARSE_ROLES,
+    STATE_ROLES,
+    UPDATE,
     Design,
     LayerDesign,
     NamedOperator,
@@ -67,6 +78,6 @@ from softnum.train.designs.design import (
 )
 
 __all__ = [
-    "BLOCK_ROLES", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "ROLES", "SPARSE_ROLES", "Design",
-    "LayerDesign", "NamedOperator", "RoleRounding", "contains", "nearest",
+    "BLOCK_ROLES", "COMPENSATION", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "ROLES", "SPARSE_ROLES",
+    "STATE_ROLES", "UPDATE", "Design", "LayerDesign", "NamedOperator", "RoleRounding", "contains", "nearest",
 ]  # fmt: skip

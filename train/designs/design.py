@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import re
 from collections.abc import Set
 from dataclasses import dataclass, field
@@ -17,8 +18,8 @@ from softnum.train.designs.sparsity import Sparsity
 from softnum.train.designs.unit_specs import build_unit, describe_unit, operands_of
 
 __all__ = [
-    "BLOCK_ROLES", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "ROLES", "SPARSE_ROLES", "Design",
-    "LayerDesign", "NamedOperator", "RoleRounding", "nearest",
+    "BLOCK_ROLES", "COMPENSATION", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "ROLES", "SPARSE_ROLES",
+    "STATE_ROLES", "UPDATE", "Design", "LayerDesign", "NamedOperator", "RoleRounding", "nearest",
 ]  # fmt: skip
 
 ROLES = (
@@ -30,6 +31,8 @@ ROLES = (
 OPTIMISER_ROLES = ROLES[-4:]
 #: roles that may be sparse
 SPARSE_ROLES = ("input", "weights", "activations", "errors", "weight_gradients")
+#: the role that a design may state besides: of the compensation of updates, which there is only then
+COMPENSATION = "compensation"
 NO_MASTER = "none"
 PASSES = ("forward", "backward_data", "backward_weight")
 OPERAND_ROLES = {
@@ -37,8 +40,13 @@ OPERAND_ROLES = {
     "backward_data": ("errors", "weights"),
     "backward_weight": ("activations", "errors"),
 }
-#: roles that take block formats: those of operands
+#: the unit of an optimiser's own products, of values of one role
+UPDATE = "update"
+_FEEDING = OPERAND_ROLES | {UPDATE: ("update.step", "update.step")}
+#: roles that take block formats: those of operands, along the K of a product
 BLOCK_ROLES = ("input", "weights", "activations", "errors")
+#: and those of an optimiser's states, along the elements of a parameter in C order
+STATE_ROLES = ("momentum", "second_moment")
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,7 @@ class RoleRounding:
 
     @property
     def block(self) -> bool:
-        """Whether numbers are rounded in blocks, along the K of a product."""
+        """Whether numbers are rounded in blocks."""
         return isinstance(self.format, BlockFormat)
 
     @property
@@ -121,11 +129,19 @@ class LayerDesign:
     operators: dict[str, NamedOperator]
     functions: dict[str, str]
 
-    def describe(self, roles: tuple[str, ...] = ROLES) -> dict:
-        """All of it, or some of its roles, as plain data for a record."""
+    @functools.cached_property
+    def update_unit(self):
+        """The unit of an optimiser's own products: the design's ``update``, else sums in binary32."""
+        stated = self.units.get(UPDATE)
+        return stated or build_unit({"accumulator": format("binary32")}, (self.roles["update.step"].format,) * 2)
+
+    def describe(self, roles: tuple[str, ...] = ROLES, *, update: bool = False) -> dict:
+        """All of it, or some of its roles, as plain data for a record; update: whether with the unit ``update``."""
+        units = {key: self.units[key] for key in PASSES} | ({UPDATE: self.update_unit} if update else {})
+        roles = (*roles, COMPENSATION) if COMPENSATION in self.roles else roles
         facts = {
             "roles": {role: self.roles[role].describe() for role in roles},
-            "units": {key: describe_unit(self.units[key], self.functions.get(key)) for key in PASSES},
+            "units": {key: describe_unit(unit, self.functions.get(key)) for key, unit in units.items()},
         }
         if self.operators:
             facts["operators"] = {name: named.source for name, named in self.operators.items()}
@@ -287,7 +303,7 @@ class Design:
         if looked_up:
             given, units = _of_single_numbers(given, units)
         roles, built = _resolve(f"{self.path}: layer {name!r}", given, units, first)
-        functions = {key: units[key]["function"].source for key in PASSES if "function" in units.get(key, ())}
+        functions = {key: spec["function"].source for key, spec in units.items() if "function" in spec}
         return LayerDesign(roles, built, operators, functions)
 
     def check_loss(self, names: list[str]) -> None:
@@ -323,16 +339,19 @@ class Design:
                         f"{sparsity.gradual.stop}, and the run has {iterations}; lower its to, or train for longer"
                     )
 
-    def describe(self, names: list[str], roles: tuple[str, ...] = ROLES, *, looked_up: Set[str] = frozenset()) -> dict:
+    def describe(
+        self, names: list[str], roles: tuple[str, ...] = ROLES, *, looked_up: Set[str] = frozenset(),
+        update: bool = False,
+    ) -> dict:  # fmt: skip
         """The whole design, resolved for a network's layers, as plain data for a record's ``config``.
 
-        looked_up: the layers whose weights are rows that are looked up.
+        looked_up: the layers whose weights are rows that are looked up; update: as of `LayerDesign.describe`.
         """
         return {
             "name": self.name,
             "description": self.description,
             "layers": {
-                name: self.layer(name, first=position == 0, looked_up=name in looked_up).describe(roles)
+                name: self.layer(name, first=position == 0, looked_up=name in looked_up).describe(roles, update=update)
                 for position, name in enumerate(names)
             },
             "loss": self.loss.describe(),
@@ -351,7 +370,11 @@ def contains(outer, inner) -> bool | None:
 
 def _of_single_numbers(given: dict, units: dict[str, dict]) -> tuple[dict, dict]:
     """The roles and units of a layer without those of blocks, as far as they are stated."""
-    roles = {role: rounding for role, rounding in given.items() if rounding == NO_MASTER or not rounding.block}
+    roles = {
+        role: rounding
+        for role, rounding in given.items()
+        if rounding == NO_MASTER or role in STATE_ROLES or not rounding.block
+    }  # fmt: skip
     plain = {}
     for key, spec in units.items():
         blocks = any(isinstance(fmt, BlockFormat) for fmt in spec.get("operand", ()))
@@ -370,7 +393,7 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
     for key, spec in units.items():
         if "operand" not in spec:
             continue
-        for role, fmt in zip(OPERAND_ROLES[key], spec["operand"], strict=True):
+        for role, fmt in zip(_FEEDING[key], spec["operand"], strict=True):
             for name in (role, "input") if role == "activations" else (role,):
                 if roles[name] is None:
                     roles[name] = dataclasses.replace(default, format=fmt, source=str(fmt))
@@ -382,10 +405,13 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
         )
     unmasked = dataclasses.replace(roles["weights"], sparsity=None)
     roles["master"] = unmasked if stored == NO_MASTER else stored or default
+    compensation = given.get(COMPENSATION, NO_MASTER)
+    if compensation != NO_MASTER:
+        roles[COMPENSATION] = compensation
     built = {}
-    for key in PASSES:
+    for key in (*PASSES, UPDATE) if UPDATE in units else PASSES:
         spec = dict(units.get(key, {"accumulator": format("binary32")}))
-        feeding = [first_role if role == "activations" else role for role in OPERAND_ROLES[key]]
+        feeding = [first_role if role == "activations" else role for role in _FEEDING[key]]
         formats = tuple(roles[role].format for role in feeding)
         if formats[0].array_class != formats[1].array_class:
             have = " by ".join(f"role {role!r} ({roles[role].format})" for role in feeding)

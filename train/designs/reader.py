@@ -21,10 +21,13 @@ from softnum.mac.mad import Unit
 from softnum.mac.presets import unit as preset
 from softnum.train.designs.design import (
     BLOCK_ROLES,
+    COMPENSATION,
     NO_MASTER,
     PASSES,
     ROLES,
     SPARSE_ROLES,
+    STATE_ROLES,
+    UPDATE,
     Design,
     NamedOperator,
     RoleRounding,
@@ -230,15 +233,16 @@ class _Reader:
         if isinstance(fmt, BlockFormat) and not block:
             self.fail(
                 where,
-                f"{text!r} is a block format, whose blocks run along the dimension K of a matrix product: only "
-                f"operands have one (roles {', '.join(BLOCK_ROLES)}); state a format of single numbers here",
+                f"{text!r} is a block format, whose blocks run along the dimension K of a matrix product, which only "
+                f"operands have (roles {', '.join(BLOCK_ROLES)}), or along the elements of an optimiser's state (roles "
+                f"{', '.join(STATE_ROLES)}); state a format of single numbers here",
             )
         if not (where.endswith(".product") or is_exact_in(fmt, "float64")):  # products stay inside their unit
             self.fail(where, f"{text!r} has values that binary64, which carries them, cannot hold: {_WIDEST}")
         return fmt
 
     def roles(self, where: str, value) -> dict[str, RoleRounding]:
-        known = ("default", *ROLES)
+        known = ("default", *ROLES, COMPENSATION)
         flat = {}
         for key, entry in self.table(where, value, _Anything()).items():
             if key == "update" and isinstance(entry, dict):  # update.decay = {...} is a nested table in TOML
@@ -247,7 +251,9 @@ class _Reader:
                 flat[key] = entry
         self.table(where, flat, known)
         return {
-            role: NO_MASTER if (role, entry) == ("master", NO_MASTER) else self.role(f"{where}.{role}", entry, role)
+            role: NO_MASTER
+            if entry == NO_MASTER and role in ("master", COMPENSATION)
+            else self.role(f"{where}.{role}", entry, role)
             for role, entry in flat.items()
         }
 
@@ -256,7 +262,7 @@ class _Reader:
         self.table(where, entry, (*_ROLE_KEYS, "sparsity"))
         if "format" not in entry:
             self.fail(where, "has no format")
-        fmt = self.format(f"{where}.format", entry["format"], block=where.rpartition(".")[2] in BLOCK_ROLES)
+        fmt = self.format(f"{where}.format", entry["format"], block=role in (*BLOCK_ROLES, *STATE_ROLES))
         rule = entry.get("scale_rule")
         bits = entry.get("stochastic_bits", 32)
         if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 32:
@@ -346,9 +352,8 @@ class _Reader:
         return found
 
     def units(self, where: str, value) -> dict[str, dict]:
-        return {
-            key: self.unit(f"{where}.{key}", entry) for key, entry in self.table(where, value, PASSES).items()
-        }  # fmt: skip
+        table = self.table(where, value, (*PASSES, UPDATE))
+        return {key: self.unit(f"{where}.{key}", entry) for key, entry in table.items()}
 
     def unit(self, where: str, entry, kinds=(*KINDS, "preset")) -> dict:
         entry = {"kind": "preset", "name": entry} if isinstance(entry, str) else entry

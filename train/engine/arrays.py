@@ -263,6 +263,10 @@ class Arrays(Binary64):
         """max(x, 0), and +0 for -0 and for NaN's absence of sign: NaN stays NaN."""
         return np.maximum(x, 0) + 0  # the sum makes +0 of a -0
 
+    def sign(self, x):
+        """-1, +0 or 1 for what is below 0, 0, or above; NaN stays NaN."""
+        return np.sign(x) + 0  # the sum makes +0 of a -0
+
     def where_positive(self, condition, x):
         """x where the condition's element is above 0, else +0."""
         return _where(condition > 0, x)

@@ -146,6 +146,15 @@ class NumpyBackend(Arrays):
         """Values of any float array rounded to blocks along an axis as a role says: a BlockArray."""
         return array(x, role.format, axis=axis, scale_rule=role.scale_rule, **rounding_of(role, key))
 
+    @_in_own_threads
+    def quantize_flat(self, x, role, key):
+        """Values of any float array rounded as a role says, as carriers; a block format's blocks run in C order."""
+        if not role.block:
+            return self.quantize(x, role, key)
+        options = {"axis": -1, "scale_rule": role.scale_rule, **rounding_of(role, key)}
+        values = FUNCTIONS["quantize"](x.reshape(-1), role.format, **options)
+        return values.reshape(x.shape).astype(self.dtype, copy=False)
+
     def block_ones(self, shape: tuple[int, int], fmt):
         """A BlockArray of 1, exact, in blocks along the last axis: elements of a power of two, scales of its inverse.
 

@@ -241,6 +241,13 @@ class CudaArrays(Arrays):
     def positive_part(self, x):
         return mapped("positive_part", x)
 
+    @_of_either
+    def sign(self, x):
+        ones = on_device(self.ones(x.shape))
+        above, below = (self.where_positive(part, ones) for part in (x, self.negate(x)))
+        unit = self.clamp(x, 1.0)  # of NaN the difference to itself is NaN, of all else it is +0
+        return self.add(self.add(above, self.negate(below)), self.add(unit, self.negate(unit)))
+
     @_moving
     def where_positive(self, condition, x):
         return mapped("where_positive", on_device(condition), on_device(x))

@@ -185,6 +185,13 @@ class CudaBackend(CudaArrays, NumpyBackend):
         options = {"axis": axis, "scale_rule": role.scale_rule, **rounding_of(role, key)}
         return array(on_device(x).numba, role.format, **options)
 
+    def quantize_flat(self, x, role, key):
+        if not role.block:
+            return self.quantize(x, role, key)
+        x = on_device(x)
+        options = {"axis": -1, "scale_rule": role.scale_rule, **rounding_of(role, key)}
+        return self._carried(self._softnum("quantize", (x.reshape((x.size,)),), role.format, shape=x.shape, **options))
+
     def block_ones(self, shape: tuple[int, int], fmt):
         return _block_ones(shape, fmt)
 

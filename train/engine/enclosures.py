@@ -10,7 +10,7 @@ so r = (x - k * ln2_high) - k * ln2_low is off by less than 2**-54.9, and abs(r)
 are summed: what is left out is below 2**-55 of it, and all with rounding below 2**-51.4 of it (Horner's rule: each step
 has two roundings, and r shrinks those before). 1 + that, times 2**k, is e**x to 2**-51. For x <= 0, that times 2**k,
 plus (2**k - 1), which is exact, is e**x - 1 to 2**-50.8: for k < 0 it is at least 0.29 in size. A quotient of such
-numbers adds their errors and two roundings: below 2**-49. The bound is four times that.
+numbers adds their errors and two roundings, its product with x one more: below 2**-49. The bound is four times that.
 
 References
 ----------
@@ -72,7 +72,11 @@ def _tanh(x):
     return np.copysign(less / (2.0 + less), x)
 
 
-_FUNCTIONS: dict[str, Callable] = {"exp": _exp, "sigmoid": _sigmoid, "tanh": _tanh}
+def _silu(x):
+    return x * _sigmoid(x)
+
+
+_FUNCTIONS: dict[str, Callable] = {"exp": _exp, "sigmoid": _sigmoid, "silu": _silu, "tanh": _tanh}
 
 
 def encloses(operation: str, role) -> bool:

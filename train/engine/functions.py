@@ -25,8 +25,17 @@ def _sigmoid_slope(layer, y):
     return layer.elementwise("multiply", y, layer.elementwise("subtract", layer.one(y), y))
 
 
-#: function -> slope(layer, result): its derivative from its result, each operation rounded to ``elementwise``
-EXACT: dict[str, Callable] = {"sigmoid": _sigmoid_slope, "tanh": _tanh_slope}
+def _silu_slope(layer, y, x):
+    """s + y * (1 - s) with s = sigmoid(x)"""
+    s = layer.elementwise("sigmoid", x)
+    rest = layer.elementwise("multiply", y, layer.elementwise("subtract", layer.one(y), s))
+    return layer.elementwise("add", s, rest)
+
+
+#: function -> slope(layer, result), or slope(layer, result, operand) of those in `_OF_OPERAND`: its derivative, each
+#: operation rounded to ``elementwise``
+EXACT: dict[str, Callable] = {"sigmoid": _sigmoid_slope, "silu": _silu_slope, "tanh": _tanh_slope}
+_OF_OPERAND = ("silu",)
 
 
 def activation(name: str, x: Tensor, layer) -> Tensor:
@@ -68,8 +77,10 @@ def activation(name: str, x: Tensor, layer) -> Tensor:
         raise ValueError(
             f"softnum.train has no exact function {name!r} with a gradient (it has {', '.join(EXACT)} and relu)"
         )
-    value = layer.elementwise(name, layer.enter(x.value))
-    return Tensor(value, x.backend, op="function", parents=(x,), saved=(EXACT[name],), layer=layer)
+    entered = layer.enter(x.value)
+    value = layer.elementwise(name, entered)
+    saved = (EXACT[name], *((entered,) if name in _OF_OPERAND else ()))
+    return Tensor(value, x.backend, op="function", parents=(x,), saved=saved, layer=layer)
 
 
 def operate(operator, inputs: tuple[Tensor, ...], layer) -> Tensor:
@@ -156,8 +167,8 @@ def _operator_gradient(node: Tensor, gradient) -> tuple:
 
 
 def _function_gradient(node: Tensor, gradient) -> tuple:
-    layer, (slope,) = node.layer, node.saved
-    return (layer.elementwise("multiply", layer.enter(gradient), slope(layer, node.value)),)
+    layer, (slope, *operand) = node.layer, node.saved
+    return (layer.elementwise("multiply", layer.enter(gradient), slope(layer, node.value, *operand)),)
 
 
 GRADIENTS["function"] = _function_gradient

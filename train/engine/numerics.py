@@ -14,12 +14,13 @@ rounding counts.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Set
 
 import numpy as np
 
 from softnum.formats.facts import is_exact_in
-from softnum.train.designs.design import BLOCK_ROLES, ROLES, Design, LayerDesign, RoleRounding
+from softnum.train.designs.design import BLOCK_ROLES, COMPENSATION, UPDATE, Design, LayerDesign, RoleRounding
 from softnum.train.engine.blocks import BlockOperand, as_matrices, pixels
 from softnum.train.engine.devices import make_backend
 
@@ -124,14 +125,39 @@ class LayerNumerics:
 
     def _in_blocks(self, role: str, x, axis: int):
         key = self._block_key(role, axis)
-        try:
+        with self._scales_of(role):
             return self.numerics.backend.quantize_blocks(x, self.design.roles[role], axis, key)
+
+    @contextlib.contextmanager
+    def _scales_of(self, role: str):
+        try:
+            yield
         except ValueError as error:  # an infinity or a NaN, where scales have no NaN
             raise ValueError(f"{error} (layer {self.name!r}, role {role!r}); give the role scales with NaN") from error
 
     def _block_key(self, role: str, axis: int) -> tuple[int, int]:
         """The key of rounding a role to blocks along an axis."""
         return self._key(role)
+
+    def store(self, role: str, x, *, of=None):
+        """x rounded to a role that stores a state: as of `round`, in a block format in blocks along x in C order."""
+        rounding = self.design.roles[role]
+        if not rounding.block:
+            return self.round(role, x, of=of)
+        key = self._key(role)
+        with self._scales_of(role):
+            return self.numerics.backend.quantize_flat(x, rounding, key)
+
+    @property
+    def compensated(self) -> bool:
+        """Whether updates of the layer's parameters keep a compensation."""
+        return COMPENSATION in self.design.roles
+
+    def update_product(self, a, b):
+        """a @ b of values of the role ``update.step``, in the unit ``update``; rounded to that role."""
+        site, unit = self._key(UPDATE), self.design.update_unit
+        product = self.numerics.backend.matmul(a, b, unit, None, site if unit.stochastic else None)
+        return self.round("update.step", product, of=unit.result)
 
     def turned(self, operand):
         """An operand with its last two axes exchanged."""
@@ -379,7 +405,7 @@ class Numerics:
             for position, name in enumerate(names)
         }
         self.seed = int(seed)
-        self.loss_scale = design.loss_scale
+        self.loss_scale, self.looked_up = design.loss_scale, frozenset(looked_up)
         carrier = np.float32 if fits_binary32(layers.values()) else np.float64
         self.backend = make_backend(device, carrier, threads=threads)
         self._layers = {
@@ -430,16 +456,15 @@ def fits_binary32(layers) -> bool:
     formats = {}
     for layer in layers:
         for rounding in _roundings(layer):
-            if not rounding.block:  # blocks travel as codes
-                formats[id(rounding.format)] = rounding.format
+            formats[id(rounding.format)] = rounding.format
         for unit in layer.units.values():
             formats.update({id(fmt): fmt for fmt in (unit.c_format, unit.result)})
     return all(is_exact_in(fmt, "float32") for fmt in formats.values())
 
 
 def _roundings(layer: LayerDesign):
-    """Those of all roles, and of the memory of sparse gradients."""
-    yield from (layer.roles[role] for role in ROLES)
+    """Those of all roles but operands in blocks, which travel as codes, and of the memory of sparse gradients."""
+    yield from (rounding for role, rounding in layer.roles.items() if not (rounding.block and role in BLOCK_ROLES))
     sparsity = layer.roles["weight_gradients"].sparsity
     if sparsity is not None and sparsity.feedback is not None:
         yield sparsity.feedback

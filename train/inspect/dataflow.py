@@ -24,14 +24,14 @@ from softnum.train.engine.watch import BINARY64, CARRIER, EXACT, Event, is_array
 __all__ = ["Flow", "Group", "Value"]
 
 _FLOPS = {"fma": 2, "axpy": 2}
-_ROUND = {"quantize", "quantize_blocks", "unchanged"}
+_ROUND = {"quantize", "quantize_blocks", "quantize_flat", "unchanged"}
 _CONSTANT = {"block_ones", "constant", "ones", "zeros"}
 _NOTHING = {"all_finite", "argmax"}
 #: methods whose result is chosen element by element: one operation an element; what they are called
 _SELECT = {
     "choose": "select", "kept": "dropout", "kept_of_groups": "prune", "kept_of_tensor": "prune",
     "largest": "max_pool", "positive_part": "relu", "prune": "prune", "where_equal": "max_pool",
-    "where_positive": "relu",
+    "sign": "sign", "where_positive": "relu",
 }  # fmt: skip
 
 
@@ -156,7 +156,7 @@ class Flow:
                 self._claim(parameter.gradient, ("gradient", index, name), layer.name, role)
         for optimiser in self.work.optimisers.values():
             for state, role in optimiser.state_roles.items():
-                for parameter, array in zip(optimiser.parameters, optimiser.states[state], strict=True):
+                for parameter, array in optimiser.arrays_of(state):
                     owner = ("state", self._parameters[id(parameter)], state)
                     self._claim(array, owner, parameter.layer.name, parameter.layer.design.roles[role])
         for sparse in self.work.sparse.values():
@@ -252,7 +252,7 @@ class Flow:
             if value.format == name and not rounding.block and not value.data:
                 rounded.append(value)
                 continue
-            axis = event.arguments[2] if rounding.block else None
+            axis = event.arguments[2] if event.method == "quantize_blocks" else None
             key, elements = (name, axis), value.elements
             if rounding.stochastic:  # its bits are its own
                 key, elements = (name, axis, len(self._known)), min(elements, array.size)
@@ -278,7 +278,7 @@ class Flow:
             size = (m, n, k, int(np.prod(result.shape[:-2], dtype=np.int64)))
         else:
             size = _convolution(key, first, second, event.arguments[-1])
-        group = Group(layer, key, size, [("gemm", [], [])], 2 * int(np.prod(size, dtype=object)))
+        group = Group(layer, key, size, [(self._name("gemm", event), [], [])], 2 * int(np.prod(size, dtype=object)))
         self.groups.append(group)
         for array in arrays:
             self._read(array)

@@ -193,7 +193,7 @@ class StepTrace:
                 self._learn(buffer.value, *_format(layer.numerics.design.roles["statistics"]))
         for optimiser in work.optimisers.values():
             for state, role in optimiser.state_roles.items():
-                for parameter, array in zip(optimiser.parameters, optimiser.states[state], strict=True):
+                for parameter, array in optimiser.arrays_of(state):
                     self._learn(array, *_format(parameter.layer.design.roles[role]))
 
         for sparse in work.sparse.values():
@@ -211,9 +211,12 @@ class StepTrace:
             name, bits = operands[-1]  # what is put into zeros, or into more of its kind
         if rounding is not None:
             (name, bits), how = _format(rounding), rounding.rounding
-            operation = {"quantize": "round", "quantize_blocks": "round", "unchanged": "keep"}.get(
-                event.method, event.method
-            )
+            operation = {
+                "quantize": "round",
+                "quantize_blocks": "round",
+                "quantize_flat": "round",
+                "unchanged": "keep",
+            }.get(event.method, event.method)
             if event.method in ("compute", "operate"):
                 operation = event.arguments[0]
             if operation == "keep":

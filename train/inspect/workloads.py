@@ -175,7 +175,7 @@ class _Table:
         if group.stage == "update":
             written += self._copied_by(number)
         formats, gemm = group.formats, None
-        if group.product is not None:
+        if group.product is not None and group.stage != "update":  # an optimiser's own are not the network's
             gemm = self._gemm(group)
             formats = gemm.formats
         else:

@@ -137,7 +137,10 @@ def causal_mask(steps: int) -> np.ndarray:
     return np.tril(np.ones((1, 1, steps, steps), bool))
 
 
-def attention(query: Tensor, key: Tensor, value: Tensor, layer, *, batch: int, heads: int = 1, mask=None) -> Tensor:
+def attention(
+    query: Tensor, key: Tensor, value: Tensor, layer, *, batch: int, heads: int = 1, kv_heads: int | None = None,
+    mask=None,
+) -> Tensor:  # fmt: skip
     """Scaled dot-product attention of several heads, in a layer's arithmetic.
 
     For each sample and head, with d features::
@@ -148,13 +151,19 @@ def attention(query: Tensor, key: Tensor, value: Tensor, layer, *, batch: int, h
     Q and P are rounded to ``activations``, K and V to ``weights`` (`matmul`); 1 / sqrt(d), from binary64, and the
     scaled products to ``elementwise``.
 
+    With fewer heads of keys and values, each of them serves as many neighbouring heads of queries. The queries of these
+    are the rows of one Q, head after head, so that the gradients of K and V are sums over all of them in the unit
+    ``backward_weight``.
+
     Parameters
     ----------
     query : Tensor (batch * queries, heads * d)
         Sample by sample; the features head by head.
-    key, value : Tensor (batch * keys, heads * d)
+    key, value : Tensor (batch * keys, kv_heads * d)
     layer : LayerNumerics
     batch, heads : int
+    kv_heads : int, optional
+        Heads of keys and values, which divide the heads. Default: as many.
     mask : bool array, optional
         (batch or 1, heads or 1, queries, keys): what may be attended to.
 
@@ -165,7 +174,8 @@ def attention(query: Tensor, key: Tensor, value: Tensor, layer, *, batch: int, h
 
     References
     ----------
-    A. Vaswani et al., "Attention Is All You Need", 2017, section 3.2.
+    A. Vaswani et al., "Attention Is All You Need", 2017, section 3.2; fewer heads of keys and values: J. Ainslie et
+    al., "GQA: Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints", 2023, section 2.2.
 
     Examples
     --------
@@ -177,16 +187,27 @@ def attention(query: Tensor, key: Tensor, value: Tensor, layer, *, batch: int, h
     array([[4.],
            [8.]], dtype=float32)
     """
-    size = query.value.shape[-1] // heads
+    size, kv_heads = query.value.shape[-1] // heads, heads if kv_heads is None else kv_heads
+    shared = heads // kv_heads
 
-    def apart(x: Tensor) -> Tensor:
-        """(batch, heads, steps, features of a head)"""
-        return permute(reshape(x, (batch, -1, heads, size)), (0, 2, 1, 3))
+    def apart(x: Tensor, count: int) -> Tensor:
+        """(batch, count of heads, steps, features of a head)"""
+        return permute(reshape(x, (batch, -1, count, size)), (0, 2, 1, 3))
 
-    scores = matmul(apart(query), permute(apart(key), (0, 1, 3, 2)), layer)
+    queries, keys, values = apart(query, heads), apart(key, kv_heads), apart(value, kv_heads)
+    if shared > 1:
+        steps = queries.value.shape[2]
+        queries = reshape(queries, (batch, kv_heads, shared * steps, size))
+        if mask is not None:
+            rows = np.broadcast_to(mask, (len(mask), heads, *mask.shape[2:]))
+            mask = np.broadcast_to(rows, (*rows.shape[:2], steps, rows.shape[3]))
+            mask = mask.reshape(len(mask), kv_heads, shared * steps, -1)
+    scores = matmul(queries, permute(keys, (0, 1, 3, 2)), layer)
     weights = softmax(scale(scores, 1.0 / math.sqrt(size), layer), layer, mask=mask)
-    result = permute(matmul(weights, apart(value), layer), (0, 2, 1, 3))
-    return reshape(result, (-1, heads * size))
+    result = matmul(weights, values, layer)
+    if shared > 1:
+        result = reshape(result, (batch, heads, steps, size))
+    return reshape(permute(result, (0, 2, 1, 3)), (-1, heads * size))
 
 
 def _softmax_gradient(node: Tensor, gradient) -> tuple:

@@ -1,4 +1,4 @@
-"""Batch and group normalisation of images, and layer normalisation, with every rounding stated."""
+"""Batch and group normalisation of images, layer and RMS normalisation, with every rounding stated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from softnum.train.engine.tensor import GRADIENTS, Parameter, Tensor
 
-__all__ = ["Buffer", "batch_norm", "group_norm", "layer_norm"]
+__all__ = ["Buffer", "batch_norm", "group_norm", "layer_norm", "rms_norm"]
 
 
 class Buffer:
@@ -226,6 +226,61 @@ def layer_norm(x: Tensor, gain: Parameter, bias: Parameter, layer, *, epsilon: f
     return Tensor(value, x.backend, op="layer_norm", parents=(x, gain, bias), saved=saved, layer=layer)
 
 
+def rms_norm(x: Tensor, gain: Parameter, layer, *, epsilon: float = 1e-5) -> Tensor:
+    """Divide each row by the root of the mean square of its n features, then scale each feature.
+
+    For the features x of a row, each line rounded to the role that is named::
+
+        v = total(x * x) / n              statistics: the squares, a tree of sums; the quotient in binary64
+        r = 1 / sqrt(v + epsilon)         statistics: three operations
+        y = (x * r) * gain                elementwise: two operations
+
+    x is rounded to ``elementwise``, and from there to ``statistics`` for the squares; gain from its master copy, and
+    `total` is that of `layer_norm`.
+
+    Backwards, from the gradient e of y, rounded to ``elementwise``, with f = e * gain::
+
+        total(e * (x * r))              over the rows, in their order, in statistics; / loss scale, the gradient of gain
+        f2 = total(f * (x * r)) / n     statistics, over the features
+        dx = (f - (x * r) * f2) * r     elementwise, operation by operation
+
+    Parameters
+    ----------
+    x : Tensor (rows, features)
+    gain : Parameter (features,)
+    layer : LayerNumerics
+    epsilon : float
+        Rounded to ``statistics``.
+
+    Returns
+    -------
+    Tensor (rows, features)
+        Values of the role ``elementwise``.
+
+    References
+    ----------
+    B. Zhang and R. Sennrich, "Root Mean Square Layer Normalization", 2019, equation 4 (there without an epsilon; the
+    default is that of `layer_norm`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import Numerics, Parameter, Tensor, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["norm"], seed=1).layer("norm")
+    >>> gain = Parameter(np.ones(2, np.float32), layer, "norm.weight")
+    >>> rms_norm(Tensor(np.float32([[1, 7], [5, 5]]), layer.numerics.backend), gain, layer).value
+    array([[0.19999996, 1.3999997 ],
+           [0.99999976, 0.99999976]], dtype=float32)
+    """
+    entered = layer.enter(x.value)
+    total = layer.total("statistics", _products(layer, entered), last=True)
+    spread = layer.quotient("statistics", total, entered.shape[-1])
+    scale = layer.enter(_reciprocal_root(layer, spread, epsilon))
+    normal, gains = layer.elementwise("multiply", entered, scale), layer.enter(gain.value)
+    value = layer.elementwise("multiply", normal, gains)
+    return Tensor(value, x.backend, op="rms_norm", parents=(x, gain), saved=(normal, gains, scale, layer), layer=layer)
+
+
 def group_norm(x: Tensor, gain: Parameter, bias: Parameter, layer, *, groups: int, epsilon: float = 1e-5) -> Tensor:
     """Normalise each group of neighbouring channels of each image, then scale and shift each channel.
 
@@ -291,9 +346,7 @@ def _standardised(layer, rows, epsilon: float):
     count = rows.shape[-1]
     center = layer.quotient("statistics", _row_totals(layer, rows), count)
     centered = layer.elementwise("subtract", rows, layer.enter(center))
-    deviations = layer.round("statistics", centered)
-    squares = layer.operate("statistics", "multiply", deviations, deviations)
-    spread = layer.quotient("statistics", layer.total("statistics", squares, last=True), count)
+    spread = layer.quotient("statistics", layer.total("statistics", _products(layer, centered), last=True), count)
     scale = layer.enter(_reciprocal_root(layer, spread, epsilon))
     return layer.elementwise("multiply", centered, scale), scale
 
@@ -313,9 +366,10 @@ def _row_totals(layer, x):
     return layer.total("statistics", layer.round("statistics", x), last=True)
 
 
-def _products(layer, x, y):
-    """x * y in the role ``statistics``."""
-    return layer.operate("statistics", "multiply", *(layer.round("statistics", factor) for factor in (x, y)))
+def _products(layer, x, y=None):
+    """x * y in the role ``statistics``; the squares of x, which is rounded once, if there is no y."""
+    factors = [layer.round("statistics", factor) for factor in ((x,) if y is None else (x, y))]
+    return layer.operate("statistics", "multiply", factors[0], factors[-1])
 
 
 def _layer_norm_gradient(node: Tensor, gradient) -> tuple:
@@ -328,6 +382,19 @@ def _layer_norm_gradient(node: Tensor, gradient) -> tuple:
     if not node.parents[0].requires_gradient:
         return None, gain, bias
     return _standardised_gradient(layer, layer.elementwise("multiply", error, gains), normal, scale), gain, bias
+
+
+def _rms_norm_gradient(node: Tensor, gradient) -> tuple:
+    normal, gains, scale, layer = node.saved
+    error, statistics = layer.enter(gradient), layer.format("statistics")
+    gain = layer.weight_gradient(layer.total("statistics", _products(layer, error, normal)), of=statistics)
+    if not node.parents[0].requires_gradient:
+        return None, gain
+    data = layer.elementwise("multiply", error, gains)
+    total = layer.total("statistics", _products(layer, data, normal), last=True)
+    slope = layer.enter(layer.quotient("statistics", total, normal.shape[-1]))
+    data = layer.elementwise("subtract", data, layer.elementwise("multiply", normal, slope))
+    return layer.elementwise("multiply", data, scale), gain
 
 
 def _group_norm_gradient(node: Tensor, gradient) -> tuple:
@@ -346,3 +413,4 @@ def _group_norm_gradient(node: Tensor, gradient) -> tuple:
 GRADIENTS["batch_norm"] = _batch_norm_gradient
 GRADIENTS["group_norm"] = _group_norm_gradient
 GRADIENTS["layer_norm"] = _layer_norm_gradient
+GRADIENTS["rms_norm"] = _rms_norm_gradient

@@ -10,9 +10,10 @@ from softnum.train.engine.tensor import GRADIENTS, Parameter, Tensor
 __all__ = ["concatenate", "dropout", "embedding", "masked", "permute", "scale", "take"]
 
 
-def permute(x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """x with its axes in this order; (1, 0) transposes a matrix. Exact."""
-    return Tensor(x.backend.permute(x.value, axes), x.backend, op="permute", parents=(x,), saved=axes, layer=x.layer)
+def permute(x: Tensor, axes: tuple[int, ...], *, backend=None) -> Tensor:
+    """x with its axes in this order, moved by x's own backend or the one given; (1, 0) transposes a matrix. Exact."""
+    backend = x.backend if backend is None else backend
+    return Tensor(backend.permute(x.value, axes), backend, op="permute", parents=(x,), saved=axes, layer=x.layer)
 
 
 def concatenate(parts: list[Tensor], axis: int = 0, *, layer=None) -> Tensor:

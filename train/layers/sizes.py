@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["check_batch", "check_data", "check_heads", "check_image", "check_rate", "check_sizes"]
+__all__ = ["check_batch", "check_choice", "check_data", "check_heads", "check_image", "check_rate", "check_sizes"]
 
 
 def check_sizes(sizes, what: str = "sizes", *, least: int = 1, exactly: int | None = None) -> tuple[int, ...]:
@@ -46,6 +46,17 @@ def check_heads(heads, model: int) -> int:
     if model % heads:
         raise ValueError(f"heads must divide the {model} features that they share, got {heads}")
     return heads
+
+
+def check_choice(value, what: str, choices) -> str:
+    """The name of one of some choices; else ValueError.
+
+    >>> check_choice("rms", "norm", ("layer", "rms"))
+    'rms'
+    """
+    if value not in choices:
+        raise ValueError(f"{what} must be {' or '.join(choices)}, got {value!r}")
+    return value
 
 
 def check_rate(rate, what: str = "dropout") -> float:

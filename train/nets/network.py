@@ -128,8 +128,9 @@ class Network:
             ``layer``, ``pass`` and the sizes of an (M, K) @ (K, N) product; ``count``, where a layer computes more than
             one of these sizes in a pass. The first layer has no backward_data: the input needs no gradient. A
             convolution is the product of its unfolded operand, once for each group; the products of an attention are
-            those of each sample and head, the products of a cell those of each step. Gradients of biases and embeddings
-            and the sums of normalisations, poolings and softmax are not listed.
+            those of each sample and head (of keys and values), the products of a cell those of each step. Gradients of
+            biases and embeddings and the sums of normalisations, poolings and softmax are not listed, nor are an
+            optimiser's own products.
 
         Examples
         --------

@@ -75,7 +75,7 @@ class Transformer(Network):
         options = {
             "sizes": sizes, "depth": depth, "heads": heads, "dropout": self.dropout, "image": image, "classes": classes,
         }  # fmt: skip
-        relu = [block.ff1 for block in self.blocks]
+        relu = [layer for block in self.blocks for layer in block.relu]
         super().__init__([*layers, self.norm, self.last], options, channels * self.steps * width, classes, relu=relu)
 
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 from softnum.train.engine.tensor import Tensor, add
 from softnum.train.layers.attention import causal_mask
 from softnum.train.layers.feedforward import Linear
-from softnum.train.layers.sequence_layers import Block, Embedding, LayerNorm
+from softnum.train.layers.sequence_layers import NORMS, Block, Embedding, TiedLinear
 from softnum.train.layers.sequences import dropout as drop
-from softnum.train.layers.sizes import check_heads, check_rate, check_sizes
+from softnum.train.layers.sizes import check_choice, check_heads, check_rate, check_sizes
 from softnum.train.nets.network import Network
 
 __all__ = ["TransformerLM"]
+
+_ROTARY_BASE = 10000.0
 
 
 class TransformerLM(Network):
@@ -18,7 +22,16 @@ class TransformerLM(Network):
 
         embedding + position, dropout, blocks block1, block2, ..., norm, fc
 
-    Blocks and positions are those of `softnum.train.nets.transformer.Transformer`.
+    Blocks and positions are those of `softnum.train.nets.transformer.Transformer`, unless options say otherwise:
+
+    - norm="rms": RMS normalisations (`softnum.train.layers.normalisation.rms_norm`) instead of layer normalisations;
+    - feedforward="swiglu": gated linear units in blocks (`softnum.train.layers.sequence_layers.Block`);
+    - positions="rotary": queries and keys are turned (`softnum.train.layers.positions.rotary`), and there is no layer
+      position;
+    - kv_heads: fewer heads of keys and values (`softnum.train.layers.attention.attention`);
+    - tied_embeddings: fc multiplies by the embedding's transpose (`softnum.train.layers.sequence_layers.TiedLinear`)
+      and has a bias of its own. The embedding's initial weights are then uniform within sqrt(6 / features), as those of
+      fc were.
 
     Parameters
     ----------
@@ -32,29 +45,47 @@ class TransformerLM(Network):
         Bytes of a sequence.
     words : int
         How many different bytes there are, which are outputs of fc.
+    norm : str
+        "layer" or "rms".
+    feedforward : str
+        "relu" or "swiglu"; the second size is that of both of its linear layers.
+    positions : str
+        "learned" or "rotary".
+    rotary_base : float, optional
+        Of rotary positions: 10000 if it is not stated.
+    kv_heads : int, optional
+        Heads of keys and values, which must divide the heads. Default: as many.
+    tied_embeddings : bool
 
     Raises
     ------
     ValueError
-        If there are not two sizes, a number is not positive, the heads do not divide the features, or the dropout is
-        out of range.
+        If there are not two sizes, a number is not positive, the heads do not divide the features, the heads of keys
+        and values do not divide the heads, rotary positions get heads of an odd size, the dropout is out of range, or
+        an option is none of its choices.
 
     References
     ----------
     A. Radford et al., "Improving Language Understanding by Generative Pre-Training", 2018 (there a step is normalised
-    after each branch, and fc shares the weights of the embedding).
+    after each branch, and fc shares the weights of the embedding). The options together are as in H. Touvron et al.,
+    "Llama 2: Open Foundation and Fine-Tuned Chat Models", 2023, section 2.2 (there embeddings are not tied, and linear
+    layers have no biases).
 
     Examples
     --------
     >>> TransformerLM(depth=1).layer_names[:3]
     ['embedding', 'position', 'block1.norm1']
+    >>> TransformerLM(depth=1, norm="rms", feedforward="swiglu", positions="rotary", kv_heads=1).layer_names[5:]
+    ['block1.norm2', 'block1.gate', 'block1.ff1', 'block1.ff2', 'norm', 'fc']
     """
 
     name = "transformer-lm"
     kind = "text"
 
     def __init__(
-        self, sizes=(32, 64), depth: int = 2, heads: int = 2, dropout: float = 0.0, steps: int = 32, words: int = 256
+        self, sizes=(32, 64), depth: int = 2, heads: int = 2, dropout: float = 0.0, steps: int = 32, words: int = 256,
+        norm: str = "layer", feedforward: str = "relu", positions: str = "learned", rotary_base: float | None = None,
+        kv_heads: int | None = None, tied_embeddings: bool = False,
     ) -> None:  # fmt: skip
         features, hidden = sizes = check_sizes(sizes, exactly=2)
         (depth,), (self.steps,), (words,) = (
@@ -62,19 +93,36 @@ class TransformerLM(Network):
             for what, value in (("depth", depth), ("steps", steps), ("words", words))
         )
         heads, self.dropout = check_heads(heads, features), check_rate(dropout)
-        self.embedding = Embedding("embedding", words, features)
-        self.position = Embedding("position", self.steps, features)
+        check_choice(norm, "norm", NORMS)
+        check_choice(feedforward, "feedforward", ("relu", "swiglu"))
+        rotary_base = _base(check_choice(positions, "positions", ("learned", "rotary")), rotary_base, features // heads)
+        kv_heads = heads if kv_heads is None else _kv_heads(kv_heads, heads)
+        if not isinstance(tied_embeddings, bool):
+            raise ValueError(f"tied_embeddings must be true or false, got {tied_embeddings!r}")
+        limit = math.sqrt(6.0 / features) if tied_embeddings else 1.0
+        self.embedding = Embedding("embedding", words, features, limit)
+        self.position = Embedding("position", self.steps, features) if rotary_base is None else None
+        own = {"norm": norm, "feedforward": feedforward, "kv_heads": kv_heads, "rotary_base": rotary_base}
         self.blocks = [
-            Block(f"block{number}", self.steps, features, hidden, heads, self.dropout)
+            Block(f"block{number}", self.steps, features, hidden, heads, self.dropout, **own)
             for number in range(1, depth + 1)
         ]  # fmt: skip
-        self.norm, self.last = LayerNorm("norm", features), Linear("fc", features, words, self.steps)
-        layers = [self.embedding, self.position, *(layer for block in self.blocks for layer in block.layers)]
+        self.norm = NORMS[norm]("norm", features)
+        if tied_embeddings:
+            self.last = TiedLinear("fc", self.embedding, self.steps)
+        else:
+            self.last = Linear("fc", features, words, self.steps)
+        looked_up = [self.embedding] if self.position is None else [self.embedding, self.position]
+        layers = [*looked_up, *(layer for block in self.blocks for layer in block.layers)]
         options = {
             "sizes": sizes, "depth": depth, "heads": heads, "dropout": self.dropout, "steps": self.steps,
             "words": words,
         }  # fmt: skip
-        relu = [block.ff1 for block in self.blocks]
+        changed = {"norm": (norm, "layer"), "feedforward": (feedforward, "relu"), "positions": (positions, "learned"),
+                   "rotary_base": (rotary_base, None), "kv_heads": (kv_heads, heads),
+                   "tied_embeddings": (tied_embeddings, False)}  # fmt: skip
+        options |= {name: value for name, (value, default) in changed.items() if value != default}
+        relu = [layer for block in self.blocks for layer in block.relu]
         super().__init__([*layers, self.norm, self.last], options, self.steps, words, relu=relu)
 
     def forward(self, x: Tensor, *, training: bool = False) -> Tensor:
@@ -91,9 +139,33 @@ class TransformerLM(Network):
         Tensor (B * steps, words)
             Sequence by sequence.
         """
-        samples, numerics = x.value.shape[0], self.position.numerics
-        x = add(self.embedding(x.value.reshape(-1)), self.position.positions(samples), numerics)
+        samples, position = x.value.shape[0], self.position
+        numerics = (position or self.embedding).numerics
+        x = self.embedding(x.value.reshape(-1))
+        if position is not None:
+            x = add(x, position.positions(samples), numerics)
         x = drop(x, self.dropout, numerics, training=training)
         for block in self.blocks:
             x = block(x, batch=samples, training=training, mask=causal_mask(self.steps))
         return self.output(self.last(self.norm(x)))
+
+
+def _base(positions: str, base, size: int) -> float | None:
+    """The base of rotary positions; None of learned ones."""
+    if positions == "learned":
+        if base is not None:
+            raise ValueError(f"rotary_base is of positions='rotary', got {base!r} with positions='learned'")
+        return None
+    if size % 2:
+        raise ValueError(f"rotary positions turn pairs of features, and a head has {size}; state heads of an even size")
+    base = _ROTARY_BASE if base is None else base
+    if isinstance(base, bool) or not isinstance(base, (int, float)) or not 0 < base < math.inf:
+        raise ValueError(f"rotary_base must be a positive number, got {base!r}")
+    return float(base)
+
+
+def _kv_heads(kv_heads, heads: int) -> int:
+    (kv_heads,) = check_sizes((kv_heads,), "kv_heads", exactly=1)
+    if heads % kv_heads:
+        raise ValueError(f"kv_heads must divide the {heads} heads that share them, got {kv_heads}")
+    return kv_heads

@@ -31,7 +31,9 @@ from softnum.train.update.schedules import Schedule
 __all__ = ["Run", "Settings", "carry_out", "record_versions", "run"]
 
 _EVALUATION_SAMPLES = 160
-_CONSTANTS = ("learning_rate", "momentum", "nesterov", "beta1", "beta2", "epsilon", "trust", "weight_decay")
+_CONSTANTS = (
+    "learning_rate", "adam_rate", "momentum", "nesterov", "beta1", "beta2", "epsilon", "trust", "weight_decay",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Settings:
         Passes over the training samples.
     optimiser : str
         Name of an optimiser (`softnum.train.update.optimisers`).
-    learning_rate, momentum, nesterov, beta1, beta2, epsilon, trust, weight_decay : optional
+    learning_rate, adam_rate, momentum, nesterov, beta1, beta2, epsilon, trust, weight_decay : optional
         Constants of the optimiser. Default: its own; those of SGD are 0.1, 0.9 and, of weight decay, 1e-4.
     schedule : str
         Name of a learning-rate schedule (`Schedule`): constant, step, exponential or cosine.
@@ -87,6 +89,7 @@ class Settings:
     epochs: int = 20
     optimiser: str = "sgd"
     learning_rate: float | None = None
+    adam_rate: float | None = None
     momentum: float | None = None
     nesterov: bool | None = None
     beta1: float | None = None
@@ -309,7 +312,9 @@ class Run:
         settings, optimiser = self.settings, next(iter(self.optimisers.values()))
         roles = tuple(role for role in ROLES if role not in OPTIMISER_ROLES or role in optimiser.roles)
         config = {
-            "design": self.design.describe(self.network.layer_names, roles, looked_up=self.network.looked_up),
+            "design": self.design.describe(
+                self.network.layer_names, roles, looked_up=self.network.looked_up, update=optimiser.multiplies
+            ),
             "network": self.network.describe(),
             "data": self.data.describe(),
             "batch": settings.batch,
@@ -384,7 +389,8 @@ class Run:
         for group, optimiser in self.optimisers.items():
             state[f"steps_{group}"] = optimiser.steps
             for name, arrays in optimiser.states.items():
-                state |= {f"{name}_{group}_{index}": host(array) for index, array in enumerate(arrays)}
+                held = ((index, array) for index, array in enumerate(arrays) if array is not None)
+                state |= {f"{name}_{group}_{index}": host(array) for index, array in held}
         for group, sparse in self.sparse.items():
             state |= {f"residual_{group}_{index}": host(array) for index, array in sparse.residuals.items()}
         for kind, tensors in (("parameter", self.network.parameters), ("buffer", self.network.buffers)):
@@ -398,7 +404,10 @@ class Run:
         for group, optimiser in self.optimisers.items():
             optimiser.steps = int(state[f"steps_{group}"])
             for name, arrays in optimiser.states.items():
-                arrays[:] = [held(state[f"{name}_{group}_{index}"]) for index in range(len(arrays))]
+                arrays[:] = [
+                    None if array is None else held(state[f"{name}_{group}_{index}"])
+                    for index, array in enumerate(arrays)
+                ]
         for group, sparse in self.sparse.items():
             sparse.residuals = {index: held(state[f"residual_{group}_{index}"]) for index in sparse.residuals}
         for kind, tensors in (("parameter", self.network.parameters), ("buffer", self.network.buffers)):

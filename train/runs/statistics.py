@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from softnum.arrays.blocks import BlockArray
+from softnum.arrays.container import array
 from softnum.arrays.conversion import encode
 from softnum.formats.blocks import format
 from softnum.formats.dispatch import of_format
@@ -139,6 +140,9 @@ class Watch:
             before, limits = event.arguments[0], _block_limits(event.result)
         else:
             before = _unrounded(event, event.result.dtype)
+            if rounding is not None and rounding.block:  # a state: values, in blocks along all elements
+                blocks = array(before.reshape(-1), fmt, scale_rule=rounding.scale_rule)
+                limits = [end.reshape(after.shape) for end in _block_limits(blocks)]
         key = (event.layer, event.place, name, after.shape)
         tensor = self.tensors.setdefault(key, TensorStatistics(*key))
         tensor.add(np.broadcast_to(before, after.shape), after, fmt, limits)

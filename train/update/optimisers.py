@@ -6,6 +6,22 @@ stores it. Numbers that the user states (rates, betas, epsilon) are first rounde
 them (1 - beta, bias corrections) is computed in binary64, in the order in which it is written here, and rounded to the
 carrier: binary32, or binary64 where the design needs that. Norms are sums of squares in binary64, in the order of the
 elements, and are rounded to ``update.norm``.
+
+A state whose role has a block format is rounded in blocks of elements that follow each other in C order, whatever the
+parameter's shape; the last block is shorter. That is how T. Dettmers et al., "8-bit Optimizers via Block-wise
+Quantization", 2022, section 2.1, lay blocks; scales of groups of elements are also those of H. Xi et al., "COAT:
+Compressing Optimizer States and Activation for Memory-Efficient FP8 Training", 2024.
+
+Where a design states the role ``compensation``, the last line of an update, w = w - s, is Kahan's sum instead::
+
+    u = -s                                               [update.weight: what was rounded with w is rounded alone]
+    y = u - c                                            [update.weight]
+    n = w + y                                            [update.weight, stored as master]
+    c = (n - w) - y                                      [compensation, twice, and stored so; +0 at the start]
+    w = n
+
+Decay that is apart from the gradient is then a part of u: -decay * w [update.decay], and -rate * d added to it
+[update.weight]. That is the Kahan summation of updates of P. Zamirai et al., "Revisiting BFloat16 Training", 2020.
 """
 
 from __future__ import annotations
@@ -17,15 +33,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from softnum.train.designs.design import nearest
+from softnum.train.designs.design import COMPENSATION, nearest
 from softnum.train.engine.binary64 import host
 from softnum.train.update.schedules import power
 
-__all__ = ["LAMB", "LARS", "OPTIMISERS", "SGD", "Adam", "AdamW", "Optimiser", "make_optimiser"]
+__all__ = ["LAMB", "LARS", "OPTIMISERS", "SGD", "Adam", "AdamW", "Lion", "Muon", "Optimiser", "make_optimiser"]
 
 #: constant: (what it must be, in words, and whether a number is)
 _DOMAINS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "learning_rate": ("be positive", lambda x: 0 < x < math.inf),
+    "adam_rate": ("be positive", lambda x: 0 < x < math.inf),
     "momentum": ("lie in [0, 1)", lambda x: 0 <= x < 1),
     "beta1": ("lie in [0, 1)", lambda x: 0 <= x < 1),
     "beta2": ("lie in [0, 1)", lambda x: 0 <= x < 1),
@@ -62,31 +79,47 @@ class Optimiser:
     name : str
         As a record and the command line call it.
     states : dict
-        Name of a state -> its arrays, one for each parameter; all +0 at the start.
+        Name of a state -> its arrays, one for each parameter, None of a parameter that has no such state; all +0 at the
+        start.
     steps : int
         Updates made.
     """
 
     name: ClassVar[str]
     #: the states, of which each parameter has its own, and the roles that store them
-    state_roles: ClassVar[dict[str, str]]
+    state_roles: dict[str, str]
     #: roles of ``softnum.train.designs.OPTIMISER_ROLES`` that the update rounds to
     roles: tuple[str, ...] = ()
+    #: whether the update multiplies matrices, in the unit ``update``
+    multiplies = False
 
     def __init__(self, parameters, **constants: float) -> None:
         self.parameters = list(parameters)
         self._given = constants
         for name, value in constants.items():
             setattr(self, name, _constant(name, value))
-        self.steps = 0
+        self.steps, self._factor = 0, 1.0
+        if any(parameter.layer.compensated for parameter in self.parameters):
+            self.state_roles = {**self.state_roles, COMPENSATION: COMPENSATION}
         self.states = {
-            name: [parameter.backend.zeros(parameter.value.shape) for parameter in self.parameters]
+            name: [
+                parameter.backend.zeros(parameter.value.shape) if self._has(name, parameter) else None
+                for parameter in self.parameters
+            ]
             for name in self.state_roles
         }
+
+    def _has(self, state: str, parameter) -> bool:
+        """Whether a parameter has a state."""
+        return state != COMPENSATION or parameter.layer.compensated
 
     def describe(self) -> dict:
         """Name and constants, as they were given, for a record."""
         return {"name": self.name, **self._given}
+
+    def arrays_of(self, state: str) -> list[tuple]:
+        """The parameters that have a state, each with its array."""
+        return [pair for pair in zip(self.parameters, self.states[state], strict=True) if pair[1] is not None]
 
     def step(self, factor: float = 1.0) -> None:
         """Update every parameter, in the order in which they were given, from its gradient.
@@ -97,21 +130,51 @@ class Optimiser:
             Of a schedule, 0 or more: the learning rate of this step is the optimiser's as it was given times this, in
             binary64, rounded to binary32.
         """
-        rate = float(np.float32(self._given["learning_rate"] * factor))
+        self._factor = factor
+        rate = self._rate("learning_rate")
         self.steps += 1
         for index, parameter in enumerate(self.parameters):
-            layer = parameter.layer
-            value = self._updated(index, parameter.value, parameter.gradient, layer, rate)
+            layer, old = parameter.layer, parameter.value
+            value = self._updated(index, old, parameter.gradient, layer, rate)
+            if layer.compensated:
+                carried = self.states[COMPENSATION][index]
+                step = layer.compute("subtract", "update.weight", value, carried)
+                value = layer.compute("add", "update.weight", old, step)
             parameter.value = layer.round("master", value, of=layer.format("update.weight"))
+            if layer.compensated:
+                made = layer.compute("subtract", COMPENSATION, parameter.value, old)
+                self.states[COMPENSATION][index] = layer.compute("subtract", COMPENSATION, made, step)
+
+    def _rate(self, name: str) -> float:
+        """A learning rate in this step."""
+        return float(np.float32(self._given[name] * self._factor))
 
     def _updated(self, index: int, value, gradient, layer, rate: float):
-        """The new value of a parameter, rounded to ``update.weight``."""
+        """The new value of a parameter, or of a compensated update the step to it, rounded to ``update.weight``."""
         raise NotImplementedError
+
+    def _decayed(self, layer, decay: float, value):
+        """w - decay * w; of a compensated update -decay * w alone; rounded to ``update.decay``."""
+        if layer.compensated:
+            return layer.compute("multiply", "update.decay", -decay, value)
+        return layer.axpy("update.decay", -decay, value, value)
+
+    def _moved(self, layer, rate: float, direction, value, *, decayed: bool = False):
+        """What `_updated` returns: value - rate * direction, where value may be what `_decayed` made."""
+        if layer.compensated and not decayed:
+            return layer.compute("multiply", "update.weight", -rate, direction)
+        return layer.axpy("update.weight", -rate, direction, value)
+
+    def _mean(self, index: int, beta: float, gradient, layer):
+        """The state momentum after it took in a gradient: beta * m + (1 - beta) * g."""
+        fresh = layer.compute("multiply", "update.momentum", 1.0 - beta, gradient)
+        mean = layer.axpy("update.momentum", beta, self.states["momentum"][index], fresh)
+        return self._store("momentum", index, mean, layer)
 
     def _store(self, state: str, index: int, value, layer):
         """A state's new value, rounded to the role that stores it from the one that updates it."""
         role = self.state_roles[state]
-        self.states[state][index] = layer.round(role, value, of=layer.format(f"update.{role}"))
+        self.states[state][index] = layer.store(role, value, of=layer.format(f"update.{role}"))
         return self.states[state][index]
 
 
@@ -178,7 +241,7 @@ class SGD(Optimiser):
         velocity = self._store("velocity", index, velocity, layer)
         if self.nesterov:
             velocity = layer.axpy("update.step", self.momentum, velocity, gradient)
-        return layer.axpy("update.weight", -rate, velocity, value)
+        return self._moved(layer, rate, velocity, value)
 
 
 class LARS(Optimiser):
@@ -241,7 +304,7 @@ class LARS(Optimiser):
         scaled = layer.compute("multiply", "update.momentum", rate, decayed)
         velocity = layer.axpy("update.momentum", self.momentum, self.states["velocity"][index], scaled)
         velocity = self._store("velocity", index, velocity, layer)
-        return layer.axpy("update.weight", -1.0, velocity, value)
+        return self._moved(layer, 1.0, velocity, value)
 
 
 class _Moments(Optimiser):
@@ -270,9 +333,7 @@ class _Moments(Optimiser):
         (m / (1 - beta1 ** t)) / (sqrt(v / (1 - beta2 ** t)) + epsilon).
         """
         old = {state: arrays[index] for state, arrays in self.states.items()}
-        fresh = layer.compute("multiply", "update.momentum", 1.0 - self.beta1, gradient)
-        first = layer.axpy("update.momentum", self.beta1, old["momentum"], fresh)
-        first = self._store("momentum", index, first, layer)
+        first = self._mean(index, self.beta1, gradient, layer)
         square = layer.compute("multiply", "update.second_moment", gradient, gradient)
         fresh = layer.compute("multiply", "update.second_moment", 1.0 - self.beta2, square)
         second = layer.axpy("update.second_moment", self.beta2, old["second_moment"], fresh)
@@ -330,7 +391,7 @@ class Adam(_Moments):
     def _updated(self, index, value, gradient, layer, rate):
         gradient = layer.axpy("update.decay", self.weight_decay, value, gradient)
         direction, correction = self._direction(index, gradient, layer)
-        return layer.axpy("update.weight", -(rate * correction), direction, value)
+        return self._moved(layer, rate * correction, direction, value)
 
 
 class AdamW(_Moments):
@@ -371,9 +432,9 @@ class AdamW(_Moments):
     _weight_decay = 0.01
 
     def _updated(self, index, value, gradient, layer, rate):
-        decayed = layer.axpy("update.decay", -(rate * self.weight_decay), value, value)
+        start = self._decayed(layer, rate * self.weight_decay, value)
         direction, correction = self._direction(index, gradient, layer)
-        return layer.axpy("update.weight", -(rate * correction), direction, decayed)
+        return self._moved(layer, rate * correction, direction, start, decayed=True)
 
 
 class LAMB(_Moments):
@@ -426,7 +487,174 @@ class LAMB(_Moments):
         if value.ndim > 1:
             norm, length = _norms(layer, value, direction)
             rate = rate * _quotient(layer, norm, length, _present(norm, length))
-        return layer.axpy("update.weight", -rate, direction, value)
+        return self._moved(layer, rate, direction, value)
+
+
+class Lion(Optimiser):
+    """The sign of a mean of gradients (evolved sign momentum)::
+
+        w = w - learning_rate * weight_decay * w             [update.decay]
+        c = beta1 * m + (1 - beta1) * g                      [update.step, twice]
+        w = w - learning_rate * sign(c)                      [update.weight, stored as master; the sign is exact]
+        m = beta2 * m + (1 - beta2) * g                      [update.momentum, twice; stored as momentum]
+
+    The sign of 0 is 0, that of NaN NaN.
+
+    Parameters
+    ----------
+    parameters : list of Parameter
+    learning_rate, beta1, beta2, weight_decay : float
+        Default: 0.0001, 0.9, 0.99, 0.
+
+    Raises
+    ------
+    ValueError
+        If a constant is out of its range, or becomes so in binary32.
+
+    References
+    ----------
+    X. Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023, algorithm 2 (which subtracts decay and sign
+    together; here, as of `AdamW`, one after the other).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import Lion, Numerics, Parameter, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["fc1"], seed=1).layer("fc1")
+    >>> weight = Parameter(np.float32([1.0, -2.0, 4.0]), layer, "weight")
+    >>> weight.gradient = np.float32([0.5, -0.25, 0.0])
+    >>> Lion([weight], learning_rate=0.125).step()
+    >>> weight.value
+    array([ 0.875, -1.875,  4.   ], dtype=float32)
+    """
+
+    name = "lion"
+    state_roles = {"momentum": "momentum"}
+    roles = ("update.step",)
+
+    def __init__(
+        self, parameters, *, learning_rate: float = 0.0001, beta1: float = 0.9, beta2: float = 0.99,
+        weight_decay: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            parameters, learning_rate=learning_rate, beta1=beta1, beta2=beta2, weight_decay=weight_decay
+        )  # fmt: skip
+
+    def _updated(self, index, value, gradient, layer, rate):
+        start = self._decayed(layer, rate * self.weight_decay, value)
+        fresh = layer.compute("multiply", "update.step", 1.0 - self.beta1, gradient)
+        mean = layer.axpy("update.step", self.beta1, self.states["momentum"][index], fresh)
+        self._mean(index, self.beta2, gradient, layer)
+        return self._moved(layer, rate, layer.numerics.backend.sign(mean), start, decayed=True)
+
+
+class Muon(AdamW):
+    """Momentum whose singular values are made equal, for matrices; AdamW for all else.
+
+    Of a parameter of two or more dimensions, but for those of embeddings and of the network's last layer::
+
+        w = w - learning_rate * weight_decay * w             [update.decay]
+        v = g + momentum * v                                 [update.momentum, stored as momentum]
+        u = g + momentum * v                                 [update.step]
+        X = u / (|u| + 1e-7)                                 [update.norm: norm, sum; update.step: quotient]
+        five times:
+            A = X @ X^T, P = A @ A                           [products in the unit update, then update.step]
+            B = b * A + c * P                                [update.step, twice]
+            X = a * X + B @ X                                [the product as above; update.step]
+        w = w - learning_rate * f * X                        [update.weight, stored as master]
+
+    a, b, c = 3.4445, -4.7750, 2.0315, rounded to the carrier. A matrix with more rows than columns is transposed for
+    the five steps; one of a convolution has a row for each filter. f = sqrt(max(1, outputs / inputs)), in binary64,
+    with the outputs a matrix' columns (of a convolution its rows).
+
+    Parameters
+    ----------
+    parameters : list of Parameter
+    learning_rate, momentum : float
+        Of matrices: 0.02, 0.95.
+    adam_rate, beta1, beta2, epsilon : float
+        Of the rest, as of `AdamW` (adam_rate is its learning rate): 0.0003, 0.9, 0.999, 1e-8.
+    weight_decay : float
+        Of both: 0.01.
+
+    Raises
+    ------
+    ValueError
+        If a constant is out of its range, or becomes so in binary32.
+
+    References
+    ----------
+    K. Jordan et al., "Muon: An optimizer for hidden layers in neural networks", 2024,
+    https://kellerjordan.github.io/posts/muon: Nesterov's momentum, five steps of Newton and Schulz in bfloat16.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import Muon, Numerics, Parameter, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["fc1", "fc2"], seed=1).layer("fc1")
+    >>> weight = Parameter(np.zeros((2, 2), np.float32), layer, "weight")
+    >>> weight.gradient = np.float32([[5.0, 0.0], [0.0, -0.5]])
+    >>> Muon([weight], learning_rate=1.0).step()  # both singular values come near to 1
+    >>> weight.value.round(2)
+    array([[-0.7 ,  0.  ],
+           [ 0.  ,  0.71]], dtype=float32)
+    """
+
+    name = "muon"
+    roles = (*AdamW.roles, "update.norm")
+    multiplies = True
+
+    _coefficients = (3.4445, -4.7750, 2.0315)
+    _tiny = 1e-7
+    _rounds = 5
+
+    def __init__(
+        self, parameters, *, learning_rate: float = 0.02, momentum: float = 0.95, adam_rate: float = 0.0003,
+        beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, weight_decay: float = 0.01,
+    ) -> None:  # fmt: skip
+        Optimiser.__init__(
+            self, parameters, learning_rate=learning_rate, momentum=momentum, adam_rate=adam_rate, beta1=beta1,
+            beta2=beta2, epsilon=epsilon, weight_decay=weight_decay,
+        )  # fmt: skip
+
+    def _has(self, state, parameter):
+        return super()._has(state, parameter) and not (state == "second_moment" and _is_matrix(parameter))
+
+    def _updated(self, index, value, gradient, layer, rate):
+        if not _is_matrix(self.parameters[index]):
+            return super()._updated(index, value, gradient, layer, self._rate("adam_rate"))
+        start = self._decayed(layer, rate * self.weight_decay, value)
+        velocity = layer.axpy("update.momentum", self.momentum, self.states["momentum"][index], gradient)
+        velocity = self._store("momentum", index, velocity, layer)
+        ahead = layer.axpy("update.step", self.momentum, velocity, gradient)
+        backend, shape = layer.numerics.backend, value.shape
+        matrix = ahead if len(shape) == 2 else backend.reshape(ahead, (shape[0], -1))
+        inputs, outputs = matrix.shape if len(shape) == 2 else reversed(matrix.shape)
+        turned = matrix.shape[0] > matrix.shape[1]
+        matrix = self._orthogonal(layer, backend.transpose(matrix) if turned else matrix)
+        direction = backend.reshape(backend.transpose(matrix) if turned else matrix, shape)
+        factor = math.sqrt(max(1.0, outputs / inputs))
+        return self._moved(layer, rate * factor, direction, start, decayed=True)
+
+    def _orthogonal(self, layer, x):
+        """A matrix whose rows are no longer than its columns, with singular values of about 1."""
+        backend, (a, b, c) = layer.numerics.backend, self._coefficients
+        (norm,) = _norms(layer, x)
+        x = layer.compute("divide", "update.step", x, layer.compute("add", "update.norm", norm, self._tiny))
+        for _ in range(self._rounds):
+            gram = layer.update_product(x, backend.transpose(x))
+            square = layer.update_product(gram, gram)
+            mixed = layer.compute("multiply", "update.step", b, gram)
+            mixed = layer.axpy("update.step", c, square, mixed)
+            x = layer.axpy("update.step", a, x, layer.update_product(mixed, x))
+        return x
+
+
+def _is_matrix(parameter) -> bool:
+    """Whether Muon updates a parameter as a matrix."""
+    layer = parameter.layer
+    numerics = layer.numerics
+    return parameter.value.ndim > 1 and layer is not numerics.last and layer.name not in numerics.looked_up
 
 
 def _norms(layer, *arrays):
@@ -447,7 +675,7 @@ def _quotient(layer, top, bottom, present: bool) -> float:
     return float(host(layer.compute("divide", "update.norm", top, bottom))[0])
 
 
-OPTIMISERS: dict[str, type[Optimiser]] = {cls.name: cls for cls in (SGD, Adam, AdamW, LAMB, LARS)}
+OPTIMISERS: dict[str, type[Optimiser]] = {cls.name: cls for cls in (SGD, Adam, AdamW, LAMB, LARS, Lion, Muon)}
 
 
 def make_optimiser(name: str, parameters, **constants) -> Optimiser:
