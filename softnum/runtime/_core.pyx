@@ -528,6 +528,144 @@ cdef class PlainOperation:
                 return None
         return self(tuple([x.codes for x in arrays]), key)
 
+# ---- operations on values ------------------------------------------------------------------------------------------------
+
+
+cdef class CarriedOperation:
+    """An operation on float32 arrays, from values of the operands' formats to values of the result's.
+
+    `ok` is False outside the domain of csrc/elementwise/carried.c. Operands broadcast, and may have any strides.
+    """
+
+    cdef sn_carried p
+    cdef bint stochastic
+    cdef readonly bint ok
+
+    def __cinit__(self, operation, formats, out, tuple env):
+        cdef sn_format f[3]
+        cdef sn_format result
+        cdef sn_env e
+        cdef int i
+        for i, fmt in enumerate(formats):
+            fill_format(&f[i], fmt)
+        fill_format(&result, out)
+        fill_env(&e, env)
+        self.stochastic = sn_is_stochastic(&e)
+        self.ok = sn_carried_prepare(OPERATIONS[operation][0], f, &result, &e, &self.p)
+
+    def __call__(self, tuple operands, key, cnp.ndarray out=None, size_t start=0, size_t stop=0):
+        """The values of the results in a new array; None of other operands or keys, and where a result has no value.
+
+        out, start, stop: the results' array, of which elements start..stop-1 are written; start: a multiple of
+        WORD_BLOCK.
+        """
+        cdef sn_carried_arrays a
+        cdef sn_random_source random
+        cdef cnp.npy_intp dims[SN_CARRIED_DIMS]
+        cdef const sn_kernels *run = kernels()
+        cdef int i, bad
+        cdef float *target
+        if not self.ok or len(operands) != self.p.operands:
+            return None
+        a.ndim = 0
+        for i in range(SN_CARRIED_DIMS):
+            dims[i] = 1
+        for x in operands:
+            if not is_carrier(x) or cnp.PyArray_NDIM(<cnp.ndarray>x) > SN_CARRIED_DIMS:
+                return None
+            a.ndim = max(a.ndim, cnp.PyArray_NDIM(<cnp.ndarray>x))
+        for i in range(self.p.operands):
+            if not broadcast_operand(&a, i, dims, <cnp.ndarray>operands[i]):
+                return None
+        random.words = NULL
+        random.first = 0
+        random.key[0], random.key[1] = 0, 0
+        if self.stochastic and not plain_key(key, random.key):
+            return None
+        if out is None:
+            out = cnp.PyArray_EMPTY(a.ndim, dims, cnp.NPY_FLOAT32, 0)
+            stop = cnp.PyArray_SIZE(out)
+        target = <float *>cnp.PyArray_DATA(out)
+        for i in range(a.ndim):
+            a.dims[i] = dims[i]
+        with nogil:
+            bad = sn_carried_run(run, &self.p, &a, target, start, stop, &random)
+        return None if bad else out
+
+    def total(self, x, axes):
+        """The sums of a float32 array of values as trees, by this addition; None as of a call, or for random words.
+
+        Neighbours are added in pairs, then the sums in pairs; an odd last one waits. axes: "rows", along the first axis;
+        "last"; or "pixels", of images (N, C, H, W) along all but C. The result has one row, with the other axes.
+        """
+        cdef sn_table t
+        cdef cnp.ndarray source, out
+        cdef cnp.npy_intp[32] others
+        cdef cnp.npy_intp *dims
+        cdef int i, ndim
+        if not self.ok or self.stochastic or not is_plain(x, cnp.NPY_FLOAT32):
+            return None
+        source = x
+        dims, ndim = cnp.PyArray_DIMS(source), cnp.PyArray_NDIM(source)
+        if cnp.PyArray_SIZE(source) == 0 or not 1 <= ndim <= 32:
+            return None
+        t.x = <const float *>cnp.PyArray_DATA(source)
+        others[0] = 1
+        if axes == "pixels":
+            others[1] = dims[1]
+            t.inner_rows = dims[2] * dims[3]
+            t.rows = dims[0] * t.inner_rows
+            ndim = 2
+        else:
+            for i in range(1, ndim):
+                others[i] = dims[i - 1 if axes == "last" else i]
+            t.rows = t.inner_rows = dims[ndim - 1 if axes == "last" else 0]
+        out = cnp.PyArray_EMPTY(ndim, others, cnp.NPY_FLOAT32, 0)
+        t.columns = cnp.PyArray_SIZE(out)
+        t.outer = t.columns * t.inner_rows
+        t.inner = t.columns if axes == "rows" else 1
+        t.column = 1 if axes == "rows" else t.inner_rows
+        return None if self.sum_table(&t, out) else out
+
+    cdef int sum_table(self, const sn_table *t, cnp.ndarray out) except -1:
+        cdef const sn_kernels *run = kernels()
+        cdef float *target = <float *>cnp.PyArray_DATA(out)
+        cdef float *scratch = NULL
+        cdef size_t needed = sn_tree_scratch(t.rows)
+        cdef int bad
+        if needed:
+            scratch = <float *>malloc(needed * sizeof(float))
+            if scratch == NULL:
+                raise MemoryError(f"no memory for {needed} sums")
+        with nogil:
+            bad = sn_tree_run(run, &self.p, t, target, scratch)
+        free(scratch)
+        return bad != 0
+
+
+cdef bint is_carrier(x):
+    """Whether x is an array of float32, of no subclass, aligned, in this machine's bytes."""
+    return (
+        cnp.PyArray_CheckExact(x)
+        and cnp.PyArray_TYPE(<cnp.ndarray>x) == cnp.NPY_FLOAT32
+        and cnp.PyArray_ISBEHAVED_RO(<cnp.ndarray>x)
+    )
+
+
+cdef bint broadcast_operand(sn_carried_arrays *a, int i, cnp.npy_intp *dims, cnp.ndarray x):
+    """Where operand i lies, and what it makes of the common shape; False if it does not fit, or has no elements."""
+    cdef int d, offset = a.ndim - cnp.PyArray_NDIM(x)
+    cdef cnp.npy_intp length
+    a.x[i] = <const float *>cnp.PyArray_DATA(x)
+    for d in range(a.ndim):
+        length = 1 if d < offset else cnp.PyArray_DIM(x, d - offset)
+        a.strides[i][d] = 0 if length == 1 else cnp.PyArray_STRIDE(x, d - offset) // <cnp.npy_intp>sizeof(float)
+        if length == 0 or (length != 1 and dims[d] != 1 and dims[d] != length):
+            return False
+        if length != 1:
+            dims[d] = length
+    return True
+
 
 # ---- one operation at a time, for compiled code that has no Python ------------------------------------------------------
 

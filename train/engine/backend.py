@@ -18,12 +18,13 @@ from softnum.arrays.conversion import decode, encode, quantize
 from softnum.formats.blocks import format
 from softnum.formats.dispatch import of_format
 from softnum.formats.facts import facts
+from softnum.ops.values import carried, carry
 from softnum.runtime.threads import threads_by_default
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.engine.arrays import Arrays, bits_of
 from softnum.train.engine.enclosures import enclose, encloses
 
-__all__ = ["NumpyBackend", "bits_of_precision", "block_ones", "odd_is_exact", "rounding_of"]
+__all__ = ["NumpyBackend", "as_rows", "bits_of_precision", "block_ones", "by_levels", "odd_is_exact", "rounding_of"]
 
 
 @functools.cache
@@ -101,6 +102,22 @@ def block_ones(shape: tuple[int, int], fmt) -> BlockArray:
     return BlockArray(encode(np.full(shape, power), fmt.element), encode(scales, fmt.scale), fmt, -1, *tensor)
 
 
+def as_rows(backend, x, axes: str):
+    """What `NumpyBackend.total` adds, along the first axis."""
+    if axes == "last":
+        return backend.permute(x, (x.ndim - 1, *range(x.ndim - 1)))
+    return backend.pixels(x) if axes == "pixels" else x
+
+
+def by_levels(backend, x, role, keys, axes: str):
+    """`NumpyBackend.total` in operations of a backend, one for each level: what defines it."""
+    x = as_rows(backend, x, axes)
+    for key in keys:
+        first, second, odd = backend.neighbours(x)
+        x = backend.join(backend.operate("add", (first, second), role, key), odd)
+    return x
+
+
 def _in_own_threads(method):
     """A method of a backend whose calls of softnum take the backend's number of threads."""
 
@@ -129,6 +146,7 @@ class NumpyBackend(Arrays):
             raise ValueError(f"threads must be a positive integer, got {threads!r}")
         self.threads = threads
         self._own_format = format("binary32" if self.dtype == np.float32 else "binary64")
+        self._carried: dict[tuple, tuple] = {}
 
     @_in_own_threads
     def quantize(self, x, role, key):
@@ -196,6 +214,9 @@ class NumpyBackend(Arrays):
         role, key
             As in `quantize`.
         """
+        result = self._carry(operation, operands, role.format, role, key)
+        if result is not None:
+            return result
         if not encloses(operation, role):
             return self._operate(operation, operands, role, key)
         (x,) = operands
@@ -204,6 +225,23 @@ class NumpyBackend(Arrays):
             result.reshape(-1)[undecided] = self._operate(operation, (x.reshape(-1)[undecided],), role, key)
         return result
 
+    def _carry(self, operation: str, operands, fmt, role, key):
+        """An operation on values of a format without codes between; None where that does not compute it."""
+        kernel = self._kernel(operation, fmt, role, len(operands))
+        return None if kernel is None else carry(kernel, tuple(map(np.asarray, operands)), key)
+
+    def _kernel(self, operation: str, fmt, role, operands: int):
+        """`carried` of an operation on carriers that hold values of a format; None where there is none."""
+        asked = operation, fmt is role.format, id(role)
+        known = self._carried.get(asked)
+        if known is None:
+            kernel = None
+            if self.dtype == np.float32:
+                modes = role.rounding, role.overflow, role.stochastic_bits
+                kernel = carried(operation, (fmt,) * operands, role.format, *modes)
+            known = self._carried[asked] = (kernel, role)  # the role is kept, so that no other gets its id
+        return known[0]
+
     def _operate(self, operation: str, operands, role, key):
         """`operate`, in softnum's C core."""
         own = role.format == self._own_format
@@ -211,28 +249,30 @@ class NumpyBackend(Arrays):
         result = FUNCTIONS[operation](*codes, role.format, **rounding_of(role, key))
         return self._carriers(result, role.format)
 
-    def total(self, x, role, keys):
-        """The sum of values of a role along the first axis, as a tree: neighbours in pairs, then the sums in pairs.
+    def total(self, x, role, keys, axes: str = "rows"):
+        """The sum of values of a role along an axis, as a tree: neighbours in pairs, then the sums in pairs.
 
         An odd last one waits, unrounded; each sum is rounded to the role.
 
         Parameters
         ----------
-        x : array of carriers (n, ...)
+        x : array of carriers
             Of one row at least.
         role
             As in `quantize`.
         keys : list
-            One for each of the ceil(log2(n)) levels of the tree, as key in `quantize`.
+            One for each of the ceil(log2(n)) levels of the tree of n elements, as key in `quantize`.
+        axes : {"rows", "last", "pixels"}
+            The first axis; the last one; or of images (N, C, H, W) all but C, in the order of `pixels`.
 
         Returns
         -------
         array (1, ...)
+            One row, with the other axes.
         """
-        for key in keys:
-            first, second, odd = self.neighbours(x)
-            x = self.join(self.operate("add", (first, second), role, key), odd)
-        return x
+        kernel = self._kernel("add", role.format, role, 2)
+        result = None if kernel is None else kernel.total(x, axes)
+        return by_levels(self, x, role, keys, axes) if result is None else result
 
     @_in_own_threads
     def run_operator(self, operator, operands, options):
@@ -270,6 +310,10 @@ class NumpyBackend(Arrays):
         role, key
             As in `quantize`.
         """
+        operands = [np.asarray(x, self.dtype) for x in operands]
+        result = self._carry(operation, operands, self._own_format, role, key)
+        if result is not None:
+            return result
         formats = (self._own_format,) * len(operands)
         codes = [self._own_codes(x) for x in operands]
         if odd_is_exact(role):
