@@ -19,7 +19,7 @@ from softnum.formats.blocks import format
 from softnum.formats.dispatch import of_format
 from softnum.formats.facts import facts
 from softnum.ops.values import carried, carry
-from softnum.runtime.threads import threads_by_default
+from softnum.runtime.threads import chosen_threads, threads_by_default
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.engine.arrays import Arrays, bits_of
 from softnum.train.engine.enclosures import enclose, encloses
@@ -123,6 +123,8 @@ def _in_own_threads(method):
 
     @functools.wraps(method)
     def wrapped(self, *arguments):
+        if chosen_threads() == self.threads:
+            return method(self, *arguments)
         with threads_by_default(self.threads):
             return method(self, *arguments)
 
@@ -151,7 +153,7 @@ class NumpyBackend(Arrays):
     @_in_own_threads
     def quantize(self, x, role, key):
         """Values of any float array rounded as a role says, as carriers; key is used if the rounding is stochastic."""
-        if role.format != self._own_format or x.dtype != self.dtype:
+        if not self._is_own(role.format) or x.dtype != self.dtype:
             x = FUNCTIONS["quantize"](x, role.format, **rounding_of(role, key))
         return x.astype(self.dtype, copy=False)
 
@@ -244,7 +246,7 @@ class NumpyBackend(Arrays):
 
     def _operate(self, operation: str, operands, role, key):
         """`operate`, in softnum's C core."""
-        own = role.format == self._own_format
+        own = self._is_own(role.format)
         codes = (self._own_codes(x) if own else encode(x, role.format) for x in operands)
         result = FUNCTIONS[operation](*codes, role.format, **rounding_of(role, key))
         return self._carriers(result, role.format)
@@ -324,7 +326,11 @@ class NumpyBackend(Arrays):
 
     def _carriers(self, codes, fmt):
         """The values of codes."""
-        return codes.view(self.dtype) if fmt == self._own_format else decode(codes, fmt, self.dtype)
+        return codes.view(self.dtype) if self._is_own(fmt) else decode(codes, fmt, self.dtype)
+
+    def _is_own(self, fmt) -> bool:
+        """Whether a format is the carrier's."""
+        return fmt is self._own_format or fmt == self._own_format
 
     def _own_codes(self, x):
         """Carriers as codes of their own format."""

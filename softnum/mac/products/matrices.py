@@ -36,17 +36,20 @@ _MATRICES = (np.ndarray, Array)
 
 def _run_fast(gemm, a, b, c, out, keys, threads, k) -> None:
     dtype = np.float64 if gemm.wide else np.float32
-    if not getattr(gemm, "converts", False):  # those that do take floats of either width, in any layout
-        a = np.ascontiguousarray(a, dtype)
-        b = [padded(x, dtype) for x in b]
     c = None if c is None else np.ascontiguousarray(c, dtype)
     target = out if out.dtype == dtype and out.flags.c_contiguous else np.empty(out.shape, dtype)
     threads, blocks = blocks_of(out.shape[1], out.shape[2], k, out.shape[0], threads)
+    if threads == 1 and blocks and k and isinstance(gemm, _gemm.FastGemm):
+        gemm.run_all(np.ascontiguousarray(a, dtype), np.ascontiguousarray(b, dtype), c, target, keys)
+    else:
+        if not getattr(gemm, "converts", False):  # those that do take floats of either width, in any layout
+            a = np.ascontiguousarray(a, dtype)
+            b = [padded(x, dtype) for x in b]
 
-    def work(i, *limits):
-        gemm.run(a[i], b[i], None if c is None else c[i], target[i], keys, i, *limits)
+        def work(i, *limits):
+            gemm.run(a[i], b[i], None if c is None else c[i], target[i], keys, i, *limits)
 
-    for_each(blocks, work, threads)
+        for_each(blocks, work, threads)
     if target is not out:
         out[...] = target
 
