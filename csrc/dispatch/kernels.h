@@ -180,6 +180,8 @@ typedef struct {
     sn_lanes wide;                   /* of SN_CARRIED_DOUBLE; down of all */
 } sn_carried;
 
+enum { SN_ENCLOSED_EXP, SN_ENCLOSED_SIGMOID, SN_ENCLOSED_TANH }; /* elementwise/enclose.h */
+
 /* Floats of a part of a tree of sums, that stay near; of a row of it, at most. */
 enum { SN_TREE = 4096, SN_TREE_WIDTH = 128 };
 
@@ -219,6 +221,8 @@ typedef struct {
     /* out[i] = the sum of column i, as a tree (elementwise/carried.h), by an addition that is not stochastic; 1: one had
      * no result. scratch: sn_tree_scratch floats. */
     int (*tree)(const sn_carried *p, const sn_table *t, float *out, float *scratch);
+    /* out[i] = the function of x[i], of binary32, but for those that are undecided; returns how many are. */
+    size_t (*enclose)(int function, const float *x, float *out, sn_u8 *undecided, size_t n);
     /* words[i] = word i of the key */
     void (*words)(const sn_random_source *random, sn_u32 *words, size_t n);
 } sn_kernels;

@@ -18,7 +18,9 @@ from softnum.arrays.conversion import decode, encode, quantize
 from softnum.formats.blocks import format
 from softnum.formats.dispatch import of_format
 from softnum.formats.facts import facts
+from softnum.formats.modes import overflow_name, rounding_name
 from softnum.ops.values import carried, carry
+from softnum.runtime import _core
 from softnum.runtime.threads import chosen_threads, threads_by_default
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.engine.arrays import Arrays, bits_of
@@ -100,6 +102,11 @@ def block_ones(shape: tuple[int, int], fmt) -> BlockArray:
         )
     tensor = () if fmt.tensor_scale is None else (1.0,)
     return BlockArray(encode(np.full(shape, power), fmt.element), encode(scales, fmt.scale), fmt, -1, *tensor)
+
+
+def is_usual(role) -> bool:
+    """Whether a role rounds to nearest even, and what is too large to infinity where there is one."""
+    return rounding_name(role.rounding) == "nearest_even" and overflow_name(role.overflow, role.format) == "infinity"
 
 
 def as_rows(backend, x, axes: str):
@@ -222,10 +229,19 @@ class NumpyBackend(Arrays):
         if not encloses(operation, role):
             return self._operate(operation, operands, role, key)
         (x,) = operands
-        result, undecided = enclose(operation, x, lambda values: self.quantize(values, role, None))
-        if undecided.size:
+        result, undecided = self._enclosed(operation, x, role)
+        if undecided is not None and undecided.size:
             result.reshape(-1)[undecided] = self._operate(operation, (x.reshape(-1)[undecided],), role, key)
         return result
+
+    def _enclosed(self, operation: str, x, role):
+        """`enclose`, in the core where the rounding is binary32's usual one."""
+        if self.dtype == np.float32 and self._is_own(role.format) and is_usual(role):
+            known = _core.enclose(operation, x)
+            if known is not None:
+                result, undecided = known
+                return result, None if undecided is None else np.flatnonzero(undecided)
+        return enclose(operation, x, lambda values: self.quantize(values, role, None))
 
     def _carry(self, operation: str, operands, fmt, role, key):
         """An operation on values of a format without codes between; None where that does not compute it."""
