@@ -209,6 +209,27 @@ cdef extern from "elementwise/carried.h" nogil:
                     float *scratch) noexcept
 
 
+cdef extern from "elementwise/copy.h" nogil:
+    enum: SN_COPY_DIMS
+
+    ctypedef struct sn_copy_axis:
+        size_t length
+        ptrdiff_t in_ "in"
+        ptrdiff_t out
+
+    void sn_copy(const void *x, void *out, int width, int ndim, const sn_copy_axis *axes) noexcept
+
+
+cdef extern from "elementwise/scale.h" nogil:
+    ctypedef struct sn_scaling:
+        size_t outer, length, inner, size
+        int32_t shift, low, high
+        double above
+        double at_least "from"
+
+    int sn_scale_blocks(const sn_scaling *s, const float *x, float *q, uint8_t *scales) noexcept
+
+
 cdef bint is_plain(x, int type_number)
 cdef void fill_format(sn_format *f, fmt) except *
 cdef void fill_env(sn_env *env, tuple e) except *

@@ -877,6 +877,59 @@ def look_up(table, codes, out, size_t start, size_t stop):
         sn_look_up(cnp.PyArray_DATA(t), entry, source, width, target, stop - start)
 
 
+def scale_blocks(x, Py_ssize_t axis, Py_ssize_t size, int shift, double above, double at_least, int low, int high, scales):
+    """A plain float32 array over its blocks' scales, `size` elements each along an axis; None if one is not finite.
+
+    csrc/elementwise/scale.h says what the numbers are. scales: a uint8 array of the blocks, for exponents less low.
+    """
+    cdef cnp.ndarray source = x, codes = scales, out = like(source, cnp.NPY_FLOAT32)
+    cdef sn_scaling s
+    cdef int d, bad
+    cdef const float *values = <const float *>cnp.PyArray_DATA(source)
+    cdef float *target = <float *>cnp.PyArray_DATA(out)
+    cdef uint8_t *target_scales = <uint8_t *>cnp.PyArray_DATA(codes)
+    if not is_plain(x, cnp.NPY_FLOAT32) or not is_plain(scales, cnp.NPY_UINT8):
+        raise TypeError("scale_blocks takes a plain float32 array, and plain uint8 scales")
+    s.outer = s.inner = 1
+    for d in range(cnp.PyArray_NDIM(source)):
+        if d < axis:
+            s.outer *= cnp.PyArray_DIM(source, d)
+        elif d > axis:
+            s.inner *= cnp.PyArray_DIM(source, d)
+    s.length, s.size = cnp.PyArray_DIM(source, <int>axis), size
+    s.shift, s.low, s.high, s.above, s.at_least = shift, low, high, above, at_least
+    if size < 1 or cnp.PyArray_SIZE(codes) != <Py_ssize_t>(s.outer * ((s.length + size - 1) // size) * s.inner):
+        raise ValueError(f"scale_blocks: {cnp.PyArray_SIZE(codes)} scales are not those of blocks of {size}")
+    with nogil:
+        bad = sn_scale_blocks(&s, values, target, target_scales)
+    return None if bad else out
+
+
+def copy_view(view, out):
+    """out[...] = view, arrays of one shape that do not overlap; False, with nothing done, of those it does not take.
+
+    It takes elements of 1, 2, 4 or 8 bytes, aligned and of one type, and up to 8 axes.
+    """
+    cdef cnp.ndarray x = view, y = out
+    cdef sn_copy_axis axes[SN_COPY_DIMS]
+    cdef int d, ndim = cnp.PyArray_NDIM(x), width = cnp.PyArray_ITEMSIZE(x)
+    cdef const void *source = cnp.PyArray_DATA(x)
+    cdef void *target = cnp.PyArray_DATA(y)
+    if (
+        width not in (1, 2, 4, 8) or ndim > SN_COPY_DIMS or not cnp.PyArray_SAMESHAPE(x, y)
+        or cnp.PyArray_TYPE(x) != cnp.PyArray_TYPE(y) or not cnp.PyArray_ISBEHAVED_RO(x) or not cnp.PyArray_ISBEHAVED(y)
+    ):
+        return False
+    for d in range(ndim):
+        axes[d].length = cnp.PyArray_DIM(x, d)
+        axes[d].in_, axes[d].out = cnp.PyArray_STRIDE(x, d) // width, cnp.PyArray_STRIDE(y, d) // width
+        if axes[d].length > 1 and (cnp.PyArray_STRIDE(x, d) % width or cnp.PyArray_STRIDE(y, d) % width):
+            return False
+    with nogil:
+        sn_copy(source, target, width, ndim, axes)
+    return True
+
+
 cdef class Rounder:
     """Values of float32 or float64 to a format's values or codes. `ok` is 0 outside the fast path's domain, else the
     width of the lanes: 64 also for float32 where binary32 does not hold the format, and then only codes are given."""
