@@ -218,8 +218,8 @@ typedef struct {
     /* out[i] = the operation on values, n of them, at most 8 * SN_WORD_BLOCKS; 1: one had no result. All three pointers
      * can be read. */
     int (*carried)(const sn_carried *p, const float *const in[3], float *out, size_t n, const sn_random_source *random);
-    /* out[i] = the sum of column i, as a tree (elementwise/carried.h), by an addition that is not stochastic; 1: one had
-     * no result. scratch: sn_tree_scratch floats. */
+    /* out[i] = the sum of column i, as a tree (elementwise/carried.h), by an addition that is not stochastic; 1: one
+     * had no result. scratch: sn_tree_scratch floats. */
     int (*tree)(const sn_carried *p, const sn_table *t, float *out, float *scratch);
     /* out[i] = the function of x[i], of binary32, but for those that are undecided; returns how many are. */
     size_t (*enclose)(int function, const float *x, float *out, sn_u8 *undecided, size_t n);

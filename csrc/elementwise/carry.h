@@ -65,8 +65,8 @@ SN_INLINE void SN_(carried_loop)(int way, int operation, int down, const float *
         float edge[3][SN_V] = {{0}};
         for (int k = 0; k < 3; k++)
             memcpy(edge[k], in[k] + whole, (n - whole) * sizeof *out);
-        const sn_vf result = SN_(carried_step)(way, operation, down, sn_load_vf(edge[0]), sn_load_vf(edge[1]),
-                                               sn_load_vf(edge[2]));
+        const sn_vf result =
+            SN_(carried_step)(way, operation, down, sn_load_vf(edge[0]), sn_load_vf(edge[1]), sn_load_vf(edge[2]));
         memcpy(out + whole, &result, (n - whole) * sizeof *out);
     }
 }
@@ -116,7 +116,8 @@ static int SN_(carried)(const sn_carried *p, const float *const in[3], float *ou
 
 /* ---- sums as a tree --------------------------------------------------------------------------------------------- */
 
-/* Row j of out: rows 2j and 2j + 1 of x added; `width` floats each, a multiple of SN_V. out may be x, closely packed. */
+/* Row j of out: rows 2j and 2j + 1 of x added; `width` floats each, a multiple of SN_V. out may be x, closely packed.
+ */
 static int SN_(add_pairs)(const sn_carried *p, const float *x, size_t stride, float *out, size_t pairs, size_t width) {
     const int own = p->way == SN_CARRIED_OWN, down = p->wide.down;
     if (p->way == SN_CARRIED_DOUBLE) {
@@ -183,8 +184,7 @@ static int SN_(tree)(const sn_carried *p, const sn_table *t, float *out, float *
             if (rows == 1 && x != part) memcpy(part, x, width * sizeof *part);
             while (rows > 1) {
                 bad |= SN_(add_pairs)(p, x, stride, part, rows / 2, width);
-                if (rows % 2)
-                    memmove(part + rows / 2 * width, x + (rows - 1) * stride, width * sizeof *part);
+                if (rows % 2) memmove(part + rows / 2 * width, x + (rows - 1) * stride, width * sizeof *part);
                 rows = rows / 2 + rows % 2;
                 x = part, stride = width;
             }

@@ -7,8 +7,8 @@
 #include "softnum/word/base.h"
 
 /* An array (outer, length, inner) in blocks of `size` along its second axis, the last of each row shorter. The exponent
- * of a scale is that of the largest magnitude, fraction * 2^e with 1/2 <= fraction < 1, as e + shift, and one more where
- * the fraction lies above `above` or is at least `from`; between low and high, and low for a block of zeros. */
+ * of a scale is that of the largest magnitude, fraction * 2^e with 1/2 <= fraction < 1, as e + shift, and one more
+ * where the fraction lies above `above` or is at least `from`; between low and high, and low for a block of zeros. */
 typedef struct {
     size_t outer, length, inner, size;
     sn_i32 shift, low, high;

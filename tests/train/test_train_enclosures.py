@@ -107,7 +107,9 @@ def test_lanes_make_the_same_numbers(name):
         for part in (slice(None), slice(0, 1), slice(5, 262)):
             got, undecided = _core.enclose(name, x[part])
             rest = np.setdiff1d(np.arange(len(x)), left)
-            assert np.array_equal(np.flatnonzero(undecided), np.intersect1d(np.arange(len(x))[part], left) - (part.start or 0))
+            assert np.array_equal(
+                np.flatnonzero(undecided), np.intersect1d(np.arange(len(x))[part], left) - (part.start or 0)
+            )
             decided = np.isin(np.arange(len(x))[part], rest)
             assert np.array_equal(got[decided].view(np.uint32), ends[part][decided].view(np.uint32))
     assert _core.enclose(name, x[::2]) is None and _core.enclose(name, np.float32([0.5, 1.0]))[1] is None
