@@ -155,7 +155,7 @@ class NumpyBackend(Arrays):
             raise ValueError(f"threads must be a positive integer, got {threads!r}")
         self.threads = threads
         self._own_format = format("binary32" if self.dtype == np.float32 else "binary64")
-        self._carried: dict[tuple, tuple] = {}
+        self._kernels: dict[tuple, tuple] = {}
 
     @_in_own_threads
     def quantize(self, x, role, key):
@@ -251,13 +251,13 @@ class NumpyBackend(Arrays):
     def _kernel(self, operation: str, fmt, role, operands: int):
         """`carried` of an operation on carriers that hold values of a format; None where there is none."""
         asked = operation, fmt is role.format, id(role)
-        known = self._carried.get(asked)
+        known = self._kernels.get(asked)
         if known is None:
             kernel = None
             if self.dtype == np.float32:
                 modes = role.rounding, role.overflow, role.stochastic_bits
                 kernel = carried(operation, (fmt,) * operands, role.format, *modes)
-            known = self._carried[asked] = (kernel, role)  # the role is kept, so that no other gets its id
+            known = self._kernels[asked] = (kernel, role)  # the role is kept, so that no other gets its id
         return known[0]
 
     def _operate(self, operation: str, operands, role, key):

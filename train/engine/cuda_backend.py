@@ -221,7 +221,7 @@ class CudaBackend(CudaArrays, NumpyBackend):
         codes = [self._codes(x, role.format) for x in operands]
         return _known(self._operated(operation, codes, role.format, role, key), role.format)
 
-    def total(self, x, role, keys, axes="rows"):
+    def total(self, x, role, keys, axes: str = "rows"):
         return _total(role.format, self, on_device(as_rows(self, x, axes)), role, keys)
 
     def run_operator(self, operator, operands, options):

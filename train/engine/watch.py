@@ -132,7 +132,7 @@ class _WatchedBackend:
     def _now(self) -> int:
         return perf_counter_ns() - self._spent
 
-    def total(self, x, role, keys, axes="rows"):
+    def total(self, x, role, keys, axes: str = "rows"):
         """`NumpyBackend.total`, operation by operation."""
         return by_levels(self, x, role, keys, axes)
 

@@ -86,7 +86,7 @@ class DryBackend:
         """Zeros of the operands' common shape."""
         return self.operate(operation, operands, role, key)
 
-    def total(self, x, role, keys, axes="rows"):
+    def total(self, x, role, keys, axes: str = "rows"):
         """Zeros of the shape of one row."""
         return self._zeros((1, *as_rows(self, x, axes).shape[1:]))
 
