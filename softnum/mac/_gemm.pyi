@@ -59,6 +59,7 @@ class FastGemm:
         c: NDArray[Any] | None,
         out: NDArray[Any],
         keys: tuple[int, int, int, int],
+        batch: int,
     ) -> None: ...
 
 class IntegerGemm:

@@ -282,15 +282,16 @@ cdef class FastGemm:
         self.compute(&self.u, &g)
         return z
 
-    def run_all(self, a, b, c, out, keys):
+    def run_all(self, a, b, c, out, keys, batch):
         """Every product of a stack to those of out, by this thread: (batches, M, K) @ (batches, K, N).
 
-        Contiguous arrays of its carrier, no dimension 0; c: None, or as out. keys: as of `run`.
+        Contiguous arrays of its carrier, no dimension 0; c: None, or as out. keys: as of `run`; batch: the first one's.
         """
         cdef int kind = cnp.NPY_FLOAT64 if self.wide else cnp.NPY_FLOAT32
         cdef Py_ssize_t size = 8 if self.wide else 4
         cdef cnp.ndarray x = a, y = b, z = out, w = c, room = None, panel
         cdef cnp.npy_intp m = x.shape[1], k = x.shape[2], n = y.shape[2], i, j, floats = (k + 1) * SN_PANEL
+        cdef cnp.npy_intp first = batch
         cdef cnp.npy_intp shape[2]
         cdef sn_gemm_unit u = self.u
         cdef sn_gemm_args g
@@ -313,7 +314,7 @@ cdef class FastGemm:
         with nogil:
             saved = sn_fp_enter()
             for i in range(x.shape[0]):
-                u.batch = <uint32_t>i
+                u.batch = <uint32_t>(first + i)
                 g.b = from_b
                 if padded != NULL:
                     g.b = padded

@@ -82,8 +82,9 @@ def test_stacks_of_matrices(u, isa):
     for m, n, k in ((3, 17, 5), (2, 32, 3)):
         a, b = middling(u.operand[0], rng, (2, 2, m, k)), middling(u.operand[1], rng, (2, 2, n, k)).swapaxes(2, 3)
         for c in (None, middling(u.c_format, rng, (2, m, n))):
-            got = sn.matmul(a, b, u, c, threads=1, **key_of(u))
-            compare(got, definition(a, b, u, c, **key_of(u)), u, m, n, k)
+            want = definition(a, b, u, c, **key_of(u))
+            for threads in (1, 3, 7):
+                compare(sn.matmul(a, b, u, c, threads=threads, **key_of(u)), want, u, m, n, k, threads)
 
 
 @cases("u", ALL[::5], ids=str)
