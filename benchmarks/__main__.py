@@ -28,6 +28,7 @@ from benchmarks import (
     gemm,
     operators,
     peers,
+    train_torch,
     training,
     units,
     values,
@@ -60,6 +61,7 @@ SECTIONS = {
     "contractions": lambda options: contractions.rows(),
     "vectors": lambda options: vectors.rows(),
     "training": lambda options: training.rows(),
+    "train-torch": lambda options: train_torch.rows(),
     "peers": lambda options: peers.rows(),
 }
 

@@ -20,7 +20,7 @@ def forward(network, values, x):
     Parameters
     ----------
     network : Network
-        mlp, lenet5, lstm, transformer, recurrent-lm, transformer-lm, detector or ncf.
+        mlp, lenet5, resnet (in training), lstm, transformer, recurrent-lm, transformer-lm, detector or ncf.
     values : list of torch.Tensor
         As of `parameters_of`.
     x : torch.Tensor
@@ -71,6 +71,25 @@ def _lenet5(network, values, x):
         x = functional.conv2d(x, next(values), next(values), padding=layer.geometry["padding"]).relu()
         x = functional.max_pool2d(x, 2) if layer.name != "conv3" else x
     return _linear(values, _linear(values, x.flatten(1)).relu())
+
+
+def _convolved(values, conv, x):
+    """A convolution without a bias and the batch normalisation that follows it."""
+    from torch.nn import functional
+
+    x = functional.conv2d(x, next(values), stride=conv.geometry["stride"], padding=conv.geometry["padding"])
+    return functional.batch_norm(x, None, None, next(values), next(values), training=True)
+
+
+def _resnet(network, values, x):
+    x = _convolved(values, network.first[0], x.reshape(-1, *network.image)).relu()
+    for block in network.blocks:
+        y = x
+        for place, (conv, _) in enumerate(block.convolutions, start=1):
+            y = _convolved(values, conv, y)
+            y = y.relu() if place < len(block.convolutions) else y
+        x = (y + (x if block.shortcut is None else _convolved(values, block.shortcut[0], x))).relu()
+    return _linear(values, x.mean(dim=(2, 3)))
 
 
 def _cell(kind: str, read, own) -> list:
@@ -171,8 +190,7 @@ def _detector(network, values, x):
 
     x = x.reshape(-1, *network.image)
     for conv, _ in network.stages:
-        x = functional.conv2d(x, next(values), stride=conv.geometry["stride"], padding=1)
-        x = functional.batch_norm(x, None, None, next(values), next(values), training=True).relu()
+        x = _convolved(values, conv, x).relu()
     return functional.conv2d(x, *values).permute(0, 2, 3, 1).reshape(-1, network.outputs)
 
 
@@ -194,6 +212,7 @@ _FORWARD = {
     "mlp": _mlp,
     "ncf": _ncf,
     "recurrent-lm": _recurrent_lm,
+    "resnet": _resnet,
     "transformer": _transformer,
     "transformer-lm": _transformer_lm,
 }

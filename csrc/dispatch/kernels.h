@@ -170,6 +170,27 @@ typedef struct {
     sn_u32 exp_span, inexact, underflow, overflows, raises; /* flags: those, and all that the format raises */
 } sn_normals;
 
+/* ---- operations on values ---------------------------------------------------------------------------------------- */
+
+enum { SN_CARRIED_OWN, SN_CARRIED_SINGLE, SN_CARRIED_DOUBLE }; /* elementwise/carried.c */
+
+typedef struct {
+    sn_i32 way, operation, operands; /* SN_CARRIED_*, SN_LANES_* */
+    sn_rounding out;                 /* of SN_CARRIED_SINGLE, from binary32 */
+    sn_lanes wide;                   /* of SN_CARRIED_DOUBLE; down of all */
+} sn_carried;
+
+enum { SN_ENCLOSED_EXP, SN_ENCLOSED_SIGMOID, SN_ENCLOSED_TANH }; /* elementwise/enclose.h */
+
+/* Floats of a part of a tree of sums, that stay near; of a row of it, at most. */
+enum { SN_TREE = 4096, SN_TREE_WIDTH = 128 };
+
+/* Columns of carriers: row r begins at x + r / inner_rows * outer + r % inner_rows * inner. */
+typedef struct {
+    const float *x;
+    size_t rows, columns, inner_rows, outer, inner, column;
+} sn_table;
+
 typedef struct {
     const char *name;
     /* out[i] = x[i] rounded to the format; returns 1 if an element had no result. x and out may be the same array. */
@@ -194,6 +215,14 @@ typedef struct {
      * next multiple of 16 elements. */
     void (*short_floats)(int operation, const sn_normals *plan, const void *const in[3], int width, void *out,
                          sn_u8 *flags, sn_u8 *outside, size_t n, const sn_u32 *words);
+    /* out[i] = the operation on values, n of them, at most 8 * SN_WORD_BLOCKS; 1: one had no result. All three pointers
+     * can be read. */
+    int (*carried)(const sn_carried *p, const float *const in[3], float *out, size_t n, const sn_random_source *random);
+    /* out[i] = the sum of column i, as a tree (elementwise/carried.h), by an addition that is not stochastic; 1: one
+     * had no result. scratch: sn_tree_scratch floats. */
+    int (*tree)(const sn_carried *p, const sn_table *t, float *out, float *scratch);
+    /* out[i] = the function of x[i], of binary32, but for those that are undecided; returns how many are. */
+    size_t (*enclose)(int function, const float *x, float *out, sn_u8 *undecided, size_t n);
     /* words[i] = word i of the key */
     void (*words)(const sn_random_source *random, sn_u32 *words, size_t n);
 } sn_kernels;

@@ -85,6 +85,9 @@ size_t sn_table_size(int op, const sn_context *context);
 /* Fill a table of results of `width` bytes each and their flags, by the definition; returns the OR of the flags. */
 sn_u32 sn_fill_table(int op, const sn_context *context, int width, void *table, sn_u8 *flags);
 
+/* SN_LANES_... of operation op; -1 if it is none of those. */
+int sn_lanes_operation(int op);
+
 /* Prepare the vector kernels for operation op; 0 if they do not cover it. */
 int sn_operation_lanes(int op, const sn_context *context, sn_lanes *p);
 

@@ -2,13 +2,14 @@
 #if defined(__x86_64__)
 #include "lanes/avx512.h"
 
-#include "elementwise/operate.h"
+#include "elementwise/carry.h"
+#include "elementwise/enclose.h"
 #include "elementwise/short/lanes.h"
 
 extern const sn_kernels sn_kernels_avx512;
-const sn_kernels sn_kernels_avx512 = {"avx512",      SN_(quantize32),     SN_(quantize64), SN_(encode32),
-                                      SN_(encode64), SN_(encode_widened), SN_(decode32),   SN_(decode64),
-                                      SN_(operate),  SN_(short_floats),   SN_(words)};
+const sn_kernels sn_kernels_avx512 = {
+    "avx512",      SN_(quantize32), SN_(quantize64),   SN_(encode32), SN_(encode64), SN_(encode_widened), SN_(decode32),
+    SN_(decode64), SN_(operate),    SN_(short_floats), SN_(carried),  SN_(tree),     SN_(enclose),        SN_(words)};
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

@@ -32,7 +32,7 @@ sn_u32 sn_fill_table(int op, const sn_context *context, int width, void *table, 
     return all;
 }
 
-static int lanes_operation(int op) {
+int sn_lanes_operation(int op) {
     switch (op) {
     case SN_OP_convert: return SN_LANES_CONVERT;
     case SN_OP_add: return SN_LANES_ADD;
@@ -46,7 +46,7 @@ static int lanes_operation(int op) {
 }
 
 int sn_operation_lanes(int op, const sn_context *context, sn_lanes *p) {
-    const int lanes = lanes_operation(op);
+    const int lanes = sn_lanes_operation(op);
     return lanes >= 0 && sn_lanes_prepare(lanes, context->operand, &context->out, &context->env, p);
 }
 
@@ -166,7 +166,7 @@ static void by_short_lanes(int op, const sn_context *x, const sn_kernels *run, i
         const size_t take = n - i < BLOCK ? (size_t)(n - i) : (size_t)BLOCK;
         const void *in[3];
         const sn_u32 *words = load_block(in, operands, sn_is_stochastic(&x->env), width, args, steps, i, take, &s);
-        run->short_floats(lanes_operation(op), &x->normals, in, width, s.results, s.flags, s.outside, take, words);
+        run->short_floats(sn_lanes_operation(op), &x->normals, in, width, s.results, s.flags, s.outside, take, words);
         for (size_t j = 0; j < take; j += 8) {
             sn_u64 any;
             memcpy(&any, s.outside + j, 8);

@@ -52,6 +52,15 @@ class FastGemm:
         first: tuple[int, int] = (0, 0),
     ) -> None: ...
     def product(self, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any] | None) -> NDArray[Any] | None: ...
+    def run_all(
+        self,
+        a: NDArray[Any],
+        b: NDArray[Any],
+        c: NDArray[Any] | None,
+        out: NDArray[Any],
+        keys: tuple[int, int, int, int],
+        batch: int,
+    ) -> None: ...
 
 class IntegerGemm:
     path: str

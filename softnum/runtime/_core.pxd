@@ -83,6 +83,15 @@ cdef extern from "dispatch/kernels.h" nogil:
         uint32_t key[2]
         uint64_t first
 
+    enum: SN_ENCLOSED_EXP, SN_ENCLOSED_SIGMOID, SN_ENCLOSED_TANH
+
+    ctypedef struct sn_carried:
+        int32_t way, operation, operands
+
+    ctypedef struct sn_table:
+        const float *x
+        size_t rows, columns, inner_rows, outer, inner, column
+
     ctypedef struct sn_kernels:
         const char *name
         int (*quantize32)(const sn_rounding *r, const float *x, float *out, size_t n,
@@ -97,6 +106,7 @@ cdef extern from "dispatch/kernels.h" nogil:
                               const sn_random_source *random) noexcept nogil
         void (*decode32)(const sn_decoding *d, const void *codes, int width, float *out, size_t n) noexcept nogil
         void (*decode64)(const sn_decoding *d, const void *codes, int width, double *out, size_t n) noexcept nogil
+        size_t (*enclose)(int function, const float *x, float *out, uint8_t *undecided, size_t n) noexcept nogil
         void (*words)(const sn_random_source *random, uint32_t *words, size_t n) noexcept nogil
 
     int sn_detect_isa() noexcept
@@ -179,6 +189,45 @@ cdef extern from "elementwise/elementwise.h" nogil:
     size_t sn_table_size(int op, const sn_context *context) noexcept
     uint32_t sn_fill_table(int op, const sn_context *context, int width, void *table, uint8_t *flags) noexcept
     int sn_operation_lanes(int op, const sn_context *context, sn_lanes *p) noexcept
+
+
+cdef extern from "elementwise/carried.h" nogil:
+    enum: SN_CARRIED_DIMS, SN_CARRIED_OWN, SN_CARRIED_SINGLE, SN_CARRIED_DOUBLE
+
+    ctypedef struct sn_carried_arrays:
+        int ndim
+        size_t dims[SN_CARRIED_DIMS]
+        const float *x[3]
+        ptrdiff_t strides[3][SN_CARRIED_DIMS]
+
+    int sn_carried_prepare(int op, const sn_format *operands, const sn_format *out, const sn_env *env,
+                           sn_carried *p) noexcept
+    int sn_carried_run(const sn_kernels *run, const sn_carried *p, const sn_carried_arrays *a, float *out,
+                       size_t first, size_t stop, const sn_random_source *random) noexcept
+    size_t sn_tree_scratch(size_t rows) noexcept
+    int sn_tree_run(const sn_kernels *run, const sn_carried *p, const sn_table *t, float *out,
+                    float *scratch) noexcept
+
+
+cdef extern from "elementwise/copy.h" nogil:
+    enum: SN_COPY_DIMS
+
+    ctypedef struct sn_copy_axis:
+        size_t length
+        ptrdiff_t in_ "in"
+        ptrdiff_t out
+
+    void sn_copy(const void *x, void *out, int width, int ndim, const sn_copy_axis *axes) noexcept
+
+
+cdef extern from "elementwise/scale.h" nogil:
+    ctypedef struct sn_scaling:
+        size_t outer, length, inner, size
+        int32_t shift, low, high
+        double above
+        double at_least "from"
+
+    int sn_scale_blocks(const sn_scaling *s, const float *x, float *q, uint8_t *scales) noexcept
 
 
 cdef bint is_plain(x, int type_number)

@@ -97,6 +97,35 @@ class Decoder:
     def values(self, codes: Any) -> NDArray[Any] | None: ...
     def decode(self, codes: NDArray[Any], out: NDArray[Any], start: int, stop: int) -> None: ...
 
+class CarriedOperation:
+    ok: bool
+    def __init__(self, operation: str, formats: tuple, out: Any, env: tuple[int, ...]) -> None: ...
+    def __call__(
+        self,
+        operands: tuple[NDArray[Any], ...],
+        key: Any,
+        out: NDArray[np.float32] | None = None,
+        start: int = 0,
+        stop: int = 0,
+    ) -> NDArray[np.float32] | None: ...
+    def total(self, x: NDArray[Any], axes: str) -> NDArray[np.float32] | None: ...
+
+ENCLOSED: dict[str, int]
+
+def enclose(name: str, x: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.bool_] | None] | None: ...
+def copy_view(view: NDArray[Any], out: NDArray[Any]) -> bool: ...
+def scale_blocks(
+    x: NDArray[np.float32],
+    axis: int,
+    size: int,
+    shift: int,
+    above: float,
+    at_least: float,
+    low: int,
+    high: int,
+    scales: NDArray[np.uint8],
+) -> NDArray[np.float32] | None: ...
+
 class Gate:
     count: int
     def raise_(self) -> None: ...

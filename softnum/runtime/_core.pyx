@@ -528,6 +528,173 @@ cdef class PlainOperation:
                 return None
         return self(tuple([x.codes for x in arrays]), key)
 
+# ---- operations on values ------------------------------------------------------------------------------------------------
+
+
+cdef class CarriedOperation:
+    """An operation on float32 arrays, from values of the operands' formats to values of the result's.
+
+    `ok` is False outside the domain of csrc/elementwise/carried.c. Operands broadcast, and may have any strides.
+    """
+
+    cdef sn_carried p
+    cdef bint stochastic
+    cdef readonly bint ok
+
+    def __cinit__(self, operation, formats, out, tuple env):
+        cdef sn_format f[3]
+        cdef sn_format result
+        cdef sn_env e
+        cdef int i
+        for i, fmt in enumerate(formats):
+            fill_format(&f[i], fmt)
+        fill_format(&result, out)
+        fill_env(&e, env)
+        self.stochastic = sn_is_stochastic(&e)
+        self.ok = sn_carried_prepare(OPERATIONS[operation][0], f, &result, &e, &self.p)
+
+    def __call__(self, tuple operands, key, cnp.ndarray out=None, size_t start=0, size_t stop=0):
+        """The values of the results in a new array; None of other operands or keys, and where a result has no value.
+
+        out, start, stop: the results' array, of which elements start..stop-1 are written; start: a multiple of
+        WORD_BLOCK.
+        """
+        cdef sn_carried_arrays a
+        cdef sn_random_source random
+        cdef cnp.npy_intp dims[SN_CARRIED_DIMS]
+        cdef const sn_kernels *run = kernels()
+        cdef int i, bad
+        cdef float *target
+        if not self.ok or len(operands) != self.p.operands:
+            return None
+        a.ndim = 0
+        for i in range(SN_CARRIED_DIMS):
+            dims[i] = 1
+        for x in operands:
+            if not is_carrier(x) or cnp.PyArray_NDIM(<cnp.ndarray>x) > SN_CARRIED_DIMS:
+                return None
+            a.ndim = max(a.ndim, cnp.PyArray_NDIM(<cnp.ndarray>x))
+        for i in range(self.p.operands):
+            if not broadcast_operand(&a, i, dims, <cnp.ndarray>operands[i]):
+                return None
+        random.words = NULL
+        random.first = 0
+        random.key[0], random.key[1] = 0, 0
+        if self.stochastic and not plain_key(key, random.key):
+            return None
+        if out is None:
+            out = cnp.PyArray_EMPTY(a.ndim, dims, cnp.NPY_FLOAT32, 0)
+            stop = cnp.PyArray_SIZE(out)
+        target = <float *>cnp.PyArray_DATA(out)
+        for i in range(a.ndim):
+            a.dims[i] = dims[i]
+        with nogil:
+            bad = sn_carried_run(run, &self.p, &a, target, start, stop, &random)
+        return None if bad else out
+
+    def total(self, x, axes):
+        """The sums of a float32 array of values as trees, by this addition; None as of a call, or for random words.
+
+        Neighbours are added in pairs, then the sums in pairs; an odd last one waits. axes: "rows", along the first axis;
+        "last"; or "pixels", of images (N, C, H, W) along all but C. The result has one row, with the other axes.
+        """
+        cdef sn_table t
+        cdef cnp.ndarray source, out
+        cdef cnp.npy_intp[32] others
+        cdef cnp.npy_intp *dims
+        cdef int i, ndim
+        if not self.ok or self.stochastic or not is_plain(x, cnp.NPY_FLOAT32):
+            return None
+        source = x
+        dims, ndim = cnp.PyArray_DIMS(source), cnp.PyArray_NDIM(source)
+        if cnp.PyArray_SIZE(source) == 0 or not 1 <= ndim <= 32:
+            return None
+        t.x = <const float *>cnp.PyArray_DATA(source)
+        others[0] = 1
+        if axes == "pixels":
+            others[1] = dims[1]
+            t.inner_rows = dims[2] * dims[3]
+            t.rows = dims[0] * t.inner_rows
+            ndim = 2
+        else:
+            for i in range(1, ndim):
+                others[i] = dims[i - 1 if axes == "last" else i]
+            t.rows = t.inner_rows = dims[ndim - 1 if axes == "last" else 0]
+        out = cnp.PyArray_EMPTY(ndim, others, cnp.NPY_FLOAT32, 0)
+        t.columns = cnp.PyArray_SIZE(out)
+        t.outer = t.columns * t.inner_rows
+        t.inner = t.columns if axes == "rows" else 1
+        t.column = 1 if axes == "rows" else t.inner_rows
+        return None if self.sum_table(&t, out) else out
+
+    cdef int sum_table(self, const sn_table *t, cnp.ndarray out) except -1:
+        cdef const sn_kernels *run = kernels()
+        cdef float *target = <float *>cnp.PyArray_DATA(out)
+        cdef float *scratch = NULL
+        cdef size_t needed = sn_tree_scratch(t.rows)
+        cdef int bad
+        if needed:
+            scratch = <float *>malloc(needed * sizeof(float))
+            if scratch == NULL:
+                raise MemoryError(f"no memory for {needed} sums")
+        with nogil:
+            bad = sn_tree_run(run, &self.p, t, target, scratch)
+        free(scratch)
+        return bad != 0
+
+
+#: functions that csrc/elementwise/enclose.h encloses
+ENCLOSED = {"exp": SN_ENCLOSED_EXP, "sigmoid": SN_ENCLOSED_SIGMOID, "tanh": SN_ENCLOSED_TANH}
+
+
+def enclose(name, x):
+    """(function of a plain float32 array in a new one, rounded to nearest even; which are left to do) or None of others.
+
+    Which: an array of bool of x's shape, or None where none is.
+    """
+    cdef int function = ENCLOSED[name]
+    cdef const sn_kernels *run = kernels()
+    cdef cnp.ndarray out, undecided
+    cdef const float *source
+    cdef float *target
+    cdef uint8_t *left
+    cdef size_t n, count
+    cdef uint64_t saved
+    if not is_plain(x, cnp.NPY_FLOAT32):
+        return None
+    out, undecided = like(x, cnp.NPY_FLOAT32), like(x, cnp.NPY_BOOL)
+    source, n = <const float *>cnp.PyArray_DATA(<cnp.ndarray>x), cnp.PyArray_SIZE(out)
+    target, left = <float *>cnp.PyArray_DATA(out), <uint8_t *>cnp.PyArray_DATA(undecided)
+    with nogil:
+        saved = sn_fp_enter()
+        count = run.enclose(function, source, target, left, n)
+        sn_fp_leave(saved)
+    return out, undecided if count else None
+
+
+cdef bint is_carrier(x):
+    """Whether x is an array of float32, of no subclass, aligned, in this machine's bytes."""
+    return (
+        cnp.PyArray_CheckExact(x)
+        and cnp.PyArray_TYPE(<cnp.ndarray>x) == cnp.NPY_FLOAT32
+        and cnp.PyArray_ISBEHAVED_RO(<cnp.ndarray>x)
+    )
+
+
+cdef bint broadcast_operand(sn_carried_arrays *a, int i, cnp.npy_intp *dims, cnp.ndarray x):
+    """Where operand i lies, and what it makes of the common shape; False if it does not fit, or has no elements."""
+    cdef int d, offset = a.ndim - cnp.PyArray_NDIM(x)
+    cdef cnp.npy_intp length
+    a.x[i] = <const float *>cnp.PyArray_DATA(x)
+    for d in range(a.ndim):
+        length = 1 if d < offset else cnp.PyArray_DIM(x, d - offset)
+        a.strides[i][d] = 0 if length == 1 else cnp.PyArray_STRIDE(x, d - offset) // <cnp.npy_intp>sizeof(float)
+        if length == 0 or (length != 1 and dims[d] != 1 and dims[d] != length):
+            return False
+        if length != 1:
+            dims[d] = length
+    return True
+
 
 # ---- one operation at a time, for compiled code that has no Python ------------------------------------------------------
 
@@ -708,6 +875,59 @@ def look_up(table, codes, out, size_t start, size_t stop):
     cdef char *target = <char *>cnp.PyArray_DATA(y) + start * entry
     with nogil:
         sn_look_up(cnp.PyArray_DATA(t), entry, source, width, target, stop - start)
+
+
+def scale_blocks(x, Py_ssize_t axis, Py_ssize_t size, int shift, double above, double at_least, int low, int high, scales):
+    """A plain float32 array over its blocks' scales, `size` elements each along an axis; None if one is not finite.
+
+    csrc/elementwise/scale.h says what the numbers are. scales: a uint8 array of the blocks, for exponents less low.
+    """
+    cdef cnp.ndarray source = x, codes = scales, out = like(source, cnp.NPY_FLOAT32)
+    cdef sn_scaling s
+    cdef int d, bad
+    cdef const float *values = <const float *>cnp.PyArray_DATA(source)
+    cdef float *target = <float *>cnp.PyArray_DATA(out)
+    cdef uint8_t *target_scales = <uint8_t *>cnp.PyArray_DATA(codes)
+    if not is_plain(x, cnp.NPY_FLOAT32) or not is_plain(scales, cnp.NPY_UINT8):
+        raise TypeError("scale_blocks takes a plain float32 array, and plain uint8 scales")
+    s.outer = s.inner = 1
+    for d in range(cnp.PyArray_NDIM(source)):
+        if d < axis:
+            s.outer *= cnp.PyArray_DIM(source, d)
+        elif d > axis:
+            s.inner *= cnp.PyArray_DIM(source, d)
+    s.length, s.size = cnp.PyArray_DIM(source, <int>axis), size
+    s.shift, s.low, s.high, s.above, s.at_least = shift, low, high, above, at_least
+    if size < 1 or cnp.PyArray_SIZE(codes) != <Py_ssize_t>(s.outer * ((s.length + size - 1) // size) * s.inner):
+        raise ValueError(f"scale_blocks: {cnp.PyArray_SIZE(codes)} scales are not those of blocks of {size}")
+    with nogil:
+        bad = sn_scale_blocks(&s, values, target, target_scales)
+    return None if bad else out
+
+
+def copy_view(view, out):
+    """out[...] = view, arrays of one shape that do not overlap; False, with nothing done, of those it does not take.
+
+    It takes elements of 1, 2, 4 or 8 bytes, aligned and of one type, and up to 8 axes.
+    """
+    cdef cnp.ndarray x = view, y = out
+    cdef sn_copy_axis axes[SN_COPY_DIMS]
+    cdef int d, ndim = cnp.PyArray_NDIM(x), width = cnp.PyArray_ITEMSIZE(x)
+    cdef const void *source = cnp.PyArray_DATA(x)
+    cdef void *target = cnp.PyArray_DATA(y)
+    if (
+        width not in (1, 2, 4, 8) or ndim > SN_COPY_DIMS or not cnp.PyArray_SAMESHAPE(x, y)
+        or cnp.PyArray_TYPE(x) != cnp.PyArray_TYPE(y) or not cnp.PyArray_ISBEHAVED_RO(x) or not cnp.PyArray_ISBEHAVED(y)
+    ):
+        return False
+    for d in range(ndim):
+        axes[d].length = cnp.PyArray_DIM(x, d)
+        axes[d].in_, axes[d].out = cnp.PyArray_STRIDE(x, d) // width, cnp.PyArray_STRIDE(y, d) // width
+        if axes[d].length > 1 and (cnp.PyArray_STRIDE(x, d) % width or cnp.PyArray_STRIDE(y, d) % width):
+            return False
+    with nogil:
+        sn_copy(source, target, width, ndim, axes)
+    return True
 
 
 cdef class Rounder:

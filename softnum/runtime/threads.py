@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from softnum.runtime._core import Gate
 
-__all__ = ["default_threads", "for_each", "for_ranges", "thread_count", "threads_by_default"]
+__all__ = ["chosen_threads", "default_threads", "for_each", "for_ranges", "thread_count", "threads_by_default"]
 
 _BLOCK = 4096  # elements; a multiple of the kernels' blocks of random words
 _PIECES = 8  # ranges for each thread
@@ -109,6 +109,16 @@ def _renew() -> None:
 
 if hasattr(os, "register_at_fork"):  # a forked child has no threads
     os.register_at_fork(after_in_child=_renew)
+
+
+def chosen_threads() -> int | None:
+    """What the innermost `threads_by_default` says; None outside.
+
+    >>> with threads_by_default(3):
+    ...     chosen_threads()
+    3
+    """
+    return _chosen.get()
 
 
 def default_threads() -> int:

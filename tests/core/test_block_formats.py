@@ -327,7 +327,7 @@ def lanes_of_float32(fmt, rng):
             options = {"scale_rule": rule, "rounding": rounding}
             if rounding.startswith("stochastic"):
                 options["key"] = 5
-            for shape, axis in (((3, 70), 1), ((2, 33, 5), 1), ((64, 3), 0)):
+            for shape, axis in (((3, 70), 1), ((2, 33, 5), 1), ((64, 3), 0), ((2, 37, 70), 1)):
                 x = np.ldexp(rng.standard_normal(shape), rng.integers(-20, 20, shape)).astype(np.float32)
                 x.flat[:5] = [0.0, -0.0, 1e-45, -3e-39, 2e38]
                 x[-1] = 0
@@ -346,8 +346,8 @@ def test_float32s_way_gives_what_the_general_one_gives(fmt):
 
 
 def test_a_planted_fault_of_float32s_way_is_noticed(monkeypatch):
-    scales = block_codes._power_scales
-    monkeypatch.setattr(block_codes, "_power_scales", lambda amax, *rest: scales(amax, *rest) + (amax.dtype == "f4"))
+    right = block_codes._scaled
+    monkeypatch.setattr(block_codes, "_scaled", lambda *given: (right(*given)[0], right(*given)[1] + 1))
     with pytest.raises(AssertionError):
         lanes_of_float32(sn.format("mxfp4"), np.random.default_rng(8))
 
@@ -553,8 +553,7 @@ def test_powers_of_two_move_the_scale_alone(shift, numbers):
 def test_a_planted_fault_is_noticed(monkeypatch):
     from softnum.arrays.codecs import blocks as block_codes
 
-    right = block_codes._power_scales
-    monkeypatch.setattr(block_codes, "_power_scales", lambda *a: right(*a) + (a[0] == 3.0))
+    monkeypatch.setattr(block_codes, "_thresholds", lambda *given: (0.74, 1.0))  # 3 is 0.75 * 2**2
     with pytest.raises(AssertionError):
         check(np.array([3.0, 1.0]), sn.format("mxfp4"))
 

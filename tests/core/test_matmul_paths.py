@@ -75,6 +75,18 @@ def test_sizes_across_the_tiles(u, isa):
         compare(sn.matmul(a, b, u, **key_of(u)), definition(a, b, u, **key_of(u)), u, m, n, k)
 
 
+@cases("u", FAST, ids=str)
+def test_stacks_of_matrices(u, isa):
+    """One call for a whole stack, whose matrices are numbered for random words, from C and from 0."""
+    rng = np.random.default_rng(6)
+    for m, n, k in ((3, 17, 5), (2, 32, 3)):
+        a, b = middling(u.operand[0], rng, (2, 2, m, k)), middling(u.operand[1], rng, (2, 2, n, k)).swapaxes(2, 3)
+        for c in (None, middling(u.c_format, rng, (2, m, n))):
+            want = definition(a, b, u, c, **key_of(u))
+            for threads in (1, 3, 7):
+                compare(sn.matmul(a, b, u, c, threads=threads, **key_of(u)), want, u, m, n, k, threads)
+
+
 @cases("u", ALL[::5], ids=str)
 def test_threads_change_nothing(u, isa):
     rng = np.random.default_rng(5)

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from softnum.runtime import _core
 from softnum.train.designs import RoleRounding
 from softnum.train.engine import enclosures
 from softnum.train.engine.backend import NumpyBackend
 from softnum.train.engine.enclosures import BOUND, enclose, encloses
 from tests.support.cases import cases
+from tests.support.core_oracles import on_every_isa
 
 NAMES = ("exp", "sigmoid", "silu", "tanh")
 EDGES = np.float32(
@@ -84,13 +86,33 @@ def test_a_rounding_that_the_bound_does_not_decide_is_left(name):
 
 
 def test_a_wrong_function_is_noticed(monkeypatch):
-    """A value that is off by more than the bound decides roundings wrongly: the comparison with the core sees it."""
+    """A value that is off by more than the bound decides roundings wrongly: the comparison with the core sees it.
+
+    In a mode that the core does not enclose in lanes.
+    """
     right = enclosures._FUNCTIONS["sigmoid"]
     monkeypatch.setitem(enclosures._FUNCTIONS, "sigmoid", lambda x: right(x) * (1.0 + 2.0**-36))
-    x, role = numbers(200_000)[len(EDGES) :], RoleRounding(sn.format("binary32"))
+    x, role = numbers(200_000)[len(EDGES) :], RoleRounding(sn.format("binary32"), "nearest_away")
     x = x[x < -1.0][:60_000]
     got = NumpyBackend().operate("sigmoid", (x,), role, None)
     assert not np.array_equal(got, right(x.astype(np.float64)).astype(np.float32))
+
+
+@cases("name", NAMES)
+def test_lanes_make_the_same_numbers(name):
+    """What the core encloses is what is computed here, and what it leaves: on every instruction set."""
+    x = numbers(20_003)
+    ends, left = enclose(name, x, np.float32)
+    for _ in on_every_isa():
+        for part in (slice(None), slice(0, 1), slice(5, 262)):
+            got, undecided = _core.enclose(name, x[part])
+            rest = np.setdiff1d(np.arange(len(x)), left)
+            assert np.array_equal(
+                np.flatnonzero(undecided), np.intersect1d(np.arange(len(x))[part], left) - (part.start or 0)
+            )
+            decided = np.isin(np.arange(len(x))[part], rest)
+            assert np.array_equal(got[decided].view(np.uint32), ends[part][decided].view(np.uint32))
+    assert _core.enclose(name, x[::2]) is None and _core.enclose(name, np.float32([0.5, 1.0]))[1] is None
 
 
 def test_what_is_not_enclosed_goes_to_the_core():

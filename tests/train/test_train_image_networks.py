@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from benchmarks import twins
 from softnum.train import Numerics, Settings, Tensor, design_gemms, load_design, make_network, run
-from softnum.train.datasets.sets import load_data
+from softnum.train.datasets.sets import batches, load_data
 from softnum.train.designs import PASSES
 from softnum.train.engine import tensor as engine
 from softnum.train.engine.numerics import LayerNumerics
@@ -209,6 +210,17 @@ def test_losses_are_pytorchs(case, design, tmp_path):
     got = our_losses(net, numerics, data, rows, rate)
     np.testing.assert_allclose(got, want, rtol=0, atol=1e-10 if wide else 1e-4)
     assert got[-1] < got[0]
+
+
+@needs_torch
+def test_the_twin_that_speed_is_compared_with_has_these_losses():
+    import torch
+
+    net = make_network("resnet", sizes=(4, 8, 16), image=(1, 8, 8))
+    net.initialise(Numerics(load_design("a-float32"), net.layer_names, seed=3))
+    data, rows = load_data("digits"), batches(1352, 16, 3, 1)[:5]
+    want = torch_losses(net, data, rows, torch.float32, 0.05)
+    np.testing.assert_allclose(twins.losses(net, data, rows, dtype=torch.float32, rate=0.05), want, rtol=0, atol=1e-5)
 
 
 # -- runs --------------------------------------------------------------------------------------------------------------

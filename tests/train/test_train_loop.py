@@ -14,6 +14,7 @@ import softnum as sn
 from softnum.train import Numerics, Settings, design_names, load_design, make_network, run
 from softnum.train.datasets.sets import batches, load_data
 from softnum.train.engine.arithmetic import FUNCTIONS
+from softnum.train.engine.backend import NumpyBackend
 from softnum.train.engine.initial import he_uniform
 from softnum.train.runs.loop import read_rows
 
@@ -53,7 +54,7 @@ def test_float32_training_is_training(tmp_path):
 def test_every_operand_of_every_product_is_a_value_of_its_format(tmp_path, monkeypatch):
     """Watch sn.matmul and sn.quantize under Wang's design: formats, units and keys as the design says."""
     seen, keys = [], []
-    matmul, quantize, fma = sn.matmul, sn.quantize, sn.fma
+    matmul, quantize, compute = sn.matmul, sn.quantize, NumpyBackend.compute
 
     def watching_matmul(a, b, unit, c=None, **options):
         seen.append((a.shape, b.shape, unit, c is not None))
@@ -66,15 +67,15 @@ def test_every_operand_of_every_product_is_a_value_of_its_format(tmp_path, monke
         assert options["rounding"] == "nearest_even" and options["key"] is None
         return quantize(x, fmt, **options)
 
-    def watching_fma(*operands, **options):
-        assert (options["rounding"], options["stochastic_bits"]) == ("stochastic", 16)
-        assert options["out_fmt"] == sn.format("e6m9")
-        keys.append(options["key"])
-        return fma(*operands, **options)
+    def watching_compute(self, operation, operands, role, key):
+        assert (operation, role.rounding, role.stochastic_bits) == ("fma", "stochastic", 16)
+        assert role.format == sn.format("e6m9")
+        keys.append(key)
+        return compute(self, operation, operands, role, key)
 
     monkeypatch.setitem(FUNCTIONS, "matmul", watching_matmul)
     monkeypatch.setitem(FUNCTIONS, "quantize", watching_quantize)
-    monkeypatch.setitem(FUNCTIONS, "fma", watching_fma)
+    monkeypatch.setattr(NumpyBackend, "compute", watching_compute)
     design = load_design("c-wang-fp8")
     run(design, Settings(epochs=1, batch=1352, evaluate_every=1), seed=5, out=tmp_path)
     first, last = design.layer("fc1", first=True).units, design.layer("fc2").units

@@ -7,6 +7,7 @@ import softnum as sn
 from softnum import reference
 from softnum.train import Numerics, Settings, load_design, run
 from softnum.train.engine.arithmetic import FUNCTIONS
+from softnum.train.engine.backend import NumpyBackend
 
 SAMPLES = 12
 OPERATIONS = ("add", "divide", "fma", "multiply", "sqrt")
@@ -31,7 +32,7 @@ class Reached(Exception):
     ],
 )
 def test_an_iteration_equals_the_reference(name, iteration, optimiser, tmp_path, monkeypatch):
-    matmul, quantize, begin = sn.matmul, sn.quantize, Numerics.begin
+    matmul, quantize, begin, compute = sn.matmul, sn.quantize, Numerics.begin, NumpyBackend.compute
     now, checked = [0], {"quantize": 0, "matmul": 0, "saturated": 0} | dict.fromkeys(OPERATIONS, 0)
     rng = np.random.default_rng(0)
 
@@ -54,24 +55,21 @@ def test_an_iteration_equals_the_reference(name, iteration, optimiser, tmp_path,
                 checked["quantize"] += 1
         return y
 
-    def watched(operation, compute):
-        def wrapped(*codes, out_fmt, rounding, overflow, key, stochastic_bits):
-            *codes, formats = codes
-            environment = {"rounding": rounding, "overflow": overflow, "stochastic_bits": stochastic_bits}
-            result = compute(*codes, formats, out_fmt=out_fmt, key=key, **environment)
-            if now[0] == iteration:
-                flat = [part.ravel() for part in np.broadcast_arrays(*codes)]
-                for i in rng.choice(result.size, min(SAMPLES, result.size), replace=False).tolist():
-                    bits = {}
-                    if rounding == "stochastic":
-                        bits["random_bits"] = reference.random_word_elementwise(*key, i) & ((1 << stochastic_bits) - 1)
-                    operands = [int(part[i]) for part in flat]
-                    code, _ = getattr(reference, operation)(*operands, formats, out_fmt=out_fmt, **environment, **bits)
-                    assert code == result.flat[i], (operation, operands, out_fmt, key, i)
-                    checked[operation] += 1
-            return result
-
-        return wrapped
+    def watched_compute(self, operation, operands, role, key):
+        y = compute(self, operation, operands, role, key)
+        if now[0] == iteration and operation in OPERATIONS:
+            options = {"rounding": role.rounding, "overflow": role.overflow, "stochastic_bits": role.stochastic_bits}
+            flat = [np.asarray(part, np.float32).ravel() for part in np.broadcast_arrays(*operands)]
+            for i in rng.choice(y.size, min(SAMPLES, y.size), replace=False).tolist():
+                bits = {}
+                if role.stochastic:
+                    bits["random_bits"] = reference.random_word_elementwise(*key, i) & ((1 << role.stochastic_bits) - 1)
+                codes = [int(part[i].view(np.uint32)) for part in flat]
+                formats = (sn.format("binary32"),) * len(codes)
+                code, _ = getattr(reference, operation)(*codes, formats, out_fmt=role.format, **options, **bits)
+                assert code == sn.encode(y.flat[i], role.format), (operation, codes, role, key, i)
+                checked[operation] += 1
+        return y
 
     def watched_matmul(a, b, unit, c=None, *, key, threads):
         y = matmul(a, b, unit, c, key=key, threads=threads)
@@ -94,8 +92,7 @@ def test_an_iteration_equals_the_reference(name, iteration, optimiser, tmp_path,
     monkeypatch.setitem(FUNCTIONS, "matmul", watched_matmul)
     monkeypatch.setitem(FUNCTIONS, "quantize", watched_quantize)
     monkeypatch.setattr(Numerics, "begin", watched_begin)
-    for operation in OPERATIONS:
-        monkeypatch.setitem(FUNCTIONS, operation, watched(operation, getattr(sn, operation)))
+    monkeypatch.setattr(NumpyBackend, "compute", watched_compute)
     batch = 256 if "e6m3" in name else 32
     with pytest.raises(Reached):
         run(load_design(name), Settings(batch=batch, optimiser=optimiser), seed=1, out=tmp_path)

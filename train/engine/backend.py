@@ -18,12 +18,15 @@ from softnum.arrays.conversion import decode, encode, quantize
 from softnum.formats.blocks import format
 from softnum.formats.dispatch import of_format
 from softnum.formats.facts import facts
-from softnum.runtime.threads import threads_by_default
+from softnum.formats.modes import overflow_name, rounding_name
+from softnum.ops.values import carried, carry
+from softnum.runtime import _core
+from softnum.runtime.threads import chosen_threads, threads_by_default
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.engine.arrays import Arrays, bits_of
 from softnum.train.engine.enclosures import enclose, encloses
 
-__all__ = ["NumpyBackend", "bits_of_precision", "block_ones", "odd_is_exact", "rounding_of"]
+__all__ = ["NumpyBackend", "as_rows", "bits_of_precision", "block_ones", "by_levels", "odd_is_exact", "rounding_of"]
 
 
 @functools.cache
@@ -101,11 +104,34 @@ def block_ones(shape: tuple[int, int], fmt) -> BlockArray:
     return BlockArray(encode(np.full(shape, power), fmt.element), encode(scales, fmt.scale), fmt, -1, *tensor)
 
 
+def is_usual(role) -> bool:
+    """Whether a role rounds to nearest even, and what is too large to infinity where there is one."""
+    return rounding_name(role.rounding) == "nearest_even" and overflow_name(role.overflow, role.format) == "infinity"
+
+
+def as_rows(backend, x, axes: str):
+    """What `NumpyBackend.total` adds, along the first axis."""
+    if axes == "last":
+        return backend.permute(x, (x.ndim - 1, *range(x.ndim - 1)))
+    return backend.pixels(x) if axes == "pixels" else x
+
+
+def by_levels(backend, x, role, keys, axes: str):
+    """`NumpyBackend.total` in operations of a backend, one for each level: what defines it."""
+    x = as_rows(backend, x, axes)
+    for key in keys:
+        first, second, odd = backend.neighbours(x)
+        x = backend.join(backend.operate("add", (first, second), role, key), odd)
+    return x
+
+
 def _in_own_threads(method):
     """A method of a backend whose calls of softnum take the backend's number of threads."""
 
     @functools.wraps(method)
     def wrapped(self, *arguments):
+        if chosen_threads() == self.threads:
+            return method(self, *arguments)
         with threads_by_default(self.threads):
             return method(self, *arguments)
 
@@ -129,11 +155,12 @@ class NumpyBackend(Arrays):
             raise ValueError(f"threads must be a positive integer, got {threads!r}")
         self.threads = threads
         self._own_format = format("binary32" if self.dtype == np.float32 else "binary64")
+        self._kernels: dict[tuple, tuple] = {}
 
     @_in_own_threads
     def quantize(self, x, role, key):
         """Values of any float array rounded as a role says, as carriers; key is used if the rounding is stochastic."""
-        if role.format != self._own_format or x.dtype != self.dtype:
+        if not self._is_own(role.format) or x.dtype != self.dtype:
             x = FUNCTIONS["quantize"](x, role.format, **rounding_of(role, key))
         return x.astype(self.dtype, copy=False)
 
@@ -205,43 +232,74 @@ class NumpyBackend(Arrays):
         role, key
             As in `quantize`.
         """
+        result = self._carry(operation, operands, role.format, role, key)
+        if result is not None:
+            return result
         if not encloses(operation, role):
             return self._operate(operation, operands, role, key)
         (x,) = operands
-        result, undecided = enclose(operation, x, lambda values: self.quantize(values, role, None))
-        if undecided.size:
+        result, undecided = self._enclosed(operation, x, role)
+        if undecided is not None and undecided.size:
             result.reshape(-1)[undecided] = self._operate(operation, (x.reshape(-1)[undecided],), role, key)
         return result
 
+    def _enclosed(self, operation: str, x, role):
+        """`enclose`, in the core where the rounding is binary32's usual one."""
+        if self.dtype == np.float32 and self._is_own(role.format) and is_usual(role):
+            known = _core.enclose(operation, x)
+            if known is not None:
+                result, undecided = known
+                return result, None if undecided is None else np.flatnonzero(undecided)
+        return enclose(operation, x, lambda values: self.quantize(values, role, None))
+
+    def _carry(self, operation: str, operands, fmt, role, key):
+        """An operation on values of a format without codes between; None where that does not compute it."""
+        kernel = self._kernel(operation, fmt, role, len(operands))
+        return None if kernel is None else carry(kernel, tuple(map(np.asarray, operands)), key)
+
+    def _kernel(self, operation: str, fmt, role, operands: int):
+        """`carried` of an operation on carriers that hold values of a format; None where there is none."""
+        asked = operation, fmt is role.format, id(role)
+        known = self._kernels.get(asked)
+        if known is None:
+            kernel = None
+            if self.dtype == np.float32:
+                modes = role.rounding, role.overflow, role.stochastic_bits
+                kernel = carried(operation, (fmt,) * operands, role.format, *modes)
+            known = self._kernels[asked] = (kernel, role)  # the role is kept, so that no other gets its id
+        return known[0]
+
     def _operate(self, operation: str, operands, role, key):
         """`operate`, in softnum's C core."""
-        own = role.format == self._own_format
+        own = self._is_own(role.format)
         codes = (self._own_codes(x) if own else encode(x, role.format) for x in operands)
         result = FUNCTIONS[operation](*codes, role.format, **rounding_of(role, key))
         return self._carriers(result, role.format)
 
-    def total(self, x, role, keys):
-        """The sum of values of a role along the first axis, as a tree: neighbours in pairs, then the sums in pairs.
+    def total(self, x, role, keys, axes: str = "rows"):
+        """The sum of values of a role along an axis, as a tree: neighbours in pairs, then the sums in pairs.
 
         An odd last one waits, unrounded; each sum is rounded to the role.
 
         Parameters
         ----------
-        x : array of carriers (n, ...)
+        x : array of carriers
             Of one row at least.
         role
             As in `quantize`.
         keys : list
-            One for each of the ceil(log2(n)) levels of the tree, as key in `quantize`.
+            One for each of the ceil(log2(n)) levels of the tree of n elements, as key in `quantize`.
+        axes : {"rows", "last", "pixels"}
+            The first axis; the last one; or of images (N, C, H, W) all but C, in the order of `pixels`.
 
         Returns
         -------
         array (1, ...)
+            One row, with the other axes.
         """
-        for key in keys:
-            first, second, odd = self.neighbours(x)
-            x = self.join(self.operate("add", (first, second), role, key), odd)
-        return x
+        kernel = self._kernel("add", role.format, role, 2)
+        result = None if kernel is None else kernel.total(x, axes)
+        return by_levels(self, x, role, keys, axes) if result is None else result
 
     @_in_own_threads
     def run_operator(self, operator, operands, options):
@@ -279,6 +337,10 @@ class NumpyBackend(Arrays):
         role, key
             As in `quantize`.
         """
+        operands = [np.asarray(x, self.dtype) for x in operands]
+        result = self._carry(operation, operands, self._own_format, role, key)
+        if result is not None:
+            return result
         formats = (self._own_format,) * len(operands)
         codes = [self._own_codes(x) for x in operands]
         if odd_is_exact(role):
@@ -289,7 +351,11 @@ class NumpyBackend(Arrays):
 
     def _carriers(self, codes, fmt):
         """The values of codes."""
-        return codes.view(self.dtype) if fmt == self._own_format else decode(codes, fmt, self.dtype)
+        return codes.view(self.dtype) if self._is_own(fmt) else decode(codes, fmt, self.dtype)
+
+    def _is_own(self, fmt) -> bool:
+        """Whether a format is the carrier's."""
+        return fmt is self._own_format or fmt == self._own_format
 
     def _own_codes(self, x):
         """Carriers as codes of their own format."""

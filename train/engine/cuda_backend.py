@@ -26,7 +26,7 @@ from softnum.kernels.device.runtime.movement import DeviceArray, arrays_in, mapp
 from softnum.runtime.gateway import NoKernel, has_kernel, refuse_device
 from softnum.runtime.threads import threads_by_default
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
-from softnum.train.engine.backend import NumpyBackend, block_ones, odd_is_exact, rounding_of
+from softnum.train.engine.backend import NumpyBackend, as_rows, block_ones, by_levels, odd_is_exact, rounding_of
 from softnum.train.engine.cuda_arrays import CudaArrays, on_device
 
 __all__ = ["CudaBackend"]
@@ -88,7 +88,7 @@ def _taken_rounded(fmt, backend, operands) -> tuple:
 
 @of_format
 def _total(fmt, backend, x: DeviceArray, role, keys) -> DeviceArray:
-    """`CudaBackend.total` of an array on the device."""
+    """`CudaBackend.total` of the first axis of an array on the device."""
     keys = [key if role.stochastic else None for key in keys]
     options = {name: option for name, option in rounding_of(role, None).items() if name != "key"}
     result = carriers.total(x, fmt, keys, **options)
@@ -98,7 +98,7 @@ def _total(fmt, backend, x: DeviceArray, role, keys) -> DeviceArray:
 
 @_total.custom
 def _total_by_levels(fmt, backend, x: DeviceArray, role, keys):
-    return NumpyBackend.total(backend, x, role, keys)
+    return by_levels(backend, x, role, keys, "rows")
 
 
 @of_format
@@ -228,8 +228,8 @@ class CudaBackend(CudaArrays, NumpyBackend):
         codes = [self._codes(x, role.format) for x in operands]
         return _known(self._operated(operation, codes, role.format, role, key), role.format)
 
-    def total(self, x, role, keys):
-        return _total(role.format, self, on_device(x), role, keys)
+    def total(self, x, role, keys, axes: str = "rows"):
+        return _total(role.format, self, on_device(as_rows(self, x, axes)), role, keys)
 
     def run_operator(self, operator, operands, options):
         with contextlib.suppress(NoKernel):

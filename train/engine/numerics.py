@@ -63,6 +63,10 @@ class LayerNumerics:
         """
         return self._round(role, self.design.roles[role], x, of)
 
+    def same(self, role: str, x, of: str = "elementwise"):
+        """Values of a role rounded to another, as by `round`; nothing is done where the two have one format."""
+        return self.round(role, x, of=self.format(of))
+
     def axpy(self, role: str, alpha: float, x, y):
         """y + alpha * x of carriers, rounded once as the design says for a role."""
         return self.numerics.backend.axpy(alpha, x, y, self.design.roles[role], self._key(role))
@@ -233,12 +237,17 @@ class LayerNumerics:
         >>> layer.total("elementwise", np.ones(64, np.float32))  # one after another, they would stop at 16
         array(64., dtype=float32)
         """
-        shape = (*x.shape[:-1], 1) if last else x.shape[1:]
         if last:
-            x = self.last_first(x)
-        keys = [self._key(role) for _ in range((len(x) - 1).bit_length())]
-        backend = self.numerics.backend
-        return backend.reshape(backend.total(x, self.design.roles[role], keys), shape)
+            return self._total(role, x, x.shape[-1], "last", (*x.shape[:-1], 1))
+        return self._total(role, x, len(x), "rows", x.shape[1:])
+
+    def total_of_channels(self, role: str, x):
+        """`total` of each channel of images (N, C, H, W), in the order of image, row and column: an array (C,)."""
+        return self._total(role, x, len(x) * x.shape[2] * x.shape[3], "pixels", (x.shape[1],))
+
+    def _total(self, role: str, x, count: int, axes: str, shape):
+        keys, backend = [self._key(role) for _ in range((count - 1).bit_length())], self.numerics.backend
+        return backend.reshape(backend.total(x, self.design.roles[role], keys, axes), shape)
 
     def last_first(self, x):
         """An array with its last axis before all others."""

@@ -19,7 +19,7 @@ from softnum.mac.mad import Unit
 from softnum.runtime.gateway import is_device_array
 from softnum.train.designs.design import RoleRounding
 from softnum.train.designs.sparsity import Sparsity
-from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.backend import by_levels
 from softnum.train.engine.binary64 import host
 
 __all__ = ["BINARY64", "CARRIER", "EXACT", "ROUNDING", "Event", "is_array", "watching"]
@@ -133,9 +133,9 @@ class _WatchedBackend:
     def _now(self) -> int:
         return perf_counter_ns() - self._spent
 
-    def total(self, x, role, keys):
+    def total(self, x, role, keys, axes: str = "rows"):
         """`NumpyBackend.total`, operation by operation."""
-        return NumpyBackend.total(self, x, role, keys)
+        return by_levels(self, x, role, keys, axes)
 
     def __getattr__(self, name: str):
         method = getattr(self._backend, name)

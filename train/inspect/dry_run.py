@@ -15,7 +15,7 @@ from softnum.mac.products.unfold import shape_of
 from softnum.train.datasets.scenes import GARMENTS
 from softnum.train.datasets.sentences import SPECIAL
 from softnum.train.datasets.sets import DataSet, SentencePairs, data_facts
-from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.backend import NumpyBackend, as_rows
 
 __all__ = ["DryBackend", "stand_in"]
 
@@ -90,9 +90,9 @@ class DryBackend:
         """Zeros of the operands' common shape."""
         return self.operate(operation, operands, role, key)
 
-    def total(self, x, role, keys):
+    def total(self, x, role, keys, axes: str = "rows"):
         """Zeros of the shape of one row."""
-        return self._zeros((1, *x.shape[1:]))
+        return self._zeros((1, *as_rows(self, x, axes).shape[1:]))
 
     def axpy(self, alpha: float, x, y, role, key):
         """Zeros of the operands' common shape."""

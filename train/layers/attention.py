@@ -68,7 +68,7 @@ def softmax(x: Tensor, layer, *, mask=None) -> Tensor:
     powers = layer.elementwise("exp", layer.elementwise("subtract", entered, top))
     if mask is not None:
         powers = backend.choose(mask, powers, 0.0)
-    total = layer.total("statistics", layer.round("statistics", powers), last=True)
+    total = layer.total("statistics", layer.same("statistics", powers), last=True)
     value = layer.elementwise("divide", powers, layer.enter(total))
     return Tensor(value, backend, op="softmax", parents=(x,), saved=(mask, layer), layer=layer)
 
@@ -213,7 +213,7 @@ def attention(
 def _softmax_gradient(node: Tensor, gradient) -> tuple:
     mask, layer = node.saved
     error = layer.enter(gradient)
-    factors = (layer.round("statistics", factor) for factor in (error, node.value))
+    factors = (layer.same("statistics", factor) for factor in (error, node.value))
     total = layer.total("statistics", layer.operate("statistics", "multiply", *factors), last=True)
     data = layer.elementwise("multiply", node.value, layer.elementwise("subtract", error, layer.enter(total)))
     return (data if mask is None else node.backend.choose(mask, data, 0.0),)

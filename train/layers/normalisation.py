@@ -116,9 +116,9 @@ def batch_norm(
         center = mean.value
     centered = layer.elementwise("subtract", entered, _entered(layer, center))
     if training:
-        deviations = layer.round("statistics", centered)
+        deviations = layer.same("statistics", centered)
         squares = layer.operate("statistics", "multiply", deviations, deviations)
-        total = layer.total("statistics", backend.pixels(squares))
+        total = layer.total_of_channels("statistics", squares)
         spread = layer.quotient("statistics", total, count)
         share = float(np.float32(momentum))
         for running, new in ((mean, center), (variance, layer.quotient("statistics", total, count - 1))):
@@ -149,7 +149,9 @@ def _entered(layer, channels):
 
 
 def _total(layer, x):
-    """The sum of each channel in the role ``statistics``."""
+    """The sum of each channel, of images of the role ``elementwise``, in the role ``statistics``."""
+    if layer.format("statistics") == layer.format("elementwise"):
+        return layer.total_of_channels("statistics", layer.same("statistics", x))
     return layer.total("statistics", layer.round("statistics", layer.numerics.backend.pixels(x)))
 
 
@@ -157,7 +159,7 @@ def _batch_norm_gradient(node: Tensor, gradient) -> tuple:
     normal, gains, scale, layer, training = node.saved
     error = layer.enter(gradient)
     products = _products(layer, error, normal)
-    sums = _total(layer, error), layer.total("statistics", node.backend.pixels(products))
+    sums = _total(layer, error), layer.total_of_channels("statistics", products)
     data = None
     if node.parents[0].requires_gradient:
         data = error
@@ -363,19 +365,20 @@ def _standardised_gradient(layer, data, normal, scale):
 
 def _row_totals(layer, x):
     """The sum of each row in the role ``statistics``, as a column."""
-    return layer.total("statistics", layer.round("statistics", x), last=True)
+    return layer.total("statistics", layer.same("statistics", x), last=True)
 
 
 def _products(layer, x, y=None):
-    """x * y in the role ``statistics``; the squares of x, which is rounded once, if there is no y."""
-    factors = [layer.round("statistics", factor) for factor in ((x,) if y is None else (x, y))]
+    """x * y of numbers of ``elementwise`` in the role ``statistics``; the squares of x, which is rounded once, if there
+    is no y."""
+    factors = [layer.same("statistics", factor) for factor in ((x,) if y is None else (x, y))]
     return layer.operate("statistics", "multiply", factors[0], factors[-1])
 
 
 def _layer_norm_gradient(node: Tensor, gradient) -> tuple:
     normal, gains, scale, layer = node.saved
     error = layer.enter(gradient)
-    sums = layer.round("statistics", error), _products(layer, error, normal)
+    sums = layer.same("statistics", error), _products(layer, error, normal)
     bias, gain = (
         layer.weight_gradient(layer.total("statistics", x), of=layer.format("statistics")) for x in sums
     )  # fmt: skip
@@ -401,7 +404,7 @@ def _group_norm_gradient(node: Tensor, gradient) -> tuple:
     normal, gains, scale, layer = node.saved
     backend, error = node.backend, layer.enter(gradient)
     products = _products(layer, error, backend.reshape(normal, error.shape))
-    sums = _total(layer, error), layer.total("statistics", backend.pixels(products))
+    sums = _total(layer, error), layer.total_of_channels("statistics", products)
     bias, gain = (layer.weight_gradient(total, of=layer.format("statistics")) for total in sums)
     if not node.parents[0].requires_gradient:
         return None, gain, bias

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from softnum.runtime.threads import threads_by_default
 from softnum.train.datasets.sets import load_data
 from softnum.train.designs.design import OPTIMISER_ROLES, ROLES, Design
 from softnum.train.designs.gemms import design_gemms
@@ -334,6 +335,10 @@ class Run:
 
         A loss that is not finite leaves parameters and states alone and ends the iteration.
         """
+        with threads_by_default(self.numerics.backend.threads):
+            return self._train(iteration, part)
+
+    def _train(self, iteration: int, part) -> dict:
         numerics = self.numerics
         numerics.begin(iteration)
         row = {}
@@ -367,7 +372,8 @@ class Run:
     def evaluate(self, iteration: int) -> dict:
         """How well the network, in the design's arithmetic, does on held-out data: a row's ``accuracy`` and more."""
         self.numerics.begin(iteration, evaluation=True)
-        return self.task.evaluate(self.numerics)
+        with threads_by_default(self.numerics.backend.threads):
+            return self.task.evaluate(self.numerics)
 
     def _try_out(self) -> None:
         """A little forwards and backwards: what is wrong with the user's own code shows before any file is made."""

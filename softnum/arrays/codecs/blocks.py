@@ -83,17 +83,24 @@ def _amax_over_largest(amax, element, scale, rounding: str, tensor: float) -> np
 def _power_scales(amax, fmt: BlockFormat, rule: str) -> np.ndarray:
     """The exponents of scales that are powers of two; of "rceil", where all scales are."""
     fraction, exponent = np.frexp(amax)  # amax = fraction * 2**exponent, 1/2 <= fraction < 1
+    above, at_least = _thresholds(fmt, rule)
     exponents = exponent.astype(np.int64) - (1 + fmt.element_exponent)
-    if rule == "ceil":
-        exponents += fraction > 0.5
-    elif rule == "even":
-        exponents += fraction >= 1 - 2.0 ** -(digits_of(fmt) + 1)
-    elif rule == "nearest":
-        exponents += fraction >= 0.75
-    elif rule == "rceil":
-        exponents += 2.0 * fraction > float(fmt.element.max) * 2.0**-fmt.element_exponent
+    exponents += (fraction > above) | (fraction >= at_least)
     low, high = fmt.scale_exponents
     return np.minimum(np.maximum(exponents, low), high)
+
+
+def _thresholds(fmt: BlockFormat, rule: str) -> tuple[float, float]:
+    """Above which fraction of the largest magnitude, and from which one on, a scale's exponent is one more."""
+    if rule == "ceil":
+        return 0.5, 1.0
+    if rule == "even":
+        return 1.0, 1 - 2.0 ** -(digits_of(fmt) + 1)
+    if rule == "nearest":
+        return 1.0, 0.75
+    if rule == "rceil":
+        return float(fmt.element.max) * 2.0 ** (-1 - fmt.element_exponent), 1.0
+    return 1.0, 1.0
 
 
 def digits_of(fmt: BlockFormat) -> int:
@@ -234,35 +241,12 @@ def _in_float32(x: np.ndarray) -> np.ndarray | None:
 
 def _scaled(x: np.ndarray, fmt: BlockFormat, axis: int, rule: str) -> tuple[np.ndarray, np.ndarray] | None:
     """(values over their block's scale, scale codes) of float32 numbers; None if one is infinite or NaN."""
-    x = np.ascontiguousarray(x)
-    sizes = x.view(np.uint32) & np.uint32(0x7FFFFFFF)  # ordered as the magnitudes are, NaN above all
-    parts = [part.max(axis=axis + 1) for part in _apart(sizes, fmt, axis)] if x.size else []
-    largest = np.concatenate(parts, axis) if parts else np.zeros(blocked(x.shape, fmt, axis), np.uint32)
-    if largest.size and largest.max() >= 0x7F800000:
-        return None
-    exponents = _power_scales(largest.view(np.float32), fmt, rule)
-    low = fmt.scale_exponents[0]
-    exponents[largest == 0] = low
-    inverse, q, first = np.ldexp(np.float32(1), -exponents), np.empty_like(x), 0
-    with np.errstate(under="ignore"):
-        for part, target in zip(_apart(x, fmt, axis), _apart(q, fmt, axis), strict=True):
-            blocks = part.shape[axis]
-            own = inverse[(slice(None),) * axis + (slice(first, first + blocks),)]
-            np.multiply(part, np.expand_dims(own, axis + 1), out=target)
-            first += blocks
-    return q, (exponents - low).astype(fmt.scale.storage_dtype)
-
-
-def _apart(x: np.ndarray, fmt: BlockFormat, axis: int) -> list[np.ndarray]:
-    """Views of a C-ordered array, (..., blocks, elements of one, ...): of its full blocks, of a shorter last one."""
-    length = x.shape[axis]
-    size = fmt.size(length)
-    views = []
-    for first, last, width in ((0, length // size * size, size), (length // size * size, length, length % size)):
-        if first < last:
-            part = x[(slice(None),) * axis + (slice(first, last),)]
-            views.append(part.reshape(*x.shape[:axis], (last - first) // width, width, *x.shape[axis + 1 :]))
-    return views
+    scales = np.empty(blocked(x.shape, fmt, axis), np.uint8)
+    q = _core.scale_blocks(
+        np.ascontiguousarray(x), axis, fmt.size(x.shape[axis]), -fmt.element_exponent - 1, *_thresholds(fmt, rule),
+        *fmt.scale_exponents, scales,
+    )  # fmt: skip
+    return None if q is None else (q, scales.astype(fmt.scale.storage_dtype, copy=False))
 
 
 def blocked(shape: tuple, fmt: BlockFormat, axis: int) -> tuple:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from softnum.arrays.blocks import BlockArray
@@ -36,15 +38,27 @@ _MATRICES = (np.ndarray, Array)
 
 def _run_fast(gemm, a, b, c, out, keys, threads, k) -> None:
     dtype = np.float64 if gemm.wide else np.float32
-    if not getattr(gemm, "converts", False):  # those that do take floats of either width, in any layout
-        a = np.ascontiguousarray(a, dtype)
-        b = [padded(x, dtype) for x in b]
     c = None if c is None else np.ascontiguousarray(c, dtype)
     target = out if out.dtype == dtype and out.flags.c_contiguous else np.empty(out.shape, dtype)
-    threads, blocks = blocks_of(out.shape[1], out.shape[2], k, out.shape[0], threads)
+    batches, m, n = out.shape
+    threads, blocks = blocks_of(m, n, k, batches, threads)
+    if blocks and k and batches >= threads and isinstance(gemm, _gemm.FastGemm):
+        a, b = np.ascontiguousarray(a, dtype), np.ascontiguousarray(b, dtype)
+        edges = [batches * i // threads for i in range(threads + 1)]
 
-    def work(i, *limits):
-        gemm.run(a[i], b[i], None if c is None else c[i], target[i], keys, i, *limits)
+        def work(first, last):
+            gemm.run_all(
+                a[first:last], b[first:last], None if c is None else c[first:last], target[first:last], keys, first
+            )
+
+        blocks = list(pairwise(edges))
+    else:
+        if not getattr(gemm, "converts", False):  # those that do take floats of either width, in any layout
+            a = np.ascontiguousarray(a, dtype)
+            b = [padded(x, dtype) for x in b]
+
+        def work(i, *limits):
+            gemm.run(a[i], b[i], None if c is None else c[i], target[i], keys, i, *limits)
 
     for_each(blocks, work, threads)
     if target is not out:

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from softnum.runtime import _core
+
 __all__ = [
     "Shape", "backward_data_shape", "backward_weight_shape", "forward_shape", "lay_out", "pair_of", "patches",
     "sources",
@@ -175,8 +177,6 @@ def lay_out(view: np.ndarray, dims: int, first: int, last: int, out: np.ndarray)
 
 
 def _copy(view: np.ndarray, out: np.ndarray) -> None:
-    """out[...] = view, the elements of the last axis at a time where they lie side by side."""
-    if view.shape[-1] > 1 and view.size and view.strides[-1] == out.strides[-1] == view.itemsize:
-        run = np.dtype((np.void, view.shape[-1] * view.itemsize))
-        view, out = view.view(run), out.view(run)
-    out[...] = view
+    """out[...] = view."""
+    if not _core.copy_view(view, out):
+        out[...] = view
