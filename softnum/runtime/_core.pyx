@@ -652,7 +652,7 @@ def enclose(name, x):
 
     Which: an array of bool of x's shape, or None where none is.
     """
-    cdef int function = ENCLOSED[name]
+    cdef int function = ENCLOSED.get(name, -1)
     cdef const sn_kernels *run = kernels()
     cdef cnp.ndarray out, undecided
     cdef const float *source
@@ -660,7 +660,7 @@ def enclose(name, x):
     cdef uint8_t *left
     cdef size_t n, count
     cdef uint64_t saved
-    if not is_plain(x, cnp.NPY_FLOAT32):
+    if function < 0 or not is_plain(x, cnp.NPY_FLOAT32):
         return None
     out, undecided = like(x, cnp.NPY_FLOAT32), like(x, cnp.NPY_BOOL)
     source, n = <const float *>cnp.PyArray_DATA(<cnp.ndarray>x), cnp.PyArray_SIZE(out)
