@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from softnum.formats.blocks import BlockFormat, format
+from softnum.formats.facts import is_exact_in
 from softnum.train.designs.loss_scaling import LossScaling, overflow_shows
 from softnum.train.designs.objects import describe_format, file_of
+from softnum.train.designs.scales import describe_scale, length_along, scale_bits
 from softnum.train.designs.sparsity import Sparsity
 from softnum.train.designs.unit_specs import build_unit, describe_unit, operands_of
 
@@ -59,6 +61,9 @@ class RoleRounding:
         Which are kept; None: all.
     scale_rule : str, optional
         Of a block format, as in `softnum.encode`.
+    scale : optional
+        A quantizer of `softnum.train.recipes`, whose elements are of the format: the numbers are rounded by it, and
+        multiplied as `softnum.train.recipes.scaled_product` says.
     """
 
     format: Any
@@ -68,11 +73,22 @@ class RoleRounding:
     source: str = field(default="", compare=False)
     sparsity: Sparsity | None = None
     scale_rule: str | None = None
+    scale: Any = None
 
     @property
     def block(self) -> bool:
-        """Whether numbers are rounded in blocks, along the K of a product."""
+        """Whether numbers are of a block format, whose blocks run along the K of a product."""
         return isinstance(self.format, BlockFormat)
+
+    @property
+    def by_products(self) -> bool:
+        """Whether only products take the numbers, which have scales: those of a block format, or of ``scale``."""
+        return self.block or self.scale is not None
+
+    @property
+    def bits_per_value(self) -> int | float:
+        """Bits of an element, with its share of a block's or tile's scale."""
+        return self.format.bits_per_value + (0 if self.scale is None else scale_bits(self.scale))
 
     @property
     def stochastic(self) -> bool:
@@ -89,6 +105,8 @@ class RoleRounding:
         rule = self.format.scale_rule(self.scale_rule)
         if rule is not None:
             facts["scale_rule"] = rule
+        if self.scale is not None:
+            facts |= {"bits": self.bits_per_value, "scale": describe_scale(self.scale)}
         if self.sparsity is not None:
             facts["sparsity"] = self.sparsity.describe()
         return facts
@@ -259,8 +277,8 @@ class Design:
             Whether the layer takes the network's input: its ``activations`` are then the role ``input``.
         looked_up : bool
             Whether its weights are rows that are looked up. Such a layer has no dimension K along which blocks run:
-            where a role has a block format it takes that of ``default`` instead, and a unit of blocks its accumulator
-            alone.
+            where a role has a block format or a scale it takes ``default`` instead, and a unit of blocks, or one that
+            multiplies scaled operands, its accumulator alone.
 
         Returns
         -------
@@ -350,15 +368,25 @@ def contains(outer, inner) -> bool | None:
 
 
 def _of_single_numbers(given: dict, units: dict[str, dict]) -> tuple[dict, dict]:
-    """The roles and units of a layer without those of blocks, as far as they are stated."""
-    roles = {role: rounding for role, rounding in given.items() if rounding == NO_MASTER or not rounding.block}
+    """The roles and units of a layer without those of blocks and scales, as far as they are stated."""
+    roles = {role: rounding for role, rounding in given.items() if rounding == NO_MASTER or not rounding.by_products}
+    scaled = {role for role in given if role not in roles and given[role].scale is not None}
     plain = {}
     for key, spec in units.items():
         blocks = any(isinstance(fmt, BlockFormat) for fmt in spec.get("operand", ()))
-        if blocks or spec.get("kind") == "block_dot" or "inner" in spec:
-            spec = {"accumulator": spec["preset"].accumulator if "preset" in spec else spec["accumulator"]}
+        if blocks or spec.get("kind") == "block_dot" or "inner" in spec or scaled.intersection(OPERAND_ROLES[key]):
+            spec = {"accumulator": _accumulator(spec)}
         plain[key] = spec
     return roles, plain
+
+
+def _accumulator(spec: dict):
+    """The format in which the unit of a spec keeps its sums."""
+    if "chunked" in spec:
+        return spec["chunked"].get("accumulator", format("binary32"))
+    if "accumulator" in spec:
+        return spec["accumulator"]
+    return spec["preset"].accumulator if "preset" in spec else spec["function"].value.c_format
 
 
 def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict], first: bool) -> tuple[dict, dict]:
@@ -375,10 +403,11 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
                 if roles[name] is None:
                     roles[name] = dataclasses.replace(default, format=fmt, source=str(fmt))
     roles = {role: value or default for role, value in roles.items()}
-    if stored == NO_MASTER and roles["weights"].block:
+    if stored == NO_MASTER and roles["weights"].by_products:
+        how = "with a scale" if roles["weights"].scale is not None else "in blocks"
         raise ValueError(
-            f'{where}: roles.master is "none", but parameters are not stored as weights in blocks '
-            f"({roles['weights'].format}), which run along another dimension in each product; state master's format"
+            f'{where}: roles.master is "none", but parameters are not stored as weights {how} '
+            f"({roles['weights'].format}), which each product rounds along its own dimension; state master's format"
         )
     unmasked = dataclasses.replace(roles["weights"], sparsity=None)
     roles["master"] = unmasked if stored == NO_MASTER else stored or default
@@ -404,7 +433,22 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
             built[key] = build_unit(spec, operand)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}: units.{key}: {error}") from error
+        _check_scales(f"{where}: {key}", {role: roles[role].scale for role in feeding}, built[key])
     return roles, built
+
+
+def _check_scales(where: str, scales: dict[str, Any], unit) -> None:
+    """Raise ValueError unless `scaled_product` multiplies operands of these scales in a unit."""
+    lengths = {role: length_along(scale) for role, scale in scales.items() if scale is not None}
+    if lengths and not is_exact_in(unit.result, "float32"):
+        raise ValueError(
+            f"{where}: the sums of role {next(iter(lengths))!r}, which has a scale, are scaled in binary32, which the "
+            f"unit's result {unit.result} does not fit; give the unit an accumulator that does"
+        )
+    sizes = sorted(length for length in lengths.values() if length is not None)
+    if len(sizes) == 2 and sizes[1] % sizes[0]:
+        have = " by ".join(f"role {role!r} ({length} along K)" for role, length in lengths.items())
+        raise ValueError(f"{where} multiplies {have}: one's tiles must be whole numbers of the other's")
 
 
 def nearest(key: str, known) -> str:

@@ -32,6 +32,7 @@ from softnum.train.designs.design import (
 )  # fmt: skip
 from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.objects import checksum, load_format, load_operator, load_unit_function
+from softnum.train.designs.scales import scale_of
 from softnum.train.designs.sparsity import Gradual, Sparsity
 from softnum.train.designs.unit_specs import CHUNK_KEYS, CHUNKED_KINDS, INNER_KINDS, KINDS, PRESET_KEYS
 
@@ -253,7 +254,7 @@ class _Reader:
 
     def role(self, where: str, entry, role: str = "") -> RoleRounding:
         entry = {"format": entry} if isinstance(entry, str) else entry
-        self.table(where, entry, (*_ROLE_KEYS, "sparsity"))
+        self.table(where, entry, (*_ROLE_KEYS, "scale", "sparsity"))
         if "format" not in entry:
             self.fail(where, "has no format")
         fmt = self.format(f"{where}.format", entry["format"], block=where.rpartition(".")[2] in BLOCK_ROLES)
@@ -270,11 +271,32 @@ class _Reader:
         except (TypeError, ValueError) as error:
             self.fail(where, str(error))
         found = RoleRounding(fmt, rounding, overflow, bits, source=entry["format"], scale_rule=rule)
+        if "scale" in entry:
+            found = self.scaled(where, entry["scale"], found)
         if "sparsity" not in entry:
             return found
         if not np.array_equal(quantize(np.zeros(1), fmt), [0.0]):
             self.fail(f"{where}.sparsity", f"makes zeros, and {entry['format']!r} has none")
         return dataclasses.replace(found, sparsity=self.sparsity(f"{where}.sparsity", entry["sparsity"], role))
+
+    def scaled(self, where: str, entry, rounding: RoleRounding) -> RoleRounding:
+        """A rounding with the scale that an entry states."""
+        if where.rpartition(".")[2] not in BLOCK_ROLES:
+            self.fail(
+                f"{where}.scale",
+                f"is of operands of matrix products (roles {', '.join(BLOCK_ROLES)}), which each product multiplies "
+                "with their scales; leave it out",
+            )
+        if rounding.block:
+            self.fail(f"{where}.scale", f"{rounding.source!r} is a block format, which has scales already")
+        if rounding.overflow not in (None, "saturate"):
+            self.fail(f"{where}.overflow", f"must be 'saturate' with a scale, got {rounding.overflow!r}")
+        try:
+            scale = scale_of(entry, rounding.format, rounding.rounding, rounding.stochastic_bits)
+            overflow = overflow_name("saturate", rounding.format)
+        except ValueError as error:
+            raise ValueError(f"{self.file}: {where}.scale{error}") from error
+        return dataclasses.replace(rounding, overflow=overflow, scale=scale)
 
     def sparsity(self, where: str, value, role: str) -> Sparsity:
         if role not in SPARSE_ROLES:

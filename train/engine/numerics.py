@@ -8,8 +8,13 @@ where iteration counts parameter updates from 1 (0: the initial values), evaluat
 iteration, and site numbers the roundings of the iteration from 0 in program order: every rounding to a role, every
 matrix product and every dropout counts, whether or not it is stochastic and whether or not it changes anything. So a
 run's random bits follow from its seed alone, and making one role stochastic leaves the bits of the others as they were.
-A role with a block format is rounded where a product first needs its numbers along a dimension K: that is where the
-rounding counts.
+A role with a block format, or a scale of tiles or rows, is rounded where a product first needs its numbers along a
+dimension K: that is where the rounding counts.
+
+Delayed scaling. A role's state (`softnum.train.recipes.Delayed`) is one for each layer and parameter whose products the
+role's numbers enter, and for each of the two products of an attention. All that enters these products in an iteration
+has the scale of the state, and counts for its history; `Numerics.finish` ends the iteration. An evaluation has the
+scale of the iteration before and leaves no trace.
 """
 
 from __future__ import annotations
@@ -18,10 +23,13 @@ from collections.abc import Set
 
 import numpy as np
 
+from softnum.formats.blocks import format
 from softnum.formats.facts import is_exact_in
 from softnum.train.designs.design import BLOCK_ROLES, ROLES, Design, LayerDesign, RoleRounding
-from softnum.train.engine.blocks import BlockOperand, as_matrices, pixels
+from softnum.train.designs.scales import is_shared, of_tensor
+from softnum.train.engine.blocks import BlockOperand, ScaledOperand, as_matrices, pixels
 from softnum.train.engine.devices import make_backend
+from softnum.train.recipes import Delayed, DelayedScaling, Scaled
 
 __all__ = ["STAGES", "LayerNumerics", "Numerics", "check_seed"]
 
@@ -50,10 +58,12 @@ class LayerNumerics:
     def __init__(self, numerics: Numerics, name: str, design: LayerDesign, first: bool) -> None:
         self.numerics, self.name, self.design, self.first = numerics, name, design, first
         weights = design.roles["weights"]
+        self.operand_role = "input" if first else "activations"
         self.start_rounding = RoleRounding(
             design.units["forward"].c_format, weights.rounding, None, weights.stochastic_bits
         )
-        self.operand_role = "input" if first else "activations"
+        if weights.scale is not None or design.roles[self.operand_role].scale is not None:
+            self.start_rounding = RoleRounding(format("binary32"))  # what it is added in
 
     def round(self, role: str, x, *, of=None):
         """x rounded as the design says for a role, as carriers.
@@ -87,10 +97,10 @@ class LayerNumerics:
 
         groups: as of `operand`. Which are kept stays with the parameter, as its ``kept``.
         """
-        values, weight.kept = self.operand("weights", weight.value, groups, of=self.format("master"))
+        values, weight.kept = self.operand("weights", weight.value, groups, of=self.format("master"), use=weight.name)
         return values
 
-    def operand(self, role: str, x, groups=None, *, of=None):
+    def operand(self, role: str, x, groups=None, *, of=None, use: str = ""):
         """x as an operand of matrix products: rounded to a role, and pruned where the role is sparse.
 
         Parameters
@@ -101,11 +111,14 @@ class LayerNumerics:
             A shape of x, and the axis of it that is the reduction dimension: along it lie the groups of a pattern.
         of : Format, optional
             As of `round`.
+        use : str
+            Which of the layer's uses of the role this is: each has a state of delayed scaling.
 
         Returns
         -------
-        values : array or BlockOperand
-            Of a role that has a block format, the pruned x itself, which each product rounds along its own K.
+        values : array, BlockOperand or ScaledOperand
+            Of a role that has a block format, or a scale of less than the tensor, the pruned x itself, which each
+            product rounds along its own K.
         kept : bool array or None
             Which of x are kept, by their sizes before the rounding; None of a role that is not sparse.
 
@@ -115,12 +128,43 @@ class LayerNumerics:
             If the role has a pattern, and the operation no reduction dimension for it.
         """
         rounding = self.design.roles[role]
-        values = x if rounding.block else self.round(role, x, of=of)
+        values = x if rounding.by_products else self.round(role, x, of=of)
         kept = None if rounding.sparsity is None else self.largest(role, x, groups)
         values = self.select(role, values, kept)
         if rounding.block:
             values = BlockOperand(values, lambda numbers, axis: self._in_blocks(role, numbers, axis))
+        elif rounding.scale is not None:
+            values = self._scaled(role, values, use)
         return values, kept
+
+    def _scaled(self, role: str, x, use: str) -> ScaledOperand:
+        rounding = self.design.roles[role]
+        if of_tensor(rounding.scale):
+            delayed = isinstance(rounding.scale, DelayedScaling)
+            state = self.numerics.delayed(self.name, role, use) if delayed else None
+            whole = self.numerics.backend.quantize_scaled(x, rounding, None, self._key(role), state)
+            return self._of_elements(whole.elements, whole.scales)
+
+        def rounded(numbers, axis: int, made: Scaled | None) -> Scaled:
+            if made is None or not is_shared(rounding.scale):
+                return self.numerics.backend.quantize_scaled(numbers, rounding, axis, self._key(role))
+            return made._replace(elements=self.turned(made.elements), scales=made.scales.swapaxes(-2, -1))
+
+        return ScaledOperand(x, rounded)
+
+    def _of_elements(self, elements, scale) -> ScaledOperand:
+        """Elements as an operand of one scale."""
+
+        def along(elements, axis: int, made: Scaled | None) -> Scaled:
+            return Scaled(elements if axis == -1 else self.turned(elements), scale, (None, None))
+
+        return ScaledOperand(elements, along)
+
+    def _with_scale(self, operand) -> ScaledOperand:
+        """An operand as one that has scales: numbers without have the scale 1."""
+        if isinstance(operand, ScaledOperand):
+            return operand
+        return self._of_elements(operand, np.ones((1, 1), np.float32))
 
     def _in_blocks(self, role: str, x, axis: int):
         key = self._key(role)
@@ -139,19 +183,19 @@ class LayerNumerics:
         return backend.permute(operand, (*range(rank - 2), rank - 1, rank - 2))
 
     def refuse_blocks(self, what: str) -> None:
-        """Raise ValueError if a role of operands has a block format; what: why this layer cannot take it."""
+        """Raise ValueError if a role of operands has a block format or a scale; what: why this layer takes none."""
         for role in BLOCK_ROLES:
             rounding = self.design.roles[role]
-            if rounding.block and (role != "input" or self.first):
+            if rounding.by_products and (role != "input" or self.first):
                 raise ValueError(
-                    f"layer {self.name!r}: {what}, and role {role!r} has the block format {rounding.format}; state "
+                    f"layer {self.name!r}: {what}, and role {role!r} has {_scaled_by(rounding)}; state "
                     f'formats of single numbers for this layer: [layers."{self.name}".roles] with weights, '
                     f"{self.operand_role} and errors, and units that take these"
                 )
 
-    def errors(self, gradient, groups=None):
-        """The gradient of a result as an operand of the backward products; groups: as of `operand`."""
-        return self.operand("errors", gradient, groups)[0]
+    def errors(self, gradient, groups=None, *, use: str = ""):
+        """The gradient of a result as an operand of the backward products; groups, use: as of `operand`."""
+        return self.operand("errors", gradient, groups, use=use)[0]
 
     def largest(self, role: str, x, groups=None):
         """Which elements of x the sparsity of a role keeps in this iteration; groups: as of `operand`."""
@@ -248,10 +292,8 @@ class LayerNumerics:
         return self.design.roles[role].format
 
     def _round(self, place: str, rounding: RoleRounding, x, of):
-        if rounding.block:
-            raise TypeError(
-                f"layer {self.name!r}: role {place!r} has the block format {rounding.format}; use `operand`"
-            )
+        if rounding.by_products:
+            raise TypeError(f"layer {self.name!r}: role {place!r} has {_scaled_by(rounding)}; use `operand`")
         key, backend = self._key(place), self.numerics.backend
         return backend.unchanged(x, rounding) if of == rounding.format else backend.quantize(x, rounding, key)
 
@@ -263,8 +305,13 @@ class LayerNumerics:
     def matmul(self, key: str, a, b, c=None):
         """a @ b, operands (`operand`), in the unit of a pass; c is the accumulator's initial value.
 
-        Block operands are rounded here, along K: a first, then b.
+        Block operands, and those with scales of less than the tensor, are rounded here, along K: a first, then b. Where
+        one has a scale the other has the scale 1 if it has none, and c is added to their product in binary32.
         """
+        if isinstance(a, ScaledOperand) or isinstance(b, ScaledOperand):
+            a, b = self._with_scale(a).along(-1), self._with_scale(b).along(-2)
+            site, unit = self._key(key), self.design.units[key]
+            return self.numerics.backend.matmul_scaled(a, b, unit, c, site if unit.stochastic else None)
         if isinstance(a, BlockOperand):
             a = a.along(-1)
         if isinstance(b, BlockOperand):
@@ -275,10 +322,12 @@ class LayerNumerics:
     def convolve(self, key: str, a, b, c=None, **geometry):
         """The product of a pass of a convolution in the pass's unit; c is the accumulator's initial value.
 
-        Block operands are unfolded, one matrix a group, and multiplied as matrices: their blocks run along the K that
-        `softnum.conv2d` and its gradients state.
+        Operands with blocks or scales are unfolded, one matrix a group, and multiplied as matrices: their blocks run
+        along the K that `softnum.conv2d` and its gradients state.
         """
-        if isinstance(a, BlockOperand):
+        if isinstance(a, BlockOperand) or isinstance(b, BlockOperand):
+            if not self.design.roles["weights"].block:  # both are, or neither
+                a, b = self._with_scale(a), self._with_scale(b)
             backend, groups = self.numerics.backend, geometry["groups"]
             first, second, shaped = as_matrices(key, a, b, backend, geometry)
             return shaped(self.matmul(key, first, second, None if c is None else backend.reshape(c, (groups, 1, -1))))
@@ -293,7 +342,7 @@ class LayerNumerics:
     def column_sums(self, error):
         """ones @ error in the unit ``backward_weight``; error: an operand (..., rows, columns)."""
         backend, rows = self.numerics.backend, error.shape[-2]
-        if isinstance(error, BlockOperand):
+        if self.design.roles["errors"].block:
             ones = backend.block_ones((1, rows), self.design.units["backward_weight"].operand[0])
         else:
             ones = backend.ones((1, rows))
@@ -322,6 +371,10 @@ class LayerNumerics:
         """gradient + residual, what was left out of gradients before, rounded as the memory is."""
         feedback = self.design.roles["weight_gradients"].sparsity.feedback
         return self.numerics.backend.axpy(1.0, gradient, residual, feedback, self._key("weight_gradients"))
+
+
+def _scaled_by(rounding: RoleRounding) -> str:
+    return f"the block format {rounding.format}" if rounding.block else f"a scale, of {rounding.format}"
 
 
 def check_seed(seed: object) -> None:
@@ -383,6 +436,7 @@ class Numerics:
             for position, (name, layer) in enumerate(layers.items())
         }
         self.last = self._layers[names[-1]]
+        self.states: dict[tuple[str, str, str], Delayed] = {}  # of delayed scaling: layer, role, use
         self.place: tuple[str, str] | None = None  # layer and role of the rounding that was numbered last
         self.stage = STAGES[0]
         self.begin(0)
@@ -396,9 +450,23 @@ class Numerics:
         if not 0 <= iteration < 2**_ITERATION_BITS:
             raise ValueError(f"iteration must lie in 0..2**{_ITERATION_BITS}-1, got {iteration}")
         self.iteration = iteration
+        self._learns = iteration > 0 and not evaluation
         self._base = (int(evaluation) << 63) | (iteration << _SITE_BITS)
         self._site = 0
         self.place, self.stage = None, STAGES[0]
+
+    def delayed(self, layer: str, role: str, use: str) -> Delayed:
+        """The state of a use's delayed scaling; what is noted in it counts in iterations alone, not in evaluations."""
+        place = layer, role, use
+        if place not in self.states:
+            self.states[place] = self._layers[layer].design.roles[role].scale.start()
+        state = self.states[place]
+        return state if self._learns else Delayed(state.history.copy(), state.scale)
+
+    def finish(self) -> None:
+        """End an iteration: the scales of delayed scaling follow from what entered products so far."""
+        for (layer, role, _), state in self.states.items():
+            self._layers[layer].design.roles[role].scale.update(state)
 
     def next_key(self) -> tuple[int, int]:
         """The key of the next rounding site.

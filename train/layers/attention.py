@@ -73,7 +73,7 @@ def softmax(x: Tensor, layer, *, mask=None) -> Tensor:
     return Tensor(value, backend, op="softmax", parents=(x,), saved=(mask, layer), layer=layer)
 
 
-def matmul(a: Tensor, b: Tensor, layer) -> Tensor:
+def matmul(a: Tensor, b: Tensor, layer, *, use: str = "") -> Tensor:
     """a @ b of two results, matrix by matrix, in a layer's units.
 
     b takes the place of weights: a is rounded to ``activations`` and b to ``weights``, the operands of the unit
@@ -86,6 +86,8 @@ def matmul(a: Tensor, b: Tensor, layer) -> Tensor:
     b : Tensor (..., K, N)
         The axes before the last two are a's.
     layer : LayerNumerics
+    use : str
+        Which of the layer's products this is, for states of delayed scaling (`softnum.train.engine.numerics`).
 
     Returns
     -------
@@ -110,10 +112,10 @@ def matmul(a: Tensor, b: Tensor, layer) -> Tensor:
     shapes = a.value.shape, b.value.shape
     if min(map(len, shapes)) < 2 or shapes[0][:-2] != shapes[1][:-2] or shapes[0][-1] != shapes[1][-2]:
         raise ValueError(f"matmul needs shapes (..., M, K) and (..., K, N), got {shapes[0]} and {shapes[1]}")
-    first, kept_first = layer.operand(layer.operand_role, a.value, (shapes[0], -1))
-    second, kept_second = layer.operand("weights", b.value, (shapes[1], -2))
+    first, kept_first = layer.operand(layer.operand_role, a.value, (shapes[0], -1), use=use)
+    second, kept_second = layer.operand("weights", b.value, (shapes[1], -2), use=use)
     value = layer.matmul("forward", first, second)
-    saved = (first, second, kept_first, kept_second, layer)
+    saved = (first, second, kept_first, kept_second, layer, use)
     return Tensor(value, a.backend, op="matmul", parents=(a, b), saved=saved)
 
 
@@ -183,9 +185,9 @@ def attention(query: Tensor, key: Tensor, value: Tensor, layer, *, batch: int, h
         """(batch, heads, steps, features of a head)"""
         return permute(reshape(x, (batch, -1, heads, size)), (0, 2, 1, 3))
 
-    scores = matmul(apart(query), permute(apart(key), (0, 1, 3, 2)), layer)
+    scores = matmul(apart(query), permute(apart(key), (0, 1, 3, 2)), layer, use="scores")
     weights = softmax(scale(scores, 1.0 / math.sqrt(size), layer), layer, mask=mask)
-    result = permute(matmul(weights, apart(value), layer), (0, 2, 1, 3))
+    result = permute(matmul(weights, apart(value), layer, use="values"), (0, 2, 1, 3))
     return reshape(result, (-1, heads * size))
 
 
@@ -199,8 +201,8 @@ def _softmax_gradient(node: Tensor, gradient) -> tuple:
 
 
 def _matmul_gradient(node: Tensor, gradient) -> tuple:
-    a, b, kept_a, kept_b, layer = node.saved
-    error = layer.errors(gradient, (gradient.shape, -1))
+    a, b, kept_a, kept_b, layer, use = node.saved
+    error = layer.errors(gradient, (gradient.shape, -1), use=use)
     first = second = None
     if node.parents[0].requires_gradient:
         first = layer.matmul("backward_data", error, layer.turned(b))
