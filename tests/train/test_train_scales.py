@@ -1,16 +1,16 @@
 """Roles with scales: the products that `softnum.train.recipes` defines, in layers, networks and records."""
 
-
 import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.train import Parameter
+from softnum.train import Parameter, Settings, Tensor, load_design, make_network, run
 from softnum.train.engine.tensor import linear
 from softnum.train.layers.attention import matmul as attention_product
 from softnum.train.layers.convolution import conv2d
 from softnum.train.recipes import (
     BlockScaling,
+    DelayedScaling,
     MXFP4Scaling,
     MXScaling,
     NVFP4Scaling,
@@ -19,7 +19,8 @@ from softnum.train.recipes import (
     scaled_product,
     scaled_stack,
 )  # fmt: skip
-from tests.support.train_cases import met, numerics_of, spread, unfolded
+from softnum.train.runs.loop import Run
+from tests.support.train_cases import loss_of, met, numerics_of, spread, unfolded
 
 UNIT = '{ kind = "fused", accumulator = "binary32", terms = 8, fraction_bits = 13 }'
 #: name -> (what x, w and e state, their quantizers); tiles are small, so that operands have several and cut ones
@@ -41,7 +42,8 @@ RULES = {
          BlockScaling("e4m3fn", (1, 8), False, reference="pytorch")),
     ),
     "mixed lengths": (
-        ('"e4m3fn", scale = { per = [1, 8] }', '"e5m2", scale = { per = "row" }', '"e4m3fn", scale = { per = [2, 16] }'),
+        ('"e4m3fn", scale = { per = [1, 8] }', '"e5m2", scale = { per = "row" }',
+         '"e4m3fn", scale = { per = [2, 16] }'),
         (BlockScaling("e4m3fn", (1, 8), False), BlockScaling("e5m2", (1, None), False),
          BlockScaling("e4m3fn", (2, 16), False)),
     ),
@@ -233,3 +235,102 @@ def test_a_convolutions_products_are_those_of_the_recipes(name, stride, padding,
     want = right.of_stack("e", sources, "w", turned(back), None, whole)
     want = want.reshape(groups, 2, 6, 5, channels).transpose(1, 0, 4, 2, 3).reshape(x.shape)
     assert np.array_equal(source.gradient, want)
+
+
+# -- delayed scaling ---------------------------------------------------------------------------------------------------
+DELAYED = text_of(
+    ('"e4m3fn", scale = { rule = "delayed", history = 3 }',
+     '"e4m3fn", scale = { rule = "delayed", history = 2, margin = 1, algorithm = "most_recent" }',
+     '"e5m2", scale = { rule = "delayed", history = 3, reference = "pytorch" }')
+).replace("[units]", 'input = { format = "e4m3fn", scale = { rule = "delayed", history = 4 } }\n[units]')  # fmt: skip
+
+
+def test_delayed_scales_follow_from_the_iterations_before(tmp_path):
+    numerics, rng = numerics_of(tmp_path, DELAYED), np.random.default_rng(5)
+    layer = numerics.layer("conv")
+    w = spread(rng, (20, 7))
+    scalings = {
+        "x": DelayedScaling("e4m3fn", 3), "w": DelayedScaling("e4m3fn", 2, 1, "most_recent"),
+        "e": DelayedScaling("e5m2", 3, reference="pytorch"),
+    }  # fmt: skip
+    states = {role: scaling.start() for role, scaling in scalings.items()}
+    units = {
+        pair: sn.FusedDotUnit(
+            accumulator="binary32", operand=tuple(scalings[role].format for role in pair), terms=8, fraction_bits=13
+        )
+        for pair in ("xw", "ew", "xe")
+    }
+    for iteration in range(1, 5):
+        x, e = spread(rng, (9, 20)), spread(rng, (9, 7))
+        numerics.begin(iteration)
+        source, weight = Parameter(x, layer, "x"), Parameter(w, layer, "w")
+        y = linear(source, weight, Parameter(np.zeros(7, np.float32), layer, "b"), layer)
+        y.backward(e)
+        made = {role: scalings[role](value, states[role]) for role, value in (("x", x), ("w", w), ("e", e))}
+        turned = {role: one._replace(elements=one.elements.T) for role, one in made.items()}
+        assert np.array_equal(y.value, scaled_product(made["x"], turned["w"], units["xw"]))
+        assert np.array_equal(source.gradient, scaled_product(made["e"], made["w"], units["ew"]))
+        assert np.array_equal(weight.gradient, scaled_product(turned["x"], turned["e"], units["xe"]))
+        numerics.begin(iteration, evaluation=True)  # has the same scales, and leaves no trace
+        assert np.array_equal(
+            linear(source, weight, Parameter(np.zeros(7, np.float32), layer, "b"), layer).value, y.value
+        )
+        linear(Tensor(x * 1024, numerics.backend), weight, Parameter(np.zeros(7, np.float32), layer, "b"), layer)
+        numerics.finish()
+        for role, scaling in scalings.items():
+            scaling.update(states[role])
+        w = (w * 1.5).astype(np.float32)
+    found = {role: state for (_, role, _), state in numerics.states.items()}
+    for role, name in (("x", "activations"), ("w", "weights"), ("e", "errors")):
+        assert np.array_equal(found[name].history, states[role].history) and found[name].scale == states[role].scale
+        assert found[name].scale != 1
+
+
+def test_states_are_of_parameters_and_products(tmp_path):
+    for name, options, uses in (
+        ("transformer", {"sizes": (6, 8), "depth": 1, "image": (1, 4, 4)}, {"scores", "values"}),
+        ("recurrent-lm", {"sizes": (3, 4), "steps": 4, "cell": "gru", "words": 9},
+         {"gru.hidden.weight", "gru.hidden.candidate"}),
+    ):  # fmt: skip
+        net = make_network(name, **options)
+        numerics = numerics_of(tmp_path, DELAYED, net.layer_names, looked_up=net.looked_up)
+        net.initialise(numerics)
+        rng = np.random.default_rng(0)
+        x, labels = rng.standard_normal((6, 16)).astype(np.float32), rng.integers(0, 4, 6)
+        if name == "recurrent-lm":
+            x, labels = rng.integers(0, 9, (6, 4)), rng.integers(0, 9, 24)
+        loss_of(net, numerics, x, labels).backward()
+        layer = "block1.attention" if name == "transformer" else "gru.hidden"
+        own = {(role, use) for at, role, use in numerics.states if at == layer}
+        assert own == {(role, use) for role in ("activations", "weights", "errors") for use in uses}
+        assert all(state.history[0] > 0 for state in numerics.states.values())
+
+
+SMALL = Settings(network_options={"sizes": (64, 16, 10)}, epochs=3, batch=128)
+
+
+def test_a_resumed_run_has_the_bytes_of_an_unbroken_one(tmp_path):
+    file = tmp_path / "delayed.toml"
+    file.write_text(DELAYED)
+    design = load_design(file)
+    whole = run(design, SMALL, seed=1, out=tmp_path / "whole")
+
+    left = [11, 20, 25]
+
+    def progress(iteration, total, accuracy):
+        if left and iteration == left[0]:
+            left.pop(0)
+            raise KeyboardInterrupt
+
+    while left:
+        with pytest.raises(KeyboardInterrupt):
+            run(design, SMALL, seed=1, out=tmp_path / "broken", progress=progress)
+    path = run(design, SMALL, seed=1, out=tmp_path / "broken", threads=2)
+    assert path.read_bytes() == whole.read_bytes()
+    first, second = Run(SMALL, design, 1), Run(SMALL, design, 1)
+    for iteration, samples in first.plan(1):
+        first.train(iteration, samples)
+    second.restore({key: np.asarray(value) for key, value in {"epoch": 1, **first.state()}.items()})
+    assert set(second.numerics.states) == set(first.numerics.states) and len(first.numerics.states) == 6
+    second.numerics.states.clear()  # what is not restored makes other bits
+    assert second.train(11, next(iter(second.plan(2)))[1]) != first.train(11, next(iter(first.plan(2)))[1])

@@ -406,7 +406,8 @@ class Numerics:
     Raises
     ------
     ValueError
-        If a ``[layers]`` pattern of the design matches no layer, or a unit cannot take its operands.
+        If a ``[layers]`` pattern of the design matches no layer, a unit cannot take its operands, or a role has a scale
+        and the device is none that computes it.
 
     Examples
     --------
@@ -427,6 +428,8 @@ class Numerics:
             name: design.layer(name, first=position == 0, looked_up=name in looked_up)
             for position, name in enumerate(names)
         }
+        if device != "cpu":
+            _refuse_scales(layers, device)
         self.seed = int(seed)
         self.loss_scale = design.loss_scale
         carrier = np.float32 if _all_fit(layers.values()) else np.float64
@@ -482,6 +485,18 @@ class Numerics:
             raise ValueError(f"one iteration has more than {1 << _SITE_BITS} rounding sites")
         self._site = site + 1
         return self.seed, self._base | site
+
+
+def _refuse_scales(layers: dict[str, LayerDesign], device: str) -> None:
+    """Raise ValueError if an operand of layers has a scale, for which a device has no kernels."""
+    for name, layer in layers.items():
+        for role in BLOCK_ROLES:
+            rounding = layer.roles[role]
+            if rounding.scale is not None:
+                raise ValueError(
+                    f"layer {name!r}: role {role!r} has {_scaled_by(rounding)}, and device {device!r} has no kernels "
+                    "for scales; leave the device out"
+                )
 
 
 def _all_fit(layers) -> bool:
