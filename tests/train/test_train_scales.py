@@ -1,11 +1,18 @@
 """Roles with scales: the products that `softnum.train.recipes` defines, in layers, networks and records."""
 
+import json
+from collections import Counter
+
 import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.train import Parameter, Settings, Tensor, load_design, make_network, run
+from softnum.train import Numerics, Parameter, Settings, Tensor, design_gemms, explain, load_design, make_network, run
+from softnum.train.designs.loss_scaling import overflow_shows
+from softnum.train.designs.scales import describe_scale, scale_of
 from softnum.train.engine.tensor import linear
+from softnum.train.engine.watch import watching
+from softnum.train.inspect.workloads import workload
 from softnum.train.layers.attention import matmul as attention_product
 from softnum.train.layers.convolution import conv2d
 from softnum.train.recipes import (
@@ -20,6 +27,9 @@ from softnum.train.recipes import (
     scaled_stack,
 )  # fmt: skip
 from softnum.train.runs.loop import Run
+from softnum.train.runs.record import read_lines
+from softnum.train.runs.statistics import Watch
+from tests.support.cases import cases
 from tests.support.train_cases import loss_of, met, numerics_of, spread, unfolded
 
 UNIT = '{ kind = "fused", accumulator = "binary32", terms = 8, fraction_bits = 13 }'
@@ -334,3 +344,232 @@ def test_a_resumed_run_has_the_bytes_of_an_unbroken_one(tmp_path):
     assert set(second.numerics.states) == set(first.numerics.states) and len(first.numerics.states) == 6
     second.numerics.states.clear()  # what is not restored makes other bits
     assert second.train(11, next(iter(second.plan(2)))[1]) != first.train(11, next(iter(first.plan(2)))[1])
+
+
+# -- whole networks, and what is said of them --------------------------------------------------------------------------
+def design_of(tmp_path, name, more=""):
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        text_of(RULES[name][0]).replace("[units]", f"input = {{ format = {RULES[name][0][0]} }}\n[units]") + more
+    )
+    return load_design(file)
+
+
+@pytest.mark.parametrize("name", ["tensor", "tiles", "nvfp4"])
+@pytest.mark.parametrize("network", ["mlp", "lenet5", "transformer", "lstm"])
+def test_what_is_said_of_a_run_changes_no_bit_and_lists_its_products(name, network, tmp_path):
+    settings = Settings(network=network, samples=32, held_out=16, batch=16, epochs=1)
+    design = design_of(tmp_path, name)
+    plain = run(design, settings, seed=3, out=tmp_path / "plain").read_bytes()
+    path = run(design, settings, seed=3, out=tmp_path / "watched", statistics=1, threads=2)
+    assert path.read_bytes() == plain
+    config = json.loads(plain.splitlines()[0])["config"]
+    last = list(config["design"]["layers"].values())[-1]
+    assert last["roles"]["errors"]["scale"] == describe_scale(RULES[name][1][2])
+    rows = [row for row in read_lines(path.with_suffix(".statistics.jsonl"))[1:] if row["iteration"] == 1]
+    places = {row["role"] for row in rows}
+    assert {"weights", "activations", "errors", "input", "forward", "backward_data", "backward_weight"} <= places
+    assert all(row["relative_error"] < 0.5 for row in rows)
+    steps = [step for step in explain(settings, design).steps if step.operation == "matmul"]
+    biases = [step for step in steps if step.role == "backward_weight" and step.shape[-2] == 1]
+    macs = sum(row["M"] * row["N"] * row["K"] * row.get("count", 1) for row in config["gemms"])
+    assert sum(step.flops for step in steps) - sum(step.flops for step in biases) == 2 * macs
+    want, got = Counter(), Counter()
+    for row in config["gemms"]:
+        key = row["layer"], row["pass"], row["M"], row["N"], row["K"], tuple(row["formats"]), row["bits"]
+        want[key] += row.get("count", 1)
+    for gemm in workload(network, design, 16).gemms:
+        got[gemm.layer, gemm.phase, *gemm.shape, gemm.formats, gemm.bits] += gemm.count
+    assert got == want
+
+
+def test_saturation_is_told_by_the_scales(tmp_path):
+    numerics = numerics_of(tmp_path, DELAYED)
+    layer, watch = numerics.layer("conv"), Watch()
+    numerics.begin(1)
+    with watching(numerics, watch):
+        x = Tensor(np.float32([[1000, 1, 0.0001, 0]]), numerics.backend)
+        linear(
+            x, Parameter(np.ones((4, 1), np.float32), layer, "w"), Parameter(np.ones(1, np.float32), layer, "b"), layer
+        )
+    facts = {tensor.role: tensor for tensor in watch.tensors.values()}
+    seen = facts["activations"]
+    assert (seen.saturated, seen.underflowed, seen.zeros, seen.elements, seen.span) == (1, 1, 1, 4, None)
+    assert (facts["weights"].saturated, facts["weights"].error) == (0, 0)
+
+
+def test_records_tell_elements_with_their_share_of_a_scale(tmp_path):
+    design = design_of(tmp_path, "tiles")
+    assert design_gemms(design, make_network("mlp"), 32)[0]["bits"] == 12  # 8, and 32 of a scale of [1, 8]
+    assert design.layer("fc1").roles["weights"].describe() == {
+        "format": "e4m3fn", "bits": 8.5, "rounding": "nearest_even", "overflow": "saturate",
+        "scale": {"rule": "current", "per": [8, 8], "power_of_two": True, "epsilon": 0.0, "reference": "cuda",
+                  "most": float(np.finfo(np.float32).max)},
+    }  # fmt: skip
+    assert design_gemms(design_of(tmp_path, "tensor"), make_network("mlp"), 32)[0]["bits"] == 8
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_what_is_described_makes_the_same_scale_again(name):
+    for quantizer in filter(None, RULES[name][1]):
+        facts = describe_scale(quantizer)
+        assert scale_of(json.loads(json.dumps(facts)), quantizer.format) == quantizer
+
+
+def test_rows_of_a_batch_are_independent_where_their_scales_are(tmp_path):
+    x, w = (spread(np.random.default_rng(8), shape) for shape in ((6, 40), (40, 5)))
+    for name, alone in (("row", True), ("tiles", True), ("mx", True), ("tensor", False), ("nvfp4", False)):
+        layer = numerics_of(tmp_path, text_of(RULES[name][0])).layer("conv")
+        weight, bias = Parameter(w, layer, "w"), Parameter(np.zeros(5, np.float32), layer, "b")
+        whole = linear(Tensor(x, layer.numerics.backend), weight, bias, layer).value
+        rows = [linear(Tensor(x[i : i + 1], layer.numerics.backend), weight, bias, layer).value for i in range(6)]
+        assert np.array_equal(whole, np.concatenate(rows)) == alone, name
+
+
+def test_stochastic_elements_have_words_of_their_site(tmp_path):
+    text = text_of(
+        ('"e2m1fn", scale = { rule = "nvfp4" }', '"e2m1fn", scale = { rule = "nvfp4", per = [16, 16] }',
+         '"e2m1fn", rounding = "stochastic", stochastic_bits = 8, scale = { rule = "nvfp4" }')
+    )  # fmt: skip
+    numerics = numerics_of(tmp_path, text)
+    layer = numerics.layer("conv")
+    numerics.begin(4)
+    x, w, e = (spread(np.random.default_rng(8), shape) for shape in ((6, 40), (40, 5), (6, 5)))
+    source, weight = Parameter(x, layer, "x"), Parameter(w, layer, "w")
+    linear(source, weight, Parameter(np.zeros(5, np.float32), layer, "b"), layer).backward(e)
+    # sites: the bias' start, x, w, forward; e along columns, (w is turned,) backward_data; x, e, backward_weight
+    stochastic = NVFP4Scaling(rounding="stochastic", stochastic_bits=8)
+    unit = sn.FusedDotUnit(accumulator="binary32", operand="e2m1fn", terms=8, fraction_bits=13)
+    keys = [(3, 4 << 16 | site) for site in range(9)]
+    assert np.array_equal(source.gradient, scaled_product(stochastic(e, keys[4]), NVFP4Scaling((16, 16))(w), unit))
+    assert np.array_equal(weight.gradient, scaled_product(NVFP4Scaling()(x.T), stochastic(e.T, keys[7]), unit))
+
+
+def test_sparse_operands_are_pruned_before_they_are_scaled(tmp_path):
+    text = text_of(('"e4m3fn", sparsity = { top_k = 0.5 }, scale = { per = [1, 8] }', *RULES["tiles"][0][1:]))
+    layer, right = numerics_of(tmp_path, text).layer("conv"), Products("tiles")
+    x, w, e = (spread(np.random.default_rng(8), shape) for shape in ((6, 40), (40, 5), (6, 5)))
+    source, weight = Parameter(x, layer, "x"), Parameter(w, layer, "w")
+    y = linear(source, weight, Parameter(np.zeros(5, np.float32), layer, "b"), layer)
+    y.backward(e)
+    kept = np.abs(x) >= np.sort(np.abs(x).reshape(-1))[120]
+    assert np.array_equal(y.value, right.of("x", x * kept, "w", w))
+    assert np.array_equal(source.gradient, right.of("e", e, "w", w.T) * kept)
+
+
+def test_layers_that_look_rows_up_take_the_default(tmp_path):
+    file = tmp_path / "mine.toml"
+    units = "\n".join(
+        f'{key} = {{ preset = "nvidia_h100_e4m3", chunk = 128 }}'
+        for key in ("forward", "backward_data", "backward_weight")
+    )
+    file.write_text(text_of(RULES["tensor"][0]).split("[units]")[0] + "[units]\n" + units)
+    roles = load_design(file).layer("embedding", looked_up=True)
+    assert {str(roles.roles[role].format) for role in ("weights", "activations", "errors")} == {"binary32"}
+    assert str(roles.units["backward_weight"]) == str(sn.MadUnit("binary32", operand="binary32"))
+    assert load_design(file).layer("fc").roles["weights"].scale is not None
+    layer = numerics_of(tmp_path, text_of(RULES["tensor"][0])).layer("conv")
+    with pytest.raises(ValueError, match="role 'weights' has a scale, of e4m3fn; state formats of single numbers"):
+        layer.refuse_blocks("rows of an embedding are looked up, not multiplied")
+    with pytest.raises(TypeError, match="role 'weights' has a scale, of e4m3fn; use `operand`"):
+        layer.round("weights", np.ones(3, np.float32))
+
+
+def test_a_dynamic_loss_scale_sees_no_overflow_in_scaled_errors(tmp_path):
+    assert not overflow_shows(design_of(tmp_path, "tensor").layer("fc2").roles["errors"])
+    design = design_of(tmp_path, "tensor", '[loss]\nscale = "dynamic"\n')
+    with pytest.raises(
+        ValueError, match=r"role 'errors' of layer 'fc1' \(e5m2, nearest_even, overflow saturate\) hides"
+    ):
+        design.check_loss(["fc1", "fc2"])
+
+
+def test_a_gpu_refuses_scales_before_anything_is_computed(tmp_path):
+    with pytest.raises(
+        ValueError, match="layer 'fc1': role 'input' has a scale, of e4m3fn, and device 'cuda' has no kern"
+    ):
+        Numerics(design_of(tmp_path, "tiles"), ["fc1", "fc2"], seed=1, device="cuda")
+
+
+WRONG = [
+    ("e4m3fn", "scale = 3", r'scale must be a table like \{ per = "tensor" \}, got 3'),
+    ("e4m3fn", 'scale = { pre = "row" }', "scale: unknown key 'pre' of rule 'current'; did you mean 'per'"),
+    ("e4m3fn", "scale = { history = 3 }", "it is a key of rule 'delayed'"),
+    ("e4m3fn", 'scale = { rule = "now" }', "scale.rule: must be one of 'current', 'delayed', 'mx', 'nvfp4', got 'now'"),
+    ("e4m3fn", "scale = { rule = [] }", r"scale.rule: must be one of .*, got \[\]"),
+    ("e4m3fn", 'scale = { per = "column" }', 'scale.per: must be "tensor", "row", or'),
+    ("e4m3fn", "scale = { per = [0, 128] }", "scale.per: must be"),
+    ("e4m3fn", "scale = { per = [1, true] }", "scale.per: must be"),
+    ("e4m3fn", 'scale = { rule = "delayed", per = "row" }', "one scale for the tensor; leave out per"),
+    ("e4m3fn", 'scale = { rule = "delayed", history = 0 }', "scale.history: must be a positive integer, got 0"),
+    ("e4m3fn", 'scale = { rule = "delayed", margin = "x" }', "scale.margin: must be a number"),
+    ("e4m3fn", 'scale = { rule = "delayed", margin = 1000 }', "from -100 to 100, got 1000"),
+    ("e4m3fn", 'scale = { rule = "delayed", algorithm = "min" }', "algorithm must be 'max' or 'most_recent'"),
+    ("e4m3fn", 'scale = { reference = "tpu" }', "reference must be one of 'cuda', 'pytorch', 'jax', got 'tpu'"),
+    ("e4m3fn", "scale = { power_of_two = 1 }", "scale.power_of_two: must be true or false, got 1"),
+    ("e4m3fn", "scale = { epsilon = -1 }", "scale.epsilon: must not be negative"),
+    ("e4m3fn", "scale = { epsilon = nan }", "scale.epsilon: must be a number, got nan"),
+    ("e4m3fn", 'scale = { rule = "mx", per = "row" }', r"rule 'mx' has tiles; state per = \[1, 32\]"),
+    ("e4m3fn", 'scale = { rule = "nvfp4" }', "rule 'nvfp4' is of format \"e2m1fn\", got 'e4m3fn'"),
+    ("e2m1fn", 'scale = { rule = "nvfp4", scale_max = 400 }', "scale_max must be 448 or 256"),
+    ("e4m3fn", 'rounding = "stochastic", scale = {}', "rounded by 'nearest_even', got rounding 'stochastic'"),
+    ("e2m1fn", 'rounding = "stochastic", scale = { rule = "nvfp4", four_over_six = "squared" }', "to nearest even"),
+    ("e5m2", 'overflow = "infinity", scale = {}', "overflow: must be 'saturate' with a scale, got 'infinity'"),
+    ("mxfp8_e4m3", "scale = {}", "scale: 'mxfp8_e4m3' is a block format, which has scales already"),
+    ("binary64", "scale = {}", "elements are scaled in binary32, which binary64 does not fit"),
+]
+
+
+@cases(("fmt", "text", "message"), WRONG)
+def test_unusable_scales_are_errors_that_name_the_key(fmt, text, message, tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(f'[roles]\nweights = {{ format = "{fmt}", {text} }}\n')
+    with pytest.raises(ValueError, match=message) as found:
+        load_design(file)
+    assert str(found.value).startswith(f"{file}: roles.weights.")
+
+
+@pytest.mark.parametrize("role", ["default", "elementwise", "master", "update.weight"])
+def test_scales_are_of_operands(role, tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(f'[roles]\n{role} = {{ format = "e4m3fn", scale = {{}} }}\n')
+    with pytest.raises(ValueError, match=f"roles.{role}.scale: is of operands of matrix products"):
+        load_design(file)
+
+
+SCALED = 'weights = { format = "e4m3fn", scale = { per = [8, 8] } }\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            'activations = { format = "e4m3fn", scale = { per = [1, 12] } }',
+            r"forward multiplies role 'activations' \(12 along K\) by role 'weights' \(8 along K\)",
+        ),
+        ('master = "none"', "parameters are not stored as weights with a scale"),
+        ('activations = "mxfp8_e4m3"', "both operands of a product have block"),
+        (
+            '[units]\nforward = { accumulator = "binary64" }',
+            "forward: the sums of role 'weights', which has a scale, are scaled in binary32",
+        ),
+    ],
+)
+def test_products_that_cannot_be_scaled_are_errors(text, message, tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(f"[roles]\n{SCALED}{text}\n")
+    with pytest.raises(ValueError, match=message):
+        load_design(file).layer("fc2")
+
+
+def test_numbers_that_binary32_lacks_are_rounded_to_it_first(tmp_path):
+    text = text_of(RULES["row"][0]).replace("[roles]", '[roles]\nmaster = "binary64"\nweight_gradients = "binary64"')
+    layer, right = numerics_of(tmp_path, text).layer("conv"), Products("row")
+    assert layer.numerics.backend.dtype == np.float64
+    x, w, e = (np.random.default_rng(8).standard_normal(shape) for shape in ((6, 40), (40, 5), (6, 5)))
+    weight = Parameter(w, layer, "w")
+    y = linear(Tensor(x, layer.numerics.backend), weight, Parameter(np.full(5, 0.1), layer, "b"), layer)
+    y.backward(e)
+    x, w, e = (value.astype(np.float32) for value in (x, w, e))
+    assert np.array_equal(y.value, right.of("x", x, "w", w, np.float32(0.1))) and y.value.dtype == np.float64
+    assert np.array_equal(weight.gradient, right.of("x", x.T, "e", e))

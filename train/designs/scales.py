@@ -70,7 +70,7 @@ def scale_of(entry: object, fmt, rounding: str = "nearest_even", stochastic_bits
     if not isinstance(entry, dict):
         raise ValueError(f' must be a table like {{ per = "tensor" }}, got {entry!r}')
     rule = entry.get("rule", "current")
-    if rule not in RULES:
+    if not isinstance(rule, str) or rule not in RULES:
         raise ValueError(f".rule: must be one of {', '.join(map(repr, RULES))}, got {rule!r}")
     known = ("per", "rule", *RULES[rule])
     for key, value in entry.items():
