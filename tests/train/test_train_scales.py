@@ -12,7 +12,7 @@ from softnum.train.designs.loss_scaling import overflow_shows
 from softnum.train.designs.scales import describe_scale, scale_of
 from softnum.train.engine.tensor import linear
 from softnum.train.engine.watch import watching
-from softnum.train.inspect.workloads import workload
+from softnum.train.inspect.workloads import trace, workload
 from softnum.train.layers.attention import matmul as attention_product
 from softnum.train.layers.convolution import conv2d
 from softnum.train.recipes import (
@@ -573,3 +573,44 @@ def test_numbers_that_binary32_lacks_are_rounded_to_it_first(tmp_path):
     x, w, e = (value.astype(np.float32) for value in (x, w, e))
     assert np.array_equal(y.value, right.of("x", x, "w", w, np.float32(0.1))) and y.value.dtype == np.float64
     assert np.array_equal(weight.gradient, right.of("x", x.T, "e", e))
+
+
+RECIPES = [
+    "deepseek-v3",
+    "te-delayed-scaling",
+    "te-float8-block-scaling",
+    "te-float8-current-scaling",
+    "te-mxfp8-block-scaling",
+    "te-nvfp4-block-scaling",
+    "torchao-rowwise",
+    "torchao-tensorwise",
+]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("network", ["lenet5", "transformer"])
+def test_the_shipped_recipes_train(name, network, tmp_path):
+    settings = Settings(network=network, samples=192, held_out=32, batch=32, epochs=3)
+    rows = read_lines(run(load_design(name), settings, seed=1, out=tmp_path))[1:]
+    losses = [row["loss"] for row in rows]
+    assert len(losses) == 18 and np.mean(losses[-4:]) < 0.9 * np.mean(losses[:4])
+
+
+@pytest.mark.parametrize("name", ["te-delayed-scaling", "te-nvfp4-block-scaling"])
+def test_a_dry_run_of_scales_makes_what_a_real_one_makes(name):
+    settings = Settings(network="transformer", batch=8)
+    dry, real = (trace(settings, load_design(name), dry=dry) for dry in (True, False))
+    for first, second in zip(dry.groups, real.groups, strict=True):
+        assert (first.layer, first.stage, first.product, first.formats, first.flops) == (
+            second.layer, second.stage, second.product, second.formats, second.flops,
+        )  # fmt: skip
+    assert [(v.layer, v.name, v.elements, v.bits, v.format, v.along) for v in dry.values] == [
+        (v.layer, v.name, v.elements, v.bits, v.format, v.along) for v in real.values
+    ]
+
+
+def test_a_workload_counts_elements_with_their_scales():
+    plain, scaled = (workload("lenet5", load_design(name), 8) for name in ("a-float32", "te-float8-block-scaling"))
+    bits = {(g.layer, g.phase): g.bits for g in scaled.gemms}
+    assert bits["conv1", "forward"] == 8 + 32 / 128 and bits["fc2", "forward"] == 16
+    assert len(plain.gemms) == len(scaled.gemms)

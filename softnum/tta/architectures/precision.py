@@ -23,7 +23,7 @@ class StoredFormat:
     ----------
     name : str
     bits : int or float
-        Of a block format an element's share of the scale of a full block is included.
+        An element's share of the scale of a full block, or tile, is included.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class Precision:
         rules = tuple(
             (
                 pattern,
-                tuple((role, _format_of(text, bits)) for role, text in _stated(entry.get("roles", {})).items()),
+                tuple(_stated(entry.get("roles", {}), bits)),
                 tuple((role, _format_of(text, bits)) for role, text in _operands(entry.get("units", {})).items()),
             )
             for pattern, entry in tables
@@ -218,10 +218,21 @@ PRECISIONS = {
 }  # fmt: skip
 
 
-def _stated(roles: Mapping) -> dict[str, str]:
-    """Role -> name of its format, of a file's roles."""
-    named = {role: entry.get("format") if isinstance(entry, Mapping) else entry for role, entry in roles.items()}
-    return {role: text for role, text in named.items() if isinstance(text, str) and role in (*_ROLES, "default")}
+def _stated(roles: Mapping, bits: Mapping[str, int | float] | None):
+    """Role and format of a file's roles."""
+    for role, entry in roles.items():
+        facts = entry if isinstance(entry, Mapping) else {"format": entry}
+        if isinstance(facts.get("format"), str) and role in (*_ROLES, "default"):
+            found = _format_of(facts["format"], bits)
+            share = _share(facts["scale"]) if "scale" in facts else 0
+            yield role, replace(found, bits=found.bits + share) if share else found
+
+
+def _share(scale: Mapping) -> float:
+    """Bits of an element's share of its tile's scale, of a design's table ``scale``; that of a row or more is none."""
+    rule = scale.get("rule", "current")
+    per = scale.get("per", {"mx": [1, 32], "nvfp4": [1, 16]}.get(rule))
+    return (32 if rule == "current" else 8) / (per[0] * per[1]) if isinstance(per, list) else 0
 
 
 def _operands(units: Mapping) -> dict[str, str]:
@@ -231,8 +242,9 @@ def _operands(units: Mapping) -> dict[str, str]:
         unit = units.get(phase)
         unit = {"name": unit} if isinstance(unit, str) else unit or {}
         operand = unit.get("operand")
-        if operand is None and "name" in unit:
-            operand = [str(fmt) for fmt in preset(unit["name"], unit.get("output")).operand]
+        name = unit.get("name", unit.get("preset"))
+        if operand is None and name is not None:
+            operand = [str(fmt) for fmt in preset(name, unit.get("output")).operand]
         if phase in units:  # one that states no operand takes the place of one that does
             operand = "none" if operand is None else operand
             pair = operand if isinstance(operand, list) else [operand] * 2
