@@ -32,6 +32,11 @@ rounded once, but by each product that they enter, along its own K, from what th
 features in forward and along the batch in backward_weight, W along its inputs in forward and along its outputs in
 backward_data, errors along the outputs and along the batch. Both operands of a product have block formats, or neither.
 
+They take a ``scale`` instead, ``{ format = "e4m3fn", scale = { per = [1, 128] } }``: a quantizer of
+`softnum.train.recipes`, whose elements a unit multiplies and whose scales are applied to its sums in binary32
+(`softnum.train.designs.scales` has the keys). One of rows or tiles rounds as blocks do, by each product along its K;
+one of the tensor, and square tiles, once. Such elements saturate.
+
 A role belongs to the layer whose matrix products use it, so ``[layers."fc2".roles]`` states the operands of fc2's three
 products. A role that a design does not name follows ``default`` in ``[roles]``, else binary32, to nearest even; an
 operand role that it does not name follows the ``operand`` of the unit that consumes it, where the unit states one.
