@@ -37,6 +37,10 @@ They take a ``scale`` instead, ``{ format = "e4m3fn", scale = { per = [1, 128] }
 (`softnum.train.designs.scales` has the keys). One of rows or tiles rounds as blocks do, by each product along its K;
 one of the tensor, and square tiles, once. Such elements saturate.
 
+A pass may round an operand in another way than the others do: ``backward_weight.errors`` in ``[roles]``, or ``errors``
+in ``[roles.backward_weight]``, states the errors of that pass alone (`PASS_ROLES` has the names). All start from the
+same numbers, pruned if the role is sparse. In a layer's table a role stands for all passes but those that it states.
+
 A role belongs to the layer whose matrix products use it, so ``[layers."fc2".roles]`` states the operands of fc2's three
 products. A role that a design does not name follows ``default`` in ``[roles]``, else binary32, to nearest even; an
 operand role that it does not name follows the ``operand`` of the unit that consumes it, where the unit states one.
@@ -60,6 +64,7 @@ from softnum.train.designs.design import (
     NO_MASTER,
     OPERAND_ROLES,
     OPTIMISER_ROLES,
+    PASS_ROLES,
     PASSES,
     ROLES,
     SPARSE_ROLES,
@@ -72,6 +77,6 @@ from softnum.train.designs.design import (
 )
 
 __all__ = [
-    "BLOCK_ROLES", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "ROLES", "SPARSE_ROLES", "Design",
-    "LayerDesign", "NamedOperator", "RoleRounding", "contains", "nearest",
+    "BLOCK_ROLES", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "PASS_ROLES", "ROLES", "SPARSE_ROLES",
+    "Design", "LayerDesign", "NamedOperator", "RoleRounding", "contains", "nearest",
 ]  # fmt: skip

@@ -19,8 +19,8 @@ from softnum.train.designs.sparsity import Sparsity
 from softnum.train.designs.unit_specs import build_unit, describe_unit, operands_of
 
 __all__ = [
-    "BLOCK_ROLES", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "ROLES", "SPARSE_ROLES", "Design",
-    "LayerDesign", "NamedOperator", "RoleRounding", "nearest",
+    "BLOCK_ROLES", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "PASS_ROLES", "ROLES", "SPARSE_ROLES",
+    "Design", "LayerDesign", "NamedOperator", "RoleRounding", "nearest",
 ]  # fmt: skip
 
 ROLES = (
@@ -41,6 +41,14 @@ OPERAND_ROLES = {
 }
 #: roles that take block formats: those of operands
 BLOCK_ROLES = ("input", "weights", "activations", "errors")
+
+
+#: (pass, role) -> the name by which a design states the rounding of a role in one pass alone
+PASS_ROLES = {
+    (key, role): f"{key}.{role}"
+    for key, roles in OPERAND_ROLES.items()
+    for role in (*roles, *(("input",) if "activations" in roles else ()))
+}
 
 
 @dataclass(frozen=True)
@@ -131,7 +139,8 @@ class NamedOperator:
 class LayerDesign:
     """A design as it applies to one layer: a rounding per role, a unit per pass, operators for some functions.
 
-    ``functions`` names those of the user's functions that the units of some passes compute with.
+    ``roles`` has those of single passes too, by names of `PASS_ROLES`, where they are stated. ``functions`` names those
+    of the user's functions that the units of some passes compute with.
     """
 
     roles: dict[str, RoleRounding]
@@ -139,10 +148,16 @@ class LayerDesign:
     operators: dict[str, NamedOperator]
     functions: dict[str, str]
 
+    def name(self, key: str, role: str) -> str:
+        """The name of a role's rounding in a pass: the role, or that of the pass alone."""
+        name = PASS_ROLES.get((key, role), role)
+        return name if name in self.roles else role
+
     def describe(self, roles: tuple[str, ...] = ROLES) -> dict:
         """All of it, or some of its roles, as plain data for a record."""
+        stated = (*roles, *(name for name in PASS_ROLES.values() if name in self.roles))
         facts = {
-            "roles": {role: self.roles[role].describe() for role in roles},
+            "roles": {role: self.roles[role].describe() for role in stated},
             "units": {key: describe_unit(self.units[key], self.functions.get(key)) for key in PASSES},
         }
         if self.operators:
@@ -164,7 +179,7 @@ class Design:
         What the file states for every layer, before defaults; `NO_MASTER` where it wants no master copy.
     layers : tuple of (str, dict, dict, dict)
         Pattern, roles, units and operators of each ``[layers."pattern"]``, in file order; later ones win, entry by
-        entry.
+        entry, and a role stands for all its passes.
     loss : LossScaling
         The factor on the error at the loss, and how it changes.
     hardware : dict
@@ -299,6 +314,9 @@ class Design:
         units = {key: dict(spec) for key, spec in self.units.items()}
         for pattern, layer_roles, layer_units, layer_operators in self.layers:
             if re.fullmatch(pattern, name):
+                for (_, role), of_pass in PASS_ROLES.items():
+                    if role in layer_roles:  # which stands for all passes
+                        given.pop(of_pass, None)
                 given.update(layer_roles)
                 units.update({key: dict(spec) for key, spec in layer_units.items()})
                 operators.update(layer_operators)
@@ -316,7 +334,8 @@ class Design:
         """
         for position, name in enumerate(names if self.loss.dynamic else ()):
             layer = self.layer(name, first=position == 0)
-            for role in ("errors", "weight_gradients"):
+            errors = {layer.name(key, "errors"): None for key in ("backward_data", "backward_weight")}
+            for role in (*errors, "weight_gradients"):
                 rounding = layer.roles[role]
                 if not overflow_shows(rounding):
                     raise ValueError(
@@ -368,9 +387,10 @@ def contains(outer, inner) -> bool | None:
 
 
 def _of_single_numbers(given: dict, units: dict[str, dict]) -> tuple[dict, dict]:
-    """The roles and units of a layer without those of blocks and scales, as far as they are stated."""
-    roles = {role: rounding for role, rounding in given.items() if rounding == NO_MASTER or not rounding.by_products}
-    scaled = {role for role in given if role not in roles and given[role].scale is not None}
+    """The roles and units of a layer without those of blocks, scales and single passes, as far as they are stated."""
+    whole = {role: rounding for role, rounding in given.items() if role not in PASS_ROLES.values()}
+    roles = {role: rounding for role, rounding in whole.items() if rounding == NO_MASTER or not rounding.by_products}
+    scaled = {role for role in whole if role not in roles and whole[role].scale is not None}
     plain = {}
     for key, spec in units.items():
         blocks = any(isinstance(fmt, BlockFormat) for fmt in spec.get("operand", ()))
@@ -400,7 +420,7 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
             continue
         for role, fmt in zip(OPERAND_ROLES[key], spec["operand"], strict=True):
             for name in (role, "input") if role == "activations" else (role,):
-                if roles[name] is None:
+                if roles[name] is None and PASS_ROLES[key, name] not in given:
                     roles[name] = dataclasses.replace(default, format=fmt, source=str(fmt))
     roles = {role: value or default for role, value in roles.items()}
     if stored == NO_MASTER and roles["weights"].by_products:
@@ -415,6 +435,9 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
     for key in PASSES:
         spec = dict(units.get(key, {"accumulator": format("binary32")}))
         feeding = [first_role if role == "activations" else role for role in OPERAND_ROLES[key]]
+        for place, role in enumerate(feeding):
+            if (name := PASS_ROLES[key, role]) in given:
+                roles[name], feeding[place] = given[name], name
         formats = tuple(roles[role].format for role in feeding)
         if formats[0].array_class != formats[1].array_class:
             have = " by ".join(f"role {role!r} ({roles[role].format})" for role in feeding)

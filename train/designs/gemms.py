@@ -35,12 +35,12 @@ def design_gemms(design: Design, network, batch: int) -> list[dict]:
     rows = []
     for row in network.gemms(batch):
         first = row["layer"] == names[0]
-        roles = design.layer(row["layer"], first=first).roles
+        layer = design.layer(row["layer"], first=first)
+        roles = layer.roles
         pair = ["input" if first and role == "activations" else role for role in OPERAND_ROLES[row["pass"]]]
-        facts = {
-            "bits": max(roles[role].bits_per_value for role in pair),
-            "formats": [_short(roles[role]) for role in pair],
-        }
+        roundings = [roles[layer.name(row["pass"], role)] for role in pair]
+        bits = max(rounding.bits_per_value for rounding in roundings)
+        facts = {"bits": bits, "formats": [_short(rounding) for rounding in roundings]}
         patterns = [_pattern(row["pass"], role, roles[role]) for role in pair]
         if any(pattern != "dense" for pattern in patterns):
             facts["sparsity"] = patterns

@@ -22,6 +22,7 @@ from softnum.mac.presets import unit as preset
 from softnum.train.designs.design import (
     BLOCK_ROLES,
     NO_MASTER,
+    PASS_ROLES,
     PASSES,
     ROLES,
     SPARSE_ROLES,
@@ -239,11 +240,11 @@ class _Reader:
         return fmt
 
     def roles(self, where: str, value) -> dict[str, RoleRounding]:
-        known = ("default", *ROLES)
+        known = ("default", *ROLES, *PASS_ROLES.values())
         flat = {}
         for key, entry in self.table(where, value, _Anything()).items():
-            if key == "update" and isinstance(entry, dict):  # update.decay = {...} is a nested table in TOML
-                flat.update({f"update.{part}": rounding for part, rounding in entry.items()})
+            if key in ("update", *PASSES) and isinstance(entry, dict):  # update.decay = {...} is a nested table in TOML
+                flat.update({f"{key}.{part}": rounding for part, rounding in entry.items()})
             else:
                 flat[key] = entry
         self.table(where, flat, known)

@@ -1,4 +1,4 @@
-"""Operands that have scales: rounded by each product that they enter, in blocks or tiles along its dimension K."""
+"""Operands that products round: in blocks or tiles along a product's dimension K, or each pass in its own way."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from softnum.mac.products.unfold import shape_of
 from softnum.train.recipes import Scaled
 
-__all__ = ["BlockOperand", "ScaledOperand", "as_matrices", "pixels"]
+__all__ = ["BlockOperand", "PassOperand", "ScaledOperand", "as_matrices", "pixels"]
 
 
 class BlockOperand:
@@ -97,6 +97,46 @@ class ScaledOperand(BlockOperand):
         if own not in self._made:
             self._made[own] = self._rounded(self.values, own, self._made.get(-3 - own))
         return self._made[own]
+
+
+class PassOperand:
+    """Numbers of a role that some pass rounds in its own way, as they are before any rounding.
+
+    Parameters
+    ----------
+    values : array (..., rows, columns)
+    made : callable
+        pass -> the operand of that pass: an array, BlockOperand or ScaledOperand.
+    turned : callable
+        An operand -> the same with its last two axes exchanged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> made = {"forward": np.ones((2, 3)), "backward_weight": np.zeros((2, 3))}
+    >>> x = PassOperand(np.ones((2, 3)), made.get, np.transpose)
+    >>> x.turned().shape, x.turned().of("backward_weight").tolist()
+    ((3, 2), [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    """
+
+    __slots__ = ("_made", "_swapped", "_turned", "values")
+
+    def __init__(self, values, made: Callable, turned: Callable, *, _swapped: bool = False) -> None:
+        self.values, self._made, self._turned, self._swapped = values, made, turned, _swapped
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As the products see it."""
+        shape = self.values.shape
+        return (*shape[:-2], shape[-1], shape[-2]) if self._swapped else shape
+
+    def turned(self) -> PassOperand:
+        """The same numbers with the last two axes exchanged."""
+        return PassOperand(self.values, self._made, self._turned, _swapped=not self._swapped)
+
+    def of(self, key: str):
+        """The operand of a pass."""
+        return self._turned(self._made(key)) if self._swapped else self._made(key)
 
 
 def as_matrices(key: str, a: BlockOperand, b: BlockOperand, backend, geometry: dict) -> tuple:

@@ -25,9 +25,9 @@ import numpy as np
 
 from softnum.formats.blocks import format
 from softnum.formats.facts import is_exact_in
-from softnum.train.designs.design import BLOCK_ROLES, ROLES, Design, LayerDesign, RoleRounding
+from softnum.train.designs.design import BLOCK_ROLES, PASS_ROLES, Design, LayerDesign, RoleRounding
 from softnum.train.designs.scales import is_shared, of_tensor
-from softnum.train.engine.blocks import BlockOperand, ScaledOperand, as_matrices, pixels
+from softnum.train.engine.blocks import BlockOperand, PassOperand, ScaledOperand, as_matrices, pixels
 from softnum.train.engine.devices import make_backend
 from softnum.train.recipes import Delayed, DelayedScaling, Scaled
 
@@ -57,12 +57,12 @@ class LayerNumerics:
 
     def __init__(self, numerics: Numerics, name: str, design: LayerDesign, first: bool) -> None:
         self.numerics, self.name, self.design, self.first = numerics, name, design, first
-        weights = design.roles["weights"]
         self.operand_role = "input" if first else "activations"
+        inputs, weights = (design.roles[design.name("forward", role)] for role in (self.operand_role, "weights"))
         self.start_rounding = RoleRounding(
             design.units["forward"].c_format, weights.rounding, None, weights.stochastic_bits
         )
-        if weights.scale is not None or design.roles[self.operand_role].scale is not None:
+        if weights.scale is not None or inputs.scale is not None:
             self.start_rounding = RoleRounding(format("binary32"))  # what it is added in
 
     def round(self, role: str, x, *, of=None):
@@ -116,9 +116,9 @@ class LayerNumerics:
 
         Returns
         -------
-        values : array, BlockOperand or ScaledOperand
+        values : array, BlockOperand, ScaledOperand or PassOperand
             Of a role that has a block format, or a scale of less than the tensor, the pruned x itself, which each
-            product rounds along its own K.
+            product rounds along its own K; of one that a pass rounds in its own way, too.
         kept : bool array or None
             Which of x are kept, by their sizes before the rounding; None of a role that is not sparse.
 
@@ -128,14 +128,30 @@ class LayerNumerics:
             If the role has a pattern, and the operation no reduction dimension for it.
         """
         rounding = self.design.roles[role]
-        values = x if rounding.by_products else self.round(role, x, of=of)
+        passes = any(name in self.design.roles for (_, one), name in PASS_ROLES.items() if one == role)
+        values = x if passes or rounding.by_products else self.round(role, x, of=of)
         kept = None if rounding.sparsity is None else self.largest(role, x, groups)
         values = self.select(role, values, kept)
+        if not passes:
+            return self._rounded(role, values, use), kept
+        made: dict[str, object] = {}
+
+        def of_pass(key: str):
+            name = self.design.name(key, role)
+            if name not in made:
+                own = self.design.roles[name]
+                numbers = values if own.by_products else self._round(name, own, values, of)
+                made[name] = self._rounded(name, numbers, use)
+            return made[name]
+
+        return PassOperand(values, of_pass, self.turned), kept
+
+    def _rounded(self, role: str, values, use: str):
+        """Pruned numbers as an operand: rounded if the role has single numbers, else to be rounded by products."""
+        rounding = self.design.roles[role]
         if rounding.block:
-            values = BlockOperand(values, lambda numbers, axis: self._in_blocks(role, numbers, axis))
-        elif rounding.scale is not None:
-            values = self._scaled(role, values, use)
-        return values, kept
+            return BlockOperand(values, lambda numbers, axis: self._in_blocks(role, numbers, axis))
+        return values if rounding.scale is None else self._scaled(role, values, use)
 
     def _scaled(self, role: str, x, use: str) -> ScaledOperand:
         rounding = self.design.roles[role]
@@ -175,7 +191,7 @@ class LayerNumerics:
 
     def turned(self, operand):
         """An operand with its last two axes exchanged."""
-        if isinstance(operand, BlockOperand):
+        if isinstance(operand, (BlockOperand, PassOperand)):
             return operand.turned()
         backend, rank = self.numerics.backend, operand.ndim
         if rank == 2:
@@ -183,10 +199,11 @@ class LayerNumerics:
         return backend.permute(operand, (*range(rank - 2), rank - 1, rank - 2))
 
     def refuse_blocks(self, what: str) -> None:
-        """Raise ValueError if a role of operands has a block format or a scale; what: why this layer takes none."""
-        for role in BLOCK_ROLES:
+        """Raise ValueError if operands have a block format, a scale or a pass's own rounding; what: why none can be."""
+        stated = (name for name in PASS_ROLES.values() if name in self.design.roles)
+        for role in (*BLOCK_ROLES, *stated):
             rounding = self.design.roles[role]
-            if rounding.by_products and (role != "input" or self.first):
+            if (rounding.by_products or role not in BLOCK_ROLES) and (role != "input" or self.first):
                 raise ValueError(
                     f"layer {self.name!r}: {what}, and role {role!r} has {_scaled_by(rounding)}; state "
                     f'formats of single numbers for this layer: [layers."{self.name}".roles] with weights, '
@@ -308,6 +325,7 @@ class LayerNumerics:
         Block operands, and those with scales of less than the tensor, are rounded here, along K: a first, then b. Where
         one has a scale the other has the scale 1 if it has none, and c is added to their product in binary32.
         """
+        a, b = (x.of(key) if isinstance(x, PassOperand) else x for x in (a, b))
         if isinstance(a, ScaledOperand) or isinstance(b, ScaledOperand):
             a, b = self._with_scale(a).along(-1), self._with_scale(b).along(-2)
             site, unit = self._key(key), self.design.units[key]
@@ -325,9 +343,10 @@ class LayerNumerics:
         Operands with blocks or scales are unfolded, one matrix a group, and multiplied as matrices: their blocks run
         along the K that `softnum.conv2d` and its gradients state.
         """
-        if isinstance(a, BlockOperand) or isinstance(b, BlockOperand):
-            if not self.design.roles["weights"].block:  # both are, or neither
-                a, b = self._with_scale(a), self._with_scale(b)
+        a, b = (x.of(key) if isinstance(x, PassOperand) else x for x in (a, b))
+        if isinstance(a, ScaledOperand) or isinstance(b, ScaledOperand):
+            a, b = self._with_scale(a), self._with_scale(b)
+        if isinstance(a, BlockOperand):
             backend, groups = self.numerics.backend, geometry["groups"]
             first, second, shaped = as_matrices(key, a, b, backend, geometry)
             return shaped(self.matmul(key, first, second, None if c is None else backend.reshape(c, (groups, 1, -1))))
@@ -337,12 +356,13 @@ class LayerNumerics:
     def pixels(self, error, groups: int):
         """Errors of images as an operand of matrices: a row for each pixel; of block operands, a matrix a group."""
         backend = self.numerics.backend
+        error = error.of("backward_weight") if isinstance(error, PassOperand) else error
         return pixels(error, backend, groups) if isinstance(error, BlockOperand) else backend.pixels(error)
 
     def column_sums(self, error):
         """ones @ error in the unit ``backward_weight``; error: an operand (..., rows, columns)."""
         backend, rows = self.numerics.backend, error.shape[-2]
-        if self.design.roles["errors"].block:
+        if self.design.roles[self.design.name("backward_weight", "errors")].block:
             ones = backend.block_ones((1, rows), self.design.units["backward_weight"].operand[0])
         else:
             ones = backend.ones((1, rows))
@@ -374,7 +394,10 @@ class LayerNumerics:
 
 
 def _scaled_by(rounding: RoleRounding) -> str:
-    return f"the block format {rounding.format}" if rounding.block else f"a scale, of {rounding.format}"
+    """What keeps a role's numbers from being rounded once, for all that takes them."""
+    if rounding.block:
+        return f"the block format {rounding.format}"
+    return "a rounding of one pass alone" if rounding.scale is None else f"a scale, of {rounding.format}"
 
 
 def check_seed(seed: object) -> None:
@@ -490,8 +513,7 @@ class Numerics:
 def _refuse_scales(layers: dict[str, LayerDesign], device: str) -> None:
     """Raise ValueError if an operand of layers has a scale, for which a device has no kernels."""
     for name, layer in layers.items():
-        for role in BLOCK_ROLES:
-            rounding = layer.roles[role]
+        for role, rounding in layer.roles.items():
             if rounding.scale is not None:
                 raise ValueError(
                     f"layer {name!r}: role {role!r} has {_scaled_by(rounding)}, and device {device!r} has no kernels "
@@ -512,7 +534,7 @@ def _all_fit(layers) -> bool:
 
 def _roundings(layer: LayerDesign):
     """Those of all roles, and of the memory of sparse gradients."""
-    yield from (layer.roles[role] for role in ROLES)
+    yield from layer.roles.values()
     sparsity = layer.roles["weight_gradients"].sparsity
     if sparsity is not None and sparsity.feedback is not None:
         yield sparsity.feedback

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
@@ -80,6 +80,8 @@ class Precision:
         What operations other than matrix products compute in.
     input : StoredFormat
         The first layer's operand.
+    passes : tuple of (str, StoredFormat)
+        Of a design's roles that one pass alone rounds in another way, by names like "backward_weight.errors".
     rules : tuple of (str, tuple, tuple)
         Of a design: patterns of layers' names with the roles that are stated for them, and the operands of their units;
         later ones win, entry by entry.
@@ -101,6 +103,7 @@ class Precision:
     second_moment: StoredFormat
     elementwise: StoredFormat
     input: StoredFormat
+    passes: _Pairs = ()
     rules: tuple[tuple[str, _Pairs, _Pairs], ...] = ()
 
     @classmethod
@@ -184,6 +187,15 @@ class Precision:
         )
         return cls(str(table.get("name", "design")), **_resolved(rules[:1]), rules=rules)
 
+    def operand(self, stage: str, role: str) -> StoredFormat:
+        """The format of a role as an operand of a pass's products.
+
+        >>> precision = Precision.of_design({"roles": {"backward_weight": {"errors": "bfloat16"}}})
+        >>> precision.operand("backward_weight", "errors").name, precision.errors.name
+        ('bfloat16', 'binary32')
+        """
+        return dict(self.passes).get(f"{stage}.{role}") or getattr(self, role)
+
     def at(self, layer: str) -> Precision:
         """The formats in one layer, which has no rules any more."""
         if not self.rules:
@@ -192,7 +204,7 @@ class Precision:
         return replace(self, rules=(), **_resolved(matching))
 
 
-_ROLES = tuple(field.name for field in fields(Precision) if field.name not in ("name", "rules"))
+_ROLES = tuple(field.name for field in fields(Precision) if field.name not in ("name", "passes", "rules"))
 #: which roles the operands of a unit are
 _OPERANDS = {
     "forward": ("activations", "weights"),
@@ -218,14 +230,18 @@ PRECISIONS = {
 }  # fmt: skip
 
 
-def _stated(roles: Mapping, bits: Mapping[str, int | float] | None):
-    """Role and format of a file's roles."""
-    for role, entry in roles.items():
+def _stated(roles: Mapping, bits: Mapping[str, int | float] | None) -> Iterable[tuple[str, StoredFormat | None]]:
+    """Role and format of a file's roles; of one pass alone, ``pass.role``."""
+    flat = {key: entry for key, entry in roles.items() if key not in _OPERANDS}
+    for phase in _OPERANDS:
+        flat |= {f"{phase}.{role}": entry for role, entry in roles.get(phase, {}).items()}
+    for role, entry in flat.items():
         facts = entry if isinstance(entry, Mapping) else {"format": entry}
-        if isinstance(facts.get("format"), str) and role in (*_ROLES, "default"):
-            found = _format_of(facts["format"], bits)
+        known = role in (*_ROLES, "default") or role.partition(".")[0] in _OPERANDS
+        if known and isinstance(facts.get("format"), str):
+            stored = _format_of(facts["format"], bits)
             share = _share(facts["scale"]) if "scale" in facts else 0
-            yield role, replace(found, bits=found.bits + share) if share else found
+            yield role, replace(stored, bits=stored.bits + share) if share else stored
 
 
 def _share(scale: Mapping) -> float:
@@ -257,10 +273,12 @@ def _format_of(text: str, bits: Mapping[str, int | float] | None) -> StoredForma
     return None if text == "none" else StoredFormat.of(text.rpartition(":")[2], bits)
 
 
-def _resolved(rules) -> dict[str, StoredFormat]:
-    """Role -> format: what is stated, else what a unit takes, else the default, else binary32."""
+def _resolved(rules) -> dict[str, StoredFormat | _Pairs]:
+    """Role -> format: what is stated, else what a unit takes, else the default, else binary32; and those of passes."""
     stated, units = {}, {}
     for _, roles, operands in rules:
+        for role in dict(roles):  # which stands for all passes that the same table does not state
+            stated = {name: stored for name, stored in stated.items() if name.partition(".")[2] != role}
         stated.update(roles)
         units.update(operands)
     default = stated.get("default") or StoredFormat.of("binary32")
@@ -269,8 +287,11 @@ def _resolved(rules) -> dict[str, StoredFormat]:
         for role in roles:
             if units.get(f"{phase}.{role}"):
                 for name in (role, "input") if role == "activations" else (role,):
+                    if f"{phase}.{name}" in stated:
+                        continue
                     taken.setdefault(name, units[f"{phase}.{role}"])
     found = {role: stated.get(role) or taken.get(role) or default for role in _ROLES}
+    found["passes"] = tuple((name, stored) for name, stored in stated.items() if name.partition(".")[0] in _OPERANDS)
     if "master" in stated and stated["master"] is None:
         found["master"] = found["weights"]
     return found
