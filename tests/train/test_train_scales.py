@@ -9,7 +9,7 @@ import pytest
 import softnum as sn
 from softnum.train import Numerics, Parameter, Settings, Tensor, design_gemms, explain, load_design, make_network, run
 from softnum.train.designs.loss_scaling import overflow_shows
-from softnum.train.designs.scales import describe_scale, scale_of
+from softnum.train.designs.scales import Hadamard, describe_scale, scale_of
 from softnum.train.engine.tensor import linear
 from softnum.train.engine.watch import watching
 from softnum.train.inspect.workloads import trace, workload
@@ -23,6 +23,7 @@ from softnum.train.recipes import (
     NVFP4Scaling,
     Scaled,
     TensorScaling,
+    hadamard_transform,
     scaled_product,
     scaled_stack,
 )  # fmt: skip
@@ -733,3 +734,97 @@ def test_roles_by_pass_are_described_and_checked(tmp_path):
     layer = numerics_of(tmp_path, '[roles.backward_weight]\nerrors = "bfloat16"\n').layer("conv")
     with pytest.raises(ValueError, match="role 'backward_weight.errors' has a rounding of one pass alone"):
         layer.refuse_blocks("the operator f computes with values")
+
+
+# -- Hadamard transforms -----------------------------------------------------------------------------------------------
+HADAMARD = """
+[roles]
+activations = { format = "e2m1fn", scale = { rule = "nvfp4" } }
+weights = { format = "e2m1fn", scale = { rule = "nvfp4", per = [16, 16] } }
+errors = { format = "e2m1fn", scale = { rule = "nvfp4" } }
+[roles.backward_weight]
+input = { format = "e2m1fn", scale = { rule = "nvfp4" }, hadamard = { signs = 0xABC } }
+activations = { format = "e2m1fn", scale = { rule = "nvfp4" }, hadamard = { signs = 0xABC } }
+errors = { format = "e4m3fn", scale = { per = "tensor" }, hadamard = { signs = 0xABC } }
+"""
+
+
+def test_a_transform_mixes_both_operands_along_k(tmp_path):
+    rng = np.random.default_rng(13)
+    layer = numerics_of(tmp_path, HADAMARD).layer("conv")
+    x, w, b, e = (spread(rng, shape) for shape in ((45, 24), (24, 7), (7,), (45, 7)))
+    source, weight, bias = (Parameter(value, layer, key) for value, key in zip((x, w, b), "xwb", strict=True))
+    y = linear(source, weight, bias, layer)
+    y.backward(e)
+
+    def mixed(matrix):  # K = 45: what is left over stays
+        whole = hadamard_transform(np.ascontiguousarray(matrix[:, :32]), signs=0xABC)
+        return np.concatenate([whole, matrix[:, 32:]], axis=1)
+
+    def unit(second):
+        return sn.MadUnit("binary32", operand=("e2m1fn", second))
+
+    square = NVFP4Scaling((16, 16))(np.ascontiguousarray(w.T))
+    assert np.array_equal(y.value, scaled_product(NVFP4Scaling()(x), square, unit("e2m1fn")) + b)
+    want = scaled_product(NVFP4Scaling()(mixed(x.T)), TensorScaling("e4m3fn")(mixed(e.T)), unit("e4m3fn"))
+    assert np.array_equal(weight.gradient, want)
+    ones = Scaled(np.ones((1, 45), np.float32), ONE, (None, None))
+    errors = TensorScaling("e4m3fn")(np.ascontiguousarray(e.T))  # as they are
+    assert np.array_equal(bias.gradient, scaled_product(ones, errors, unit("e4m3fn"))[0])
+
+
+def test_a_transform_cancels_in_a_product():
+    rng = np.random.default_rng(14)
+    for size, columns in ((4, 10), (16, 50), (64, 64), (16, 3)):
+        a, b = (rng.standard_normal((2, 5, columns)).astype(np.float32) for _ in range(2))
+        transform = Hadamard(size, int(rng.integers(2**size, dtype=np.uint64)))
+        product = transform(a).astype(np.float64) @ transform(b).astype(np.float64).swapaxes(-2, -1)
+        assert np.allclose(product, a.astype(np.float64) @ b.astype(np.float64).swapaxes(-2, -1), atol=1e-4)
+    assert np.array_equal(Hadamard(4, 0, "bfloat16")(np.float32([[1.001]])), np.float32([[1]]))
+
+
+HADAMARD_ERRORS = [
+    (
+        'weights = { format = "e4m3fn", hadamard = {} }',
+        "weights.hadamard: is of a role with a scale of its own numbers",
+    ),
+    (
+        'weights = { format = "e4m3fn", scale = { rule = "delayed" }, hadamard = {} }',
+        "is of a role with a scale of its",
+    ),
+    (
+        'weights = { format = "e4m3fn", scale = {}, hadamard = { size = 8 } }',
+        "hadamard.size: must be 4, 16 or 64, got 8",
+    ),
+    (
+        'weights = { format = "e4m3fn", scale = {}, hadamard = { signs = 65536 } }',
+        "hadamard.signs: has a bit for each of",
+    ),
+    ('weights = { format = "e4m3fn", scale = {}, hadamard = { seed = 1 } }', "hadamard: unknown key 'seed'"),
+    (
+        'weights = { format = "e4m3fn", scale = {}, hadamard = { format = "binary64" } }',
+        "binary32 does not hold binary64",
+    ),
+    ('weights = { format = "e4m3fn", scale = {}, hadamard = {} }', "only of both operands a transform cancels"),
+]
+
+
+@cases(("text", "message"), HADAMARD_ERRORS)
+def test_unusable_transforms_are_errors(text, message, tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(f"[roles]\n{text}\n")
+    with pytest.raises(ValueError, match=message):
+        load_design(file).layer("fc2")
+
+
+def test_transforms_are_described_and_change_no_statistics_of_bits(tmp_path):
+    design = load_design("te-nvfp4-block-scaling")
+    facts = design.layer("fc1").describe()["roles"]["backward_weight.errors"]
+    assert facts["hadamard"] == {"size": 16, "signs": 0xD7E8, "format": "binary32"}
+    settings = Settings(network="lenet5", samples=32, held_out=16, batch=16, epochs=1)
+    plain = run(design, settings, seed=3, out=tmp_path / "plain").read_bytes()
+    path = run(design, settings, seed=3, out=tmp_path / "watched", statistics=1, threads=2)
+    assert path.read_bytes() == plain
+    rows = read_lines(path.with_suffix(".statistics.jsonl"))[1:]
+    mixed = [row for row in rows if row["role"].startswith("backward_weight.")]
+    assert mixed and all(row["relative_error"] < 0.3 for row in mixed)

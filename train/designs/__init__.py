@@ -37,6 +37,8 @@ They take a ``scale`` instead, ``{ format = "e4m3fn", scale = { per = [1, 128] }
 (`softnum.train.designs.scales` has the keys). One of rows or tiles rounds as blocks do, by each product along its K;
 one of the tensor, and square tiles, once. Such elements saturate.
 
+``hadamard`` beside a scale mixes numbers along K before they are rounded (`softnum.train.designs.scales.Hadamard`).
+
 A pass may round an operand in another way than the others do: ``backward_weight.errors`` in ``[roles]``, or ``errors``
 in ``[roles.backward_weight]``, states the errors of that pass alone (`PASS_ROLES` has the names). All start from the
 same numbers, pruned if the role is sparse. In a layer's table a role stands for all passes but those that it states.

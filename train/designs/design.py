@@ -14,7 +14,7 @@ from softnum.formats.blocks import BlockFormat, format
 from softnum.formats.facts import is_exact_in
 from softnum.train.designs.loss_scaling import LossScaling, overflow_shows
 from softnum.train.designs.objects import describe_format, file_of
-from softnum.train.designs.scales import describe_scale, length_along, scale_bits
+from softnum.train.designs.scales import Hadamard, describe_scale, length_along, scale_bits
 from softnum.train.designs.sparsity import Sparsity
 from softnum.train.designs.unit_specs import build_unit, describe_unit, operands_of
 
@@ -72,6 +72,8 @@ class RoleRounding:
     scale : optional
         A quantizer of `softnum.train.recipes`, whose elements are of the format: the numbers are rounded by it, and
         multiplied as `softnum.train.recipes.scaled_product` says.
+    hadamard : Hadamard, optional
+        What mixes numbers along K before they are rounded with a scale.
     """
 
     format: Any
@@ -82,6 +84,7 @@ class RoleRounding:
     sparsity: Sparsity | None = None
     scale_rule: str | None = None
     scale: Any = None
+    hadamard: Hadamard | None = None
 
     @property
     def block(self) -> bool:
@@ -115,6 +118,8 @@ class RoleRounding:
             facts["scale_rule"] = rule
         if self.scale is not None:
             facts |= {"bits": self.bits_per_value, "scale": describe_scale(self.scale)}
+        if self.hadamard is not None:
+            facts["hadamard"] = self.hadamard.describe()
         if self.sparsity is not None:
             facts["sparsity"] = self.sparsity.describe()
         return facts
@@ -456,13 +461,14 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
             built[key] = build_unit(spec, operand)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}: units.{key}: {error}") from error
-        _check_scales(f"{where}: {key}", {role: roles[role].scale for role in feeding}, built[key])
+        _check_scales(f"{where}: {key}", {role: roles[role] for role in feeding}, built[key])
     return roles, built
 
 
-def _check_scales(where: str, scales: dict[str, Any], unit) -> None:
-    """Raise ValueError unless `scaled_product` multiplies operands of these scales in a unit."""
-    lengths = {role: length_along(scale) for role, scale in scales.items() if scale is not None}
+def _check_scales(where: str, roundings: dict[str, RoleRounding], unit) -> None:
+    """Raise ValueError unless `scaled_product` multiplies operands of these roundings in a unit."""
+    scales = {role: rounding.scale for role, rounding in roundings.items() if rounding.scale is not None}
+    lengths = {role: length_along(scale) for role, scale in scales.items()}
     if lengths and not is_exact_in(unit.result, "float32"):
         raise ValueError(
             f"{where}: the sums of role {next(iter(lengths))!r}, which has a scale, are scaled in binary32, which the "
@@ -472,6 +478,16 @@ def _check_scales(where: str, scales: dict[str, Any], unit) -> None:
     if len(sizes) == 2 and sizes[1] % sizes[0]:
         have = " by ".join(f"role {role!r} ({length} along K)" for role, length in lengths.items())
         raise ValueError(f"{where} multiplies {have}: one's tiles must be whole numbers of the other's")
+    first, second = (rounding.hadamard for rounding in roundings.values())
+    if first != second:
+        have = " by ".join(
+            f"role {role!r} ({'no hadamard' if part.hadamard is None else f'hadamard {part.hadamard.describe()}'})"
+            for role, part in roundings.items()
+        )
+        raise ValueError(
+            f"{where} multiplies {have}: only of both operands a transform cancels; state the same hadamard for both, "
+            "or the roles of one pass"
+        )
 
 
 def nearest(key: str, known) -> str:

@@ -33,9 +33,10 @@ from softnum.train.designs.design import (
 )  # fmt: skip
 from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.objects import checksum, load_format, load_operator, load_unit_function
-from softnum.train.designs.scales import scale_of
+from softnum.train.designs.scales import Hadamard, scale_of
 from softnum.train.designs.sparsity import Gradual, Sparsity
 from softnum.train.designs.unit_specs import CHUNK_KEYS, CHUNKED_KINDS, INNER_KINDS, KINDS, PRESET_KEYS
+from softnum.train.recipes import DelayedScaling
 
 __all__ = ["design_names", "load_design"]
 
@@ -255,7 +256,7 @@ class _Reader:
 
     def role(self, where: str, entry, role: str = "") -> RoleRounding:
         entry = {"format": entry} if isinstance(entry, str) else entry
-        self.table(where, entry, (*_ROLE_KEYS, "scale", "sparsity"))
+        self.table(where, entry, (*_ROLE_KEYS, "scale", "hadamard", "sparsity"))
         if "format" not in entry:
             self.fail(where, "has no format")
         fmt = self.format(f"{where}.format", entry["format"], block=where.rpartition(".")[2] in BLOCK_ROLES)
@@ -274,6 +275,8 @@ class _Reader:
         found = RoleRounding(fmt, rounding, overflow, bits, source=entry["format"], scale_rule=rule)
         if "scale" in entry:
             found = self.scaled(where, entry["scale"], found)
+        if "hadamard" in entry:
+            found = dataclasses.replace(found, hadamard=self.hadamard(f"{where}.hadamard", entry["hadamard"], found))
         if "sparsity" not in entry:
             return found
         if not np.array_equal(quantize(np.zeros(1), fmt), [0.0]):
@@ -298,6 +301,19 @@ class _Reader:
         except ValueError as error:
             raise ValueError(f"{self.file}: {where}.scale{error}") from error
         return dataclasses.replace(rounding, overflow=overflow, scale=scale)
+
+    def hadamard(self, where: str, entry, rounding: RoleRounding) -> Hadamard:
+        """The transform that an entry states."""
+        table = self.table(where, entry, ("size", "signs", "format"))
+        if rounding.scale is None or isinstance(rounding.scale, DelayedScaling):
+            self.fail(where, "is of a role with a scale of its own numbers, and this one has none; state scale")
+        facts = {key: table[key] for key in ("size", "signs") if key in table}
+        if "format" in table:
+            facts["format"] = self.format(f"{where}.format", table["format"])
+        try:
+            return Hadamard(**facts)
+        except ValueError as error:
+            raise ValueError(f"{self.file}: {where}{error}") from error
 
     def sparsity(self, where: str, value, role: str) -> Sparsity:
         if role not in SPARSE_ROLES:

@@ -7,6 +7,8 @@
     scale = { rule = "mx", per = [1, 32] }                    # powers of two
     scale = { rule = "nvfp4", per = [16, 16] }                # of e2m1fn: e4m3fn, and one for the tensor
 
+    hadamard = { size = 16, signs = 0xD7E8 }                  # beside it: mixes numbers along K before they are rounded
+
 Keys are fields of the quantizers, and mean what these say. A rule has those of its class alone.
 """
 
@@ -18,17 +20,21 @@ from typing import Any
 
 import numpy as np
 
+from softnum.arrays.conversion import quantize
+from softnum.formats.blocks import format
 from softnum.formats.facts import is_exact_in
 from softnum.train.recipes import (
+    SIGNS,
     BlockScaling,
     DelayedScaling,
     MXFP4Scaling,
     MXScaling,
     NVFP4Scaling,
     TensorScaling,
+    hadamard_transform,
 )  # fmt: skip
 
-__all__ = ["describe_scale", "is_shared", "length_along", "of_tensor", "scale_bits", "scale_of"]
+__all__ = ["Hadamard", "describe_scale", "is_shared", "length_along", "of_tensor", "scale_bits", "scale_of"]
 
 #: rule -> its keys besides rule and per
 RULES = {
@@ -39,6 +45,60 @@ RULES = {
 }
 _FLAGS, _NUMBERS, _WHOLE = ("power_of_two", "rows", "fast"), ("epsilon", "most", "margin"), ("history", "scale_max")
 _PER = {"current": (None, None), "delayed": (None, None), "mx": (1, 32), "nvfp4": (1, 16)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Hadamard:
+    """A random Hadamard transform of what enters a product, along its K: `softnum.train.recipes.hadamard_transform`.
+
+    Of both operands it leaves their product as it was, but for roundings. Each `size` neighbours are mixed; what is
+    left over at the end of K stays.
+
+    Parameters
+    ----------
+    size : int
+        A power of 4.
+    signs : int
+        Which rows of the matrix are negated, bit by bit.
+    format : format or str
+        What the transform rounds to, once; binary32 holds it.
+
+    Examples
+    --------
+    >>> Hadamard(4, 0)(np.float32([[1, 0, 0, 2, 7]])).tolist()
+    [[1.5, -0.5, -0.5, 1.5, 7.0]]
+    """
+
+    size: int = 16
+    signs: int = SIGNS
+    format: Any = "binary32"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "format", format(self.format))
+        whole = not any(isinstance(n, bool) or not isinstance(n, int) for n in (self.size, self.signs))
+        if not whole or self.size not in (4, 16, 64):
+            raise ValueError(f".size: must be 4, 16 or 64, got {self.size!r}")
+        if not 0 <= self.signs < 2**self.size:
+            raise ValueError(f".signs: has a bit for each of {self.size} rows, got {self.signs!r}")
+        if not is_exact_in(self.format, "float32"):
+            raise ValueError(f".format: binary32 does not hold {self.format}")
+
+    def __call__(self, x):
+        """Matrices with K as their columns, transformed along it."""
+        whole = x.shape[-1] // self.size * self.size
+        groups = np.ascontiguousarray(x[..., :whole])
+        groups = groups.reshape(groups.size // self.size, self.size)
+        mixed = hadamard_transform(groups, self.format, size=self.size, signs=self.signs)
+        rest = quantize(np.ascontiguousarray(x[..., whole:]), self.format)
+        return np.concatenate([mixed.reshape(*x.shape[:-1], whole), rest], axis=-1)
+
+    def describe(self) -> dict:
+        """The transform as plain data for a record.
+
+        >>> Hadamard().describe()
+        {'size': 16, 'signs': 55272, 'format': 'binary32'}
+        """
+        return {"size": self.size, "signs": self.signs, "format": str(self.format)}
 
 
 def scale_of(entry: object, fmt, rounding: str = "nearest_even", stochastic_bits: int = 32):

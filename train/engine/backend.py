@@ -19,6 +19,7 @@ from softnum.formats.blocks import format
 from softnum.formats.dispatch import of_format
 from softnum.formats.facts import facts
 from softnum.runtime.threads import threads_by_default
+from softnum.train.designs.scales import of_tensor
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.engine.arrays import Arrays, bits_of
 from softnum.train.engine.enclosures import enclose, encloses
@@ -160,7 +161,8 @@ class NumpyBackend(Arrays):
         role, key
             As in `quantize`.
         axis : int or None
-            -1 or -2, along which K lies; None of a scale of the tensor, whose elements keep the shape of x.
+            -1 or -2, along which K lies; None of a scale of the tensor, whose elements keep the shape of x. The
+            role's Hadamard transform, if it has one, runs along K.
         state : Delayed, optional
             Of delayed scaling.
 
@@ -170,11 +172,13 @@ class NumpyBackend(Arrays):
             K is its columns.
         """
         scale, x = role.scale, np.asarray(x, np.float32)
-        if axis is None:
-            made = scale(x.reshape(x.shape[0], -1), *(() if state is None else (state,)))
-            return made._replace(elements=made.elements.reshape(x.shape))
         if axis == -2:
             x = x.swapaxes(-2, -1)
+        if role.hadamard is not None:
+            x = role.hadamard(x)
+        if of_tensor(scale):
+            made = scale(x.reshape(x.shape[0], -1), *(() if state is None else (state,)))
+            return made._replace(elements=made.elements.reshape(x.shape))
         return scaled_stack(scale, x, *((key,) if role.stochastic else ()))
 
     @_in_own_threads

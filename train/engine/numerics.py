@@ -19,6 +19,7 @@ scale of the iteration before and leaves no trace.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Set
 
 import numpy as np
@@ -153,16 +154,19 @@ class LayerNumerics:
             return BlockOperand(values, lambda numbers, axis: self._in_blocks(role, numbers, axis))
         return values if rounding.scale is None else self._scaled(role, values, use)
 
-    def _scaled(self, role: str, x, use: str) -> ScaledOperand:
+    def _scaled(self, role: str, x, use: str, *, mixed: bool = True) -> ScaledOperand:
+        """Numbers that a role's scale rounds; mixed: whether its Hadamard transform, if it has one, comes before."""
         rounding = self.design.roles[role]
-        if of_tensor(rounding.scale):
+        transform = rounding.hadamard if mixed else None
+        rounding = dataclasses.replace(rounding, hadamard=transform)
+        if of_tensor(rounding.scale) and transform is None:
             delayed = isinstance(rounding.scale, DelayedScaling)
             state = self.numerics.delayed(self.name, role, use) if delayed else None
             whole = self.numerics.backend.quantize_scaled(x, rounding, None, self._key(role), state)
             return self._of_elements(whole.elements, whole.scales)
 
         def rounded(numbers, axis: int, made: Scaled | None) -> Scaled:
-            if made is None or not is_shared(rounding.scale):
+            if made is None or transform is not None or not is_shared(rounding.scale):
                 return self.numerics.backend.quantize_scaled(numbers, rounding, axis, self._key(role))
             return made._replace(elements=self.turned(made.elements), scales=made.scales.swapaxes(-2, -1))
 
@@ -360,9 +364,15 @@ class LayerNumerics:
         return pixels(error, backend, groups) if isinstance(error, BlockOperand) else backend.pixels(error)
 
     def column_sums(self, error):
-        """ones @ error in the unit ``backward_weight``; error: an operand (..., rows, columns)."""
-        backend, rows = self.numerics.backend, error.shape[-2]
-        if self.design.roles[self.design.name("backward_weight", "errors")].block:
+        """ones @ error in the unit ``backward_weight``; error: an operand (..., rows, columns).
+
+        Of a role with a Hadamard transform the errors are rounded once more here, without it.
+        """
+        backend, rows, role = self.numerics.backend, error.shape[-2], self.design.name("backward_weight", "errors")
+        if self.design.roles[role].hadamard is not None:
+            error = error.of("backward_weight") if isinstance(error, PassOperand) else error
+            error = self._scaled(role, error.values, "", mixed=False)
+        if self.design.roles[role].block:
             ones = backend.block_ones((1, rows), self.design.units["backward_weight"].operand[0])
         else:
             ones = backend.ones((1, rows))

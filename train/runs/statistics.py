@@ -146,6 +146,7 @@ class Watch:
         elif event.method == "quantize_scaled":
             before = event.arguments[0]
             before = before.swapaxes(-2, -1) if event.arguments[2] == -2 else before
+            before = before if rounding.hadamard is None else rounding.hadamard(before.astype(np.float32))
         elif event.method == "matmul_scaled":
             before = _unscaled_product(event)
         else:
