@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import tomllib
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from softnum.train.layers.attention import matmul as attention_product
 from softnum.train.layers.convolution import conv2d
 from softnum.train.runs.loop import Run
 from softnum.train.runs.record import read_lines
+from softnum.tta.architectures import Precision
 from tests.support.cases import cases
 from tests.support.train_cases import BINARY64, loss_of, met, moved, numerics_of, spread, unfolded
 
@@ -574,3 +576,41 @@ def test_other_formats_train(fmt, tmp_path):
     settings = dataclasses.replace(SMALL, epochs=6, learning_rate=0.3, evaluate_every=60)
     rows = read_lines(run(load_design(file), settings, seed=1, out=tmp_path))
     assert rows[-1]["accuracy"] > 0.8
+
+
+def test_a_block_format_is_stated_by_its_parts(tmp_path):
+    named, parts = tmp_path / "named.toml", tmp_path / "parts.toml"
+    text = load_design("i-mxfp8").path.read_text().replace("i-mxfp8", "x")
+    named.write_text(text)
+    table = '{ element = "e4m3fn", scale = "e8m0fnu", block_size = 32 }'
+    parts.write_text(text.replace('format = "mxfp8_e4m3"', f"format = {table}"))
+    records = [run(load_design(file), SMALL, seed=1, out=tmp_path / file.stem) for file in (named, parts)]
+    first, second = (record.read_bytes().split(b"\n", 1) for record in records)
+    assert first[1] == second[1]
+    weights = load_design(parts).layer("fc1").roles["weights"].describe()
+    assert (weights["format"], weights["bits"], weights["block_size"]) == ("e4m3fn_by32_e8m0fnu", 8.25, 32)
+    work = tomllib.loads(parts.read_text())
+    assert Precision.of_design(work).weights.bits == 8.25
+    parts.write_text(
+        '[roles]\nweights = { format = { element = "e2m1fn", scale = "e4m3fn", tensor_scale = "binary32", '
+        'block_size = "row" } }\nactivations = "nvfp4"\n'
+    )
+    fmt = load_design(parts).roles["weights"].format
+    assert fmt == sn.BlockFormat("e2m1fn", "e4m3fn", None, tensor_scale="binary32")
+
+
+@pytest.mark.parametrize(
+    ("role", "table", "message"),
+    [
+        ("weights", '{ element = "e2m1fn", scale = "e4m3fn" }', "is a block format's table, and has no block_size"),
+        ("weights", '{ elements = "e2m1fn" }', "unknown key 'elements'; did you mean 'element'"),
+        ("weights", '{ element = "e2m1fn", scale = "e9m99", block_size = 16 }', "roles.weights.format.scale: "),
+        ("weights", '{ element = "e2m1fn", scale = "e4m3fn", block_size = 0 }', "block_size must lie in 1"),
+        ("weights", '{ element = "e2m1fn", scale = "e4m3fn", block_size = "all" }', "block_size must be an integer"),
+        ("elementwise", '{ element = "e2m1fn", scale = "e4m3fn", block_size = 16 }', "only operands have one"),
+    ],
+)
+def test_unusable_parts_of_a_block_format_are_errors(role, table, message, tmp_path):
+    (tmp_path / "mine.toml").write_text(f"[roles]\n{role} = {{ format = {table} }}\n")
+    with pytest.raises(ValueError, match=message):
+        load_design(tmp_path / "mine.toml")

@@ -27,7 +27,8 @@ stands for no master copy: parameters are stored as the role ``weights`` says.
 An attention multiplies results: queries and softmax are its ``activations``, keys and values its ``weights``.
 
 The roles of operands (``input``, ``weights``, ``activations``, ``errors``) take block formats too, with a
-``scale_rule`` besides (`softnum.BlockFormat`). Blocks run along the dimension K of a product, so such numbers are not
+``scale_rule`` besides (`softnum.BlockFormat`), by name or by the parts ``{ element = "e2m1fn", scale = "e4m3fn",
+block_size = 16 }``. Blocks run along the dimension K of a product, so such numbers are not
 rounded once, but by each product that they enter, along its own K, from what they were before any rounding: x along its
 features in forward and along the batch in backward_weight, W along its inputs in forward and along its outputs in
 backward_data, errors along the outputs and along the batch. Both operands of a product have block formats, or neither.

@@ -41,6 +41,7 @@ from softnum.train.recipes import DelayedScaling
 __all__ = ["design_names", "load_design"]
 
 _ROLE_KEYS = ("format", "rounding", "overflow", "stochastic_bits", "scale_rule")
+_BLOCK_KEYS = ("element", "scale", "tensor_scale", "block_size")
 _GRADUAL_KEYS = ("from", "to", "every", "initial")
 #: keys of a role's sparsity beside its rule, of which there is one: pattern, magnitude or top_k
 _SPARSITY_KEYS = {"weights": ("backward", "decay"), "weight_gradients": ("feedback",)}
@@ -226,8 +227,12 @@ class _Reader:
         return loaded
 
     def format(self, where: str, text, *, block: bool = False):
-        """The format of a text; block: whether it may be a block format."""
-        fmt = self.load(where, text, load_format, "a format's name")
+        """The format of a text, or of a block format's table; block: whether it may be a block format."""
+        if isinstance(text, dict):
+            fmt = self.block_format(where, text)
+            text = str(fmt)
+        else:
+            fmt = self.load(where, text, load_format, "a format's name")
         if not isinstance(fmt, AnyFormat):
             self.fail(where, f"{text!r} is not a format but {type(fmt).__name__}")
         if isinstance(fmt, BlockFormat) and not block:
@@ -239,6 +244,18 @@ class _Reader:
         if not (where.endswith(".product") or is_exact_in(fmt, "float64")):  # products stay inside their unit
             self.fail(where, f"{text!r} has values that binary64, which carries them, cannot hold: {_WIDEST}")
         return fmt
+
+    def block_format(self, where: str, entry: dict) -> BlockFormat:
+        """The block format whose parts an entry states."""
+        for key in ("element", "scale", "block_size"):
+            if key not in self.table(where, entry, _BLOCK_KEYS):
+                self.fail(where, f"is a block format's table, and has no {key}")
+        parts = {key: self.format(f"{where}.{key}", entry[key]) for key in _BLOCK_KEYS[:3] if key in entry}
+        size = None if entry["block_size"] == "row" else entry["block_size"]
+        try:
+            return BlockFormat(block_size=size, **parts)
+        except (TypeError, ValueError) as error:
+            self.fail(where, str(error))
 
     def roles(self, where: str, value) -> dict[str, RoleRounding]:
         known = ("default", *ROLES, *PASS_ROLES.values())
@@ -260,6 +277,7 @@ class _Reader:
         if "format" not in entry:
             self.fail(where, "has no format")
         fmt = self.format(f"{where}.format", entry["format"], block=where.rpartition(".")[2] in BLOCK_ROLES)
+        source = entry["format"] if isinstance(entry["format"], str) else str(fmt)
         rule = entry.get("scale_rule")
         bits = entry.get("stochastic_bits", 32)
         if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 32:
@@ -272,7 +290,7 @@ class _Reader:
             fmt.scale_rule(rule)
         except (TypeError, ValueError) as error:
             self.fail(where, str(error))
-        found = RoleRounding(fmt, rounding, overflow, bits, source=entry["format"], scale_rule=rule)
+        found = RoleRounding(fmt, rounding, overflow, bits, source=source, scale_rule=rule)
         if "scale" in entry:
             found = self.scaled(where, entry["scale"], found)
         if "hadamard" in entry:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
-from softnum.formats.blocks import format
+from softnum.formats.blocks import BlockFormat, format
 from softnum.mac.presets import unit as preset
 from softnum.tta.quantities import check_keys, positive_number
 
@@ -238,7 +238,7 @@ def _stated(roles: Mapping, bits: Mapping[str, int | float] | None) -> Iterable[
     for role, entry in flat.items():
         facts = entry if isinstance(entry, Mapping) else {"format": entry}
         known = role in (*_ROLES, "default") or role.partition(".")[0] in _OPERANDS
-        if known and isinstance(facts.get("format"), str):
+        if known and isinstance(facts.get("format"), (str, Mapping)):
             stored = _format_of(facts["format"], bits)
             share = _share(facts["scale"]) if "scale" in facts else 0
             yield role, replace(stored, bits=stored.bits + share) if share else stored
@@ -268,8 +268,12 @@ def _operands(units: Mapping) -> dict[str, str]:
     return found
 
 
-def _format_of(text: str, bits: Mapping[str, int | float] | None) -> StoredFormat | None:
-    """None: "none", which is no format."""
+def _format_of(text: str | Mapping, bits: Mapping[str, int | float] | None) -> StoredFormat | None:
+    """None: "none", which is no format; a table has the parts of a block format."""
+    if not isinstance(text, str):
+        size = text.get("block_size")
+        fmt = BlockFormat(**{**text, "block_size": None if size == "row" else size})
+        return StoredFormat(str(fmt), fmt.bits_per_value)
     return None if text == "none" else StoredFormat.of(text.rpartition(":")[2], bits)
 
 
