@@ -828,3 +828,84 @@ def test_transforms_are_described_and_change_no_statistics_of_bits(tmp_path):
     rows = read_lines(path.with_suffix(".statistics.jsonl"))[1:]
     mixed = [row for row in rows if row["role"].startswith("backward_weight.")]
     assert mixed and all(row["relative_error"] < 0.3 for row in mixed)
+
+
+# -- quantizers of the user's own --------------------------------------------------------------------------------------
+OWN = """
+import numpy as np
+import softnum as sn
+from softnum.train.recipes import BlockScaling, Scaled
+
+class Powers:
+    block = (1, 8)
+
+    def __call__(self, x):
+        scales = BlockScaling("e4m3fn", (1, 8), True)(x).scales * np.float32(2)
+        return sn.quantize(x / np.repeat(scales, 8, axis=1)[:, : x.shape[1]], "e4m3fn"), scales
+
+powers = Powers()
+tiles = BlockScaling("e4m3fn", (8, 8), False)
+blockless = lambda x: x
+
+class Wrong(Powers):
+    def __call__(self, x):
+        return x, np.ones((len(x), 1), np.float32)
+
+class Wide(Powers):
+    def __call__(self, x):
+        return x, Powers()(x)[1]
+
+wrong, wide = Wrong(), Wide()
+"""
+
+
+def own_text(scale):
+    x = f'"e4m3fn", scale = "own.py:{scale}"'
+    return text_of((x, RULES["tiles"][0][1], x))
+
+
+def test_a_quantizer_of_the_users_own_is_used(tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    layer = numerics_of(tmp_path, own_text("tiles")).layer("conv")
+    right = Products("tiles")
+    right.quantizers |= {"x": BlockScaling("e4m3fn", (8, 8), False), "e": BlockScaling("e4m3fn", (8, 8), False)}
+    rng = np.random.default_rng(15)
+    x, w, e = (spread(rng, shape) for shape in ((6, 40), (40, 5), (6, 5)))
+    weight = Parameter(w, layer, "w")
+    y = linear(Tensor(x, layer.numerics.backend), weight, Parameter(np.zeros(5, np.float32), layer, "b"), layer)
+    y.backward(e)
+    assert np.array_equal(y.value, right.of("x", x, "w", w))
+    assert np.array_equal(weight.gradient, right.of("x", x.T, "e", e))
+    file = tmp_path / "powers.toml"
+    file.write_text(own_text("powers"))
+    design = load_design(file)
+    assert design.layer("fc2").roles["errors"].describe()["scale"] == {"rule": "own.py:powers"}
+    assert set(design.sources) == {"own.py:powers"}
+    rows = read_lines(run(design, SMALL, seed=1, out=tmp_path / "runs"))[1:]
+    assert rows[-1]["loss"] < 0.5 * rows[0]["loss"]
+
+
+@pytest.mark.parametrize(
+    ("scale", "message"),
+    [("blockless", "'own.py:blockless' must be callable and have a block"), ("none", "own.py has no object 'none'")],
+)
+def test_what_is_no_quantizer_is_an_error(scale, message, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "mine.toml").write_text(own_text(scale))
+    with pytest.raises(ValueError, match=message):
+        load_design(tmp_path / "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("scale", "message"),
+    [
+        ("wrong", r"returned elements of shape \(64, 16\) and scales of \(64, 1\)"),
+        ("wide", "no values of the role's format"),
+    ],
+)
+def test_what_a_quantizer_returns_is_checked(scale, message, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    layer = numerics_of(tmp_path, own_text(scale)).layer("conv")
+    x = np.random.default_rng(1).standard_normal((64, 16)).astype(np.float32)
+    with pytest.raises(ValueError, match=message):
+        layer.matmul("forward", layer.operand("activations", x)[0], np.ones((16, 2), np.float32))

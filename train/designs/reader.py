@@ -32,8 +32,8 @@ from softnum.train.designs.design import (
     nearest,
 )  # fmt: skip
 from softnum.train.designs.loss_scaling import LossScaling
-from softnum.train.designs.objects import checksum, load_format, load_operator, load_unit_function
-from softnum.train.designs.scales import Hadamard, scale_of
+from softnum.train.designs.objects import checksum, load_format, load_object, load_operator, load_unit_function
+from softnum.train.designs.scales import Hadamard, OwnScaling, scale_of
 from softnum.train.designs.sparsity import Gradual, Sparsity
 from softnum.train.designs.unit_specs import CHUNK_KEYS, CHUNKED_KINDS, INNER_KINDS, KINDS, PRESET_KEYS
 from softnum.train.recipes import DelayedScaling
@@ -313,8 +313,14 @@ class _Reader:
             self.fail(f"{where}.scale", f"{rounding.source!r} is a block format, which has scales already")
         if rounding.overflow not in (None, "saturate"):
             self.fail(f"{where}.overflow", f"must be 'saturate' with a scale, got {rounding.overflow!r}")
+        own = self.load(f"{where}.scale", entry, load_object, "a table") if isinstance(entry, str) else None
+        if own is not None and rounding.rounding != "nearest_even":
+            self.fail(f"{where}.rounding", f"is the quantizer's own affair, got {rounding.rounding!r}; leave it out")
         try:
-            scale = scale_of(entry, rounding.format, rounding.rounding, rounding.stochastic_bits)
+            if own is not None:
+                scale = OwnScaling(entry, own, rounding.format)
+            else:
+                scale = scale_of(entry, rounding.format, rounding.rounding, rounding.stochastic_bits)
             overflow = overflow_name("saturate", rounding.format)
         except ValueError as error:
             raise ValueError(f"{self.file}: {where}.scale{error}") from error

@@ -7,6 +7,7 @@
     scale = { rule = "mx", per = [1, 32] }                    # powers of two
     scale = { rule = "nvfp4", per = [16, 16] }                # of e2m1fn: e4m3fn, and one for the tensor
 
+    scale = "mine.py:quantizer"                               # a quantizer of the user's own (`OwnScaling`)
     hadamard = { size = 16, signs = 0xD7E8 }                  # beside it: mixes numbers along K before they are rounded
 
 Keys are fields of the quantizers, and mean what these say. A rule has those of its class alone.
@@ -30,11 +31,21 @@ from softnum.train.recipes import (
     MXFP4Scaling,
     MXScaling,
     NVFP4Scaling,
+    Scaled,
     TensorScaling,
     hadamard_transform,
 )  # fmt: skip
 
-__all__ = ["Hadamard", "describe_scale", "is_shared", "length_along", "of_tensor", "scale_bits", "scale_of"]
+__all__ = [
+    "Hadamard",
+    "OwnScaling",
+    "describe_scale",
+    "is_shared",
+    "length_along",
+    "of_tensor",
+    "scale_bits",
+    "scale_of",
+]
 
 #: rule -> its keys besides rule and per
 RULES = {
@@ -99,6 +110,65 @@ class Hadamard:
         {'size': 16, 'signs': 55272, 'format': 'binary32'}
         """
         return {"size": self.size, "signs": self.signs, "format": str(self.format)}
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnScaling:
+    """A quantizer of the user's: a callable with a ``block``, that takes a float32 matrix with K as its columns.
+
+    It returns elements, values of the role's format, and the scales of tiles, as `Scaled` has them; or a `Scaled`.
+
+    Parameters
+    ----------
+    source : str
+        What the design file calls it.
+    value : callable
+    format : format
+        Of the elements.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> def halved(x):
+    ...     return sn.quantize(x / 2, "e5m2"), np.full((len(x), 1), 2, np.float32)
+    >>> halved.block = (1, None)
+    >>> OwnScaling("mine.py:halved", halved, sn.format("e5m2"))(np.float32([[3, 7]])).values()
+    array([[3., 7.]], dtype=float32)
+    """
+
+    source: str
+    value: Any
+    format: Any
+
+    def __post_init__(self) -> None:
+        block = getattr(self.value, "block", None)
+        sizes = block if isinstance(block, tuple) and len(block) == 2 else (0,)
+        whole = all(size is None or (type(size) is int and size > 0) for size in sizes)
+        if not callable(self.value) or not whole or sizes[0] is None is not sizes[-1]:
+            raise ValueError(
+                f": {self.source!r} must be callable and have a block: a tuple (rows, columns) of positive integers, "
+                f"with None for all columns, or for all of both; got {self.value!r} with {block!r}"
+            )
+
+    @property
+    def block(self) -> tuple[int | None, int | None]:
+        """Rows and columns of a tile."""
+        return self.value.block
+
+    def __call__(self, x) -> Scaled:
+        made = self.value(x)
+        made = made if isinstance(made, Scaled) else Scaled(*made, self.block)
+        tiles = tuple(-(-size // (part or max(size, 1))) for size, part in zip(x.shape, self.block, strict=True))
+        if np.shape(made.elements) != x.shape or np.shape(made.scales) != tiles or made.block != self.block:
+            raise ValueError(
+                f"{self.source!r} returned elements of shape {np.shape(made.elements)} and scales of "
+                f"{np.shape(made.scales)}, in tiles {made.block}; of a matrix {x.shape} in tiles {self.block} they are "
+                f"{x.shape} and {tiles}"
+            )
+        elements, scales = (np.asarray(part, np.float32) for part in made[:2])
+        if not np.array_equal(quantize(elements, self.format), elements, equal_nan=True):
+            raise ValueError(f"{self.source!r} returned elements that are no values of the role's format {self.format}")
+        return made._replace(elements=elements, scales=scales)
 
 
 def scale_of(entry: object, fmt, rounding: str = "nearest_even", stochastic_bits: int = 32):
@@ -237,7 +307,7 @@ def scale_bits(scale) -> float:
     rows, columns = block_of(scale)
     if rows is None or columns is None:
         return 0
-    return (32 if isinstance(scale, BlockScaling) else 8) / (rows * columns)
+    return (32 if isinstance(scale, (BlockScaling, OwnScaling)) else 8) / (rows * columns)
 
 
 def describe_scale(scale) -> dict[str, Any]:
@@ -246,6 +316,8 @@ def describe_scale(scale) -> dict[str, Any]:
     >>> describe_scale(DelayedScaling("e4m3fn", history=16))
     {'rule': 'delayed', 'per': 'tensor', 'history': 16, 'margin': 0, 'algorithm': 'max', 'reference': 'cuda'}
     """
+    if isinstance(scale, OwnScaling):
+        return {"rule": scale.source}
     rules = {BlockScaling: "current", TensorScaling: "current", DelayedScaling: "delayed", NVFP4Scaling: "nvfp4"}
     rule = rules.get(type(scale), "mx")
     block = block_of(scale)

@@ -244,8 +244,10 @@ def _stated(roles: Mapping, bits: Mapping[str, int | float] | None) -> Iterable[
             yield role, replace(stored, bits=stored.bits + share) if share else stored
 
 
-def _share(scale: Mapping) -> float:
+def _share(scale: Mapping | str) -> float:
     """Bits of an element's share of its tile's scale, of a design's table ``scale``; that of a row or more is none."""
+    if isinstance(scale, str):
+        raise ValueError(f"scale {scale!r} is a function, which only training knows; take a trained network's workload")
     rule = scale.get("rule", "current")
     per = scale.get("per", {"mx": [1, 32], "nvfp4": [1, 16]}.get(rule))
     return (32 if rule == "current" else 8) / (per[0] * per[1]) if isinstance(per, list) else 0
