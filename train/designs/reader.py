@@ -258,9 +258,11 @@ class _Reader:
             self.fail(where, str(error))
 
     def roles(self, where: str, value) -> dict[str, RoleRounding]:
-        known = ("default", *ROLES, *PASS_ROLES.values())
-        flat = {}
+        flat, known = {}, ("default", *ROLES)
         for key, entry in self.table(where, value, _Anything()).items():
+            if key in PASSES and isinstance(entry, dict):
+                self.table(f"{where}.{key}", entry, [role for at, role in PASS_ROLES if at == key])
+                known = (*known, *(f"{key}.{part}" for part in entry))
             if key in ("update", *PASSES) and isinstance(entry, dict):  # update.decay = {...} is a nested table in TOML
                 flat.update({f"{key}.{part}": rounding for part, rounding in entry.items()})
             else:
