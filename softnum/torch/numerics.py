@@ -8,7 +8,7 @@ Random bits. A rounding in the arithmetic of a layer has the key ``(seed, stream
 where step counts updates, forward the forward passes of this step (of an evaluation: since the last update), and call
 the calls of the layer in this forward pass, all from 0, and
 
-    site = backward * 2**15 + place * 2**10 + count
+    site = backward * 2**15 + place * 2**9 + count
 
 where backward is 1 in a call's backward pass, place the position in `softnum.torch.numerics.PLACES` of the role or the
 product, and count counts the roundings there, from 0. So a rounding's bits do not depend on what other layers do, on
@@ -28,21 +28,35 @@ import numpy as np
 import torch
 
 from softnum.formats.blocks import format
-from softnum.train.designs.design import BLOCK_ROLES, COMPENSATION, PASSES, ROLES, UPDATE, Design, LayerDesign
+from softnum.train.designs.design import (
+    BLOCK_ROLES,
+    COMPENSATION,
+    PASS_ROLES,
+    PASSES,
+    ROLES,
+    UPDATE,
+    Design,
+    LayerDesign,
+)
 from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.reader import load_design
 from softnum.train.engine.devices import make_backend
 from softnum.train.engine.numerics import LayerNumerics, check_seed, fits_binary32
+from softnum.train.recipes import DelayedScaling
 
 __all__ = ["Arithmetic", "Call", "arithmetic_of", "bits_of", "new_state"]
 
 #: entries of a state
 SEED, STEP, FORWARDS, EVALUATIONS, EVALUATING, LOSS_SCALE = range(6)
-#: where a layer's roundings are numbered: roles, rows of blocks that run along columns, products, and the rest
-PLACES = (*ROLES, *(f"{role}, columns" for role in BLOCK_ROLES), *PASSES, "start", "dropout", UPDATE, COMPENSATION)
+_OPERANDS = (*BLOCK_ROLES, *PASS_ROLES.values())
+#: where a layer's roundings are numbered: roles, operands whose K runs along columns, products, and the rest
+PLACES = (
+    *ROLES, *PASS_ROLES.values(), *(f"{role}, columns" for role in _OPERANDS), *PASSES, "start", "dropout", UPDATE,
+    COMPENSATION,
+)  # fmt: skip
 #: roles that no forward or backward pass rounds to
 UPDATE_ROLES = ("master", "momentum", "second_moment", *(role for role in ROLES if role.startswith("update.")))
-_PLACE = {place: index << 10 for index, place in enumerate(PLACES)}
+_PLACE = {place: index << 9 for index, place in enumerate(PLACES)}
 _KNOWN: dict[str, Arithmetic] = {}
 
 
@@ -136,9 +150,9 @@ class Arithmetic:
         (False, True)
         """
         layers = [self.layer(path, looked_up=looked_up) for looked_up in (False, True)]
-        roles = [role for role in ROLES if role not in UPDATE_ROLES]
         return any(
-            any(layer.roles[role].stochastic for role in roles) or any(unit.stochastic for unit in layer.units.values())
+            any(rounding.stochastic for role, rounding in layer.roles.items() if role not in UPDATE_ROLES)
+            or any(unit.stochastic for unit in layer.units.values())
             for layer in layers
         )
 
@@ -155,7 +169,14 @@ class Arithmetic:
         asked = path, looked_up
         if asked not in self._layers:
             name = self.known_as.get(path, path)
-            self._layers[asked] = self.design.layer(name, first=path == self.first, looked_up=looked_up)
+            layer = self.design.layer(name, first=path == self.first, looked_up=looked_up)
+            for role, rounding in layer.roles.items():
+                if isinstance(rounding.scale, DelayedScaling):
+                    raise NotImplementedError(
+                        f"layer {path!r}: role {role!r} of design {self.design.name!r} has delayed scales, whose state "
+                        "softnum.torch does not keep; state current ones (te-float8-current-scaling)"
+                    )
+            self._layers[asked] = layer
         return self._layers[asked]
 
     def check_layers(self, paths: list[str]) -> None:
@@ -262,8 +283,8 @@ class Call(LayerNumerics):
         """The key of the next rounding of a role, a product, or the start of an accumulator."""
         self.place = self.name, place
         count = self._counts[place] = self._counts.get(place, -1) + 1
-        if count >= 1 << 10:
-            raise ValueError(f"layer {self.name!r}: one call has more than {1 << 10} roundings of {place!r} in a pass")
+        if count >= 1 << 9:
+            raise ValueError(f"layer {self.name!r}: one call has more than {1 << 9} roundings of {place!r} in a pass")
         seed, step, forwards, evaluations, evaluating, _ = self._state
         if self._seed is None:
             forward = evaluations if evaluating else forwards
@@ -273,7 +294,7 @@ class Call(LayerNumerics):
         return self._seed, evaluating << 63 | step << 16 | backward << 15 | _PLACE[place] | count
 
     def _block_key(self, role: str, axis: int) -> tuple[int, int]:
-        """The key of rounding a role to blocks along an axis."""
+        """The key of rounding a role to blocks, or by its scale, along an axis."""
         return self._key(f"{role}, columns" if axis == -2 else role)
 
     def begin_backward(self) -> None:
@@ -293,7 +314,7 @@ class Call(LayerNumerics):
 
     def working_copy(self, weight, groups=None):
         """`LayerNumerics.working_copy` of a parameter that need not be a number of ``master``."""
-        values, weight.kept = self.operand("weights", weight.value, groups)
+        values, weight.kept = self.operand("weights", weight.value, groups, use=weight.name)
         return values
 
     def round_start(self, x, *, of=None):
@@ -327,7 +348,7 @@ class _CallInOrder(Call):
         return self._state[SEED] % 2**64, self._state[EVALUATING] << 63 | self.iteration << 16 | site
 
     def _block_key(self, role: str, axis: int) -> tuple[int, int]:
-        """The key of rounding a role to blocks along an axis."""
+        """The key of rounding a role to blocks, or by its scale, along an axis."""
         return self._key(role)
 
     def begin_backward(self) -> None:

@@ -176,3 +176,37 @@ def interrupted(design, settings, folder, *, at, statistics=None):
     path = run(design, settings, seed=1, out=folder, statistics=statistics)
     assert path.read_bytes() == whole
     return path
+
+
+def spread(rng, shape):
+    """Numbers of very different sizes, so that blocks along another axis have other scales."""
+    return (rng.standard_normal(shape) * 2.0 ** rng.integers(-9, 9, shape)).astype(np.float32)
+
+
+def unfolded(x, w_shape, stride, padding, dilation, groups):
+    """[group, (image, y, x), (channel, ky, kx)] of what each result is made of, place by place."""
+    n, _channels, *size = x.shape
+    _filters, own, *kernel = w_shape
+    padded = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
+    result = [
+        (m + 2 * p - d * (k - 1) - 1) // s + 1
+        for m, p, d, k, s in zip(size, padding, dilation, kernel, stride, strict=True)
+    ]
+    out = np.zeros((groups, n, *result, own, *kernel), x.dtype)
+    for g, i, y, z, c, ky, kx in np.ndindex(out.shape):
+        place = (y * stride[0] + ky * dilation[0], z * stride[1] + kx * dilation[1])
+        out[g, i, y, z, c, ky, kx] = padded[i, g * own + c][place]
+    return out.reshape(groups, n * result[0] * result[1], -1), result
+
+
+def met(e, w_shape, size, stride, padding, dilation, groups):
+    """[group, (image, y, x), (filter, ky, kx)] of the errors that each element of the input went into."""
+    n, filters, *result = e.shape
+    own, kernel = filters // groups, w_shape[2:]
+    out = np.zeros((groups, n, *size, own, *kernel), e.dtype)
+    for g, i, y, z, f, ky, kx in np.ndindex(out.shape):
+        top, left = y + padding[0] - ky * dilation[0], z + padding[1] - kx * dilation[1]
+        (r, odd), (c, rest) = divmod(top, stride[0]), divmod(left, stride[1])
+        if not odd and not rest and 0 <= r < result[0] and 0 <= c < result[1]:
+            out[g, i, y, z, f, ky, kx] = e[i, g * own + f, r, c]
+    return out.reshape(groups, n * size[0] * size[1], -1)

@@ -17,13 +17,20 @@ from tests.support.cases import cases  # noqa: E402
 from tests.support.torch_models import inputs  # noqa: E402
 
 DESIGNS = ("a-float32", "b-binary16", "c-wang-fp8", "d-e6m3-long", "f-q44-nearest", "h-posit8", "i-mxfp8")
+DESIGNS += (
+    "te-float8-current-scaling",
+    "te-float8-block-scaling",
+    "te-mxfp8-block-scaling",
+    "torchao-rowwise",
+    "deepseek-v3",
+)
 pytestmark = pytest.mark.filterwarnings("default")
 
 
 def bound(name):
     """A design in softnum.torch, and a layer of it in softnum.train: of one loss scale."""
     design = load_design(name)
-    layer = Numerics(design, ["fc1", "fc2"] if name == "c-wang-fp8" else ["fc0", "fc1"], seed=1).layer("fc1")
+    layer = Numerics(design, ["fc0", "fc1", "fc2"] if load_design(name).layers else ["fc0", "fc1"], seed=1).layer("fc1")
     first = "fc1" if layer.first else None
     return Arithmetic(design, first=first), layer, new_state(1, design.loss_scale)
 

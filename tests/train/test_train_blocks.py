@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import tomllib
 
 import numpy as np
 import pytest
@@ -19,8 +20,9 @@ from softnum.train.layers.attention import matmul as attention_product
 from softnum.train.layers.convolution import conv2d
 from softnum.train.runs.loop import Run
 from softnum.train.runs.record import read_lines
+from softnum.tta.architectures import Precision
 from tests.support.cases import cases
-from tests.support.train_cases import BINARY64, loss_of, moved, numerics_of
+from tests.support.train_cases import BINARY64, loss_of, met, moved, numerics_of, spread, unfolded
 
 #: every role in another format, with its own options; blocks of 32
 BLOCKS = """
@@ -70,11 +72,6 @@ def product(a, b, rounded_a, rounded_b, c=0.0):
         block = a[:, k : k + 32] @ b[k : k + 32]  # exact: at most 41 bits
         total = sn.add(total, sn.encode(block, "binary64"), ("binary32", "binary64"), out_fmt="binary32")
     return sn.decode(total, "binary32")
-
-
-def spread(rng, shape):
-    """Numbers of very different sizes, so that blocks along another axis have other scales."""
-    return (rng.standard_normal(shape) * 2.0 ** rng.integers(-9, 9, shape)).astype(np.float32)
 
 
 def parameter(layer, x, name):
@@ -165,35 +162,6 @@ def test_attentions_products_round_their_own_operands(tmp_path):
         assert np.array_equal(y.value[i], product(a[i], b[i], r["x"], r["w"]))
         assert np.array_equal(first.gradient[i], product(e[i], b[i].T, r["e"], r["w"]))
         assert np.array_equal(second.gradient[i], product(a[i].T, e[i], r["x"], r["e"]))
-
-
-def unfolded(x, w_shape, stride, padding, dilation, groups):
-    """[group, (image, y, x), (channel, ky, kx)] of what each result is made of, place by place."""
-    n, _channels, *size = x.shape
-    _filters, own, *kernel = w_shape
-    padded = np.pad(x, ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
-    result = [
-        (m + 2 * p - d * (k - 1) - 1) // s + 1
-        for m, p, d, k, s in zip(size, padding, dilation, kernel, stride, strict=True)
-    ]
-    out = np.zeros((groups, n, *result, own, *kernel), x.dtype)
-    for g, i, y, z, c, ky, kx in np.ndindex(out.shape):
-        place = (y * stride[0] + ky * dilation[0], z * stride[1] + kx * dilation[1])
-        out[g, i, y, z, c, ky, kx] = padded[i, g * own + c][place]
-    return out.reshape(groups, n * result[0] * result[1], -1), result
-
-
-def met(e, w_shape, size, stride, padding, dilation, groups):
-    """[group, (image, y, x), (filter, ky, kx)] of the errors that each element of the input went into."""
-    n, filters, *result = e.shape
-    own, kernel = filters // groups, w_shape[2:]
-    out = np.zeros((groups, n, *size, own, *kernel), e.dtype)
-    for g, i, y, z, f, ky, kx in np.ndindex(out.shape):
-        top, left = y + padding[0] - ky * dilation[0], z + padding[1] - kx * dilation[1]
-        (r, odd), (c, rest) = divmod(top, stride[0]), divmod(left, stride[1])
-        if not odd and not rest and 0 <= r < result[0] and 0 <= c < result[1]:
-            out[g, i, y, z, f, ky, kx] = e[i, g * own + f, r, c]
-    return out.reshape(groups, n * size[0] * size[1], -1)
 
 
 @pytest.mark.parametrize(
@@ -608,3 +576,41 @@ def test_other_formats_train(fmt, tmp_path):
     settings = dataclasses.replace(SMALL, epochs=6, learning_rate=0.3, evaluate_every=60)
     rows = read_lines(run(load_design(file), settings, seed=1, out=tmp_path))
     assert rows[-1]["accuracy"] > 0.8
+
+
+def test_a_block_format_is_stated_by_its_parts(tmp_path):
+    named, parts = tmp_path / "named.toml", tmp_path / "parts.toml"
+    text = load_design("i-mxfp8").path.read_text().replace("i-mxfp8", "x")
+    named.write_text(text)
+    table = '{ element = "e4m3fn", scale = "e8m0fnu", block_size = 32 }'
+    parts.write_text(text.replace('format = "mxfp8_e4m3"', f"format = {table}"))
+    records = [run(load_design(file), SMALL, seed=1, out=tmp_path / file.stem) for file in (named, parts)]
+    first, second = (record.read_bytes().split(b"\n", 1) for record in records)
+    assert first[1] == second[1]
+    weights = load_design(parts).layer("fc1").roles["weights"].describe()
+    assert (weights["format"], weights["bits"], weights["block_size"]) == ("e4m3fn_by32_e8m0fnu", 8.25, 32)
+    work = tomllib.loads(parts.read_text())
+    assert Precision.of_design(work).weights.bits == 8.25
+    parts.write_text(
+        '[roles]\nweights = { format = { element = "e2m1fn", scale = "e4m3fn", tensor_scale = "binary32", '
+        'block_size = "row" } }\nactivations = "nvfp4"\n'
+    )
+    fmt = load_design(parts).roles["weights"].format
+    assert fmt == sn.BlockFormat("e2m1fn", "e4m3fn", None, tensor_scale="binary32")
+
+
+@pytest.mark.parametrize(
+    ("role", "table", "message"),
+    [
+        ("weights", '{ element = "e2m1fn", scale = "e4m3fn" }', "is a block format's table, and has no block_size"),
+        ("weights", '{ elements = "e2m1fn" }', "unknown key 'elements'; did you mean 'element'"),
+        ("weights", '{ element = "e2m1fn", scale = "e9m99", block_size = 16 }', "roles.weights.format.scale: "),
+        ("weights", '{ element = "e2m1fn", scale = "e4m3fn", block_size = 0 }', "block_size must lie in 1"),
+        ("weights", '{ element = "e2m1fn", scale = "e4m3fn", block_size = "all" }', "block_size must be an integer"),
+        ("elementwise", '{ element = "e2m1fn", scale = "e4m3fn", block_size = 16 }', "only operands have one"),
+    ],
+)
+def test_unusable_parts_of_a_block_format_are_errors(role, table, message, tmp_path):
+    (tmp_path / "mine.toml").write_text(f"[roles]\n{role} = {{ format = {table} }}\n")
+    with pytest.raises(ValueError, match=message):
+        load_design(tmp_path / "mine.toml")

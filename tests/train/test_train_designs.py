@@ -20,10 +20,33 @@ def write(tmp_path, text, name="mine.toml"):
     return file
 
 
-def test_the_default_study_runs_every_shipped_design_but_those_in_blocks():
-    in_blocks = [name for name in design_names() if load_design(name).layer("fc2").roles["weights"].block]
-    assert in_blocks == ["i-mxfp8", "j-mxfp4"]
-    assert sorted([*(case.design for case in DEFAULT_STUDY), *in_blocks]) == design_names()
+RECIPES = [
+    "deepseek-v3", "te-delayed-scaling", "te-float8-block-scaling", "te-float8-current-scaling",
+    "te-mxfp8-block-scaling", "te-nvfp4-block-scaling", "torchao-rowwise", "torchao-rowwise-with-gw-hp",
+    "torchao-tensorwise",
+]  # fmt: skip
+
+
+def test_the_default_study_runs_every_shipped_design_but_those_with_scales():
+    weights = {name: load_design(name).layer("fc1").roles["weights"] for name in design_names()}
+    assert [name for name in weights if weights[name].block] == ["i-mxfp8", "j-mxfp4"]
+    assert [name for name in weights if weights[name].scale is not None] == RECIPES
+    plain = [name for name in weights if not weights[name].by_products]
+    assert sorted(case.design for case in DEFAULT_STUDY) == plain
+
+
+def test_recipes_saturate_and_say_where_they_are_from():
+    for name in RECIPES:
+        design = load_design(name)
+        text = design.path.read_text()
+        assert text.startswith("# ") and ("Not known: " in text or "rowwise" in name or "block-scaling" in name)
+        for role in ("input", "weights", "activations", "errors"):
+            rounding = design.layer("fc1", first=True).roles[role]
+            assert rounding.overflow == "saturate" and rounding.scale is not None
+            assert 'overflow = "saturate"' in text or str(rounding.format) == "e2m1fn"
+        for last in ("fc", "fc2", "critic.fc", "block1.attention", "attention"):
+            roles = design.layer(last).roles
+            assert {str(roles[role].format) for role in ("weights", "activations", "errors")} == {"bfloat16"}
 
 
 @pytest.mark.parametrize("name", design_names())

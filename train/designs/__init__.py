@@ -30,7 +30,8 @@ stands for no master copy: parameters are stored as the role ``weights`` says.
 An attention multiplies results: queries and softmax are its ``activations``, keys and values its ``weights``.
 
 The roles of operands (``input``, ``weights``, ``activations``, ``errors``) take block formats too, with a
-``scale_rule`` besides (`softnum.BlockFormat`). Blocks run along the dimension K of a product, so such numbers are not
+``scale_rule`` besides (`softnum.BlockFormat`), by name or by the parts ``{ element = "e2m1fn", scale = "e4m3fn",
+block_size = 16 }``. Blocks run along the dimension K of a product, so such numbers are not
 rounded once, but by each product that they enter, along its own K, from what they were before any rounding: x along its
 features in forward and along the batch in backward_weight, W along its inputs in forward and along its outputs in
 backward_data, errors along the outputs and along the batch. Both operands of a product have block formats, or neither.
@@ -39,6 +40,17 @@ in C order.
 
 The units are those of the passes (``PASSES``), and ``update``, in which Muon multiplies: operands of the role
 ``update.step``, sums in binary32 where it is not stated.
+
+They take a ``scale`` instead, ``{ format = "e4m3fn", scale = { per = [1, 128] } }``: a quantizer of
+`softnum.train.recipes`, whose elements a unit multiplies and whose scales are applied to its sums in binary32
+(`softnum.train.designs.scales` has the keys). One of rows or tiles rounds as blocks do, by each product along its K;
+one of the tensor, and square tiles, once. Such elements saturate.
+
+``hadamard`` beside a scale mixes numbers along K before they are rounded (`softnum.train.designs.scales.Hadamard`).
+
+A pass may round an operand in another way than the others do: ``backward_weight.errors`` in ``[roles]``, or ``errors``
+in ``[roles.backward_weight]``, states the errors of that pass alone (`PASS_ROLES` has the names). All start from the
+same numbers, pruned if the role is sparse. In a layer's table a role stands for all passes but those that it states.
 
 A role belongs to the layer whose matrix products use it, so ``[layers."fc2".roles]`` states the operands of fc2's three
 products. A role that a design does not name follows ``default`` in ``[roles]``, else binary32, to nearest even; an
@@ -64,6 +76,7 @@ from softnum.train.designs.design import (
     NO_MASTER,
     OPERAND_ROLES,
     OPTIMISER_ROLES,
+    PASS_ROLES,
     PASSES,
     ROLES,
     SPARSE_ROLES,
@@ -78,6 +91,7 @@ from softnum.train.designs.design import (
 )
 
 __all__ = [
-    "BLOCK_ROLES", "COMPENSATION", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "ROLES", "SPARSE_ROLES",
-    "STATE_ROLES", "UPDATE", "Design", "LayerDesign", "NamedOperator", "RoleRounding", "contains", "nearest",
+    "BLOCK_ROLES", "COMPENSATION", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "PASS_ROLES", "ROLES",
+    "SPARSE_ROLES", "STATE_ROLES", "UPDATE", "Design", "LayerDesign", "NamedOperator", "RoleRounding", "contains",
+    "nearest",
 ]  # fmt: skip

@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from softnum.formats.blocks import BlockFormat, format
+from softnum.formats.facts import is_exact_in
 from softnum.train.designs.loss_scaling import LossScaling, overflow_shows
 from softnum.train.designs.objects import describe_format, file_of
+from softnum.train.designs.scales import Hadamard, describe_scale, length_along, scale_bits
 from softnum.train.designs.sparsity import Sparsity
 from softnum.train.designs.unit_specs import build_unit, describe_unit, operands_of
 
 __all__ = [
-    "BLOCK_ROLES", "COMPENSATION", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "ROLES", "SPARSE_ROLES",
-    "STATE_ROLES", "UPDATE", "Design", "LayerDesign", "NamedOperator", "RoleRounding", "nearest",
+    "BLOCK_ROLES", "COMPENSATION", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "PASS_ROLES", "ROLES",
+    "SPARSE_ROLES", "STATE_ROLES", "UPDATE", "Design", "LayerDesign", "NamedOperator", "RoleRounding", "nearest",
 ]  # fmt: skip
 
 ROLES = (
@@ -49,6 +51,14 @@ BLOCK_ROLES = ("input", "weights", "activations", "errors")
 STATE_ROLES = ("momentum", "second_moment")
 
 
+#: (pass, role) -> the name by which a design states the rounding of a role in one pass alone
+PASS_ROLES = {
+    (key, role): f"{key}.{role}"
+    for key, roles in OPERAND_ROLES.items()
+    for role in (*roles, *(("input",) if "activations" in roles else ()))
+}
+
+
 @dataclass(frozen=True)
 class RoleRounding:
     """How numbers in one role are rounded: the arguments of `softnum.quantize` but the key; and which are pruned.
@@ -67,6 +77,11 @@ class RoleRounding:
         Which are kept; None: all.
     scale_rule : str, optional
         Of a block format, as in `softnum.encode`.
+    scale : optional
+        A quantizer of `softnum.train.recipes`, whose elements are of the format: the numbers are rounded by it, and
+        multiplied as `softnum.train.recipes.scaled_product` says.
+    hadamard : Hadamard, optional
+        What mixes numbers along K before they are rounded with a scale.
     """
 
     format: Any
@@ -76,11 +91,23 @@ class RoleRounding:
     source: str = field(default="", compare=False)
     sparsity: Sparsity | None = None
     scale_rule: str | None = None
+    scale: Any = None
+    hadamard: Hadamard | None = None
 
     @property
     def block(self) -> bool:
-        """Whether numbers are rounded in blocks."""
+        """Whether numbers are of a block format."""
         return isinstance(self.format, BlockFormat)
+
+    @property
+    def by_products(self) -> bool:
+        """Whether only products take the numbers, which have scales: those of a block format, or of ``scale``."""
+        return self.block or self.scale is not None
+
+    @property
+    def bits_per_value(self) -> int | float:
+        """Bits of an element, with its share of a block's or tile's scale."""
+        return self.format.bits_per_value + (0 if self.scale is None else scale_bits(self.scale))
 
     @property
     def stochastic(self) -> bool:
@@ -97,6 +124,10 @@ class RoleRounding:
         rule = self.format.scale_rule(self.scale_rule)
         if rule is not None:
             facts["scale_rule"] = rule
+        if self.scale is not None:
+            facts |= {"bits": self.bits_per_value, "scale": describe_scale(self.scale)}
+        if self.hadamard is not None:
+            facts["hadamard"] = self.hadamard.describe()
         if self.sparsity is not None:
             facts["sparsity"] = self.sparsity.describe()
         return facts
@@ -121,13 +152,19 @@ class NamedOperator:
 class LayerDesign:
     """A design as it applies to one layer: a rounding per role, a unit per pass, operators for some functions.
 
-    ``functions`` names those of the user's functions that the units of some passes compute with.
+    ``roles`` has those of single passes too, by names of `PASS_ROLES`, where they are stated. ``functions`` names those
+    of the user's functions that the units of some passes compute with.
     """
 
     roles: dict[str, RoleRounding]
     units: dict[str, Any]
     operators: dict[str, NamedOperator]
     functions: dict[str, str]
+
+    def name(self, key: str, role: str) -> str:
+        """The name of a role's rounding in a pass: the role, or that of the pass alone."""
+        name = PASS_ROLES.get((key, role), role)
+        return name if name in self.roles else role
 
     @functools.cached_property
     def update_unit(self):
@@ -139,8 +176,9 @@ class LayerDesign:
         """All of it, or some of its roles, as plain data for a record; update: whether with the unit ``update``."""
         units = {key: self.units[key] for key in PASSES} | ({UPDATE: self.update_unit} if update else {})
         roles = (*roles, COMPENSATION) if COMPENSATION in self.roles else roles
+        stated = (*roles, *(name for name in PASS_ROLES.values() if name in self.roles))
         facts = {
-            "roles": {role: self.roles[role].describe() for role in roles},
+            "roles": {role: self.roles[role].describe() for role in stated},
             "units": {key: describe_unit(unit, self.functions.get(key)) for key, unit in units.items()},
         }
         if self.operators:
@@ -162,7 +200,7 @@ class Design:
         What the file states for every layer, before defaults; `NO_MASTER` where it wants no master copy.
     layers : tuple of (str, dict, dict, dict)
         Pattern, roles, units and operators of each ``[layers."pattern"]``, in file order; later ones win, entry by
-        entry.
+        entry, and a role stands for all its passes.
     loss : LossScaling
         The factor on the error at the loss, and how it changes.
     hardware : dict
@@ -275,8 +313,8 @@ class Design:
             Whether the layer takes the network's input: its ``activations`` are then the role ``input``.
         looked_up : bool
             Whether its weights are rows that are looked up. Such a layer has no dimension K along which blocks run:
-            where a role has a block format it takes that of ``default`` instead, and a unit of blocks its accumulator
-            alone.
+            where a role has a block format or a scale it takes ``default`` instead, and a unit of blocks, or one that
+            multiplies scaled operands, its accumulator alone.
 
         Returns
         -------
@@ -297,6 +335,9 @@ class Design:
         units = {key: dict(spec) for key, spec in self.units.items()}
         for pattern, layer_roles, layer_units, layer_operators in self.layers:
             if re.fullmatch(pattern, name):
+                for (_, role), of_pass in PASS_ROLES.items():
+                    if role in layer_roles:  # which stands for all passes
+                        given.pop(of_pass, None)
                 given.update(layer_roles)
                 units.update({key: dict(spec) for key, spec in layer_units.items()})
                 operators.update(layer_operators)
@@ -314,7 +355,8 @@ class Design:
         """
         for position, name in enumerate(names if self.loss.dynamic else ()):
             layer = self.layer(name, first=position == 0)
-            for role in ("errors", "weight_gradients"):
+            errors = {layer.name(key, "errors"): None for key in ("backward_data", "backward_weight")}
+            for role in (*errors, "weight_gradients"):
                 rounding = layer.roles[role]
                 if not overflow_shows(rounding):
                     raise ValueError(
@@ -369,19 +411,30 @@ def contains(outer, inner) -> bool | None:
 
 
 def _of_single_numbers(given: dict, units: dict[str, dict]) -> tuple[dict, dict]:
-    """The roles and units of a layer without those of blocks, as far as they are stated."""
+    """The roles and units of a layer without those of blocks, scales and single passes, as far as they are stated."""
+    whole = {role: rounding for role, rounding in given.items() if role not in PASS_ROLES.values()}
     roles = {
         role: rounding
-        for role, rounding in given.items()
-        if rounding == NO_MASTER or role in STATE_ROLES or not rounding.block
-    }  # fmt: skip
+        for role, rounding in whole.items()
+        if rounding == NO_MASTER or role in STATE_ROLES or not rounding.by_products
+    }
+    scaled = {role for role in whole if role not in roles and whole[role].scale is not None}
     plain = {}
     for key, spec in units.items():
         blocks = any(isinstance(fmt, BlockFormat) for fmt in spec.get("operand", ()))
-        if blocks or spec.get("kind") == "block_dot" or "inner" in spec:
-            spec = {"accumulator": spec["preset"].accumulator if "preset" in spec else spec["accumulator"]}
+        if blocks or spec.get("kind") == "block_dot" or "inner" in spec or scaled.intersection(OPERAND_ROLES[key]):
+            spec = {"accumulator": _accumulator(spec)}
         plain[key] = spec
     return roles, plain
+
+
+def _accumulator(spec: dict):
+    """The format in which the unit of a spec keeps its sums."""
+    if "chunked" in spec:
+        return spec["chunked"].get("accumulator", format("binary32"))
+    if "accumulator" in spec:
+        return spec["accumulator"]
+    return spec["preset"].accumulator if "preset" in spec else spec["function"].value.c_format
 
 
 def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict], first: bool) -> tuple[dict, dict]:
@@ -395,13 +448,14 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
             continue
         for role, fmt in zip(_FEEDING[key], spec["operand"], strict=True):
             for name in (role, "input") if role == "activations" else (role,):
-                if roles[name] is None:
+                if roles[name] is None and PASS_ROLES[key, name] not in given:
                     roles[name] = dataclasses.replace(default, format=fmt, source=str(fmt))
     roles = {role: value or default for role, value in roles.items()}
-    if stored == NO_MASTER and roles["weights"].block:
+    if stored == NO_MASTER and roles["weights"].by_products:
+        how = "with a scale" if roles["weights"].scale is not None else "in blocks"
         raise ValueError(
-            f'{where}: roles.master is "none", but parameters are not stored as weights in blocks '
-            f"({roles['weights'].format}), which run along another dimension in each product; state master's format"
+            f'{where}: roles.master is "none", but parameters are not stored as weights {how} '
+            f"({roles['weights'].format}), which each product rounds along its own dimension; state master's format"
         )
     unmasked = dataclasses.replace(roles["weights"], sparsity=None)
     roles["master"] = unmasked if stored == NO_MASTER else stored or default
@@ -412,6 +466,10 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
     for key in (*PASSES, UPDATE) if UPDATE in units else PASSES:
         spec = dict(units.get(key, {"accumulator": format("binary32")}))
         feeding = [first_role if role == "activations" else role for role in _FEEDING[key]]
+        for place, role in enumerate(feeding):
+            if (name := PASS_ROLES.get((key, role), role)) in given:
+                feeding[place] = name
+                roles.setdefault(name, given[name])
         formats = tuple(roles[role].format for role in feeding)
         if formats[0].array_class != formats[1].array_class:
             have = " by ".join(f"role {role!r} ({roles[role].format})" for role in feeding)
@@ -430,7 +488,34 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
             built[key] = build_unit(spec, operand)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}: units.{key}: {error}") from error
+        if key != UPDATE:
+            _check_scales(f"{where}: {key}", {role: roles[role] for role in feeding}, built[key])
     return roles, built
+
+
+def _check_scales(where: str, roundings: dict[str, RoleRounding], unit) -> None:
+    """Raise ValueError unless `scaled_product` multiplies operands of these roundings in a unit."""
+    scales = {role: rounding.scale for role, rounding in roundings.items() if rounding.scale is not None}
+    lengths = {role: length_along(scale) for role, scale in scales.items()}
+    if lengths and not is_exact_in(unit.result, "float32"):
+        raise ValueError(
+            f"{where}: the sums of role {next(iter(lengths))!r}, which has a scale, are scaled in binary32, which the "
+            f"unit's result {unit.result} does not fit; give the unit an accumulator that does"
+        )
+    sizes = sorted(length for length in lengths.values() if length is not None)
+    if len(sizes) == 2 and sizes[1] % sizes[0]:
+        have = " by ".join(f"role {role!r} ({length} along K)" for role, length in lengths.items())
+        raise ValueError(f"{where} multiplies {have}: one's tiles must be whole numbers of the other's")
+    first, second = (rounding.hadamard for rounding in roundings.values())
+    if first != second:
+        have = " by ".join(
+            f"role {role!r} ({'no hadamard' if part.hadamard is None else f'hadamard {part.hadamard.describe()}'})"
+            for role, part in roundings.items()
+        )
+        raise ValueError(
+            f"{where} multiplies {have}: only of both operands a transform cancels; state the same hadamard for both, "
+            "or the roles of one pass"
+        )
 
 
 def nearest(key: str, known) -> str:

@@ -22,7 +22,7 @@ def design_gemms(design: Design, network, batch: int) -> list[dict]:
     -------
     list of dict
         ``layer``, ``pass``, ``M``, ``N``, ``K``; ``count`` of equal products, where there is more than one; ``bits`` of
-        the wider operand, of a block format with an element's share of its scale; ``formats`` of both. ``sparsity`` of
+        the wider operand, with an element's share of the scale of a block or tile; ``formats`` of both. ``sparsity`` of
         both, "2:4" or "dense", where an operand has a pattern along K; no other zeros are told of.
 
     Examples
@@ -35,19 +35,17 @@ def design_gemms(design: Design, network, batch: int) -> list[dict]:
     rows = []
     for row in network.gemms(batch):
         first = row["layer"] == names[0]
-        roles = design.layer(row["layer"], first=first).roles
+        layer = design.layer(row["layer"], first=first)
+        roles = layer.roles
         pair = ["input" if first and role == "activations" else role for role in OPERAND_ROLES[row["pass"]]]
-        formats = [roles[role].format for role in pair]
-        facts = {"bits": max(map(_bits, formats)), "formats": [_short(roles[role]) for role in pair]}
+        roundings = [roles[layer.name(row["pass"], role)] for role in pair]
+        bits = max(rounding.bits_per_value for rounding in roundings)
+        facts = {"bits": bits, "formats": [_short(rounding) for rounding in roundings]}
         patterns = [_pattern(row["pass"], role, roles[role]) for role in pair]
         if any(pattern != "dense" for pattern in patterns):
             facts["sparsity"] = patterns
         rows.append({**row, **facts})
     return rows
-
-
-def _bits(fmt) -> int | float:
-    return fmt.bits_per_value
 
 
 def _pattern(key: str, role: str, rounding: RoleRounding) -> str:

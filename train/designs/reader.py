@@ -23,6 +23,7 @@ from softnum.train.designs.design import (
     BLOCK_ROLES,
     COMPENSATION,
     NO_MASTER,
+    PASS_ROLES,
     PASSES,
     ROLES,
     SPARSE_ROLES,
@@ -34,13 +35,16 @@ from softnum.train.designs.design import (
     nearest,
 )  # fmt: skip
 from softnum.train.designs.loss_scaling import LossScaling
-from softnum.train.designs.objects import checksum, load_format, load_operator, load_unit_function
+from softnum.train.designs.objects import checksum, load_format, load_object, load_operator, load_unit_function
+from softnum.train.designs.scales import Hadamard, OwnScaling, scale_of
 from softnum.train.designs.sparsity import Gradual, Sparsity
 from softnum.train.designs.unit_specs import CHUNK_KEYS, CHUNKED_KINDS, INNER_KINDS, KINDS, PRESET_KEYS
+from softnum.train.recipes import DelayedScaling
 
 __all__ = ["design_names", "load_design"]
 
 _ROLE_KEYS = ("format", "rounding", "overflow", "stochastic_bits", "scale_rule")
+_BLOCK_KEYS = ("element", "scale", "tensor_scale", "block_size")
 _GRADUAL_KEYS = ("from", "to", "every", "initial")
 #: keys of a role's sparsity beside its rule, of which there is one: pattern, magnitude or top_k
 _SPARSITY_KEYS = {"weights": ("backward", "decay"), "weight_gradients": ("feedback",)}
@@ -226,8 +230,12 @@ class _Reader:
         return loaded
 
     def format(self, where: str, text, *, block: bool = False):
-        """The format of a text; block: whether it may be a block format."""
-        fmt = self.load(where, text, load_format, "a format's name")
+        """The format of a text, or of a block format's table; block: whether it may be a block format."""
+        if isinstance(text, dict):
+            fmt = self.block_format(where, text)
+            text = str(fmt)
+        else:
+            fmt = self.load(where, text, load_format, "a format's name")
         if not isinstance(fmt, AnyFormat):
             self.fail(where, f"{text!r} is not a format but {type(fmt).__name__}")
         if isinstance(fmt, BlockFormat) and not block:
@@ -241,12 +249,26 @@ class _Reader:
             self.fail(where, f"{text!r} has values that binary64, which carries them, cannot hold: {_WIDEST}")
         return fmt
 
+    def block_format(self, where: str, entry: dict) -> BlockFormat:
+        """The block format whose parts an entry states."""
+        for key in ("element", "scale", "block_size"):
+            if key not in self.table(where, entry, _BLOCK_KEYS):
+                self.fail(where, f"is a block format's table, and has no {key}")
+        parts = {key: self.format(f"{where}.{key}", entry[key]) for key in _BLOCK_KEYS[:3] if key in entry}
+        size = None if entry["block_size"] == "row" else entry["block_size"]
+        try:
+            return BlockFormat(block_size=size, **parts)
+        except (TypeError, ValueError) as error:
+            self.fail(where, str(error))
+
     def roles(self, where: str, value) -> dict[str, RoleRounding]:
-        known = ("default", *ROLES, COMPENSATION)
-        flat = {}
+        flat, known = {}, ("default", *ROLES, COMPENSATION)
         for key, entry in self.table(where, value, _Anything()).items():
-            if key == "update" and isinstance(entry, dict):  # update.decay = {...} is a nested table in TOML
-                flat.update({f"update.{part}": rounding for part, rounding in entry.items()})
+            if key in PASSES and isinstance(entry, dict):
+                self.table(f"{where}.{key}", entry, [role for at, role in PASS_ROLES if at == key])
+                known = (*known, *(f"{key}.{part}" for part in entry))
+            if key in ("update", *PASSES) and isinstance(entry, dict):  # update.decay = {...} is a nested table in TOML
+                flat.update({f"{key}.{part}": rounding for part, rounding in entry.items()})
             else:
                 flat[key] = entry
         self.table(where, flat, known)
@@ -259,10 +281,12 @@ class _Reader:
 
     def role(self, where: str, entry, role: str = "") -> RoleRounding:
         entry = {"format": entry} if isinstance(entry, str) else entry
-        self.table(where, entry, (*_ROLE_KEYS, "sparsity"))
+        self.table(where, entry, (*_ROLE_KEYS, "scale", "hadamard", "sparsity"))
         if "format" not in entry:
             self.fail(where, "has no format")
-        fmt = self.format(f"{where}.format", entry["format"], block=role in (*BLOCK_ROLES, *STATE_ROLES))
+        operands = (*BLOCK_ROLES, *STATE_ROLES, *PASS_ROLES.values())
+        fmt = self.format(f"{where}.format", entry["format"], block=role in operands)
+        source = entry["format"] if isinstance(entry["format"], str) else str(fmt)
         rule = entry.get("scale_rule")
         bits = entry.get("stochastic_bits", 32)
         if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 32:
@@ -275,12 +299,54 @@ class _Reader:
             fmt.scale_rule(rule)
         except (TypeError, ValueError) as error:
             self.fail(where, str(error))
-        found = RoleRounding(fmt, rounding, overflow, bits, source=entry["format"], scale_rule=rule)
+        found = RoleRounding(fmt, rounding, overflow, bits, source=source, scale_rule=rule)
+        if "scale" in entry:
+            found = self.scaled(where, entry["scale"], found)
+        if "hadamard" in entry:
+            found = dataclasses.replace(found, hadamard=self.hadamard(f"{where}.hadamard", entry["hadamard"], found))
         if "sparsity" not in entry:
             return found
         if not np.array_equal(quantize(np.zeros(1), fmt), [0.0]):
             self.fail(f"{where}.sparsity", f"makes zeros, and {entry['format']!r} has none")
         return dataclasses.replace(found, sparsity=self.sparsity(f"{where}.sparsity", entry["sparsity"], role))
+
+    def scaled(self, where: str, entry, rounding: RoleRounding) -> RoleRounding:
+        """A rounding with the scale that an entry states."""
+        if where.rpartition(".")[2] not in BLOCK_ROLES:
+            self.fail(
+                f"{where}.scale",
+                f"is of operands of matrix products (roles {', '.join(BLOCK_ROLES)}), which each product multiplies "
+                "with their scales; leave it out",
+            )
+        if rounding.block:
+            self.fail(f"{where}.scale", f"{rounding.source!r} is a block format, which has scales already")
+        if rounding.overflow not in (None, "saturate"):
+            self.fail(f"{where}.overflow", f"must be 'saturate' with a scale, got {rounding.overflow!r}")
+        own = self.load(f"{where}.scale", entry, load_object, "a table") if isinstance(entry, str) else None
+        if own is not None and rounding.rounding != "nearest_even":
+            self.fail(f"{where}.rounding", f"is the quantizer's own affair, got {rounding.rounding!r}; leave it out")
+        try:
+            if own is not None:
+                scale = OwnScaling(entry, own, rounding.format)
+            else:
+                scale = scale_of(entry, rounding.format, rounding.rounding, rounding.stochastic_bits)
+            overflow = overflow_name("saturate", rounding.format)
+        except ValueError as error:
+            raise ValueError(f"{self.file}: {where}.scale{error}") from error
+        return dataclasses.replace(rounding, overflow=overflow, scale=scale)
+
+    def hadamard(self, where: str, entry, rounding: RoleRounding) -> Hadamard:
+        """The transform that an entry states."""
+        table = self.table(where, entry, ("size", "signs", "format"))
+        if rounding.scale is None or isinstance(rounding.scale, DelayedScaling):
+            self.fail(where, "is of a role with a scale of its own numbers, and this one has none; state scale")
+        facts = {key: table[key] for key in ("size", "signs") if key in table}
+        if "format" in table:
+            facts["format"] = self.format(f"{where}.format", table["format"])
+        try:
+            return Hadamard(**facts)
+        except ValueError as error:
+            raise ValueError(f"{self.file}: {where}{error}") from error
 
     def sparsity(self, where: str, value, role: str) -> Sparsity:
         if role not in SPARSE_ROLES:

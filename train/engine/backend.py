@@ -22,9 +22,11 @@ from softnum.formats.modes import overflow_name, rounding_name
 from softnum.ops.values import carried, carry
 from softnum.runtime import _core
 from softnum.runtime.threads import chosen_threads, threads_by_default
+from softnum.train.designs.scales import of_tensor
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.engine.arrays import Arrays, bits_of
 from softnum.train.engine.enclosures import enclose, encloses
+from softnum.train.recipes import Scaled, scaled_product, scaled_stack
 
 __all__ = ["NumpyBackend", "as_rows", "bits_of_precision", "block_ones", "by_levels", "odd_is_exact", "rounding_of"]
 
@@ -181,6 +183,50 @@ class NumpyBackend(Arrays):
         options = {"axis": -1, "scale_rule": role.scale_rule, **rounding_of(role, key)}
         values = FUNCTIONS["quantize"](x.reshape(-1), role.format, **options)
         return values.reshape(x.shape).astype(self.dtype, copy=False)
+
+    @_in_own_threads
+    def quantize_scaled(self, x, role, axis: int | None, key, state=None) -> Scaled:
+        """Values of any float array rounded by the scale of a role.
+
+        Numbers that binary32 does not hold are first rounded to it, to nearest even.
+
+        Parameters
+        ----------
+        x : float array (..., rows, columns)
+            A scale of the tensor, and nvfp4's factor of it, is that of all matrices.
+        role, key
+            As in `quantize`.
+        axis : int or None
+            -1 or -2, along which K lies; None of a scale of the tensor, whose elements keep the shape of x. The
+            role's Hadamard transform, if it has one, runs along K.
+        state : Delayed, optional
+            Of delayed scaling.
+
+        Returns
+        -------
+        Scaled (..., rows, columns), or (..., columns, rows) for an axis of -2
+            K is its columns.
+        """
+        scale, x = role.scale, np.asarray(x, np.float32)
+        if axis == -2:
+            x = x.swapaxes(-2, -1)
+        if role.hadamard is not None:
+            x = role.hadamard(x)
+        if of_tensor(scale):
+            made = scale(x.reshape(x.shape[0], -1), *(() if state is None else (state,)))
+            return made._replace(elements=made.elements.reshape(x.shape))
+        return scaled_stack(scale, x, *((key,) if role.stochastic else ()))
+
+    @_in_own_threads
+    def matmul_scaled(self, a: Scaled, b: Scaled, unit, c, key):
+        """(..., M, K) @ (..., N, K) with the last axes of b exchanged: `scaled_product` in a unit; plus c.
+
+        c is None or what is added, broadcast to (..., M, N): in binary32, to nearest even.
+        """
+        product = scaled_product(a, b, unit, key=key, threads=self.threads)
+        if c is not None:
+            product = product + np.asarray(c, np.float32)
+        return product.astype(self.dtype, copy=False)
 
     def block_ones(self, shape: tuple[int, int], fmt):
         """A BlockArray of 1, exact, in blocks along the last axis: elements of a power of two, scales of its inverse.

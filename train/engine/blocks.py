@@ -1,12 +1,13 @@
-"""Operands in block formats: rounded by each product that they enter, in blocks along its dimension K."""
+"""Operands that products round: in blocks or tiles along a product's dimension K, or each pass in its own way."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from softnum.mac.products.unfold import shape_of
+from softnum.train.recipes import Scaled
 
-__all__ = ["BlockOperand", "as_matrices", "pixels"]
+__all__ = ["BlockOperand", "PassOperand", "ScaledOperand", "as_matrices", "pixels"]
 
 
 class BlockOperand:
@@ -48,7 +49,7 @@ class BlockOperand:
 
     def turned(self) -> BlockOperand:
         """The same numbers with the last two axes exchanged; what was rounded once stays so."""
-        return BlockOperand(self.values, self._rounded, _made=self._made, _swapped=not self._swapped)
+        return type(self)(self.values, self._rounded, _made=self._made, _swapped=not self._swapped)
 
     def along(self, axis: int):
         """The numbers rounded in blocks along an axis, -1 or -2: a BlockArray."""
@@ -60,8 +61,82 @@ class BlockOperand:
     def laid_out(self, name: str, of: Callable) -> BlockOperand:
         """The matrices of(values) as an operand, made once for each name: images unfolded for a convolution."""
         if name not in self._made:
-            self._made[name] = BlockOperand(of(self.values), self._rounded)
+            self._made[name] = type(self)(of(self.values), self._rounded)
         return self._made[name]
+
+
+class ScaledOperand(BlockOperand):
+    """Matrices of a role that has a scale, as they are before any rounding; or elements that a scale of all has made.
+
+    As `BlockOperand`, but that `along` gives a `Scaled` with K as its columns.
+
+    Parameters
+    ----------
+    values : array (..., rows, columns)
+    rounded : callable
+        (values, axis, made) -> Scaled: rounds them in tiles along an axis, -1 or -2, which becomes the columns; made:
+        what was made along the other axis, or None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train.recipes import BlockScaling
+    >>> of_rows = BlockScaling("e2m1fn", (1, None), power_of_two=False)
+    >>> x = ScaledOperand(np.float32([[3, 300], [5, 7]]), lambda x, axis, made: of_rows(x if axis == -1 else x.T))
+    >>> x.along(-1).elements.tolist(), x.along(-2).elements.tolist()
+    ([[0.0, 6.0], [4.0, 6.0]], [[4.0, 6.0], [6.0, 0.0]])
+    >>> x.turned().along(-2) is x.along(-1)
+    True
+    """
+
+    __slots__ = ()
+
+    def along(self, axis: int) -> Scaled:
+        """The numbers rounded in tiles along an axis, -1 or -2, which becomes the columns."""
+        own = -3 - axis if self._swapped else axis
+        if own not in self._made:
+            self._made[own] = self._rounded(self.values, own, self._made.get(-3 - own))
+        return self._made[own]
+
+
+class PassOperand:
+    """Numbers of a role that some pass rounds in its own way, as they are before any rounding.
+
+    Parameters
+    ----------
+    values : array (..., rows, columns)
+    made : callable
+        pass -> the operand of that pass: an array, BlockOperand or ScaledOperand.
+    turned : callable
+        An operand -> the same with its last two axes exchanged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> made = {"forward": np.ones((2, 3)), "backward_weight": np.zeros((2, 3))}
+    >>> x = PassOperand(np.ones((2, 3)), made.get, np.transpose)
+    >>> x.turned().shape, x.turned().of("backward_weight").tolist()
+    ((3, 2), [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    """
+
+    __slots__ = ("_made", "_swapped", "_turned", "values")
+
+    def __init__(self, values, made: Callable, turned: Callable, *, _swapped: bool = False) -> None:
+        self.values, self._made, self._turned, self._swapped = values, made, turned, _swapped
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As the products see it."""
+        shape = self.values.shape
+        return (*shape[:-2], shape[-1], shape[-2]) if self._swapped else shape
+
+    def turned(self) -> PassOperand:
+        """The same numbers with the last two axes exchanged."""
+        return PassOperand(self.values, self._made, self._turned, _swapped=not self._swapped)
+
+    def of(self, key: str):
+        """The operand of a pass."""
+        return self._turned(self._made(key)) if self._swapped else self._made(key)
 
 
 def as_matrices(key: str, a: BlockOperand, b: BlockOperand, backend, geometry: dict) -> tuple:

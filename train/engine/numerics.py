@@ -8,21 +8,38 @@ where iteration counts parameter updates from 1 (0: the initial values), evaluat
 iteration, and site numbers the roundings of the iteration from 0 in program order: every rounding to a role, every
 matrix product and every dropout counts, whether or not it is stochastic and whether or not it changes anything. So a
 run's random bits follow from its seed alone, and making one role stochastic leaves the bits of the others as they were.
-A role with a block format is rounded where a product first needs its numbers along a dimension K: that is where the
-rounding counts.
+A role with a block format, or a scale of tiles or rows, is rounded where a product first needs its numbers along a
+dimension K: that is where the rounding counts.
+
+Delayed scaling. A role's state (`softnum.train.recipes.Delayed`) is one for each layer and parameter whose products the
+role's numbers enter, and for each of the two products of an attention. All that enters these products in an iteration
+has the scale of the state, and counts for its history; `Numerics.finish` ends the iteration. An evaluation has the
+scale of the iteration before and leaves no trace.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Set
 
 import numpy as np
 
+from softnum.formats.blocks import format
 from softnum.formats.facts import is_exact_in
-from softnum.train.designs.design import BLOCK_ROLES, COMPENSATION, UPDATE, Design, LayerDesign, RoleRounding
-from softnum.train.engine.blocks import BlockOperand, as_matrices, pixels
+from softnum.train.designs.design import (
+    BLOCK_ROLES,
+    COMPENSATION,
+    PASS_ROLES,
+    UPDATE,
+    Design,
+    LayerDesign,
+    RoleRounding,
+)  # fmt: skip
+from softnum.train.designs.scales import is_shared, of_tensor
+from softnum.train.engine.blocks import BlockOperand, PassOperand, ScaledOperand, as_matrices, pixels
 from softnum.train.engine.devices import make_backend
+from softnum.train.recipes import Delayed, DelayedScaling, Scaled
 
 __all__ = ["STAGES", "LayerNumerics", "Numerics", "check_seed", "fits_binary32"]
 
@@ -50,11 +67,13 @@ class LayerNumerics:
 
     def __init__(self, numerics: Numerics, name: str, design: LayerDesign, first: bool) -> None:
         self.numerics, self.name, self.design, self.first = numerics, name, design, first
-        weights = design.roles["weights"]
+        self.operand_role = "input" if first else "activations"
+        inputs, weights = (design.roles[design.name("forward", role)] for role in (self.operand_role, "weights"))
         self.start_rounding = RoleRounding(
             design.units["forward"].c_format, weights.rounding, None, weights.stochastic_bits
         )
-        self.operand_role = "input" if first else "activations"
+        if weights.scale is not None or inputs.scale is not None:
+            self.start_rounding = RoleRounding(format("binary32"))  # what it is added in
 
     def round(self, role: str, x, *, of=None):
         """x rounded as the design says for a role, as carriers.
@@ -92,10 +111,10 @@ class LayerNumerics:
 
         groups: as of `operand`. Which are kept stays with the parameter, as its ``kept``.
         """
-        values, weight.kept = self.operand("weights", weight.value, groups, of=self.format("master"))
+        values, weight.kept = self.operand("weights", weight.value, groups, of=self.format("master"), use=weight.name)
         return values
 
-    def operand(self, role: str, x, groups=None, *, of=None):
+    def operand(self, role: str, x, groups=None, *, of=None, use: str = ""):
         """x as an operand of matrix products: rounded to a role, and pruned where the role is sparse.
 
         Parameters
@@ -106,11 +125,14 @@ class LayerNumerics:
             A shape of x, and the axis of it that is the reduction dimension: along it lie the groups of a pattern.
         of : Format, optional
             As of `round`.
+        use : str
+            Which of the layer's uses of the role this is: each has a state of delayed scaling.
 
         Returns
         -------
-        values : array or BlockOperand
-            Of a role that has a block format, the pruned x itself, which each product rounds along its own K.
+        values : array, BlockOperand, ScaledOperand or PassOperand
+            Of a role that has a block format, or a scale of less than the tensor, the pruned x itself, which each
+            product rounds along its own K; of one that a pass rounds in its own way, too.
         kept : bool array or None
             Which of x are kept, by their sizes before the rounding; None of a role that is not sparse.
 
@@ -120,12 +142,62 @@ class LayerNumerics:
             If the role has a pattern, and the operation no reduction dimension for it.
         """
         rounding = self.design.roles[role]
-        values = x if rounding.block else self.round(role, x, of=of)
+        passes = any(name in self.design.roles for (_, one), name in PASS_ROLES.items() if one == role)
+        values = x if passes or rounding.by_products else self.round(role, x, of=of)
         kept = None if rounding.sparsity is None else self.largest(role, x, groups)
         values = self.select(role, values, kept)
+        if not passes:
+            return self._rounded(role, values, use), kept
+        made: dict[str, object] = {}
+
+        def of_pass(key: str):
+            name = self.design.name(key, role)
+            if name not in made:
+                own = self.design.roles[name]
+                numbers = values if own.by_products else self._round(name, own, values, of)
+                made[name] = self._rounded(name, numbers, use)
+            return made[name]
+
+        return PassOperand(values, of_pass, self.turned), kept
+
+    def _rounded(self, role: str, values, use: str):
+        """Pruned numbers as an operand: rounded if the role has single numbers, else to be rounded by products."""
+        rounding = self.design.roles[role]
         if rounding.block:
-            values = BlockOperand(values, lambda numbers, axis: self._in_blocks(role, numbers, axis))
-        return values, kept
+            return BlockOperand(values, lambda numbers, axis: self._in_blocks(role, numbers, axis))
+        return values if rounding.scale is None else self._scaled(role, values, use)
+
+    def _scaled(self, role: str, x, use: str, *, mixed: bool = True) -> ScaledOperand:
+        """Numbers that a role's scale rounds; mixed: whether its Hadamard transform, if it has one, comes before."""
+        rounding = self.design.roles[role]
+        transform = rounding.hadamard if mixed else None
+        rounding = dataclasses.replace(rounding, hadamard=transform)
+        if of_tensor(rounding.scale) and transform is None:
+            delayed = isinstance(rounding.scale, DelayedScaling)
+            state = self.numerics.delayed(self.name, role, use) if delayed else None
+            whole = self.numerics.backend.quantize_scaled(x, rounding, None, self._key(role), state)
+            return self._of_elements(whole.elements, whole.scales)
+
+        def rounded(numbers, axis: int, made: Scaled | None) -> Scaled:
+            if made is None or transform is not None or not is_shared(rounding.scale):
+                return self.numerics.backend.quantize_scaled(numbers, rounding, axis, self._block_key(role, axis))
+            return made._replace(elements=self.turned(made.elements), scales=made.scales.swapaxes(-2, -1))
+
+        return ScaledOperand(x, rounded)
+
+    def _of_elements(self, elements, scale) -> ScaledOperand:
+        """Elements as an operand of one scale."""
+
+        def along(elements, axis: int, made: Scaled | None) -> Scaled:
+            return Scaled(elements if axis == -1 else self.turned(elements), scale, (None, None))
+
+        return ScaledOperand(elements, along)
+
+    def _with_scale(self, operand) -> ScaledOperand:
+        """An operand as one that has scales: numbers without have the scale 1."""
+        if isinstance(operand, ScaledOperand):
+            return operand
+        return self._of_elements(operand, np.ones((1, 1), np.float32))
 
     def _in_blocks(self, role: str, x, axis: int):
         key = self._block_key(role, axis)
@@ -140,7 +212,7 @@ class LayerNumerics:
             raise ValueError(f"{error} (layer {self.name!r}, role {role!r}); give the role scales with NaN") from error
 
     def _block_key(self, role: str, axis: int) -> tuple[int, int]:
-        """The key of rounding a role to blocks along an axis."""
+        """The key of rounding a role to blocks, or by its scale, along an axis."""
         return self._key(role)
 
     def store(self, role: str, x, *, of=None):
@@ -165,7 +237,7 @@ class LayerNumerics:
 
     def turned(self, operand):
         """An operand with its last two axes exchanged."""
-        if isinstance(operand, BlockOperand):
+        if isinstance(operand, (BlockOperand, PassOperand)):
             return operand.turned()
         backend, rank = self.numerics.backend, operand.ndim
         if rank == 2:
@@ -173,19 +245,20 @@ class LayerNumerics:
         return backend.permute(operand, (*range(rank - 2), rank - 1, rank - 2))
 
     def refuse_blocks(self, what: str) -> None:
-        """Raise ValueError if a role of operands has a block format; what: why this layer cannot take it."""
-        for role in BLOCK_ROLES:
+        """Raise ValueError if operands have a block format, a scale or a pass's own rounding; what: why none can be."""
+        stated = (name for name in PASS_ROLES.values() if name in self.design.roles)
+        for role in (*BLOCK_ROLES, *stated):
             rounding = self.design.roles[role]
-            if rounding.block and (role != "input" or self.first):
+            if (rounding.by_products or role not in BLOCK_ROLES) and (role != "input" or self.first):
                 raise ValueError(
-                    f"layer {self.name!r}: {what}, and role {role!r} has the block format {rounding.format}; state "
+                    f"layer {self.name!r}: {what}, and role {role!r} has {_scaled_by(rounding)}; state "
                     f'formats of single numbers for this layer: [layers."{self.name}".roles] with weights, '
                     f"{self.operand_role} and errors, and units that take these"
                 )
 
-    def errors(self, gradient, groups=None):
-        """The gradient of a result as an operand of the backward products; groups: as of `operand`."""
-        return self.operand("errors", gradient, groups)[0]
+    def errors(self, gradient, groups=None, *, use: str = ""):
+        """The gradient of a result as an operand of the backward products; groups, use: as of `operand`."""
+        return self.operand("errors", gradient, groups, use=use)[0]
 
     def largest(self, role: str, x, groups=None):
         """Which elements of x the sparsity of a role keeps in this iteration; groups: as of `operand`."""
@@ -287,10 +360,8 @@ class LayerNumerics:
         return self.design.roles[role].format
 
     def _round(self, place: str, rounding: RoleRounding, x, of):
-        if rounding.block:
-            raise TypeError(
-                f"layer {self.name!r}: role {place!r} has the block format {rounding.format}; use `operand`"
-            )
+        if rounding.by_products:
+            raise TypeError(f"layer {self.name!r}: role {place!r} has {_scaled_by(rounding)}; use `operand`")
         key, backend = self._key(place), self.numerics.backend
         return backend.unchanged(x, rounding) if of == rounding.format else backend.quantize(x, rounding, key)
 
@@ -302,8 +373,14 @@ class LayerNumerics:
     def matmul(self, key: str, a, b, c=None):
         """a @ b, operands (`operand`), in the unit of a pass; c is the accumulator's initial value.
 
-        Block operands are rounded here, along K: a first, then b.
+        Block operands, and those with scales of less than the tensor, are rounded here, along K: a first, then b. Where
+        one has a scale the other has the scale 1 if it has none, and c is added to their product in binary32.
         """
+        a, b = (x.of(key) if isinstance(x, PassOperand) else x for x in (a, b))
+        if isinstance(a, ScaledOperand) or isinstance(b, ScaledOperand):
+            a, b = self._with_scale(a).along(-1), self._with_scale(b).along(-2)
+            site, unit = self._key(key), self.design.units[key]
+            return self.numerics.backend.matmul_scaled(a, b, unit, c, site if unit.stochastic else None)
         if isinstance(a, BlockOperand):
             a = a.along(-1)
         if isinstance(b, BlockOperand):
@@ -314,9 +391,12 @@ class LayerNumerics:
     def convolve(self, key: str, a, b, c=None, **geometry):
         """The product of a pass of a convolution in the pass's unit; c is the accumulator's initial value.
 
-        Block operands are unfolded, one matrix a group, and multiplied as matrices: their blocks run along the K that
-        `softnum.conv2d` and its gradients state.
+        Operands with blocks or scales are unfolded, one matrix a group, and multiplied as matrices: their blocks run
+        along the K that `softnum.conv2d` and its gradients state.
         """
+        a, b = (x.of(key) if isinstance(x, PassOperand) else x for x in (a, b))
+        if isinstance(a, ScaledOperand) or isinstance(b, ScaledOperand):
+            a, b = self._with_scale(a), self._with_scale(b)
         if isinstance(a, BlockOperand):
             backend, groups = self.numerics.backend, geometry["groups"]
             first, second, shaped = as_matrices(key, a, b, backend, geometry)
@@ -327,12 +407,19 @@ class LayerNumerics:
     def pixels(self, error, groups: int):
         """Errors of images as an operand of matrices: a row for each pixel; of block operands, a matrix a group."""
         backend = self.numerics.backend
+        error = error.of("backward_weight") if isinstance(error, PassOperand) else error
         return pixels(error, backend, groups) if isinstance(error, BlockOperand) else backend.pixels(error)
 
     def column_sums(self, error):
-        """ones @ error in the unit ``backward_weight``; error: an operand (..., rows, columns)."""
-        backend, rows = self.numerics.backend, error.shape[-2]
-        if isinstance(error, BlockOperand):
+        """ones @ error in the unit ``backward_weight``; error: an operand (..., rows, columns).
+
+        Of a role with a Hadamard transform the errors are rounded once more here, without it.
+        """
+        backend, rows, role = self.numerics.backend, error.shape[-2], self.design.name("backward_weight", "errors")
+        if self.design.roles[role].hadamard is not None:
+            error = error.of("backward_weight") if isinstance(error, PassOperand) else error
+            error = self._scaled(role, error.values, "", mixed=False)
+        if self.design.roles[role].block:
             ones = backend.block_ones((1, rows), self.design.units["backward_weight"].operand[0])
         else:
             ones = backend.ones((1, rows))
@@ -361,6 +448,13 @@ class LayerNumerics:
         """gradient + residual, what was left out of gradients before, rounded as the memory is."""
         feedback = self.design.roles["weight_gradients"].sparsity.feedback
         return self.numerics.backend.axpy(1.0, gradient, residual, feedback, self._key("weight_gradients"))
+
+
+def _scaled_by(rounding: RoleRounding) -> str:
+    """What keeps a role's numbers from being rounded once, for all that takes them."""
+    if rounding.block:
+        return f"the block format {rounding.format}"
+    return "a rounding of one pass alone" if rounding.scale is None else f"a scale, of {rounding.format}"
 
 
 def check_seed(seed: object) -> None:
@@ -392,7 +486,8 @@ class Numerics:
     Raises
     ------
     ValueError
-        If a ``[layers]`` pattern of the design matches no layer, or a unit cannot take its operands.
+        If a ``[layers]`` pattern of the design matches no layer, a unit cannot take its operands, or a role has a scale
+        and the device is none that computes it.
 
     Examples
     --------
@@ -413,6 +508,8 @@ class Numerics:
             name: design.layer(name, first=position == 0, looked_up=name in looked_up)
             for position, name in enumerate(names)
         }
+        if device != "cpu":
+            _refuse_scales(layers, device)
         self.seed = int(seed)
         self.loss_scale, self.looked_up = design.loss_scale, frozenset(looked_up)
         carrier = np.float32 if fits_binary32(layers.values()) else np.float64
@@ -422,6 +519,7 @@ class Numerics:
             for position, (name, layer) in enumerate(layers.items())
         }
         self.last = self._layers[names[-1]]
+        self.states: dict[tuple[str, str, str], Delayed] = {}  # of delayed scaling: layer, role, use
         self.place: tuple[str, str] | None = None  # layer and role of the rounding that was numbered last
         self.stage = STAGES[0]
         self.begin(0)
@@ -435,9 +533,23 @@ class Numerics:
         if not 0 <= iteration < 2**_ITERATION_BITS:
             raise ValueError(f"iteration must lie in 0..2**{_ITERATION_BITS}-1, got {iteration}")
         self.iteration = iteration
+        self._learns = iteration > 0 and not evaluation
         self._base = (int(evaluation) << 63) | (iteration << _SITE_BITS)
         self._site = 0
         self.place, self.stage = None, STAGES[0]
+
+    def delayed(self, layer: str, role: str, use: str) -> Delayed:
+        """The state of a use's delayed scaling; what is noted in it counts in iterations alone, not in evaluations."""
+        place = layer, role, use
+        if place not in self.states:
+            self.states[place] = self._layers[layer].design.roles[role].scale.start()
+        state = self.states[place]
+        return state if self._learns else Delayed(state.history.copy(), state.scale)
+
+    def finish(self) -> None:
+        """End an iteration: the scales of delayed scaling follow from what entered products so far."""
+        for (layer, role, _), state in self.states.items():
+            self._layers[layer].design.roles[role].scale.update(state)
 
     def next_key(self) -> tuple[int, int]:
         """The key of the next rounding site.
@@ -453,6 +565,17 @@ class Numerics:
             raise ValueError(f"one iteration has more than {1 << _SITE_BITS} rounding sites")
         self._site = site + 1
         return self.seed, self._base | site
+
+
+def _refuse_scales(layers: dict[str, LayerDesign], device: str) -> None:
+    """Raise ValueError if an operand of layers has a scale, for which a device has no kernels."""
+    for name, layer in layers.items():
+        for role, rounding in layer.roles.items():
+            if rounding.scale is not None:
+                raise ValueError(
+                    f"layer {name!r}: role {role!r} has {_scaled_by(rounding)}, and device {device!r} has no kernels "
+                    "for scales; leave the device out"
+                )
 
 
 def fits_binary32(layers) -> bool:
@@ -473,7 +596,8 @@ def fits_binary32(layers) -> bool:
 
 def _roundings(layer: LayerDesign):
     """Those of all roles but operands in blocks, which travel as codes, and of the memory of sparse gradients."""
-    yield from (rounding for role, rounding in layer.roles.items() if not (rounding.block and role in BLOCK_ROLES))
+    operands = (*BLOCK_ROLES, *PASS_ROLES.values())
+    yield from (rounding for role, rounding in layer.roles.items() if not (rounding.block and role in operands))
     sparsity = layer.roles["weight_gradients"].sparsity
     if sparsity is not None and sparsity.feedback is not None:
         yield sparsity.feedback

@@ -198,7 +198,7 @@ def linear(x: Tensor, weight: Tensor, start: Tensor | None, layer, *, weights=No
     -------
     Tensor (B, outputs)
     """
-    operand, kept = layer.operand(layer.operand_role, x.value, (x.value.shape, 1))
+    operand, kept = layer.operand(layer.operand_role, x.value, (x.value.shape, 1), use=weight.name)
     if weights is None:
         weights = layer.working_copy(weight, (weight.value.shape, 0))
     parents, initial = (x, weight), None
@@ -276,7 +276,7 @@ def softmax_cross_entropy(logits: Tensor, labels) -> Tensor:
 
 def _linear_gradient(node: Tensor, gradient) -> tuple:
     operand, weights, kept, layer = node.saved
-    error = layer.errors(gradient, (gradient.shape, 1))
+    error = layer.errors(gradient, (gradient.shape, 1), use=node.parents[1].name)
     data = None
     if node.parents[0].requires_gradient:
         data = layer.matmul("backward_data", error, layer.turned(weights))

@@ -21,6 +21,7 @@ from softnum.train.designs.design import RoleRounding
 from softnum.train.designs.sparsity import Sparsity
 from softnum.train.engine.backend import by_levels
 from softnum.train.engine.binary64 import host
+from softnum.train.recipes import Scaled
 
 __all__ = ["BINARY64", "CARRIER", "EXACT", "ROUNDING", "Event", "is_array", "watching"]
 
@@ -30,10 +31,12 @@ ROUNDING = {
     "compute",
     "convolve",
     "matmul",
+    "matmul_scaled",
     "operate",
     "quantize",
     "quantize_blocks",
     "quantize_flat",
+    "quantize_scaled",
     "run_operator",
     "run_operator_backward",
     "total",
@@ -116,6 +119,8 @@ def is_array(part) -> bool:
 
 
 def _down(part):
+    if isinstance(part, Scaled):
+        return part  # which are on the host alone
     if isinstance(part, (tuple, list)):
         return type(part)(map(_down, part))
     if isinstance(part, BlockArray):

@@ -20,11 +20,13 @@ from softnum.mac.products.unfold import shape_of
 from softnum.train.designs.design import RoleRounding
 from softnum.train.designs.objects import describe_format
 from softnum.train.engine.watch import BINARY64, CARRIER, EXACT, Event, is_array
+from softnum.train.recipes import Scaled
 
 __all__ = ["Flow", "Group", "Value"]
 
 _FLOPS = {"fma": 2, "axpy": 2}
-_ROUND = {"quantize", "quantize_blocks", "quantize_flat", "unchanged"}
+_ROUND = {"quantize", "quantize_blocks", "quantize_flat", "quantize_scaled", "unchanged"}
+_PRODUCT = {"convolve", "matmul", "matmul_scaled"}
 _CONSTANT = {"block_ones", "constant", "ones", "zeros"}
 _NOTHING = {"all_finite", "argmax"}
 #: methods whose result is chosen element by element: one operation an element; what they are called
@@ -218,7 +220,7 @@ class Flow:
                 _, shape, *slices = event.arguments
                 ranges = [part.indices(size)[:2] for part, size in zip(slices, shape, strict=True)]
                 self._regions[_key(results[0])] = [(*ranges[0], *ranges[1])]
-        elif event.unit is not None and method in ("matmul", "convolve"):
+        elif event.unit is not None and method in _PRODUCT:
             self._product(event, arrays, results[0])
         else:
             self._compute(event, arrays, results)
@@ -249,10 +251,10 @@ class Flow:
         layer = event.layer or "input"
         rounded = []
         for value in self._values(array):
-            if value.format == name and not rounding.block and not value.data:
+            if value.format == name and not rounding.by_products and not value.data:
                 rounded.append(value)
                 continue
-            axis = event.arguments[2] if event.method == "quantize_blocks" else None
+            axis = event.arguments[2] if event.method in ("quantize_blocks", "quantize_scaled") else None
             key, elements = (name, axis), value.elements
             if rounding.stochastic:  # its bits are its own
                 key, elements = (name, axis, len(self._known)), min(elements, array.size)
@@ -270,11 +272,11 @@ class Flow:
     def _product(self, event: Event, arrays: list, result) -> None:
         first, second = arrays[:2]
         layer, key = event.layer, event.place
-        if event.method == "matmul":
+        if event.method != "convolve":
             if not self._values(first):  # ones: the sums of a bias' gradient
                 self._compute(event, arrays, [result], name="bias_sum")
                 return
-            m, k, n = first.shape[-2], first.shape[-1], second.shape[-1]
+            m, k, n = first.shape[-2], first.shape[-1], result.shape[-1]
             size = (m, n, k, int(np.prod(result.shape[:-2], dtype=np.int64)))
         else:
             size = _convolution(key, first, second, event.arguments[-1])
@@ -315,7 +317,7 @@ class Flow:
             chosen = [value for array in arrays for value in self._values(array) if value.format != "bit"]
             if chosen:
                 fmt, bits = max(((value.format, value.bits) for value in chosen), key=lambda pair: pair[1])
-        elif event.unit is not None and method == "matmul":
+        elif event.unit is not None and method in _PRODUCT:
             fmt, bits = describe_format(event.unit.result, "")["format"], event.unit.result.bits
             flops = 2 * results[0].size * arrays[0].shape[-1]
         elif method in ("run_operator", "run_operator_backward"):
@@ -458,17 +460,18 @@ def _key(array):
 
 
 def _arrays(parts):
-    """Arrays of numbers and masks, and BlockArrays, among arguments or results, in order."""
+    """Arrays of numbers and masks, BlockArrays, and elements that have scales, among arguments or results, in order."""
     for part in parts:
-        if isinstance(part, BlockArray) or is_array(part):
+        if isinstance(part, Scaled):
+            yield part.elements
+        elif isinstance(part, BlockArray) or is_array(part):
             yield part
         elif isinstance(part, (tuple, list)):
             yield from _arrays(part)
 
 
 def _format(rounding: RoleRounding) -> tuple[str, int | float]:
-    facts = rounding.describe()
-    return facts["format"], _bits(rounding.format)
+    return rounding.describe()["format"], rounding.bits_per_value
 
 
 def _bits(fmt) -> int | float:

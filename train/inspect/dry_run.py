@@ -16,6 +16,7 @@ from softnum.train.datasets.scenes import GARMENTS
 from softnum.train.datasets.sentences import SPECIAL
 from softnum.train.datasets.sets import DataSet, SentencePairs, data_facts
 from softnum.train.engine.backend import NumpyBackend, as_rows
+from softnum.train.recipes import Scaled
 
 __all__ = ["DryBackend", "stand_in"]
 
@@ -70,6 +71,15 @@ class DryBackend:
     def matmul(self, a, b, unit, c, key):
         """Zeros of a product's shape."""
         return self._zeros((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]))
+
+    def quantize_scaled(self, x, role, axis, key, state=None):
+        """Zeros of x's shape, or the transposed one's, with the scale 1."""
+        shape = (*x.shape[:-2], x.shape[-1], x.shape[-2]) if axis == -2 else x.shape
+        return Scaled(self._zeros(shape), np.ones((1, 1), np.float32), (None, None))
+
+    def matmul_scaled(self, a, b, unit, c, key):
+        """Zeros of a product's shape."""
+        return self.matmul(a.elements, b.elements.swapaxes(-2, -1), unit, c, key)
 
     def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict):
         """Zeros of the shape of one of a convolution's three products."""

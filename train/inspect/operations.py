@@ -13,11 +13,17 @@ from softnum.train.designs.design import Design, RoleRounding
 from softnum.train.designs.objects import describe_format
 from softnum.train.designs.unit_specs import describe_unit
 from softnum.train.engine.watch import BINARY64, CARRIER, EXACT, Event, is_array, watching
+from softnum.train.recipes import Scaled
 from softnum.train.runs.loop import Run, Settings
 
 __all__ = ["Explanation", "Step", "StepTrace", "explain", "text_table"]
 
 _FLOPS = {"fma": 2, "axpy": 2}
+#: methods that round numbers as they are; what they are called
+_ROUND = {
+    **dict.fromkeys(("quantize", "quantize_blocks", "quantize_flat", "quantize_scaled"), "round"),
+    "unchanged": "keep",
+}  # fmt: skip
 #: no arithmetic, and nothing that moves
 _SILENT = {"all_finite", "array", "constant", "double", "kept_of_groups", "kept_of_tensor", "zeros"}
 
@@ -211,12 +217,7 @@ class StepTrace:
             name, bits = operands[-1]  # what is put into zeros, or into more of its kind
         if rounding is not None:
             (name, bits), how = _format(rounding), rounding.rounding
-            operation = {
-                "quantize": "round",
-                "quantize_blocks": "round",
-                "quantize_flat": "round",
-                "unchanged": "keep",
-            }.get(event.method, event.method)
+            operation = _ROUND.get(event.method, event.method)
             if event.method in ("compute", "operate"):
                 operation = event.arguments[0]
             if operation == "keep":
@@ -225,6 +226,7 @@ class StepTrace:
                 flops = _FLOPS.get(operation, 1) * result.size
                 operation = "fma" if operation == "axpy" else operation
         elif unit is not None:
+            operation = "matmul" if operation == "matmul_scaled" else operation
             facts = describe_unit(unit)
             name, bits = describe_format(unit.result, "")["format"], unit.result.bits
             how = str(facts.get("rounding") or facts.get("output_rounding") or "-")
@@ -278,9 +280,11 @@ class StepTrace:
 
 
 def _arrays(parts):
-    """The float arrays and BlockArrays among arguments or results, in order."""
+    """The float arrays, BlockArrays, and elements of what has scales, among arguments or results, in order."""
     for part in parts:
-        if isinstance(part, BlockArray) or (is_array(part) and part.dtype.kind == "f"):
+        if isinstance(part, Scaled):
+            yield part.elements
+        elif isinstance(part, BlockArray) or (is_array(part) and part.dtype.kind == "f"):
             yield part
         elif isinstance(part, (tuple, list)):
             yield from _arrays(part)
@@ -304,8 +308,8 @@ def _own_format(array) -> tuple[str, float | Fraction]:
 def _products(event: Event) -> int:
     """How many multiplications a product in a unit has: as a GEMM, those by the zeros of padding and stride too."""
     result = event.result
-    if event.method == "matmul":
-        return result.size * event.arguments[0].shape[-1]
+    if event.method in ("matmul", "matmul_scaled"):
+        return result.size * next(_arrays(event.arguments)).shape[-1]
     key, _, second = event.arguments[:3]  # of a convolution: (x, w), (dy, w) or (x, dy)
     if key == "backward_weight":
         return second.size * int(np.prod(result.shape[1:], dtype=np.int64))

@@ -73,7 +73,7 @@ def softmax(x: Tensor, layer, *, mask=None) -> Tensor:
     return Tensor(value, backend, op="softmax", parents=(x,), saved=(mask, layer), layer=layer)
 
 
-def matmul(a: Tensor, b: Tensor, layer) -> Tensor:
+def matmul(a: Tensor, b: Tensor, layer, *, use: str = "") -> Tensor:
     """a @ b of two results, matrix by matrix, in a layer's units.
 
     b takes the place of weights: a is rounded to ``activations`` and b to ``weights``, the operands of the unit
@@ -86,6 +86,8 @@ def matmul(a: Tensor, b: Tensor, layer) -> Tensor:
     b : Tensor (..., K, N)
         The axes before the last two are a's.
     layer : LayerNumerics
+    use : str
+        Which of the layer's products this is, for states of delayed scaling (`softnum.train.engine.numerics`).
 
     Returns
     -------
@@ -110,10 +112,10 @@ def matmul(a: Tensor, b: Tensor, layer) -> Tensor:
     shapes = a.value.shape, b.value.shape
     if min(map(len, shapes)) < 2 or shapes[0][:-2] != shapes[1][:-2] or shapes[0][-1] != shapes[1][-2]:
         raise ValueError(f"matmul needs shapes (..., M, K) and (..., K, N), got {shapes[0]} and {shapes[1]}")
-    first, kept_first = layer.operand(layer.operand_role, a.value, (shapes[0], -1))
-    second, kept_second = layer.operand("weights", b.value, (shapes[1], -2))
+    first, kept_first = layer.operand(layer.operand_role, a.value, (shapes[0], -1), use=use)
+    second, kept_second = layer.operand("weights", b.value, (shapes[1], -2), use=use)
     value = layer.matmul("forward", first, second)
-    saved = (first, second, kept_first, kept_second, layer)
+    saved = (first, second, kept_first, kept_second, layer, use)
     return Tensor(value, a.backend, op="matmul", parents=(a, b), saved=saved)
 
 
@@ -202,9 +204,9 @@ def attention(
             rows = np.broadcast_to(mask, (len(mask), heads, *mask.shape[2:]))
             mask = np.broadcast_to(rows, (*rows.shape[:2], steps, rows.shape[3]))
             mask = mask.reshape(len(mask), kv_heads, shared * steps, -1)
-    scores = matmul(queries, permute(keys, (0, 1, 3, 2)), layer)
+    scores = matmul(queries, permute(keys, (0, 1, 3, 2)), layer, use="scores")
     weights = softmax(scale(scores, 1.0 / math.sqrt(size), layer), layer, mask=mask)
-    result = matmul(weights, values, layer)
+    result = matmul(weights, values, layer, use="values")
     if shared > 1:
         result = reshape(result, (batch, heads, steps, size))
     return reshape(permute(result, (0, 2, 1, 3)), (-1, heads * size))
@@ -220,8 +222,8 @@ def _softmax_gradient(node: Tensor, gradient) -> tuple:
 
 
 def _matmul_gradient(node: Tensor, gradient) -> tuple:
-    a, b, kept_a, kept_b, layer = node.saved
-    error = layer.errors(gradient, (gradient.shape, -1))
+    a, b, kept_a, kept_b, layer, use = node.saved
+    error = layer.errors(gradient, (gradient.shape, -1), use=use)
     first = second = None
     if node.parents[0].requires_gradient:
         first = layer.matmul("backward_data", error, layer.turned(b))

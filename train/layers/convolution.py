@@ -51,7 +51,7 @@ def conv2d(
              [81., 90.]]]], dtype=float32)
     """
     geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-    operand, kept = layer.operand(layer.operand_role, x.value, _channels(x.value, groups))
+    operand, kept = layer.operand(layer.operand_role, x.value, _channels(x.value, groups), use=weight.name)
     weights = layer.working_copy(weight, ((len(weight.value), -1), 1))
     parents, initial = (x, weight), None
     if bias is not None:
@@ -69,7 +69,7 @@ def _channels(x, groups: int) -> tuple[tuple[int, ...], int]:
 
 def _conv2d_gradient(node: Tensor, gradient) -> tuple:
     operand, weights, kept, layer, geometry = node.saved
-    error = layer.errors(gradient, _channels(gradient, geometry["groups"]))
+    error = layer.errors(gradient, _channels(gradient, geometry["groups"]), use=node.parents[1].name)
     data = None
     if node.parents[0].requires_gradient:
         data = layer.convolve("backward_data", error, weights, size=operand.shape[2:], **geometry)

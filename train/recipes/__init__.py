@@ -30,11 +30,12 @@ from softnum.train.recipes.scaled import (
     tile_magnitudes,
 )  # fmt: skip
 from softnum.train.recipes.scales import delayed_scale, largest_magnitude, scale_of_largest
+from softnum.train.recipes.stacks import scaled_stack
 
 __all__ = [
     "SIGNS",
     "BlockScaling", "Delayed", "DelayedScaling", "MXFP4Scaling", "MXScaling", "NVFP4Scaling", "Scaled", "TensorScaling",
     "cast", "delayed_scale", "exponent_code_of", "hadamard_matrix", "hadamard_transform", "half_products",
-    "jax_stochastic", "largest_magnitude", "power_above", "scale_of_largest", "scaled_product", "spread",
-    "tile_magnitudes", "to_e2m1",
+    "jax_stochastic", "largest_magnitude", "power_above", "scale_of_largest", "scaled_product", "scaled_stack",
+    "spread", "tile_magnitudes", "to_e2m1",
 ]  # fmt: skip

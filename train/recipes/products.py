@@ -13,7 +13,7 @@ __all__ = ["scaled_product"]
 
 
 def scaled_product(a: Scaled, b: Scaled, unit, *, key=None, threads=None):
-    """a @ b.T of scaled operands, both with K as their columns.
+    """a @ b.T of scaled operands, both with K as their columns, matrix by matrix.
 
     The unit multiplies elements, within each block of K, from +0. These sums p are scaled and added in the order of K,
     each operation rounded to binary32, by a multiply-add y = fma(_, _, y) that begins with +0::
@@ -28,16 +28,17 @@ def scaled_product(a: Scaled, b: Scaled, unit, *, key=None, threads=None):
 
     Parameters
     ----------
-    a : Scaled (M, K)
-    b : Scaled (N, K)
+    a : Scaled (..., M, K)
+    b : Scaled (..., N, K)
+        The axes before the last two are broadcast against a's.
     unit : Unit
         Whose operands hold the elements; its results are binary32 numbers.
     key, threads
-        As of `softnum.matmul`; for random bits, the blocks of K are the matrices of a batch.
+        As of `softnum.matmul`; for random bits, the blocks of K are the matrices of a batch, before its own axes.
 
     Returns
     -------
-    float32 array (M, N)
+    float32 array (..., M, N)
 
     Raises
     ------
@@ -53,7 +54,7 @@ def scaled_product(a: Scaled, b: Scaled, unit, *, key=None, threads=None):
     >>> scaled_product(a, b, sn.MadUnit("binary32", operand="e4m3fn"))
     array([[422.]], dtype=float32)
     """
-    (rows, k), (columns, other) = a.elements.shape, b.elements.shape
+    (*first, rows, k), (*second, columns, other) = a.elements.shape, b.elements.shape
     if k != other:
         raise ValueError(f"scaled_product: both operands have K as their columns, got {k} and {other}")
     if not is_exact_in(unit.result, "float32"):
@@ -63,10 +64,10 @@ def scaled_product(a: Scaled, b: Scaled, unit, *, key=None, threads=None):
     for length in lengths:
         if length % size and length < k:
             raise ValueError(f"scaled_product: blocks of {length} and {size} along K do not fit each other")
-    result = np.zeros((rows, columns), np.float32)
+    result = np.zeros((*np.broadcast_shapes(first, second), rows, columns), np.float32)
     with np.errstate(all="ignore"):
         for block, sums in enumerate(_sums(a.elements, b.elements, size, unit, key, threads)):
-            of_a, of_b = _column(a, block * size, rows), _column(b, block * size, columns).T
+            of_a, of_b = _column(a, block * size, rows), _transposed(_column(b, block * size, columns))
             if a.block[0] == 1:
                 result = _fma(sums * of_a, of_b, result)
             elif b.block[0] == 1:
@@ -75,27 +76,35 @@ def scaled_product(a: Scaled, b: Scaled, unit, *, key=None, threads=None):
                 result = _fma(sums, of_a * of_b, result)
         if a.tensor is not None or b.tensor is not None:
             (amax_a, full_a), (amax_b, full_b) = (x.tensor or (np.ones((1, 1), np.float32), 1) for x in (a, b))
-            result = amax_a * amax_b.T / np.float32(full_a * full_b) * result
+            result = amax_a * _transposed(amax_b) / np.float32(full_a * full_b) * result
     return result
 
 
 def _sums(a, b, size: int, unit, key, threads):
-    """The unit's products of each block of K, in order; float32 arrays (M, N)."""
-    blocks = -(-a.shape[1] // size)
+    """The unit's products of each block of K, in order; float32 arrays (..., M, N)."""
+    k = a.shape[-1]
+    blocks = -(-k // size)
     if not unit.stochastic:
-        for first in range(0, a.shape[1], size):
-            part = slice(first, first + size)
-            yield np.asarray(matmul(a[:, part], b[:, part].T, unit, threads=threads), np.float32)
+        for first in range(0, k, size):
+            part = (..., slice(first, first + size))
+            yield np.asarray(matmul(a[part], _transposed(b[part]), unit, threads=threads), np.float32)
         return
-    missing = blocks * size - a.shape[1]  # of the last block; zeros add nothing
-    a, b = (np.pad(x, ((0, 0), (0, missing))).reshape(len(x), blocks, size).swapaxes(0, 1) for x in (a, b))
-    yield from np.asarray(matmul(a, b.swapaxes(1, 2), unit, key=key, threads=threads), np.float32)
+    missing = blocks * size - k  # of the last block; zeros add nothing
+    rank = max(a.ndim, b.ndim)
+    a, b = (x.reshape(*(1,) * (rank - x.ndim), *x.shape) for x in (a, b))
+    a, b = (np.pad(x, [(0, 0)] * (rank - 1) + [(0, missing)]) for x in (a, b))
+    a, b = (np.moveaxis(x.reshape(*x.shape[:-1], blocks, size), -2, 0) for x in (a, b))
+    yield from np.asarray(matmul(a, _transposed(b), unit, key=key, threads=threads), np.float32)
+
+
+def _transposed(x):
+    return x.swapaxes(-2, -1)
 
 
 def _column(x: Scaled, first: int, rows: int):
     """The scale of each row in the block of K that begins with an index."""
-    scales = x.scales[:, first // x.block[1] if x.block[1] else 0]
-    return scales.repeat(x.block[0] or rows)[:rows, None]
+    scales = x.scales[..., first // x.block[1] if x.block[1] else 0]
+    return scales.repeat(x.block[0] or rows, axis=-1)[..., :rows, None]
 
 
 def _fma(x, y, z):

@@ -33,9 +33,9 @@ class Scaled(NamedTuple):
 
     Parameters
     ----------
-    elements : float32 array (rows, columns)
-        Values of the recipe's format.
-    scales : float32 array (blocks of rows, blocks of columns)
+    elements : float32 array (..., rows, columns)
+        Values of the recipe's format; a recipe makes one matrix.
+    scales : float32 array (..., blocks of rows, blocks of columns)
         The factor of each block.
     block : (int or None, int or None)
         Rows and columns of a block, None for all; those at an edge may be smaller.
@@ -63,13 +63,13 @@ class Scaled(NamedTuple):
 
 
 def spread(scales, shape: tuple[int, ...], block: tuple[int | None, int | None]):
-    """The scale of each element of a matrix of this shape.
+    """The scale of each element of matrices of this shape.
 
     >>> spread(np.float32([[1, 2]]), (2, 3), (None, 2)).tolist()
     [[1.0, 1.0, 2.0], [1.0, 1.0, 2.0]]
     """
-    rows, columns = (np.arange(size) // (part or max(size, 1)) for size, part in zip(shape, block, strict=True))
-    return scales[rows[:, None], columns]
+    rows, columns = (np.arange(size) // (part or max(size, 1)) for size, part in zip(shape[-2:], block, strict=True))
+    return scales[..., rows[:, None], columns]
 
 
 def tile_magnitudes(x, block: tuple[int | None, int | None]):

@@ -23,6 +23,7 @@ from softnum.train.engine.functions import raise_first_nan
 from softnum.train.engine.numerics import Numerics, check_seed
 from softnum.train.engine.watch import watching
 from softnum.train.nets import default_data, make_network
+from softnum.train.recipes import Delayed
 from softnum.train.runs.record import RunFiles
 from softnum.train.runs.statistics import StatisticsFile, Watch
 from softnum.train.update.optimisers import make_optimiser
@@ -352,6 +353,7 @@ class Run:
             if not self._update(loss, group, iteration):
                 row["skipped"] = True
             numerics.stage = "forward"
+        numerics.finish()
         return row
 
     def _update(self, loss, group: str, iteration: int) -> bool:
@@ -401,6 +403,10 @@ class Run:
             state |= {f"residual_{group}_{index}": host(array) for index, array in sparse.residuals.items()}
         for kind, tensors in (("parameter", self.network.parameters), ("buffer", self.network.buffers)):
             state |= {f"{kind}_{index}": host(tensor.value) for index, tensor in enumerate(tensors)}
+        state["delayed"] = json.dumps(sorted(self.numerics.states))
+        for index, place in enumerate(sorted(self.numerics.states)):
+            delayed = self.numerics.states[place]
+            state |= {f"delayed_history_{index}": delayed.history, f"delayed_scale_{index}": delayed.scale}
         return state | {f"task_{name}": value for name, value in self.task.state().items()}
 
     def restore(self, state: dict) -> int:
@@ -419,6 +425,9 @@ class Run:
         for kind, tensors in (("parameter", self.network.parameters), ("buffer", self.network.buffers)):
             for index, tensor in enumerate(tensors):
                 tensor.value = held(state[f"{kind}_{index}"])
+        for index, place in enumerate(json.loads(str(state["delayed"]))):
+            found = Delayed(state[f"delayed_history_{index}"], state[f"delayed_scale_{index}"])
+            self.numerics.states[tuple(place)] = found
         self.task.restore({name[5:]: value for name, value in state.items() if name.startswith("task_")})
         return int(state["epoch"])
 

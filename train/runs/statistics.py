@@ -22,12 +22,14 @@ from softnum.train.designs.design import RoleRounding
 from softnum.train.designs.objects import describe_format
 from softnum.train.engine.backend import NumpyBackend
 from softnum.train.engine.watch import Event
+from softnum.train.recipes import Scaled, spread
 from softnum.train.runs.record import read_lines
 
 __all__ = ["StatisticsFile", "TensorStatistics", "Watch"]
 
 _DOUBLE = NumpyBackend(np.float64)
 _EXACT = RoleRounding(format("binary64"))
+_ONCE = ExactDotUnit("binary64", operand="binary64")
 
 
 @dataclass
@@ -49,8 +51,8 @@ class TensorStatistics:
     elements : int
         Of all of them.
     saturated : int
-        Values beyond the format's range (in a block format, that of the block's scale), or infinite, before; numbers
-        after.
+        Values beyond the format's range (times the scale, where the role's numbers have one), or infinite, before;
+        numbers after.
     underflowed : int
         Not 0 before, 0 after.
     infinities, nans, zeros : int
@@ -60,8 +62,8 @@ class TensorStatistics:
     error, size : float
         Norms of after - before and of before, over elements that are finite in both.
     span : pair of int, optional
-        The exponents of the format's smallest and largest positive number; None of a block format, or one of the user's
-        own.
+        The exponents of the format's smallest and largest positive number; None of a format that has scales, or one of
+        the user's own.
     """
 
     layer: str
@@ -83,7 +85,7 @@ class TensorStatistics:
 
     def add(self, before: np.ndarray, after: np.ndarray, fmt, limits=None) -> None:
         """Count one array's rounding; limits: the lowest and the largest value, by default the format's."""
-        self.span = _span(fmt)
+        self.span = _span(fmt) if limits is None else None
         low, high = limits or (float(fmt.min), float(fmt.max))
         finite = np.isfinite(after)
         self.roundings += 1
@@ -131,13 +133,23 @@ class Watch:
         if event.place is None or (rounding is None and unit is None):
             return
         event = event.on_host()
-        after, limits = np.asarray(event.result, dtype=np.float64), None
+        limits = None
+        if isinstance(event.result, Scaled):
+            after, limits = _values(event.result), _scaled_limits(event.result, rounding.format)
+        else:
+            after = np.asarray(event.result, dtype=np.float64)
         if rounding is None:
             fmt, name = unit.result, describe_format(unit.result, "")["format"]
         else:
             fmt, name = rounding.format, rounding.describe()["format"]
         if event.method == "quantize_blocks":
             before, limits = event.arguments[0], _block_limits(event.result)
+        elif event.method == "quantize_scaled":
+            before = event.arguments[0]
+            before = before.swapaxes(-2, -1) if event.arguments[2] == -2 else before
+            before = before if rounding.hadamard is None else rounding.hadamard(before.astype(np.float32))
+        elif event.method == "matmul_scaled":
+            before = _unscaled_product(event)
         else:
             before = _unrounded(event, event.result.dtype)
             if rounding is not None and rounding.block:  # a state: values, in blocks along all elements
@@ -176,15 +188,38 @@ def _block_limits(x: BlockArray) -> tuple[np.ndarray, np.ndarray]:
     return tuple(BlockArray(end, x.scales, x.format, x.axis, x.tensor_scale).decode() for end in codes)
 
 
+def _values(x: Scaled) -> np.ndarray:
+    """Elements times their scales, in binary64."""
+    return _in_tiles(x, x.elements.astype(np.float64))
+
+
+def _in_tiles(x: Scaled, elements) -> np.ndarray:
+    """Elements times the scales of their tiles, and a factor of the tensor, in binary64."""
+    amax, full = (1.0, 1.0) if x.tensor is None else (x.tensor[0].astype(np.float64), x.tensor[1])
+    with np.errstate(all="ignore"):
+        return elements * spread(x.scales.astype(np.float64), x.elements.shape, x.block) * (amax / full)
+
+
+def _scaled_limits(x: Scaled, fmt) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and the largest value that each element could have with its scales."""
+    return tuple(_in_tiles(x, np.full(x.elements.shape, float(end))) for end in (fmt.min, fmt.max))
+
+
+def _unscaled_product(event: Event) -> np.ndarray:
+    """What a product of scaled operands is in binary64, each sum rounded once; and what is added to it."""
+    a, b, _, c, _ = event.arguments
+    product = _DOUBLE.matmul(_values(a), _values(b).swapaxes(-2, -1), _ONCE, None, None)
+    return product if c is None else product + np.asarray(c, np.float64)
+
+
 def _unrounded(event: Event, carrier) -> np.ndarray:
     """What the same call gives with one rounding, to binary64."""
-    once = ExactDotUnit("binary64", operand="binary64")
 
     def wide(part):
         if isinstance(part, RoleRounding):
             return _EXACT
         if isinstance(part, Unit):
-            return once
+            return _ONCE
         if isinstance(part, (tuple, list)):
             return [wide(each) for each in part]
         if isinstance(part, (float, np.floating)):

@@ -240,7 +240,7 @@ def _cost(spec, shapes, batch, precision, parts, optimiser, data, first):
 
 def _gemm(row: Product, precision: Precision, first: bool) -> tuple:
     roles = ["input" if first and role == "activations" else role for role in PRODUCT_ROLES[row.stage][:2]]
-    left, right = (getattr(precision, role) for role in roles)
+    left, right = (precision.operand(row.stage, role) for role in roles)
     result = getattr(precision, PRODUCT_ROLES[row.stage][2])
     sizes = (row.m, row.n, row.k, max(left.bits, right.bits), (left.name, right.name), row.count)
     flops = 2 * (row.macs or row.m * row.n * row.k * row.count)

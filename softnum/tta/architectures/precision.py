@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 
-from softnum.formats.blocks import format
+from softnum.formats.blocks import BlockFormat, format
 from softnum.mac.presets import unit as preset
 from softnum.tta.quantities import check_keys, positive_number
 
@@ -23,7 +23,7 @@ class StoredFormat:
     ----------
     name : str
     bits : int or float
-        Of a block format an element's share of the scale of a full block is included.
+        An element's share of the scale of a full block, or tile, is included.
 
     Examples
     --------
@@ -80,6 +80,8 @@ class Precision:
         What operations other than matrix products compute in.
     input : StoredFormat
         The first layer's operand.
+    passes : tuple of (str, StoredFormat)
+        Of a design's roles that one pass alone rounds in another way, by names like "backward_weight.errors".
     rules : tuple of (str, tuple, tuple)
         Of a design: patterns of layers' names with the roles that are stated for them, and the operands of their units;
         later ones win, entry by entry.
@@ -101,6 +103,7 @@ class Precision:
     second_moment: StoredFormat
     elementwise: StoredFormat
     input: StoredFormat
+    passes: _Pairs = ()
     rules: tuple[tuple[str, _Pairs, _Pairs], ...] = ()
 
     @classmethod
@@ -177,12 +180,21 @@ class Precision:
         rules = tuple(
             (
                 pattern,
-                tuple((role, _format_of(text, bits)) for role, text in _stated(entry.get("roles", {})).items()),
+                tuple(_stated(entry.get("roles", {}), bits)),
                 tuple((role, _format_of(text, bits)) for role, text in _operands(entry.get("units", {})).items()),
             )
             for pattern, entry in tables
         )
         return cls(str(table.get("name", "design")), **_resolved(rules[:1]), rules=rules)
+
+    def operand(self, stage: str, role: str) -> StoredFormat:
+        """The format of a role as an operand of a pass's products.
+
+        >>> precision = Precision.of_design({"roles": {"backward_weight": {"errors": "bfloat16"}}})
+        >>> precision.operand("backward_weight", "errors").name, precision.errors.name
+        ('bfloat16', 'binary32')
+        """
+        return dict(self.passes).get(f"{stage}.{role}") or getattr(self, role)
 
     def at(self, layer: str) -> Precision:
         """The formats in one layer, which has no rules any more."""
@@ -192,7 +204,7 @@ class Precision:
         return replace(self, rules=(), **_resolved(matching))
 
 
-_ROLES = tuple(field.name for field in fields(Precision) if field.name not in ("name", "rules"))
+_ROLES = tuple(field.name for field in fields(Precision) if field.name not in ("name", "passes", "rules"))
 #: which roles the operands of a unit are
 _OPERANDS = {
     "forward": ("activations", "weights"),
@@ -218,10 +230,27 @@ PRECISIONS = {
 }  # fmt: skip
 
 
-def _stated(roles: Mapping) -> dict[str, str]:
-    """Role -> name of its format, of a file's roles."""
-    named = {role: entry.get("format") if isinstance(entry, Mapping) else entry for role, entry in roles.items()}
-    return {role: text for role, text in named.items() if isinstance(text, str) and role in (*_ROLES, "default")}
+def _stated(roles: Mapping, bits: Mapping[str, int | float] | None) -> Iterable[tuple[str, StoredFormat | None]]:
+    """Role and format of a file's roles; of one pass alone, ``pass.role``."""
+    flat = {key: entry for key, entry in roles.items() if key not in _OPERANDS}
+    for phase in _OPERANDS:
+        flat |= {f"{phase}.{role}": entry for role, entry in roles.get(phase, {}).items()}
+    for role, entry in flat.items():
+        facts = entry if isinstance(entry, Mapping) else {"format": entry}
+        known = role in (*_ROLES, "default") or role.partition(".")[0] in _OPERANDS
+        if known and isinstance(facts.get("format"), (str, Mapping)):
+            stored = _format_of(facts["format"], bits)
+            share = _share(facts["scale"]) if "scale" in facts else 0
+            yield role, replace(stored, bits=stored.bits + share) if share else stored
+
+
+def _share(scale: Mapping | str) -> float:
+    """Bits of an element's share of its tile's scale, of a design's table ``scale``; that of a row or more is none."""
+    if isinstance(scale, str):
+        raise ValueError(f"scale {scale!r} is a function, which only training knows; take a trained network's workload")
+    rule = scale.get("rule", "current")
+    per = scale.get("per", {"mx": [1, 32], "nvfp4": [1, 16]}.get(rule))
+    return (32 if rule == "current" else 8) / (per[0] * per[1]) if isinstance(per, list) else 0
 
 
 def _operands(units: Mapping) -> dict[str, str]:
@@ -231,8 +260,9 @@ def _operands(units: Mapping) -> dict[str, str]:
         unit = units.get(phase)
         unit = {"name": unit} if isinstance(unit, str) else unit or {}
         operand = unit.get("operand")
-        if operand is None and "name" in unit:
-            operand = [str(fmt) for fmt in preset(unit["name"], unit.get("output")).operand]
+        name = unit.get("name", unit.get("preset"))
+        if operand is None and name is not None:
+            operand = [str(fmt) for fmt in preset(name, unit.get("output")).operand]
         if phase in units:  # one that states no operand takes the place of one that does
             operand = "none" if operand is None else operand
             pair = operand if isinstance(operand, list) else [operand] * 2
@@ -240,15 +270,21 @@ def _operands(units: Mapping) -> dict[str, str]:
     return found
 
 
-def _format_of(text: str, bits: Mapping[str, int | float] | None) -> StoredFormat | None:
-    """None: "none", which is no format."""
+def _format_of(text: str | Mapping, bits: Mapping[str, int | float] | None) -> StoredFormat | None:
+    """None: "none", which is no format; a table has the parts of a block format."""
+    if not isinstance(text, str):
+        size = text.get("block_size")
+        fmt = BlockFormat(**{**text, "block_size": None if size == "row" else size})
+        return StoredFormat(str(fmt), fmt.bits_per_value)
     return None if text == "none" else StoredFormat.of(text.rpartition(":")[2], bits)
 
 
-def _resolved(rules) -> dict[str, StoredFormat]:
-    """Role -> format: what is stated, else what a unit takes, else the default, else binary32."""
+def _resolved(rules) -> dict[str, StoredFormat | _Pairs]:
+    """Role -> format: what is stated, else what a unit takes, else the default, else binary32; and those of passes."""
     stated, units = {}, {}
     for _, roles, operands in rules:
+        for role in dict(roles):  # which stands for all passes that the same table does not state
+            stated = {name: stored for name, stored in stated.items() if name.partition(".")[2] != role}
         stated.update(roles)
         units.update(operands)
     default = stated.get("default") or StoredFormat.of("binary32")
@@ -257,8 +293,11 @@ def _resolved(rules) -> dict[str, StoredFormat]:
         for role in roles:
             if units.get(f"{phase}.{role}"):
                 for name in (role, "input") if role == "activations" else (role,):
+                    if f"{phase}.{name}" in stated:
+                        continue
                     taken.setdefault(name, units[f"{phase}.{role}"])
     found = {role: stated.get(role) or taken.get(role) or default for role in _ROLES}
+    found["passes"] = tuple((name, stored) for name, stored in stated.items() if name.partition(".")[0] in _OPERANDS)
     if "master" in stated and stated["master"] is None:
         found["master"] = found["weights"]
     return found
