@@ -100,7 +100,8 @@ BAD = {
         lambda: st.convert(nn.Sequential(nn.Linear(2, 2), nn.LSTM(2, 2)), "a-float32"), NotImplementedError, "'1'",
     ),
     "delayed scales": (
-        lambda: st.convert(feedforward(), "te-delayed-scaling", known_as={"2": "fc"}), NotImplementedError, "te-float8-current-scaling",
+        lambda: st.convert(feedforward(), "te-delayed-scaling", known_as={"2": "fc"}), NotImplementedError,
+        "te-float8-current-scaling",
     ),
     "a seed": (lambda: st.convert(feedforward(), "a-float32", seed=-1), ValueError, "seed"),
     "what computes element by element": (

@@ -448,7 +448,7 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
             continue
         for role, fmt in zip(_FEEDING[key], spec["operand"], strict=True):
             for name in (role, "input") if role == "activations" else (role,):
-                if roles[name] is None and PASS_ROLES[key, name] not in given:
+                if roles[name] is None and PASS_ROLES.get((key, name)) not in given:
                     roles[name] = dataclasses.replace(default, format=fmt, source=str(fmt))
     roles = {role: value or default for role, value in roles.items()}
     if stored == NO_MASTER and roles["weights"].by_products:
