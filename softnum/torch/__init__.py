@@ -6,6 +6,7 @@ from softnum.torch.modes import arithmetic, checkpoint_contexts
 from softnum.torch.numerics import Arithmetic
 from softnum.torch.optimizer import GradScaler, Optimizer
 from softnum.torch.quantization import quantize
+from softnum.torch.watch import statistics
 
 __all__ = [
     "Arithmetic",
@@ -22,4 +23,5 @@ __all__ = [
     "next_step",
     "quantize",
     "scaled_dot_product_attention",
+    "statistics",
 ]

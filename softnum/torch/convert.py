@@ -33,7 +33,7 @@ _PRODUCTS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding, nn.MultiheadAttentio
 
 
 def convert(
-    model: nn.Module, design: Design | str | Path, *, seed: int = 0, first: str | None = "", last: str | None = "",
+    model: nn.Module, design: Design | str | Path, *, seed: int = 0, first: str | None = ..., last: str | None = ...,
     known_as: dict[str, str] | None = None, keep: str = KEPT, elementwise: str = "torch",
     program_order: bool = False, quiet: bool = False,
 ) -> nn.Module:  # fmt: skip
@@ -113,13 +113,11 @@ def convert(
             f"keep={keep!r} names {below[0]!r}, whose products its nn.MultiheadAttention computes; keep that one"
         )
     parts = [f"{path}.in_proj" for path in attentions]
-    if first == "" and owners:
-        first = f"{owners[0]}.in_proj" if owners[0] in attentions else owners[0]
-    if last == "" and owners:
-        last = owners[-1]
-    bound = Arithmetic(
-        design, first=first or None, last=last or None, known_as=known_as, program_order=program_order
-    )  # fmt: skip
+    if first is ...:
+        first = None if not owners else f"{owners[0]}.in_proj" if owners[0] in attentions else owners[0]
+    if last is ...:
+        last = owners[-1] if owners else None
+    bound = Arithmetic(design, first=first, last=last, known_as=known_as, program_order=program_order)
     bound.check_layers([*computing, *parts] if modules else [""])
     mode = arithmetic(bound, seed=seed, elementwise=elementwise)
     mode.stochastic = {path: bound.is_stochastic(path) for path in ("", *computing, *parts)}

@@ -19,9 +19,11 @@ Run seed, step, forward passes, evaluation and the loss scale are a tensor, the 
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import re
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +44,7 @@ from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.reader import load_design
 from softnum.train.engine.devices import make_backend
 from softnum.train.engine.numerics import LayerNumerics, check_seed, fits_binary32
+from softnum.train.engine.watch import Event, watch
 from softnum.train.recipes import DelayedScaling
 
 __all__ = ["Arithmetic", "Call", "arithmetic_of", "bits_of", "new_state"]
@@ -122,6 +125,7 @@ class Arithmetic:
         self.handle = f"{self.design.name}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
         if program_order:  # whose numbers are those of one run alone
             self.handle += f"-{id(self.sites):x}"
+        self.listener: Callable[[Event], None] | None = None  # of all calls (`softnum.torch.statistics`)
         self._layers: dict[tuple[str, bool], LayerDesign] = {}
         self._backends: dict[tuple, object] = {}
         _KNOWN.setdefault(self.handle, self)
@@ -179,6 +183,13 @@ class Arithmetic:
             self._layers[asked] = layer
         return self._layers[asked]
 
+    def watched(self, listener: Callable[[Event], None]) -> Arithmetic:
+        """The same arithmetic, whose calls alone tell a listener what they compute."""
+        twin = copy.copy(self)
+        twin.handle, twin.listener = f"{self.handle}-{id(twin):x}", listener
+        _KNOWN[twin.handle] = twin
+        return twin
+
     def check_layers(self, paths: list[str]) -> None:
         """Raise ValueError if a ``[layers]`` pattern of the design, or a name stated for it, matches none of a model's.
 
@@ -198,7 +209,10 @@ class Arithmetic:
     def call(self, layer: str, state: torch.Tensor, call: int | str, *, looked_up: bool = False) -> Call:
         """The arithmetic of one call of a layer."""
         kind = Call if self.sites is None else _CallInOrder
-        return kind(self, layer, self.layer(layer, looked_up=looked_up), state, call)
+        made = kind(self, layer, self.layer(layer, looked_up=looked_up), state, call)
+        if self.listener is not None:
+            watch(made, made.told(self.listener))
+        return made
 
     def backend(self, design: LayerDesign):
         """Where the arrays of a layer are computed with: on a carrier that holds all its numbers."""
@@ -242,7 +256,7 @@ def arithmetic_of(handle: str) -> Arithmetic:
     """
     found = _KNOWN.get(handle)
     if found is None:
-        if not re.fullmatch(r"[\w.+-]+-[0-9a-f]{16}(-[0-9a-f]+)?", handle):
+        if not re.fullmatch(r"[\w.+-]+-[0-9a-f]{16}(-[0-9a-f]+)*", handle):
             found = _KNOWN[handle] = Arithmetic(handle)
             return found
         raise ValueError(
@@ -296,6 +310,10 @@ class Call(LayerNumerics):
     def _block_key(self, role: str, axis: int) -> tuple[int, int]:
         """The key of rounding a role to blocks, or by its scale, along an axis."""
         return self._key(f"{role}, columns" if axis == -2 else role)
+
+    def told(self, listener: Callable[[Event], None]) -> Callable[[Event], None]:
+        """A listener to this call, which hears nothing of a forward pass that is computed again."""
+        return lambda event: None if self.known else listener(event)
 
     def begin_backward(self) -> None:
         """Number roundings as those of the backward pass."""

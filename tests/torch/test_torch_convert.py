@@ -258,3 +258,32 @@ def test_random_bits_do_not_depend_on_which_gradients_are_needed():
             model(X).square().sum().backward()
             found.append([p.grad for p in model[2].parameters()])
         assert same(*found)
+
+
+# -- what becomes of numbers -------------------------------------------------------------------------------------------
+
+
+def test_statistics():
+    model = st.convert(feedforward(), "c-wang-fp8", known_as={"2": "fc"}, quiet=True)
+    expected = gradients(st.convert(feedforward(), "c-wang-fp8", known_as={"2": "fc"}, quiet=True), 1e4 * X)
+    optimizer = st.Optimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
+    with st.statistics(model) as seen:
+        found = gradients(model, 1e4 * X)
+        optimizer.step()
+    assert same(found, expected)
+    rows = {(row["layer"], row["role"], *row["shape"]): row for row in seen.rows()}
+    entered = X.numpy() * np.float32(1e4)
+    rounded = sn.quantize(entered, "e6m9")
+    error = np.linalg.norm((rounded - entered).astype(float)) / np.linalg.norm(entered.astype(float))
+    assert rows["0", "input", 5, 4]["roundings"] == 1  # not again in the backward pass
+    assert rows["0", "input", 5, 4]["relative_error"] == pytest.approx(error)
+    assert rows["2", "errors", 5, 3]["saturated"] + rows["2", "errors", 5, 3]["infinities"] == 0
+    assert {role for _, role, *_ in rows} >= {"weights", "forward", "backward_weight", "update.weight", "master"}
+    assert "relative" not in str(seen) and "update.weight" in str(seen)
+    assert seen.draw().startswith(b"\x89PNG")
+    gradients(model, X)
+    assert len(seen.rows()) == len(rows)
+    with st.statistics(model), pytest.raises(ValueError, match="watched already"), st.statistics(model):
+        pass
+    with pytest.raises(ValueError, match="nothing was computed"):
+        st.statistics(model).draw()

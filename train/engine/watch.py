@@ -23,7 +23,7 @@ from softnum.train.engine.backend import by_levels
 from softnum.train.engine.binary64 import host
 from softnum.train.recipes import Scaled
 
-__all__ = ["BINARY64", "CARRIER", "EXACT", "ROUNDING", "Event", "is_array", "watching"]
+__all__ = ["BINARY64", "CARRIER", "EXACT", "ROUNDING", "Event", "is_array", "watch", "watching"]
 
 #: methods of `NumpyBackend` that round to a role, or compute in a unit
 ROUNDING = {
@@ -165,6 +165,20 @@ class _WatchedBackend:
         return watched
 
 
+def watch(numerics, listener: Callable[[Event], None]) -> _WatchedBackend:
+    """Tell a listener of every call of a numerics' backend from now on; returns the backend that does.
+
+    Parameters
+    ----------
+    numerics : Numerics
+        Or what has ``backend``, ``place`` and ``stage``.
+    listener : callable
+        As of `watching`.
+    """
+    numerics.backend = watched = _WatchedBackend(numerics.backend, numerics, listener)
+    return watched
+
+
 @contextlib.contextmanager
 def watching(numerics, listener: Callable[[Event], None]):
     """Tell a listener of every call of a run's backend, as long as the context lasts.
@@ -181,7 +195,7 @@ def watching(numerics, listener: Callable[[Event], None]):
         Takes nothing, and returns what the clock of `Event` shows.
     """
     own = numerics.backend
-    numerics.backend = watched = _WatchedBackend(own, numerics, listener)
+    watched = watch(numerics, listener)
     try:
         yield watched._now
     finally:

@@ -12,18 +12,13 @@ from matplotlib.figure import Figure
 
 from softnum.train.runs.record import read_lines
 
-__all__ = ["draw_statistics"]
+__all__ = ["draw_rows", "draw_statistics"]
 
 _STYLE = {"font.size": 8, "axes.titlesize": 9, "axes.titlelocation": "left", "savefig.dpi": 150}
 
 
 def draw_statistics(path: str | Path) -> bytes:
-    """Draw a file of statistics.
-
-    One line for each layer, role and shape that was rounded: on the left the exponents of its values before rounding,
-    all iterations together, darker where there are more, between red bars at the smallest and the largest number
-    of the format, where they fall inside the picture; in the middle the share of values that saturated,
-    underflowed, or became infinities or NaN; on the right the relative error, in each iteration.
+    """Draw a file of statistics: `draw_rows` of its rows.
 
     Parameters
     ----------
@@ -43,6 +38,27 @@ def draw_statistics(path: str | Path) -> bytes:
     rows = read_lines(Path(path))[1:]
     if not rows or "exponents" not in rows[0]:
         raise ValueError(f"{path} holds no statistics of a run")
+    return draw_rows(rows)
+
+
+def draw_rows(rows: list[dict]) -> bytes:
+    """Draw what became of numbers.
+
+    One line for each layer, role and shape that was rounded: on the left the exponents of its values before rounding,
+    all iterations together, darker where there are more, between red bars at the smallest and the largest number
+    of the format, where they fall inside the picture; in the middle the share of values that saturated,
+    underflowed, or became infinities or NaN; on the right the relative error, in each iteration.
+
+    Parameters
+    ----------
+    rows : list of dict
+        `softnum.train.runs.statistics.TensorStatistics.describe` of each tensor and iteration.
+
+    Returns
+    -------
+    bytes
+        A PNG file. The same statistics give the same bytes.
+    """
     tensors: dict[tuple, list[dict]] = {}
     for row in rows:
         tensors.setdefault((row["layer"], row["role"], row["format"], *row["shape"]), []).append(row)
