@@ -607,7 +607,7 @@ def test_a_block_format_is_stated_by_its_parts(tmp_path):
         ("weights", '{ element = "e2m1fn", scale = "e9m99", block_size = 16 }', "roles.weights.format.scale: "),
         ("weights", '{ element = "e2m1fn", scale = "e4m3fn", block_size = 0 }', "block_size must lie in 1"),
         ("weights", '{ element = "e2m1fn", scale = "e4m3fn", block_size = "all" }', "block_size must be an integer"),
-        ("elementwise", '{ element = "e2m1fn", scale = "e4m3fn", block_size = 16 }', "only operands have one"),
+        ("elementwise", '{ element = "e2m1fn", scale = "e4m3fn", block_size = 16 }', "which only operands have"),
     ],
 )
 def test_unusable_parts_of_a_block_format_are_errors(role, table, message, tmp_path):
