@@ -28,6 +28,7 @@ from benchmarks import (
     gemm,
     operators,
     peers,
+    torch_training,
     training,
     units,
     values,
@@ -60,6 +61,7 @@ SECTIONS = {
     "contractions": lambda options: contractions.rows(),
     "vectors": lambda options: vectors.rows(),
     "training": lambda options: training.rows(),
+    "torch": lambda options: torch_training.rows(),
     "peers": lambda options: peers.rows(),
 }
 
