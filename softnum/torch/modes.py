@@ -121,7 +121,10 @@ class arithmetic(TorchFunctionMode):
                     f"does not; it computes {', '.join(dict.fromkeys(KNOWN))}. Leave the module out "
                     f"(softnum.torch.convert(..., keep={self.running()!r})) or write it with these"
                 )
-            if torch.is_grad_enabled() and getattr(func, "__name__", "") not in _INSPECTING:
+            if (
+                self.divides and torch.is_grad_enabled() and getattr(func, "__name__", "") not in _INSPECTING
+                and not {type(x) for x in (*args, *kwargs.values())} <= _NO_PARAMETERS
+            ):  # fmt: skip
                 args, kwargs = tree_map_only(torch.nn.Parameter, self.entered, (args, kwargs))
             return func(*args, **kwargs)
         return handler(self, *args, **kwargs)
@@ -479,6 +482,8 @@ def _refuse(mode: arithmetic, name: str, **given) -> None:
 
 _CONV1D, _CONV2D = _convolution(1), _convolution(2)
 
+#: types of arguments that are no parameters and hold none: most, told sooner than by a walk through them
+_NO_PARAMETERS = {torch.Tensor, torch.Size, torch.dtype, torch.device, bool, int, float, str, type(None)}
 #: functions that differentiate nothing
 _INSPECTING = ("__get__", "__set__", "detach", "dim", "numel", "register_hook", "requires_grad_", "size")
 #: function of PyTorch -> what computes it here
