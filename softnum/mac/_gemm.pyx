@@ -242,6 +242,29 @@ cdef class FastGemm:
             g.c = before(cnp.PyArray_DATA(w), row * g.ldc - column, size)
         self.compute(&u, &g)
 
+    def run_products(self, a, b, c, out, keys, first, last, n):
+        """Products first..last-1 of so many: a, b, c (or None) and out are contiguous, [product, row, column].
+
+        n: columns of out; b's rows are padded with zeros to a multiple of LANES.
+        """
+        cdef sn_gemm_unit u = self.u
+        cdef sn_gemm_args g
+        cdef Py_ssize_t size = 8 if self.wide else 4, i, start = first, stop = last
+        cdef cnp.ndarray x = a, y = b, z = out, w = c
+        cdef Py_ssize_t m = x.shape[1]
+        u.key[0], u.key[1], u.key2[0], u.key2[1] = keys
+        g.lda, g.ldb, g.ldo = x.shape[2], y.shape[2], z.shape[2]
+        g.m0, g.m1, g.n, g.k, g.n0 = 0, m, n, x.shape[2], 0
+        g.c, g.ldc = NULL, 0
+        for i in range(start, stop):
+            u.batch = i
+            g.a = <const char *>cnp.PyArray_DATA(x) + i * m * g.lda * size
+            g.b = <const char *>cnp.PyArray_DATA(y) + i * g.k * g.ldb * size
+            g.out = <char *>cnp.PyArray_DATA(z) + i * m * g.ldo * size
+            if c is not None:
+                g.c, g.ldc = <const char *>cnp.PyArray_DATA(w) + i * m * g.ldo * size, g.ldo
+            self.compute(&u, &g)
+
     def product(self, a, b, c):
         """a @ b of plain matrices of its carrier, from c or zeros, in a new one; None of others.
 
