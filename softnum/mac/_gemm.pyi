@@ -51,6 +51,17 @@ class FastGemm:
         n1: int,
         first: tuple[int, int] = (0, 0),
     ) -> None: ...
+    def run_products(
+        self,
+        a: NDArray[Any],
+        b: NDArray[Any],
+        c: NDArray[Any] | None,
+        out: NDArray[Any],
+        keys: tuple[int, int, int, int],
+        first: int,
+        last: int,
+        n: int,
+    ) -> None: ...
     def product(self, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any] | None) -> NDArray[Any] | None: ...
 
 class IntegerGemm:
