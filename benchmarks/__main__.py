@@ -28,6 +28,7 @@ from benchmarks import (
     gemm,
     operators,
     peers,
+    torch_training,
     train_torch,
     training,
     units,
@@ -62,6 +63,7 @@ SECTIONS = {
     "vectors": lambda options: vectors.rows(),
     "training": lambda options: training.rows(),
     "train-torch": lambda options: train_torch.rows(),
+    "torch": lambda options: torch_training.rows(),
     "peers": lambda options: peers.rows(),
 }
 

@@ -64,3 +64,14 @@ class FastFused:
         n1: int,
         first: tuple[int, int] = (0, 0),
     ) -> None: ...
+    def run_products(
+        self,
+        a: NDArray[Any],
+        b: NDArray[Any],
+        c: NDArray[Any] | None,
+        out: NDArray[Any],
+        keys: tuple[int, int, int, int],
+        first: int,
+        last: int,
+        n: int,
+    ) -> None: ...

@@ -182,6 +182,30 @@ cdef class FastFused:
     def __dealloc__(self):
         free(self.order)
 
+    def run_products(self, a, b, c, out, keys, first, last, n):
+        """As `FastGemm.run_products`, of float32 arrays."""
+        cdef sn_fused_values g
+        cdef cnp.ndarray x = a, y = b, z = out, w = c
+        cdef uint64_t saved
+        cdef Py_ssize_t i, start = first, stop = last, m = x.shape[1]
+        cdef bint from_c = c is not None
+        cdef const float *c0 = <const float *>cnp.PyArray_DATA(w) if from_c else NULL
+        cdef const float *a0 = <const float *>cnp.PyArray_DATA(x)
+        cdef const float *b0 = <const float *>cnp.PyArray_DATA(y)
+        cdef float *out0 = <float *>cnp.PyArray_DATA(z)
+        cdef sn_fused_kernel kernel = sn_fused_kernel_for(_core.isa_number())
+        g.lda, g.ldb, g.ldo = x.shape[2], y.shape[2], z.shape[2]
+        g.m0, g.m1, g.n, g.k = 0, m, n, x.shape[2]
+        g.c, g.ldc = NULL, 0
+        with nogil:
+            saved = sn_fp_enter()
+            for i in range(start, stop):
+                g.a, g.b, g.out = a0 + i * m * g.lda, b0 + i * g.k * g.ldb, out0 + i * m * g.ldo
+                if from_c:
+                    g.c, g.ldc = c0 + i * m * g.ldo, g.ldo
+                kernel(&self.p, &g)
+            sn_fp_leave(saved)
+
     def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0)):
         """Rows m0..m1 and columns n0..n1 of one product of contiguous float32 arrays; b's rows may be padded."""
         cdef Py_ssize_t row = first[0], column = <Py_ssize_t>n0 - <Py_ssize_t>first[1]

@@ -51,16 +51,18 @@ class FastGemm:
         n1: int,
         first: tuple[int, int] = (0, 0),
     ) -> None: ...
-    def product(self, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any] | None) -> NDArray[Any] | None: ...
-    def run_all(
+    def run_products(
         self,
         a: NDArray[Any],
         b: NDArray[Any],
         c: NDArray[Any] | None,
         out: NDArray[Any],
         keys: tuple[int, int, int, int],
-        batch: int,
+        first: int,
+        last: int,
+        n: int,
     ) -> None: ...
+    def product(self, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any] | None) -> NDArray[Any] | None: ...
 
 class IntegerGemm:
     path: str

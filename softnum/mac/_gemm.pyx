@@ -242,6 +242,29 @@ cdef class FastGemm:
             g.c = before(cnp.PyArray_DATA(w), row * g.ldc - column, size)
         self.compute(&u, &g)
 
+    def run_products(self, a, b, c, out, keys, first, last, n):
+        """Products first..last-1 of so many: a, b, c (or None) and out are contiguous, [product, row, column].
+
+        n: columns of out; b's rows are padded with zeros to a multiple of LANES.
+        """
+        cdef sn_gemm_unit u = self.u
+        cdef sn_gemm_args g
+        cdef Py_ssize_t size = 8 if self.wide else 4, i, start = first, stop = last
+        cdef cnp.ndarray x = a, y = b, z = out, w = c
+        cdef Py_ssize_t m = x.shape[1]
+        u.key[0], u.key[1], u.key2[0], u.key2[1] = keys
+        g.lda, g.ldb, g.ldo = x.shape[2], y.shape[2], z.shape[2]
+        g.m0, g.m1, g.n, g.k, g.n0 = 0, m, n, x.shape[2], 0
+        g.c, g.ldc = NULL, 0
+        for i in range(start, stop):
+            u.batch = i
+            g.a = <const char *>cnp.PyArray_DATA(x) + i * m * g.lda * size
+            g.b = <const char *>cnp.PyArray_DATA(y) + i * g.k * g.ldb * size
+            g.out = <char *>cnp.PyArray_DATA(z) + i * m * g.ldo * size
+            if c is not None:
+                g.c, g.ldc = <const char *>cnp.PyArray_DATA(w) + i * m * g.ldo * size, g.ldo
+            self.compute(&u, &g)
+
     def product(self, a, b, c):
         """a @ b of plain matrices of its carrier, from c or zeros, in a new one; None of others.
 
@@ -282,79 +305,6 @@ cdef class FastGemm:
         self.compute(&self.u, &g)
         return z
 
-    def run_all(self, a, b, c, out, keys, batch):
-        """Every product of a stack to those of out, by this thread: (batches, M, K) @ (batches, K, N).
-
-        Contiguous arrays of its carrier, no dimension 0; c: None, or as out. keys: as of `run`; batch: the first one's.
-        """
-        cdef int kind = cnp.NPY_FLOAT64 if self.wide else cnp.NPY_FLOAT32
-        cdef Py_ssize_t size = 8 if self.wide else 4
-        cdef cnp.ndarray x = a, y = b, z = out, w = c, room = None, panel
-        cdef cnp.npy_intp m = x.shape[1], k = x.shape[2], n = y.shape[2], i, j, floats = (k + 1) * SN_PANEL
-        cdef cnp.npy_intp first = batch
-        cdef cnp.npy_intp shape[2]
-        cdef sn_gemm_unit u = self.u
-        cdef sn_gemm_args g
-        cdef const sn_gemm_kernels *fast = kernels()
-        cdef const char *from_b
-        cdef char *padded
-        cdef uint64_t saved
-        u.key[0], u.key[1], u.key2[0], u.key2[1] = keys
-        shape[0], shape[1] = k, (n + SN_GEMM_LANES - 1) // SN_GEMM_LANES * SN_GEMM_LANES
-        if shape[1] != n:  # rows padded by zeros
-            room = cnp.PyArray_ZEROS(2, shape, kind, 0)
-        panel = cnp.PyArray_EMPTY(1, &floats, cnp.NPY_FLOAT32, 0)
-        g.panel = <float *>((<uintptr_t>cnp.PyArray_DATA(panel) + 63) & ~<uintptr_t>63)
-        g.lda, g.ldb, g.ldo, g.ldc = k, shape[1], n, 0 if c is None else n
-        g.m0, g.m1, g.n, g.k, g.n0 = 0, m, n, k, 0
-        g.c = NULL if c is None else cnp.PyArray_DATA(w)
-        g.a, g.b, g.out = cnp.PyArray_DATA(x), cnp.PyArray_DATA(y), cnp.PyArray_DATA(z)
-        padded = NULL if room is None else <char *>cnp.PyArray_DATA(room)
-        from_b = <const char *>cnp.PyArray_DATA(y)
-        with nogil:
-            saved = sn_fp_enter()
-            for i in range(x.shape[0]):
-                u.batch = <uint32_t>(first + i)
-                g.b = from_b
-                if padded != NULL:
-                    g.b = padded
-                    for j in range(k):
-                        memcpy(padded + j * shape[1] * size, from_b + j * n * size, n * size)
-                if self.wide:
-                    fast.gemm64(&u, &g)
-                else:
-                    fast.gemm32(&u, &g)
-                g.a = <const char *>g.a + m * k * size
-                g.out = <char *>g.out + m * n * size
-                if g.c != NULL:
-                    g.c = <const char *>g.c + m * n * size
-                from_b += k * n * size
-            sn_fp_leave(saved)
-
-    cdef int compute(self, const sn_gemm_unit *u, sn_gemm_args *g) except -1:
-        cdef const sn_gemm_kernels *fast = kernels()
-        cdef uint64_t saved
-        cdef cnp.npy_intp floats = (g.k + 1) * SN_PANEL  # a row more, to begin at a cache line
-        cdef cnp.ndarray panel = cnp.PyArray_EMPTY(1, &floats, cnp.NPY_FLOAT32, 0)
-        g.panel = <float *>((<uintptr_t>cnp.PyArray_DATA(panel) + 63) & ~<uintptr_t>63)
-        with nogil:
-            saved = sn_fp_enter()
-            if self.wide:
-                fast.gemm64(u, g)
-            else:
-                fast.gemm32(u, g)
-            sn_fp_leave(saved)
-        return 0
-
-
-cdef class IntegerGemm:
-    """Products and sums of fixed point that need no rounding, in integers; on float64 carriers. `fast` makes them."""
-
-    cdef sn_gemm_integers g
-    path = "integers"
-    wide = converts = True
-
-    @property
     def shift(self):
         """From the products' last place to the accumulator's."""
         return self.g.shift

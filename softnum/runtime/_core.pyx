@@ -5,7 +5,7 @@ import os
 
 cimport numpy as cnp
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset
+from libc.string cimport memcmp, memset
 
 import numpy as np
 
@@ -101,6 +101,7 @@ def reading_facts(fmt, int carrier_bits):
 # usual alone, and answer None where it is not: the general way then computes it, or says what is wrong.
 
 DEF _GRAIN_ELEMENTS = 1 << 20
+DEF _KEPT_AT_ONCE = 1024  # elements that are rounded before they are compared
 GRAIN = _GRAIN_ELEMENTS  # elements for each thread: a quarter of a millisecond or so
 
 
@@ -1017,8 +1018,39 @@ cdef class Rounder:
             return None
         return out
 
+    cdef bint keeps(self, x) except -1:
+        """Whether rounding changes no bit of a plain array, of any length."""
+        cdef sn_random_source random
+        cdef double room[_KEPT_AT_ONCE]
+        cdef const sn_kernels *run = kernels()
+        cdef const char *data
+        cdef size_t n, m, first = 0
+        cdef uint64_t saved
+        cdef bint same = self.ok == self.carrier_bits and not self.stochastic and is_plain(x, self.carrier_type)
+        if not same:
+            return False
+        random.words = NULL
+        random.first = 0
+        data, n = <const char *>cnp.PyArray_DATA(<cnp.ndarray>x), cnp.PyArray_SIZE(<cnp.ndarray>x)
+        with nogil:
+            saved = sn_fp_enter()
+            while same and first < n:
+                m = min(n - first, <size_t>_KEPT_AT_ONCE)
+                if self.carrier_bits == 32:
+                    same = not run.quantize32(&self.r, <const float *>data + first, <float *>room, m, &random)
+                    same = same and not memcmp(<const float *>data + first, room, 4 * m)
+                else:
+                    same = not run.quantize64(&self.r, <const double *>data + first, room, m, &random)
+                    same = same and not memcmp(<const double *>data + first, room, 8 * m)
+                first += m
+            sn_fp_leave(saved)
+        return same
+
     def unchanged(self, x):
-        """`values` of a plain array in which rounding changes nothing but the sign of zeros and NaNs; or None."""
+        """A plain array in which rounding changes nothing, or its `values` where it changes no more than the sign of
+        zeros and NaNs; or None."""
+        if self.keeps(x):
+            return x
         cdef cnp.ndarray out = self.values(x, None)
         cdef Py_ssize_t i, n
         cdef const double *x64

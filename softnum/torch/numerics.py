@@ -216,9 +216,9 @@ class Arithmetic:
 
     def backend(self, design: LayerDesign):
         """Where the arrays of a layer are computed with: on a carrier that holds all its numbers."""
-        carrier = np.float32 if fits_binary32([design]) else np.float64
-        key = carrier, torch.get_num_threads()
+        key = id(design), torch.get_num_threads()  # of designs that `layer` keeps
         if key not in self._backends:
+            carrier = np.float32 if fits_binary32([design]) else np.float64
             self._backends[key] = make_backend("cpu", carrier, threads=key[1])
         return self._backends[key]
 

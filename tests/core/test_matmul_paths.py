@@ -299,7 +299,38 @@ def test_the_definition_is_what_is_compared_with():
     try:
         definition(a, a.T, u)
         assert not calls
-        sn.matmul(a, a.T, u)
+        sn.matmul(a, a.T, u, threads=2)  # one thread has a way of its own
         assert calls
     finally:
         matmul_module._run_fast = real
+
+
+@cases("u", [*FAST, sn.unit("nvidia_h100_e4m3"), sn.unit("nvidia_v100_fp16")], ids=str)
+def test_stacks_of_matrices_are_the_products_of_each(u):
+    """Six matrices in one call of the engine, of any layout, from a start or without, by one thread or two."""
+    rng = np.random.Generator(np.random.Philox(8))
+    m, n, k = 3, 17, 9
+    shapes = (2, 3, m, k), (2, 3, k, n)
+    a, b = (middling(f, rng, shape) for f, shape in zip(u.operand, shapes, strict=True))
+    start = sn.quantize(rng.standard_normal((2, 3, m, n)), u.c_format)
+    turned = np.ascontiguousarray(b.swapaxes(-2, -1)).swapaxes(-2, -1)
+    for c in (None, start, start[0, 0]):
+        want = definition(a, b, u, c, **key_of(u))
+        for threads in (1, 2):
+            for y in (b, turned):
+                compare(sn.matmul(a, y, u, c, threads=threads, **key_of(u)), want, u, threads)
+
+
+@cases("chunk", [None, 2])
+@cases("accumulator", ["binary32", "binary16", "binary64"])
+def test_nans_of_any_payload_are_canonical_in_products(accumulator, chunk):
+    u = sn.MadUnit(accumulator, operand="binary32", chunk=chunk)
+    a, b = np.ones((2, 2, 3), np.float32), np.ones((2, 3, 4), np.float32)
+    a[:, 0, 0] = np.uint32([0x7FA00001, 0xFFC12345]).view(np.float32)
+    for threads in (1, 2):
+        for x, y in ((a, b), (a[1], b[1])):
+            got = sn.matmul(x, y, u, threads=threads)
+            compare(got, definition(x, y, u), u, threads)
+            assert np.isnan(got[..., 0, :]).all()
+            start = np.full_like(got, np.nan) * got.dtype.type(-1)
+            compare(sn.matmul(x, y, u, start, threads=threads), definition(x, y, u, start), u, threads)

@@ -115,7 +115,8 @@ def run_page(page: Path, folder: Path) -> int:
         if block.file:
             (folder / block.file).write_text(block.text, encoding="utf-8")
         elif block.language == "python":
-            examples = doctest.DocTestParser().get_doctest(block.text, names, page.name, str(page), block.line)
+            name = f"{page.name}:{block.line}"  # of its own: by it and an index, tracebacks look for the text
+            examples = doctest.DocTestParser().get_doctest(block.text, names, name, str(page), block.line)
             assert examples.examples, f"{where}: a python block without examples (>>>)"
             report = []
             result = doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(

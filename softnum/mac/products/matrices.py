@@ -14,6 +14,7 @@ from softnum.arrays.ufuncs import raise_no_code
 from softnum.formats.facts import fits
 from softnum.mac import _gemm
 from softnum.mac.family import family_of
+from softnum.mac.fused import FusedDotUnit
 from softnum.mac.mad import MadUnit, Unit
 from softnum.mac.products.blocks.matrices import block_matmul
 from softnum.mac.products.engines import coded, definition_of, fast_of
@@ -34,42 +35,39 @@ from softnum.runtime.threads import for_each
 __all__ = ["dot", "matmul", "matmul_by_unit"]
 
 _MATRICES = (np.ndarray, Array)
+_PIECES = 4  # runs of products for each thread
 
 
 def _run_fast(gemm, a, b, c, out, keys, threads, k) -> None:
     dtype = np.float64 if gemm.wide else np.float32
+    if not getattr(gemm, "converts", False):  # those that do take floats of either width, in any layout
+        a, b = np.ascontiguousarray(a, dtype), padded(b, dtype)
     c = None if c is None else np.ascontiguousarray(c, dtype)
     target = out if out.dtype == dtype and out.flags.c_contiguous else np.empty(out.shape, dtype)
     batches, m, n = out.shape
     threads, blocks = blocks_of(m, n, k, batches, threads)
-    if blocks and k and batches >= threads and isinstance(gemm, _gemm.FastGemm):
-        a, b = np.ascontiguousarray(a, dtype), np.ascontiguousarray(b, dtype)
-        edges = [batches * i // threads for i in range(threads + 1)]
 
-        def work(first, last):
-            gemm.run_all(
-                a[first:last], b[first:last], None if c is None else c[first:last], target[first:last], keys, first
-            )
+    def work(i, *limits):
+        gemm.run(a[i], b[i], None if c is None else c[i], target[i], keys, i, *limits)
 
-        blocks = list(pairwise(edges))
+    def products(first, last):
+        gemm.run_products(a, b, c, target, keys, first, last, n)
+
+    if batches > 1 and len(blocks) == batches and hasattr(gemm, "run_products"):
+        pieces = min(batches, _PIECES * threads if threads > 1 else 1)
+        edges = [i * batches // pieces for i in range(pieces + 1)]
+        for_each(list(pairwise(edges)), products, threads)
     else:
-        if not getattr(gemm, "converts", False):  # those that do take floats of either width, in any layout
-            a = np.ascontiguousarray(a, dtype)
-            b = [padded(x, dtype) for x in b]
-
-        def work(i, *limits):
-            gemm.run(a[i], b[i], None if c is None else c[i], target[i], keys, i, *limits)
-
-    for_each(blocks, work, threads)
+        for_each(blocks, work, threads)
     if target is not out:
         out[...] = target
 
 
 @by_identity
 def _kernels_at_once(unit) -> tuple | None:
-    """What checks the operands and C of a unit that `FastGemm.product` computes; None for other units."""
+    """What checks the operands and C of a unit whose engine computes many products in one call; None for others."""
     formats, gemm = (*unit.operand, unit.c_format), fast_of(unit)
-    if not isinstance(gemm, _gemm.FastGemm) or unit.stochastic:
+    if not hasattr(gemm, "run_products") or unit.stochastic:
         return None
     carrier = np.float64 if gemm.wide else np.float32
     kernels = tuple(map(kernels_of, formats))
@@ -82,15 +80,20 @@ def _values_at_once(x, fmt, kernels, wide: bool):
     carrier = np.float64 if wide else np.float32
     if type(x) is Array:
         return decode(x.codes, fmt, carrier) if x.format is fmt and type(x.codes) is np.ndarray else None
-    values = kernels.unchanged(x)
+    values = kernels.unchanged(x if x.flags.c_contiguous else np.ascontiguousarray(x))
     return values if values is None or values.itemsize == 4 + 4 * wide else values.astype(carrier)
 
 
 def _at_once(a, b, unit, c, threads):
-    """`matmul` of plain matrices that one thread multiplies; None where the general way has to look closer."""
-    if any(type(x) not in _MATRICES or x.ndim != 2 for x in ((a, b) if c is None else (a, b, c))):
+    """`matmul` of plain matrices, or of stacks, that one thread multiplies; None where the general way looks closer."""
+    if any(type(x) not in _MATRICES for x in ((a, b) if c is None else (a, b, c))):
         return None
-    if a.size * b.shape[1] >= 2 * MACS_PER_THREAD if threads is None else type(threads) is not int or threads != 1:
+    if not 2 <= a.ndim == b.ndim or a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
+        return None
+    shape = (*a.shape[:-1], b.shape[-1])
+    if c is not None and c.shape != shape:
+        return None
+    if a.size * b.shape[-1] >= 2 * MACS_PER_THREAD if threads is None else type(threads) is not int or threads != 1:
         return None
     gemm = fast_of(unit)
     kernels = None if gemm is None else _kernels_at_once(unit)
@@ -102,7 +105,15 @@ def _at_once(a, b, unit, c, threads):
         return None
     if c is not None and (c := _values_at_once(c, unit.c_format, kernels[2], gemm.wide)) is None:
         return None
-    return gemm.product(a, b, c)
+    if a.ndim == 2 and isinstance(gemm, _gemm.FastGemm):
+        return gemm.product(a, b, c)
+    if not a.size * b.size:
+        return None
+    out = np.empty(shape, a.dtype)
+    whole = np.ascontiguousarray(a), padded(b, b.dtype), None if c is None else np.ascontiguousarray(c), out
+    stacks = [None if x is None else x.reshape(-1, *x.shape[-2:]) for x in whole]
+    gemm.run_products(*stacks, (0, 0, 0, 0), 0, len(stacks[0]), shape[-1])
+    return out
 
 
 def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=None, return_stats=False):
@@ -158,7 +169,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     >>> sn.matmul(a, a.T, unit)  # the sum of forty ones sticks at 16: 16 + 1 rounds back
     array([[16.]], dtype=float32)
     """
-    if isinstance(unit, MadUnit) and out is None and not return_stats:
+    if isinstance(unit, (MadUnit, FusedDotUnit)) and out is None and not return_stats:
         with _core.PlainEnvironment():
             result = _at_once(a, b, unit, c, threads)
         if result is not None:

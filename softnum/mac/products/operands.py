@@ -56,7 +56,7 @@ def checked_operand(x, fmt, what: str, caller: str = "matmul", on_codes: bool = 
     if fmt.codec.surely_holds(x, fmt):  # whatever rounding makes of them
         return x
     kernels = kernels_of(fmt)
-    values = None if kernels is None else kernels.unchanged(x)
+    values = None if kernels is None else kernels.unchanged(x if x.flags.c_contiguous else np.ascontiguousarray(x))
     if values is not None:
         return values
     try:
@@ -75,13 +75,13 @@ def checked_operand(x, fmt, what: str, caller: str = "matmul", on_codes: bool = 
 
 
 def padded(b: np.ndarray, dtype) -> np.ndarray:
-    """b with rows padded by zeros to a multiple of the kernels' lanes."""
-    k, n = b.shape
+    """b, one matrix or several, with rows padded by zeros to a multiple of the kernels' lanes."""
+    n = b.shape[-1]
     width = -(-n // _gemm.LANES) * _gemm.LANES
     if width == n:
         return np.ascontiguousarray(b, dtype)
-    out = np.zeros((k, width), dtype)
-    out[:, :n] = b
+    out = np.zeros((*b.shape[:-1], width), dtype)
+    out[..., :n] = b
     return out
 
 

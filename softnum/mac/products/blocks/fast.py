@@ -56,18 +56,18 @@ def fast_product(p, threads) -> np.ndarray | None:
         return None
     how = _how(engine, elements, scales)
     a, b = (np.ascontiguousarray(x, dtype) for x in elements)
-    c = None if p.c is None else decode(p.c.astype(unit.result.storage_dtype), unit.result, np.float64)
     out = np.zeros((p.batches, p.m, p.n))
-    has_tensor_scales = unit.tensor_scales
+    c = None if p.start is None else np.broadcast_to(p.start, p.shape).reshape(out.shape)
     threads, pieces = blocks_of(p.m, p.n, p.k, p.batches, threads)
-    start = None if has_tensor_scales else c
-    keys = p.keys
+    tensor_scales, keys = unit.tensor_scales, p.keys
+    start = None if tensor_scales else c
 
     def work(i, m0, m1, n0, n1) -> None:
         if m1 <= m0 or n1 <= n0:
             return
-        part = out[i, m0:m1] if n1 - n0 == p.n else np.zeros((m1 - m0, n1 - n0))
-        first = None if start is None else np.ascontiguousarray(start[i, m0:m1, n0:n1])
+        whole = n1 - n0 == p.n  # rows of out, which lie beside each other
+        part = out[i, m0:m1] if whole else np.zeros((m1 - m0, n1 - n0))
+        first = None if start is None else np.ascontiguousarray(start[i, m0:m1, n0:n1], np.float64)
         scale_a, scale_b = scales[0][i, m0:m1], scales[1][i]
         if unit.inner is None:
             engine.gemm(how, a[i, m0:m1], b[i], scale_a, scale_b, first, part, keys, i, m0, n0, size, magic)
@@ -75,11 +75,11 @@ def fast_product(p, threads) -> np.ndarray | None:
             if first is not None:
                 part[...] = first
             _inner_blocks(p, engine, how, a, b, scale_a, scale_b, part, (i, m0, m1, n0, n1))
-        if has_tensor_scales:
-            last = None if c is None else np.ascontiguousarray(c[i, m0:m1, n0:n1])
+        if tensor_scales:
+            last = None if c is None else np.ascontiguousarray(c[i, m0:m1, n0:n1], np.float64)
             tensor = p.tensor[0] * p.tensor[1]
             engine.finish(how, scale_a, scale_b, last, part, keys, i, m0, n0, tensor, p.last)
-        if n1 - n0 < p.n:
+        if not whole:
             out[i, m0:m1, n0:n1] = part
 
     for_each(pieces, work, threads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -97,16 +97,40 @@ class _Product:
         self.unit, self.keys, self.words, self.tallies = unit, keys, words, tallies
         self.m, self.n, self.k, self.batches = m, n, k, int(np.prod(lead, dtype=np.int64))
         self.tensor = tuple(1.0 if x.tensor_scale is None else float(x.tensor_scale) for x in (a, b))
-        self.numbering, self.last = unit.numbering(k)
-        self.lengths = unit.lengths(k)
-        blocks = len(self.lengths)
+        blocks = unit.operand[0].blocks(k)
 
         def spread(codes, *rest):
             return np.broadcast_to(codes, (*lead, *rest)).reshape(self.batches, *rest)
 
         self.a, self.b = spread(a.codes, m, k), spread(b.codes, k, n)
         self.scale_a, self.scale_b = spread(a.scales, m, blocks), spread(b.scales, blocks, n)
-        self.c = None if c is None else codes_of(c, unit.result, (*lead, m, n)).reshape(self.batches, m, n)
+        self.start, self.shape = c, (*lead, m, n)
+
+    @cached_property
+    def c(self) -> np.ndarray | None:
+        """Codes of the initial accumulator."""
+        if self.start is None:
+            return None
+        return codes_of(self.start, self.unit.result, self.shape).reshape(self.batches, self.m, self.n)
+
+    @cached_property
+    def _numbered(self) -> tuple:
+        return self.unit.numbering(self.k)
+
+    @property
+    def numbering(self) -> list:
+        """The steps of each block (`BlockDotUnit.numbering`)."""
+        return self._numbered[0]
+
+    @property
+    def last(self) -> int:
+        """The step of tensor scales."""
+        return self._numbered[1]
+
+    @cached_property
+    def lengths(self) -> list[int]:
+        """The lengths of the blocks."""
+        return self.unit.lengths(self.k)
 
     def by_definition(self, threads) -> np.ndarray:
         """Codes of the result, through the scalar functions of the core."""
