@@ -305,6 +305,30 @@ cdef class FastGemm:
         self.compute(&self.u, &g)
         return z
 
+    cdef int compute(self, const sn_gemm_unit *u, sn_gemm_args *g) except -1:
+        cdef const sn_gemm_kernels *fast = kernels()
+        cdef uint64_t saved
+        cdef cnp.npy_intp floats = (g.k + 1) * SN_PANEL  # a row more, to begin at a cache line
+        cdef cnp.ndarray panel = cnp.PyArray_EMPTY(1, &floats, cnp.NPY_FLOAT32, 0)
+        g.panel = <float *>((<uintptr_t>cnp.PyArray_DATA(panel) + 63) & ~<uintptr_t>63)
+        with nogil:
+            saved = sn_fp_enter()
+            if self.wide:
+                fast.gemm64(u, g)
+            else:
+                fast.gemm32(u, g)
+            sn_fp_leave(saved)
+        return 0
+
+
+cdef class IntegerGemm:
+    """Products and sums of fixed point that need no rounding, in integers; on float64 carriers. `fast` makes them."""
+
+    cdef sn_gemm_integers g
+    path = "integers"
+    wide = converts = True
+
+    @property
     def shift(self):
         """From the products' last place to the accumulator's."""
         return self.g.shift

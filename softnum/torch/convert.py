@@ -207,23 +207,36 @@ def _loaded(mode: arithmetic, model: nn.Module, incompatible) -> None:
 
 
 def _enter(mode: arithmetic, path: str, inside: bool, module: nn.Module, arguments) -> None:
-    if not torch.compiler.is_compiling():
-        if not mode.path:
-            mode.thread = threading.get_ident()
-        elif mode.thread != threading.get_ident():
-            raise RuntimeError(
-                f"module {path!r} is called while its model is running in another thread; a converted model computes "
-                "in one thread at a time, so give each thread a copy (copy.deepcopy)"
-            )
-    if not mode.path:
-        _begin(mode, module, mode.model if path else module)
-        mode.__enter__()
+    """Begin the call of a module; `_leave` ends it whatever this raises."""
+    eager = not torch.compiler.is_compiling()
+    if eager and mode.path:
+        mode.is_over()
+    outermost = not mode.path
     mode.path.append(path if inside else None)
+    if outermost:
+        if eager:
+            mode.thread, mode.frame = threading.get_ident(), _calling_frame()
+        mode.__enter__()
+        _begin(mode, module, mode.model if path else module)
+    elif eager and mode.thread != threading.get_ident():
+        raise RuntimeError(
+            f"module {path!r} is called while its model runs in another thread; a converted model computes in one "
+            "thread at a time, so give each thread a copy (copy.deepcopy)"
+        )
+
+
+def _calling_frame():
+    """That of the module's call, in which the forward pass runs."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_name != "_call_impl":
+        frame = frame.f_back
+    return frame
 
 
 def _leave(mode: arithmetic, module: nn.Module, arguments, result) -> None:
     mode.path.pop()
     if not mode.path:
+        mode.frame = None
         mode.__exit__(None, None, None)
         if result is not None:  # None: the forward pass failed
             _end(mode.model, module.training)

@@ -83,16 +83,30 @@ class arithmetic(TorchFunctionMode):
         self.following = False  # whether its parameters have hooks
         self._hooks = WeakIdKeyDictionary()  # parameter -> what makes its gradient one of the role weight_gradients
         self.thread = None  # that a model is running in
+        self.frame = None  # of the call that a model is running in
+        self.left_over = 0  # how often it is still entered by calls that ended without leaving, as by an interrupt
         # plain facts of the arithmetic, which torch.compile reads
         self.last, self.rounds_output = self.arithmetic.last, self.arithmetic.rounds_output
         self.rounds_gradients = self.arithmetic.rounds_gradients
         self.stochastic = {"": self.arithmetic.is_stochastic("")}
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_hooks": None, "following": False, "thread": None}
+        running = {"thread": None, "frame": None, "left_over": 0, "path": [], "calls": {}}
+        return {**self.__dict__, "_hooks": None, "following": False, **running}
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state, _hooks=WeakIdKeyDictionary())
+
+    def is_over(self) -> bool:
+        """Whether the call that a model was running in has ended without leaving, as an interrupt ends it."""
+        if self.frame is not None:
+            try:
+                self.frame.clear()  # which an executing frame refuses
+            except RuntimeError:
+                return False
+            self.left_over += 1
+            self.path, self.frame = [], None
+        return self.left_over > 0 and not self.path
 
     def follow(self, parameter: torch.nn.Parameter, path: str, name: str) -> None:
         """Make the gradient of a parameter, in each backward pass, one of its module's role ``weight_gradients``."""
@@ -143,6 +157,8 @@ class arithmetic(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if self.path and self.path[-1] is None:  # a module that is left to PyTorch
+            return func(*args, **kwargs)
+        if self.of_model and not torch.compiler.is_compiling() and self.is_over():
             return func(*args, **kwargs)
         handler = HANDLERS.get(func) or (EXACT.get(func) if self.exact else None)
         if handler is None:

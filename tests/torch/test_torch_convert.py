@@ -1,5 +1,7 @@
 """Whole models: what convert changes, what it refuses, and which random bits a run has."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -189,6 +191,46 @@ def test_a_failed_forward_pass_leaves_no_trace():
     assert same(gradients(model, X), gradients(stochastic(), X))
 
 
+def test_an_interrupted_forward_pass_leaves_pytorch_as_it_is():
+    class Interrupted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc, self.interrupted = nn.Linear(4, 4), False
+
+        def forward(self, x):
+            y = self.fc(x)
+            if self.interrupted:
+                raise KeyboardInterrupt
+            return y
+
+    torch.manual_seed(0)
+    model = st.convert(Interrupted(), "i-mxfp8", quiet=True)
+    expected = model(X)
+    for _ in range(2):
+        model.interrupted = True
+        with pytest.raises(KeyboardInterrupt):
+            model(X)
+        assert torch.equal(X @ X.T, torch.tensor(X.tolist()) @ torch.tensor(X.tolist()).T)
+        np.testing.assert_allclose((X @ X.T).numpy(), X.numpy() @ X.numpy().T, rtol=1e-6)
+        model.interrupted = False
+        assert torch.equal(model(X), expected)
+        np.testing.assert_allclose((X @ X.T).numpy(), X.numpy() @ X.numpy().T, rtol=1e-6)
+
+
+def test_another_thread_is_refused():
+    class Threaded(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(4, 4)
+
+        def forward(self, x):
+            with ThreadPoolExecutor(1) as pool:
+                return pool.submit(self.fc, x).result()
+
+    with pytest.raises(RuntimeError, match="another thread"):
+        st.convert(Threaded(), "i-mxfp8", quiet=True)(X)
+
+
 def test_state_is_in_the_state_dict():
     model = stochastic()
     for _ in range(2):
@@ -198,6 +240,25 @@ def test_state_is_in_the_state_dict():
     other = stochastic(0)
     other.load_state_dict(model.state_dict())
     assert same(gradients(other, X), gradients(model, X))
+
+
+def test_a_plain_state_dict_is_loaded_and_rounded():
+    model = st.convert(feedforward(), "c-wang-fp8", known_as={"2": "fc"}, quiet=True)
+    st.next_step(model)
+    model.load_state_dict(feedforward(2).state_dict())
+    assert model.softnum_state[1] == 1
+    other = st.convert(feedforward(2), "c-wang-fp8", known_as={"2": "fc"}, quiet=True)
+    assert same(model.parameters(), other.parameters())
+
+
+def test_a_module_called_alone_knows_seed_and_step():
+    model, other = stochastic(), stochastic(8)
+    found = [model[0](X), model[0](X), other[0](X)]
+    st.next_step(model)
+    found.append(model[0](X))
+    assert len({tuple(y.flatten().tolist()) for y in found}) == 4
+    again = stochastic()
+    assert torch.equal(again[0](X), found[0])
 
 
 def test_the_loss_scale_is_divided_out_of_every_parameter():
