@@ -8,7 +8,86 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
-__all__ = ["EXACT", "MOVING"]
+from softnum.torch.tensors import array_of, result_dtype, tensor_of
+
+__all__ = ["ELEMENTWISE", "EXACT", "KEEPING", "MOVING", "Gradients", "summed", "used"]
+
+
+class Gradients:
+    """The gradients of a result that is used more than once, added in the arithmetic of the layer that made it.
+
+    PyTorch adds them itself, in the tensor's dtype. So a result goes through `summed`, and each of its uses through
+    `used`, which hands the gradient over to this and nothing on.
+
+    Parameters
+    ----------
+    mode : softnum.torch.arithmetic
+    layer : str
+    """
+
+    def __init__(self, mode, layer: str) -> None:
+        place = f"{layer}, gradients"  # numbered in each forward pass, as calls are
+        self._place = mode.calls.get(place, 0)
+        mode.calls[place] = self._place + 1
+        self.arithmetic, self.state, self.layer = mode.arithmetic, mode.state, layer
+        self.total, self._count = None, 0
+
+    def add(self, gradient: torch.Tensor) -> None:
+        """Take one more gradient; those of the uses that come last in the forward pass come first."""
+        if self.total is None:
+            self.total = gradient
+            return
+        self._count += 1
+        call = self.arithmetic.call(self.layer, self.state, f"gradients.{self._place}.{self._count}")
+        call.begin_backward()
+        parts = [call.enter(array_of(part)) for part in (self.total, gradient)]
+        total = call.elementwise("add", *parts)
+        call.end()
+        self.total = tensor_of(total, result_dtype(gradient), gradient.device, parts)
+
+
+class _Summed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, gradients):
+        ctx.gradients = gradients
+        ctx.set_materialize_grads(False)
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        gradients = ctx.gradients
+        if gradient is not None:  # of a use that softnum.torch did not see, as by a loss outside the model
+            gradients.add(gradient)
+        total, gradients.total = gradients.total, None
+        return total, None
+
+
+class _Used(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, gradients):
+        ctx.gradients = gradients
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ctx.gradients.add(gradient)
+        return None, None
+
+
+def summed(x: torch.Tensor, mode, layer: str) -> torch.Tensor:
+    """A result of a layer, whose gradients are added in the layer's arithmetic."""
+    if not (x.requires_grad and x.is_floating_point()):
+        return x
+    gradients = Gradients(mode, layer)
+    x = _Summed.apply(x, gradients)
+    x.softnum_gradients = gradients
+    return x
+
+
+def used(x):
+    """A tensor as one of its uses takes it."""
+    gradients = getattr(x, "softnum_gradients", None)
+    return x if gradients is None or not torch.is_grad_enabled() else _Used.apply(x, gradients)
 
 
 def _refused(mode, name: str, what: str):
@@ -172,5 +251,16 @@ reshape reshape_as retain_grad roll select sign size sort split squeeze stack st
 tensor_split tile to tolist topk transpose tril triu type type_as unbind unflatten unfold unsqueeze view view_as
 where zero_ zeros_like max_pool1d_with_indices max_pool2d_with_indices result_type can_cast
 """
+#: functions whose results' gradients are added in their layer's arithmetic; of others', in the tensor's dtype
+ELEMENTWISE = (
+    "add", "avg_pool2d", "batch_norm", "group_norm", "layer_norm", "multiply", "scale", "sigmoid", "softmax",
+    "subtract", "tanh",
+)  # fmt: skip
+#: those of the functions below that keep the arithmetic of the result that they move
+KEEPING = (
+    "boolean_dispatch", "contiguous", "flatten", "fn", "max_pool1d", "max_pool2d", "movedim", "moveaxis", "permute",
+    "relu", "reshape", "squeeze", "swapaxes", "t", "transpose", "unflatten", "unsqueeze", "view", "_max_pool1d",
+    "_max_pool2d",
+)  # fmt: skip
 #: names of functions that move, choose or compare numbers, or tell what they are: exact in PyTorch
 MOVING = frozenset(_MOVING.split())

@@ -14,10 +14,10 @@ from torch._C._functorch import TransformType
 from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
-from softnum.torch.exact import EXACT, MOVING
+from softnum.torch.exact import ELEMENTWISE, EXACT, KEEPING, MOVING, summed, used
 from softnum.torch.numerics import Arithmetic, new_state
 from softnum.torch.operations import apply
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
@@ -88,6 +88,7 @@ class arithmetic(TorchFunctionMode):
         # plain facts of the arithmetic, which torch.compile reads
         self.last, self.rounds_output = self.arithmetic.last, self.arithmetic.rounds_output
         self.rounds_gradients = self.arithmetic.rounds_gradients
+        self.sums = self.exact and self.arithmetic.adds_gradients
         self.stochastic = {"": self.arithmetic.is_stochastic("")}
 
     def __getstate__(self) -> dict:
@@ -124,11 +125,27 @@ class arithmetic(TorchFunctionMode):
             self._check_transforms(layer)
         sites, handle = self.arithmetic.sites, self.arithmetic.handle
         call = self._next_call(layer) if sites is None else sites.next
+        if self.sums:
+            self._check_sums(layer)
+            inputs = [used(x) for x in inputs]
         result = apply(name, inputs, self.state, handle, layer, call, options, constants)
+        if self.sums and name in ELEMENTWISE:
+            first, *rest = result if isinstance(result, tuple) else (result,)
+            first = summed(first, self, layer)
+            result = (first, *rest) if rest else first
         if not self.rounds_output or layer != self.last or name not in ("linear", "conv2d"):
             return result
         call = call if sites is None else sites.next
         return apply("output", [result], self.state, handle, layer, call)
+
+    def _check_sums(self, layer: str) -> None:
+        """Raise NotImplementedError where gradients that meet cannot be added in the design's arithmetic."""
+        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+            raise NotImplementedError(
+                f"layer {layer!r}: compilers and transforms add gradients in PyTorch's way, and design "
+                f"{self.arithmetic.design.name!r} adds them in another format than binary32; use eager mode, or "
+                "elementwise='torch'"
+            )
 
     def _check_transforms(self, layer: str) -> None:
         """Raise NotImplementedError within a transform whose gradients no hook sees."""
@@ -170,12 +187,27 @@ class arithmetic(TorchFunctionMode):
                     f"softnum.torch does not; it computes {', '.join(dict.fromkeys(KNOWN))}. Leave the module out "
                     f"(softnum.torch.convert(..., keep={self.running()!r})) or write it with these"
                 )
-            return func(*args, **kwargs)
+            if not self.sums or torch.compiler.is_compiling() or not torch.is_grad_enabled():
+                return func(*args, **kwargs)
+            return self._moved(func, args, kwargs)
         if self.rounds_gradients and not self.of_model and not torch.compiler.is_compiling():
             for x in tree_leaves((args, kwargs)):
                 if isinstance(x, torch.nn.Parameter):
                     self.follow(x, "", "parameter")
         return handler(self, *args, **kwargs)
+
+    def _moved(self, func, args, kwargs):
+        """What a function that moves results makes of them, each one use more."""
+        name = getattr(func, "__name__", "")
+        if name in ("__get__", "__set__", "detach", "requires_grad_"):
+            return func(*args, **kwargs)
+        first = args[0] if args else None
+        gradients = getattr(first, "softnum_gradients", None)
+        args, kwargs = tree_map_only(torch.Tensor, used, (args, kwargs))
+        result = func(*args, **kwargs)
+        if gradients is None or name not in KEEPING or not isinstance(result, torch.Tensor):
+            return result
+        return summed(result, self, gradients.layer)
 
     def _check_exact(self, func, args, kwargs) -> None:
         """Raise NotImplementedError if a function of PyTorch's computes with numbers."""

@@ -39,6 +39,7 @@ from softnum.train.designs.design import (
     UPDATE,
     Design,
     LayerDesign,
+    RoleRounding,
 )
 from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.reader import load_design
@@ -138,6 +139,13 @@ class Arithmetic:
         plain, tables = format("binary32"), [self.design.roles, *(roles for _, roles, *_ in self.design.layers)]
         roundings = [table[role] for table in tables for role in ("default", "weight_gradients") if role in table]
         return self.design.loss != LossScaling() or any(rounding.format != plain for rounding in roundings)
+
+    @property
+    def adds_gradients(self) -> bool:
+        """Whether gradients that meet are added otherwise than in binary32 to nearest even, or counted."""
+        plain, tables = RoleRounding(format("binary32")), [self.design.roles, *(r for _, r, *_ in self.design.layers)]
+        roundings = [table[role] for table in tables for role in ("default", "elementwise") if role in table]
+        return self.sites is not None or any(rounding != plain for rounding in roundings)
 
     @property
     def rounds_output(self) -> bool:

@@ -348,3 +348,58 @@ def test_statistics():
         pass
     with pytest.raises(ValueError, match="nothing was computed"):
         st.statistics(model).draw()
+
+
+# -- element by element ------------------------------------------------------------------------------------------------
+
+
+def binary16(tmp_path, rounding="nearest_even"):
+    file = tmp_path / "own.toml"
+    file.write_text(f'[roles]\nelementwise = {{ format = "binary16", rounding = "{rounding}" }}\n')
+    return file
+
+
+class Shared(nn.Module):
+    def forward(self, x):
+        y = torch.tanh(x)
+        z = y * y
+        return (z + y) * z + y
+
+
+def test_gradients_that_meet_are_added_in_the_design(tmp_path):
+    x = inputs(4, 5).requires_grad_()
+    model = st.convert(Shared(), binary16(tmp_path), elementwise="exact", quiet=True)
+    model(x).sum().backward()
+
+    def half(v):
+        return sn.quantize(v.astype(np.float64), "binary16").astype(np.float64)
+
+    y = half(np.tanh(half(x.detach().numpy())))
+    z = half(y * y)
+    of_sum = z  # 1 * z
+    of_z = half(of_sum + half(z + y))  # of the sum, and of the product whose other factor is the sum
+    of_y = half(1 + of_sum)  # of the last sum, then of the first
+    for part in (half(of_z * y), half(of_z * y)):
+        of_y = half(of_y + part)
+    slope = half(1 - half(y * y))
+    np.testing.assert_allclose(x.grad.numpy(), half(of_y * slope), rtol=3e-3)
+    values = x.grad.numpy()
+    np.testing.assert_array_equal(values, sn.quantize(values, "binary16"))
+    with pytest.raises(NotImplementedError, match="eager mode"):
+        torch.func.grad(lambda x: model(x).sum())(x.detach())
+
+
+def test_sums_of_gradients_have_random_bits_of_their_own(tmp_path):
+    design = binary16(tmp_path, "stochastic")
+    found = []
+    for seed in (1, 1, 2):
+        x = inputs(4, 5).requires_grad_()
+        st.convert(Shared(), design, elementwise="exact", seed=seed, quiet=True)(x).sum().backward()
+        found.append(x.grad)
+    assert torch.equal(*found[:2]) and not torch.equal(*found[1:])
+
+
+def test_what_has_no_exact_arithmetic_is_an_error():
+    for function in (torch.exp, torch.erf, lambda x: x / x, lambda x: x.pow(2), nn.GELU(), lambda x: x.norm()):
+        with st.arithmetic("a-float32", elementwise="exact"), pytest.raises(NotImplementedError, match="elementwise="):
+            function(inputs(3, 3))

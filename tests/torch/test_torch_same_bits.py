@@ -26,14 +26,33 @@ forward = { preset = "nvidia_h100_e4m3" }
 backward_data = { preset = "nvidia_h100_e4m3" }
 backward_weight = { preset = "nvidia_h100_e4m3" }
 """
-#: statistics and gradients that meet are added by PyTorch, in binary32: of designs with other sums there, LeNet-5 alone
-CASES = [("lenet5", name) for name in ("a-float32", "c-wang-fp8", "i-mxfp8", "hopper")]
-CASES += [("resnet", name) for name in ("a-float32", "i-mxfp8", "hopper")]
+DESIGNS = ("a-float32", "c-wang-fp8", "i-mxfp8", "hopper")
+CASES = [(network, design) for network in ("lenet5", "resnet", "transformer") for design in DESIGNS]
 
 
 def convolution(layer):
     stride, padding = layer.geometry["stride"], layer.geometry["padding"]
     return nn.Conv2d(layer.image[0], layer.result[0], layer.kernel, stride, padding, bias=layer.bias)
+
+
+class Attention(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.heads = layer.heads
+
+    def forward(self, *parts):
+        q, k, v = (x.unflatten(-1, (self.heads, -1)).transpose(1, 2) for x in parts)
+        return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+
+MAKE = {
+    "Convolution": convolution,
+    "BatchNorm": lambda layer: nn.BatchNorm2d(layer.channels),
+    "Linear": lambda layer: nn.Linear(layer.inputs, layer.outputs),
+    "LayerNorm": lambda layer: nn.LayerNorm(layer.features),
+    "Embedding": lambda layer: nn.Embedding(layer.words, layer.features),
+    "Attention": Attention,
+}
 
 
 class Twin(nn.Module):
@@ -43,12 +62,7 @@ class Twin(nn.Module):
         super().__init__()
         self.image, self.names = network.image, {}
         for layer in network.layers:
-            kind = type(layer).__name__
-            module = (
-                convolution(layer) if kind == "Convolution"
-                else nn.BatchNorm2d(layer.channels) if kind == "BatchNorm"
-                else nn.Linear(layer.inputs, layer.outputs)
-            )  # fmt: skip
+            module = MAKE[type(layer).__name__](layer)
             self.names[layer.name.replace(".", "_")] = layer.name
             self.add_module(layer.name.replace(".", "_"), module)
 
@@ -81,6 +95,22 @@ class ResNet(Twin):
         return self.of(self.head)(x.mean((2, 3)))
 
 
+class Transformer(Twin):
+    def __init__(self, network):
+        super().__init__(network)
+        self.blocks, self.steps = list(network.blocks), network.steps
+
+    def forward(self, x):
+        rows = x.reshape(-1, *self.image).transpose(1, 2).reshape(len(x), self.steps, -1)
+        positions = torch.arange(self.steps).expand(len(x), -1)
+        x = self.embed(rows) + self.position(positions)
+        for block in self.blocks:
+            parts = self.of(block.qkv)(self.of(block.norm1)(x)).chunk(3, -1)
+            x = x + self.of(block.project)(self.of(block.attention)(*parts))
+            x = x + self.of(block.ff2)(F.relu(self.of(block.ff1)(self.of(block.norm2)(x))))
+        return self.fc(self.norm(x).mean(1))
+
+
 @cases(("network", "design"), CASES)
 def test_losses_and_parameters(network, design, tmp_path):
     if design == "hopper":
@@ -89,17 +119,21 @@ def test_losses_and_parameters(network, design, tmp_path):
     settings = Settings(network=network, epochs=1, batch=16, samples=48, held_out=16)
     run = Run(settings, load_design(design), seed=5)
     torch.manual_seed(0)
-    model = {"lenet5": LeNet5, "resnet": ResNet}[network](run.network)
+    model = {"lenet5": LeNet5, "resnet": ResNet, "transformer": Transformer}[network](run.network)
     known = {path: name for path, name in model.names.items() if path != name}
     st.convert(model, design, seed=5, elementwise="exact", program_order=True, known_as=known, quiet=True)
     twins = []
     for parameter in run.network.parameters:
         layer, kind = parameter.name.rpartition(".")[::2]
-        twins.append(getattr(model.get_submodule(layer.replace(".", "_")), kind))
+        module = model.get_submodule(layer.replace(".", "_"))
+        twins.append((getattr(module, kind), isinstance(module, nn.Linear)))
         with torch.no_grad():
-            twins[-1].copy_(torch.from_numpy(laid_out(parameter.value, twins[-1])))
+            twins[-1][0].copy_(torch.from_numpy(laid_out(parameter.value, twins[-1][1])))
     constants = {"lr": 0.1, "momentum": 0.9, "weight_decay": 1e-4}
-    optimizer, scaler = st.Optimizer(torch.optim.SGD(twins, **constants), model), st.GradScaler(model)
+    optimizer, scaler = (
+        st.Optimizer(torch.optim.SGD([twin for twin, _ in twins], **constants), model),
+        st.GradScaler(model),
+    )
     for iteration, rows in run.plan(1):
         loss = run.train(iteration, rows)["loss"]
         optimizer.zero_grad()
@@ -110,11 +144,11 @@ def test_losses_and_parameters(network, design, tmp_path):
         scaler.step(optimizer)
         scaler.update()
         assert found.item() == np.float32(loss)
-        for parameter, twin in zip(run.network.parameters, twins, strict=True):
-            np.testing.assert_array_equal(twin.detach().numpy(), laid_out(parameter.value, twin), parameter.name)
+        for parameter, (twin, turned) in zip(run.network.parameters, twins, strict=True):
+            np.testing.assert_array_equal(twin.detach().numpy(), laid_out(parameter.value, turned), parameter.name)
     assert iteration == 3
 
 
-def laid_out(values, parameter):
-    """A parameter's numbers as PyTorch lays them out."""
-    return np.ascontiguousarray(values.T if values.ndim == 2 else values).reshape(parameter.shape)
+def laid_out(values, turned):
+    """A parameter's numbers as PyTorch lays them out: weights of linear layers are transposes."""
+    return np.ascontiguousarray(values.T if turned else values)
