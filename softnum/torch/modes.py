@@ -193,7 +193,7 @@ class arithmetic(TorchFunctionMode):
         if self.rounds_gradients and not self.of_model and not torch.compiler.is_compiling():
             for x in tree_leaves((args, kwargs)):
                 if isinstance(x, torch.nn.Parameter):
-                    self.follow(x, "", "parameter")
+                    self.follow(x, "", f"parameter {len(self._hooks)}")
         return handler(self, *args, **kwargs)
 
     def _moved(self, func, args, kwargs):
