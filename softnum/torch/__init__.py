@@ -5,6 +5,7 @@ from softnum.torch.functional import conv1d, conv2d, embedding, linear, matmul, 
 from softnum.torch.modes import arithmetic, checkpoint_contexts
 from softnum.torch.numerics import Arithmetic
 from softnum.torch.optimizer import GradScaler, Optimizer
+from softnum.torch.products import gemms, workload
 from softnum.torch.quantization import quantize
 from softnum.torch.watch import statistics
 
@@ -18,10 +19,12 @@ __all__ = [
     "conv2d",
     "convert",
     "embedding",
+    "gemms",
     "linear",
     "matmul",
     "next_step",
     "quantize",
     "scaled_dot_product_attention",
     "statistics",
+    "workload",
 ]

@@ -8,7 +8,7 @@ import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 
 import softnum.torch as st  # noqa: E402
-from softnum.train import load_design  # noqa: E402
+from softnum.train import design_gemms, load_design  # noqa: E402
 from softnum.train.runs.loop import Run, Settings  # noqa: E402
 from tests.support.cases import cases  # noqa: E402
 
@@ -147,6 +147,30 @@ def test_losses_and_parameters(network, design, tmp_path):
         for parameter, (twin, turned) in zip(run.network.parameters, twins, strict=True):
             np.testing.assert_array_equal(twin.detach().numpy(), laid_out(parameter.value, turned), parameter.name)
     assert iteration == 3
+
+
+@cases("network", ("lenet5", "resnet", "transformer"))
+def test_products(network):
+    """`gemms` of the twins are those of the networks; counted in whatever order, for branches may come in another."""
+    settings = Settings(network=network, epochs=1, batch=16, samples=48, held_out=16)
+    run = Run(settings, load_design("c-wang-fp8"), seed=5)
+    model = {"lenet5": LeNet5, "resnet": ResNet, "transformer": Transformer}[network](run.network)
+    known = {path: name for path, name in model.names.items() if path != name}
+    st.convert(model, "c-wang-fp8", known_as=known, quiet=True)
+    state = model.softnum_state.clone()
+    found = st.gemms(model, torch.from_numpy(run.data.train_x[:16].astype(np.float32)))
+    expected = design_gemms(run.design, run.network, 16)
+
+    def counted(rows, names):
+        facts = ((names.get(row["layer"], row["layer"]), *(str(row[key]) for key in KEYS)) for row in rows)
+        return sorted((*row, each.get("count", 1)) for row, each in zip(facts, rows, strict=True))
+
+    assert counted(found, known) == counted(expected, {})
+    assert torch.equal(model.softnum_state, state) and not model.softnum_mode.path
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+KEYS = ("pass", "M", "N", "K", "bits", "formats")
 
 
 def laid_out(values, turned):
