@@ -15,6 +15,7 @@ from torch import nn
 
 from softnum.torch.modes import RECORDING, REPLAYING, arithmetic
 from softnum.torch.numerics import EVALUATING, EVALUATIONS, FORWARDS, LOSS_SCALE, STEP, Arithmetic, new_state
+from softnum.torch.recurrent import parts_of
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 from softnum.train.designs.design import Design
 from softnum.train.engine.numerics import fits_binary32
@@ -26,10 +27,15 @@ KEPT = r"(.*\.)?(rotary_emb|rotary_pos_emb|rope)"
 _STATE = "softnum_state"
 #: modules whose functions compute products that softnum.torch does not
 _REFUSED = (
-    nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d, nn.RNNBase, nn.RNNCellBase, nn.Bilinear,
-    nn.EmbeddingBag,
+    nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d, nn.Bilinear, nn.EmbeddingBag,
 )  # fmt: skip
-_PRODUCTS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding, nn.MultiheadAttention)
+#: modules whose products are layers of their own: kind -> their names below the module's path
+_PARTED = {
+    nn.MultiheadAttention: lambda module: ["in_proj"],
+    nn.RNNBase: parts_of,
+    nn.RNNCellBase: parts_of,
+}
+_PRODUCTS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding, *_PARTED)
 
 
 def convert(
@@ -42,8 +48,9 @@ def convert(
     The model stays what it is: its modules, their parameters and names do not change. Whenever it or one of its modules
     is called, what they compute by functions of PyTorch is computed as `arithmetic` says, each module as the design
     says for a layer with the module's path as its name. Of ``nn.MultiheadAttention`` at ``p``, the projections are the
-    layers ``p.in_proj`` and ``p.out_proj``, the products of queries, keys and values the layer ``p``. Parameters are
-    rounded to the role ``master`` of their module, in place.
+    layers ``p.in_proj`` and ``p.out_proj``, the products of queries, keys and values the layer ``p``; of ``nn.LSTM``,
+    ``nn.GRU`` and ``nn.RNN``, the products with the input and with the state are ``p.ih_l0``, ``p.hh_l0``, and so on.
+    Parameters are rounded to the role ``master`` of their module, in place.
 
     Parameters
     ----------
@@ -112,13 +119,19 @@ def convert(
         raise ValueError(
             f"keep={keep!r} names {below[0]!r}, whose products its nn.MultiheadAttention computes; keep that one"
         )
-    parts = [f"{path}.in_proj" for path in attentions]
+    parts = {
+        path: [f"{path}.{name}" if path else name for name in names(module)]
+        for path, module in (computing or {"": model}).items()
+        for kind, names in _PARTED.items()
+        if isinstance(module, kind)
+    }
     if first is ...:
-        first = None if not owners else f"{owners[0]}.in_proj" if owners[0] in attentions else owners[0]
-    if last is ...:
-        last = owners[-1] if owners else None
+        first = parts.get(owners[0], owners)[0] if owners else None
+    if last is ...:  # what a recurrent module delivers is no product
+        last = owners[-1] if owners and (owners[-1] not in parts or owners[-1] in attentions) else None
+    parts = [name for names in parts.values() for name in names]
     bound = Arithmetic(design, first=first, last=last, known_as=known_as, program_order=program_order)
-    bound.check_layers([*computing, *parts] if modules else [""])
+    bound.check_layers([*(computing or [""]), *parts])
     mode = arithmetic(bound, seed=seed, elementwise=elementwise)
     mode.stochastic = {path: bound.is_stochastic(path) for path in ("", *computing, *parts)}
     mode.model, mode.kept = model, kept

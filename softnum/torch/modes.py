@@ -20,6 +20,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from softnum.torch.exact import ELEMENTWISE, EXACT, KEEPING, MOVING, summed, used
 from softnum.torch.numerics import Arithmetic, new_state
 from softnum.torch.operations import apply
+from softnum.torch.recurrent import RECURRENT
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 from softnum.train.designs.design import Design
 
@@ -30,9 +31,10 @@ class arithmetic(TorchFunctionMode):
     """Compute the matrix products of PyTorch's functions in a design's arithmetic, inside a ``with`` statement.
 
     That is: ``linear``, ``matmul`` and ``@``, ``mm``, ``bmm``, ``addmm``, ``baddbmm``, ``einsum`` of two operands,
-    ``conv1d``, ``conv2d``, ``embedding``, ``scaled_dot_product_attention`` and ``multi_head_attention_forward``. All
-    other functions are PyTorch's own; those that would compute products of their own (``conv3d``, ``lstm``, ...) raise
-    an error. A result has the dtype of the first operand, to which what the accumulator holds is rounded.
+    ``conv1d``, ``conv2d``, ``embedding``, ``scaled_dot_product_attention``, ``multi_head_attention_forward``, ``lstm``,
+    ``gru`` and the like. All other functions are PyTorch's own; those that would compute products of their own
+    (``conv3d``, ...) raise an error. A result has the dtype of the first operand, to which what the accumulator holds
+    is rounded.
 
     Parameters
     ----------
@@ -592,6 +594,7 @@ HANDLERS: dict[Callable, Callable] = {
     F.scaled_dot_product_attention: _attention,
     F.multi_head_attention_forward: _multi_head_attention,
 }  # fmt: skip
+HANDLERS.update(RECURRENT)
 HANDLERS.update({
     function: _grouped
     for function in (getattr(torch, "_grouped_mm", None), getattr(F, "grouped_mm", None))
@@ -602,10 +605,9 @@ KNOWN = [getattr(function, "__name__", str(function)) for function in HANDLERS]
 _REFUSED_NAMES = {
     torch: """
         addbmm addmv addmv_ addr bilinear cdist chain_matmul cholesky_inverse cholesky_solve conv3d conv_tbc
-        conv_transpose1d conv_transpose2d conv_transpose3d convolution corrcoef cosine_similarity cov dot gru gru_cell
-        hspmm inner inverse lstm lstm_cell matrix_exp matrix_power mkldnn_convolution rnn_relu rnn_relu_cell rnn_tanh
-        rnn_tanh_cell smm tensordot vdot _addmm_activation _convolution _int_mm _scaled_mm
-        _transformer_encoder_layer_fwd _native_multi_head_attention
+        conv_transpose1d conv_transpose2d conv_transpose3d convolution corrcoef cosine_similarity cov dot hspmm inner
+        inverse matrix_exp matrix_power mkldnn_convolution smm tensordot vdot _addmm_activation _convolution _int_mm
+        _scaled_mm _transformer_encoder_layer_fwd _native_multi_head_attention
     """,
     torch.Tensor: """
         addbmm addbmm_ addmm_ addmv addmv_ addr addr_ baddbmm_ cholesky_inverse cholesky_solve corrcoef cov dot inner

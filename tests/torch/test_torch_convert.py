@@ -7,6 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
+from torch.utils._pytree import tree_leaves  # noqa: E402
 
 import softnum as sn  # noqa: E402
 import softnum.torch as st  # noqa: E402
@@ -99,7 +100,7 @@ BAD = {
     ),
     "no such design": (lambda: st.convert(feedforward(), "a-float"), ValueError, "a-float32"),
     "a module of other products": (
-        lambda: st.convert(nn.Sequential(nn.Linear(2, 2), nn.LSTM(2, 2)), "a-float32"), NotImplementedError, "'1'",
+        lambda: st.convert(nn.Sequential(nn.Linear(2, 2), nn.Conv3d(2, 2, 1)), "a-float32"), NotImplementedError, "'1'",
     ),
     "delayed scales": (
         lambda: st.convert(feedforward(), "te-delayed-scaling", known_as={"2": "fc"}), NotImplementedError,
@@ -296,6 +297,48 @@ def test_attention_modules():
             torch.testing.assert_close(found, expected)
             with pytest.raises(NotImplementedError, match="need_weights"):
                 module(x, x, x)
+
+
+RECURRENT = {
+    "LSTM": lambda: nn.LSTM(4, 5, 2, batch_first=True),
+    "LSTM both ways": lambda: nn.LSTM(4, 5, 2, bidirectional=True),
+    "GRU": lambda: nn.GRU(4, 5, 2, bidirectional=True),
+    "GRU without biases": lambda: nn.GRU(4, 5, bias=False),
+    "RNN": lambda: nn.RNN(4, 5),
+    "RNN with ReLU": lambda: nn.RNN(4, 5, nonlinearity="relu"),
+    "LSTMCell": lambda: nn.LSTMCell(4, 5),
+    "GRUCell": lambda: nn.GRUCell(4, 5),
+    "RNNCell": lambda: nn.RNNCell(4, 5),
+}
+
+
+@cases("name", RECURRENT)
+def test_recurrent_modules(name):
+    found = []
+    for design, elementwise in ((None, ""), ("a-float32", "torch"), ("a-float32", "exact"), ("i-mxfp8", "torch")):
+        torch.manual_seed(0)
+        model = RECURRENT[name]()
+        x = (inputs(3, 4) if "Cell" in name else inputs(3, 7, 4)).requires_grad_()
+        if design is not None:
+            st.convert(model, design, elementwise=elementwise, quiet=True)
+        results = tree_leaves(model(x))
+        sum((y * y).sum() for y in results).backward()
+        found.append([*results, x.grad, *(p.grad for p in model.parameters())])
+    for own in found[1:3]:
+        for first, second in zip(own, found[0], strict=True):
+            torch.testing.assert_close(first, second, rtol=1e-4, atol=1e-5)
+    for first, second in zip(found[3], found[0], strict=True):
+        assert not torch.equal(first, second) or not second.any()
+
+
+def test_layers_of_recurrent_modules(tmp_path):
+    (tmp_path / "own.toml").write_text("[layers.'.*hh_l0'.roles]\nweights = \"e5m2\"\n")
+    model = st.convert(nn.Sequential(nn.LSTM(4, 5)), tmp_path / "own.toml", quiet=True)
+    with st.statistics(model) as seen:
+        model(inputs(2, 3, 4))
+    formats = {row["layer"]: row["format"] for row in seen.rows() if row["role"] == "weights"}
+    assert formats == {"0.ih_l0": "binary32", "0.hh_l0": "e5m2"}
+    assert model.softnum_mode.arithmetic.first == "0.ih_l0"
 
 
 def test_encoder_layers_take_no_fast_path():

@@ -167,7 +167,10 @@ REFUSED = {
     "conv_transpose2d": lambda: F.conv_transpose2d(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2)),
     "tensordot": lambda: torch.tensordot(torch.ones(2, 2), torch.ones(2, 2), 1),
     "bilinear": lambda: F.bilinear(torch.ones(1, 2), torch.ones(1, 2), torch.ones(1, 2, 2)),
-    "lstm": lambda: torch.nn.LSTM(2, 2)(torch.ones(1, 1, 2)),
+    "lstm of packed sequences": lambda: torch.nn.LSTM(2, 2)(
+        torch.nn.utils.rnn.pack_sequence([torch.ones(2, 2), torch.ones(1, 2)])
+    ),
+    "lstm with projections": lambda: torch.nn.LSTM(2, 3, proj_size=2)(torch.ones(1, 1, 2)),
     "einsum of three": lambda: torch.einsum("i,i,i->", *(torch.ones(2),) * 3),
     "einsum of an axis summed alone": lambda: torch.einsum("ij,k->k", torch.ones(2, 2), torch.ones(2)),
     "embedding with max_norm": lambda: F.embedding(torch.tensor([0]), torch.ones(2, 2), max_norm=1.0),
