@@ -26,16 +26,14 @@ __all__ = ["KEPT", "convert", "mode_of", "next_step", "set_state", "state_of"]
 KEPT = r"(.*\.)?(rotary_emb|rotary_pos_emb|rope)"
 _STATE = "softnum_state"
 #: modules whose functions compute products that softnum.torch does not
-_REFUSED = (
-    nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d, nn.Bilinear, nn.EmbeddingBag,
-)  # fmt: skip
+_REFUSED = (nn.Bilinear, nn.EmbeddingBag)
 #: modules whose products are layers of their own: kind -> their names below the module's path
 _PARTED = {
     nn.MultiheadAttention: lambda module: ["in_proj"],
     nn.RNNBase: parts_of,
     nn.RNNCellBase: parts_of,
 }
-_PRODUCTS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding, *_PARTED)
+_PRODUCTS = (nn.Linear, nn.modules.conv._ConvNd, nn.Embedding, *_PARTED)
 
 
 def convert(

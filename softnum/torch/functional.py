@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from softnum.torch import modes
+from softnum.torch import handlers
 from softnum.torch.modes import arithmetic as Mode
 
 __all__ = ["conv1d", "conv2d", "embedding", "linear", "matmul", "scaled_dot_product_attention"]
@@ -39,7 +39,7 @@ def linear(
     >>> st.linear(torch.tensor([[1.0, 0.3]]), torch.ones(1, 2), arithmetic=st.arithmetic("i-mxfp8"))
     tensor([[1.3125]])
     """
-    return modes._linear(arithmetic, input, weight, bias)
+    return handlers.linear(arithmetic, input, weight, bias)
 
 
 def matmul(input: torch.Tensor, other: torch.Tensor, *, arithmetic: Mode) -> torch.Tensor:
@@ -62,7 +62,7 @@ def matmul(input: torch.Tensor, other: torch.Tensor, *, arithmetic: Mode) -> tor
     >>> st.matmul(torch.tensor([[0.3]]), torch.tensor([[3.0]]), arithmetic=st.arithmetic("i-mxfp8"))
     tensor([[0.9375]])
     """
-    return modes._matmul(arithmetic, input, other)
+    return handlers.matmul(arithmetic, input, other)
 
 
 def conv1d(
@@ -75,7 +75,7 @@ def conv1d(
     >>> st.conv1d(torch.ones(1, 1, 4), torch.ones(1, 1, 3), padding=1, arithmetic=st.arithmetic("i-mxfp8"))
     tensor([[[2., 3., 3., 2.]]])
     """
-    return modes._CONV1D(arithmetic, input, weight, bias, stride, padding, dilation, groups)
+    return handlers.conv1d(arithmetic, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv2d(
@@ -107,7 +107,7 @@ def conv2d(
     >>> st.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 3, 3), arithmetic=st.arithmetic("i-mxfp8"))
     tensor([[[[9.]]]])
     """
-    return modes._CONV2D(arithmetic, input, weight, bias, stride, padding, dilation, groups)
+    return handlers.conv2d(arithmetic, input, weight, bias, stride, padding, dilation, groups)
 
 
 def embedding(rows: torch.Tensor, weight: torch.Tensor, padding_idx: int | None = None, *, arithmetic: Mode):
@@ -120,7 +120,7 @@ def embedding(rows: torch.Tensor, weight: torch.Tensor, padding_idx: int | None 
     >>> st.embedding(torch.tensor([1]), torch.tensor([[1.0], [2.0]]), arithmetic=st.arithmetic("i-mxfp8"))
     tensor([[2.]])
     """
-    return modes._embedding(arithmetic, rows, weight, padding_idx)
+    return handlers.embedding(arithmetic, rows, weight, padding_idx)
 
 
 def scaled_dot_product_attention(
@@ -138,4 +138,4 @@ def scaled_dot_product_attention(
     >>> st.scaled_dot_product_attention(x, x, x, is_causal=True, arithmetic=st.arithmetic("i-mxfp8"))[0, 0, 1]
     tensor([1., 1., 1., 1.])
     """
-    return modes._attention(arithmetic, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    return handlers.attention(arithmetic, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)

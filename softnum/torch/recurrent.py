@@ -7,6 +7,9 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
+from softnum.torch.exact import EXACT
+from softnum.torch.handlers import linear
+
 __all__ = ["RECURRENT", "parts_of"]
 
 
@@ -23,8 +26,6 @@ class _Operations:
     """Element by element: PyTorch's own, or the design's."""
 
     def __init__(self, mode) -> None:
-        from softnum.torch.exact import EXACT
-
         def of(function: Callable) -> Callable:
             exact = EXACT.get(function)
             return function if not mode.exact else lambda *operands: exact(mode, *operands)
@@ -58,8 +59,6 @@ def _rnn_step(function: str) -> Callable:
 
 def _recurrent(name: str, step: Callable, states: int) -> Callable:
     def run(mode, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first=None):
-        from softnum.torch.modes import _linear
-
         if batch_first is None or (isinstance(hx, torch.Tensor) and isinstance(params, bool)):
             raise NotImplementedError(
                 f"{name} in module {mode.running()!r}: softnum.torch computes no packed sequences; pad them"
@@ -78,10 +77,10 @@ def _recurrent(name: str, step: Callable, states: int) -> Callable:
                 w_ih, w_hh, *biases = params[each * place : each * (place + 1)]
                 b_ih, b_hh = biases or (None, None)
                 part = f"l{layer}" + ("_reverse" if direction else "")
-                reads = _linear(mode, x, w_ih, b_ih, part=f"ih_{part}")
+                reads = linear(mode, x, w_ih, b_ih, part=f"ih_{part}")
 
                 def kept(h, w=w_hh, b=b_hh, part=part):
-                    return _linear(mode, h, w, b, part=f"hh_{part}")
+                    return linear(mode, h, w, b, part=f"hh_{part}")
 
                 state, steps = tuple(part[place] for part in hx), []
                 for read in reads.flip(0) if direction else reads:
@@ -102,11 +101,9 @@ def _recurrent(name: str, step: Callable, states: int) -> Callable:
 
 def _cell(step: Callable, states: int) -> Callable:
     def run(mode, input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
-        from softnum.torch.modes import _linear
-
-        read = _linear(mode, input, w_ih, b_ih, part="ih")
+        read = linear(mode, input, w_ih, b_ih, part="ih")
         hx = hx if isinstance(hx, (tuple, list)) else (hx,)
-        state = step(_Operations(mode), read, hx, lambda h: _linear(mode, h, w_hh, b_hh, part="hh"))
+        state = step(_Operations(mode), read, hx, lambda h: linear(mode, h, w_hh, b_hh, part="hh"))
         return state if states > 1 else state[0]
 
     return run

@@ -100,7 +100,8 @@ BAD = {
     ),
     "no such design": (lambda: st.convert(feedforward(), "a-float"), ValueError, "a-float32"),
     "a module of other products": (
-        lambda: st.convert(nn.Sequential(nn.Linear(2, 2), nn.Conv3d(2, 2, 1)), "a-float32"), NotImplementedError, "'1'",
+        lambda: st.convert(nn.Sequential(nn.Linear(2, 2), nn.Bilinear(2, 2, 2)), "a-float32"), NotImplementedError,
+        "'1'",
     ),
     "delayed scales": (
         lambda: st.convert(feedforward(), "te-delayed-scaling", known_as={"2": "fc"}), NotImplementedError,

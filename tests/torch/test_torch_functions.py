@@ -115,6 +115,24 @@ PRODUCTS = {
     "conv1d of one": lambda a, b: F.conv1d(a.view(6, 8), b.view(-1)[:24].view(2, 6, 2), torch.ones(2)),
     "conv2d": lambda a, b: F.conv2d(a.view(1, 3, 4, 4), b.view(-1)[:27].view(1, 3, 3, 3), padding="same"),
     "conv2d in groups": lambda a, b: F.conv2d(a.view(1, 3, 4, 4), b.view(-1)[:27].view(3, 1, 3, 3), groups=3),
+    "conv3d": lambda a, b: F.conv3d(
+        a.view(1, 2, 2, 3, 4), b.view(-1)[:16].view(2, 2, 1, 2, 2), torch.ones(2), padding=1, stride=(1, 2, 1)
+    ),
+    "conv3d in groups": lambda a, b: F.conv3d(
+        a.view(1, 2, 2, 3, 4), b.view(4, 1, 2, 2, 2), padding="same", groups=2, dilation=(1, 2, 1)
+    ),
+    "conv_transpose1d": lambda a, b: F.conv_transpose1d(a.view(2, 3, 8), b.view(-1)[:30].view(3, 2, 5), stride=3),
+    "conv_transpose2d": lambda a, b: F.conv_transpose2d(
+        a.view(1, 4, 4, 3),
+        b.view(4, 2, 2, 2),
+        torch.ones(4),
+        stride=(2, 1),
+        padding=1,
+        output_padding=(1, 0),
+        groups=2,
+        dilation=(1, 2),
+    ),
+    "conv_transpose3d": lambda a, b: F.conv_transpose3d(a.view(1, 2, 2, 3, 4), b.view(2, 2, 2, 2, 2), stride=2),
     "attention": lambda a, b: F.scaled_dot_product_attention(
         a.view(1, 2, 3, 8), b.view(1, 2, 2, 8), b.view(1, 2, 2, 8)
     ),
@@ -163,8 +181,12 @@ def test_no_function_stays_with_pytorch(name):
 
 
 REFUSED = {
-    "conv3d": lambda: F.conv3d(torch.ones(1, 1, 2, 2, 2), torch.ones(1, 1, 1, 1, 1)),
-    "conv_transpose2d": lambda: F.conv_transpose2d(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2)),
+    "convolution": lambda: torch.convolution(
+        *(torch.ones(1, 1, 2, 2),) * 2, None, [1, 1], [0, 0], [1, 1], False, [0], 1
+    ),
+    "cdist": lambda: torch.cdist(torch.ones(2, 2), torch.ones(2, 2)),
+    "addmm_": lambda: torch.ones(2, 2).addmm_(torch.ones(2, 2), torch.ones(2, 2)),
+    "an operation by its own name": lambda: torch.ops.aten.mm(torch.ones(2, 2), torch.ones(2, 2)),
     "tensordot": lambda: torch.tensordot(torch.ones(2, 2), torch.ones(2, 2), 1),
     "bilinear": lambda: F.bilinear(torch.ones(1, 2), torch.ones(1, 2), torch.ones(1, 2, 2)),
     "lstm of packed sequences": lambda: torch.nn.LSTM(2, 2)(
