@@ -90,7 +90,7 @@ def convert(
     >>> import torch, softnum.torch as st
     >>> model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     >>> model = st.convert(model, "i-mxfp8")
-    softnum.torch: i-mxfp8: 2 Linear; left to PyTorch: 1 ReLU; first layer '0'; last layer '2'
+    softnum.torch with i-mxfp8: 2 Linear; left to PyTorch: 1 ReLU; first layer '0'; last layer '2'
     >>> model(torch.ones(3, 4)).shape
     torch.Size([3, 2])
     """
@@ -169,12 +169,14 @@ def _report(bound: Arithmetic, modules: dict[str, nn.Module], owners: list[str])
         for path, module in modules.items()
         if path not in owners and not any(other.startswith(f"{path}.") for other in modules)
     )
-    texts = (", ".join(f"{count} {kind}" for kind, count in counts.items()) or "none" for counts in (computing, left))
+    found, rest = (
+        ", ".join(f"{count} {kind}" for kind, count in counts.items()) or "none" for counts in (computing, left)
+    )  # fmt: skip
     design = bound.design
     scaled = design.loss.dynamic or design.loss_scale != 1
     ends = "".join(f"; {name} layer {path!r}" for name, path in (("first", bound.first), ("last", bound.last)) if path)
     hint = "; its loss scale takes a softnum.torch.GradScaler(model)" if scaled else ""
-    return "softnum.torch: {}: {}; left to PyTorch: {}".format(design.name, *texts) + ends + hint
+    return f"softnum.torch with {design.name}: {found}; left to PyTorch: {rest}{ends}{hint}"
 
 
 def _round_parameters(mode: arithmetic) -> None:
