@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from softnum.torch.convert import mode_of, next_step, set_state, state_of
+from softnum.torch.models import mode_of, next_step, set_state, state_of
 from softnum.torch.numerics import LOSS_SCALE, bits_of
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 from softnum.train.designs.design import COMPENSATION

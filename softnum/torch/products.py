@@ -9,8 +9,8 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._pytree import tree_map_only
 
-from softnum.torch.convert import mode_of
 from softnum.torch.functions import FUNCTIONS
+from softnum.torch.models import mode_of
 from softnum.torch.numerics import Arithmetic
 from softnum.train.designs.gemms import design_gemms
 from softnum.train.nets.network import product_rows

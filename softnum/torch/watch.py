@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from softnum.torch.convert import mode_of
+from softnum.torch.models import mode_of
 from softnum.train.inspect.operations import text_table
 from softnum.train.runs.statistics import Watch
 
