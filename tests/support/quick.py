@@ -34,6 +34,7 @@ FILES = {
     "pins": "pins",
     "rtl": "dpi rom",
     "tile": "tile_elementwise tile_gradients tile_language tile_loops",
+    "torch": "torch_optimizer torch_quantize",
     "train": "train_lstm train_optimisers train_scaling train_schedules train_tensor",
     "tta": "tta_energy tta_intervals tta_memory tta_timing_errors",
     "vectors": "causes report unit_vectors vectors_faults vectors_oracles vectors_text",
