@@ -153,6 +153,16 @@ def _layer_norm(mode, input, normalized_shape, weight=None, bias=None, eps=1e-5)
     return mode.apply("layer_norm", [input, weight, bias], constants=(eps,))
 
 
+def _rms_norm(mode, input, normalized_shape, weight=None, eps=None):
+    if len(normalized_shape) != 1 or weight is None:
+        _refused(mode, "rms_norm", "over the last dimension with weight")
+    return mode.apply("rms_norm", [input, weight], constants=(torch.finfo(input.dtype).eps if eps is None else eps,))
+
+
+def _silu(mode, input, inplace=False):
+    return mode.apply("silu", [input])
+
+
 def _group_norm(mode, input, num_groups, weight=None, bias=None, eps=1e-5):
     if input.dim() != 4 or weight is None or bias is None:
         _refused(mode, "group_norm", "of images (n, channels, height, width) with weight and bias")
@@ -229,7 +239,9 @@ EXACT: dict[Callable, Callable] = {
     **dict.fromkeys((torch.softmax, _T.softmax, F.softmax), _softmax),
     **dict.fromkeys((torch.tanh, _T.tanh, F.tanh), _function("tanh")),
     **dict.fromkeys((torch.sigmoid, _T.sigmoid, F.sigmoid), _function("sigmoid")),
+    F.silu: _silu,
     F.layer_norm: _layer_norm,
+    **dict.fromkeys((F.rms_norm, torch.rms_norm), _rms_norm),
     F.group_norm: _group_norm,
     F.batch_norm: _batch_norm,
     F.avg_pool2d: _avg_pool2d,
@@ -253,8 +265,8 @@ where zero_ zeros_like max_pool1d_with_indices max_pool2d_with_indices result_ty
 """
 #: functions whose results' gradients are added in their layer's arithmetic; of others', in the tensor's dtype
 ELEMENTWISE = (
-    "add", "avg_pool2d", "batch_norm", "group_norm", "layer_norm", "multiply", "scale", "sigmoid", "softmax",
-    "subtract", "tanh",
+    "add", "avg_pool2d", "batch_norm", "group_norm", "layer_norm", "multiply", "rms_norm", "scale", "sigmoid",
+    "silu", "softmax", "subtract", "tanh",
 )  # fmt: skip
 #: those of the functions below that keep the arithmetic of the result that they move
 KEEPING = (

@@ -22,7 +22,7 @@ from softnum.train.engine.tensor import (
 )  # fmt: skip
 from softnum.train.layers.attention import matmul, softmax
 from softnum.train.layers.convolution import conv2d
-from softnum.train.layers.normalisation import Buffer, batch_norm, group_norm, layer_norm
+from softnum.train.layers.normalisation import Buffer, batch_norm, group_norm, layer_norm, rms_norm
 from softnum.train.layers.pooling import avg_pool2d
 from softnum.train.layers.sequences import embedding, scale
 
@@ -204,6 +204,15 @@ def _layer_norm(call: Call, arrays, needs, options):
     return leaves, layer_norm(*leaves, call, epsilon=options["epsilon"])
 
 
+def _rms_norm(call: Call, arrays, needs, options):
+    x, gain = arrays
+    leaves = [
+        _leaf(call, x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), needs[0]),
+        _parameter(call, gain, needs[1], "weight"),
+    ]
+    return leaves, rms_norm(*leaves, call, epsilon=options["epsilon"])
+
+
 def _group_norm(call: Call, arrays, needs, options):
     leaves = _normalised(call, arrays, needs)
     return leaves, group_norm(*leaves, call, groups=options["groups"], epsilon=options["epsilon"])
@@ -264,9 +273,11 @@ FUNCTIONS: dict[str, Function] = {
     "multiply": Function(_of_two(multiply), _same),
     "scale": Function(_scale, _same, constants=("factor",)),
     "sigmoid": Function(_named("sigmoid"), _same),
+    "silu": Function(_named("silu"), _same),
     "tanh": Function(_named("tanh"), _same),
     "softmax": Function(_softmax, _same),
     "layer_norm": Function(_layer_norm, _same, _rows, constants=("epsilon",)),
+    "rms_norm": Function(_rms_norm, _same, _rows, constants=("epsilon",)),
     "group_norm": Function(_group_norm, _same, options={"groups": 0}, constants=("epsilon",)),
     "batch_norm": Function(
         _batch_norm, _same, options={"training": 0}, constants=("momentum", "epsilon"), changed=(3, 4)

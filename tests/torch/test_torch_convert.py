@@ -1,11 +1,13 @@
 """Whole models: what convert changes, what it refuses, and which random bits a run has."""
 
+import contextlib
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils._pytree import tree_leaves  # noqa: E402
 
@@ -441,6 +443,53 @@ def test_sums_of_gradients_have_random_bits_of_their_own(tmp_path):
         st.convert(Shared(), design, elementwise="exact", seed=seed, quiet=True)(x).sum().backward()
         found.append(x.grad)
     assert torch.equal(*found[:2]) and not torch.equal(*found[1:])
+
+
+EXACT = {
+    "layer norm": lambda x: F.layer_norm(x, (6,), torch.arange(6.0), torch.ones(6)),
+    "RMS norm": lambda x: F.rms_norm(x, (6,), torch.arange(6.0)),
+    "group norm": lambda x: F.group_norm(x.view(2, 4, 3, 6), 2, torch.arange(4.0), torch.ones(4)),
+    "batch norm": lambda x: F.batch_norm(
+        x.view(2, 4, 3, 6), torch.zeros(4), torch.ones(4), torch.arange(4.0), torch.ones(4), training=True
+    ),
+    "batch norm of rows": lambda x: F.batch_norm(
+        x.view(24, 6), torch.zeros(6), torch.ones(6), torch.ones(6), torch.ones(6), training=True
+    ),
+    "softmax": lambda x: x.softmax(0),
+    "softmax with -inf": lambda x: x.masked_fill(x > 1, -torch.inf).softmax(-1),
+    "silu": F.silu,
+    "tanh": torch.tanh,
+    "sigmoid": lambda x: x.sigmoid(),
+    "sums": lambda x: (1 - x) + 2 * x - x[:1] * x / 4,
+    "mean": lambda x: x.mean((1, 2), keepdim=True),
+    "pooling": lambda x: F.avg_pool2d(x[None], 2, 1) + F.max_pool2d(x[None], 2, 1),
+    "adaptive pooling": lambda x: F.adaptive_avg_pool2d(x[None], 1),
+    "cross entropy": lambda x: F.cross_entropy(x.view(24, 6), torch.arange(24) % 6),
+}
+
+
+@cases("name", EXACT)
+def test_exact_functions_mean_what_they_mean_in_pytorch(name):
+    found = []
+    for inside in (False, True):
+        x = inputs(4, 6, 6).requires_grad_()
+        with st.arithmetic("a-float32", elementwise="exact") if inside else contextlib.nullcontext():
+            y = EXACT[name](x)
+        (y * inputs(*y.shape, 1, seed=5).squeeze(-1)).sum().backward()
+        found.append((y, x.grad))
+    for own, plain in zip(*found, strict=True):
+        torch.testing.assert_close(plain, own, rtol=2e-5, atol=2e-6)
+
+
+def test_running_statistics():
+    found = []
+    for inside in (False, True):
+        mean, variance = torch.zeros(4), torch.ones(4)
+        with st.arithmetic("a-float32", elementwise="exact") if inside else contextlib.nullcontext():
+            F.batch_norm(inputs(2, 4, 3, 6), mean, variance, torch.ones(4), torch.ones(4), training=True, momentum=0.2)
+        found.append((mean, variance))
+    for own, plain in zip(*found, strict=True):
+        torch.testing.assert_close(plain, own)
 
 
 def test_what_has_no_exact_arithmetic_is_an_error():
