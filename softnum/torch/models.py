@@ -10,6 +10,7 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -19,12 +20,13 @@ from softnum.torch.recurrent import parts_of
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 from softnum.train.designs.design import Design
 from softnum.train.engine.numerics import fits_binary32
+from softnum.train.recipes import Delayed
 
 __all__ = ["KEPT", "convert", "mode_of", "next_step", "set_state", "state_of"]
 
 #: modules whose products are PyTorch's own unless the caller says otherwise: angles of positions, no part of training
 KEPT = r"(.*\.)?(rotary_emb|rotary_pos_emb|rope)"
-_STATE = "softnum_state"
+_STATE, _SCALE = "softnum_state", "softnum_scale."
 #: modules whose functions compute products that softnum.torch does not
 _REFUSED = (nn.Bilinear, nn.EmbeddingBag)
 #: modules whose products are layers of their own: kind -> their names below the module's path
@@ -131,7 +133,7 @@ def convert(
     bound = Arithmetic(design, first=first, last=last, known_as=known_as, program_order=program_order)
     bound.check_layers([*(computing or [""]), *parts])
     mode = arithmetic(bound, seed=seed, elementwise=elementwise)
-    mode.stochastic = {path: bound.is_stochastic(path) for path in ("", *computing, *parts)}
+    mode.counting = {path: bound.counts_calls(path) for path in ("", *computing, *parts)}
     mode.model, mode.kept = model, kept
     model.register_buffer(_STATE, new_state(seed))
     _round_parameters(mode)
@@ -140,7 +142,8 @@ def convert(
         inside = path not in kept
         module.register_forward_pre_hook(partial(_enter, mode, path, inside), prepend=True)
         module.register_forward_hook(partial(_leave, mode), always_call=True)
-    model.register_load_state_dict_pre_hook(_give_state)
+    model.register_state_dict_post_hook(partial(_give_scales, mode))
+    model.register_load_state_dict_pre_hook(partial(_take_scales, mode))
     model.register_load_state_dict_post_hook(partial(_loaded, mode))
     model.softnum_mode = mode
     if "torch._dynamo" in sys.modules:  # what it compiled before knows nothing of the hooks
@@ -206,9 +209,22 @@ def _follow(mode: arithmetic) -> None:
     mode.following = True
 
 
-def _give_state(model: nn.Module, state_dict: dict, prefix: str, *arguments) -> None:
-    """A state_dict of a model that is not converted leaves the state as it is."""
+def _give_scales(mode: arithmetic, model: nn.Module, state_dict: dict, prefix: str, *arguments) -> None:
+    """What delayed scaling keeps belongs into a state_dict: scale and history of each operand."""
+    for place, state in mode.arithmetic.states.items():
+        state_dict[f"{prefix}{_SCALE}{'|'.join(place)}"] = torch.from_numpy(np.append(state.scale, state.history))
+
+
+def _take_scales(mode: arithmetic, model: nn.Module, state_dict: dict, prefix: str, *arguments) -> None:
+    """A state_dict of a model that is not converted leaves counters and scales as they are."""
+    found = {key: state_dict.pop(key) for key in list(state_dict) if key.startswith(prefix + _SCALE)}
+    if prefix + _STATE in state_dict:
+        mode.arithmetic.states.clear()
     state_dict.setdefault(prefix + _STATE, getattr(model, _STATE))
+    for key, values in found.items():
+        scale, *history = values.numpy().copy()
+        place = tuple(key.removeprefix(prefix + _SCALE).split("|"))
+        mode.arithmetic.states[place] = Delayed(np.array(history), np.array(scale))
 
 
 def _loaded(mode: arithmetic, model: nn.Module, incompatible) -> None:
@@ -350,6 +366,7 @@ def next_step(model: nn.Module) -> None:
     >>> model.softnum_state[1].item()
     1
     """
+    mode_of(model).arithmetic.finish()
     state = state_of(model).clone()
     state[STEP] += 1
     state[[FORWARDS, EVALUATIONS]] = 0

@@ -100,7 +100,7 @@ class arithmetic(TorchFunctionMode):
         self.last, self.rounds_output = self.arithmetic.last, self.arithmetic.rounds_output
         self.rounds_gradients = self.arithmetic.rounds_gradients
         self.sums = self.exact and self.arithmetic.adds_gradients
-        self.stochastic = {"": self.arithmetic.is_stochastic("")}
+        self.counting = {"": self.arithmetic.counts_calls("")}
 
     def __getstate__(self) -> dict:
         running = {"thread": None, "frame": None, "left_over": 0, "path": [], "calls": {}}
@@ -167,14 +167,14 @@ class arithmetic(TorchFunctionMode):
             )
 
     def _next_call(self, layer: str) -> int:
-        if layer not in self.stochastic:
-            self.stochastic[layer] = self.arithmetic.is_stochastic(layer)
-        if not self.stochastic[layer]:
+        if layer not in self.counting:
+            self.counting[layer] = self.arithmetic.counts_calls(layer)
+        if not self.counting[layer]:
             return 0
         if not torch.compiler.is_compiling() and not self.replayed and torch._C._current_graph_task_id() != -1:
             raise RuntimeError(
-                f"layer {layer!r} rounds stochastically and is computed again in the backward pass, as of a "
-                "checkpoint, which does not say which forward pass that was; give it that: "
+                f"layer {layer!r} rounds stochastically, or by delayed scales, and is computed again in the backward "
+                "pass, as of a checkpoint, which does not say which forward pass that was; give it that: "
                 "torch.utils.checkpoint.checkpoint(..., use_reentrant=False, "
                 "context_fn=softnum.torch.checkpoint_contexts)"
             )

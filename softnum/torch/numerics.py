@@ -33,6 +33,7 @@ from softnum.formats.blocks import format
 from softnum.train.designs.design import (
     BLOCK_ROLES,
     COMPENSATION,
+    NO_MASTER,
     PASS_ROLES,
     PASSES,
     ROLES,
@@ -46,7 +47,7 @@ from softnum.train.designs.reader import load_design
 from softnum.train.engine.devices import make_backend
 from softnum.train.engine.numerics import LayerNumerics, check_seed, fits_binary32
 from softnum.train.engine.watch import Event, watch
-from softnum.train.recipes import DelayedScaling
+from softnum.train.recipes import Delayed, DelayedScaling
 
 __all__ = ["Arithmetic", "Call", "arithmetic_of", "bits_of", "new_state"]
 
@@ -106,6 +107,8 @@ class Arithmetic:
         What operations know it by; equal arithmetic has an equal handle.
     sites : Sites or None
         Of an arithmetic in program order, the numbers given so far.
+    states : dict
+        (layer, role, use) -> what delayed scaling keeps of an operand; empty of other designs.
 
     Examples
     --------
@@ -124,8 +127,12 @@ class Arithmetic:
             self.design, self.first, self.last, sorted(self.known_as.items())
         )  # fmt: skip
         self.handle = f"{self.design.name}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
-        if program_order:  # whose numbers are those of one run alone
-            self.handle += f"-{id(self.sites):x}"
+        tables = [self.design.roles, *(roles for _, roles, *_ in self.design.layers)]
+        roundings = [rounding for table in tables for rounding in table.values() if rounding != NO_MASTER]
+        self.delays = any(isinstance(rounding.scale, DelayedScaling) for rounding in roundings)
+        self.states: dict[tuple[str, str, str], Delayed] = {}  # of delayed scaling: layer, role, use
+        if program_order or self.delays:  # whose numbers, or scales, are those of one run alone
+            self.handle += f"-{id(self):x}"
         self.listener: Callable[[Event], None] | None = None  # of all calls (`softnum.torch.statistics`)
         self._layers: dict[tuple[str, bool], LayerDesign] = {}
         self._backends: dict[tuple, object] = {}
@@ -155,14 +162,14 @@ class Arithmetic:
         layer = self.layer(self.last)
         return self.sites is not None or layer.roles["output"].format != layer.units["forward"].result
 
-    def is_stochastic(self, path: str) -> bool:
-        """Whether a layer's arithmetic takes random bits.
+    def counts_calls(self, path: str) -> bool:
+        """Whether it matters which call of a layer one is: it takes random bits, or has delayed scales.
 
-        >>> Arithmetic("c-wang-fp8").is_stochastic("conv1"), Arithmetic("g-q44-stochastic").is_stochastic("conv1")
+        >>> Arithmetic("c-wang-fp8").counts_calls("conv1"), Arithmetic("g-q44-stochastic").counts_calls("conv1")
         (False, True)
         """
         layers = [self.layer(path, looked_up=looked_up) for looked_up in (False, True)]
-        return any(
+        return self.delays or any(
             any(rounding.stochastic for role, rounding in layer.roles.items() if role not in UPDATE_ROLES)
             or any(unit.stochastic for unit in layer.units.values())
             for layer in layers
@@ -182,14 +189,13 @@ class Arithmetic:
         if asked not in self._layers:
             name = self.known_as.get(path, path)
             layer = self.design.layer(name, first=path == self.first, looked_up=looked_up)
-            for role, rounding in layer.roles.items():
-                if isinstance(rounding.scale, DelayedScaling):
-                    raise NotImplementedError(
-                        f"layer {path!r}: role {role!r} of design {self.design.name!r} has delayed scales, whose state "
-                        "softnum.torch does not keep; state current ones (te-float8-current-scaling)"
-                    )
             self._layers[asked] = layer
         return self._layers[asked]
+
+    def finish(self) -> None:
+        """End a step: delayed scales of the next one follow from what was multiplied so far."""
+        for (layer, role, _), state in self.states.items():
+            self.layer(layer).roles[role].scale.update(state)
 
     def watched(self, listener: Callable[[Event], None]) -> Arithmetic:
         """The same arithmetic, whose calls alone tell a listener what they compute."""
@@ -231,11 +237,13 @@ class Arithmetic:
         return self._backends[key]
 
     def __reduce__(self):
-        return _restored, (self.design, self.first, self.last, self.known_as, self.sites is not None)
+        return _restored, (self.design, self.first, self.last, self.known_as, self.sites is not None, self.states)
 
 
-def _restored(design, first, last, known_as, program_order) -> Arithmetic:
-    return Arithmetic(design, first=first, last=last, known_as=known_as, program_order=program_order)
+def _restored(design, first, last, known_as, program_order, states) -> Arithmetic:
+    found = Arithmetic(design, first=first, last=last, known_as=known_as, program_order=program_order)
+    found.states.update(states)
+    return found
 
 
 class Sites:
@@ -295,7 +303,7 @@ class Call(LayerNumerics):
         super().__init__(self, name, design, name == arithmetic.first)
         self.backend = arithmetic.backend(design)
         self.place, self.stage = None, "forward"
-        self._call, self._seed, self._counts = call, None, {}
+        self._call, self._seed, self._counts, self._states = call, None, {}, arithmetic.states
         self._state = state.tolist()
         self.iteration = self._state[STEP] + (not self._state[EVALUATING])  # counted from 1; an evaluation follows one
         self.loss_scale = struct.unpack("<d", struct.pack("<q", self._state[LOSS_SCALE]))[0]
@@ -318,6 +326,14 @@ class Call(LayerNumerics):
     def _block_key(self, role: str, axis: int) -> tuple[int, int]:
         """The key of rounding a role to blocks, or by its scale, along an axis."""
         return self._key(f"{role}, columns" if axis == -2 else role)
+
+    def delayed(self, layer: str, role: str, use: str) -> Delayed:
+        """The state of an operand's delayed scaling; what is noted in it counts in training alone."""
+        place = layer, role, use or f"product {self._call}"
+        if place not in self._states:
+            self._states[place] = self.design.roles[role].scale.start()
+        state = self._states[place]
+        return Delayed(state.history.copy(), state.scale) if self._state[EVALUATING] else state
 
     def told(self, listener: Callable[[Event], None]) -> Callable[[Event], None]:
         """A listener to this call, which hears nothing of a forward pass that is computed again."""

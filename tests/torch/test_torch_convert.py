@@ -1,6 +1,7 @@
 """Whole models: what convert changes, what it refuses, and which random bits a run has."""
 
 import contextlib
+import copy
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -13,7 +14,8 @@ from torch.utils._pytree import tree_leaves  # noqa: E402
 
 import softnum as sn  # noqa: E402
 import softnum.torch as st  # noqa: E402
-from softnum.train import load_design  # noqa: E402
+from softnum.train import Numerics, Parameter, Tensor, load_design  # noqa: E402
+from softnum.train.engine.tensor import linear, relu  # noqa: E402
 from tests.support.cases import cases  # noqa: E402
 from tests.support.torch_models import feedforward, gradients, inputs, same  # noqa: E402
 
@@ -104,10 +106,6 @@ BAD = {
     "a module of other products": (
         lambda: st.convert(nn.Sequential(nn.Linear(2, 2), nn.Bilinear(2, 2, 2)), "a-float32"), NotImplementedError,
         "'1'",
-    ),
-    "delayed scales": (
-        lambda: st.convert(feedforward(), "te-delayed-scaling", known_as={"2": "fc"}), NotImplementedError,
-        "te-float8-current-scaling",
     ),
     "a seed": (lambda: st.convert(feedforward(), "a-float32", seed=-1), ValueError, "seed"),
     "what computes element by element": (
@@ -365,6 +363,66 @@ def test_random_bits_do_not_depend_on_which_gradients_are_needed():
             model(X).square().sum().backward()
             found.append([p.grad for p in model[2].parameters()])
         assert same(*found)
+
+
+# -- delayed scales ----------------------------------------------------------------------------------------------------
+
+DELAYED = """
+[roles]
+input = { format = "e4m3fn", scale = { rule = "delayed", history = 3 } }
+activations = { format = "e4m3fn", scale = { rule = "delayed", history = 3 } }
+weights = { format = "e4m3fn", scale = { rule = "delayed", history = 3 } }
+errors = { format = "e5m2", scale = { rule = "delayed", history = 3 } }
+"""
+
+
+def delayed(tmp_path):
+    file = tmp_path / "delayed.toml"
+    file.write_text(DELAYED)
+    return st.convert(feedforward(), file, quiet=True)
+
+
+def test_delayed_scales_are_those_of_the_training_engine(tmp_path):
+    model = delayed(tmp_path)
+    numerics = Numerics(load_design(tmp_path / "delayed.toml"), ["0", "2"], seed=1)
+    layers = [numerics.layer(name) for name in ("0", "2")]
+    for step in range(4):
+        x = X * 3.0**step
+        found = gradients(model, x)
+        st.next_step(model)
+        numerics.begin(step + 1)
+        parameters = [
+            Parameter(
+                np.ascontiguousarray(p.detach().numpy().T),
+                layers[i // 2],
+                f"{'0022'[i]}.{'weight' if i % 2 == 0 else 'bias'}",
+            )
+            for i, p in enumerate(model.parameters())
+        ]
+        hidden = relu(linear(Tensor(x.numpy(), numerics.backend), *parameters[:2], layers[0]))
+        result = linear(hidden, *parameters[2:], layers[1])
+        result.backward(2 * result.value)
+        numerics.finish()
+        for gradient, parameter in zip(found, parameters, strict=True):
+            np.testing.assert_array_equal(gradient.numpy(), parameter.gradient.T)
+
+
+def test_delayed_scales_are_kept(tmp_path):
+    model = delayed(tmp_path)
+    for scale in (1, 100):
+        gradients(model, X * scale)
+        st.next_step(model)
+    model.eval()
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    model(1e6 * X)
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items() if "scale" in key)
+    model.train()
+    twin, other = copy.deepcopy(model), delayed(tmp_path)
+    other.load_state_dict(model.state_dict())
+    for each in (twin, other):
+        assert same(gradients(each, X), gradients(copy.deepcopy(model), X))
+    assert not same(gradients(delayed(tmp_path), X), gradients(model, X))
+    assert sum("softnum_scale" in key for key in before) == 6
 
 
 # -- what becomes of numbers -------------------------------------------------------------------------------------------
