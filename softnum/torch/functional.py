@@ -10,6 +10,14 @@ from softnum.torch.modes import arithmetic as Mode
 __all__ = ["conv1d", "conv2d", "embedding", "linear", "matmul", "scaled_dot_product_attention"]
 
 
+def _following(arithmetic: Mode, *tensors: torch.Tensor | None) -> Mode:
+    """A mode that rounds the gradients of those of its operands that are parameters."""
+    if not isinstance(arithmetic, Mode):
+        raise TypeError(f"arithmetic must be an object, like softnum.torch.arithmetic('i-mxfp8'), got {arithmetic!r}")
+    arithmetic.follow_all(tensors)
+    return arithmetic
+
+
 def linear(
     input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *, arithmetic: Mode
 ) -> torch.Tensor:  # fmt: skip
@@ -27,6 +35,7 @@ def linear(
     weight : torch.Tensor (outputs, inputs)
     bias : torch.Tensor (outputs,), optional
     arithmetic : softnum.torch.arithmetic
+        An object, as ``softnum.torch.arithmetic("i-mxfp8")`` makes it.
 
     Returns
     -------
@@ -39,7 +48,7 @@ def linear(
     >>> st.linear(torch.tensor([[1.0, 0.3]]), torch.ones(1, 2), arithmetic=st.arithmetic("i-mxfp8"))
     tensor([[1.3125]])
     """
-    return handlers.linear(arithmetic, input, weight, bias)
+    return handlers.linear(_following(arithmetic, input, weight, bias), input, weight, bias)
 
 
 def matmul(input: torch.Tensor, other: torch.Tensor, *, arithmetic: Mode) -> torch.Tensor:
@@ -62,7 +71,7 @@ def matmul(input: torch.Tensor, other: torch.Tensor, *, arithmetic: Mode) -> tor
     >>> st.matmul(torch.tensor([[0.3]]), torch.tensor([[3.0]]), arithmetic=st.arithmetic("i-mxfp8"))
     tensor([[0.9375]])
     """
-    return handlers.matmul(arithmetic, input, other)
+    return handlers.matmul(_following(arithmetic, input, other), input, other)
 
 
 def conv1d(
@@ -75,7 +84,9 @@ def conv1d(
     >>> st.conv1d(torch.ones(1, 1, 4), torch.ones(1, 1, 3), padding=1, arithmetic=st.arithmetic("i-mxfp8"))
     tensor([[[2., 3., 3., 2.]]])
     """
-    return handlers.conv1d(arithmetic, input, weight, bias, stride, padding, dilation, groups)
+    return handlers.conv1d(
+        _following(arithmetic, input, weight, bias), input, weight, bias, stride, padding, dilation, groups
+    )
 
 
 def conv2d(
@@ -107,7 +118,9 @@ def conv2d(
     >>> st.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 3, 3), arithmetic=st.arithmetic("i-mxfp8"))
     tensor([[[[9.]]]])
     """
-    return handlers.conv2d(arithmetic, input, weight, bias, stride, padding, dilation, groups)
+    return handlers.conv2d(
+        _following(arithmetic, input, weight, bias), input, weight, bias, stride, padding, dilation, groups
+    )
 
 
 def embedding(rows: torch.Tensor, weight: torch.Tensor, padding_idx: int | None = None, *, arithmetic: Mode):
@@ -120,7 +133,7 @@ def embedding(rows: torch.Tensor, weight: torch.Tensor, padding_idx: int | None 
     >>> st.embedding(torch.tensor([1]), torch.tensor([[1.0], [2.0]]), arithmetic=st.arithmetic("i-mxfp8"))
     tensor([[2.]])
     """
-    return handlers.embedding(arithmetic, rows, weight, padding_idx)
+    return handlers.embedding(_following(arithmetic, weight), rows, weight, padding_idx)
 
 
 def scaled_dot_product_attention(
@@ -138,4 +151,6 @@ def scaled_dot_product_attention(
     >>> st.scaled_dot_product_attention(x, x, x, is_causal=True, arithmetic=st.arithmetic("i-mxfp8"))[0, 0, 1]
     tensor([1., 1., 1., 1.])
     """
-    return handlers.attention(arithmetic, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    return handlers.attention(
+        _following(arithmetic, query, key, value), query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa
+    )

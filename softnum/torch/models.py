@@ -45,12 +45,12 @@ def convert(
 ) -> nn.Module:  # fmt: skip
     """Let a model compute its products in a design's arithmetic from now on, forwards and backwards.
 
-    The model stays what it is: its modules, their parameters and names do not change. Whenever it or one of its modules
+    No module is replaced, and no name changes; parameters are rounded to the role ``master`` of their module, in place,
+    and a buffer ``softnum_state`` is added. Whenever it or one of its modules
     is called, what they compute by functions of PyTorch is computed as `arithmetic` says, each module as the design
     says for a layer with the module's path as its name. Of ``nn.MultiheadAttention`` at ``p``, the projections are the
     layers ``p.in_proj`` and ``p.out_proj``, the products of queries, keys and values the layer ``p``; of ``nn.LSTM``,
     ``nn.GRU`` and ``nn.RNN``, the products with the input and with the state are ``p.ih_l0``, ``p.hh_l0``, and so on.
-    Parameters are rounded to the role ``master`` of their module, in place.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def convert(
     first, last : str or None
         The paths of the layer that takes the model's input, whose operand has the role ``input``, and of the one that
         delivers its result, which is rounded to ``output``; None: there is none. Default: the first and the last
-        module that owns a parameter and computes products.
+        module that owns weights of products, in the order of ``named_modules``, which need not be that of the calls.
     known_as : dict, optional
         Module path -> the name by which the design knows it, where that is another.
     keep : str
@@ -72,7 +72,7 @@ def convert(
     program_order : bool
         As of `Arithmetic`.
     quiet : bool
-        Do not print which modules compute in the design's arithmetic, and which do not.
+        Do not print which modules own weights of products, which others there are, and which layers are first and last.
 
     Returns
     -------
@@ -92,11 +92,11 @@ def convert(
     >>> import torch, softnum.torch as st
     >>> model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     >>> model = st.convert(model, "i-mxfp8")
-    softnum.torch with i-mxfp8: 2 Linear; left to PyTorch: 1 ReLU; first layer '0'; last layer '2'
+    softnum.torch with i-mxfp8: 2 Linear; other modules: 1 ReLU; first layer '0'; last layer '2'
     >>> model(torch.ones(3, 4)).shape
     torch.Size([3, 2])
     """
-    if hasattr(model, "_orig_mod") or isinstance(model, torch.jit.ScriptModule):
+    if any(hasattr(part, "_orig_mod") or isinstance(part, torch.jit.ScriptModule) for part in model.modules()):
         raise ValueError("convert a model before it is compiled, scripted or traced")
     modules = {path: module for path, module in model.named_modules() if path}
     if any(hasattr(module, _STATE) for module in model.modules()):
@@ -179,7 +179,7 @@ def _report(bound: Arithmetic, modules: dict[str, nn.Module], owners: list[str])
     scaled = design.loss.dynamic or design.loss_scale != 1
     ends = "".join(f"; {name} layer {path!r}" for name, path in (("first", bound.first), ("last", bound.last)) if path)
     hint = "; its loss scale takes a softnum.torch.GradScaler(model)" if scaled else ""
-    return f"softnum.torch with {design.name}: {found}; left to PyTorch: {rest}{ends}{hint}"
+    return f"softnum.torch with {design.name}: {found}; other modules: {rest}{ends}{hint}"
 
 
 def _round_parameters(mode: arithmetic) -> None:

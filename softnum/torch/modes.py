@@ -125,6 +125,13 @@ class arithmetic(TorchFunctionMode):
         if self.rounds_gradients and parameter.requires_grad and parameter not in self._hooks:
             self._hooks[parameter] = parameter.register_hook(partial(_gradient, self, path, name))
 
+    def follow_all(self, tensors) -> None:
+        """`follow` those of some tensors that are parameters, of no module that is known."""
+        if self.rounds_gradients and not torch.compiler.is_compiling():
+            for x in tensors:
+                if isinstance(x, torch.nn.Parameter):
+                    self.follow(x, "", f"parameter {len(self._hooks)}")
+
     def running(self) -> str:
         """The path of the module that is running; "" outside a converted model."""
         return self.path[-1] if self.path else ""
@@ -195,16 +202,14 @@ class arithmetic(TorchFunctionMode):
             if func in REFUSED or (isinstance(func, (OpOverload, OpOverloadPacket)) and is_product(func)):
                 raise NotImplementedError(
                     f"{name_of(func)} in module {self.running()!r} computes products that softnum.torch does not; it "
-                    f"computes {', '.join(dict.fromkeys(map(name_of, _HANDLERS)))}. Leave the module out "
-                    f"(softnum.torch.convert(..., keep={self.running()!r})) or write it with these"
+                    f"computes {', '.join(dict.fromkeys(map(name_of, _HANDLERS)))}. Write it with these, or leave it "
+                    "to PyTorch: in a module that softnum.torch.convert(..., keep=) names"
                 )
             if not self.sums or torch.compiler.is_compiling() or not torch.is_grad_enabled():
                 return func(*args, **kwargs)
             return self._moved(func, args, kwargs)
-        if self.rounds_gradients and not self.of_model and not torch.compiler.is_compiling():
-            for x in tree_leaves((args, kwargs)):
-                if isinstance(x, torch.nn.Parameter):
-                    self.follow(x, "", f"parameter {len(self._hooks)}")
+        if not self.of_model:
+            self.follow_all(tree_leaves((args, kwargs)))
         return handler(self, *args, **kwargs)
 
     def _moved(self, func, args, kwargs):

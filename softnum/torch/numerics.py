@@ -20,6 +20,7 @@ Run seed, step, forward passes, evaluation and the loss scale are a tensor, the 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import hashlib
 import re
 import struct
@@ -123,9 +124,9 @@ class Arithmetic:
         self.sites = Sites() if program_order else None
         self.design = design if isinstance(design, Design) else load_design(design)
         self.first, self.last, self.known_as = first, last, dict(known_as or {})
-        facts = (
-            self.design, self.first, self.last, sorted(self.known_as.items())
-        )  # fmt: skip
+        content = dataclasses.replace(self.design, path=Path(self.design.name))  # wherever its file lies
+        content = dataclasses.replace(self.design, path=Path(self.design.name))  # wherever its file lies
+        facts = content, self.first, self.last, sorted(self.known_as.items())
         self.handle = f"{self.design.name}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
         tables = [self.design.roles, *(roles for _, roles, *_ in self.design.layers)]
         roundings = [rounding for table in tables for rounding in table.values() if rounding != NO_MASTER]
@@ -189,6 +190,7 @@ class Arithmetic:
         if asked not in self._layers:
             name = self.known_as.get(path, path)
             layer = self.design.layer(name, first=path == self.first, looked_up=looked_up)
+            _check_sparsity(path, layer)
             self._layers[asked] = layer
         return self._layers[asked]
 
@@ -238,6 +240,17 @@ class Arithmetic:
 
     def __reduce__(self):
         return _restored, (self.design, self.first, self.last, self.known_as, self.sites is not None, self.states)
+
+
+def _check_sparsity(path: str, layer: LayerDesign) -> None:
+    """Raise NotImplementedError if gradients or updates are to be sparse; that operands are pruned is computed."""
+    weights, gradients = (layer.roles[role].sparsity for role in ("weights", "weight_gradients"))
+    if gradients is not None or (weights is not None and (weights.masked or weights.decay)):
+        what = "weight_gradients" if gradients is not None else "weights, whose gradients it masks or decays,"
+        raise NotImplementedError(
+            f"layer {path!r}: softnum.torch prunes operands alone, and the role {what} is sparse; leave that out, or "
+            "train with softnum.train"
+        )
 
 
 def _restored(design, first, last, known_as, program_order, states) -> Arithmetic:

@@ -30,7 +30,7 @@ def quantize(
     """Numbers rounded to a format, as a tensor of the same dtype: `softnum.quantize` for PyTorch.
 
     Overflow is as in `softnum.quantize`, with one exception: e4m3fn saturates, infinities too, unless ``overflow`` says
-    otherwise, as PyTorch's own cast to ``torch.float8_e4m3fn`` does.
+    otherwise, as PyTorch's own cast to ``torch.float8_e4m3fn`` does since version 2.13.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def quantize(
     key : (int, int), optional
         Of a stochastic rounding's random bits.
     gradient : str
-        "straight_through": the result's gradient is x's. "masked": it is 0 where x lies beyond the largest and the
-        smallest number of the format, and where it is NaN. Scales of blocks are constants in either.
+        "straight_through": the result's gradient is x's. "masked": it is 0 where x lies above the largest number of the
+        format or below the most negative one, and where it is NaN. Scales of blocks are constants in either.
 
     Returns
     -------

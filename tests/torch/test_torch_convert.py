@@ -107,6 +107,9 @@ BAD = {
         lambda: st.convert(nn.Sequential(nn.Linear(2, 2), nn.Bilinear(2, 2, 2)), "a-float32"), NotImplementedError,
         "'1'",
     ),
+    "a scripted part": (
+        lambda: st.convert(nn.Sequential(torch.jit.script(feedforward())), "a-float32"), ValueError, "scripted",
+    ),
     "a seed": (lambda: st.convert(feedforward(), "a-float32", seed=-1), ValueError, "seed"),
     "what computes element by element": (
         lambda: st.convert(feedforward(), "a-float32", elementwise="own"), ValueError, "'exact'",
@@ -554,3 +557,38 @@ def test_what_has_no_exact_arithmetic_is_an_error():
     for function in (torch.exp, torch.erf, lambda x: x / x, lambda x: x.pow(2), nn.GELU(), lambda x: x.norm()):
         with st.arithmetic("a-float32", elementwise="exact"), pytest.raises(NotImplementedError, match="elementwise="):
             function(inputs(3, 3))
+
+
+@cases("sparsity", ('weights = { format = "binary32", sparsity = { pattern = "2:4", backward = "masked" } }',
+                    'weight_gradients = { format = "binary32", sparsity = { top_k = 0.1 } }'))  # fmt: skip
+def test_sparse_gradients_are_refused(sparsity, tmp_path):
+    (tmp_path / "own.toml").write_text(f"[roles]\n{sparsity}\n")
+    with pytest.raises(NotImplementedError, match="sparse"):
+        st.convert(feedforward(), tmp_path / "own.toml")
+
+
+def test_gradients_of_parameters_outside_a_model(tmp_path):
+    (tmp_path / "own.toml").write_text('[roles]\nweight_gradients = "bfloat16"\n')
+    mode, found = st.arithmetic(tmp_path / "own.toml"), []
+    for inside in (False, True):
+        weight = nn.Parameter(inputs(3, 4))
+        if inside:
+            with mode:
+                y = F.linear(X, weight)
+        else:
+            y = st.linear(X, weight, arithmetic=mode)
+        y.square().sum().backward()
+        found.append(weight.grad)
+    assert same([found[0]], [found[1]])
+    np.testing.assert_array_equal(found[0].numpy(), sn.quantize(found[0].numpy(), "bfloat16"))
+    with pytest.raises(TypeError, match="must be an object"):
+        st.linear(X, weight, arithmetic="i-mxfp8")
+
+
+def test_a_handle_is_of_what_a_design_says_and_not_of_where_it_lies(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "own.toml").write_text('[roles]\nweights = "e5m2"\n')
+    first, second = (st.Arithmetic(tmp_path / name / "own.toml") for name in ("a", "b"))
+    (tmp_path / "b" / "own.toml").write_text('[roles]\nweights = "e4m3"\n')
+    assert first.handle == second.handle != st.Arithmetic(tmp_path / "b" / "own.toml").handle
