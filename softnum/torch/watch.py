@@ -27,7 +27,7 @@ class statistics:
     Attributes
     ----------
     tensors : dict
-        (layer, role, format, shape) -> `softnum.train.runs.statistics.TensorStatistics`, in the order of the first
+        (layer, role, format, shape) -> ``softnum.train.runs.statistics.TensorStatistics``, in the order of the first
         rounding; of a product, the role is the pass.
 
     Raises
@@ -82,7 +82,7 @@ class statistics:
         return text_table(lines, numbers=5)
 
     def draw(self) -> bytes:
-        """A picture of it, a PNG file (`softnum.train.inspect.plot.draw_rows`).
+        """A picture of it, a PNG file (``softnum.train.inspect.plot.draw_rows``).
 
         ``pathlib.Path("statistics.png").write_bytes(seen.draw())`` keeps it.
         """

@@ -17,12 +17,12 @@ Roles (what is rounded, and when)
     ``update.momentum``     momentum * velocity + the above; the mean of gradients of Adam, AdamW, LAMB and Lion
     ``update.second_moment``  the mean of squared gradients of these three
     ``update.step``         their direction from both means; the last sum of Nesterov's momentum; the mean whose sign
-                            Lion takes; Muon's matrices
+    Lion takes; Muon's matrices
     ``update.norm``         norms of LARS, LAMB and Muon, and quotients of these
     ``update.weight``       master - learning_rate * velocity, or * direction
     ``momentum``, ``second_moment``, ``master``  how velocity or mean, mean of squares, and parameters are stored
     ``compensation``        only if it is stated, there is a compensation of updates (Kahan's), computed and stored so;
-                            it does not follow ``default``, and ``"none"`` leaves it out for a layer
+    it does not follow ``default``, and ``"none"`` leaves it out for a layer
 
 `softnum.train.update.optimisers` says which operation of which optimiser rounds to which of them. ``master = "none"``
 stands for no master copy: parameters are stored as the role ``weights`` says.
@@ -41,16 +41,17 @@ in C order.
 The units are those of the passes (``PASSES``), and ``update``, in which Muon multiplies: operands of the role
 ``update.step``, sums in binary32 where it is not stated.
 
-They take a ``scale`` instead, ``{ format = "e4m3fn", scale = { per = [1, 128] } }``: a quantizer of
-`softnum.train.recipes`, whose elements a unit multiplies and whose scales are applied to its sums in binary32
+Operands take a ``scale`` instead of a block format, ``{ format = "e4m3fn", scale = { per = [1, 128] } }``: a quantizer
+of `softnum.train.recipes`, whose elements a unit multiplies and whose scales are applied to its sums in binary32
 (`softnum.train.designs.scales` has the keys). One of rows or tiles rounds as blocks do, by each product along its K;
 one of the tensor, and square tiles, once. Such elements saturate.
 
 ``hadamard`` beside a scale mixes numbers along K before they are rounded (`softnum.train.designs.scales.Hadamard`).
 
 A pass may round an operand in another way than the others do: ``backward_weight.errors`` in ``[roles]``, or ``errors``
-in ``[roles.backward_weight]``, states the errors of that pass alone (`PASS_ROLES` has the names). All start from the
-same numbers, pruned if the role is sparse. In a layer's table a role stands for all passes but those that it states.
+in ``[roles.backward_weight]``, states the errors of that pass alone (`softnum.train.designs.PASS_ROLES` has the
+names). All start from the same numbers, pruned if the role is sparse. In a layer's table a role stands for all passes
+but those that it states.
 
 A role belongs to the layer whose matrix products use it, so ``[layers."fc2".roles]`` states the operands of fc2's three
 products. A role that a design does not name follows ``default`` in ``[roles]``, else binary32, to nearest even; an

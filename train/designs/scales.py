@@ -116,7 +116,8 @@ class Hadamard:
 class OwnScaling:
     """A quantizer of the user's: a callable with a ``block``, that takes a float32 matrix with K as its columns.
 
-    It returns elements, values of the role's format, and the scales of tiles, as `Scaled` has them; or a `Scaled`.
+    It returns elements, values of the role's format, and the scales of tiles; or both as
+    ``softnum.train.recipes.Scaled`` has them.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ def matmul(a: Tensor, b: Tensor, layer, *, use: str = "") -> Tensor:
         The axes before the last two are a's.
     layer : LayerNumerics
     use : str
-        Which of the layer's products this is, for states of delayed scaling (`softnum.train.engine.numerics`).
+        Which of the layer's products this is, for states of delayed scaling (``softnum.train.engine.numerics``).
 
     Returns
     -------

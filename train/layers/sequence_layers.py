@@ -182,7 +182,7 @@ class Attention(Layer):
     kv_heads : int, optional
         Heads of keys and values; default: as many.
     rotary_base : float, optional
-        Of `softnum.train.layers.positions.rotary`, which then turns queries and keys, in this layer's arithmetic.
+        Of ``softnum.train.layers.positions.rotary``, which then turns queries and keys, in this layer's arithmetic.
 
     Examples
     --------
@@ -274,7 +274,7 @@ class Block:
         Steps of a sample; features of a step; those between ff1 and ff2; heads of the attention.
     dropout : float
     norm : str
-        One of `NORMS`.
+        One of ``NORMS``.
     feedforward : str
         "relu" or "swiglu".
     kv_heads, rotary_base
