@@ -30,15 +30,15 @@ class Gradients:
         self._place = mode.calls.get(place, 0)
         mode.calls[place] = self._place + 1
         self.arithmetic, self.state, self.layer = mode.arithmetic, mode.state, layer
-        self.total, self._count = None, 0
+        self.total, self.count = None, 0
 
     def add(self, gradient: torch.Tensor) -> None:
         """Take one more gradient; those of the uses that come last in the forward pass come first."""
         if self.total is None:
             self.total = gradient
             return
-        self._count += 1
-        call = self.arithmetic.call(self.layer, self.state, f"gradients.{self._place}.{self._count}")
+        self.count += 1
+        call = self.arithmetic.call(self.layer, self.state, f"gradients.{self._place}.{self.count}")
         call.begin_backward()
         parts = [call.enter(array_of(part)) for part in (self.total, gradient)]
         total = call.elementwise("add", *parts)
@@ -58,7 +58,7 @@ class _Summed(torch.autograd.Function):
         gradients = ctx.gradients
         if gradient is not None:  # of a use that softnum.torch did not see, as by a loss outside the model
             gradients.add(gradient)
-        total, gradients.total = gradients.total, None
+        total, gradients.total, gradients.count = gradients.total, None, 0
         return total, None
 
 

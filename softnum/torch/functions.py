@@ -142,7 +142,7 @@ def _conv_shape(shapes, options):
 def _conv2d(call: Call, arrays, needs, options):
     leaves = [
         _leaf(call, arrays[0], needs[0]),
-        *(_parameter(call, x, need, "weight") for x, need in zip(arrays[1:], needs[1:], strict=True)),
+        *(_parameter(call, *part) for part in zip(arrays[1:], needs[1:], ("weight", "bias"), strict=False)),
     ]
     geometry = {key: options[key] for key in ("stride", "padding", "dilation", "groups")}
     return leaves, conv2d(*leaves[:2], leaves[2] if len(leaves) > 2 else None, call, **geometry)

@@ -125,7 +125,6 @@ class Arithmetic:
         self.design = design if isinstance(design, Design) else load_design(design)
         self.first, self.last, self.known_as = first, last, dict(known_as or {})
         content = dataclasses.replace(self.design, path=Path(self.design.name))  # wherever its file lies
-        content = dataclasses.replace(self.design, path=Path(self.design.name))  # wherever its file lies
         facts = content, self.first, self.last, sorted(self.known_as.items())
         self.handle = f"{self.design.name}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
         tables = [self.design.roles, *(roles for _, roles, *_ in self.design.layers)]

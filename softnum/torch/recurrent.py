@@ -59,7 +59,7 @@ def _rnn_step(function: str) -> Callable:
 
 def _recurrent(name: str, step: Callable, states: int) -> Callable:
     def run(mode, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first=None):
-        if batch_first is None or (isinstance(hx, torch.Tensor) and isinstance(params, bool)):
+        if isinstance(has_biases, (tuple, list)):  # packed sequences come with one argument more before these
             raise NotImplementedError(
                 f"{name} in module {mode.running()!r}: softnum.torch computes no packed sequences; pad them"
             )

@@ -504,6 +504,10 @@ def test_sums_of_gradients_have_random_bits_of_their_own(tmp_path):
         st.convert(Shared(), design, elementwise="exact", seed=seed, quiet=True)(x).sum().backward()
         found.append(x.grad)
     assert torch.equal(*found[:2]) and not torch.equal(*found[1:])
+    x = inputs(4, 5).requires_grad_()
+    y = st.convert(Shared(), design, elementwise="exact", seed=1, quiet=True)(x).sum()
+    again = [torch.autograd.grad(y, x, retain_graph=True)[0] for _ in range(2)]
+    assert torch.equal(*again) and torch.equal(again[0], found[0])
 
 
 EXACT = {
