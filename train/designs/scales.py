@@ -63,7 +63,7 @@ class Hadamard:
     """A random Hadamard transform of what enters a product, along its K: `softnum.train.recipes.hadamard_transform`.
 
     Of both operands it leaves their product as it was, but for roundings. Each `size` neighbours are mixed; what is
-    left over at the end of K stays.
+    left over at the end of K is only rounded.
 
     Parameters
     ----------
