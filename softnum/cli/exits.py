@@ -42,7 +42,7 @@ def exit_codes(verb):
 
 #: Modules that are not called as their packages are, and those that another extra than [train] brings.
 _PACKAGES = {"sklearn": "scikit-learn", "vl_convert": "vl-convert-python"}
-_EXTRAS = {"altair": "report", "jinja2": "report", "jsonschema": "report", "vl_convert": "report"}
+_EXTRAS = {"torch": "torch", "altair": "report", "jinja2": "report", "jsonschema": "report", "vl_convert": "report"}
 
 
 def need(*modules: str) -> None:

@@ -37,7 +37,8 @@ _DATA = (
 
 NETWORK_HELP = (
     "Reference network: mlp, lstm, speech-lstm, lenet5, cifar10-cnn, vgg-small, resnet, transformer, recurrent-lm, "
-    "transformer-lm, seq2seq, detector, ncf, wgan or actor-critic."
+    "transformer-lm, seq2seq, detector, ncf, wgan or actor-critic; or FILE.py:FUNCTION, a PyTorch model of your own, "
+    "which a softnum.torch.Training describes."
 )
 Data = Annotated[str | None, typer.Option(help=_DATA)]
 Samples = Annotated[int | None, typer.Option(help="How many of the first samples to train on.  [default: all]")]
@@ -112,6 +113,7 @@ class NetworkOptions:
             If sizes are no integers, or the network has no such parameter.
         """
         from softnum.train.nets import NETWORKS
+        from softnum.train.runs.own import is_own
 
         names = [field.name for field in dataclasses.fields(self)]
         options = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
@@ -120,6 +122,11 @@ class NetworkOptions:
                 options["sizes"] = [int(size) for size in self.sizes.split(",")]
             except ValueError:
                 raise ValueError(f"--sizes must be integers and commas, like 64,128,10, got {self.sizes!r}") from None
+        if is_own(network) and options:
+            raise ValueError(
+                f"{_flag(next(iter(options)))} is an option of networks of softnum's own; {network} takes what its "
+                "function says"
+            )
         if network in NETWORKS:  # else make_network says which there are
             known = inspect.signature(NETWORKS[network]).parameters
             for name in options:

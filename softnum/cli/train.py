@@ -105,6 +105,9 @@ def train(
       softnum train seq2seq --data de-en --design b-binary16 --optimiser adam --lr 0.003 --epochs 5
       softnum train wgan --design c-wang-fp8 --optimiser adam --lr 0.001 --beta1 0
       softnum train actor-critic --design c-wang-fp8 --optimiser adam --batch 128 --steps 16
+      softnum train mine.py:make --design c-wang-fp8 --epochs 5
+
+    mine.py:make is a PyTorch model of your own: make() returns a softnum.torch.Training.
 
     \b
       softnum train mlp --design c-wang-fp8 --explain
@@ -130,10 +133,12 @@ def train(
     from softnum.train.engine.devices import check_device
     from softnum.train.nets import default_data
     from softnum.train.runs.loop import read_rows
+    from softnum.train.runs.own import is_own
 
     check_device(device)
-    data = data or default_data(network)
-    need(*(["sklearn"] if data == "digits" else []), *(["matplotlib"] if plot else []))  # the data; the picture
+    own_model = is_own(network)
+    data = data or (None if own_model else default_data(network))
+    need(*(["torch"] if own_model else ["sklearn"] if data == "digits" else []), *(["matplotlib"] if plot else []))
     if plot and statistics is None:
         raise ValueError("--plot draws what --statistics writes; add --statistics N")
     if trace is not None and not profile:
@@ -171,8 +176,8 @@ def train(
         return
     with progress_bar() as step:
 
-        def show(iteration: int, iterations: int, accuracy: float | None) -> None:
-            text = None if accuracy is None else f"{chosen.name}, seed {seed}: accuracy {accuracy:.3f}"
+        def show(iteration: int, iterations: int, value: float | None) -> None:
+            text = None if value is None else f"{chosen.name}, seed {seed}: {value:.3f}"
             step(iteration, iterations, text)
 
         path = run(
@@ -180,7 +185,7 @@ def train(
             progress=show,
         )  # fmt: skip
     rows = read_rows(path)
-    best = max(row["accuracy"] for row in rows if "accuracy" in row)
+    metric = rows[0]["config"].get("metric", "accuracy")
     end = "diverged" if rows[-1].get("diverged") else f"loss {rows[-1]['loss']:.4g}"
     last = rows[-1]
     if plot:
@@ -190,4 +195,7 @@ def train(
         picture = path.with_suffix(".statistics.png")
         write_atomic(picture, draw_statistics(path.with_suffix(".statistics.jsonl")))
         typer.echo(f"Drawn: {picture}")
-    typer.echo(f"{path}: {last['iteration']} iterations, {end}, accuracy {last['accuracy']:.4f} (best {best:.4f})")
+    found = f"{metric} {'none' if last[metric] is None else format(last[metric], '.4f')}"
+    if metric == "accuracy":
+        found += f" (best {max(row[metric] for row in rows if row.get(metric) is not None):.4f})"
+    typer.echo(f"{path}: {last['iteration']} iterations, {end}, {found}")

@@ -49,25 +49,28 @@ def _seeds(text: str) -> list[int]:
 def _points(cases, labels, settings, timings):
     """The designs of a study as softnum.tta wants them."""
     from softnum.train import design_gemms, load_design, make_network
+    from softnum.train.runs.loop import make_run
+    from softnum.train.runs.own import is_own
     from softnum.tta import DesignPoint
 
-    network = make_network(settings.network, data=settings.data, **settings.network_options)
+    own = is_own(settings.network)
+    network = None if own else make_network(settings.network, data=settings.data, **settings.network_options)
     points = []
     for case, label in zip(cases, labels, strict=True):
         design = load_design(case.design)
-        design.check_layers(network.layer_names)
-        design.check_operators(network.operators)
+        if own:
+            gemms = make_run(replace(settings, batch=case.batch), design, 1).header()["config"]["gemms"]
+        else:
+            design.check_layers(network.layer_names)
+            design.check_operators(network.operators)
+            gemms = design_gemms(design, network, case.batch)
         if not design.hardware and timings is None:
             raise ValueError(
                 f"{design.path}: states no [hardware], so its iteration cannot be simulated; add the table (see the "
                 "shipped designs) or give times with --timings"
             )
         if design.hardware:
-            table = {
-                "name": label,
-                "hardware": design.hardware,
-                "gemms": design_gemms(design, network, case.batch),
-            }
+            table = {"name": label, "hardware": design.hardware, "gemms": gemms}
             points.append(DesignPoint.from_table(table, str(design.path)))
         else:  # only its name is looked up in the timing file
             points.append(DesignPoint(label, None, ()))
@@ -167,7 +170,7 @@ def tta(
         ),
     ] = None,
     seeds: Annotated[str, typer.Option(help="How many seeds, or a list like 1,2,3.")] = "3",
-    network: Annotated[str, typer.Option(help=NETWORK_HELP)] = "mlp",
+    network: Annotated[str, typer.Option("--network", "--model", help=NETWORK_HELP)] = "mlp",
     own: NetworkOptions = _OWN,
     data: Data = None,
     data_dir: DataFolder = None,
@@ -207,6 +210,7 @@ def tta(
     \b
       softnum tta --designs a-float32,my.toml --simulate
       softnum tta --designs a-float32,my.toml --simulate --simulator zigzag
+      softnum tta --model mine.py:make --designs a-float32,my.toml --simulate --epochs 5
       softnum tta --designs a-float32,my.toml --timings times.csv
       softnum tta --designs a-float32,my.toml --timings a-float32=v100.log --timings my=mine.log
 
@@ -235,9 +239,11 @@ def tta(
         return
     for name in sorted({field.name for field in fields(Curves)} & set(stated(ctx))):
         raise ValueError(f"--{name.replace('_', '-')} is for the curves of --accuracy; add it, or leave this out")
-    need("joblib", "sklearn", "matplotlib", "scipy")  # before minutes of training that a missing one would throw away
-    from softnum.train import Settings, case_workloads, load_design, make_network, run_study
+    # before minutes of training that a missing one would throw away
+    need("joblib", "torch" if ":" in network else "sklearn", "matplotlib", "scipy")
+    from softnum.train import Settings, case_workloads, load_design, run_study
     from softnum.train.engine.devices import check_device
+    from softnum.train.runs.loop import describe_network
     from softnum.train.studies.study import case_labels, check_seeds, default_cases
     from softnum.tta import read_records, write_workloads
     from softnum.tta.study import conclude
@@ -282,8 +288,8 @@ def tta(
         inputs={
             "command": command_line(ctx),
             "designs": [case.design for case in cases], "seeds": chosen, "epochs": epochs,
-            "network": make_network(network, data=settings.data, **settings.network_options).describe(),
-            "data": settings.data, "batches": [case.batch for case in cases], **said,
+            "network": describe_network(settings), "data": settings.data,
+            "batches": [case.batch for case in cases], **said,
         },
     )  # fmt: skip
     typer.echo(f"\nWritten: {out / 'results.json'}\n         {out / 'tta.png'}\n         {out / 'records'}")

@@ -6,8 +6,9 @@ import tomllib
 __all__ = ["WORKLOAD_HELP", "devices_of", "workloads_of"]
 
 WORKLOAD_HELP = (
-    "A network that softnum trains (mlp, lenet5, resnet, ...), one that it only times (resnet50, bert-base, ...), or a "
-    ".json file with workloads, like the workloads.json of softnum tta."
+    "A network that softnum trains (mlp, lenet5, resnet, ...), one that it only times (resnet50, bert-base, ...), "
+    "FILE.py:FUNCTION, a PyTorch model of your own, or a .json file with workloads, like the workloads.json of softnum "
+    "tta."
 )
 
 
@@ -67,13 +68,16 @@ def workloads_of(network, designs, batches, *, precisions=(), formats=(), option
 def _trained(network, designs, formats, batches, options, data, updates):
     from softnum.train import Settings, load_design, uniform_design, workload
     from softnum.train.nets import NETWORKS
+    from softnum.train.runs.own import is_own
     from softnum.tta import architecture_names
 
-    if network not in NETWORKS:
+    if network not in NETWORKS and not is_own(network):
         names = (*NETWORKS, *architecture_names())
         near = difflib.get_close_matches(network, names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
-        raise ValueError(f"unknown network {network!r}{hint} Known: {', '.join(names)}, or a .json file")
+        raise ValueError(
+            f"unknown network {network!r}{hint} Known: {', '.join(names)}, FILE.py:FUNCTION or a .json file"
+        )
     settings = Settings(network=network, network_options=options, data=data, **updates)
     chosen = [load_design(name) for name in designs or ([] if formats else ["a-float32"])]
     found = []

@@ -7,12 +7,16 @@ from softnum.torch.numerics import Arithmetic
 from softnum.torch.optimizer import GradScaler, Optimizer
 from softnum.torch.products import gemms, workload
 from softnum.torch.quantization import quantize
+from softnum.torch.records import Recorder
+from softnum.torch.training import Training
 from softnum.torch.watch import statistics
 
 __all__ = [
     "Arithmetic",
     "GradScaler",
     "Optimizer",
+    "Recorder",
+    "Training",
     "arithmetic",
     "checkpoint_contexts",
     "conv1d",

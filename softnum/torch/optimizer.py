@@ -14,7 +14,7 @@ from softnum.train.engine.tensor import Parameter
 from softnum.train.update.optimisers import SGD, Adam, AdamW
 from softnum.train.update.scaling import LossScaler
 
-__all__ = ["GradScaler", "Optimizer"]
+__all__ = ["GradScaler", "Optimizer", "rule_of"]
 
 #: optimiser of PyTorch -> softnum's, and the names that its constants have there
 _KINDS = {
@@ -59,13 +59,7 @@ class Optimizer(torch.optim.Optimizer):
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
-        kind = _KINDS.get(type(optimizer))
-        if kind is None:
-            raise TypeError(
-                f"softnum.torch has no formulas for {type(optimizer).__name__}; it has "
-                f"{', '.join(known.__name__ for known in _KINDS)}"
-            )
-        self.rule, self._names = kind
+        self.rule, self._names = _kind(optimizer)
         if optimizer.state:
             raise ValueError("the optimiser has made steps, whose states are not softnum's; wrap it before the first")
         self.mode, self.model = mode_of(model), model
@@ -109,19 +103,12 @@ class Optimizer(torch.optim.Optimizer):
                 loss = closure()
         state = state_of(self.model)
         for group in self.param_groups:
-            constants = self._constants(group)
+            constants = _constants(self._names, group)
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     self._update(parameter, constants, float(group["lr"]), state)
         next_step(self.model)
         return loss
-
-    def _constants(self, group: dict) -> dict:
-        found = {}
-        for theirs, ours in self._names.items():
-            values = group[theirs] if isinstance(ours, tuple) else (group[theirs],)
-            found |= zip(ours if isinstance(ours, tuple) else (ours,), values, strict=True)
-        return found
 
     def _update(self, parameter: nn.Parameter, constants: dict, rate: float, state: torch.Tensor) -> None:
         path, name, turned = self._places[parameter]
@@ -155,6 +142,34 @@ class Optimizer(torch.optim.Optimizer):
         parameter.copy_(tensor(own.value, result_dtype(parameter)))
 
 
+def rule_of(optimizer: torch.optim.Optimizer) -> tuple[type, dict]:
+    """The optimiser of `softnum.train` that one of PyTorch's, or `Optimizer`, is, and its constants.
+
+    >>> rule_of(torch.optim.SGD([torch.zeros(1)], momentum=0.5))[1]["momentum"]
+    0.5
+    """
+    rule, names = (optimizer.rule, optimizer._names) if isinstance(optimizer, Optimizer) else _kind(optimizer)
+    return rule, _constants(names, optimizer.param_groups[0])
+
+
+def _kind(optimizer: torch.optim.Optimizer) -> tuple[type, dict]:
+    kind = _KINDS.get(type(optimizer))
+    if kind is None:
+        raise TypeError(
+            f"softnum.torch has no formulas for {type(optimizer).__name__}; it has "
+            f"{', '.join(known.__name__ for known in _KINDS)}"
+        )
+    return kind
+
+
+def _constants(names: dict, group: dict) -> dict:
+    found = {}
+    for theirs, ours in names.items():
+        values = group[theirs] if isinstance(ours, tuple) else (group[theirs],)
+        found |= zip(ours if isinstance(ours, tuple) else (ours,), values, strict=True)
+    return found
+
+
 def _places(model: nn.Module) -> dict:
     """Parameter -> path of its module, its name there, and whether softnum.train lays it out as a transpose."""
     return {
@@ -165,7 +180,7 @@ def _places(model: nn.Module) -> dict:
 
 
 class GradScaler:
-    """A design's loss scale, used as ``torch.amp.GradScaler`` is.
+    """A design's loss scale, used as ``torch.amp.GradScaler`` is. ``skipped``: whether the last step was left out.
 
     The gradients that reach an optimiser are unscaled already: the backward pass divides the scale out of those of
     parameters, in binary64, before it rounds them to ``weight_gradients``. So there is no ``unscale_``.
@@ -193,7 +208,7 @@ class GradScaler:
     def __init__(self, model: nn.Module) -> None:
         self.model = model
         self._scaler = LossScaler(mode_of(model).arithmetic.design.loss)
-        self._overflow = False
+        self.skipped = self._overflow = False
         self._write()
 
     def _write(self) -> None:
@@ -217,9 +232,9 @@ class GradScaler:
     def step(self, optimizer: torch.optim.Optimizer):
         """The optimiser's step, unless gradients hold infinities or NaN and the design skips such a step."""
         gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-        overflow = self._scaler.skips and not all(bool(gradient.isfinite().all()) for gradient in gradients)
-        self._overflow |= overflow
-        if overflow:
+        self.skipped = self._scaler.skips and not all(bool(gradient.isfinite().all()) for gradient in gradients)
+        self._overflow |= self.skipped
+        if self.skipped:
             next_step(self.model)
             return None
         return optimizer.step()
@@ -227,7 +242,7 @@ class GradScaler:
     def update(self) -> None:
         """Change the scale as the design says, after the step."""
         self._scaler.update(self._overflow)
-        self._overflow = False
+        self.skipped = self._overflow = False
         self._write()
 
     def state_dict(self) -> dict:

@@ -1,23 +1,24 @@
-"""The matrix products of a model's training iteration, without computing them: for simulators and estimates."""
+"""What a training iteration of a model consists of, without computing it: for simulators and estimates."""
 
 from __future__ import annotations
-
-import math
 
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._pytree import tree_map_only
 
+from softnum.torch.dataflow import PRODUCTS, Flow, product_sizes, trace
 from softnum.torch.functions import FUNCTIONS
 from softnum.torch.models import mode_of
 from softnum.torch.numerics import Arithmetic
+from softnum.torch.optimizer import rule_of
 from softnum.train.designs.gemms import design_gemms
+from softnum.train.inspect.dataflow import Group, Value
 from softnum.train.nets.network import product_rows
-from softnum.tta.workloads.hardware import DesignPoint, Gemm, Hardware
-from softnum.tta.workloads.operations import Workload, workload_of_gemms
+from softnum.tta.workloads.hardware import Gemm
+from softnum.tta.workloads.operations import Operation, StoredTensor, Workload
 
-__all__ = ["gemms", "workload"]
+__all__ = ["gemms", "products_of_step", "workload", "workload_of_step"]
 
 
 def gemms(model: nn.Module, *inputs, **options) -> list[dict]:
@@ -52,6 +53,16 @@ def gemms(model: nn.Module, *inputs, **options) -> list[dict]:
     >>> st.gemms(model, torch.zeros(32, 64))[0]
     {'layer': '', 'pass': 'forward', 'M': 32, 'N': 10, 'K': 64, 'bits': 8.25, 'formats': ['mxfp8_e4m3', 'mxfp8_e4m3']}
     """
+    return _listed(model, _noted(model, model, "", inputs, options))
+
+
+def products_of_step(model: nn.Module, step: nn.Module, batch) -> list[dict]:
+    """`gemms` of what a module computes, which holds a converted model as its ``model``, from a batch."""
+    return _listed(model, _noted(model, step, "model.", (batch,), {}))
+
+
+def _noted(model: nn.Module, called: nn.Module, prefix: str, inputs, options) -> list[tuple]:
+    """The functions that a module computes in a design's arithmetic, called with tensors that hold no numbers."""
     mode = mode_of(model)
     seen, state, calls = [], mode.state, mode.calls
     apply = mode.apply
@@ -69,17 +80,32 @@ def gemms(model: nn.Module, *inputs, **options) -> list[dict]:
             def shape_of(x):
                 return x if isinstance(x, FakeTensor) else fake.from_tensor(x)
 
-            tensors = {name: shape_of(x) for name, x in (*model.named_parameters(), *model.named_buffers())}
+            tensors = {
+                f"{prefix}{name}": shape_of(x) for name, x in (*model.named_parameters(), *model.named_buffers())
+            }
             inputs, options = tree_map_only(torch.Tensor, shape_of, (inputs, options))
-            torch.func.functional_call(model, tensors, inputs, options)
+            torch.func.functional_call(called, tensors, inputs, options)
     finally:
         del mode.apply
         mode.state, mode.calls = state, calls
-    return design_gemms(_Layers(mode.arithmetic), _Products(mode.arithmetic, seen), 1)
+    return seen
 
 
-def workload(model: nn.Module, *inputs, batch: int, name: str = "", **options) -> Workload:
-    """The matrix products of one training iteration as `softnum.tta` takes them.
+def _listed(model: nn.Module, seen: list[tuple]) -> list[dict]:
+    arithmetic = mode_of(model).arithmetic
+    return design_gemms(_Layers(arithmetic), _Products(arithmetic, seen), 1)
+
+
+def workload(
+    model: nn.Module, *inputs, batch: int, name: str = "", optimizer: torch.optim.Optimizer | None = None, **options
+) -> Workload:
+    """One training iteration of a converted model as `softnum.tta` takes it: operations, and the tensors it keeps.
+
+    The forward pass, the backward pass from the sum of what the model returns, and the optimiser's update, in the sense
+    of `softnum.train.workload`: moving is free, a value is written once in each format in which an operation reads it,
+    and element-by-element steps of one layer that follow each other are one operation. What PyTorch computes has the
+    formats of its tensors' dtypes. Operations that PyTorch computes in one, like a fused attention of its own, are one
+    operation too. Nothing is computed.
 
     Parameters
     ----------
@@ -89,29 +115,129 @@ def workload(model: nn.Module, *inputs, batch: int, name: str = "", **options) -
         Samples of the iteration.
     name : str
         Of the network. Default: the model's class.
+    optimizer : torch.optim.Optimizer, optional
+        What updates it: a `softnum.torch.Optimizer`, or one of PyTorch's that this knows the formulas of. Without it
+        there is no update, and no state of one.
 
     Returns
     -------
     softnum.tta.Workload
-        One operation a product (`softnum.tta.workload_of_gemms`); `softnum.tta.write_workloads` writes a file of them,
-        which ``softnum estimate`` reads.
+        Its matrix products are those of `gemms`; `softnum.tta.write_workloads` writes a file of them, which ``softnum
+        estimate`` and ``softnum memory`` read.
 
     Examples
     --------
     >>> import torch, softnum.torch as st
-    >>> from softnum.tta import device, roofline
-    >>> model = st.convert(torch.nn.Linear(64, 10), "a-float32", quiet=True)
+    >>> from softnum.tta import device, memory_of, roofline
+    >>> model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10))
+    >>> model = st.convert(model, "c-wang-fp8", known_as={"2": "fc"}, quiet=True)
     >>> work = st.workload(model, torch.zeros(32, 64), batch=32)
-    >>> [(part.stage, part.gemm.shape) for part in work.operations]
-    [('forward', (32, 10, 64)), ('backward_weight', (64, 10, 32))]
-    >>> roofline(work, device("v100")).time.kind
-    'estimated'
+    >>> [(part.stage, part.kind) for part in work.operations][:3]
+    [('forward', 'gemm'), ('forward', 'relu'), ('forward', 'gemm')]
+    >>> roofline(work, device("v100")).time.kind, memory_of(work).allocated["feature_maps"]
+    ('estimated', 8320)
     """
-    design = mode_of(model).arithmetic.design
-    hardware = Hardware.from_table(design.hardware, f"{design.path}: [hardware]") if design.hardware else None
-    rows = gemms(model, *inputs, **options)
-    point = DesignPoint(design.name, hardware, tuple(Gemm.from_table(row, "a product") for row in rows))
-    return workload_of_gemms(point, batch, name or type(model).__name__)
+    return _workload(model, model, "", inputs, options, batch, name or type(model).__name__, optimizer)
+
+
+def workload_of_step(model: nn.Module, step: nn.Module, inputs, batch: int, name: str, optimizer) -> Workload:
+    """`workload` of what a module computes, which holds a converted model as its ``model``, from a batch."""
+    return _workload(model, step, "model.", (inputs,), {}, batch, name, optimizer)
+
+
+def _workload(model, called, prefix: str, inputs, options, batch: int, name: str, optimizer) -> Workload:
+    mode = mode_of(model)
+    rows = _listed(model, _noted(model, called, prefix, inputs, options))
+    update = None if optimizer is None else rule_of(optimizer)
+    flow, states = trace(model, called, prefix, inputs, options, update)
+    return _Table(flow, states, rows).workload(name, mode.arithmetic.design.name, batch)
+
+
+class _Table:
+    """A workload in the making."""
+
+    def __init__(self, flow: Flow, states: list[Value], rows: list[dict]) -> None:
+        self.flow, self.states = flow, states
+        self._rows = {(row["layer"], row["pass"], row["M"], row["N"], row["K"]): row for row in rows}
+
+    def workload(self, name: str, design: str, batch: int) -> Workload:
+        """All of it."""
+        operations = tuple(self._operation(group) for group in self.flow.groups)
+        tensors = (*self._weights(), *self._transients(), *self._workspace())
+        return Workload(name, design, batch, operations, tensors)
+
+    def _operation(self, group: Group) -> Operation:
+        read = sum(value.size(elements) for value, elements in group.reads.items())
+        written = sum(value.size() for value in group.made if value.readers)
+        formats, gemm = group.formats, None
+        if group.product is not None:
+            m, n, k, count = group.product
+            gemm = Gemm.from_table({**self._rows[group.layer, group.stage, m, n, k], "count": count})
+        else:
+            formats = tuple(dict.fromkeys(_short(value.format) for value in group.reads if value.format != "bit"))
+        if group.stage == "update":  # in place: what it reads but the gradients
+            written += sum(value.size() for value in group.reads if value.owner and value.owner[0] != "gradient")
+        kind = "+".join(dict.fromkeys(name for name, _, _ in group.steps))
+        return Operation(group.layer, group.stage, kind, group.flops, read, written, formats, gemm)
+
+    def _weights(self):
+        """Parameters in the formats that are read; master copies, where those are others; an update's states."""
+        copies: dict[str, list[Value]] = {}
+        for value in self.flow.values:
+            if value.copy_of is not None and value.readers:
+                copies.setdefault(value.copy_of, []).append(value)
+        for value in self.flow.values:
+            if value.owner is None or value.owner[0] != "parameter":
+                continue
+            whole = any(self.flow.groups[reader].stage != "update" for reader in value.readers)
+            own = copies.get(value.owner[1], [])
+            first, *others = [value, *own] if whole or not own else own
+            name = value.name.rpartition(".")[2]
+            yield StoredTensor(value.layer, name, "weights", first.elements, first.bits, _short(first.format))
+            for other in others:
+                yield StoredTensor(
+                    value.layer, f"{name} (another copy)", "workspace", other.elements, other.bits, _short(other.format)
+                )  # fmt: skip
+            if first is not value:
+                yield StoredTensor(
+                    value.layer, f"{name} master", "optimiser_state", value.elements, value.bits, _short(value.format)
+                )  # fmt: skip
+        for state in self.states:
+            name = f"{state.name.rpartition('.')[2]} {state.owner[2]}"
+            yield StoredTensor(
+                state.layer, name, "optimiser_state", state.elements, state.bits, _short(state.format)
+            )  # fmt: skip
+
+    def _transients(self):
+        for value in self.flow.values:
+            owner = None if value.owner is None else value.owner[0]
+            if not value.readers or value.copy_of is not None or owner not in (None, "gradient"):
+                continue
+            stage = "forward" if value.maker is None else self.flow.groups[value.maker].stage
+            kind = "feature_maps" if stage == "forward" else "gradient_maps"
+            if owner == "gradient":
+                kind = "weight_gradients"
+            live = (value.maker or 0, max(value.readers))
+            yield StoredTensor(
+                value.layer, value.name.rpartition(".")[2], kind, value.elements, value.bits, _short(value.format),
+                owner is None, stage, live,
+            )  # fmt: skip
+
+    def _workspace(self):
+        for number, group in enumerate(self.flow.groups):
+            for name, facts in (("unfolded", group.unfolded), ("lanes", group.lanes)):
+                if facts is not None:
+                    elements, bits, fmt = facts
+                    grows = name == "unfolded" or group.stage != "backward_weight"
+                    yield StoredTensor(
+                        group.layer, name, "workspace", elements, bits, _short(fmt), grows, group.stage,
+                        (number, number),
+                    )  # fmt: skip
+
+
+def _short(name: str) -> str:
+    """A format's name as products give it."""
+    return name.rpartition(":")[2]
 
 
 class _Layers:
@@ -129,26 +255,10 @@ class _Products:
 
     def gemms(self, batch: int) -> list[dict]:
         """As of `softnum.train.nets.network.Network.gemms`, of one iteration as it was computed."""
-        calls = [(layer, needs, _sizes(name, shapes, facts)) for name, layer, shapes, needs, facts in self._seen
-                 if name in ("conv2d", "linear", "matmul")]  # fmt: skip
+        calls = [(layer, needs, product_sizes(name, shapes, facts)) for name, layer, shapes, needs, facts in self._seen
+                 if name in PRODUCTS]  # fmt: skip
         rows = [(layer, "forward", *sizes[0]) for layer, _, (count, *sizes) in calls for _ in range(count)]
         for layer, needs, (count, _, *sizes) in reversed(calls):
             passes = zip(("backward_data", "backward_weight"), needs, sizes, strict=False)
             rows += [(layer, key, *size) for key, need, size in passes if need for _ in range(count)]
         return product_rows(rows)
-
-
-def _sizes(name: str, shapes: list[tuple], facts: dict) -> tuple:
-    """How many products a pass has, and (M, N, K) of the three passes."""
-    first, second, *_ = shapes
-    if name == "conv2d":
-        groups, place = facts["groups"], math.prod(second[2:])
-        filters, channels = second[0] // groups, second[1]
-        results = first[0] * math.prod(FUNCTIONS[name].shape(shapes, facts)[2:])
-        data = first[0] * math.prod(first[2:]), channels, filters * place
-        return groups, (results, filters, channels * place), data, (channels * place, filters, results)
-    if name == "linear":
-        m, k, n = math.prod(first[:-1]), first[-1], second[0]
-        return 1, (m, n, k), (m, k, n), (k, n, m)
-    (*batch, m, k), n = first, second[-1]
-    return math.prod(batch), (m, n, k), (m, k, n), (k, n, m)

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+
 from torch import nn
 
 from softnum.torch.models import mode_of
+from softnum.train.engine.watch import Event
 from softnum.train.inspect.operations import text_table
 from softnum.train.runs.statistics import Watch
 
-__all__ = ["statistics"]
+__all__ = ["statistics", "watched"]
 
 _COLUMNS = ("layer", "role", "format", "shape", "roundings", "saturated", "underflowed", "error", "exponents")
+
+
+@contextlib.contextmanager
+def watched(model: nn.Module, listener: Callable[[Event], None]):
+    """Tell a listener of every call of a converted model's arithmetic, as long as the context lasts.
+
+    Raises
+    ------
+    ValueError
+        If the model is not converted, or watched already.
+    """
+    mode = mode_of(model)
+    plain = mode.arithmetic
+    if plain.listener is not None:
+        raise ValueError("the model is watched already, by another softnum.torch.statistics")
+    mode.arithmetic = twin = plain.watched(listener)
+    try:
+        yield
+    finally:
+        twin.listener = None
+        mode.arithmetic = plain
 
 
 class statistics:
@@ -46,20 +71,17 @@ class statistics:
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self._mode = mode_of(model)
+        mode_of(model)
         self._watch = Watch()
+        self._watching = watched(model, self._watch)
         self.tensors = self._watch.tensors
 
     def __enter__(self) -> statistics:
-        if self._mode.arithmetic.listener is not None:
-            raise ValueError("the model is watched already, by another softnum.torch.statistics")
-        self._plain = self._mode.arithmetic
-        self._mode.arithmetic = self._plain.watched(self._watch)
+        self._watching.__enter__()
         return self
 
     def __exit__(self, *error) -> None:
-        self._mode.arithmetic.listener = None
-        self._mode.arithmetic = self._plain
+        self._watching.__exit__(*error)
 
     def rows(self) -> list[dict]:
         """One for each layer, role, format and shape, with the entries of ``softnum train --statistics``."""

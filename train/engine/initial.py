@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 __all__ = [
-    "DOMAIN_ACTIONS", "DOMAIN_BATCHES", "DOMAIN_DROPOUT", "DOMAIN_NEGATIVES", "DOMAIN_NOISE", "DOMAIN_RANKED",
-    "DOMAIN_SCENES", "DOMAIN_STARTS", "DOMAIN_WEIGHTS", "he_uniform", "noise", "random_words", "uniform",
+    "DOMAIN_ACTIONS", "DOMAIN_BATCHES", "DOMAIN_DROPOUT", "DOMAIN_NEGATIVES", "DOMAIN_NOISE", "DOMAIN_PYTORCH",
+    "DOMAIN_RANKED", "DOMAIN_SCENES", "DOMAIN_STARTS", "DOMAIN_WEIGHTS", "he_uniform", "noise", "random_words",
+    "uniform",
 ]  # fmt: skip
 
 DOMAIN_WEIGHTS = 1
@@ -20,6 +21,7 @@ DOMAIN_STARTS = 6
 DOMAIN_NEGATIVES = 16
 DOMAIN_SCENES = 17
 DOMAIN_RANKED = 18
+DOMAIN_PYTORCH = 32  #: 33 in evaluations
 
 
 def random_words(seed: int, domain: int, index: int, count: int) -> np.ndarray:

@@ -12,6 +12,7 @@ from softnum.train.engine.watch import watching
 from softnum.train.inspect.dataflow import Flow, Group, Value
 from softnum.train.inspect.dry_run import DryBackend, stand_in
 from softnum.train.runs.loop import Run, Settings
+from softnum.train.runs.own import is_own, load_own
 from softnum.tta.workloads.hardware import Gemm
 from softnum.tta.workloads.operations import Operation, StoredTensor, Workload
 
@@ -42,7 +43,8 @@ def workload(model: str | Settings, design: Design, batch: int | None = None, **
     Parameters
     ----------
     model : str or Settings
-        A network's name, or all settings of a run: network, data, optimiser, clipping.
+        A network's name, or all settings of a run: network, data, optimiser, clipping. Of a network of the user's own
+        (``"file.py:function"``), what its `softnum.torch.Training` says of itself.
     design : Design
     batch : int, optional
         Samples of the iteration. Default: the settings'.
@@ -77,6 +79,8 @@ def workload(model: str | Settings, design: Design, batch: int | None = None, **
     chosen = model if isinstance(model, Settings) else Settings(network=model, **settings)
     if batch is not None:
         chosen = replace(chosen, batch=batch)
+    if is_own(chosen.network):
+        return load_own(chosen.network, chosen.network_options).workload(chosen, design)
     return _Table(trace(chosen, design), design, _sizes(_other(chosen, design))).workload()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
 import math
 import platform
@@ -24,18 +26,20 @@ from softnum.train.engine.numerics import Numerics, check_seed
 from softnum.train.engine.watch import watching
 from softnum.train.nets import default_data, make_network
 from softnum.train.recipes import Delayed
+from softnum.train.runs.own import is_own, load_own
 from softnum.train.runs.record import RunFiles
 from softnum.train.runs.statistics import StatisticsFile, Watch
 from softnum.train.update.optimisers import make_optimiser
 from softnum.train.update.scaling import LossScaler, check_limit, clip_gradients, gradients_overflow
 from softnum.train.update.schedules import Schedule
 
-__all__ = ["Run", "Settings", "carry_out", "record_versions", "run"]
+__all__ = ["Run", "Settings", "carry_out", "describe_network", "make_run", "record_versions", "run"]
 
 _EVALUATION_SAMPLES = 160
 _CONSTANTS = (
     "learning_rate", "adam_rate", "momentum", "nesterov", "beta1", "beta2", "epsilon", "trust", "weight_decay",
 )  # fmt: skip
+_SCHEDULE = ("schedule", "warmup", "decay_every", "decay_factor", "final_rate")
 
 
 @dataclass(frozen=True)
@@ -45,11 +49,14 @@ class Settings:
     Parameters
     ----------
     network : str
-        Name of a reference network (`make_network`).
+        Name of a reference network (`make_network`), or ``"file.py:function"``, a function of the user's that returns
+        a `softnum.torch.Training`. That says itself what it learns from and what updates it, so that all below but
+        ``samples``, ``held_out``, ``batch``, ``epochs`` and ``evaluate_every`` is left out.
     network_options : dict
         Its own parameters.
     data : str, optional
-        Name of a data set (`load_data`). Default: digits, or what the network takes instead (`default_data`).
+        Name of a data set (`load_data`). Default: digits, or what the network takes instead (`default_data`); of one of
+        the user's own "own".
     data_folder : str, optional
         Where its files lie; not part of a record.
     samples, held_out : int, optional
@@ -109,7 +116,9 @@ class Settings:
     evaluate_every: int | None = None
 
     def __post_init__(self) -> None:
-        if self.data is None:
+        if is_own(self.network):
+            self._check_own()
+        elif self.data is None:
             object.__setattr__(self, "data", default_data(self.network))
         for name in ("batch", "epochs", "evaluate_every"):
             value = getattr(self, name)
@@ -119,6 +128,19 @@ class Settings:
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
         check_limit("clip_norm", self.clip_norm)
         check_limit("clip_value", self.clip_value)
+
+    def _check_own(self) -> None:
+        """Raise ValueError if what a user's function says is said here too."""
+        if self.data not in (None, "own"):
+            raise ValueError(f"{self.network} says itself what it learns from; leave the data set {self.data!r} out")
+        object.__setattr__(self, "data", "own")
+        plain = {field.name: field.default for field in dataclasses.fields(self)}
+        for name in ("data_folder", "optimiser", *_CONSTANTS, *_SCHEDULE, "clip_norm", "clip_value"):
+            if getattr(self, name) != plain[name]:
+                raise ValueError(
+                    f"{self.network} says itself what it learns from and what updates it; leave "
+                    f"{name} = {getattr(self, name)!r} out, or let the function take it as an argument"
+                )
 
     def make_optimiser(self, parameters):
         """The optimiser of some parameters."""
@@ -130,7 +152,12 @@ class Settings:
         return Schedule(self.schedule, self.warmup, self.decay_every, self.decay_factor, self.final_rate)
 
     def describe_updates(self) -> dict:
-        """Optimiser, schedule and limits as plain data for a record; what is not asked for is left out."""
+        """Optimiser, schedule and limits as plain data for a record; what is not asked for is left out.
+
+        Of a network of the user's own there is nothing here.
+        """
+        if is_own(self.network):
+            return {}
         facts = {"optimiser": self.make_optimiser([]).describe(), "clip_norm": self.clip_norm}
         facts |= {"clip_value": self.clip_value, "schedule": self.make_schedule().describe()}
         return {name: value for name, value in facts.items() if value is not None}
@@ -210,8 +237,35 @@ def run(
     >>> record.name, len(rows)
     ('seed-1.jsonl', 6)
     """
-    work = Run(settings, design, seed, threads, device)
+    work = make_run(settings, design, seed, threads, device)
     return carry_out(work, Path(out) / design.name, force=force, statistics=statistics, progress=progress)
+
+
+def make_run(settings: Settings, design: Design, seed: int, threads: int = 1, device: str = "cpu"):
+    """What `carry_out` carries out: a `Run`, or of a network of the user's own what its function makes.
+
+    Parameters
+    ----------
+    settings, design, seed, threads, device
+        As of `run`.
+
+    Examples
+    --------
+    >>> from softnum.train import Settings, load_design
+    >>> make_run(Settings("mlp"), load_design("a-float32"), seed=1).iterations
+    840
+    """
+    if not is_own(settings.network):
+        return Run(settings, design, seed, threads, device)
+    training = load_own(settings.network, settings.network_options)
+    return training.make_run(settings, design, seed, threads, device)
+
+
+def describe_network(settings: Settings) -> dict:
+    """The network of some settings as plain data for results."""
+    if is_own(settings.network):
+        return load_own(settings.network, settings.network_options).describe(settings)["network"]
+    return make_network(settings.network, data=settings.data, **settings.network_options).describe()
 
 
 def carry_out(
@@ -243,7 +297,7 @@ def carry_out(
                 row = {"iteration": iteration, "epoch": epoch}
                 if statistics_file.wants(iteration):
                     watch = Watch()
-                    with watching(work.numerics, watch):
+                    with work.watching(watch):
                         row |= work.train(iteration, samples)
                     statistics_file.write(watch.rows(iteration))
                 else:
@@ -258,7 +312,7 @@ def carry_out(
                     row["finished"] = True
                 files.row(row)
                 if progress is not None:
-                    progress(iteration, work.iterations, row.get("accuracy"))
+                    progress(iteration, work.iterations, row.get(files.metric))
                 if last:
                     files.discard_checkpoint()
                     return files.path
@@ -285,6 +339,11 @@ class Run:
     ) -> None:  # fmt: skip
         check_seed(seed)
         check_device(device)
+        if is_own(settings.network):
+            raise ValueError(
+                f"only networks of softnum's own can be explained and profiled; watch {settings.network} by "
+                "statistics, and profile it with torch.profiler"
+            )
         self.design, self.settings = design, settings
         self.network = make_network(settings.network, data=settings.data, **settings.network_options)
         self.data = load_data(settings.data, settings.data_folder) if data is None else data
@@ -330,6 +389,10 @@ class Run:
     def plan(self, epoch: int):
         """The iterations of an epoch, and what each takes of the data."""
         return enumerate(self.task.plan(epoch), start=(epoch - 1) * self.per_epoch + 1)
+
+    def watching(self, listener) -> contextlib.AbstractContextManager:
+        """Tell a listener of every call of the arithmetic, as long as the context lasts."""
+        return watching(self.numerics, listener)
 
     def train(self, iteration: int, part) -> dict:
         """One iteration; returns the losses before their updates, and what else belongs into its row.

@@ -1,9 +1,10 @@
 """The record of a run: JSON lines, written row by row, resumable to the byte.
 
 ``<out>/<design>/seed-<n>.jsonl`` begins with ``{"config", "seed", "versions"}``; then a row per iteration with
-``iteration``, ``epoch`` and ``loss`` (null if it is not finite) and, at evaluations, ``accuracy``; the last row of a
-finished run has ``"finished": true``. No time of day stands in it. Beside it, until the run finishes, lies the latest
-checkpoint, ``seed-<n>.checkpoint.npz``, and while a process works on it a lock, ``.seed-<n>.lock``.
+``iteration``, ``epoch`` and ``loss`` (null if it is not finite) and, at evaluations, ``accuracy``, or the ``metric``
+that the config names; the last row of a finished run has ``"finished": true``. No time of day stands in it. Beside it,
+until the run finishes, lies the latest checkpoint, ``seed-<n>.checkpoint.npz``, and while a process works on it a lock,
+``.seed-<n>.lock``.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ class RunFiles:
         self.path = folder / f"seed-{seed}.jsonl"
         self.checkpoint_path = folder / f"seed-{seed}.checkpoint.npz"
         self.header = json.loads(json.dumps(header))
+        self.metric = self.header["config"].get("metric", "accuracy")
         self.iterations = iterations
         self._lock = FileLock(folder / f".seed-{seed}.lock", f"{self.path}")
         self._file = None
@@ -121,8 +123,8 @@ class RunFiles:
                 self._damaged(number, f"holds iteration {row.get('iteration')!r} where {number - 1} belongs")
             if ("finished" in row) != last:
                 self._damaged(number, "says that the run is finished, and rows follow")
-            if last and "accuracy" not in row:
-                self._damaged(number, "lacks the last accuracy")
+            if last and self.metric not in row:
+                self._damaged(number, f"lacks the last {self.metric}")
             if last and number - 1 != self.iterations and row.get("diverged") is not True:
                 self._damaged(number, f"ends the run after {number - 1} of {self.iterations} iterations")
         if cut:
@@ -160,6 +162,11 @@ class RunFiles:
         else:
             os.truncate(self.path, int(state["record_bytes"]))
         self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115  (closed by close)
+
+    @property
+    def opened(self) -> bool:
+        """Whether rows can be written."""
+        return self._file is not None
 
     def row(self, row: dict) -> None:
         """Append one row; it is in the file when this returns."""

@@ -7,6 +7,7 @@ that takes the place of one that died on that machine goes on from its checkpoin
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import getpass
 import hashlib
@@ -18,6 +19,7 @@ from importlib import resources
 from pathlib import Path
 
 from softnum.runtime.atomic import write_atomic
+from softnum.train.designs.objects import file_of
 from softnum.train.designs.reader import load_design
 from softnum.train.engine.devices import check_device
 from softnum.train.runs.loop import record_versions
@@ -99,8 +101,9 @@ class DaskExecutor:
     def submit(self, task: RunTask) -> None:
         """Take a run."""
         future = self._client.submit(
-            _work, task, _packed(task.design), key=f"softnum-{uuid.uuid4().hex}", pure=False, retries=0
-        )
+            _work, task, _packed(task.design), _packed_model(task.settings.network), key=f"softnum-{uuid.uuid4().hex}",
+            pure=False, retries=0,
+        )  # fmt: skip
         self._futures[future] = task
         self._keys.append(task.key)
 
@@ -158,6 +161,12 @@ def _packed(design: str) -> dict[str, bytes]:
     return {Path(os.path.relpath(path, common)).as_posix(): Path(path).read_bytes() for path in paths}
 
 
+def _packed_model(network: str) -> bytes | None:
+    """The Python file of a model of the user's own; files that it imports or reads are to be on all machines."""
+    file = file_of(network, Path())
+    return None if file is None else file.read_bytes()
+
+
 # -- on the workers ----------------------------------------------------------------------------------------------------
 class Abandoned(Exception):
     """Nobody waits for the run any more: its study was interrupted."""
@@ -172,7 +181,7 @@ def _lacking(device: str) -> str | None:
     return None
 
 
-def _work(task: RunTask, files: dict[str, bytes]) -> Finished | Failed:
+def _work(task: RunTask, files: dict[str, bytes], model: bytes | None = None) -> Finished | Failed:
     """Carry a run out on a worker."""
     from distributed import get_worker
 
@@ -190,6 +199,13 @@ def _work(task: RunTask, files: dict[str, bytes]) -> Finished | Failed:
             path = folder / "design" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(path, content)
+        if model is not None:
+            source, _, function = task.settings.network.rpartition(":")
+            path = folder / "model" / Path(source).name
+            path.parent.mkdir(exist_ok=True)
+            write_atomic(path, model)
+            settings = dataclasses.replace(task.settings, network=f"{path}:{function}")
+            task = dataclasses.replace(task, settings=settings)
         trained = perform(task, folder, check, folder / "design" / next(iter(files)))
         return Finished((folder / f"seed-{task.seed}.jsonl").read_bytes(), trained)
     except Abandoned:

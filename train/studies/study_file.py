@@ -15,6 +15,7 @@ from softnum.train.designs.design import nearest
 from softnum.train.designs.reader import load_design
 from softnum.train.nets import NETWORKS, default_data, make_network
 from softnum.train.runs.loop import Settings
+from softnum.train.runs.own import is_own, load_own, own_name
 from softnum.train.studies.study import Case, case_labels, check_seeds
 from softnum.tta.study import outcome_rules
 
@@ -73,6 +74,7 @@ target = 0.95                          # what the metric has to reach on held-ou
 name = "mlp"
 # data = "digits"
 # options = {{ sizes = [64, 128, 10] }}  # the network's own parameters, as `softnum train --help` names them
+# name = "mine.py:make"                # in place of a name: a PyTorch model, by a function that returns a Training
 
 [[networks]]
 name = "lenet5"
@@ -289,8 +291,9 @@ class _Reader:
         for index, own in enumerate(networks):
             self.check("networks", index, own)
             kind = self.text("networks", index, own, "name")
-            folders[kind] = folders.get(kind, 0) + 1
-            folder = kind if folders[kind] == 1 else f"{kind}-{folders[kind]}"
+            called = own_name(kind)
+            folders[called] = folders.get(called, 0) + 1
+            folder = called if folders[called] == 1 else f"{called}-{folders[called]}"
             comparisons.append(self.comparison(folder, index, own, study, settings, timings))
         return StudyFile(name, self.file, table, tuple(comparisons), html)
 
@@ -310,9 +313,9 @@ class _Reader:
             return study.get(key, _DEFAULTS.get(key)), ("study", 0)
 
         name = own["name"]
-        if name not in NETWORKS:
+        if not is_own(name) and name not in NETWORKS:
             self.fail("networks", index, "name", f"no network is called {name!r}{nearest(name, NETWORKS)} "
-                      f"(networks: {', '.join(NETWORKS)})")  # fmt: skip
+                      f"(networks: {', '.join(NETWORKS)}, or file.py:function)")  # fmt: skip
         made = self.settings(index, own, settings, *said("epochs"))
         cases = self.cases(*said("designs"), *said("batches"))
         (_, where), (baseline, there) = said("designs"), said("baseline")
@@ -351,13 +354,16 @@ class _Reader:
         options = own.get("options", {})
         if not isinstance(options, dict):
             self.fail("networks", index, "options", f"options must be a table, got {options!r}")
-        known = list(inspect.signature(NETWORKS[own["name"]]).parameters)
+        name = own["name"]
+        if is_own(name):
+            return self.own_settings(index, own, options, epochs, place)
+        known = list(inspect.signature(NETWORKS[name]).parameters)
         for key in options:
             if key not in known:
-                self.fail("networks", index, "options", f"{own['name']} has no parameter {key!r}{nearest(key, known)} "
+                self.fail("networks", index, "options", f"{name} has no parameter {key!r}{nearest(key, known)} "
                           f"(it has {', '.join(known)})")  # fmt: skip
         values = settings | {key: own[key] for key in _SETTINGS if key in own}
-        data = own.get("data") or default_data(own["name"])
+        data = own.get("data") or default_data(name)
         if "data_folder" not in own and data in DATA_SETS and not DATA_SETS[data].files:
             values = {key: value for key, value in values.items() if key != "data_folder"}  # it is for the others
         if values.get("data_folder") is not None:
@@ -367,15 +373,33 @@ class _Reader:
             }
         for key in values:  # TOML knows types: what is no number must not be taken for one
             self.check_type(index if key in own else None, key, values[key])
-        if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
-            self.fail(*place, "epochs", f"epochs must be a positive integer, got {epochs!r}")
+        self.check_epochs(epochs, place)
         try:
-            made = Settings(network=own["name"], network_options=options, data=own.get("data"), epochs=epochs, **values)
+            made = Settings(network=name, network_options=options, data=own.get("data"), epochs=epochs, **values)
             make_network(made.network, data=made.data, **made.network_options)
             made.describe_updates()
         except (TypeError, ValueError) as error:
-            self.fail("networks", index, "name", f"{own['name']}: {error}")
+            self.fail("networks", index, "name", f"{name}: {error}")
         return made
+
+    def own_settings(self, index: int, own: dict, options: dict, epochs, place) -> Settings:
+        """Settings of a model of the user's own, which says itself what those of [settings] say of other networks."""
+        values = {key: own[key] for key in _SETTINGS if key in own}
+        for key in values:
+            self.check_type(index, key, values[key])
+        self.check_epochs(epochs, place)
+        source, _, function = own["name"].rpartition(":")
+        name = f"{self.folder / source}:{function}" if source.endswith(".py") else own["name"]
+        try:
+            made = Settings(network=name, network_options=options, data=own.get("data"), epochs=epochs, **values)
+            load_own(name, options)
+        except (TypeError, ValueError, OSError) as error:
+            self.fail("networks", index, "name", str(error))
+        return made
+
+    def check_epochs(self, epochs, place) -> None:
+        if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
+            self.fail(*place, "epochs", f"epochs must be a positive integer, got {epochs!r}")
 
     def check_type(self, index: int | None, key: str, value: object) -> None:
         hint = next(field.type for field in dataclasses.fields(Settings) if field.name == key).partition(" ")[0]

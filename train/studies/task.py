@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from softnum.train.designs.reader import load_design
-from softnum.train.runs.loop import Run, Settings, carry_out
+from softnum.train.runs.loop import Settings, carry_out, make_run
 
 __all__ = ["Failed", "Finished", "RunTask", "attempt", "describe_runs", "key_of", "perform"]
 
@@ -117,7 +117,7 @@ def describe_runs(design, settings: Settings, seeds) -> tuple[dict[int, dict], i
     One run is made for all, because runs differ in the seed only.
     """
     seeds = list(seeds)
-    work = Run(settings, design, seeds[0])
+    work = make_run(settings, design, seeds[0])
     header = json.loads(json.dumps(work.header()))
     return {seed: {**header, "seed": seed} for seed in seeds}, work.iterations
 
@@ -138,7 +138,7 @@ def perform(task: RunTask, folder: Path, each_iteration: Callable[[], None], des
         each_iteration()
 
     chosen = load_design(task.design if design is None else design)
-    work = Run(task.settings, chosen, task.seed, device=task.device)
+    work = make_run(task.settings, chosen, task.seed, device=task.device)
     if task.key is not None and key_of(json.loads(json.dumps(work.header()))) != task.key:
         raise ValueError(
             f"{task.name} is not the run that was planned: its design or data have changed since, or differ on this "

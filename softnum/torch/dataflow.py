@@ -1,0 +1,412 @@
+"""What a training iteration of a PyTorch model reads, writes and keeps, without its numbers.
+
+The model's forward pass, loss and backward pass really run, on tensors that have shapes and no numbers, and every
+operation that reaches PyTorch's dispatcher is noted. What becomes of them follows the rules of
+`softnum.train.inspect.dataflow`: moving is free; rounding happens where a value is made, which is written once in each
+format in which an operation reads it; element-by-element steps of one layer that follow each other are one operation.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from softnum.torch.functions import FUNCTIONS
+from softnum.torch.models import mode_of
+from softnum.torch.numerics import new_state
+from softnum.train.designs.design import OPERAND_ROLES
+from softnum.train.designs.objects import describe_format
+from softnum.train.engine.tensor import Parameter
+from softnum.train.inspect.dataflow import Group, Value
+from softnum.train.update.optimisers import Optimiser
+
+__all__ = ["Flow", "product_sizes", "trace"]
+
+#: functions that are three matrix products
+PRODUCTS = ("conv2d", "linear", "matmul")
+_MOVING = {
+    "_reshape_alias", "_to_copy", "_unsafe_view", "cat", "clone", "constant_pad_nd", "copy", "copy_", "flip", "gather",
+    "index", "index_select", "lift_fresh", "pixel_shuffle", "pixel_unshuffle", "repeat", "roll", "select_backward",
+    "select_scatter", "slice_backward", "slice_scatter", "stack", "unfold_backward",
+}  # fmt: skip
+_CONSTANT = {
+    "arange", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "new_empty", "new_full", "new_ones",
+    "new_zeros", "ones", "ones_like", "scalar_tensor", "zeros", "zeros_like",
+}  # fmt: skip
+_NAMES = {"threshold_backward": "relu", "bernoulli": "dropout"}
+_DTYPES = {
+    torch.float32: "binary32", torch.float64: "binary64", torch.bfloat16: "bfloat16", torch.float16: "binary16",
+    torch.bool: "bit",
+}  # fmt: skip
+
+
+def product_sizes(name: str, shapes: list[tuple], facts: dict) -> tuple:
+    """How many products a pass of a function has, and (M, N, K) of its three passes."""
+    first, second, *_ = shapes
+    if name == "conv2d":
+        groups, place = facts["groups"], math.prod(second[2:])
+        filters, channels = second[0] // groups, second[1]
+        results = first[0] * math.prod(FUNCTIONS[name].shape(shapes, facts)[2:])
+        data = first[0] * math.prod(first[2:]), channels, filters * place
+        return groups, (results, filters, channels * place), data, (channels * place, filters, results)
+    if name == "linear":
+        m, k, n = math.prod(first[:-1]), first[-1], second[0]
+        return 1, (m, n, k), (m, k, n), (k, n, m)
+    (*batch, m, k), n = first, second[-1]
+    return math.prod(batch), (m, n, k), (m, k, n), (k, n, m)
+
+
+class Flow(TorchDispatchMode):
+    """Notes what passes PyTorch's dispatcher.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A converted one.
+
+    Attributes
+    ----------
+    groups : list of softnum.train.inspect.dataflow.Group
+        In the order in which they run.
+    values : list of softnum.train.inspect.dataflow.Value
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.mode, self.groups, self.values = mode_of(model), [], []
+        self.stage = "forward"
+        self._known: dict = {}  # a storage -> it, kept alive, and the values in it; () of a constant
+
+    # -- values ----------------------------------------------------------------------------------------------------
+    def own(self, name: str, layer: str, tensor: torch.Tensor, rounding) -> None:
+        """A parameter, which is there before the iteration."""
+        fmt = rounding.describe()["format"]
+        value = Value(layer, name, tensor.numel(), rounding.bits_per_value, fmt, None, ("parameter", name, name))
+        self._learn(tensor, (self._new(value),))
+
+    def values_of(self, tensor: torch.Tensor) -> tuple[Value, ...]:
+        """The values that a tensor holds; of one from outside new ones, if it holds floating-point numbers."""
+        storage = tensor.untyped_storage()
+        if storage._cdata not in self._known:
+            values = ()
+            if tensor.is_floating_point():
+                fmt, bits = _format_of(tensor)
+                values = (self._new(Value("input", "samples", tensor.numel(), bits, fmt, None, data=True)),)
+            self._learn(tensor, values)
+        return self._known[storage._cdata][1]
+
+    def _new(self, value: Value) -> Value:
+        self.values.append(value)
+        return value
+
+    def _learn(self, tensor: torch.Tensor, values: tuple) -> None:
+        storage = tensor.untyped_storage()
+        self._known[storage._cdata] = storage, values
+
+    # -- operations ------------------------------------------------------------------------------------------------
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        read = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        made = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor)]
+        name = func._schema.name.partition("::")[2]
+        if func.namespace == "softnum":
+            self._function(name, args, made)
+        elif func.namespace != "prim" and made:
+            self._note(func, name, read, made)
+        return result
+
+    def _note(self, func, name: str, read: list, made: list) -> None:
+        if name in _CONSTANT:
+            for x in made:
+                self._learn(x, ())
+        elif func.is_view or name in _MOVING:
+            values = tuple(dict.fromkeys(value for x in read for value in self.values_of(x)))
+            for x in made:
+                if name.endswith("_"):  # what is written into something else lies there
+                    values = tuple(dict.fromkeys((*self.values_of(x), *values)))
+                if x.untyped_storage()._cdata not in self._known or name.endswith("_"):
+                    self._learn(x, values)
+        elif any(x.is_floating_point() for x in (*read, *made)):
+            self._compute(self._layer(read), _NAMES.get(name) or _plain(name), read, made)
+
+    def _layer(self, read: list) -> str:
+        """The layer of an operation of PyTorch's own: forwards the module that runs, else that of what it reads."""
+        if self.stage == "forward":
+            return self.mode.running() if self.mode.path else "loss"
+        values = [value for x in read for value in self.values_of(x) if value.maker is not None]
+        made = [value for value in values if self.groups[value.maker].stage == "forward"]
+        if made:
+            return self.groups[made[-1].maker].layer
+        return self.groups[-1].layer if self.groups else "loss"
+
+    def _compute(self, layer: str, name: str, read: list, made: list, fmt=None) -> None:
+        stage = "forward" if self.stage == "forward" else "backward_data"
+        group = self.groups[-1] if self.groups else None
+        if group is None or group.product is not None or (group.layer, group.stage) != (layer, stage):
+            group = Group(layer, stage)
+            self.groups.append(group)
+        group.flops += max((x.numel() for x in (*read, *made)), default=0)
+        for x in read:
+            if name == "relu" and self.stage == "backward" and x is read[1]:
+                for value in self.values_of(x):
+                    value.tested.add(len(self.groups) - 1)
+            else:
+                self._read(self.values_of(x), x.numel())
+        before = len(group.made)
+        for x in made:
+            if x.is_floating_point() or x.dtype is torch.bool:
+                self._make(x, name, *(fmt or _format_of(x)))
+        group.steps.append((name, group.made[before:], []))
+
+    def _read(self, values, size: int) -> None:
+        number = len(self.groups) - 1
+        group, total = self.groups[-1], sum(value.elements for value in values)
+        for value in values:
+            if value.maker == number:
+                continue
+            elements = value.elements if size >= total else -(-size * value.elements // total)
+            group.reads[value] = min(value.elements, max(elements, group.reads.get(value, 0)))
+            value.readers.add(number)
+
+    def _make(self, tensor: torch.Tensor, name: str, fmt: str, bits) -> None:
+        value = self._new(Value(self.groups[-1].layer, name, tensor.numel(), bits, fmt, len(self.groups) - 1))
+        self.groups[-1].made.append(value)
+        self._learn(tensor, (value,))
+
+    def _rounded(self, tensor: torch.Tensor, layer: str, rounding, axis) -> tuple[Value, ...]:
+        """The copies of a tensor's values in the format of a role."""
+        name, bits = rounding.describe()["format"], rounding.bits_per_value
+        found = []
+        for value in self.values_of(tensor):
+            if value.format == name and not rounding.by_products and not value.data:
+                found.append(value)
+                continue
+            key = name, axis if rounding.by_products else None
+            if key not in value.rounded:
+                own = Value(value.layer, value.name, value.elements, bits, name, value.maker, along=axis, source=value)
+                own.copy_of = value.owner[1] if value.owner and value.owner[0] == "parameter" else None
+                if value.data:
+                    own.layer, own.name = layer, "input"
+                if own.maker is not None:
+                    self.groups[own.maker].made.append(own)
+                value.rounded[key] = self._new(own)
+            found.append(value.rounded[key])
+        return tuple(found)
+
+    # -- softnum's functions -----------------------------------------------------------------------------------------
+    def _function(self, name: str, args, made: list) -> None:
+        backward = name.endswith("_backward")
+        name = name.removesuffix("_backward")
+        gradient, args = (args[0], args[1:]) if backward else (None, args)
+        inputs, _, _, layer, _, options, constants, *needs = args
+        function = FUNCTIONS[name]
+        design = self.mode.arithmetic.layer(layer, looked_up=function.looked_up)
+        if name == "output":  # a rounding of what it is given
+            x = gradient if backward else inputs[0]
+            role = design.roles["errors" if backward else "output"]
+            self._learn(made[0], self.values_of(x) if backward else self._rounded(x, layer, role, None))
+        elif name in PRODUCTS:
+            facts = function.named(options, constants)
+            sizes = product_sizes(name, [tuple(x.shape) for x in inputs], facts)
+            if backward:
+                self._backward(name, gradient, inputs, layer, design, sizes, needs[0], made)
+            else:
+                pair = self._roles(layer, design, "forward", inputs, None)
+                self._product(layer, "forward", design, sizes[0], sizes[1], pair, inputs[2:], made[0])
+        else:
+            role = design.roles["weights" if name == "embedding" and not backward else "elementwise"]
+            fmt = role.describe()["format"], role.bits_per_value
+            read = [*inputs, gradient] if backward else inputs
+            self._compute(layer, name, [x for x in read if x is not None], made, fmt)
+
+    def _roles(self, layer: str, design, key: str, inputs, gradient) -> list:
+        """The operands of a pass: tensor, rounding and axis of its blocks."""
+        places = {"activations": inputs[0], "weights": inputs[1], "errors": gradient}
+        found = []
+        for position, role in enumerate(OPERAND_ROLES[key]):
+            own = "input" if role == "activations" and layer == self.mode.arithmetic.first else role
+            found.append((places[role], design.roles[design.name(key, own)], (key, position)))
+        return found
+
+    def _backward(self, name, gradient, inputs, layer, design, sizes, needs, made) -> None:
+        results = iter(made)
+        count, _, data, weight = sizes
+        for key, need, size in zip(("backward_data", "backward_weight"), needs, (data, weight), strict=False):
+            if need:
+                pair = self._roles(layer, design, key, inputs, gradient)
+                self._product(layer, key, design, count, size, pair, (), next(results))
+        for x in results:  # of a bias
+            self._compute(layer, "bias_sum", [gradient], [x])
+            self.groups[-1].stage = "backward_weight"
+
+    def _product(self, layer, key, design, count, size, pair, others, result) -> None:
+        group = Group(layer, key, (*size, count), [("gemm", [], [])], 2 * count * math.prod(size))
+        self.groups.append(group)
+        names = []
+        for tensor, rounding, axis in pair:
+            values = self._rounded(tensor, layer, rounding, axis)
+            self._read(values, tensor.numel())
+            names.append(rounding.format.label(rounding.source))
+        for tensor in others:
+            self._read(self.values_of(tensor), tensor.numel())
+        group.formats = tuple(names)
+        (first, rounding, _), (m, _, k) = pair[0], size
+        if m * k * count > first.numel():
+            group.unfolded = (m * k * count, rounding.bits_per_value, names[0])
+        unit = design.units[key]
+        if getattr(unit, "lanes", 1) > 1:
+            described = describe_format(unit.c_format, "")["format"]
+            group.lanes = (m * size[1] * count * unit.lanes, unit.c_format.bits, described)
+        self._make(result, "product", describe_format(unit.result, "")["format"], unit.result.bits)
+
+    def finish(self) -> None:
+        """Keep one bit an element of what the backward pass only tests for its sign."""
+        for value in [value for value in self.values if value.tested]:
+            held = value
+            if all(self.groups[reader].stage == "forward" for reader in value.readers):
+                held = self._new(Value(value.layer, "mask", value.elements, 1, "bit", value.maker))
+                self.groups[held.maker].made.append(held)
+            held.readers |= value.tested
+            for number in value.tested:
+                self.groups[number].reads[held] = held.elements
+
+    # -- the update ------------------------------------------------------------------------------------------------
+    def update(self, places: dict, gradients: dict, rule: type[Optimiser] | None, constants: dict) -> list[Value]:
+        """The optimiser's operations; returns its states.
+
+        Parameters
+        ----------
+        places : dict
+            Name of a parameter -> its layer, and what the design says there.
+        gradients : dict
+            Name -> gradient.
+        rule, constants
+            The optimiser of `softnum.train` and its constants; None: there is no update.
+        """
+        states, owned = [], {v.owner[1]: v for v in self.values if v.owner and v.owner[0] == "parameter"}
+        for name, gradient in gradients.items():
+            layer, design = places[name]
+            role = design.roles["weight_gradients"]
+            values = self.values_of(gradient)
+            whole = Value(layer, name, gradient.numel(), role.bits_per_value, role.describe()["format"],
+                          max((value.maker or 0 for value in values), default=0), ("gradient", name, name))  # fmt: skip
+            self.values.append(whole)
+            self.groups[whole.maker].made.append(whole)
+            if rule is None:
+                whole.readers.add(len(self.groups) - 1)
+                continue
+            if self.groups[-1].stage != "update" or self.groups[-1].layer != layer:
+                self.groups.append(Group(layer, "update"))
+            group = self.groups[-1]
+            flops, kinds = _update_of(rule, constants, self.mode, layer)
+            group.flops += gradient.numel() * flops
+            group.steps.append((rule.name, [], []))
+            self._read((whole, owned[name]), 2 * gradient.numel())
+            for state, kind in kinds.items():
+                rounding = design.roles[kind]
+                value = self._new(Value(layer, name, gradient.numel(), rounding.bits_per_value,
+                                        rounding.describe()["format"], None, ("state", name, state)))  # fmt: skip
+                self._read((value,), gradient.numel())
+                states.append(value)
+        return states
+
+
+def _update_of(rule: type[Optimiser], constants: dict, mode, layer: str) -> tuple[int, dict[str, str]]:
+    """Operations that an optimiser computes for each number of a parameter, and the states that it keeps."""
+    counted = []
+
+    def count(event) -> None:
+        if event.rounding is not None and event.method in ("compute", "operate", "axpy"):
+            operation = event.arguments[0] if event.method != "axpy" else "axpy"
+            counted.append(2 if operation in ("axpy", "fma") else 1)
+
+    twin = mode.arithmetic.watched(count)
+    call = twin.call(layer, new_state(0), "update")
+    own = Parameter(np.full((1, 1), 0.5, call.backend.dtype), call, "weight")
+    own.gradient = np.full((1, 1), 0.25, call.backend.dtype)
+    made = rule([own], learning_rate=1.0, **constants)
+    made.step(1.0)
+    kept = {state: role for state, role in made.state_roles.items() if made.states[state][0] is not None}
+    return sum(counted), kept
+
+
+def _plain(name: str) -> str:
+    """An operation's name without what says that it is PyTorch's own, or of which pass.
+
+    >>> _plain("_log_softmax_backward_data"), _plain("nll_loss_forward"), _plain("add_")
+    ('log_softmax', 'nll_loss', 'add')
+    """
+    name = name.strip("_").removeprefix("native_")
+    for end in ("_data", "_backward", "_forward"):
+        name = name.removesuffix(end)
+    return name
+
+
+def _format_of(tensor: torch.Tensor) -> tuple[str, int]:
+    if tensor.dtype is torch.bool:
+        return "bit", 1
+    name = _DTYPES.get(tensor.dtype, str(tensor.dtype).removeprefix("torch."))
+    return name, 8 * tensor.dtype.itemsize
+
+
+def trace(model: nn.Module, called: nn.Module, prefix: str, inputs, options, update=None) -> tuple[Flow, list]:
+    """Run an iteration of a converted model on tensors without numbers, and follow its values.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A converted one.
+    called : torch.nn.Module
+        What is called, which is the model or holds it; ``prefix`` is its path there. Gradients are those of the sum of
+        all floating-point numbers that it returns.
+    inputs, options
+        What it is called with.
+    update : (type, dict), optional
+        The optimiser of `softnum.train`, and its constants.
+
+    Returns
+    -------
+    Flow, list of Value
+        And the optimiser's states.
+    """
+    mode = mode_of(model)
+    state, calls, rounds = mode.state, mode.calls, mode.rounds_gradients
+    flow = Flow(model)
+    mode.rounds_gradients = False  # by hooks, which compute with numbers; `Flow.update` knows their format
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=True) as fake, torch.enable_grad():
+
+            def shape_of(x):
+                return x if isinstance(x, FakeTensor) else fake.from_tensor(x)
+
+            parameters = {name: shape_of(x) for name, x in model.named_parameters()}
+            buffers = {name: shape_of(x) for name, x in model.named_buffers()}
+            inputs, options = tree_map_only(torch.Tensor, shape_of, (inputs, options))
+            places = {}
+            for path, module in model.named_modules():
+                looked_up = isinstance(module, nn.Embedding)
+                for name, _ in module.named_parameters(recurse=False):
+                    full = f"{path}.{name}" if path else name
+                    places[full] = path, mode.arithmetic.layer(path, looked_up=looked_up)
+            for name, x in parameters.items():
+                layer, design = places[name]
+                flow.own(name, layer, x, design.roles["master"])
+            tensors = {f"{prefix}{name}": x for name, x in (parameters | buffers).items()}
+            with flow:
+                result = torch.func.functional_call(called, tensors, inputs, options)
+                flow.stage = "backward"
+                ends = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor) and x.requires_grad]
+                if ends:
+                    torch.autograd.backward(ends, [torch.ones_like(x) for x in ends])
+    finally:
+        mode.state, mode.calls, mode.rounds_gradients = state, calls, rounds
+    gradients = {name: x.grad for name, x in parameters.items() if x.grad is not None}
+    states = flow.update(places, gradients, *(update or (None, {})))
+    flow.finish()
+    return flow, states

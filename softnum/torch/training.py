@@ -1,0 +1,354 @@
+"""How a PyTorch model is trained, said once: for runs with records, studies, workloads."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import default_collate
+
+from softnum.runtime.threads import threads_by_default
+from softnum.torch.models import convert, mode_of, next_step
+from softnum.torch.optimizer import GradScaler, Optimizer
+from softnum.torch.products import products_of_step, workload_of_step
+from softnum.torch.records import header_of
+from softnum.torch.watch import watched
+from softnum.train.datasets.sets import batches
+from softnum.train.designs.design import Design
+from softnum.train.engine.devices import check_device
+from softnum.train.engine.initial import DOMAIN_PYTORCH, random_words
+from softnum.train.engine.numerics import check_seed
+from softnum.train.runs.loop import Settings
+from softnum.train.runs.own import own_name, source_of
+from softnum.train.update.scaling import check_limit
+
+__all__ = ["Training"]
+
+_SAMPLED = 64  # samples whose checksum a record has, of data that are no tensors
+_UPDATES = ("design", "torch")
+
+
+def _cross_entropy(model: nn.Module, batch) -> torch.Tensor:
+    inputs, labels = batch
+    return F.cross_entropy(model(inputs), labels)
+
+
+def _accuracy(model: nn.Module, held_out: Iterable) -> dict:
+    right = count = 0
+    for inputs, labels in held_out:
+        right += int((model(inputs).argmax(1) == labels).sum())
+        count += labels.numel()
+    return {"accuracy": right / count}
+
+
+@dataclass(frozen=True)
+class Training:
+    """A model, what it learns from, and what updates it: what a function returns whose file ``softnum`` is given.
+
+    ``softnum train mine.py:make --design D`` calls the function ``make`` of ``mine.py``, which returns one of these;
+    ``softnum tta --model mine.py:make``, ``memory``, ``estimate`` and a study's ``name = "mine.py:make"`` do too. The
+    commands state designs, seeds, batches and epochs; all else is said here.
+
+    Parameters
+    ----------
+    model : callable
+        Takes nothing and returns a new ``torch.nn.Module``. PyTorch's generator has been seeded with the run's seed.
+    train, held_out : sequence of samples
+        What to train on and what to be measured on: ``torch.utils.data`` data sets with a length.
+    optimizer : callable
+        Takes the model and returns a ``torch.optim.Optimizer``.
+    loss : callable, optional
+        ``loss(model, batch)``, a tensor of one number. Default: ``cross_entropy(model(batch[0]), batch[1])``.
+    evaluate : callable, optional
+        ``evaluate(model, batches)``: numbers by name, among them `metric`, from batches of the held-out samples,
+        without gradients and in evaluation mode. Default: the share of samples whose largest output is their label's.
+    metric : str
+        The number that a run is judged by, from the model's `evaluate`.
+    scheduler : callable, optional
+        ``scheduler(optimizer, iterations)`` returns a ``torch.optim.lr_scheduler``, stepped after each iteration.
+    clip_norm : float, optional
+        Shrink all gradients to this norm together if theirs is larger, by ``torch.nn.utils.clip_grad_norm_``.
+    collate : callable
+        Makes a batch of a list of samples.
+    options : dict
+        Keywords of `convert`: ``known_as``, ``first``, ``last``, ``keep``, ``elementwise``, ``program_order``.
+    update : str
+        "design": updates are rounded by the design (`Optimizer`); "torch": they are PyTorch's own.
+
+    Notes
+    -----
+    Batches are those of ``softnum train``: each epoch the samples in an order that follows from the seed, the few that
+    are left over sit it out. Before each iteration and each evaluation PyTorch's generator is seeded from the run's
+    seed and the iteration, so that dropout has the same bits in a run that was interrupted.
+
+    Examples
+    --------
+    >>> import torch, softnum.torch as st
+    >>> from torch.utils.data import TensorDataset
+    >>> x, y = torch.eye(8).repeat(8, 1), torch.arange(8).repeat(8)
+    >>> data = TensorDataset(x, y)
+    >>> how = st.Training(
+    ...     model=lambda: torch.nn.Linear(8, 8), train=data, held_out=data,
+    ...     optimizer=lambda model: torch.optim.SGD(model.parameters(), lr=4.0),
+    ... )
+    >>> work = how.make_run(Settings("here:how", batch=16, epochs=2), "a-float32", seed=1)
+    >>> work.iterations, sorted(work.train(1, next(iter(work.plan(1)))[1]))
+    (8, ['loss'])
+    """
+
+    model: Callable[[], nn.Module]
+    train: Sequence
+    held_out: Sequence
+    optimizer: Callable[[nn.Module], torch.optim.Optimizer]
+    loss: Callable[[nn.Module, Any], torch.Tensor] = _cross_entropy
+    evaluate: Callable[[nn.Module, Iterable], dict] = _accuracy
+    metric: str = "accuracy"
+    scheduler: Callable[[torch.optim.Optimizer, int], Any] | None = None
+    clip_norm: float | None = None
+    collate: Callable[[list], Any] = default_collate
+    options: dict = field(default_factory=dict)
+    update: str = "design"
+
+    def __post_init__(self) -> None:
+        for name in ("train", "held_out"):
+            data = getattr(self, name)
+            if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+                raise ValueError(f"{name} must have a length and samples by number, and {type(data).__name__} has not")
+            if not len(data):
+                raise ValueError(f"{name} has no samples")
+        if self.update not in _UPDATES:
+            raise ValueError(f"update must be one of {', '.join(_UPDATES)}, got {self.update!r}")
+        check_limit("clip_norm", self.clip_norm)
+
+    def make_run(
+        self, settings: Settings, design: Design | str, seed: int, threads: int = 1, device: str = "cpu"
+    ) -> TrainingRun:
+        """A run, as ``softnum.train.runs.loop.carry_out`` takes it."""
+        return TrainingRun(self, settings, design, seed, threads, device)
+
+    def make_model(self, design: Design | str, seed: int) -> nn.Module:
+        """A new model with the initial weights of a seed, converted to a design."""
+        with seeded(seed, 0):
+            model = self.model()
+            if not isinstance(model, nn.Module):
+                raise ValueError(f"model() must return a torch.nn.Module, got {type(model).__name__}")
+            return convert(model, design, seed=seed, quiet=True, **self.options)
+
+    def batch(self, numbers, *, held_out: bool = False):
+        """The batch of some samples, by their numbers."""
+        data = self.held_out if held_out else self.train
+        return self.collate([data[int(number)] for number in numbers])
+
+    def workload(self, settings: Settings, design: Design):
+        """The workload of an iteration of so many samples (`softnum.torch.workload`)."""
+        model, batch = self.make_model(design, 0), self.batch(range(settings.batch))
+        step, optimizer = Step(model, self.loss), self.optimizer(model)
+        return workload_of_step(model, step, batch, settings.batch, own_name(settings.network), optimizer)
+
+    def describe(self, settings: Settings) -> dict:
+        """``network`` and ``data`` as plain data."""
+        counts = [self._count(name, limit) for name, limit in _parts(settings)]
+        digest = hashlib.sha256()
+        for name, count in zip(("train", "held_out"), counts, strict=True):
+            _digest(getattr(self, name), count, digest)
+        name = own_name(settings.network)
+        network = {"name": name, **settings.network_options, **source_of(settings.network)}
+        data = {"name": settings.data, "train": counts[0], "held_out": counts[1], "sha256": digest.hexdigest()}
+        return {"network": network, "data": data}
+
+    def _count(self, name: str, limit: int | None) -> int:
+        there = len(getattr(self, name))
+        if limit is not None and not 1 <= limit <= there:
+            option = "samples" if name == "train" else "held_out"
+            raise ValueError(f"{option} must lie in 1..{there}, the samples of {name}, got {limit!r}")
+        return there if limit is None else limit
+
+
+def _parts(settings: Settings):
+    return ("train", settings.samples), ("held_out", settings.held_out)
+
+
+def _digest(data, count: int, digest) -> None:
+    """Take the first samples into a checksum: all of those that are tensors, of others the first few."""
+    tensors = getattr(data, "tensors", None)
+    if tensors is not None:
+        parts = [part[:count] for part in tensors]
+    else:
+        parts = [data[number] for number in range(min(count, _SAMPLED))]
+    for leaf in torch.utils._pytree.tree_leaves(parts):
+        if isinstance(leaf, torch.Tensor):
+            leaf = leaf.detach().cpu().contiguous()
+            digest.update(f"{leaf.dtype} {tuple(leaf.shape)}".encode())
+            digest.update(leaf.reshape(-1).view(torch.uint8).numpy().tobytes() if leaf.numel() else b"")
+        else:
+            digest.update(repr(leaf).encode())
+
+
+@contextlib.contextmanager
+def seeded(seed: int, iteration: int, *, evaluation: bool = False):
+    """PyTorch's generator as it is in an iteration of a run; afterwards what it was."""
+    with torch.random.fork_rng():
+        words = random_words(seed, DOMAIN_PYTORCH + evaluation, iteration, 2)
+        torch.manual_seed(int(words[0]))
+        yield
+
+
+class Step(nn.Module):
+    """What an iteration computes of a batch: a model's loss."""
+
+    def __init__(self, model: nn.Module, loss: Callable) -> None:
+        super().__init__()
+        self.model, self._loss = model, loss
+
+    def forward(self, batch) -> torch.Tensor:
+        """The loss."""
+        return self._loss(self.model, batch)
+
+
+class TrainingRun:
+    """What a run of a PyTorch model works on: the methods of ``softnum.train.runs.loop.Run``.
+
+    Parameters
+    ----------
+    training : Training
+    settings, design, seed, threads, device
+        As of `softnum.train.run`.
+    """
+
+    def __init__(self, training: Training, settings: Settings, design, seed: int, threads: int, device: str) -> None:
+        check_seed(seed)
+        check_device(device)
+        if device != "cpu":
+            raise ValueError(f"a PyTorch model's products are computed on the CPU; leave out --device {device}")
+        self.training, self.settings, self.seed, self.threads = training, settings, seed, threads
+        self.model = training.make_model(design, seed)
+        self.design = mode_of(self.model).arithmetic.design
+        self.samples = training._count("train", settings.samples)
+        self.held_out = training._count("held_out", settings.held_out)
+        self.per_epoch = len(batches(self.samples, settings.batch, seed, 1))
+        self.iterations = settings.epochs * self.per_epoch
+        self.interval = settings.interval(self.samples)
+        made = training.optimizer(self.model)
+        if not isinstance(made, torch.optim.Optimizer):
+            raise ValueError(f"optimizer(model) must return a torch.optim.Optimizer, got {type(made).__name__}")
+        self.kind = type(made).__name__
+        own = isinstance(made, Optimizer) or training.update == "torch"
+        self.optimizer = made if own else Optimizer(made, self.model)
+        self.scheduler = training.scheduler and training.scheduler(self.optimizer, self.iterations)
+        self.scaler = GradScaler(self.model)
+
+    def header(self) -> dict:
+        """The record's first row."""
+        settings, training = self.settings, self.training
+        facts = {**training.describe(settings), "batch": settings.batch, "epochs": settings.epochs}
+        facts |= {"evaluate_every": self.interval, "metric": training.metric}
+        options = [
+            {key: value for key, value in group.items() if key != "params"} for group in self.optimizer.param_groups
+        ]
+        facts["optimiser"] = {"name": self.kind, "update": training.update, "groups": _plain(options)}
+        if self.scheduler is not None:
+            facts["schedule"] = {"name": type(self.scheduler).__name__, **_numbers(vars(self.scheduler))}
+        if training.clip_norm is not None:
+            facts["clip_norm"] = training.clip_norm
+        facts["gemms"] = products_of_step(
+            self.model, Step(self.model, training.loss), training.batch(range(settings.batch))
+        )
+        return header_of(self.model, facts, self.seed, getattr(self.optimizer, "rule", None))
+
+    def plan(self, epoch: int):
+        """The iterations of an epoch, and the samples that each takes."""
+        order = batches(self.samples, self.settings.batch, self.seed, epoch)
+        return enumerate(order, start=(epoch - 1) * self.per_epoch + 1)
+
+    def watching(self, listener) -> contextlib.AbstractContextManager:
+        """Tell a listener of every call of the arithmetic, as long as the context lasts."""
+        return watched(self.model, listener)
+
+    @contextlib.contextmanager
+    def _computing(self, iteration: int, *, evaluation: bool = False):
+        threads = torch.get_num_threads()
+        torch.set_num_threads(self.threads)
+        try:
+            with threads_by_default(self.threads), seeded(self.seed, iteration, evaluation=evaluation):
+                yield
+        finally:
+            torch.set_num_threads(threads)
+
+    def train(self, iteration: int, samples) -> dict:
+        """One iteration; returns the loss before the update, and what else belongs into its row.
+
+        A loss that is not finite ends the iteration before the update.
+        """
+        with self._computing(iteration):
+            self.model.train()
+            self.optimizer.zero_grad()
+            scale = self.scaler.get_scale()
+            loss = self.training.loss(self.model, self.training.batch(samples))
+            row = {"loss": loss.item()}
+            if self.design.loss.dynamic:
+                row["loss_scale"] = scale
+            if not math.isfinite(row["loss"]):
+                return row
+            self.scaler.scale(loss).backward()
+            if self.training.clip_norm is not None:
+                torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.training.clip_norm)
+            self.scaler.step(self.optimizer)
+            skipped = self.scaler.skipped
+            if self.training.update == "torch" and not skipped:
+                next_step(self.model)
+            self.scaler.update()
+            if self.scheduler is not None:
+                self.scheduler.step()
+            return row | ({"skipped": True} if skipped else {})
+
+    @torch.no_grad()
+    def evaluate(self, iteration: int) -> dict:
+        """How well the model does on held-out samples: the numbers of the training's ``evaluate``."""
+        size, numbers = self.settings.batch, range(self.held_out)
+        with self._computing(iteration, evaluation=True):
+            self.model.eval()
+            held_out = (
+                self.training.batch(numbers[first : first + size], held_out=True)
+                for first in range(0, self.held_out, size)
+            )
+            found = self.training.evaluate(self.model, held_out)
+        if not isinstance(found, dict) or self.training.metric not in found:
+            raise ValueError(f"evaluate(model, batches) must return numbers by name, with {self.training.metric!r}")
+        values = {name: float(value) for name, value in found.items()}
+        return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+    def state(self) -> dict:
+        """What a checkpoint holds besides the epoch."""
+        parts = {"model": self.model, "optimizer": self.optimizer, "scaler": self.scaler, "scheduler": self.scheduler}
+        buffer = io.BytesIO()
+        torch.save({name: part.state_dict() for name, part in parts.items() if part is not None}, buffer)
+        return {"torch": np.frombuffer(buffer.getvalue(), np.uint8)}
+
+    def restore(self, state: dict) -> int:
+        """Go back to a checkpoint; returns the epochs done."""
+        found = torch.load(io.BytesIO(state["torch"].tobytes()), weights_only=True)
+        for name, part in found.items():
+            getattr(self, name).load_state_dict(part)
+        return int(state["epoch"])
+
+
+def _plain(x):
+    """Plain data of options."""
+    if isinstance(x, dict):
+        return {str(key): _plain(value) for key, value in x.items()}
+    if isinstance(x, (list, tuple)):
+        return [_plain(value) for value in x]
+    return x if x is None or isinstance(x, (bool, int, float, str)) else repr(x)
+
+
+def _numbers(x: dict) -> dict:
+    return {key: value for key, value in x.items() if isinstance(value, (bool, int, float, str)) and key[0] != "_"}
