@@ -39,7 +39,7 @@ _CONSTANT = {
     "arange", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "new_empty", "new_full", "new_ones",
     "new_zeros", "ones", "ones_like", "scalar_tensor", "zeros", "zeros_like",
 }  # fmt: skip
-_NAMES = {"threshold_backward": "relu", "bernoulli": "dropout"}
+_NAMES = {"threshold": "relu", "bernoulli": "dropout"}
 _DTYPES = {
     torch.float32: "binary32", torch.float64: "binary64", torch.bfloat16: "bfloat16", torch.float16: "binary16",
     torch.bool: "bit",
@@ -133,7 +133,7 @@ class Flow(TorchDispatchMode):
                 if x.untyped_storage()._cdata not in self._known or name.endswith("_"):
                     self._learn(x, values)
         elif any(x.is_floating_point() for x in (*read, *made)):
-            self._compute(self._layer(read), _NAMES.get(name) or _plain(name), read, made)
+            self._compute(self._layer(read), _plain(name), read, made)
 
     def _layer(self, read: list) -> str:
         """The layer of an operation of PyTorch's own: forwards the module that runs, else that of what it reads."""
@@ -345,7 +345,7 @@ def _plain(name: str) -> str:
     name = name.strip("_").removeprefix("native_")
     for end in ("_data", "_backward", "_forward"):
         name = name.removesuffix(end)
-    return name
+    return _NAMES.get(name, name)
 
 
 def _format_of(tensor: torch.Tensor) -> tuple[str, int]:
