@@ -1,0 +1,1 @@
+"""The networks that accelerator papers train, at their published sizes."""
