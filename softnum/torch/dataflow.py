@@ -9,6 +9,7 @@ format in which an operation reads it; element-by-element steps of one layer tha
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ from softnum.train.engine.tensor import Parameter
 from softnum.train.inspect.dataflow import Group, Value
 from softnum.train.update.optimisers import Optimiser
 
-__all__ = ["Flow", "product_sizes", "trace"]
+__all__ = ["PRODUCTS", "Flow", "Step", "product_sizes", "trace"]
 
 #: functions that are three matrix products
 PRODUCTS = ("conv2d", "linear", "matmul")
@@ -81,6 +82,7 @@ class Flow(TorchDispatchMode):
         super().__init__()
         self.mode, self.groups, self.values = mode_of(model), [], []
         self.stage = "forward"
+        self.states: dict[tuple[str, str], Value] = {}  # of optimisers, by parameter and name
         self._known: dict = {}  # a storage -> it, kept alive, and the values in it; () of a constant
 
     # -- values ----------------------------------------------------------------------------------------------------
@@ -277,48 +279,69 @@ class Flow(TorchDispatchMode):
                 self.groups[number].reads[held] = held.elements
 
     # -- the update ------------------------------------------------------------------------------------------------
-    def update(self, places: dict, gradients: dict, rule: type[Optimiser] | None, constants: dict) -> list[Value]:
-        """The optimiser's operations; returns its states.
+    def update(self, gradients: dict, places: dict, updates: dict) -> None:
+        """The operations of an optimiser.
 
         Parameters
         ----------
-        places : dict
-            Name of a parameter -> its layer, and what the design says there.
         gradients : dict
-            Name -> gradient.
-        rule, constants
-            The optimiser of `softnum.train` and its constants; None: there is no update.
+            Name of a parameter -> its gradient.
+        places : dict
+            Name -> its layer, and what the design says there.
+        updates : dict
+            Name -> as `update_of` returns it; of others there is no update.
         """
-        states, owned = [], {v.owner[1]: v for v in self.values if v.owner and v.owner[0] == "parameter"}
+        owned = {value.owner[1]: value for value in self.values if value.owner and value.owner[0] == "parameter"}
         for name, gradient in gradients.items():
             layer, design = places[name]
             role = design.roles["weight_gradients"]
-            values = self.values_of(gradient)
-            whole = Value(layer, name, gradient.numel(), role.bits_per_value, role.describe()["format"],
-                          max((value.maker or 0 for value in values), default=0), ("gradient", name, name))  # fmt: skip
-            self.values.append(whole)
-            self.groups[whole.maker].made.append(whole)
-            if rule is None:
+            maker = max((value.maker or 0 for value in self.values_of(gradient)), default=0)
+            whole = self._new(Value(layer, name, gradient.numel(), role.bits_per_value, role.describe()["format"],
+                                    maker, ("gradient", name, name)))  # fmt: skip
+            self.groups[maker].made.append(whole)
+            if name not in updates:
                 whole.readers.add(len(self.groups) - 1)
                 continue
             if self.groups[-1].stage != "update" or self.groups[-1].layer != layer:
                 self.groups.append(Group(layer, "update"))
             group = self.groups[-1]
-            flops, kinds = _update_of(rule, constants, self.mode, layer)
+            kind, flops, states = updates[name]
             group.flops += gradient.numel() * flops
-            group.steps.append((rule.name, [], []))
+            group.steps.append((kind, [], []))
             self._read((whole, owned[name]), 2 * gradient.numel())
-            for state, kind in kinds.items():
-                rounding = design.roles[kind]
-                value = self._new(Value(layer, name, gradient.numel(), rounding.bits_per_value,
-                                        rounding.describe()["format"], None, ("state", name, state)))  # fmt: skip
-                self._read((value,), gradient.numel())
-                states.append(value)
-        return states
+            for state, role in states.items():
+                rounding = design.roles[role]
+                if (name, state) not in self.states:
+                    own = Value(layer, name, gradient.numel(), rounding.bits_per_value, rounding.describe()["format"],
+                                None, ("state", name, state))  # fmt: skip
+                    self.states[name, state] = self._new(own)
+                self._read((self.states[name, state],), gradient.numel())
 
 
-def _update_of(rule: type[Optimiser], constants: dict, mode, layer: str) -> tuple[int, dict[str, str]]:
-    """Operations that an optimiser computes for each number of a parameter, and the states that it keeps."""
+class Step(nn.Module):
+    """What an iteration computes of a batch: a model's loss, or its losses one after the other.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+    loss : callable
+        As of `softnum.torch.Training`.
+    """
+
+    def __init__(self, model: nn.Module, loss: Callable) -> None:
+        super().__init__()
+        self.model, self._loss = model, loss
+        self.each = lambda name, loss: None
+
+    def forward(self, batch) -> None:
+        """Tell ``each`` of every loss, by the name of its optimiser."""
+        found = self._loss(self.model, batch)
+        for name, loss in [("loss", found)] if isinstance(found, torch.Tensor) else found:
+            self.each(name, loss)
+
+
+def update_of(rule: type[Optimiser], constants: dict, mode, layer: str) -> tuple[str, int, dict[str, str]]:
+    """An optimiser of `softnum.train`: its name, what it computes for each number, and the roles of its states."""
     counted = []
 
     def count(event) -> None:
@@ -333,7 +356,7 @@ def _update_of(rule: type[Optimiser], constants: dict, mode, layer: str) -> tupl
     made = rule([own], learning_rate=1.0, **constants)
     made.step(1.0)
     kept = {state: role for state, role in made.state_roles.items() if made.states[state][0] is not None}
-    return sum(counted), kept
+    return rule.name, sum(counted), kept
 
 
 def _plain(name: str) -> str:
@@ -355,7 +378,7 @@ def _format_of(tensor: torch.Tensor) -> tuple[str, int]:
     return name, 8 * tensor.dtype.itemsize
 
 
-def trace(model: nn.Module, called: nn.Module, prefix: str, inputs, options, update=None) -> tuple[Flow, list]:
+def trace(model: nn.Module, called: nn.Module, inputs, options, updates: dict) -> Flow:
     """Run an iteration of a converted model on tensors without numbers, and follow its values.
 
     Parameters
@@ -363,21 +386,24 @@ def trace(model: nn.Module, called: nn.Module, prefix: str, inputs, options, upd
     model : torch.nn.Module
         A converted one.
     called : torch.nn.Module
-        What is called, which is the model or holds it; ``prefix`` is its path there. Gradients are those of the sum of
-        all floating-point numbers that it returns.
+        The model, whose gradients are those of the sum of all floating-point numbers that it returns; or a `Step`.
     inputs, options
         What it is called with.
-    update : (type, dict), optional
-        The optimiser of `softnum.train`, and its constants.
-
-    Returns
-    -------
-    Flow, list of Value
-        And the optimiser's states.
+    updates : dict
+        Name of a loss ("loss" of a single one) -> name of a parameter -> the optimiser of `softnum.train` that updates
+        it, and its constants.
     """
-    mode = mode_of(model)
+    mode, flow = mode_of(model), Flow(model)
+    places, prefix = {}, "" if called is model else "model."
+    for path, module in model.named_modules():
+        looked_up = isinstance(module, nn.Embedding)
+        for name, _ in module.named_parameters(recurse=False):
+            places[f"{path}.{name}" if path else name] = path, mode.arithmetic.layer(path, looked_up=looked_up)
+    rules = {
+        loss: {name: update_of(*how, mode, places[name][0]) for name, how in updated.items()}
+        for loss, updated in updates.items()
+    }
     state, calls, rounds = mode.state, mode.calls, mode.rounds_gradients
-    flow = Flow(model)
     mode.rounds_gradients = False  # by hooks, which compute with numbers; `Flow.update` knows their format
     try:
         with FakeTensorMode(allow_non_fake_inputs=True) as fake, torch.enable_grad():
@@ -388,25 +414,31 @@ def trace(model: nn.Module, called: nn.Module, prefix: str, inputs, options, upd
             parameters = {name: shape_of(x) for name, x in model.named_parameters()}
             buffers = {name: shape_of(x) for name, x in model.named_buffers()}
             inputs, options = tree_map_only(torch.Tensor, shape_of, (inputs, options))
-            places = {}
-            for path, module in model.named_modules():
-                looked_up = isinstance(module, nn.Embedding)
-                for name, _ in module.named_parameters(recurse=False):
-                    full = f"{path}.{name}" if path else name
-                    places[full] = path, mode.arithmetic.layer(path, looked_up=looked_up)
             for name, x in parameters.items():
                 layer, design = places[name]
                 flow.own(name, layer, x, design.roles["master"])
-            tensors = {f"{prefix}{name}": x for name, x in (parameters | buffers).items()}
-            with flow:
-                result = torch.func.functional_call(called, tensors, inputs, options)
+
+            def backward(name: str, *losses: torch.Tensor) -> None:
                 flow.stage = "backward"
-                ends = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor) and x.requires_grad]
+                ends = [x for x in losses if x.requires_grad]
                 if ends:
                     torch.autograd.backward(ends, [torch.ones_like(x) for x in ends])
+                updated = rules.get(name, {})
+                found = {key: x.grad for key, x in parameters.items() if x.grad is not None}
+                own = {key: x for key, x in found.items() if key in updated or not updated}
+                flow.update(own, places, updated)
+                for x in parameters.values():
+                    x.grad = None
+                flow.stage = "forward"
+
+            if called is not model:
+                called.each = backward
+            with flow:
+                tensors = {f"{prefix}{name}": x for name, x in (parameters | buffers).items()}
+                result = torch.func.functional_call(called, tensors, inputs, options)
+                if called is model:
+                    backward("loss", *(x for x in tree_leaves(result) if isinstance(x, torch.Tensor)))
     finally:
         mode.state, mode.calls, mode.rounds_gradients = state, calls, rounds
-    gradients = {name: x.grad for name, x in parameters.items() if x.grad is not None}
-    states = flow.update(places, gradients, *(update or (None, {})))
     flow.finish()
-    return flow, states
+    return flow

@@ -7,7 +7,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._pytree import tree_map_only
 
-from softnum.torch.dataflow import PRODUCTS, Flow, product_sizes, trace
+from softnum.torch.dataflow import PRODUCTS, Flow, Step, product_sizes, trace
 from softnum.torch.functions import FUNCTIONS
 from softnum.torch.models import mode_of
 from softnum.torch.numerics import Arithmetic
@@ -53,16 +53,17 @@ def gemms(model: nn.Module, *inputs, **options) -> list[dict]:
     >>> st.gemms(model, torch.zeros(32, 64))[0]
     {'layer': '', 'pass': 'forward', 'M': 32, 'N': 10, 'K': 64, 'bits': 8.25, 'formats': ['mxfp8_e4m3', 'mxfp8_e4m3']}
     """
-    return _listed(model, _noted(model, model, "", inputs, options))
+    return _listed(model, _noted(model, model, inputs, options))
 
 
-def products_of_step(model: nn.Module, step: nn.Module, batch) -> list[dict]:
-    """`gemms` of what a module computes, which holds a converted model as its ``model``, from a batch."""
-    return _listed(model, _noted(model, step, "model.", (batch,), {}))
+def products_of_step(step: Step, batch) -> list[dict]:
+    """`gemms` of a batch's losses."""
+    return _listed(step.model, _noted(step.model, step, (batch,), {}))
 
 
-def _noted(model: nn.Module, called: nn.Module, prefix: str, inputs, options) -> list[tuple]:
-    """The functions that a module computes in a design's arithmetic, called with tensors that hold no numbers."""
+def _noted(model: nn.Module, called: nn.Module, inputs, options) -> list[tuple]:
+    """The functions that a model, or a `Step`, computes in a design's arithmetic, on tensors that hold no numbers."""
+    prefix = "" if called is model else "model."
     mode = mode_of(model)
     seen, state, calls = [], mode.state, mode.calls
     apply = mode.apply
@@ -137,27 +138,31 @@ def workload(
     >>> roofline(work, device("v100")).time.kind, memory_of(work).allocated["feature_maps"]
     ('estimated', 8320)
     """
-    return _workload(model, model, "", inputs, options, batch, name or type(model).__name__, optimizer)
+    optimizers = {} if optimizer is None else {"loss": optimizer}
+    return _workload(model, model, inputs, options, batch, name or type(model).__name__, optimizers)
 
 
-def workload_of_step(model: nn.Module, step: nn.Module, inputs, batch: int, name: str, optimizer) -> Workload:
-    """`workload` of what a module computes, which holds a converted model as its ``model``, from a batch."""
-    return _workload(model, step, "model.", (inputs,), {}, batch, name, optimizer)
+def workload_of_step(step: Step, inputs, batch: int, name: str, optimizers: dict) -> Workload:
+    """`workload` of a batch's losses, each with the optimiser of its name."""
+    return _workload(step.model, step, (inputs,), {}, batch, name, optimizers)
 
 
-def _workload(model, called, prefix: str, inputs, options, batch: int, name: str, optimizer) -> Workload:
-    mode = mode_of(model)
-    rows = _listed(model, _noted(model, called, prefix, inputs, options))
-    update = None if optimizer is None else rule_of(optimizer)
-    flow, states = trace(model, called, prefix, inputs, options, update)
-    return _Table(flow, states, rows).workload(name, mode.arithmetic.design.name, batch)
+def _workload(model, called, inputs, options, batch: int, name: str, optimizers: dict) -> Workload:
+    updates = {}
+    for loss, optimizer in optimizers.items():
+        owned = {parameter for group in optimizer.param_groups for parameter in group["params"]}
+        names = [key for key, parameter in model.named_parameters() if parameter in owned]
+        updates[loss] = dict.fromkeys(names, rule_of(optimizer))
+    rows = _listed(model, _noted(model, called, inputs, options))
+    flow = trace(model, called, inputs, options, updates)
+    return _Table(flow, rows).workload(name, mode_of(model).arithmetic.design.name, batch)
 
 
 class _Table:
     """A workload in the making."""
 
-    def __init__(self, flow: Flow, states: list[Value], rows: list[dict]) -> None:
-        self.flow, self.states = flow, states
+    def __init__(self, flow: Flow, rows: list[dict]) -> None:
+        self.flow = flow
         self._rows = {(row["layer"], row["pass"], row["M"], row["N"], row["K"]): row for row in rows}
 
     def workload(self, name: str, design: str, batch: int) -> Workload:
@@ -202,7 +207,7 @@ class _Table:
                 yield StoredTensor(
                     value.layer, f"{name} master", "optimiser_state", value.elements, value.bits, _short(value.format)
                 )  # fmt: skip
-        for state in self.states:
+        for state in self.flow.states.values():
             name = f"{state.name.rpartition('.')[2]} {state.owner[2]}"
             yield StoredTensor(
                 state.layer, name, "optimiser_state", state.elements, state.bits, _short(state.format)

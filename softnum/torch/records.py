@@ -19,7 +19,7 @@ from softnum.train.runs.record import RunFiles, read_lines
 __all__ = ["Recorder", "header_of"]
 
 
-def header_of(model: nn.Module, facts: dict, seed: int, rule=None) -> dict:
+def header_of(model: nn.Module, facts: dict, seed: int, rules=()) -> dict:
     """The first row of a record of a converted model.
 
     Parameters
@@ -29,13 +29,13 @@ def header_of(model: nn.Module, facts: dict, seed: int, rule=None) -> dict:
         Of the config, all but ``design``; ``network``, a table of plain data, gets the model's class and the number of
         its parameters.
     seed : int
-    rule : type, optional
-        The optimiser of `softnum.train` that updates it.
+    rules : sequence of type
+        The optimisers of `softnum.train` that update it.
     """
     mode = mode_of(model)
     arithmetic = mode.arithmetic
     design = arithmetic.design
-    roles = tuple(role for role in ROLES if role not in OPTIMISER_ROLES or role in getattr(rule, "roles", ()))
+    roles = tuple(role for role in ROLES if role not in OPTIMISER_ROLES or any(role in r.roles for r in rules))
     looked_up = {path for path, module in model.named_modules() if isinstance(module, nn.Embedding)}
     owners = [
         path
@@ -45,7 +45,7 @@ def header_of(model: nn.Module, facts: dict, seed: int, rule=None) -> dict:
     paths = dict.fromkeys([*owners, *(row["layer"] for row in facts["gemms"])])
     layers = {
         path: arithmetic.layer(path, looked_up=path in looked_up).describe(
-            roles, update=getattr(rule, "multiplies", False)
+            roles, update=any(rule.multiplies for rule in rules)
         )
         for path in paths
     }

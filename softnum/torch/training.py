@@ -17,6 +17,7 @@ from torch import nn
 from torch.utils.data import default_collate
 
 from softnum.runtime.threads import threads_by_default
+from softnum.torch.dataflow import Step
 from softnum.torch.models import convert, mode_of, next_step
 from softnum.torch.optimizer import GradScaler, Optimizer
 from softnum.torch.products import products_of_step, workload_of_step
@@ -65,16 +66,20 @@ class Training:
     train, held_out : sequence of samples
         What to train on and what to be measured on: ``torch.utils.data`` data sets with a length.
     optimizer : callable
-        Takes the model and returns a ``torch.optim.Optimizer``.
+        Takes the model and returns a ``torch.optim.Optimizer``, or several by name.
     loss : callable, optional
-        ``loss(model, batch)``, a tensor of one number. Default: ``cross_entropy(model(batch[0]), batch[1])``.
+        ``loss(model, batch)``, a tensor of one number. Default: ``cross_entropy(model(batch[0]), batch[1])``. Where
+        there are several optimisers, a generator of pairs, the name of an optimiser and a loss: an update by that
+        optimiser follows each, before the next is asked for; a row of the record has the last loss of each, and as
+        ``loss`` the last of all.
     evaluate : callable, optional
         ``evaluate(model, batches)``: numbers by name, among them `metric`, from batches of the held-out samples,
         without gradients and in evaluation mode. Default: the share of samples whose largest output is their label's.
     metric : str
         The number that a run is judged by, from the model's `evaluate`.
     scheduler : callable, optional
-        ``scheduler(optimizer, iterations)`` returns a ``torch.optim.lr_scheduler``, stepped after each iteration.
+        ``scheduler(optimizer, iterations)`` returns a ``torch.optim.lr_scheduler``, stepped after each iteration; of
+        several optimisers it is made for each.
     clip_norm : float, optional
         Shrink all gradients to this norm together if theirs is larger, by ``torch.nn.utils.clip_grad_norm_``.
     collate : callable
@@ -108,8 +113,8 @@ class Training:
     model: Callable[[], nn.Module]
     train: Sequence
     held_out: Sequence
-    optimizer: Callable[[nn.Module], torch.optim.Optimizer]
-    loss: Callable[[nn.Module, Any], torch.Tensor] = _cross_entropy
+    optimizer: Callable[[nn.Module], torch.optim.Optimizer | dict[str, torch.optim.Optimizer]]
+    loss: Callable[[nn.Module, Any], torch.Tensor | Iterable] = _cross_entropy
     evaluate: Callable[[nn.Module, Iterable], dict] = _accuracy
     metric: str = "accuracy"
     scheduler: Callable[[torch.optim.Optimizer, int], Any] | None = None
@@ -151,8 +156,19 @@ class Training:
     def workload(self, settings: Settings, design: Design):
         """The workload of an iteration of so many samples (`softnum.torch.workload`)."""
         model, batch = self.make_model(design, 0), self.batch(range(settings.batch))
-        step, optimizer = Step(model, self.loss), self.optimizer(model)
-        return workload_of_step(model, step, batch, settings.batch, own_name(settings.network), optimizer)
+        step, name = Step(model, self.loss), own_name(settings.network)
+        return workload_of_step(step, batch, settings.batch, name, self.optimizers(model))
+
+    def optimizers(self, model: nn.Module) -> dict[str, torch.optim.Optimizer]:
+        """New optimisers of a model by name; of a single one the name is "loss"."""
+        made = self.optimizer(model)
+        found = made if isinstance(made, dict) else {"loss": made}
+        for each in found.values():
+            if not isinstance(each, torch.optim.Optimizer):
+                raise ValueError(
+                    f"optimizer(model) must return a torch.optim.Optimizer, or several by name, got {made!r:.200}"
+                )
+        return found
 
     def describe(self, settings: Settings) -> dict:
         """``network`` and ``data`` as plain data."""
@@ -202,18 +218,6 @@ def seeded(seed: int, iteration: int, *, evaluation: bool = False):
         yield
 
 
-class Step(nn.Module):
-    """What an iteration computes of a batch: a model's loss."""
-
-    def __init__(self, model: nn.Module, loss: Callable) -> None:
-        super().__init__()
-        self.model, self._loss = model, loss
-
-    def forward(self, batch) -> torch.Tensor:
-        """The loss."""
-        return self._loss(self.model, batch)
-
-
 class TrainingRun:
     """What a run of a PyTorch model works on: the methods of ``softnum.train.runs.loop.Run``.
 
@@ -237,13 +241,17 @@ class TrainingRun:
         self.per_epoch = len(batches(self.samples, settings.batch, seed, 1))
         self.iterations = settings.epochs * self.per_epoch
         self.interval = settings.interval(self.samples)
-        made = training.optimizer(self.model)
-        if not isinstance(made, torch.optim.Optimizer):
-            raise ValueError(f"optimizer(model) must return a torch.optim.Optimizer, got {type(made).__name__}")
-        self.kind = type(made).__name__
-        own = isinstance(made, Optimizer) or training.update == "torch"
-        self.optimizer = made if own else Optimizer(made, self.model)
-        self.scheduler = training.scheduler and training.scheduler(self.optimizer, self.iterations)
+        made = training.optimizers(self.model)
+        self.kinds = {name: type(each).__name__ for name, each in made.items()}
+        self.optimizers = {
+            name: each if isinstance(each, Optimizer) or training.update == "torch" else Optimizer(each, self.model)
+            for name, each in made.items()
+        }
+        self.schedulers = {
+            name: training.scheduler(each, self.iterations)
+            for name, each in self.optimizers.items()
+            if training.scheduler is not None
+        }
         self.scaler = GradScaler(self.model)
 
     def header(self) -> dict:
@@ -251,18 +259,21 @@ class TrainingRun:
         settings, training = self.settings, self.training
         facts = {**training.describe(settings), "batch": settings.batch, "epochs": settings.epochs}
         facts |= {"evaluate_every": self.interval, "metric": training.metric}
-        options = [
-            {key: value for key, value in group.items() if key != "params"} for group in self.optimizer.param_groups
-        ]
-        facts["optimiser"] = {"name": self.kind, "update": training.update, "groups": _plain(options)}
-        if self.scheduler is not None:
-            facts["schedule"] = {"name": type(self.scheduler).__name__, **_numbers(vars(self.scheduler))}
+        facts["optimiser"] = _only(
+            {
+                name: {"name": self.kinds[name], "update": training.update, "groups": _plain(_options(each))}
+                for name, each in self.optimizers.items()
+            }
+        )
+        if self.schedulers:
+            facts["schedule"] = _only(
+                {name: {"name": type(each).__name__, **_numbers(vars(each))} for name, each in self.schedulers.items()}
+            )
         if training.clip_norm is not None:
             facts["clip_norm"] = training.clip_norm
-        facts["gemms"] = products_of_step(
-            self.model, Step(self.model, training.loss), training.batch(range(settings.batch))
-        )
-        return header_of(self.model, facts, self.seed, getattr(self.optimizer, "rule", None))
+        facts["gemms"] = products_of_step(Step(self.model, training.loss), training.batch(range(settings.batch)))
+        rules = [getattr(each, "rule", None) for each in self.optimizers.values()]
+        return header_of(self.model, facts, self.seed, [rule for rule in rules if rule is not None])
 
     def plan(self, epoch: int):
         """The iterations of an epoch, and the samples that each takes."""
@@ -290,25 +301,33 @@ class TrainingRun:
         """
         with self._computing(iteration):
             self.model.train()
-            self.optimizer.zero_grad()
-            scale = self.scaler.get_scale()
-            loss = self.training.loss(self.model, self.training.batch(samples))
-            row = {"loss": loss.item()}
-            if self.design.loss.dynamic:
-                row["loss_scale"] = scale
-            if not math.isfinite(row["loss"]):
-                return row
-            self.scaler.scale(loss).backward()
-            if self.training.clip_norm is not None:
-                torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.training.clip_norm)
-            self.scaler.step(self.optimizer)
-            skipped = self.scaler.skipped
-            if self.training.update == "torch" and not skipped:
-                next_step(self.model)
+            row = {"loss_scale": self.scaler.get_scale()} if self.design.loss.dynamic else {}
+            found = self.training.loss(self.model, self.training.batch(samples))
+            for name, loss in [("loss", found)] if isinstance(found, torch.Tensor) else found:
+                row[name] = row["loss"] = loss.item()
+                if not math.isfinite(row["loss"]):
+                    return row
+                self._update(name, loss)
+                if self.scaler.skipped:
+                    row["skipped"] = True
             self.scaler.update()
-            if self.scheduler is not None:
-                self.scheduler.step()
-            return row | ({"skipped": True} if skipped else {})
+            for scheduler in self.schedulers.values():
+                scheduler.step()
+            return row
+
+    def _update(self, name: str, loss: torch.Tensor) -> None:
+        """One update by a loss, of the parameters of an optimiser."""
+        if name not in self.optimizers:
+            raise ValueError(f"loss(model, batch) named the optimiser {name!r}; there are {', '.join(self.optimizers)}")
+        optimizer = self.optimizers[name]
+        self.model.zero_grad()
+        self.scaler.scale(loss).backward()
+        if self.training.clip_norm is not None:
+            own = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+            torch.nn.utils.clip_grad_norm_(own, self.training.clip_norm)
+        self.scaler.step(optimizer)
+        if self.training.update == "torch" and not self.scaler.skipped:
+            next_step(self.model)
 
     @torch.no_grad()
     def evaluate(self, iteration: int) -> dict:
@@ -328,17 +347,30 @@ class TrainingRun:
 
     def state(self) -> dict:
         """What a checkpoint holds besides the epoch."""
-        parts = {"model": self.model, "optimizer": self.optimizer, "scaler": self.scaler, "scheduler": self.scheduler}
         buffer = io.BytesIO()
-        torch.save({name: part.state_dict() for name, part in parts.items() if part is not None}, buffer)
+        torch.save({name: part.state_dict() for name, part in self._parts().items()}, buffer)
         return {"torch": np.frombuffer(buffer.getvalue(), np.uint8)}
+
+    def _parts(self) -> dict:
+        optimizers = {f"optimizer.{name}": each for name, each in self.optimizers.items()}
+        schedulers = {f"scheduler.{name}": each for name, each in self.schedulers.items()}
+        return {"model": self.model, "scaler": self.scaler, **optimizers, **schedulers}
 
     def restore(self, state: dict) -> int:
         """Go back to a checkpoint; returns the epochs done."""
         found = torch.load(io.BytesIO(state["torch"].tobytes()), weights_only=True)
-        for name, part in found.items():
-            getattr(self, name).load_state_dict(part)
+        for name, part in self._parts().items():
+            part.load_state_dict(found[name])
         return int(state["epoch"])
+
+
+def _options(optimizer: torch.optim.Optimizer) -> list[dict]:
+    return [{key: value for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
+
+
+def _only(facts: dict) -> dict:
+    """Facts of each optimiser by its name; of a single one without it."""
+    return facts["loss"] if list(facts) == ["loss"] else facts
 
 
 def _plain(x):

@@ -15,8 +15,9 @@ from typer.testing import CliRunner  # noqa: E402
 
 import softnum.torch as st  # noqa: E402
 from softnum.cli import build_app  # noqa: E402
+from softnum.torch.dataflow import Step  # noqa: E402
 from softnum.torch.products import workload_of_step  # noqa: E402
-from softnum.torch.training import Step, TrainingRun  # noqa: E402
+from softnum.torch.training import TrainingRun  # noqa: E402
 from softnum.train import Settings, load_design, run, workload  # noqa: E402
 from softnum.train.runs.loop import carry_out, make_run  # noqa: E402
 from softnum.train.studies.study_file import read_study  # noqa: E402
@@ -145,6 +146,70 @@ def test_loss_and_metric_of_ones_own(mine, tmp_path):
     assert rows[-1]["error"] < rows[4]["error"] and rows[-1]["largest"] is None
     assert read_record(path, metric="error").iterations == 8
     assert carry_out(TrainingRun(training, settings, "i-mxfp8", 1, 1, "cpu"), tmp_path) == path
+
+
+def test_several_losses_and_optimisers(mine, tmp_path):
+    class Pair(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.generator, self.critic = torch.nn.Linear(2, 3), torch.nn.Linear(3, 1)
+
+        def forward(self, x):
+            return self.critic(x).mean()
+
+    seen = []
+
+    def losses(model, batch):
+        noise, real = batch
+        for _ in range(2):
+            with torch.no_grad():
+                made = model.generator(noise)
+            seen.append([name for name, parameter in model.named_parameters() if parameter.grad is not None])
+            yield "critic", model(made) - model(real)
+            with torch.no_grad():
+                for parameter in model.critic.parameters():
+                    parameter.clamp_(-0.01, 0.01)
+        yield "generator", -model(model.generator(noise))
+
+    def evaluate(model, batches):
+        return {"distance": sum(float(model(real) - model(model.generator(noise))) for noise, real in batches)}
+
+    data = TensorDataset(torch.linspace(-1, 1, 64).reshape(32, 2), torch.linspace(0, 1, 96).reshape(32, 3))
+
+    def make(names=("generator", "critic")):
+        return st.Training(
+            model=Pair, train=data, held_out=data, loss=losses, evaluate=evaluate, metric="distance",
+            optimizer=lambda model: {
+                name: torch.optim.SGD(getattr(model, name).parameters(), lr=0.1, momentum=0.5) for name in names
+            },
+            options={"first": "generator", "last": "critic"},
+        )  # fmt: skip
+
+    settings = Settings("here:make", batch=8, epochs=3)
+    work = make().make_run(settings, "g-q44-stochastic", 1)
+    path = carry_out(work, tmp_path / "whole")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert (
+        set(rows[1]) == {"iteration", "epoch", "critic", "generator", "loss"}
+        and rows[1]["loss"] == rows[1]["generator"]
+    )
+    assert all(float(parameter.detach().abs().max()) <= 0.01 for parameter in work.model.critic.parameters())
+    assert set(rows[0]["config"]["optimiser"]) == {"critic", "generator"}
+
+    def stop(iteration, *_):
+        if iteration == 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(make().make_run(settings, "g-q44-stochastic", 1), tmp_path / "parts", progress=stop)
+    again = carry_out(make().make_run(settings, "g-q44-stochastic", 1), tmp_path / "parts")
+    assert again.read_bytes() == path.read_bytes()
+    with pytest.raises(ValueError, match="named the optimiser 'generator'; there are critic"):
+        carry_out(make(["critic"]).make_run(settings, "a-float32", 1), tmp_path / "other")
+    work = make().workload(settings, "a-float32")
+    assert sum(part.kind == "sgd" for part in work.operations) == 3
+    forward = [part for part in work.operations if part.gemm and part.stage == "forward"]
+    assert [part.layer for part in forward] == ["generator", "critic", "critic"] * 2 + ["generator", "critic"]
 
 
 def test_divergence_ends_a_record(mine, tmp_path):
@@ -320,7 +385,10 @@ def test_workload_is_that_of_the_same_network_in_softnum_train(design):
     batch = torch.zeros(32, 64), torch.zeros(32, dtype=torch.int64)
     step = Step(net, lambda model, batch: F.cross_entropy(model(batch[0]), batch[1]))
     optimizer = st.Optimizer(torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4), net)
-    ours, theirs = workload_of_step(net, step, batch, 32, "mlp", optimizer), workload("mlp", load_design(design), 32)
+    ours, theirs = (
+        workload_of_step(step, batch, 32, "mlp", {"loss": optimizer}),
+        workload("mlp", load_design(design), 32),
+    )
     assert ours.gemms == theirs.gemms and ours.parameters == theirs.parameters
 
     def products(work):
