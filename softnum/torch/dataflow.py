@@ -8,26 +8,32 @@ format in which an operation reads it; element-by-element steps of one layer tha
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from softnum.torch.functions import FUNCTIONS
 from softnum.torch.models import mode_of
 from softnum.torch.numerics import new_state
+from softnum.torch.optimizer import Optimizer
 from softnum.train.designs.design import OPERAND_ROLES
 from softnum.train.designs.objects import describe_format
 from softnum.train.engine.tensor import Parameter
 from softnum.train.inspect.dataflow import Group, Value
-from softnum.train.update.optimisers import Optimiser
 
-__all__ = ["PRODUCTS", "Flow", "Step", "product_sizes", "trace"]
+__all__ = ["PRODUCTS", "Flow", "Step", "product_sizes", "trace", "without_numbers"]
 
 #: functions that are three matrix products
 PRODUCTS = ("conv2d", "linear", "matmul")
@@ -310,10 +316,9 @@ class Flow(TorchDispatchMode):
             group.steps.append((kind, [], []))
             self._read((whole, owned[name]), 2 * gradient.numel())
             for state, role in states.items():
-                rounding = design.roles[role]
+                fmt, bits = role if isinstance(role, tuple) else _format_of_role(design.roles[role])
                 if (name, state) not in self.states:
-                    own = Value(layer, name, gradient.numel(), rounding.bits_per_value, rounding.describe()["format"],
-                                None, ("state", name, state))  # fmt: skip
+                    own = Value(layer, name, gradient.numel(), bits, fmt, None, ("state", name, state))
                     self.states[name, state] = self._new(own)
                 self._read((self.states[name, state],), gradient.numel())
 
@@ -340,8 +345,13 @@ class Step(nn.Module):
             self.each(name, loss)
 
 
-def update_of(rule: type[Optimiser], constants: dict, mode, layer: str) -> tuple[str, int, dict[str, str]]:
-    """An optimiser of `softnum.train`: its name, what it computes for each number, and the roles of its states."""
+def update_of(optimizer: torch.optim.Optimizer, mode, layer: str) -> tuple[str, int, dict]:
+    """What an optimiser does to a parameter of a layer: its name, what it computes for each number, and its states.
+
+    A state is the role that stores it, or, of PyTorch's own optimisers, its format and bits.
+    """
+    if not isinstance(optimizer, Optimizer):
+        return _update_of_torch(optimizer)
     counted = []
 
     def count(event) -> None:
@@ -349,14 +359,55 @@ def update_of(rule: type[Optimiser], constants: dict, mode, layer: str) -> tuple
             operation = event.arguments[0] if event.method != "axpy" else "axpy"
             counted.append(2 if operation in ("axpy", "fma") else 1)
 
-    twin = mode.arithmetic.watched(count)
-    call = twin.call(layer, new_state(0), "update")
+    call = mode.arithmetic.watched(count).call(layer, new_state(0), "update")
     own = Parameter(np.full((1, 1), 0.5, call.backend.dtype), call, "weight")
     own.gradient = np.full((1, 1), 0.25, call.backend.dtype)
-    made = rule([own], learning_rate=1.0, **constants)
+    made = optimizer.made_of([own])
     made.step(1.0)
     kept = {state: role for state, role in made.state_roles.items() if made.states[state][0] is not None}
-    return rule.name, sum(counted), kept
+    return made.name, sum(counted), kept
+
+
+class _Counted(TorchDispatchMode):
+    """Counts what is computed of a single number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flops = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        name = func._schema.name.partition("::")[2].strip("_")
+        made = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor) and x.dim() == 2]
+        if made and not func.is_view and name not in _CONSTANT and name not in _MOVING:
+            self.flops += 3 if name in ("addcdiv", "addcmul", "lerp") else 1
+        return result
+
+
+def _update_of_torch(optimizer: torch.optim.Optimizer) -> tuple[str, int, dict]:
+    """`update_of` one of PyTorch's own, by a step of another one with its constants."""
+    kind, group = type(optimizer), optimizer.param_groups[0]
+    takes = inspect.signature(kind).parameters
+    own = nn.Parameter(torch.full((1, 1), 0.5))
+    own.grad = torch.full((1, 1), 0.25)
+    constants = {name: value for name, value in group.items() if name in takes and name != "params"}
+    constants |= {name: False for name in ("foreach", "fused") if name in takes}
+    try:
+        made = kind([own], **constants)
+        made.step()  # which makes its states
+        with _Counted() as counted:
+            made.step()
+    except Exception as error:
+        raise ValueError(
+            f"what {kind.__name__} computes and keeps cannot be found out by a step of it ({error}); leave the "
+            "optimiser out, or name another"
+        ) from error
+    kept = {
+        state: _format_of(x)
+        for state, x in made.state[own].items()
+        if isinstance(x, torch.Tensor) and x.shape == own.shape
+    }
+    return kind.__name__.lower(), counted.flops, kept
 
 
 def _plain(name: str) -> str:
@@ -369,6 +420,10 @@ def _plain(name: str) -> str:
     for end in ("_data", "_backward", "_forward"):
         name = name.removesuffix(end)
     return _NAMES.get(name, name)
+
+
+def _format_of_role(rounding) -> tuple[str, int | float]:
+    return rounding.describe()["format"], rounding.bits_per_value
 
 
 def _format_of(tensor: torch.Tensor) -> tuple[str, int]:
@@ -390,55 +445,83 @@ def trace(model: nn.Module, called: nn.Module, inputs, options, updates: dict) -
     inputs, options
         What it is called with.
     updates : dict
-        Name of a loss ("loss" of a single one) -> name of a parameter -> the optimiser of `softnum.train` that updates
-        it, and its constants.
+        Name of a loss ("loss" of a single one) -> name of a parameter -> the optimiser that updates it.
+
+    Notes
+    -----
+    Where the model, or its loss, asks for a number to go on by, as detectors do that sort boxes, the iteration is
+    computed: then what is found is that of these inputs.
     """
-    mode, flow = mode_of(model), Flow(model)
+    mode = mode_of(model)
     places, prefix = {}, "" if called is model else "model."
     for path, module in model.named_modules():
         looked_up = isinstance(module, nn.Embedding)
         for name, _ in module.named_parameters(recurse=False):
             places[f"{path}.{name}" if path else name] = path, mode.arithmetic.layer(path, looked_up=looked_up)
     rules = {
-        loss: {name: update_of(*how, mode, places[name][0]) for name, how in updated.items()}
+        loss: {name: update_of(optimizer, mode, places[name][0]) for name, optimizer in updated.items()}
         for loss, updated in updates.items()
     }
+
+    def run(parameters: dict, buffers: dict, inputs, options) -> Flow:
+        flow = Flow(model)
+        for name, x in parameters.items():
+            layer, design = places[name]
+            flow.own(name, layer, x, design.roles["master"])
+
+        def backward(name: str, *losses: torch.Tensor) -> None:
+            flow.stage = "backward"
+            ends = [x for x in losses if x.requires_grad]
+            if ends:
+                torch.autograd.backward(ends, [torch.ones_like(x) for x in ends])
+            updated = rules.get(name, {})
+            found = {key: x.grad for key, x in parameters.items() if x.grad is not None}
+            flow.update({key: x for key, x in found.items() if key in updated or not updated}, places, updated)
+            for x in parameters.values():
+                x.grad = None
+            flow.stage = "forward"
+
+        if called is not model:
+            called.each = backward
+        with flow:
+            tensors = {f"{prefix}{name}": x for name, x in (parameters | buffers).items()}
+            result = torch.func.functional_call(called, tensors, inputs, options)
+            if called is model:
+                backward("loss", *(x for x in tree_leaves(result) if isinstance(x, torch.Tensor)))
+        flow.finish()
+        return flow
+
+    return without_numbers(model, run, inputs, options)
+
+
+def without_numbers(model: nn.Module, run: Callable, inputs, options):
+    """What a function finds of a converted model's parameters and buffers, and of inputs, that hold no numbers.
+
+    Where it asks for a number, it is given copies that have them.
+    """
+    mode = mode_of(model)
     state, calls, rounds = mode.state, mode.calls, mode.rounds_gradients
-    mode.rounds_gradients = False  # by hooks, which compute with numbers; `Flow.update` knows their format
+    mode.rounds_gradients = False  # by hooks, which compute with numbers
     try:
-        with FakeTensorMode(allow_non_fake_inputs=True) as fake, torch.enable_grad():
+        with torch.enable_grad(), torch.random.fork_rng():
+            try:
+                with FakeTensorMode(allow_non_fake_inputs=True) as fake:
 
-            def shape_of(x):
-                return x if isinstance(x, FakeTensor) else fake.from_tensor(x)
+                    def shape_of(x):
+                        return x if isinstance(x, FakeTensor) else fake.from_tensor(x)
 
-            parameters = {name: shape_of(x) for name, x in model.named_parameters()}
-            buffers = {name: shape_of(x) for name, x in model.named_buffers()}
-            inputs, options = tree_map_only(torch.Tensor, shape_of, (inputs, options))
-            for name, x in parameters.items():
-                layer, design = places[name]
-                flow.own(name, layer, x, design.roles["master"])
+                    return run(*_copies(model, shape_of), *tree_map_only(torch.Tensor, shape_of, (inputs, options)))
+            except (DataDependentOutputException, DynamicOutputShapeException):
+                mode.state, mode.calls = state, calls
 
-            def backward(name: str, *losses: torch.Tensor) -> None:
-                flow.stage = "backward"
-                ends = [x for x in losses if x.requires_grad]
-                if ends:
-                    torch.autograd.backward(ends, [torch.ones_like(x) for x in ends])
-                updated = rules.get(name, {})
-                found = {key: x.grad for key, x in parameters.items() if x.grad is not None}
-                own = {key: x for key, x in found.items() if key in updated or not updated}
-                flow.update(own, places, updated)
-                for x in parameters.values():
-                    x.grad = None
-                flow.stage = "forward"
+                def copy_of(x):
+                    return x.detach().clone().requires_grad_(x.requires_grad)
 
-            if called is not model:
-                called.each = backward
-            with flow:
-                tensors = {f"{prefix}{name}": x for name, x in (parameters | buffers).items()}
-                result = torch.func.functional_call(called, tensors, inputs, options)
-                if called is model:
-                    backward("loss", *(x for x in tree_leaves(result) if isinstance(x, torch.Tensor)))
+                return run(*_copies(model, copy_of), *tree_map_only(torch.Tensor, copy_of, (inputs, options)))
     finally:
         mode.state, mode.calls, mode.rounds_gradients = state, calls, rounds
-    flow.finish()
-    return flow
+
+
+def _copies(model: nn.Module, copy_of: Callable) -> tuple[dict, dict]:
+    parameters = {name: copy_of(x) for name, x in model.named_parameters()}
+    return parameters, {name: copy_of(x) for name, x in model.named_buffers()}

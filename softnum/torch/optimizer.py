@@ -11,10 +11,10 @@ from softnum.torch.numerics import LOSS_SCALE, bits_of
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 from softnum.train.designs.design import COMPENSATION
 from softnum.train.engine.tensor import Parameter
-from softnum.train.update.optimisers import SGD, Adam, AdamW
+from softnum.train.update.optimisers import SGD, Adam, AdamW, Optimiser
 from softnum.train.update.scaling import LossScaler
 
-__all__ = ["GradScaler", "Optimizer", "rule_of"]
+__all__ = ["GradScaler", "Optimizer"]
 
 #: optimiser of PyTorch -> softnum's, and the names that its constants have there
 _KINDS = {
@@ -94,6 +94,10 @@ class Optimizer(torch.optim.Optimizer):
                 kept = x.detach().clone().to(parameter.device) if isinstance(x, torch.Tensor) else x
                 self.state[parameter][name] = kept
 
+    def made_of(self, parameters: list[Parameter]) -> Optimiser:
+        """The optimiser of `softnum.train`, with the constants of the first group, of other parameters."""
+        return self.rule(parameters, learning_rate=1.0, **_constants(self._names, self.param_groups[0]))
+
     @torch.no_grad()
     def step(self, closure=None):
         """Update every parameter that has a gradient, group by group; returns what a closure returned."""
@@ -140,16 +144,6 @@ class Optimizer(torch.optim.Optimizer):
             kept["master"] = tensor(own.value, wide)
         layer.end()
         parameter.copy_(tensor(own.value, result_dtype(parameter)))
-
-
-def rule_of(optimizer: torch.optim.Optimizer) -> tuple[type, dict]:
-    """The optimiser of `softnum.train` that one of PyTorch's, or `Optimizer`, is, and its constants.
-
-    >>> rule_of(torch.optim.SGD([torch.zeros(1)], momentum=0.5))[1]["momentum"]
-    0.5
-    """
-    rule, names = (optimizer.rule, optimizer._names) if isinstance(optimizer, Optimizer) else _kind(optimizer)
-    return rule, _constants(names, optimizer.param_groups[0])
 
 
 def _kind(optimizer: torch.optim.Optimizer) -> tuple[type, dict]:

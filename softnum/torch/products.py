@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.utils._pytree import tree_map_only
 
-from softnum.torch.dataflow import PRODUCTS, Flow, Step, product_sizes, trace
+from softnum.torch.dataflow import PRODUCTS, Flow, Step, product_sizes, trace, without_numbers
 from softnum.torch.functions import FUNCTIONS
 from softnum.torch.models import mode_of
 from softnum.torch.numerics import Arithmetic
-from softnum.torch.optimizer import rule_of
 from softnum.train.designs.gemms import design_gemms
 from softnum.train.inspect.dataflow import Group, Value
 from softnum.train.nets.network import product_rows
@@ -63,10 +60,8 @@ def products_of_step(step: Step, batch) -> list[dict]:
 
 def _noted(model: nn.Module, called: nn.Module, inputs, options) -> list[tuple]:
     """The functions that a model, or a `Step`, computes in a design's arithmetic, on tensors that hold no numbers."""
-    prefix = "" if called is model else "model."
-    mode = mode_of(model)
-    seen, state, calls = [], mode.state, mode.calls
-    apply = mode.apply
+    prefix, mode = "" if called is model else "model.", mode_of(model)
+    seen, apply = [], mode.apply
 
     def noting(name, inputs, part="", options=(), constants=()):
         layer = f"{mode.running()}.{part}" if part else mode.running()
@@ -74,22 +69,17 @@ def _noted(model: nn.Module, called: nn.Module, inputs, options) -> list[tuple]:
         seen.append((name, layer, [tuple(x.shape) for x in inputs], needs, FUNCTIONS[name].named(options, constants)))
         return apply(name, inputs, part, options, constants)
 
+    def run(parameters, buffers, inputs, options) -> list[tuple]:
+        seen.clear()
+        tensors = {f"{prefix}{name}": x for name, x in (parameters | buffers).items()}
+        torch.func.functional_call(called, tensors, inputs, options)
+        return seen
+
     mode.apply = noting
     try:
-        with FakeTensorMode(allow_non_fake_inputs=True) as fake, torch.enable_grad():
-
-            def shape_of(x):
-                return x if isinstance(x, FakeTensor) else fake.from_tensor(x)
-
-            tensors = {
-                f"{prefix}{name}": shape_of(x) for name, x in (*model.named_parameters(), *model.named_buffers())
-            }
-            inputs, options = tree_map_only(torch.Tensor, shape_of, (inputs, options))
-            torch.func.functional_call(called, tensors, inputs, options)
+        return without_numbers(model, run, inputs, options)
     finally:
         del mode.apply
-        mode.state, mode.calls = state, calls
-    return seen
 
 
 def _listed(model: nn.Module, seen: list[tuple]) -> list[dict]:
@@ -117,8 +107,8 @@ def workload(
     name : str
         Of the network. Default: the model's class.
     optimizer : torch.optim.Optimizer, optional
-        What updates it: a `softnum.torch.Optimizer`, or one of PyTorch's that this knows the formulas of. Without it
-        there is no update, and no state of one.
+        What updates it: a `softnum.torch.Optimizer`, by the design's roles, or one of PyTorch's, in its dtypes. Without
+        it there is no update, and no state of one.
 
     Returns
     -------
@@ -152,7 +142,7 @@ def _workload(model, called, inputs, options, batch: int, name: str, optimizers:
     for loss, optimizer in optimizers.items():
         owned = {parameter for group in optimizer.param_groups for parameter in group["params"]}
         names = [key for key, parameter in model.named_parameters() if parameter in owned]
-        updates[loss] = dict.fromkeys(names, rule_of(optimizer))
+        updates[loss] = dict.fromkeys(names, optimizer)
     rows = _listed(model, _noted(model, called, inputs, options))
     flow = trace(model, called, inputs, options, updates)
     return _Table(flow, rows).workload(name, mode_of(model).arithmetic.design.name, batch)

@@ -88,6 +88,9 @@ class Training:
         Keywords of `convert`: ``known_as``, ``first``, ``last``, ``keep``, ``elementwise``, ``program_order``.
     update : str
         "design": updates are rounded by the design (`Optimizer`); "torch": they are PyTorch's own.
+    kept : dict
+        What else changes as the run goes, by name, like the environments of reinforcement learning: objects with
+        ``state_dict`` and ``load_state_dict``, which checkpoints hold too.
 
     Notes
     -----
@@ -122,6 +125,7 @@ class Training:
     collate: Callable[[list], Any] = default_collate
     options: dict = field(default_factory=dict)
     update: str = "design"
+    kept: dict = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("train", "held_out"):
@@ -160,7 +164,7 @@ class Training:
         return workload_of_step(step, batch, settings.batch, name, self.optimizers(model))
 
     def optimizers(self, model: nn.Module) -> dict[str, torch.optim.Optimizer]:
-        """New optimisers of a model by name; of a single one the name is "loss"."""
+        """New optimisers of a converted model by name; of a single one the name is "loss"."""
         made = self.optimizer(model)
         found = made if isinstance(made, dict) else {"loss": made}
         for each in found.values():
@@ -168,7 +172,9 @@ class Training:
                 raise ValueError(
                     f"optimizer(model) must return a torch.optim.Optimizer, or several by name, got {made!r:.200}"
                 )
-        return found
+        if self.update == "torch":
+            return found
+        return {name: each if isinstance(each, Optimizer) else Optimizer(each, model) for name, each in found.items()}
 
     def describe(self, settings: Settings) -> dict:
         """``network`` and ``data`` as plain data."""
@@ -241,12 +247,7 @@ class TrainingRun:
         self.per_epoch = len(batches(self.samples, settings.batch, seed, 1))
         self.iterations = settings.epochs * self.per_epoch
         self.interval = settings.interval(self.samples)
-        made = training.optimizers(self.model)
-        self.kinds = {name: type(each).__name__ for name, each in made.items()}
-        self.optimizers = {
-            name: each if isinstance(each, Optimizer) or training.update == "torch" else Optimizer(each, self.model)
-            for name, each in made.items()
-        }
+        self.optimizers = training.optimizers(self.model)
         self.schedulers = {
             name: training.scheduler(each, self.iterations)
             for name, each in self.optimizers.items()
@@ -261,7 +262,7 @@ class TrainingRun:
         facts |= {"evaluate_every": self.interval, "metric": training.metric}
         facts["optimiser"] = _only(
             {
-                name: {"name": self.kinds[name], "update": training.update, "groups": _plain(_options(each))}
+                name: {"name": _name_of(each), "update": training.update, "groups": _plain(_options(each))}
                 for name, each in self.optimizers.items()
             }
         )
@@ -354,7 +355,8 @@ class TrainingRun:
     def _parts(self) -> dict:
         optimizers = {f"optimizer.{name}": each for name, each in self.optimizers.items()}
         schedulers = {f"scheduler.{name}": each for name, each in self.schedulers.items()}
-        return {"model": self.model, "scaler": self.scaler, **optimizers, **schedulers}
+        kept = {f"kept.{name}": each for name, each in self.training.kept.items()}
+        return {"model": self.model, "scaler": self.scaler, **optimizers, **schedulers, **kept}
 
     def restore(self, state: dict) -> int:
         """Go back to a checkpoint; returns the epochs done."""
@@ -362,6 +364,10 @@ class TrainingRun:
         for name, part in self._parts().items():
             part.load_state_dict(found[name])
         return int(state["epoch"])
+
+
+def _name_of(optimizer: torch.optim.Optimizer) -> str:
+    return optimizer.rule.name if isinstance(optimizer, Optimizer) else type(optimizer).__name__
 
 
 def _options(optimizer: torch.optim.Optimizer) -> list[dict]:

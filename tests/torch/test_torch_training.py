@@ -434,7 +434,45 @@ def test_workload_of_attention_and_convolutions():
     assert np.isfinite(memory.timeline).all()
 
 
-def test_workload_names_optimisers_that_it_lacks():
-    model = st.convert(torch.nn.Linear(2, 2), "a-float32", quiet=True)
-    with pytest.raises(TypeError, match="no formulas for Adagrad"):
-        st.workload(model, torch.zeros(1, 2), batch=1, optimizer=torch.optim.Adagrad(model.parameters()))
+def test_workload_of_an_optimiser_of_pytorch():
+    model = st.convert(torch.nn.Linear(2, 3), "c-wang-fp8", known_as={"": "fc"}, quiet=True)
+
+    def states(optimizer):
+        work = st.workload(model, torch.zeros(1, 2), batch=1, optimizer=optimizer)
+        assert all(part.flops > 0 for part in work.operations)
+        found = [part for part in work.tensors if part.tensor_class == "optimiser_state" and "master" not in part.name]
+        return [(part.name, part.format, part.elements) for part in found]
+
+    parameters = list(model.parameters())
+    assert states(torch.optim.RMSprop(parameters, momentum=0.5)) == [
+        ("weight square_avg", "binary32", 6), ("weight momentum_buffer", "binary32", 6),
+        ("bias square_avg", "binary32", 3), ("bias momentum_buffer", "binary32", 3),
+    ]  # fmt: skip
+    assert states(st.Optimizer(torch.optim.SGD(parameters, lr=0.1, momentum=0.5), model)) == [
+        ("weight velocity", "e6m9", 6), ("bias velocity", "e6m9", 3),
+    ]  # fmt: skip
+    assert states(torch.optim.SGD(parameters, lr=0.1)) == []
+    with pytest.raises(ValueError, match="what LBFGS computes"):
+        states(torch.optim.LBFGS(parameters))
+
+
+def test_workload_of_a_model_that_asks_for_numbers():
+    class Longest(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.first, self.second = torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 8), torch.nn.Linear(8, 2)
+
+        def forward(self, x):
+            x = self.first(self.norm(x))
+            return self.second(x[x.sum(1) > x.sum(1).median()])
+
+    torch.manual_seed(0)
+    model = st.convert(Longest(), "i-mxfp8", quiet=True)
+    before = {name: x.clone() for name, x in model.state_dict().items()}
+    x = torch.randn(9, 4)
+    rows = st.gemms(model, x)
+    assert [(row["layer"], row["M"]) for row in rows if row["pass"] == "forward"] == [("first", 9), ("second", 4)]
+    work = st.workload(model, x, batch=9, optimizer=torch.optim.SGD(model.parameters(), lr=1.0))
+    assert len(work.gemms) == len(rows)
+    assert all(torch.equal(x, before[name]) for name, x in model.state_dict().items())
+    assert all(parameter.grad is None for parameter in model.parameters())

@@ -6,10 +6,12 @@ Where a network is named, ``"mine.py:make"`` stands for what the function ``make
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import sys
 from pathlib import Path
 
-from softnum.train.designs.objects import checksum, load_object
+from softnum.train.designs.objects import checksum, file_of, load_object
 
 __all__ = ["is_own", "load_own", "own_name", "source_of"]
 
@@ -44,13 +46,28 @@ def source_of(network: str) -> dict:
     return {"source": f"{Path(source).name}:{name}" if own else network, "sha256": checksum(network, Path())}
 
 
+@contextlib.contextmanager
+def _beside(network: str):
+    """Let a file import what lies beside it, as a script does."""
+    file = file_of(network, Path())
+    folder = None if file is None else str(file.parent.resolve())
+    if folder is not None:
+        sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        if folder in sys.path:
+            sys.path.remove(folder)
+
+
 def load_own(network: str, options: dict):
     """What the user's function returns: how a model is trained.
 
     Parameters
     ----------
     network : str
-        ``"file.py:function"``, the path relative to the working directory, or ``"module:function"``.
+        ``"file.py:function"``, the path relative to the working directory, or ``"module:function"``. As it is run, a
+        file can import modules beside it.
     options : dict
         The function's arguments.
 
@@ -61,7 +78,8 @@ def load_own(network: str, options: dict):
     ValueError
         If there is no such function, it has no such argument, or it returns something else.
     """
-    make = load_object(network, Path())
+    with _beside(network):
+        make = load_object(network, Path())
     if not callable(make):
         raise ValueError(f"{network} is {type(make).__name__}; a function that returns a softnum.torch.Training is due")
     try:
