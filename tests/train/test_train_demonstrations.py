@@ -71,7 +71,7 @@ def test_a_run_that_diverged_is_said_to(tmp_path, monkeypatch):
 
 
 def test_studies_that_are_not_there():
-    with pytest.raises(ValueError, match=r"no study is called 'wnag' \(studies: approximations, hopper, wang"):
+    with pytest.raises(ValueError, match=r"no study is called 'wnag' \(studies: approximations, gpt, hopper, wang"):
         plans.experiments("wnag")
 
 
