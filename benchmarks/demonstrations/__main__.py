@@ -15,7 +15,7 @@ from rich.table import Table
 
 import benchmarks.demonstrations as package
 from benchmarks.demonstrations.plans import Experiment, experiments, studies
-from benchmarks.demonstrations.results import HEADER, curves, draw, keep, table_rows
+from benchmarks.demonstrations.results import curves, draw, keep, table
 from softnum.cli.train import progress_bar
 from softnum.runtime.atomic import write_atomic
 from softnum.train import run_study
@@ -48,10 +48,11 @@ def _show(study: str, options) -> None:
     if not parts:
         raise ValueError(f"no records of {study} are kept; run it, then keep them")
     for experiment, found in parts:
-        table = Table(*(text.format(target=experiment.target) for text in HEADER), title=experiment.title)
-        for row in table_rows(experiment, found):
-            table.add_row(*row)
-        Console(width=150).print(table)
+        heading, rows = table(experiment, found)
+        shown = Table(*heading, title=experiment.title)
+        for row in rows:
+            shown.add_row(*row)
+        Console(width=150).print(shown)
     if options.picture is not None:
         write_atomic(options.picture, draw(parts))
 

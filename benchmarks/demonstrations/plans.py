@@ -29,6 +29,9 @@ class Experiment:
     seeds : tuple of int
     target : float
         The accuracy whose first iteration is counted.
+    pairs : tuple of tuple of str
+        If not empty, the same designs as rows of a table of held-out losses: sums in binary32, then, if there is a
+        second one, those of a tensor core. In the file a pair is a list within ``designs``.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Experiment:
     designs: tuple[str, ...]
     seeds: tuple[int, ...]
     target: float
+    pairs: tuple[tuple[str, ...], ...] = ()
 
     @property
     def cases(self) -> list[Case]:
@@ -71,7 +75,11 @@ def experiments(study: str) -> list[Experiment]:
         entry = {"seeds": table["seeds"]} | entry
         settings = {key: value for key, value in entry.items() if key in known}
         others = {key: value for key, value in entry.items() if key not in known}
-        others["designs"] = tuple(_place(design) for design in others["designs"])
+        rows = [entry if isinstance(entry, list) else [entry] for entry in others["designs"]]
+        pairs = tuple(tuple(map(_place, row)) for row in rows)
+        others["designs"] = tuple(design for pair in pairs for design in pair)
+        if len(pairs) < len(others["designs"]):
+            others["pairs"] = pairs
         others["seeds"] = tuple(others["seeds"])
         found.append(Experiment(settings=Settings(**settings), **others))
     return found

@@ -14,19 +14,28 @@ import numpy as np
 from benchmarks.demonstrations.plans import HERE, Experiment
 from softnum.runtime.atomic import write_atomic
 
-__all__ = ["RECORDS", "Curve", "curves", "draw", "keep", "table_rows"]
+__all__ = ["RECORDS", "Curve", "curves", "draw", "keep", "table"]
 
 RECORDS = HERE / "records"
 HEADER = ("design", "last accuracy", "best accuracy", "loss of the last tenth", "iterations to {target:g}")
+PAIRED_HEADER = (
+    "operands",
+    "loss, binary32 sums",
+    "above {baseline}",
+    "loss, tensor core's sums",
+    "above binary32 sums",
+)
 _SMOOTH = 20  # iterations whose mean loss a picture shows
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One run: its losses (NaN where it had diverged), and its accuracies by iteration."""
+    """One run: its losses (NaN where it had diverged); by iteration its accuracies and, of text, held-out losses."""
 
+    seed: int
     losses: np.ndarray
     accuracies: dict[int, float]
+    held_out: dict[int, float]
     diverged: bool
 
     def reached(self, target: float) -> int | None:
@@ -37,6 +46,17 @@ class Curve:
     def final_loss(self) -> float:
         """The mean loss of the last tenth of the iterations."""
         return float(np.mean(self.losses[-max(1, len(self.losses) // 10) :]))
+
+    @property
+    def last_held_out(self) -> float:
+        """The held-out loss after the last iteration."""
+        return list(self.held_out.values())[-1]
+
+    def smooth(self) -> tuple[np.ndarray, np.ndarray]:
+        """Iterations, and the mean losses of the `_SMOOTH` up to each."""
+        whole = len(self.losses) // _SMOOTH * _SMOOTH
+        means = self.losses[:whole].reshape(-1, _SMOOTH).mean(axis=1)
+        return np.arange(1, len(means) + 1) * _SMOOTH, means
 
 
 def _path(folder: Path, study: str, experiment: Experiment, design: str, seed: int) -> Path:
@@ -65,15 +85,20 @@ def curves(study: str, experiment: Experiment) -> dict[str, list[Curve]]:
         for seed in experiment.seeds:
             path = _path(RECORDS, study, experiment, design, seed).with_suffix(".jsonl.gz")
             if path.is_file():
-                found.setdefault(design, []).append(_curve(path))
+                found.setdefault(design, []).append(_curve(path, seed))
     return found
 
 
-def _curve(path: Path) -> Curve:
+def _curve(path: Path, seed: int) -> Curve:
     rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()[1:]]
     losses = np.array([np.nan if row["loss"] is None else row["loss"] for row in rows])
     accuracies = {row["iteration"]: row["accuracy"] for row in rows if "accuracy" in row}
-    return Curve(losses, accuracies, bool(rows[-1].get("diverged")))
+    held_out = {
+        row["iteration"]: np.nan if row["held_out_loss"] is None else row["held_out_loss"]
+        for row in rows
+        if "held_out_loss" in row
+    }
+    return Curve(seed, losses, accuracies, held_out, bool(rows[-1].get("diverged")))
 
 
 def _spread(values: list[float], digits: int) -> str:
@@ -83,7 +108,37 @@ def _spread(values: list[float], digits: int) -> str:
     return f"{statistics.median(values):.{digits}f} [{min(values):.{digits}f} to {max(values):.{digits}f}]"
 
 
-def table_rows(experiment: Experiment, found: dict[str, list[Curve]]) -> list[tuple[str, ...]]:
+def table(experiment: Experiment, found: dict[str, list[Curve]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The heading and the rows of what an experiment found: accuracies by design, or of pairs held-out losses."""
+    if experiment.pairs:
+        heading = tuple(text.format(baseline=experiment.names[0]) for text in PAIRED_HEADER)
+        return heading, _paired_rows(experiment, found)
+    return tuple(text.format(target=experiment.target) for text in HEADER), _table_rows(experiment, found)
+
+
+def _paired_rows(experiment: Experiment, found: dict[str, list[Curve]]) -> list[tuple[str, ...]]:
+    """A row for each pair: held-out losses after the last iteration, and differences of runs of the same seed."""
+    names = dict(zip(experiment.designs, experiment.names, strict=True))
+    last = {
+        design: {run.seed: run.last_held_out for run in runs if np.isfinite(run.last_held_out)}
+        for design, runs in found.items()
+    }
+    baseline, rows = experiment.names[0], []
+    for pair in experiment.pairs:
+        pair = [names[design] for design in pair]
+        row = [pair[0].removesuffix("-binary32")]
+        for design, against in zip(pair, (baseline, pair[0]), strict=False):
+            losses = last.get(design, {})
+            above = [loss - last[against][seed] for seed, loss in losses.items() if seed in last.get(against, {})]
+            diverged = len(found.get(design, [])) - len(losses)
+            note = f", {diverged} of {len(found[design])} diverged" if diverged else ""
+            row += [(_spread(list(losses.values()), 3) if losses else "-") + note]
+            row += [_spread(above, 3) if above and design != against else "-"]
+        rows.append((*row, *["-"] * (len(PAIRED_HEADER) - len(row))))
+    return rows
+
+
+def _table_rows(experiment: Experiment, found: dict[str, list[Curve]]) -> list[tuple[str, ...]]:
     """A row for each design: medians and ranges over seeds, in `HEADER`'s columns."""
     rows = []
     for design, runs in found.items():
@@ -107,7 +162,10 @@ def table_rows(experiment: Experiment, found: dict[str, list[Curve]]) -> list[tu
 
 
 def draw(parts: list[tuple[Experiment, dict[str, list[Curve]]]]) -> bytes:
-    """A picture: for each experiment the losses and the accuracies over iterations, a line a design, as PNG."""
+    """A picture: for each experiment the losses and the accuracies over iterations, a line a design, as PNG.
+
+    Of pairs the medians of the seeds: the losses, and by how much they lie above those of the first design.
+    """
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -119,21 +177,41 @@ def draw(parts: list[tuple[Experiment, dict[str, list[Curve]]]]) -> bytes:
         FigureCanvasAgg(figure)
         grid = figure.subplots(len(parts), 2, squeeze=False)
         for (experiment, found), (left, right) in zip(parts, grid, strict=True):
+            left.set(title=experiment.title, xlabel="iteration", ylabel=f"loss, mean of {_SMOOTH}")
+            if experiment.pairs:
+                _draw_pairs(experiment, found, left, right)
+                continue
             for index, (design, runs) in enumerate(found.items()):
                 line = {key: value for key, value in look(index).items() if key in ("color", "linestyle")}
                 for run in runs:
-                    whole = len(run.losses) // _SMOOTH * _SMOOTH
-                    smooth = run.losses[:whole].reshape(-1, _SMOOTH).mean(axis=1)
-                    at = np.arange(1, len(smooth) + 1) * _SMOOTH
-                    left.plot(at, smooth, **line, linewidth=0.9, alpha=0.8)
+                    left.plot(*run.smooth(), **line, linewidth=0.9, alpha=0.8)
                     right.plot(
                         list(run.accuracies), list(run.accuracies.values()), **line, linewidth=0.9, alpha=0.8,
                         label=design if run is runs[0] else None,
                     )  # fmt: skip
-            left.set(title=experiment.title, xlabel="iteration", ylabel=f"loss, mean of {_SMOOTH}")
             right.set(xlabel="iteration", ylabel="held-out accuracy")
             right.axhline(experiment.target, color="black", linewidth=0.5)
             right.legend(fontsize=7, loc="lower right")
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", metadata={"Software": None})
         return buffer.getvalue()
+
+
+def _draw_pairs(experiment: Experiment, found: dict[str, list[Curve]], left, right) -> None:
+    """A colour for each pair: solid with sums in binary32, dashed with a tensor core's."""
+    from softnum.tta.outcomes.plot import PALETTE
+
+    names = dict(zip(experiment.designs, experiment.names, strict=True))
+    baseline = {run.seed: run.smooth()[1] for run in found[experiment.names[0]]}
+    for index, pair in enumerate(experiment.pairs):
+        for design, style in zip((names[design] for design in pair), ("-", "--"), strict=False):
+            runs = [run for run in found.get(design, []) if run.seed in baseline and not run.diverged]
+            if not runs:
+                continue
+            line = {"color": PALETTE[index % len(PALETTE)], "linestyle": style, "linewidth": 1.0}
+            at = runs[0].smooth()[0]
+            left.plot(at, np.median([run.smooth()[1] for run in runs], axis=0), **line, label=design)
+            above = np.median([run.smooth()[1] - baseline[run.seed] for run in runs], axis=0)
+            right.plot(at, above, **line, label=design)
+    right.set(xlabel="iteration", ylabel=f"loss above that of {experiment.names[0]}")
+    left.legend(fontsize=6)

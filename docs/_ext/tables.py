@@ -400,8 +400,7 @@ def demonstration(study: str, name: str) -> str:
     found = results.curves(study, experiment)
     if not found:
         raise ValueError(f"no records of {study}, {name} are kept in {results.RECORDS}")
-    header = tuple(text.format(target=experiment.target) for text in results.HEADER)
-    return table(header, results.table_rows(experiment, found), "lrrrr")
+    return table(*results.table(experiment, found), "lrrrr")
 
 
 def long_sums() -> str:

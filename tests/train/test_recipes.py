@@ -8,7 +8,9 @@ import pytest
 
 import softnum as sn
 from softnum.train import recipes
+from softnum.train.recipes import products
 from tests.support.cases import cases
+from tests.support.train_cases import spread
 
 RNG = np.random.Generator(np.random.Philox(11))
 X = (RNG.standard_normal((33, 150)) * np.exp2(RNG.integers(-9, 9, (33, 1)))).astype(np.float32)
@@ -124,6 +126,44 @@ def test_products_in_a_tensor_core_are_promoted_block_by_block():
         recipes.Scaled(w, np.ones((1, 2), np.float32), (1, 128)),
     )
     assert recipes.scaled_product(*operand, unit).item() == 448 * 448 + 128 * 2.0**-9 != sn.matmul(x, w.T, unit).item()
+
+
+ELEMENTS = {
+    "nvfp4": (recipes.NVFP4Scaling(), recipes.NVFP4Scaling(), "e2m1fn"),
+    "mx": (recipes.MXScaling("e4m3fn"), recipes.MXScaling("e4m3fn"), "e4m3fn"),
+    "tiles": (recipes.BlockScaling("e4m3fn", (1, 32)), recipes.BlockScaling("e5m2", (64, 64)), ("e4m3fn", "e5m2")),
+    "tiles of 7": (recipes.BlockScaling("e4m3fn", (5, 7)), recipes.BlockScaling("e4m3fn", (3, 7)), "e4m3fn"),
+    "any scale": (recipes.BlockScaling("e4m3fn", (1, 32), False), recipes.BlockScaling("e4m3fn", (1, 32)), "e4m3fn"),
+    "wide": (recipes.BlockScaling("bfloat16", (1, 32)), recipes.BlockScaling("bfloat16", (1, 32)), "bfloat16"),
+}
+AT_ONCE = {("nvfp4", "mad"), ("nvfp4", "exact"), ("mx", "mad"), ("tiles", "mad"), ("tiles of 7", "mad")}
+
+
+@pytest.mark.parametrize("kind", ["mad", "exact"])
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_blocks_multiplied_at_once_have_the_bits_of_one_after_another(name, kind, monkeypatch):
+    first, second, operand = ELEMENTS[name]
+    unit = (sn.MadUnit if kind == "mad" else sn.ExactDotUnit)("binary32", operand=operand)
+    x, w = (spread(np.random.default_rng(seed), (rows, 144)) for seed, rows in ((5, 33), (6, 49)))
+    x[:, 32:64] = w[3, :16] = 0
+    x[1, 70:90] *= np.float32(-1)
+    a, b, by_blocks, done = first(x), second(w), products._by_blocks, []
+    monkeypatch.setattr(products, "_by_blocks", lambda *parts: done.append(1) or by_blocks(*parts))
+    far = a.scales.copy()
+    far[..., -1] *= np.float32(2.0**60)
+    cases = [a, a._replace(scales=far)]
+    if operand != "e2m1fn":
+        cases.append(a._replace(elements=np.where(np.arange(144) == 5, np.float32(np.nan), a.elements)))
+    for case in cases:
+        done.clear()
+        got = recipes.scaled_product(case, b, unit)
+        assert (not done) == (case is a and (name, kind) in AT_ONCE)
+        with monkeypatch.context() as patch:
+            patch.setattr(products, "_with_scales", lambda *parts: None)
+            want = recipes.scaled_product(case, b, unit)
+        assert np.array_equal(got.view(np.uint32), want.view(np.uint32))
+    with pytest.raises(ValueError, match=r"b\[.*\] = .* is no value of"):
+        recipes.scaled_product(a, b._replace(elements=b.elements * np.float32(1.001)), unit)
 
 
 def test_random_bits_differ_from_block_to_block():

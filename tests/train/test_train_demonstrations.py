@@ -45,7 +45,7 @@ def test_what_is_kept_is_what_was_run(tmp_path, monkeypatch):
     assert first.accuracies == {row["iteration"]: row["accuracy"] for row in rows if "accuracy" in row}
     reached = [row["iteration"] for row in rows if row.get("accuracy", 0) >= 0.2]
     assert first.reached(0.2) == (reached[0] if reached else None) and first.reached(2) is None
-    table = results.table_rows(experiment, found)
+    _, table = results.table(experiment, found)
     accuracies = sorted(list(run.accuracies.values())[-1] for run in found["a-float32"])
     assert table[0][1] == f"{sum(accuracies) / 2:.3f} [{accuracies[0]:.3f} to {accuracies[1]:.3f}]"
     assert results.draw([(experiment, found)])[:4] == b"\x89PNG"
@@ -60,7 +60,7 @@ def test_a_run_that_diverged_is_said_to(tmp_path, monkeypatch):
         rows = [{"config": {}}, {"iteration": 1, "loss": 2.0}, {"iteration": 2, **last, "finished": True}]
         text = "".join(json.dumps(row) + "\n" for row in rows)
         (folder / f"seed-{seed}.jsonl.gz").write_bytes(gzip.compress(text.encode()))
-    (row,) = results.table_rows(experiment, results.curves("study", experiment))
+    _, (row,) = results.table(experiment, results.curves("study", experiment))
     assert row == (
         "a-float32",
         "0.425 [0.100 to 0.750]",
@@ -70,8 +70,35 @@ def test_a_run_that_diverged_is_said_to(tmp_path, monkeypatch):
     )
 
 
+def test_pairs_are_compared_seed_by_seed(tmp_path, monkeypatch):
+    (experiment,) = plans.experiments("gpt")
+    assert experiment.pairs[0] == ("a-float32",) and len(experiment.pairs) == 8
+    assert sum(experiment.pairs, ()) == experiment.designs
+    monkeypatch.setattr(results, "RECORDS", tmp_path)
+    losses = {  # of seeds 1 and 3
+        "a-float32": (2.0, 3.0), "te-delayed-scaling-binary32": (2.25, 3.125), "te-delayed-scaling": (2.5, None),
+        "bfloat16-hopper": (2.5,),
+    }  # fmt: skip
+    for design, values in losses.items():
+        (folder := tmp_path / "gpt" / "shakespeare" / design).mkdir(parents=True)
+        for seed, value in zip((1, 3), values, strict=False):
+            rows = [{"config": {}}, *({"iteration": n, "loss": 4.0} for n in range(1, 21))]
+            rows[-1] |= {"accuracy": 0.5, "held_out_loss": value, "finished": True}
+            text = "".join(json.dumps(row) + "\n" for row in rows)
+            (folder / f"seed-{seed}.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    found = results.curves("gpt", experiment)
+    heading, rows = results.table(experiment, found)
+    assert heading[2] == "above a-float32" and len(rows) == 8
+    assert rows[0] == ("a-float32", "2.500 [2.000 to 3.000]", "-", "-", "-")
+    assert rows[1] == ("bfloat16", "-", "-", "2.500", "-")
+    assert rows[2] == (
+        "te-delayed-scaling", "2.688 [2.250 to 3.125]", "0.188 [0.125 to 0.250]", "2.500, 1 of 2 diverged", "0.250",
+    )  # fmt: skip
+    assert results.draw([(experiment, found)])[:4] == b"\x89PNG"
+
+
 def test_studies_that_are_not_there():
-    with pytest.raises(ValueError, match=r"no study is called 'wnag' \(studies: approximations, hopper, wang"):
+    with pytest.raises(ValueError, match=r"no study is called 'wnag' \(studies: approximations, gpt, hopper, wang"):
         plans.experiments("wnag")
 
 

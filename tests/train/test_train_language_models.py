@@ -139,6 +139,18 @@ def test_a_text_is_cut_into_sequences_and_those_that_follow(tmp_path):
     assert len(data.first(train=3).train_y) == 3
 
 
+def test_a_network_of_other_steps_gets_sequences_of_them(tmp_path):
+    settings = dataclasses.replace(settings_of("transformer-lm", tmp_path, steps=7), batch=60, epochs=1)
+    config, *rows = read_rows(run(load_design("a-float32"), settings, seed=1, out=tmp_path))
+    count = (len(TEXT) - 1) // 7
+    assert config["config"]["data"] == load_data("text", text_file(tmp_path), steps=7).describe()
+    assert config["config"]["data"]["train"] == count - count // 10 and rows[-1]["finished"]
+    with pytest.raises(ValueError, match="steps are bytes of a sequence of a text, which 'digits' is not"):
+        load_data("digits", steps=7)
+    with pytest.raises(ValueError, match="has 12 bytes; at least 15 are needed, for a sequence of 7 to train on"):
+        load_data("text", text_file(tmp_path, TEXT[:12]), steps=7)
+
+
 def test_a_text_that_has_changed_is_read_again(tmp_path):
     before = load_data("text", text_file(tmp_path)).describe()
     assert load_data("text", text_file(tmp_path)).describe() == before
@@ -200,6 +212,21 @@ def test_a_run_is_the_same_on_two_threads_and_after_an_interruption(name, option
     described = config["network"]
     assert make_network(described.pop("name"), **described).describe() == {"name": name, **described}
     assert config["data"]["name"] == "text" and config["data"]["held_out"] == 2
+
+
+def test_the_loss_of_held_out_bytes_is_that_of_the_designs_outputs(tmp_path, monkeypatch):
+    monkeypatch.setattr("softnum.train.tasks.classification._SAMPLES_AT_A_TIME", 3)  # two parts, of 3 and 2 samples
+    settings = settings_of("transformer-lm", tmp_path)
+    text_file(tmp_path, TEXT * 2)
+    work = Run(settings, load_design("b-binary16"), seed=1)
+    work.numerics.begin(1, evaluation=True)
+    logits = work.network.forward(Tensor(work.data.test_x, work.numerics.backend)).value.astype(np.float64)
+    assert len(work.data.test_x) == 5
+    right = logits[np.arange(len(logits)), work.data.test_y.ravel()]
+    want = np.mean(np.log(np.exp(logits).sum(axis=1)) - right)
+    assert abs(work.evaluate(1)["held_out_loss"] - want) < 1e-12
+    work.network.parameters[0].value[:] = np.nan
+    assert work.evaluate(1) == {"accuracy": 0.0, "held_out_loss": None}
 
 
 def test_defaults_leave_a_description_as_it_was():

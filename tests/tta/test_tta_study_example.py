@@ -1,6 +1,7 @@
 """The study of the tutorial: four arithmetics on two networks, with SCALE-Sim's times, by one command."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from softnum.train import plan_study, read_study
 from softnum.tta import DesignPoint, load_reports
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "study"
+GPT = EXAMPLE.parent / "gpt"
 
 
 def short(folder, *, reports=True):
@@ -70,3 +72,22 @@ def test_scalesim_says_of_the_example_what_its_reports_say(tmp_path):
     assert sorted(path.name for path in made.iterdir()) == sorted(path.name for path in kept.iterdir())
     for path in kept.glob("*.csv"):
         assert (made / path.name).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("size", ["10m", "100m"])
+def test_the_studies_of_gpts_run_where_the_text_lies_beside_them(size, tmp_path):
+    for name in ("bfloat16.toml", f"times-{size}.csv"):
+        (tmp_path / name).write_bytes((GPT / name).read_bytes())
+    text = (GPT / f"{size}.toml").read_text()
+    for key, small in {
+        "seeds": "1", "batches": "[4]", "epochs": "1", "sizes": "[16, 32]", "depth": "1", "heads": "2", "steps": "16",
+        "held_out": "3", "evaluate_every": "4", "html": "false",
+    }.items():  # fmt: skip
+        text, found = re.subn(rf"^{key} = .*$", f"{key} = {small}", text, flags=re.MULTILINE)
+        assert found == 1
+    (tmp_path / "study.toml").write_text(text)
+    (tmp_path / "input.txt").write_bytes(bytes(range(32, 127)) * 6)
+    result = run(tmp_path / "study.toml", tmp_path / "out")
+    assert "Runs: 0 found, 6 trained, 0 failed" in result.stdout
+    results = json.loads((tmp_path / "out" / "transformer-lm" / "results.json").read_text())
+    assert results["metric"] == "held_out_loss" and len(results["variants"][0]["designs"]) == 6

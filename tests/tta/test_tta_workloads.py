@@ -355,3 +355,10 @@ def test_the_stand_in_has_the_shape_of_the_data(name):
     data = stand_in(name, 12)
     assert len(data.train_y) >= 12 and np.isfinite(np.asarray(data.train_x[:2], float)).all()
     assert replace(data, name="other").name == "other" and Path(name).name == name
+
+
+def test_sequences_of_a_text_are_as_long_as_the_network_says():
+    options = {"sizes": (4, 6), "depth": 1, "steps": 5}
+    work = workload("transformer-lm", load_design("a-float32"), 8, network_options=options)
+    shapes = [op.gemm.shape for op in work.operations if op.gemm is not None and op.stage == "forward"]
+    assert shapes[0] == (40, 12, 4) and shapes[-1] == (40, 256, 4)

@@ -150,8 +150,8 @@ def _digits(_: Path | None) -> DataSet:
     return DataSet("digits", pixels[~held_out], labels[~held_out], pixels[held_out], labels[held_out])
 
 
-def _text(file: Path | None) -> DataSet:
-    train, train_labels, test, test_labels = read_text(file)
+def _text(file: Path | None, steps: int = STEPS) -> DataSet:
+    train, train_labels, test, test_labels = read_text(file, steps)
     return DataSet("text", train, train_labels, test, test_labels)
 
 
@@ -245,7 +245,7 @@ def data_of_kind(kind: str) -> list[str]:
     return [name for name, facts in DATA_SETS.items() if facts.kind == kind]
 
 
-def load_data(name: str, folder: str | Path | None = None) -> DataSet:
+def load_data(name: str, folder: str | Path | None = None, *, steps: int | None = None) -> DataSet:
     """Return a data set.
 
     ``digits``: 1797 handwritten digits of 8 x 8 pixels (Alpaydin and Kaynak, "Optical Recognition of Handwritten
@@ -267,7 +267,7 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
     ``movielens``: which films users rated; the last of each is held out
     (`softnum.train.datasets.ratings.read_ratings`).
 
-    ``text``: a file of the user's own, as sequences of 32 bytes, each of which is to be told from those before it; the
+    ``text``: a file of the user's own, as sequences of bytes, each of which is to be told from those before it; the
     last tenth is held out (`softnum.train.datasets.texts.read_text`).
 
     ``de-en``: German sentences of at most eleven words and what they are in English, from a dictionary (Debian's
@@ -284,12 +284,15 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
         or in a folder of the set's name in it; the file that is the ``text``, or a folder with a file ``input.txt``;
         that of the sentences, or a folder with a file ``pairs.tsv`` or ``de-en``. Default: what the environment
         variable SOFTNUM_DATA says, else where Debian's packages or Python's aeon put them.
+    steps : int, optional
+        Bytes of a sequence of the ``text``. Default: 32.
 
     Raises
     ------
     ValueError
         If there is no such data set, the package it comes with is not installed, its files are not there (the message
-        says how to get them) or not the published ones, or a folder is given for a set that has no files.
+        says how to get them) or not the published ones, a folder is given for a set that has no files, or steps for
+        one that is no text.
 
     Examples
     --------
@@ -303,6 +306,10 @@ def load_data(name: str, folder: str | Path | None = None) -> DataSet:
         raise ValueError(f"{name} comes with a package and is read from no folder; leave out --data-dir (data_folder)")
     folder = folder or os.environ.get("SOFTNUM_DATA")
     folder = None if folder is None else Path(folder).expanduser()
+    if steps is not None:
+        if facts.kind != "text":
+            raise ValueError(f"steps are bytes of a sequence of a text, which {name!r} is not; leave them out")
+        return _text(folder, steps)
     return facts.load(folder) if facts.kind in _OWN else _loaded(name, folder)
 
 

@@ -8,30 +8,32 @@ import numpy as np
 
 __all__ = ["STEPS", "read_text"]
 
-#: bytes of a sequence
+#: bytes of a sequence, unless a network has other steps
 STEPS = 32
 _FILE = "input.txt"
 
 
-def read_text(file: Path | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def read_text(file: Path | None, steps: int = STEPS) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Cut a text into sequences, each with the bytes that follow its own, and hold out the last tenth.
 
-    Sequence i consists of the bytes 32 i to 32 i + 31, its labels of those one further on; what is left of the text
-    after the last whole sequence is not used. Of n sequences the last n // 10, at least one, are held out.
+    Sequence i of s bytes consists of the bytes s i to s i + s - 1, its labels of those one further on; what is left of
+    the text after the last whole sequence is not used. Of n sequences the last n // 10, at least one, are held out.
 
     Parameters
     ----------
     file : pathlib.Path or None
         The text, in any encoding; or a folder with a file ``input.txt``.
+    steps : int
+        Bytes of a sequence.
 
     Returns
     -------
-    train_x, train_y, test_x, test_y : int64 arrays (sequences, 32)
+    train_x, train_y, test_x, test_y : int64 arrays (sequences, steps)
 
     Raises
     ------
     ValueError
-        If no file is named, there is none, or it has fewer than 65 bytes: two sequences.
+        If no file is named, there is none, or it has no byte more than two sequences.
 
     Examples
     --------
@@ -55,12 +57,12 @@ def read_text(file: Path | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
             f"the text {str(file)!r} cannot be read ({error.strerror}); the data set 'text' is a plain text file of "
             f"your own, or a folder with a file {_FILE}"
         ) from error
-    count = (len(content) - 1) // STEPS
+    count = (len(content) - 1) // steps
     if count < 2:
         raise ValueError(
-            f"the text {str(file)!r} has {len(content)} bytes; at least {2 * STEPS + 1} are needed, for a sequence of "
-            f"{STEPS} to train on and one to hold out"
+            f"the text {str(file)!r} has {len(content)} bytes; at least {2 * steps + 1} are needed, for a sequence of "
+            f"{steps} to train on and one to hold out"
         )
-    x, y = (content[first : first + count * STEPS].reshape(count, STEPS) for first in (0, 1))
+    x, y = (content[first : first + count * steps].reshape(count, steps) for first in (0, 1))
     train = count - max(1, count // 10)
     return x[:train], y[:train], x[train:], y[train:]

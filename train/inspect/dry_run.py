@@ -121,7 +121,7 @@ def _emptied(result):
     return result
 
 
-def stand_in(name: str, batch: int) -> DataSet:
+def stand_in(name: str, batch: int, steps: int | None = None) -> DataSet:
     """Samples of a data set's shape, of which no file is read: as long as they get, and as many as asked for, or 8.
 
     Parameters
@@ -131,6 +131,8 @@ def stand_in(name: str, batch: int) -> DataSet:
         1682 items, as in MovieLens 100K. An environment is the data set's own, as it has no files.
     batch : int
         Samples.
+    steps : int, optional
+        Bytes of a sequence of a text. Default: 32.
 
     Returns
     -------
@@ -150,6 +152,7 @@ def stand_in(name: str, batch: int) -> DataSet:
     numbers = np.arange(count)
     x, y = np.broadcast_to(np.arange(features) / features, (count, features)), numbers % facts.classes
     if facts.kind == "text":
+        columns = steps or columns
         x = np.arange(count * columns).reshape(count, columns) % facts.classes
         y = x
     elif facts.kind == "sentences":

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.formats.facts import is_exact_in
+from softnum.formats.facts import facts, is_exact_in
+from softnum.mac.exact import ExactDotUnit
+from softnum.mac.mad import MadUnit
 from softnum.mac.products.matrices import matmul
+from softnum.mac.products.operands import checked_operand
 from softnum.ops.arithmetic import fma
-from softnum.train.recipes.scaled import Scaled
+from softnum.train.recipes.scaled import Scaled, spread
 
 __all__ = ["scaled_product"]
 
@@ -54,7 +57,7 @@ def scaled_product(a: Scaled, b: Scaled, unit, *, key=None, threads=None):
     >>> scaled_product(a, b, sn.MadUnit("binary32", operand="e4m3fn"))
     array([[422.]], dtype=float32)
     """
-    (*first, rows, k), (*second, columns, other) = a.elements.shape, b.elements.shape
+    k, other = a.elements.shape[-1], b.elements.shape[-1]
     if k != other:
         raise ValueError(f"scaled_product: both operands have K as their columns, got {k} and {other}")
     if not is_exact_in(unit.result, "float32"):
@@ -64,20 +67,77 @@ def scaled_product(a: Scaled, b: Scaled, unit, *, key=None, threads=None):
     for length in lengths:
         if length % size and length < k:
             raise ValueError(f"scaled_product: blocks of {length} and {size} along K do not fit each other")
-    result = np.zeros((*np.broadcast_shapes(first, second), rows, columns), np.float32)
     with np.errstate(all="ignore"):
-        for block, sums in enumerate(_sums(a.elements, b.elements, size, unit, key, threads)):
-            of_a, of_b = _column(a, block * size, rows), _transposed(_column(b, block * size, columns))
-            if a.block[0] == 1:
-                result = _fma(sums * of_a, of_b, result)
-            elif b.block[0] == 1:
-                result = _fma(sums * of_b, of_a, result)
-            else:
-                result = _fma(sums, of_a * of_b, result)
+        whole = _with_scales(a, b, size, unit) if size < k else None
+        if whole is not None:
+            blocks = MadUnit("binary32", operand="binary32", chunk=size)
+            result = np.asarray(matmul(whole[0], _transposed(whole[1]), blocks, threads=threads), np.float32)
+        else:
+            result = _by_blocks(a, b, size, unit, key, threads)
         if a.tensor is not None or b.tensor is not None:
             (amax_a, full_a), (amax_b, full_b) = (x.tensor or (np.ones((1, 1), np.float32), 1) for x in (a, b))
             result = amax_a * _transposed(amax_b) / np.float32(full_a * full_b) * result
     return result
+
+
+def _by_blocks(a: Scaled, b: Scaled, size: int, unit, key, threads):
+    """The sums of all blocks, scaled and added, in their order: the definition."""
+    (*first, rows, _), (*second, columns, _) = a.elements.shape, b.elements.shape
+    result = np.zeros((*np.broadcast_shapes(first, second), rows, columns), np.float32)
+    for block, sums in enumerate(_sums(a.elements, b.elements, size, unit, key, threads)):
+        of_a, of_b = _column(a, block * size, rows), _transposed(_column(b, block * size, columns))
+        if a.block[0] == 1:
+            result = _fma(sums * of_a, of_b, result)
+        elif b.block[0] == 1:
+            result = _fma(sums * of_b, of_a, result)
+        else:
+            result = _fma(sums, of_a * of_b, result)
+    return result
+
+
+def _with_scales(a: Scaled, b: Scaled, size: int, unit):
+    """Both operands' elements times their scales, if binary32 sums of these, block by block, are the product; or None.
+
+    To scale first gives the bits of scaling the sums if no step rounds, because no sum of a block, times both scales,
+    has more than 24 bits; or if every step rounds alike, of sums in binary32 by scales that are powers of two. Either
+    way nothing may leave the normal numbers, which the domain of `_elements_with_scales` sees to.
+    """
+    operand = unit.operand
+    in_steps = unit == MadUnit("binary32", operand=operand)
+    if not in_steps and unit != ExactDotUnit("binary32", operand=operand):
+        return None
+    first, second = map(facts, operand)
+    products = first * second
+    if products.precision > 24 or min(first.last, second.last) < -40 or max(first.top, second.top) > 40:
+        return None
+    digits = [_digits(x.scales) for x in (a, b)]
+    is_exact = products.top + 1 - products.last + (size - 1).bit_length() + sum(digits) <= 24
+    if not is_exact and not (in_steps and digits == [1, 1]):
+        return None
+    values = [_elements_with_scales(*each) for each in zip((a, b), operand, "ab", strict=True)]
+    return None if any(x is None for x in values) else values
+
+
+def _digits(scales) -> int:
+    """The most significant bits that a scale has, of normal numbers: smaller ones belong to blocks of zeros."""
+    normal = scales[np.abs(scales) >= 2.0**-126]
+    fraction = int(np.bitwise_or.reduce(normal.view(np.uint32), initial=0)) & 0x7FFFFF
+    return 25 - (fraction & -fraction).bit_length() if fraction else 1
+
+
+def _elements_with_scales(x: Scaled, fmt, name: str):
+    """Elements times scales, if all are 0 or between 2**-60 and 2**50 in magnitude; else None.
+
+    So is no product of two below 2**-120, and the last of its 24 bits, or fewer, not below 2**-149.
+    """
+    scales = np.abs(x.scales)
+    if ((scales < 2.0**-127) & (scales != 0)).any() or not (scales <= 2.0**50).all():
+        return None
+    elements = checked_operand(x.elements, fmt, name)
+    values = elements * spread(x.scales, elements.shape, x.block)
+    sizes = np.abs(values)
+    sizes[sizes == 0] = 1
+    return values if sizes.size and 2.0**-60 <= sizes.min() and sizes.max() <= 2.0**50 else None
 
 
 def _sums(a, b, size: int, unit, key, threads):

@@ -346,7 +346,10 @@ class Run:
             )
         self.design, self.settings = design, settings
         self.network = make_network(settings.network, data=settings.data, **settings.network_options)
-        self.data = load_data(settings.data, settings.data_folder) if data is None else data
+        if data is None:
+            steps = self.network.inputs if self.network.kind == "text" else None
+            data = load_data(settings.data, settings.data_folder, steps=steps)
+        self.data = data
         if settings.samples is not None or settings.held_out is not None:
             self.data = self.data.first(settings.samples, settings.held_out)
         self.task = self.network.make_task(self.data, settings.batch, seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,7 +19,7 @@ class Classification(Task):
     """Softmax and cross-entropy of a network's outputs; accuracy is the share of held-out labels told right.
 
     The largest output wins, the first among equals; a sample whose outputs are not all finite counts as wrong. Of text
-    every byte is a label.
+    every byte is a label, and the mean cross-entropy of the held-out bytes is measured too.
 
     Parameters
     ----------
@@ -48,10 +49,19 @@ class Classification(Task):
         outputs = self.network.forward(Tensor(self.data.train_x[part], numerics.backend), training=True)
         yield Update(softmax_cross_entropy(outputs, self.data.train_y[part].reshape(-1)))
 
-    def evaluate(self, numerics) -> dict[str, float]:
-        """The accuracy on all held-out samples, in the design's arithmetic."""
-        right = 0
+    def evaluate(self, numerics) -> dict[str, float | None]:
+        """The accuracy on all held-out samples, in the design's arithmetic.
+
+        Of text also ``held_out_loss``, in binary64 from the design's outputs; None if one of these is not finite.
+        """
+        right, loss, is_text = 0, 0.0, self.network.kind == "text"
         for outputs, labels in self.outputs(numerics, _SAMPLES_AT_A_TIME):
-            found = numerics.backend.argmax(outputs) == labels.reshape(-1)
+            labels = labels.reshape(-1)
+            found = numerics.backend.argmax(outputs) == labels
             right += int((found & np.isfinite(outputs).all(axis=1)).sum())
-        return {"accuracy": right / self.data.test_y.size}
+            if is_text:
+                loss += numerics.backend.softmax_cross_entropy(outputs, labels)[0] * len(labels)
+        measured: dict[str, float | None] = {"accuracy": right / self.data.test_y.size}
+        if is_text:
+            measured["held_out_loss"] = loss / self.data.test_y.size if math.isfinite(loss) else None
+        return measured

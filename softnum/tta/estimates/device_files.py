@@ -85,7 +85,8 @@ class Device:
     name : str
         Name in the table.
     peaks : Mapping of str to float
-        Operations per second of matrix products: fp64, fp32, tf32, bf16, fp16, fp8, int8; "native" of a design's array.
+        Operations per second of matrix products: fp64, fp32, tf32, bf16, fp16, fp8, fp4, int8; "native" of a design's
+        array.
     bandwidth : float
         Bytes per second to memory.
     source : str

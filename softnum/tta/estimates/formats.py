@@ -12,6 +12,7 @@ __all__ = ["PEAKS", "choose_peak"]
 
 #: Names of the rates a device may list, the narrowest first, each with softnum's formats that it is the rate of.
 PEAKS = {
+    "fp4": ("e2m1fn",),
     "int8": ("q8.0",),
     "fp8": ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz"),
     "fp16": ("binary16",),
