@@ -7,6 +7,7 @@ import torch
 
 from softnum.arrays.conversion import quantize
 from softnum.formats.blocks import format
+from softnum.runtime._core import contiguous
 
 __all__ = ["array_of", "result_dtype", "tensor_of"]
 
@@ -76,7 +77,7 @@ def tensor_of(x: np.ndarray, dtype: torch.dtype, device: torch.device, inputs=()
     """
     if x.dtype == np.float64 and dtype != torch.float64:
         x = quantize(x, format(dtype)).astype(np.float32)
-    x = np.require(x, requirements=["C", "W"])
-    if any(np.may_share_memory(x, other) for other in inputs):
+    x = contiguous(x)
+    if not x.flags.writeable or any(np.may_share_memory(x, other) for other in inputs):
         x = x.copy()
     return torch.from_numpy(x).to(device=device, dtype=dtype)

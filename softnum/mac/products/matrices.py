@@ -80,7 +80,7 @@ def _values_at_once(x, fmt, kernels, wide: bool):
     carrier = np.float64 if wide else np.float32
     if type(x) is Array:
         return decode(x.codes, fmt, carrier) if x.format is fmt and type(x.codes) is np.ndarray else None
-    values = kernels.unchanged(x if x.flags.c_contiguous else np.ascontiguousarray(x))
+    values = kernels.unchanged(_core.contiguous(x))
     return values if values is None or values.itemsize == 4 + 4 * wide else values.astype(carrier)
 
 

@@ -56,7 +56,7 @@ def checked_operand(x, fmt, what: str, caller: str = "matmul", on_codes: bool = 
     if fmt.codec.surely_holds(x, fmt):  # whatever rounding makes of them
         return x
     kernels = kernels_of(fmt)
-    values = None if kernels is None else kernels.unchanged(x if x.flags.c_contiguous else np.ascontiguousarray(x))
+    values = None if kernels is None else kernels.unchanged(_core.contiguous(x))
     if values is not None:
         return values
     try:
@@ -79,7 +79,7 @@ def padded(b: np.ndarray, dtype) -> np.ndarray:
     n = b.shape[-1]
     width = -(-n // _gemm.LANES) * _gemm.LANES
     if width == n:
-        return np.ascontiguousarray(b, dtype)
+        return _core.contiguous(b.astype(dtype, copy=False))
     out = np.zeros((*b.shape[:-1], width), dtype)
     out[..., :n] = b
     return out
