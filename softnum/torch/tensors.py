@@ -40,6 +40,8 @@ def array_of(x: torch.Tensor) -> np.ndarray:
     if x.layout is not torch.strided or x.is_complex() or x.is_quantized:
         raise ValueError(f"softnum takes dense tensors of real numbers, got {x.dtype}, {x.layout}")
     x = x.detach()
+    if x.dtype is torch.float32 and x.is_cpu and not x.is_neg():
+        return np.from_dlpack(x)
     if x.is_floating_point() and x.dtype not in (torch.float32, torch.float64):
         x = x.to(torch.float32)
     x = x.cpu().resolve_neg()
