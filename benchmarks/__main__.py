@@ -1,7 +1,8 @@
 """What softnum's speed is, with its limits and its peers, measured in one run: ``python -m benchmarks``.
 
 Times of a busy or slow machine mean little, so most lines are ratios: to copying the array, or to NumPy's sgemm on as
-many threads. OPENBLAS_NUM_THREADS=1 is set before NumPy is imported, so that sgemm runs on one.
+many threads. OPENBLAS_NUM_THREADS=1 is set before NumPy is imported, so that sgemm runs on one, and
+OMP_WAIT_POLICY=passive before PyTorch is, whose threads otherwise spin while softnum's want their cores.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import argparse
 import platform

@@ -3,6 +3,7 @@
 #include "dispatch/gate.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -43,13 +44,15 @@ static sn_u64 now(clockid_t clock) {
 sn_u64 sn_gate_wait(sn_gate *gate, sn_u64 seen, sn_u64 spin, sn_u64 sleep) {
     sn_u64 count = atomic_load(&gate->count);
     const sn_u64 start = now(CLOCK_MONOTONIC);
-    while (count == seen && now(CLOCK_MONOTONIC) - start < spin)
+    while (count == seen && now(CLOCK_MONOTONIC) - start < spin) {
         for (int i = 0; i < 32 && count == seen; i++) {
 #if defined(__x86_64__)
             __builtin_ia32_pause();
 #endif
             count = atomic_load(&gate->count);
         }
+        if (count == seen) sched_yield(); /* whoever is waited for may want this core */
+    }
     if (count != seen) return count;
     const sn_u64 end = now(CLOCK_REALTIME) + sleep; /* which is what pthread_cond_timedwait goes by */
     const struct timespec until = {(time_t)(end / 1000000000u), (long)(end % 1000000000u)};

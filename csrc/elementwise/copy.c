@@ -24,9 +24,23 @@
     default: FOR_ROWS(run.length, i, from);                                                                            \
     }
 
+enum { TILE = 16 }; /* of a plane whose runs lie across the lines that are read: both stay in the first cache */
+
+#define FOR_TILES                                                                                                      \
+    for (size_t first = 0; first < rows.length; first += TILE)                                                         \
+        for (size_t start = 0; start < run.length; start += TILE) {                                                    \
+            const size_t last = first + TILE < rows.length ? first + TILE : rows.length;                               \
+            const size_t end = start + TILE < run.length ? start + TILE : run.length;                                  \
+            for (size_t j = first; j < last; j++)                                                                      \
+                for (size_t i = start; i < end; i++)                                                                   \
+                    out[(ptrdiff_t)j * rows.out + (ptrdiff_t)i] = in[(ptrdiff_t)j + (ptrdiff_t)i * run.in];            \
+        }
+
 #define PLANE(name, element)                                                                                           \
     static void name(const element *restrict in, element *restrict out, sn_copy_axis rows, sn_copy_axis run) {         \
-        if (run.out == 1 && run.in == 1) {                                                                             \
+        if (run.out == 1 && rows.in == 1 && run.in > TILE && rows.length > 1) {                                        \
+            FOR_TILES                                                                                                  \
+        } else if (run.out == 1 && run.in == 1) {                                                                      \
             SIDE_BY_SIDE(i)                                                                                            \
         } else if (run.out == 1 && run.in == -1) {                                                                     \
             SIDE_BY_SIDE(-(ptrdiff_t)i)                                                                                \

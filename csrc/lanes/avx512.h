@@ -36,6 +36,7 @@
     (sn_vf) _mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)(a), (__m512)(b), _CMP_GT_OQ), (__m512)(no), (__m512)(yes))
 #define SN_LEFT32(a, n) (sn_vu) _mm512_sllv_epi32((__m512i)(a), (__m512i)(n))
 #define SN_RIGHT32(a, n) (sn_vu) _mm512_srlv_epi32((__m512i)(a), (__m512i)(n))
+#define SN_ROTATE32(a, n) (sn_vu) _mm512_rolv_epi32((__m512i)(a), (__m512i)(n)) /* to the left, modulo 32 */
 #define SN_LEFT64(a, n) (sn_wu) _mm512_sllv_epi64((__m512i)(a), (__m512i)(n))
 #define SN_RIGHT64(a, n) (sn_wu) _mm512_srlv_epi64((__m512i)(a), (__m512i)(n))
 #define SN_ANY_GREATER32(a, b) (_mm512_cmpgt_epi32_mask((__m512i)(a), (__m512i)(b)) != 0)

@@ -82,6 +82,21 @@ class FastBlock:
         size: int,
         magic: float,
     ) -> None: ...
+    def products(
+        self,
+        how: str,
+        a: NDArray[Any],
+        b: NDArray[Any],
+        scale_a: NDArray[np.float64],
+        scale_b: NDArray[np.float64],
+        c: NDArray[np.float64] | None,
+        out: NDArray[np.float64],
+        keys: tuple[int, int, int, int],
+        first: int,
+        last: int,
+        size: int,
+        magic: float,
+    ) -> None: ...
     def outer(
         self,
         how: str,

@@ -297,6 +297,36 @@ cdef class FastBlock:
             fast.gemm(&u, &g)
             sn_fp_leave(saved)
 
+    def products(self, how, a, b, scale_a, scale_b, c, out, keys, first, last, size, double magic):
+        """Products first..last-1 of so many, whole, as `gemm` computes one: arrays of [product, row, column]."""
+        cdef sn_block_fast u
+        cdef sn_block_values g
+        cdef cnp.ndarray x = a, y = b, room
+        cdef uint64_t saved
+        cdef const sn_block_kernels *fast = sn_block_kernels_for(_core.isa_number())
+        cdef Py_ssize_t item = a.itemsize, i, start = first, stop = last
+        self.prepare(&u, &g, how, item == 8, scale_a[0], scale_b[0], None if c is None else c[0], out[0], keys, 0, 0, 0)
+        cdef const double *scales_a = g.scale_a
+        cdef const double *scales_b = g.scale_b
+        cdef const double *starts = g.c
+        cdef double *results = g.out
+        cdef const char *x0 = <const char *>cnp.PyArray_DATA(x)
+        cdef const char *y0 = <const char *>cnp.PyArray_DATA(y)
+        g.k, g.size, g.magic = a.shape[2], size, magic
+        room = np.empty((g.k + g.blocks) * SN_BLOCK_TILE)
+        g.room = <double *>cnp.PyArray_DATA(room)
+        with nogil:
+            saved = sn_fp_enter()
+            for i in range(start, stop):
+                u.batch = i
+                g.a, g.b = x0 + i * g.rows * g.k * item, y0 + i * g.k * g.n * item
+                g.scale_a, g.scale_b = scales_a + i * g.rows * g.blocks, scales_b + i * g.blocks * g.n
+                if starts != NULL:
+                    g.c = starts + i * g.rows * g.n
+                g.out = results + i * g.rows * g.n
+                fast.gemm(&u, &g)
+            sn_fp_leave(saved)
+
     def outer(self, how, sums, scale_a, scale_b, out, keys, batch, m0, n0, block, step):
         """One block into out: its sums, contiguous (rows, n), of either float type."""
         cdef sn_block_fast u

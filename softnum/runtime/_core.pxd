@@ -6,7 +6,8 @@ cdef extern from "softnum/softnum.h" nogil:
     enum: SN_FLOAT, SN_FIXED
     enum: SN_LOWEST_SUBNORMAL, SN_LOWEST_NORMAL, SN_LOWEST_ZERO
     enum: SN_NO_CODE
-    enum: SN_STOCHASTIC, SN_STOCHASTIC_FLOOR, SN_ROUNDING_MODES
+    enum: SN_NEAREST_EVEN, SN_STOCHASTIC, SN_STOCHASTIC_FLOOR, SN_ROUNDING_MODES
+    enum: SN_OVERFLOW_INFINITY
 
     ctypedef struct sn_format:
         int32_t kind, bits, is_signed, mantissa_bits, emin, emax, lowest, has_zero, negative_zero, has_inf, has_nan
@@ -67,6 +68,8 @@ cdef extern from "dispatch/kernels.h" nogil:
         int64_t limit[2]
         int64_t easy, least_limit
         sn_outcomes values, codes
+
+    const sn_format sn_binary32, sn_binary64
 
     int sn_rounding_prepare(const sn_format *f, const sn_env *env, int carrier_bits, sn_rounding *r) noexcept
 

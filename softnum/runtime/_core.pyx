@@ -931,6 +931,17 @@ def copy_view(view, out):
     return True
 
 
+def contiguous(cnp.ndarray x):
+    """An array in C order: itself if it is, else a copy, laid out a tile of a plane at a time."""
+    cdef cnp.ndarray out
+    if cnp.PyArray_IS_C_CONTIGUOUS(x):
+        return x
+    out = cnp.PyArray_EMPTY(cnp.PyArray_NDIM(x), cnp.PyArray_DIMS(x), cnp.PyArray_TYPE(x), 0)
+    if cnp.PyArray_TYPE(x) not in (cnp.NPY_FLOAT32, cnp.NPY_FLOAT64, cnp.NPY_UINT8) or not copy_view(x, out):
+        return np.ascontiguousarray(x)
+    return out
+
+
 cdef class Rounder:
     """Values of float32 or float64 to a format's values or codes. `ok` is 0 outside the fast path's domain, else the
     width of the lanes: 64 also for float32 where binary32 does not hold the format, and then only codes are given."""
@@ -938,13 +949,18 @@ cdef class Rounder:
     cdef sn_rounding r
     cdef int carrier_bits, carrier_type, codes_type
     cdef readonly int ok
-    cdef bint stochastic
+    cdef bint stochastic, identity  # identity: all numbers of the carrier are the format's
 
     def __cinit__(self, fmt, tuple env, int carrier_bits):
         cdef sn_format f
         cdef sn_env e
+        cdef const sn_format *own = &sn_binary32 if carrier_bits == 32 else &sn_binary64
         fill_format(&f, fmt)
         fill_env(&e, env)
+        self.identity = (
+            not memcmp(&f, own, sizeof(sn_format)) and e.rounding == SN_NEAREST_EVEN
+            and e.overflow == SN_OVERFLOW_INFINITY and not e.flush_results
+        )
         self.carrier_bits = carrier_bits
         self.carrier_type = cnp.NPY_FLOAT32 if carrier_bits == 32 else cnp.NPY_FLOAT64
         self.codes_type = code_type(f.bits)
@@ -1047,9 +1063,9 @@ cdef class Rounder:
         return same
 
     def unchanged(self, x):
-        """A plain array in which rounding changes nothing, or its `values` where it changes no more than the sign of
-        zeros and NaNs; or None."""
-        if self.keeps(x):
+        """A plain array in which rounding changes nothing but the bits of NaNs, or its `values` where it changes no
+        more than the sign of zeros and NaNs; or None."""
+        if self.identity and is_plain(x, self.carrier_type) or self.keeps(x):
             return x
         cdef cnp.ndarray out = self.values(x, None)
         cdef Py_ssize_t i, n

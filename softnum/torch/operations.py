@@ -132,6 +132,19 @@ def _slices(info, in_dims, tensors) -> list[list]:
     return rows
 
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def _at_once(tensors) -> bool:
+    """Whether nothing but PyTorch's own tensors is there to hear of an operation: its dispatcher takes as long as a
+    small product."""
+    return (
+        not torch._C._len_torch_dispatch_stack()
+        and not torch._C._are_functorch_transforms_active()
+        and all(type(x) in _PLAIN for x in tensors)
+    )
+
+
 class _Function(torch.autograd.Function):
     """A function whose ``apply`` takes all arguments of ``forward`` by position: PyTorch's own asks for its signature
     at each call, a tenth of what a small product takes."""
@@ -178,6 +191,8 @@ def _define(name: str) -> type[torch.autograd.Function]:
     class Forward(_Function):
         @staticmethod
         def forward(plain, state, *inputs):
+            if _at_once(inputs):
+                return _forward(name, inputs, state, *plain)
             return forward(list(inputs), state, *plain)
 
         @staticmethod
@@ -191,7 +206,10 @@ def _define(name: str) -> type[torch.autograd.Function]:
         def backward(ctx, gradient, *_):
             state, *inputs = ctx.saved_tensors
             needs = list(ctx.needs_input_grad[2:])
-            gradients = iter(Backward.apply(ctx.plain, needs, state, gradient, *inputs))
+            if not torch.is_grad_enabled() and _at_once((gradient, *inputs)):
+                gradients = iter(_backward(name, gradient, inputs, state, *ctx.plain, needs))
+            else:
+                gradients = iter(Backward.apply(ctx.plain, needs, state, gradient, *inputs))
             return None, None, *(next(gradients) if need else None for need in needs)
 
         @staticmethod

@@ -7,6 +7,7 @@ import torch
 
 from softnum.arrays.conversion import quantize
 from softnum.formats.blocks import format
+from softnum.runtime._core import contiguous
 
 __all__ = ["array_of", "result_dtype", "tensor_of"]
 
@@ -39,6 +40,8 @@ def array_of(x: torch.Tensor) -> np.ndarray:
     if x.layout is not torch.strided or x.is_complex() or x.is_quantized:
         raise ValueError(f"softnum takes dense tensors of real numbers, got {x.dtype}, {x.layout}")
     x = x.detach()
+    if x.dtype is torch.float32 and x.is_cpu and not x.is_neg():
+        return np.from_dlpack(x)
     if x.is_floating_point() and x.dtype not in (torch.float32, torch.float64):
         x = x.to(torch.float32)
     x = x.cpu().resolve_neg()
@@ -76,7 +79,7 @@ def tensor_of(x: np.ndarray, dtype: torch.dtype, device: torch.device, inputs=()
     """
     if x.dtype == np.float64 and dtype != torch.float64:
         x = quantize(x, format(dtype)).astype(np.float32)
-    x = np.require(x, requirements=["C", "W"])
-    if any(np.may_share_memory(x, other) for other in inputs):
+    x = contiguous(x)
+    if not x.flags.writeable or any(np.may_share_memory(x, other) for other in inputs):
         x = x.copy()
     return torch.from_numpy(x).to(device=device, dtype=dtype)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from softnum.mac.products.unfold import Shape, lay_out, patches, sources
+from softnum.runtime._core import contiguous
 from softnum.train.engine.binary64 import Binary64
 from softnum.train.engine.initial import DOMAIN_DROPOUT
 
@@ -91,11 +92,11 @@ class Arrays(Binary64):
 
     def transpose(self, x):
         """A matrix with its axes exchanged."""
-        return np.ascontiguousarray(x.T)
+        return contiguous(x.T)
 
     def permute(self, x, axes: tuple[int, ...]):
         """An array with its axes in this order."""
-        return np.ascontiguousarray(x.transpose(axes))
+        return contiguous(x.transpose(axes))
 
     def reshape(self, x, shape):
         """The same elements in C order in another shape."""
@@ -121,7 +122,7 @@ class Arrays(Binary64):
 
     def pixels(self, x):
         """Images (N, C, H, W) as a matrix (N * H * W, C): a row for each pixel."""
-        return np.ascontiguousarray(x.transpose(0, 2, 3, 1)).reshape(-1, x.shape[1])
+        return contiguous(x.transpose(0, 2, 3, 1)).reshape(-1, x.shape[1])
 
     def neighbours(self, x):
         """The first of each pair of neighbours along the first axis, the second, and an odd last one or none."""

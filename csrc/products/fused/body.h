@@ -266,21 +266,18 @@ SN_INLINE void SN_(mark)(const sn_fused_plan *p, const sn_fused_rows *rows, cons
         const int out = rows->bad[r] || rows->least[r] + columns->least < p->low ||
                         (rows->most[r] > SN_NO_EXPONENT && columns->most > SN_NO_EXPONENT &&
                          rows->most[r] + columns->most > p->high);
+        if (!out && columns->most != 128) continue;
         for (int i = 0; i < SN_STRIP; i++)
             if (out || columns->bad[i]) sums[r][i] = __builtin_nanf("");
     }
 }
 
-/* What a sum starts from; a NaN where C lies outside the domain. */
-SN_INLINE void SN_(start)(const sn_fused_plan *p, const sn_fused_values *g, ptrdiff_t row, ptrdiff_t column,
-                          float sums[SN_STRIP]) {
-    const ptrdiff_t valid = g->n - column < SN_STRIP ? g->n - column : SN_STRIP;
-    memset(sums, 0, SN_STRIP * sizeof(float));
-    if (!g->c || p->unit.c_after) return;
-    memcpy(sums, g->c + row * g->ldc + column, (size_t)valid * sizeof(float));
-    for (int i = 0; i < SN_STRIP; i++) {
-        float size = __builtin_fabsf(sums[i]);
-        if (!(size <= p->most_start) || (size < p->least_start && size != 0)) sums[i] = __builtin_nanf("");
+/* What the sums of a row start from, in the place of its results; a NaN where C lies outside the domain. */
+SN_INLINE void SN_(start)(const sn_fused_plan *p, const sn_fused_values *g, ptrdiff_t row) {
+    float *sums = g->out + row * g->ldo;
+    for (ptrdiff_t i = 0; i < g->n; i++) {
+        const float c = g->c && !p->unit.c_after ? g->c[row * g->ldc + i] : 0, size = __builtin_fabsf(c);
+        sums[i] = !(size <= p->most_start) || (size < p->least_start && size != 0) ? __builtin_nanf("") : c;
     }
 }
 
@@ -302,52 +299,81 @@ SN_INLINE float SN_(with_c)(const sn_fused_plan *p, float sum, float c) {
     return rounded;
 }
 
-SN_INLINE void SN_(finish)(const sn_fused_plan *p, const sn_fused_values *g, ptrdiff_t row, ptrdiff_t column,
-                           const float sums[SN_STRIP]) {
-    const ptrdiff_t valid = g->n - column < SN_STRIP ? g->n - column : SN_STRIP;
-    float *out = g->out + row * g->ldo + column;
-    for (ptrdiff_t i = 0; i < valid; i++) {
-        float x = sums[i];
+/* Whether there is a NaN among n numbers. */
+SN_INLINE int SN_(has_nan)(const float *x, ptrdiff_t n) {
+    sn_vi found = {0};
+    ptrdiff_t i = 0;
+    for (; i + SN_V <= n; i += SN_V) {
+        const sn_vf v = sn_load_vf(x + i);
+        found |= v != v;
+    }
+    sn_i32 any = 0;
+    for (int j = 0; j < SN_V; j++)
+        any |= found[j];
+    for (; i < n; i++)
+        any |= x[i] != x[i];
+    return any != 0;
+}
+
+/* The results of a row from its sums, in their place. */
+SN_INLINE void SN_(finish)(const sn_fused_plan *p, const sn_fused_values *g, ptrdiff_t row) {
+    float *out = g->out + row * g->ldo;
+    if (!p->unit.c_after && !SN_(has_nan)(out, g->n)) return;
+    for (ptrdiff_t i = 0; i < g->n; i++) {
+        float x = out[i];
         if (p->unit.c_after && g->k == 0) x = __builtin_nanf(""); /* C itself, -0 too */
         if (p->unit.c_after && x == x) {
-            x = SN_(with_c)(p, x, g->c ? g->c[row * g->ldc + column + i] : 0);
+            x = SN_(with_c)(p, x, g->c ? g->c[row * g->ldc + i] : 0);
             if (!(__builtin_fabsf(x) <= p->limit)) x = __builtin_nanf("");
         }
-        out[i] = x == x ? x : sn_fused_value(p, g, row, column + i);
+        out[i] = x == x ? x : sn_fused_value(p, g, row, i);
     }
+}
+
+/* The steps of a packed block for some rows and a strip of columns, on the sums in their place. */
+SN_INLINE void SN_(rows_of_strip)(const sn_fused_plan *p, const sn_fused_values *g, int nearest, int may_carry, int cut,
+                                  int bounded, int depth, const sn_fused_rows *rows, const sn_fused_columns *columns,
+                                  ptrdiff_t row, ptrdiff_t count, ptrdiff_t column) {
+    const ptrdiff_t valid = g->n - column < SN_STRIP ? g->n - column : SN_STRIP;
+    float sums[SN_ROWS][SN_STRIP] __attribute__((aligned(64))) = {{0}};
+    float *out = g->out + row * g->ldo + column;
+    for (ptrdiff_t r = 0; r < count; r++)
+        memcpy(sums[r], out + r * g->ldo, (size_t)valid * sizeof(float));
+    SN_(steps)(p, nearest, may_carry, cut, bounded, depth, rows, columns, sums);
+    SN_(mark)(p, rows, columns, sums);
+    for (ptrdiff_t r = 0; r < count; r++)
+        memcpy(out + r * g->ldo, sums[r], (size_t)valid * sizeof(float));
 }
 
 SN_INLINE void SN_(strips)(const sn_fused_plan *p, const sn_fused_values *g, int nearest, int may_carry, int cut,
                            int bounded) {
     const ptrdiff_t step = SN_DEPTH / p->unit.period * p->unit.period;
     const ptrdiff_t length = (g->k + p->unit.period - 1) / p->unit.period * p->unit.period;
-    float sums[SN_BLOCK][SN_STRIP] __attribute__((aligned(64)));
     sn_fused_columns columns __attribute__((aligned(64)));
-    sn_fused_rows rows __attribute__((aligned(64)));
+    sn_fused_rows rows[SN_BLOCK / SN_ROWS] __attribute__((aligned(64)));
     ptrdiff_t where[SN_DEPTH];
-    for (ptrdiff_t column = 0; column < g->n; column += SN_STRIP)
-        for (ptrdiff_t block = g->m0; block < g->m1; block += SN_BLOCK) {
-            const ptrdiff_t height = g->m1 - block < SN_BLOCK ? g->m1 - block : SN_BLOCK;
-            memset(sums, 0, sizeof sums);
-            for (ptrdiff_t r = 0; r < height; r++)
-                SN_(start)(p, g, block + r, column, sums[r]);
-            for (ptrdiff_t k = 0; k < length; k += step) {
-                const int depth = (int)(length - k < step ? length - k : step);
-                for (int j = 0; j < depth; j++) {
-                    where[j] = sn_fused_k(&p->unit, k + j);
-                    if (where[j] >= g->k) where[j] = -1;
-                }
-                SN_(pack_columns)(p, g, where, depth, column, &columns);
-                for (ptrdiff_t r = 0; r < height; r += SN_ROWS) {
-                    const ptrdiff_t count = height - r < SN_ROWS ? height - r : SN_ROWS;
-                    SN_(pack_rows)(p, g, where, depth, block + r, count, &rows);
-                    SN_(steps)(p, nearest, may_carry, cut, bounded, depth, &rows, &columns, sums + r);
-                    SN_(mark)(p, &rows, &columns, sums + r);
-                }
+    for (ptrdiff_t block = g->m0; block < g->m1; block += SN_BLOCK) {
+        const ptrdiff_t height = g->m1 - block < SN_BLOCK ? g->m1 - block : SN_BLOCK;
+        for (ptrdiff_t r = 0; r < height; r++)
+            SN_(start)(p, g, block + r);
+        for (ptrdiff_t k = 0; k < length; k += step) {
+            const int depth = (int)(length - k < step ? length - k : step);
+            for (int j = 0; j < depth; j++) {
+                where[j] = sn_fused_k(&p->unit, k + j);
+                if (where[j] >= g->k) where[j] = -1;
             }
-            for (ptrdiff_t r = 0; r < height; r++)
-                SN_(finish)(p, g, block + r, column, sums[r]);
+            for (ptrdiff_t r = 0; r < height; r += SN_ROWS)
+                SN_(pack_rows)(p, g, where, depth, block + r, height - r, &rows[r / SN_ROWS]);
+            for (ptrdiff_t column = 0; column < g->n; column += SN_STRIP) {
+                SN_(pack_columns)(p, g, where, depth, column, &columns);
+                for (ptrdiff_t r = 0; r < height; r += SN_ROWS)
+                    SN_(rows_of_strip)(p, g, nearest, may_carry, cut, bounded, depth, &rows[r / SN_ROWS], &columns,
+                                       block + r, height - r < SN_ROWS ? height - r : SN_ROWS, column);
+            }
         }
+        for (ptrdiff_t r = 0; r < height; r++)
+            SN_(finish)(p, g, block + r);
+    }
 }
 
 static void SN_(fused_kernel)(const sn_fused_plan *p, const sn_fused_values *g) {

@@ -125,6 +125,11 @@ enum { SN_FUSED_PIECE = 128 };
 float sn_fused_value(const sn_fused_plan *p, const sn_fused_values *g, ptrdiff_t row, ptrdiff_t column) {
     const sn_fused_unit *u = &p->unit;
     const float *a = g->a + row * g->lda, *b = g->b + column;
+    /* a NaN stays one, and the plan has units alone whose accumulator then has a NaN */
+    int lost = g->c && g->c[row * g->ldc + column] != g->c[row * g->ldc + column];
+    for (ptrdiff_t k = 0; k < g->k && !lost; k++)
+        lost = a[k] != a[k] || b[k * g->ldb] != b[k * g->ldb];
+    if (lost) return __builtin_nanf("");
     const ptrdiff_t piece = SN_FUSED_PIECE / u->period * u->period; /* whole periods: the plan has them this short */
     sn_u64 x[SN_FUSED_PIECE], y[SN_FUSED_PIECE];
     sn_u32 flags = 0, bits;

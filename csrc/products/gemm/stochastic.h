@@ -10,11 +10,11 @@
  * rounding away from zero) and addends are multiples of the sum's last place, no start being -0 (SN_BARE in
  * products/gemm/micro.h: sums below 2^emin are then values of the format, with no fraction at all, and no zero is -0):
  *   - sums: the pattern, R added at the first r of the 23 - m places to be cut, cut. A carry is the next binade. 6
- *     instructions (fma or add, 3 for R, add, and).
+ *     instructions (fma or add, 3 for R, of AVX-512 2, add, and).
  *   - products: with E at least emin, |p| + C for C = 1.5 * 2^(E + 23 - m - r) has |p| in units of 2^(E - m - r) in its
  *     low bits, truncated; there R is added and r bits are cut; subtracting C is exact. 10 instructions (mul, and, and,
  *     max, fma, and, add, and, fma, and the sign). It stays in C's binade for m + r <= 20.
- * With the words (products/gemm/random.h, 27) that makes 43 instructions for a vector of 16 products, AVX-512, two of
+ * With the words (products/gemm/random.h, 25) that makes 40 instructions for a vector of 16 products, AVX-512, two of
  * which begin per cycle; sgemm needs 1. Measured for 512^3: 38 to 49 sgemms; key and constant broadcasts share a port
  * with the shuffles. */
 
@@ -33,7 +33,11 @@ SN_INLINE SN_(random_places) SN_(places)(const sn_rounding *r, int from) {
 
 SN_INLINE sn_vf SN_(stochastic_sum)(const SN_(random_places) * p, sn_vf v, sn_vu word) {
     const sn_vu zero = {0};
+#ifdef SN_ROTATE32
+    const sn_vu random = SN_ROTATE32(word, zero + (p->take - p->right)) & (p->low_bits << p->take);
+#else
     const sn_vu random = SN_LEFT32(SN_RIGHT32(word, zero + p->right) & p->low_bits, zero + p->take);
+#endif
     return (sn_vf)(((sn_vu)v + random) & ~(zero + p->cut));
 }
 
@@ -61,13 +65,15 @@ SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g,
     float edge[SN_PANEL] = {0};
     sn_u32 words[4][SN_PANEL], reductions[4][SN_PANEL];
     sn_vf acc[SN_PANEL / SN_V];
+    SN_(begun) begun[SN_PANEL / SN_V][2];
+    SN_(begin_words)(g, vectors * SN_V, row, column, keys, begun);
     if (g->c) memcpy(edge, (const float *)g->c + row * g->ldc + column, (size_t)valid * sizeof(float));
     for (int v = 0; v < vectors; v++)
         acc[v] = u->chunk ? (sn_vf){0} : sn_load_vf(edge + v * SN_V);
     ptrdiff_t rest = (ptrdiff_t)u->chunk;
     sn_u64 reduction = (sn_u64)g->k;
     for (ptrdiff_t k = 0; k < g->k; k++) {
-        if (k % 4 == 0) SN_(gemm_words)(u, g, vectors * SN_V, row, column, (sn_u64)k, keys, words);
+        if (k % 4 == 0) SN_(gemm_words)(u, begun, vectors * SN_V, row, (sn_u64)k, keys, words);
         const sn_vf x = SN_(broadcast)(a[k]);
         SN_UNROLL
         for (int v = 0; v < vectors; v++) {
@@ -84,7 +90,7 @@ SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g,
                           : SN_(stochastic_anywhere)(&u->sum64, sum, word >> (sn_u32)from);
         }
         if (u->chunk && (--rest == 0 || k == g->k - 1)) {
-            SN_(gemm_words)(u, g, vectors * SN_V, row, column, reduction, keys, reductions);
+            SN_(gemm_words)(u, begun, vectors * SN_V, row, reduction, keys, reductions);
             for (int v = 0; v < vectors; v++) {
                 const sn_vu word = sn_load_words32(reductions[reduction % 4] + v * SN_V) >> (sn_u32)from;
                 const sn_vf outer = SN_(stochastic_anywhere)(&u->outer64, sn_load_vf(edge + v * SN_V) + acc[v], word);

@@ -58,6 +58,9 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
     SN_(keys) keys[2];
     SN_(widen_key)(u->key, &keys[0]);
     SN_(widen_key)(u->key2, &keys[1]);
+    SN_(begun) begun[2][SN_PANEL / SN_V][2];
+    for (int i = 0; i <= second && random; i++)
+        SN_(begin_words)(g, tile, row, column, &keys[i], begun[i]);
     sn_u32 words[4][SN_PANEL], words2[4][SN_PANEL];
     if (g->c) memcpy(edge, (const double *)g->c + row * g->ldc + column, (size_t)valid * sizeof(double));
     for (int v = 0; v < vectors; v++) {
@@ -69,8 +72,8 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
     for (ptrdiff_t k = 0; k < g->k; k++) {
         const double *y = b + k * g->ldb;
         if (random && k % 4 == 0) {
-            SN_(gemm_words)(u, g, tile, row, column, (sn_u64)k, &keys[0], words);
-            if (second) SN_(gemm_words)(u, g, tile, row, column, (sn_u64)k, &keys[1], words2);
+            SN_(gemm_words)(u, begun[0], tile, row, (sn_u64)k, &keys[0], words);
+            if (second) SN_(gemm_words)(u, begun[1], tile, row, (sn_u64)k, &keys[1], words2);
         }
         const sn_u32 *w = words[k % 4], *w2 = second ? words2[k % 4] : words[k % 4];
         for (int v = 0; v < vectors; v++) {
@@ -86,7 +89,7 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
                           : SN_(round64)(&rs, sum_mode, SN_(add_odd)(acc[v], p), word);
         }
         if (chunked && (--left == 0 || k == g->k - 1)) {
-            if (sum_stochastic) SN_(gemm_words)(u, g, tile, row, column, reduction, &keys[second], words2);
+            if (sum_stochastic) SN_(gemm_words)(u, begun[second], tile, row, reduction, &keys[second], words2);
             for (int v = 0; v < vectors; v++) {
                 sn_wu word = {0};
                 if (sum_stochastic) word = sn_load_words64(words2[reduction % 4] + v * SN_W) >> sum_shift;
@@ -95,7 +98,7 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
             }
             reduction++;
             left = u->chunk;
-            if (second && (k + 1) % 4 != 0) SN_(gemm_words)(u, g, tile, row, column, (sn_u64)(k + 1), &keys[1], words2);
+            if (second && (k + 1) % 4 != 0) SN_(gemm_words)(u, begun[1], tile, row, (sn_u64)(k + 1), &keys[1], words2);
         }
     }
     for (int v = 0; v < vectors; v++) {

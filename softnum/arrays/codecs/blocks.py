@@ -243,7 +243,7 @@ def _scaled(x: np.ndarray, fmt: BlockFormat, axis: int, rule: str) -> tuple[np.n
     """(values over their block's scale, scale codes) of float32 numbers; None if one is infinite or NaN."""
     scales = np.empty(blocked(x.shape, fmt, axis), np.uint8)
     q = _core.scale_blocks(
-        np.ascontiguousarray(x), axis, fmt.size(x.shape[axis]), -fmt.element_exponent - 1, *_thresholds(fmt, rule),
+        _core.contiguous(x), axis, fmt.size(x.shape[axis]), -fmt.element_exponent - 1, *_thresholds(fmt, rule),
         *fmt.scale_exponents, scales,
     )  # fmt: skip
     return None if q is None else (q, scales.astype(fmt.scale.storage_dtype, copy=False))

@@ -65,7 +65,7 @@ class ScalarCodec(ElementCodec):
             codes = self._encode(x, fmt, given, None, threads)
             return delivered(self._decode(codes, fmt, x.dtype, None, threads), out)
         may_fail = not fmt.has_nan and isinstance(given.invalid, str)
-        source = np.ascontiguousarray(x)
+        source = _core.contiguous(x)
         # in place only where no element can fail half-way, and where reading never lags behind writing
         in_place = can_hold(out, source) and not may_fail
         target = out if in_place else np.empty_like(source)
@@ -123,7 +123,7 @@ class ScalarCodec(ElementCodec):
 
 
 def _encode_fast(x, fmt, kernel, random, may_fail, out, threads):
-    source = np.ascontiguousarray(x)
+    source = _core.contiguous(x)
     straight = can_hold(out, source) and not may_fail
     codes = out if straight else np.empty(x.shape, fmt.storage_dtype)
     if lanes.encode_values(kernel, source, codes, *random, threads) and may_fail:

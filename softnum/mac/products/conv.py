@@ -37,6 +37,8 @@ from softnum.runtime.threads import for_each
 __all__ = ["conv2d", "conv2d_backward_data", "conv2d_backward_weight"]
 
 WORKSPACE = 1 << 25  # bytes
+_AT_ONCE = 1 << 20  # bytes that are unfolded at a time, if they are lines enough: they stay in the cache
+_LINES = 64  # enough of them for a product that reads all of its other operand
 
 
 def _four(x, what: str, caller: str):
@@ -101,11 +103,15 @@ class _Work:
         """What stands for 0 among `taken` elements of a format, if that has one."""
         return self.taken(np.zeros(1), fmt)[0] if fmt.has_zero else 0
 
+    def is_turned(self, view, dims) -> bool:
+        """Whether the transposed product of a view is computed: runs of k are short, against those of rows."""
+        short = view.shape[dims - 1] > view.shape[-1] and self.k
+        return bool(self.turned is not None and short and self.workspace >= self.k * self.dtype.itemsize * _gemm.LANES)
+
     def run(self, view, dims, b, c, out, columns) -> None:
         """out[:, columns] = the unit's product of the rows of a view with b [K, its columns], from c [M, N] or +0."""
         rows, width = self.shape[0], columns.stop - columns.start
-        short = view.shape[dims - 1] > view.shape[-1] and self.k  # runs of k, against those of rows
-        if self.turned is not None and short and self.workspace >= self.k * self.dtype.itemsize * _gemm.LANES:
+        if self.is_turned(view, dims):
             self._run_turned(view, dims, b, c, out, columns)
             return
         line = self.k * self.dtype.itemsize
@@ -115,6 +121,7 @@ class _Work:
                 f"{self.caller}: a sum of K = {self.k} terms takes {line} bytes unfolded, and workspace is "
                 f"{self.workspace}; give workspace={line} or more"
             )
+        most = min(most, max(_LINES, _AT_ONCE // max(line, 1)))
         b = padded(b, self.dtype) if self.fast else np.ascontiguousarray(b)
         block = np.empty((most, self.k), self.dtype)
         for first in range(0, rows if width else 0, max(most, 1)):
@@ -131,15 +138,16 @@ class _Work:
     def _run_turned(self, view, dims, b, c, out, columns) -> None:
         """`run` of the transposed product: its operand lies in memory as the images do, in runs of their rows."""
         rows, width = self.shape[0], columns.stop - columns.start
-        most = self.workspace // (self.k * self.dtype.itemsize) // _gemm.LANES * _gemm.LANES
-        a = np.ascontiguousarray(b.T, self.dtype)
-        for first in range(0, rows if width else 0, most):
+        line, lanes = self.k * self.dtype.itemsize, _gemm.LANES
+        most = min(self.workspace // line, max(_LINES, _AT_ONCE // line), rows + lanes - 1) // lanes * lanes
+        a, room = _core.contiguous(b.T), np.empty((self.k, most), self.dtype)
+        for first in range(0, rows if width else 0, max(most, 1)):
             last = min(first + most, rows)
-            block = np.empty((self.k, -(-(last - first) // _gemm.LANES) * _gemm.LANES), self.dtype)
+            block = room[:, : -(-(last - first) // lanes) * lanes]
             block[:, last - first :] = 0
             lay_out(view, dims, first, last, block.T[: last - first])
             target = np.empty((width, last - first), self.dtype)
-            start = None if c is None else np.ascontiguousarray(c[first:last, columns].T)
+            start = None if c is None else _core.contiguous(c[first:last, columns].T)
             threads, blocks = blocks_of(*target.shape, self.k, 1, self.threads)
 
             def work(_, *limits, given=(a, block, start, target)):
@@ -168,14 +176,16 @@ class _Work:
         for i, fmt in enumerate(self.unit.rounded_to):
             if self.lost & 1 << i:
                 raise_no_code(fmt, self.caller)
-        out = np.ascontiguousarray(out.reshape(shape).transpose(axes))
+        out = _core.contiguous(out.reshape(shape).transpose(axes))
         if self.fast:
             return out
         codes = out.astype(self.unit.result.storage_dtype)
         return Array(codes, self.unit.result) if self.result is None else decode(codes, self.unit.result, self.result)
 
-    def empty(self) -> np.ndarray:
-        return np.empty(self.shape, self.result if self.fast else np.uint64)
+    def empty(self, turned: bool) -> np.ndarray:
+        """A matrix for the result, in the order in which it is computed."""
+        dtype = self.result if self.fast else np.uint64
+        return np.empty(self.shape[::-1], dtype).T if turned else np.empty(self.shape, dtype)
 
 
 def _as_matrix(x, shape, axes, what, caller):
@@ -222,10 +232,11 @@ def _product(caller, unit, shape, k, operands, c, options, order, view, b_of, di
         start = work.taken(start, unit.c_format).reshape(rows, columns)
     first, second = (work.taken(x, fmt) for x, fmt in zip(operands, unit.operand, strict=True))
     whole = view(shape, first, work.zero(unit.operand[0]))
-    out, per_group = work.empty(), columns // shape.groups
-    for g in range(shape.groups):
+    views, per_group = [dims(whole, g) for g in range(shape.groups)], columns // shape.groups
+    out = work.empty(work.is_turned(views[0], 3))
+    for g, part_of in enumerate(views):
         part = slice(g * per_group, (g + 1) * per_group)
-        work.run(dims(whole, g), 3, b_of(second, g), start, out, part)
+        work.run(part_of, 3, b_of(second, g), start, out, part)
     matrix = [full[i] for i in axes]
     return work.delivered(out, matrix, np.argsort(axes))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from softnum.arrays.blocks import BlockArray
@@ -26,6 +24,7 @@ from softnum.mac.products.operands import (
     kernels_of,
     padded,
     random_words_of,
+    runs_of,
 )
 from softnum.mac.statistics import Tallies
 from softnum.runtime import _core, gateway
@@ -35,7 +34,6 @@ from softnum.runtime.threads import for_each
 __all__ = ["dot", "matmul", "matmul_by_unit"]
 
 _MATRICES = (np.ndarray, Array)
-_PIECES = 4  # runs of products for each thread
 
 
 def _run_fast(gemm, a, b, c, out, keys, threads, k) -> None:
@@ -54,9 +52,7 @@ def _run_fast(gemm, a, b, c, out, keys, threads, k) -> None:
         gemm.run_products(a, b, c, target, keys, first, last, n)
 
     if batches > 1 and len(blocks) == batches and hasattr(gemm, "run_products"):
-        pieces = min(batches, _PIECES * threads if threads > 1 else 1)
-        edges = [i * batches // pieces for i in range(pieces + 1)]
-        for_each(list(pairwise(edges)), products, threads)
+        for_each(runs_of(batches, threads), products, threads)
     else:
         for_each(blocks, work, threads)
     if target is not out:
@@ -80,7 +76,7 @@ def _values_at_once(x, fmt, kernels, wide: bool):
     carrier = np.float64 if wide else np.float32
     if type(x) is Array:
         return decode(x.codes, fmt, carrier) if x.format is fmt and type(x.codes) is np.ndarray else None
-    values = kernels.unchanged(x if x.flags.c_contiguous else np.ascontiguousarray(x))
+    values = kernels.unchanged(_core.contiguous(x))
     return values if values is None or values.itemsize == 4 + 4 * wide else values.astype(carrier)
 
 

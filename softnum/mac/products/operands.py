@@ -19,10 +19,11 @@ from softnum.runtime.threads import thread_count
 
 __all__ = [
     "MACS_PER_THREAD", "blocks_of", "checked_operand", "codes_of", "kernels_of", "padded", "random_words_of",
-    "refuse_blocks",
+    "refuse_blocks", "runs_of",
 ]  # fmt: skip
 
 _COLUMN_BLOCK = 64  # a multiple of the widest tile, so that tiles do not straddle threads
+_PIECES = 4  # runs of products for each thread
 MACS_PER_THREAD = 1 << 18  # below this a thread costs more than it brings
 
 
@@ -56,7 +57,7 @@ def checked_operand(x, fmt, what: str, caller: str = "matmul", on_codes: bool = 
     if fmt.codec.surely_holds(x, fmt):  # whatever rounding makes of them
         return x
     kernels = kernels_of(fmt)
-    values = None if kernels is None else kernels.unchanged(x if x.flags.c_contiguous else np.ascontiguousarray(x))
+    values = None if kernels is None else kernels.unchanged(_core.contiguous(x))
     if values is not None:
         return values
     try:
@@ -79,7 +80,7 @@ def padded(b: np.ndarray, dtype) -> np.ndarray:
     n = b.shape[-1]
     width = -(-n // _gemm.LANES) * _gemm.LANES
     if width == n:
-        return np.ascontiguousarray(b, dtype)
+        return _core.contiguous(b.astype(dtype, copy=False))
     out = np.zeros((*b.shape[:-1], width), dtype)
     out[..., :n] = b
     return out
@@ -105,6 +106,13 @@ def blocks_of(
         for m0, m1 in pairwise(rows)
         for n0, n1 in pairwise(columns)
     ]
+
+
+def runs_of(batches: int, threads: int) -> list[tuple[int, int]]:
+    """(first, last) of runs of products that a thread computes in one call."""
+    pieces = min(batches, _PIECES * threads if threads > 1 else 1)
+    edges = [i * batches // pieces for i in range(pieces + 1)]
+    return list(pairwise(edges))
 
 
 def codes_of(x, fmt, shape) -> np.ndarray:

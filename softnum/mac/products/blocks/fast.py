@@ -10,7 +10,7 @@ from softnum.arrays.conversion import decode
 from softnum.mac import _blocks
 from softnum.mac.blocks import BlockDotUnit
 from softnum.mac.products.engines import fast_of
-from softnum.mac.products.operands import blocks_of, padded
+from softnum.mac.products.operands import blocks_of, padded, runs_of
 from softnum.runtime.threads import for_each
 
 __all__ = ["block_engine", "fast_product"]
@@ -56,7 +56,7 @@ def fast_product(p, threads) -> np.ndarray | None:
         return None
     how = _how(engine, elements, scales)
     a, b = (np.ascontiguousarray(x, dtype) for x in elements)
-    out = np.zeros((p.batches, p.m, p.n))
+    out = (np.empty if unit.inner is None else np.zeros)((p.batches, p.m, p.n))
     c = None if p.start is None else np.broadcast_to(p.start, p.shape).reshape(out.shape)
     threads, pieces = blocks_of(p.m, p.n, p.k, p.batches, threads)
     tensor_scales, keys = unit.tensor_scales, p.keys
@@ -82,8 +82,19 @@ def fast_product(p, threads) -> np.ndarray | None:
         if not whole:
             out[i, m0:m1, n0:n1] = part
 
-    for_each(pieces, work, threads)
-    out[np.isnan(out)] = np.nan
+    if unit.inner is None and not tensor_scales and p.batches > 1 and len(pieces) == p.batches and out.size:
+        start = None if start is None else np.ascontiguousarray(start, np.float64)
+        given = how, a, b, *scales, start, out, keys
+
+        def products(first, last) -> None:
+            engine.products(*given, first, last, size, magic)
+
+        for_each(runs_of(p.batches, threads), products, threads)
+    else:
+        for_each(pieces, work, threads)
+    lost = np.isnan(out)
+    if lost.any():
+        out[lost] = np.nan
     return out
 
 

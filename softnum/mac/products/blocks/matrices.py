@@ -100,7 +100,9 @@ class _Product:
         blocks = unit.operand[0].blocks(k)
 
         def spread(codes, *rest):
-            return np.broadcast_to(codes, (*lead, *rest)).reshape(self.batches, *rest)
+            shape = (*lead, *rest)
+            whole = codes if codes.shape == shape else np.broadcast_to(codes, shape)
+            return whole.reshape(self.batches, *rest)
 
         self.a, self.b = spread(a.codes, m, k), spread(b.codes, k, n)
         self.scale_a, self.scale_b = spread(a.scales, m, blocks), spread(b.scales, blocks, n)
