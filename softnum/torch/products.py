@@ -38,7 +38,8 @@ def gemms(model: nn.Module, *inputs, **options) -> list[dict]:
         As `softnum.train.design_gemms` returns it: ``layer``, ``pass``, ``M``, ``N``, ``K``, ``count`` of equal ones,
         ``bits`` of the wider operand and ``formats`` of both. A convolution is the product of its unfolded operand,
         once for each group; batches of matrices are counted. What needs no gradient has no product in a backward pass;
-        gradients of biases and embeddings are not listed.
+        gradients of biases and embeddings are not listed. Where an LSTM or RNN is computed exactly, its state before
+        the first step counts as 0, which enters no product.
 
     Raises
     ------
@@ -57,7 +58,7 @@ def gemms(model: nn.Module, *inputs, **options) -> list[dict]:
     apply = mode.apply
 
     def noting(name, inputs, part="", options=(), constants=()):
-        layer = f"{mode.running()}.{part}" if part else mode.running()
+        layer = mode.part(part)
         needs = [torch.is_grad_enabled() and x.requires_grad for x in inputs]
         seen.append((name, layer, [tuple(x.shape) for x in inputs], needs, FUNCTIONS[name].named(options, constants)))
         return apply(name, inputs, part, options, constants)
@@ -129,18 +130,33 @@ class _Products:
 
     def gemms(self, batch: int) -> list[dict]:
         """As of `softnum.train.nets.network.Network.gemms`, of one iteration as it was computed."""
-        calls = [(layer, needs, _sizes(name, shapes, facts)) for name, layer, shapes, needs, facts in self._seen
-                 if name in ("conv2d", "linear", "matmul")]  # fmt: skip
+        calls = [(layer, _needs(name, needs), _sizes(name, shapes, facts))
+                 for name, layer, shapes, needs, facts in self._seen
+                 if name in ("conv2d", "linear", "matmul", *_STEPPED)]  # fmt: skip
         rows = [(layer, "forward", *sizes[0]) for layer, _, (count, *sizes) in calls for _ in range(count)]
         for layer, needs, (count, _, *sizes) in reversed(calls):
-            passes = zip(("backward_data", "backward_weight"), needs, sizes, strict=False)
+            passes = zip(("backward_data", "backward_weight"), needs, sizes, strict=True)
             rows += [(layer, key, *size) for key, need, size in passes if need for _ in range(count)]
         return product_rows(rows)
+
+
+#: functions of steps, each of which has the products of one state
+_STEPPED = ("lstm", "rnn_relu", "rnn_tanh")
+
+
+def _needs(name: str, needs: list[bool]) -> tuple[bool, bool]:
+    """Whether the two backward passes of a function are computed."""
+    if name in _STEPPED:  # whose states but the first depend on all that needs a gradient
+        return any(needs), needs[-1]
+    return needs[0], needs[1]
 
 
 def _sizes(name: str, shapes: list[tuple], facts: dict) -> tuple:
     """How many products a pass has, and (M, N, K) of the three passes."""
     first, second, *_ = shapes
+    if name in _STEPPED:
+        (steps, batch, n), k = first, second[-1]
+        return steps - 1 + facts["given"], (batch, n, k), (batch, k, n), (k, n, batch)
     if name == "conv2d":
         groups, place = facts["groups"], math.prod(second[2:])
         filters, channels = second[0] // groups, second[1]

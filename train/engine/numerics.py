@@ -282,6 +282,10 @@ class LayerNumerics:
         """A bias, or another product, rounded to what the forward unit starts from, in the mode of ``weights``."""
         return self._round("start", self.start_rounding, x, of)
 
+    def round_sum(self, x, y):
+        """x + y of carriers, two biases: as `round_start` of the exact sum, rounded once."""
+        return self.numerics.backend.axpy(1.0, y, x, self.start_rounding, self._key("start"))
+
     def enter(self, x):
         """x as an operand of element-by-element arithmetic: rounded to the role ``elementwise``."""
         return self.round("elementwise", x)
