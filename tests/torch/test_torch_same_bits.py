@@ -26,7 +26,19 @@ forward = { preset = "nvidia_h100_e4m3" }
 backward_data = { preset = "nvidia_h100_e4m3" }
 backward_weight = { preset = "nvidia_h100_e4m3" }
 """
-DESIGNS = ("a-float32", "c-wang-fp8", "i-mxfp8", "hopper")
+#: weights in blocks by single numbers; errors in blocks, of which some meet single numbers
+MIXED = """
+name = "mixed"
+[roles]
+input = "bfloat16"
+weights = { format = "mxfp4", scale_rule = "rceil" }
+activations = "bfloat16"
+errors = { format = "mxfp8_e5m2", rounding = "stochastic" }
+[units]
+forward = "nvidia_h100_bf16"
+"""
+TEXTS = {"hopper": HOPPER, "mixed": MIXED}
+DESIGNS = ("a-float32", "c-wang-fp8", "i-mxfp8", *TEXTS)
 NETWORKS = ("lenet5", "lstm", "resnet", "transformer")
 CASES = [(network, design) for network in NETWORKS for design in DESIGNS]
 
@@ -145,9 +157,9 @@ def twin_of(model, name):
 
 @cases(("network", "design"), CASES)
 def test_losses_and_parameters(network, design, tmp_path):
-    if design == "hopper":
-        design = tmp_path / "hopper.toml"
-        design.write_text(HOPPER)
+    if design in TEXTS:
+        (tmp_path / "own.toml").write_text(TEXTS[design])
+        design = tmp_path / "own.toml"
     settings = Settings(network=network, epochs=1, batch=16, samples=48, held_out=16)
     run = Run(settings, load_design(design), seed=5)
     torch.manual_seed(0)

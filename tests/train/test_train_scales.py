@@ -549,7 +549,7 @@ SCALED = 'weights = { format = "e4m3fn", scale = { per = [8, 8] } }\n'
             r"forward multiplies role 'activations' \(12 along K\) by role 'weights' \(8 along K\)",
         ),
         ('master = "none"', "parameters are not stored as weights with a scale"),
-        ('activations = "mxfp8_e4m3"', "both operands of a product have block"),
+        ('activations = "mxfp8_e4m3"', "one in a block format and one with a scale"),
         (
             '[units]\nforward = { accumulator = "binary64" }',
             "forward: the sums of role 'weights', which has a scale, are scaled in binary32",

@@ -470,16 +470,16 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
             if (name := PASS_ROLES.get((key, role), role)) in given:
                 feeding[place] = name
                 roles.setdefault(name, given[name])
-        formats = tuple(roles[role].format for role in feeding)
-        if formats[0].array_class != formats[1].array_class:
-            have = " by ".join(f"role {role!r} ({roles[role].format})" for role in feeding)
-            raise ValueError(
-                f"{where}: {key} multiplies {have}: both operands of a product have block formats, or neither; "
-                "give them formats of one kind"
-            )
+        blocks = [role for role in feeding if roles[role].block]
+        mixed = blocks if len(blocks) == 1 else []
+        if mixed:
+            _check_mixed(f"{where}: {key}", {role: roles[role] for role in feeding}, spec)
+        formats = tuple(_number_format(roles[role].format) if role in mixed else roles[role].format for role in feeding)
         operand = operands_of(spec, formats)
         for role, have, need in zip(feeding, formats, operand, strict=True):
-            if contains(need, have) is False:
+            if role in mixed:
+                _check_numbers(f"{where}: units.{key}", role, roles[role].format, need)
+            elif contains(need, have) is False:
                 raise ValueError(
                     f"{where}: units.{key} takes operands {need}, which do not hold every value of role {role!r} "
                     f"({have}); leave the unit's operand out to take it from the roles"
@@ -491,6 +491,42 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
         if key != UPDATE:
             _check_scales(f"{where}: {key}", {role: roles[role] for role in feeding}, built[key])
     return roles, built
+
+
+def _bits_of_numbers(fmt: BlockFormat) -> int:
+    """The significant bits of a block format's numbers: element times scale, times the array's scale."""
+    parts = [fmt.element, *(part for part in (fmt.scale, fmt.tensor_scale) if part and part.value_facts.precision > 1)]
+    return sum(part.value_facts.precision for part in parts)
+
+
+def _number_format(fmt: BlockFormat):
+    """The format of a block format's numbers, multiplied as single ones, where a design states none."""
+    return format("binary32" if _bits_of_numbers(fmt) <= format("binary32").precision else "binary64")
+
+
+def _check_mixed(where: str, roundings: dict[str, RoleRounding], spec: dict) -> None:
+    """Raise ValueError if a block format's numbers and others cannot be multiplied as single ones, by a unit's spec."""
+    have = " by ".join(f"role {role!r} ({rounding.format})" for role, rounding in roundings.items())
+    if spec.get("kind") == "block_dot" or "inner" in spec:
+        raise ValueError(
+            f"{where} multiplies {have} in a unit of kind 'block_dot', which takes block formats of both operands; "
+            "give it another kind, which multiplies the numbers of the block format, or both roles block formats"
+        )
+    if any(rounding.scale is not None for rounding in roundings.values()):
+        raise ValueError(
+            f"{where} multiplies {have}, one in a block format and one with a scale; state a scale for both, or a "
+            "block format"
+        )
+
+
+def _check_numbers(where: str, role: str, fmt: BlockFormat, need) -> None:
+    """Raise ValueError if an operand's format has fewer significant bits than the numbers of a block format."""
+    have, most = _bits_of_numbers(fmt), need.value_facts.precision
+    if have > most:
+        raise ValueError(
+            f"{where} takes operands {need}, of {most} significant bits, and numbers of role {role!r} ({fmt}), element "
+            f"times scale, have up to {have}; state a wider operand"
+        )
 
 
 def _check_scales(where: str, roundings: dict[str, RoleRounding], unit) -> None:

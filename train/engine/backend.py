@@ -235,6 +235,10 @@ class NumpyBackend(Arrays):
         """
         return block_ones(shape, fmt)
 
+    def numbers(self, x):
+        """The numbers of a BlockArray, element times scale, exact in binary64."""
+        return x.decode()
+
     @_in_own_threads
     def matmul(self, a, b, unit, c, key):
         """(..., M, K) @ (..., K, N) in a unit, on carriers or BlockArrays.

@@ -25,12 +25,17 @@ from collections.abc import Set
 
 import numpy as np
 
+from softnum.arrays.blocks import BlockArray
+from softnum.arrays.conversion import quantize
 from softnum.formats.blocks import format
 from softnum.formats.facts import is_exact_in
+from softnum.mac.family import family_of
 from softnum.train.designs.design import (
     BLOCK_ROLES,
     COMPENSATION,
+    OPERAND_ROLES,
     PASS_ROLES,
+    PASSES,
     UPDATE,
     Design,
     LayerDesign,
@@ -378,7 +383,13 @@ class LayerNumerics:
         """a @ b, operands (`operand`), in the unit of a pass; c is the accumulator's initial value.
 
         Block operands, and those with scales of less than the tensor, are rounded here, along K: a first, then b. Where
-        one has a scale the other has the scale 1 if it has none, and c is added to their product in binary32.
+        one has a scale the other has the scale 1 if it has none, and c is added to their product in binary32. Where one
+        has a block format and the other has none, its numbers, each element times its scale, are the unit's operands.
+
+        Raises
+        ------
+        ValueError
+            If such a number is none of the unit's operand format.
         """
         a, b = (x.of(key) if isinstance(x, PassOperand) else x for x in (a, b))
         if isinstance(a, ScaledOperand) or isinstance(b, ScaledOperand):
@@ -390,7 +401,26 @@ class LayerNumerics:
         if isinstance(b, BlockOperand):
             b = b.along(-2)
         site, unit = self._key(key), self.design.units[key]
+        if isinstance(a, BlockArray) is not isinstance(b, BlockArray):
+            a, b = self._as_numbers(key, a, b)
         return self.numerics.backend.matmul(a, b, unit, c, site if unit.stochastic else None)
+
+    def _as_numbers(self, key: str, *operands) -> list:
+        """Operands of a pass, one of them in blocks, as the numbers that its unit multiplies."""
+        roles, found = OPERAND_ROLES[key], []
+        for role, x, fmt in zip(roles, operands, self.design.units[key].operand, strict=True):
+            if isinstance(x, BlockArray):
+                values = self.numerics.backend.numbers(x)
+                lost = values[(quantize(values, fmt) != values) & ~np.isnan(values)]
+                if lost.size:
+                    role = self.operand_role if role == "activations" else role
+                    raise ValueError(
+                        f"layer {self.name!r}: {key} multiplies numbers of role {role!r} ({x.format}) as ones of "
+                        f"{fmt}, and {float(lost[0])!r} is none; give the unit an operand with its exponents"
+                    )
+                x = values
+            found.append(x)
+        return found
 
     def convolve(self, key: str, a, b, c=None, **geometry):
         """The product of a pass of a convolution in the pass's unit; c is the accumulator's initial value.
@@ -401,7 +431,10 @@ class LayerNumerics:
         a, b = (x.of(key) if isinstance(x, PassOperand) else x for x in (a, b))
         if isinstance(a, ScaledOperand) or isinstance(b, ScaledOperand):
             a, b = self._with_scale(a), self._with_scale(b)
-        if isinstance(a, BlockOperand):
+        if isinstance(a, BlockOperand) or isinstance(b, BlockOperand):
+            a, b = (
+                x if isinstance(x, BlockOperand) else BlockOperand(x, lambda numbers, axis: numbers) for x in (a, b)
+            )
             backend, groups = self.numerics.backend, geometry["groups"]
             first, second, shaped = as_matrices(key, a, b, backend, geometry)
             return shaped(self.matmul(key, first, second, None if c is None else backend.reshape(c, (groups, 1, -1))))
@@ -423,8 +456,9 @@ class LayerNumerics:
         if self.design.roles[role].hadamard is not None:
             error = error.of("backward_weight") if isinstance(error, PassOperand) else error
             error = self._scaled(role, error.values, "", mixed=False)
-        if self.design.roles[role].block:
-            ones = backend.block_ones((1, rows), self.design.units["backward_weight"].operand[0])
+        unit = self.design.units["backward_weight"]
+        if family_of(unit).of_blocks:
+            ones = backend.block_ones((1, rows), unit.operand[0])
         else:
             ones = backend.ones((1, rows))
         return self.matmul("backward_weight", ones, error)
@@ -572,8 +606,15 @@ class Numerics:
 
 
 def _refuse_scales(layers: dict[str, LayerDesign], device: str) -> None:
-    """Raise ValueError if an operand of layers has a scale, for which a device has no kernels."""
+    """Raise ValueError if an operand of layers has a scale, or is multiplied out of its blocks: a device cannot."""
     for name, layer in layers.items():
+        for key in PASSES:
+            stated = [layer.roles[layer.name(key, role)] for role in OPERAND_ROLES[key]]
+            if any(rounding.block for rounding in stated) and not family_of(layer.units[key]).of_blocks:
+                raise ValueError(
+                    f"layer {name!r}: {key} multiplies a block format by single numbers, and device {device!r} has no "
+                    "kernels for that; leave the device out"
+                )
         for role, rounding in layer.roles.items():
             if rounding.scale is not None:
                 raise ValueError(
