@@ -39,6 +39,7 @@ from softnum.train.designs.design import (
     PASS_ROLES,
     PASSES,
     ROLES,
+    SAVED,
     UPDATE,
     Design,
     LayerDesign,
@@ -60,7 +61,7 @@ _OPERANDS = (*BLOCK_ROLES, *PASS_ROLES.values())
 #: where a layer's roundings are numbered: roles, operands whose K runs along columns, products, and the rest
 PLACES = (
     *ROLES, *PASS_ROLES.values(), *(f"{role}, columns" for role in _OPERANDS), *PASSES, "start", "dropout", UPDATE,
-    COMPENSATION,
+    COMPENSATION, SAVED,
 )  # fmt: skip
 #: roles that no forward or backward pass rounds to
 UPDATE_ROLES = ("master", "momentum", "second_moment", *(role for role in ROLES if role.startswith("update.")))

@@ -37,7 +37,17 @@ errors = { format = "mxfp8_e5m2", rounding = "stochastic" }
 [units]
 forward = "nvidia_h100_bf16"
 """
-TEXTS = {"hopper": HOPPER, "mixed": MIXED}
+#: activations of which narrower copies are kept, blocks along their elements, rounded again along the samples
+SAVED = """
+name = "saved"
+[roles]
+input = "mxfp8_e4m3"
+weights = "mxfp8_e4m3"
+activations = "mxfp8_e4m3"
+errors = { format = "mxfp8_e5m2", rounding = "stochastic" }
+saved_activations = { format = { element = "e2m1fn", scale = "e4m3fn", block_size = 16 }, rounding = "stochastic" }
+"""
+TEXTS = {"hopper": HOPPER, "mixed": MIXED, "saved": SAVED}
 DESIGNS = ("a-float32", "c-wang-fp8", "i-mxfp8", *TEXTS)
 NETWORKS = ("lenet5", "lstm", "resnet", "transformer")
 CASES = [(network, design) for network in NETWORKS for design in DESIGNS]

@@ -21,7 +21,8 @@ from softnum.train.designs.unit_specs import build_unit, describe_unit, operands
 
 __all__ = [
     "BLOCK_ROLES", "COMPENSATION", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "PASS_ROLES", "ROLES",
-    "SPARSE_ROLES", "STATE_ROLES", "UPDATE", "Design", "LayerDesign", "NamedOperator", "RoleRounding", "nearest",
+    "SAVED", "SPARSE_ROLES", "STATE_ROLES", "UPDATE", "Design", "LayerDesign", "NamedOperator", "RoleRounding",
+    "nearest",
 ]  # fmt: skip
 
 ROLES = (
@@ -35,6 +36,8 @@ OPTIMISER_ROLES = ROLES[-4:]
 SPARSE_ROLES = ("input", "weights", "activations", "errors", "weight_gradients")
 #: the role that a design may state besides: of the compensation of updates, which there is only then
 COMPENSATION = "compensation"
+#: and another: of the activations that are kept for the gradients of weights
+SAVED = "saved_activations"
 NO_MASTER = "none"
 PASSES = ("forward", "backward_data", "backward_weight")
 OPERAND_ROLES = {
@@ -175,8 +178,7 @@ class LayerDesign:
     def describe(self, roles: tuple[str, ...] = ROLES, *, update: bool = False) -> dict:
         """All of it, or some of its roles, as plain data for a record; update: whether with the unit ``update``."""
         units = {key: self.units[key] for key in PASSES} | ({UPDATE: self.update_unit} if update else {})
-        roles = (*roles, COMPENSATION) if COMPENSATION in self.roles else roles
-        stated = (*roles, *(name for name in PASS_ROLES.values() if name in self.roles))
+        stated = (*roles, *(name for name in (COMPENSATION, SAVED, *PASS_ROLES.values()) if name in self.roles))
         facts = {
             "roles": {role: self.roles[role].describe() for role in stated},
             "units": {key: describe_unit(unit, self.functions.get(key)) for key, unit in units.items()},
@@ -412,7 +414,7 @@ def contains(outer, inner) -> bool | None:
 
 def _of_single_numbers(given: dict, units: dict[str, dict]) -> tuple[dict, dict]:
     """The roles and units of a layer without those of blocks, scales and single passes, as far as they are stated."""
-    whole = {role: rounding for role, rounding in given.items() if role not in PASS_ROLES.values()}
+    whole = {role: rounding for role, rounding in given.items() if role not in (SAVED, *PASS_ROLES.values())}
     roles = {
         role: rounding
         for role, rounding in whole.items()
@@ -459,9 +461,9 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
         )
     unmasked = dataclasses.replace(roles["weights"], sparsity=None)
     roles["master"] = unmasked if stored == NO_MASTER else stored or default
-    compensation = given.get(COMPENSATION, NO_MASTER)
-    if compensation != NO_MASTER:
-        roles[COMPENSATION] = compensation
+    for role in (COMPENSATION, SAVED):
+        if given.get(role, NO_MASTER) != NO_MASTER:
+            roles[role] = given[role]
     built = {}
     for key in (*PASSES, UPDATE) if UPDATE in units else PASSES:
         spec = dict(units.get(key, {"accumulator": format("binary32")}))

@@ -26,6 +26,7 @@ from softnum.train.designs.design import (
     PASS_ROLES,
     PASSES,
     ROLES,
+    SAVED,
     SPARSE_ROLES,
     STATE_ROLES,
     UPDATE,
@@ -262,7 +263,7 @@ class _Reader:
             self.fail(where, str(error))
 
     def roles(self, where: str, value) -> dict[str, RoleRounding]:
-        flat, known = {}, ("default", *ROLES, COMPENSATION)
+        flat, known = {}, ("default", *ROLES, COMPENSATION, SAVED)
         for key, entry in self.table(where, value, _Anything()).items():
             if key in PASSES and isinstance(entry, dict):
                 self.table(f"{where}.{key}", entry, [role for at, role in PASS_ROLES if at == key])
@@ -274,7 +275,7 @@ class _Reader:
         self.table(where, flat, known)
         return {
             role: NO_MASTER
-            if entry == NO_MASTER and role in ("master", COMPENSATION)
+            if entry == NO_MASTER and role in ("master", COMPENSATION, SAVED)
             else self.role(f"{where}.{role}", entry, role)
             for role, entry in flat.items()
         }
@@ -284,7 +285,7 @@ class _Reader:
         self.table(where, entry, (*_ROLE_KEYS, "scale", "hadamard", "sparsity"))
         if "format" not in entry:
             self.fail(where, "has no format")
-        operands = (*BLOCK_ROLES, *STATE_ROLES, *PASS_ROLES.values())
+        operands = (*BLOCK_ROLES, *STATE_ROLES, SAVED, *PASS_ROLES.values())
         fmt = self.format(f"{where}.format", entry["format"], block=role in operands)
         source = entry["format"] if isinstance(entry["format"], str) else str(fmt)
         rule = entry.get("scale_rule")

@@ -36,6 +36,7 @@ from softnum.train.designs.design import (
     OPERAND_ROLES,
     PASS_ROLES,
     PASSES,
+    SAVED,
     UPDATE,
     Design,
     LayerDesign,
@@ -137,7 +138,7 @@ class LayerNumerics:
         -------
         values : array, BlockOperand, ScaledOperand or PassOperand
             Of a role that has a block format, or a scale of less than the tensor, the pruned x itself, which each
-            product rounds along its own K; of one that a pass rounds in its own way, too.
+            product rounds along its own K; of one that a pass rounds in its own way, or from a saved copy, too.
         kept : bool array or None
             Which of x are kept, by their sizes before the rounding; None of a role that is not sparse.
 
@@ -148,22 +149,34 @@ class LayerNumerics:
         """
         rounding = self.design.roles[role]
         passes = any(name in self.design.roles for (_, one), name in PASS_ROLES.items() if one == role)
-        values = x if passes or rounding.by_products else self.round(role, x, of=of)
+        saved = SAVED in self.design.roles and role in ("activations", "input")
+        values = x if passes or saved or rounding.by_products else self.round(role, x, of=of)
         kept = None if rounding.sparsity is None else self.largest(role, x, groups)
         values = self.select(role, values, kept)
-        if not passes:
+        if not (passes or saved):
             return self._rounded(role, values, use), kept
-        made: dict[str, object] = {}
+        made: dict[tuple[str, bool], object] = {}
 
         def of_pass(key: str):
-            name = self.design.name(key, role)
-            if name not in made:
+            which = name, copied = self.design.name(key, role), saved and key == "backward_weight"
+            if which not in made:
                 own = self.design.roles[name]
-                numbers = values if own.by_products else self._round(name, own, values, of)
-                made[name] = self._rounded(name, numbers, use)
-            return made[name]
+                numbers, held = (self.saved(values), self.format(SAVED)) if copied else (values, of)
+                numbers = numbers if own.by_products else self._round(name, own, numbers, held)
+                made[which] = self._rounded(name, numbers, use)
+            return made[which]
 
         return PassOperand(values, of_pass, self.turned), kept
+
+    def saved(self, x):
+        """x as it is kept for the gradient of weights: in the role ``saved_activations``, blocks along x in C order."""
+        rounding, backend = self.design.roles[SAVED], self.numerics.backend
+        if not rounding.block:
+            return self.round(SAVED, x)
+        key = self._key(SAVED)
+        with self._scales_of(SAVED):
+            blocks = backend.quantize_blocks(backend.reshape(x, (-1,)), rounding, -1, key)
+        return backend.reshape(backend.numbers(blocks), x.shape)
 
     def _rounded(self, role: str, values, use: str):
         """Pruned numbers as an operand: rounded if the role has single numbers, else to be rounded by products."""
@@ -250,7 +263,12 @@ class LayerNumerics:
         return backend.permute(operand, (*range(rank - 2), rank - 1, rank - 2))
 
     def refuse_blocks(self, what: str) -> None:
-        """Raise ValueError if operands have a block format, a scale or a pass's own rounding; what: why none can be."""
+        """Raise ValueError if operands have a block format, a scale or another rounding in a pass; what: why not."""
+        if SAVED in self.design.roles:
+            raise ValueError(
+                f"layer {self.name!r}: {what}, and keeps them as they are, not in the role {SAVED!r}; state "
+                f'{SAVED} = "none" for this layer: [layers."{self.name}".roles]'
+            )
         stated = (name for name in PASS_ROLES.values() if name in self.design.roles)
         for role in (*BLOCK_ROLES, *stated):
             rounding = self.design.roles[role]
@@ -615,6 +633,11 @@ def _refuse_scales(layers: dict[str, LayerDesign], device: str) -> None:
                     f"layer {name!r}: {key} multiplies a block format by single numbers, and device {device!r} has no "
                     "kernels for that; leave the device out"
                 )
+        if SAVED in layer.roles and layer.roles[SAVED].block:
+            raise ValueError(
+                f"layer {name!r}: role {SAVED!r} has {_scaled_by(layer.roles[SAVED])}, and device {device!r} has no "
+                "kernels for that; state a format of single numbers, or leave the device out"
+            )
         for role, rounding in layer.roles.items():
             if rounding.scale is not None:
                 raise ValueError(
@@ -641,7 +664,7 @@ def fits_binary32(layers) -> bool:
 
 def _roundings(layer: LayerDesign):
     """Those of all roles but operands in blocks, which travel as codes, and of the memory of sparse gradients."""
-    operands = (*BLOCK_ROLES, *PASS_ROLES.values())
+    operands = (*BLOCK_ROLES, SAVED, *PASS_ROLES.values())
     yield from (rounding for role, rounding in layer.roles.items() if not (rounding.block and role in operands))
     sparsity = layer.roles["weight_gradients"].sparsity
     if sparsity is not None and sparsity.feedback is not None:
