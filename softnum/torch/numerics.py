@@ -317,9 +317,10 @@ class Call(LayerNumerics):
     ) -> None:  # fmt: skip
         super().__init__(self, name, design, name == arithmetic.first)
         self.backend = arithmetic.backend(design)
-        self.place, self.stage = None, "forward"
+        self.place, self.stage, self.known_as = None, "forward", arithmetic.known_as.get(name, name)
         self._call, self._seeds, self._counts, self._states = call, {}, {}, arithmetic.states
         self._state = state.tolist()
+        self.seed = self._state[SEED] % 2**64
         self.iteration = self._state[STEP] + (not self._state[EVALUATING])  # counted from 1; an evaluation follows one
         self.loss_scale = struct.unpack("<d", struct.pack("<q", self._state[LOSS_SCALE]))[0]
         self.known = False  # whether the forward pass is computed again

@@ -48,7 +48,7 @@ errors = { format = "mxfp8_e5m2", rounding = "stochastic" }
 saved_activations = { format = { element = "e2m1fn", scale = "e4m3fn", block_size = 16 }, rounding = "stochastic" }
 """
 TEXTS = {"hopper": HOPPER, "mixed": MIXED, "saved": SAVED}
-DESIGNS = ("a-float32", "c-wang-fp8", "i-mxfp8", *TEXTS)
+DESIGNS = ("a-float32", "c-wang-fp8", "i-mxfp8", "quartet-mxfp4", *TEXTS)
 NETWORKS = ("lenet5", "lstm", "resnet", "transformer")
 CASES = [(network, design) for network in NETWORKS for design in DESIGNS]
 

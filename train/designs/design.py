@@ -85,6 +85,9 @@ class RoleRounding:
         multiplied as `softnum.train.recipes.scaled_product` says.
     hadamard : Hadamard, optional
         What mixes numbers along K before they are rounded with a scale.
+    trust : bool
+        Whether backward passes take what the forward pass multiplied, and gradients pass back where the scale cuts
+        nothing off.
     """
 
     format: Any
@@ -96,6 +99,7 @@ class RoleRounding:
     scale_rule: str | None = None
     scale: Any = None
     hadamard: Hadamard | None = None
+    trust: bool = False
 
     @property
     def block(self) -> bool:
@@ -131,6 +135,8 @@ class RoleRounding:
             facts |= {"bits": self.bits_per_value, "scale": describe_scale(self.scale)}
         if self.hadamard is not None:
             facts["hadamard"] = self.hadamard.describe()
+        if self.trust:
+            facts["backward"] = "trust"
         if self.sparsity is not None:
             facts["sparsity"] = self.sparsity.describe()
         return facts

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Set
+from collections.abc import Callable, Set
+from typing import NamedTuple
 
 import numpy as np
 
@@ -73,6 +74,7 @@ class LayerNumerics:
 
     def __init__(self, numerics: Numerics, name: str, design: LayerDesign, first: bool) -> None:
         self.numerics, self.name, self.design, self.first = numerics, name, design, first
+        self.known_as = name  # by the design
         self.operand_role = "input" if first else "activations"
         inputs, weights = (design.roles[design.name("forward", role)] for role in (self.operand_role, "weights"))
         self.start_rounding = RoleRounding(
@@ -153,20 +155,59 @@ class LayerNumerics:
         values = x if passes or saved or rounding.by_products else self.round(role, x, of=of)
         kept = None if rounding.sparsity is None else self.largest(role, x, groups)
         values = self.select(role, values, kept)
-        if not (passes or saved):
+        first = self._trusted(role, values, use)
+        if not (passes or saved or first):
             return self._rounded(role, values, use), kept
         made: dict[tuple[str, bool], object] = {}
 
         def of_pass(key: str):
+            if first is not None and key == "forward":
+                return first.operand
             which = name, copied = self.design.name(key, role), saved and key == "backward_weight"
             if which not in made:
                 own = self.design.roles[name]
-                numbers, held = (self.saved(values), self.format(SAVED)) if copied else (values, of)
+                numbers, held = (values, of) if first is None else (first.numbers(), None)
+                if copied:
+                    numbers, held = self.saved(numbers), self.format(SAVED)
                 numbers = numbers if own.by_products else self._round(name, own, numbers, held)
                 made[which] = self._rounded(name, numbers, use)
             return made[which]
 
-        return PassOperand(values, of_pass, self.turned), kept
+        return PassOperand(values, of_pass, self.turned, None if first is None else first.back), kept
+
+    def _trusted(self, role: str, x, use: str) -> _Trusted | None:
+        """What the forward pass makes of x, if the backward passes take that, and gradients pass back where trusted."""
+        name = self.design.name("forward", role)
+        rounding, axis = self.design.roles[name], -2 if role == "weights" else -1
+        if not rounding.trust:
+            return None
+        operand, backend, transform = self._scaled(name, x, use), self.numerics.backend, self._drawn(rounding)
+        operand.along(axis)  # rounded here, in the forward pass, whoever needs it
+        mask = backend.trusted(x, rounding.scale, transform, axis)
+
+        def numbers():
+            found = backend.numbers(operand.along(axis))
+            return self.turned(found) if axis == -2 else found
+
+        return _Trusted(operand, numbers, lambda gradient: backend.returned(gradient, mask, transform, axis))
+
+    def returned(self, operand, gradient):
+        """The gradient of an operand's numbers from that of what the forward pass multiplies: where it is trusted."""
+        back = operand.back if isinstance(operand, PassOperand) else None
+        return gradient if back is None else back(gradient)
+
+    def refuse_trust(self, what: str, *operands) -> None:
+        """Raise ValueError if gradients of operands pass back only where they are trusted; what: whose cannot."""
+        if any(isinstance(operand, PassOperand) and operand.back is not None for operand in operands):
+            raise ValueError(
+                f'layer {self.name!r}: {what} pass straight through, and a role states backward = "trust"; state other '
+                f'roles for this layer: [layers."{self.name}".roles]'
+            )
+
+    def _drawn(self, rounding: RoleRounding):
+        """A rounding's Hadamard transform, with the signs of this layer in this iteration if they are random."""
+        text = f"{self.numerics.seed}/{self.known_as}/{self.numerics.iteration}"
+        return None if rounding.hadamard is None else rounding.hadamard.drawn(text)
 
     def saved(self, x):
         """x as it is kept for the gradient of weights: in the role ``saved_activations``, blocks along x in C order."""
@@ -188,7 +229,7 @@ class LayerNumerics:
     def _scaled(self, role: str, x, use: str, *, mixed: bool = True) -> ScaledOperand:
         """Numbers that a role's scale rounds; mixed: whether its Hadamard transform, if it has one, comes before."""
         rounding = self.design.roles[role]
-        transform = rounding.hadamard if mixed else None
+        transform = self._drawn(rounding) if mixed else None
         rounding = dataclasses.replace(rounding, hadamard=transform)
         if of_tensor(rounding.scale) and transform is None:
             delayed = isinstance(rounding.scale, DelayedScaling)
@@ -504,6 +545,14 @@ class LayerNumerics:
         """gradient + residual, what was left out of gradients before, rounded as the memory is."""
         feedback = self.design.roles["weight_gradients"].sparsity.feedback
         return self.numerics.backend.axpy(1.0, gradient, residual, feedback, self._key("weight_gradients"))
+
+
+class _Trusted(NamedTuple):
+    """An operand of the forward pass, the numbers that it multiplies, and what makes gradients of these ones of x's."""
+
+    operand: ScaledOperand
+    numbers: Callable
+    back: Callable
 
 
 def _scaled_by(rounding: RoleRounding) -> str:

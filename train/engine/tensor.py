@@ -283,11 +283,11 @@ def _linear_gradient(node: Tensor, gradient) -> tuple:
     error = layer.errors(gradient, (gradient.shape, 1), use=node.parents[1].name)
     data = None
     if node.parents[0].requires_gradient:
-        data = layer.matmul("backward_data", error, layer.turned(weights))
+        data = layer.returned(operand, layer.matmul("backward_data", error, layer.turned(weights)))
         data = layer.select(layer.operand_role, data, kept)
     if not any(parent.requires_gradient for parent in node.parents[1:]):
         return data, *(None for _ in node.parents[1:])
-    product = layer.matmul("backward_weight", layer.turned(operand), error)
+    product = layer.returned(weights, layer.matmul("backward_weight", layer.turned(operand), error))
     if len(node.parents) == 2:
         return data, layer.weight_gradient(product)
     if node.parents[2].value.ndim == 2:  # the result of another product, whose layer rounds its own error

@@ -33,7 +33,7 @@ _NOTHING = {"all_finite", "argmax"}
 _SELECT = {
     "choose": "select", "kept": "dropout", "kept_of_groups": "prune", "kept_of_tensor": "prune",
     "largest": "max_pool", "positive_part": "relu", "prune": "prune", "where_equal": "max_pool",
-    "sign": "sign", "where_positive": "relu",
+    "sign": "sign", "trusted": "trust", "where_positive": "relu",
 }  # fmt: skip
 
 
