@@ -47,7 +47,17 @@ activations = "mxfp8_e4m3"
 errors = { format = "mxfp8_e5m2", rounding = "stochastic" }
 saved_activations = { format = { element = "e2m1fn", scale = "e4m3fn", block_size = 16 }, rounding = "stochastic" }
 """
-TEXTS = {"hopper": HOPPER, "mixed": MIXED, "saved": SAVED}
+#: blocks forwards, none where gradients of weights are made, one operand's where gradients of data are
+PASSES = """
+name = "passes"
+[roles]
+input = "mxfp8_e4m3"
+weights = "mxfp8_e4m3"
+activations = "mxfp8_e4m3"
+errors = { format = "bfloat16", rounding = "stochastic" }
+backward_weight = { activations = "bfloat16", input = "bfloat16" }
+"""
+TEXTS = {"hopper": HOPPER, "mixed": MIXED, "passes": PASSES, "saved": SAVED}
 DESIGNS = ("a-float32", "c-wang-fp8", "i-mxfp8", "quartet-mxfp4", *TEXTS)
 NETWORKS = ("lenet5", "lstm", "resnet", "transformer")
 CASES = [(network, design) for network in NETWORKS for design in DESIGNS]
