@@ -50,6 +50,8 @@ of `softnum.train.recipes`, whose elements a unit multiplies and whose scales ar
 one of the tensor, and square tiles, once. Such elements saturate.
 
 ``hadamard`` beside a scale mixes numbers along K before they are rounded (`softnum.train.designs.scales.Hadamard`).
+``backward = "trust"`` beside a scale of rule "quest": backward passes start from what the forward pass multiplies, and
+gradients pass back where the scale cuts nothing off.
 
 A pass may round an operand in another way than the others do: ``backward_weight.errors`` in ``[roles]``, or ``errors``
 in ``[roles.backward_weight]``, states the errors of that pass alone (`softnum.train.designs.PASS_ROLES` has the

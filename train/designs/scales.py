@@ -110,7 +110,7 @@ class Hadamard:
         """The same transform with the signs that a text stands for, by BLAKE2b; itself if its signs are stated.
 
         >>> Hadamard(4, "random").drawn("1/fc1/1").signs, Hadamard(4, 0b0110).drawn("1/fc1/1").signs
-        (15, 6)
+        (13, 6)
         """
         if self.signs != "random":
             return self
