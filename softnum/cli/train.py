@@ -121,8 +121,8 @@ def train(
     Shipped designs: a-float32, b-binary16, c-wang-fp8, d-e6m3-long, e-e6m3-chunk, f-q44-nearest, g-q44-stochastic,
     h-posit8, i-mxfp8, j-mxfp4; and recipes: te-delayed-scaling, te-float8-current-scaling, te-float8-block-scaling,
     te-mxfp8-block-scaling, te-nvfp4-block-scaling, torchao-tensorwise, torchao-rowwise,
-    torchao-rowwise-with-gw-hp, deepseek-v3. `softnum designs` says what they are. To make your own, change a copy of
-    one:
+    torchao-rowwise-with-gw-hp, deepseek-v3, quartet-mxfp4. `softnum designs` says what they are. To make your own,
+    change a copy of one:
 
     \b
       softnum designs c-wang-fp8 --out .

@@ -37,6 +37,8 @@ __all__ = ["PRODUCTS", "Flow", "Step", "product_sizes", "trace", "without_number
 
 #: functions that are three matrix products
 PRODUCTS = ("conv2d", "linear", "matmul")
+#: functions of steps, each of which has the products of one state
+STEPPED = ("lstm", "rnn_relu", "rnn_tanh")
 _MOVING = {
     "_reshape_alias", "_to_copy", "_unsafe_view", "cat", "clone", "constant_pad_nd", "copy", "copy_", "flip", "gather",
     "index", "index_select", "lift_fresh", "pixel_shuffle", "pixel_unshuffle", "repeat", "roll", "select_backward",
@@ -56,6 +58,9 @@ _DTYPES = {
 def product_sizes(name: str, shapes: list[tuple], facts: dict) -> tuple:
     """How many products a pass of a function has, and (M, N, K) of its three passes."""
     first, second, *_ = shapes
+    if name in STEPPED:
+        (steps, batch, n), k = first, second[-1]
+        return steps - 1 + facts["given"], (batch, n, k), (batch, k, n), (k, n, batch)
     if name == "conv2d":
         groups, place = facts["groups"], math.prod(second[2:])
         filters, channels = second[0] // groups, second[1]
@@ -67,6 +72,13 @@ def product_sizes(name: str, shapes: list[tuple], facts: dict) -> tuple:
         return 1, (m, n, k), (m, k, n), (k, n, m)
     (*batch, m, k), n = first, second[-1]
     return math.prod(batch), (m, n, k), (m, k, n), (k, n, m)
+
+
+def needs_of(name: str, needs: list[bool]) -> tuple[bool, bool]:
+    """Whether the two backward passes of a function are computed."""
+    if name in STEPPED:  # whose states but the first depend on all that needs a gradient
+        return any(needs), needs[-1]
+    return needs[0], needs[1]
 
 
 class Flow(TorchDispatchMode):
@@ -227,6 +239,8 @@ class Flow(TorchDispatchMode):
             else:
                 pair = self._roles(layer, design, "forward", inputs, None)
                 self._product(layer, "forward", design, sizes[0], sizes[1], pair, inputs[2:], made[0])
+        elif name in STEPPED:
+            self._steps(name, gradient, inputs, layer, design, function.named(options, constants), needs, made)
         else:
             role = design.roles["weights" if name == "embedding" and not backward else "elementwise"]
             fmt = role.describe()["format"], role.bits_per_value
@@ -253,6 +267,27 @@ class Flow(TorchDispatchMode):
             self._compute(layer, "bias_sum", [gradient], [x])
             self.groups[-1].stage = "backward_weight"
 
+    def _steps(self, name, gradient, inputs, layer, design, facts, needs, made) -> None:
+        """The products of a recurrent function's states, each pass's as one, and what else its steps compute."""
+        count, *sizes = product_sizes(name, [tuple(x.shape) for x in (inputs[0], inputs[-1])], facts)
+        fmt = _format_of_role(design.roles["elementwise"])
+        pair = inputs[1], inputs[-1]
+        if gradient is None:
+            if count:
+                self._product(layer, "forward", design, count, sizes[0],
+                              self._roles(layer, design, "forward", pair, None), (), None)  # fmt: skip
+            self._compute(layer, name, [inputs[0], *inputs[1:-1]], made, fmt)
+            return
+        wanted = needs[0]
+        self._compute(layer, name, [gradient, *inputs[:-1]], made[: sum(wanted[:-1])], fmt)
+        for key, need, size in zip(
+            ("backward_data", "backward_weight"), needs_of(name, wanted), sizes[1:], strict=True
+        ):
+            if need and count:
+                operands = self._roles(layer, design, key, pair, gradient)
+                result = made[-1] if key == "backward_weight" else None
+                self._product(layer, key, design, count, size, operands, (), result)
+
     def _product(self, layer, key, design, count, size, pair, others, result) -> None:
         group = Group(layer, key, (*size, count), [("gemm", [], [])], 2 * count * math.prod(size))
         self.groups.append(group)
@@ -271,7 +306,8 @@ class Flow(TorchDispatchMode):
         if getattr(unit, "lanes", 1) > 1:
             described = describe_format(unit.c_format, "")["format"]
             group.lanes = (m * size[1] * count * unit.lanes, unit.c_format.bits, described)
-        self._make(result, "product", describe_format(unit.result, "")["format"], unit.result.bits)
+        if result is not None:  # else it stays within the operation after it
+            self._make(result, "product", describe_format(unit.result, "")["format"], unit.result.bits)
 
     def finish(self) -> None:
         """Keep one bit an element of what the backward pass only tests for its sign."""

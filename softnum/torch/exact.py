@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 
-__all__ = ["ELEMENTWISE", "EXACT", "KEEPING", "MOVING", "Gradients", "summed", "used"]
+__all__ = ["ELEMENTWISE", "EXACT", "KEEPING", "MOVING", "Final", "Gradients", "final", "summed", "used"]
 
 
 class Gradients:
@@ -88,6 +88,69 @@ def used(x):
     """A tensor as one of its uses takes it."""
     gradients = getattr(x, "softnum_gradients", None)
     return x if gradients is None or not torch.is_grad_enabled() else _Used.apply(x, gradients)
+
+
+class Final:
+    """The gradients of a parameter that are rounded to ``weight_gradients`` already, added in that role."""
+
+    def __init__(self) -> None:
+        self._pass = self.total = self._plain = None
+
+    def add(self, gradient: torch.Tensor, call) -> None:
+        """Take one more gradient, of a backward pass that is running; those of the uses that come last come first."""
+        current = torch._C._current_graph_task_id()
+        if self._pass != current:  # an interrupted one may have left something
+            self._pass, self.total = current, None
+        if self.total is None:
+            self.total = self._plain = gradient
+            return
+        self._plain = self._plain + gradient
+        parts = [array_of(part) for part in (gradient, self.total)]
+        call.begin_backward()
+        total = call.axpy("weight_gradients", 1.0, *parts)
+        call.end()
+        self.total = tensor_of(total, result_dtype(gradient), gradient.device, parts)
+
+    def take(self, gradient: torch.Tensor, name: str) -> torch.Tensor | None:
+        """The sum, given what PyTorch makes of it; None if there is none.
+
+        Raises
+        ------
+        NotImplementedError
+            If there are other gradients in that.
+        """
+        if self._pass != torch._C._current_graph_task_id():
+            return None
+        total, self._pass = self.total, None
+        if bool(((gradient == self._plain) | (gradient.isnan() & self._plain.isnan())).all()):
+            return total
+        raise NotImplementedError(
+            f"parameter {name!r} of a recurrent layer has uses outside of it, whose gradients are not rounded as those "
+            "of its steps are; use a copy of it there, or state elementwise='torch'"
+        )
+
+
+class _Final(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, finals, make):
+        ctx.finals, ctx.make = finals, make
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ctx.finals.add(gradient, ctx.make())
+        return gradient, None, None
+
+
+def final(x, mode, layer: str):
+    """A parameter as a function takes it that rounds its gradients itself, for a layer."""
+    finals = mode.finals(x)
+    if finals is None:
+        return x
+    place = f"{layer}, weights"
+    use = mode.calls[place] = mode.calls.get(place, -1) + 1
+    bound, state = mode.arithmetic, mode.state
+    return _Final.apply(x, finals, lambda: bound.call(layer, state, f"weights.{use}"))
 
 
 def _refused(mode, name: str, what: str):
@@ -265,8 +328,8 @@ where zero_ zeros_like max_pool1d_with_indices max_pool2d_with_indices result_ty
 """
 #: functions whose results' gradients are added in their layer's arithmetic; of others', in the tensor's dtype
 ELEMENTWISE = (
-    "add", "avg_pool2d", "batch_norm", "group_norm", "layer_norm", "multiply", "rms_norm", "scale", "sigmoid",
-    "silu", "softmax", "subtract", "tanh",
+    "add", "avg_pool2d", "batch_norm", "group_norm", "layer_norm", "lstm", "multiply", "rms_norm", "rnn_relu",
+    "rnn_tanh", "scale", "sigmoid", "silu", "softmax", "subtract", "tanh",
 )  # fmt: skip
 #: those of the functions below that keep the arithmetic of the result that they move
 KEEPING = (

@@ -11,6 +11,7 @@ import numpy as np
 from softnum.torch.numerics import Call
 from softnum.train.engine.functions import activation
 from softnum.train.engine.tensor import (
+    GRADIENTS,
     Parameter,
     Tensor,
     add,
@@ -21,6 +22,7 @@ from softnum.train.engine.tensor import (
     subtract,
 )  # fmt: skip
 from softnum.train.layers.attention import matmul, softmax
+from softnum.train.layers.cells import Cell, LSTMCell, RNNCell
 from softnum.train.layers.convolution import conv2d
 from softnum.train.layers.normalisation import Buffer, batch_norm, group_norm, layer_norm, rms_norm
 from softnum.train.layers.pooling import avg_pool2d
@@ -56,6 +58,8 @@ class Function:
         Which arrays are buffers; their new values are results too.
     loss : bool
         Whether the result is a single number, of binary64.
+    chained : bool
+        Whether results of its products enter other operations of it; it then rounds the gradients of its weights.
     """
 
     graph: Callable
@@ -68,6 +72,7 @@ class Function:
     constants: tuple[str, ...] = ()
     changed: tuple[int, ...] = ()
     loss: bool = False
+    chained: bool = False
 
     def named(self, numbers: list[int], constants: list[float]) -> dict:
         """Options by their names, from the numbers that an operation takes."""
@@ -79,6 +84,7 @@ class Function:
 
     def forward(self, call: Call, arrays: list[np.ndarray], options: dict) -> list[np.ndarray]:
         """The results for some arrays."""
+        call.chained = self.chained
         leaves, result = self.graph(call, arrays, [False] * len(arrays), options)
         value = np.reshape(result.value, self.shape([x.shape for x in arrays], options))
         return [value, *(leaves[index].value for index in self.changed)]
@@ -89,7 +95,7 @@ class Function:
         Operands are rounded again from the same numbers, by the same random bits: nothing else is saved of the forward
         pass.
         """
-        call.known = True
+        call.known, call.chained = True, self.chained
         leaves, result = self.graph(call, arrays, needs, options)
         call.begin_backward()
         shapes = [x.shape for x in arrays]
@@ -98,7 +104,7 @@ class Function:
         gradients = []
         for index, (leaf, x) in enumerate(zip(leaves, arrays, strict=True)):
             if needs[index]:
-                part = leaf.gradient
+                part = np.zeros_like(leaf.value) if leaf.gradient is None else leaf.gradient
                 gradients.append(part.T if index in self.transposed else part.reshape(x.shape))
         return gradients
 
@@ -114,13 +120,18 @@ def _parameter(call: Call, x, need: bool, name: str) -> Parameter:
 
 
 def _linear(call: Call, arrays, needs, options):
-    x, weight, *bias = arrays
+    x, weight, *starts = arrays
     leaves = [
         _leaf(call, x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), needs[0]),
         _parameter(call, weight.T, needs[1], "weight"),
-        *(_parameter(call, values, needs[2], "bias") for values in bias),
     ]
-    return leaves, linear(leaves[0], leaves[1], leaves[2] if bias else None, call)
+    for start, need in zip(starts, needs[2:], strict=True):
+        if start.ndim == 1:
+            leaves.append(_parameter(call, start, need, "bias"))
+        else:
+            leaves.append(_leaf(call, start.reshape(-1, start.shape[-1]), need))
+    start = tuple(leaves[2:]) if len(starts) > 1 else leaves[2] if starts else None
+    return leaves, linear(*leaves[:2], start, call)
 
 
 def convolved(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
@@ -162,6 +173,46 @@ def _embedding(call: Call, arrays, needs, options):
     rows, weight = arrays
     parameter = _parameter(call, weight, needs[1], "weight")
     return [_leaf(call, rows, False), parameter], embedding(rows.reshape(-1), parameter, call)
+
+
+# -- step by step ------------------------------------------------------------------------------------------------------
+
+
+class _ReLUCell(RNNCell):
+    """h = relu((x @ W + b) + h @ U)."""
+
+    functions = ("relu",)
+
+
+def _recurrent(kind: type[Cell], states: int) -> Function:
+    """A cell's steps, from what was read, the states before them, and the weights.
+
+    The result has the hidden states of all steps, and then what other states there are after the last one. States
+    before the first step that are 0 enter no product, unless a gradient of them is asked for.
+    """
+
+    def graph(call: Call, arrays, needs, options):
+        read, *before, weight = arrays
+        cell = kind(call.name, before[0].shape[-1], len(read))
+        leaves = [
+            _leaf(call, read.reshape(math.prod(read.shape[:-1]), read.shape[-1]), needs[0]),
+            *(_leaf(call, x, need) for x, need in zip(before, needs[1:-1], strict=True)),
+            _parameter(call, weight.T, needs[-1], "weight"),
+        ]
+        cell.parameters = leaves[-1:]
+        given = options["given"] or any(needs[1:-1]) or any(x.any() for x in before)
+        found = cell.states(leaves[0], len(before[0]), tuple(leaves[1:-1]) if given else None)
+        parts = (*(state[0] for state in found), *found[-1][1:])
+        return leaves, Tensor(np.stack([x.value for x in parts]), call.backend, op="steps", parents=parts)
+
+    def shape(shapes, options):
+        return shapes[0][0] + states - 1, *shapes[1]
+
+    return Function(graph, shape, transposed=(1 + states,), options={"given": 0}, chained=True)
+
+
+#: of the states that something depends on
+GRADIENTS["steps"] = lambda node, gradient: tuple(part if part.any() else None for part in gradient)
 
 
 # -- element by element ------------------------------------------------------------------------------------------------
@@ -267,6 +318,9 @@ FUNCTIONS: dict[str, Function] = {
         looked_up=True,
         of=1,
     ),
+    "lstm": _recurrent(LSTMCell, 2),
+    "rnn_tanh": _recurrent(RNNCell, 1),
+    "rnn_relu": _recurrent(_ReLUCell, 1),
     "output": Function(_output, lambda shapes, options: shapes[0]),
     "add": Function(_of_two(add), _same),
     "subtract": Function(_of_two(subtract), _same),

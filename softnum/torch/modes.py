@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
-from softnum.torch.exact import ELEMENTWISE, EXACT, KEEPING, MOVING, summed, used
+from softnum.torch.exact import ELEMENTWISE, EXACT, KEEPING, MOVING, Final, summed, used
 from softnum.torch.handlers import HANDLERS, REFUSED, is_product
 from softnum.torch.numerics import Arithmetic, new_state
 from softnum.torch.operations import apply
@@ -93,6 +93,7 @@ class arithmetic(TorchFunctionMode):
         self.kept: set[str] = set()  # its modules that are left to PyTorch
         self.following = False  # whether its parameters have hooks
         self._hooks = WeakIdKeyDictionary()  # parameter -> what makes its gradient one of the role weight_gradients
+        self._finals = WeakIdKeyDictionary()  # parameter -> its gradients that are of that role already
         self.thread = None  # that a model is running in
         self.frame = None  # of the call that a model is running in
         self.left_over = 0  # how often it is still entered by calls that ended without leaving, as by an interrupt
@@ -104,10 +105,10 @@ class arithmetic(TorchFunctionMode):
 
     def __getstate__(self) -> dict:
         running = {"thread": None, "frame": None, "left_over": 0, "path": [], "calls": {}}
-        return {**self.__dict__, "_hooks": None, "following": False, **running}
+        return {**self.__dict__, "_hooks": None, "_finals": None, "following": False, **running}
 
     def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state, _hooks=WeakIdKeyDictionary())
+        self.__dict__.update(state, _hooks=WeakIdKeyDictionary(), _finals=WeakIdKeyDictionary())
 
     def is_over(self) -> bool:
         """Whether the call that a model was running in has ended without leaving, as an interrupt ends it."""
@@ -123,7 +124,27 @@ class arithmetic(TorchFunctionMode):
     def follow(self, parameter: torch.nn.Parameter, path: str, name: str) -> None:
         """Make the gradient of a parameter, in each backward pass, one of its module's role ``weight_gradients``."""
         if self.rounds_gradients and parameter.requires_grad and parameter not in self._hooks:
-            self._hooks[parameter] = parameter.register_hook(partial(_gradient, self, path, name))
+            finals = self._finals[parameter] = Final()
+            self._hooks[parameter] = parameter.register_hook(partial(_gradient, self, path, name, finals))
+
+    def finals(self, parameter: torch.Tensor) -> Final | None:
+        """Where a parameter's gradients are added that are of the role ``weight_gradients`` already.
+
+        None of what has no hook that would round them.
+
+        Raises
+        ------
+        NotImplementedError
+            If a compiler asks.
+        """
+        if not self.rounds_gradients or not parameter.requires_grad or not torch.is_grad_enabled():
+            return None
+        if torch.compiler.is_compiling():
+            raise NotImplementedError(
+                f"module {self.running()!r}: gradients of a recurrent layer's weights are rounded step by step, which "
+                "no compiled program does; use eager mode, or elementwise='torch'"
+            )
+        return self._finals.get(parameter)
 
     def follow_all(self, tensors) -> None:
         """`follow` those of some tensors that are parameters, of no module that is known."""
@@ -136,9 +157,13 @@ class arithmetic(TorchFunctionMode):
         """The path of the module that is running; "" outside a converted model."""
         return self.path[-1] if self.path else ""
 
+    def part(self, name: str) -> str:
+        """The path of a part of the module that is running, as `convert` names it; of "" that of the module."""
+        return ".".join(filter(None, (self.running(), name)))
+
     def apply(self, name: str, inputs: list[torch.Tensor], part: str = "", options=(), constants=()) -> torch.Tensor:
         """A function in the arithmetic of the module that is running, or of a part of it."""
-        layer = f"{self.running()}.{part}" if part else self.running()
+        layer = self.part(part)
         if self.rounds_gradients and not torch.compiler.is_compiling():
             self._check_transforms(layer)
         sites, handle = self.arithmetic.sites, self.arithmetic.handle
@@ -239,8 +264,11 @@ class arithmetic(TorchFunctionMode):
             )
 
 
-def _gradient(mode: arithmetic, path: str, name: str, gradient: torch.Tensor) -> torch.Tensor:
+def _gradient(mode: arithmetic, path: str, name: str, finals: Final, gradient: torch.Tensor) -> torch.Tensor:
     """The gradient of a parameter, all its uses added, as the design has it."""
+    total = finals.take(gradient, f"{path}.{name}" if path else name)
+    if total is not None:
+        return total
     layer = mode.arithmetic.call(path, mode.state, f"gradient.{name}")
     values = array_of(gradient)
     result = layer.parameter_gradient(values)

@@ -11,7 +11,8 @@ the calls of the layer in this forward pass, all from 0, and
     site = backward * 2**15 + place * 2**9 + count
 
 where backward is 1 in a call's backward pass, place the position in `softnum.torch.numerics.PLACES` of the role or the
-product, and count counts the roundings there, from 0. So a rounding's bits do not depend on what other layers do, on
+product, and count counts the roundings there, from 0; after each 512 it begins again, with the seed of a text that ends
+in "/1", "/2", and so on. So a rounding's bits do not depend on what other layers do, on
 which gradients are needed, nor on when it is computed: a forward pass that is computed again in the backward pass has
 the same bits.
 Run seed, step, forward passes, evaluation and the loss scale are a tensor, the *state*, which every operation takes.
@@ -38,6 +39,7 @@ from softnum.train.designs.design import (
     PASS_ROLES,
     PASSES,
     ROLES,
+    SAVED,
     UPDATE,
     Design,
     LayerDesign,
@@ -45,6 +47,7 @@ from softnum.train.designs.design import (
 )
 from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.reader import load_design
+from softnum.train.engine.backend import NumpyBackend
 from softnum.train.engine.devices import make_backend
 from softnum.train.engine.numerics import LayerNumerics, check_seed, fits_binary32
 from softnum.train.engine.watch import Event, watch
@@ -58,7 +61,7 @@ _OPERANDS = (*BLOCK_ROLES, *PASS_ROLES.values())
 #: where a layer's roundings are numbered: roles, operands whose K runs along columns, products, and the rest
 PLACES = (
     *ROLES, *PASS_ROLES.values(), *(f"{role}, columns" for role in _OPERANDS), *PASSES, "start", "dropout", UPDATE,
-    COMPENSATION,
+    COMPENSATION, SAVED,
 )  # fmt: skip
 #: roles that no forward or backward pass rounds to
 UPDATE_ROLES = ("master", "momentum", "second_moment", *(role for role in ROLES if role.startswith("update.")))
@@ -314,26 +317,27 @@ class Call(LayerNumerics):
     ) -> None:  # fmt: skip
         super().__init__(self, name, design, name == arithmetic.first)
         self.backend = arithmetic.backend(design)
-        self.place, self.stage = None, "forward"
-        self._call, self._seed, self._counts, self._states = call, None, {}, arithmetic.states
+        self.place, self.stage, self.known_as = None, "forward", arithmetic.known_as.get(name, name)
+        self._call, self._seeds, self._counts, self._states = call, {}, {}, arithmetic.states
         self._state = state.tolist()
+        self.seed = self._state[SEED] % 2**64
         self.iteration = self._state[STEP] + (not self._state[EVALUATING])  # counted from 1; an evaluation follows one
         self.loss_scale = struct.unpack("<d", struct.pack("<q", self._state[LOSS_SCALE]))[0]
-        self.known = False  # whether the result of the forward product is known, and not needed again
+        self.known = False  # whether the forward pass is computed again
+        self.chained = False  # whether results of products enter other operations, so that they are needed again
 
     def _key(self, place: str) -> tuple[int, int]:
         """The key of the next rounding of a role, a product, or the start of an accumulator."""
         self.place = self.name, place
         count = self._counts[place] = self._counts.get(place, -1) + 1
-        if count >= 1 << 9:
-            raise ValueError(f"layer {self.name!r}: one call has more than {1 << 9} roundings of {place!r} in a pass")
         seed, step, forwards, evaluations, evaluating, _ = self._state
-        if self._seed is None:
-            forward = evaluations if evaluating else forwards
-            text = f"{seed % 2**64}/{self.name}/{forward}/{self._call}"
-            self._seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+        more, count = divmod(count, 1 << 9)
+        if more not in self._seeds:
+            text = f"{seed % 2**64}/{self.name}/{evaluations if evaluating else forwards}/{self._call}"
+            text += f"/{more}" if more else ""
+            self._seeds[more] = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
         backward = self.stage == "backward"
-        return self._seed, evaluating << 63 | step << 16 | backward << 15 | _PLACE[place] | count
+        return self._seeds[more], evaluating << 63 | step << 16 | backward << 15 | _PLACE[place] | count
 
     def _block_key(self, role: str, axis: int) -> tuple[int, int]:
         """The key of rounding a role to blocks, or by its scale, along an axis."""
@@ -359,8 +363,8 @@ class Call(LayerNumerics):
         """Count the sites of this pass, where those of all calls are numbered together."""
 
     def matmul(self, key: str, a, b, c=None):
-        """`LayerNumerics.matmul`; None of a forward product whose result is known."""
-        return None if self.known else super().matmul(key, a, b, c)
+        """`LayerNumerics.matmul`; None of a forward product whose result is known, and not needed again."""
+        return None if self.known and not self.chained else super().matmul(key, a, b, c)
 
     def convolve(self, key: str, a, b, c=None, **geometry):
         """`LayerNumerics.convolve`; None of a forward product whose result is known."""
@@ -375,9 +379,19 @@ class Call(LayerNumerics):
         """`LayerNumerics.round_start` of any numbers."""
         return super().round_start(x)
 
+    def round_sum(self, x, y):
+        """`LayerNumerics.round_sum` of any numbers."""
+        if x.dtype == self.backend.dtype:
+            return super().round_sum(x, y)
+        wide = NumpyBackend(np.float64).axpy(1.0, y, x, self.start_rounding, self._key("start"))
+        return wide.astype(self.backend.dtype)
+
     def weight_gradient(self, product, *, of=None):
-        """The product as it is: what becomes of a parameter's gradient is `parameter_gradient`."""
-        return product
+        """The product as it is: what becomes of a parameter's gradient is `parameter_gradient`.
+
+        But of a chain of products, whose gradients are added one by one, it is rounded here.
+        """
+        return super().weight_gradient(product, of=of) if self.chained else product
 
     def parameter_gradient(self, gradient):
         """The gradient of a parameter, without the loss scale (binary64), rounded to ``weight_gradients``."""

@@ -57,7 +57,7 @@ def apply(name: str, inputs: list[torch.Tensor], state: torch.Tensor, arithmetic
 
 
 #: functions whose operands have one dtype
-_ALIKE = ("conv2d", "linear", "matmul")
+_ALIKE = ("conv2d", "linear", "lstm", "matmul", "rnn_relu", "rnn_tanh")
 
 
 def _checked(name: str, inputs: list[torch.Tensor], layer: str) -> None:

@@ -16,6 +16,9 @@ from softnum.train.update.scaling import LossScaler
 
 __all__ = ["GradScaler", "Optimizer"]
 
+#: modules whose weights softnum.train lays out as transposes
+_TURNED = (nn.Linear, nn.RNNBase, nn.RNNCellBase)
+
 #: optimiser of PyTorch -> softnum's, and the names that its constants have there
 _KINDS = {
     torch.optim.SGD: (SGD, {"momentum": "momentum", "weight_decay": "weight_decay", "nesterov": "nesterov"}),
@@ -167,7 +170,7 @@ def _constants(names: dict, group: dict) -> dict:
 def _places(model: nn.Module) -> dict:
     """Parameter -> path of its module, its name there, and whether softnum.train lays it out as a transpose."""
     return {
-        parameter: (path, name, isinstance(module, nn.Linear) and parameter.dim() == 2)
+        parameter: (path, name, isinstance(module, _TURNED) and parameter.dim() == 2)
         for path, module in reversed(list(model.named_modules()))
         for name, parameter in module.named_parameters(recurse=False)
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from softnum.torch.dataflow import PRODUCTS, Flow, Step, product_sizes, trace, without_numbers
+from softnum.torch.dataflow import PRODUCTS, STEPPED, Flow, Step, needs_of, product_sizes, trace, without_numbers
 from softnum.torch.functions import FUNCTIONS
 from softnum.torch.models import mode_of
 from softnum.torch.numerics import Arithmetic
@@ -36,7 +36,8 @@ def gemms(model: nn.Module, *inputs, **options) -> list[dict]:
         As `softnum.train.design_gemms` returns it: ``layer``, ``pass``, ``M``, ``N``, ``K``, ``count`` of equal ones,
         ``bits`` of the wider operand and ``formats`` of both. A convolution is the product of its unfolded operand,
         once for each group; batches of matrices are counted. What needs no gradient has no product in a backward pass;
-        gradients of biases and embeddings are not listed.
+        gradients of biases and embeddings are not listed. Where an LSTM or RNN is computed exactly, its state before
+        the first step counts as 0, which enters no product.
 
     Raises
     ------
@@ -64,7 +65,7 @@ def _noted(model: nn.Module, called: nn.Module, inputs, options) -> list[tuple]:
     seen, apply = [], mode.apply
 
     def noting(name, inputs, part="", options=(), constants=()):
-        layer = f"{mode.running()}.{part}" if part else mode.running()
+        layer = mode.part(part)
         needs = [torch.is_grad_enabled() and x.requires_grad for x in inputs]
         seen.append((name, layer, [tuple(x.shape) for x in inputs], needs, FUNCTIONS[name].named(options, constants)))
         return apply(name, inputs, part, options, constants)
@@ -250,10 +251,11 @@ class _Products:
 
     def gemms(self, batch: int) -> list[dict]:
         """As of `softnum.train.nets.network.Network.gemms`, of one iteration as it was computed."""
-        calls = [(layer, needs, product_sizes(name, shapes, facts)) for name, layer, shapes, needs, facts in self._seen
-                 if name in PRODUCTS]  # fmt: skip
+        calls = [(layer, needs_of(name, needs), product_sizes(name, shapes, facts))
+                 for name, layer, shapes, needs, facts in self._seen
+                 if name in (*PRODUCTS, *STEPPED)]  # fmt: skip
         rows = [(layer, "forward", *sizes[0]) for layer, _, (count, *sizes) in calls for _ in range(count)]
         for layer, needs, (count, _, *sizes) in reversed(calls):
-            passes = zip(("backward_data", "backward_weight"), needs, sizes, strict=False)
+            passes = zip(("backward_data", "backward_weight"), needs, sizes, strict=True)
             rows += [(layer, key, *size) for key, need, size in passes if need for _ in range(count)]
         return product_rows(rows)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
-from softnum.torch.exact import EXACT
-from softnum.torch.handlers import linear
+from softnum.torch.exact import EXACT, final
+from softnum.torch.functions import FUNCTIONS
 
 __all__ = ["RECURRENT", "parts_of"]
 
@@ -34,27 +34,74 @@ class _Operations:
         self.tanh, self.sigmoid, self.relu = of(torch.tanh), of(torch.sigmoid), torch.relu
 
 
-def _lstm_step(op: _Operations, read, state, kept):
+def _lstm_step(op: _Operations, read, state, product):
     h, c = state
-    i, f, g, o = op.add(read, kept(h)).chunk(4, -1)
+    i, f, g, o = product(h, read).chunk(4, -1)
     c = op.add(op.multiply(op.sigmoid(f), c), op.multiply(op.sigmoid(i), op.tanh(g)))
     return op.multiply(op.sigmoid(o), op.tanh(c)), c
 
 
-def _gru_step(op: _Operations, read, state, kept):
+def _gru_step(op: _Operations, read, state, product):
     (h,) = state
-    (r, z, n), (own_r, own_z, own_n) = read.chunk(3, -1), kept(h).chunk(3, -1)
-    r, z = op.sigmoid(op.add(r, own_r)), op.sigmoid(op.add(z, own_z))
-    n = op.tanh(op.add(n, op.multiply(r, own_n)))
+    gates, n = read.tensor_split([2 * h.shape[-1]], -1)
+    gates, own = product(h, gates)
+    r, z = (op.sigmoid(part) for part in gates.chunk(2, -1))
+    n = op.tanh(op.add(n, op.multiply(r, own)))
     return (op.add(op.multiply(op.subtract(torch.ones_like(z), z), n), op.multiply(z, h)),)
 
 
 def _rnn_step(function: str) -> Callable:
-    def step(op: _Operations, read, state, kept):
+    def step(op: _Operations, read, state, product):
         (h,) = state
-        return (getattr(op, function)(op.add(read, kept(h))),)
+        return (getattr(op, function)(product(h, read)),)
 
     return step
+
+
+def _parts(mode, name: str, weights: tuple, part: str) -> tuple[list, Callable]:
+    """What reads an input, and the products of a state: of one direction of a recurrent layer.
+
+    Parameters
+    ----------
+    mode : softnum.torch.arithmetic
+    name : str
+        Of the function.
+    weights : tuple of tensors
+        Those of the input and of the state, and as many biases or none.
+    part : str
+        Of the name of the state's layer.
+
+    Returns
+    -------
+    reading : list of tensors
+        Weights and biases of the input's product. What is read is x @ W^T + (b_ih + b_hh).
+    product : callable
+        (state, what was read) -> the sum of the state's product and that, which its accumulators start from. Of a GRU,
+        (state, the gates' part) -> that of the gates, and the product of its third part, which has a bias of its own.
+    """
+    w_ih, w_hh, *biases = weights
+    if name != "gru":
+        return [w_ih, *biases], lambda h, read: mode.apply("linear", [h, w_hh, read], part)
+    size = 2 * w_hh.shape[-1]
+    of_gates, of_own = w_hh.tensor_split([size])
+    own = []
+    if biases:
+        gates, bias = biases[1].tensor_split([size])
+        own, biases = [bias], [biases[0], torch.cat([gates, torch.zeros_like(bias)])]
+
+    def product(h, gates):
+        return mode.apply("linear", [h, of_gates, gates], part), mode.apply("linear", [h, of_own, *own], part)
+
+    return [w_ih, *biases], product
+
+
+def _steps(mode, name: str, read, state: tuple, weight, part: str) -> tuple[torch.Tensor, tuple]:
+    """The hidden states of all steps of an exact function, and the states after the last one."""
+    given = torch.is_grad_enabled() and any(x.requires_grad for x in state)
+    weight = final(weight, mode, mode.part(part))
+    found = mode.apply(name, [read, *state, weight], part, options=(int(given),))
+    count = len(read)
+    return found[:count], tuple(found[count - 1 :])
 
 
 def _recurrent(name: str, step: Callable, states: int) -> Callable:
@@ -74,19 +121,20 @@ def _recurrent(name: str, step: Callable, states: int) -> Callable:
             found = []
             for direction in range(directions):
                 place = layer * directions + direction
-                w_ih, w_hh, *biases = params[each * place : each * (place + 1)]
-                b_ih, b_hh = biases or (None, None)
+                weights = params[each * place : each * (place + 1)]
                 part = f"l{layer}" + ("_reverse" if direction else "")
-                reads = linear(mode, x, w_ih, b_ih, part=f"ih_{part}")
-
-                def kept(h, w=w_hh, b=b_hh, part=part):
-                    return linear(mode, h, w, b, part=f"hh_{part}")
-
-                state, steps = tuple(part[place] for part in hx), []
-                for read in reads.flip(0) if direction else reads:
-                    state = step(op, read, state, kept)
-                    steps.append(state[0])
-                found.append(torch.stack(steps[::-1] if direction else steps))
+                reading, product = _parts(mode, name, weights, f"hh_{part}")
+                read, state = mode.apply("linear", [x, *reading], f"ih_{part}"), tuple(part[place] for part in hx)
+                read = read.flip(0) if direction else read
+                if mode.exact and name in FUNCTIONS:
+                    steps, state = _steps(mode, name, read, state, weights[1], f"hh_{part}")
+                else:
+                    steps = []
+                    for part_read in read:
+                        state = step(op, part_read, state, product)
+                        steps.append(state[0])
+                    steps = torch.stack(steps)
+                found.append(steps.flip(0) if direction else steps)
                 for kind, value in zip(last, state, strict=True):
                     kind.append(value)
             x = torch.cat(found, -1)
@@ -99,11 +147,15 @@ def _recurrent(name: str, step: Callable, states: int) -> Callable:
     return run
 
 
-def _cell(step: Callable, states: int) -> Callable:
+def _cell(name: str, step: Callable, states: int) -> Callable:
     def run(mode, input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
-        read = linear(mode, input, w_ih, b_ih, part="ih")
-        hx = hx if isinstance(hx, (tuple, list)) else (hx,)
-        state = step(_Operations(mode), read, hx, lambda h: linear(mode, h, w_hh, b_hh, part="hh"))
+        hx = tuple(hx) if isinstance(hx, (tuple, list)) else (hx,)
+        reading, product = _parts(mode, name, (w_ih, w_hh, *([] if b_ih is None else [b_ih, b_hh])), "hh")
+        read = mode.apply("linear", [input, *reading], "ih")
+        if mode.exact and name in FUNCTIONS:
+            _, state = _steps(mode, name, read[None], hx, w_hh, "hh")
+        else:
+            state = step(_Operations(mode), read, hx, product)
         return state if states > 1 else state[0]
 
     return run
@@ -116,8 +168,8 @@ RECURRENT: dict[Callable, Callable] = {
     torch.gru: _recurrent("gru", _gru_step, 1),
     torch.rnn_tanh: _recurrent("rnn_tanh", _RNN_TANH, 1),
     torch.rnn_relu: _recurrent("rnn_relu", _RNN_RELU, 1),
-    torch.lstm_cell: _cell(_lstm_step, 2),
-    torch.gru_cell: _cell(_gru_step, 1),
-    torch.rnn_tanh_cell: _cell(_RNN_TANH, 1),
-    torch.rnn_relu_cell: _cell(_RNN_RELU, 1),
+    torch.lstm_cell: _cell("lstm", _lstm_step, 2),
+    torch.gru_cell: _cell("gru", _gru_step, 1),
+    torch.rnn_tanh_cell: _cell("rnn_tanh", _RNN_TANH, 1),
+    torch.rnn_relu_cell: _cell("rnn_relu", _RNN_RELU, 1),
 }

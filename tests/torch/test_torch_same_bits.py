@@ -26,8 +26,41 @@ forward = { preset = "nvidia_h100_e4m3" }
 backward_data = { preset = "nvidia_h100_e4m3" }
 backward_weight = { preset = "nvidia_h100_e4m3" }
 """
-DESIGNS = ("a-float32", "c-wang-fp8", "i-mxfp8", "hopper")
-CASES = [(network, design) for network in ("lenet5", "resnet", "transformer") for design in DESIGNS]
+#: weights in blocks by single numbers; errors in blocks, of which some meet single numbers
+MIXED = """
+name = "mixed"
+[roles]
+input = "bfloat16"
+weights = { format = "mxfp4", scale_rule = "rceil" }
+activations = "bfloat16"
+errors = { format = "mxfp8_e5m2", rounding = "stochastic" }
+[units]
+forward = "nvidia_h100_bf16"
+"""
+#: activations of which narrower copies are kept, blocks along their elements, rounded again along the samples
+SAVED = """
+name = "saved"
+[roles]
+input = "mxfp8_e4m3"
+weights = "mxfp8_e4m3"
+activations = "mxfp8_e4m3"
+errors = { format = "mxfp8_e5m2", rounding = "stochastic" }
+saved_activations = { format = { element = "e2m1fn", scale = "e4m3fn", block_size = 16 }, rounding = "stochastic" }
+"""
+#: blocks forwards, none where gradients of weights are made, one operand's where gradients of data are
+PASSES = """
+name = "passes"
+[roles]
+input = "mxfp8_e4m3"
+weights = "mxfp8_e4m3"
+activations = "mxfp8_e4m3"
+errors = { format = "bfloat16", rounding = "stochastic" }
+backward_weight = { activations = "bfloat16", input = "bfloat16" }
+"""
+TEXTS = {"hopper": HOPPER, "mixed": MIXED, "passes": PASSES, "saved": SAVED}
+DESIGNS = ("a-float32", "c-wang-fp8", "i-mxfp8", "quartet-mxfp4", *TEXTS)
+NETWORKS = ("lenet5", "lstm", "resnet", "transformer")
+CASES = [(network, design) for network in NETWORKS for design in DESIGNS]
 
 
 def convolution(layer):
@@ -111,22 +144,51 @@ class Transformer(Twin):
         return self.fc(self.norm(x).mean(1))
 
 
+class LSTM(nn.Module):
+    """nn.LSTM has two biases of its gates; the network has one, so the second stays 0."""
+
+    def __init__(self, network):
+        super().__init__()
+        inputs, hidden, outputs = network.options["sizes"]
+        self.steps, self.lstm, self.fc = network.steps, nn.LSTM(inputs, hidden), nn.Linear(hidden, outputs)
+        self.lstm.bias_hh_l0.requires_grad_(False).zero_()
+        self.names = {"lstm.ih_l0": "lstm.input", "lstm.hh_l0": "lstm.hidden", "fc": "fc"}
+
+    def forward(self, x):
+        rows = x.unflatten(1, (self.steps, -1)).transpose(0, 1)
+        return self.fc(self.lstm(rows)[0][-1])
+
+
+TWINS = {"lenet5": LeNet5, "lstm": LSTM, "resnet": ResNet, "transformer": Transformer}
+#: what parameters of recurrent layers are called here
+RECURRENT = {
+    "lstm.input.weight": "weight_ih_l0", "lstm.input.bias": "bias_ih_l0", "lstm.hidden.weight": "weight_hh_l0",
+}  # fmt: skip
+
+
+def twin_of(model, name):
+    """The parameter of a network's name, and whether it is laid out as a transpose."""
+    if name in RECURRENT:
+        return getattr(model.lstm, RECURRENT[name]), True
+    layer, kind = name.rpartition(".")[::2]
+    module = model.get_submodule(layer.replace(".", "_"))
+    return getattr(module, kind), isinstance(module, nn.Linear)
+
+
 @cases(("network", "design"), CASES)
 def test_losses_and_parameters(network, design, tmp_path):
-    if design == "hopper":
-        design = tmp_path / "hopper.toml"
-        design.write_text(HOPPER)
+    if design in TEXTS:
+        (tmp_path / "own.toml").write_text(TEXTS[design])
+        design = tmp_path / "own.toml"
     settings = Settings(network=network, epochs=1, batch=16, samples=48, held_out=16)
     run = Run(settings, load_design(design), seed=5)
     torch.manual_seed(0)
-    model = {"lenet5": LeNet5, "resnet": ResNet, "transformer": Transformer}[network](run.network)
+    model = TWINS[network](run.network)
     known = {path: name for path, name in model.names.items() if path != name}
     st.convert(model, design, seed=5, elementwise="exact", program_order=True, known_as=known, quiet=True)
     twins = []
     for parameter in run.network.parameters:
-        layer, kind = parameter.name.rpartition(".")[::2]
-        module = model.get_submodule(layer.replace(".", "_"))
-        twins.append((getattr(module, kind), isinstance(module, nn.Linear)))
+        twins.append(twin_of(model, parameter.name))
         with torch.no_grad():
             twins[-1][0].copy_(torch.from_numpy(laid_out(parameter.value, twins[-1][1])))
     constants = {"lr": 0.1, "momentum": 0.9, "weight_decay": 1e-4}
@@ -149,14 +211,15 @@ def test_losses_and_parameters(network, design, tmp_path):
     assert iteration == 3
 
 
-@cases("network", ("lenet5", "resnet", "transformer"))
+@cases("network", NETWORKS)
 def test_products(network):
     """`gemms` of the twins are those of the networks; counted in whatever order, for branches may come in another."""
     settings = Settings(network=network, epochs=1, batch=16, samples=48, held_out=16)
     run = Run(settings, load_design("c-wang-fp8"), seed=5)
-    model = {"lenet5": LeNet5, "resnet": ResNet, "transformer": Transformer}[network](run.network)
+    model = TWINS[network](run.network)
     known = {path: name for path, name in model.names.items() if path != name}
-    st.convert(model, "c-wang-fp8", known_as=known, quiet=True)
+    exact = {"elementwise": "exact"} if network == "lstm" else {}  # where a state of 0 enters no product
+    st.convert(model, "c-wang-fp8", known_as=known, quiet=True, **exact)
     state = model.softnum_state.clone()
     found = st.gemms(model, torch.from_numpy(run.data.train_x[:16].astype(np.float32)))
     expected = design_gemms(run.design, run.network, 16)

@@ -434,6 +434,29 @@ def test_workload_of_attention_and_convolutions():
     assert np.isfinite(memory.timeline).all()
 
 
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("elementwise", ["torch", "exact"])
+def test_workload_of_recurrent_modules(kind, elementwise):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = getattr(torch.nn, kind)(4, 6, num_layers=2, batch_first=True)
+            self.head = torch.nn.Linear(6, 3)
+
+        def forward(self, x):
+            return self.head(self.body(x)[0][:, -1])
+
+    model = st.convert(Net(), "a-float32", quiet=True, elementwise=elementwise)
+    x = torch.zeros(5, 7, 4)
+    work = st.workload(model, x, batch=5, optimizer=torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+    rows = st.gemms(model, x)
+    total = sum(2 * row["M"] * row["N"] * row["K"] * row.get("count", 1) for row in rows)
+    assert sum(part.flops for part in work.operations if part.gemm) == total
+    assert work.parameters == sum(parameter.numel() for parameter in model.parameters())
+    memory = memory_of(work)
+    assert memory.allocated["weights"] == memory.allocated["weight_gradients"] == 4 * work.parameters
+
+
 def test_workload_of_an_optimiser_of_pytorch():
     model = st.convert(torch.nn.Linear(2, 3), "c-wang-fp8", known_as={"": "fc"}, quiet=True)
 

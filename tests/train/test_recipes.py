@@ -192,7 +192,7 @@ def test_random_bits_differ_from_block_to_block():
         (lambda: recipes.NVFP4Scaling(four_over_six="absolute", rounding="stochastic"), "to nearest even"),
         (lambda: recipes.hadamard_matrix(12), "a power of two, got 12"),
         (lambda: recipes.hadamard_transform(np.ones((1, 24))), "divides 24 columns, got 16"),
-        (lambda: recipes.hadamard_transform(np.ones((1, 24)), size=8), "power of 4"),
+        (lambda: recipes.hadamard_transform(np.ones((1, 24)), size=12), "power of two"),
         (lambda: recipes.TensorScaling()(np.ones(3)), r"takes a matrix, got shape \(3,\)"),
         (lambda: recipes.TensorScaling()([[0.1]]), r"0\.1\) of this float64 array is no such number; round it first"),
         (lambda: recipes.TensorScaling()([[2**24 + 1]]), "of this int64 array is no such number"),

@@ -427,8 +427,12 @@ def test_unusable_files(text, message, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('[roles]\nweights = "mxfp4"', r"forward multiplies role 'activations' \(binary32\) by role 'weights' \(mxfp4"),
-        (BLOCKED.replace('errors = "mxfp4"', 'errors = "e5m2"'), "both operands of a product have block formats"),
+        ('[roles]\nweights = "mxfp4"\n[units]\nforward = { kind = "block_dot", accumulator = "binary32" }',
+         r"multiplies role 'activations' \(binary32\) by role 'weights' \(mxfp4.*block formats of both operands"),
+        (BLOCKED.replace('errors = "mxfp4"', 'errors = { format = "e5m2", scale = { per = "row" } }'),
+         r"role 'errors' \(e5m2\) by role 'weights' \(mxfp4_e2m1\), one in a block format and one with a scale"),
+        ('[roles]\nweights = "nvfp4"\n[units]\nforward = "nvidia_h100_bf16"',
+         r"operands bfloat16, of 8 significant bits, and numbers of role 'weights' \(nvfp4\).* have up to 30"),
         (f'{BLOCKED}master = "none"', "state master's format"),
         (f'{BLOCKED}[units]\nforward = {{ kind = "mad", accumulator = "e6m9" }}',
          "units.forward: kind 'mad' multiplies single numbers, got mxfp4_e2m1 x mxfp4_e2m1; block formats take kind"),

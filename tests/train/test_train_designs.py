@@ -21,7 +21,7 @@ def write(tmp_path, text, name="mine.toml"):
 
 
 RECIPES = [
-    "deepseek-v3", "te-delayed-scaling", "te-float8-block-scaling", "te-float8-current-scaling",
+    "deepseek-v3", "quartet-mxfp4", "te-delayed-scaling", "te-float8-block-scaling", "te-float8-current-scaling",
     "te-mxfp8-block-scaling", "te-nvfp4-block-scaling", "torchao-rowwise", "torchao-rowwise-with-gw-hp",
     "torchao-tensorwise",
 ]  # fmt: skip

@@ -2,12 +2,14 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import softnum as sn
 from softnum.train import Numerics, Parameter, Settings, Tensor, design_gemms, explain, load_design, make_network, run
+from softnum.train.designs import scales
 from softnum.train.designs.loss_scaling import overflow_shows
 from softnum.train.designs.scales import Hadamard, describe_scale, scale_of
 from softnum.train.engine.tensor import linear
@@ -496,7 +498,11 @@ WRONG = [
     ("e4m3fn", "scale = 3", r'scale must be a table like \{ per = "tensor" \}, got 3'),
     ("e4m3fn", 'scale = { pre = "row" }', "scale: unknown key 'pre' of rule 'current'; did you mean 'per'"),
     ("e4m3fn", "scale = { history = 3 }", "it is a key of rule 'delayed'"),
-    ("e4m3fn", 'scale = { rule = "now" }', "scale.rule: must be one of 'current', 'delayed', 'mx', 'nvfp4', got 'now'"),
+    (
+        "e4m3fn",
+        'scale = { rule = "now" }',
+        "'mx', 'quest', 'tseng', 'nvfp4', got 'now'",
+    ),
     ("e4m3fn", "scale = { rule = [] }", r"scale.rule: must be one of .*, got \[\]"),
     ("e4m3fn", 'scale = { per = "column" }', 'scale.per: must be "tensor", "row", or'),
     ("e4m3fn", "scale = { per = [0, 128] }", "scale.per: must be"),
@@ -549,7 +555,7 @@ SCALED = 'weights = { format = "e4m3fn", scale = { per = [8, 8] } }\n'
             r"forward multiplies role 'activations' \(12 along K\) by role 'weights' \(8 along K\)",
         ),
         ('master = "none"', "parameters are not stored as weights with a scale"),
-        ('activations = "mxfp8_e4m3"', "both operands of a product have block"),
+        ('activations = "mxfp8_e4m3"', "one in a block format and one with a scale"),
         (
             '[units]\nforward = { accumulator = "binary64" }',
             "forward: the sums of role 'weights', which has a scale, are scaled in binary32",
@@ -578,6 +584,7 @@ def test_numbers_that_binary32_lacks_are_rounded_to_it_first(tmp_path):
 
 RECIPES = [
     "deepseek-v3",
+    "quartet-mxfp4",
     "te-delayed-scaling",
     "te-float8-block-scaling",
     "te-float8-current-scaling",
@@ -598,7 +605,7 @@ def test_the_shipped_recipes_train(name, network, tmp_path):
     assert len(losses) == 18 and np.mean(losses[-4:]) < 0.9 * np.mean(losses[:4])
 
 
-@pytest.mark.parametrize("name", ["te-delayed-scaling", "te-nvfp4-block-scaling", "torchao-rowwise-with-gw-hp"])
+@pytest.mark.parametrize("name", ["quartet-mxfp4", "te-delayed-scaling", "te-nvfp4-block-scaling"])
 def test_a_dry_run_of_scales_makes_what_a_real_one_makes(name):
     settings = Settings(network="transformer", batch=8)
     dry, real = (trace(settings, load_design(name), dry=dry) for dry in (True, False))
@@ -796,8 +803,8 @@ HADAMARD_ERRORS = [
         "is of a role with a scale of its",
     ),
     (
-        'weights = { format = "e4m3fn", scale = {}, hadamard = { size = 8 } }',
-        "hadamard.size: must be 4, 16 or 64, got 8",
+        'weights = { format = "e4m3fn", scale = {}, hadamard = { size = 24 } }',
+        "hadamard.size: must be 2, 4, 8, 16, 32 or 64, got 24",
     ),
     (
         'weights = { format = "e4m3fn", scale = {}, hadamard = { signs = 65536 } }',
@@ -912,3 +919,22 @@ def test_what_a_quantizer_returns_is_checked(scale, message, tmp_path):
     x = np.random.default_rng(1).standard_normal((64, 16)).astype(np.float32)
     with pytest.raises(ValueError, match=message):
         layer.matmul("forward", layer.operand("activations", x)[0], np.ones((16, 2), np.float32))
+
+
+def test_the_page_states_every_key_and_its_default():
+    text = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
+    rows = text[text.index("| key | of `rule` | default | is |") :].split("\n\n")[0].splitlines()[2:]
+    found = {}
+    for row in rows:
+        key, rules, default, _ = (part.strip(" `") for part in row.strip("|").split("|"))
+        found |= {(rule, key): default for rule in rules.split(", ") if rule}
+    right = {}
+    for rule, keys in scales.RULES.items():
+        made = scale_of({"rule": rule}, sn.format("e2m1fn"))
+        facts = describe_scale(made)
+        right |= {(rule, key): facts[key] for key in ("per", *keys)}
+    assert found.keys() == right.keys()
+    for place, value in right.items():
+        known = {"none": None, "true": True, "false": False}.get(found[place], found[place])
+        known = json.loads(known) if isinstance(known, str) else known
+        assert known == pytest.approx(value) if isinstance(value, float) else known == value, place

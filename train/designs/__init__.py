@@ -23,6 +23,8 @@ Roles (what is rounded, and when)
     ``momentum``, ``second_moment``, ``master``  how velocity or mean, mean of squares, and parameters are stored
     ``compensation``        only if it is stated, there is a compensation of updates (Kahan's), computed and stored so;
     it does not follow ``default``, and ``"none"`` leaves it out for a layer
+    ``saved_activations``   only if it is stated, as ``compensation``: a layer's input as it is kept for the gradient of
+    the weights, rounded to this and then to ``activations`` of ``backward_weight``
 
 `softnum.train.update.optimisers` says which operation of which optimiser rounds to which of them. ``master = "none"``
 stands for no master copy: parameters are stored as the role ``weights`` says.
@@ -34,9 +36,10 @@ The roles of operands (``input``, ``weights``, ``activations``, ``errors``) take
 block_size = 16 }``. Blocks run along the dimension K of a product, so such numbers are not
 rounded once, but by each product that they enter, along its own K, from what they were before any rounding: x along its
 features in forward and along the batch in backward_weight, W along its inputs in forward and along its outputs in
-backward_data, errors along the outputs and along the batch. Both operands of a product have block formats, or neither.
+backward_data, errors along the outputs and along the batch. Where one operand of a product has a block format and the
+other has none, its numbers, element times scale, are operands of a unit of single numbers.
 The states ``momentum`` and ``second_moment`` take block formats too: their blocks run along the elements of a parameter
-in C order.
+in C order; and so does ``saved_activations``, along the elements of a layer's input.
 
 The units are those of the passes (``PASSES``), and ``update``, in which Muon multiplies: operands of the role
 ``update.step``, sums in binary32 where it is not stated.
@@ -47,6 +50,8 @@ of `softnum.train.recipes`, whose elements a unit multiplies and whose scales ar
 one of the tensor, and square tiles, once. Such elements saturate.
 
 ``hadamard`` beside a scale mixes numbers along K before they are rounded (`softnum.train.designs.scales.Hadamard`).
+``backward = "trust"`` beside a scale of rule "quest": backward passes start from what the forward pass multiplies, and
+gradients pass back where the scale cuts nothing off.
 
 A pass may round an operand in another way than the others do: ``backward_weight.errors`` in ``[roles]``, or ``errors``
 in ``[roles.backward_weight]``, states the errors of that pass alone (`softnum.train.designs.PASS_ROLES` has the
@@ -80,6 +85,7 @@ from softnum.train.designs.design import (
     PASS_ROLES,
     PASSES,
     ROLES,
+    SAVED,
     SPARSE_ROLES,
     STATE_ROLES,
     UPDATE,
@@ -93,6 +99,6 @@ from softnum.train.designs.design import (
 
 __all__ = [
     "BLOCK_ROLES", "COMPENSATION", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "PASS_ROLES", "ROLES",
-    "SPARSE_ROLES", "STATE_ROLES", "UPDATE", "Design", "LayerDesign", "NamedOperator", "RoleRounding", "contains",
-    "nearest",
+    "SAVED", "SPARSE_ROLES", "STATE_ROLES", "UPDATE", "Design", "LayerDesign", "NamedOperator", "RoleRounding",
+    "contains", "nearest",
 ]  # fmt: skip

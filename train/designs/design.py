@@ -21,7 +21,8 @@ from softnum.train.designs.unit_specs import build_unit, describe_unit, operands
 
 __all__ = [
     "BLOCK_ROLES", "COMPENSATION", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "PASS_ROLES", "ROLES",
-    "SPARSE_ROLES", "STATE_ROLES", "UPDATE", "Design", "LayerDesign", "NamedOperator", "RoleRounding", "nearest",
+    "SAVED", "SPARSE_ROLES", "STATE_ROLES", "UPDATE", "Design", "LayerDesign", "NamedOperator", "RoleRounding",
+    "nearest",
 ]  # fmt: skip
 
 ROLES = (
@@ -35,6 +36,8 @@ OPTIMISER_ROLES = ROLES[-4:]
 SPARSE_ROLES = ("input", "weights", "activations", "errors", "weight_gradients")
 #: the role that a design may state besides: of the compensation of updates, which there is only then
 COMPENSATION = "compensation"
+#: and another: of the activations that are kept for the gradients of weights
+SAVED = "saved_activations"
 NO_MASTER = "none"
 PASSES = ("forward", "backward_data", "backward_weight")
 OPERAND_ROLES = {
@@ -82,6 +85,9 @@ class RoleRounding:
         multiplied as `softnum.train.recipes.scaled_product` says.
     hadamard : Hadamard, optional
         What mixes numbers along K before they are rounded with a scale.
+    trust : bool
+        Whether backward passes take what the forward pass multiplied, and gradients pass back where the scale cuts
+        nothing off.
     """
 
     format: Any
@@ -93,6 +99,7 @@ class RoleRounding:
     scale_rule: str | None = None
     scale: Any = None
     hadamard: Hadamard | None = None
+    trust: bool = False
 
     @property
     def block(self) -> bool:
@@ -128,6 +135,8 @@ class RoleRounding:
             facts |= {"bits": self.bits_per_value, "scale": describe_scale(self.scale)}
         if self.hadamard is not None:
             facts["hadamard"] = self.hadamard.describe()
+        if self.trust:
+            facts["backward"] = "trust"
         if self.sparsity is not None:
             facts["sparsity"] = self.sparsity.describe()
         return facts
@@ -175,8 +184,7 @@ class LayerDesign:
     def describe(self, roles: tuple[str, ...] = ROLES, *, update: bool = False) -> dict:
         """All of it, or some of its roles, as plain data for a record; update: whether with the unit ``update``."""
         units = {key: self.units[key] for key in PASSES} | ({UPDATE: self.update_unit} if update else {})
-        roles = (*roles, COMPENSATION) if COMPENSATION in self.roles else roles
-        stated = (*roles, *(name for name in PASS_ROLES.values() if name in self.roles))
+        stated = (*roles, *(name for name in (COMPENSATION, SAVED, *PASS_ROLES.values()) if name in self.roles))
         facts = {
             "roles": {role: self.roles[role].describe() for role in stated},
             "units": {key: describe_unit(unit, self.functions.get(key)) for key, unit in units.items()},
@@ -412,7 +420,7 @@ def contains(outer, inner) -> bool | None:
 
 def _of_single_numbers(given: dict, units: dict[str, dict]) -> tuple[dict, dict]:
     """The roles and units of a layer without those of blocks, scales and single passes, as far as they are stated."""
-    whole = {role: rounding for role, rounding in given.items() if role not in PASS_ROLES.values()}
+    whole = {role: rounding for role, rounding in given.items() if role not in (SAVED, *PASS_ROLES.values())}
     roles = {
         role: rounding
         for role, rounding in whole.items()
@@ -459,9 +467,9 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
         )
     unmasked = dataclasses.replace(roles["weights"], sparsity=None)
     roles["master"] = unmasked if stored == NO_MASTER else stored or default
-    compensation = given.get(COMPENSATION, NO_MASTER)
-    if compensation != NO_MASTER:
-        roles[COMPENSATION] = compensation
+    for role in (COMPENSATION, SAVED):
+        if given.get(role, NO_MASTER) != NO_MASTER:
+            roles[role] = given[role]
     built = {}
     for key in (*PASSES, UPDATE) if UPDATE in units else PASSES:
         spec = dict(units.get(key, {"accumulator": format("binary32")}))
@@ -470,16 +478,16 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
             if (name := PASS_ROLES.get((key, role), role)) in given:
                 feeding[place] = name
                 roles.setdefault(name, given[name])
-        formats = tuple(roles[role].format for role in feeding)
-        if formats[0].array_class != formats[1].array_class:
-            have = " by ".join(f"role {role!r} ({roles[role].format})" for role in feeding)
-            raise ValueError(
-                f"{where}: {key} multiplies {have}: both operands of a product have block formats, or neither; "
-                "give them formats of one kind"
-            )
+        blocks = [role for role in feeding if roles[role].block]
+        mixed = blocks if len(blocks) == 1 else []
+        if mixed:
+            _check_mixed(f"{where}: {key}", {role: roles[role] for role in feeding}, spec)
+        formats = tuple(_number_format(roles[role].format) if role in mixed else roles[role].format for role in feeding)
         operand = operands_of(spec, formats)
         for role, have, need in zip(feeding, formats, operand, strict=True):
-            if contains(need, have) is False:
+            if role in mixed:
+                _check_numbers(f"{where}: units.{key}", role, roles[role].format, need)
+            elif contains(need, have) is False:
                 raise ValueError(
                     f"{where}: units.{key} takes operands {need}, which do not hold every value of role {role!r} "
                     f"({have}); leave the unit's operand out to take it from the roles"
@@ -491,6 +499,42 @@ def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict],
         if key != UPDATE:
             _check_scales(f"{where}: {key}", {role: roles[role] for role in feeding}, built[key])
     return roles, built
+
+
+def _bits_of_numbers(fmt: BlockFormat) -> int:
+    """The significant bits of a block format's numbers: element times scale, times the array's scale."""
+    parts = [fmt.element, *(part for part in (fmt.scale, fmt.tensor_scale) if part and part.value_facts.precision > 1)]
+    return sum(part.value_facts.precision for part in parts)
+
+
+def _number_format(fmt: BlockFormat):
+    """The format of a block format's numbers, multiplied as single ones, where a design states none."""
+    return format("binary32" if _bits_of_numbers(fmt) <= format("binary32").precision else "binary64")
+
+
+def _check_mixed(where: str, roundings: dict[str, RoleRounding], spec: dict) -> None:
+    """Raise ValueError if a block format's numbers and others cannot be multiplied as single ones, by a unit's spec."""
+    have = " by ".join(f"role {role!r} ({rounding.format})" for role, rounding in roundings.items())
+    if spec.get("kind") == "block_dot" or "inner" in spec:
+        raise ValueError(
+            f"{where} multiplies {have} in a unit of kind 'block_dot', which takes block formats of both operands; "
+            "give it another kind, which multiplies the numbers of the block format, or both roles block formats"
+        )
+    if any(rounding.scale is not None for rounding in roundings.values()):
+        raise ValueError(
+            f"{where} multiplies {have}, one in a block format and one with a scale; state a scale for both, or a "
+            "block format"
+        )
+
+
+def _check_numbers(where: str, role: str, fmt: BlockFormat, need) -> None:
+    """Raise ValueError if an operand's format has fewer significant bits than the numbers of a block format."""
+    have, most = _bits_of_numbers(fmt), need.value_facts.precision
+    if have > most:
+        raise ValueError(
+            f"{where} takes operands {need}, of {most} significant bits, and numbers of role {role!r} ({fmt}), element "
+            f"times scale, have up to {have}; state a wider operand"
+        )
 
 
 def _check_scales(where: str, roundings: dict[str, RoleRounding], unit) -> None:

@@ -26,6 +26,7 @@ from softnum.train.designs.design import (
     PASS_ROLES,
     PASSES,
     ROLES,
+    SAVED,
     SPARSE_ROLES,
     STATE_ROLES,
     UPDATE,
@@ -262,7 +263,7 @@ class _Reader:
             self.fail(where, str(error))
 
     def roles(self, where: str, value) -> dict[str, RoleRounding]:
-        flat, known = {}, ("default", *ROLES, COMPENSATION)
+        flat, known = {}, ("default", *ROLES, COMPENSATION, SAVED)
         for key, entry in self.table(where, value, _Anything()).items():
             if key in PASSES and isinstance(entry, dict):
                 self.table(f"{where}.{key}", entry, [role for at, role in PASS_ROLES if at == key])
@@ -274,17 +275,17 @@ class _Reader:
         self.table(where, flat, known)
         return {
             role: NO_MASTER
-            if entry == NO_MASTER and role in ("master", COMPENSATION)
+            if entry == NO_MASTER and role in ("master", COMPENSATION, SAVED)
             else self.role(f"{where}.{role}", entry, role)
             for role, entry in flat.items()
         }
 
     def role(self, where: str, entry, role: str = "") -> RoleRounding:
         entry = {"format": entry} if isinstance(entry, str) else entry
-        self.table(where, entry, (*_ROLE_KEYS, "scale", "hadamard", "sparsity"))
+        self.table(where, entry, (*_ROLE_KEYS, "scale", "hadamard", "backward", "sparsity"))
         if "format" not in entry:
             self.fail(where, "has no format")
-        operands = (*BLOCK_ROLES, *STATE_ROLES, *PASS_ROLES.values())
+        operands = (*BLOCK_ROLES, *STATE_ROLES, SAVED, *PASS_ROLES.values())
         fmt = self.format(f"{where}.format", entry["format"], block=role in operands)
         source = entry["format"] if isinstance(entry["format"], str) else str(fmt)
         rule = entry.get("scale_rule")
@@ -304,6 +305,8 @@ class _Reader:
             found = self.scaled(where, entry["scale"], found)
         if "hadamard" in entry:
             found = dataclasses.replace(found, hadamard=self.hadamard(f"{where}.hadamard", entry["hadamard"], found))
+        if "backward" in entry:
+            found = dataclasses.replace(found, trust=self.trust(f"{where}.backward", entry["backward"], found, role))
         if "sparsity" not in entry:
             return found
         if not np.array_equal(quantize(np.zeros(1), fmt), [0.0]):
@@ -347,6 +350,19 @@ class _Reader:
             return Hadamard(**facts)
         except ValueError as error:
             raise ValueError(f"{self.file}: {where}{error}") from error
+
+    def trust(self, where: str, value, rounding: RoleRounding, role: str) -> bool:
+        """Whether gradients pass back where they are trusted, as an entry states."""
+        if value not in ("straight_through", "trust"):
+            self.fail(where, f"must be 'straight_through' or 'trust', got {value!r}")
+        right = role in ("input", "weights", "activations") and hasattr(rounding.scale, "trusted")
+        if value == "trust" and not right:
+            self.fail(
+                where,
+                "'trust' is of the roles input, weights and activations with a scale that says which of its numbers "
+                f'are trusted, like {{ rule = "quest" }}; role {role!r} has none',
+            )
+        return value == "trust"
 
     def sparsity(self, where: str, value, role: str) -> Sparsity:
         if role not in SPARSE_ROLES:

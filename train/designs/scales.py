@@ -6,9 +6,13 @@
     scale = { rule = "delayed", history = 1024, margin = 0 }  # one for the tensor, from the iterations before
     scale = { rule = "mx", per = [1, 32] }                    # powers of two
     scale = { rule = "nvfp4", per = [16, 16] }                # of e2m1fn: e4m3fn, and one for the tensor
+    scale = { rule = "quest" }                                # of e2m1fn: powers of two by standard deviations
+    scale = { rule = "tseng" }                                # of e2m1fn: powers of two, of 3/4 of the numbers
 
     scale = "mine.py:quantizer"                               # a quantizer of the user's own (`OwnScaling`)
     hadamard = { size = 16, signs = 0xD7E8 }                  # beside it: mixes numbers along K before they are rounded
+    hadamard = { size = 32, signs = "random" }                # by other signs in each iteration
+    backward = "trust"                                        # beside "quest": which gradients pass back, and how
 
 Keys are fields of the quantizers, and mean what these say. A rule has those of its class alone.
 """
@@ -17,6 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -31,8 +36,10 @@ from softnum.train.recipes import (
     MXFP4Scaling,
     MXScaling,
     NVFP4Scaling,
+    QuestScaling,
     Scaled,
     TensorScaling,
+    TsengScaling,
     hadamard_transform,
 )  # fmt: skip
 
@@ -52,10 +59,15 @@ RULES = {
     "current": ("power_of_two", "epsilon", "reference", "most"),
     "delayed": ("history", "margin", "algorithm", "reference"),
     "mx": (),
+    "quest": (),
+    "tseng": (),
     "nvfp4": ("rows", "four_over_six", "fast", "scale_max", "reference"),
 }
 _FLAGS, _NUMBERS, _WHOLE = ("power_of_two", "rows", "fast"), ("epsilon", "most", "margin"), ("history", "scale_max")
 _PER = {"current": (None, None), "delayed": (None, None), "mx": (1, 32), "nvfp4": (1, 16)}
+_PER |= {"quest": (1, 32), "tseng": (1, 32)}
+#: rule -> the roundings of its elements, besides "nearest_even"
+_ROUNDINGS = {"nvfp4": "stochastic", "quest": "nearest_zero", "tseng": "stochastic"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,9 +80,9 @@ class Hadamard:
     Parameters
     ----------
     size : int
-        A power of 4.
-    signs : int
-        Which rows of the matrix are negated, bit by bit.
+        A power of 2, from 2 to 64.
+    signs : int or str
+        Which rows of the matrix are negated, bit by bit; "random": `drawn` says it.
     format : format or str
         What the transform rounds to, once; binary32 holds it.
 
@@ -81,25 +93,36 @@ class Hadamard:
     """
 
     size: int = 16
-    signs: int = SIGNS
+    signs: int | str = SIGNS
     format: Any = "binary32"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "format", format(self.format))
-        whole = not any(isinstance(n, bool) or not isinstance(n, int) for n in (self.size, self.signs))
-        if not whole or self.size not in (4, 16, 64):
-            raise ValueError(f".size: must be 4, 16 or 64, got {self.size!r}")
-        if not 0 <= self.signs < 2**self.size:
-            raise ValueError(f".signs: has a bit for each of {self.size} rows, got {self.signs!r}")
+        if isinstance(self.size, bool) or self.size not in (2, 4, 8, 16, 32, 64) or not isinstance(self.size, int):
+            raise ValueError(f".size: must be 2, 4, 8, 16, 32 or 64, got {self.size!r}")
+        whole = isinstance(self.signs, int) and not isinstance(self.signs, bool)
+        if self.signs != "random" and not (whole and 0 <= self.signs < 2**self.size):
+            raise ValueError(f'.signs: has a bit for each of {self.size} rows, or is "random", got {self.signs!r}')
         if not is_exact_in(self.format, "float32"):
             raise ValueError(f".format: binary32 does not hold {self.format}")
 
-    def __call__(self, x):
-        """Matrices with K as their columns, transformed along it."""
+    def drawn(self, text: str) -> Hadamard:
+        """The same transform with the signs that a text stands for, by BLAKE2b; itself if its signs are stated.
+
+        >>> Hadamard(4, "random").drawn("1/fc1/1").signs, Hadamard(4, 0b0110).drawn("1/fc1/1").signs
+        (13, 6)
+        """
+        if self.signs != "random":
+            return self
+        signs = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+        return dataclasses.replace(self, signs=signs % 2**self.size)
+
+    def __call__(self, x, *, inverse: bool = False):
+        """Matrices with K as their columns, transformed along it, or back."""
         whole = x.shape[-1] // self.size * self.size
         groups = np.ascontiguousarray(x[..., :whole])
         groups = groups.reshape(groups.size // self.size, self.size)
-        mixed = hadamard_transform(groups, self.format, size=self.size, signs=self.signs)
+        mixed = hadamard_transform(groups, self.format, size=self.size, signs=self.signs, inverse=inverse)
         rest = quantize(np.ascontiguousarray(x[..., whole:]), self.format)
         return np.concatenate([mixed.reshape(*x.shape[:-1], whole), rest], axis=-1)
 
@@ -185,7 +208,7 @@ def scale_of(entry: object, fmt, rounding: str = "nearest_even", stochastic_bits
 
     Returns
     -------
-    BlockScaling, DelayedScaling, MXScaling, MXFP4Scaling or NVFP4Scaling
+    quantizer of softnum.train.recipes
 
     Raises
     ------
@@ -213,8 +236,8 @@ def scale_of(entry: object, fmt, rounding: str = "nearest_even", stochastic_bits
         _check_kind(key, value)
     block = _block(entry["per"]) if "per" in entry else _PER[rule]
     options = {key: value for key, value in entry.items() if key not in ("per", "rule")}
-    if rounding != "nearest_even" and (rule != "nvfp4" or rounding != "stochastic"):
-        may = "'nearest_even' or 'stochastic'" if rule == "nvfp4" else "'nearest_even'"
+    if rounding not in ("nearest_even", _ROUNDINGS.get(rule)):
+        may = f"'nearest_even' or {_ROUNDINGS[rule]!r}" if rule in _ROUNDINGS else "'nearest_even'"
         raise ValueError(f": elements of rule {rule!r} are rounded by {may}, got rounding {rounding!r}")
     if not is_exact_in(fmt, "float32"):
         raise ValueError(f": elements are scaled in binary32, which {fmt} does not fit; give the role another format")
@@ -237,7 +260,11 @@ def _quantizer(rule: str, fmt, block: tuple, options: dict, rounding: str, stoch
     if rule == "mx":
         return MXFP4Scaling(block) if str(fmt) == "e2m1fn" else MXScaling(fmt, block)
     if str(fmt) != "e2m1fn":
-        raise ValueError(f"rule 'nvfp4' is of format \"e2m1fn\", got {str(fmt)!r}")
+        raise ValueError(f'rule {rule!r} is of format "e2m1fn", got {str(fmt)!r}')
+    if rule == "quest":
+        return QuestScaling(block, rounding)
+    if rule == "tseng":
+        return TsengScaling(block, rounding, stochastic_bits)
     return NVFP4Scaling(block, rounding=rounding, stochastic_bits=stochastic_bits, **options)
 
 
@@ -320,6 +347,7 @@ def describe_scale(scale) -> dict[str, Any]:
     if isinstance(scale, OwnScaling):
         return {"rule": scale.source}
     rules = {BlockScaling: "current", TensorScaling: "current", DelayedScaling: "delayed", NVFP4Scaling: "nvfp4"}
+    rules |= {QuestScaling: "quest", TsengScaling: "tseng"}
     rule = rules.get(type(scale), "mx")
     block = block_of(scale)
     per = {(None, None): "tensor", (1, None): "row"}.get(block, list(block))

@@ -235,6 +235,53 @@ class NumpyBackend(Arrays):
         """
         return block_ones(shape, fmt)
 
+    def numbers(self, x):
+        """The numbers of a BlockArray, element times scale, exact in binary64; of a Scaled, in binary32, rounded."""
+        return x.values() if isinstance(x, Scaled) else x.decode()
+
+    @_in_own_threads
+    def trusted(self, x, scale, hadamard, axis: int):
+        """Which numbers a scale does not cut off, after a transform.
+
+        Parameters
+        ----------
+        x : float array (..., rows, columns)
+            Rounded to binary32.
+        scale
+            A quantizer with a method ``trusted``, of blocks of single rows.
+        hadamard : Hadamard or None
+        axis : int
+            -1 or -2, along which K lies.
+
+        Returns
+        -------
+        bool array
+            As x; of the transformed numbers.
+        """
+        x = np.asarray(x, np.float32)
+        x = x.swapaxes(-2, -1) if axis == -2 else x
+        x = x if hadamard is None else hadamard(x)
+        mask = scale.trusted(x.reshape(-1, x.shape[-1])).reshape(x.shape)
+        return np.ascontiguousarray(mask.swapaxes(-2, -1) if axis == -2 else mask)
+
+    @_in_own_threads
+    def returned(self, gradient, trusted, hadamard, axis: int):
+        """The gradient of numbers from that of what a transform makes of them; of what is not trusted it is +0.
+
+        Parameters
+        ----------
+        gradient : array (..., rows, columns)
+            In binary32.
+        trusted, hadamard, axis
+            As of `trusted`.
+        """
+        result = np.where(trusted, np.asarray(gradient, np.float32), np.float32(0))
+        if hadamard is not None:
+            result = result.swapaxes(-2, -1) if axis == -2 else result
+            result = hadamard(result, inverse=True)
+            result = result.swapaxes(-2, -1) if axis == -2 else result
+        return np.ascontiguousarray(result, self.dtype)
+
     @_in_own_threads
     def matmul(self, a, b, unit, c, key):
         """(..., M, K) @ (..., K, N) in a unit, on carriers or BlockArrays.

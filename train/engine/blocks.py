@@ -109,6 +109,8 @@ class PassOperand:
         pass -> the operand of that pass: an array, BlockOperand or ScaledOperand.
     turned : callable
         An operand -> the same with its last two axes exchanged.
+    back : callable, optional
+        The gradient of what the forward pass multiplies -> that of the numbers. Default: straight through.
 
     Examples
     --------
@@ -119,10 +121,12 @@ class PassOperand:
     ((3, 2), [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
     """
 
-    __slots__ = ("_made", "_swapped", "_turned", "values")
+    __slots__ = ("_made", "_swapped", "_turned", "back", "values")
 
-    def __init__(self, values, made: Callable, turned: Callable, *, _swapped: bool = False) -> None:
-        self.values, self._made, self._turned, self._swapped = values, made, turned, _swapped
+    def __init__(
+        self, values, made: Callable, turned: Callable, back: Callable | None = None, *, _swapped: bool = False
+    ) -> None:
+        self.values, self._made, self._turned, self.back, self._swapped = values, made, turned, back, _swapped
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -132,7 +136,7 @@ class PassOperand:
 
     def turned(self) -> PassOperand:
         """The same numbers with the last two axes exchanged."""
-        return PassOperand(self.values, self._made, self._turned, _swapped=not self._swapped)
+        return PassOperand(self.values, self._made, self._turned, self.back, _swapped=not self._swapped)
 
     def of(self, key: str):
         """The operand of a pass."""

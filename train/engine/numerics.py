@@ -21,16 +21,23 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Set
+from collections.abc import Callable, Set
+from typing import NamedTuple
 
 import numpy as np
 
+from softnum.arrays.blocks import BlockArray
+from softnum.arrays.conversion import quantize
 from softnum.formats.blocks import format
 from softnum.formats.facts import is_exact_in
+from softnum.mac.family import family_of
 from softnum.train.designs.design import (
     BLOCK_ROLES,
     COMPENSATION,
+    OPERAND_ROLES,
     PASS_ROLES,
+    PASSES,
+    SAVED,
     UPDATE,
     Design,
     LayerDesign,
@@ -67,6 +74,7 @@ class LayerNumerics:
 
     def __init__(self, numerics: Numerics, name: str, design: LayerDesign, first: bool) -> None:
         self.numerics, self.name, self.design, self.first = numerics, name, design, first
+        self.known_as = name  # by the design
         self.operand_role = "input" if first else "activations"
         inputs, weights = (design.roles[design.name("forward", role)] for role in (self.operand_role, "weights"))
         self.start_rounding = RoleRounding(
@@ -132,7 +140,7 @@ class LayerNumerics:
         -------
         values : array, BlockOperand, ScaledOperand or PassOperand
             Of a role that has a block format, or a scale of less than the tensor, the pruned x itself, which each
-            product rounds along its own K; of one that a pass rounds in its own way, too.
+            product rounds along its own K; of one that a pass rounds in its own way, or from a saved copy, too.
         kept : bool array or None
             Which of x are kept, by their sizes before the rounding; None of a role that is not sparse.
 
@@ -143,22 +151,73 @@ class LayerNumerics:
         """
         rounding = self.design.roles[role]
         passes = any(name in self.design.roles for (_, one), name in PASS_ROLES.items() if one == role)
-        values = x if passes or rounding.by_products else self.round(role, x, of=of)
+        saved = SAVED in self.design.roles and role in ("activations", "input")
+        values = x if passes or saved or rounding.by_products else self.round(role, x, of=of)
         kept = None if rounding.sparsity is None else self.largest(role, x, groups)
         values = self.select(role, values, kept)
-        if not passes:
+        first = self._trusted(role, values, use)
+        if not (passes or saved or first):
             return self._rounded(role, values, use), kept
-        made: dict[str, object] = {}
+        made: dict[tuple[str, bool], object] = {}
 
         def of_pass(key: str):
-            name = self.design.name(key, role)
-            if name not in made:
+            if first is not None and key == "forward":
+                return first.operand
+            which = name, copied = self.design.name(key, role), saved and key == "backward_weight"
+            if which not in made:
                 own = self.design.roles[name]
-                numbers = values if own.by_products else self._round(name, own, values, of)
-                made[name] = self._rounded(name, numbers, use)
-            return made[name]
+                numbers, held = (values, of) if first is None else (first.numbers(), None)
+                if copied:
+                    numbers, held = self.saved(numbers), self.format(SAVED)
+                numbers = numbers if own.by_products else self._round(name, own, numbers, held)
+                made[which] = self._rounded(name, numbers, use)
+            return made[which]
 
-        return PassOperand(values, of_pass, self.turned), kept
+        return PassOperand(values, of_pass, self.turned, None if first is None else first.back), kept
+
+    def _trusted(self, role: str, x, use: str) -> _Trusted | None:
+        """What the forward pass makes of x, if the backward passes take that, and gradients pass back where trusted."""
+        name = self.design.name("forward", role)
+        rounding, axis = self.design.roles[name], -2 if role == "weights" else -1
+        if not rounding.trust:
+            return None
+        operand, backend, transform = self._scaled(name, x, use), self.numerics.backend, self._drawn(rounding)
+        operand.along(axis)  # rounded here, in the forward pass, whoever needs it
+        mask = backend.trusted(x, rounding.scale, transform, axis)
+
+        def numbers():
+            found = backend.numbers(operand.along(axis))
+            return self.turned(found) if axis == -2 else found
+
+        return _Trusted(operand, numbers, lambda gradient: backend.returned(gradient, mask, transform, axis))
+
+    def returned(self, operand, gradient):
+        """The gradient of an operand's numbers from that of what the forward pass multiplies: where it is trusted."""
+        back = operand.back if isinstance(operand, PassOperand) else None
+        return gradient if back is None else back(gradient)
+
+    def refuse_trust(self, what: str, *operands) -> None:
+        """Raise ValueError if gradients of operands pass back only where they are trusted; what: whose cannot."""
+        if any(isinstance(operand, PassOperand) and operand.back is not None for operand in operands):
+            raise ValueError(
+                f'layer {self.name!r}: {what} pass straight through, and a role states backward = "trust"; state other '
+                f'roles for this layer: [layers."{self.name}".roles]'
+            )
+
+    def _drawn(self, rounding: RoleRounding):
+        """A rounding's Hadamard transform, with the signs of this layer in this iteration if they are random."""
+        text = f"{self.numerics.seed}/{self.known_as}/{self.numerics.iteration}"
+        return None if rounding.hadamard is None else rounding.hadamard.drawn(text)
+
+    def saved(self, x):
+        """x as it is kept for the gradient of weights: in the role ``saved_activations``, blocks along x in C order."""
+        rounding, backend = self.design.roles[SAVED], self.numerics.backend
+        if not rounding.block:
+            return self.round(SAVED, x)
+        key = self._key(SAVED)
+        with self._scales_of(SAVED):
+            blocks = backend.quantize_blocks(backend.reshape(x, (-1,)), rounding, -1, key)
+        return backend.reshape(backend.numbers(blocks), x.shape)
 
     def _rounded(self, role: str, values, use: str):
         """Pruned numbers as an operand: rounded if the role has single numbers, else to be rounded by products."""
@@ -170,7 +229,7 @@ class LayerNumerics:
     def _scaled(self, role: str, x, use: str, *, mixed: bool = True) -> ScaledOperand:
         """Numbers that a role's scale rounds; mixed: whether its Hadamard transform, if it has one, comes before."""
         rounding = self.design.roles[role]
-        transform = rounding.hadamard if mixed else None
+        transform = self._drawn(rounding) if mixed else None
         rounding = dataclasses.replace(rounding, hadamard=transform)
         if of_tensor(rounding.scale) and transform is None:
             delayed = isinstance(rounding.scale, DelayedScaling)
@@ -245,7 +304,12 @@ class LayerNumerics:
         return backend.permute(operand, (*range(rank - 2), rank - 1, rank - 2))
 
     def refuse_blocks(self, what: str) -> None:
-        """Raise ValueError if operands have a block format, a scale or a pass's own rounding; what: why none can be."""
+        """Raise ValueError if operands have a block format, a scale or another rounding in a pass; what: why not."""
+        if SAVED in self.design.roles:
+            raise ValueError(
+                f"layer {self.name!r}: {what}, and keeps them as they are, not in the role {SAVED!r}; state "
+                f'{SAVED} = "none" for this layer: [layers."{self.name}".roles]'
+            )
         stated = (name for name in PASS_ROLES.values() if name in self.design.roles)
         for role in (*BLOCK_ROLES, *stated):
             rounding = self.design.roles[role]
@@ -281,6 +345,10 @@ class LayerNumerics:
     def round_start(self, x, *, of=None):
         """A bias, or another product, rounded to what the forward unit starts from, in the mode of ``weights``."""
         return self._round("start", self.start_rounding, x, of)
+
+    def round_sum(self, x, y):
+        """x + y of carriers, two biases: as `round_start` of the exact sum, rounded once."""
+        return self.numerics.backend.axpy(1.0, y, x, self.start_rounding, self._key("start"))
 
     def enter(self, x):
         """x as an operand of element-by-element arithmetic: rounded to the role ``elementwise``."""
@@ -374,7 +442,13 @@ class LayerNumerics:
         """a @ b, operands (`operand`), in the unit of a pass; c is the accumulator's initial value.
 
         Block operands, and those with scales of less than the tensor, are rounded here, along K: a first, then b. Where
-        one has a scale the other has the scale 1 if it has none, and c is added to their product in binary32.
+        one has a scale the other has the scale 1 if it has none, and c is added to their product in binary32. Where one
+        has a block format and the other has none, its numbers, each element times its scale, are the unit's operands.
+
+        Raises
+        ------
+        ValueError
+            If such a number is none of the unit's operand format.
         """
         a, b = (x.of(key) if isinstance(x, PassOperand) else x for x in (a, b))
         if isinstance(a, ScaledOperand) or isinstance(b, ScaledOperand):
@@ -386,7 +460,26 @@ class LayerNumerics:
         if isinstance(b, BlockOperand):
             b = b.along(-2)
         site, unit = self._key(key), self.design.units[key]
+        if isinstance(a, BlockArray) is not isinstance(b, BlockArray):
+            a, b = self._as_numbers(key, a, b)
         return self.numerics.backend.matmul(a, b, unit, c, site if unit.stochastic else None)
+
+    def _as_numbers(self, key: str, *operands) -> list:
+        """Operands of a pass, one of them in blocks, as the numbers that its unit multiplies."""
+        roles, found = OPERAND_ROLES[key], []
+        for role, x, fmt in zip(roles, operands, self.design.units[key].operand, strict=True):
+            if isinstance(x, BlockArray):
+                values = self.numerics.backend.numbers(x)
+                lost = values[(quantize(values, fmt) != values) & ~np.isnan(values)]
+                if lost.size:
+                    role = self.operand_role if role == "activations" else role
+                    raise ValueError(
+                        f"layer {self.name!r}: {key} multiplies numbers of role {role!r} ({x.format}) as ones of "
+                        f"{fmt}, and {float(lost[0])!r} is none; give the unit an operand with its exponents"
+                    )
+                x = values
+            found.append(x)
+        return found
 
     def convolve(self, key: str, a, b, c=None, **geometry):
         """The product of a pass of a convolution in the pass's unit; c is the accumulator's initial value.
@@ -397,7 +490,10 @@ class LayerNumerics:
         a, b = (x.of(key) if isinstance(x, PassOperand) else x for x in (a, b))
         if isinstance(a, ScaledOperand) or isinstance(b, ScaledOperand):
             a, b = self._with_scale(a), self._with_scale(b)
-        if isinstance(a, BlockOperand):
+        if isinstance(a, BlockOperand) or isinstance(b, BlockOperand):
+            a, b = (
+                x if isinstance(x, BlockOperand) else BlockOperand(x, lambda numbers, axis: numbers) for x in (a, b)
+            )
             backend, groups = self.numerics.backend, geometry["groups"]
             first, second, shaped = as_matrices(key, a, b, backend, geometry)
             return shaped(self.matmul(key, first, second, None if c is None else backend.reshape(c, (groups, 1, -1))))
@@ -419,8 +515,9 @@ class LayerNumerics:
         if self.design.roles[role].hadamard is not None:
             error = error.of("backward_weight") if isinstance(error, PassOperand) else error
             error = self._scaled(role, error.values, "", mixed=False)
-        if self.design.roles[role].block:
-            ones = backend.block_ones((1, rows), self.design.units["backward_weight"].operand[0])
+        unit = self.design.units["backward_weight"]
+        if family_of(unit).of_blocks:
+            ones = backend.block_ones((1, rows), unit.operand[0])
         else:
             ones = backend.ones((1, rows))
         return self.matmul("backward_weight", ones, error)
@@ -448,6 +545,14 @@ class LayerNumerics:
         """gradient + residual, what was left out of gradients before, rounded as the memory is."""
         feedback = self.design.roles["weight_gradients"].sparsity.feedback
         return self.numerics.backend.axpy(1.0, gradient, residual, feedback, self._key("weight_gradients"))
+
+
+class _Trusted(NamedTuple):
+    """An operand of the forward pass, the numbers that it multiplies, and what makes gradients of these ones of x's."""
+
+    operand: ScaledOperand
+    numbers: Callable
+    back: Callable
 
 
 def _scaled_by(rounding: RoleRounding) -> str:
@@ -568,8 +673,20 @@ class Numerics:
 
 
 def _refuse_scales(layers: dict[str, LayerDesign], device: str) -> None:
-    """Raise ValueError if an operand of layers has a scale, for which a device has no kernels."""
+    """Raise ValueError if an operand of layers has a scale, or is multiplied out of its blocks: a device cannot."""
     for name, layer in layers.items():
+        for key in PASSES:
+            stated = [layer.roles[layer.name(key, role)] for role in OPERAND_ROLES[key]]
+            if any(rounding.block for rounding in stated) and not family_of(layer.units[key]).of_blocks:
+                raise ValueError(
+                    f"layer {name!r}: {key} multiplies a block format by single numbers, and device {device!r} has no "
+                    "kernels for that; leave the device out"
+                )
+        if SAVED in layer.roles and layer.roles[SAVED].block:
+            raise ValueError(
+                f"layer {name!r}: role {SAVED!r} has {_scaled_by(layer.roles[SAVED])}, and device {device!r} has no "
+                "kernels for that; state a format of single numbers, or leave the device out"
+            )
         for role, rounding in layer.roles.items():
             if rounding.scale is not None:
                 raise ValueError(
@@ -596,7 +713,7 @@ def fits_binary32(layers) -> bool:
 
 def _roundings(layer: LayerDesign):
     """Those of all roles but operands in blocks, which travel as codes, and of the memory of sparse gradients."""
-    operands = (*BLOCK_ROLES, *PASS_ROLES.values())
+    operands = (*BLOCK_ROLES, SAVED, *PASS_ROLES.values())
     yield from (rounding for role, rounding in layer.roles.items() if not (rounding.block and role in operands))
     sparsity = layer.roles["weight_gradients"].sparsity
     if sparsity is not None and sparsity.feedback is not None:

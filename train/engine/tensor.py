@@ -177,18 +177,19 @@ class Parameter(Tensor):
 # -- operations --------------------------------------------------------------------------------------------------------
 
 
-def linear(x: Tensor, weight: Tensor, start: Tensor | None, layer, *, weights=None) -> Tensor:
+def linear(x: Tensor, weight: Tensor, start: Tensor | tuple[Tensor, Tensor] | None, layer, *, weights=None) -> Tensor:
     """x @ weight + start in a layer's arithmetic.
 
     The operands are rounded to ``activations`` (``input`` in the first layer) and ``weights``, and pruned where these
     roles are sparse; start, a bias or the result of another product, is rounded to the forward unit's accumulator and
-    is its initial value, as in hardware. The result is what the accumulator holds.
+    is its initial value, as in hardware. Of two biases that is their exact sum, rounded once. The result is what the
+    accumulator holds.
 
     Parameters
     ----------
     x : Tensor (B, inputs)
     weight : Parameter (inputs, outputs)
-    start : Parameter (outputs,) or Tensor (B, outputs), optional
+    start : Parameter (outputs,), two of them, or Tensor (B, outputs), optional
         None: sums start from +0.
     layer : LayerNumerics
     weights : array (inputs, outputs), optional
@@ -202,7 +203,10 @@ def linear(x: Tensor, weight: Tensor, start: Tensor | None, layer, *, weights=No
     if weights is None:
         weights = layer.working_copy(weight, (weight.value.shape, 0))
     parents, initial = (x, weight), None
-    if start is not None:
+    if isinstance(start, tuple):
+        parents = (x, weight, *start)
+        initial = layer.round_sum(*(bias.value for bias in start))
+    elif start is not None:
         parents = (x, weight, start)
         initial = layer.round_start(start.value, of=layer.format("master") if isinstance(start, Parameter) else None)
     value = layer.matmul("forward", operand, weights, initial)
@@ -279,17 +283,18 @@ def _linear_gradient(node: Tensor, gradient) -> tuple:
     error = layer.errors(gradient, (gradient.shape, 1), use=node.parents[1].name)
     data = None
     if node.parents[0].requires_gradient:
-        data = layer.matmul("backward_data", error, layer.turned(weights))
+        data = layer.returned(operand, layer.matmul("backward_data", error, layer.turned(weights)))
         data = layer.select(layer.operand_role, data, kept)
     if not any(parent.requires_gradient for parent in node.parents[1:]):
         return data, *(None for _ in node.parents[1:])
-    product = layer.matmul("backward_weight", layer.turned(operand), error)
+    product = layer.returned(weights, layer.matmul("backward_weight", layer.turned(operand), error))
     if len(node.parents) == 2:
         return data, layer.weight_gradient(product)
     if node.parents[2].value.ndim == 2:  # the result of another product, whose layer rounds its own error
         return data, layer.weight_gradient(product), gradient
-    bias = node.backend.reshape(layer.weight_gradient(layer.column_sums(error)), (error.shape[1],))
-    return data, layer.weight_gradient(product), bias
+    sums = layer.column_sums(error)
+    biases = [node.backend.reshape(layer.weight_gradient(sums), (error.shape[1],)) for _ in node.parents[2:]]
+    return data, layer.weight_gradient(product), *biases
 
 
 def _cross_entropy_gradient(node: Tensor, gradient) -> tuple:

@@ -45,12 +45,12 @@ ROUNDING = {
 #: methods that select, move or compare values
 EXACT = {
     "all_finite", "argmax", "array", "block_ones", "choose", "concatenate", "double", "from_windows", "join", "kept",
-    "kept_of_groups", "kept_of_tensor", "largest", "negate", "neighbours", "ones", "part", "patches", "permute",
-    "pixels", "place", "positive_part", "prune", "put", "put_rows", "reshape", "sign", "sources", "split", "steps",
-    "take", "transpose", "where_equal", "where_positive", "windows", "zeros",
+    "kept_of_groups", "kept_of_tensor", "largest", "negate", "neighbours", "numbers", "ones", "part", "patches",
+    "permute", "pixels", "place", "positive_part", "prune", "put", "put_rows", "reshape", "sign", "sources", "split",
+    "steps", "take", "transpose", "trusted", "where_equal", "where_positive", "windows", "zeros",
 }  # fmt: skip
 #: methods that round to the carrier, binary32 or binary64
-CARRIER = {"add", "clamp", "constant"}
+CARRIER = {"add", "clamp", "constant", "returned"}
 #: methods that compute in binary64
 BINARY64 = {
     "binary_cross_entropy", "cross_entropy_error", "divide", "draw", "exp", "log", "norm", "ordered_sum", "policy_loss",

@@ -5,7 +5,7 @@ that read it. Three rules make an accelerator's traffic of an emulator's calls:
 
 - moving is free: who reads the transposed, unfolded, joined or cut form of a value reads the value;
 - rounding happens where a value is made: it is written in each format in which another operation reads it, and in no
-  other;
+  other; but a saved activation is written in its own format and rounded where it is read;
 - element-by-element steps of one layer that follow each other are one operation, whose inner results stay inside.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from softnum.arrays.blocks import BlockArray
 from softnum.mac.products.unfold import shape_of
-from softnum.train.designs.design import RoleRounding
+from softnum.train.designs.design import SAVED, RoleRounding
 from softnum.train.designs.objects import describe_format
 from softnum.train.engine.watch import BINARY64, CARRIER, EXACT, Event, is_array
 from softnum.train.recipes import Scaled
@@ -33,7 +33,7 @@ _NOTHING = {"all_finite", "argmax"}
 _SELECT = {
     "choose": "select", "kept": "dropout", "kept_of_groups": "prune", "kept_of_tensor": "prune",
     "largest": "max_pool", "positive_part": "relu", "prune": "prune", "where_equal": "max_pool",
-    "sign": "sign", "where_positive": "relu",
+    "sign": "sign", "trusted": "trust", "where_positive": "relu",
 }  # fmt: skip
 
 
@@ -61,6 +61,8 @@ class Value:
         The axis of its blocks.
     source : Value or None
         What it is a rounding of.
+    saved : bool
+        Whether it is an activation that is kept as it is, and rounded again where it is read.
     readers : set of int
         Groups, the maker left out.
     """
@@ -76,6 +78,7 @@ class Value:
     data: bool = False
     along: int | None = None
     source: Value | None = None
+    saved: bool = False
     readers: set[int] = field(default_factory=set)
     rounded: dict = field(default_factory=dict)
     tested: set[int] = field(default_factory=set)  # groups that read no more than whether it is above zero
@@ -251,6 +254,9 @@ class Flow:
         layer = event.layer or "input"
         rounded = []
         for value in self._values(array):
+            if value.saved:
+                rounded.append(value)
+                continue
             if value.format == name and not rounding.by_products and not value.data:
                 rounded.append(value)
                 continue
@@ -267,6 +273,9 @@ class Flow:
                     self.groups[own.maker].made.append(own)
                 value.rounded[key] = self._new(own)
             rounded.append(value.rounded[key])
+        if event.place == SAVED:
+            for value in rounded:
+                value.saved = True
         self._learn(result, tuple(rounded))
 
     def _product(self, event: Event, arrays: list, result) -> None:
@@ -298,7 +307,7 @@ class Flow:
     def _operand(self, array, event: Event, place: int) -> tuple[str, int | float]:
         """Format and bits of an operand: of the values in it, or those that the unit takes."""
         values = self._values(array)
-        if values:
+        if values and not values[0].saved:
             return values[0].format, values[0].bits
         fmt = event.unit.operand[place]
         return describe_format(fmt, "")["format"], _bits(fmt)

@@ -226,10 +226,10 @@ def _matmul_gradient(node: Tensor, gradient) -> tuple:
     error = layer.errors(gradient, (gradient.shape, -1), use=use)
     first = second = None
     if node.parents[0].requires_gradient:
-        first = layer.matmul("backward_data", error, layer.turned(b))
+        first = layer.returned(a, layer.matmul("backward_data", error, layer.turned(b)))
         first = layer.select(layer.operand_role, first, kept_a)
     if node.parents[1].requires_gradient:
-        second = layer.matmul("backward_weight", layer.turned(a), error)
+        second = layer.returned(b, layer.matmul("backward_weight", layer.turned(a), error))
         second = layer.select("weights", second, kept_b)
     return first, second
 

@@ -159,7 +159,7 @@ class RNNCell(Cell):
     def step(self, z: Tensor, state: tuple[Tensor, ...] | None) -> tuple[Tensor, ...]:
         """The hidden state after a step."""
         z = z if state is None else self._product(0, state[0], z)
-        return (activation("tanh", z, self.numerics),)
+        return (activation(self.functions[0], z, self.numerics),)
 
 
 class LSTMCell(Cell):

@@ -53,6 +53,7 @@ def conv2d(
     geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     operand, kept = layer.operand(layer.operand_role, x.value, _channels(x.value, groups), use=weight.name)
     weights = layer.working_copy(weight, ((len(weight.value), -1), 1))
+    layer.refuse_trust("gradients of a convolution's operands", operand, weights)
     parents, initial = (x, weight), None
     if bias is not None:
         parents = (x, weight, bias)

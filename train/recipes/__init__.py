@@ -19,6 +19,7 @@ from softnum.train.recipes.nvfp4 import (
     to_e2m1,
 )  # fmt: skip
 from softnum.train.recipes.products import scaled_product
+from softnum.train.recipes.quartet import QuestScaling, TsengScaling
 from softnum.train.recipes.scaled import (
     BlockScaling,
     Delayed,
@@ -34,7 +35,8 @@ from softnum.train.recipes.stacks import scaled_stack
 
 __all__ = [
     "SIGNS",
-    "BlockScaling", "Delayed", "DelayedScaling", "MXFP4Scaling", "MXScaling", "NVFP4Scaling", "Scaled", "TensorScaling",
+    "BlockScaling", "Delayed", "DelayedScaling", "MXFP4Scaling", "MXScaling", "NVFP4Scaling", "QuestScaling", "Scaled",
+    "TensorScaling", "TsengScaling",
     "cast", "delayed_scale", "exponent_code_of", "hadamard_matrix", "hadamard_transform", "half_products",
     "jax_stochastic", "largest_magnitude", "power_above", "scale_of_largest", "scaled_product", "scaled_stack",
     "spread", "tile_magnitudes", "to_e2m1",

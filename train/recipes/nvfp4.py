@@ -10,7 +10,7 @@ arXiv 2509.25149; J. Cook et al., "Four Over Six: More Accurate NVFP4 Quantizati
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isqrt
+from math import sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -53,8 +53,10 @@ def hadamard_matrix(size: int = 16, signs: int = SIGNS):
     return np.where(negative, -_ONE, _ONE)
 
 
-def hadamard_transform(x, fmt="binary32", *, size: int = 16, signs: int = SIGNS):
+def hadamard_transform(x, fmt="binary32", *, size: int = 16, signs: int = SIGNS, inverse: bool = False):
     """Each `size` neighbours of a row times `hadamard_matrix` / sqrt(size): the exact result, rounded once to a format.
+
+    Of an odd power of two, 1 / sqrt(size) is the nearest binary32 number.
 
     References multiply in binary32 or bfloat16, in an order of their own; results may differ from these in last places.
 
@@ -65,7 +67,9 @@ def hadamard_transform(x, fmt="binary32", *, size: int = 16, signs: int = SIGNS)
     fmt : format or str
         That binary32 holds.
     size, signs : int
-        As of `hadamard_matrix`; a power of four.
+        As of `hadamard_matrix`.
+    inverse : bool
+        Times the transposed matrix, which takes numbers back, or gradients.
 
     Returns
     -------
@@ -74,7 +78,7 @@ def hadamard_transform(x, fmt="binary32", *, size: int = 16, signs: int = SIGNS)
     Raises
     ------
     ValueError
-        If size is no power of four that divides the columns.
+        If size is no power of two that divides the columns.
 
     Examples
     --------
@@ -82,11 +86,11 @@ def hadamard_transform(x, fmt="binary32", *, size: int = 16, signs: int = SIGNS)
     [[1.5, -0.5, -0.5, 1.5]]
     """
     x, matrix = float32(x, "hadamard_transform"), hadamard_matrix(size, signs)
-    root = isqrt(size)
-    if root * root != size or x.shape[1] % size:
-        raise ValueError(f"hadamard_transform: size must be a power of 4 that divides {x.shape[1]} columns, got {size}")
-    unit = ExactDotUnit(fmt, operand="binary32")
-    return matmul(x.reshape(-1, size), matrix / np.float32(root), unit).reshape(x.shape).astype(np.float32, copy=False)
+    if x.shape[1] % size:
+        raise ValueError(f"hadamard_transform: size must be a power of 2 that divides {x.shape[1]} columns, got {size}")
+    unit, matrix = ExactDotUnit(fmt, operand="binary32"), matrix * np.float32(1 / sqrt(size))
+    matrix = np.ascontiguousarray(matrix.T) if inverse else matrix
+    return matmul(x.reshape(-1, size), matrix, unit).reshape(x.shape).astype(np.float32, copy=False)
 
 
 def to_e2m1(x, *, rounding: str = "nearest_even", stochastic_bits: int = 32, key=None):
