@@ -9,7 +9,7 @@ import numpy as np
 from softnum.arrays.checks import native
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode, quantize
-from softnum.arrays.environment import seed_and_stream
+from softnum.arrays.environment import PartKey, seed_and_stream
 from softnum.formats.codec import NEAREST
 from softnum.formats.facts import fits
 from softnum.mac import _gemm
@@ -116,9 +116,9 @@ def codes_of(x, fmt, shape) -> np.ndarray:
 
 
 def random_words_of(unit, key, random_bits, shape, k, domains=(1, 2), caller="matmul", with_c=False):
-    """(key words of both domains, random words or None)"""
+    """(key words of both domains, random words or None, number of the first product and of its first row)"""
     if not unit.stochastic:
-        return (0, 0, 0, 0), None
+        return (0, 0, 0, 0), None, (0, 0)
     if random_bits is not None:
         steps = unit.steps_with_c(k) if with_c else unit.steps(k)
         want = (*shape, steps, 2)
@@ -127,9 +127,26 @@ def random_words_of(unit, key, random_bits, shape, k, domains=(1, 2), caller="ma
             raise ValueError(
                 f"{caller}: random_bits must be uint32 of shape {want}, got {words.dtype} of shape {words.shape}"
             )
-        return (0, 0, 0, 0), np.ascontiguousarray(words).reshape(int(np.prod(shape[:-2], dtype=np.int64)), *want[-4:])
+        words = np.ascontiguousarray(words).reshape(int(np.prod(shape[:-2], dtype=np.int64)), *want[-4:])
+        return (0, 0, 0, 0), words, (0, 0)
     if key is None:
         raise ValueError(f"{caller}: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
+    origin = (0, 0)
+    if isinstance(key, PartKey):
+        origin, key = _origin(key, shape, caller), key[:2]
     seed, stream = seed_and_stream(key)
     first, second = (_core.philox_key(seed, stream, domain) for domain in domains)
-    return (*first, *second), None
+    return (*first, *second), None, origin
+
+
+def _origin(key: PartKey, shape, caller: str) -> tuple[int, int]:
+    """Where the part of a larger product begins in it: product, row."""
+    if caller == "sum":
+        raise ValueError("sum: its results have no key of a part")
+    products, rows = int(np.prod(shape[:-2], dtype=np.int64)), shape[-2]
+    if not key.stacked and products != 1:
+        raise ValueError(f"{caller}: {products} products have no rows of one larger product")
+    origin = (key.before(products), 0) if key.stacked else (0, key.before(rows))
+    if origin[0] + products >= 2**32 or origin[1] + rows >= 2**32:
+        raise ValueError(f"{caller}: no dimension of the larger product may reach 2**32, got a part from {origin} on")
+    return origin
