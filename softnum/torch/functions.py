@@ -56,6 +56,8 @@ class Function:
         Which arrays are buffers; their new values are results too.
     loss : bool
         Whether the result is a single number, of binary64.
+    batch : str
+        What its arrays are on several ranks (`softnum.torch.numerics.Call.begin`).
     """
 
     graph: Callable
@@ -68,6 +70,7 @@ class Function:
     constants: tuple[str, ...] = ()
     changed: tuple[int, ...] = ()
     loss: bool = False
+    batch: str = "stacked"
 
     def named(self, numbers: list[int], constants: list[float]) -> dict:
         """Options by their names, from the numbers that an operation takes."""
@@ -257,8 +260,11 @@ FUNCTIONS: dict[str, Function] = {
         lambda shapes, options: (*shapes[0][:-1], shapes[1][0]),
         lambda shapes, options: (math.prod(shapes[0][:-1]), shapes[1][0]),
         transposed=(1,),
+        batch="rows",
     ),
-    "conv2d": Function(_conv2d, _conv_shape, options={"groups": 0, "stride": 2, "padding": 2, "dilation": 2}),
+    "conv2d": Function(
+        _conv2d, _conv_shape, options={"groups": 0, "stride": 2, "padding": 2, "dilation": 2}, batch="rows"
+    ),
     "matmul": Function(_matmul, lambda shapes, options: (*shapes[0][:-1], shapes[1][-1])),
     "embedding": Function(
         _embedding,
@@ -266,6 +272,7 @@ FUNCTIONS: dict[str, Function] = {
         lambda shapes, options: (math.prod(shapes[0]), shapes[1][1]),
         looked_up=True,
         of=1,
+        batch="looked up",
     ),
     "output": Function(_output, lambda shapes, options: shapes[0]),
     "add": Function(_of_two(add), _same),

@@ -17,7 +17,7 @@ import torch
 from torch._functorch.utils import unwrap_dead_wrappers
 
 from softnum.torch.functions import FUNCTIONS
-from softnum.torch.numerics import SEED, arithmetic_of
+from softnum.torch.numerics import ROWS, SEED, arithmetic_of
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 
 __all__ = ["apply"]
@@ -77,6 +77,7 @@ def _forward(name: str, inputs, state, arithmetic, layer, call, options, constan
     _checked(name, inputs, layer)
     function, arrays = FUNCTIONS[name], [array_of(x) for x in inputs]
     numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up)
+    numerics.begin(function.batch)
     results = function.forward(numerics, arrays, function.named(options, constants))
     numerics.end()
     like = [inputs[index] for index in (function.of, *function.changed)]
@@ -89,6 +90,7 @@ def _forward(name: str, inputs, state, arithmetic, layer, call, options, constan
 def _backward(name: str, gradient, inputs, state, arithmetic, layer, call, options, constants, needs):
     function, arrays = FUNCTIONS[name], [array_of(x) for x in inputs]
     numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up)
+    numerics.begin(function.batch)
     error = array_of(gradient)
     gradients = function.backward(numerics, error, arrays, needs, function.named(options, constants))
     numerics.end()
@@ -116,6 +118,8 @@ def _backward_shapes(gradient, inputs, state, arithmetic, layer, call, options, 
 
 def _state_of_slice(state: torch.Tensor, index: int) -> torch.Tensor:
     """The state of one slice of a vectorised call: of a seed of its own, by a congruential step."""
+    if len(state) > ROWS:
+        raise NotImplementedError("vmap on several ranks: slices are no rows of the batch; call vmap outside of DDP")
     changed = state.clone()
     changed[SEED] = state[SEED] * 6364136223846793005 + (index + 1) * 1442695040888963407
     return changed

@@ -8,7 +8,7 @@ from torch import nn
 
 from softnum.torch.models import mode_of, next_step, set_state, state_of
 from softnum.torch.numerics import LOSS_SCALE, bits_of
-from softnum.torch.tensors import array_of, result_dtype, tensor_of
+from softnum.torch.tensors import array_of, result_dtype, spread_as, tensor_of, whole
 from softnum.train.designs.design import COMPENSATION
 from softnum.train.engine.tensor import Parameter
 from softnum.train.update.optimisers import SGD, Adam, AdamW
@@ -123,21 +123,22 @@ class Optimizer(torch.optim.Optimizer):
             found |= zip(ours if isinstance(ours, tuple) else (ours,), values, strict=True)
         return found
 
-    def _update(self, parameter: nn.Parameter, constants: dict, rate: float, state: torch.Tensor) -> None:
+    def _update(self, parameter: nn.Parameter, constants: dict, rate: float, counters: torch.Tensor) -> None:
         path, name, turned = self._places[parameter]
-        layer = self.mode.arithmetic.call(path, state, f"update.{name}")
+        layer = self.mode.arithmetic.call(path, counters, f"update.{name}")
 
         def array(x: torch.Tensor) -> np.ndarray:
             return np.ascontiguousarray(array_of(x).T if turned else array_of(x), layer.backend.dtype)
 
         def tensor(x: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
-            return tensor_of(x.T if turned else x, dtype, parameter.device)
+            return spread_as(tensor_of(x.T if turned else x, dtype, parameter.device), parameter)
 
-        kept = self.state[parameter]
-        if "master" in kept and not torch.equal(kept["master"].to(parameter.dtype), parameter):
+        value, state = whole(parameter), self.state[parameter]
+        kept = {entry: whole(x) if isinstance(x, torch.Tensor) else x for entry, x in state.items()}
+        if "master" in kept and not torch.equal(kept["master"].to(parameter.dtype), value):
             del kept["master"]  # the parameter was changed since
-        own = Parameter(array(kept.get("master", parameter)), layer, f"{path}.{name}")
-        own.gradient = array(parameter.grad)
+        own = Parameter(array(kept.get("master", value)), layer, f"{path}.{name}")
+        own.gradient = array(whole(parameter.grad))
         rule = self.rule([own], learning_rate=1.0, **constants)
         rule.steps = int(kept.get("step", 0))
         for entry in rule.states:
@@ -145,12 +146,12 @@ class Optimizer(torch.optim.Optimizer):
                 rule.states[entry][0] = array(kept[entry])
         rule.step(rate)
         wide = torch.float64 if layer.backend.dtype == np.float64 else torch.float32
-        kept["step"] = rule.steps
+        state["step"] = rule.steps
         for entry, (values,) in rule.states.items():
             if values is not None:
-                kept[entry] = tensor(values, wide)
+                state[entry] = tensor(values, wide)
         if result_dtype(parameter) != wide:  # a dtype that need not hold the role ``master``
-            kept["master"] = tensor(own.value, wide)
+            state["master"] = tensor(own.value, wide)
         layer.end()
         parameter.copy_(tensor(own.value, result_dtype(parameter)))
 
@@ -217,7 +218,7 @@ class GradScaler:
     def step(self, optimizer: torch.optim.Optimizer):
         """The optimiser's step, unless gradients hold infinities or NaN and the design skips such a step."""
         gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-        overflow = self._scaler.skips and not all(bool(gradient.isfinite().all()) for gradient in gradients)
+        overflow = self._scaler.skips and not all(bool(whole(gradient).isfinite().all()) for gradient in gradients)
         self._overflow |= overflow
         if overflow:
             next_step(self.model)

@@ -1,0 +1,262 @@
+"""Which part of a batch a rank has, and where the axis of the batch lies in a model's tensors.
+
+Random bits of rows are those that one process would draw for them, which had the batches of all ranks, one after the
+other in the order of ranks. So what is rounded must be known to be rows of the batch, or else to be the same on every
+rank. All tensors of a forward pass begin with the axis of the batch; but parameters, buffers and what is made of these
+alone is the same everywhere; and functions that move axes are followed. What cannot be told is an error where bits
+depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils._pytree import tree_leaves
+from torch.utils.weak import WeakIdKeyDictionary
+
+__all__ = ["SHARED", "Axes", "Place", "check_product", "place_of"]
+
+#: instead of an axis: what is the same on every rank
+SHARED = "shared"
+
+
+class Place(NamedTuple):
+    """Of a forward pass: the rank, how many samples of the whole batch come before its own, and how many it has."""
+
+    rank: int
+    first: int
+    rows: int
+
+
+def place_of(stated: tuple | None, model: nn.Module, arguments) -> Place | None:
+    """Where a forward pass with some arguments lies in the whole batch; None of one process.
+
+    Parameters
+    ----------
+    stated : (int, int or None, int or None), optional
+        Rank, first sample and number of samples, as `softnum.torch.set_rank` takes them. Default: as
+        DistributedDataParallel or fully_shard spread the model.
+    model : torch.nn.Module
+    arguments : nested tensors
+
+    Raises
+    ------
+    ValueError
+        If the tensors do not have one length, which the batch has.
+    """
+    rank = _rank(model) if stated is None else stated[0]
+    if rank is None:
+        return None
+    first, rows = (None, None) if stated is None else stated[1:]
+    if rows is None:
+        lengths = {len(x) if x.dim() else 0 for x in tree_leaves(arguments) if isinstance(x, torch.Tensor)}
+        if len(lengths) != 1 or 0 in lengths:
+            raise ValueError(
+                "on several ranks, random bits are those of the whole batch's rows, and the model's arguments do not "
+                f"tell how many there are (their lengths are {', '.join(map(str, sorted(lengths))) or 'none'}); "
+                "state it: softnum.torch.set_rank(model, rank, rows=...)"
+            )
+        (rows,) = lengths
+    return Place(rank, rank * rows if first is None else first, rows)
+
+
+def _rank(model: nn.Module) -> int | None:
+    """The rank of this process among those that share a model's batches; None where one has them all."""
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return None
+    spread = DistributedDataParallel._get_active_ddp_module()
+    if spread is not None:
+        return torch.distributed.get_rank(spread.process_group)
+    from torch.distributed.fsdp import FSDPModule
+
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            groups = module._get_fsdp_state()._fsdp_param_groups
+            if groups:
+                return _rank_in(groups[0].mesh_info)
+    return None
+
+
+def _rank_in(info) -> int:
+    mesh, place = info.mesh, 0
+    if getattr(info, "is_spmd_mesh", False):
+        raise ValueError(
+            "the model is sharded over a mesh that does not tell which of its ranks share a batch; state it: "
+            "softnum.torch.set_rank(model, rank)"
+        )
+    for index, size in zip(mesh.get_coordinate(), mesh.shape, strict=True):
+        place = place * size + index
+    return place
+
+
+# -- where the axis of the batch lies ----------------------------------------------------------------------------------
+
+_VIEWS = """
+__getitem__ __iter__ adjoint broadcast_to chunk expand expand_as mH mT moveaxis movedim narrow permute select split
+squeeze swapaxes swapdims T t tensor_split transpose unbind unsqueeze
+"""
+_OVER_ALL = "amax amin argmax argmin logsumexp max mean min norm prod roll std sum var"
+_MIXING = """
+cat concat concatenate cumsum flip flipud gather hstack index_add index_copy index_select masked_select repeat rot90
+scatter scatter_add sort take take_along_dim tile topk vstack
+"""
+#: names of functions whose results are views, in which strides tell where an axis went
+VIEWS = frozenset(_VIEWS.split())
+#: and of those that may put samples elsewhere along the batch's axis, or add them: by default, along all axes
+OVER_ALL = frozenset(_OVER_ALL.split())
+#: or along one
+MIXING = frozenset(_MIXING.split()) | OVER_ALL
+#: products in which the batch is not the leading axis of the operands
+_OTHERWISE = frozenset(
+    (F.multi_head_attention_forward, torch.einsum, torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
+)
+
+
+class Axes:
+    """Where the axis of the batch lies in the tensors of a forward pass.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+    rows : int
+        Of the batch on this rank.
+
+    Attributes
+    ----------
+    met : list
+        Of the tensors that the function that is running was given, in their order: 0 and other axes; `SHARED`; or None,
+        where it is not known.
+    """
+
+    def __init__(self, model: nn.Module, rows: int) -> None:
+        self._found, self.rows = WeakIdKeyDictionary(), rows
+        self.met: list = []
+        for buffer in model.buffers():
+            self._found[buffer] = SHARED
+
+    def of(self, x: torch.Tensor) -> int | str | None:
+        """The axis of a tensor."""
+        return SHARED if isinstance(x, nn.Parameter) else self._found.get(x, 0)
+
+    def follow(self, name: str, func: Callable, args, kwargs, compute: Callable):
+        """What compute returns, a function's results for some arguments; their axes are noted."""
+        given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        axes = [self.of(x) for x in given]
+        self.met = [None] if func in _OTHERWISE or name.endswith("grouped_mm") else axes
+        if name in ("addmm", "baddbmm"):  # whose first operand is added
+            self.met = axes[1:]
+        if name == "__get__":  # of a property: T, mT, shape ...
+            name = getattr(getattr(func, "__self__", None), "__name__", name)
+        result = compute()
+        if name == "__setitem__" or (name.endswith("_") and not name.endswith("__")):
+            self._changed(given, axes)
+            return result
+        if name == "__iter__":
+            result = list(result)
+        made = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor) and not any(x is y for y in given)]
+        for x in made:
+            axis = self._axis(name, func, args, kwargs, given, axes, x)
+            if axis != 0:
+                self._found[x] = axis
+        return iter(result) if name == "__iter__" else result
+
+    def _changed(self, given, axes) -> None:
+        """Note the axis of a tensor that was changed in place."""
+        if not given or set(axes[1:]) <= {SHARED} or (axes[0] == 0 and set(axes) <= {0, SHARED}):
+            return
+        alike = {axis for x, axis in zip(given[1:], axes[1:], strict=True) if axis is not SHARED}
+        known = len(alike) == 1 and all(x.shape == given[0].shape for x in given[1:]) and axes[0] in (SHARED, *alike)
+        self._found[given[0]] = alike.pop() if known else None
+
+    def _axis(self, name: str, func, args, kwargs, given, axes, result):
+        """The axis of the batch in one result."""
+        own = [(x, axis) for x, axis in zip(given, axes, strict=True) if axis is not SHARED]
+        if not own:
+            return SHARED
+        if len({axis for _, axis in own}) > 1 or own[0][1] is None:
+            return None
+        x, axis = own[0]
+        if name in VIEWS and x.dim():
+            return _moved(x, axis, func, args, kwargs, result)
+        if name == "stack":
+            dim = (args[1:] or (kwargs.get("dim", 0),))[0]
+            return axis + (dim % result.dim() <= axis)
+        if name in MIXING and self._mixes(name, args, kwargs, axis):
+            return None
+        if axis == 0:
+            return 0 if result.dim() and result.shape[0] % self.rows == 0 else None
+        kept = result.dim() == x.dim() or result.shape[: axis + 1] == x.shape[: axis + 1]
+        return axis if kept and result.shape[axis] == x.shape[axis] else None
+
+    @staticmethod
+    def _mixes(name: str, args, kwargs, axis: int) -> bool:
+        """Whether a function may put samples elsewhere along the batch's axis."""
+        x, *rest = args or (next(iter(kwargs.values())),)
+        if name in ("repeat", "tile"):
+            sizes = rest[0] if rest and isinstance(rest[0], (tuple, list)) else rest
+            return not sizes or len(sizes) < x.dim() or any(n != 1 for n in sizes[: len(sizes) - x.dim() + axis + 1])
+        rest = rest[1:] if name in ("norm", "roll", "topk") else rest
+        default = None if name in OVER_ALL else -1 if name in ("sort", "topk") else 0
+        dims = kwargs.get("dims", kwargs.get("dim", rest[0] if rest else default))
+        rank = (x if isinstance(x, torch.Tensor) else x[0]).dim()
+        dims = dims if isinstance(dims, (tuple, list)) else (dims,)
+        return not all(isinstance(dim, int) and dim % rank != axis for dim in dims)
+
+
+def _moved(x: torch.Tensor, axis: int, func, args, kwargs, result: torch.Tensor):
+    """Where an axis lies in a view: of numbers that lie side by side along this axis alone, its stride tells."""
+    probe = torch.empty_strided(x.shape, [int(i == axis) for i in range(x.dim())], device="meta")
+    args, kwargs = (tuple(probe if y is x else y for y in args), {k: probe if y is x else y for k, y in kwargs.items()})
+    if x.shape[axis] == 1:  # whose stride tells nothing
+        shape = [2 if i == axis else n for i, n in enumerate(x.shape)]
+        probe = torch.empty_strided(shape, probe.stride(), device="meta")
+        args = (probe, *args[1:])
+    try:
+        with torch._C.DisableTorchFunction():
+            views = func(*args, **kwargs)
+        view = views if isinstance(views, torch.Tensor) else next(iter(views))
+    except (RuntimeError, TypeError, IndexError, NotImplementedError, StopIteration):
+        return None
+    if view._base is not probe:  # chosen by a tensor
+        whole = axis == 0 and isinstance(args[1], tuple) and args[1][0] == slice(None)
+        return 0 if whole and result.shape[0] == x.shape[0] else None
+    where = [i for i, step in enumerate(view.stride()) if step == 1]
+    found = view.dim() == result.dim() and len(where) == 1 and view.shape[where[0]] == probe.shape[axis]
+    return where[0] if found else None
+
+
+def check_product(name: str, axes: Axes, inputs: list[torch.Tensor], layer: str) -> bool:
+    """Whether a function of a layer computes rows of the batch, rather than what is the same on every rank.
+
+    Raises
+    ------
+    NotImplementedError
+        If it is not known, or the batch is not the leading axis.
+    """
+    met = axes.met
+    if set(met) <= {SHARED}:
+        return False
+    what = f"{name} in layer {layer!r}, which rounds stochastically on several ranks"
+    if not set(met) <= {0, SHARED}:
+        raise NotImplementedError(
+            f"{what}: random bits are those of the batch's rows, and the batch is not known to be the leading axis of "
+            "the operands; put it there (batch_first=True, and no recurrent module or nn.MultiheadAttention), or round "
+            "to nearest in this layer"
+        )
+    if name in ("linear", "conv2d") and (met[0] == SHARED or set(met[1:]) > {SHARED}):
+        raise NotImplementedError(
+            f"{what}: the second operand must be made of parameters alone, which are the same on every rank; multiply "
+            "matrices of single samples: tensors of three or more dimensions"
+        )
+    length = max(x.shape[0] if x.dim() else 1 for x in inputs[: 1 + (name not in ("linear", "conv2d"))])
+    if length % axes.rows:
+        raise NotImplementedError(
+            f"{what}: its operand has {length} rows, and the batch has {axes.rows} samples on this rank; state how "
+            "many there are, softnum.torch.set_rank(model, rank, rows=...), or let the batch be the leading axis"
+        )
+    return True
