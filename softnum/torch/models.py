@@ -317,6 +317,11 @@ def _begin(mode: arithmetic, module: nn.Module, model: nn.Module, arguments) -> 
         recorded.began.append((mode.state, mode.axes))
 
 
+def _compiled() -> bool:
+    """Whether the frames that run are compiled, or would be."""
+    return torch.compiler.is_compiling() or torch._C._dynamo.eval_frame.get_eval_frame_callback() is not None
+
+
 def _spread(mode: arithmetic, model: nn.Module, arguments) -> None:
     """On several ranks, note which rows of the whole batch a forward pass has."""
     if not any(map(mode.arithmetic.takes_bits, mode.counting)):
@@ -324,7 +329,7 @@ def _spread(mode: arithmetic, model: nn.Module, arguments) -> None:
     place = place_of(mode.rank, model, arguments)
     if place is None:
         return
-    if torch.compiler.is_compiling() or mode.arithmetic.sites is not None:
+    if _compiled() or mode.arithmetic.sites is not None:
         raise NotImplementedError(
             "on several ranks, rows have the random bits of the whole batch in eager mode alone, and not in "
             "program_order; do not compile the model"

@@ -447,6 +447,13 @@ class Call(LayerNumerics):
             )
         return options
 
+    def constant(self, x: float, rank: int):
+        """`LayerNumerics.constant`, the same on every rank."""
+        batch, self._batch = self._batch, ""
+        rounded = super().constant(x, rank)
+        self._batch = batch
+        return rounded
+
     def working_copy(self, weight, groups=None):
         """`LayerNumerics.working_copy` of a parameter that need not be a number of ``master``."""
         values, weight.kept = self.operand("weights", weight.value, groups, use=weight.name)

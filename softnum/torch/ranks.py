@@ -19,10 +19,11 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
-__all__ = ["SHARED", "Axes", "Place", "check_product", "place_of"]
+__all__ = ["REPEATED", "SHARED", "Axes", "Place", "check_product", "place_of"]
 
-#: instead of an axis: what is the same on every rank
-SHARED = "shared"
+#: instead of an axis: what is the same on every rank; and the same, but perhaps so often as there are samples
+SHARED, REPEATED = "shared", "repeated"
+_SAME = {SHARED, REPEATED}
 
 
 class Place(NamedTuple):
@@ -111,6 +112,13 @@ VIEWS = frozenset(_VIEWS.split())
 OVER_ALL = frozenset(_OVER_ALL.split())
 #: or along one
 MIXING = frozenset(_MIXING.split()) | OVER_ALL
+#: by which what is the same on every rank may become as long as the batch
+_GROWING = frozenset(
+    ("broadcast_to", "cat", "concat", "concatenate", "expand", "expand_as", "repeat", "repeat_interleave", "stack",
+     "tile")
+)  # fmt: skip
+#: products of which all operands but parameters are rows of the batch
+_CELLS = frozenset((torch.lstm_cell, torch.gru_cell, torch.rnn_tanh_cell, torch.rnn_relu_cell))
 #: products in which the batch is not the leading axis of the operands
 _OTHERWISE = frozenset(
     (F.multi_head_attention_forward, torch.einsum, torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
@@ -129,8 +137,8 @@ class Axes:
     Attributes
     ----------
     met : list
-        Of the tensors that the function that is running was given, in their order: 0 and other axes; `SHARED`; or None,
-        where it is not known.
+        Of the tensors that the function that is running was given, in their order: 0 and other axes; `SHARED` or
+        `REPEATED`; or None, where it is not known.
     """
 
     def __init__(self, model: nn.Module, rows: int) -> None:
@@ -150,6 +158,9 @@ class Axes:
         self.met = [None] if func in _OTHERWISE or name.endswith("grouped_mm") else axes
         if name in ("addmm", "baddbmm"):  # whose first operand is added
             self.met = axes[1:]
+        elif func in _CELLS:
+            rows = set(axes) - {SHARED}
+            self.met = [rows.pop() if len(rows) == 1 else None, SHARED]
         if name == "__get__":  # of a property: T, mT, shape ...
             name = getattr(getattr(func, "__self__", None), "__name__", name)
         result = compute()
@@ -167,17 +178,18 @@ class Axes:
 
     def _changed(self, given, axes) -> None:
         """Note the axis of a tensor that was changed in place."""
-        if not given or set(axes[1:]) <= {SHARED} or (axes[0] == 0 and set(axes) <= {0, SHARED}):
+        if not given or set(axes[1:]) <= _SAME or (axes[0] == 0 and set(axes) <= {0, *_SAME}):
             return
-        alike = {axis for x, axis in zip(given[1:], axes[1:], strict=True) if axis is not SHARED}
-        known = len(alike) == 1 and all(x.shape == given[0].shape for x in given[1:]) and axes[0] in (SHARED, *alike)
+        alike = set(axes[1:]) - _SAME
+        known = len(alike) == 1 and all(x.shape == given[0].shape for x in given[1:]) and axes[0] in _SAME | alike
         self._found[given[0]] = alike.pop() if known else None
 
     def _axis(self, name: str, func, args, kwargs, given, axes, result):
         """The axis of the batch in one result."""
-        own = [(x, axis) for x, axis in zip(given, axes, strict=True) if axis is not SHARED]
+        own = [(x, axis) for x, axis in zip(given, axes, strict=True) if axis not in _SAME]
         if not own:
-            return SHARED
+            repeated = not given or REPEATED in axes or name in _GROWING or name.startswith("new_")
+            return REPEATED if repeated else SHARED
         if len({axis for _, axis in own}) > 1 or own[0][1] is None:
             return None
         x, axis = own[0]
@@ -239,21 +251,26 @@ def check_product(name: str, axes: Axes, inputs: list[torch.Tensor], layer: str)
         If it is not known, or the batch is not the leading axis.
     """
     met = axes.met
-    if set(met) <= {SHARED}:
+    length = max(x.shape[0] if x.dim() else 1 for x in inputs[: 1 + (name not in ("linear", "conv2d"))])
+    if set(met) <= {SHARED} or (set(met) <= _SAME and length % axes.rows):
         return False
     what = f"{name} in layer {layer!r}, which rounds stochastically on several ranks"
-    if not set(met) <= {0, SHARED}:
+    if set(met) <= _SAME:
+        raise NotImplementedError(
+            f"{what}: its operands are made of no sample, and their {length} rows may be as many as samples, or not; "
+            "add something of a sample's (x * 0), or round to nearest in this layer"
+        )
+    if not set(met) <= {0, *_SAME}:
         raise NotImplementedError(
             f"{what}: random bits are those of the batch's rows, and the batch is not known to be the leading axis of "
             "the operands; put it there (batch_first=True, and no recurrent module or nn.MultiheadAttention), or round "
             "to nearest in this layer"
         )
-    if name in ("linear", "conv2d") and (met[0] == SHARED or set(met[1:]) > {SHARED}):
+    if name in ("linear", "conv2d") and (met[0] in _SAME or not set(met[1:]) <= _SAME):
         raise NotImplementedError(
             f"{what}: the second operand must be made of parameters alone, which are the same on every rank; multiply "
             "matrices of single samples: tensors of three or more dimensions"
         )
-    length = max(x.shape[0] if x.dim() else 1 for x in inputs[: 1 + (name not in ("linear", "conv2d"))])
     if length % axes.rows:
         raise NotImplementedError(
             f"{what}: its operand has {length} rows, and the batch has {axes.rows} samples on this rank; state how "
