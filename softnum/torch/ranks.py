@@ -158,6 +158,8 @@ class Axes:
         self.met = [None] if func in _OTHERWISE or name.endswith("grouped_mm") else axes
         if name in ("addmm", "baddbmm"):  # whose first operand is added
             self.met = axes[1:]
+        elif func is F.scaled_dot_product_attention:  # whose mask moves nothing
+            self.met = axes[:3]
         elif func in _CELLS:
             rows = set(axes) - {SHARED}
             self.met = [rows.pop() if len(rows) == 1 else None, SHARED]
@@ -190,16 +192,19 @@ class Axes:
         if not own:
             repeated = not given or REPEATED in axes or name in _GROWING or name.startswith("new_")
             return REPEATED if repeated else SHARED
-        if len({axis for _, axis in own}) > 1 or own[0][1] is None:
+        known = [(x, axis) for x, axis in own if axis is not None]
+        if len({axis for _, axis in known}) != 1:
             return None
-        x, axis = own[0]
-        if name in VIEWS and x.dim():
+        x, axis = known[0]
+        if name in VIEWS and x.dim() and x is given[0]:
             return _moved(x, axis, func, args, kwargs, result)
         if name == "stack":
             dim = (args[1:] or (kwargs.get("dim", 0),))[0]
             return axis + (dim % result.dim() <= axis)
         if name in MIXING and self._mixes(name, args, kwargs, axis):
             return None
+        if len(known) < len(own):
+            return axis if any(x.shape == result.shape for x, _ in known) else None
         if axis == 0:
             return 0 if result.dim() and result.shape[0] % self.rows == 0 else None
         kept = result.dim() == x.dim() or result.shape[: axis + 1] == x.shape[: axis + 1]
@@ -215,7 +220,7 @@ class Axes:
         rest = rest[1:] if name in ("norm", "roll", "topk") else rest
         default = None if name in OVER_ALL else -1 if name in ("sort", "topk") else 0
         dims = kwargs.get("dims", kwargs.get("dim", rest[0] if rest else default))
-        rank = (x if isinstance(x, torch.Tensor) else x[0]).dim()
+        rank = x.dim() if isinstance(x, torch.Tensor) else max(part.dim() for part in x)
         dims = dims if isinstance(dims, (tuple, list)) else (dims,)
         return not all(isinstance(dim, int) and dim % rank != axis for dim in dims)
 
