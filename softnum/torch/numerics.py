@@ -350,6 +350,7 @@ class Call(LayerNumerics):
         self._batch = ""
         self.iteration = self._state[STEP] + (not self._state[EVALUATING])  # counted from 1; an evaluation follows one
         self.loss_scale = struct.unpack("<d", struct.pack("<q", self._state[LOSS_SCALE]))[0]
+        self.last, self.looked_up = None, frozenset()  # what Muon leaves to AdamW: the caller chose that already
         self.known = False  # whether the result of the forward product is known, and not needed again
 
     def _key(self, place: str) -> tuple[int, int]:

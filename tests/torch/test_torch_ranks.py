@@ -3,8 +3,6 @@
 import pytest
 
 torch = pytest.importorskip("torch")
-import torch.nn.functional as F  # noqa: E402
-from torch import nn  # noqa: E402
 
 import softnum.torch as st  # noqa: E402
 from tests.support import torch_ranks as ranks  # noqa: E402
