@@ -165,6 +165,11 @@ class arithmetic(TorchFunctionMode):
         product = name in ("linear", "conv2d", "matmul", "embedding")
         if not self.arithmetic.takes_bits(layer, elementwise=not product):
             return self.state[:RANK]
+        if torch._C._are_functorch_transforms_active():
+            raise NotImplementedError(
+                f"{name} in layer {layer!r}, which rounds stochastically on several ranks: transforms of torch.func "
+                "do not tell the rows of the batch; use backward() and batches"
+            )
         if name == "embedding" or check_product(name, self.axes, inputs, layer):
             return self.state
         state = self.state.clone()
