@@ -18,7 +18,7 @@ from softnum.torch.exact import ELEMENTWISE, EXACT, KEEPING, MOVING, summed, use
 from softnum.torch.handlers import HANDLERS, REFUSED, is_product
 from softnum.torch.numerics import FIRST, RANK, ROWS, Arithmetic, new_state
 from softnum.torch.operations import apply
-from softnum.torch.ranks import Axes, check_product
+from softnum.torch.ranks import ADDING, Axes, check_product
 from softnum.torch.recurrent import RECURRENT
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 from softnum.train.designs.design import Design
@@ -163,8 +163,13 @@ class arithmetic(TorchFunctionMode):
     def _state_of(self, name: str, layer: str, inputs: list[torch.Tensor]) -> torch.Tensor:
         """The state of one function's call on several ranks: of rows of the batch, or of what all ranks compute."""
         product = name in ("linear", "conv2d", "matmul", "embedding")
-        if not self.arithmetic.takes_bits(layer, elementwise=not product):
+        if name == "cross_entropy" or not self.arithmetic.takes_bits(layer, elementwise=not product):
             return self.state[:RANK]
+        if name in ADDING:
+            raise NotImplementedError(
+                f"{name} in layer {layer!r}, whose sums round stochastically: their random bits are not "
+                "those of the batch's rows; let elementwise and statistics round to nearest in this layer"
+            )
         if torch._C._are_functorch_transforms_active():
             raise NotImplementedError(
                 f"{name} in layer {layer!r}, which rounds stochastically on several ranks: transforms of torch.func "

@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
-__all__ = ["REPEATED", "SHARED", "Axes", "Place", "check_product", "place_of"]
+__all__ = ["ADDING", "REPEATED", "SHARED", "Axes", "Place", "check_product", "place_of"]
 
 #: instead of an axis: what is the same on every rank; and the same, but perhaps so often as there are samples
 SHARED, REPEATED = "shared", "repeated"
@@ -119,6 +119,8 @@ _GROWING = frozenset(
 )  # fmt: skip
 #: products of which all operands but parameters are rows of the batch
 _CELLS = frozenset((torch.lstm_cell, torch.gru_cell, torch.rnn_tanh_cell, torch.rnn_relu_cell))
+#: functions of softnum.torch that add along some axis, whose sums are not numbered by samples
+ADDING = frozenset(("avg_pool2d", "batch_norm", "group_norm", "layer_norm", "rms_norm", "softmax"))
 #: products in which the batch is not the leading axis of the operands
 _OTHERWISE = frozenset(
     (F.multi_head_attention_forward, torch.einsum, torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)

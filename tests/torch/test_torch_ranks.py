@@ -272,6 +272,14 @@ def test_compilers_and_program_order_are_refused(designs):
         model(torch.randn(2, 8))
 
 
+@cases("function", (lambda x: x.softmax(-1), lambda x: x.mean(1), lambda x: F.layer_norm(x, (8,), x[0], x[1])))
+def test_stochastic_sums_of_elements_are_refused(function):
+    model = st.convert(Made(lambda layer, x: function(layer(x))), "g-q44-stochastic", elementwise="exact", quiet=True)
+    st.set_rank(model, 1)
+    with pytest.raises(NotImplementedError, match="whose sums round stochastically"):
+        model(torch.randn(2, 8))
+
+
 def test_groups_in_blocks_are_refused(designs):
     model = st.convert(nn.Conv2d(4, 4, 3, groups=2), designs["blocks"], quiet=True)
     st.set_rank(model, 1)
