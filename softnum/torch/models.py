@@ -326,7 +326,7 @@ def _spread(mode: arithmetic, model: nn.Module, arguments) -> None:
     """On several ranks, note which rows of the whole batch a forward pass has."""
     if not any(map(mode.arithmetic.takes_bits, mode.counting)):
         return
-    place = place_of(mode.rank, model, arguments)
+    place = place_of(mode.rank, model, arguments, model.training)
     if place is None:
         return
     if _compiled() or mode.arithmetic.sites is not None:
@@ -387,13 +387,13 @@ def set_rank(model: nn.Module, rank: int | None, *, first: int | None = None, ro
 
     Random bits of a rank's rows are then those of its place in the whole batch, which has the samples of rank 0 first,
     then those of rank 1, and so on. Of a model in ``DistributedDataParallel``, or that ``fully_shard`` was called on,
-    this is known.
+    this is known without.
 
     Parameters
     ----------
     model : torch.nn.Module
     rank : int or None
-        None: as PyTorch spreads the model again.
+        None: the model computes in one process, which has all of the batch.
     first : int, optional
         How many samples of the whole batch come before those of this rank. Default: rank * rows.
     rows : int, optional

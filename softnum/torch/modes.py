@@ -89,7 +89,7 @@ class arithmetic(TorchFunctionMode):
         self.state = new_state(seed)
         self.path: list[str | None] = []  # of the modules that are running, the innermost last; None: left to PyTorch
         self.calls: dict[str, int] = {}
-        self.rank: tuple | None = None  # rank, first sample and samples that `set_rank` states
+        self.rank: tuple | None = ...  # rank, first sample and samples, as `set_rank` states; ...: it did not
         self.axes: Axes | None = None  # of a forward pass on several ranks
         self.replayed = False  # whether `calls` are those of a forward pass that is computed again
         self.model = None  # that is converted to it
@@ -106,7 +106,7 @@ class arithmetic(TorchFunctionMode):
         self.counting = {"": self.arithmetic.counts_calls("")}
 
     def __getstate__(self) -> dict:
-        running = {"thread": None, "frame": None, "left_over": 0, "path": [], "calls": {}, "axes": None}
+        running = {"thread": None, "frame": None, "left_over": 0, "path": [], "calls": {}, "axes": None, "rank": ...}
         return {**self.__dict__, "_hooks": None, "following": False, **running}
 
     def __setstate__(self, state: dict) -> None:

@@ -34,26 +34,30 @@ class Place(NamedTuple):
     rows: int
 
 
-def place_of(stated: tuple | None, model: nn.Module, arguments) -> Place | None:
+def place_of(stated, model: nn.Module, arguments, training: bool) -> Place | None:
     """Where a forward pass with some arguments lies in the whole batch; None of one process.
 
     Parameters
     ----------
-    stated : (int, int or None, int or None), optional
-        Rank, first sample and number of samples, as `softnum.torch.set_rank` takes them. Default: as
-        DistributedDataParallel or fully_shard spread the model.
+    stated : (int, int or None, int or None), None or ...
+        Rank, first sample and number of samples, as `softnum.torch.set_rank` takes them; None: it is one process; ...:
+        as DistributedDataParallel or fully_shard spread the model.
     model : torch.nn.Module
     arguments : nested tensors
+    training : bool
 
     Raises
     ------
     ValueError
         If the tensors do not have one length, which the batch has.
+    RuntimeError
+        If there are several processes, and it is not known whether they share batches.
     """
-    rank = _rank(model) if stated is None else stated[0]
-    if rank is None:
+    if stated is ...:
+        stated = _rank(model, training), None, None
+    if stated is None or stated[0] is None:
         return None
-    first, rows = (None, None) if stated is None else stated[1:]
+    rank, first, rows = stated
     if rows is None:
         lengths = {len(x) if x.dim() else 0 for x in tree_leaves(arguments) if isinstance(x, torch.Tensor)}
         if len(lengths) != 1 or 0 in lengths:
@@ -66,7 +70,7 @@ def place_of(stated: tuple | None, model: nn.Module, arguments) -> Place | None:
     return Place(rank, rank * rows if first is None else first, rows)
 
 
-def _rank(model: nn.Module) -> int | None:
+def _rank(model: nn.Module, training: bool) -> int | None:
     """The rank of this process among those that share a model's batches; None where one has them all."""
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return None
@@ -77,9 +81,16 @@ def _rank(model: nn.Module) -> int | None:
 
     for module in model.modules():
         if isinstance(module, FSDPModule):
-            groups = module._get_fsdp_state()._fsdp_param_groups
-            if groups:
+            state = module._get_fsdp_state()
+            groups = getattr(state, "_fsdp_param_groups", None) or [state._fsdp_param_group]  # before PyTorch 2.12
+            if groups[0] is not None:
                 return _rank_in(groups[0].mesh_info)
+    if training and torch.distributed.get_world_size() > 1:
+        raise RuntimeError(
+            "the model rounds stochastically and is trained on one of several ranks, but neither "
+            "DistributedDataParallel nor fully_shard spreads it; state where its batch lies in that of all ranks, "
+            "softnum.torch.set_rank(model, rank), or that it is one process: softnum.torch.set_rank(model, None)"
+        )
     return None
 
 
@@ -112,6 +123,8 @@ VIEWS = frozenset(_VIEWS.split())
 OVER_ALL = frozenset(_OVER_ALL.split())
 #: or along one
 MIXING = frozenset(_MIXING.split()) | OVER_ALL
+#: operators that change their first operand
+IN_PLACE = frozenset(f"__{name}__" for name in ["setitem", "iadd", "isub", "imul", "itruediv", "iand", "ior", "ixor"])
 #: by which what is the same on every rank may become as long as the batch
 _GROWING = frozenset(
     ("broadcast_to", "cat", "concat", "concatenate", "expand", "expand_as", "repeat", "repeat_interleave", "stack",
@@ -168,9 +181,11 @@ class Axes:
         if name == "__get__":  # of a property: T, mT, shape ...
             name = getattr(getattr(func, "__self__", None), "__name__", name)
         result = compute()
-        if name == "__setitem__" or (name.endswith("_") and not name.endswith("__")):
+        if name in IN_PLACE or (name.endswith("_") and not name.endswith("__")):
             self._changed(given, axes)
             return result
+        if isinstance(kwargs.get("out"), torch.Tensor):
+            self._found[kwargs["out"]] = None
         if name == "__iter__":
             result = list(result)
         made = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor) and not any(x is y for y in given)]

@@ -142,6 +142,21 @@ def _whole(state: dict) -> dict:
     return {**state, "state": entries}
 
 
+def alone(network: str, design) -> tuple:
+    """What becomes of a model that is not spread: what is said in training, and results in evaluation and if told."""
+    model, x, _ = begun(network, design)
+    try:
+        said = model(x)
+    except RuntimeError as error:
+        said = str(error)
+    state = model.softnum_state
+    st.set_rank(model, None)
+    trained = model(x).detach()
+    own, _, _ = begun(network, design)
+    own.softnum_state = state
+    return said, trained, own.eval()(x).detach()
+
+
 def work(rank: int, folder, cases) -> None:
     """One rank: what it computes, in a file."""
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
@@ -155,6 +170,7 @@ def work(rank: int, folder, cases) -> None:
         state = folder / f"{how}-{network}-{design.stem}.pt"
         first = trained(how, network, design, state)
         found[how, network, design.stem] = {**first, "resumed": trained(how, network, design, state)["parameters"]}
+    found["alone"] = alone(*cases[0][1:])
     torch.save(found, folder / f"rank{rank}.pt")
     dist.destroy_process_group()
 

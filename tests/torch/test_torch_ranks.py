@@ -85,6 +85,16 @@ def test_parameters_are_the_same_on_every_rank(computed, how, network):
         assert equal(rank["resumed"], first["parameters"])
 
 
+def test_a_model_that_is_not_spread(computed, designs):
+    model, x, _ = ranks.begun("transformer", designs["random"])
+    trained, (again, _, _) = model(x), ranks.begun("transformer", designs["random"])
+    evaluated = again.eval()(x)
+    for rank in computed:
+        said, *found = rank["alone"]
+        assert "neither DistributedDataParallel nor fully_shard" in said
+        assert equal(found, [trained, evaluated])
+
+
 # -- one rank's part in one process ------------------------------------------------------------------------------------
 
 
