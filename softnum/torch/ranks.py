@@ -125,6 +125,8 @@ OVER_ALL = frozenset(_OVER_ALL.split())
 MIXING = frozenset(_MIXING.split()) | OVER_ALL
 #: operators that change their first operand
 IN_PLACE = frozenset(f"__{name}__" for name in ["setitem", "iadd", "isub", "imul", "itruediv", "iand", "ior", "ixor"])
+#: names of functions that put rows where tensors say
+_PLACING = frozenset(("index_put", "masked_scatter", "put"))
 #: by which what is the same on every rank may become as long as the batch
 _GROWING = frozenset(
     ("broadcast_to", "cat", "concat", "concatenate", "expand", "expand_as", "repeat", "repeat_interleave", "stack",
@@ -182,7 +184,7 @@ class Axes:
             name = getattr(getattr(func, "__self__", None), "__name__", name)
         result = compute()
         if name in IN_PLACE or (name.endswith("_") and not name.endswith("__")):
-            self._changed(given, axes)
+            self._changed(name.rstrip("_"), args, kwargs, given, axes)
             return result
         if isinstance(kwargs.get("out"), torch.Tensor):
             self._found[kwargs["out"]] = None
@@ -195,9 +197,18 @@ class Axes:
                 self._found[x] = axis
         return iter(result) if name == "__iter__" else result
 
-    def _changed(self, given, axes) -> None:
+    def _changed(self, name: str, args, kwargs, given, axes) -> None:
         """Note the axis of a tensor that was changed in place."""
-        if not given or set(axes[1:]) <= _SAME or (axes[0] == 0 and set(axes) <= {0, *_SAME}):
+        if not given:
+            return
+        placed = name == "__setitem" and any(isinstance(x, torch.Tensor) for x in tree_leaves(args[1]))
+        moved = name in VIEWS or (placed and isinstance(args[2], torch.Tensor) and self.of(args[2]) not in _SAME)
+        if axes[0] not in _SAME or set(axes[1:]) - _SAME:
+            moved |= name in _PLACING or (name in MIXING and self._mixes(name, args, kwargs, axes[0] or 0))
+        if moved:
+            self._found[given[0]] = None
+            return
+        if set(axes[1:]) <= _SAME or (axes[0] == 0 and set(axes) <= {0, *_SAME}):
             return
         alike = set(axes[1:]) - _SAME
         known = len(alike) == 1 and all(x.shape == given[0].shape for x in given[1:]) and axes[0] in _SAME | alike
@@ -231,6 +242,8 @@ class Axes:
     def _mixes(name: str, args, kwargs, axis: int) -> bool:
         """Whether a function may put samples elsewhere along the batch's axis."""
         x, *rest = args or (next(iter(kwargs.values())),)
+        if name in ("max", "min") and any(isinstance(y, torch.Tensor) for y in (*rest, kwargs.get("other"))):
+            return False  # of two tensors, element by element
         if name in ("repeat", "tile"):
             sizes = rest[0] if rest and isinstance(rest[0], (tuple, list)) else rest
             return not sizes or len(sizes) < x.dim() or any(n != 1 for n in sizes[: len(sizes) - x.dim() + axis + 1])

@@ -145,6 +145,8 @@ SAFE = {
     "stacked": (lambda: Made(lambda layer, x: layer(torch.stack([x, x]).unbind(0)[1])), (4, 3, 8)),
     "a table": (lambda: Made(lambda layer, x: layer(x) + layer(layer.weight[:4] * 2).sum()), (4, 3, 8)),
     "changed in place": (lambda: Made(lambda layer, x: layer(torch.zeros(len(x), 3, 8).copy_(x))), (4, 3, 8)),
+    "the larger of two": (lambda: Made(lambda layer, x: layer(torch.max(x, x * 2).clamp_(max=1))), (4, 3, 8)),
+    "masked in place": (lambda: Made(lambda layer, x: layer(put(x * 1, x < 0, 0.5))), (4, 3, 8)),
     "a cell": (lambda: Made(lambda cell, x: cell(x[:, 0], (x[:, 1], x[:, 2]))[0], nn.LSTMCell(8, 8)), (4, 3, 8)),
     "addmm": (lambda: Made(lambda layer, x: torch.addmm(layer.bias, x, layer.weight)), (4, 8)),
 }  # fmt: skip
@@ -218,6 +220,11 @@ def test_a_checkpoint_computes_the_same_again(designs):
     assert equal(*found)
 
 
+def put(x, index, values):
+    x[index] = values
+    return x
+
+
 WRONG = "the batch is not known to be the leading axis"
 REFUSED = {
     "a batch that is second": (lambda layer, x: layer(x.transpose(0, 1)), WRONG),
@@ -225,6 +232,12 @@ REFUSED = {
     "chosen rows": (lambda layer, x: layer(x[torch.tensor([1, 0])]), WRONG),
     "joined batches": (lambda layer, x: layer(torch.cat([x, x])), WRONG),
     "stacked batches": (lambda layer, x: layer(torch.stack([x, x])), WRONG),
+    "turned in place": (lambda layer, x: layer(x.clone().transpose_(0, 1)), WRONG),
+    "rows put in other places": (
+        lambda layer, x: layer(torch.zeros_like(x).index_copy_(0, torch.tensor([1, 0]), x)),
+        WRONG,
+    ),
+    "and by indices": (lambda layer, x: layer(put(torch.zeros_like(x), torch.tensor([1, 0]), x)), WRONG),
     "sums over the batch": (lambda layer, x: layer(x.mean(0)), WRONG),
     "einsum": (lambda layer, x: torch.einsum("bij,bkj->bik", x, x), WRONG),
     "all pairs of samples": (lambda layer, x: x.flatten(1) @ x.flatten(1).T, WRONG),
