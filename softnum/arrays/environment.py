@@ -20,8 +20,8 @@ _FLUSH = {None: 0, "before": 1, "after": 2}
 class PartKey(NamedTuple):
     """The key of the part of a larger result: its random words are those that the larger one has there.
 
-    Both consist of equal pieces along their leading axis: of images of a batch, say. A result's own random words are
-    those of `PartKey(seed, stream, 0, pieces)`.
+    Both consist of equal pieces along an axis: of images of a batch, say. A result's own random words are those of
+    `PartKey(seed, stream, 0, pieces)`.
 
     Parameters
     ----------
@@ -31,7 +31,11 @@ class PartKey(NamedTuple):
     pieces : int
         Of this part; its size is a multiple.
     stacked : bool
-        Of a matrix product: whether the leading axis is one of matrices, not of rows.
+        Of a matrix product: whether the axis is one of matrices, not of rows.
+    outer : int
+        How many indices the axes before this one have: 1, where it is the leading axis.
+    whole : int
+        How many pieces the larger result has; needed where outer is more than 1.
 
     Examples
     --------
@@ -48,12 +52,21 @@ class PartKey(NamedTuple):
     first: int
     pieces: int
     stacked: bool = False
+    outer: int = 1
+    whole: int = 0
 
-    def before(self, size: int) -> int:
-        """How many elements, or rows, of the larger result come before those of a part of so many."""
-        if size % self.pieces:
-            raise ValueError(f"a result of {size} elements or rows does not consist of {self.pieces} equal pieces")
-        return size // self.pieces * self.first
+    def runs(self, size: int) -> list[tuple[int, int, int]]:
+        """(start, stop, shift) of runs of a part's elements or rows, of so many, whose numbers in the larger result are
+        larger by shift."""
+        if size % (self.outer * self.pieces):
+            raise ValueError(
+                f"a result of {size} elements or rows does not consist of {self.outer * self.pieces} equal pieces"
+            )
+        piece = size // (self.outer * self.pieces)
+        run = piece * self.pieces
+        return [
+            (i * run, (i + 1) * run, piece * (self.first + i * (self.whole - self.pieces))) for i in range(self.outer)
+        ]
 
 
 @lru_cache(maxsize=1024, typed=True)
@@ -109,7 +122,9 @@ def random_words(stochastic: bool, key, random_bits, shape) -> np.ndarray | np.u
         raise ValueError("stochastic rounding needs key=seed, key=(seed, stream) or random_bits=array")
     size = int(np.prod(shape, dtype=np.int64))
     if isinstance(key, PartKey):
-        return lanes.words_of_key(_key_words(key[:2]), size, key.before(size)).reshape(shape)
+        words, runs = _key_words(key[:2]), key.runs(size)
+        parts = [lanes.words_of_key(words, stop - start, start + shift) for start, stop, shift in runs]
+        return (parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(shape)
     return lanes.words_of_key(_key_words(key), size).reshape(shape)
 
 

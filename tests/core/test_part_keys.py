@@ -115,6 +115,28 @@ def test_convolutions(unit, first, count, groups):
     assert np.array_equal(own, whole[images])
 
 
+def test_an_axis_that_is_not_the_leading_one():
+    """The second of three axes: rows of each index of the first are numbered apart."""
+    first, count = 3, 2
+    x = sn.quantize(RNG.standard_normal((5, 12, 6), dtype=np.float32), "e5m2")
+    key, own = PartKey(*KEY, first, count, outer=5, whole=12), x[:, first : first + count]
+    whole = sn.quantize(x, "e4m2", rounding="stochastic", key=KEY)
+    assert np.array_equal(sn.quantize(own, "e4m2", rounding="stochastic", key=key), whole[:, first : first + count])
+    b = sn.quantize(RNG.standard_normal((6, 4), dtype=np.float32), "e5m2")
+    rows = np.ascontiguousarray(own).reshape(-1, 6)
+    for unit in (CHUNKED, FLAT):
+        whole = sn.matmul(x.reshape(-1, 6), b, unit, key=KEY).reshape(5, 12, 4)[:, first : first + count]
+        assert np.array_equal(sn.matmul(rows, b, unit, key=key).reshape(whole.shape), whole)
+        assert np.array_equal(sn.matmul(rows, b, unit, key=key, return_stats=True)[0].reshape(whole.shape), whole)
+    for inner in (None, sn.MadUnit("e6m9", operand="e5m2", rounding="stochastic")):
+        unit = sn.BlockDotUnit("binary32", operand="mxfp8_e5m2", rounding="stochastic", stochastic_bits=8, inner=inner)
+        blocks = [sn.array(x, "mxfp8_e5m2", axis=axis) for x, axis in ((x.reshape(-1, 6), -1), (rows, -1), (b, -2))]
+        whole = sn.matmul(blocks[0], blocks[2], unit, key=KEY).reshape(5, 12, 4)[:, first : first + count]
+        assert np.array_equal(sn.matmul(*blocks[1:], unit, key=key).reshape(whole.shape), whole, equal_nan=True)
+    with pytest.raises(ValueError, match="images lie along the leading axis"):
+        sn.conv2d(x[..., None, None].reshape(5, 12, 6, 1), np.ones((1, 12, 1, 1), np.float32), FLAT, key=key)
+
+
 def test_what_has_no_parts_is_refused():
     with pytest.raises(ValueError, match="a result of 10 elements or rows does not consist of 3 equal pieces"):
         sn.quantize(X[0], "e5m2", rounding="stochastic", key=PartKey(*KEY, 1, 3))

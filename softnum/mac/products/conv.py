@@ -83,7 +83,9 @@ class _Work:
             raise ValueError(f"{caller}: no dimension of the product may reach 2**32, got {shape} and K = {k}")
         self.result = next((d for d in (np.float32, np.float64) if fits(unit.result, d)), None)
         options = {"caller": caller, "with_c": c is not None}
-        self.keys, self.words, (_, self.origin) = random_words_of(unit, key, random_bits, shape, k, **options)
+        self.keys, self.words, self.numbers = random_words_of(unit, key, random_bits, shape, k, **options)
+        if len(self.numbers.rows) > 1:
+            raise ValueError(f"{caller}: images lie along the leading axis, and so do the parts of a larger result")
         fast = fast_of(unit)
         of_codes = self.words is not None or self.result is None or any(isinstance(x, Array) for x in (*operands, c))
         if of_codes or tallies is not None:
@@ -153,7 +155,7 @@ class _Work:
         # the numbers of the whole product are for the random words: without any, the block's own do
         options = {}
         if self.unit.stochastic:
-            row += self.origin
+            _, row = self.numbers.of(0, row)
             options = {"first": (row, column)}
         else:
             row = column = 0

@@ -82,7 +82,7 @@ def fast_product(p, threads) -> np.ndarray | None:
         if not whole:
             out[i, m0:m1, n0:n1] = part
 
-    for_each(pieces, work, threads)
+    for_each(p.numbers.split(pieces), work, threads)
     out[np.isnan(out)] = np.nan
     return out
 

@@ -66,12 +66,12 @@ def block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies=None):
         c = checked_operand(c, result, "c")
         if c.ndim > len(shape) or any(d not in (1, want) for d, want in zip(c.shape[::-1], shape[::-1], strict=False)):
             raise ValueError(f"matmul: c of shape {c.shape} does not broadcast to {shape}")
-    keys, words, origin = random_words_of(unit, key, random_bits, shape, k)
+    keys, words, numbers = random_words_of(unit, key, random_bits, shape, k)
     dtype = next((d for d in (np.float32, np.float64) if fits(result, d)), None)
     if out is not None and dtype is None:
         raise ValueError(f"matmul: the result is an Array of {result}; out= is for float32 and float64 results")
     check_out("matmul", out, shape, dtype)
-    product = _Product(unit, a, b, c, lead, keys, words, origin, tallies)
+    product = _Product(unit, a, b, c, lead, keys, words, numbers, tallies)
     values = None if dtype is None or tallies is not None else fast_product(product, threads)
     if values is None:
         codes = product.by_definition(threads).reshape(shape)
@@ -92,10 +92,10 @@ def _definition(unit: BlockDotUnit):
 class _Product:
     """One call of matmul: operands as codes, [batch, ...]."""
 
-    def __init__(self, unit, a, b, c, lead, keys, words, origin, tallies) -> None:
+    def __init__(self, unit, a, b, c, lead, keys, words, numbers, tallies) -> None:
         (m, k), n = a.shape[-2:], b.shape[-1]
         self.unit, self.keys, self.words, self.tallies = unit, keys, words, tallies
-        self.origin = origin
+        self.numbers = numbers
         self.m, self.n, self.k, self.batches = m, n, k, int(np.prod(lead, dtype=np.int64))
         self.tensor = tuple(1.0 if x.tensor_scale is None else float(x.tensor_scale) for x in (a, b))
         blocks = unit.operand[0].blocks(k)
@@ -135,13 +135,13 @@ class _Product:
 
     def number(self, product: int, row: int, column: int) -> tuple[int, int, int]:
         """By which random words number a product, row and column of this call."""
-        return self.origin[0] + product, self.origin[1] + row, column
+        return *self.numbers.of(product, row), column
 
     def by_definition(self, threads) -> np.ndarray:
         """Codes of the result, through the scalar functions of the core."""
         out = np.zeros((self.batches, self.m, self.n), np.uint64)
         threads, pieces = blocks_of(self.m, self.n, self.k, self.batches, threads)
-        lost = for_each(pieces, lambda *piece: self._piece(out, *piece), threads)
+        lost = for_each(self.numbers.split(pieces), lambda *piece: self._piece(out, *piece), threads)
         for i, fmt in enumerate(self.unit.rounded_to):
             if lost & 1 << i:
                 raise_no_code(fmt, "matmul")
