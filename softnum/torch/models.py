@@ -335,8 +335,8 @@ def _spread(mode: arithmetic, model: nn.Module, arguments) -> None:
             "program_order; do not compile the model"
         )
     state = mode.state
-    mode.state = torch.cat([state, torch.tensor(place, dtype=state.dtype, device=state.device)])
-    mode.axes = Axes(model, place.rows)
+    mode.state = torch.cat([state, torch.tensor([*place, 1], dtype=state.dtype, device=state.device)])
+    mode.axes = Axes(model, place)
 
 
 def _end(model: nn.Module, training: bool) -> None:
@@ -382,7 +382,9 @@ def set_state(model: nn.Module, state: torch.Tensor) -> None:
     setattr(getattr(model, "module", model), _STATE, state)
 
 
-def set_rank(model: nn.Module, rank: int | None, *, first: int | None = None, rows: int | None = None) -> None:
+def set_rank(
+    model: nn.Module, rank: int | None, *, first: int | None = None, rows: int | None = None, whole: int | None = None
+) -> None:  # fmt: skip
     """State which rank a converted model computes on from now on, of several that share its batches.
 
     Random bits of a rank's rows are then those of its place in the whole batch, which has the samples of rank 0 first,
@@ -399,6 +401,8 @@ def set_rank(model: nn.Module, rank: int | None, *, first: int | None = None, ro
     rows : int, optional
         How many samples this rank has: the leading axis of what a product takes has this length, or a multiple.
         Default: the length of the tensors that the model is called with.
+    whole : int, optional
+        How many samples the whole batch has, which matters where the batch is not the leading axis.
 
     Examples
     --------
@@ -411,10 +415,10 @@ def set_rank(model: nn.Module, rank: int | None, *, first: int | None = None, ro
     >>> torch.equal(model(x[2:]), whole[2:])
     True
     """
-    for name, value, least in (("rank", rank, 0), ("first", first, 0), ("rows", rows, 1)):
+    for name, value, least in (("rank", rank, 0), ("first", first, 0), ("rows", rows, 1), ("whole", whole, 1)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
             raise ValueError(f"{name} must be an integer from {least} on, got {value!r}")
-    mode_of(model).rank = None if rank is None else (rank, first, rows)
+    mode_of(model).rank = None if rank is None else (rank, first, rows, whole)
 
 
 def next_step(model: nn.Module) -> None:

@@ -16,7 +16,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from softnum.torch.exact import ELEMENTWISE, EXACT, KEEPING, MOVING, summed, used
 from softnum.torch.handlers import HANDLERS, REFUSED, is_product
-from softnum.torch.numerics import FIRST, RANK, ROWS, Arithmetic, new_state
+from softnum.torch.numerics import FIRST, OUTER, RANK, ROWS, Arithmetic, new_state
 from softnum.torch.operations import apply
 from softnum.torch.ranks import ADDING, Axes, check_product
 from softnum.torch.recurrent import RECURRENT
@@ -139,8 +139,13 @@ class arithmetic(TorchFunctionMode):
         """The path of the module that is running; "" outside a converted model."""
         return self.path[-1] if self.path else ""
 
-    def apply(self, name: str, inputs: list[torch.Tensor], part: str = "", options=(), constants=()) -> torch.Tensor:
-        """A function in the arithmetic of the module that is running, or of a part of it."""
+    def apply(
+        self, name: str, inputs: list[torch.Tensor], part: str = "", options=(), constants=(), axis: int = 0
+    ) -> torch.Tensor:
+        """A function in the arithmetic of the module that is running, or of a part of it.
+
+        axis: of the first input, that of the batch, where what a module was given is laid out anew.
+        """
         layer = f"{self.running()}.{part}" if part else self.running()
         if self.rounds_gradients and not torch.compiler.is_compiling():
             self._check_transforms(layer)
@@ -149,7 +154,7 @@ class arithmetic(TorchFunctionMode):
         if self.sums:
             self._check_sums(layer)
             inputs = [used(x) for x in inputs]
-        state = self.state if self.axes is None else self._state_of(name, layer, inputs)
+        state = self.state if self.axes is None else self._state_of(name, layer, inputs, axis)
         result = apply(name, inputs, state, handle, layer, call, options, constants)
         if self.sums and name in ELEMENTWISE:
             first, *rest = result if isinstance(result, tuple) else (result,)
@@ -160,7 +165,7 @@ class arithmetic(TorchFunctionMode):
         call = call if sites is None else sites.next
         return apply("output", [result], state, handle, layer, call)
 
-    def _state_of(self, name: str, layer: str, inputs: list[torch.Tensor]) -> torch.Tensor:
+    def _state_of(self, name: str, layer: str, inputs: list[torch.Tensor], axis: int) -> torch.Tensor:
         """The state of one function's call on several ranks: of rows of the batch, or of what all ranks compute."""
         product = name in ("linear", "conv2d", "matmul", "embedding")
         if name == "cross_entropy" or not self.arithmetic.takes_bits(layer, elementwise=not product):
@@ -175,10 +180,14 @@ class arithmetic(TorchFunctionMode):
                 f"{name} in layer {layer!r}, which rounds stochastically on several ranks: transforms of torch.func "
                 "do not tell the rows of the batch; use backward() and batches"
             )
-        if name == "embedding" or check_product(name, self.axes, inputs, layer):
+        if name == "embedding":
+            return self.state
+        outer = check_product(name, self.axes, inputs, layer, axis, self.axes.place)
+        if outer == 1:
             return self.state
         state = self.state.clone()
-        state[[FIRST, ROWS]] = 0
+        state[[FIRST, ROWS]] *= int(outer > 0)
+        state[OUTER] = outer
         return state
 
     def _check_sums(self, layer: str) -> None:

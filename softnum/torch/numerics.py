@@ -19,8 +19,9 @@ Run seed, step, forward passes, evaluation and the loss scale are a tensor, the 
 On several ranks, a rank's part of the batch has the random words that the whole batch has there: those of a rounding
 and of a product are numbered by samples, from that of the first rank on (`softnum.torch.ranks`). What concerns weights
 alone has the same bits on every rank. A rank's part of their gradients has its own: after "call" in the text above
-stands "/rank n", where n > 0. So the state of such a forward pass has three entries more: the rank, its first sample
-and how many samples it has, or 0 where what is computed is no part of a batch.
+stands "/rank n", where n > 0. So the state of such a forward pass has entries more: the rank, its first sample, how
+many samples it has (0 where what is computed is no part of a batch), how many the whole batch has (0: not known), and
+how many indices the axes before that of the batch have.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ __all__ = ["Arithmetic", "Call", "arithmetic_of", "bits_of", "new_state"]
 #: entries of a state
 SEED, STEP, FORWARDS, EVALUATIONS, EVALUATING, LOSS_SCALE = range(6)
 #: and of one of a forward pass on several ranks
-RANK, FIRST, ROWS = range(6, 9)
+RANK, FIRST, ROWS, WHOLE, OUTER = range(6, 11)
 _OPERANDS = (*BLOCK_ROLES, *PASS_ROLES.values())
 #: where a layer's roundings are numbered: roles, operands whose K runs along columns, products, and the rest
 PLACES = (
@@ -346,7 +347,7 @@ class Call(LayerNumerics):
         self.place, self.stage = None, "forward"
         self._call, self._seeds, self._counts, self._states = call, {}, {}, arithmetic.states
         numbers = state.tolist()
-        self._state, self._place = numbers[:RANK], numbers[RANK:] or [0, 0, 0]
+        self._state, self._place = numbers[:RANK], numbers[RANK:] or [0] * (OUTER - LOSS_SCALE)
         self._batch = ""
         self.iteration = self._state[STEP] + (not self._state[EVALUATING])  # counted from 1; an evaluation follows one
         self.loss_scale = struct.unpack("<d", struct.pack("<q", self._state[LOSS_SCALE]))[0]
@@ -361,10 +362,10 @@ class Call(LayerNumerics):
             raise ValueError(f"layer {self.name!r}: one call has more than {1 << 9} roundings of {place!r} in a pass")
         backward = self.stage == "backward"
         stream = self._state[EVALUATING] << 63 | self._state[STEP] << 16 | backward << 15 | _PLACE[place] | count
-        rank, first, rows = self._place
+        rank, first, rows, whole, outer = self._place
         summed = self._is_summed(place)
         if rows and self._batch and not summed and (self._batch == "stacked" or place not in _WEIGHTS):
-            return PartKey(self._seed_of(0), stream, first, rows, self._batch == "stacked")
+            return PartKey(self._seed_of(0), stream, first, rows, self._batch == "stacked", outer, whole)
         return self._seed_of(rank if summed else 0), stream
 
     def _is_summed(self, place: str) -> bool:

@@ -53,16 +53,16 @@ def gemms(model: nn.Module, *inputs, **options) -> list[dict]:
     {'layer': '', 'pass': 'forward', 'M': 32, 'N': 10, 'K': 64, 'bits': 8.25, 'formats': ['mxfp8_e4m3', 'mxfp8_e4m3']}
     """
     mode = mode_of(model)
-    seen, state, calls = [], mode.state, mode.calls
+    seen, before = [], {name: getattr(mode, name) for name in ("state", "calls", "rank", "axes")}
     apply = mode.apply
 
-    def noting(name, inputs, part="", options=(), constants=()):
+    def noting(name, inputs, part="", options=(), constants=(), axis=0):
         layer = f"{mode.running()}.{part}" if part else mode.running()
         needs = [torch.is_grad_enabled() and x.requires_grad for x in inputs]
         seen.append((name, layer, [tuple(x.shape) for x in inputs], needs, FUNCTIONS[name].named(options, constants)))
-        return apply(name, inputs, part, options, constants)
+        return apply(name, inputs, part, options, constants, axis)
 
-    mode.apply = noting
+    mode.apply, mode.rank = noting, None
     try:
         with FakeTensorMode(allow_non_fake_inputs=True) as fake, torch.enable_grad():
 
@@ -74,7 +74,7 @@ def gemms(model: nn.Module, *inputs, **options) -> list[dict]:
             torch.func.functional_call(model, tensors, inputs, options)
     finally:
         del mode.apply
-        mode.state, mode.calls = state, calls
+        vars(mode).update(before)
     return design_gemms(_Layers(mode.arithmetic), _Products(mode.arithmetic, seen), 1)
 
 

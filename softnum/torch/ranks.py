@@ -9,6 +9,7 @@ depend on it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -27,11 +28,13 @@ _SAME = {SHARED, REPEATED}
 
 
 class Place(NamedTuple):
-    """Of a forward pass: the rank, how many samples of the whole batch come before its own, and how many it has."""
+    """Of a forward pass: the rank, how many samples of the whole batch come before its own, how many it has, and how
+    many the whole batch has, or 0 where that is not known."""
 
     rank: int
     first: int
     rows: int
+    whole: int
 
 
 def place_of(stated, model: nn.Module, arguments, training: bool) -> Place | None:
@@ -39,9 +42,9 @@ def place_of(stated, model: nn.Module, arguments, training: bool) -> Place | Non
 
     Parameters
     ----------
-    stated : (int, int or None, int or None), None or ...
-        Rank, first sample and number of samples, as `softnum.torch.set_rank` takes them; None: it is one process; ...:
-        as DistributedDataParallel or fully_shard spread the model.
+    stated : (int, int or None, int or None, int or None), None or ...
+        Rank, first sample, number of samples and that of the whole batch, as `softnum.torch.set_rank` takes them; None:
+        it is one process; ...: as DistributedDataParallel or fully_shard spread the model.
     model : torch.nn.Module
     arguments : nested tensors
     training : bool
@@ -53,11 +56,13 @@ def place_of(stated, model: nn.Module, arguments, training: bool) -> Place | Non
     RuntimeError
         If there are several processes, and it is not known whether they share batches.
     """
+    ranks = None
     if stated is ...:
-        stated = _rank(model, training), None, None
-    if stated is None or stated[0] is None:
+        rank, ranks = _rank(model, training)
+        stated = None if rank is None else (rank, None, None, None)
+    if stated is None:
         return None
-    rank, first, rows = stated
+    rank, first, rows, whole = stated
     if rows is None:
         lengths = {len(x) if x.dim() else 0 for x in tree_leaves(arguments) if isinstance(x, torch.Tensor)}
         if len(lengths) != 1 or 0 in lengths:
@@ -67,16 +72,18 @@ def place_of(stated, model: nn.Module, arguments, training: bool) -> Place | Non
                 "state it: softnum.torch.set_rank(model, rank, rows=...)"
             )
         (rows,) = lengths
-    return Place(rank, rank * rows if first is None else first, rows)
+    if whole is None:
+        whole = ranks * rows if ranks else 0
+    return Place(rank, rank * rows if first is None else first, rows, whole)
 
 
-def _rank(model: nn.Module, training: bool) -> int | None:
-    """The rank of this process among those that share a model's batches; None where one has them all."""
+def _rank(model: nn.Module, training: bool) -> tuple[int | None, int]:
+    """The rank of this process among those that share a model's batches, and how many they are; None of one process."""
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
-        return None
+        return None, 1
     spread = DistributedDataParallel._get_active_ddp_module()
     if spread is not None:
-        return torch.distributed.get_rank(spread.process_group)
+        return tuple(of(spread.process_group) for of in (torch.distributed.get_rank, torch.distributed.get_world_size))
     from torch.distributed.fsdp import FSDPModule
 
     for module in model.modules():
@@ -91,10 +98,10 @@ def _rank(model: nn.Module, training: bool) -> int | None:
             "DistributedDataParallel nor fully_shard spreads it; state where its batch lies in that of all ranks, "
             "softnum.torch.set_rank(model, rank), or that it is one process: softnum.torch.set_rank(model, None)"
         )
-    return None
+    return None, 1
 
 
-def _rank_in(info) -> int:
+def _rank_in(info) -> tuple[int, int]:
     mesh, place = info.mesh, 0
     if getattr(info, "is_spmd_mesh", False):
         raise ValueError(
@@ -103,7 +110,7 @@ def _rank_in(info) -> int:
         )
     for index, size in zip(mesh.get_coordinate(), mesh.shape, strict=True):
         place = place * size + index
-    return place
+    return place, mesh.size()
 
 
 # -- where the axis of the batch lies ----------------------------------------------------------------------------------
@@ -136,10 +143,8 @@ _GROWING = frozenset(
 _CELLS = frozenset((torch.lstm_cell, torch.gru_cell, torch.rnn_tanh_cell, torch.rnn_relu_cell))
 #: functions of softnum.torch that add along some axis, whose sums are not numbered by samples
 ADDING = frozenset(("avg_pool2d", "batch_norm", "group_norm", "layer_norm", "rms_norm", "softmax"))
-#: products in which the batch is not the leading axis of the operands
-_OTHERWISE = frozenset(
-    (F.multi_head_attention_forward, torch.einsum, torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
-)
+#: and those over time: input, states, and at the end whether the batch comes before time in the input
+_RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
 
 
 class Axes:
@@ -148,8 +153,7 @@ class Axes:
     Parameters
     ----------
     model : torch.nn.Module
-    rows : int
-        Of the batch on this rank.
+    place : Place
 
     Attributes
     ----------
@@ -158,8 +162,8 @@ class Axes:
         `REPEATED`; or None, where it is not known.
     """
 
-    def __init__(self, model: nn.Module, rows: int) -> None:
-        self._found, self.rows = WeakIdKeyDictionary(), rows
+    def __init__(self, model: nn.Module, place: Place) -> None:
+        self._found, self.place, self.rows = WeakIdKeyDictionary(), place, place.rows
         self.met: list = []
         for buffer in model.buffers():
             self._found[buffer] = SHARED
@@ -172,7 +176,15 @@ class Axes:
         """What compute returns, a function's results for some arguments; their axes are noted."""
         given = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         axes = [self.of(x) for x in given]
-        self.met = [None] if func in _OTHERWISE or name.endswith("grouped_mm") else axes
+        self.met = [None] if func is torch.einsum or name.endswith("grouped_mm") else axes
+        second = ()  # results whose second axis is the batch's
+        if func is F.multi_head_attention_forward:  # of queries, keys and values; masks move nothing
+            given, axes = given[:3], axes[:3]
+            self.met = [0 if set(axes) == {1} else None]
+        elif func in _RECURRENT and isinstance(args[-1], bool):
+            known = axes[0] == 1 - args[-1] and {self.of(x) for x in tree_leaves(args[1])} <= {1, *_SAME}
+            given, axes, self.met = given[:1], axes[:1], [0 if known else None]
+            second = range(1, 3)
         if name in ("addmm", "baddbmm"):  # whose first operand is added
             self.met = axes[1:]
         elif func is F.scaled_dot_product_attention:  # whose mask moves nothing
@@ -191,8 +203,8 @@ class Axes:
         if name == "__iter__":
             result = list(result)
         made = [x for x in tree_leaves(result) if isinstance(x, torch.Tensor) and not any(x is y for y in given)]
-        for x in made:
-            axis = self._axis(name, func, args, kwargs, given, axes, x)
+        for i, x in enumerate(made):
+            axis = 1 if i in second else self._axis(name, func, args, kwargs, given, axes, x)
             if axis != 0:
                 self._found[x] = axis
         return iter(result) if name == "__iter__" else result
@@ -277,16 +289,30 @@ def _moved(x: torch.Tensor, axis: int, func, args, kwargs, result: torch.Tensor)
     return where[0] if found else None
 
 
-def check_product(name: str, axes: Axes, inputs: list[torch.Tensor], layer: str) -> bool:
-    """Whether a function of a layer computes rows of the batch, rather than what is the same on every rank.
+def check_product(name: str, axes: Axes, inputs: list[torch.Tensor], layer: str, axis: int, place: Place) -> int:
+    """How many indices the axes before the batch's have in a function's operand; 0 of what is the same on every rank.
+
+    Parameters
+    ----------
+    name : str
+        The function's.
+    axes : Axes
+    inputs : list of torch.Tensor
+    layer : str
+    axis : int
+        The batch's, in the first of these, where what the function was given begins with it.
+    place : Place
 
     Raises
     ------
     NotImplementedError
-        If it is not known, or the batch is not the leading axis.
+        If it is not known which axis is the batch's, or it is another than the function takes.
     """
     met = axes.met
-    length = max(x.shape[0] if x.dim() else 1 for x in inputs[: 1 + (name not in ("linear", "conv2d"))])
+    if name == "linear" and isinstance(met[0], int) and 0 < met[0] < inputs[0].dim() - 1:
+        axis, met = met[0], [0, *met[1:]]
+    lengths = (x.shape[axis] if x.dim() > axis else 1 for x in inputs[: 1 + (name not in ("linear", "conv2d"))])
+    length = max(lengths)
     if set(met) <= {SHARED} or (set(met) <= _SAME and length % axes.rows):
         return False
     what = f"{name} in layer {layer!r}, which rounds stochastically on several ranks"
@@ -298,8 +324,7 @@ def check_product(name: str, axes: Axes, inputs: list[torch.Tensor], layer: str)
     if not set(met) <= {0, *_SAME}:
         raise NotImplementedError(
             f"{what}: random bits are those of the batch's rows, and the batch is not known to be the leading axis of "
-            "the operands; put it there (batch_first=True, and no recurrent module or nn.MultiheadAttention), or round "
-            "to nearest in this layer"
+            "the operands, or another one of the first operand; put it there, or round to nearest in this layer"
         )
     if name in ("linear", "conv2d") and (met[0] in _SAME or not set(met[1:]) <= _SAME):
         raise NotImplementedError(
@@ -311,4 +336,10 @@ def check_product(name: str, axes: Axes, inputs: list[torch.Tensor], layer: str)
             f"{what}: its operand has {length} rows, and the batch has {axes.rows} samples on this rank; state how "
             "many there are, softnum.torch.set_rank(model, rank, rows=...), or let the batch be the leading axis"
         )
-    return True
+    outer = math.prod(inputs[0].shape[:axis])
+    if outer > 1 and not place.whole:
+        raise NotImplementedError(
+            f"{what}: the batch is axis {axis} of the operand, whose rows are numbered by how many samples the whole "
+            "batch has; state it: softnum.torch.set_rank(model, rank, whole=...)"
+        )
+    return outer

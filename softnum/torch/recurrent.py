@@ -77,7 +77,7 @@ def _recurrent(name: str, step: Callable, states: int) -> Callable:
                 w_ih, w_hh, *biases = params[each * place : each * (place + 1)]
                 b_ih, b_hh = biases or (None, None)
                 part = f"l{layer}" + ("_reverse" if direction else "")
-                reads = linear(mode, x, w_ih, b_ih, part=f"ih_{part}")
+                reads = linear(mode, x, w_ih, b_ih, part=f"ih_{part}", axis=1)
 
                 def kept(h, w=w_hh, b=b_hh, part=part):
                     return linear(mode, h, w, b, part=f"hh_{part}")

@@ -52,7 +52,8 @@ class Block(nn.Module):
 
 
 def transformer() -> nn.Module:
-    return nn.Sequential(Block(), Block(), nn.Flatten(), nn.Linear(32, 3))
+    encoder = nn.TransformerEncoderLayer(8, 2, 8, dropout=0.0, batch_first=True)  # which puts time first
+    return nn.Sequential(Block(), encoder, nn.Flatten(), nn.Linear(32, 3))
 
 
 def cnn() -> nn.Module:
