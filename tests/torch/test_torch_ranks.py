@@ -238,6 +238,22 @@ def put(x, index, values):
     return x
 
 
+def test_what_looks_at_a_rank_changes_nothing(designs):
+    model, x, gradient = ranks.begun("transformer", designs["random"])
+    state = model.softnum_state
+    own = results(model, x[2:], gradient[2:], state, 1, whole=4)
+    with st.statistics(model) as seen:
+        assert equal(results(model, x[2:], gradient[2:], state, 1, whole=4), own)
+    assert seen.rows()
+    assert st.gemms(model, x[2:])
+    assert equal(results(model, x[2:], gradient[2:], state, 1, whole=4), own)
+    model.eval()
+    model.softnum_state = state
+    st.set_rank(model, None)
+    whole = model(x)
+    assert equal(results(model, x[2:], gradient[2:], state, 1, whole=4)[:1], [whole[2:]])
+
+
 WRONG = "the batch is not known to be the leading axis"
 REFUSED = {
     "a batch that was second": (lambda layer, x: layer(x.transpose(0, 1).reshape(-1, 8)), WRONG),
