@@ -65,6 +65,7 @@ __all__ = ["Arithmetic", "Call", "arithmetic_of", "bits_of", "new_state"]
 SEED, STEP, FORWARDS, EVALUATIONS, EVALUATING, LOSS_SCALE = range(6)
 #: and of one of a forward pass on several ranks
 RANK, FIRST, ROWS, WHOLE, OUTER = range(6, 11)
+_ALONE = [0] * 5  # of one process
 _OPERANDS = (*BLOCK_ROLES, *PASS_ROLES.values())
 #: where a layer's roundings are numbered: roles, operands whose K runs along columns, products, and the rest
 PLACES = (
@@ -347,7 +348,7 @@ class Call(LayerNumerics):
         self.place, self.stage = None, "forward"
         self._call, self._seeds, self._counts, self._states = call, {}, {}, arithmetic.states
         numbers = state.tolist()
-        self._state, self._place = numbers[:RANK], numbers[RANK:] or [0] * (OUTER - LOSS_SCALE)
+        self._state, self._place = numbers[:RANK], numbers[RANK:] or _ALONE
         self._batch = ""
         self.iteration = self._state[STEP] + (not self._state[EVALUATING])  # counted from 1; an evaluation follows one
         self.loss_scale = struct.unpack("<d", struct.pack("<q", self._state[LOSS_SCALE]))[0]
@@ -362,6 +363,8 @@ class Call(LayerNumerics):
             raise ValueError(f"layer {self.name!r}: one call has more than {1 << 9} roundings of {place!r} in a pass")
         backward = self.stage == "backward"
         stream = self._state[EVALUATING] << 63 | self._state[STEP] << 16 | backward << 15 | _PLACE[place] | count
+        if self._place is _ALONE:
+            return self._seed_of(0), stream
         rank, first, rows, whole, outer = self._place
         summed = self._is_summed(place)
         if rows and self._batch and not summed and (self._batch == "stacked" or place not in _WEIGHTS):
