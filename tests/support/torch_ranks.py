@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import sys
 import time
 
 import torch
@@ -160,7 +161,8 @@ def alone(network: str, design) -> tuple:
 
 def work(rank: int, folder, cases) -> None:
     """One rank: what it computes, in a file."""
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    if sys.platform == "linux":
+        os.environ["GLOO_SOCKET_IFNAME"] = "lo"  # nothing leaves the machine
     torch.set_num_threads(1)
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=RANKS,
