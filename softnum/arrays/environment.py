@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from numbers import Integral
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,9 +12,61 @@ from softnum.arrays import lanes
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES, nan_profile, overflow_name, rounding_name
 from softnum.runtime import _core
 
-__all__ = ["environment", "random_words", "seed_and_stream", "words_or_key"]
+__all__ = ["PartKey", "environment", "random_words", "seed_and_stream", "words_or_key"]
 
 _FLUSH = {None: 0, "before": 1, "after": 2}
+
+
+class PartKey(NamedTuple):
+    """The key of the part of a larger result: its random words are those that the larger one has there.
+
+    Both consist of equal pieces along an axis: of images of a batch, say. A result's own random words are those of
+    `PartKey(seed, stream, 0, pieces)`.
+
+    Parameters
+    ----------
+    seed, stream : int
+    first : int
+        How many pieces of the larger result come before.
+    pieces : int
+        Of this part; its size is a multiple.
+    stacked : bool
+        Of a matrix product: whether the axis is one of matrices, not of rows.
+    outer : int
+        How many indices the axes before this one have: 1, where it is the leading axis.
+    whole : int
+        How many pieces the larger result has; needed where outer is more than 1.
+
+    Examples
+    --------
+    >>> import numpy as np, softnum as sn
+    >>> x = np.linspace(0, 1, 12, dtype=np.float32).reshape(4, 3)
+    >>> whole = sn.quantize(x, "e5m2", rounding="stochastic", key=(7, 1))
+    >>> part = sn.quantize(x[1:], "e5m2", rounding="stochastic", key=PartKey(7, 1, first=1, pieces=3))
+    >>> np.array_equal(part, whole[1:])
+    True
+    """
+
+    seed: int
+    stream: int
+    first: int
+    pieces: int
+    stacked: bool = False
+    outer: int = 1
+    whole: int = 0
+
+    def runs(self, size: int) -> list[tuple[int, int, int]]:
+        """(start, stop, shift) of runs of a part's elements or rows, of so many, whose numbers in the larger result are
+        larger by shift."""
+        if size % (self.outer * self.pieces):
+            raise ValueError(
+                f"a result of {size} elements or rows does not consist of {self.outer * self.pieces} equal pieces"
+            )
+        piece = size // (self.outer * self.pieces)
+        run = piece * self.pieces
+        return [
+            (i * run, (i + 1) * run, piece * (self.first + i * (self.whole - self.pieces))) for i in range(self.outer)
+        ]
 
 
 @lru_cache(maxsize=1024, typed=True)
@@ -67,7 +120,12 @@ def random_words(stochastic: bool, key, random_bits, shape) -> np.ndarray | np.u
         return np.broadcast_to(words.astype(np.uint32), shape)
     if key is None:
         raise ValueError("stochastic rounding needs key=seed, key=(seed, stream) or random_bits=array")
-    return lanes.words_of_key(_key_words(key), int(np.prod(shape, dtype=np.int64))).reshape(shape)
+    size = int(np.prod(shape, dtype=np.int64))
+    if isinstance(key, PartKey):
+        words, runs = _key_words(key[:2]), key.runs(size)
+        parts = [lanes.words_of_key(words, stop - start, start + shift) for start, stop, shift in runs]
+        return (parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(shape)
+    return lanes.words_of_key(_key_words(key), size).reshape(shape)
 
 
 def _key_words(key) -> tuple[int, int]:
@@ -78,6 +136,6 @@ def words_or_key(stochastic: bool, key, random_bits, shape):
     """(contiguous words or None, key words), as the kernels take them."""
     if not stochastic:
         return None, (0, 0)
-    if random_bits is None and key is not None:
+    if random_bits is None and key is not None and not isinstance(key, PartKey):
         return None, _key_words(key)
     return np.ascontiguousarray(random_words(True, key, random_bits, shape)), (0, 0)

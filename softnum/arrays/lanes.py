@@ -36,11 +36,15 @@ def decoder(fmt, carrier_bits: int) -> _core.Decoder:
     return _core.Decoder(fmt, carrier_bits)
 
 
-def words_of_key(key: tuple[int, int], n: int, threads: int | None = None) -> np.ndarray:
-    """The random words of elements 0..n-1 of an elementwise operation; key: the two words of (seed, stream)."""
-    out = np.empty(n, np.uint32)
-    for_ranges(n, lambda start, stop: _core.elementwise_words(key, out, start, stop), threads, _OPERATION_GRAIN)
-    return out
+def words_of_key(key: tuple[int, int], n: int, first: int = 0) -> np.ndarray:
+    """The random words of n elements of an elementwise operation, from one on; key: the two words of (seed, stream)."""
+    before = first % _core.WORD_BLOCK
+    out = np.empty(before + n, np.uint32)
+    base = first - before
+    for_ranges(
+        out.size, lambda start, stop: _core.elementwise_words(key, out, start, stop, base), None, _OPERATION_GRAIN
+    )
+    return out[before:]
 
 
 def round_values(kernel, x, target, words, key, threads) -> bool:

@@ -791,14 +791,16 @@ cdef void fill_source(sn_random_source *source, words, key, size_t start) except
 WORD_BLOCK = 4 * SN_WORD_BLOCKS
 
 
-def elementwise_words(key, out, size_t start, size_t stop):
-    """The random words of elements start..stop-1 of an elementwise operation, into those of out."""
+def elementwise_words(key, out, size_t start, size_t stop, uint64_t base=0):
+    """The random words of elements base + start..base + stop - 1 of an elementwise operation, into those of out from
+    start on."""
     cdef uint32_t[::1] view = out
     cdef sn_random_source source
     cdef const sn_kernels *run = kernels()
-    if start % WORD_BLOCK or stop > <size_t>view.shape[0]:
-        raise ValueError(f"elementwise_words: no range of words, {start}..{stop}")
+    if start % WORD_BLOCK or base % WORD_BLOCK or stop > <size_t>view.shape[0]:
+        raise ValueError(f"elementwise_words: no range of words, {start}..{stop} from {base}")
     fill_source(&source, None, key, start)
+    source.first += base
     if stop > start:
         with nogil:
             run.words(&source, &view[start], stop - start)

@@ -28,6 +28,7 @@ from softnum.torch.functions import FUNCTIONS
 from softnum.torch.models import mode_of
 from softnum.torch.numerics import new_state
 from softnum.torch.optimizer import Optimizer
+from softnum.torch.ranks import STEPPED
 from softnum.train.designs.design import OPERAND_ROLES
 from softnum.train.designs.objects import describe_format
 from softnum.train.engine.tensor import Parameter
@@ -37,8 +38,6 @@ __all__ = ["PRODUCTS", "Flow", "Step", "product_sizes", "trace", "without_number
 
 #: functions that are three matrix products
 PRODUCTS = ("conv2d", "linear", "matmul")
-#: functions of steps, each of which has the products of one state
-STEPPED = ("lstm", "rnn_relu", "rnn_tanh")
 _MOVING = {
     "_reshape_alias", "_to_copy", "_unsafe_view", "cat", "clone", "constant_pad_nd", "copy", "copy_", "flip", "gather",
     "index", "index_select", "lift_fresh", "pixel_shuffle", "pixel_unshuffle", "repeat", "roll", "select_backward",
@@ -536,8 +535,8 @@ def without_numbers(model: nn.Module, run: Callable, inputs, options):
     Where it asks for a number, it is given copies that have them.
     """
     mode = mode_of(model)
-    state, calls, rounds = mode.state, mode.calls, mode.rounds_gradients
-    mode.rounds_gradients = False  # by hooks, which compute with numbers
+    before = {name: getattr(mode, name) for name in ("state", "calls", "rank", "axes", "rounds_gradients")}
+    mode.rounds_gradients, mode.rank = False, None  # gradients are rounded by hooks, which compute with numbers
     try:
         with torch.enable_grad(), torch.random.fork_rng():
             try:
@@ -548,14 +547,14 @@ def without_numbers(model: nn.Module, run: Callable, inputs, options):
 
                     return run(*_copies(model, shape_of), *tree_map_only(torch.Tensor, shape_of, (inputs, options)))
             except (DataDependentOutputException, DynamicOutputShapeException):
-                mode.state, mode.calls = state, calls
+                vars(mode).update(before, rounds_gradients=False, rank=None)
 
                 def copy_of(x):
                     return x.detach().clone().requires_grad_(x.requires_grad)
 
                 return run(*_copies(model, copy_of), *tree_map_only(torch.Tensor, copy_of, (inputs, options)))
     finally:
-        mode.state, mode.calls, mode.rounds_gradients = state, calls, rounds
+        vars(mode).update(before)
 
 
 def _copies(model: nn.Module, copy_of: Callable) -> tuple[dict, dict]:

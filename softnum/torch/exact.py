@@ -23,13 +23,15 @@ class Gradients:
     ----------
     mode : softnum.torch.arithmetic
     layer : str
+    state : torch.Tensor
+        Of the call that made the result.
     """
 
-    def __init__(self, mode, layer: str) -> None:
+    def __init__(self, mode, layer: str, state: torch.Tensor) -> None:
         place = f"{layer}, gradients"  # numbered in each forward pass, as calls are
         self._place = mode.calls.get(place, 0)
         mode.calls[place] = self._place + 1
-        self.arithmetic, self.state, self.layer = mode.arithmetic, mode.state, layer
+        self.arithmetic, self.state, self.layer = mode.arithmetic, state, layer
         self.total, self.count = None, 0
 
     def add(self, gradient: torch.Tensor) -> None:
@@ -39,6 +41,7 @@ class Gradients:
             return
         self.count += 1
         call = self.arithmetic.call(self.layer, self.state, f"gradients.{self._place}.{self.count}")
+        call.begin("stacked")
         call.begin_backward()
         parts = [call.enter(array_of(part)) for part in (self.total, gradient)]
         total = call.elementwise("add", *parts)
@@ -74,11 +77,11 @@ class _Used(torch.autograd.Function):
         return None, None
 
 
-def summed(x: torch.Tensor, mode, layer: str) -> torch.Tensor:
+def summed(x: torch.Tensor, mode, layer: str, state: torch.Tensor) -> torch.Tensor:
     """A result of a layer, whose gradients are added in the layer's arithmetic."""
     if not (x.requires_grad and x.is_floating_point()):
         return x
-    gradients = Gradients(mode, layer)
+    gradients = Gradients(mode, layer, state)
     x = _Summed.apply(x, gradients)
     x.softnum_gradients = gradients
     return x

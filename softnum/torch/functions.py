@@ -60,6 +60,8 @@ class Function:
         Whether the result is a single number, of binary64.
     chained : bool
         Whether results of its products enter other operations of it; it then rounds the gradients of its weights.
+    batch : str
+        What its arrays are on several ranks (`softnum.torch.numerics.Call.begin`).
     """
 
     graph: Callable
@@ -73,6 +75,7 @@ class Function:
     changed: tuple[int, ...] = ()
     loss: bool = False
     chained: bool = False
+    batch: str = "stacked"
 
     def named(self, numbers: list[int], constants: list[float]) -> dict:
         """Options by their names, from the numbers that an operation takes."""
@@ -125,6 +128,7 @@ def _linear(call: Call, arrays, needs, options):
         _leaf(call, x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), needs[0]),
         _parameter(call, weight.T, needs[1], "weight"),
     ]
+    call.starts_from_rows = any(start.ndim > 1 for start in starts)
     for start, need in zip(starts, needs[2:], strict=True):
         if start.ndim == 1:
             leaves.append(_parameter(call, start, need, "bias"))
@@ -308,8 +312,11 @@ FUNCTIONS: dict[str, Function] = {
         lambda shapes, options: (*shapes[0][:-1], shapes[1][0]),
         lambda shapes, options: (math.prod(shapes[0][:-1]), shapes[1][0]),
         transposed=(1,),
+        batch="rows",
     ),
-    "conv2d": Function(_conv2d, _conv_shape, options={"groups": 0, "stride": 2, "padding": 2, "dilation": 2}),
+    "conv2d": Function(
+        _conv2d, _conv_shape, options={"groups": 0, "stride": 2, "padding": 2, "dilation": 2}, batch="rows"
+    ),
     "matmul": Function(_matmul, lambda shapes, options: (*shapes[0][:-1], shapes[1][-1])),
     "embedding": Function(
         _embedding,
@@ -317,6 +324,7 @@ FUNCTIONS: dict[str, Function] = {
         lambda shapes, options: (math.prod(shapes[0]), shapes[1][1]),
         looked_up=True,
         of=1,
+        batch="looked up",
     ),
     "lstm": _recurrent(LSTMCell, 2),
     "rnn_tanh": _recurrent(RNNCell, 1),

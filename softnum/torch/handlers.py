@@ -13,11 +13,11 @@ from softnum.torch.exact import EXACT
 __all__ = ["HANDLERS", "REFUSED", "attention", "conv1d", "conv2d", "embedding", "is_product", "linear", "matmul"]
 
 
-def linear(mode, input, weight, bias=None, *, part: str = ""):
+def linear(mode, input, weight, bias=None, *, part: str = "", axis: int = 0):
     if weight.dim() == 1:
         return linear(mode, input, weight[None], None if bias is None else bias[None], part=part).squeeze(-1)
     inputs = [input, weight] if bias is None else [input, weight, bias]
-    return mode.apply("linear", inputs, part)
+    return mode.apply("linear", inputs, part, axis=axis)
 
 
 def _product(mode, input, mat2, *, out=None):
@@ -257,13 +257,13 @@ def _multi_head_attention(
     if use_separate_proj_weight:
         weights = q_proj_weight, k_proj_weight, v_proj_weight
     elif query is key and key is value:
-        q, k, v = linear(mode, query, in_proj_weight, in_proj_bias, part="in_proj").chunk(3, -1)
+        q, k, v = linear(mode, query, in_proj_weight, in_proj_bias, part="in_proj", axis=1).chunk(3, -1)
         weights = None
     else:
         weights = in_proj_weight.chunk(3)
     if weights is not None:
         parts = zip((query, key, value), weights, biases, strict=True)
-        q, k, v = (linear(mode, *part, part="in_proj") for part in parts)
+        q, k, v = (linear(mode, *part, part="in_proj", axis=1) for part in parts)
 
     def heads(x):
         return x.reshape(x.shape[0], batch, num_heads, -1).permute(1, 2, 0, 3)
@@ -284,7 +284,7 @@ def _multi_head_attention(
     dropout = dropout_p if training else 0.0
     result = attention(mode, heads(q), heads(k), heads(v), mask, dropout, is_causal and attn_mask is None)
     result = result.permute(2, 0, 1, 3).reshape(steps, batch, features)
-    result = linear(mode, result, out_proj_weight, out_proj_bias, part="out_proj")
+    result = linear(mode, result, out_proj_weight, out_proj_bias, part="out_proj", axis=1)
     return (result[:, 0] if single else result), None
 
 

@@ -16,13 +16,14 @@ from torch import nn
 
 from softnum.torch.modes import RECORDING, REPLAYING, arithmetic
 from softnum.torch.numerics import EVALUATING, EVALUATIONS, FORWARDS, LOSS_SCALE, STEP, Arithmetic, new_state
+from softnum.torch.ranks import Axes, place_of
 from softnum.torch.recurrent import parts_of
-from softnum.torch.tensors import array_of, result_dtype, tensor_of
+from softnum.torch.tensors import array_of, result_dtype, spread_as, tensor_of, whole
 from softnum.train.designs.design import Design
 from softnum.train.engine.numerics import fits_binary32
 from softnum.train.recipes import Delayed
 
-__all__ = ["KEPT", "convert", "mode_of", "next_step", "set_state", "state_of"]
+__all__ = ["KEPT", "convert", "mode_of", "next_step", "set_rank", "set_state", "state_of"]
 
 #: modules whose products are PyTorch's own unless the caller says otherwise: angles of positions, no part of training
 KEPT = r"(.*\.)?(rotary_emb|rotary_pos_emb|rope)"
@@ -137,10 +138,10 @@ def convert(
     mode.model, mode.kept = model, kept
     model.register_buffer(_STATE, new_state(seed))
     _round_parameters(mode)
-    _follow(mode)
+    _follow(mode, model)
     for path, module in ({"": model} | modules).items():
         inside = path not in kept
-        module.register_forward_pre_hook(partial(_enter, mode, path, inside), prepend=True)
+        module.register_forward_pre_hook(partial(_enter, mode, path, inside), prepend=True, with_kwargs=True)
         module.register_forward_hook(partial(_leave, mode), always_call=True)
     model.register_state_dict_post_hook(partial(_give_scales, mode))
     model.register_load_state_dict_pre_hook(partial(_take_scales, mode))
@@ -194,17 +195,17 @@ def _round_parameters(mode: arithmetic) -> None:
                     f"design {bound.design.name!r} has numbers in module {path!r} that float32 does not hold; convert "
                     "a model of float64: model.double()"
                 )
-            values = array_of(parameter)
+            values = array_of(whole(parameter))
             rounded = bound.call(path, state, f"master.{name}").round("master", values)
             if rounded is not values:
                 with torch.no_grad():
-                    parameter.copy_(tensor_of(rounded, result_dtype(parameter), parameter.device))
+                    parameter.copy_(spread_as(tensor_of(rounded, result_dtype(parameter), parameter.device), parameter))
 
 
-def _follow(mode: arithmetic) -> None:
+def _follow(mode: arithmetic, module: nn.Module, prefix: str = "") -> None:
     """See to it that every parameter's gradient becomes one of ``weight_gradients``."""
-    for path, module in mode.model.named_modules() if mode.rounds_gradients else ():
-        for name, parameter in module.named_parameters(recurse=False):
+    for path, part in module.named_modules(prefix=prefix) if mode.rounds_gradients else ():
+        for name, parameter in part.named_parameters(recurse=False):
             mode.follow(parameter, path, name)
     mode.following = True
 
@@ -235,7 +236,7 @@ def _loaded(mode: arithmetic, model: nn.Module, incompatible) -> None:
 # -- what happens when a module is called ------------------------------------------------------------------------------
 
 
-def _enter(mode: arithmetic, path: str, inside: bool, module: nn.Module, arguments) -> None:
+def _enter(mode: arithmetic, path: str, inside: bool, module: nn.Module, arguments, options) -> None:
     """Begin the call of a module; `_leave` ends it whatever this raises."""
     eager = not torch.compiler.is_compiling()
     if eager and mode.path:
@@ -246,12 +247,14 @@ def _enter(mode: arithmetic, path: str, inside: bool, module: nn.Module, argumen
         if eager:
             mode.thread, mode.frame = threading.get_ident(), _calling_frame()
         mode.__enter__()
-        _begin(mode, module, mode.model if path else module)
+        _begin(mode, module, mode.model if path else module, (arguments, options))
     elif eager and mode.thread != threading.get_ident():
         raise RuntimeError(
             f"module {path!r} is called while its model runs in another thread; a converted model computes in one "
             "thread at a time, so give each thread a copy (copy.deepcopy)"
         )
+    elif eager and hasattr(module, "unshard"):  # of fully_shard, whose parameters are other tensors from here on
+        _follow(mode, module, path)
 
 
 def _calling_frame():
@@ -286,12 +289,12 @@ def _only(entry: int, device: torch.device) -> torch.Tensor:
     return torch.tensor([int(entry == i) for i in range(LOSS_SCALE + 1)], dtype=torch.int64, device=device)
 
 
-def _begin(mode: arithmetic, module: nn.Module, model: nn.Module) -> None:
+def _begin(mode: arithmetic, module: nn.Module, model: nn.Module, arguments) -> None:
     """Begin a forward pass of a model, or of one of its modules alone."""
     mode.model = model
     if _recomputed():
         if REPLAYING:
-            mode.state = next(REPLAYING[-1])
+            mode.state, mode.axes = next(REPLAYING[-1])
             mode.calls, mode.replayed = {}, True
         return
     if mode.rounds_gradients:
@@ -301,16 +304,39 @@ def _begin(mode: arithmetic, module: nn.Module, model: nn.Module) -> None:
                 "an exported program does not; export the model in evaluation, model.eval()"
             )
         if not torch.compiler.is_compiling():
-            _follow(mode)
+            _follow(mode, model)
         elif not mode.following:
             raise RuntimeError("call a copied or loaded model once before it is compiled: its gradients are rounded")
     state = getattr(model, _STATE)
     mode.state = state + (0 if module.training else 1) * _only(EVALUATING, state.device)
-    mode.calls, mode.replayed = {}, False
+    mode.calls, mode.replayed, mode.axes = {}, False, None
+    _spread(mode, model, arguments)
     if mode.arithmetic.sites is not None:
         mode.arithmetic.sites.begin(int(state[STEP]), not module.training)
     for recorded in RECORDING:
-        recorded.began.append(mode.state)
+        recorded.began.append((mode.state, mode.axes))
+
+
+def _compiled() -> bool:
+    """Whether the frames that run are compiled, or would be."""
+    return torch.compiler.is_compiling() or torch._C._dynamo.eval_frame.get_eval_frame_callback() is not None
+
+
+def _spread(mode: arithmetic, model: nn.Module, arguments) -> None:
+    """On several ranks, note which rows of the whole batch a forward pass has."""
+    if not any(map(mode.arithmetic.takes_bits, mode.counting)):
+        return
+    place = place_of(mode.rank, model, arguments, model.training)
+    if place is None:
+        return
+    if _compiled() or mode.arithmetic.sites is not None:
+        raise NotImplementedError(
+            "on several ranks, rows have the random bits of the whole batch in eager mode alone, and not in "
+            "program_order; do not compile the model"
+        )
+    state = mode.state
+    mode.state = torch.cat([state, torch.tensor([*place, 1], dtype=state.dtype, device=state.device)])
+    mode.axes = Axes(model, place)
 
 
 def _end(model: nn.Module, training: bool) -> None:
@@ -354,6 +380,45 @@ def state_of(model: nn.Module) -> torch.Tensor:
 def set_state(model: nn.Module, state: torch.Tensor) -> None:
     """Replace a converted model's state."""
     setattr(getattr(model, "module", model), _STATE, state)
+
+
+def set_rank(
+    model: nn.Module, rank: int | None, *, first: int | None = None, rows: int | None = None, whole: int | None = None
+) -> None:  # fmt: skip
+    """State which rank a converted model computes on from now on, of several that share its batches.
+
+    Random bits of a rank's rows are then those of its place in the whole batch, which has the samples of rank 0 first,
+    then those of rank 1, and so on. Of a model in ``DistributedDataParallel``, or that ``fully_shard`` was called on,
+    this is known without.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+    rank : int or None
+        None: the model computes in one process, which has all of the batch.
+    first : int, optional
+        How many samples of the whole batch come before those of this rank. Default: rank * rows.
+    rows : int, optional
+        How many samples this rank has: the leading axis of what a product takes has this length, or a multiple.
+        Default: the length of the tensors that the model is called with.
+    whole : int, optional
+        How many samples the whole batch has, which matters where the batch is not the leading axis.
+
+    Examples
+    --------
+    >>> import torch, softnum.torch as st
+    >>> model = st.convert(torch.nn.Linear(2, 2), "g-q44-stochastic", quiet=True)
+    >>> x, state = torch.linspace(0, 1, 8).reshape(4, 2), model.softnum_state
+    >>> whole = model(x)
+    >>> st.set_rank(model, 1)  # of 2
+    >>> model.softnum_state = state  # the same forward pass again
+    >>> torch.equal(model(x[2:]), whole[2:])
+    True
+    """
+    for name, value, least in (("rank", rank, 0), ("first", first, 0), ("rows", rows, 1), ("whole", whole, 1)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            raise ValueError(f"{name} must be an integer from {least} on, got {value!r}")
+    mode_of(model).rank = None if rank is None else (rank, first, rows, whole)
 
 
 def next_step(model: nn.Module) -> None:

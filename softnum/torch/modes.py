@@ -16,8 +16,9 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from softnum.torch.exact import ELEMENTWISE, EXACT, KEEPING, MOVING, Final, summed, used
 from softnum.torch.handlers import HANDLERS, REFUSED, is_product
-from softnum.torch.numerics import Arithmetic, new_state
+from softnum.torch.numerics import FIRST, OUTER, RANK, ROWS, Arithmetic, new_state
 from softnum.torch.operations import apply
+from softnum.torch.ranks import ADDING, STEPPED, Axes, check_product
 from softnum.torch.recurrent import RECURRENT
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 from softnum.train.designs.design import Design
@@ -88,6 +89,8 @@ class arithmetic(TorchFunctionMode):
         self.state = new_state(seed)
         self.path: list[str | None] = []  # of the modules that are running, the innermost last; None: left to PyTorch
         self.calls: dict[str, int] = {}
+        self.rank: tuple | None = ...  # rank, first sample and samples, as `set_rank` states; ...: it did not
+        self.axes: Axes | None = None  # of a forward pass on several ranks
         self.replayed = False  # whether `calls` are those of a forward pass that is computed again
         self.model = None  # that is converted to it
         self.kept: set[str] = set()  # its modules that are left to PyTorch
@@ -104,7 +107,7 @@ class arithmetic(TorchFunctionMode):
         self.counting = {"": self.arithmetic.counts_calls("")}
 
     def __getstate__(self) -> dict:
-        running = {"thread": None, "frame": None, "left_over": 0, "path": [], "calls": {}}
+        running = {"thread": None, "frame": None, "left_over": 0, "path": [], "calls": {}, "axes": None, "rank": ...}
         return {**self.__dict__, "_hooks": None, "_finals": None, "following": False, **running}
 
     def __setstate__(self, state: dict) -> None:
@@ -161,8 +164,13 @@ class arithmetic(TorchFunctionMode):
         """The path of a part of the module that is running, as `convert` names it; of "" that of the module."""
         return ".".join(filter(None, (self.running(), name)))
 
-    def apply(self, name: str, inputs: list[torch.Tensor], part: str = "", options=(), constants=()) -> torch.Tensor:
-        """A function in the arithmetic of the module that is running, or of a part of it."""
+    def apply(
+        self, name: str, inputs: list[torch.Tensor], part: str = "", options=(), constants=(), axis: int = 0
+    ) -> torch.Tensor:
+        """A function in the arithmetic of the module that is running, or of a part of it.
+
+        axis: of the first input, that of the batch, where what a module was given is laid out anew.
+        """
         layer = self.part(part)
         if self.rounds_gradients and not torch.compiler.is_compiling():
             self._check_transforms(layer)
@@ -171,15 +179,48 @@ class arithmetic(TorchFunctionMode):
         if self.sums:
             self._check_sums(layer)
             inputs = [used(x) for x in inputs]
-        result = apply(name, inputs, self.state, handle, layer, call, options, constants)
+        state = self.state if self.axes is None else self._state_of(name, layer, inputs, axis)
+        result = apply(name, inputs, state, handle, layer, call, options, constants)
         if self.sums and name in ELEMENTWISE:
             first, *rest = result if isinstance(result, tuple) else (result,)
-            first = summed(first, self, layer)
+            first = summed(first, self, layer, state)
             result = (first, *rest) if rest else first
         if not self.rounds_output or layer != self.last or name not in ("linear", "conv2d"):
             return result
         call = call if sites is None else sites.next
-        return apply("output", [result], self.state, handle, layer, call)
+        return apply("output", [result], state, handle, layer, call)
+
+    def _state_of(self, name: str, layer: str, inputs: list[torch.Tensor], axis: int) -> torch.Tensor:
+        """The state of one function's call on several ranks: of rows of the batch, or of what all ranks compute."""
+        product = name in ("linear", "conv2d", "matmul", "embedding")
+        takes = self.arithmetic.takes_bits(layer, elementwise=not product)
+        takes |= name in STEPPED and self.arithmetic.takes_bits(layer, elementwise=False)
+        if name == "cross_entropy" or not takes:
+            return self.state[:RANK]
+        if name in STEPPED:
+            raise NotImplementedError(
+                f"{name} in layer {layer!r} rounds stochastically, and its steps, computed exactly in one, are not "
+                "numbered by samples on several ranks; round to nearest in this layer, or state elementwise='torch'"
+            )
+        if name in ADDING:
+            raise NotImplementedError(
+                f"{name} in layer {layer!r}, whose sums round stochastically: their random bits are not "
+                "those of the batch's rows; let elementwise and statistics round to nearest in this layer"
+            )
+        if torch._C._are_functorch_transforms_active():
+            raise NotImplementedError(
+                f"{name} in layer {layer!r}, which rounds stochastically on several ranks: transforms of torch.func "
+                "do not tell the rows of the batch; use backward() and batches"
+            )
+        if name == "embedding":
+            return self.state
+        outer = check_product(name, self.axes, inputs, layer, axis, self.axes.place)
+        if outer == 1:
+            return self.state
+        state = self.state.clone()
+        state[[FIRST, ROWS]] *= int(outer > 0)
+        state[OUTER] = outer
+        return state
 
     def _check_sums(self, layer: str) -> None:
         """Raise NotImplementedError where gradients that meet cannot be added in the design's arithmetic."""
@@ -216,6 +257,12 @@ class arithmetic(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if self.axes is None:
+            return self._computed(func, args, kwargs)
+        return self.axes.follow(name_of(func), func, args, kwargs, partial(self._computed, func, args, kwargs))
+
+    def _computed(self, func, args, kwargs):
+        """What a function makes of its arguments."""
         if self.path and self.path[-1] is None:  # a module that is left to PyTorch
             return func(*args, **kwargs)
         if self.of_model and not torch.compiler.is_compiling() and self.is_over():
@@ -248,7 +295,7 @@ class arithmetic(TorchFunctionMode):
         result = func(*args, **kwargs)
         if gradients is None or name not in KEEPING or not isinstance(result, torch.Tensor):
             return result
-        return summed(result, self, gradients.layer)
+        return summed(result, self, gradients.layer, gradients.state)
 
     def _check_exact(self, func, args, kwargs) -> None:
         """Raise NotImplementedError if a function of PyTorch's computes with numbers."""
@@ -280,10 +327,12 @@ class _Recording:
     """The forward passes within a checkpoint: the first time, what state models began with; the second time, again."""
 
     def __init__(self) -> None:
-        self.began: list[torch.Tensor] = []
+        self.began: list[tuple] = []  # state and axes
         modes = torch.overrides._get_current_function_mode_stack()
-        self.running = [(mode, mode.state, list(mode.path), dict(mode.calls)) for mode in modes
-                        if isinstance(mode, arithmetic)]  # fmt: skip
+        self.running = [
+            (mode, {"state": mode.state, "axes": mode.axes, "path": list(mode.path), "calls": dict(mode.calls)})
+            for mode in modes if isinstance(mode, arithmetic)
+        ]  # fmt: skip
 
     @contextlib.contextmanager
     def recording(self):
@@ -297,17 +346,18 @@ class _Recording:
     def again(self):
         """Within the checkpoint's function when it is computed again."""
         REPLAYING.append(iter(self.began))
-        before = [(mode, mode.state, mode.path, mode.calls, mode.replayed) for mode, *_ in self.running]
+        facts = "state", "axes", "path", "calls", "replayed"
+        before = [(mode, {name: getattr(mode, name) for name in facts}) for mode, _ in self.running]
         try:
             with contextlib.ExitStack() as stack:
-                for mode, state, path, calls in self.running:
-                    mode.state, mode.path, mode.calls, mode.replayed = state, list(path), dict(calls), True
+                for mode, kept in self.running:
+                    vars(mode).update(kept, path=list(kept["path"]), calls=dict(kept["calls"]), replayed=True)
                     stack.enter_context(mode)
                 yield
         finally:
             REPLAYING.pop()
-            for mode, state, path, calls, replayed in before:
-                mode.state, mode.path, mode.calls, mode.replayed = state, path, calls, replayed
+            for mode, kept in before:
+                vars(mode).update(kept)
 
 
 #: those of the checkpoints whose functions are running, for the first time and again; the innermost last

@@ -16,6 +16,13 @@ in "/1", "/2", and so on. So a rounding's bits do not depend on what other layer
 which gradients are needed, nor on when it is computed: a forward pass that is computed again in the backward pass has
 the same bits.
 Run seed, step, forward passes, evaluation and the loss scale are a tensor, the *state*, which every operation takes.
+
+On several ranks, a rank's part of the batch has the random words that the whole batch has there: those of a rounding
+and of a product are numbered by samples, from that of the first rank on (`softnum.torch.ranks`). What concerns weights
+alone has the same bits on every rank. A rank's part of their gradients has its own: after "call" in the text above
+stands "/rank n", where n > 0. So the state of such a forward pass has entries more: the rank, its first sample, how
+many samples it has (0 where what is computed is no part of a batch), how many the whole batch has (0: not known), and
+how many indices the axes before that of the batch have.
 """
 
 from __future__ import annotations
@@ -31,6 +38,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from softnum.arrays.environment import PartKey
 from softnum.formats.blocks import format
 from softnum.train.designs.design import (
     BLOCK_ROLES,
@@ -48,6 +56,7 @@ from softnum.train.designs.design import (
 from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.reader import load_design
 from softnum.train.engine.backend import NumpyBackend
+from softnum.train.engine.blocks import BlockOperand, PassOperand, ScaledOperand
 from softnum.train.engine.devices import make_backend
 from softnum.train.engine.numerics import LayerNumerics, check_seed, fits_binary32
 from softnum.train.engine.watch import Event, watch
@@ -57,6 +66,9 @@ __all__ = ["Arithmetic", "Call", "arithmetic_of", "bits_of", "new_state"]
 
 #: entries of a state
 SEED, STEP, FORWARDS, EVALUATIONS, EVALUATING, LOSS_SCALE = range(6)
+#: and of one of a forward pass on several ranks
+RANK, FIRST, ROWS, WHOLE, OUTER = range(6, 11)
+_ALONE = [0] * 5  # of one process
 _OPERANDS = (*BLOCK_ROLES, *PASS_ROLES.values())
 #: where a layer's roundings are numbered: roles, operands whose K runs along columns, products, and the rest
 PLACES = (
@@ -66,6 +78,15 @@ PLACES = (
 #: roles that no forward or backward pass rounds to
 UPDATE_ROLES = ("master", "momentum", "second_moment", *(role for role in ROLES if role.startswith("update.")))
 _PLACE = {place: index << 9 for index, place in enumerate(PLACES)}
+#: places of what concerns weights alone
+_WEIGHTS = {f"{role}{axis}" for role in ("weights", "forward.weights", "backward_data.weights")
+            for axis in ("", ", columns")} | {"start"}  # fmt: skip
+#: and of what sums over the batch
+_SUMMED = {
+    "backward_weight", "weight_gradients",
+    *(role for role in PASS_ROLES.values() if role.startswith("backward_weight.")),
+    *(place for place in PLACES if place.endswith(", columns") and place not in _WEIGHTS),
+}  # fmt: skip
 _KNOWN: dict[str, Arithmetic] = {}
 
 
@@ -138,6 +159,7 @@ class Arithmetic:
             self.handle += f"-{id(self):x}"
         self.listener: Callable[[Event], None] | None = None  # of all calls (`softnum.torch.statistics`)
         self._layers: dict[tuple[str, bool], LayerDesign] = {}
+        self._stochastic: dict[tuple[str, bool], bool] = {}
         self._backends: dict[tuple, object] = {}
         _KNOWN.setdefault(self.handle, self)
 
@@ -171,12 +193,21 @@ class Arithmetic:
         >>> Arithmetic("c-wang-fp8").counts_calls("conv1"), Arithmetic("g-q44-stochastic").counts_calls("conv1")
         (False, True)
         """
-        layers = [self.layer(path, looked_up=looked_up) for looked_up in (False, True)]
-        return self.delays or any(
-            any(rounding.stochastic for role, rounding in layer.roles.items() if role not in UPDATE_ROLES)
-            or any(unit.stochastic for unit in layer.units.values())
-            for layer in layers
-        )
+        return self.delays or self.takes_bits(path)
+
+    def takes_bits(self, path: str, *, elementwise: bool = False) -> bool:
+        """Whether a layer's forward or backward pass rounds stochastically; elementwise: what is no product alone."""
+        if (path, elementwise) not in self._stochastic:
+            layers = [self.layer(path, looked_up=looked_up) for looked_up in (False, True)]
+            self._stochastic[path, elementwise] = any(
+                any(
+                    rounding.stochastic for role, rounding in layer.roles.items()
+                    if (role in ("elementwise", "statistics") if elementwise else role not in UPDATE_ROLES)
+                )
+                or (not elementwise and any(unit.stochastic for unit in layer.units.values()))
+                for layer in layers
+            )  # fmt: skip
+        return self._stochastic[path, elementwise]
 
     def layer(self, path: str, *, looked_up: bool = False) -> LayerDesign:
         """The roundings and units of a layer (`softnum.train.Design.layer`).
@@ -319,10 +350,13 @@ class Call(LayerNumerics):
         self.backend = arithmetic.backend(design)
         self.place, self.stage, self.known_as = None, "forward", arithmetic.known_as.get(name, name)
         self._call, self._seeds, self._counts, self._states = call, {}, {}, arithmetic.states
-        self._state = state.tolist()
+        numbers = state.tolist()
+        self._state, self._place = numbers[:RANK], numbers[RANK:] or _ALONE
+        self._batch, self.starts_from_rows = "", False
         self.seed = self._state[SEED] % 2**64
         self.iteration = self._state[STEP] + (not self._state[EVALUATING])  # counted from 1; an evaluation follows one
         self.loss_scale = struct.unpack("<d", struct.pack("<q", self._state[LOSS_SCALE]))[0]
+        self.last, self.looked_up = None, frozenset()  # what Muon leaves to AdamW: the caller chose that already
         self.known = False  # whether the forward pass is computed again
         self.chained = False  # whether results of products enter other operations, so that they are needed again
 
@@ -330,14 +364,34 @@ class Call(LayerNumerics):
         """The key of the next rounding of a role, a product, or the start of an accumulator."""
         self.place = self.name, place
         count = self._counts[place] = self._counts.get(place, -1) + 1
-        seed, step, forwards, evaluations, evaluating, _ = self._state
         more, count = divmod(count, 1 << 9)
-        if more not in self._seeds:
-            text = f"{seed % 2**64}/{self.name}/{evaluations if evaluating else forwards}/{self._call}"
-            text += f"/{more}" if more else ""
-            self._seeds[more] = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
         backward = self.stage == "backward"
-        return self._seeds[more], evaluating << 63 | step << 16 | backward << 15 | _PLACE[place] | count
+        stream = self._state[EVALUATING] << 63 | self._state[STEP] << 16 | backward << 15 | _PLACE[place] | count
+        if self._place is _ALONE:
+            return self._seed_of(0, more), stream
+        rank, first, rows, whole, outer = self._place
+        summed = self._is_summed(place)
+        shared = place in _WEIGHTS and not (place == "start" and self.starts_from_rows)
+        if rows and self._batch and not summed and (self._batch == "stacked" or not shared):
+            return PartKey(self._seed_of(0, more), stream, first, rows, self._batch == "stacked", outer, whole)
+        return self._seed_of(rank if summed else 0, more), stream
+
+    def _is_summed(self, place: str) -> bool:
+        """Whether what is rounded in a place is one rank's part of a sum over the batch."""
+        if self._batch == "stacked" and self._place[2]:
+            return False
+        if place in _SUMMED:
+            return True
+        alone = self._batch == "looked up" or (self._batch and not self._place[2] and self.stage == "backward")
+        return bool(alone) and place not in _WEIGHTS
+
+    def _seed_of(self, rank: int, more: int) -> int:
+        if (rank, more) not in self._seeds:
+            seed, _, forwards, evaluations, evaluating, _ = self._state
+            text = f"{seed % 2**64}/{self.name}/{evaluations if evaluating else forwards}/{self._call}"
+            text += (f"/{more}" if more else "") + (f"/rank {rank}" if rank else "")
+            self._seeds[rank, more] = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+        return self._seeds[rank, more]
 
     def _block_key(self, role: str, axis: int) -> tuple[int, int]:
         """The key of rounding a role to blocks, or by its scale, along an axis."""
@@ -355,6 +409,14 @@ class Call(LayerNumerics):
         """A listener to this call, which hears nothing of a forward pass that is computed again."""
         return lambda event: None if self.known else listener(event)
 
+    def begin(self, batch: str) -> None:
+        """State what the arrays of this call are, on several ranks.
+
+        batch: "rows" of the batch, and weights; "stacked", each of them a part of the batch; "looked up", rows of
+        weights.
+        """
+        self._batch = batch
+
     def begin_backward(self) -> None:
         """Number roundings as those of the backward pass."""
         self._counts, self.known, self.stage = {}, False, "backward"
@@ -364,11 +426,43 @@ class Call(LayerNumerics):
 
     def matmul(self, key: str, a, b, c=None):
         """`LayerNumerics.matmul`; None of a forward product whose result is known, and not needed again."""
-        return None if self.known and not self.chained else super().matmul(key, a, b, c)
+        if self.known and not self.chained:
+            return None
+        if self._place[2] and self._batch == "stacked" and self.design.units[key].stochastic:
+            parts = (x.of(key) if isinstance(x, PassOperand) else x for x in (a, b))
+            if any(isinstance(x, ScaledOperand) for x in parts):
+                raise NotImplementedError(
+                    f"layer {self.name!r}: products of matrices with scales, in a unit that rounds stochastically, are "
+                    "not numbered by samples on several ranks; round to nearest in this layer"
+                )
+        return super().matmul(key, a, b, c)
 
     def convolve(self, key: str, a, b, c=None, **geometry):
         """`LayerNumerics.convolve`; None of a forward product whose result is known."""
+        groups = self._place[2] and geometry["groups"] > 1
+        if groups and any(isinstance(x, (BlockOperand, PassOperand)) for x in (a, b)):
+            raise NotImplementedError(
+                f"layer {self.name!r}: groups of a convolution with blocks or scales are matrices under each other, "
+                "whose rows are not numbered by samples on several ranks; round to nearest in this layer"
+            )
         return None if self.known else super().convolve(key, a, b, c, **geometry)
+
+    def operator_options(self, operator, parameters: list[bool]) -> dict:
+        """`LayerNumerics.operator_options` of one process."""
+        options = super().operator_options(operator, parameters)
+        if isinstance(options.get("key"), PartKey):
+            raise NotImplementedError(
+                f"layer {self.name!r}: an operator of the user's own draws random bits by itself, and knows of no "
+                "ranks; let it round to nearest"
+            )
+        return options
+
+    def constant(self, x: float, rank: int):
+        """`LayerNumerics.constant`, the same on every rank."""
+        batch, self._batch = self._batch, ""
+        rounded = super().constant(x, rank)
+        self._batch = batch
+        return rounded
 
     def working_copy(self, weight, groups=None):
         """`LayerNumerics.working_copy` of a parameter that need not be a number of ``master``."""

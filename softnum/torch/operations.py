@@ -77,6 +77,7 @@ def _forward(name: str, inputs, state, arithmetic, layer, call, options, constan
     _checked(name, inputs, layer)
     function, arrays = FUNCTIONS[name], [array_of(x) for x in inputs]
     numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up)
+    numerics.begin(function.batch)
     results = function.forward(numerics, arrays, function.named(options, constants))
     numerics.end()
     like = [inputs[index] for index in (function.of, *function.changed)]
@@ -89,6 +90,7 @@ def _forward(name: str, inputs, state, arithmetic, layer, call, options, constan
 def _backward(name: str, gradient, inputs, state, arithmetic, layer, call, options, constants, needs):
     function, arrays = FUNCTIONS[name], [array_of(x) for x in inputs]
     numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up)
+    numerics.begin(function.batch)
     error = array_of(gradient)
     gradients = function.backward(numerics, error, arrays, needs, function.named(options, constants))
     numerics.end()

@@ -8,40 +8,75 @@ from torch import nn
 
 from softnum.torch.models import mode_of, next_step, set_state, state_of
 from softnum.torch.numerics import LOSS_SCALE, bits_of
-from softnum.torch.tensors import array_of, result_dtype, tensor_of
+from softnum.torch.tensors import array_of, result_dtype, spread_as, tensor_of, whole
 from softnum.train.designs.design import COMPENSATION
 from softnum.train.engine.tensor import Parameter
-from softnum.train.update.optimisers import SGD, Adam, AdamW, Optimiser
+from softnum.train.update.optimisers import SGD, Adam, AdamW, Lion, Muon, Optimiser
 from softnum.train.update.scaling import LossScaler
 
 __all__ = ["GradScaler", "Optimizer"]
 
 #: modules whose weights softnum.train lays out as transposes
 _TURNED = (nn.Linear, nn.RNNBase, nn.RNNCellBase)
-
+_BETAS, _DECAY = {"betas": ("beta1", "beta2")}, {"weight_decay": "weight_decay"}
 #: optimiser of PyTorch -> softnum's, and the names that its constants have there
 _KINDS = {
-    torch.optim.SGD: (SGD, {"momentum": "momentum", "weight_decay": "weight_decay", "nesterov": "nesterov"}),
-    torch.optim.Adam: (Adam, {"betas": ("beta1", "beta2"), "eps": "epsilon", "weight_decay": "weight_decay"}),
-    torch.optim.AdamW: (AdamW, {"betas": ("beta1", "beta2"), "eps": "epsilon", "weight_decay": "weight_decay"}),
+    torch.optim.SGD: (SGD, {"momentum": "momentum", "nesterov": "nesterov", **_DECAY}),
+    torch.optim.Adam: (Adam, {"eps": "epsilon", **_BETAS, **_DECAY}),
+    torch.optim.AdamW: (AdamW, {"eps": "epsilon", **_BETAS, **_DECAY}),
 }
-#: options of PyTorch's optimisers that change the update -> the value that softnum's have
-_FIXED = {"dampening": 0, "maximize": False, "amsgrad": False, "decoupled_weight_decay": False}
+if hasattr(torch.optim, "Muon"):  # since PyTorch 2.9
+    _KINDS[torch.optim.Muon] = (Muon, {"momentum": "momentum", **_DECAY})
+_LION = Lion, {**_BETAS, **_DECAY}
+#: softnum's optimiser -> options of PyTorch's that change the update, with the values that have the same formulas
+_FIXED = {
+    SGD: {"dampening": (0,), "maximize": (False,)},
+    Adam: {"amsgrad": (False,), "maximize": (False,), "decoupled_weight_decay": (False,)},
+    AdamW: {"amsgrad": (False,), "maximize": (False,)},
+    Muon: {
+        "nesterov": (True,), "ns_coefficients": (Muon.coefficients,), "ns_steps": (Muon.rounds,), "eps": (Muon.tiny,),
+        "adjust_lr_fn": (None, "original"),
+    },
+    Lion: {},
+}  # fmt: skip
+
+
+def _kind(optimizer: torch.optim.Optimizer) -> tuple:
+    """softnum's optimiser for one of PyTorch's, and the names of its constants."""
+    kind, name = _KINDS.get(type(optimizer)), type(optimizer).__name__
+    if kind is not None:
+        return kind
+    if name != "Lion":
+        raise TypeError(
+            f"softnum.torch has no formulas for {name}; it has {', '.join(known.__name__ for known in _KINDS)}, and "
+            "any Lion with the options lr, betas and weight_decay"
+        )
+    others = sorted(optimizer.defaults.keys() ^ {"lr", *_LION[1]})
+    if others or getattr(optimizer, "decoupled_wd", False):
+        raise ValueError(
+            f"{type(optimizer).__module__}.Lion: softnum's lion has the options lr, betas and weight_decay, and its "
+            f"decay is learning rate * weight_decay; got {', '.join(others) or 'decoupled_weight_decay'}"
+        )
+    return _LION
 
 
 class Optimizer(torch.optim.Optimizer):
     """An optimiser of PyTorch whose updates are computed as a design says.
 
     Each operation is rounded to its role (``update.decay``, ``update.momentum``, ...), states to the roles that store
-    them and parameters to ``master``: the formulas are those of `softnum.train.SGD`, `Adam` and `AdamW`. A step counts
-    as one of the model's (`next_step`). Schedulers and ``state_dict`` work as of the optimiser itself.
+    them and parameters to ``master``: the formulas are those of `softnum.train.SGD`, `Adam`, `AdamW`, `Lion` and
+    `Muon`. A step counts as one of the model's (`next_step`). Schedulers and ``state_dict`` work as of the optimiser
+    itself.
 
     Parameters
     ----------
-    optimizer : torch.optim.SGD, Adam or AdamW
-        Over the model's parameters: its groups and their constants are taken over.
+    optimizer : torch.optim.SGD, Adam, AdamW or Muon, or a Lion
+        Over the model's parameters: its groups and their constants are taken over. PyTorch has no Lion: any class of
+        that name will do whose options are lr, betas and weight_decay.
     model : torch.nn.Module
         A converted one (`convert`).
+    counts : bool
+        Whether its steps count: of several optimisers of one model, those of the last alone do.
 
     Raises
     ------
@@ -61,8 +96,9 @@ class Optimizer(torch.optim.Optimizer):
     1
     """
 
-    def __init__(self, optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
+    def __init__(self, optimizer: torch.optim.Optimizer, model: nn.Module, *, counts: bool = True) -> None:
         self.rule, self._names = _kind(optimizer)
+        self.counts = counts
         if optimizer.state:
             raise ValueError("the optimiser has made steps, whose states are not softnum's; wrap it before the first")
         self.mode, self.model = mode_of(model), model
@@ -73,9 +109,11 @@ class Optimizer(torch.optim.Optimizer):
         """Take on more parameters of the model, with constants of their own."""
         super().add_param_group(param_group)
         group = self.param_groups[-1]
-        for option, only in _FIXED.items():
-            if group.get(option, only) != only and (option, self.rule) != ("decoupled_weight_decay", AdamW):
-                raise ValueError(f"{option}={group[option]!r}: softnum's {self.rule.name} has {option}={only!r}")
+        for option, possible in _FIXED[self.rule].items():
+            value = group.get(option, possible[0])
+            if (tuple(value) if isinstance(value, list) else value) not in possible:
+                raise ValueError(f"{option}={value!r}: softnum's {self.rule.name} has {option}={possible[-1]!r}")
+        self.rule([], learning_rate=1.0, **self._constants(group))  # says what is out of range
         for parameter in group["params"]:
             if parameter not in self._places:
                 raise ValueError(f"a parameter of shape {tuple(parameter.shape)} is none of the model's")
@@ -114,24 +152,27 @@ class Optimizer(torch.optim.Optimizer):
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     self._update(parameter, constants, float(group["lr"]), state)
-        next_step(self.model)
+        if self.counts:
+            next_step(self.model)
         return loss
 
-    def _update(self, parameter: nn.Parameter, constants: dict, rate: float, state: torch.Tensor) -> None:
+    def _update(self, parameter: nn.Parameter, constants: dict, rate: float, counters: torch.Tensor) -> None:
         path, name, turned = self._places[parameter]
-        layer = self.mode.arithmetic.call(path, state, f"update.{name}")
+        turned |= self.rule is Muon  # whose matrices have a row for each output in PyTorch
+        layer = self.mode.arithmetic.call(path, counters, f"update.{name}")
 
         def array(x: torch.Tensor) -> np.ndarray:
             return np.ascontiguousarray(array_of(x).T if turned else array_of(x), layer.backend.dtype)
 
         def tensor(x: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
-            return tensor_of(x.T if turned else x, dtype, parameter.device)
+            return spread_as(tensor_of(x.T if turned else x, dtype, parameter.device), parameter)
 
-        kept = self.state[parameter]
-        if "master" in kept and not torch.equal(kept["master"].to(parameter.dtype), parameter):
+        value, state = whole(parameter), self.state[parameter]
+        kept = {entry: whole(x) if isinstance(x, torch.Tensor) else x for entry, x in state.items()}
+        if "master" in kept and not torch.equal(kept["master"].to(parameter.dtype), value):
             del kept["master"]  # the parameter was changed since
-        own = Parameter(array(kept.get("master", parameter)), layer, f"{path}.{name}")
-        own.gradient = array(parameter.grad)
+        own = Parameter(array(kept.get("master", value)), layer, f"{path}.{name}")
+        own.gradient = array(whole(parameter.grad))
         rule = self.rule([own], learning_rate=1.0, **constants)
         rule.steps = int(kept.get("step", 0))
         for entry in rule.states:
@@ -139,12 +180,12 @@ class Optimizer(torch.optim.Optimizer):
                 rule.states[entry][0] = array(kept[entry])
         rule.step(rate)
         wide = torch.float64 if layer.backend.dtype == np.float64 else torch.float32
-        kept["step"] = rule.steps
+        state["step"] = rule.steps
         for entry, (values,) in rule.states.items():
             if values is not None:
-                kept[entry] = tensor(values, wide)
+                state[entry] = tensor(values, wide)
         if result_dtype(parameter) != wide:  # a dtype that need not hold the role ``master``
-            kept["master"] = tensor(own.value, wide)
+            state["master"] = tensor(own.value, wide)
         layer.end()
         parameter.copy_(tensor(own.value, result_dtype(parameter)))
 
@@ -229,10 +270,11 @@ class GradScaler:
     def step(self, optimizer: torch.optim.Optimizer):
         """The optimiser's step, unless gradients hold infinities or NaN and the design skips such a step."""
         gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-        self.skipped = self._scaler.skips and not all(bool(gradient.isfinite().all()) for gradient in gradients)
+        self.skipped = self._scaler.skips and not all(bool(whole(part).isfinite().all()) for part in gradients)
         self._overflow |= self.skipped
         if self.skipped:
-            next_step(self.model)
+            if getattr(optimizer, "counts", True):
+                next_step(self.model)
             return None
         return optimizer.step()
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from softnum.torch.dataflow import PRODUCTS, STEPPED, Flow, Step, needs_of, product_sizes, trace, without_numbers
+from softnum.torch.dataflow import PRODUCTS, Flow, Step, needs_of, product_sizes, trace, without_numbers
 from softnum.torch.functions import FUNCTIONS
 from softnum.torch.models import mode_of
 from softnum.torch.numerics import Arithmetic
+from softnum.torch.ranks import STEPPED
 from softnum.train.designs.gemms import design_gemms
 from softnum.train.inspect.dataflow import Group, Value
 from softnum.train.nets.network import product_rows
@@ -64,11 +65,11 @@ def _noted(model: nn.Module, called: nn.Module, inputs, options) -> list[tuple]:
     prefix, mode = "" if called is model else "model.", mode_of(model)
     seen, apply = [], mode.apply
 
-    def noting(name, inputs, part="", options=(), constants=()):
+    def noting(name, inputs, part="", options=(), constants=(), axis=0):
         layer = mode.part(part)
         needs = [torch.is_grad_enabled() and x.requires_grad for x in inputs]
         seen.append((name, layer, [tuple(x.shape) for x in inputs], needs, FUNCTIONS[name].named(options, constants)))
-        return apply(name, inputs, part, options, constants)
+        return apply(name, inputs, part, options, constants, axis)
 
     def run(parameters, buffers, inputs, options) -> list[tuple]:
         seen.clear()

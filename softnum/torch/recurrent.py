@@ -124,8 +124,8 @@ def _recurrent(name: str, step: Callable, states: int) -> Callable:
                 weights = params[each * place : each * (place + 1)]
                 part = f"l{layer}" + ("_reverse" if direction else "")
                 reading, product = _parts(mode, name, weights, f"hh_{part}")
-                read, state = mode.apply("linear", [x, *reading], f"ih_{part}"), tuple(part[place] for part in hx)
-                read = read.flip(0) if direction else read
+                read = mode.apply("linear", [x, *reading], f"ih_{part}", axis=1)
+                read, state = read.flip(0) if direction else read, tuple(part[place] for part in hx)
                 if mode.exact and name in FUNCTIONS:
                     steps, state = _steps(mode, name, read, state, weights[1], f"hh_{part}")
                 else:

@@ -9,7 +9,7 @@ from softnum.arrays.conversion import quantize
 from softnum.formats.blocks import format
 from softnum.runtime._core import contiguous
 
-__all__ = ["array_of", "result_dtype", "tensor_of"]
+__all__ = ["array_of", "result_dtype", "spread_as", "tensor_of", "whole"]
 
 #: dtypes that results have; those of 8 bits and less hold operands only
 _RESULTS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -83,3 +83,20 @@ def tensor_of(x: np.ndarray, dtype: torch.dtype, device: torch.device, inputs=()
     if not x.flags.writeable or any(np.may_share_memory(x, other) for other in inputs):
         x = x.copy()
     return torch.from_numpy(x).to(device=device, dtype=dtype)
+
+
+def whole(x: torch.Tensor) -> torch.Tensor:
+    """A tensor that is spread over several ranks, as each of them has all of it; others as they are.
+
+    Every rank takes part.
+    """
+    return x.full_tensor() if hasattr(x, "full_tensor") else x
+
+
+def spread_as(x: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """A tensor that every rank has all of, spread over them as another is; itself where that is not."""
+    if not hasattr(like, "full_tensor"):
+        return x
+    from torch.distributed.tensor import distribute_tensor
+
+    return distribute_tensor(x, like.device_mesh, like.placements, src_data_rank=None)

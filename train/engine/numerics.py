@@ -354,6 +354,10 @@ class LayerNumerics:
         """x as an operand of element-by-element arithmetic: rounded to the role ``elementwise``."""
         return self.round("elementwise", x)
 
+    def constant(self, x: float, rank: int):
+        """A number that the user states as an operand of element-by-element arithmetic, in an array of such a rank."""
+        return self.enter(np.full((1,) * rank, x))
+
     def one(self, like):
         """1 in the role ``elementwise``, so often as an array has elements."""
         return self.enter(self.numerics.backend.ones(like.shape))

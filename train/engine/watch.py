@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from softnum.arrays.blocks import BlockArray
+from softnum.arrays.environment import PartKey
 from softnum.mac.mad import Unit
 from softnum.runtime.gateway import is_device_array
 from softnum.train.designs.design import RoleRounding
@@ -119,7 +120,7 @@ def is_array(part) -> bool:
 
 
 def _down(part):
-    if isinstance(part, Scaled):
+    if isinstance(part, (Scaled, PartKey)):
         return part  # which are on the host alone
     if isinstance(part, (tuple, list)):
         return type(part)(map(_down, part))

@@ -96,7 +96,7 @@ def masked(x: Tensor, mask) -> Tensor:
 
 def scale(x: Tensor, factor: float, layer) -> Tensor:
     """x * factor in the role ``elementwise`` of a layer: operands, product, and the gradient, which is scaled alike."""
-    factors = layer.enter(np.full((1,) * x.value.ndim, factor))
+    factors = layer.constant(factor, x.value.ndim)
     value = layer.elementwise("multiply", layer.enter(x.value), factors)
     return Tensor(value, x.backend, op="scale", parents=(x,), saved=(factors,), layer=layer)
 

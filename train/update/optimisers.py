@@ -604,9 +604,10 @@ class Muon(AdamW):
     roles = (*AdamW.roles, "update.norm")
     multiplies = True
 
-    _coefficients = (3.4445, -4.7750, 2.0315)
-    _tiny = 1e-7
-    _rounds = 5
+    #: a, b, c; what is added to the norm; and how many steps of Newton and Schulz there are
+    coefficients: ClassVar[tuple[float, float, float]] = (3.4445, -4.7750, 2.0315)
+    tiny: ClassVar[float] = 1e-7
+    rounds: ClassVar[int] = 5
 
     def __init__(
         self, parameters, *, learning_rate: float = 0.02, momentum: float = 0.95, adam_rate: float = 0.0003,
@@ -638,10 +639,10 @@ class Muon(AdamW):
 
     def _orthogonal(self, layer, x):
         """A matrix whose rows are no longer than its columns, with singular values of about 1."""
-        backend, (a, b, c) = layer.numerics.backend, self._coefficients
+        backend, (a, b, c) = layer.numerics.backend, self.coefficients
         (norm,) = _norms(layer, x)
-        x = layer.compute("divide", "update.step", x, layer.compute("add", "update.norm", norm, self._tiny))
-        for _ in range(self._rounds):
+        x = layer.compute("divide", "update.step", x, layer.compute("add", "update.norm", norm, self.tiny))
+        for _ in range(self.rounds):
             gram = layer.update_product(x, backend.transpose(x))
             square = layer.update_product(gram, gram)
             mixed = layer.compute("multiply", "update.step", b, gram)

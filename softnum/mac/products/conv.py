@@ -84,7 +84,10 @@ class _Work:
         if max(*shape, k, unit.steps_with_c(k)) >= 2**32:
             raise ValueError(f"{caller}: no dimension of the product may reach 2**32, got {shape} and K = {k}")
         self.result = next((d for d in (np.float32, np.float64) if fits(unit.result, d)), None)
-        self.keys, self.words = random_words_of(unit, key, random_bits, shape, k, caller=caller, with_c=c is not None)
+        options = {"caller": caller, "with_c": c is not None}
+        self.keys, self.words, self.numbers = random_words_of(unit, key, random_bits, shape, k, **options)
+        if len(self.numbers.rows) > 1:
+            raise ValueError(f"{caller}: images lie along the leading axis, and so do the parts of a larger result")
         fast = fast_of(unit)
         of_codes = self.words is not None or self.result is None or any(isinstance(x, Array) for x in (*operands, c))
         if of_codes or tallies is not None:
@@ -158,8 +161,11 @@ class _Work:
 
     def _run_block(self, a, b, c, out, words, row, column) -> None:
         # the numbers of the whole product are for the random words: without any, the block's own do
-        options = {"first": (row, column)} if self.unit.stochastic else {}
-        if not self.unit.stochastic:
+        options = {}
+        if self.unit.stochastic:
+            _, row = self.numbers.of(0, row)
+            options = {"first": (row, column)}
+        else:
             row = column = 0
         threads, blocks = blocks_of(*out.shape, self.k, 1, self.threads)
 

@@ -18,6 +18,7 @@ from softnum.mac.products.blocks.matrices import block_matmul
 from softnum.mac.products.engines import coded, definition_of, fast_of
 from softnum.mac.products.operands import (
     MACS_PER_THREAD,
+    PLAIN,
     blocks_of,
     checked_operand,
     codes_of,
@@ -36,7 +37,7 @@ __all__ = ["dot", "matmul", "matmul_by_unit"]
 _MATRICES = (np.ndarray, Array)
 
 
-def _run_fast(gemm, a, b, c, out, keys, threads, k) -> None:
+def _run_fast(gemm, a, b, c, out, keys, numbers, threads, k) -> None:
     dtype = np.float64 if gemm.wide else np.float32
     if not getattr(gemm, "converts", False):  # those that do take floats of either width, in any layout
         a, b = np.ascontiguousarray(a, dtype), padded(b, dtype)
@@ -45,16 +46,18 @@ def _run_fast(gemm, a, b, c, out, keys, threads, k) -> None:
     batches, m, n = out.shape
     threads, blocks = blocks_of(m, n, k, batches, threads)
 
-    def work(i, *limits):
-        gemm.run(a[i], b[i], None if c is None else c[i], target[i], keys, i, *limits)
+    def work(i, m0, m1, *columns):
+        product, row = numbers.of(i, m0)
+        first, shift = None if c is None else c[i], row - m0
+        gemm.run(a[i], b[i], first, target[i], keys, product, row, m1 + shift, *columns, (shift, 0))
 
     def products(first, last):
         gemm.run_products(a, b, c, target, keys, first, last, n)
 
-    if batches > 1 and len(blocks) == batches and hasattr(gemm, "run_products"):
+    if batches > 1 and len(blocks) == batches and numbers is PLAIN and hasattr(gemm, "run_products"):
         for_each(runs_of(batches, threads), products, threads)
     else:
-        for_each(blocks, work, threads)
+        for_each(numbers.split(blocks), work, threads)
     if target is not out:
         out[...] = target
 
@@ -206,7 +209,7 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
         c = checked_operand(c, unit.c_format, "c", on_codes=unit.on_codes)
         if c.ndim > len(shape) or any(d not in (1, want) for d, want in zip(c.shape[::-1], shape[::-1], strict=False)):
             raise ValueError(f"matmul: c of shape {c.shape} does not broadcast to {shape}")
-    keys, words = random_words_of(unit, key, random_bits, shape, k, domains, with_c=c is not None)
+    keys, words, numbers = random_words_of(unit, key, random_bits, shape, k, domains, with_c=c is not None)
     dtype = next((d for d in (np.float32, np.float64) if fits(result, d)), None)
     if out is not None and dtype is None:
         raise ValueError(f"matmul: the result is an Array of {result}; out= is for float32 and float64 results")
@@ -215,7 +218,7 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
     gemm = fast_of(unit)
     of_codes = words is not None or dtype is None or Array in (type(a), type(b), type(c))
     if gemm is None or of_codes or tallies is not None:
-        codes = _by_definition(unit, a, b, c, (batches, m, n), lead, k, keys, words, threads, caller, tallies)
+        codes = _by_definition(unit, a, b, c, (batches, m, n), lead, k, keys, words, numbers, threads, caller, tallies)
         values = Array(codes.reshape(shape), result) if dtype is None else decode(codes.reshape(shape), result, dtype)
         if out is None:
             return values
@@ -225,7 +228,7 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
     a = np.broadcast_to(a, (*lead, m, k)).reshape(batches, m, k)
     b = np.broadcast_to(b, (*lead, k, n)).reshape(batches, k, n)
     c = None if c is None else np.broadcast_to(c, shape).reshape(batches, m, n)
-    _run_fast(gemm, a, b, c, flat, keys, threads, k)
+    _run_fast(gemm, a, b, c, flat, keys, numbers, threads, k)
     if out is None:
         return flat.reshape(shape)
     if not out.flags.c_contiguous:
@@ -233,7 +236,7 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
     return out
 
 
-def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads, caller, tallies) -> np.ndarray:
+def _by_definition(unit, a, b, c, shape, lead, k, keys, words, numbers, threads, caller, tallies) -> np.ndarray:
     batches, m, n = shape
     a = codes_of(a, coded(unit.operand[0], unit), (*lead, m, k)).reshape(batches, m, k)
     b = codes_of(b, coded(unit.operand[1], unit), (*lead, k, n)).reshape(batches, k, n)
@@ -242,11 +245,12 @@ def _by_definition(unit, a, b, c, shape, lead, k, keys, words, threads, caller, 
     gemm = definition_of(unit)
     threads, blocks = blocks_of(m, n, k, batches, threads)
 
-    def work(i, *limits):
+    def work(i, m0, m1, *columns):
         w, counts = None if words is None else words[i], None if tallies is None else tallies.part(unit)
-        return gemm.run(a[i], b[i], None if c is None else c[i], out[i], w, keys, i, *limits, tallies=counts)
+        given, (product, row) = (a[i], b[i], None if c is None else c[i], out[i], w, keys), numbers.of(i, m0)
+        return gemm.run(*given, product, row, m1 + row - m0, *columns, (row - m0, 0), tallies=counts)
 
-    lost = for_each(blocks, work, threads)
+    lost = for_each(numbers.split(blocks), work, threads)
     for i, fmt in enumerate(unit.rounded_to):
         if lost & 1 << i:
             raise_no_code(fmt, caller)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from softnum.arrays.checks import native
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode, quantize
-from softnum.arrays.environment import seed_and_stream
+from softnum.arrays.environment import PartKey, seed_and_stream
 from softnum.formats.codec import NEAREST
 from softnum.formats.facts import fits
 from softnum.mac import _gemm
@@ -18,8 +19,8 @@ from softnum.runtime.identity import by_identity
 from softnum.runtime.threads import thread_count
 
 __all__ = [
-    "MACS_PER_THREAD", "blocks_of", "checked_operand", "codes_of", "kernels_of", "padded", "random_words_of",
-    "refuse_blocks", "runs_of",
+    "MACS_PER_THREAD", "PLAIN", "Numbers", "blocks_of", "checked_operand", "codes_of", "kernels_of", "padded",
+    "random_words_of", "refuse_blocks", "runs_of",
 ]  # fmt: skip
 
 _COLUMN_BLOCK = 64  # a multiple of the widest tile, so that tiles do not straddle threads
@@ -124,9 +125,9 @@ def codes_of(x, fmt, shape) -> np.ndarray:
 
 
 def random_words_of(unit, key, random_bits, shape, k, domains=(1, 2), caller="matmul", with_c=False):
-    """(key words of both domains, random words or None)"""
+    """(key words of both domains, random words or None, how products and rows are numbered)"""
     if not unit.stochastic:
-        return (0, 0, 0, 0), None
+        return (0, 0, 0, 0), None, PLAIN
     if random_bits is not None:
         steps = unit.steps_with_c(k) if with_c else unit.steps(k)
         want = (*shape, steps, 2)
@@ -135,9 +136,58 @@ def random_words_of(unit, key, random_bits, shape, k, domains=(1, 2), caller="ma
             raise ValueError(
                 f"{caller}: random_bits must be uint32 of shape {want}, got {words.dtype} of shape {words.shape}"
             )
-        return (0, 0, 0, 0), np.ascontiguousarray(words).reshape(int(np.prod(shape[:-2], dtype=np.int64)), *want[-4:])
+        words = np.ascontiguousarray(words).reshape(int(np.prod(shape[:-2], dtype=np.int64)), *want[-4:])
+        return (0, 0, 0, 0), words, PLAIN
     if key is None:
         raise ValueError(f"{caller}: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
+    numbers = PLAIN
+    if isinstance(key, PartKey):
+        numbers, key = _numbers(key, shape, caller), key[:2]
     seed, stream = seed_and_stream(key)
     first, second = (_core.philox_key(seed, stream, domain) for domain in domains)
-    return (*first, *second), None
+    return (*first, *second), None, numbers
+
+
+def _numbers(key: PartKey, shape, caller: str) -> Numbers:
+    """How a part of a larger product is numbered."""
+    if caller == "sum":
+        raise ValueError("sum: its results have no key of a part")
+    products, rows = int(np.prod(shape[:-2], dtype=np.int64)), shape[-2]
+    if not key.stacked and products != 1:
+        raise ValueError(f"{caller}: {products} products have no rows of one larger product")
+    runs = key.runs(products if key.stacked else rows)
+    if any(stop + shift >= 2**32 for _, stop, shift in runs):
+        raise ValueError(f"{caller}: no dimension of the larger product may reach 2**32, got parts of it, {runs[-1]}")
+    return Numbers(products=tuple(runs)) if key.stacked else Numbers(rows=tuple(runs))
+
+
+_ALL = ((0, 2**32, 0),)
+
+
+class Numbers(NamedTuple):
+    """By which numbers a call's products and rows take random words: runs (start, stop, shift), by shift larger."""
+
+    products: tuple = _ALL
+    rows: tuple = _ALL
+
+    def split(self, blocks: list) -> list:
+        """Blocks (product, m0, m1, ...), none of which has rows of two runs."""
+        if len(self.rows) == 1:
+            return blocks
+        return [
+            (product, max(m0, start), min(m1, stop), *columns)
+            for product, m0, m1, *columns in blocks
+            for start, stop, _ in self.rows
+            if max(m0, start) < min(m1, stop)
+        ]
+
+    def of(self, product: int, row: int) -> tuple[int, int]:
+        """The numbers of a product and a row of it."""
+        return tuple(
+            x + next(shift for _, stop, shift in runs if x < stop)
+            for x, runs in ((product, self.products), (row, self.rows))
+        )
+
+
+#: those of a whole product: the places themselves
+PLAIN = Numbers()

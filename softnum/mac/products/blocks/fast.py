@@ -70,7 +70,7 @@ def fast_product(p, threads) -> np.ndarray | None:
         first = None if start is None else np.ascontiguousarray(start[i, m0:m1, n0:n1], np.float64)
         scale_a, scale_b = scales[0][i, m0:m1], scales[1][i]
         if unit.inner is None:
-            engine.gemm(how, a[i, m0:m1], b[i], scale_a, scale_b, first, part, keys, i, m0, n0, size, magic)
+            engine.gemm(how, a[i, m0:m1], b[i], scale_a, scale_b, first, part, keys, *p.number(i, m0, n0), size, magic)
         else:
             if first is not None:
                 part[...] = first
@@ -78,11 +78,12 @@ def fast_product(p, threads) -> np.ndarray | None:
         if tensor_scales:
             last = None if c is None else np.ascontiguousarray(c[i, m0:m1, n0:n1], np.float64)
             tensor = p.tensor[0] * p.tensor[1]
-            engine.finish(how, scale_a, scale_b, last, part, keys, i, m0, n0, tensor, p.last)
+            engine.finish(how, scale_a, scale_b, last, part, keys, *p.number(i, m0, n0), tensor, p.last)
         if not whole:
             out[i, m0:m1, n0:n1] = part
 
-    if unit.inner is None and not tensor_scales and p.batches > 1 and len(pieces) == p.batches and out.size:
+    at_once = unit.inner is None and not tensor_scales and p.numbers is PLAIN
+    if at_once and p.batches > 1 and len(pieces) == p.batches and out.size:
         start = None if start is None else np.ascontiguousarray(start, np.float64)
         given = how, a, b, *scales, start, out, keys
 
@@ -91,7 +92,7 @@ def fast_product(p, threads) -> np.ndarray | None:
 
         for_each(runs_of(p.batches, threads), products, threads)
     else:
-        for_each(pieces, work, threads)
+        for_each(p.numbers.split(pieces), work, threads)
     lost = np.isnan(out)
     if lost.any():
         out[lost] = np.nan
@@ -109,6 +110,7 @@ def _inner_blocks(p, engine, how, a, b, scale_a, scale_b, part, where) -> None:
         x = np.ascontiguousarray(a[i, m0:m1, rows])
         y = b[i, rows, n0:n1]
         y = np.ascontiguousarray(y) if getattr(gemm, "converts", False) else padded(y, a.dtype)
-        gemm.run(x, y, None, sums, p.keys, i, m0, m1, n0, n1, (m0, n0))
-        engine.outer(how, sums, scale_a, scale_b, part, p.keys, i, m0, n0, j, step)
+        product, top, left = numbers = p.number(i, m0, n0)
+        gemm.run(x, y, None, sums, p.keys, product, top, top + m1 - m0, n0, n1, (top, left))
+        engine.outer(how, sums, scale_a, scale_b, part, p.keys, *numbers, j, step)
         first += length

@@ -66,12 +66,12 @@ def block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies=None):
         c = checked_operand(c, result, "c")
         if c.ndim > len(shape) or any(d not in (1, want) for d, want in zip(c.shape[::-1], shape[::-1], strict=False)):
             raise ValueError(f"matmul: c of shape {c.shape} does not broadcast to {shape}")
-    keys, words = random_words_of(unit, key, random_bits, shape, k)
+    keys, words, numbers = random_words_of(unit, key, random_bits, shape, k)
     dtype = next((d for d in (np.float32, np.float64) if fits(result, d)), None)
     if out is not None and dtype is None:
         raise ValueError(f"matmul: the result is an Array of {result}; out= is for float32 and float64 results")
     check_out("matmul", out, shape, dtype)
-    product = _Product(unit, a, b, c, lead, keys, words, tallies)
+    product = _Product(unit, a, b, c, lead, keys, words, numbers, tallies)
     values = None if dtype is None or tallies is not None else fast_product(product, threads)
     if values is None:
         codes = product.by_definition(threads).reshape(shape)
@@ -92,9 +92,10 @@ def _definition(unit: BlockDotUnit):
 class _Product:
     """One call of matmul: operands as codes, [batch, ...]."""
 
-    def __init__(self, unit, a, b, c, lead, keys, words, tallies) -> None:
+    def __init__(self, unit, a, b, c, lead, keys, words, numbers, tallies) -> None:
         (m, k), n = a.shape[-2:], b.shape[-1]
         self.unit, self.keys, self.words, self.tallies = unit, keys, words, tallies
+        self.numbers = numbers
         self.m, self.n, self.k, self.batches = m, n, k, int(np.prod(lead, dtype=np.int64))
         self.tensor = tuple(1.0 if x.tensor_scale is None else float(x.tensor_scale) for x in (a, b))
         blocks = unit.operand[0].blocks(k)
@@ -134,11 +135,15 @@ class _Product:
         """The lengths of the blocks."""
         return self.unit.lengths(self.k)
 
+    def number(self, product: int, row: int, column: int) -> tuple[int, int, int]:
+        """By which random words number a product, row and column of this call."""
+        return *self.numbers.of(product, row), column
+
     def by_definition(self, threads) -> np.ndarray:
         """Codes of the result, through the scalar functions of the core."""
         out = np.zeros((self.batches, self.m, self.n), np.uint64)
         threads, pieces = blocks_of(self.m, self.n, self.k, self.batches, threads)
-        lost = for_each(pieces, lambda *piece: self._piece(out, *piece), threads)
+        lost = for_each(self.numbers.split(pieces), lambda *piece: self._piece(out, *piece), threads)
         for i, fmt in enumerate(self.unit.rounded_to):
             if lost & 1 << i:
                 raise_no_code(fmt, "matmul")
@@ -156,7 +161,7 @@ class _Product:
         words = None
         if self.words is not None and unit.stochastic:
             words = np.ascontiguousarray(self.words[i, m0:m1, n0:n1])
-        rest = (total, words, self.keys, i, m0, n0)
+        rest = (total, words, self.keys, *self.number(i, m0, n0))
         own = inner = None
         if self.tallies is not None:
             counts = self.tallies.part(unit)
@@ -185,6 +190,7 @@ class _Product:
     def _inner(self, i, a, b, sums, words, steps, m0, n0, tallies) -> int:
         """The inner unit's sums of one block."""
         inner = self.unit.inner
+        i, m0, n0 = self.number(i, m0, n0)
         m1, n1 = m0 + sums.shape[0], n0 + sums.shape[1]
         own = None
         if inner.stochastic and words is not None:
