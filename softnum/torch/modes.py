@@ -14,7 +14,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
-from softnum.torch.exact import ELEMENTWISE, EXACT, KEEPING, MOVING, summed, used
+from softnum.torch.exact import EXACT, KEEPING, MOVING
+from softnum.torch.functions import FUNCTIONS
+from softnum.torch.gradients import assigned, summed, used
 from softnum.torch.handlers import HANDLERS, REFUSED, is_product
 from softnum.torch.numerics import Arithmetic, new_state
 from softnum.torch.operations import apply
@@ -147,14 +149,22 @@ class arithmetic(TorchFunctionMode):
             self._check_sums(layer)
             inputs = [used(x) for x in inputs]
         result = apply(name, inputs, self.state, handle, layer, call, options, constants)
-        if self.sums and name in ELEMENTWISE:
+        if self.sums and FUNCTIONS[name].elementwise:
             first, *rest = result if isinstance(result, tuple) else (result,)
-            first = summed(first, self, layer)
+            first = summed(first, self, layer, fresh=True)
             result = (first, *rest) if rest else first
         if not self.rounds_output or layer != self.last or name not in ("linear", "conv2d"):
             return result
         call = call if sites is None else sites.next
         return apply("output", [result], self.state, handle, layer, call)
+
+    def assign(self, x: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+        """x with the numbers of a result, in place."""
+        return assigned(x, result, self, self.running()) if self.sums else x.copy_(result)
+
+    def replaces(self, name: str) -> bool:
+        """Whether an operator of the design replaces a function in the module that is running."""
+        return name in self.arithmetic.layer(self.running()).operators
 
     def _check_sums(self, layer: str) -> None:
         """Raise NotImplementedError where gradients that meet cannot be added in the design's arithmetic."""
@@ -205,19 +215,24 @@ class arithmetic(TorchFunctionMode):
                     f"computes {', '.join(dict.fromkeys(map(name_of, _HANDLERS)))}. Write it with these, or leave it "
                     "to PyTorch: in a module that softnum.torch.convert(..., keep=) names"
                 )
-            if not self.sums or torch.compiler.is_compiling() or not torch.is_grad_enabled():
-                return func(*args, **kwargs)
-            return self._moved(func, args, kwargs)
+            return self.moved(func, *args, **kwargs)
         if not self.of_model:
             self.follow_all(tree_leaves((args, kwargs)))
         return handler(self, *args, **kwargs)
 
-    def _moved(self, func, args, kwargs):
+    def moved(self, func, *args, **kwargs):
         """What a function that moves results makes of them, each one use more."""
         name = getattr(func, "__name__", "")
-        if name in ("__get__", "__set__", "detach", "requires_grad_"):
+        if (
+            not self.sums or torch.compiler.is_compiling() or not torch.is_grad_enabled()
+            or name in ("__get__", "__set__", "detach", "requires_grad_")
+        ):  # fmt: skip
             return func(*args, **kwargs)
         first = args[0] if args else None
+        if (name.endswith("_") and not name.endswith("__")) or name == "__setitem__" or kwargs.get("inplace"):
+            changed = used(first).clone()
+            func(changed, *tree_map_only(torch.Tensor, used, args[1:]), **kwargs)
+            return self.assign(first, changed)
         gradients = getattr(first, "softnum_gradients", None)
         args, kwargs = tree_map_only(torch.Tensor, used, (args, kwargs))
         result = func(*args, **kwargs)
@@ -228,7 +243,7 @@ class arithmetic(TorchFunctionMode):
     def _check_exact(self, func, args, kwargs) -> None:
         """Raise NotImplementedError if a function of PyTorch's computes with numbers."""
         name = name_of(func)
-        if name in MOVING or (name == "dropout" and not (args[2:3] or (kwargs.get("training", True),))[0]):
+        if name in MOVING:
             return
         numbers = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor) and x.is_floating_point()]
         if numbers:

@@ -366,6 +366,13 @@ class Call(LayerNumerics):
         """`LayerNumerics.convolve`; None of a forward product whose result is known."""
         return None if self.known else super().convolve(key, a, b, c, **geometry)
 
+    def delivered(self, operation: str, *operands):
+        """`LayerNumerics.delivered`; None where the results of the forward pass are known."""
+        if not self.known:
+            return super().delivered(operation, *operands)
+        self._key("elementwise")
+        return None
+
     def working_copy(self, weight, groups=None):
         """`LayerNumerics.working_copy` of a parameter that need not be a number of ``master``."""
         values, weight.kept = self.operand("weights", weight.value, groups, use=weight.name)

@@ -91,9 +91,7 @@ def _recurrent(name: str, step: Callable, states: int) -> Callable:
                     kind.append(value)
             x = torch.cat(found, -1)
             if dropout and train and layer + 1 < num_layers:
-                if mode.exact:
-                    raise NotImplementedError(f"{name}: softnum.torch computes no dropout exactly; state dropout=0")
-                x = F.dropout(x, dropout)
+                x = EXACT[F.dropout](mode, x, dropout) if mode.exact else F.dropout(x, dropout)
         return x.transpose(0, 1) if batch_first else x, *(torch.stack(kind) for kind in last)
 
     return run

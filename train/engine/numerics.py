@@ -294,6 +294,10 @@ class LayerNumerics:
         """One of softnum's operations on values of the role ``elementwise``, rounded once to that role."""
         return self.operate("elementwise", operation, *operands)
 
+    def delivered(self, operation: str, *operands):
+        """`elementwise` of a result that no gradient takes."""
+        return self.elementwise(operation, *operands)
+
     def operate(self, role: str, operation: str, *operands):
         """One of softnum's operations on values of a role, rounded once to that role."""
         return self.numerics.backend.operate(operation, operands, self.design.roles[role], self._key(role))
