@@ -22,7 +22,7 @@ from softnum.torch.numerics import Arithmetic, new_state
 from softnum.torch.operations import apply
 from softnum.torch.recurrent import RECURRENT
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
-from softnum.train.designs.design import Design
+from softnum.train.designs.design import ENGINES, Design
 
 __all__ = ["arithmetic", "checkpoint_contexts"]
 
@@ -43,9 +43,9 @@ class arithmetic(TorchFunctionMode):
 
     That is: ``linear``, ``matmul`` and ``@``, ``mm``, ``bmm``, ``addmm``, ``baddbmm``, ``einsum`` of two operands,
     ``conv1d`` to ``conv3d`` and transposed ones, ``embedding``, ``scaled_dot_product_attention``,
-    ``multi_head_attention_forward``, ``lstm``, ``gru`` and the like. All other functions are PyTorch's own; those that
-    would compute products of their own (``bilinear``, ...) raise an error. A result has the dtype of the first operand,
-    to which what the accumulator holds is rounded.
+    ``multi_head_attention_forward``, ``lstm``, ``gru`` and the like. Of these a result has the dtype of the first
+    operand, to which what the accumulator holds is rounded. Functions that would compute products of their own
+    (``bilinear``, ...) raise an error. All others are as ``elementwise`` says.
 
     Parameters
     ----------
@@ -53,10 +53,11 @@ class arithmetic(TorchFunctionMode):
         A design, its file or the name of a shipped one.
     seed : int
         Of stochastic roundings.
-    elementwise : str
-        What computes all that is no product: "torch", PyTorch's own functions, whose last bits depend on machine and
-        threads; or "exact", softnum's operations, rounded as the design says for ``elementwise`` and ``statistics``,
-        as in `softnum.train`. Functions that it lacks are errors then.
+    elementwise : str, optional
+        What computes all that is no product: "exact", softnum's operations, rounded as the design says for
+        ``elementwise`` and ``statistics``, as in `softnum.train`; functions that it lacks are errors. Or "torch",
+        PyTorch's own functions, whose last bits depend on machine and threads. Default: the design's
+        ``[elementwise] engine``, which is "exact" where it states none.
 
     Raises
     ------
@@ -74,14 +75,14 @@ class arithmetic(TorchFunctionMode):
     """
 
     def __init__(
-        self, design: Design | str | Path | Arithmetic, *, seed: int = 0, elementwise: str = "torch"
+        self, design: Design | str | Path | Arithmetic, *, seed: int = 0, elementwise: str | None = None
     ) -> None:  # fmt: skip
         super().__init__()
-        if elementwise not in ("torch", "exact"):
-            raise ValueError(f"elementwise must be 'torch' or 'exact', got {elementwise!r}")
-        self.exact = elementwise == "exact"
+        if elementwise not in (None, *ENGINES):
+            raise ValueError(f"elementwise must be {' or '.join(map(repr, ENGINES))}, got {elementwise!r}")
         self.of_model = isinstance(design, Arithmetic)
         self.arithmetic = design if self.of_model else Arithmetic(design)
+        self.exact = (elementwise or self.arithmetic.design.engine) == "exact"
         if not self.of_model and self.arithmetic.design.layers:
             raise ValueError(
                 f"design {self.arithmetic.design.name!r} has [layers] tables, which name modules; bind it to a model: "

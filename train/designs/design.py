@@ -20,8 +20,9 @@ from softnum.train.designs.sparsity import Sparsity
 from softnum.train.designs.unit_specs import build_unit, describe_unit, operands_of
 
 __all__ = [
-    "BLOCK_ROLES", "COMPENSATION", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "PASS_ROLES", "ROLES",
-    "SPARSE_ROLES", "STATE_ROLES", "UPDATE", "Design", "LayerDesign", "NamedOperator", "RoleRounding", "nearest",
+    "BLOCK_ROLES", "COMPENSATION", "ENGINES", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "PASS_ROLES",
+    "ROLES", "SPARSE_ROLES", "STATE_ROLES", "UPDATE", "Design", "LayerDesign", "NamedOperator", "RoleRounding",
+    "nearest",
 ]  # fmt: skip
 
 ROLES = (
@@ -36,6 +37,8 @@ SPARSE_ROLES = ("input", "weights", "activations", "errors", "weight_gradients")
 #: the role that a design may state besides: of the compensation of updates, which there is only then
 COMPENSATION = "compensation"
 NO_MASTER = "none"
+#: what computes all that is no product
+ENGINES = ("exact", "torch")
 PASSES = ("forward", "backward_data", "backward_weight")
 OPERAND_ROLES = {
     "forward": ("activations", "weights"),
@@ -208,6 +211,9 @@ class Design:
     sources : dict
         Text -> SHA-256 of the file, for each text of the design that names the user's own formats, functions or
         operators; None for a module without a file. What such a file itself includes or imports is not looked at.
+    engine : str
+        What computes all that is no product: "exact", softnum's operations; or "torch", PyTorch's own functions, which
+        only `softnum.torch` can.
 
     Examples
     --------
@@ -227,6 +233,7 @@ class Design:
     loss: LossScaling
     hardware: dict
     sources: dict[str, str | None]
+    engine: str = "exact"
 
     @property
     def loss_scale(self) -> float:

@@ -490,8 +490,8 @@ class Numerics:
     Raises
     ------
     ValueError
-        If a ``[layers]`` pattern of the design matches no layer, a unit cannot take its operands, or a role has a scale
-        and the device is none that computes it.
+        If a ``[layers]`` pattern of the design matches no layer, a unit cannot take its operands, a role has a scale
+        and the device is none that computes it, or the design states the engine "torch".
 
     Examples
     --------
@@ -507,6 +507,11 @@ class Numerics:
         looked_up: Set[str] = frozenset(),
     ) -> None:  # fmt: skip
         check_seed(seed)
+        if design.engine != "exact":
+            raise ValueError(
+                f"{design.path}: elementwise.engine is {design.engine!r}, functions of PyTorch's, and softnum.train "
+                "computes by softnum's alone; leave it out, or train a PyTorch model (softnum.torch)"
+            )
         design.check_layers(names)
         layers = {
             name: design.layer(name, first=position == 0, looked_up=name in looked_up)
