@@ -733,8 +733,8 @@ EXACT: dict[Callable, Callable] = {
 }
 _MOVING = """
 __get__ __set__ __setitem__ __len__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __bool__ __float__ __int__ __neg__
-__repr__ __format__ __contains__ __hash__ __invert__ __index__ __and__ __or__ __xor__ __deepcopy__ __reduce_ex__
-abs abs_ absolute adaptive_max_pool2d all allclose amax amin aminmax any arange argmax argmin argsort as_strided
+__repr__ __format__ __contains__ __hash__ __invert__ __index__ __and__ __or__ __xor__ __deepcopy__ __reduce_ex__ abs
+abs_ absolute adaptive_max_pool2d all allclose amax amin aminmax any arange argmax argmin argsort as_strided
 atleast_1d atleast_2d atleast_3d backward bernoulli bernoulli_ bfloat16 bincount block_diag bool boolean_dispatch
 broadcast_tensors bucketize can_cast cat ceil ceil_ channel_shuffle chunk clamp clamp_ clamp_max clamp_max_ clamp_min
 clamp_min_ clip clip_ clone column_stack concat concatenate contiguous copy_ count_nonzero cpu cuda cummax cummin
@@ -743,15 +743,16 @@ equal fill_ flatten flip fliplr flipud float floor floor_ fn full_like ge get_de
 hardtanh_ has_names histc hsplit hstack index_copy index_copy_ index_fill index_fill_ int is_complex is_contiguous
 is_cuda is_floating_point is_inference is_nonzero is_same_size is_shared isclose isfinite isin isinf isnan isneginf
 isposinf item kthvalue le logical_and logical_not logical_or logical_xor long lt masked_fill masked_fill_
-masked_scatter masked_scatter_ masked_select max max_pool1d max_pool1d_with_indices max_pool2d_with_indices
-_max_pool1d maximum median min minimum movedim moveaxis msort nan_to_num nan_to_num_ narrow narrow_copy ndimension ne
-neg neg_ negative nelement new_empty new_full new_ones new_tensor new_zeros nonzero numel numpy one_hot ones_like pad
+masked_scatter masked_scatter_ masked_select max max_pool1d _max_pool1d max_pool1d_with_indices
+max_pool2d_with_indices maximum median min minimum moveaxis movedim msort nan_to_num nan_to_num_ narrow narrow_copy
+ndimension ne neg neg_ negative nelement new_empty new_full new_ones new_tensor new_zeros nonzero normal_ numel numpy
+one_hot ones_like _pack_padded_sequence pack_padded_sequence pack_sequence pad _pad_packed_sequence pad_sequence
 permute pixel_shuffle pixel_unshuffle positive rand_like register_hook relu6 relu6_ relu_ requires_grad_ reshape
 reshape_as resolve_conj resolve_neg result_type retain_grad roll rot90 round round_ searchsorted select select_scatter
 sgn sign sign_ signbit size slice_scatter sort split split_with_sizes squeeze squeeze_ stack storage_offset stride
 swapaxes swapdims t t_ tensor_split threshold threshold_ tile to tolist topk transpose transpose_ tril tril_ triu
-triu_ trunc trunc_ type type_as unbind unflatten unfold unique unique_consecutive unsafe_chunk unsafe_split unsqueeze
-unsqueeze_ untyped_storage vdsplit view view_as vsplit vstack where zero_ zeros_like
+triu_ trunc trunc_ type type_as unbind unflatten unfold uniform_ unique unique_consecutive unsafe_chunk unsafe_split
+unsqueeze unsqueeze_ untyped_storage vdsplit view view_as vsplit vstack where zero_ zeros_like
 """
 #: those of the functions below that keep the arithmetic of the result that they move
 KEEPING = (
@@ -759,5 +760,5 @@ KEEPING = (
     "relu", "reshape", "squeeze", "swapaxes", "t", "transpose", "unflatten", "unsqueeze", "view", "_max_pool1d",
     "_max_pool2d",
 )  # fmt: skip
-#: names of functions that move, choose or compare numbers, or tell what they are: exact in PyTorch
+#: names of functions that move, choose, compare or draw numbers, or tell what they are: exact in PyTorch
 MOVING = frozenset(_MOVING.split())

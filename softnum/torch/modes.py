@@ -38,6 +38,11 @@ def name_of(func) -> str:
     return str(func) if isinstance(func, (OpOverload, OpOverloadPacket)) else getattr(func, "__name__", str(func))
 
 
+def _differentiates() -> bool:
+    """Whether a transform that differentiates is active."""
+    return any(transform.key() == TransformType.Grad for transform in retrieve_all_functorch_interpreters())
+
+
 class arithmetic(TorchFunctionMode):
     """Compute the matrix products of PyTorch's functions in a design's arithmetic, inside a ``with`` statement.
 
@@ -169,7 +174,7 @@ class arithmetic(TorchFunctionMode):
 
     def _check_sums(self, layer: str) -> None:
         """Raise NotImplementedError where gradients that meet cannot be added in the design's arithmetic."""
-        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        if torch.compiler.is_compiling() or _differentiates():
             raise NotImplementedError(
                 f"layer {layer!r}: compilers and transforms add gradients in PyTorch's way, and design "
                 f"{self.arithmetic.design.name!r} adds them in another format than binary32; use eager mode, or "
@@ -178,7 +183,7 @@ class arithmetic(TorchFunctionMode):
 
     def _check_transforms(self, layer: str) -> None:
         """Raise NotImplementedError within a transform whose gradients no hook sees."""
-        if any(transform.key() == TransformType.Grad for transform in retrieve_all_functorch_interpreters()):
+        if _differentiates():
             raise NotImplementedError(
                 f"layer {layer!r}: gradients of torch.func are neither unscaled nor rounded to weight_gradients, which "
                 f"design {self.arithmetic.design.name!r} asks for; use backward(), or a design without"
@@ -208,14 +213,14 @@ class arithmetic(TorchFunctionMode):
             return func(*args, **kwargs)
         handler = _HANDLERS.get(func) or (EXACT.get(func) if self.exact else None)
         if handler is None:
-            if self.exact:
-                self._check_exact(func, args, kwargs)
             if func in REFUSED or (isinstance(func, (OpOverload, OpOverloadPacket)) and is_product(func)):
                 raise NotImplementedError(
                     f"{name_of(func)} in module {self.running()!r} computes products that softnum.torch does not; it "
                     f"computes {', '.join(dict.fromkeys(map(name_of, _HANDLERS)))}. Write it with these, or leave it "
                     "to PyTorch: in a module that softnum.torch.convert(..., keep=) names"
                 )
+            if self.exact:
+                self._check_exact(func, args, kwargs)
             return self.moved(func, *args, **kwargs)
         if not self.of_model:
             self.follow_all(tree_leaves((args, kwargs)))
@@ -244,6 +249,10 @@ class arithmetic(TorchFunctionMode):
     def _check_exact(self, func, args, kwargs) -> None:
         """Raise NotImplementedError if a function of PyTorch's computes with numbers."""
         name = name_of(func)
+        if isinstance(func, (OpOverload, OpOverloadPacket)):
+            namespace, name = name.split(".")[:2]
+            if namespace == "softnum":
+                return
         if name in MOVING:
             return
         numbers = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor) and x.is_floating_point()]
