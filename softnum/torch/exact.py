@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from softnum.torch.functions import UNARY
 
-__all__ = ["EXACT", "KEEPING", "MOVING"]
+__all__ = ["EXACT", "KEEPING", "MOVING", "OPERATIONS"]
 
 
 def _refused(mode, name: str, what: str):
@@ -58,7 +58,7 @@ def _of_two(name: str, plain: Callable) -> Callable:
             x, factor = (y, x) if _is_number(x) else (x, y)
             return mode.apply("scale", [x], constants=(float(factor),))
         number = next((place for place, part in enumerate((x, y), start=1) if _is_number(part)), 0)
-        dtype = x.dtype if in_place else torch.result_type(x, y)
+        dtype = x.dtype if in_place else _dtype_of(x, y)
         like = y if number == 1 else x
         parts = [_operand(part, like, dtype) for part in (x, y)]
         of = next((place for place, part in enumerate(parts) if part.dtype == dtype and place + 1 != number), None)
@@ -67,6 +67,13 @@ def _of_two(name: str, plain: Callable) -> Callable:
         return mode.apply(name, parts, options=(of, number))
 
     return handler
+
+
+def _dtype_of(*operands) -> torch.dtype:
+    """The dtype of what is computed of tensors and numbers, one of them of floating point, as PyTorch promotes it."""
+    tensors = [x for x in operands if _floating(x)]
+    dtypes = {x.dtype for x in [x for x in tensors if x.dim()] or tensors}
+    return dtypes.pop() if len(dtypes) == 1 else torch.promote_types(*dtypes)
 
 
 def _operand(x, like, dtype):
@@ -274,7 +281,7 @@ def _sum(mode, input, dim=None, keepdim=False, *, dtype=None, out=None):
     if out is not None:
         _refused(mode, "sum", "without out")
     x, dims = _wide(mode, "sum", input, dtype), _along(input, dim)
-    rest, size = [d for d in range(x.dim()) if d not in dims], math.prod(x.shape[d] for d in dims)
+    rest, size = [d for d in range(x.dim()) if d not in dims], math.prod([x.shape[d] for d in dims])
     shape = _remaining(x, dims, keepdim)
     if size == 0:
         return x.new_zeros(shape)
@@ -292,7 +299,7 @@ def _mean(mode, input, dim=None, keepdim=False, *, dtype=None, out=None):
     if out is not None:
         _refused(mode, "mean", "without out")
     x, dims = _wide(mode, "mean", input, dtype), _along(input, dim)
-    rest, size = [d for d in range(x.dim()) if d not in dims], math.prod(x.shape[d] for d in dims)
+    rest, size = [d for d in range(x.dim()) if d not in dims], math.prod([x.shape[d] for d in dims])
     windows = x.permute([*rest, *dims]).reshape(1, -1, size, 1)
     result = mode.apply("avg_pool2d", [windows], options=(size, 1, size, 1))
     return _shaped(result, _remaining(x, dims, keepdim))
@@ -306,7 +313,7 @@ def _moments(mode, input, dim=None, unbiased=None, keepdim=False, *, correction=
     dims = _along(input, dim)
     mean = _mean(mode, input, dims, True)
     squares = _square(mode, _subtract(mode, input, mean))
-    count = math.prod(input.shape[d] for d in dims) - less
+    count = math.prod([input.shape[d] for d in dims]) - less
     return _divide(mode, _sum(mode, squares, dims, keepdim), float(count)), mean.reshape(
         _remaining(input, dims, keepdim)
     )
@@ -682,7 +689,7 @@ _ROWS = {
 _MOVED = {
     "expand": _expand, "repeat": _repeat, "repeat_interleave": _repeat_interleave, "__getitem__": _getitem,
     "expand_as": lambda mode, x, other: _expand(mode, x, *other.shape),
-    "broadcast_to": lambda mode, x, size: _expand(mode, x, *size),
+    "broadcast_to": _expand,
     **{name: _choosing(name) for name in ("gather", "index_select", "take", "take_along_dim")},
     "index_add": _index_add, "scatter_add": _scatter_add,
 }  # fmt: skip
@@ -762,3 +769,10 @@ KEEPING = (
 )  # fmt: skip
 #: names of functions that move, choose, compare or draw numbers, or tell what they are: exact in PyTorch
 MOVING = frozenset(_MOVING.split())
+#: those of PyTorch's operations (``torch.ops.aten``), of which compiled models are made, that do so too
+OPERATIONS = MOVING | {
+    "_reshape_alias", "_to_copy", "_unsafe_view", "alias", "as_strided_scatter", "clone", "constant_pad_nd", "copy",
+    "diagonal_scatter", "empty", "empty_strided", "expand", "fill", "full", "gather", "index", "index_put",
+    "index_select", "lift_fresh", "lift_fresh_copy", "new_empty_strided", "ones", "repeat", "scalar_tensor", "scatter",
+    "slice", "split_with_sizes_copy", "take", "zeros",
+}  # fmt: skip

@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
-from softnum.torch.exact import EXACT, KEEPING, MOVING
+from softnum.torch.exact import EXACT, KEEPING, MOVING, OPERATIONS
 from softnum.torch.functions import FUNCTIONS
 from softnum.torch.gradients import assigned, summed, used
 from softnum.torch.handlers import HANDLERS, REFUSED, is_product
@@ -251,7 +251,8 @@ class arithmetic(TorchFunctionMode):
         name = name_of(func)
         if isinstance(func, (OpOverload, OpOverloadPacket)):
             namespace, name = name.split(".")[:2]
-            if namespace == "softnum":
+            adds = name == "add" and not self.sums  # gradients in a compiled model, in binary32
+            if namespace == "softnum" or name in OPERATIONS or adds:
                 return
         if name in MOVING:
             return

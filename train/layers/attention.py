@@ -58,15 +58,19 @@ def softmax(x: Tensor, layer, *, mask=None, infinite: bool = False, empty: bool 
     >>> softmax(x, layer, mask=np.array([[True, True, False]])).value
     array([[0.5, 0.5, 0. ]], dtype=float32)
     """
-    backend, entered = x.backend, layer.enter(x.value)
-    considered, left = entered, None
-    if mask is not None and (mask.ndim != entered.ndim or not (empty or mask.any(axis=-1).all())):
+    backend, value = x.backend, x.value
+    if mask is not None and (mask.ndim != value.ndim or not (empty or mask.any(axis=-1).all())):
         raise ValueError(
-            f"softmax: a mask of shape {mask.shape} must have the rank of {entered.shape} and leave an element of "
+            f"softmax: a mask of shape {mask.shape} must have the rank of {value.shape} and leave an element of "
             "each row"
         )
     if infinite:
-        mask = _finite(mask, x.value, entered, empty=empty)
+        mask = _finite(mask, host(value), empty=empty)
+        value = value if mask is None else backend.choose(mask, value, 0.0)
+    entered = layer.enter(value)
+    if infinite:
+        mask = _finite(mask, host(entered), empty=empty)
+    considered, left = entered, None
     if mask is not None:
         considered = backend.choose(mask, entered, -math.inf)
         left = mask.any(axis=-1, keepdims=True)
@@ -86,9 +90,9 @@ def softmax(x: Tensor, layer, *, mask=None, infinite: bool = False, empty: bool 
     return Tensor(value, backend, op="softmax", parents=(x,), saved=(mask, layer), layer=layer)
 
 
-def _finite(mask, x, entered, *, empty: bool):
+def _finite(mask, x, *, empty: bool):
     """A mask without elements of -infinity; None where nothing is left out."""
-    finite = (host(x) != -math.inf) & (host(entered) != -math.inf)
+    finite = x != -math.inf
     if finite.all():
         return mask
     finite = finite if mask is None else finite & mask
