@@ -748,18 +748,18 @@ clamp_min_ clip clip_ clone column_stack concat concatenate contiguous copy_ cou
 data_ptr detach detach_ device diag diag_embed diagonal dim dim_order double dsplit dstack element_size empty_like eq
 equal fill_ flatten flip fliplr flipud float floor floor_ fn full_like ge get_device gt half hardshrink hardtanh
 hardtanh_ has_names histc hsplit hstack index_copy index_copy_ index_fill index_fill_ int is_complex is_contiguous
-is_cuda is_floating_point is_inference is_nonzero is_same_size is_shared isclose isfinite isin isinf isnan isneginf
-isposinf item kthvalue le logical_and logical_not logical_or logical_xor long lt masked_fill masked_fill_
-masked_scatter masked_scatter_ masked_select max max_pool1d _max_pool1d max_pool1d_with_indices
+is_cuda is_floating_point is_inference is_nonzero is_same_size is_shared _is_view _is_zerotensor isclose isfinite isin
+isinf isnan isneginf isposinf item kthvalue le logical_and logical_not logical_or logical_xor long lt masked_fill
+masked_fill_ masked_scatter masked_scatter_ masked_select max max_pool1d _max_pool1d max_pool1d_with_indices
 max_pool2d_with_indices maximum median min minimum moveaxis movedim msort nan_to_num nan_to_num_ narrow narrow_copy
 ndimension ne neg neg_ negative nelement new_empty new_full new_ones new_tensor new_zeros nonzero normal_ numel numpy
-one_hot ones_like _pack_padded_sequence pack_padded_sequence pack_sequence pad _pad_packed_sequence pad_sequence
+one_hot ones_like pack_padded_sequence _pack_padded_sequence pack_sequence pad _pad_packed_sequence pad_sequence
 permute pixel_shuffle pixel_unshuffle positive rand_like register_hook relu6 relu6_ relu_ requires_grad_ reshape
 reshape_as resolve_conj resolve_neg result_type retain_grad roll rot90 round round_ searchsorted select select_scatter
 sgn sign sign_ signbit size slice_scatter sort split split_with_sizes squeeze squeeze_ stack storage_offset stride
 swapaxes swapdims t t_ tensor_split threshold threshold_ tile to tolist topk transpose transpose_ tril tril_ triu
 triu_ trunc trunc_ type type_as unbind unflatten unfold uniform_ unique unique_consecutive unsafe_chunk unsafe_split
-unsqueeze unsqueeze_ untyped_storage vdsplit view view_as vsplit vstack where zero_ zeros_like
+unsqueeze unsqueeze_ untyped_storage vdsplit _version view view_as vsplit vstack where zero_ zeros_like
 """
 #: those of the functions below that keep the arithmetic of the result that they move
 KEEPING = (

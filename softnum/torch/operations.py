@@ -219,11 +219,12 @@ def _define(name: str) -> type[torch.autograd.Function]:
 
     def keep(ctx, inputs, output):
         tensors, state, *ctx.plain = inputs
+        ctx.needs = [x.requires_grad for x in tensors]
         ctx.save_for_backward(*kept((state, *tensors)))
 
     def differentiate(ctx, gradient, *_):
         state, *inputs = ctx.saved_tensors
-        needs = [x.requires_grad for x in inputs]
+        needs = ctx.needs
         gradients = iter(backward(gradient, inputs, state, *ctx.plain, needs))
         tail = ([] if isinstance(x, (list, tuple)) and not x else None for x in ctx.plain)
         return [next(gradients) if need else None for need in needs], None, *tail
