@@ -49,6 +49,7 @@ DESIGNS = (
     Arithmetic("mxfp8_e4m3", "i-mxfp8", 2.5),
     Arithmetic("e4m3/e5m2, (1,6,9) stochastic", HERE / "stochastic.toml", 9.0),
 )
+_EXACT = 5.0  # where element-by-element operations are softnum's too
 _GAIN = 1.7  # of a second thread
 VOCABULARY, BATCH, CONTEXT = 256, 8, 64
 IMAGES, CLASSES = 32, 10
@@ -80,6 +81,10 @@ def _rows(torch, case: Case) -> Iterator[Row]:
         yield Row(name, own * 1e3, "ms", own / peer, "PyTorch float32", limit)
         two, one = against(_on(torch, 2, mine), _on(torch, 1, mine), case.repeats)
         yield Row(f"{name}, 2 threads", two * 1e3, "ms", one / two, "x 1 thread", -_GAIN)
+    if case is CASES[0]:
+        torch.set_num_threads(1)
+        own, one = against(steps(case, "a-float32", elementwise="exact"), theirs, case.repeats, process_time)
+        yield Row(f"{case.name}, binary32, all operations", own * 1e3, "ms", own / one, "PyTorch float32", _EXACT)
     yield Row(f"{case.name}, PyTorch float32", peer * 1e3, "ms")
     two, one = against(_on(torch, 2, theirs), _on(torch, 1, theirs), case.repeats)
     yield Row(f"{case.name}, PyTorch float32, 2 threads", two * 1e3, "ms", one / two, "x 1 thread")
@@ -111,7 +116,9 @@ def model_of(case: Case):
     return {"gpt": _gpt, "cnn": _cnn}[case.network](**case.options)
 
 
-def steps(case: Case, change: str | Path | Callable | None = None) -> Callable[[], float]:
+def steps(
+    case: Case, change: str | Path | Callable | None = None, *, elementwise: str = "torch"
+) -> Callable[[], float]:  # fmt: skip
     """A function that trains a model one step further and returns the loss.
 
     Parameters
@@ -119,6 +126,8 @@ def steps(case: Case, change: str | Path | Callable | None = None) -> Callable[[
     case : Case
     change : design or callable, optional
         What the model computes in: a design, or what a function makes of the model. None: float32.
+    elementwise : str
+        With a design, what computes all but products (`softnum.torch.arithmetic`).
     """
     import torch
 
@@ -126,7 +135,7 @@ def steps(case: Case, change: str | Path | Callable | None = None) -> Callable[[
 
     model, of_design = model_of(case), isinstance(change, (str, Path))
     if of_design:
-        model = st.convert(model, change, quiet=True)
+        model = st.convert(model, change, elementwise=elementwise, quiet=True)
     elif change is not None:
         model = change(model)
     draw = torch.Generator().manual_seed(2)

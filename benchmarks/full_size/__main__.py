@@ -41,7 +41,7 @@ def run(network: str, arithmetic: str, steps: int) -> dict:
     if DESIGNS[arithmetic] is not None:
         import softnum.torch as st
 
-        st.convert(model, DESIGNS[arithmetic], quiet=True)
+        st.convert(model, DESIGNS[arithmetic], elementwise="torch", quiet=True)
         scaler = st.GradScaler(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     losses, times = [], []

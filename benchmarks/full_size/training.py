@@ -155,7 +155,7 @@ def resnet50(data: str | None = None, rate: float = 0.1):
     return st.Training(
         network.model, train, held_out,
         lambda model: torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=1e-4),
-        loss=network.loss, scheduler=_by_steps(1, 2, every=3),
+        loss=network.loss, scheduler=_by_steps(1, 2, every=3), options={"elementwise": "torch"},
     )  # fmt: skip
 
 
@@ -183,7 +183,7 @@ def mask_rcnn(data: str | None = None, rate: float = 0.02):
         "Mask R-CNN", data,
         lambda model: torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=1e-4),
         scheduler=_by_steps(8, 11, every=12),
-        options={"known_as": {"roi_heads.box_predictor.cls_score": "fc"}},
+        options={"elementwise": "torch", "known_as": {"roi_heads.box_predictor.cls_score": "fc"}},
     )  # fmt: skip
 
 
@@ -193,7 +193,7 @@ def ssd300(data: str | None = None, rate: float = 1e-3):
         "SSD300", data,
         lambda model: torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=5e-4),
         scheduler=_by_steps(8, 11, every=12), clip_norm=10.0,
-        options={"known_as": {"head.classification_head.module_list.0": "fc"}},
+        options={"elementwise": "torch", "known_as": {"head.classification_head.module_list.0": "fc"}},
     )  # fmt: skip
 
 
@@ -208,7 +208,7 @@ def _translation(name: str, data: str | None, optimizer, **options):
 
     return st.Training(
         network.model, train, held_out, optimizer, loss=loss, evaluate=_mean_loss(loss), metric="held_out_loss",
-        options={"known_as": {"head": "fc"}}, **options,
+        options={"elementwise": "torch", "known_as": {"head": "fc"}}, **options,
     )  # fmt: skip
 
 
@@ -244,7 +244,7 @@ def deep_speech2(data: str | None = None, rate: float = 3e-4):
         network.model, train, held_out,
         lambda model: torch.optim.SGD(model.parameters(), lr=rate, momentum=0.99, nesterov=True),
         loss=loss, evaluate=_mean_loss(loss), metric="held_out_loss", clip_norm=400.0,
-        options={"known_as": {"head": "fc"}},
+        options={"elementwise": "torch", "known_as": {"head": "fc"}},
         scheduler=_warmed(1, lambda step, iterations: 1 / 1.2 ** (20 * step // iterations)),
     )  # fmt: skip
 
@@ -260,7 +260,7 @@ def ncf(data: str | None = None, rate: float = 5e-4):
 
     return st.Training(
         network.model, train, held_out, lambda model: torch.optim.Adam(model.parameters(), lr=rate),
-        loss=loss, evaluate=_mean_loss(loss), metric="held_out_loss", options={"known_as": {"head": "fc"}},
+        loss=loss, evaluate=_mean_loss(loss), metric="held_out_loss", options={"elementwise": "torch", "known_as": {"head": "fc"}},
     )  # fmt: skip
 
 
@@ -298,7 +298,7 @@ def wgan(data: str | None = None, rate: float = 5e-5, updates: int = 5, clip: fl
             "generator": torch.optim.RMSprop(model.generator.parameters(), lr=rate),
         },
         loss=losses, evaluate=evaluate, metric="distance", update="torch",
-        options={"first": "generator.0", "last": "critic.11", "known_as": {"critic.11": "fc"}},
+        options={"elementwise": "torch", "first": "generator.0", "last": "critic.11", "known_as": {"critic.11": "fc"}},
     )  # fmt: skip
 
 
@@ -336,7 +336,7 @@ def minigo(data: str | None = None, rate: float = 0.01):
     return st.Training(
         network.model, train, held_out,
         lambda model: torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=1e-4),
-        loss=loss, evaluate=evaluate, scheduler=_by_steps(1, 2, every=3), options={"known_as": {"policy.3": "fc"}},
+        loss=loss, evaluate=evaluate, scheduler=_by_steps(1, 2, every=3), options={"elementwise": "torch", "known_as": {"policy.3": "fc"}},
     )  # fmt: skip
 
 
@@ -347,7 +347,7 @@ def a3c(game: str | None = None, steps: int = 5, updates: int = 160000, rate: fl
     a game. The networks of A3C's workers, which update the same weights at any time, are here one that all games share,
     as in A2C. The paper updates by RMSProp: updates are PyTorch's own.
     """
-    network, options = NETWORKS["A3C"], {"known_as": {"policy": "fc"}}
+    network, options = NETWORKS["A3C"], {"elementwise": "torch", "known_as": {"policy": "fc"}}
     if game is None:
         train, held_out = _sets(network, None, None)
 

@@ -180,7 +180,13 @@ typedef struct {
     sn_lanes wide;                   /* of SN_CARRIED_DOUBLE; down of all */
 } sn_carried;
 
-enum { SN_ENCLOSED_EXP, SN_ENCLOSED_SIGMOID, SN_ENCLOSED_TANH }; /* elementwise/enclose.h */
+enum {
+    SN_ENCLOSED_EXP,
+    SN_ENCLOSED_SIGMOID,
+    SN_ENCLOSED_TANH,
+    SN_ENCLOSED_ERF,
+    SN_ENCLOSED_GELU
+}; /* elementwise/enclose.h */
 
 /* Floats of a part of a tree of sums, that stay near; of a row of it, at most. */
 enum { SN_TREE = 4096, SN_TREE_WIDTH = 128 };

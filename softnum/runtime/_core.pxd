@@ -86,7 +86,7 @@ cdef extern from "dispatch/kernels.h" nogil:
         uint32_t key[2]
         uint64_t first
 
-    enum: SN_ENCLOSED_EXP, SN_ENCLOSED_SIGMOID, SN_ENCLOSED_TANH
+    enum: SN_ENCLOSED_EXP, SN_ENCLOSED_SIGMOID, SN_ENCLOSED_TANH, SN_ENCLOSED_ERF, SN_ENCLOSED_GELU
 
     ctypedef struct sn_carried:
         int32_t way, operation, operands

@@ -645,7 +645,10 @@ cdef class CarriedOperation:
 
 
 #: functions that csrc/elementwise/enclose.h encloses
-ENCLOSED = {"exp": SN_ENCLOSED_EXP, "sigmoid": SN_ENCLOSED_SIGMOID, "tanh": SN_ENCLOSED_TANH}
+ENCLOSED = {
+    "exp": SN_ENCLOSED_EXP, "sigmoid": SN_ENCLOSED_SIGMOID, "tanh": SN_ENCLOSED_TANH, "erf": SN_ENCLOSED_ERF,
+    "gelu": SN_ENCLOSED_GELU,
+}
 
 
 def enclose(name, x):

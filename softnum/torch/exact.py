@@ -8,152 +8,9 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
-from softnum.torch.tensors import array_of, result_dtype, tensor_of
+from softnum.torch.functions import UNARY
 
-__all__ = ["ELEMENTWISE", "EXACT", "KEEPING", "MOVING", "Final", "Gradients", "final", "summed", "used"]
-
-
-class Gradients:
-    """The gradients of a result that is used more than once, added in the arithmetic of the layer that made it.
-
-    PyTorch adds them itself, in the tensor's dtype. So a result goes through `summed`, and each of its uses through
-    `used`, which hands the gradient over to this and nothing on.
-
-    Parameters
-    ----------
-    mode : softnum.torch.arithmetic
-    layer : str
-    state : torch.Tensor
-        Of the call that made the result.
-    """
-
-    def __init__(self, mode, layer: str, state: torch.Tensor) -> None:
-        place = f"{layer}, gradients"  # numbered in each forward pass, as calls are
-        self._place = mode.calls.get(place, 0)
-        mode.calls[place] = self._place + 1
-        self.arithmetic, self.state, self.layer = mode.arithmetic, state, layer
-        self.total, self.count = None, 0
-
-    def add(self, gradient: torch.Tensor) -> None:
-        """Take one more gradient; those of the uses that come last in the forward pass come first."""
-        if self.total is None:
-            self.total = gradient
-            return
-        self.count += 1
-        call = self.arithmetic.call(self.layer, self.state, f"gradients.{self._place}.{self.count}")
-        call.begin("stacked")
-        call.begin_backward()
-        parts = [call.enter(array_of(part)) for part in (self.total, gradient)]
-        total = call.elementwise("add", *parts)
-        call.end()
-        self.total = tensor_of(total, result_dtype(gradient), gradient.device, parts)
-
-
-class _Summed(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, gradients):
-        ctx.gradients = gradients
-        ctx.set_materialize_grads(False)
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        gradients = ctx.gradients
-        if gradient is not None:  # of a use that softnum.torch did not see, as by a loss outside the model
-            gradients.add(gradient)
-        total, gradients.total, gradients.count = gradients.total, None, 0
-        return total, None
-
-
-class _Used(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, gradients):
-        ctx.gradients = gradients
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        ctx.gradients.add(gradient)
-        return None, None
-
-
-def summed(x: torch.Tensor, mode, layer: str, state: torch.Tensor) -> torch.Tensor:
-    """A result of a layer, whose gradients are added in the layer's arithmetic."""
-    if not (x.requires_grad and x.is_floating_point()):
-        return x
-    gradients = Gradients(mode, layer, state)
-    x = _Summed.apply(x, gradients)
-    x.softnum_gradients = gradients
-    return x
-
-
-def used(x):
-    """A tensor as one of its uses takes it."""
-    gradients = getattr(x, "softnum_gradients", None)
-    return x if gradients is None or not torch.is_grad_enabled() else _Used.apply(x, gradients)
-
-
-class Final:
-    """The gradients of a parameter that are rounded to ``weight_gradients`` already, added in that role."""
-
-    def __init__(self) -> None:
-        self._pass = self.total = self._plain = None
-
-    def add(self, gradient: torch.Tensor, call) -> None:
-        """Take one more gradient, of a backward pass that is running; those of the uses that come last come first."""
-        current = torch._C._current_graph_task_id()
-        if self._pass != current:  # an interrupted one may have left something
-            self._pass, self.total = current, None
-        if self.total is None:
-            self.total = self._plain = gradient
-            return
-        self._plain = self._plain + gradient
-        parts = [array_of(part) for part in (gradient, self.total)]
-        call.begin_backward()
-        total = call.axpy("weight_gradients", 1.0, *parts)
-        call.end()
-        self.total = tensor_of(total, result_dtype(gradient), gradient.device, parts)
-
-    def take(self, gradient: torch.Tensor, name: str) -> torch.Tensor | None:
-        """The sum, given what PyTorch makes of it; None if there is none.
-
-        Raises
-        ------
-        NotImplementedError
-            If there are other gradients in that.
-        """
-        if self._pass != torch._C._current_graph_task_id():
-            return None
-        total, self._pass = self.total, None
-        if bool(((gradient == self._plain) | (gradient.isnan() & self._plain.isnan())).all()):
-            return total
-        raise NotImplementedError(
-            f"parameter {name!r} of a recurrent layer has uses outside of it, whose gradients are not rounded as those "
-            "of its steps are; use a copy of it there, or state elementwise='torch'"
-        )
-
-
-class _Final(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, finals, make):
-        ctx.finals, ctx.make = finals, make
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        ctx.finals.add(gradient, ctx.make())
-        return gradient, None, None
-
-
-def final(x, mode, layer: str):
-    """A parameter as a function takes it that rounds its gradients itself, for a layer."""
-    finals = mode.finals(x)
-    if finals is None:
-        return x
-    place = f"{layer}, weights"
-    use = mode.calls[place] = mode.calls.get(place, -1) + 1
-    bound, state = mode.arithmetic, mode.state
-    return _Final.apply(x, finals, lambda: bound.call(layer, state, f"weights.{use}"))
+__all__ = ["EXACT", "KEEPING", "MOVING", "OPERATIONS"]
 
 
 def _refused(mode, name: str, what: str):
@@ -163,182 +20,759 @@ def _refused(mode, name: str, what: str):
     )
 
 
-def _floating(x) -> bool:
-    return not isinstance(x, torch.Tensor) or x.is_floating_point()
+def _is_number(x) -> bool:
+    return not isinstance(x, torch.Tensor)
+
+
+def _floating(*parts) -> bool:
+    """Whether one is a tensor of floating point."""
+    return any(isinstance(x, torch.Tensor) and x.is_floating_point() for x in parts)
+
+
+def _shaped(x, shape):
+    """A result in a shape; itself, which may be changed in place as no view may, where it has that shape."""
+    return x if tuple(x.shape) == tuple(shape) else x.reshape(shape)
+
+
+def _wide(mode, name: str, x, dtype):
+    """A tensor in the dtype that a function is to compute in, which must hold it."""
+    if dtype is None or dtype == x.dtype:
+        return x
+    if not dtype.is_floating_point or (x.is_floating_point() and torch.promote_types(x.dtype, dtype) != dtype):
+        _refused(mode, name, f"in a dtype that holds {x.dtype}")
+    return x.to(dtype)
+
+
+# -- of two operands ---------------------------------------------------------------------------------------------------
 
 
 def _of_two(name: str, plain: Callable) -> Callable:
-    def handler(mode, x, y, *, alpha=1, out=None):
-        if not any(isinstance(part, torch.Tensor) and part.is_floating_point() for part in (x, y)):
-            return plain(x, y)
-        x, y = (part if _floating(part) else part.to(other.dtype) for part, other in ((x, y), (y, x)))
-        if alpha != 1 or out is not None:
-            _refused(mode, name, "without alpha and out")
-        if name == "multiply" and not (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)):
-            x, factor = (x, y) if isinstance(x, torch.Tensor) else (y, x)
+    def handler(mode, x, y, *, alpha=1, out=None, in_place=False):
+        if not _floating(x, y):
+            return plain(x, y) if alpha == 1 else plain(x, y, alpha=alpha)
+        if out is not None:
+            _refused(mode, name, "without out")
+        if alpha != 1:
+            y = _multiply(mode, y, alpha)
+        if name == "multiply" and (_is_number(x) or _is_number(y)):
+            x, factor = (y, x) if _is_number(x) else (x, y)
             return mode.apply("scale", [x], constants=(float(factor),))
-        like = x if isinstance(x, torch.Tensor) else y
-        parts = [
-            part if isinstance(part, torch.Tensor) else torch.full_like(like, part, requires_grad=False)
-            for part in (x, y)
-        ]  # fmt: skip
-        shape = torch.broadcast_shapes(*(part.shape for part in parts))
-        return mode.apply(name, [part if part.shape == shape else part.expand(shape) for part in parts])
+        number = next((place for place, part in enumerate((x, y), start=1) if _is_number(part)), 0)
+        dtype = x.dtype if in_place else _dtype_of(x, y)
+        like = y if number == 1 else x
+        parts = [_operand(part, like, dtype) for part in (x, y)]
+        of = next((place for place, part in enumerate(parts) if part.dtype == dtype and place + 1 != number), None)
+        if of is None:  # bfloat16 and float16
+            parts[0], of = parts[0].to(dtype), 0
+        return mode.apply(name, parts, options=(of, number))
 
     return handler
+
+
+def _dtype_of(*operands) -> torch.dtype:
+    """The dtype of what is computed of tensors and numbers, one of them of floating point, as PyTorch promotes it."""
+    tensors = [x for x in operands if _floating(x)]
+    dtypes = {x.dtype for x in [x for x in tensors if x.dim()] or tensors}
+    return dtypes.pop() if len(dtypes) == 1 else torch.promote_types(*dtypes)
+
+
+def _operand(x, like, dtype):
+    """A number or a tensor as an operand; what is not of floating point, in binary64."""
+    if _is_number(x):
+        return torch.full((), x, dtype=torch.float64, device=like.device)
+    return x if x.is_floating_point() else x.to(dtype if x.dtype is torch.bool else torch.float64)
 
 
 def _reversed(handler: Callable) -> Callable:
     return lambda mode, x, y: handler(mode, y, x)
 
 
-def _divide(mode, x, y, *, rounding_mode=None, out=None):
-    if isinstance(y, torch.Tensor) or rounding_mode is not None or out is not None or math.frexp(y)[0] != 0.5:
-        if _floating(x) or _floating(y):
-            _refused(mode, "division", "by a power of two")
+def _in_place(handler: Callable, **how) -> Callable:
+    """A function that replaces its first operand by the result."""
+    saved = handler not in (_add, _subtract)  # of the others, the gradient takes the operand as it was
+
+    def run(mode, x, *operands, **options):
+        before = mode.moved(torch.clone, x) if saved and x.requires_grad else x
+        return mode.assign(x, handler(mode, before, *operands, **options, **how))
+
+    return run
+
+
+def _divide(mode, x, y, *, rounding_mode=None, out=None, in_place=False):
+    if not _floating(x, y):
         return torch.div(x, y, rounding_mode=rounding_mode)
-    return mode.apply("scale", [x], constants=(1.0 / y,))
+    if rounding_mode is not None:
+        _refused(mode, "division", "without rounding_mode")
+    return _quotient(mode, x, y, out=out, in_place=in_place)
 
 
-def _softmax(mode, input, dim=None, *arguments, dtype=None, **options):
-    if dim is None or dtype not in (None, input.dtype):
-        _refused(mode, "softmax", "along a stated dimension, in its input's dtype")
-    last = input.movedim(dim, -1)
-    mask = last != -math.inf
-    result = mode.apply("softmax", [last] if bool(mask.all()) else [last, mask])
-    return result.movedim(-1, dim)
+def _pow(mode, x, exponent, *, out=None):
+    if not _floating(x, exponent):
+        return torch.pow(x, exponent)
+    if out is not None:
+        _refused(mode, "pow", "without out")
+    if _is_number(exponent):
+        return mode.apply("power", [x], constants=(float(exponent),))
+    return _powers(mode, x, exponent)
 
 
-def _function(name: str) -> Callable:
-    return lambda mode, input, *, out=None: mode.apply(name, [input])
+_add, _subtract, _multiply, _quotient, _powers, _hypot = (
+    _of_two(name, plain)
+    for name, plain in (
+        ("add", torch.add), ("subtract", torch.sub), ("multiply", torch.mul), ("divide", torch.div), ("pow", torch.pow),
+        ("hypot", torch.hypot),
+    )
+)  # fmt: skip
+
+
+def _square(mode, input):
+    return _pow(mode, input, 2.0)
+
+
+def _addcmul(mode, input, tensor1, tensor2, *, value=1):
+    return _add(mode, input, _multiply(mode, tensor1, tensor2), alpha=value)
+
+
+def _addcdiv(mode, input, tensor1, tensor2, *, value=1):
+    return _add(mode, input, _divide(mode, tensor1, tensor2), alpha=value)
+
+
+def _lerp(mode, input, end, weight):
+    return _add(mode, input, _multiply(mode, _subtract(mode, end, input), weight))
+
+
+# -- of one operand ----------------------------------------------------------------------------------------------------
+
+
+def _of_one(name: str) -> Callable:
+    def handler(mode, input, *, out=None):
+        if out is not None:
+            _refused(mode, name, "without out")
+        return mode.apply(name, [input if _floating(input) else input.to(torch.get_default_dtype())])
+
+    return handler
+
+
+def _activation(of: Callable) -> Callable:
+    """A function of softnum's that may replace its operand."""
+    in_place = _in_place(of)
+
+    def handler(mode, input, *arguments, inplace=False, **options):
+        return (in_place if inplace else of)(mode, input, *arguments, **options)
+
+    return handler
+
+
+def _relu(mode, input, inplace=False):
+    if mode.sums or mode.replaces("relu"):
+        return _own_relu(mode, input, inplace=inplace)
+    return torch.relu_(input) if inplace else torch.relu(input)
+
+
+_own_relu, _silu = (_activation(_of_one(name)) for name in ("relu", "silu"))
+
+
+def _gelu(mode, input, approximate="none"):
+    if approximate == "none":
+        return mode.apply("gelu", [input])
+    cubes = _multiply(mode, _pow(mode, input, 3.0), 0.044715)
+    inner = _multiply(mode, _add(mode, input, cubes), math.sqrt(2.0 / math.pi))
+    return _multiply(mode, _multiply(mode, input, 0.5), _add(mode, mode.apply("tanh", [inner]), 1.0))
+
+
+def _softplus(mode, input, beta=1.0, threshold=20.0):
+    if beta == 1:
+        return mode.apply("softplus", [input])
+    return _divide(mode, mode.apply("softplus", [_multiply(mode, input, beta)]), beta)
+
+
+def _logsigmoid(mode, input):
+    return mode.moved(torch.neg, mode.apply("softplus", [mode.moved(torch.neg, input)]))
+
+
+def _softsign(mode, input):
+    return _divide(mode, input, _add(mode, mode.moved(torch.abs, input), 1.0))
+
+
+def _tanhshrink(mode, input):
+    return _subtract(mode, input, mode.apply("tanh", [input]))
+
+
+@_activation
+def _mish(mode, input):
+    return _multiply(mode, input, mode.apply("tanh", [mode.apply("softplus", [input])]))
+
+
+def _ramp(mode, input):
+    return mode.moved(torch.clamp, _add(mode, input, 3.0), 0.0, 6.0)
+
+
+@_activation
+def _hardsigmoid(mode, input):
+    return _divide(mode, _ramp(mode, input), 6.0)
+
+
+@_activation
+def _hardswish(mode, input):
+    return _divide(mode, _multiply(mode, input, _ramp(mode, input)), 6.0)
+
+
+@_activation
+def _leaky_relu(mode, input, negative_slope=0.01):
+    return _by_sign(mode, input, _multiply(mode, input, negative_slope))
+
+
+def _prelu(mode, input, weight):
+    shape = [-1 if axis == 1 else 1 for axis in range(input.dim())] if weight.numel() > 1 else [1] * input.dim()
+    return _by_sign(mode, input, _multiply(mode, input, weight.reshape(shape)))
+
+
+@_activation
+def _elu(mode, input, alpha=1.0):
+    return _by_sign(mode, input, _exponential(mode, input, alpha))
+
+
+@_activation
+def _celu(mode, input, alpha=1.0):
+    return _by_sign(mode, input, _exponential(mode, input, alpha, alpha))
+
+
+@_activation
+def _selu(mode, input):
+    branches = _by_sign(mode, input, _exponential(mode, input, 1.6732632423543772))
+    return _multiply(mode, branches, 1.0507009873554805)
+
+
+def _by_sign(mode, x, below):
+    """x where it is above 0, else something instead."""
+    return mode.moved(torch.where, x > 0, x, below)
+
+
+def _exponential(mode, x, alpha: float, scale: float = 1.0):
+    """alpha * (exp(x / scale) - 1) of what is below 0."""
+    x = mode.moved(torch.clamp, x, max=0.0)
+    x = x if scale == 1 else _divide(mode, x, scale)
+    powers = mode.apply("expm1", [x])
+    return powers if alpha == 1 else _multiply(mode, powers, alpha)
+
+
+def _glu(mode, input, dim=-1):
+    value, gate = mode.moved(torch.chunk, input, 2, dim)
+    return _multiply(mode, value, mode.apply("sigmoid", [gate]))
+
+
+# -- along rows --------------------------------------------------------------------------------------------------------
+
+
+def _along(x, dim) -> list[int]:
+    """The dimensions that a function is to take, in their order; None or none: all."""
+    dims = [dim] if isinstance(dim, int) else list(dim or ())
+    return sorted(d % max(x.dim(), 1) for d in dims) or list(range(x.dim()))
+
+
+def _remaining(x, dims, keepdim: bool) -> list[int]:
+    """The shape of a tensor of which some dimensions are reduced."""
+    return [1 if d in dims else n for d, n in enumerate(x.shape) if keepdim or d not in dims]
+
+
+def _sum(mode, input, dim=None, keepdim=False, *, dtype=None, out=None):
+    if not _floating(input) and (dtype is None or not dtype.is_floating_point):
+        return torch.sum(input, dim, keepdim, dtype=dtype)
+    if out is not None:
+        _refused(mode, "sum", "without out")
+    x, dims = _wide(mode, "sum", input, dtype), _along(input, dim)
+    rest, size = [d for d in range(x.dim()) if d not in dims], math.prod([x.shape[d] for d in dims])
+    shape = _remaining(x, dims, keepdim)
+    if size == 0:
+        return x.new_zeros(shape)
+    rows = x if dims == [x.dim() - 1] else x.permute([*rest, *dims]).reshape(*(x.shape[d] for d in rest), size)
+    return _shaped(mode.apply("sums", [rows]), shape)
+
+
+def _cumsum(mode, input, dim, *, dtype=None, out=None):
+    if _floating(input) and (dtype is None or dtype.is_floating_point):
+        _refused(mode, "cumsum", "of integers, or in a dtype of integers")
+    return torch.cumsum(input, dim, dtype=dtype, out=out)
+
+
+def _mean(mode, input, dim=None, keepdim=False, *, dtype=None, out=None):
+    if out is not None:
+        _refused(mode, "mean", "without out")
+    x, dims = _wide(mode, "mean", input, dtype), _along(input, dim)
+    rest, size = [d for d in range(x.dim()) if d not in dims], math.prod([x.shape[d] for d in dims])
+    windows = x.permute([*rest, *dims]).reshape(1, -1, size, 1)
+    result = mode.apply("avg_pool2d", [windows], options=(size, 1, size, 1))
+    return _shaped(result, _remaining(x, dims, keepdim))
+
+
+def _moments(mode, input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+    """Variance and mean: the sum of the squares of what is left without the mean, over the number less a correction."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    less = correction if correction is not None else int(unbiased is None or unbiased)
+    dims = _along(input, dim)
+    mean = _mean(mode, input, dims, True)
+    squares = _square(mode, _subtract(mode, input, mean))
+    count = math.prod([input.shape[d] for d in dims]) - less
+    return _divide(mode, _sum(mode, squares, dims, keepdim), float(count)), mean.reshape(
+        _remaining(input, dims, keepdim)
+    )
+
+
+def _var(mode, *arguments, **options):
+    return _moments(mode, *arguments, **options)[0]
+
+
+def _std(mode, *arguments, **options):
+    return mode.apply("sqrt", [_var(mode, *arguments, **options)])
+
+
+def _std_mean(mode, *arguments, **options):
+    variance, mean = _moments(mode, *arguments, **options)
+    return mode.apply("sqrt", [variance]), mean
+
+
+def _norm(mode, x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
+    if ord not in (1, 2, None, "fro") or out is not None:
+        _refused(mode, "norm", "of order 1 or 2, without out")
+    x = _wide(mode, "norm", x, dtype)
+    if ord == 1:
+        return _sum(mode, mode.moved(torch.abs, x), dim, keepdim)
+    return mode.apply("sqrt", [_sum(mode, _square(mode, x), dim, keepdim)])
+
+
+def _torch_norm(mode, input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    return _norm(mode, input, p, dim, keepdim, dtype=dtype, out=out)
+
+
+def _normalize(mode, input, p=2.0, dim=1, eps=1e-12, out=None):
+    size = mode.moved(torch.clamp, _norm(mode, input, p, dim, True, out=out), min=eps)
+    return _divide(mode, input, size)
+
+
+def _last(x, dim: int, of: Callable):
+    """A function along the last dimension, along another."""
+    return of(x) if dim in (-1, x.dim() - 1) else of(x.movedim(dim, -1)).movedim(-1, dim)
+
+
+def _softmax(mode, input, dim=None, _stacklevel=3, dtype=None):
+    if dim is None:
+        _refused(mode, "softmax", "along a stated dimension")
+    x = _wide(mode, "softmax", input, dtype)
+    return _last(x, dim, lambda x: mode.apply("softmax", [x], options=(1, 0)))
+
+
+def _softmin(mode, input, dim=None, _stacklevel=3, dtype=None):
+    return _softmax(mode, mode.moved(torch.neg, input), dim, dtype=dtype)
+
+
+def _log_softmax(mode, input, dim=None, _stacklevel=3, dtype=None):
+    if dim is None:
+        _refused(mode, "log_softmax", "along a stated dimension")
+    return _last(_wide(mode, "log_softmax", input, dtype), dim, lambda x: mode.apply("log_softmax", [x]))
+
+
+def _of_tensor(handler: Callable) -> Callable:
+    """softmax as ``torch.softmax`` and the method have it, whose third argument is a dtype."""
+    return lambda mode, input, dim=None, dtype=None: handler(mode, input, dim, dtype=dtype)
+
+
+def _logsumexp(mode, input, dim, keepdim=False, *, out=None):
+    dims = _along(input, dim)
+    top = input.detach().amax(dims, keepdim=True)
+    powers = mode.apply("exp", [_subtract(mode, input, top)])
+    total = mode.apply("log", [_sum(mode, powers, dims, True, out=out)])
+    return _shaped(_add(mode, total, top), _remaining(input, dims, keepdim))
+
+
+# -- normalisation -----------------------------------------------------------------------------------------------------
+
+
+def _gain(x, weight, size):
+    return x.new_ones(size) if weight is None else _shaped(weight, size)
+
+
+def _shift(x, bias, size):
+    return x.new_zeros(size) if bias is None else _shaped(bias, size)
 
 
 def _layer_norm(mode, input, normalized_shape, weight=None, bias=None, eps=1e-5):
-    if len(normalized_shape) != 1 or weight is None or bias is None:
-        _refused(mode, "layer_norm", "over the last dimension with weight and bias")
-    return mode.apply("layer_norm", [input, weight, bias], constants=(eps,))
+    size = (math.prod(normalized_shape),)
+    rows = _shaped(input, (*input.shape[: input.dim() - len(normalized_shape)], *size))
+    inputs = [rows, _gain(input, weight, size), _shift(input, bias, size)]
+    return _shaped(mode.apply("layer_norm", inputs, constants=(eps,)), input.shape)
 
 
 def _rms_norm(mode, input, normalized_shape, weight=None, eps=None):
-    if len(normalized_shape) != 1 or weight is None:
-        _refused(mode, "rms_norm", "over the last dimension with weight")
-    return mode.apply("rms_norm", [input, weight], constants=(torch.finfo(input.dtype).eps if eps is None else eps,))
+    size = (math.prod(normalized_shape),)
+    rows = _shaped(input, (*input.shape[: input.dim() - len(normalized_shape)], *size))
+    eps = torch.finfo(input.dtype).eps if eps is None else eps
+    return _shaped(mode.apply("rms_norm", [rows, _gain(input, weight, size)], constants=(eps,)), input.shape)
 
 
-def _silu(mode, input, inplace=False):
-    return mode.apply("silu", [input])
+def _as_images(x):
+    """(n, channels, ...) as images, with which batch and group normalisation are computed."""
+    return x if x.dim() == 4 else x.reshape(*x.shape[:2], -1, 1)
 
 
 def _group_norm(mode, input, num_groups, weight=None, bias=None, eps=1e-5):
-    if input.dim() != 4 or weight is None or bias is None:
-        _refused(mode, "group_norm", "of images (n, channels, height, width) with weight and bias")
-    return mode.apply("group_norm", [input, weight, bias], options=(num_groups,), constants=(eps,))
+    size = (input.shape[1],)
+    inputs = [_as_images(input), _gain(input, weight, size), _shift(input, bias, size)]
+    return _shaped(mode.apply("group_norm", inputs, options=(num_groups,), constants=(eps,)), input.shape)
+
+
+def _instance_norm(mode, input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True,
+                   momentum=0.1, eps=1e-5):  # fmt: skip
+    if running_mean is not None or running_var is not None or not use_input_stats:
+        _refused(mode, "instance_norm", "without running statistics")
+    return _group_norm(mode, input, input.shape[1], weight, bias, eps)
 
 
 def _batch_norm(mode, input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
-    if None in (running_mean, running_var, weight, bias, momentum) or input.dim() not in (2, 4):
-        _refused(mode, "batch_norm", "of rows or images with weight, bias and running statistics of a fixed momentum")
-    images = input if input.dim() == 4 else input[:, :, None, None]
-    result, mean, variance = mode.apply(
-        "batch_norm", [images, weight, bias, running_mean.clone(), running_var.clone()], options=(int(training),),
-        constants=(momentum, eps),
-    )  # fmt: skip
-    if training:
+    size = (input.shape[1],)
+    own = running_mean is not None
+    running = (running_mean, running_var) if own else (input.new_zeros(size), input.new_ones(size))
+    inputs = [_as_images(input), _gain(input, weight, size), _shift(input, bias, size), *(x.clone() for x in running)]
+    how = {"options": (int(training or not own),), "constants": (momentum or 0.0, eps)}
+    result, *updated = mode.apply("batch_norm", inputs, **how)
+    if training and own:
         with torch.no_grad():
-            running_mean.copy_(mean)
-            running_var.copy_(variance)
-    return result if input.dim() == 4 else result[:, :, 0, 0]
+            for x, new in zip(running, updated, strict=True):
+                x.copy_(new)
+    return _shaped(result, input.shape)
+
+
+# -- pooling -----------------------------------------------------------------------------------------------------------
 
 
 def _pair(x) -> tuple[int, int]:
     return (x, x) if isinstance(x, int) else tuple(x) * (2 if len(x) == 1 else 1)
 
 
+def _of_images(pool: Callable) -> Callable:
+    """Pooling of images (n, channels, height, width), or of one."""
+
+    def handler(mode, input, *arguments, **options):
+        if input.dim() == 3:
+            return pool(mode, input[None], *arguments, **options)[0]
+        return pool(mode, input, *arguments, **options)
+
+    return handler
+
+
+@_of_images
 def _avg_pool2d(mode, input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
                 divisor_override=None):  # fmt: skip
-    if _pair(padding) != (0, 0) or ceil_mode or divisor_override is not None or input.dim() != 4:
-        _refused(mode, "avg_pool2d", "of images without padding, ceil_mode and divisor_override")
+    rows, columns = _pair(padding)
+    if ceil_mode or divisor_override is not None or ((rows or columns) and not count_include_pad):
+        _refused(mode, "avg_pool2d", "without ceil_mode and divisor_override, with padding counted")
+    padded = mode.moved(F.pad, input, (columns, columns, rows, rows)) if rows or columns else input
     window = _pair(kernel_size)
-    return mode.apply("avg_pool2d", [input], options=(*window, *(_pair(stride) if stride else window)))
+    return mode.apply("avg_pool2d", [padded], options=(*window, *(_pair(stride) if stride else window)))
 
 
+@_of_images
 def _adaptive_avg_pool2d(mode, input, output_size):
-    if _pair(output_size) != (1, 1) or input.dim() != 4:
-        _refused(mode, "adaptive_avg_pool2d", "of whole images, to one number for each channel")
-    return mode.apply("avg_pool2d", [input], options=(*input.shape[2:], *input.shape[2:]))
+    sizes = [n if m is None else m for n, m in zip(input.shape[2:], _pair(output_size), strict=True)]
+    if any(n % m for n, m in zip(input.shape[2:], sizes, strict=True)):
+        _refused(mode, "adaptive_avg_pool2d", "to sizes that divide the image's")
+    window = [n // m for n, m in zip(input.shape[2:], sizes, strict=True)]
+    return mode.apply("avg_pool2d", [input], options=(*window, *window))
 
 
-def _mean(mode, input, dim=None, keepdim=False, *, dtype=None):
-    dims = sorted(d % input.dim() for d in ((dim,) if isinstance(dim, int) else dim or ()))
-    adjacent = len(dims) in (1, 2) and dims[-1] - dims[0] == len(dims) - 1
-    if not adjacent or dtype not in (None, input.dtype):
-        _refused(mode, "mean", "over one dimension, or two that follow each other")
-    size = math.prod(input.shape[d] for d in dims)
-    before, after = math.prod(input.shape[: dims[0]]), math.prod(input.shape[dims[-1] + 1 :])
-    windows = input.reshape(1, before, size, after).permute(0, 1, 3, 2).reshape(1, before * after, size, 1)
-    result = mode.apply("avg_pool2d", [windows], options=(size, 1, size, 1))
-    shape = [1 if d in dims else n for d, n in enumerate(input.shape) if keepdim or d not in dims]
-    return result.reshape(shape)
+@_of_images
+def _max_pool2d(mode, input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    if _pair(dilation) != (1, 1) or ceil_mode or return_indices:
+        _refused(mode, "max_pool2d", "without dilation, ceil_mode and return_indices")
+    rows, columns = _pair(padding)
+    edges = (columns, columns, rows, rows)
+    padded = mode.moved(F.pad, input, edges, value=-math.inf) if rows or columns else input
+    window = _pair(kernel_size)
+    return mode.apply("max_pool2d", [padded], options=(*window, *(_pair(stride) if stride else window)))
+
+
+# -- moving, where gradients are added ---------------------------------------------------------------------------------
+
+
+def _needs(x) -> bool:
+    return torch.is_grad_enabled() and isinstance(x, torch.Tensor) and x.requires_grad and x.is_floating_point()
+
+
+def _expanded(mode, x, shape):
+    return x if tuple(x.shape) == tuple(shape) else mode.apply("expand", [x], options=tuple(shape))
+
+
+def _sizes(sizes) -> list[int]:
+    """Sizes as they are given: each as an argument, or all as one."""
+    return list(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else list(sizes)
+
+
+def _expand(mode, x, *sizes, implicit=False):
+    shape = _sizes(sizes)
+    extra = len(shape) - x.dim()
+    if not _needs(x) or extra < 0:
+        return x.expand(shape)
+    shape = [x.shape[d - extra] if n == -1 and d >= extra else n for d, n in enumerate(shape)]
+    if any(n != own != 1 for n, own in zip(shape[extra:], x.shape, strict=True)):
+        return x.expand(shape)  # which says what is wrong
+    return _expanded(mode, x, shape)
+
+
+def _repeat(mode, x, *sizes):
+    times = _sizes(sizes)
+    if not _needs(x) or len(times) < x.dim():
+        return x.repeat(times)
+    own = [1] * (len(times) - x.dim()) + list(x.shape)
+    apart = x.reshape([part for n in own for part in (1, n)])
+    wide = _expanded(mode, apart, [part for pair in zip(times, own, strict=True) for part in pair])
+    return wide.reshape([m * n for m, n in zip(times, own, strict=True)])
+
+
+def _repeat_interleave(mode, x, repeats, dim=None, *, output_size=None):
+    if not _needs(x):
+        return torch.repeat_interleave(x, repeats, dim, output_size=output_size)
+    if isinstance(repeats, torch.Tensor):
+        _refused(mode, "repeat_interleave", "by a number")
+    x, dim = (x.flatten(), 0) if dim is None else (x, dim % x.dim())
+    shape = [*x.shape[: dim + 1], repeats, *x.shape[dim + 1 :]]
+    return _expanded(mode, x.unsqueeze(dim + 1), shape).flatten(dim, dim + 1)
+
+
+def _places(x):
+    """The number of each element of a tensor."""
+    return torch.arange(x.numel(), device=x.device).reshape(x.shape)
+
+
+def _found(mode, x, places):
+    """The elements of those numbers."""
+    return mode.apply("lookup", [_shaped(x, (x.numel(),)), places])
+
+
+def _getitem(mode, x, index):
+    parts = index if isinstance(index, tuple) else (index,)
+    chosen = [part for part in parts if isinstance(part, (torch.Tensor, list))]
+    masks = all(isinstance(part, torch.Tensor) and part.dtype is torch.bool for part in chosen)
+    if not _needs(x) or masks:
+        return mode.moved(torch.Tensor.__getitem__, x, index)
+    if len(parts) == 1 and isinstance(index, torch.Tensor):
+        return mode.apply("lookup", [x, torch.where(index < 0, index + x.shape[0], index)])
+    return _found(mode, x, _places(x)[index])
+
+
+def _choosing(name: str) -> Callable:
+    """A function that takes elements, one perhaps more than once."""
+    plain = getattr(torch.Tensor, name)
+
+    def handler(mode, x, *arguments, sparse_grad=False, **options):
+        if not _needs(x):
+            return plain(x, *arguments, **options)
+        return _found(mode, x, plain(_places(x), *arguments, **options))
+
+    return handler
+
+
+def _index_add(mode, input, dim, index, source, *, alpha=1, out=None):
+    if not _floating(input):
+        return torch.index_add(input, dim, index, source, alpha=alpha)
+    if out is not None:
+        _refused(mode, "index_add", "without out")
+    source = source if alpha == 1 else _multiply(mode, source, alpha)
+    if dim % input.dim() == 0:
+        return mode.apply("scatter_add", [input, index, source])
+    return mode.apply("scatter_add", [input.movedim(dim, 0), index, source.movedim(dim, 0)]).movedim(0, dim)
+
+
+def _scatter_add(mode, input, dim, index, src):
+    if not _floating(input):
+        return torch.scatter_add(input, dim, index, src)
+    dim = dim % input.dim()
+    within = tuple(slice(None) if d == dim else slice(n) for d, n in enumerate(index.shape))
+    places = _places(input)[within].gather(dim, index).reshape(-1)
+    parts = src[tuple(slice(n) for n in index.shape)].reshape(-1)
+    return _shaped(mode.apply("scatter_add", [_shaped(input, (input.numel(),)), places, parts]), input.shape)
+
+
+# -- dropout -----------------------------------------------------------------------------------------------------------
+
+
+def _dropout_of(rank: int | None) -> Callable:
+    """Dropout of elements, or of channels of so many dimensions; PyTorch draws which stay."""
+
+    @_activation
+    def dropped(mode, input, p):
+        if p == 1:
+            return mode.moved(torch.zeros_like, input)
+        first = input.dim() if rank is None else input.dim() - rank  # the dimension after the channels
+        shape = [n if d < first else 1 for d, n in enumerate(input.shape)]
+        kept = input.detach().new_empty(shape).bernoulli_(1 - p).bool()
+        return mode.apply("dropout", [input, kept], constants=(float(p),))
+
+    def handler(mode, input, p=0.5, training=True, inplace=False):
+        if not 0 <= p <= 1:
+            raise ValueError(f"a dropout's rate must be at least 0 and at most 1, got {p}")
+        return dropped(mode, input, p, inplace=inplace) if training and p and _floating(input) else input
+
+    return handler
+
+
+# -- losses ------------------------------------------------------------------------------------------------------------
+
+
+def _reduced(mode, name: str, losses, reduction: str):
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{name}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
+    return losses if reduction == "none" else (_mean if reduction == "mean" else _sum)(mode, losses)
 
 
 def _cross_entropy(mode, input, target, weight=None, size_average=None, ignore_index=-100, reduce=None,
                    reduction="mean", label_smoothing=0.0):  # fmt: skip
-    if (
-        weight is not None or reduction != "mean" or label_smoothing or target.is_floating_point() or input.dim() != 2
-        or bool((target == ignore_index).any())
-    ):  # fmt: skip
-        _refused(mode, "cross_entropy", "of rows and their classes, as a mean")
-    return mode.apply("cross_entropy", [input, target])
+    if size_average is not None or reduce is not None or target.is_floating_point() or label_smoothing:
+        _refused(mode, "cross_entropy", "of classes, with reduction and without label_smoothing")
+    if weight is None and reduction in ("mean", "sum"):
+        rows = input[None] if input.dim() == 1 else _last(input, 1, lambda x: x) if input.dim() == 2 else None
+        rows = input.movedim(1, -1).reshape(-1, input.shape[1]) if rows is None else rows
+        how = ignore_index, int(reduction == "mean")
+        return mode.apply("cross_entropy", [rows, target.reshape(-1)], options=how)
+    logs = _log_softmax(mode, input, min(1, input.dim() - 1))
+    return _nll_loss(mode, logs, target, weight, ignore_index=ignore_index, reduction=reduction)
 
 
-_ADD, _SUBTRACT, _MULTIPLY = (
-    _of_two(name, plain) for name, plain in (("add", torch.add), ("subtract", torch.sub), ("multiply", torch.mul))
-)  # fmt: skip
+def _nll_loss(mode, input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    if size_average is not None or reduce is not None:
+        _refused(mode, "nll_loss", "with reduction")
+    axis, stays = min(1, input.dim() - 1), target != ignore_index
+    known = torch.where(stays, target, 0)
+    losses = mode.moved(torch.neg, mode.moved(torch.gather, input, axis, known.unsqueeze(axis)).squeeze(axis))
+    losses = mode.moved(torch.where, stays, losses, 0.0)
+    if weight is not None:
+        weight = torch.where(stays, weight[known], 0.0)
+        losses = _multiply(mode, losses, weight)
+    if reduction != "mean":
+        return _reduced(mode, "nll_loss", losses, reduction)
+    return _divide(mode, _sum(mode, losses), stays.sum() if weight is None else _sum(mode, weight))
+
+
+def _of_difference(name: str, of: Callable) -> Callable:
+    def handler(mode, input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+        if size_average is not None or reduce is not None or weight is not None:
+            _refused(mode, name, "with reduction and without weight")
+        return _reduced(mode, name, of(mode, _subtract(mode, input, target)), reduction)
+
+    return handler
+
+
+def _binary_with_logits(mode, input, target, weight=None, size_average=None, reduce=None, reduction="mean",
+                        pos_weight=None):  # fmt: skip
+    if weight is not None or pos_weight is not None or size_average is not None or reduce is not None:
+        _refused(mode, "binary_cross_entropy_with_logits", "with reduction and without weights")
+    above = _subtract(mode, mode.moved(torch.clamp, input, min=0.0), _multiply(mode, input, target))
+    below = mode.moved(torch.neg, mode.moved(torch.abs, input))
+    losses = _add(mode, above, mode.apply("log1p", [mode.apply("exp", [below])]))
+    return _reduced(mode, "binary_cross_entropy_with_logits", losses, reduction)
+
+
+# -- all of them -------------------------------------------------------------------------------------------------------
+
 _T = torch.Tensor
+_OF_ONE = {name: _of_one(name) for name in UNARY if name not in ("gelu", "relu", "silu", "softplus")}
+_OF_ONE |= {f"arc{name[1:]}": _OF_ONE[name] for name in ("acos", "asin", "atan")}
+_OF_TWO = {
+    "add": _add, "sub": _subtract, "subtract": _subtract, "mul": _multiply, "multiply": _multiply, "div": _divide,
+    "divide": _divide, "true_divide": _divide, "hypot": _hypot,
+}  # fmt: skip
+_OF_MORE = {"pow": _pow, "square": _square, "addcmul": _addcmul, "addcdiv": _addcdiv, "lerp": _lerp}
+_ROWS = {
+    "sum": _sum, "cumsum": _cumsum, "mean": _mean, "var": _var, "std": _std, "var_mean": _moments,
+    "std_mean": _std_mean, "norm": _torch_norm, "logsumexp": _logsumexp, "softmax": _of_tensor(_softmax),
+    "log_softmax": _of_tensor(_log_softmax), "rms_norm": _rms_norm, "rsub": _reversed(_subtract),
+}  # fmt: skip
+_MOVED = {
+    "expand": _expand, "repeat": _repeat, "repeat_interleave": _repeat_interleave, "__getitem__": _getitem,
+    "expand_as": lambda mode, x, other: _expand(mode, x, *other.shape),
+    "broadcast_to": _expand,
+    **{name: _choosing(name) for name in ("gather", "index_select", "take", "take_along_dim")},
+    "index_add": _index_add, "scatter_add": _scatter_add,
+}  # fmt: skip
+_ACTIVATIONS = {
+    "celu": _celu, "elu": _elu, "gelu": _gelu, "glu": _glu, "hardsigmoid": _hardsigmoid, "hardswish": _hardswish,
+    "leaky_relu": _leaky_relu, "logsigmoid": _logsigmoid, "mish": _mish, "prelu": _prelu, "relu": _relu, "selu": _selu,
+    "sigmoid": _OF_ONE["sigmoid"], "silu": _silu, "softplus": _softplus, "softsign": _softsign,
+    "tanh": _OF_ONE["tanh"], "tanhshrink": _tanhshrink,
+}  # fmt: skip
+_LAYERS = {
+    "adaptive_avg_pool2d": _adaptive_avg_pool2d, "avg_pool2d": _avg_pool2d, "batch_norm": _batch_norm,
+    "group_norm": _group_norm, "instance_norm": _instance_norm, "layer_norm": _layer_norm, "log_softmax": _log_softmax,
+    "max_pool2d": _max_pool2d, "_max_pool2d": _max_pool2d, "normalize": _normalize, "rms_norm": _rms_norm,
+    "softmax": _softmax, "softmin": _softmin, "dropout": _dropout_of(None),
+    **{f"dropout{rank}d": _dropout_of(rank) for rank in (1, 2, 3)},
+    "binary_cross_entropy_with_logits": _binary_with_logits, "cross_entropy": _cross_entropy, "nll_loss": _nll_loss,
+    "l1_loss": _of_difference("l1_loss", lambda mode, x: mode.moved(torch.abs, x)),
+    "mse_loss": _of_difference("mse_loss", _square),
+}  # fmt: skip
+_SIGNS = {"add": _add, "sub": _subtract, "mul": _multiply, "truediv": _divide, "pow": _pow}
+
+
+def _named(handlers: dict[str, Callable], *places) -> dict[Callable, Callable]:
+    """The functions of those names in some modules -> what computes them."""
+    return {getattr(at, name): handler for name, handler in handlers.items() for at in places if hasattr(at, name)}
+
+
+def _assigning(handlers: dict[str, Callable], name: str = "{}_", **how) -> dict[str, Callable]:
+    return {name.format(key): _in_place(handler, **how) for key, handler in handlers.items()}
+
+
 #: function of PyTorch -> what computes it in the design's arithmetic
 EXACT: dict[Callable, Callable] = {
-    **dict.fromkeys((torch.add, _T.add, _T.__add__, _T.__radd__), _ADD),
-    **dict.fromkeys((torch.sub, _T.sub, _T.__sub__), _SUBTRACT),
-    _T.__rsub__: _reversed(_SUBTRACT),
-    **dict.fromkeys((torch.mul, _T.mul, _T.__mul__, _T.__rmul__), _MULTIPLY),
-    **dict.fromkeys((torch.div, _T.div, _T.__truediv__), _divide),
-    **dict.fromkeys((torch.softmax, _T.softmax, F.softmax), _softmax),
-    **dict.fromkeys((torch.tanh, _T.tanh, F.tanh), _function("tanh")),
-    **dict.fromkeys((torch.sigmoid, _T.sigmoid, F.sigmoid), _function("sigmoid")),
-    F.silu: _silu,
-    F.layer_norm: _layer_norm,
-    **dict.fromkeys((F.rms_norm, torch.rms_norm), _rms_norm),
-    F.group_norm: _group_norm,
-    F.batch_norm: _batch_norm,
-    F.avg_pool2d: _avg_pool2d,
-    F.adaptive_avg_pool2d: _adaptive_avg_pool2d,
-    **dict.fromkeys((torch.mean, _T.mean), _mean),
-    F.cross_entropy: _cross_entropy,
+    **_named(_OF_ONE | _OF_TWO | _OF_MORE | _ROWS | _MOVED, torch, _T),
+    **_named(_OF_ONE, torch.special),
+    **_named(_assigning(_OF_ONE | _OF_MORE), torch, _T),
+    **_named(_assigning(_OF_TWO, in_place=True), _T),
+    **_named(_assigning({name: _MOVED[name] for name in ("index_add", "scatter_add")}), _T),
+    **_named({f"__{name}__": handler for name, handler in _SIGNS.items()}, _T),
+    **_named(
+        {f"__r{name}__": _reversed(handler) for name, handler in _SIGNS.items()} | {"__rdiv__": _reversed(_divide)}, _T
+    ),
+    **_named(_assigning({key: of for key, of in _SIGNS.items() if key != "pow"}, "__i{}__", in_place=True), _T),
+    **_named(_assigning({"pow": _pow}, "__i{}__"), _T),
+    **_named(_ACTIVATIONS | _LAYERS, F),
+    **_named({"relu": _relu, "dropout": _dropout_of(None), "prelu": _prelu, "max_pool2d": _max_pool2d}, torch, _T),
+    **_named({"vector_norm": _norm, "norm": _norm}, torch.linalg),
 }
 _MOVING = """
-__get__ __set__ __getitem__ __len__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __bool__ __float__ __int__ __neg__
-__repr__ __format__ __contains__ __hash__ __invert__ abs all allclose amax amin any arange argmax argmin argsort
-backward bool broadcast_tensors broadcast_to cat chunk clamp_min clone concat concatenate contiguous copy_ cpu cuda
-data_ptr detach detach_ device diagonal dim double dsplit element_size empty_like eq equal expand expand_as flatten
-flip float full_like gather ge get_device gt has_names hsplit index_select int is_complex is_contiguous is_cuda
-is_floating_point is_inference is_same_size is_shared isfinite isinf isnan item le long lt masked_fill masked_fill_
-masked_select max max_pool1d max_pool2d _max_pool1d _max_pool2d boolean_dispatch fn maximum min minimum movedim
-moveaxis narrow ndimension ne neg new_empty new_full new_ones new_tensor new_zeros nelement nonzero numel numpy
-ones_like pad permute pixel_shuffle positive register_hook relu relu_ repeat repeat_interleave requires_grad_
-reshape reshape_as retain_grad roll select sign size sort split squeeze stack storage_offset stride swapaxes t take
-tensor_split tile to tolist topk transpose tril triu type type_as unbind unflatten unfold unsqueeze view view_as
-where zero_ zeros_like max_pool1d_with_indices max_pool2d_with_indices result_type can_cast
+__get__ __set__ __setitem__ __len__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __bool__ __float__ __int__ __neg__
+__repr__ __format__ __contains__ __hash__ __invert__ __index__ __and__ __or__ __xor__ __deepcopy__ __reduce_ex__ abs
+abs_ absolute adaptive_max_pool2d all allclose amax amin aminmax any arange argmax argmin argsort as_strided
+atleast_1d atleast_2d atleast_3d backward bernoulli bernoulli_ bfloat16 bincount block_diag bool boolean_dispatch
+broadcast_tensors bucketize can_cast cat ceil ceil_ channel_shuffle chunk clamp clamp_ clamp_max clamp_max_ clamp_min
+clamp_min_ clip clip_ clone column_stack concat concatenate contiguous copy_ count_nonzero cpu cuda cummax cummin
+data_ptr detach detach_ device diag diag_embed diagonal dim dim_order double dsplit dstack element_size empty_like eq
+equal fill_ flatten flip fliplr flipud float floor floor_ fn full_like ge get_device gt half hardshrink hardtanh
+hardtanh_ has_names histc hsplit hstack index_copy index_copy_ index_fill index_fill_ int is_complex is_contiguous
+is_cuda is_floating_point is_inference is_nonzero is_same_size is_shared _is_view _is_zerotensor isclose isfinite isin
+isinf isnan isneginf isposinf item kthvalue le logical_and logical_not logical_or logical_xor long lt masked_fill
+masked_fill_ masked_scatter masked_scatter_ masked_select max max_pool1d _max_pool1d max_pool1d_with_indices
+max_pool2d_with_indices maximum median min minimum moveaxis movedim msort nan_to_num nan_to_num_ narrow narrow_copy
+ndimension ne neg neg_ negative nelement new_empty new_full new_ones new_tensor new_zeros nonzero normal_ numel numpy
+one_hot ones_like pack_padded_sequence _pack_padded_sequence pack_sequence pad _pad_packed_sequence pad_sequence
+permute pixel_shuffle pixel_unshuffle positive rand_like register_hook relu6 relu6_ relu_ requires_grad_ reshape
+reshape_as resolve_conj resolve_neg result_type retain_grad roll rot90 round round_ searchsorted select select_scatter
+sgn sign sign_ signbit size slice_scatter sort split split_with_sizes squeeze squeeze_ stack storage_offset stride
+swapaxes swapdims t t_ tensor_split threshold threshold_ tile to tolist topk transpose transpose_ tril tril_ triu
+triu_ trunc trunc_ type type_as unbind unflatten unfold uniform_ unique unique_consecutive unsafe_chunk unsafe_split
+unsqueeze unsqueeze_ untyped_storage vdsplit _version view view_as vsplit vstack where zero_ zeros_like
 """
-#: functions whose results' gradients are added in their layer's arithmetic; of others', in the tensor's dtype
-ELEMENTWISE = (
-    "add", "avg_pool2d", "batch_norm", "group_norm", "layer_norm", "lstm", "multiply", "rms_norm", "rnn_relu",
-    "rnn_tanh", "scale", "sigmoid", "silu", "softmax", "subtract", "tanh",
-)  # fmt: skip
 #: those of the functions below that keep the arithmetic of the result that they move
 KEEPING = (
     "boolean_dispatch", "contiguous", "flatten", "fn", "max_pool1d", "max_pool2d", "movedim", "moveaxis", "permute",
     "relu", "reshape", "squeeze", "swapaxes", "t", "transpose", "unflatten", "unsqueeze", "view", "_max_pool1d",
     "_max_pool2d",
 )  # fmt: skip
-#: names of functions that move, choose or compare numbers, or tell what they are: exact in PyTorch
+#: names of functions that move, choose, compare or draw numbers, or tell what they are: exact in PyTorch
 MOVING = frozenset(_MOVING.split())
+#: those of PyTorch's operations (``torch.ops.aten``), of which compiled models are made, that do so too
+OPERATIONS = MOVING | {
+    "_reshape_alias", "_to_copy", "_unsafe_view", "alias", "as_strided_scatter", "clone", "constant_pad_nd", "copy",
+    "diagonal_scatter", "empty", "empty_strided", "expand", "fill", "full", "gather", "index", "index_put",
+    "index_select", "lift_fresh", "lift_fresh_copy", "new_empty_strided", "ones", "repeat", "scalar_tensor", "scatter",
+    "slice", "split_with_sizes_copy", "take", "zeros",
+}  # fmt: skip

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from softnum.torch.numerics import Call
-from softnum.train.engine.functions import activation
+from softnum.train.engine.functions import EXACT, RULES, activation, function, power
 from softnum.train.engine.tensor import (
     GRADIENTS,
     Parameter,
@@ -21,14 +21,14 @@ from softnum.train.engine.tensor import (
     softmax_cross_entropy,
     subtract,
 )  # fmt: skip
-from softnum.train.layers.attention import matmul, softmax
+from softnum.train.layers.attention import log_softmax, matmul, softmax
 from softnum.train.layers.cells import Cell, LSTMCell, RNNCell
 from softnum.train.layers.convolution import conv2d
 from softnum.train.layers.normalisation import Buffer, batch_norm, group_norm, layer_norm, rms_norm
-from softnum.train.layers.pooling import avg_pool2d
-from softnum.train.layers.sequences import embedding, scale
+from softnum.train.layers.pooling import avg_pool2d, max_pool2d
+from softnum.train.layers.sequences import embedding, expand, lookup, masked, scale, scatter_add, sums, take
 
-__all__ = ["FUNCTIONS", "Function", "convolved"]
+__all__ = ["FUNCTIONS", "NUMBERED", "UNARY", "Function", "convolved"]
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,19 @@ class Function:
     looked_up : bool
         Whether its weights are rows that are looked up.
     of : int
-        The array whose dtype the result has.
+        The array whose dtype the result has, where no option says so.
     options : dict
-        Name -> how many integers it is; 0: it is one, no tuple.
+        Name -> how many integers it is; 0: it is one, no tuple; -1: all that are left.
     constants : tuple of str
         The names of its numbers.
     changed : tuple of int
         Which arrays are buffers; their new values are results too.
     loss : bool
         Whether the result is a single number, of binary64.
+    product : bool
+        Whether it multiplies matrices, or looks up their rows.
+    values : bool
+        Whether gradients depend on the numbers in the arrays.
     chained : bool
         Whether results of its products enter other operations of it; it then rounds the gradients of its weights.
     batch : str
@@ -74,15 +78,27 @@ class Function:
     constants: tuple[str, ...] = ()
     changed: tuple[int, ...] = ()
     loss: bool = False
+    product: bool = False
+    values: bool = True
     chained: bool = False
     batch: str = "stacked"
+
+    @property
+    def elementwise(self) -> bool:
+        """Whether its results are of the element-by-element arithmetic, in which their gradients are added."""
+        return not (self.product or self.loss)
+
+    def like(self, options: dict) -> int:
+        """The array whose dtype the result has."""
+        return options.get("of", self.of)
 
     def named(self, numbers: list[int], constants: list[float]) -> dict:
         """Options by their names, from the numbers that an operation takes."""
         found, rest = dict(zip(self.constants, constants, strict=True)), list(numbers)
         for name, count in self.options.items():
-            found[name] = tuple(rest[:count]) if count else rest[0]
-            rest = rest[max(count, 1) :]
+            taken = len(rest) if count < 0 else max(count, 1)
+            found[name] = tuple(rest[:taken]) if count else rest[0]
+            rest = rest[taken:]
         return found
 
     def forward(self, call: Call, arrays: list[np.ndarray], options: dict) -> list[np.ndarray]:
@@ -107,7 +123,7 @@ class Function:
         gradients = []
         for index, (leaf, x) in enumerate(zip(leaves, arrays, strict=True)):
             if needs[index]:
-                part = np.zeros_like(leaf.value) if leaf.gradient is None else leaf.gradient
+                part = np.zeros(leaf.value.shape, np.float32) if leaf.gradient is None else leaf.gradient
                 gradients.append(part.T if index in self.transposed else part.reshape(x.shape))
         return gradients
 
@@ -222,12 +238,62 @@ GRADIENTS["steps"] = lambda node, gradient: tuple(part if part.any() else None f
 # -- element by element ------------------------------------------------------------------------------------------------
 
 
-def _of_two(operation: Callable) -> Callable:
+_OF_EQUALS = {"add": add, "multiply": multiply, "subtract": subtract}
+
+
+def _of_two(name: str) -> Callable:
     def graph(call: Call, arrays, needs, options):
         leaves = [_leaf(call, x, need) for x, need in zip(arrays, needs, strict=True)]
-        return leaves, operation(*leaves, call)
+        shape, number = np.broadcast_shapes(*(x.shape for x in arrays)), options["number"]
+        parts = [
+            leaf if place == number or leaf.value.shape == shape else expand(leaf, shape, call)
+            for place, leaf in enumerate(leaves, start=1)
+        ]
+        if name in _OF_EQUALS and not number:
+            return leaves, _OF_EQUALS[name](*parts, call)
+        return leaves, function(name, tuple(parts), call)
 
     return graph
+
+
+def _broadcast(shapes, options):
+    return np.broadcast_shapes(*shapes)
+
+
+def _power(call: Call, arrays, needs, options):
+    leaf = _leaf(call, arrays[0], needs[0])
+    return [leaf], power(leaf, options["exponent"], call)
+
+
+def _of_one(layer: Callable) -> Callable:
+    """What a layer of `softnum.train` makes of one array, and options by name."""
+
+    def graph(call: Call, arrays, needs, options):
+        leaf = _leaf(call, arrays[0], needs[0])
+        return [leaf], layer(leaf, call, **options)
+
+    return graph
+
+
+def _expand(call: Call, arrays, needs, options):
+    leaf = _leaf(call, arrays[0], needs[0])
+    return [leaf], expand(leaf, options["shape"], call)
+
+
+def _lookup(call: Call, arrays, needs, options):
+    leaf = _leaf(call, arrays[0], needs[0])
+    return [leaf, _leaf(call, arrays[1], False)], lookup(leaf, arrays[1], call)
+
+
+def _scatter_add(call: Call, arrays, needs, options):
+    x, rows, parts = (_leaf(call, array, need) for array, need in zip(arrays, needs, strict=True))
+    return [x, rows, parts], scatter_add(x, arrays[1], parts, call)
+
+
+def _dropout(call: Call, arrays, needs, options):
+    leaf = _leaf(call, arrays[0], needs[0])
+    kept = np.broadcast_to(arrays[1], arrays[0].shape)
+    return [leaf, _leaf(call, arrays[1], False)], scale(masked(leaf, kept), 1.0 / (1.0 - options["rate"]), call)
 
 
 def _named(name: str) -> Callable:
@@ -245,7 +311,8 @@ def _scale(call: Call, arrays, needs, options):
 
 def _softmax(call: Call, arrays, needs, options):
     leaves = [_leaf(call, x, need) for x, need in zip(arrays, needs, strict=True)]
-    return leaves, softmax(leaves[0], call, mask=arrays[1] if len(arrays) > 1 else None)
+    how = {name: bool(options[name]) for name in ("infinite", "empty")}
+    return leaves, softmax(leaves[0], call, mask=arrays[1] if len(arrays) > 1 else None, **how)
 
 
 def _normalised(call: Call, arrays, needs) -> list:
@@ -282,14 +349,14 @@ def _batch_norm(call: Call, arrays, needs, options):
     return leaves, batch_norm(*leaves, call, training=bool(options["training"]), **how)
 
 
-def _avg_pool2d(call: Call, arrays, needs, options):
-    leaf = _leaf(call, arrays[0], needs[0])
-    return [leaf], avg_pool2d(leaf, call, window=options["window"], stride=options["stride"])
-
-
 def _cross_entropy(call: Call, arrays, needs, options):
-    leaf = _leaf(call, arrays[0], needs[0])
-    return [leaf, _leaf(call, arrays[1], False)], softmax_cross_entropy(leaf, arrays[1])
+    leaves = [_leaf(call, arrays[0], needs[0]), _leaf(call, arrays[1], False)]
+    rows = np.flatnonzero(arrays[1] != options["ignored"])
+    count, labels = len(rows) if options["mean"] else 1, arrays[1][rows]
+    if not len(rows):
+        return leaves, Tensor(math.nan if options["mean"] else 0.0, call.backend)
+    logits = leaves[0] if len(rows) == len(arrays[1]) else take(leaves[0], rows)
+    return leaves, softmax_cross_entropy(logits, labels, count=count)
 
 
 def _same(shapes, options):
@@ -305,6 +372,12 @@ def _pool_shape(shapes, options):
     return (*shapes[0][:2], *((size - window) // stride + 1 for size, window, stride in axes))
 
 
+#: functions of one array, element by element, which a design's operators may replace
+UNARY = ("relu", *EXACT, *(name for name, rules in RULES.items() if len(rules) == 1))
+#: functions whose results are numbered as their operands are, element by element
+NUMBERED = {*UNARY, "scale", "power", *(name for name, rules in RULES.items() if len(rules) == 2)}
+_UNUSED = ("add", "subtract")  # whose gradients use no values
+_POOLED = {"options": {"window": 2, "stride": 2}}
 #: name -> function
 FUNCTIONS: dict[str, Function] = {
     "linear": Function(
@@ -312,38 +385,52 @@ FUNCTIONS: dict[str, Function] = {
         lambda shapes, options: (*shapes[0][:-1], shapes[1][0]),
         lambda shapes, options: (math.prod(shapes[0][:-1]), shapes[1][0]),
         transposed=(1,),
+        product=True,
         batch="rows",
     ),
     "conv2d": Function(
-        _conv2d, _conv_shape, options={"groups": 0, "stride": 2, "padding": 2, "dilation": 2}, batch="rows"
+        _conv2d,
+        _conv_shape,
+        options={"groups": 0, "stride": 2, "padding": 2, "dilation": 2},
+        product=True,
+        batch="rows",
     ),
-    "matmul": Function(_matmul, lambda shapes, options: (*shapes[0][:-1], shapes[1][-1])),
+    "matmul": Function(_matmul, lambda shapes, options: (*shapes[0][:-1], shapes[1][-1]), product=True),
     "embedding": Function(
         _embedding,
         lambda shapes, options: (*shapes[0], shapes[1][1]),
         lambda shapes, options: (math.prod(shapes[0]), shapes[1][1]),
         looked_up=True,
         of=1,
+        product=True,
         batch="looked up",
     ),
     "lstm": _recurrent(LSTMCell, 2),
     "rnn_tanh": _recurrent(RNNCell, 1),
     "rnn_relu": _recurrent(_ReLUCell, 1),
-    "output": Function(_output, lambda shapes, options: shapes[0]),
-    "add": Function(_of_two(add), _same),
-    "subtract": Function(_of_two(subtract), _same),
-    "multiply": Function(_of_two(multiply), _same),
-    "scale": Function(_scale, _same, constants=("factor",)),
-    "sigmoid": Function(_named("sigmoid"), _same),
-    "silu": Function(_named("silu"), _same),
-    "tanh": Function(_named("tanh"), _same),
-    "softmax": Function(_softmax, _same),
+    "output": Function(_output, lambda shapes, options: shapes[0], product=True),
+    **{
+        name: Function(_of_two(name), _broadcast, options={"of": 0, "number": 0}, values=name not in _UNUSED)
+        for name, rules in RULES.items()
+        if len(rules) == 2
+    },
+    **{name: Function(_named(name), _same) for name in UNARY},
+    "scale": Function(_scale, _same, constants=("factor",), values=False),
+    "power": Function(_power, _same, constants=("exponent",)),
+    "expand": Function(_expand, lambda shapes, options: options["shape"], options={"shape": -1}, values=False),
+    "sums": Function(_of_one(sums), lambda shapes, options: (*shapes[0][:-1], 1), values=False),
+    "lookup": Function(_lookup, lambda shapes, options: (*shapes[1], *shapes[0][1:])),
+    "scatter_add": Function(_scatter_add, _same),
+    "dropout": Function(_dropout, _same, constants=("rate",)),
+    "softmax": Function(_softmax, _same, options={"infinite": 0, "empty": 0}),
+    "log_softmax": Function(_of_one(log_softmax), _same),
     "layer_norm": Function(_layer_norm, _same, _rows, constants=("epsilon",)),
     "rms_norm": Function(_rms_norm, _same, _rows, constants=("epsilon",)),
     "group_norm": Function(_group_norm, _same, options={"groups": 0}, constants=("epsilon",)),
     "batch_norm": Function(
         _batch_norm, _same, options={"training": 0}, constants=("momentum", "epsilon"), changed=(3, 4)
     ),
-    "avg_pool2d": Function(_avg_pool2d, _pool_shape, options={"window": 2, "stride": 2}),
-    "cross_entropy": Function(_cross_entropy, lambda shapes, options: (), loss=True),
+    "avg_pool2d": Function(_of_one(avg_pool2d), _pool_shape, **_POOLED, values=False),
+    "max_pool2d": Function(_of_one(max_pool2d), _pool_shape, **_POOLED),
+    "cross_entropy": Function(_cross_entropy, lambda shapes, options: (), options={"ignored": 0, "mean": 0}, loss=True),
 }

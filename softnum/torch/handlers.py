@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -195,7 +196,8 @@ def attention(
 ):  # fmt: skip
     if enable_gqa and query.shape[-3] != key.shape[-3]:
         repeats = query.shape[-3] // key.shape[-3]
-        key, value = key.repeat_interleave(repeats, -3), value.repeat_interleave(repeats, -3)
+        repeat = partial(EXACT[torch.repeat_interleave], mode) if mode.exact else torch.repeat_interleave
+        key, value = repeat(key, repeats, -3), repeat(value, repeats, -3)
     scores = matmul(mode, query, key.transpose(-2, -1))
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     if mode.exact:
@@ -217,20 +219,17 @@ def attention(
 
 
 def _exact_weights(mode, scores, factor: float, mask, dropout: float, causal: bool):
-    if dropout or (mask is not None and mask.dtype is not torch.bool):
-        raise NotImplementedError(
-            f"scaled_dot_product_attention in module {mode.running()!r}: softnum.torch computes its softmax exactly "
-            "with a bool mask and no dropout alone; state elementwise='torch'"
-        )
     scores = mode.apply("scale", [scores], constants=(factor,))
+    if mask is not None and mask.dtype is not torch.bool:
+        stays = mask != -math.inf
+        scores = _sum(mode, scores, mask.masked_fill(~stays, 0.0))
+        mask = stays
     if causal:
         steps = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
         mask = steps if mask is None else mask & steps
-    if mask is None:
-        return mode.apply("softmax", [scores])
-    while mask.dim() < scores.dim():
-        mask = mask[None]
-    return mode.apply("softmax", [scores, mask])
+    inputs = [scores] if mask is None else [scores, mask[(None,) * (scores.dim() - mask.dim())]]
+    weights = mode.apply("softmax", inputs, options=(1, 1))  # a row of which nothing is left has the result 0
+    return EXACT[F.dropout](mode, weights, dropout) if dropout else weights
 
 
 def _multi_head_attention(
@@ -280,7 +279,7 @@ def _multi_head_attention(
             zero = torch.zeros((), dtype=q.dtype, device=q.device)
             add = [zero.masked_fill(~x, -math.inf) if x.dtype is torch.bool else x for x in (mask,) if x is not None]
             add.append(zero.masked_fill(padding, -math.inf) if padding.dtype is torch.bool else padding)
-            mask = sum(add[1:], add[0])
+            mask = add[0] if len(add) == 1 else _sum(mode, *add)
     dropout = dropout_p if training else 0.0
     result = attention(mode, heads(q), heads(k), heads(v), mask, dropout, is_causal and attn_mask is None)
     result = result.permute(2, 0, 1, 3).reshape(steps, batch, features)

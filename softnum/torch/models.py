@@ -41,10 +41,10 @@ _PRODUCTS = (nn.Linear, nn.modules.conv._ConvNd, nn.Embedding, *_PARTED)
 
 def convert(
     model: nn.Module, design: Design | str | Path, *, seed: int = 0, first: str | None = ..., last: str | None = ...,
-    known_as: dict[str, str] | None = None, keep: str = KEPT, elementwise: str = "torch",
+    known_as: dict[str, str] | None = None, keep: str = KEPT, elementwise: str | None = None,
     program_order: bool = False, quiet: bool = False,
 ) -> nn.Module:  # fmt: skip
-    """Let a model compute its products in a design's arithmetic from now on, forwards and backwards.
+    """Let a model compute in a design's arithmetic from now on, forwards and backwards.
 
     No module is replaced, and no name changes; parameters are rounded to the role ``master`` of their module, in place,
     and a buffer ``softnum_state`` is added. Whenever it or one of its modules
@@ -68,8 +68,8 @@ def convert(
         Module path -> the name by which the design knows it, where that is another.
     keep : str
         A regular expression: modules whose whole path it matches, and all below them, are left to PyTorch.
-    elementwise : str
-        "torch" or "exact": as of `arithmetic`.
+    elementwise : str, optional
+        "exact" or "torch": as of `arithmetic`.
     program_order : bool
         As of `Arithmetic`.
     quiet : bool

@@ -14,14 +14,16 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
-from softnum.torch.exact import ELEMENTWISE, EXACT, KEEPING, MOVING, Final, summed, used
+from softnum.torch.exact import EXACT, KEEPING, MOVING, OPERATIONS
+from softnum.torch.functions import FUNCTIONS, NUMBERED
+from softnum.torch.gradients import Final, assigned, summed, used
 from softnum.torch.handlers import HANDLERS, REFUSED, is_product
 from softnum.torch.numerics import FIRST, OUTER, RANK, ROWS, Arithmetic, new_state
 from softnum.torch.operations import apply
-from softnum.torch.ranks import ADDING, STEPPED, Axes, check_product
+from softnum.torch.ranks import STEPPED, Axes, check_product
 from softnum.torch.recurrent import RECURRENT
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
-from softnum.train.designs.design import Design
+from softnum.train.designs.design import ENGINES, Design
 
 __all__ = ["arithmetic", "checkpoint_contexts"]
 
@@ -37,14 +39,19 @@ def name_of(func) -> str:
     return str(func) if isinstance(func, (OpOverload, OpOverloadPacket)) else getattr(func, "__name__", str(func))
 
 
+def _differentiates() -> bool:
+    """Whether a transform that differentiates is active."""
+    return any(transform.key() == TransformType.Grad for transform in retrieve_all_functorch_interpreters())
+
+
 class arithmetic(TorchFunctionMode):
     """Compute the matrix products of PyTorch's functions in a design's arithmetic, inside a ``with`` statement.
 
     That is: ``linear``, ``matmul`` and ``@``, ``mm``, ``bmm``, ``addmm``, ``baddbmm``, ``einsum`` of two operands,
     ``conv1d`` to ``conv3d`` and transposed ones, ``embedding``, ``scaled_dot_product_attention``,
-    ``multi_head_attention_forward``, ``lstm``, ``gru`` and the like. All other functions are PyTorch's own; those that
-    would compute products of their own (``bilinear``, ...) raise an error. A result has the dtype of the first operand,
-    to which what the accumulator holds is rounded.
+    ``multi_head_attention_forward``, ``lstm``, ``gru`` and the like. Of these a result has the dtype of the first
+    operand, to which what the accumulator holds is rounded. Functions that would compute products of their own
+    (``bilinear``, ...) raise an error. All others are as ``elementwise`` says.
 
     Parameters
     ----------
@@ -52,10 +59,11 @@ class arithmetic(TorchFunctionMode):
         A design, its file or the name of a shipped one.
     seed : int
         Of stochastic roundings.
-    elementwise : str
-        What computes all that is no product: "torch", PyTorch's own functions, whose last bits depend on machine and
-        threads; or "exact", softnum's operations, rounded as the design says for ``elementwise`` and ``statistics``,
-        as in `softnum.train`. Functions that it lacks are errors then.
+    elementwise : str, optional
+        What computes all that is no product: "exact", softnum's operations, rounded as the design says for
+        ``elementwise`` and ``statistics``, as in `softnum.train`; functions that it lacks are errors. Or "torch",
+        PyTorch's own functions, whose last bits depend on machine and threads. Default: the design's
+        ``[elementwise] engine``, which is "exact" where it states none.
 
     Raises
     ------
@@ -73,14 +81,14 @@ class arithmetic(TorchFunctionMode):
     """
 
     def __init__(
-        self, design: Design | str | Path | Arithmetic, *, seed: int = 0, elementwise: str = "torch"
+        self, design: Design | str | Path | Arithmetic, *, seed: int = 0, elementwise: str | None = None
     ) -> None:  # fmt: skip
         super().__init__()
-        if elementwise not in ("torch", "exact"):
-            raise ValueError(f"elementwise must be 'torch' or 'exact', got {elementwise!r}")
-        self.exact = elementwise == "exact"
+        if elementwise not in (None, *ENGINES):
+            raise ValueError(f"elementwise must be {' or '.join(map(repr, ENGINES))}, got {elementwise!r}")
         self.of_model = isinstance(design, Arithmetic)
         self.arithmetic = design if self.of_model else Arithmetic(design)
+        self.exact = (elementwise or self.arithmetic.design.engine) == "exact"
         if not self.of_model and self.arithmetic.design.layers:
             raise ValueError(
                 f"design {self.arithmetic.design.name!r} has [layers] tables, which name modules; bind it to a model: "
@@ -181,9 +189,9 @@ class arithmetic(TorchFunctionMode):
             inputs = [used(x) for x in inputs]
         state = self.state if self.axes is None else self._state_of(name, layer, inputs, axis)
         result = apply(name, inputs, state, handle, layer, call, options, constants)
-        if self.sums and name in ELEMENTWISE:
+        if self.sums and FUNCTIONS[name].elementwise:
             first, *rest = result if isinstance(result, tuple) else (result,)
-            first = summed(first, self, layer, state)
+            first = summed(first, self, layer, state, fresh=True)
             result = (first, *rest) if rest else first
         if not self.rounds_output or layer != self.last or name not in ("linear", "conv2d"):
             return result
@@ -192,7 +200,7 @@ class arithmetic(TorchFunctionMode):
 
     def _state_of(self, name: str, layer: str, inputs: list[torch.Tensor], axis: int) -> torch.Tensor:
         """The state of one function's call on several ranks: of rows of the batch, or of what all ranks compute."""
-        product = name in ("linear", "conv2d", "matmul", "embedding")
+        product = FUNCTIONS[name].product
         takes = self.arithmetic.takes_bits(layer, elementwise=not product)
         takes |= name in STEPPED and self.arithmetic.takes_bits(layer, elementwise=False)
         if name == "cross_entropy" or not takes:
@@ -202,10 +210,10 @@ class arithmetic(TorchFunctionMode):
                 f"{name} in layer {layer!r} rounds stochastically, and its steps, computed exactly in one, are not "
                 "numbered by samples on several ranks; round to nearest in this layer, or state elementwise='torch'"
             )
-        if name in ADDING:
+        if not product and (name not in NUMBERED or len({x.shape for x in inputs}) > 1):
             raise NotImplementedError(
-                f"{name} in layer {layer!r}, whose sums round stochastically: their random bits are not "
-                "those of the batch's rows; let elementwise and statistics round to nearest in this layer"
+                f"{name} in layer {layer!r} rounds stochastically, and what adds, spreads or chooses elements is not "
+                "numbered by samples on several ranks; let elementwise and statistics round to nearest in this layer"
             )
         if torch._C._are_functorch_transforms_active():
             raise NotImplementedError(
@@ -222,9 +230,24 @@ class arithmetic(TorchFunctionMode):
         state[OUTER] = outer
         return state
 
+    def assign(self, x: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+        """x with the numbers of a result, in place."""
+        if not self.sums:
+            return x.copy_(result)
+        if self.axes is not None and self.arithmetic.takes_bits(self.running(), elementwise=True):
+            raise NotImplementedError(
+                f"a change in place in layer {self.running()!r}, whose gradients are added stochastically, is not "
+                "numbered by samples on several ranks; write it without, or let elementwise round to nearest"
+            )
+        return assigned(x, result, self, self.running(), self.state)
+
+    def replaces(self, name: str) -> bool:
+        """Whether an operator of the design replaces a function in the module that is running."""
+        return name in self.arithmetic.layer(self.running()).operators
+
     def _check_sums(self, layer: str) -> None:
         """Raise NotImplementedError where gradients that meet cannot be added in the design's arithmetic."""
-        if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        if torch.compiler.is_compiling() or _differentiates():
             raise NotImplementedError(
                 f"layer {layer!r}: compilers and transforms add gradients in PyTorch's way, and design "
                 f"{self.arithmetic.design.name!r} adds them in another format than binary32; use eager mode, or "
@@ -233,7 +256,7 @@ class arithmetic(TorchFunctionMode):
 
     def _check_transforms(self, layer: str) -> None:
         """Raise NotImplementedError within a transform whose gradients no hook sees."""
-        if any(transform.key() == TransformType.Grad for transform in retrieve_all_functorch_interpreters()):
+        if _differentiates():
             raise NotImplementedError(
                 f"layer {layer!r}: gradients of torch.func are neither unscaled nor rounded to weight_gradients, which "
                 f"design {self.arithmetic.design.name!r} asks for; use backward(), or a design without"
@@ -269,27 +292,32 @@ class arithmetic(TorchFunctionMode):
             return func(*args, **kwargs)
         handler = _HANDLERS.get(func) or (EXACT.get(func) if self.exact else None)
         if handler is None:
-            if self.exact:
-                self._check_exact(func, args, kwargs)
             if func in REFUSED or (isinstance(func, (OpOverload, OpOverloadPacket)) and is_product(func)):
                 raise NotImplementedError(
                     f"{name_of(func)} in module {self.running()!r} computes products that softnum.torch does not; it "
                     f"computes {', '.join(dict.fromkeys(map(name_of, _HANDLERS)))}. Write it with these, or leave it "
                     "to PyTorch: in a module that softnum.torch.convert(..., keep=) names"
                 )
-            if not self.sums or torch.compiler.is_compiling() or not torch.is_grad_enabled():
-                return func(*args, **kwargs)
-            return self._moved(func, args, kwargs)
+            if self.exact:
+                self._check_exact(func, args, kwargs)
+            return self.moved(func, *args, **kwargs)
         if not self.of_model:
             self.follow_all(tree_leaves((args, kwargs)))
         return handler(self, *args, **kwargs)
 
-    def _moved(self, func, args, kwargs):
+    def moved(self, func, *args, **kwargs):
         """What a function that moves results makes of them, each one use more."""
         name = getattr(func, "__name__", "")
-        if name in ("__get__", "__set__", "detach", "requires_grad_"):
+        if (
+            not self.sums or torch.compiler.is_compiling() or not torch.is_grad_enabled()
+            or name in ("__get__", "__set__", "detach", "requires_grad_")
+        ):  # fmt: skip
             return func(*args, **kwargs)
         first = args[0] if args else None
+        if (name.endswith("_") and not name.endswith("__")) or name == "__setitem__" or kwargs.get("inplace"):
+            changed = used(first).clone()
+            func(changed, *tree_map_only(torch.Tensor, used, args[1:]), **kwargs)
+            return self.assign(first, changed)
         gradients = getattr(first, "softnum_gradients", None)
         args, kwargs = tree_map_only(torch.Tensor, used, (args, kwargs))
         result = func(*args, **kwargs)
@@ -300,7 +328,11 @@ class arithmetic(TorchFunctionMode):
     def _check_exact(self, func, args, kwargs) -> None:
         """Raise NotImplementedError if a function of PyTorch's computes with numbers."""
         name = name_of(func)
-        if name in MOVING or (name == "dropout" and not (args[2:3] or (kwargs.get("training", True),))[0]):
+        if isinstance(func, (OpOverload, OpOverloadPacket)):
+            namespace, name = name.split(".")[:2]
+            if namespace == "softnum" or name in OPERATIONS:
+                return
+        if name in MOVING:
             return
         numbers = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor) and x.is_floating_point()]
         if numbers:

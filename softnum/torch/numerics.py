@@ -464,6 +464,13 @@ class Call(LayerNumerics):
         self._batch = batch
         return rounded
 
+    def delivered(self, operation: str, *operands):
+        """`LayerNumerics.delivered`; None where the results of the forward pass are known."""
+        if not self.known:
+            return super().delivered(operation, *operands)
+        self._key("elementwise")
+        return None
+
     def working_copy(self, weight, groups=None):
         """`LayerNumerics.working_copy` of a parameter that need not be a number of ``master``."""
         values, weight.kept = self.operand("weights", weight.value, groups, use=weight.name)

@@ -78,9 +78,10 @@ def _forward(name: str, inputs, state, arithmetic, layer, call, options, constan
     function, arrays = FUNCTIONS[name], [array_of(x) for x in inputs]
     numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up)
     numerics.begin(function.batch)
-    results = function.forward(numerics, arrays, function.named(options, constants))
+    named = function.named(options, constants)
+    results = function.forward(numerics, arrays, named)
     numerics.end()
-    like = [inputs[index] for index in (function.of, *function.changed)]
+    like = [inputs[index] for index in (function.like(named), *function.changed)]
     tensors = [
         tensor_of(result, result_dtype(x), x.device, arrays) for result, x in zip(results, like, strict=True)
     ]  # fmt: skip
@@ -103,8 +104,9 @@ def _backward(name: str, gradient, inputs, state, arithmetic, layer, call, optio
 
 def _shape(name: str, inputs, state, arithmetic, layer, call, options, constants):
     function = FUNCTIONS[name]
-    like = inputs[function.of]
-    shape = function.shape([x.shape for x in inputs], function.named(options, constants))
+    named = function.named(options, constants)
+    like = inputs[function.like(named)]
+    shape = function.shape([x.shape for x in inputs], named)
     result = like.new_empty(shape, dtype=result_dtype(like))
     changed = [inputs[index] for index in function.changed]
     return (result, *(torch.empty_like(x) for x in changed)) if changed else result
@@ -114,6 +116,12 @@ def _backward_shapes(gradient, inputs, state, arithmetic, layer, call, options, 
     return [
         x.new_empty(x.shape, dtype=result_dtype(x)) for x, need in zip(inputs, needs, strict=True) if need
     ]  # fmt: skip
+
+
+def _without_values(tensors) -> tuple[torch.Tensor, ...]:
+    """A state and tensors, of which shapes and dtypes alone are kept."""
+    state, *rest = tensors
+    return (state, *(x.new_zeros(()).expand(x.shape) for x in rest))
 
 
 def _state_of_slice(state: torch.Tensor, index: int) -> torch.Tensor:
@@ -161,6 +169,7 @@ class _Function(torch.autograd.Function):
 def _define(name: str) -> type[torch.autograd.Function]:
     """Define the two operations of a function, and return it as a differentiable function."""
     changed = len(FUNCTIONS[name].changed)
+    kept = tuple if FUNCTIONS[name].values else _without_values
     results = f"({', '.join(['Tensor'] * (1 + changed))})"
     _LIBRARY.define(f"{name}(Tensor[] inputs, {_ARGUMENTS}) -> {results}")
     _LIBRARY.define(f"{name}_backward(Tensor gradient, Tensor[] inputs, {_ARGUMENTS}, bool[] needs) -> Tensor[]")
@@ -200,7 +209,7 @@ def _define(name: str) -> type[torch.autograd.Function]:
         @staticmethod
         def setup_context(ctx, inputs, output):
             ctx.plain, *tensors = inputs
-            ctx.save_for_backward(*tensors)
+            ctx.save_for_backward(*kept(tensors))
             if changed:
                 ctx.mark_non_differentiable(*output[1:])
 
@@ -230,11 +239,12 @@ def _define(name: str) -> type[torch.autograd.Function]:
 
     def keep(ctx, inputs, output):
         tensors, state, *ctx.plain = inputs
-        ctx.save_for_backward(state, *tensors)
+        ctx.needs = [x.requires_grad for x in tensors]
+        ctx.save_for_backward(*kept((state, *tensors)))
 
     def differentiate(ctx, gradient, *_):
         state, *inputs = ctx.saved_tensors
-        needs = [x.requires_grad for x in inputs]
+        needs = ctx.needs
         gradients = iter(backward(gradient, inputs, state, *ctx.plain, needs))
         tail = ([] if isinstance(x, (list, tuple)) and not x else None for x in ctx.plain)
         return [next(gradients) if need else None for need in needs], None, *tail

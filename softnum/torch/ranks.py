@@ -20,7 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
-__all__ = ["ADDING", "REPEATED", "SHARED", "STEPPED", "Axes", "Place", "check_product", "place_of"]
+__all__ = ["REPEATED", "SHARED", "STEPPED", "Axes", "Place", "check_product", "place_of"]
 
 #: instead of an axis: what is the same on every rank; and the same, but perhaps so often as there are samples
 SHARED, REPEATED = "shared", "repeated"
@@ -141,8 +141,6 @@ _GROWING = frozenset(
 )  # fmt: skip
 #: products of which all operands but parameters are rows of the batch
 _CELLS = frozenset((torch.lstm_cell, torch.gru_cell, torch.rnn_tanh_cell, torch.rnn_relu_cell))
-#: functions of softnum.torch that add along some axis, whose sums are not numbered by samples
-ADDING = frozenset(("avg_pool2d", "batch_norm", "group_norm", "layer_norm", "rms_norm", "softmax"))
 #: functions of softnum.torch that are all steps of a recurrent layer
 STEPPED = ("lstm", "rnn_relu", "rnn_tanh")
 #: and those over time: input, states, and at the end whether the batch comes before time in the input
@@ -328,7 +326,8 @@ def check_product(name: str, axes: Axes, inputs: list[torch.Tensor], layer: str,
             f"{what}: random bits are those of the batch's rows, and the batch is not known to be the leading axis of "
             "the operands, or another one of the first operand; put it there, or round to nearest in this layer"
         )
-    if name in ("linear", "conv2d") and (met[0] in _SAME or not set(met[1:]) <= _SAME):
+    parameters = [kind for kind, x in zip(met[1:], inputs[1:], strict=True) if x is inputs[1] or x.dim() == 1]
+    if name in ("linear", "conv2d") and (met[0] in _SAME or not set(parameters) <= _SAME):
         raise NotImplementedError(
             f"{what}: the second operand must be made of parameters alone, which are the same on every rank; multiply "
             "matrices of single samples: tensors of three or more dimensions"

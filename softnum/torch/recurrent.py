@@ -7,8 +7,9 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
-from softnum.torch.exact import EXACT, final
+from softnum.torch.exact import EXACT
 from softnum.torch.functions import FUNCTIONS
+from softnum.torch.gradients import final
 
 __all__ = ["RECURRENT", "parts_of"]
 
@@ -139,9 +140,7 @@ def _recurrent(name: str, step: Callable, states: int) -> Callable:
                     kind.append(value)
             x = torch.cat(found, -1)
             if dropout and train and layer + 1 < num_layers:
-                if mode.exact:
-                    raise NotImplementedError(f"{name}: softnum.torch computes no dropout exactly; state dropout=0")
-                x = F.dropout(x, dropout)
+                x = EXACT[F.dropout](mode, x, dropout) if mode.exact else F.dropout(x, dropout)
         return x.transpose(0, 1) if batch_first else x, *(torch.stack(kind) for kind in last)
 
     return run

@@ -80,18 +80,29 @@ def counted(model):
     return counts
 
 
+#: design, what computes all but products, and how far the loss may be from PyTorch's
+DESIGNS = (
+    ("a-float32", "torch", 1e-4), ("i-mxfp8", "torch", 0.2), ("a-float32", "exact", 1e-4),
+    ("c-wang-fp8", "exact", 0.2), ("te-float8-current-scaling", "exact", 0.4),
+)  # fmt: skip
+
+
 @cases("name", (*LANGUAGE, *IMAGES))
 def test_a_step(name):
-    """In binary32 the loss is PyTorch's; in MXFP8 near it, and every parameter has a gradient that differs."""
+    """In binary32 the loss is PyTorch's; elsewhere near it, and every parameter has a gradient that differs."""
     make = language if name in LANGUAGE else image
     plain, loss, products = make(name)
     expected = loss(plain)
     expected.backward()
-    for design, tolerance in (("a-float32", 1e-4), ("i-mxfp8", 0.2)):
-        model = st.convert(make(name)[0], design, quiet=True)
+    for design, elementwise, tolerance in DESIGNS:
+        model = make(name)[0]
+        last = [path for path, module in model.named_modules() if isinstance(module, torch.nn.Linear)][-1]
+        known = {last: "fc"} if design[0] in "ct" else {}
+        st.convert(model, design, elementwise=elementwise, known_as=known, quiet=True)
+        optimizer, scaler = st.Optimizer(torch.optim.SGD(model.parameters(), lr=0.01), model), st.GradScaler(model)
         counts = counted(model)
         found = loss(model)
-        found.backward()
+        scaler.scale(found).backward()
         torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
         if products is not None:
             assert sum(counts.get(function, 0) for function in ("linear", "conv2d", "matmul")) == products
@@ -99,3 +110,7 @@ def test_a_step(name):
             assert (parameter.grad is None) == (twin.grad is None), path
             if design != "a-float32" and twin.grad is not None and twin.grad.abs().max() > 1e-6:
                 assert not torch.equal(parameter.grad, twin.grad), path
+        before = [parameter.clone() for parameter in model.parameters()]
+        scaler.step(optimizer)
+        scaler.update()
+        assert not all(map(torch.equal, before, model.parameters()))

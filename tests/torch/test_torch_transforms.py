@@ -17,8 +17,8 @@ DESIGNS = {"i-mxfp8": "i-mxfp8", "stochastic": STOCHASTIC}
 X = inputs(5, 4)
 
 
-def converted(design, model=None):
-    return st.convert(model or feedforward(), DESIGNS.get(design, design), seed=7, quiet=True)
+def converted(design, model=None, **how):
+    return st.convert(model or feedforward(), DESIGNS.get(design, design), seed=7, quiet=True, **how)
 
 
 def functional(model):
@@ -191,13 +191,13 @@ def test_a_copy_is_called_before_it_is_compiled():
 
 
 def test_transforms_do_not_leave_gradients_unrounded():
-    parameters, loss = functional(converted("g-q44-stochastic"))
+    parameters, loss = functional(converted("g-q44-stochastic", elementwise="torch"))
     with pytest.raises(NotImplementedError, match="weight_gradients"):
         torch.func.grad(loss)(parameters, X)
     with pytest.raises(NotImplementedError, match=r"model.eval\(\)"):
-        torch.export.export(converted("g-q44-stochastic"), (X,))
-    program = torch.export.export(converted("g-q44-stochastic").eval(), (X,)).module()
-    assert torch.equal(program(X), converted("g-q44-stochastic").eval()(X))
+        torch.export.export(converted("g-q44-stochastic", elementwise="torch"), (X,))
+    program = torch.export.export(converted("g-q44-stochastic", elementwise="torch").eval(), (X,)).module()
+    assert torch.equal(program(X), converted("g-q44-stochastic", elementwise="torch").eval()(X))
 
 
 def test_nested_slices_have_random_bits_of_their_own():

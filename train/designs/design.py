@@ -20,8 +20,8 @@ from softnum.train.designs.sparsity import Sparsity
 from softnum.train.designs.unit_specs import build_unit, describe_unit, operands_of
 
 __all__ = [
-    "BLOCK_ROLES", "COMPENSATION", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "PASS_ROLES", "ROLES",
-    "SAVED", "SPARSE_ROLES", "STATE_ROLES", "UPDATE", "Design", "LayerDesign", "NamedOperator", "RoleRounding",
+    "BLOCK_ROLES", "COMPENSATION", "ENGINES", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "PASS_ROLES",
+    "ROLES", "SAVED", "SPARSE_ROLES", "STATE_ROLES", "UPDATE", "Design", "LayerDesign", "NamedOperator", "RoleRounding",
     "nearest",
 ]  # fmt: skip
 
@@ -39,6 +39,8 @@ COMPENSATION = "compensation"
 #: and another: of the activations that are kept for the gradients of weights
 SAVED = "saved_activations"
 NO_MASTER = "none"
+#: what computes all that is no product
+ENGINES = ("exact", "torch")
 PASSES = ("forward", "backward_data", "backward_weight")
 OPERAND_ROLES = {
     "forward": ("activations", "weights"),
@@ -216,6 +218,9 @@ class Design:
     sources : dict
         Text -> SHA-256 of the file, for each text of the design that names the user's own formats, functions or
         operators; None for a module without a file. What such a file itself includes or imports is not looked at.
+    engine : str
+        What computes all that is no product: "exact", softnum's operations; or "torch", PyTorch's own functions, which
+        only `softnum.torch` can.
 
     Examples
     --------
@@ -235,6 +240,7 @@ class Design:
     loss: LossScaling
     hardware: dict
     sources: dict[str, str | None]
+    engine: str = "exact"
 
     @property
     def loss_scale(self) -> float:

@@ -22,6 +22,7 @@ from softnum.mac.presets import unit as preset
 from softnum.train.designs.design import (
     BLOCK_ROLES,
     COMPENSATION,
+    ENGINES,
     NO_MASTER,
     PASS_ROLES,
     PASSES,
@@ -49,7 +50,7 @@ _BLOCK_KEYS = ("element", "scale", "tensor_scale", "block_size")
 _GRADUAL_KEYS = ("from", "to", "every", "initial")
 #: keys of a role's sparsity beside its rule, of which there is one: pattern, magnitude or top_k
 _SPARSITY_KEYS = {"weights": ("backward", "decay"), "weight_gradients": ("feedback",)}
-_TOP_KEYS = ("name", "description", "roles", "units", "operators", "layers", "loss", "hardware")
+_TOP_KEYS = ("name", "description", "roles", "units", "operators", "elementwise", "layers", "loss", "hardware")
 _LAYER_KEYS = ("roles", "units", "operators")
 _DYNAMIC_KEYS = {"initial": 65536.0, "growth": 2.0, "backoff": 0.5, "interval": 2000}
 _LOSS_KEYS = ("scale", *_DYNAMIC_KEYS, "skip_overflow")
@@ -216,6 +217,7 @@ class _Reader:
             loss=self.loss(table.get("loss", {})),
             hardware=self.hardware(table.get("hardware", {})),
             sources=self.sources,
+            engine=self.engine(table.get("elementwise", {})),
         )
 
     def load(self, where: str, text, loader, what: str):
@@ -532,6 +534,12 @@ class _Reader:
                 self.fail(f"loss.{key}", f"must lie in [{low:g}, {high:g}], got {numbers[key]!r}")
             numbers[key] = float(numbers[key])
         return LossScaling(dynamic=True, **numbers)
+
+    def engine(self, value) -> str:
+        engine = self.table("elementwise", value, ("engine",)).get("engine", ENGINES[0])
+        if engine not in ENGINES:
+            self.fail("elementwise.engine", f"must be {' or '.join(map(repr, ENGINES))}, got {engine!r}")
+        return engine
 
     def hardware(self, value) -> dict:
         table = self.table("hardware", value, _HARDWARE_KEYS)

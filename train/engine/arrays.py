@@ -98,6 +98,10 @@ class Arrays(Binary64):
         """An array with its axes in this order."""
         return contiguous(x.transpose(axes))
 
+    def expand(self, x, shape):
+        """An array broadcast to a shape."""
+        return np.ascontiguousarray(np.broadcast_to(x, shape))
+
     def reshape(self, x, shape):
         """The same elements in C order in another shape."""
         return x.reshape(shape)

@@ -328,12 +328,15 @@ class NumpyBackend(Arrays):
         result = self._carry(operation, operands, role.format, role, key)
         if result is not None:
             return result
-        if not encloses(operation, role):
+        name, (x, *constants) = operation, operands
+        if operation == "pow" and np.size(constants[0]) == 1 and float(np.reshape(constants[0], ())) == 3.0:
+            name, constants[0] = "cube", np.reshape(constants[0], (1,))
+        if not encloses(name, role):
             return self._operate(operation, operands, role, key)
-        (x,) = operands
-        result, undecided = self._enclosed(operation, x, role)
+        result, undecided = self._enclosed(name, x, role)
         if undecided is not None and undecided.size:
-            result.reshape(-1)[undecided] = self._operate(operation, (x.reshape(-1)[undecided],), role, key)
+            rest = self._operate(operation, (x.reshape(-1)[undecided], *constants), role, key)
+            result.reshape(-1)[undecided] = rest
         return result
 
     def _enclosed(self, operation: str, x, role):

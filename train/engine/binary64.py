@@ -43,13 +43,14 @@ class Binary64:
     def finish(self) -> None:
         """Return when all that was begun is done: a GPU computes on while Python goes on."""
 
-    def softmax_cross_entropy(self, logits, labels):
-        """Mean cross-entropy of a batch and softmax, in binary64.
+    def softmax_cross_entropy(self, logits, labels, count: int):
+        """The sum of a batch's cross-entropies over a count, and softmax, in binary64.
 
         Parameters
         ----------
         logits : array (B, C)
         labels : integer array (B,)
+        count : int
 
         Returns
         -------
@@ -64,13 +65,13 @@ class Binary64:
         powers = self.exp(x)
         total = self.ordered_sum(powers, axis=1)
         terms = self.log(total) - x[np.arange(len(labels)), labels]
-        return float(self.ordered_sum(terms, axis=0)) / len(labels), powers / total[:, None]
+        return float(self.ordered_sum(terms, axis=0)) / count, powers / total[:, None]
 
-    def cross_entropy_error(self, probabilities, labels, factor: float):
-        """(softmax - one_hot) / B * factor in binary64, in this order."""
+    def cross_entropy_error(self, probabilities, labels, count: int, factor: float):
+        """(softmax - one_hot) / count * factor in binary64, in this order."""
         error = probabilities.copy()
         error[np.arange(len(labels)), labels] -= 1.0
-        return error / len(labels) * factor
+        return error / count * factor
 
     def binary_cross_entropy(self, logits, targets, weights, count: int):
         """The sum of weighted binary cross-entropies over a count, and its slope by the logits, in binary64.

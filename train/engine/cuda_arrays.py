@@ -116,6 +116,10 @@ class CudaArrays(Arrays):
         return moved(x, lambda a: a.transpose(axes))
 
     @_moving
+    def expand(self, x, shape):
+        return moved(x, lambda a: np.broadcast_to(a, shape))
+
+    @_moving
     def reshape(self, x, shape):
         return x.reshape(shape)
 

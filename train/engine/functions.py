@@ -7,12 +7,17 @@ rounded function, in the format of the role ``elementwise``, with the gradient t
 
 from __future__ import annotations
 
+import ast
+import functools
 from collections.abc import Callable
 
+import numpy as np
+
+from softnum.tile.functions import FUNCTIONS, OPERATORS
 from softnum.train.engine.binary64 import host
 from softnum.train.engine.tensor import GRADIENTS, Parameter, Tensor, relu
 
-__all__ = ["EXACT", "activation", "operate", "raise_first_nan"]
+__all__ = ["EXACT", "RULES", "activation", "function", "operate", "power", "raise_first_nan"]
 
 
 def _tanh_slope(layer, y):
@@ -36,6 +41,14 @@ def _silu_slope(layer, y, x):
 #: operation rounded to ``elementwise``
 EXACT: dict[str, Callable] = {"sigmoid": _sigmoid_slope, "silu": _silu_slope, "tanh": _tanh_slope}
 _OF_OPERAND = ("silu",)
+_SMOOTH = """
+add subtract multiply divide sqrt acos asin atan cbrt cos cosh erf exp exp2 expm1 gelu hypot log log10 log1p log2 pow
+reciprocal rsqrt sin sinh softplus tan
+"""
+_BY_OPERATION = {known.operation: known for known in (*OPERATORS.values(), *FUNCTIONS.values())}
+#: operation of softnum's -> its gradients by the operands, in the Tile language: g is the gradient of the result, y the
+#: result, a and b are the operands
+RULES: dict[str, tuple[str, ...]] = {name: _BY_OPERATION[name].rules for name in _SMOOTH.split()}
 
 
 def activation(name: str, x: Tensor, layer) -> Tensor:
@@ -44,7 +57,8 @@ def activation(name: str, x: Tensor, layer) -> Tensor:
     Parameters
     ----------
     name : str
-        What the network calls it, and the design's ``operators`` may replace: one of `EXACT`, or "relu".
+        What the network calls it, and the design's ``operators`` may replace: one of `EXACT`, of `RULES` with one
+        operand, or "relu".
     x : Tensor
         Rounded to the role ``elementwise`` as it enters (but not by the exact ReLU, which changes no format).
     layer : LayerNumerics
@@ -73,14 +87,131 @@ def activation(name: str, x: Tensor, layer) -> Tensor:
         return operate(named.operator, (x,), layer)
     if name == "relu":
         return relu(x)
+    if name in RULES and len(RULES[name]) == 1:
+        return function(name, (x,), layer)
     if name not in EXACT:
+        known = (*EXACT, *(rule for rule, texts in RULES.items() if len(texts) == 1))
         raise ValueError(
-            f"softnum.train has no exact function {name!r} with a gradient (it has {', '.join(EXACT)} and relu)"
+            f"softnum.train has no exact function {name!r} with a gradient (it has {', '.join(known)} and relu)"
         )
     entered = layer.enter(x.value)
     value = layer.elementwise(name, entered)
     saved = (EXACT[name], *((entered,) if name in _OF_OPERAND else ()))
     return Tensor(value, x.backend, op="function", parents=(x,), saved=saved, layer=layer)
+
+
+def function(name: str, inputs: tuple[Tensor, ...], layer) -> Tensor:
+    """One of softnum's operations on every element, in a layer's element-by-element arithmetic.
+
+    Parameters
+    ----------
+    name : str
+        One of `RULES`.
+    inputs : tuple of Tensor
+        Its operands, of one shape; constants may have a single element. Rounded to ``elementwise`` as they enter.
+    layer : LayerNumerics
+
+    Returns
+    -------
+    Tensor
+        The exact result, rounded once to ``elementwise``. Backwards, from the gradient g of the result, rounded to the
+        role, the gradients are what `RULES` states, each of its operations rounded to ``elementwise``, as are its
+        numbers, from binary64.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import Numerics, Tensor, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["fc1"], seed=1).layer("fc1")
+    >>> x = Tensor(np.float32([4.0, 2.0]), layer.numerics.backend, requires_gradient=True)
+    >>> y = function("rsqrt", (x,), layer)
+    >>> y.backward(np.ones(2, np.float32))
+    >>> y.value, x.gradient, RULES["rsqrt"]
+    (array([0.5       , 0.70710677], dtype=float32),
+     array([-0.0625    , -0.17677669], dtype=float32), ('-0.5 * g * (y / a)',))
+    """
+    shapes = {x.value.shape for x in inputs if x.requires_gradient or x.value.size != 1}
+    if len(shapes) > 1:
+        raise ValueError(f"{name} needs equal shapes, got {' and '.join(str(x.value.shape) for x in inputs)}")
+    entered = tuple(layer.enter(x.value) for x in inputs)
+    uses = "y" in _names(RULES[name])
+    value = layer.elementwise(name, *entered) if uses else layer.delivered(name, *entered)
+    return Tensor(value, inputs[0].backend, op="rule", parents=inputs, saved=(name, entered), layer=layer)
+
+
+def power(x: Tensor, exponent: float, layer) -> Tensor:
+    """x ** exponent of every element, in a layer's element-by-element arithmetic.
+
+    The exact power rounded once to ``elementwise``, as are x and the exponent as they enter. Backwards, from the
+    gradient g, rounded to the role: g * (exponent * x ** (exponent - 1)), operation by operation.
+
+    Parameters
+    ----------
+    x : Tensor
+    exponent : float
+    layer : LayerNumerics
+
+    Returns
+    -------
+    Tensor
+        Of x's shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import Numerics, Tensor, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["fc1"], seed=1).layer("fc1")
+    >>> power(Tensor(np.float32([1.1, -2.0]), layer.numerics.backend), 3.0, layer).value
+    array([ 1.3310001, -8.       ], dtype=float32)
+    """
+    entered = layer.enter(x.value)
+    value = _power(layer.delivered, layer, entered, exponent)
+    return Tensor(value, x.backend, op="power", parents=(x,), saved=(entered, float(exponent)), layer=layer)
+
+
+def _constant(layer, value: float, rank: int):
+    return layer.enter(np.full((1,) * rank, value))
+
+
+def _power(compute: Callable, layer, x, exponent: float):
+    """x ** exponent: of a square a product, which has the same bits."""
+    constant = _constant(layer, exponent, x.ndim)
+    if exponent == 2.0 and host(constant).item() == 2.0:
+        return compute("multiply", x, x)
+    return x if exponent == 1.0 and host(constant).item() == 1.0 else compute("pow", x, constant)
+
+
+@functools.cache
+def _parsed(rule: str) -> ast.expr:
+    return ast.parse(rule, mode="eval").body
+
+
+@functools.cache
+def _names(rules: tuple[str, ...]) -> frozenset[str]:
+    """What rules of gradients use."""
+    return frozenset(node.id for rule in rules for node in ast.walk(_parsed(rule)) if isinstance(node, ast.Name))
+
+
+_OPERATIONS = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide"}
+
+
+def _follow(rule: ast.expr, layer, values: dict):
+    """The value of a rule, each operation rounded to ``elementwise``; values: of its names."""
+    if isinstance(rule, ast.Name):
+        return values[rule.id]
+    if isinstance(rule, ast.Constant):
+        return _constant(layer, float(rule.value), values["g"].ndim)
+    if isinstance(rule, ast.UnaryOp):
+        return layer.enter(layer.numerics.backend.negate(_follow(rule.operand, layer, values)))
+    if isinstance(rule, ast.Call):
+        return layer.elementwise(rule.func.id, *(_follow(part, layer, values) for part in rule.args))
+    parts = [_follow(part, layer, values) for part in (rule.left, rule.right)]
+    return layer.elementwise(_OPERATIONS[type(rule.op)], *parts)
 
 
 def operate(operator, inputs: tuple[Tensor, ...], layer) -> Tensor:
@@ -166,6 +297,25 @@ def _operator_gradient(node: Tensor, gradient) -> tuple:
     )
 
 
+def _rule_gradient(node: Tensor, gradient) -> tuple:
+    layer, (name, entered) = node.layer, node.saved
+    values = {"g": layer.enter(gradient), "y": node.value, **dict(zip("ab", entered, strict=False))}
+    every = layer.design.roles["elementwise"].stochastic  # random bits follow from places, not from what is needed
+    return tuple(
+        _follow(_parsed(rule), layer, values) if every or parent.requires_gradient else None
+        for rule, parent in zip(RULES[name], node.parents, strict=True)
+    )
+
+
+def _power_gradient(node: Tensor, gradient) -> tuple:
+    layer, (entered, exponent) = node.layer, node.saved
+    gradient = layer.enter(gradient)
+    slope = layer.elementwise(
+        "multiply", _constant(layer, exponent, entered.ndim), _power(layer.elementwise, layer, entered, exponent - 1.0)
+    )
+    return (layer.elementwise("multiply", gradient, slope),)
+
+
 def _function_gradient(node: Tensor, gradient) -> tuple:
     layer, (slope, *operand) = node.layer, node.saved
     return (layer.elementwise("multiply", layer.enter(gradient), slope(layer, node.value, *operand)),)
@@ -173,3 +323,5 @@ def _function_gradient(node: Tensor, gradient) -> tuple:
 
 GRADIENTS["function"] = _function_gradient
 GRADIENTS["operator"] = _operator_gradient
+GRADIENTS["power"] = _power_gradient
+GRADIENTS["rule"] = _rule_gradient

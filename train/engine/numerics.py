@@ -366,6 +366,10 @@ class LayerNumerics:
         """One of softnum's operations on values of the role ``elementwise``, rounded once to that role."""
         return self.operate("elementwise", operation, *operands)
 
+    def delivered(self, operation: str, *operands):
+        """`elementwise` of a result that no gradient takes."""
+        return self.elementwise(operation, *operands)
+
     def operate(self, role: str, operation: str, *operands):
         """One of softnum's operations on values of a role, rounded once to that role."""
         return self.numerics.backend.operate(operation, operands, self.design.roles[role], self._key(role))
@@ -595,8 +599,8 @@ class Numerics:
     Raises
     ------
     ValueError
-        If a ``[layers]`` pattern of the design matches no layer, a unit cannot take its operands, or a role has a scale
-        and the device is none that computes it.
+        If a ``[layers]`` pattern of the design matches no layer, a unit cannot take its operands, a role has a scale
+        and the device is none that computes it, or the design states the engine "torch".
 
     Examples
     --------
@@ -612,6 +616,11 @@ class Numerics:
         looked_up: Set[str] = frozenset(),
     ) -> None:  # fmt: skip
         check_seed(seed)
+        if design.engine != "exact":
+            raise ValueError(
+                f"{design.path}: elementwise.engine is {design.engine!r}, functions of PyTorch's, and softnum.train "
+                "computes by softnum's alone; leave it out, or train a PyTorch model (softnum.torch)"
+            )
         design.check_layers(names)
         layers = {
             name: design.layer(name, first=position == 0, looked_up=name in looked_up)

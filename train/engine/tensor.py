@@ -253,25 +253,28 @@ def _elementwise(op: str, x: Tensor, y: Tensor, layer) -> Tensor:
     if x.value.shape != y.value.shape:
         raise ValueError(f"{op} needs equal shapes, got {x.value.shape} and {y.value.shape}")
     operands = layer.enter(x.value), layer.enter(y.value)
-    value = layer.elementwise(op, *operands)
+    value = layer.delivered(op, *operands)
     return Tensor(value, x.backend, op=op, parents=(x, y), saved=operands, layer=layer)
 
 
-def softmax_cross_entropy(logits: Tensor, labels) -> Tensor:
-    """Mean over a batch of -log softmax(logits)[label], in binary64.
+def softmax_cross_entropy(logits: Tensor, labels, *, count: int | None = None) -> Tensor:
+    """The sum over a batch of -log softmax(logits)[label], divided by a count, in binary64.
 
     Parameters
     ----------
     logits : Tensor (B, C)
     labels : integer array (B,)
+    count : int, optional
+        Default: B, so that it is the mean.
 
     Returns
     -------
     Tensor
         Its value is a float, NaN if a logit is not finite.
     """
-    loss, probabilities = logits.backend.softmax_cross_entropy(logits.value, labels)
-    saved = (probabilities, labels)
+    count = len(labels) if count is None else count
+    loss, probabilities = logits.backend.softmax_cross_entropy(logits.value, labels, count)
+    saved = (probabilities, labels, count)
     return Tensor(loss, logits.backend, op="softmax_cross_entropy", parents=(logits,), saved=saved)
 
 
@@ -298,8 +301,8 @@ def _linear_gradient(node: Tensor, gradient) -> tuple:
 
 
 def _cross_entropy_gradient(node: Tensor, gradient) -> tuple:
-    probabilities, labels = node.saved
-    return (node.backend.cross_entropy_error(probabilities, labels, gradient),)
+    probabilities, labels, count = node.saved
+    return (node.backend.cross_entropy_error(probabilities, labels, count, gradient),)
 
 
 def _multiply_gradient(node: Tensor, gradient) -> tuple:

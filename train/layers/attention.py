@@ -6,13 +6,14 @@ import math
 
 import numpy as np
 
+from softnum.train.engine.binary64 import host
 from softnum.train.engine.tensor import GRADIENTS, Tensor, reshape
 from softnum.train.layers.sequences import permute, scale
 
-__all__ = ["attention", "causal_mask", "matmul", "softmax"]
+__all__ = ["attention", "causal_mask", "log_softmax", "matmul", "softmax"]
 
 
-def softmax(x: Tensor, layer, *, mask=None) -> Tensor:
+def softmax(x: Tensor, layer, *, mask=None, infinite: bool = False, empty: bool = False) -> Tensor:
     """exp(x) / total(exp(x)) over the last axis, in a layer's arithmetic.
 
     Each line rounded to the role that is named, operation by operation::
@@ -32,6 +33,11 @@ def softmax(x: Tensor, layer, *, mask=None) -> Tensor:
     layer : LayerNumerics
     mask : bool array, optional
         Of x's rank, its sizes those of x or 1: which elements take part; at least one of each row.
+    infinite : bool
+        Leave out elements of -infinity too, before or after they are rounded to ``elementwise``; but not all that the
+        mask leaves of a row.
+    empty : bool
+        Rows of which nothing is left have the result +0.
 
     Returns
     -------
@@ -41,7 +47,7 @@ def softmax(x: Tensor, layer, *, mask=None) -> Tensor:
     Raises
     ------
     ValueError
-        If the mask leaves out a whole row, or is not of x's rank.
+        If the mask leaves out a whole row, and empty rows are not asked for; or is not of x's rank.
 
     Examples
     --------
@@ -52,25 +58,90 @@ def softmax(x: Tensor, layer, *, mask=None) -> Tensor:
     >>> softmax(x, layer, mask=np.array([[True, True, False]])).value
     array([[0.5, 0.5, 0. ]], dtype=float32)
     """
-    backend, entered = x.backend, layer.enter(x.value)
-    considered = entered
+    backend, value = x.backend, x.value
+    if mask is not None and (mask.ndim != value.ndim or not (empty or mask.any(axis=-1).all())):
+        raise ValueError(
+            f"softmax: a mask of shape {mask.shape} must have the rank of {value.shape} and leave an element of "
+            "each row"
+        )
+    if infinite:
+        mask = _finite(mask, host(value), empty=empty)
+        value = value if mask is None else backend.choose(mask, value, 0.0)
+    entered = layer.enter(value)
+    if infinite:
+        mask = _finite(mask, host(entered), empty=empty)
+    considered, left = entered, None
     if mask is not None:
-        if mask.ndim != entered.ndim or not mask.any(axis=-1).all():
-            raise ValueError(
-                f"softmax: a mask of shape {mask.shape} must have the rank of {entered.shape} and leave an element of "
-                "each row"
-            )
         considered = backend.choose(mask, entered, -math.inf)
-    top = backend.largest(layer.last_first(considered))[0]
-    top = backend.reshape(top, (*top.shape, 1))
+        left = mask.any(axis=-1, keepdims=True)
+        left = None if left.all() else left
+    top = _largest(layer, considered)
+    if left is not None:
+        top = backend.choose(left, top, 0.0)
     if mask is not None:
         entered = backend.choose(mask, entered, top)
     powers = layer.elementwise("exp", layer.elementwise("subtract", entered, top))
     if mask is not None:
         powers = backend.choose(mask, powers, 0.0)
     total = layer.total("statistics", layer.same("statistics", powers), last=True)
+    if left is not None:
+        total = backend.choose(left, total, 1.0)
     value = layer.elementwise("divide", powers, layer.enter(total))
     return Tensor(value, backend, op="softmax", parents=(x,), saved=(mask, layer), layer=layer)
+
+
+def _finite(mask, x, *, empty: bool):
+    """A mask without elements of -infinity; None where nothing is left out."""
+    finite = x != -math.inf
+    if finite.all():
+        return mask
+    finite = finite if mask is None else finite & mask
+    return finite if empty else finite | (~finite.any(axis=-1, keepdims=True) & (True if mask is None else mask))
+
+
+def _largest(layer, x):
+    """The largest of each row, as a column."""
+    top = layer.numerics.backend.largest(layer.last_first(x))[0]
+    return layer.numerics.backend.reshape(top, (*top.shape, 1))
+
+
+def log_softmax(x: Tensor, layer) -> Tensor:
+    """x - max(x) - log(total(exp(x - max(x)))) over the last axis, in a layer's arithmetic.
+
+    Each line rounded to the role that is named, operation by operation::
+
+        d = x - max(x)              elementwise; the maximum is exact
+        s = log(total(exp(d)))      exp: elementwise; the total, and its logarithm: statistics
+        y = d - s                   elementwise
+
+    with the total of `softmax`. Backwards, from the gradient e of y::
+
+        dx = e - exp(y) * total(e)      the sum: statistics; the rest: elementwise
+
+    Parameters
+    ----------
+    x : Tensor (..., n)
+    layer : LayerNumerics
+
+    Returns
+    -------
+    Tensor (..., n)
+        Values of the role ``elementwise``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.train import Numerics, Tensor, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["attention"], seed=1).layer("attention")
+    >>> log_softmax(Tensor(np.float32([[1, 1]]), layer.numerics.backend), layer).value
+    array([[-0.6931472, -0.6931472]], dtype=float32)
+    """
+    entered = layer.enter(x.value)
+    shifted = layer.elementwise("subtract", entered, _largest(layer, entered))
+    powers = layer.same("statistics", layer.elementwise("exp", shifted))
+    total = layer.operate("statistics", "log", layer.total("statistics", powers, last=True))
+    value = layer.elementwise("subtract", shifted, layer.enter(total))
+    return Tensor(value, x.backend, op="log_softmax", parents=(x,), saved=(layer,), layer=layer)
 
 
 def matmul(a: Tensor, b: Tensor, layer, *, use: str = "") -> Tensor:
@@ -221,6 +292,14 @@ def _softmax_gradient(node: Tensor, gradient) -> tuple:
     return (data if mask is None else node.backend.choose(mask, data, 0.0),)
 
 
+def _log_softmax_gradient(node: Tensor, gradient) -> tuple:
+    (layer,) = node.saved
+    error = layer.enter(gradient)
+    total = layer.enter(layer.total("statistics", layer.same("statistics", error), last=True))
+    part = layer.elementwise("multiply", layer.elementwise("exp", node.value), total)
+    return (layer.elementwise("subtract", error, part),)
+
+
 def _matmul_gradient(node: Tensor, gradient) -> tuple:
     a, b, kept_a, kept_b, layer, use = node.saved
     error = layer.errors(gradient, (gradient.shape, -1), use=use)
@@ -234,5 +313,6 @@ def _matmul_gradient(node: Tensor, gradient) -> tuple:
     return first, second
 
 
+GRADIENTS["log_softmax"] = _log_softmax_gradient
 GRADIENTS["matmul"] = _matmul_gradient
 GRADIENTS["softmax"] = _softmax_gradient

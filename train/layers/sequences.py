@@ -1,5 +1,5 @@
-"""What networks of sequences need besides: rows of an embedding, dropout, and moving, joining, choosing and scaling
-results."""
+"""What networks of sequences need besides: rows of an embedding, dropout, and moving, joining, choosing, scaling and
+adding up results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import numpy as np
 
 from softnum.train.engine.tensor import GRADIENTS, Parameter, Tensor
 
-__all__ = ["concatenate", "dropout", "embedding", "masked", "permute", "scale", "take"]
+__all__ = [
+    "concatenate", "dropout", "embedding", "expand", "lookup", "masked", "permute", "scale", "scatter_add", "sums",
+    "take",
+]  # fmt: skip
 
 
 def permute(x: Tensor, axes: tuple[int, ...], *, backend=None) -> Tensor:
@@ -97,8 +100,160 @@ def masked(x: Tensor, mask) -> Tensor:
 def scale(x: Tensor, factor: float, layer) -> Tensor:
     """x * factor in the role ``elementwise`` of a layer: operands, product, and the gradient, which is scaled alike."""
     factors = layer.constant(factor, x.value.ndim)
-    value = layer.elementwise("multiply", layer.enter(x.value), factors)
+    value = layer.delivered("multiply", layer.enter(x.value), factors)
     return Tensor(value, x.backend, op="scale", parents=(x,), saved=(factors,), layer=layer)
+
+
+def expand(x: Tensor, shape: tuple[int, ...], layer) -> Tensor:
+    """x broadcast to a shape, exact.
+
+    The gradient of an element is rounded to ``statistics``, and those of its places are added in C order, as a tree:
+    neighbours in pairs, then the sums in pairs, and so on (an odd last one waits), each sum rounded to ``statistics``.
+
+    Parameters
+    ----------
+    x : Tensor
+    shape : tuple of int
+    layer : LayerNumerics
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> from softnum.train import Numerics, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["fc1"], seed=1).layer("fc1")
+    >>> x = Tensor(np.float32([[1], [2]]), layer.numerics.backend, requires_gradient=True)
+    >>> y = expand(x, (2, 3), layer)
+    >>> y.backward(np.float32([[1, 2, 3], [4, 5, 6]]))
+    >>> y.value.tolist(), x.gradient.tolist()
+    ([[1.0, 1.0, 1.0], [2.0, 2.0, 2.0]], [[6.0], [15.0]])
+    """
+    value = x.backend.expand(x.value, shape)
+    return Tensor(value, x.backend, op="expand", parents=(x,), saved=(layer,), layer=layer)
+
+
+def sums(x: Tensor, layer) -> Tensor:
+    """The sum of each row, over the last axis.
+
+    Elements are rounded to ``statistics`` as they enter and added as a tree (`expand`), each sum rounded to the role.
+    The gradient is that of each element, exactly.
+
+    Parameters
+    ----------
+    x : Tensor (..., n)
+        n at least 1.
+    layer : LayerNumerics
+
+    Returns
+    -------
+    Tensor (..., 1)
+        Values of the role ``statistics``.
+
+    Examples
+    --------
+    >>> from softnum.train import Numerics, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["fc1"], seed=1).layer("fc1")
+    >>> sums(Tensor(np.float32([[1, 2, 4]]), layer.numerics.backend), layer).value.tolist()
+    [[7.0]]
+    """
+    value = layer.total("statistics", layer.round("statistics", x.value), last=True)
+    return Tensor(value, x.backend, op="sums", parents=(x,), layer=layer)
+
+
+def lookup(x: Tensor, rows, layer) -> Tensor:
+    """Rows of a result, each as often as it is named; exact.
+
+    Backwards, gradients are rounded to ``statistics``, and those of a row added in their order, as a tree (`expand`),
+    each sum rounded to ``statistics``. A row that was not taken has +0.
+
+    Parameters
+    ----------
+    x : Tensor (n, ...)
+    rows : integer array
+    layer : LayerNumerics
+
+    Returns
+    -------
+    Tensor (*rows' shape, ...)
+
+    Raises
+    ------
+    ValueError
+        If a number is not that of a row.
+
+    Examples
+    --------
+    >>> from softnum.train import Numerics, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["fc1"], seed=1).layer("fc1")
+    >>> x = Tensor(np.float32([1, 2, 3]), layer.numerics.backend, requires_gradient=True)
+    >>> y = lookup(x, np.array([[2, 0], [2, 2]]), layer)
+    >>> y.backward(np.float32([[1, 2], [3, 4]]))
+    >>> y.value.tolist(), x.gradient.tolist()
+    ([[3.0, 1.0], [3.0, 3.0]], [2.0, 0.0, 8.0])
+    """
+    flat, rest = _numbers_of_rows(rows, len(x.value)), x.value.shape[1:]
+    value = x.backend.reshape(x.backend.take(x.value, flat), (*rows.shape, *rest))
+    return Tensor(value, x.backend, op="lookup", parents=(x,), saved=(flat, layer), layer=layer)
+
+
+def scatter_add(x: Tensor, rows, parts: Tensor, layer) -> Tensor:
+    """x with parts added to its rows, in the role ``elementwise`` of a layer.
+
+    A row of x and the parts that are added to it, in their order, are added as a tree (`expand`). All are rounded to
+    the role as they enter, and so is each sum. Gradients are moved, exactly.
+
+    Parameters
+    ----------
+    x : Tensor (n, ...)
+    rows : integer array (m,)
+        The row of x that each of the parts is added to.
+    parts : Tensor (m, ...)
+    layer : LayerNumerics
+
+    Returns
+    -------
+    Tensor (n, ...)
+
+    Raises
+    ------
+    ValueError
+        If a number is not that of a row.
+
+    Examples
+    --------
+    >>> from softnum.train import Numerics, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["fc1"], seed=1).layer("fc1")
+    >>> x, parts = (Tensor(np.float32(part), layer.numerics.backend) for part in ([0, 10], [1, 2, 3]))
+    >>> scatter_add(x, np.array([1, 1, 0]), parts, layer).value.tolist()
+    [3.0, 13.0]
+    """
+    rows, backend = _numbers_of_rows(rows, len(x.value)), x.backend
+    entered = backend.concatenate([layer.enter(x.value), layer.enter(parts.value)], 0)
+    _, value = _totals(layer, "elementwise", entered, np.concatenate([np.arange(len(x.value)), rows]))
+    return Tensor(value, backend, op="scatter_add", parents=(x, parts), saved=(rows,), layer=layer)
+
+
+def _numbers_of_rows(rows, count: int):
+    flat = np.asarray(rows).reshape(-1)
+    if flat.size and not 0 <= flat.min() <= flat.max() < count:
+        raise ValueError(f"rows must be numbers in 0..{count - 1}, got {flat.min()} to {flat.max()}")
+    return flat
+
+
+def _totals(layer, role: str, x, owners):
+    """(the owners, the total of each one's rows of x in their order, as a tree, each sum rounded to a role)"""
+    order, backend = np.argsort(owners, kind="stable"), layer.numerics.backend
+    owners, x = owners[order], backend.take(x, order)
+    while (same := owners[1:] == owners[:-1]).any():
+        starts = np.flatnonzero(np.concatenate([[True], ~same]))
+        places = np.arange(len(owners)) - np.repeat(starts, np.diff([*starts, len(owners)]))
+        kept = np.flatnonzero(places % 2 == 0)
+        paired = np.flatnonzero((places % 2 == 0) & np.concatenate([same, [False]]))
+        sums = layer.operate(role, "add", backend.take(x, paired), backend.take(x, paired + 1))
+        x, owners = backend.put(backend.take(x, kept), np.searchsorted(kept, paired), sums), owners[kept]
+    return owners, x
 
 
 def dropout(x: Tensor, rate: float, layer, *, training: bool) -> Tensor:
@@ -205,6 +360,27 @@ def _scale_gradient(node: Tensor, gradient) -> tuple:
     return (node.layer.elementwise("multiply", node.layer.enter(gradient), *node.saved),)
 
 
+def _expand_gradient(node: Tensor, gradient) -> tuple:
+    (layer,), backend, own = node.saved, node.backend, node.parents[0].value.shape
+    padded = (1,) * (gradient.ndim - len(own)) + own
+    summed = tuple(axis for axis, n in enumerate(padded) if n != gradient.shape[axis])
+    rest = tuple(axis for axis in range(gradient.ndim) if axis not in summed)
+    if not summed:
+        return (backend.reshape(gradient, own),)
+    if 0 in gradient.shape:
+        return (backend.zeros(own),)
+    rounded = layer.round("statistics", backend.permute(gradient, (*summed, *rest)))
+    rows = backend.reshape(rounded, (-1, *(gradient.shape[axis] for axis in rest)))
+    return (backend.reshape(layer.total("statistics", rows), own),)
+
+
+def _lookup_gradient(node: Tensor, gradient) -> tuple:
+    (rows, layer), backend, own = node.saved, node.backend, node.parents[0].value.shape
+    parts = layer.round("statistics", backend.reshape(gradient, (len(rows), *own[1:])))
+    taken, totals = _totals(layer, "statistics", parts, rows)
+    return (backend.put_rows(totals, taken, own[0]),)
+
+
 def _embedding_gradient(node: Tensor, gradient) -> tuple:
     rows, layer = node.saved
     backend, (words, features) = node.backend, node.parents[0].value.shape
@@ -227,9 +403,13 @@ def _embedding_gradient(node: Tensor, gradient) -> tuple:
 
 GRADIENTS["concatenate"] = _concatenate_gradient
 GRADIENTS["embedding"] = _embedding_gradient
+GRADIENTS["expand"] = _expand_gradient
+GRADIENTS["lookup"] = _lookup_gradient
 GRADIENTS["masked"] = lambda node, gradient: (node.backend.choose(*node.saved, gradient, 0.0),)
 GRADIENTS["permute"] = _permute_gradient
 GRADIENTS["scale"] = _scale_gradient
+GRADIENTS["scatter_add"] = lambda node, gradient: (gradient, node.backend.take(gradient, *node.saved))
+GRADIENTS["sums"] = lambda node, gradient: (node.backend.expand(gradient, node.parents[0].value.shape),)
 GRADIENTS["take"] = lambda node, gradient: (
     node.backend.put_rows(gradient, *node.saved, node.parents[0].value.shape[0]),
 )

@@ -151,7 +151,7 @@ class Detection(Task):
             power = backend.exp(-np.abs(scene[:, 0]))
             score = np.where(scene[:, 0] >= 0.0, 1.0, power) / (1.0 + power)
             classes = backend.argmax(scene[:, self.CODES :])
-            _, probabilities = backend.softmax_cross_entropy(scene[:, self.CODES :], classes)
+            _, probabilities = backend.softmax_cross_entropy(scene[:, self.CODES :], classes, len(classes))
             score = score * probabilities[np.arange(len(classes)), classes]
             centre = (place + 0.5) * self.CELL + self.CELL * scene[:, 1:3]
             half = self.SIDE * (1.0 + scene[:, 3:5]) / 2.0

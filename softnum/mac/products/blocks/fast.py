@@ -10,7 +10,7 @@ from softnum.arrays.conversion import decode
 from softnum.mac import _blocks
 from softnum.mac.blocks import BlockDotUnit
 from softnum.mac.products.engines import fast_of
-from softnum.mac.products.operands import blocks_of, padded, runs_of
+from softnum.mac.products.operands import PLAIN, blocks_of, padded, runs_of
 from softnum.runtime.threads import for_each
 
 __all__ = ["block_engine", "fast_product"]
