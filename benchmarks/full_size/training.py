@@ -260,7 +260,8 @@ def ncf(data: str | None = None, rate: float = 5e-4):
 
     return st.Training(
         network.model, train, held_out, lambda model: torch.optim.Adam(model.parameters(), lr=rate),
-        loss=loss, evaluate=_mean_loss(loss), metric="held_out_loss", options={"elementwise": "torch", "known_as": {"head": "fc"}},
+        loss=loss, evaluate=_mean_loss(loss), metric="held_out_loss",
+        options={"elementwise": "torch", "known_as": {"head": "fc"}},
     )  # fmt: skip
 
 
@@ -336,7 +337,8 @@ def minigo(data: str | None = None, rate: float = 0.01):
     return st.Training(
         network.model, train, held_out,
         lambda model: torch.optim.SGD(model.parameters(), lr=rate, momentum=0.9, weight_decay=1e-4),
-        loss=loss, evaluate=evaluate, scheduler=_by_steps(1, 2, every=3), options={"elementwise": "torch", "known_as": {"policy.3": "fc"}},
+        loss=loss, evaluate=evaluate, scheduler=_by_steps(1, 2, every=3),
+        options={"elementwise": "torch", "known_as": {"policy.3": "fc"}},
     )  # fmt: skip
 
 

@@ -113,7 +113,7 @@ class Optimizer(torch.optim.Optimizer):
             value = group.get(option, possible[0])
             if (tuple(value) if isinstance(value, list) else value) not in possible:
                 raise ValueError(f"{option}={value!r}: softnum's {self.rule.name} has {option}={possible[-1]!r}")
-        self.rule([], learning_rate=1.0, **self._constants(group))  # says what is out of range
+        self.rule([], learning_rate=1.0, **_constants(self._names, group))  # says what is out of range
         for parameter in group["params"]:
             if parameter not in self._places:
                 raise ValueError(f"a parameter of shape {tuple(parameter.shape)} is none of the model's")
@@ -188,16 +188,6 @@ class Optimizer(torch.optim.Optimizer):
             state["master"] = tensor(own.value, wide)
         layer.end()
         parameter.copy_(tensor(own.value, result_dtype(parameter)))
-
-
-def _kind(optimizer: torch.optim.Optimizer) -> tuple[type, dict]:
-    kind = _KINDS.get(type(optimizer))
-    if kind is None:
-        raise TypeError(
-            f"softnum.torch has no formulas for {type(optimizer).__name__}; it has "
-            f"{', '.join(known.__name__ for known in _KINDS)}"
-        )
-    return kind
 
 
 def _constants(names: dict, group: dict) -> dict:
