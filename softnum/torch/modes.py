@@ -141,12 +141,12 @@ class arithmetic(TorchFunctionMode):
     def finals(self, parameter: torch.Tensor) -> Final | None:
         """Where a parameter's gradients are added that are of the role ``weight_gradients`` already.
 
-        None of what has no hook that would round them.
+        None where gradients are neither rounded nor asked for.
 
         Raises
         ------
         NotImplementedError
-            If a compiler asks.
+            If a compiler asks, or it is none that has a hook.
         """
         if not self.rounds_gradients or not parameter.requires_grad or not torch.is_grad_enabled():
             return None
@@ -155,7 +155,12 @@ class arithmetic(TorchFunctionMode):
                 f"module {self.running()!r}: gradients of a recurrent layer's weights are rounded step by step, which "
                 "no compiled program does; use eager mode, or elementwise='torch'"
             )
-        return self._finals.get(parameter)
+        if parameter not in self._finals:
+            raise NotImplementedError(
+                f"module {self.running()!r}: weights of a recurrent layer, whose gradients design "
+                f"{self.arithmetic.design.name!r} rounds, must be an nn.Parameter of it; state elementwise='torch'"
+            )
+        return self._finals[parameter]
 
     def follow_all(self, tensors) -> None:
         """`follow` those of some tensors that are parameters, of no module that is known."""

@@ -172,6 +172,17 @@ def test_gradients_of_weights_that_are_used_elsewhere_too(narrow):
     assert model.lstm.weight_hh_l0.grad.any()
 
 
+def test_weights_that_are_computed_have_no_gradients_to_round(narrow):
+    torch.manual_seed(0)
+    model = st.convert(nn.LSTM(4, 5), narrow, elementwise="exact", quiet=True)
+    w_ih, w_hh, *biases = model.parameters()
+    state, weights = (torch.zeros(1, 2, 5),) * 2, (w_ih, 2 * w_hh, *biases)
+    with model.softnum_mode, pytest.raises(NotImplementedError, match="must be an nn.Parameter"):
+        torch.lstm(inputs(3, 2, 4), state, weights, True, 1, 0.0, True, False, False)
+    with model.softnum_mode, torch.no_grad():
+        assert torch.lstm(inputs(3, 2, 4), state, weights, True, 1, 0.0, True, False, False)[0].shape == (3, 2, 5)
+
+
 def test_biases_of_binary64_are_added_and_rounded_once():
     """Their sum lies just above the middle of two numbers of binary32; each rounded, it would lie on it."""
     cell = nn.RNNCell(1, 1, nonlinearity="relu").double()

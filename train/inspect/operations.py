@@ -25,7 +25,7 @@ _ROUND = {
     "unchanged": "keep",
 }  # fmt: skip
 #: no arithmetic, and nothing that moves
-_SILENT = {"all_finite", "array", "constant", "double", "kept_of_groups", "kept_of_tensor", "zeros"}
+_SILENT = {"all_finite", "array", "constant", "double", "kept_of_groups", "kept_of_tensor", "trusted", "zeros"}
 
 
 @dataclass(frozen=True)
