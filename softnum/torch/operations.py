@@ -16,6 +16,7 @@ import functools
 import torch
 from torch._functorch.utils import unwrap_dead_wrappers
 
+from softnum.runtime.threads import threads_by_default
 from softnum.torch.functions import FUNCTIONS
 from softnum.torch.numerics import SEED, arithmetic_of
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
@@ -77,7 +78,8 @@ def _forward(name: str, inputs, state, arithmetic, layer, call, options, constan
     _checked(name, inputs, layer)
     function, arrays = FUNCTIONS[name], [array_of(x) for x in inputs]
     numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up)
-    results = function.forward(numerics, arrays, function.named(options, constants))
+    with threads_by_default(numerics.backend.threads):  # once, and not for each of its parts
+        results = function.forward(numerics, arrays, function.named(options, constants))
     numerics.end()
     like = [inputs[index] for index in (function.of, *function.changed)]
     tensors = [
@@ -90,7 +92,8 @@ def _backward(name: str, gradient, inputs, state, arithmetic, layer, call, optio
     function, arrays = FUNCTIONS[name], [array_of(x) for x in inputs]
     numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up)
     error = array_of(gradient)
-    gradients = function.backward(numerics, error, arrays, needs, function.named(options, constants))
+    with threads_by_default(numerics.backend.threads):
+        gradients = function.backward(numerics, error, arrays, needs, function.named(options, constants))
     numerics.end()
     wanted = [x for x, need in zip(inputs, needs, strict=True) if need]
     return [
