@@ -16,6 +16,7 @@ import functools
 import torch
 from torch._functorch.utils import unwrap_dead_wrappers
 
+from softnum.runtime.threads import threads_by_default
 from softnum.torch.functions import FUNCTIONS
 from softnum.torch.numerics import SEED, arithmetic_of
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
@@ -79,7 +80,8 @@ def _forward(name: str, inputs, state, arithmetic, layer, call, options, constan
     numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up)
     numerics.begin(function.batch)
     named = function.named(options, constants)
-    results = function.forward(numerics, arrays, named)
+    with threads_by_default(numerics.backend.threads):  # once, and not for each of its parts
+        results = function.forward(numerics, arrays, named)
     numerics.end()
     like = [inputs[index] for index in (function.like(named), *function.changed)]
     tensors = [
@@ -93,7 +95,8 @@ def _backward(name: str, gradient, inputs, state, arithmetic, layer, call, optio
     numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up)
     numerics.begin(function.batch)
     error = array_of(gradient)
-    gradients = function.backward(numerics, error, arrays, needs, function.named(options, constants))
+    with threads_by_default(numerics.backend.threads):
+        gradients = function.backward(numerics, error, arrays, needs, function.named(options, constants))
     numerics.end()
     wanted = [x for x, need in zip(inputs, needs, strict=True) if need]
     return [

@@ -376,3 +376,17 @@ def test_a_planted_fault_is_noticed(monkeypatch):
     a, b = operand(rng, s.operand[0], (8, 40), -1), operand(rng, s.operand[1], (40, 8), -2)
     with pytest.raises(AssertionError):
         check(a, b, s)
+
+
+@cases("threads", [1, 3])
+def test_many_products_are_each_of_them(threads):
+    rng = np.random.default_rng(5)
+    unit = sn.unit("ocp_mxfp8_e4m3")
+    values = [rng.normal(size=shape) for shape in ((3, 2, 7, 70), (3, 2, 70, 19))]
+    a, b = (sn.array(x, f, axis=axis) for x, f, axis in zip(values, unit.operand, (-1, -2), strict=True))
+    c = rng.normal(size=(3, 2, 7, 19)).astype(np.float32)
+    for start in (None, c):
+        whole = sn.matmul(a, b, unit, start, threads=threads)
+        for i in np.ndindex(3, 2):
+            one = sn.matmul(a[i], b[i], unit, None if start is None else start[i], threads=1)
+            assert_same_bits(whole[i], one)

@@ -45,3 +45,17 @@ def test_what_it_does_not_take():
     assert not _core.copy_view(x.astype(np.complex128), x.astype(np.complex128))
     assert not _core.copy_view(np.zeros((1,) * 9, np.float32), np.zeros((1,) * 9, np.float32))
     assert not _core.copy_view(x, np.frombuffer(bytes(25), np.uint8)[1:].view(np.float32).reshape(2, 3))
+
+
+@cases("dtype", ["u1", "u2", "f4", "f8"])
+def test_planes_are_turned_a_tile_at_a_time(dtype):
+    rng = np.random.default_rng(2)
+    for shape in ((17, 33), (16, 16), (1, 40), (40, 1), (3, 5, 70), (2, 65, 18, 31)):
+        x = rng.integers(0, 250, shape).astype(dtype)
+        for axes in (range(x.ndim)[::-1], (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)):
+            turned = x.transpose(axes)
+            copy = _core.contiguous(turned)
+            assert copy.flags.c_contiguous and copy.dtype == x.dtype and np.array_equal(copy, turned)
+        assert _core.contiguous(x) is x
+    swapped = rng.random((20, 30)).astype(">f4").T
+    assert np.array_equal(_core.contiguous(swapped), swapped)

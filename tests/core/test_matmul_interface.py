@@ -50,6 +50,25 @@ def test_layouts_and_types_of_operands():
     assert_same_bits(sn.matmul(sn.array(A, "e5m2"), B, UNIT), want)
 
 
+def test_nan_operands_of_the_carrier_format():
+    # no look at the operands tells of them: any bits of a NaN make the results of its row or column the canonical NaN
+    bits = np.array([0x7FC00001, 0xFFABCDEF, 0x7F800001], np.uint32)
+    for unit in (sn.MadUnit("binary32", operand="binary32"), sn.MadUnit("e6m9", operand="binary32")):
+        a, b = np.ones((4, 5), np.float32), np.ones((5, 6), np.float32)
+        a[:3, 2] = bits.view(np.float32)
+        for got in (sn.matmul(a, b, unit), sn.matmul(a[None], b[None], unit)[0], sn.matmul(b.T, a.T, unit).T):
+            assert (np.ascontiguousarray(got[:3]).view(np.uint32) == 0x7FC00000).all() and (got[3] == 5).all()
+    tensor_core = sn.unit("nvidia_h100_e4m3")
+    a, b = np.ones((5, 70), np.float32), np.ones((70, 40), np.float32)
+    a[1, 69], b[3, 7] = np.nan, np.nan
+    got = sn.matmul(a, b, tensor_core)
+    lost = np.isnan(got)
+    assert lost[1].all() and lost[:, 7].all() and (got[~lost] == 70).all()
+    c = np.zeros((5, 40), np.float32)
+    c[0, 0] = np.nan
+    assert np.isnan(sn.matmul(np.ones_like(a), np.ones_like(b), tensor_core, c)).sum() == 1
+
+
 def test_out():
     want = sn.matmul(A, B, UNIT)
     out = np.zeros((2, 4), np.float32)

@@ -258,3 +258,25 @@ def test_results_share_no_memory_with_operands():
     y = apply("output", [x], new_state(0), Arithmetic("a-float32").handle, "fc1")
     y += 1
     assert x.unique().tolist() == [1.0]
+
+
+def test_who_listens_to_the_dispatcher_hears_the_operations():
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Listener(TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.heard = []
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.heard.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    model, x = st.convert(torch.nn.Linear(4, 3), "b-binary16", quiet=True), torch.randn(2, 4, requires_grad=True)
+    alone = model(x)
+    (gradient,) = torch.autograd.grad(alone.sum(), x)
+    with Listener() as listener:
+        heard = model(x)
+        (same,) = torch.autograd.grad(heard.sum(), x)
+    assert torch.equal(alone, heard) and torch.equal(gradient, same)
+    assert {"softnum.linear.default", "softnum.linear_backward.default"} <= set(listener.heard)

@@ -21,7 +21,7 @@ from softnum.formats.facts import fits
 from softnum.mac import _gemm
 from softnum.mac.mad import MadUnit, Unit
 from softnum.mac.products.engines import coded, definition_of, fast_of
-from softnum.mac.products.operands import blocks_of, checked_operand, codes_of, padded, random_words_of
+from softnum.mac.products.operands import blocks_of, carried, checked_operand, codes_of, padded, random_words_of
 from softnum.mac.products.unfold import (
     backward_data_shape,
     backward_weight_shape,
@@ -100,7 +100,7 @@ class _Work:
 
     def taken(self, x, fmt) -> np.ndarray:
         """x as carriers of the fast engine, or as codes."""
-        return x.astype(self.dtype, copy=False) if self.fast else codes_of(x, coded(fmt, self.unit), x.shape)
+        return carried(x, self.dtype) if self.fast else codes_of(x, coded(fmt, self.unit), x.shape)
 
     def zero(self, fmt):
         """What stands for 0 among `taken` elements of a format, if that has one."""

@@ -20,6 +20,7 @@ from softnum.mac.products.operands import (
     MACS_PER_THREAD,
     PLAIN,
     blocks_of,
+    carried,
     checked_operand,
     codes_of,
     kernels_of,
@@ -40,8 +41,8 @@ _MATRICES = (np.ndarray, Array)
 def _run_fast(gemm, a, b, c, out, keys, numbers, threads, k) -> None:
     dtype = np.float64 if gemm.wide else np.float32
     if not getattr(gemm, "converts", False):  # those that do take floats of either width, in any layout
-        a, b = np.ascontiguousarray(a, dtype), padded(b, dtype)
-    c = None if c is None else np.ascontiguousarray(c, dtype)
+        a, b = np.ascontiguousarray(carried(a, dtype)), padded(b, dtype)
+    c = None if c is None else np.ascontiguousarray(carried(c, dtype))
     target = out if out.dtype == dtype and out.flags.c_contiguous else np.empty(out.shape, dtype)
     batches, m, n = out.shape
     threads, blocks = blocks_of(m, n, k, batches, threads)
@@ -80,7 +81,7 @@ def _values_at_once(x, fmt, kernels, wide: bool):
     if type(x) is Array:
         return decode(x.codes, fmt, carrier) if x.format is fmt and type(x.codes) is np.ndarray else None
     values = kernels.unchanged(_core.contiguous(x))
-    return values if values is None or values.itemsize == 4 + 4 * wide else values.astype(carrier)
+    return None if values is None else carried(values, carrier)
 
 
 def _at_once(a, b, unit, c, threads):

@@ -19,8 +19,8 @@ from softnum.runtime.identity import by_identity
 from softnum.runtime.threads import thread_count
 
 __all__ = [
-    "MACS_PER_THREAD", "PLAIN", "Numbers", "blocks_of", "checked_operand", "codes_of", "kernels_of", "padded",
-    "random_words_of", "refuse_blocks", "runs_of",
+    "MACS_PER_THREAD", "PLAIN", "Numbers", "blocks_of", "carried", "checked_operand", "codes_of", "kernels_of",
+    "padded", "random_words_of", "refuse_blocks", "runs_of",
 ]  # fmt: skip
 
 _COLUMN_BLOCK = 64  # a multiple of the widest tile, so that tiles do not straddle threads
@@ -76,12 +76,21 @@ def checked_operand(x, fmt, what: str, caller: str = "matmul", on_codes: bool = 
     return values
 
 
+def carried(x: np.ndarray, dtype) -> np.ndarray:
+    """Numbers in a float type that holds them, in which a signaling NaN is no error but a NaN."""
+    if x.dtype == dtype:
+        return x
+    with np.errstate(invalid="ignore"):
+        return x.astype(dtype)
+
+
 def padded(b: np.ndarray, dtype) -> np.ndarray:
     """b, one matrix or several, with rows padded by zeros to a multiple of the kernels' lanes."""
+    b = carried(b, dtype)
     n = b.shape[-1]
     width = -(-n // _gemm.LANES) * _gemm.LANES
     if width == n:
-        return _core.contiguous(b.astype(dtype, copy=False))
+        return _core.contiguous(b)
     out = np.zeros((*b.shape[:-1], width), dtype)
     out[..., :n] = b
     return out
