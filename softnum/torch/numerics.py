@@ -465,8 +465,8 @@ class Call(LayerNumerics):
         return rounded
 
     def delivered(self, operation: str, *operands):
-        """`LayerNumerics.delivered`; None where the results of the forward pass are known."""
-        if not self.known:
+        """`LayerNumerics.delivered`; None where the results of the forward pass are known, and not needed again."""
+        if not self.known or self.chained:
             return super().delivered(operation, *operands)
         self._key("elementwise")
         return None
