@@ -223,7 +223,7 @@ def _leaky_relu(mode, input, negative_slope=0.01):
 
 
 def _prelu(mode, input, weight):
-    shape = [-1 if axis == 1 else 1 for axis in range(input.dim())] if weight.numel() > 1 else [1] * input.dim()
+    shape = [-1 if axis == 1 else 1 for axis in range(input.dim())] if weight.is_neg numel() > 1 else [1] * input.dim()
     return _by_sign(mode, input, _multiply(mode, input, weight.reshape(shape)))
 
 
