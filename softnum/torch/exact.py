@@ -223,7 +223,7 @@ def _leaky_relu(mode, input, negative_slope=0.01):
 
 
 def _prelu(mode, input, weight):
-    shape = [-1 if axis == 1 else 1 for axis in range(input.dim())] if weight.is_neg numel() > 1 else [1] * input.dim()
+    shape = [-1 if axis == 1 else 1 for axis in range(input.dim())] if weight.numel() > 1 else [1] * input.dim()
     return _by_sign(mode, input, _multiply(mode, input, weight.reshape(shape)))
 
 
@@ -748,8 +748,8 @@ clamp_min_ clip clip_ clone column_stack concat concatenate contiguous copy_ cou
 data_ptr detach detach_ device diag diag_embed diagonal dim dim_order double dsplit dstack element_size empty_like eq
 equal fill_ flatten flip fliplr flipud float floor floor_ fn full_like ge get_device gt half hardshrink hardtanh
 hardtanh_ has_names histc hsplit hstack index_copy index_copy_ index_fill index_fill_ int is_complex is_contiguous
-is_cuda is_floating_point is_inference is_nonzero is_same_size is_shared _is_view _is_zerotensor isclose isfinite isin
-isinf isnan isneginf isposinf item kthvalue le logical_and logical_not logical_or logical_xor long lt masked_fill
+is_cuda is_floating_point is_inference is_neg is_nonzero is_same_size is_shared _is_view _is_zerotensor isclose
+isfinite isin isinf isnan isneginf isposinf item kthvalue le logical_and logical_not logical_or logical_xor long lt masked_fill
 masked_fill_ masked_scatter masked_scatter_ masked_select max max_pool1d _max_pool1d max_pool1d_with_indices
 max_pool2d_with_indices maximum median min minimum moveaxis movedim msort nan_to_num nan_to_num_ narrow narrow_copy
 ndimension ne neg neg_ negative nelement new_empty new_full new_ones new_tensor new_zeros nonzero normal_ numel numpy
