@@ -178,8 +178,8 @@ def test_the_methods_are_those_of_numpys_backend(device):
 #: those that put nothing but +0 between numbers: a format of all of them stays known
 MOVES = {
     "choose", "concatenate", "expand", "from_windows", "join", "largest", "neighbours", "part", "permute", "pixels",
-    "place", "positive_part", "prune", "put", "put_rows", "reshape", "split", "steps", "take", "transpose", "where_equal",
-    "where_positive", "windows",
+    "place", "positive_part", "prune", "put", "put_rows", "reshape", "split", "steps", "take", "transpose",
+    "where_equal", "where_positive", "windows",
 }  # fmt: skip
 
 
