@@ -755,8 +755,8 @@ data_ptr detach detach_ device diag diag_embed diagonal dim dim_order double dsp
 equal fill_ flatten flip fliplr flipud float floor floor_ fn full_like ge get_device gt half hardshrink hardtanh
 hardtanh_ has_names histc hsplit hstack index_copy index_copy_ index_fill index_fill_ int is_complex is_contiguous
 is_cuda is_floating_point is_inference is_neg is_nonzero is_same_size is_shared _is_view _is_zerotensor isclose
-isfinite isin isinf isnan isneginf isposinf item kthvalue le logical_and logical_not logical_or logical_xor long lt masked_fill
-masked_fill_ masked_scatter masked_scatter_ masked_select max max_pool1d _max_pool1d max_pool1d_with_indices
+isfinite isin isinf isnan isneginf isposinf item kthvalue le logical_and logical_not logical_or logical_xor long lt
+masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select max max_pool1d _max_pool1d max_pool1d_with_indices
 max_pool2d_with_indices maximum median min minimum moveaxis movedim msort nan_to_num nan_to_num_ narrow narrow_copy
 ndimension ne neg neg_ negative nelement new_empty new_full new_ones new_tensor new_zeros nonzero normal_ numel numpy
 one_hot ones_like _pack_padded_sequence pack_padded_sequence pack_sequence _pad_packed_sequence pad_sequence permute
