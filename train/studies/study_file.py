@@ -69,12 +69,12 @@ target = 0.95                          # what the metric has to reach on held-ou
 # combine = ["mine+yours=both"]        # compare a design with the product of what its parts do
 # rent = ["2.48"]                      # dollars per hour, of all designs or "c-wang-fp8=1.20"; price: dollars to buy
 
-# One table for each network. Whatever [study] and [settings] say can be said here for this network alone.
+# One table for each network. Whatever [study] and [settings] say can be said here for this network alone. In place of a
+# name there may be a PyTorch model, "mine.py:make": a function of a file that returns a softnum.torch.Training.
 [[networks]]
 name = "mlp"
 # data = "digits"
 # options = {{ sizes = [64, 128, 10] }}  # the network's own parameters, as `softnum train --help` names them
-# name = "mine.py:make"                # in place of a name: a PyTorch model, by a function that returns a Training
 
 [[networks]]
 name = "lenet5"

@@ -60,7 +60,7 @@ class Classification(Task):
             found = numerics.backend.argmax(outputs) == labels
             right += int((found & np.isfinite(outputs).all(axis=1)).sum())
             if is_text:
-                loss += numerics.backend.softmax_cross_entropy(outputs, labels)[0] * len(labels)
+                loss += numerics.backend.softmax_cross_entropy(outputs, labels, len(labels))[0] * len(labels)
         measured: dict[str, float | None] = {"accuracy": right / self.data.test_y.size}
         if is_text:
             measured["held_out_loss"] = loss / self.data.test_y.size if math.isfinite(loss) else None

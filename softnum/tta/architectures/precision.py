@@ -249,7 +249,7 @@ def _share(scale: Mapping | str) -> float:
     if isinstance(scale, str):
         raise ValueError(f"scale {scale!r} is a function, which only training knows; take a trained network's workload")
     rule = scale.get("rule", "current")
-    per = scale.get("per", {"mx": [1, 32], "nvfp4": [1, 16]}.get(rule))
+    per = scale.get("per", {"mx": [1, 32], "nvfp4": [1, 16], "quest": [1, 32], "tseng": [1, 32]}.get(rule))
     return (32 if rule == "current" else 8) / (per[0] * per[1]) if isinstance(per, list) else 0
 
 
