@@ -8,6 +8,8 @@ format in which an operation reads it; element-by-element steps of one layer tha
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import inspect
 import math
 from collections.abc import Callable
@@ -26,7 +28,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from softnum.torch.functions import FUNCTIONS
 from softnum.torch.models import mode_of
-from softnum.torch.numerics import new_state
+from softnum.torch.numerics import Sites, new_state
 from softnum.torch.optimizer import Optimizer
 from softnum.torch.ranks import STEPPED
 from softnum.train.designs.design import OPERAND_ROLES
@@ -532,29 +534,52 @@ def trace(model: nn.Module, called: nn.Module, inputs, options, updates: dict) -
 def without_numbers(model: nn.Module, run: Callable, inputs, options):
     """What a function finds of a converted model's parameters and buffers, and of inputs, that hold no numbers.
 
-    Where it asks for a number, it is given copies that have them.
+    Where it asks for a number, it is given copies that have them. Whatever the modules keep of it is taken from them.
     """
     mode = mode_of(model)
-    before = {name: getattr(mode, name) for name in ("state", "calls", "rank", "axes", "rounds_gradients")}
-    mode.rounds_gradients, mode.rank = False, None  # gradients are rounded by hooks, which compute with numbers
-    try:
-        with torch.enable_grad(), torch.random.fork_rng():
-            try:
-                with FakeTensorMode(allow_non_fake_inputs=True) as fake:
+    with torch.enable_grad(), torch.random.fork_rng():
+        try:
+            with _as_before(model, mode), FakeTensorMode(allow_non_fake_inputs=True) as fake:
 
-                    def shape_of(x):
-                        return x if isinstance(x, FakeTensor) else fake.from_tensor(x)
+                def shape_of(x):
+                    return x if isinstance(x, FakeTensor) else fake.from_tensor(x)
 
-                    return run(*_copies(model, shape_of), *tree_map_only(torch.Tensor, shape_of, (inputs, options)))
-            except (DataDependentOutputException, DynamicOutputShapeException):
-                vars(mode).update(before, rounds_gradients=False, rank=None)
+                return run(*_copies(model, shape_of), *tree_map_only(torch.Tensor, shape_of, (inputs, options)))
+        except (DataDependentOutputException, DynamicOutputShapeException):
+            with _as_before(model, mode):
 
                 def copy_of(x):
                     return x.detach().clone().requires_grad_(x.requires_grad)
 
                 return run(*_copies(model, copy_of), *tree_map_only(torch.Tensor, copy_of, (inputs, options)))
+
+
+@contextlib.contextmanager
+def _as_before(model: nn.Module, mode):
+    """Put back afterwards what an iteration changes: the mode, its arithmetic, and what modules keep."""
+    facts = {name: getattr(mode, name) for name in ("state", "calls", "rank", "axes", "replayed", "rounds_gradients")}
+    bound, kept = mode.arithmetic, [_kept(module) for module in model.modules()]
+    runs = {"states": bound.states, "sites": bound.sites}
+    vars(bound).update(states=copy.deepcopy(bound.states), sites=bound.sites and Sites())
+    mode.rounds_gradients, mode.rank = False, None  # gradients are rounded by hooks, which compute with numbers
+    try:
+        yield
     finally:
-        vars(mode).update(before)
+        vars(mode).update(facts)
+        vars(bound).update(runs)
+        for held in kept:
+            for own, before in held:
+                if type(own) is list:
+                    own[:] = before
+                else:
+                    own.clear()
+                    own.update(before)
+
+
+def _kept(module: nn.Module) -> list[tuple]:
+    """A module's attributes, and the dictionaries and lists among them, each with what it has."""
+    own = vars(module)
+    return [(x, x.copy()) for x in (own, *own.values()) if type(x) in (dict, list)]
 
 
 def _copies(model: nn.Module, copy_of: Callable) -> tuple[dict, dict]:

@@ -1,0 +1,87 @@
+"""`softnum.torch.workload` and `gemms`: what they leave as it was, and what they count."""
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import softnum.torch as st  # noqa: E402
+from softnum.tta import memory_of  # noqa: E402
+
+
+def counted(model, *inputs, design="a-float32", optimizer=None, **options):
+    model = st.convert(model, design, quiet=True, **options)
+    own = None if optimizer is None else optimizer(model)
+    return st.workload(model, *inputs, batch=len(inputs[0]), optimizer=own)
+
+
+def tensors(work, kind):
+    return [(x.layer, x.name, x.elements, x.format) for x in work.tensors if x.tensor_class == kind]
+
+
+# -- what is left as it was --------------------------------------------------------------------------------------------
+
+
+class Caching(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.table, self.calls, self.seen, self.by_size = torch.nn.Linear(4, 4), None, 0, [], {}
+        self.register_buffer("scales", None)
+
+    def forward(self, x):
+        if self.table is None:
+            self.table = torch.linspace(0, 1, 4)
+        if len(x) not in self.by_size:
+            self.by_size[len(x)] = torch.ones(len(x), 1)
+        if self.scales is None:
+            self.scales = torch.ones(4)
+        self.calls += 1
+        self.seen.append(x)
+        return self.first(x) * self.scales + self.table * self.by_size[len(x)]
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_modules_keep_nothing_of_what_was_counted(asks):
+    class Model(Caching):
+        def forward(self, x):
+            y = super().forward(x)
+            return y * 2 if asks and y.sum().item() > 1e9 else y
+
+    model, x = st.convert(Model(), "a-float32", quiet=True, elementwise="torch"), torch.ones(2, 4)
+    st.gemms(model, x)
+    st.workload(model, x, batch=2)
+    assert model.table is model.scales is None and (model.calls, model.seen, model.by_size) == (0, [], {})
+    y = model(x)
+    assert type(y) is torch.Tensor and type(model.table) is torch.Tensor
+    st.gemms(model, x)
+    assert torch.equal(model(x), y)
+
+
+def test_delayed_scales_are_left_as_they_were():
+    class Chosen(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second, self.fc = (torch.nn.Linear(8, 8) for _ in range(3))
+
+        def forward(self, x):
+            h = self.second(self.first(x))
+            return self.fc(h[h.sum(1) > -1e9])
+
+    torch.manual_seed(0)
+    model = st.convert(Chosen(), "te-delayed-scaling", quiet=True, elementwise="torch")
+    model(torch.randn(8, 8)).sum().backward()
+    st.next_step(model)
+    before = copy.deepcopy(model.state_dict())
+    assert any(name.startswith("softnum_scale") for name in before)
+    st.gemms(model, 9 * torch.randn(8, 8))
+    st.workload(model, 9 * torch.randn(8, 8), batch=8)
+    after = model.state_dict()
+    assert after.keys() == before.keys() and all(torch.equal(after[name], x) for name, x in before.items())
+
+
+def test_sites_in_program_order_are_left_as_they_were():
+    model = st.convert(torch.nn.Linear(4, 4), "g-q44-stochastic", quiet=True, program_order=True)
+    st.gemms(model, torch.ones(2, 4))
+    model(torch.ones(2, 4))
+    st.workload(model, torch.ones(2, 4), batch=2)
