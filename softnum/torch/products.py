@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
+from softnum.torch import operations
 from softnum.torch.dataflow import PRODUCTS, Flow, Step, needs_of, product_sizes, trace, without_numbers
 from softnum.torch.functions import FUNCTIONS
 from softnum.torch.models import mode_of
-from softnum.torch.numerics import Arithmetic
+from softnum.torch.numerics import Arithmetic, new_state
 from softnum.torch.ranks import STEPPED
 from softnum.train.designs.gemms import design_gemms
 from softnum.train.inspect.dataflow import Group, Value
@@ -43,7 +45,7 @@ def gemms(model: nn.Module, *inputs, **options) -> list[dict]:
     Raises
     ------
     ValueError
-        If the model is not converted.
+        If the model is not converted, or operands of a product do not belong together.
 
     Examples
     --------
@@ -67,6 +69,10 @@ def _noted(model: nn.Module, called: nn.Module, inputs, options) -> list[tuple]:
 
     def noting(name, inputs, part="", options=(), constants=(), axis=0):
         layer = mode.part(part)
+        if _misfit(name, inputs, FUNCTIONS[name].named(options, constants)):
+            with unset_fake_temporarily():  # the real call says what is wrong
+                zeros = [torch.zeros(x.shape, dtype=x.dtype, device=x.device) for x in inputs]
+                operations.apply(name, zeros, new_state(0), mode.arithmetic.handle, layer, 0, options, constants)
         needs = [torch.is_grad_enabled() and x.requires_grad for x in inputs]
         seen.append((name, layer, [tuple(x.shape) for x in inputs], needs, FUNCTIONS[name].named(options, constants)))
         return apply(name, inputs, part, options, constants, axis)
@@ -82,6 +88,19 @@ def _noted(model: nn.Module, called: nn.Module, inputs, options) -> list[tuple]:
         return without_numbers(model, run, inputs, options)
     finally:
         del mode.apply
+
+
+def _misfit(name: str, inputs: list[torch.Tensor], facts: dict) -> bool:
+    """Whether a product's operands, of whose shapes its stand-in makes no question, do not belong together."""
+    if name not in PRODUCTS:
+        return False
+    first, second = (x.shape for x in inputs[:2])
+    if len({x.device for x in inputs}) > 1 or len({x.dtype for x in inputs}) > 1 or not inputs[0].is_floating_point():
+        return True
+    if name == "conv2d":
+        fits = first[1] == second[1] * facts["groups"]
+        return not fits or min(FUNCTIONS[name].shape([first, second], facts)) < 1
+    return first[-1] != second[-1 if name == "linear" else -2]
 
 
 def _listed(model: nn.Module, seen: list[tuple]) -> list[dict]:

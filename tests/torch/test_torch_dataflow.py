@@ -7,7 +7,6 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import softnum.torch as st  # noqa: E402
-from softnum.tta import memory_of  # noqa: E402
 
 
 def counted(model, *inputs, design="a-float32", optimizer=None, **options):
@@ -85,3 +84,33 @@ def test_sites_in_program_order_are_left_as_they_were():
     st.gemms(model, torch.ones(2, 4))
     model(torch.ones(2, 4))
     st.workload(model, torch.ones(2, 4), batch=2)
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+class Times(torch.nn.Module):
+    def __init__(self, *shape, dtype=torch.float32):
+        super().__init__()
+        self.other = torch.nn.Parameter(torch.zeros(*shape, dtype=dtype))
+
+    def forward(self, x):
+        return x @ self.other
+
+
+@pytest.mark.parametrize("model, shape", [
+    (torch.nn.Linear(64, 10), (32, 65)),
+    (torch.nn.Conv2d(3, 4, 3), (2, 4, 8, 8)),
+    (torch.nn.Conv2d(3, 4, 3), (2, 3, 2, 9)),
+    (Times(7, 3), (2, 5)),
+    (Times(2, 7, 3), (2, 4, 5)),
+    (Times(5, 3, dtype=torch.float64), (2, 5)),
+])  # fmt: skip
+def test_operands_that_do_not_belong_together_are_refused_as_by_a_real_call(model, shape):
+    model, x = st.convert(copy.deepcopy(model), "a-float32", quiet=True), torch.zeros(shape)
+    with pytest.raises(ValueError) as real:
+        model(x)
+    for count in (st.gemms, lambda *call: st.workload(*call, batch=2)):
+        with pytest.raises(ValueError) as found:
+            count(model, x)
+        assert str(found.value) == str(real.value)
