@@ -46,9 +46,10 @@ _MOVING = {
     "select_scatter", "slice_backward", "slice_scatter", "stack", "unfold_backward",
 }  # fmt: skip
 _CONSTANT = {
-    "arange", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "new_empty", "new_full", "new_ones",
+    "arange", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "new_empty", "new_empty_strided", "new_full", "new_ones",
     "new_zeros", "ones", "ones_like", "scalar_tensor", "zeros", "zeros_like",
 }  # fmt: skip
+_FILLING = {"fill_", "zero_"}
 _NAMES = {"threshold": "relu", "bernoulli": "dropout"}
 _DTYPES = {
     torch.float32: "binary32", torch.float64: "binary64", torch.bfloat16: "bfloat16", torch.float16: "binary16",
@@ -130,6 +131,14 @@ class Flow(TorchDispatchMode):
         storage = tensor.untyped_storage()
         self._known[storage._cdata] = storage, values
 
+    def _put(self, tensor: torch.Tensor, values: tuple) -> None:
+        """Let a tensor hold values from now on; where it is a part of a storage, beside those that are there."""
+        storage = tensor.untyped_storage()
+        before = self._known.get(storage._cdata, (None, ()))[1]
+        if tensor.numel() * tensor.element_size() < storage.nbytes():
+            values = tuple(dict.fromkeys((*before, *values)))
+        self._learn(tensor, values)
+
     # -- operations ------------------------------------------------------------------------------------------------
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
@@ -146,12 +155,14 @@ class Flow(TorchDispatchMode):
         if name in _CONSTANT:
             for x in made:
                 self._learn(x, ())
+        elif name in _FILLING:
+            self._put(made[0], ())
         elif func.is_view or name in _MOVING:
             values = tuple(dict.fromkeys(value for x in read for value in self.values_of(x)))
             for x in made:
-                if name.endswith("_"):  # what is written into something else lies there
-                    values = tuple(dict.fromkeys((*self.values_of(x), *values)))
-                if x.untyped_storage()._cdata not in self._known or name.endswith("_"):
+                if name == "copy_":
+                    self._put(x, self.values_of(read[-1]))
+                elif x.untyped_storage()._cdata not in self._known:
                     self._learn(x, values)
         elif any(x.is_floating_point() for x in (*read, *made)):
             self._compute(self._layer(read), _plain(name), read, made)
@@ -198,7 +209,7 @@ class Flow(TorchDispatchMode):
     def _make(self, tensor: torch.Tensor, name: str, fmt: str, bits) -> None:
         value = self._new(Value(self.groups[-1].layer, name, tensor.numel(), bits, fmt, len(self.groups) - 1))
         self.groups[-1].made.append(value)
-        self._learn(tensor, (value,))
+        self._put(tensor, (value,))
 
     def _rounded(self, tensor: torch.Tensor, layer: str, rounding, axis) -> tuple[Value, ...]:
         """The copies of a tensor's values in the format of a role."""

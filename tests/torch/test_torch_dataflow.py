@@ -7,6 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import softnum.torch as st  # noqa: E402
+from softnum.tta import memory_of  # noqa: E402
 
 
 def counted(model, *inputs, design="a-float32", optimizer=None, **options):
@@ -114,3 +115,46 @@ def test_operands_that_do_not_belong_together_are_refused_as_by_a_real_call(mode
         with pytest.raises(ValueError) as found:
             count(model, x)
         assert str(found.value) == str(real.value)
+
+
+# -- what is counted ---------------------------------------------------------------------------------------------------
+
+
+class Changing(torch.nn.Module):
+    def __init__(self, change):
+        super().__init__()
+        self.first, self.second, self.change = torch.nn.Linear(100, 100), torch.nn.Linear(100, 100), change
+
+    def forward(self, x):
+        return self.second(self.change(self.first(x).clone()))
+
+
+@pytest.mark.parametrize("elementwise", ["torch", "exact"])
+def test_a_part_that_is_changed_leaves_the_rest(elementwise):
+    def part(h):
+        h[:, 0] += 1
+        return h
+
+    def whole(h):
+        h += 1
+        return h
+
+    def filled(h):
+        h[:, 0] = 0
+        return h
+
+    x = torch.zeros(50, 100)
+    plain, added, wholly, zeros = (
+        counted(Changing(change), x, elementwise=elementwise) for change in (lambda h: h, part, whole, filled)
+    )
+    assert sum("empty" in part.kind for part in added.operations) == 0
+
+    def read(work):
+        product = [part for part in work.operations if part.layer == "second" and part.stage == "backward_weight"]
+        return product[0].bytes_read
+
+    maps = memory_of(plain).allocated["feature_maps"]
+    assert read(plain) == read(wholly) == read(zeros)
+    assert read(plain) <= read(added) <= read(plain) + 8
+    assert memory_of(zeros).allocated["feature_maps"] == maps
+    assert maps < memory_of(added).allocated["feature_maps"] <= maps + 3 * 4 * 50 + 8
