@@ -13,6 +13,7 @@ import copy
 import inspect
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensor,
     FakeTensorMode,
 )
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
@@ -46,8 +48,8 @@ _MOVING = {
     "select_scatter", "slice_backward", "slice_scatter", "stack", "unfold_backward",
 }  # fmt: skip
 _CONSTANT = {
-    "arange", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "new_empty", "new_empty_strided", "new_full", "new_ones",
-    "new_zeros", "ones", "ones_like", "scalar_tensor", "zeros", "zeros_like",
+    "arange", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "new_empty", "new_empty_strided",
+    "new_full", "new_ones", "new_zeros", "ones", "ones_like", "scalar_tensor", "zeros", "zeros_like",
 }  # fmt: skip
 _FILLING = {"fill_", "zero_"}
 _NAMES = {"threshold": "relu", "bernoulli": "dropout"}
@@ -108,8 +110,15 @@ class Flow(TorchDispatchMode):
     # -- values ----------------------------------------------------------------------------------------------------
     def own(self, name: str, layer: str, tensor: torch.Tensor, rounding) -> None:
         """A parameter, which is there before the iteration."""
-        fmt = rounding.describe()["format"]
-        value = Value(layer, name, tensor.numel(), rounding.bits_per_value, fmt, None, ("parameter", name, name))
+        self._own(name, layer, tensor, _held(tensor, *_format_of_role(rounding)), "parameter")
+
+    def own_buffer(self, name: str, layer: str, tensor: torch.Tensor, rounding=None) -> None:
+        """A buffer; of one that softnum computes, its role."""
+        fmt = _format_of(tensor) if rounding is None else _held(tensor, *_format_of_role(rounding))
+        self._own(name, layer, tensor, fmt, "buffer")
+
+    def _own(self, name: str, layer: str, tensor: torch.Tensor, fmt: tuple, kind: str) -> None:
+        value = Value(layer, name, tensor.numel(), fmt[1], fmt[0], None, (kind, name, name))
         self._learn(tensor, (self._new(value),))
 
     def values_of(self, tensor: torch.Tensor) -> tuple[Value, ...]:
@@ -137,6 +146,11 @@ class Flow(TorchDispatchMode):
         before = self._known.get(storage._cdata, (None, ()))[1]
         if tensor.numel() * tensor.element_size() < storage.nbytes():
             values = tuple(dict.fromkeys((*before, *values)))
+        buffer = next((value for value in before if value.owner and value.owner[0] == "buffer"), None)
+        maker = max((value.maker for value in values if value.maker is not None), default=None)
+        if buffer is not None and maker is not None:  # which has become that
+            values = (self._new(replace(buffer, maker=maker, readers=set(), rounded={}, tested=set())),)
+            self.groups[maker].made.append(values[0])
         self._learn(tensor, values)
 
     # -- operations ------------------------------------------------------------------------------------------------
@@ -166,6 +180,10 @@ class Flow(TorchDispatchMode):
                     self._learn(x, values)
         elif any(x.is_floating_point() for x in (*read, *made)):
             self._compute(self._layer(read), _plain(name), read, made)
+            if _plain(name) == "batch_norm" and self.stage == "forward" and made[1].numel():  # in training
+                for x in read:
+                    if any(value.owner and value.owner[0] == "buffer" for value in self.values_of(x)):
+                        self._put(x, self.values_of(made[1]))
 
     def _layer(self, read: list) -> str:
         """The layer of an operation of PyTorch's own: forwards the module that runs, else that of what it reads."""
@@ -207,13 +225,14 @@ class Flow(TorchDispatchMode):
             value.readers.add(number)
 
     def _make(self, tensor: torch.Tensor, name: str, fmt: str, bits) -> None:
+        fmt, bits = _held(tensor, fmt, bits)
         value = self._new(Value(self.groups[-1].layer, name, tensor.numel(), bits, fmt, len(self.groups) - 1))
         self.groups[-1].made.append(value)
         self._put(tensor, (value,))
 
     def _rounded(self, tensor: torch.Tensor, layer: str, rounding, axis) -> tuple[Value, ...]:
         """The copies of a tensor's values in the format of a role."""
-        name, bits = rounding.describe()["format"], rounding.bits_per_value
+        name, bits = _held(tensor, *_format_of_role(rounding))
         found = []
         for value in self.values_of(tensor):
             if value.format == name and not rounding.by_products and not value.data:
@@ -350,8 +369,8 @@ class Flow(TorchDispatchMode):
             layer, design = places[name]
             role = design.roles["weight_gradients"]
             maker = max((value.maker or 0 for value in self.values_of(gradient)), default=0)
-            whole = self._new(Value(layer, name, gradient.numel(), role.bits_per_value, role.describe()["format"],
-                                    maker, ("gradient", name, name)))  # fmt: skip
+            fmt, bits = _held(gradient, *_format_of_role(role))
+            whole = self._new(Value(layer, name, gradient.numel(), bits, fmt, maker, ("gradient", name, name)))
             self.groups[maker].made.append(whole)
             if name not in updates:
                 whole.readers.add(len(self.groups) - 1)
@@ -393,13 +412,15 @@ class Step(nn.Module):
             self.each(name, loss)
 
 
-def update_of(optimizer: torch.optim.Optimizer, mode, layer: str) -> tuple[str, int, dict]:
+def update_of(optimizer: torch.optim.Optimizer, mode, layer: str, parameter: nn.Parameter) -> tuple[str, int, dict]:
     """What an optimiser does to a parameter of a layer: its name, what it computes for each number, and its states.
 
-    A state is the role that stores it, or, of PyTorch's own optimisers, its format and bits.
+    A state is the role that stores it, or, of PyTorch's own optimisers, its format and bits. Where the parameter's
+    dtype is narrower than the role ``master``, softnum's have a state of that role.
     """
+    group = next(group for group in optimizer.param_groups if any(parameter is x for x in group["params"]))
     if not isinstance(optimizer, Optimizer):
-        return _update_of_torch(optimizer)
+        return _update_of_torch(type(optimizer), group, parameter.dtype)
     counted = []
 
     def count(event) -> None:
@@ -410,9 +431,13 @@ def update_of(optimizer: torch.optim.Optimizer, mode, layer: str) -> tuple[str, 
     call = mode.arithmetic.watched(count).call(layer, new_state(0), "update")
     own = Parameter(np.full((1, 1), 0.5, call.backend.dtype), call, "weight")
     own.gradient = np.full((1, 1), 0.25, call.backend.dtype)
-    made = optimizer.made_of([own])
+    alike = Optimizer.__new__(Optimizer)  # of this group alone, whose constants are the parameter's
+    vars(alike).update(vars(optimizer), param_groups=[group])
+    made = alike.made_of([own])
     made.step(1.0)
     kept = {state: role for state, role in made.state_roles.items() if made.states[state][0] is not None}
+    if _format_of(parameter)[1] < mode.arithmetic.layer(layer).roles["master"].bits_per_value:
+        kept["master"] = "master"
     return made.name, sum(counted), kept
 
 
@@ -432,12 +457,11 @@ class _Counted(TorchDispatchMode):
         return result
 
 
-def _update_of_torch(optimizer: torch.optim.Optimizer) -> tuple[str, int, dict]:
-    """`update_of` one of PyTorch's own, by a step of another one with its constants."""
-    kind, group = type(optimizer), optimizer.param_groups[0]
+def _update_of_torch(kind: type, group: dict, dtype: torch.dtype) -> tuple[str, int, dict]:
+    """`update_of` one of PyTorch's own, by a step of another one with a group's constants."""
     takes = inspect.signature(kind).parameters
-    own = nn.Parameter(torch.full((1, 1), 0.5))
-    own.grad = torch.full((1, 1), 0.25)
+    own = nn.Parameter(torch.full((1, 1), 0.5, dtype=dtype))
+    own.grad = torch.full((1, 1), 0.25, dtype=dtype)
     constants = {name: value for name, value in group.items() if name in takes and name != "params"}
     constants |= {name: False for name in ("foreach", "fused") if name in takes}
     try:
@@ -474,6 +498,12 @@ def _format_of_role(rounding) -> tuple[str, int | float]:
     return rounding.describe()["format"], rounding.bits_per_value
 
 
+def _held(tensor: torch.Tensor, fmt: str, bits) -> tuple[str, int | float]:
+    """Format and bits of numbers of a format in a tensor, whose dtype they have where that is narrower."""
+    own = _format_of(tensor)
+    return own if tensor.is_floating_point() and own[1] < bits else (fmt, bits)
+
+
 def _format_of(tensor: torch.Tensor) -> tuple[str, int]:
     if tensor.dtype is torch.bool:
         return "bit", 1
@@ -502,12 +532,14 @@ def trace(model: nn.Module, called: nn.Module, inputs, options, updates: dict) -
     """
     mode = mode_of(model)
     places, prefix = {}, "" if called is model else "model."
-    for path, module in model.named_modules():
+    modules = dict(model.named_modules())
+    for path, module in modules.items():
         looked_up = isinstance(module, nn.Embedding)
         for name, _ in module.named_parameters(recurse=False):
             places[f"{path}.{name}" if path else name] = path, mode.arithmetic.layer(path, looked_up=looked_up)
+    own = dict(model.named_parameters())
     rules = {
-        loss: {name: update_of(optimizer, mode, places[name][0]) for name, optimizer in updated.items()}
+        loss: {name: update_of(optimizer, mode, places[name][0], own[name]) for name, optimizer in updated.items()}
         for loss, updated in updates.items()
     }
 
@@ -516,6 +548,12 @@ def trace(model: nn.Module, called: nn.Module, inputs, options, updates: dict) -
         for name, x in parameters.items():
             layer, design = places[name]
             flow.own(name, layer, x, design.roles["master"])
+        for name, x in buffers.items():
+            if x.is_floating_point():
+                path = name.rpartition(".")[0]
+                computed = mode.exact and path not in mode.kept and isinstance(modules[path], _BatchNorm)
+                role = mode.arithmetic.layer(path).roles["statistics"] if computed else None
+                flow.own_buffer(name, path, x, role)
 
         def backward(name: str, *losses: torch.Tensor) -> None:
             flow.stage = "backward"

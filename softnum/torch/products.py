@@ -184,7 +184,7 @@ class _Table:
 
     def _operation(self, group: Group) -> Operation:
         read = sum(value.size(elements) for value, elements in group.reads.items())
-        written = sum(value.size() for value in group.made if value.readers)
+        written = sum(value.size() for value in group.made if value.readers or _owner(value) == "buffer")
         formats, gemm = group.formats, None
         if group.product is not None:
             m, n, k, count = group.product
@@ -192,18 +192,18 @@ class _Table:
         else:
             formats = tuple(dict.fromkeys(_short(value.format) for value in group.reads if value.format != "bit"))
         if group.stage == "update":  # in place: what it reads but the gradients
-            written += sum(value.size() for value in group.reads if value.owner and value.owner[0] != "gradient")
+            written += sum(value.size() for value in group.reads if _owner(value) not in ("", "gradient"))
         kind = "+".join(dict.fromkeys(name for name, _, _ in group.steps))
         return Operation(group.layer, group.stage, kind, group.flops, read, written, formats, gemm)
 
     def _weights(self):
-        """Parameters in the formats that are read; master copies, where those are others; an update's states."""
+        """Parameters in the formats that are read; what is kept beside: other masters, buffers, an update's states."""
         copies: dict[str, list[Value]] = {}
         for value in self.flow.values:
             if value.copy_of is not None and value.readers:
                 copies.setdefault(value.copy_of, []).append(value)
         for value in self.flow.values:
-            if value.owner is None or value.owner[0] != "parameter":
+            if _owner(value) != "parameter":
                 continue
             whole = any(self.flow.groups[reader].stage != "update" for reader in value.readers)
             own = copies.get(value.owner[1], [])
@@ -218,6 +218,12 @@ class _Table:
                 yield StoredTensor(
                     value.layer, f"{name} master", "optimiser_state", value.elements, value.bits, _short(value.format)
                 )  # fmt: skip
+        for value in self.flow.values:
+            if _owner(value) == "buffer" and value.maker is None:
+                name = value.name.rpartition(".")[2]
+                yield StoredTensor(
+                    value.layer, name, "optimiser_state", value.elements, value.bits, _short(value.format)
+                )  # fmt: skip
         for state in self.flow.states.values():
             name = f"{state.name.rpartition('.')[2]} {state.owner[2]}"
             yield StoredTensor(
@@ -226,8 +232,8 @@ class _Table:
 
     def _transients(self):
         for value in self.flow.values:
-            owner = None if value.owner is None else value.owner[0]
-            if not value.readers or value.copy_of is not None or owner not in (None, "gradient"):
+            owner = _owner(value)
+            if not value.readers or value.copy_of is not None or owner not in ("", "gradient"):
                 continue
             stage = "forward" if value.maker is None else self.flow.groups[value.maker].stage
             kind = "feature_maps" if stage == "forward" else "gradient_maps"
@@ -236,7 +242,7 @@ class _Table:
             live = (value.maker or 0, max(value.readers))
             yield StoredTensor(
                 value.layer, value.name.rpartition(".")[2], kind, value.elements, value.bits, _short(value.format),
-                owner is None, stage, live,
+                not owner and (value.source is None or _owner(value.source) != "buffer"), stage, live,
             )  # fmt: skip
 
     def _workspace(self):
@@ -249,6 +255,11 @@ class _Table:
                         group.layer, name, "workspace", elements, bits, _short(fmt), grows, group.stage,
                         (number, number),
                     )  # fmt: skip
+
+
+def _owner(value: Value) -> str:
+    """What a value is that outlives an operation: parameter, gradient, state or buffer; "" of others."""
+    return value.owner[0] if value.owner else ""
 
 
 def _short(name: str) -> str:

@@ -158,3 +158,88 @@ def test_a_part_that_is_changed_leaves_the_rest(elementwise):
     assert read(plain) <= read(added) <= read(plain) + 8
     assert memory_of(zeros).allocated["feature_maps"] == maps
     assert maps < memory_of(added).allocated["feature_maps"] <= maps + 3 * 4 * 50 + 8
+
+
+@pytest.mark.parametrize("elementwise, fmt", [("torch", "binary32"), ("exact", "e6m9")])
+def test_buffers_are_state_and_no_samples(elementwise, fmt):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.norm, self.fc = torch.nn.Linear(8, 16), torch.nn.BatchNorm1d(16), torch.nn.Linear(16, 4)
+            self.register_buffer("table", torch.zeros(32, 8))
+
+        def forward(self, x):
+            return self.fc(self.norm(self.first(x + self.table[: len(x)])))
+
+    def work(model, size=5):
+        return st.workload(model, torch.zeros(size, 8), batch=size)
+
+    model = st.convert(Model(), "c-wang-fp8", quiet=True, elementwise=elementwise)
+    found = work(model)
+    assert tensors(found, "optimiser_state")[-3:] == [
+        ("", "table", 256, "binary32"), ("norm", "running_mean", 16, fmt), ("norm", "running_var", 16, fmt),
+    ]  # fmt: skip
+    samples = [(x.name, x.elements) for x in found.tensors if x.per_sample and x.live and x.live[0] == 0]
+    assert ("table", 256) not in samples and max(size for _, size in samples) <= 80
+    norm = [part for part in found.operations if part.layer == "norm" and part.stage == "forward"]
+    evaluated = [part for part in work(model.eval()).operations if part.layer == "norm" and part.stage == "forward"]
+    written = [sum(part.bytes_written for part in parts) for parts in (norm, evaluated)]
+    statistics = 2 * 16 * (4 if fmt == "binary32" else 2)
+    assert written[0] >= statistics + 5 * 16 * 2 > written[1]
+
+
+def test_operands_that_are_buffers_are_no_samples():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = torch.nn.Linear(8, 4)
+            self.register_buffer("table", torch.zeros(32, 8))
+
+        def forward(self, x):
+            return x @ self.fc(self.table).T
+
+    work = counted(Model(), torch.zeros(2, 4), design="c-wang-fp8")
+    assert [x.per_sample for x in work.tensors if x.elements == 256 and x.tensor_class == "feature_maps"] == [False]
+
+
+def test_a_narrower_dtype_is_that_of_what_is_kept():
+    def work(dtype, optimizer):
+        model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 8)).to(dtype)
+        return counted(model, torch.zeros(5, 8, dtype=dtype), optimizer=optimizer)
+
+    def own(model):
+        return torch.optim.SGD(model.parameters(), lr=1.0, momentum=0.9)
+
+    def ours(model):
+        return st.Optimizer(own(model), model)
+
+    def allocated(*arguments):
+        return memory_of(work(*arguments)).allocated
+
+    wide, narrow = allocated(torch.float32, own), allocated(torch.bfloat16, own)
+    assert set(wide) == set(narrow)
+    for kind, size in wide.items():
+        assert abs(size - 2 * narrow[kind]) <= 40, kind  # bits of signs
+    held = work(torch.bfloat16, ours)
+    assert {x.format for x in held.tensors if x.tensor_class != "optimiser_state"} <= {"bfloat16", "bit"}
+    states = [(name, fmt) for _, name, _, fmt in tensors(held, "optimiser_state")][:2]
+    assert sorted(states) == [("weight master", "binary32"), ("weight velocity", "binary32")]
+    assert len(tensors(held, "optimiser_state")) == 8
+
+
+@pytest.mark.parametrize("momenta", [(0.0, 0.9), (0.9, 0.0)])
+def test_a_parameters_constants_are_those_of_its_group(momenta):
+    def optimizer(model):
+        groups = [{"params": model[i].parameters(), "momentum": x, "nesterov": x > 0} for i, x in enumerate(momenta)]
+        return torch.optim.SGD(groups, lr=1.0)
+
+    def work(optimizer):
+        model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 8))
+        return counted(model, torch.zeros(5, 8), optimizer=optimizer)
+
+    kept = str(momenta.index(0.9))
+    found = work(optimizer)
+    assert {layer for layer, *_ in tensors(found, "optimiser_state")} == {kept}
+    for updated in (found, work(lambda model: st.Optimizer(optimizer(model), model))):
+        flops = {part.layer: part.flops for part in updated.operations if part.stage == "update"}
+        assert flops[kept] == max(flops.values()) > min(flops.values())
