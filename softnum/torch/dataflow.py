@@ -38,7 +38,7 @@ from softnum.train.designs.objects import describe_format
 from softnum.train.engine.tensor import Parameter
 from softnum.train.inspect.dataflow import Group, Value
 
-__all__ = ["PRODUCTS", "Flow", "Step", "product_sizes", "trace", "without_numbers"]
+__all__ = ["PRODUCTS", "Flow", "Step", "Whole", "product_sizes", "trace", "without_numbers"]
 
 #: functions that are three matrix products
 PRODUCTS = ("conv2d", "linear", "matmul")
@@ -180,14 +180,19 @@ class Flow(TorchDispatchMode):
                     self._learn(x, values)
         elif any(x.is_floating_point() for x in (*read, *made)):
             self._compute(self._layer(read), _plain(name), read, made)
-            if _plain(name) == "batch_norm" and self.stage == "forward" and made[1].numel():  # in training
+            if _plain(name) == "batch_norm" and self._forward and made[1].numel():  # in training
                 for x in read:
                     if any(value.owner and value.owner[0] == "buffer" for value in self.values_of(x)):
                         self._put(x, self.values_of(made[1]))
 
+    @property
+    def _forward(self) -> bool:
+        """Whether a forward pass runs, or a part of one that a checkpoint computes again in the backward pass."""
+        return self.stage == "forward" or bool(self.mode.path)
+
     def _layer(self, read: list) -> str:
         """The layer of an operation of PyTorch's own: forwards the module that runs, else that of what it reads."""
-        if self.stage == "forward":
+        if self._forward:
             return self.mode.running() if self.mode.path else "loss"
         values = [value for x in read for value in self.values_of(x) if value.maker is not None]
         made = [value for value in values if self.groups[value.maker].stage == "forward"]
@@ -196,14 +201,14 @@ class Flow(TorchDispatchMode):
         return self.groups[-1].layer if self.groups else "loss"
 
     def _compute(self, layer: str, name: str, read: list, made: list, fmt=None) -> None:
-        stage = "forward" if self.stage == "forward" else "backward_data"
+        stage = "forward" if self._forward else "backward_data"
         group = self.groups[-1] if self.groups else None
         if group is None or group.product is not None or (group.layer, group.stage) != (layer, stage):
             group = Group(layer, stage)
             self.groups.append(group)
         group.flops += max((x.numel() for x in (*read, *made)), default=0)
         for x in read:
-            if name == "relu" and self.stage == "backward" and x is read[1]:
+            if name == "relu" and not self._forward and x is read[1]:
                 for value in self.values_of(x):
                     value.tested.add(len(self.groups) - 1)
             else:
@@ -412,6 +417,20 @@ class Step(nn.Module):
             self.each(name, loss)
 
 
+class Whole(nn.Module):
+    """A model as a `Step`, whose only loss is the sum of all floating-point numbers that it returns."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+        self.each = lambda name, *losses: None
+
+    def forward(self, *inputs, **options) -> None:
+        """Tell ``each`` of what the model returns."""
+        result = self.model(*inputs, **options)
+        self.each("loss", *(x for x in tree_leaves(result) if isinstance(x, torch.Tensor)))
+
+
 def update_of(optimizer: torch.optim.Optimizer, mode, layer: str, parameter: nn.Parameter) -> tuple[str, int, dict]:
     """What an optimiser does to a parameter of a layer: its name, what it computes for each number, and its states.
 
@@ -518,8 +537,8 @@ def trace(model: nn.Module, called: nn.Module, inputs, options, updates: dict) -
     ----------
     model : torch.nn.Module
         A converted one.
-    called : torch.nn.Module
-        The model, whose gradients are those of the sum of all floating-point numbers that it returns; or a `Step`.
+    called : Step or Whole
+        Of the model.
     inputs, options
         What it is called with.
     updates : dict
@@ -531,7 +550,7 @@ def trace(model: nn.Module, called: nn.Module, inputs, options, updates: dict) -
     computed: then what is found is that of these inputs.
     """
     mode = mode_of(model)
-    places, prefix = {}, "" if called is model else "model."
+    places = {}
     modules = dict(model.named_modules())
     for path, module in modules.items():
         looked_up = isinstance(module, nn.Embedding)
@@ -567,13 +586,10 @@ def trace(model: nn.Module, called: nn.Module, inputs, options, updates: dict) -
                 x.grad = None
             flow.stage = "forward"
 
-        if called is not model:
-            called.each = backward
-        with flow:
-            tensors = {f"{prefix}{name}": x for name, x in (parameters | buffers).items()}
-            result = torch.func.functional_call(called, tensors, inputs, options)
-            if called is model:
-                backward("loss", *(x for x in tree_leaves(result) if isinstance(x, torch.Tensor)))
+        called.each = backward
+        with flow:  # the backward pass too, in which checkpoints run the model again
+            tensors = {f"model.{name}": x for name, x in (parameters | buffers).items()}
+            torch.func.functional_call(called, tensors, inputs, options)
         flow.finish()
         return flow
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.utils.checkpoint import CheckpointFunction
 
 from softnum.torch import operations
-from softnum.torch.dataflow import PRODUCTS, Flow, Step, needs_of, product_sizes, trace, without_numbers
+from softnum.torch.dataflow import PRODUCTS, Flow, Step, Whole, needs_of, product_sizes, trace, without_numbers
 from softnum.torch.functions import FUNCTIONS
 from softnum.torch.models import mode_of
 from softnum.torch.numerics import Arithmetic, new_state
@@ -54,7 +57,7 @@ def gemms(model: nn.Module, *inputs, **options) -> list[dict]:
     >>> st.gemms(model, torch.zeros(32, 64))[0]
     {'layer': '', 'pass': 'forward', 'M': 32, 'N': 10, 'K': 64, 'bits': 8.25, 'formats': ['mxfp8_e4m3', 'mxfp8_e4m3']}
     """
-    return _listed(model, _noted(model, model, inputs, options))
+    return _listed(model, _noted(model, Whole(model), inputs, options))
 
 
 def products_of_step(step: Step, batch) -> list[dict]:
@@ -62,10 +65,10 @@ def products_of_step(step: Step, batch) -> list[dict]:
     return _listed(step.model, _noted(step.model, step, (batch,), {}))
 
 
-def _noted(model: nn.Module, called: nn.Module, inputs, options) -> list[tuple]:
+def _noted(model: nn.Module, called: Step | Whole, inputs, options) -> list[tuple]:
     """The functions that a model, or a `Step`, computes in a design's arithmetic, on tensors that hold no numbers."""
-    prefix, mode = "" if called is model else "model.", mode_of(model)
-    seen, apply = [], mode.apply
+    mode, seen = mode_of(model), []
+    apply = mode.apply
 
     def noting(name, inputs, part="", options=(), constants=(), axis=0):
         layer = mode.part(part)
@@ -79,13 +82,14 @@ def _noted(model: nn.Module, called: nn.Module, inputs, options) -> list[tuple]:
 
     def run(parameters, buffers, inputs, options) -> list[tuple]:
         seen.clear()
-        tensors = {f"{prefix}{name}": x for name, x in (parameters | buffers).items()}
+        tensors = {f"model.{name}": x for name, x in (parameters | buffers).items()}
         torch.func.functional_call(called, tensors, inputs, options)
         return seen
 
     mode.apply = noting
-    try:
-        return without_numbers(model, run, inputs, options)
+    try:  # which a reentrant checkpoint would run without a graph
+        with patch.object(CheckpointFunction, "apply", lambda function, _, *inputs: function(*inputs)):
+            return without_numbers(model, run, inputs, options)
     finally:
         del mode.apply
 
@@ -150,7 +154,7 @@ def workload(
     ('estimated', 8320)
     """
     optimizers = {} if optimizer is None else {"loss": optimizer}
-    return _workload(model, model, inputs, options, batch, name or type(model).__name__, optimizers)
+    return _workload(model, Whole(model), inputs, options, batch, name or type(model).__name__, optimizers)
 
 
 def workload_of_step(step: Step, inputs, batch: int, name: str, optimizers: dict) -> Workload:

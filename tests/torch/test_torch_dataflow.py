@@ -6,6 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
 import softnum.torch as st  # noqa: E402
 from softnum.tta import memory_of  # noqa: E402
 
@@ -243,3 +245,37 @@ def test_a_parameters_constants_are_those_of_its_group(momenta):
     for updated in (found, work(lambda model: st.Optimizer(optimizer(model), model))):
         flops = {part.layer: part.flops for part in updated.operations if part.stage == "update"}
         assert flops[kept] == max(flops.values()) > min(flops.values())
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("elementwise", ["torch", "exact"])
+def test_what_a_checkpoint_computes_again_is_of_its_layers(elementwise, reentrant):
+    class Model(torch.nn.Module):
+        def __init__(self, kept):
+            super().__init__()
+            self.kept, self.blocks = kept, torch.nn.ModuleList()
+            for _ in range(4):
+                block = torch.nn.Linear(8, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8)
+                self.blocks.append(torch.nn.Sequential(*block))
+
+        def forward(self, x):
+            for block in self.blocks:
+                x = block(x) if self.kept else checkpoint(block, x, use_reentrant=reentrant)
+            return x
+
+    x = torch.zeros(16, 8, requires_grad=True)
+    plain, again = (counted(Model(kept), x, elementwise=elementwise) for kept in (True, False))
+    assert [x.elements for x in again.tensors if x.name in ("samples", "input")] == [16 * 8]
+
+    def known(work, forward):
+        return sorted(
+            (part.layer, part.kind, part.flops) for part in work.operations
+            if (part.stage == "forward") == forward
+        )  # fmt: skip
+
+    assert known(again, False) == known(plain, False)
+    computed = known(again, True)
+    for part in known(plain, True):
+        last = part[0] in ("blocks.0.2", "blocks.1.2", "blocks.2.2", "blocks.3.2")
+        assert computed.count(part) == 2 or (last and not reentrant)
+    assert memory_of(again).peak < memory_of(plain).peak
