@@ -43,16 +43,27 @@ __all__ = ["PRODUCTS", "Flow", "Step", "Whole", "product_sizes", "trace", "witho
 #: functions that are three matrix products
 PRODUCTS = ("conv2d", "linear", "matmul")
 _MOVING = {
-    "_reshape_alias", "_to_copy", "_unsafe_view", "cat", "clone", "constant_pad_nd", "copy", "copy_", "flip", "gather",
-    "index", "index_select", "lift_fresh", "pixel_shuffle", "pixel_unshuffle", "repeat", "roll", "select_backward",
-    "select_scatter", "slice_backward", "slice_scatter", "stack", "unfold_backward",
+    "_reshape_alias", "_to_copy", "_unsafe_view", "cat", "clone", "constant_pad_nd", "copy", "copy_", "embedding",
+    "flip", "gather", "index", "index_select", "lift_fresh", "pixel_shuffle", "pixel_unshuffle", "repeat", "roll",
+    "select_backward", "select_scatter", "slice_backward", "slice_scatter", "stack", "unfold_backward",
 }  # fmt: skip
 _CONSTANT = {
     "arange", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "new_empty", "new_empty_strided",
     "new_full", "new_ones", "new_zeros", "ones", "ones_like", "scalar_tensor", "zeros", "zeros_like",
 }  # fmt: skip
 _FILLING = {"fill_", "zero_"}
-_NAMES = {"threshold": "relu", "bernoulli": "dropout"}
+_NAMES = {
+    "threshold": "relu", "bernoulli": "dropout", "embedding_dense": "embedding", "fused_rms_norm": "rms_norm",
+}  # fmt: skip
+#: what is computed for an element, forwards and backwards, of functions of several steps: those that `softnum.train`
+#: has for each element of a row, without those for a row alone
+_FLOPS = {
+    "batch_norm": (7, 7), "dropout": (2, 2), "group_norm": (7, 11), "layer_norm": (7, 11), "log_softmax": (5, 4),
+    "rms_norm": (4, 8), "softmax": (5, 4),
+}  # fmt: skip
+_EVALUATED = {"batch_norm": (4, 4)}
+_MASK = "bit", 1  # what is drawn, not computed
+_SUMS = ("bias_sum", "embedding")  # products of ones with gradients
 _DTYPES = {
     torch.float32: "binary32", torch.float64: "binary64", torch.bfloat16: "bfloat16", torch.float16: "binary16",
     torch.bool: "bit",
@@ -105,6 +116,7 @@ class Flow(TorchDispatchMode):
         self.mode, self.groups, self.values = mode_of(model), [], []
         self.stage = "forward"
         self.states: dict[tuple[str, str], Value] = {}  # of optimisers, by parameter and name
+        self._rows: set[int] = set()  # storages of rows that were looked up
         self._known: dict = {}  # a storage -> it, kept alive, and the values in it; () of a constant
 
     # -- values ----------------------------------------------------------------------------------------------------
@@ -162,10 +174,11 @@ class Flow(TorchDispatchMode):
         if func.namespace == "softnum":
             self._function(name, args, made)
         elif func.namespace != "prim" and made:
-            self._note(func, name, read, made)
+            named = dict(zip((x.name for x in func._schema.arguments), args, strict=False), **(kwargs or {}))
+            self._note(func, name, read, made, bool(named.get("training", named.get("train", True))))
         return result
 
-    def _note(self, func, name: str, read: list, made: list) -> None:
+    def _note(self, func, name: str, read: list, made: list, training: bool) -> None:
         if name in _CONSTANT:
             for x in made:
                 self._learn(x, ())
@@ -179,8 +192,12 @@ class Flow(TorchDispatchMode):
                 elif x.untyped_storage()._cdata not in self._known:
                     self._learn(x, values)
         elif any(x.is_floating_point() for x in (*read, *made)):
-            self._compute(self._layer(read), _plain(name), read, made)
-            if _plain(name) == "batch_norm" and self._forward and made[1].numel():  # in training
+            held = self.values_of(read[0]) if name == "div_" else ()
+            if held and all(value.format == "bit" for value in held):
+                return  # a dropout's mask, scaled before it is multiplied
+            fmt = _MASK if name.startswith("bernoulli") else None
+            self._compute(self._layer(read), _plain(name), read, made, fmt, training=training)
+            if _plain(name) == "batch_norm" and self._forward and training:
                 for x in read:
                     if any(value.owner and value.owner[0] == "buffer" for value in self.values_of(x)):
                         self._put(x, self.values_of(made[1]))
@@ -200,13 +217,15 @@ class Flow(TorchDispatchMode):
             return self.groups[made[-1].maker].layer
         return self.groups[-1].layer if self.groups else "loss"
 
-    def _compute(self, layer: str, name: str, read: list, made: list, fmt=None) -> None:
-        stage = "forward" if self._forward else "backward_data"
+    def _compute(self, layer: str, name: str, read: list, made: list, fmt=None, *, training: bool = True) -> None:
+        stage = "forward" if self._forward else "backward_weight" if name in _SUMS else "backward_data"
         group = self.groups[-1] if self.groups else None
         if group is None or group.product is not None or (group.layer, group.stage) != (layer, stage):
             group = Group(layer, stage)
             self.groups.append(group)
-        group.flops += max((x.numel() for x in (*read, *made)), default=0)
+        counts = _FLOPS if training else _FLOPS | _EVALUATED
+        each = 0 if fmt == _MASK else 2 if name in _SUMS else counts.get(name, (1, 1))[not self._forward]
+        group.flops += each * max((x.numel() for x in (read if name in _SUMS else (*read, *made))), default=0)
         for x in read:
             if name == "relu" and not self._forward and x is read[1]:
                 for value in self.values_of(x):
@@ -238,15 +257,17 @@ class Flow(TorchDispatchMode):
     def _rounded(self, tensor: torch.Tensor, layer: str, rounding, axis) -> tuple[Value, ...]:
         """The copies of a tensor's values in the format of a role."""
         name, bits = _held(tensor, *_format_of_role(rounding))
-        found = []
+        found, rows = [], tensor.untyped_storage()._cdata in self._rows
         for value in self.values_of(tensor):
             if value.format == name and not rounding.by_products and not value.data:
                 found.append(value)
                 continue
-            key = name, axis if rounding.by_products else None
+            key = name, axis if rounding.by_products else None, rows
             if key not in value.rounded:
-                own = Value(value.layer, value.name, value.elements, bits, name, value.maker, along=axis, source=value)
-                own.copy_of = value.owner[1] if value.owner and value.owner[0] == "parameter" else None
+                elements = min(value.elements, tensor.numel()) if rows else value.elements
+                own = Value(value.layer, value.name, elements, bits, name, value.maker, along=axis, source=value)
+                if value.owner and value.owner[0] == "parameter" and not rows:
+                    own.copy_of = value.owner[1]
                 if value.data:
                     own.layer, own.name = layer, "input"
                 if own.maker is not None:
@@ -275,13 +296,16 @@ class Flow(TorchDispatchMode):
             else:
                 pair = self._roles(layer, design, "forward", inputs, None)
                 self._product(layer, "forward", design, sizes[0], sizes[1], pair, inputs[2:], made[0])
+        elif name == "embedding" and not backward:  # rows are moved
+            self._learn(made[0], self._rounded(inputs[1], layer, design.roles["weights"], None))
+            self._rows.add(made[0].untyped_storage()._cdata)
         elif name in STEPPED:
             self._steps(name, gradient, inputs, layer, design, function.named(options, constants), needs, made)
         else:
-            role = design.roles["weights" if name == "embedding" and not backward else "elementwise"]
-            fmt = role.describe()["format"], role.bits_per_value
-            read = [*inputs, gradient] if backward else inputs
-            self._compute(layer, name, [x for x in read if x is not None], made, fmt)
+            read = [gradient] if name == "embedding" else [*inputs, gradient] if backward else inputs
+            training = bool(function.named(options, constants).get("training", True))
+            fmt = _format_of_role(design.roles["elementwise"])
+            self._compute(layer, name, [x for x in read if x is not None], made, fmt, training=training)
 
     def _roles(self, layer: str, design, key: str, inputs, gradient) -> list:
         """The operands of a pass: tensor, rounding and axis of its blocks."""
@@ -301,7 +325,6 @@ class Flow(TorchDispatchMode):
                 self._product(layer, key, design, count, size, pair, (), next(results))
         for x in results:  # of a bias
             self._compute(layer, "bias_sum", [gradient], [x])
-            self.groups[-1].stage = "backward_weight"
 
     def _steps(self, name, gradient, inputs, layer, design, facts, needs, made) -> None:
         """The products of a recurrent function's states, each pass's as one, and what else its steps compute."""

@@ -1,6 +1,7 @@
 """`softnum.torch.workload` and `gemms`: what they leave as it was, and what they count."""
 
 import copy
+import math
 
 import pytest
 
@@ -9,6 +10,7 @@ torch = pytest.importorskip("torch")
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import softnum.torch as st  # noqa: E402
+from softnum.train import load_design, workload  # noqa: E402
 from softnum.tta import memory_of  # noqa: E402
 
 
@@ -279,3 +281,49 @@ def test_what_a_checkpoint_computes_again_is_of_its_layers(elementwise, reentran
         last = part[0] in ("blocks.0.2", "blocks.1.2", "blocks.2.2", "blocks.3.2")
         assert computed.count(part) == 2 or (last and not reentrant)
     assert memory_of(again).peak < memory_of(plain).peak
+
+
+@pytest.mark.parametrize("design", ["a-float32", "c-wang-fp8"])
+def test_rows_that_are_looked_up_are_moved(design):
+    model = torch.nn.Sequential(torch.nn.Embedding(1000, 16), torch.nn.Linear(16, 4))
+    work = counted(model, torch.zeros(4, 8, dtype=torch.int64), design=design, known_as={"1": "fc"})
+    first, *_, last = work.operations
+    bits = 32 if design == "a-float32" else 16  # of the last layer's operands
+    assert (first.layer, first.kind) == ("1", "gemm")
+    assert first.bytes_read == (4 * 8 * 16 + 64 + 4) * bits // 8
+    assert (last.layer, last.stage, last.flops) == ("0", "backward_weight", 2 * 4 * 8 * 16)
+    assert (last.bytes_read, last.bytes_written) == (4 * 8 * 16 * bits // 8, 16000 * bits // 8)
+    assert all(x.elements <= 4 * 8 * 16 for x in work.tensors if x.per_sample)
+
+
+@pytest.mark.parametrize("elementwise", ["torch", "exact"])
+def test_a_dropouts_mask_is_one_bit_an_element(elementwise):
+    model = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.Dropout(0.1), torch.nn.Linear(16, 4))
+    work = counted(model, torch.zeros(32, 16), elementwise=elementwise)
+    kept = [(x.elements, x.bits) for x in work.tensors if x.layer == "1" and x.live and x.live[1] > 2]
+    assert sorted(kept) == [(512, 1), (512, 32), (512, 32)]
+    part = next(part for part in work.operations if part.layer == "1")
+    assert (part.bytes_read, part.bytes_written) == (2048, 2048 + 64)
+
+
+@pytest.mark.parametrize("elementwise", ["torch", "exact"])
+@pytest.mark.parametrize("network, kind, module, shape", [
+    ("transformer", "layer_norm", torch.nn.LayerNorm(32), (64, 32)),
+    ("resnet", "batch_norm", torch.nn.BatchNorm2d(32), (8, 32, 4, 4)),
+    ("transformer", "softmax", torch.nn.Softmax(-1), (128, 8)),
+])  # fmt: skip
+def test_functions_of_several_steps_count_about_as_in_softnum_train(network, kind, module, shape, elementwise):
+    def flops(work):
+        """Of the first such layer that is alone: forwards the first operation, backwards the last."""
+        found = [
+            (x.stage, x.flops / math.prod(shape)) for x in work.operations if x.kind.removeprefix("scale+") == kind
+        ]
+        return dict([*found, found[0]])
+
+    model = torch.nn.Sequential(copy.deepcopy(module))
+    ours = flops(counted(model, torch.zeros(shape, requires_grad=True), elementwise=elementwise))
+    theirs = flops(workload(network, load_design("a-float32"), 8))
+    assert ours.keys() == theirs.keys() == {"forward", "backward_data"}
+    scale = int(kind == "softmax")  # of an attention, forwards and backwards
+    for stage, flops in theirs.items():
+        assert ours[stage] == pytest.approx(flops - scale, rel=0.05), stage
