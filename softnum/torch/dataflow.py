@@ -117,6 +117,7 @@ class Flow(TorchDispatchMode):
         self.stage = "forward"
         self.states: dict[tuple[str, str], Value] = {}  # of optimisers, by parameter and name
         self._rows: set[int] = set()  # storages of rows that were looked up
+        self._positive: dict[int, tuple[Value, ...]] = {}  # storage of what a ReLU is given -> what it delivers
         self._known: dict = {}  # a storage -> it, kept alive, and the values in it; () of a constant
 
     # -- values ----------------------------------------------------------------------------------------------------
@@ -226,16 +227,18 @@ class Flow(TorchDispatchMode):
         counts = _FLOPS if training else _FLOPS | _EVALUATED
         each = 0 if fmt == _MASK else 2 if name in _SUMS else counts.get(name, (1, 1))[not self._forward]
         group.flops += each * max((x.numel() for x in (read if name in _SUMS else (*read, *made))), default=0)
+        if name == "relu" and not self._forward:  # of what it delivered, no more than the signs
+            *read, x = read
+            for value in self._positive.get(x.untyped_storage()._cdata) or self.values_of(x):
+                value.tested.add(len(self.groups) - 1)
         for x in read:
-            if name == "relu" and not self._forward and x is read[1]:
-                for value in self.values_of(x):
-                    value.tested.add(len(self.groups) - 1)
-            else:
-                self._read(self.values_of(x), x.numel())
+            self._read(self.values_of(x), x.numel())
         before = len(group.made)
         for x in made:
             if x.is_floating_point() or x.dtype is torch.bool:
                 self._make(x, name, *(fmt or _format_of(x)))
+        if name == "relu" and self._forward:
+            self._positive[read[0].untyped_storage()._cdata] = self.values_of(made[0])
         group.steps.append((name, group.made[before:], []))
 
     def _read(self, values, size: int) -> None:
@@ -302,7 +305,7 @@ class Flow(TorchDispatchMode):
         elif name in STEPPED:
             self._steps(name, gradient, inputs, layer, design, function.named(options, constants), needs, made)
         else:
-            read = [gradient] if name == "embedding" else [*inputs, gradient] if backward else inputs
+            read = [gradient] if name == "embedding" else [gradient, *inputs] if backward else inputs
             training = bool(function.named(options, constants).get("training", True))
             fmt = _format_of_role(design.roles["elementwise"])
             self._compute(layer, name, [x for x in read if x is not None], made, fmt, training=training)

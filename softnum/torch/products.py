@@ -151,7 +151,7 @@ def workload(
     >>> [(part.stage, part.kind) for part in work.operations][:3]
     [('forward', 'gemm'), ('forward', 'relu'), ('forward', 'gemm')]
     >>> roofline(work, device("v100")).time.kind, memory_of(work).allocated["feature_maps"]
-    ('estimated', 8320)
+    ('estimated', 8192)
     """
     optimizers = {} if optimizer is None else {"loss": optimizer}
     return _workload(model, Whole(model), inputs, options, batch, name or type(model).__name__, optimizers)
