@@ -218,7 +218,9 @@ class Flow(TorchDispatchMode):
             return self.groups[made[-1].maker].layer
         return self.groups[-1].layer if self.groups else "loss"
 
-    def _compute(self, layer: str, name: str, read: list, made: list, fmt=None, *, training: bool = True) -> None:
+    def _compute(
+        self, layer: str, name: str, read: list, made: list, fmt=None, *, training: bool = True, rounded: tuple = ()
+    ) -> None:  # fmt: skip
         stage = "forward" if self._forward else "backward_weight" if name in _SUMS else "backward_data"
         group = self.groups[-1] if self.groups else None
         if group is None or group.product is not None or (group.layer, group.stage) != (layer, stage):
@@ -232,7 +234,7 @@ class Flow(TorchDispatchMode):
             for value in self._positive.get(x.untyped_storage()._cdata) or self.values_of(x):
                 value.tested.add(len(self.groups) - 1)
         for x in read:
-            self._read(self.values_of(x), x.numel())
+            self._read(rounded or self.values_of(x), x.numel())
         before = len(group.made)
         for x in made:
             if x.is_floating_point() or x.dtype is torch.bool:
@@ -306,9 +308,11 @@ class Flow(TorchDispatchMode):
             self._steps(name, gradient, inputs, layer, design, function.named(options, constants), needs, made)
         else:
             read = [gradient] if name == "embedding" else [gradient, *inputs] if backward else inputs
+            rounded = self._errors(layer, design, gradient) if name == "embedding" else ()
             training = bool(function.named(options, constants).get("training", True))
             fmt = _format_of_role(design.roles["elementwise"])
-            self._compute(layer, name, [x for x in read if x is not None], made, fmt, training=training)
+            read = [x for x in read if x is not None]
+            self._compute(layer, name, read, made, fmt, training=training, rounded=rounded)
 
     def _roles(self, layer: str, design, key: str, inputs, gradient) -> list:
         """The operands of a pass: tensor, rounding and axis of its blocks."""
@@ -327,7 +331,12 @@ class Flow(TorchDispatchMode):
                 pair = self._roles(layer, design, key, inputs, gradient)
                 self._product(layer, key, design, count, size, pair, (), next(results))
         for x in results:  # of a bias
-            self._compute(layer, "bias_sum", [gradient], [x])
+            self._compute(layer, "bias_sum", [gradient], [x], rounded=self._errors(layer, design, gradient))
+
+    def _errors(self, layer: str, design, gradient: torch.Tensor) -> tuple[Value, ...]:
+        """What the gradients of weights are computed from."""
+        place = "backward_weight", OPERAND_ROLES["backward_weight"].index("errors")
+        return self._rounded(gradient, layer, design.roles[design.name(place[0], "errors")], place)
 
     def _steps(self, name, gradient, inputs, layer, design, facts, needs, made) -> None:
         """The products of a recurrent function's states, each pass's as one, and what else its steps compute."""

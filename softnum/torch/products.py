@@ -195,8 +195,10 @@ class _Table:
             gemm = Gemm.from_table({**self._rows[group.layer, group.stage, m, n, k], "count": count})
         else:
             formats = tuple(dict.fromkeys(_short(value.format) for value in group.reads if value.format != "bit"))
-        if group.stage == "update":  # in place: what it reads but the gradients
-            written += sum(value.size() for value in group.reads if _owner(value) not in ("", "gradient"))
+        if group.stage == "update":  # in place: what it reads but the gradients, and what is made of parameters
+            own = [value for value in group.reads if _owner(value) not in ("", "gradient")]
+            copies = [copy for value in own for copy in value.rounded.values() if copy.copy_of and copy.readers]
+            written += sum(value.size() for value in (*own, *copies))
         kind = "+".join(dict.fromkeys(name for name, _, _ in group.steps))
         return Operation(group.layer, group.stage, kind, group.flops, read, written, formats, gemm)
 

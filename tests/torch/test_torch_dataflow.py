@@ -2,14 +2,18 @@
 
 import copy
 import math
+from collections import OrderedDict
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
+import torch.nn.functional as F  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import softnum.torch as st  # noqa: E402
+from softnum.torch.dataflow import Step  # noqa: E402
+from softnum.torch.products import workload_of_step  # noqa: E402
 from softnum.train import load_design, workload  # noqa: E402
 from softnum.tta import memory_of  # noqa: E402
 
@@ -288,11 +292,11 @@ def test_rows_that_are_looked_up_are_moved(design):
     model = torch.nn.Sequential(torch.nn.Embedding(1000, 16), torch.nn.Linear(16, 4))
     work = counted(model, torch.zeros(4, 8, dtype=torch.int64), design=design, known_as={"1": "fc"})
     first, *_, last = work.operations
-    bits = 32 if design == "a-float32" else 16  # of the last layer's operands
+    bits, errors = (32, 32) if design == "a-float32" else (16, 8)  # of the last layer's operands; of the first's errors
     assert (first.layer, first.kind) == ("1", "gemm")
     assert first.bytes_read == (4 * 8 * 16 + 64 + 4) * bits // 8
     assert (last.layer, last.stage, last.flops) == ("0", "backward_weight", 2 * 4 * 8 * 16)
-    assert (last.bytes_read, last.bytes_written) == (4 * 8 * 16 * bits // 8, 16000 * bits // 8)
+    assert (last.bytes_read, last.bytes_written) == (4 * 8 * 16 * errors // 8, 16000 * bits // 8)
     assert all(x.elements <= 4 * 8 * 16 for x in work.tensors if x.per_sample)
 
 
@@ -327,3 +331,21 @@ def test_functions_of_several_steps_count_about_as_in_softnum_train(network, kin
     scale = int(kind == "softmax")  # of an attention, forwards and backwards
     for stage, flops in theirs.items():
         assert ours[stage] == pytest.approx(flops - scale, rel=0.05), stage
+
+
+@pytest.mark.parametrize("design", ["a-float32", "i-mxfp8"])
+def test_all_but_the_loss_is_that_of_the_same_network_in_softnum_train(design):
+    layers = [("fc1", torch.nn.Linear(64, 128)), ("relu", torch.nn.ReLU()), ("fc2", torch.nn.Linear(128, 10))]
+    net = st.convert(torch.nn.Sequential(OrderedDict(layers)), design, quiet=True, elementwise="exact")
+    step = Step(net, lambda model, batch: F.cross_entropy(model(batch[0]), batch[1]))
+    optimizer = st.Optimizer(torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4), net)
+    batch = torch.zeros(32, 64), torch.zeros(32, dtype=torch.int64)
+
+    def operations(work):
+        return [
+            (x.stage, x.kind, x.flops, x.bytes_read, x.bytes_written, x.formats) for x in work.operations
+            if x.layer != "loss"
+        ]  # fmt: skip
+
+    ours = operations(workload_of_step(step, batch, 32, "mlp", {"loss": optimizer}))
+    assert ours == operations(workload("mlp", load_design(design), 32))
