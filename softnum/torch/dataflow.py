@@ -646,7 +646,7 @@ def without_numbers(model: nn.Module, run: Callable, inputs, options):
 
                 return run(*_copies(model, shape_of), *tree_map_only(torch.Tensor, shape_of, (inputs, options)))
         except (DataDependentOutputException, DynamicOutputShapeException):
-            with _as_before(model, mode):
+            with _as_before(model, mode), _in_place(model):
 
                 def copy_of(x):
                     return x.detach().clone().requires_grad_(x.requires_grad)
@@ -674,6 +674,20 @@ def _as_before(model: nn.Module, mode):
                 else:
                     own.clear()
                     own.update(before)
+
+
+@contextlib.contextmanager
+def _in_place(model: nn.Module):
+    """Put back afterwards the numbers of tensors that modules have, and that are neither parameters nor buffers."""
+    own = [x for module in model.modules() for x in vars(module).values() if isinstance(x, torch.Tensor)]
+    before = [(x, x._version, x.detach().clone()) for x in own if not x.is_inference()]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for x, version, numbers in before:
+                if x._version != version:
+                    x.copy_(numbers)
 
 
 def _kept(module: nn.Module) -> list[tuple]:
