@@ -309,6 +309,13 @@ class Flow(TorchDispatchMode):
         else:
             read = [gradient] if name == "embedding" else [gradient, *inputs] if backward else inputs
             rounded = self._errors(layer, design, gradient) if name == "embedding" else ()
+            if name == "add" and backward:  # whose gradients are the result's, or sums of it
+                for x in made:
+                    if x.numel() == gradient.numel():
+                        self._learn(x, self.values_of(gradient))
+                made = [x for x in made if x.numel() != gradient.numel()]
+                if not made:
+                    return
             training = bool(function.named(options, constants).get("training", True))
             fmt = _format_of_role(design.roles["elementwise"])
             read = [x for x in read if x is not None]

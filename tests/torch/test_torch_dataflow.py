@@ -355,3 +355,19 @@ def test_all_but_the_loss_is_that_of_the_same_network_in_softnum_train(design):
 
     ours = operations(workload_of_step(step, batch, 32, "mlp", {"loss": optimizer}))
     assert ours == operations(workload("mlp", load_design(design), 32))
+
+
+@pytest.mark.parametrize("elementwise", ["torch", "exact"])
+def test_gradients_of_a_sum_are_moved_and_added_where_they_meet(elementwise):
+    class Residual(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second, self.third = (torch.nn.Linear(8, 8) for _ in range(3))
+
+        def forward(self, x):
+            h = self.first(x)
+            return self.third(h + self.second(h))
+
+    work = counted(Residual(), torch.zeros(5, 8), elementwise=elementwise)
+    added = [x for x in work.operations if "add" in x.kind and x.stage == "backward_data"]
+    assert [(x.flops, x.bytes_read, x.bytes_written) for x in added] == [(40, 320, 160)]
