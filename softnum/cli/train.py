@@ -1,6 +1,7 @@
 """``softnum train``: one network under one design."""
 
 import contextlib
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -197,5 +198,5 @@ def train(
         typer.echo(f"Drawn: {picture}")
     found = f"{metric} {'none' if last[metric] is None else format(last[metric], '.4f')}"
     if metric == "accuracy":
-        found += f" (best {max(row[metric] for row in rows if row.get(metric) is not None):.4f})"
+        found += f" (best {max((row[metric] for row in rows if row.get(metric) is not None), default=math.nan):.4f})"
     typer.echo(f"{path}: {last['iteration']} iterations, {end}, {found}")

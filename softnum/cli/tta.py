@@ -46,7 +46,7 @@ def _seeds(text: str) -> list[int]:
     return list(range(1, numbers[0] + 1))
 
 
-def _points(cases, labels, settings, timings):
+def _points(cases, labels, settings, timings, metric: str):
     """The designs of a study as softnum.tta wants them."""
     from softnum.train import design_gemms, load_design, make_network
     from softnum.train.runs.loop import make_run
@@ -59,7 +59,13 @@ def _points(cases, labels, settings, timings):
     for case, label in zip(cases, labels, strict=True):
         design = load_design(case.design)
         if own:
-            gemms = make_run(replace(settings, batch=case.batch), design, 1).header()["config"]["gemms"]
+            config = make_run(replace(settings, batch=case.batch), design, 1).header()["config"]
+            gemms = config["gemms"]
+            if config["metric"] != metric:
+                raise ValueError(
+                    f"{settings.network} is judged by {config['metric']!r}, and --metric says {metric!r}; add --metric "
+                    f"{config['metric']}, with --direction lower if less is better"
+                )
         else:
             design.check_layers(network.layer_names)
             design.check_operators(network.operators)
@@ -271,7 +277,9 @@ def tta(
     base = _baseline(baseline, labels, load_design)
     rules = outcomes.rules(labels, base)
     # Times first: a missing report or a malformed file costs seconds, not the training.
-    variants = _variants(_points(cases, labels, settings, times["timings"]), variant, baseline=base, out=out, **times)
+    variants = _variants(
+        _points(cases, labels, settings, times["timings"], outcomes.metric), variant, baseline=base, out=out, **times
+    )
     write_workloads(out / "workloads.json", case_workloads(cases, settings))
     counts = {True: 0, False: 0}
     with progress_bar() as step:

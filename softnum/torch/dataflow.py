@@ -38,7 +38,7 @@ from softnum.train.designs.objects import describe_format
 from softnum.train.engine.tensor import Parameter
 from softnum.train.inspect.dataflow import Group, Value
 
-__all__ = ["PRODUCTS", "Flow", "Step", "Whole", "product_sizes", "trace", "without_numbers"]
+__all__ = ["PRODUCTS", "Flow", "Step", "Whole", "losses_of", "product_sizes", "trace", "without_numbers"]
 
 #: functions that are three matrix products
 PRODUCTS = ("conv2d", "linear", "matmul")
@@ -454,9 +454,33 @@ class Step(nn.Module):
 
     def forward(self, batch) -> None:
         """Tell ``each`` of every loss, by the name of its optimiser."""
-        found = self._loss(self.model, batch)
-        for name, loss in [("loss", found)] if isinstance(found, torch.Tensor) else found:
+        for name, loss in losses_of(self._loss(self.model, batch)):
             self.each(name, loss)
+
+
+def losses_of(found):
+    """What a loss function returned, as pairs of an optimiser's name and a loss.
+
+    Raises
+    ------
+    ValueError
+        If it is neither a tensor of one number nor pairs of a name and one.
+    """
+    count = 0
+    try:
+        for name, loss in [("loss", found)] if isinstance(found, torch.Tensor) else iter(found):
+            if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+                raise TypeError(f"{loss!r:.100} is none")
+            count += 1
+            yield name, loss
+    except TypeError as error:
+        if count and not isinstance(found, torch.Tensor):
+            raise
+        raise ValueError(
+            f"loss(model, batch) must return a tensor of one number, or pairs of an optimiser's name and one: {error}"
+        ) from error
+    if not count:
+        raise ValueError("loss(model, batch) yielded no loss")
 
 
 class Whole(nn.Module):

@@ -571,6 +571,12 @@ def _choosing(name: str) -> Callable:
     return handler
 
 
+def _pad(own, /, input, pad, mode="constant", value=None):
+    if mode == "constant" or not _needs(input):
+        return own.moved(F.pad, input, pad, mode, value)
+    return _found(own, input, F.pad(_places(input).double(), pad, mode).long())
+
+
 def _index_add(mode, input, dim, index, source, *, alpha=1, out=None):
     if not _floating(input):
         return torch.index_add(input, dim, index, source, alpha=alpha)
@@ -690,7 +696,7 @@ _MOVED = {
     "expand": _expand, "repeat": _repeat, "repeat_interleave": _repeat_interleave, "__getitem__": _getitem,
     "expand_as": lambda mode, x, other: _expand(mode, x, *other.shape),
     "broadcast_to": _expand,
-    **{name: _choosing(name) for name in ("gather", "index_select", "take", "take_along_dim")},
+    **{name: _choosing(name) for name in ("gather", "index_select", "take", "take_along_dim", "tile", "unfold")},
     "index_add": _index_add, "scatter_add": _scatter_add,
 }  # fmt: skip
 _ACTIVATIONS = {
@@ -704,7 +710,7 @@ _LAYERS = {
     "group_norm": _group_norm, "instance_norm": _instance_norm, "layer_norm": _layer_norm, "log_softmax": _log_softmax,
     "max_pool2d": _max_pool2d, "_max_pool2d": _max_pool2d, "normalize": _normalize, "rms_norm": _rms_norm,
     "softmax": _softmax, "softmin": _softmin, "dropout": _dropout_of(None),
-    **{f"dropout{rank}d": _dropout_of(rank) for rank in (1, 2, 3)},
+    **{f"dropout{rank}d": _dropout_of(rank) for rank in (1, 2, 3)}, "pad": _pad,
     "binary_cross_entropy_with_logits": _binary_with_logits, "cross_entropy": _cross_entropy, "nll_loss": _nll_loss,
     "l1_loss": _of_difference("l1_loss", lambda mode, x: mode.moved(torch.abs, x)),
     "mse_loss": _of_difference("mse_loss", _square),
@@ -748,18 +754,18 @@ clamp_min_ clip clip_ clone column_stack concat concatenate contiguous copy_ cou
 data_ptr detach detach_ device diag diag_embed diagonal dim dim_order double dsplit dstack element_size empty_like eq
 equal fill_ flatten flip fliplr flipud float floor floor_ fn full_like ge get_device gt half hardshrink hardtanh
 hardtanh_ has_names histc hsplit hstack index_copy index_copy_ index_fill index_fill_ int is_complex is_contiguous
-is_cuda is_floating_point is_inference is_nonzero is_same_size is_shared _is_view _is_zerotensor isclose isfinite isin
-isinf isnan isneginf isposinf item kthvalue le logical_and logical_not logical_or logical_xor long lt masked_fill
-masked_fill_ masked_scatter masked_scatter_ masked_select max max_pool1d _max_pool1d max_pool1d_with_indices
+is_cuda is_floating_point is_inference is_neg is_nonzero is_same_size is_shared _is_view _is_zerotensor isclose
+isfinite isin isinf isnan isneginf isposinf item kthvalue le logical_and logical_not logical_or logical_xor long lt
+masked_fill masked_fill_ masked_scatter masked_scatter_ masked_select max max_pool1d _max_pool1d max_pool1d_with_indices
 max_pool2d_with_indices maximum median min minimum moveaxis movedim msort nan_to_num nan_to_num_ narrow narrow_copy
 ndimension ne neg neg_ negative nelement new_empty new_full new_ones new_tensor new_zeros nonzero normal_ numel numpy
-one_hot ones_like pack_padded_sequence _pack_padded_sequence pack_sequence pad _pad_packed_sequence pad_sequence
-permute pixel_shuffle pixel_unshuffle positive rand_like register_hook relu6 relu6_ relu_ requires_grad_ reshape
-reshape_as resolve_conj resolve_neg result_type retain_grad roll rot90 round round_ searchsorted select select_scatter
-sgn sign sign_ signbit size slice_scatter sort split split_with_sizes squeeze squeeze_ stack storage_offset stride
-swapaxes swapdims t t_ tensor_split threshold threshold_ tile to tolist topk transpose transpose_ tril tril_ triu
-triu_ trunc trunc_ type type_as unbind unflatten unfold uniform_ unique unique_consecutive unsafe_chunk unsafe_split
-unsqueeze unsqueeze_ untyped_storage vdsplit _version view view_as vsplit vstack where zero_ zeros_like
+one_hot ones_like _pack_padded_sequence pack_padded_sequence pack_sequence _pad_packed_sequence pad_sequence permute
+pixel_shuffle pixel_unshuffle positive rand_like register_hook relu6 relu6_ relu_ requires_grad_ reshape reshape_as
+resolve_conj resolve_neg result_type retain_grad roll rot90 round round_ searchsorted select select_scatter sgn sign
+sign_ signbit size slice_scatter sort split split_with_sizes squeeze squeeze_ stack storage_offset stride swapaxes
+swapdims t t_ tensor_split threshold threshold_ to tolist topk transpose transpose_ tril tril_ triu triu_ trunc trunc_
+type type_as unbind unflatten uniform_ unique unique_consecutive unsafe_chunk unsafe_split unsqueeze unsqueeze_
+untyped_storage vdsplit _version view view_as vsplit vstack where zero_ zeros_like
 """
 #: those of the functions below that keep the arithmetic of the result that they move
 KEEPING = (

@@ -153,6 +153,7 @@ def _at_once(tensors) -> bool:
     small product."""
     return (
         not torch._C._len_torch_dispatch_stack()
+        and not torch._C._len_torch_function_stack()  # without the mode that asks
         and not torch._C._are_functorch_transforms_active()
         and all(type(x) in _PLAIN for x in tensors)
     )

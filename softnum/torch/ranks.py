@@ -326,8 +326,7 @@ def check_product(name: str, axes: Axes, inputs: list[torch.Tensor], layer: str,
             f"{what}: random bits are those of the batch's rows, and the batch is not known to be the leading axis of "
             "the operands, or another one of the first operand; put it there, or round to nearest in this layer"
         )
-    parameters = [kind for kind, x in zip(met[1:], inputs[1:], strict=True) if x is inputs[1] or x.dim() == 1]
-    if name in ("linear", "conv2d") and (met[0] in _SAME or not set(parameters) <= _SAME):
+    if name in ("linear", "conv2d") and (met[0] in _SAME or not set(met[1:]) <= _SAME):
         raise NotImplementedError(
             f"{what}: the second operand must be made of parameters alone, which are the same on every rank; multiply "
             "matrices of single samples: tensors of three or more dimensions"

@@ -13,10 +13,14 @@ from torch import nn
 from softnum.torch.models import mode_of
 from softnum.torch.products import gemms
 from softnum.train.designs.design import OPTIMISER_ROLES, ROLES
+from softnum.train.engine.numerics import check_seed
 from softnum.train.runs.loop import record_versions
 from softnum.train.runs.record import RunFiles, read_lines
 
-__all__ = ["Recorder", "header_of"]
+__all__ = ["RESERVED", "Recorder", "header_of"]
+
+#: what rows of a record say themselves
+RESERVED = frozenset(("iteration", "epoch", "loss", "loss_scale", "skipped", "finished", "diverged"))
 
 
 def header_of(model: nn.Module, facts: dict, seed: int, rules=()) -> dict:
@@ -114,14 +118,27 @@ class Recorder:
         self, out: str | Path, model: nn.Module, inputs: tuple, *, seed: int, batch: int, network: str = "",
         data: str = "own", metric: str = "accuracy", facts: dict | None = None, force: bool = False,
     ) -> None:  # fmt: skip
+        check_seed(seed)
+        if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+            raise ValueError(f"batch must be a positive integer, got {batch!r}")
+        if not isinstance(inputs, tuple):
+            raise ValueError(f"inputs must be a tuple, what the model is called with, got {type(inputs).__name__}")
         config = {"network": {"name": network or type(model).__name__}, "data": {"name": data}, "batch": batch}
-        config |= {**(facts or {}), "metric": metric, "gemms": gemms(model, *inputs)}
+        config |= {"metric": metric, "gemms": gemms(model, *inputs)}
+        taken = {"design", *config, *RESERVED}.intersection(facts or ())
+        if taken or metric in RESERVED:
+            raise ValueError(f"{min(taken, default=metric)!r} means something else in records; choose another name")
+        try:
+            config |= json.loads(json.dumps(facts or {}, allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"facts must be plain data: {error}") from error
         header = header_of(model, config, seed)
         folder = Path(out, header["config"]["design"]["name"])
         self.path = folder / f"seed-{seed}.jsonl"
         self._files = RunFiles(folder, seed, header, 0)
         self._force, self._done = force, 0
         self._row: dict | None = None  # of the last iteration, which may get numbers yet
+        self._recording = False  # within the with statement
 
     def __enter__(self) -> Recorder:
         self._files.open()
@@ -131,6 +148,7 @@ class Recorder:
         except BaseException:
             self._files.close()
             raise
+        self._recording = True
         return self
 
     def _finished(self) -> bool:
@@ -142,17 +160,26 @@ class Recorder:
         return bool(rows) and rows[-1].get("finished") is True
 
     def __exit__(self, kind, *error) -> None:
+        self._recording = False
         try:
             if self._row is not None:
                 metric = self._files.metric
-                if kind is None and metric not in self._row and not self._row.get("diverged"):
+                whole = metric in self._row or self._row.get("diverged", False)
+                self._write({**self._row, "finished": True} if kind is None and whole else self._row)
+                if kind is None and not whole:
                     raise ValueError(
-                        f"{self.path}: the last iteration has no {metric}; say it before the end: "
-                        f"record.evaluation({metric}=...)"
+                        f"{self.path}: the last iteration has no {metric}, so the record is not finished; say it "
+                        f"before the end: record.evaluation({metric}=...)"
                     )
-                self._write({**self._row, "finished": True} if kind is None else self._row)
         finally:
             self._files.close()
+
+    def _check(self, numbers=()) -> None:
+        if not self._recording:
+            raise ValueError(f"{self.path}: a Recorder writes within its with statement alone")
+        taken = RESERVED.intersection(numbers)
+        if taken:
+            raise ValueError(f"{min(taken)!r} means something else in a record's rows; call it otherwise")
 
     def iteration(self, loss, **numbers) -> None:
         """An iteration is done, whose loss was this.
@@ -164,6 +191,7 @@ class Recorder:
         **numbers : float
             What else its row should say, like ``epoch=2``.
         """
+        self._check(numbers.keys() - {"epoch"})
         self._begin()
         if self._row is not None:
             if self._row.get("diverged"):
@@ -177,6 +205,7 @@ class Recorder:
 
     def evaluation(self, **numbers) -> None:
         """What the model was found to do after the last iteration: ``accuracy=0.9``, the metric among them."""
+        self._check(numbers)
         if self._row is None:
             raise ValueError("an evaluation belongs to an iteration: say iteration(loss) first")
         if self._files.metric not in numbers:
@@ -195,6 +224,7 @@ class Recorder:
         ValueError
             If the record has fewer iterations than the checkpoint.
         """
+        self._check()
         if self._files.opened:
             raise ValueError("load_state_dict comes before the first iteration")
         done = int(state["iteration"])

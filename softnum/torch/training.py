@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import inspect
 import io
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,14 +16,15 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.utils.data import default_collate
+from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils.data import Subset, TensorDataset, default_collate
 
 from softnum.runtime.threads import threads_by_default
-from softnum.torch.dataflow import Step
+from softnum.torch.dataflow import Step, losses_of
 from softnum.torch.models import convert, mode_of, next_step
 from softnum.torch.optimizer import GradScaler, Optimizer
 from softnum.torch.products import products_of_step, workload_of_step
-from softnum.torch.records import header_of
+from softnum.torch.records import RESERVED, header_of
 from softnum.torch.watch import watched
 from softnum.train.datasets.sets import batches
 from softnum.train.designs.design import Design
@@ -29,7 +32,7 @@ from softnum.train.engine.devices import check_device
 from softnum.train.engine.initial import DOMAIN_PYTORCH, random_words
 from softnum.train.engine.numerics import check_seed
 from softnum.train.runs.loop import Settings
-from softnum.train.runs.own import own_name, source_of
+from softnum.train.runs.own import generators, own_name, source_of
 from softnum.train.update.scaling import check_limit
 
 __all__ = ["Training"]
@@ -46,7 +49,13 @@ def _cross_entropy(model: nn.Module, batch) -> torch.Tensor:
 def _accuracy(model: nn.Module, held_out: Iterable) -> dict:
     right = count = 0
     for inputs, labels in held_out:
-        right += int((model(inputs).argmax(1) == labels).sum())
+        found = model(inputs)
+        if found.dim() != 2 or found.shape[:1] != labels.shape:
+            raise ValueError(
+                f"the accuracy takes outputs (batch, classes) and labels (batch), got {tuple(found.shape)} and "
+                f"{tuple(labels.shape)}; state evaluate="
+            )
+        right += int((found.argmax(1) == labels).sum())
         count += labels.numel()
     return {"accuracy": right / count}
 
@@ -95,8 +104,10 @@ class Training:
     Notes
     -----
     Batches are those of ``softnum train``: each epoch the samples in an order that follows from the seed, the few that
-    are left over sit it out. Before each iteration and each evaluation PyTorch's generator is seeded from the run's
-    seed and the iteration, so that dropout has the same bits in a run that was interrupted.
+    are left over sit it out. Before each iteration and each evaluation the generators of PyTorch, NumPy and Python are
+    seeded from the run's seed and the iteration, so that dropout has the same bits in a run that was interrupted; in
+    the function that makes a `Training`, by a number that is always the same. A checkpoint holds the ``state_dict`` of
+    the model, of its optimisers and schedulers, all buffers, and ``kept``: no other attributes of modules.
 
     Examples
     --------
@@ -137,6 +148,16 @@ class Training:
         if self.update not in _UPDATES:
             raise ValueError(f"update must be one of {', '.join(_UPDATES)}, got {self.update!r}")
         check_limit("clip_norm", self.clip_norm)
+        for name in ("model", "optimizer", "loss", "evaluate", "collate"):
+            made = getattr(self, name)
+            if not callable(made) or isinstance(made, nn.Module):
+                raise ValueError(f"{name} must be a function (that makes it anew in each run), got {made!r:.100}")
+        known = set(inspect.signature(convert).parameters) - {"model", "design", "seed", "quiet"}
+        for name in self.options:
+            if name not in known:
+                raise ValueError(f"options: convert has no {name!r} to be stated here (it has {', '.join(known)})")
+        if self.metric in RESERVED:
+            raise ValueError(f"metric {self.metric!r} means something else in records; choose another name")
 
     def make_run(
         self, settings: Settings, design: Design | str, seed: int, threads: int = 1, device: str = "cpu"
@@ -150,7 +171,10 @@ class Training:
             model = self.model()
             if not isinstance(model, nn.Module):
                 raise ValueError(f"model() must return a torch.nn.Module, got {type(model).__name__}")
-            return convert(model, design, seed=seed, quiet=True, **self.options)
+            try:
+                return convert(model, design, seed=seed, quiet=True, **self.options)
+            except NotImplementedError as error:
+                raise ValueError(str(error)) from error
 
     def batch(self, numbers, *, held_out: bool = False):
         """The batch of some samples, by their numbers."""
@@ -159,31 +183,43 @@ class Training:
 
     def workload(self, settings: Settings, design: Design):
         """The workload of an iteration of so many samples (`softnum.torch.workload`)."""
-        model, batch = self.make_model(design, 0), self.batch(range(settings.batch))
+        model, count = self.make_model(design, 0), len(self.train)
+        with seeded(0, 0):
+            batch = self.batch(number % count for number in range(settings.batch))
         step, name = Step(model, self.loss), own_name(settings.network)
         return workload_of_step(step, batch, settings.batch, name, self.optimizers(model))
 
     def optimizers(self, model: nn.Module) -> dict[str, torch.optim.Optimizer]:
         """New optimisers of a converted model by name; of a single one the name is "loss"."""
         made = self.optimizer(model)
-        found = made if isinstance(made, dict) else {"loss": made}
-        for each in found.values():
+        found, own = made if isinstance(made, dict) else {"loss": made}, set(model.parameters())
+        for name, each in found.items():
+            if isinstance(made, dict) and name in RESERVED:
+                raise ValueError(f"an optimiser cannot be called {name!r}, which means something else in records")
             if not isinstance(each, torch.optim.Optimizer):
                 raise ValueError(
                     f"optimizer(model) must return a torch.optim.Optimizer, or several by name, got {made!r:.200}"
                 )
+            if not {parameter for group in each.param_groups for parameter in group["params"]} <= own:
+                raise ValueError("optimizer(model): it updates parameters that are none of the model's")
         if self.update == "torch":
             return found
-        return {name: each if isinstance(each, Optimizer) else Optimizer(each, model) for name, each in found.items()}
+        try:
+            return {
+                name: each if isinstance(each, Optimizer) else Optimizer(each, model) for name, each in found.items()
+            }
+        except TypeError as error:
+            raise ValueError(f"{error}; or leave updates to PyTorch: Training(update='torch')") from error
 
     def describe(self, settings: Settings) -> dict:
         """``network`` and ``data`` as plain data."""
         counts = [self._count(name, limit) for name, limit in _parts(settings)]
         digest = hashlib.sha256()
-        for name, count in zip(("train", "held_out"), counts, strict=True):
-            _digest(getattr(self, name), count, digest)
-        name = own_name(settings.network)
-        network = {"name": name, **settings.network_options, **source_of(settings.network)}
+        with seeded(0, 0):
+            for name, count in zip(("train", "held_out"), counts, strict=True):
+                _digest(getattr(self, name), range(count), digest)
+        options = {"options": settings.network_options} if settings.network_options else {}
+        network = {"name": own_name(settings.network), **options, **source_of(settings.network)}
         data = {"name": settings.data, "train": counts[0], "held_out": counts[1], "sha256": digest.hexdigest()}
         return {"network": network, "data": data}
 
@@ -199,28 +235,35 @@ def _parts(settings: Settings):
     return ("train", settings.samples), ("held_out", settings.held_out)
 
 
-def _digest(data, count: int, digest) -> None:
-    """Take the first samples into a checksum: all of those that are tensors, of others the first few."""
-    tensors = getattr(data, "tensors", None)
-    if tensors is not None:
-        parts = [part[:count] for part in tensors]
+def _digest(data, numbers, digest) -> None:
+    """Take samples into a checksum: all of those that are tensors, of others, which may take long, the first few."""
+    while isinstance(data, Subset):
+        data, numbers = data.dataset, [data.indices[number] for number in numbers]
+    if isinstance(data, TensorDataset):
+        parts = [part[torch.as_tensor(list(numbers))] for part in data.tensors]
     else:
-        parts = [data[number] for number in range(min(count, _SAMPLED))]
-    for leaf in torch.utils._pytree.tree_leaves(parts):
+        parts = [data[number] for number in itertools.islice(numbers, _SAMPLED)]
+    for leaf in tree_leaves(parts):
         if isinstance(leaf, torch.Tensor):
             leaf = leaf.detach().cpu().contiguous()
             digest.update(f"{leaf.dtype} {tuple(leaf.shape)}".encode())
             digest.update(leaf.reshape(-1).view(torch.uint8).numpy().tobytes() if leaf.numel() else b"")
-        else:
+        elif isinstance(leaf, (bool, int, float, str, bytes)) or leaf is None:
             digest.update(repr(leaf).encode())
+        elif hasattr(leaf, "__array_interface__") or isinstance(leaf, np.generic):
+            leaf = np.asarray(leaf)
+            digest.update(f"{leaf.dtype} {leaf.shape}".encode() + np.ascontiguousarray(leaf).tobytes())
+        else:
+            raise ValueError(
+                f"a sample holds {type(leaf).__name__}, of which there is no checksum for the record; let data sets "
+                "deliver tensors, arrays, numbers and texts"
+            )
 
 
 @contextlib.contextmanager
 def seeded(seed: int, iteration: int, *, evaluation: bool = False):
-    """PyTorch's generator as it is in an iteration of a run; afterwards what it was."""
-    with torch.random.fork_rng():
-        words = random_words(seed, DOMAIN_PYTORCH + evaluation, iteration, 2)
-        torch.manual_seed(int(words[0]))
+    """Generators (`softnum.train.runs.own.generators`) as they are in an iteration of a run."""
+    with generators(int(random_words(seed, DOMAIN_PYTORCH + evaluation, iteration, 1)[0])):
         yield
 
 
@@ -304,7 +347,7 @@ class TrainingRun:
             self.model.train()
             row = {"loss_scale": self.scaler.get_scale()} if self.design.loss.dynamic else {}
             found = self.training.loss(self.model, self.training.batch(samples))
-            for name, loss in [("loss", found)] if isinstance(found, torch.Tensor) else found:
+            for name, loss in losses_of(found):
                 row[name] = row["loss"] = loss.item()
                 if not math.isfinite(row["loss"]):
                     return row
@@ -343,13 +386,21 @@ class TrainingRun:
             found = self.training.evaluate(self.model, held_out)
         if not isinstance(found, dict) or self.training.metric not in found:
             raise ValueError(f"evaluate(model, batches) must return numbers by name, with {self.training.metric!r}")
+        taken = RESERVED.intersection(found)
+        if taken:
+            raise ValueError(
+                f"evaluate(model, batches) cannot call a number {min(taken)!r}, which means something else in a "
+                f"record's rows; call it held_out_{min(taken)}"
+            )
         values = {name: float(value) for name, value in found.items()}
         return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
     def state(self) -> dict:
         """What a checkpoint holds besides the epoch."""
         buffer = io.BytesIO()
-        torch.save({name: part.state_dict() for name, part in self._parts().items()}, buffer)
+        parts = {name: part.state_dict() for name, part in self._parts().items()}
+        parts["buffers"] = dict(self.model.named_buffers())  # which a state_dict need not have
+        torch.save(tree_map_only(np.generic, lambda number: number.item(), parts), buffer)
         return {"torch": np.frombuffer(buffer.getvalue(), np.uint8)}
 
     def _parts(self) -> dict:
@@ -363,6 +414,11 @@ class TrainingRun:
         found = torch.load(io.BytesIO(state["torch"].tobytes()), weights_only=True)
         for name, part in self._parts().items():
             part.load_state_dict(found[name])
+        with torch.no_grad():  # as they are: a state_dict's are rounded to ``master``
+            for name, parameter in self.model.named_parameters():
+                parameter.copy_(found["model"][name])
+            for name, x in self.model.named_buffers():
+                x.copy_(found["buffers"][name])
         return int(state["epoch"])
 
 
@@ -385,8 +441,18 @@ def _plain(x):
         return {str(key): _plain(value) for key, value in x.items()}
     if isinstance(x, (list, tuple)):
         return [_plain(value) for value in x]
-    return x if x is None or isinstance(x, (bool, int, float, str)) else repr(x)
+    if isinstance(x, torch.Tensor):
+        return x.tolist()
+    return x if x is None or isinstance(x, (bool, int, str)) or _is_finite(x) else repr(x)
+
+
+def _is_finite(x) -> bool:
+    return isinstance(x, float) and math.isfinite(x)
 
 
 def _numbers(x: dict) -> dict:
-    return {key: value for key, value in x.items() if isinstance(value, (bool, int, float, str)) and key[0] != "_"}
+    return {
+        key: value
+        for key, value in x.items()
+        if (isinstance(value, (bool, int, str)) or _is_finite(value)) and key[0] != "_"
+    }

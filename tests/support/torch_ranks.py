@@ -4,6 +4,7 @@ import datetime
 import os
 import sys
 import time
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -75,7 +76,7 @@ def begun(network: str, design) -> tuple:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         model = make()
-    return st.convert(model, design, seed=5, quiet=True), x, gradient
+    return st.convert(model, design, seed=5, elementwise="torch", quiet=True), x, gradient
 
 
 def computed(model, x, gradient) -> list[torch.Tensor]:
@@ -180,7 +181,13 @@ def work(rank: int, folder, cases) -> None:
 
 def run(folder, cases) -> list[dict]:
     """What all ranks compute, each in a process; those that take too long are ended, and an error says so."""
-    context = torch.multiprocessing.spawn(work, (folder, cases), nprocs=RANKS, join=False)
+    root = str(Path(__file__).parents[2])  # where a new process finds this module
+    before = sys.path[:]
+    sys.path.insert(0, root)
+    try:
+        context = torch.multiprocessing.spawn(work, (folder, cases), nprocs=RANKS, join=False)
+    finally:
+        sys.path[:] = before
     end = time.monotonic() + LIMIT
     try:
         while not context.join(timeout=1.0):

@@ -597,3 +597,10 @@ def test_a_handle_is_of_what_a_design_says_and_not_of_where_it_lies(tmp_path):
     first, second = (st.Arithmetic(tmp_path / name / "own.toml") for name in ("a", "b"))
     (tmp_path / "b" / "own.toml").write_text('[roles]\nweights = "e4m3"\n')
     assert first.handle == second.handle != st.Arithmetic(tmp_path / "b" / "own.toml").handle
+
+
+def test_a_model_without_numbers_is_refused():
+    with torch.device("meta"):
+        model = nn.Linear(4, 4)
+    with pytest.raises(ValueError, match="device 'meta', where they have no numbers"):
+        st.convert(model, "a-float32", quiet=True)

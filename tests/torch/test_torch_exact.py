@@ -236,6 +236,8 @@ MEANS = {
     "repeating": lambda x: x.repeat_interleave(2, 0).repeat(1, 2, 1) + x[0].broadcast_to(8, 6, 6).repeat(1, 2, 1),
     "choosing": lambda x: x[INDEX % 4] + x[[0, 1, 2, 0, 0]] + x.index_select(0, INDEX % 4) + x[INDEX],
     "choosing places": lambda x: x[:, INDEX, INDEX] + x.gather(1, torch.zeros(4, 5, 6, dtype=torch.long))[..., 0],
+    "windows": lambda x: x.unfold(1, 3, 1).sum(-1) + x.tile(2)[:, 1:5, 2:8] * 2.0,
+    "edges": lambda x: F.pad(x, (1, 2), mode="reflect") + F.pad(x, (2, 1)) + F.pad(x, (3, 0), value=1.0),
     "masks": lambda x: x[x > 0].sum() + torch.where(x > 0, x, 0.5 * x).masked_fill(x > 1, 3.0) * (x > -1),
     "in place": lambda x: (x * 1).add_(x).mul_(x).div_(2.0).sub_(1).clamp_(-2, 2),
     "in place by signs": lambda x: in_place(x),

@@ -120,7 +120,7 @@ def results(model, x, gradient, state, *place, **options):
 def is_rank_safe(make, design, shape, **options) -> bool:
     """Whether parts of a batch have the bits of the whole: two of one length, and one of another."""
     torch.manual_seed(2)
-    model, x = st.convert(make(), design, quiet=True, **options), torch.randn(shape)
+    model, x = st.convert(make(), design, **{"elementwise": "torch", "quiet": True, **options}), torch.randn(shape)
     state = model.softnum_state
     gradient = torch.randn(model(x).shape)
     whole = results(model, x, gradient, state, None)
@@ -330,7 +330,7 @@ def test_compilers_and_program_order_are_refused(designs):
 def test_stochastic_sums_of_elements_are_refused(function):
     model = st.convert(Made(lambda layer, x: function(layer(x))), "g-q44-stochastic", elementwise="exact", quiet=True)
     st.set_rank(model, 1)
-    with pytest.raises(NotImplementedError, match="whose sums round stochastically"):
+    with pytest.raises(NotImplementedError, match="what adds, spreads or chooses elements"):
         model(torch.randn(2, 8))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -231,6 +232,9 @@ def test_divergence_ends_a_record(mine, tmp_path):
         ("mine.py:make", {"clip_norm": 1}, "multiple values"),
         ("mine.py:make", {"metric": "bleu"}, "numbers by name, with 'bleu'"),
         ("mine.py:make", {"options": {"known_as": {"9": "fc"}}}, "no module '9'"),
+        ("mine.py:make", {"options": {"seed": 3}}, "convert has no 'seed'"),
+        ("mine.py:make", {"metric": "loss"}, "means something else"),
+        ("mine.py:make", {"model": 3}, "multiple values|must be a function"),
     ],
 )
 def test_what_a_models_file_lacks_is_said(mine, tmp_path, network, options, message):
@@ -242,6 +246,98 @@ def test_what_a_models_file_lacks_is_said(mine, tmp_path, network, options, mess
 def test_what_the_file_says_is_not_said_twice(mine, stated):
     with pytest.raises(ValueError, match="mine.py:make says itself"):
         Settings(mine, **stated)
+
+
+def test_runs_that_draw_at_random_are_those_that_were_planned(mine, tmp_path):
+    (tmp_path / "drawn.py").write_text(
+        "import random, numpy as np, torch, softnum.torch as st\n"
+        "class Data(torch.utils.data.Dataset):\n"
+        "    def __len__(self): return 64\n"
+        "    def __getitem__(self, i):\n"
+        "        return torch.randn(3) + random.random() + float(np.random.rand()), i % 2\n"
+        "def make():\n"
+        "    parts = torch.utils.data.random_split(Data(), [48, 16])\n"
+        "    return st.Training(model=lambda: torch.nn.Linear(3, 2), train=parts[0], held_out=parts[1],\n"
+        "        optimizer=lambda model: torch.optim.SGD(model.parameters(), lr=0.1),\n"
+        "        options={'known_as': {'': 'fc'}})\n"
+    )
+    settings = Settings("drawn.py:make", batch=16, epochs=2)
+    one = run(load_design("c-wang-fp8"), settings, seed=1, out=tmp_path / "one").read_bytes()
+    torch.manual_seed(77)
+    assert run(load_design("c-wang-fp8"), settings, seed=1, out=tmp_path / "two").read_bytes() == one
+
+
+def test_files_have_the_modules_beside_them(tmp_path):
+    found = []
+    for name, width in (("first", 16), ("second", 24)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "helper.py").write_text(f"WIDTH = {width}\n")
+        text = MINE.replace("import torch\n", "import torch\nfrom helper import WIDTH\n", 1)
+        (folder / "mine.py").write_text(text.replace("width=16", "width=WIDTH"))
+        work = make_run(settings_of(f"{folder / 'mine.py'}:make"), load_design("a-float32"), 1)
+        found.append(work.header()["config"]["network"])
+    assert [network["parameters"] for network in found] == [4 * width + 9 * width - width + 8 for width in (16, 24)]
+    assert found[0]["imports"].keys() == {"helper"} and found[0]["imports"] != found[1]["imports"]
+    assert "helper" not in sys.modules
+
+
+@pytest.mark.parametrize("design", ["c-wang-fp8", "g-q44-stochastic"])
+def test_updates_of_pytorch_go_on_to_the_same_bytes(mine, tmp_path, design):
+    chosen, settings = load_design(design), settings_of(mine, update="torch")
+    if design == "g-q44-stochastic":
+        settings = replace(settings, network_options={"update": "torch", "options": {}})
+    whole = run(chosen, settings, seed=1, out=tmp_path / "whole").read_bytes()
+
+    def stop(iteration, *_):
+        if iteration == 14:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(chosen, settings, seed=1, out=tmp_path / "parts", progress=stop)
+    assert run(chosen, settings, seed=1, out=tmp_path / "parts").read_bytes() == whole
+
+
+def test_data_have_checksums_of_their_bytes():
+    def digest(data):
+        training = st.Training(
+            model=torch.nn.Identity.__call__, train=data, held_out=data, optimizer=lambda model: None
+        )  # fmt: skip
+        return training.describe(Settings("pytest:main", batch=1))["data"]["sha256"]
+
+    x = np.zeros((2, 40, 40))
+    first = digest([(x[0], 1), (x[1], 2)])
+    x[1, 20, 20] = 1
+    assert digest([(x[0], 1), (x[1], 2)]) != first == digest([(x[0], 1), (x[0].copy(), 2)])
+    y = torch.zeros(200, 2)
+    y[150, 1] = 1
+    subset = torch.utils.data.Subset(TensorDataset(y), range(100, 200))
+    assert digest(subset) != digest(torch.utils.data.Subset(TensorDataset(torch.zeros(200, 2)), range(100, 200)))
+    with pytest.raises(ValueError, match="a sample holds object, of which there is no checksum"):
+        digest([object()])
+
+
+def test_accuracy_takes_classes_alone(mine, tmp_path):
+    for labels in (torch.zeros(8, 1), torch.zeros(8, 2)):
+        data = TensorDataset(torch.zeros(8, 2), labels)
+        training = st.Training(
+            model=lambda: torch.nn.Linear(2, 2), train=data, held_out=data,
+            optimizer=lambda model: torch.optim.SGD(model.parameters(), lr=0.1),
+            loss=lambda model, batch: model(batch[0]).sum(),
+        )  # fmt: skip
+        with pytest.raises(ValueError, match="the accuracy takes outputs"):
+            training.make_run(Settings("here:it", batch=4), "a-float32", 1).evaluate(1)
+
+
+@pytest.mark.parametrize("loss", [lambda model, batch: 3.0, lambda model, batch: model(batch[0]), lambda *_: iter(())])
+def test_losses_are_numbers(loss):
+    data = TensorDataset(torch.zeros(8, 2), torch.zeros(8))
+    training = st.Training(
+        model=lambda: torch.nn.Linear(2, 2), train=data, held_out=data, loss=loss,
+        optimizer=lambda model: torch.optim.SGD(model.parameters(), lr=0.1),
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="must return a tensor of one number|yielded no loss"):
+        training.make_run(Settings("here:it", batch=4), "a-float32", 1).train(1, range(4))
 
 
 def test_samples_are_checked(mine):
@@ -288,7 +384,7 @@ def test_study_takes_a_model(mine, tmp_path):
     Path("study.toml").write_text(study)
     call("study", "run", "study.toml", "--out", folder, "--jobs", 1)
     rows = (folder / "make/records/c-wang-fp8/seed-1.jsonl").read_text().splitlines()
-    assert json.loads(rows[0])["config"]["network"]["width"] == 8 and len(rows) == 11
+    assert json.loads(rows[0])["config"]["network"]["options"] == {"width": 8} and len(rows) == 11
     Path("study.toml").write_text(study.replace("mine.py:make", "mine.py:made"))
     with pytest.raises(ValueError, match=r"study.toml, line 8.*has no object 'made'"):
         read_study("study.toml")
@@ -356,7 +452,17 @@ def test_recorder_refuses_what_would_lose_or_mix_runs(tmp_path):
         with pytest.raises(ValueError, match="another process"), recorder(tmp_path, small()):
             pass
         record.evaluation(accuracy=1.0)
+        for name in ("loss", "iteration", "finished"):
+            with pytest.raises(ValueError, match=f"'{name}' means something else"):
+                record.evaluation(accuracy=1.0, **{name: 1})
     before = record.path.read_bytes()
+    for late in (lambda: record.iteration(0.5), lambda: record.evaluation(accuracy=1.0)):
+        with pytest.raises(ValueError, match="within its with statement"):
+            late()
+    with pytest.raises(ValueError, match="'design' means something else"):
+        recorder(tmp_path, small(), facts={"design": "x"})
+    with pytest.raises(ValueError, match="facts must be plain data"):
+        recorder(tmp_path, small(), facts={"rate": torch.zeros(1)})
     with pytest.raises(ValueError, match="is finished"), recorder(tmp_path, small()):
         pass
     with pytest.raises(ValueError, match="of another run"), recorder(tmp_path, small(), data="other"):
@@ -368,6 +474,7 @@ def test_recorder_refuses_what_would_lose_or_mix_runs(tmp_path):
             record.iteration(0.5)
     with pytest.raises(ValueError, match="the last iteration has no accuracy"), recorder(tmp_path / "b", small()) as r:
         r.iteration(0.5)
+    assert len(r.path.read_text().splitlines()) == 2
     with pytest.raises(ValueError, match="0 iterations of this run"), recorder(tmp_path / "c", small()) as r:
         r.load_state_dict({"iteration": 3, "row": None})
 

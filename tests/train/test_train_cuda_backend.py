@@ -110,6 +110,10 @@ CALLS = {
     ],
     "divide": [lambda b, up, t, d=d: b.divide(up(numbers(t, 40)), d) for d in (1.0, 3.0, 1024.0)],
     "double": [lambda b, up, t: b.double(up(numbers(t, 40)))],
+    "expand": [
+        lambda b, up, t, of=of, to=to: b.expand(up(numbers(t, *of)), to)
+        for of, to in (((3, 1), (2, 3, 4)), ((4,), (4,)), ((1,), (0, 2)))
+    ],
     "from_windows": [lambda b, up, t, w=w: pooled(b, up, t, *w) for w in WINDOWS] + [averaged],
     "join": [
         lambda b, up, t: b.join(up(numbers(t, 3, 4)), up(numbers(t, 2, 4))),
@@ -179,9 +183,9 @@ def test_the_methods_are_those_of_numpys_backend(device):
 
 #: those that put nothing but +0 between numbers: a format of all of them stays known
 MOVES = {
-    "choose", "concatenate", "from_windows", "join", "largest", "neighbours", "part", "permute", "pixels", "place",
-    "positive_part", "prune", "put", "put_rows", "reshape", "split", "steps", "take", "transpose", "where_equal",
-    "where_positive", "windows",
+    "choose", "concatenate", "expand", "from_windows", "join", "largest", "neighbours", "part", "permute", "pixels",
+    "place", "positive_part", "prune", "put", "put_rows", "reshape", "split", "steps", "take", "transpose",
+    "where_equal", "where_positive", "windows",
 }  # fmt: skip
 
 

@@ -89,6 +89,8 @@ def make_network(name: str, *, data: str | None = None, **options):
     if name not in NETWORKS:
         near = difflib.get_close_matches(str(name), NETWORKS, n=1, cutoff=0.3)
         hint = f"; did you mean {near[0]!r}?" if near else ""
+        if str(name).endswith(".py"):
+            hint = f"; of a file, name the function too: {name}:make"
         raise ValueError(f"no network is called {name!r}{hint} (networks: {', '.join(NETWORKS)})")
     network = NETWORKS[name]
     if data is not None:

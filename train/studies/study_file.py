@@ -316,7 +316,8 @@ class _Reader:
         if not is_own(name) and name not in NETWORKS:
             self.fail("networks", index, "name", f"no network is called {name!r}{nearest(name, NETWORKS)} "
                       f"(networks: {', '.join(NETWORKS)}, or file.py:function)")  # fmt: skip
-        made = self.settings(index, own, settings, *said("epochs"))
+        metric = said("metric")[0] or "accuracy"
+        made = self.settings(index, own, settings, *said("epochs"), metric)
         cases = self.cases(*said("designs"), *said("batches"))
         (_, where), (baseline, there) = said("designs"), said("baseline")
         try:
@@ -350,13 +351,13 @@ class _Reader:
             timings,
         )  # fmt: skip
 
-    def settings(self, index: int, own: dict, settings: dict, epochs, place) -> Settings:
+    def settings(self, index: int, own: dict, settings: dict, epochs, place, metric: str) -> Settings:
         options = own.get("options", {})
         if not isinstance(options, dict):
             self.fail("networks", index, "options", f"options must be a table, got {options!r}")
         name = own["name"]
         if is_own(name):
-            return self.own_settings(index, own, options, epochs, place)
+            return self.own_settings(index, own, options, epochs, place, metric)
         known = list(inspect.signature(NETWORKS[name]).parameters)
         for key in options:
             if key not in known:
@@ -382,7 +383,7 @@ class _Reader:
             self.fail("networks", index, "name", f"{name}: {error}")
         return made
 
-    def own_settings(self, index: int, own: dict, options: dict, epochs, place) -> Settings:
+    def own_settings(self, index: int, own: dict, options: dict, epochs, place, metric: str) -> Settings:
         """Settings of a model of the user's own, which says itself what those of [settings] say of other networks."""
         values = {key: own[key] for key in _SETTINGS if key in own}
         for key in values:
@@ -392,7 +393,9 @@ class _Reader:
         name = f"{self.folder / source}:{function}" if source.endswith(".py") else own["name"]
         try:
             made = Settings(network=name, network_options=options, data=own.get("data"), epochs=epochs, **values)
-            load_own(name, options)
+            judged = getattr(load_own(name, options), "metric", metric)
+            if judged != metric:
+                raise ValueError(f"{function} is judged by {judged!r}, and metric says {metric!r}: metric = {judged!r}")
         except (TypeError, ValueError, OSError) as error:
             self.fail("networks", index, "name", str(error))
         return made
