@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.utils.checkpoint import CheckpointFunction
 
-from softnum.torch.dataflow import PRODUCTS, Flow, Step, needs_of, product_sizes, trace, without_numbers
+from softnum.torch import operations
+from softnum.torch.dataflow import PRODUCTS, Flow, Step, Whole, needs_of, product_sizes, trace, without_numbers
 from softnum.torch.functions import FUNCTIONS
 from softnum.torch.models import mode_of
-from softnum.torch.numerics import Arithmetic
+from softnum.torch.numerics import Arithmetic, new_state
 from softnum.torch.ranks import STEPPED
 from softnum.train.designs.gemms import design_gemms
 from softnum.train.inspect.dataflow import Group, Value
@@ -43,7 +48,7 @@ def gemms(model: nn.Module, *inputs, **options) -> list[dict]:
     Raises
     ------
     ValueError
-        If the model is not converted.
+        If the model is not converted, or operands of a product do not belong together.
 
     Examples
     --------
@@ -52,7 +57,7 @@ def gemms(model: nn.Module, *inputs, **options) -> list[dict]:
     >>> st.gemms(model, torch.zeros(32, 64))[0]
     {'layer': '', 'pass': 'forward', 'M': 32, 'N': 10, 'K': 64, 'bits': 8.25, 'formats': ['mxfp8_e4m3', 'mxfp8_e4m3']}
     """
-    return _listed(model, _noted(model, model, inputs, options))
+    return _listed(model, _noted(model, Whole(model), inputs, options))
 
 
 def products_of_step(step: Step, batch) -> list[dict]:
@@ -60,28 +65,46 @@ def products_of_step(step: Step, batch) -> list[dict]:
     return _listed(step.model, _noted(step.model, step, (batch,), {}))
 
 
-def _noted(model: nn.Module, called: nn.Module, inputs, options) -> list[tuple]:
+def _noted(model: nn.Module, called: Step | Whole, inputs, options) -> list[tuple]:
     """The functions that a model, or a `Step`, computes in a design's arithmetic, on tensors that hold no numbers."""
-    prefix, mode = "" if called is model else "model.", mode_of(model)
-    seen, apply = [], mode.apply
+    mode, seen = mode_of(model), []
+    apply = mode.apply
 
     def noting(name, inputs, part="", options=(), constants=(), axis=0):
         layer = mode.part(part)
+        if _misfit(name, inputs, FUNCTIONS[name].named(options, constants)):
+            with unset_fake_temporarily():  # the real call says what is wrong
+                zeros = [torch.zeros(x.shape, dtype=x.dtype, device=x.device) for x in inputs]
+                operations.apply(name, zeros, new_state(0), mode.arithmetic.handle, layer, 0, options, constants)
         needs = [torch.is_grad_enabled() and x.requires_grad for x in inputs]
         seen.append((name, layer, [tuple(x.shape) for x in inputs], needs, FUNCTIONS[name].named(options, constants)))
         return apply(name, inputs, part, options, constants, axis)
 
     def run(parameters, buffers, inputs, options) -> list[tuple]:
         seen.clear()
-        tensors = {f"{prefix}{name}": x for name, x in (parameters | buffers).items()}
+        tensors = {f"model.{name}": x for name, x in (parameters | buffers).items()}
         torch.func.functional_call(called, tensors, inputs, options)
         return seen
 
     mode.apply = noting
-    try:
-        return without_numbers(model, run, inputs, options)
+    try:  # which a reentrant checkpoint would run without a graph
+        with patch.object(CheckpointFunction, "apply", lambda function, _, *inputs: function(*inputs)):
+            return without_numbers(model, run, inputs, options)
     finally:
         del mode.apply
+
+
+def _misfit(name: str, inputs: list[torch.Tensor], facts: dict) -> bool:
+    """Whether a product's operands, of whose shapes its stand-in makes no question, do not belong together."""
+    if name not in PRODUCTS:
+        return False
+    first, second = (x.shape for x in inputs[:2])
+    if len({x.device for x in inputs}) > 1 or len({x.dtype for x in inputs}) > 1 or not inputs[0].is_floating_point():
+        return True
+    if name == "conv2d":
+        fits = first[1] == second[1] * facts["groups"]
+        return not fits or min(FUNCTIONS[name].shape([first, second], facts)) < 1
+    return first[-1] != second[-1 if name == "linear" else -2]
 
 
 def _listed(model: nn.Module, seen: list[tuple]) -> list[dict]:
@@ -97,8 +120,11 @@ def workload(
     The forward pass, the backward pass from the sum of what the model returns, and the optimiser's update, in the sense
     of `softnum.train.workload`: moving is free, a value is written once in each format in which an operation reads it,
     and element-by-element steps of one layer that follow each other are one operation. What PyTorch computes has the
-    formats of its tensors' dtypes. Operations that PyTorch computes in one, like a fused attention of its own, are one
-    operation too. Nothing is computed.
+    formats of its tensors' dtypes, and what softnum computes that of a tensor whose dtype is narrower. Operations that
+    PyTorch computes in one, like a fused attention of its own, are one operation too; of a softmax or a normalisation
+    the steps for each element count, as many as `softnum.train` has. Buffers are state, and constants of the iteration.
+    What a checkpoint computes again is of the forward pass of its layers. Nothing is computed, and the model is left as
+    it was.
 
     Parameters
     ----------
@@ -131,7 +157,7 @@ def workload(
     ('estimated', 8192)
     """
     optimizers = {} if optimizer is None else {"loss": optimizer}
-    return _workload(model, model, inputs, options, batch, name or type(model).__name__, optimizers)
+    return _workload(model, Whole(model), inputs, options, batch, name or type(model).__name__, optimizers)
 
 
 def workload_of_step(step: Step, inputs, batch: int, name: str, optimizers: dict) -> Workload:
@@ -165,26 +191,28 @@ class _Table:
 
     def _operation(self, group: Group) -> Operation:
         read = sum(value.size(elements) for value, elements in group.reads.items())
-        written = sum(value.size() for value in group.made if value.readers)
+        written = sum(value.size() for value in group.made if value.readers or _owner(value) == "buffer")
         formats, gemm = group.formats, None
         if group.product is not None:
             m, n, k, count = group.product
             gemm = Gemm.from_table({**self._rows[group.layer, group.stage, m, n, k], "count": count})
         else:
             formats = tuple(dict.fromkeys(_short(value.format) for value in group.reads if value.format != "bit"))
-        if group.stage == "update":  # in place: what it reads but the gradients
-            written += sum(value.size() for value in group.reads if value.owner and value.owner[0] != "gradient")
+        if group.stage == "update":  # in place: what it reads but the gradients, and what is made of parameters
+            own = [value for value in group.reads if _owner(value) not in ("", "gradient")]
+            copies = [copy for value in own for copy in value.rounded.values() if copy.copy_of and copy.readers]
+            written += sum(value.size() for value in (*own, *copies))
         kind = "+".join(dict.fromkeys(name for name, _, _ in group.steps))
         return Operation(group.layer, group.stage, kind, group.flops, read, written, formats, gemm)
 
     def _weights(self):
-        """Parameters in the formats that are read; master copies, where those are others; an update's states."""
+        """Parameters in the formats that are read; what is kept beside: other masters, buffers, an update's states."""
         copies: dict[str, list[Value]] = {}
         for value in self.flow.values:
             if value.copy_of is not None and value.readers:
                 copies.setdefault(value.copy_of, []).append(value)
         for value in self.flow.values:
-            if value.owner is None or value.owner[0] != "parameter":
+            if _owner(value) != "parameter":
                 continue
             whole = any(self.flow.groups[reader].stage != "update" for reader in value.readers)
             own = copies.get(value.owner[1], [])
@@ -199,6 +227,12 @@ class _Table:
                 yield StoredTensor(
                     value.layer, f"{name} master", "optimiser_state", value.elements, value.bits, _short(value.format)
                 )  # fmt: skip
+        for value in self.flow.values:
+            if _owner(value) == "buffer" and value.maker is None:
+                name = value.name.rpartition(".")[2]
+                yield StoredTensor(
+                    value.layer, name, "optimiser_state", value.elements, value.bits, _short(value.format)
+                )  # fmt: skip
         for state in self.flow.states.values():
             name = f"{state.name.rpartition('.')[2]} {state.owner[2]}"
             yield StoredTensor(
@@ -207,8 +241,8 @@ class _Table:
 
     def _transients(self):
         for value in self.flow.values:
-            owner = None if value.owner is None else value.owner[0]
-            if not value.readers or value.copy_of is not None or owner not in (None, "gradient"):
+            owner = _owner(value)
+            if not value.readers or value.copy_of is not None or owner not in ("", "gradient"):
                 continue
             stage = "forward" if value.maker is None else self.flow.groups[value.maker].stage
             kind = "feature_maps" if stage == "forward" else "gradient_maps"
@@ -217,7 +251,7 @@ class _Table:
             live = (value.maker or 0, max(value.readers))
             yield StoredTensor(
                 value.layer, value.name.rpartition(".")[2], kind, value.elements, value.bits, _short(value.format),
-                owner is None, stage, live,
+                not owner and (value.source is None or _owner(value.source) != "buffer"), stage, live,
             )  # fmt: skip
 
     def _workspace(self):
@@ -230,6 +264,11 @@ class _Table:
                         group.layer, name, "workspace", elements, bits, _short(fmt), grows, group.stage,
                         (number, number),
                     )  # fmt: skip
+
+
+def _owner(value: Value) -> str:
+    """What a value is that outlives an operation: parameter, gradient, state or buffer; "" of others."""
+    return value.owner[0] if value.owner else ""
 
 
 def _short(name: str) -> str:
