@@ -49,7 +49,7 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
     const sn_rounding rp = u->product64, rs = u->sum64, ro = u->outer64;
     const int chunked = u->chunk != 0, random = product == SN_PRODUCT_STOCHASTIC || sum_stochastic;
     /* with two stochastic roundings the sum takes the upper half of the word, or a word of its own if r > 16 */
-    const int second = u->two_roundings && (rs.stochastic_bits > 16 || rp.stochastic_bits > 16);
+    const int second = random && u->two_roundings && (rs.stochastic_bits > 16 || rp.stochastic_bits > 16);
     const int sum_shift = u->two_roundings && !second ? 16 : 0;
     const int vectors = tile / SN_W, sum_mode = sum_stochastic ? SN_STOCHASTIC : SN_NEAREST_EVEN;
     ptrdiff_t valid = g->n - column < tile ? g->n - column : tile;
