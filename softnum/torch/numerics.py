@@ -18,7 +18,7 @@ the same bits.
 Run seed, step, forward passes, evaluation and the loss scale are a tensor, the *state*, which every operation takes.
 
 On several ranks, a rank's part of the batch has the random words that the whole batch has there: those of a rounding
-and of a product are numbered by samples, from that of the first rank on (``softnum.torch.ranks``). What concerns weights
+and of a product are numbered by samples, from the first rank's on (``softnum.torch.ranks``). What concerns weights
 alone has the same bits on every rank. A rank's part of their gradients has its own: after "call" in the text above
 stands "/rank n", where n > 0. So the state of such a forward pass has entries more: the rank, its first sample, how
 many samples it has (0 where what is computed is no part of a batch), how many the whole batch has (0: not known), and
