@@ -17,6 +17,7 @@ from softnum.torch.numerics import Arithmetic, new_state
 from softnum.torch.ranks import STEPPED
 from softnum.train.designs.gemms import design_gemms
 from softnum.train.inspect.dataflow import Group, Value
+from softnum.train.inspect.workloads import short_name, weights_of, workspace_of
 from softnum.train.nets.network import product_rows
 from softnum.tta.workloads.hardware import Gemm
 from softnum.tta.workloads.operations import Operation, StoredTensor, Workload
@@ -186,7 +187,7 @@ class _Table:
     def workload(self, name: str, design: str, batch: int) -> Workload:
         """All of it."""
         operations = tuple(self._operation(group) for group in self.flow.groups)
-        tensors = (*self._weights(), *self._transients(), *self._workspace())
+        tensors = (*self._weights(), *self._transients(), *workspace_of(self.flow.groups))
         return Workload(name, design, batch, operations, tensors)
 
     def _operation(self, group: Group) -> Operation:
@@ -197,7 +198,7 @@ class _Table:
             m, n, k, count = group.product
             gemm = Gemm.from_table({**self._rows[group.layer, group.stage, m, n, k], "count": count})
         else:
-            formats = tuple(dict.fromkeys(_short(value.format) for value in group.reads if value.format != "bit"))
+            formats = tuple(dict.fromkeys(short_name(value.format) for value in group.reads if value.format != "bit"))
         if group.stage == "update":  # in place: what it reads but the gradients, and what is made of parameters
             own = [value for value in group.reads if _owner(value) not in ("", "gradient")]
             copies = [copy for value in own for copy in value.rounded.values() if copy.copy_of and copy.readers]
@@ -216,27 +217,18 @@ class _Table:
                 continue
             whole = any(self.flow.groups[reader].stage != "update" for reader in value.readers)
             own = copies.get(value.owner[1], [])
-            first, *others = [value, *own] if whole or not own else own
             name = value.name.rpartition(".")[2]
-            yield StoredTensor(value.layer, name, "weights", first.elements, first.bits, _short(first.format))
-            for other in others:
-                yield StoredTensor(
-                    value.layer, f"{name} (another copy)", "workspace", other.elements, other.bits, _short(other.format)
-                )  # fmt: skip
-            if first is not value:
-                yield StoredTensor(
-                    value.layer, f"{name} master", "optimiser_state", value.elements, value.bits, _short(value.format)
-                )  # fmt: skip
+            yield from weights_of(value.layer, name, value, own, whole)
         for value in self.flow.values:
             if _owner(value) == "buffer" and value.maker is None:
                 name = value.name.rpartition(".")[2]
                 yield StoredTensor(
-                    value.layer, name, "optimiser_state", value.elements, value.bits, _short(value.format)
+                    value.layer, name, "optimiser_state", value.elements, value.bits, short_name(value.format)
                 )  # fmt: skip
         for state in self.flow.states.values():
             name = f"{state.name.rpartition('.')[2]} {state.owner[2]}"
             yield StoredTensor(
-                state.layer, name, "optimiser_state", state.elements, state.bits, _short(state.format)
+                state.layer, name, "optimiser_state", state.elements, state.bits, short_name(state.format)
             )  # fmt: skip
 
     def _transients(self):
@@ -250,30 +242,14 @@ class _Table:
                 kind = "weight_gradients"
             live = (value.maker or 0, max(value.readers))
             yield StoredTensor(
-                value.layer, value.name.rpartition(".")[2], kind, value.elements, value.bits, _short(value.format),
+                value.layer, value.name.rpartition(".")[2], kind, value.elements, value.bits, short_name(value.format),
                 not owner and (value.source is None or _owner(value.source) != "buffer"), stage, live,
             )  # fmt: skip
-
-    def _workspace(self):
-        for number, group in enumerate(self.flow.groups):
-            for name, facts in (("unfolded", group.unfolded), ("lanes", group.lanes)):
-                if facts is not None:
-                    elements, bits, fmt = facts
-                    grows = name == "unfolded" or group.stage != "backward_weight"
-                    yield StoredTensor(
-                        group.layer, name, "workspace", elements, bits, _short(fmt), grows, group.stage,
-                        (number, number),
-                    )  # fmt: skip
 
 
 def _owner(value: Value) -> str:
     """What a value is that outlives an operation: parameter, gradient, state or buffer; "" of others."""
     return value.owner[0] if value.owner else ""
-
-
-def _short(name: str) -> str:
-    """A format's name as products give it."""
-    return name.rpartition(":")[2]
 
 
 class _Layers:

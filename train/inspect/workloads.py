@@ -16,7 +16,7 @@ from softnum.train.runs.own import is_own, load_own
 from softnum.tta.workloads.hardware import Gemm
 from softnum.tta.workloads.operations import Operation, StoredTensor, Workload
 
-__all__ = ["trace", "workload"]
+__all__ = ["short_name", "trace", "weights_of", "workload", "workspace_of"]
 
 
 def workload(model: str | Settings, design: Design, batch: int | None = None, **settings) -> Workload:
@@ -151,9 +151,61 @@ def _name_of(flow: Flow, value: Value) -> tuple:
     return value.layer, value.name, value.format, stage
 
 
-def _short(name: str) -> str:
-    """A format's name as products give it (`design_gemms`): of ``file.py:object`` the object."""
+def short_name(name: str) -> str:
+    """A format's name as products give it (`design_gemms`): of ``file.py:object`` the object.
+
+    >>> short_name("posit8.py:posit8"), short_name("e5m2")
+    ('posit8', 'e5m2')
+    """
     return name.rpartition(":")[2]
+
+
+def weights_of(layer: str, name: str, master: Value, copies: list[Value], whole: bool):
+    """The tensors that a parameter is stored as: in the formats that are read, and a master copy where that is another.
+
+    Parameters
+    ----------
+    layer, name : str
+        Of the parameter.
+    master : Value
+        What updates change.
+    copies : list of Value
+        The working copies that operations read.
+    whole : bool
+        Whether an operation of a pass reads the master copy itself.
+
+    Yields
+    ------
+    softnum.tta.StoredTensor
+    """
+    first, *others = [master, *copies] if whole or not copies else copies
+    yield StoredTensor(layer, name, "weights", master.elements, first.bits, short_name(first.format))
+    for other in others:
+        yield StoredTensor(
+            layer, f"{name} (another copy)", "workspace", other.elements, other.bits, short_name(other.format)
+        )  # fmt: skip
+    if first is not master:
+        yield StoredTensor(
+            layer, f"{name} master", "optimiser_state", master.elements, master.bits, short_name(master.format)
+        )  # fmt: skip
+
+
+def workspace_of(groups: list[Group]):
+    """What the operations of an iteration need for themselves, each while it runs: unfolded operands, units' lanes.
+
+    Yields
+    ------
+    softnum.tta.StoredTensor
+    """
+    for number, group in enumerate(groups):
+        for name, facts in (("unfolded", group.unfolded), ("lanes", group.lanes)):
+            if facts is not None:
+                elements, bits, fmt = facts
+                grows = name == "unfolded" or group.stage != "backward_weight"
+                yield StoredTensor(
+                    group.layer, name, "workspace", elements, bits, short_name(fmt), grows, group.stage,
+                    (number, number),
+                )  # fmt: skip
 
 
 class _Table:
@@ -169,7 +221,7 @@ class _Table:
         """All of it."""
         self.copies = self._copies()
         operations = tuple(self._operation(number, group) for number, group in enumerate(self.flow.groups))
-        tensors = [*self._parameters(), *self._states(), *self._transients(), *self._workspace()]
+        tensors = [*self._parameters(), *self._states(), *self._transients(), *workspace_of(self.flow.groups)]
         settings = self.work.settings
         return Workload(settings.network, self.design.name, settings.batch, operations, tuple(tensors))
 
@@ -184,7 +236,7 @@ class _Table:
             gemm = self._gemm(group)
             formats = gemm.formats
         else:
-            formats = tuple(dict.fromkeys(_short(value.format) for value in group.reads if value.format != "bit"))
+            formats = tuple(dict.fromkeys(short_name(value.format) for value in group.reads if value.format != "bit"))
         return Operation(
             group.layer, group.stage, self.flow.kind(group), group.flops, read, written, formats, gemm
         )  # fmt: skip
@@ -230,18 +282,7 @@ class _Table:
                 for value in self.flow.values
             )  # fmt: skip
             copies = self.copies.get(index, [])
-            first, *others = [master] if whole or not copies else copies
-            if whole:
-                others = copies
-            yield StoredTensor(layer, name, "weights", master.elements, first.bits, _short(first.format))
-            for other in others:
-                yield StoredTensor(
-                    layer, f"{name} (another copy)", "workspace", other.elements, other.bits, _short(other.format)
-                )  # fmt: skip
-            if first is not master:
-                yield StoredTensor(
-                    layer, f"{name} master", "optimiser_state", master.elements, master.bits, _short(master.format)
-                )  # fmt: skip
+            yield from weights_of(layer, name, master, copies, whole)
 
     def _states(self):
         seen = set()
@@ -254,7 +295,9 @@ class _Table:
                 name = f"{self.work.network.parameters[index].name.rpartition('.')[2]} {name}"
             else:
                 name = name.rpartition(".")[2]
-            yield StoredTensor(value.layer, name, "optimiser_state", value.elements, value.bits, _short(value.format))
+            yield StoredTensor(
+                value.layer, name, "optimiser_state", value.elements, value.bits, short_name(value.format)
+            )
 
     def _transients(self):
         weighted = {parameter.layer.name for parameter in self.work.network.parameters}
@@ -274,7 +317,7 @@ class _Table:
                 name = self.work.network.parameters[value.owner[1]].name.rpartition(".")[2]
             live = (value.maker or 0, max(value.readers))
             yield StoredTensor(
-                value.layer, name, kind, value.elements, value.bits, _short(value.format), self._grows(value),
+                value.layer, name, kind, value.elements, value.bits, short_name(value.format), self._grows(value),
                 stage, live,
             )  # fmt: skip
 
@@ -284,14 +327,3 @@ class _Table:
         place = self._seen[key] = self._seen.get(key, -1) + 1
         sizes = self._grown.get(key, ())
         return place >= len(sizes) or sizes[place] != value.elements
-
-    def _workspace(self):
-        for number, group in enumerate(self.flow.groups):
-            for name, facts in (("unfolded", group.unfolded), ("lanes", group.lanes)):
-                if facts is not None:
-                    elements, bits, fmt = facts
-                    grows = name == "unfolded" or group.stage != "backward_weight"
-                    yield StoredTensor(
-                        group.layer, name, "workspace", elements, bits, _short(fmt), grows, group.stage,
-                        (number, number),
-                    )  # fmt: skip
