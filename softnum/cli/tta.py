@@ -245,8 +245,10 @@ def tta(
         return
     for name in sorted({field.name for field in fields(Curves)} & set(stated(ctx))):
         raise ValueError(f"--{name.replace('_', '-')} is for the curves of --accuracy; add it, or leave this out")
+    from softnum.train.runs.own import is_own
+
     # before minutes of training that a missing one would throw away
-    need("joblib", "torch" if ":" in network else "sklearn", "matplotlib", "scipy")
+    need("joblib", "torch" if is_own(network) else "sklearn", "matplotlib", "scipy")
     from softnum.train import Settings, case_workloads, load_design, run_study
     from softnum.train.engine.devices import check_device
     from softnum.train.runs.loop import describe_network

@@ -12,7 +12,7 @@ import contextlib
 import copy
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -458,6 +458,9 @@ class Step(nn.Module):
             self.each(name, loss)
 
 
+_DUE = "loss(model, batch) must return a tensor of one number, or pairs of an optimiser's name and one"
+
+
 def losses_of(found):
     """What a loss function returned, as pairs of an optimiser's name and a loss.
 
@@ -466,19 +469,17 @@ def losses_of(found):
     ValueError
         If it is neither a tensor of one number nor pairs of a name and one.
     """
+    pairs = [("loss", found)] if isinstance(found, torch.Tensor) else found
+    if not isinstance(pairs, Iterable):
+        raise ValueError(f"{_DUE}, got {found!r:.100}")
     count = 0
-    try:
-        for name, loss in [("loss", found)] if isinstance(found, torch.Tensor) else iter(found):
-            if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-                raise TypeError(f"{loss!r:.100} is none")
-            count += 1
-            yield name, loss
-    except TypeError as error:
-        if count and not isinstance(found, torch.Tensor):
-            raise
-        raise ValueError(
-            f"loss(model, batch) must return a tensor of one number, or pairs of an optimiser's name and one: {error}"
-        ) from error
+    for pair in pairs:
+        if not (
+            isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[1], torch.Tensor) and pair[1].numel() == 1
+        ):
+            raise ValueError(f"{_DUE}, got {pair!r:.100}")
+        count += 1
+        yield pair
     if not count:
         raise ValueError("loss(model, batch) yielded no loss")
 

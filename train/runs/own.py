@@ -1,7 +1,7 @@
 """Models of a user's own, in place of a reference network: a function in a Python file says how one is trained.
 
 Where a network is named, ``"mine.py:make"`` stands for what the function ``make`` returns: a
-`softnum.torch.Training`, or whatever else has its methods ``make_run``, ``workload`` and ``describe``.
+`softnum.torch.Training`, of which this package asks for ``make_run``, ``workload`` and ``describe`` alone.
 """
 
 from __future__ import annotations
