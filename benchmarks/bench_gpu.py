@@ -22,6 +22,7 @@ from rich.table import Table
 
 import softnum as sn
 from benchmarks.measure import commit
+from softnum.runtime.atomic import write_atomic
 
 __all__ = ["H200", "Case", "Figure", "cases", "limit", "main"]
 
@@ -342,15 +343,15 @@ def main(arguments: list[str] | None = None) -> int:
     if reason := unusable(options):
         print(reason, file=sys.stderr)
         return 2
-    figures = []
+    figures, about = [], machine()
+    given.out.parent.mkdir(parents=True, exist_ok=True)
     for name in given.only or SECTIONS:
         for figure in SECTIONS[name](options):
             figures.append(figure)
             print(f"{figure.name}: {figure.value:.3g} {figure.unit}", file=sys.stderr, flush=True)
-    about = machine()
+            # after each: what was measured before an interruption is kept
+            write_atomic(given.out, json.dumps({"about": about, "figures": [asdict(f) for f in figures]}, indent=1) + "\n")
     Console(width=None if sys.stdout.isatty() else 240).print(table(about, figures))
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps({"about": about, "figures": [asdict(f) for f in figures]}, indent=1) + "\n")
     return int(any(figure.differ for figure in figures))
 
 

@@ -4,7 +4,7 @@
 #   tests/kernels/run_gpu.sh --download [FOLDER [VERSION [PACKAGE...]]]
 #       fetch into FOLDER the wheels that the GPU machine lacks, for its Python VERSION (3.12): all, or the PACKAGEs named.
 #       All are 90 MB, 60 of them llvmlite; where Numba is installed, these 25 MB do:
-#       'numpy<2.5' 'numba-cuda>=0.30.4,<0.31' 'cuda-core<2' cuda-pathfinder
+#       'numpy<2.5' 'numba-cuda>=0.30.4,<0.31' 'cuda-core<2' cuda-pathfinder cffi pycparser lark gymnasium
 #   tests/kernels/run_gpu.sh --pack [FOLDER]
 #       make one archive of them, site.tar.xz, a third smaller, where what is carried along must be small
 #   tests/kernels/run_gpu.sh [FOLDER]
@@ -29,7 +29,8 @@ if [ "${1:-}" = --download ]; then
     # the extra "cuda" without CUDA's own libraries, which a machine with a toolkit or PyTorch has; and the build's needs
     if [ ${#packages[@]} = 0 ]; then
         packages=('numpy>=2.0,<2.5' 'numba>=0.67' llvmlite 'numba-cuda>=0.30.4,<0.31' 'cuda-core<2' cuda-pathfinder
-            'setuptools>=77' 'cython>=3.1' 'pytest>=9' 'pytest-xdist>=3.6' execnet)
+            cffi pycparser
+            'setuptools>=77' 'cython>=3.1' 'pytest>=9' 'pytest-xdist>=3.6' execnet lark gymnasium farama-notifications cloudpickle)
     fi
     "$python" -m pip download -q --no-deps --only-binary=:all: --python-version "$version" --implementation cp \
         "${platforms[@]}" --platform manylinux2014_x86_64 -d "$folder" "${packages[@]}"
@@ -106,7 +107,7 @@ if has test; then
     # most of the time goes into compiling kernels, on one core of the host for each process
     many=()
     if "$python" -c 'import xdist' 2> /dev/null; then many=(-n "${PROCESSES:-$(nproc)}" --dist worksteal); fi
-    run -m pytest -m gpu tests/kernels tests/train/test_train_cuda*.py -p no:cacheprovider "${many[@]}" --durations=10 \
+    run -m pytest -m gpu tests/kernels tests/train/test_train_cuda*.py -p no:cacheprovider -p no:benchmark "${many[@]}" --durations=10 \
         2>&1 | tee "$reports/tests.txt" || failed=1
 fi
 

@@ -5,6 +5,7 @@ import pytest
 
 import softnum as sn
 from softnum.kernels.device.runtime import _cuda
+from tests.support.devices import on_gpu
 from tests.support.equality import poisoned, same_bits
 
 UNITS = {
@@ -131,7 +132,7 @@ def test_refused(device):
         sn.matmul(x, y, sn.BlockDotUnit("binary32", operand="mxfp8_e4m3", inner=inner), key=1)
 
 
-@pytest.mark.gpu
+@on_gpu
 def test_real_sizes(device):
     for name in ("mxfp8", "nvfp4", "stochastic", "inner"):
         unit = UNITS[name]

@@ -18,6 +18,7 @@ from softnum.kernels.device.runtime.source import TYPES, Entry
 from softnum.kernels.device.runtime.strides import transposed
 from softnum.mac.products.engines import fast_of
 from softnum.runtime import _core
+from tests.support.devices import on_gpu
 from tests.support.equality import poisoned
 
 SINGLE = Block(1, 1, 1, 1, 1, 1)
@@ -319,7 +320,7 @@ def test_a_level_without_tests_is_taken_where_no_sum_can_overflow(rounding):
         assert "bare" not in {engine.level(1, (1.0, 1.0, end), False), engine.level(1, (end, 1.0, 0.0), False)}
 
 
-@pytest.mark.gpu
+@on_gpu
 @pytest.mark.parametrize(("path", "u"), CASES)
 def test_real_sizes(device, monkeypatch, path, u):
     """Every path at sizes that fill a GPU, ragged and not."""

@@ -7,6 +7,7 @@ import softnum as sn
 from softnum.kernels.device.products.mad import tables as gemm_tables
 from softnum.kernels.device.products.mad.sum_tables import tables_of
 from softnum.mac.mad import MadUnit
+from tests.support.devices import on_gpu
 from tests.support.equality import check_product
 
 
@@ -140,7 +141,7 @@ def test_tables_are_the_formats_operations():
     assert np.array_equal(tables.cells[row.astype(int) * 256 + acc], add[acc, multiply[a, b]])
 
 
-@pytest.mark.gpu
+@on_gpu
 def test_real_sizes(device):
     """Tables of 8 bits in shared memory, and larger ones in the memory of the device."""
     for unit in (SHARED["log8"], SHARED["log8, chunk"], OTHERS["lanes"], OTHERS["own product"]):

@@ -9,6 +9,8 @@ from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime.strides import transposed
 from softnum.runtime.gateway import NoKernel, is_device_array
 
+pytest.importorskip("lark")
+
 SUM = sn.MadUnit("e6m9", operand="e6m9")
 RANDOM = sn.MadUnit("e6m9", operand="e6m9", product="e6m9", rounding="stochastic", stochastic_bits=12)
 PLAIN = {"fmt": "e6m9", "unit": SUM}

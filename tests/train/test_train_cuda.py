@@ -197,6 +197,8 @@ OTHERS = {
 def test_an_iteration_of_other_networks(network, tmp_path):
     """Embeddings, attention, dropout, and the other losses: what a record and a checkpoint hold of it."""
     options, data, batch = OTHERS[network]
+    if data is CartPole:
+        pytest.importorskip("gymnasium")
     rows, states = [], []
     for device in ("cpu", "cuda"):
         settings = Settings(

@@ -429,6 +429,7 @@ def test_products_and_convolutions(unit, backends):
 
 
 def test_operators_of_the_users_own(backends):
+    pytest.importorskip("lark")
     square = sn.operator("function (X) -> (Y) { Y = X * X; }")
     options = {"fmt": "e6m9", "rounding": "stochastic", "key": (3, 4)}
 
