@@ -108,7 +108,7 @@ class FusedDotUnit(Unit):
 
     Notes
     -----
-    A sum that is zero is +0; one that rounds to zero keeps its sign. A NaN operand, inf * 0 and inf - inf give NaN, any
+    A sum that is zero, or rounds to zero, is +0. A NaN operand, inf * 0 and inf - inf give NaN, any
     other infinity wins. K = 0 gives C, converted where the output has another format. Sources: Khattak and Mikaitis,
     arXiv 2512.07004; MMA-Sim, arXiv 2511.10909.
 

@@ -3,9 +3,10 @@
 Without a step-by-step source there is no preset: TPUs, for one, have none, as how they round and in which order they
 add is not published in enough detail.
 
-Sources: recorded rows of eight GPUs (north-numerical-computing/MATLAB-tensor-core, model_validation; Khattak and
-Mikaitis, arXiv 2512.07004); MMA-Sim (arXiv 2511.10909); Wang et al. 2018, "Training Deep Neural Networks with 8-bit
-Floating Point Numbers"; Intel 64 and IA-32 Software Developer's Manual, volume 2 (VDPBF16PS, VPDPBUSD); PTX ISA (mma).
+Sources: rows that an H200 computed (tests/data/nvidia_h200, by tests/kernels/record.py); recorded rows of eight GPUs
+(north-numerical-computing/MATLAB-tensor-core, model_validation; Khattak and Mikaitis, arXiv 2512.07004); MMA-Sim (arXiv
+2511.10909); Wang et al. 2018, "Training Deep Neural Networks with 8-bit Floating Point Numbers"; Intel 64 and IA-32
+Software Developer's Manual, volume 2 (VDPBF16PS, VPDPBUSD); PTX ISA (mma).
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Evidence:
 
 
 _ROWS = "recorded rows, MATLAB-tensor-core, model_validation (arXiv 2512.07004)"
+_H200 = "H200, all of its mma and wgmma, tests/data/nvidia_h200"
 _KHATTAK = "Khattak and Mikaitis (arXiv 2512.07004)"
 _MMA_SIM = "MMA-Sim (arXiv 2511.10909)"
 _COMPILED = (
@@ -89,8 +91,34 @@ def _common(rows: str, nearest: bool) -> dict[str, Evidence]:
             "published", f"{_MMA_SIM}; not in the rows. The hardware's NaN is 0x7FFFFFFF (0x7FFF), softnum's canonical"
         ),
         "zero": Evidence("published", f"a zero sum is +0: {_MMA_SIM}; not in the rows"),
-        "underflow": Evidence("modelled", "a sum that rounds to zero keeps its sign, as IEEE 754 has it"),
+        "underflow": Evidence("published", f"a sum that rounds to zero is +0: {_MMA_SIM}; recorded on an H200"),
     }
+
+
+def _hopper(gpu: str, made: FusedDotUnit, evidence: dict) -> dict:
+    """What the recording of an H200 settles: of each instruction, subnormals, zeros, specials and chains among them."""
+    told = {
+        "products": "exact, not normalised",
+        "alignment": "cut off toward zero, by sign and magnitude; zeros take no part in the largest exponent, which "
+        f"{_MMA_SIM} has otherwise",
+        "overflow": "infinite",
+        "special_values": "the hardware's NaN is 0x7FFFFFFF (0x7FFF), softnum's canonical",
+        "zero": "a zero sum is +0",
+        "underflow": "a sum that rounds to zero is +0",
+        "terms": "all of an instruction" if made.c == "fused" else "two steps of 16",
+        "c": "a term like the products" if made.c == "fused" else "added to the sum, to nearest even",
+    }
+    told |= dict.fromkeys(("fraction_bits", "output_rounding", "truncate_fraction", "k_order"), "")
+    if made.c == "fused":
+        told["chaining"] = "each result is the next instruction's C"
+    if str(made.operand[0]) in ("bfloat16", "tf32") or str(made.accumulator) == "binary16" == str(made.operand[0]):
+        told["min_exponent"] = "zeros aside"
+    else:
+        evidence["min_exponent"] = Evidence("published", f"{_KHATTAK}; no sum of these operands reaches it")
+    for name, words in told.items():
+        if name in evidence and (gpu == "h200" or evidence[name].kind != "recorded"):
+            evidence[name] = Evidence("recorded", f"{words}{': ' if words else ''}{_H200}")
+    return evidence
 
 
 def _volta_evidence(evidence: dict) -> dict:
@@ -134,6 +162,8 @@ def _usual(gpu: str, operand: str, output: str) -> tuple[Unit, dict]:
     evidence["c"] = Evidence(kind, f"a term like the products: {source}")
     if eight and generation == "hopper":
         evidence["c"] = Evidence("published", f"WGMMA, a term like the products: {_MMA_SIM}; the rows have C = 0")
+    if generation == "hopper":
+        return made, _hopper(gpu, made, evidence)
     return made, _volta_evidence(evidence) if generation == "volta" else evidence
 
 
@@ -179,7 +209,7 @@ def _separate(gpu: str, operand: str, output: str) -> tuple[Unit, dict]:
         "more products than an instruction's 32: step after step, and C once. A chain of instructions adds each one's "
         "sum to C: softnum.matmul over 32 of K at a time, a result being the next C",
     )
-    return made, evidence
+    return made, _hopper(gpu, made, evidence) if generation == "hopper" else evidence
 
 
 def _nvidia(name: str, output: str | None) -> tuple[Unit, dict]:

@@ -92,6 +92,8 @@ def fused_step(
         kept = cut(Fraction(total), Fraction(last)) * last
     rounded = signed(kept * unit)
     code, flags = deliver(rounded, out_fmt, env)
+    if rounded.sign and decode(code, out_fmt)[:3] == ("finite", 1, 0):
+        code = deliver(Value("finite"), out_fmt, env)[0]  # what rounds to zero is +0
     if always_infinity and format_of(out_fmt).infinities:  # a P3109 format delivers no flags: what its rounding says
         _, raised = round_float(rounded.sign, rounded.numerator, rounded.denominator, out_fmt, env)
         if raised & OVERFLOW:

@@ -1,6 +1,13 @@
-"""Dot products that real GPUs computed, bit for bit."""
+"""Dot products and conversions that real GPUs computed, bit for bit.
 
+tests/data/nvidia_h200 holds what tests/kernels/record.py recorded on an H200: rows of each matrix instruction, and results of
+functions. Rows of eight more GPUs are public; SOFTNUM_HARDWARE_VECTORS names their folder.
+"""
+
+import hashlib
+import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -101,3 +108,156 @@ def test_the_recorded_results_catch_a_changed_unit(folder, change):
     a, b = values(data["a"]), values(data["b"])
     got = sn.matmul(a[:, None, :], b[:, :, None], replace(unit, **change), c[:, None, None])[:, 0, 0]
     assert np.count_nonzero(got.view(np.uint32) != data["d_fp32"]) > len(a) // 100
+
+
+# ---- an H200 -----------------------------------------------------------------------------------------------------------
+
+H200 = Path(__file__).parents[1] / "data" / "nvidia_h200"
+MANIFEST = json.loads((H200 / "manifest.json").read_text())
+ARITHMETICS = {entry["name"]: entry for entry in MANIFEST["arithmetics"]}
+TYPES = {
+    "f16": "binary16", "bf16": "bfloat16", "tf32": "tf32", "e4m3": "e4m3fn", "e5m2": "e5m2", "f32": "binary32",
+    "f64": "binary64", "s8": "q8.0", "u8": "uq8.0", "s32": "q32.0",
+}  # fmt: skip
+
+
+def decoded(codes, kind):
+    """Values of codes; those of tf32 are binary32's, whose low 13 bits count for nothing."""
+    if kind == "tf32":
+        return (codes & np.uint32(0xFFFFE000)).view(np.float32)
+    return sn.decode(codes, TYPES[kind])
+
+
+def unit_of_instruction(entry):
+    """What an instruction computes: a preset, of its own operands and no longer than it is."""
+    a, b, d = entry["a"], entry["b"], entry["d"]
+    kind = entry["instructions"][0]["kind"]
+    if d == "f64":
+        return sn.MadUnit("binary64", operand="binary64")
+    if d == "s32":
+        overflow = "saturate" if "satfinite" in entry["name"] else "wrap"
+        return sn.ExactDotUnit("q32.0", operand=(TYPES[a], TYPES[b]), overflow=overflow)
+    name = f"nvidia_h200_{'fp16' if a == 'f16' else a}" + "_mma" * (a in ("e4m3", "e5m2") and kind == "mma")
+    unit = sn.unit(name, output=TYPES[d])
+    return replace(unit, operand=(TYPES[a], TYPES[b]), terms=min(unit.terms, entry["K"]))
+
+
+def different(got, want):
+    """Where results have other bits; NaN are the same, whatever their payloads."""
+    kind = f"u{want.dtype.itemsize}"
+    return (got.astype(want.dtype).view(kind) != want.view(kind)) & ~(np.isnan(got) & np.isnan(want))
+
+
+def rows_that_differ(entry, unit):
+    """(of how many rows and chains, how many differ)"""
+    with np.load(H200 / entry["file"]) as data:
+        arrays = {name: data[name] for name in data.files}
+    a, b, d = (entry[x] for x in "abd")
+    parts = [(arrays[x] for x in ("a", "b", "c", "d"))]
+    before = arrays["chain_c"]
+    for step in range(arrays["chain_d"].shape[1]):
+        after = np.ascontiguousarray(arrays["chain_d"][:, step])
+        parts.append((arrays["chain_a"][:, step], arrays["chain_b"][:, step], before, after))
+        before = after
+    rows, wrong = 0, 0
+    for x, y, c, want in parts:
+        x, y, c, want = (decoded(np.ascontiguousarray(v), kind) for v, kind in ((x, a), (y, b), (c, d), (want, d)))
+        got = sn.matmul(x[:, None, :], y[:, :, None], unit, c[:, None, None])[:, 0, 0]
+        rows, wrong = rows + len(want), wrong + int(different(got, want).sum())
+    return rows, wrong
+
+
+@cases("name", ARITHMETICS)
+def test_instructions_of_an_h200(name, isa):
+    entry = ARITHMETICS[name]
+    rows, wrong = rows_that_differ(entry, unit_of_instruction(entry))
+    assert rows == entry["rows"] + 4 * entry["chains"] and wrong == 0, f"{wrong} of {rows} rows differ"
+
+
+def test_the_files_are_what_the_manifest_says():
+    files = [(entry["file"], entry["sha256"]) for entry in [*MANIFEST["arithmetics"], MANIFEST["functions"]]]
+    assert all(hashlib.sha256((H200 / name).read_bytes()).hexdigest() == digest for name, digest in files)
+    assert {name for name, _ in files} == {path.name for path in H200.glob("*.npz")}
+    assert MANIFEST["rows"] == sum(x["rows"] for x in ARITHMETICS.values()) > 14_000
+
+
+@cases(
+    "name, change",
+    [
+        ("mma_m16n8k16_f32_bf16_bf16_f32", {"min_exponent": -132}),
+        ("mma_m16n8k16_f32_bf16_bf16_f32", {"min_exponent": -134}),
+        ("wgmma_m64n8k8_f32_tf32_tf32", {"min_exponent": None}),
+        ("mma_m16n8k8_f32_tf32_tf32_f32", {"terms": 4}),
+        ("mma_m16n8k16_f16_f16_f16_f16", {"min_exponent": -20}),
+        ("mma_m16n8k16_f16_f16_f16_f16", {"min_exponent": -22}),
+        ("wgmma_m64n8k16_f16_f16_f16", {"fraction_bits": 24}),
+        ("wgmma_m64n8k32_f32_e4m3_e4m3", {"fraction_bits": 14}),
+        ("wgmma_m64n8k32_f32_e4m3_e5m2", {"truncate_fraction": None}),
+        ("wgmma_m64n8k32_f32_e4m3_e4m3", {"c": "after"}),
+        ("wgmma_m64n8k32_f16_e5m2_e5m2", {"terms": 16}),
+        ("mma_m16n8k32_f32_e4m3_e4m3_f32", {"k_order": None}),
+        ("mma_m16n8k32_f32_e5m2_e5m2_f32", {"c": "fused"}),
+    ],
+)
+def test_the_rows_of_an_h200_catch_a_changed_unit(name, change):
+    entry = ARITHMETICS[name]
+    rows, wrong = rows_that_differ(entry, replace(unit_of_instruction(entry), **change))
+    assert 0 < wrong < rows
+
+
+def test_sums_that_round_to_zero_are_positive_on_an_h200():
+    """They are -0 in none of the results, though many a sum of negative numbers is too small."""
+    negative = 0
+    for entry in ARITHMETICS.values():
+        if entry["d"] != "f16":
+            continue
+        with np.load(H200 / entry["file"]) as data:
+            a, b, c, d = (
+                decoded(data[x], entry[kind]).astype(np.float64) for x, kind in zip("abcd", "abdd", strict=True)
+            )
+        number = np.isfinite(a).all(-1) & np.isfinite(b).all(-1) & np.isfinite(c)
+        zero = number & (d == 0)
+        negative += np.count_nonzero((a[zero] * b[zero]).sum(-1) + c[zero] < 0)
+        assert not np.signbit(d[zero]).any()
+    assert negative > 20
+
+
+CONVERSIONS = {
+    "cvt.rn.bf16.f32": ("bfloat16", {}), "cvt.rz.bf16.f32": ("bfloat16", {"rounding": "toward_zero"}),
+    "cvt.rn.f16.f32": ("binary16", {}), "cvt.rz.f16.f32": ("binary16", {"rounding": "toward_zero"}),
+    "cvt.rn.tf32.f32": ("tf32", {}), "cvt.rz.tf32.f32": ("tf32", {"rounding": "toward_zero"}),
+    "cvt.rna.tf32.f32": ("tf32", {"rounding": "nearest_away"}),
+    "cvt.rn.satfinite.e4m3x2.f32": ("e4m3fn", {"overflow": "saturate"}),
+    "cvt.rn.satfinite.e5m2x2.f32": ("e5m2", {"overflow": "saturate"}),
+    "cvt.rn.satfinite.e4m3x2.f16x2": ("e4m3fn", {"overflow": "saturate"}),
+    "cvt.rn.satfinite.e5m2x2.f16x2": ("e5m2", {"overflow": "saturate"}),
+}  # fmt: skip
+
+
+@cases("name", CONVERSIONS)
+def test_conversions_of_an_h200(name, isa):
+    fmt, options = CONVERSIONS[name]
+    with np.load(H200 / "functions.npz") as data:
+        singles = data["x_f32"].view(np.float32)
+        x = singles if name.endswith("f32") else np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
+        got = data[name]
+    want = sn.quantize(x, fmt, **options)
+    if fmt != "tf32":
+        got = sn.decode((got & 0xFF if "x2" in name else got).astype(sn.format(fmt).storage_dtype), fmt)
+    else:
+        got = decoded(got, "tf32")
+    number = ~np.isnan(x)
+    assert not different(got[number], want[number].astype(got.dtype)).any()
+    if name == "cvt.rna.tf32.f32":  # cuts a NaN's payload off: where nothing is left, it is an infinity
+        lost = ~number & ((x.view(np.uint32) & 0x7FE000) == 0)
+        assert lost.any() and np.isinf(got[lost]).all() and np.isnan(got[~number & ~lost]).all()
+    else:
+        assert np.isnan(got[~number]).all() and not number.all()
+
+
+@cases("name, fmt", [("cvt.rn.f16x2.e4m3x2", "e4m3fn"), ("cvt.rn.f16x2.e5m2x2", "e5m2")])
+def test_decoding_on_an_h200(name, fmt):
+    with np.load(H200 / "functions.npz") as data:
+        got = (data[name] & 0xFFFF).astype(np.uint16).view(np.float16)
+    want = sn.decode((np.arange(2**16) & 0xFF).astype(np.uint8), fmt).astype(np.float16)
+    assert not different(got, want).any() and np.isfinite(want).any()

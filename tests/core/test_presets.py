@@ -94,11 +94,14 @@ def test_evidence_belongs_to_the_preset():
     assert h100 == h200 and h100.evidence != h200.evidence
     assert "H100" in h100.evidence["terms"].source and h100.evidence["terms"].kind == "recorded"
     assert replace(h100, terms=8).evidence == {} and sn.MadUnit("e6m9", operand="e5m2").evidence == {}
-    assert sn.unit("nvidia_h100_tf32").evidence["terms"].kind == "published"
-    assert sn.unit("nvidia_h100_e4m3").evidence["c"].kind == "published"
+    assert sn.unit("nvidia_b200_tf32").evidence["terms"].kind == "published"
+    assert "H200" in sn.unit("nvidia_h100_tf32").evidence["terms"].source
+    assert sn.unit("nvidia_h100_e4m3").evidence["c"].kind == "recorded"
     assert sn.unit("nvidia_b200_e4m3").evidence["fraction_bits"].kind == "published"
     assert sn.unit("nvidia_h100_e4m3_mma").evidence["c"].kind == "recorded"
-    assert sn.unit("nvidia_h100_e4m3_mma", output="binary32").evidence["c"].kind == "published"
+    assert sn.unit("nvidia_h100_e4m3_mma", output="binary32").evidence["c"].kind == "recorded"
+    assert sn.unit("nvidia_h200_bf16").evidence["min_exponent"].kind == "recorded"
+    assert sn.unit("nvidia_h200_e5m2").evidence["min_exponent"].kind == "published"
     assert {sn.unit(f"nvidia_{n}").evidence["chaining"].kind for n in ("b200_e4m3", "h200_e5m2_mma")} == {"modelled"}
     assert sn.unit("nvidia_l40s_e4m3", output="binary16").evidence["products"].kind == "published"
     assert sn.unit("x86_avx512_bf16").evidence["k_order"].kind == "measured"

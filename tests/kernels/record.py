@@ -113,12 +113,19 @@ def instructions() -> list[Instruction]:
     found += [Instruction("mma", 16, depth, "bf16", "bf16", "f32", (8, 0)) for depth in (16, 8)]
     found += [Instruction("mma", 16, depth, "tf32", "tf32", "f32", (8, 0)) for depth in (8, 4)]
     eights = [(a, b) for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2")]
-    found += [Instruction("mma", 16, depth, a, b, d, (8, 9)) for depth in (32, 16) for d in ("f32", "f16") for a, b in eights]
+    found += [
+        Instruction("mma", 16, depth, a, b, d, (8, 9)) for depth in (32, 16) for d in ("f32", "f16") for a, b in eights
+    ]
     found += [Instruction("mma", 8, 4, "f64", "f64", "f64", (8, 0))]
     found += [Instruction("mma", 16, depth, "f64", "f64", "f64", (9, 0)) for depth in (4, 8, 16)]
-    found += [Instruction("mma", 16, 32, kind, kind, "s32", (8, 0), cut) for kind in ("s8", "u8") for cut in (False, True)]
+    found += [
+        Instruction("mma", 16, 32, kind, kind, "s32", (8, 0), cut) for kind in ("s8", "u8") for cut in (False, True)
+    ]
     found += [Instruction("wgmma", 64, 16, "f16", "f16", d, (9, 0)) for d in ("f32", "f16")]
-    found += [Instruction("wgmma", 64, 16, "bf16", "bf16", "f32", (9, 0)), Instruction("wgmma", 64, 8, "tf32", "tf32", "f32", (9, 0))]
+    found += [
+        Instruction("wgmma", 64, 16, "bf16", "bf16", "f32", (9, 0)),
+        Instruction("wgmma", 64, 8, "tf32", "tf32", "f32", (9, 0)),
+    ]
     found += [Instruction("wgmma", 64, 32, a, b, d, (9, 0)) for d in ("f32", "f16") for a, b in eights]
     found += [Instruction("wgmma", 64, 32, "s8", "s8", "s32", (9, 0), cut) for cut in (False, True)]
     return found
@@ -176,7 +183,9 @@ def text(one: Instruction, name: str) -> str:
             f'    asm volatile("{one.ptx} {sums}, {group(of_d, of_a)}, {group(of_d + of_a, of_b)}, {sums};" : {outputs} : {inputs});'
         )
     lines.append("  }")
-    lines.append(f"  for (int i = 0; i < {of_d}; i++) d[(tile * {threads} + lane) * {of_d} + i] = {leave.format('sum[i]')};")
+    lines.append(
+        f"  for (int i = 0; i < {of_d}; i++) d[(tile * {threads} + lane) * {of_d} + i] = {leave.format('sum[i]')};"
+    )
     return "\n".join([*lines, "}"])
 
 
@@ -217,7 +226,10 @@ class Device:
         attribute = driver.CUdevice_attribute
         self.capability = tuple(
             checked(driver.cuDeviceGetAttribute(x, self.device))
-            for x in (attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+            for x in (
+                attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+            )
         )
         self.name = checked(driver.cuDeviceGetName(100, self.device)).split(b"\0")[0].decode()
         self.functions = {}
@@ -232,7 +244,11 @@ class Device:
     def elements(self, source: str, x) -> np.ndarray:
         """A function of each of an array's elements."""
         driver = self.driver
-        library = checked(driver.cuLibraryLoadData(compiled(source, f"sm_{self.capability[0]}{self.capability[1]}"), [], [], 0, [], [], 0))
+        library = checked(
+            driver.cuLibraryLoadData(
+                compiled(source, f"sm_{self.capability[0]}{self.capability[1]}"), [], [], 0, [], [], 0
+            )
+        )
         function = driver.CUfunction(int(checked(driver.cuLibraryGetKernel(library, b"_function"))))
         d = np.empty_like(x)
         given, out = (checked(driver.cuMemAlloc(x.nbytes)) for _ in range(2))
@@ -314,7 +330,22 @@ def computed(device: Device, one: Instruction, a, b, c) -> np.ndarray:
 
 # ---- rows --------------------------------------------------------------------------------------------------------------
 
-KINDS = ["random", "wide", "cancellation", "subnormal", "zeros", "floor", "zero_exponent", "overflow", "special", "rounding", "codes", "sparse", "least_exponent", "least_exponent_c"]
+KINDS = [
+    "random",
+    "wide",
+    "cancellation",
+    "subnormal",
+    "zeros",
+    "floor",
+    "zero_exponent",
+    "overflow",
+    "special",
+    "rounding",
+    "codes",
+    "sparse",
+    "least_exponent",
+    "least_exponent_c",
+]
 
 
 def numbers(rng, fmt, shape, low, high):
@@ -340,7 +371,11 @@ def rows_of(rng, kind, one, count, steps):
         a[..., half:], b[..., half:] = -a[..., order], sn.quantize(b[..., order] * 1.0, fb)
         where = part(0.1)
         a[where] = numbers(rng, fa, where.sum(), max(least[0], fa.emin - 2), -4)
-        c = np.where(part(0.4, count), sn.quantize(-a[:, 0, 0] * b[:, 0, 0], fd), numbers(rng, fd, count, -20 if fd.bits > 16 else -12, 3))
+        c = np.where(
+            part(0.4, count),
+            sn.quantize(-a[:, 0, 0] * b[:, 0, 0], fd),
+            numbers(rng, fd, count, -20 if fd.bits > 16 else -12, 3),
+        )
     elif kind == "subnormal":
         a = np.where(part(0.5), numbers(rng, fa, shape, least[0], max(least[0], fa.emin)), a)
         b = np.where(part(0.3), numbers(rng, fb, shape, least[1], max(least[1], fb.emin)), b)
@@ -364,25 +399,36 @@ def rows_of(rng, kind, one, count, steps):
         c = np.where(part(0.4, count), 0.0, c)
     elif kind == "zero_exponent":  # a zero times something large beside small products
         a = np.where(part(0.85), 0.0, numbers(rng, fa, shape, least[0], fa.emin + 2))
-        b = np.where(a == 0, numbers(rng, fb, shape, fb.emin, top[1]), numbers(rng, fb, shape, least[1], min(top[1], fb.emin + 4)))
+        b = np.where(
+            a == 0,
+            numbers(rng, fb, shape, fb.emin, top[1]),
+            numbers(rng, fb, shape, least[1], min(top[1], fb.emin + 4)),
+        )
         swap = rng.random(count) < 0.5
         if fa == fb:
             a[swap], b[swap] = b[swap], a[swap].copy()
         c = np.where(part(0.5, count), 0.0, numbers(rng, fd, count, least[2], least[2] + 25))
     elif kind == "overflow":
         side = min(top[2] // 2 + 1, top[0])
-        a, b = numbers(rng, fa, shape, side - 4, side), numbers(rng, fb, shape, min(side, top[1]) - 4, min(side, top[1]))
+        a, b = (
+            numbers(rng, fa, shape, side - 4, side),
+            numbers(rng, fb, shape, min(side, top[1]) - 4, min(side, top[1])),
+        )
         c = numbers(rng, fd, count, fd.emax - 3, fd.emax)
         sign = part(0.4, count)[:, None, None]
         a = np.where(sign, np.abs(a), a)
         b = np.where(sign, np.abs(b), b)
     elif kind == "special":
         for x, f in ((a, fa), (b, fb)):
-            found = [0.0, -0.0, float(f.max), -float(f.max)] + [np.inf, -np.inf] * bool(f.infinities) + [np.nan] * f.has_nan
+            found = (
+                [0.0, -0.0, float(f.max), -float(f.max)] + [np.inf, -np.inf] * bool(f.infinities) + [np.nan] * f.has_nan
+            )
             where = part(1.5 / one.depth)
             x[where] = rng.choice(np.array(found), where.sum())
         where = part(0.3, count)
-        c[where] = rng.choice(np.array([0.0, -0.0, np.inf, -np.inf, np.nan, float(fd.max), -float(fd.max)]), where.sum())
+        c[where] = rng.choice(
+            np.array([0.0, -0.0, np.inf, -np.inf, np.nan, float(fd.max), -float(fd.max)]), where.sum()
+        )
     elif kind == "rounding":  # one large term, small ones about the last bits that are kept, of either sign
         a = np.where(part(2 / one.depth), a, numbers(rng, fa, shape, max(least[0], -14), max(least[0], -6)))
         b = np.where(part(0.5), np.sign(b), b)
@@ -443,13 +489,17 @@ def codes_of(rng, kind, one, count, steps):
     if kind == "codes" or FORMATS[one.a] is None:
         bits = [8 * SIZES[x] for x in (one.a, one.b, one.d)]
         found = [
-            rng.integers(0, 2**n, size, dtype=np.uint64, endpoint=False) if n < 64 else rng.integers(0, 2**64 - 1, size, dtype=np.uint64, endpoint=True)
+            rng.integers(0, 2**n, size, dtype=np.uint64, endpoint=False)
+            if n < 64
+            else rng.integers(0, 2**64 - 1, size, dtype=np.uint64, endpoint=True)
             for n, size in zip(bits, (shape, shape, (count,)), strict=True)
         ]
         if one.d == "s32" and kind in KINDS[:3]:
             found[2] = rng.integers(-(2**20), 2**20, count).astype(np.int32).view(np.uint32)
         return found
-    return [coded(x, name) for x, name in zip(rows_of(rng, kind, one, count, steps), (one.a, one.b, one.d), strict=True)]
+    return [
+        coded(x, name) for x, name in zip(rows_of(rng, kind, one, count, steps), (one.a, one.b, one.d), strict=True)
+    ]
 
 
 def coded(x, name):
@@ -478,7 +528,10 @@ def recorded(device, one, seed, each):
     a, b, c = a.astype(size[SIZES[one.a]]), b.astype(size[SIZES[one.b]]), c.astype(size[SIZES[one.d]])
     arrays = {"a": a[:, 0], "b": b[:, 0], "c": c, "d": computed(device, one, a, b, c)[:, 0]}
     arrays["kind"] = np.repeat([np.uint8(KINDS.index(x)) for x in kinds], [len(part[2]) for part in parts])
-    chains = [codes_of(rng, kind, one, max(1, each // 16), STEPS) for kind in ("random", "wide", "cancellation", "rounding", "floor", "codes")]
+    chains = [
+        codes_of(rng, kind, one, max(1, each // 16), STEPS)
+        for kind in ("random", "wide", "cancellation", "rounding", "floor", "codes")
+    ]
     a, b, c = (np.concatenate([np.asarray(part[i]) for part in chains]) for i in range(3))
     a, b, c = a.astype(size[SIZES[one.a]]), b.astype(size[SIZES[one.b]]), c.astype(size[SIZES[one.d]])
     arrays |= {"chain_a": a, "chain_b": b, "chain_c": c, "chain_d": computed(device, one, a, b, c)}
@@ -508,7 +561,11 @@ FUNCTIONS = {
 
 def function_text(name: str) -> str:
     body, kind = FUNCTIONS[name]
-    out, into = ('"=f"(y)', '"f"(__uint_as_float(x[i]))') if kind == "f32" and name.split(".")[0] != "cvt" else ('"=r"(z)', '"r"(x[i])')
+    out, into = (
+        ('"=f"(y)', '"f"(__uint_as_float(x[i]))')
+        if kind == "f32" and name.split(".")[0] != "cvt"
+        else ('"=r"(z)', '"r"(x[i])')
+    )
     if name.startswith("cvt") and kind == "f32":
         into = '"f"(__uint_as_float(x[i]))'
     return (
@@ -535,7 +592,11 @@ def recorded_functions(device, folder: Path, count: int) -> None:
         except RuntimeError as error:
             print(f"{name}: {error}", file=sys.stderr, flush=True)
             continue
-        arrays[name] = d if name.endswith("x2") and kind == "codes16" or kind == "f32" and "cvt" not in name or "tf32" in name else d.astype(np.uint16)
+        arrays[name] = (
+            d
+            if name.endswith("x2") and kind == "codes16" or kind == "f32" and "cvt" not in name or "tf32" in name
+            else d.astype(np.uint16)
+        )
     np.savez_compressed(folder / "functions.npz", **arrays)
     print("functions", len(arrays) - 1, len(singles), flush=True)
 
@@ -558,9 +619,15 @@ def given_rows(device, folder: Path, out: Path, found: list[Instruction]) -> Non
                 if name in arrays:
                     wrong = (got != arrays[name]) & ~(nan(got, one.d) & nan(arrays[name], one.d))
                     by = np.bincount(arrays["kind"][wrong], minlength=len(manifest["kinds"]))
-                    said.append(f"{name} {wrong.sum()} " + ",".join(f"{manifest['kinds'][i]} {n}" for i, n in enumerate(by) if n))
+                    said.append(
+                        f"{name} {wrong.sum()} "
+                        + ",".join(f"{manifest['kinds'][i]} {n}" for i, n in enumerate(by) if n)
+                    )
             wrong = (chain != arrays["chain_d"]) & ~(nan(chain, one.d) & nan(arrays["chain_d"], one.d))
-            print(f"{entry['name']} {one.kind} of {len(got)}: {'; '.join(said)}; chains {wrong.any(1).sum()} of {len(chain)}", flush=True)
+            print(
+                f"{entry['name']} {one.kind} of {len(got)}: {'; '.join(said)}; chains {wrong.any(1).sum()} of {len(chain)}",
+                flush=True,
+            )
 
 
 def main() -> int:
@@ -569,7 +636,9 @@ def main() -> int:
     parser.add_argument("--inputs", type=Path, help="a folder of the same layout, whose operands are computed too")
     parser.add_argument("--each", type=int, default=160, help="rows of each kind (160)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--compile-only", metavar="CHIP", help="compile the instructions for a chip, such as sm_90a, and stop")
+    parser.add_argument(
+        "--compile-only", metavar="CHIP", help="compile the instructions for a chip, such as sm_90a, and stop"
+    )
     given = parser.parse_args()
     if given.compile_only:
         for one in instructions():

@@ -174,7 +174,7 @@ SN_INLINE sn_vf SN_(round_sum)(const sn_fused_plan *p, int nearest, int cut, sn_
     sn_vi e = (sn_vi)((sn_vu)x & 0x7f800000u);
     e = SN_MAX(e, (sn_vi){0} + (p->least_c << 23));
     sn_vf c = (sn_vf)((sn_vu)e + p->to_constant);
-    return (sn_vf)((sn_vu)((x + c) - c) | ((sn_vu)x & 0x80000000u));
+    return (x + c) - c; /* what rounds to zero is +0 */
 }
 
 /* The steps of a packed block for SN_ROWS rows; sums: what was summed before, and after. Of the kinds of units, bounded
@@ -285,18 +285,14 @@ SN_INLINE void SN_(start)(const sn_fused_plan *p, const sn_fused_values *g, ptrd
 SN_INLINE float SN_(with_c)(const sn_fused_plan *p, float sum, float c) {
     float x = sum + c;
     if (!p->nearest) return x;
-    sn_u32 bits, e, r;
+    sn_u32 bits, e;
     memcpy(&bits, &x, sizeof bits);
     e = bits & 0x7f800000u;
     if (e < (sn_u32)p->least_c << 23) e = (sn_u32)p->least_c << 23;
     e += p->to_constant;
-    float constant, rounded;
+    float constant;
     memcpy(&constant, &e, sizeof constant);
-    rounded = (x + constant) - constant;
-    memcpy(&r, &rounded, sizeof r);
-    r |= bits & 0x80000000u;
-    memcpy(&rounded, &r, sizeof rounded);
-    return rounded;
+    return (x + constant) - constant; /* a step's result is not -0, and the sum of two numbers does not round to 0 */
 }
 
 /* Whether there is a NaN among n numbers. */

@@ -80,11 +80,11 @@ SN_FN sn_i32 sn_fused32_stayed(const sn_fused32 *p, float sum) {
     return (sn_bits32(sum) & 0x7fffffffu) <= sn_bits32(p->limit);
 }
 
-/* x rounded to nearest even; in its range, or larger than that. */
+/* x rounded to nearest even, to +0 where to zero; in its range, or larger than that. */
 SN_FN float sn_fused32_nearest(const sn_fused32 *p, float x) {
-    const sn_u32 bits = sn_bits32(x), field = bits & 0x7f800000u;
+    const sn_u32 field = sn_bits32(x) & 0x7f800000u;
     const float c = sn_float32(sn_maximum_u32(field, (sn_u32)p->least_c << 23) + p->to_constant);
-    return sn_float32(sn_bits32(sn_subtract32(sn_add32(x, c), c)) | (bits & 0x80000000u));
+    return sn_subtract32(sn_add32(x, c), c);
 }
 
 /* sum / scale rounded; scale: 2^(F - M). */

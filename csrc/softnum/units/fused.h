@@ -3,7 +3,8 @@
  * format's lowest exponent and a significand below 1, and so has C;
  *   - M is the largest exponent among the terms that are not zero, C included, and at least min_exponent;
  *   - each term is cut off, toward zero, at fraction_bits bits below M; what is left is added exactly;
- *   - a sum of zero is +0; any other may be cut to truncate_fraction bits of its own exponent, and is rounded once.
+ *   - a sum of zero is +0; any other may be cut to truncate_fraction bits of its own exponent, and is rounded once;
+ *     what rounds to zero is +0 too.
  * Longer sums chain steps: the result of one is the C of the next. Parameters of real hardware: softnum/presets.py.
  * Sources: Khattak and Mikaitis (arXiv 2512.07004); MMA-Sim (arXiv 2511.10909). */
 #ifndef SOFTNUM_FUSED_H
@@ -142,6 +143,7 @@ SN_FN sn_u64 sn_fused_round(const sn_fused_unit *u, sn_fused_sum *s, const sn_fo
     sn_u32 raised = 0;
     sn_u64 code = sn_round_pack(fo, env, &x, 0, &raised);
     *flags |= raised;
+    if (sign && sn_unpack(fo, code).kind == SN_ZERO) return 0;
     if (!u->always_infinity || !fo->has_inf) return code;
     if (fo->p3109) { /* raises no flags: asked of a format that does */
         sn_format telling = *fo;
