@@ -350,7 +350,9 @@ def main(arguments: list[str] | None = None) -> int:
             figures.append(figure)
             print(f"{figure.name}: {figure.value:.3g} {figure.unit}", file=sys.stderr, flush=True)
             # after each: what was measured before an interruption is kept
-            write_atomic(given.out, json.dumps({"about": about, "figures": [asdict(f) for f in figures]}, indent=1) + "\n")
+            write_atomic(
+                given.out, json.dumps({"about": about, "figures": [asdict(f) for f in figures]}, indent=1) + "\n"
+            )
     Console(width=None if sys.stdout.isatty() else 240).print(table(about, figures))
     return int(any(figure.differ for figure in figures))
 

@@ -131,7 +131,8 @@ static sn_u64 step(const sn_fused_unit *u, const sn_u64 *a, const sn_u64 *b, siz
         kinds infinite = {0, 0, 0, {sum > 0, sum < 0}};
         return special(&infinite, fo, env, flags);
     }
-    return sn_convert(&wide, code, fo, env, 0, flags);
+    const sn_u64 rounded = sn_convert(&wide, code, fo, env, 0, flags);
+    return fuzz_decode(fo, rounded).kind == FUZZ_ZERO ? 0 : rounded;
 }
 
 static sn_u64 element(const sn_fused_unit *u, const fuzz_product *p, size_t row, size_t column, sn_u32 *lost) {

@@ -26,20 +26,55 @@
 
 enum { TILE = 16 }; /* of a plane whose runs lie across the lines that are read: both stay in the first cache */
 
-#define FOR_TILES                                                                                                      \
+#define NO_SQUARES(in, down, out, across) 0
+
+/* Words of 32 bits, a tile in squares of four rows and columns: a third of the time that one word after the other
+ * takes. Whether the tile was one of TILE x TILE, and is done. */
+typedef sn_u32 four __attribute__((vector_size(16)));
+
+#if defined(__clang__)
+#define PAIRS(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+#define PAIRS(a, b, i, j, k, l) __builtin_shuffle(a, b, (four){i, j, k, l})
+#endif
+
+static void square(const sn_u32 *in, ptrdiff_t down, sn_u32 *out, ptrdiff_t across) {
+    four x[4];
+    for (int i = 0; i < 4; i++)
+        memcpy(&x[i], in + i * down, sizeof x[i]);
+    const four left = PAIRS(x[0], x[1], 0, 4, 1, 5), right = PAIRS(x[0], x[1], 2, 6, 3, 7);
+    const four below = PAIRS(x[2], x[3], 0, 4, 1, 5), beyond = PAIRS(x[2], x[3], 2, 6, 3, 7);
+    const four y[4] = {PAIRS(left, below, 0, 1, 4, 5), PAIRS(left, below, 2, 3, 6, 7), PAIRS(right, beyond, 0, 1, 4, 5),
+                       PAIRS(right, beyond, 2, 3, 6, 7)};
+    for (int i = 0; i < 4; i++)
+        memcpy(out + i * across, &y[i], sizeof y[i]);
+}
+
+static int squares(const sn_u32 *in, ptrdiff_t down, sn_u32 *out, ptrdiff_t across) {
+    for (int j = 0; j < TILE; j += 4)
+        for (int i = 0; i < TILE; i += 4)
+            square(in + j + i * down, down, out + j * across + i, across);
+    return 1;
+}
+
+#define FOR_TILES(squares)                                                                                             \
     for (size_t first = 0; first < rows.length; first += TILE)                                                         \
         for (size_t start = 0; start < run.length; start += TILE) {                                                    \
             const size_t last = first + TILE < rows.length ? first + TILE : rows.length;                               \
             const size_t end = start + TILE < run.length ? start + TILE : run.length;                                  \
+            if (last - first == TILE && end - start == TILE &&                                                         \
+                squares(in + (ptrdiff_t)first + (ptrdiff_t)start * run.in, run.in,                                     \
+                        out + (ptrdiff_t)first * rows.out + (ptrdiff_t)start, rows.out))                               \
+                continue;                                                                                              \
             for (size_t j = first; j < last; j++)                                                                      \
                 for (size_t i = start; i < end; i++)                                                                   \
                     out[(ptrdiff_t)j * rows.out + (ptrdiff_t)i] = in[(ptrdiff_t)j + (ptrdiff_t)i * run.in];            \
         }
 
-#define PLANE(name, element)                                                                                           \
+#define PLANE(name, element, squares)                                                                                  \
     static void name(const element *restrict in, element *restrict out, sn_copy_axis rows, sn_copy_axis run) {         \
         if (run.out == 1 && rows.in == 1 && run.in > TILE && rows.length > 1) {                                        \
-            FOR_TILES                                                                                                  \
+            FOR_TILES(squares)                                                                                         \
         } else if (run.out == 1 && run.in == 1) {                                                                      \
             SIDE_BY_SIDE(i)                                                                                            \
         } else if (run.out == 1 && run.in == -1) {                                                                     \
@@ -52,10 +87,10 @@ enum { TILE = 16 }; /* of a plane whose runs lie across the lines that are read:
             }                                                                                                          \
         }                                                                                                              \
     }
-PLANE(plane8, sn_u8)
-PLANE(plane16, sn_u16)
-PLANE(plane32, sn_u32)
-PLANE(plane64, sn_u64)
+PLANE(plane8, sn_u8, NO_SQUARES)
+PLANE(plane16, sn_u16, NO_SQUARES)
+PLANE(plane32, sn_u32, squares)
+PLANE(plane64, sn_u64, NO_SQUARES)
 
 /* The axes of `axes` in the order in which out lies, the last one innermost, those that are one run made one. */
 static int ordered(int ndim, const sn_copy_axis *axes, sn_copy_axis *order) {

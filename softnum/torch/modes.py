@@ -353,8 +353,11 @@ def _gradient(mode: arithmetic, path: str, name: str, finals: Final, gradient: t
     total = finals.take(gradient, f"{path}.{name}" if path else name)
     if total is not None:
         return total
-    layer = mode.arithmetic.call(path, mode.state, f"gradient.{name}")
     values = array_of(gradient)
+    result = mode.arithmetic.unscaled(values, path, mode.state)
+    if result is not None:
+        return tensor_of(result, result_dtype(gradient), gradient.device, (values,))
+    layer = mode.arithmetic.call(path, mode.state, f"gradient.{name}")
     result = layer.parameter_gradient(values)
     layer.end()
     return tensor_of(result, result_dtype(gradient), gradient.device, (values,))

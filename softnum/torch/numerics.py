@@ -30,6 +30,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import hashlib
+import math
 import re
 import struct
 from collections.abc import Callable
@@ -40,6 +41,7 @@ import torch
 
 from softnum.arrays.environment import PartKey
 from softnum.formats.blocks import format
+from softnum.runtime._core import PlainEnvironment
 from softnum.train.designs.design import (
     BLOCK_ROLES,
     COMPENSATION,
@@ -109,6 +111,11 @@ def bits_of(x: float) -> int:
     return struct.unpack("<q", struct.pack("<d", x))[0]
 
 
+def _loss_scale(bits: int) -> float:
+    """The number that a state holds."""
+    return struct.unpack("<d", struct.pack("<q", bits))[0]
+
+
 class Arithmetic:
     """A design as the layers of a PyTorch model have it.
 
@@ -161,6 +168,7 @@ class Arithmetic:
         self._layers: dict[tuple[str, bool], LayerDesign] = {}
         self._stochastic: dict[tuple[str, bool], bool] = {}
         self._backends: dict[tuple, object] = {}
+        self._plain_gradients: dict[str, bool] = {}  # of which modules gradients are rounded to binary32 alone
         _KNOWN.setdefault(self.handle, self)
 
     @property
@@ -263,6 +271,23 @@ class Arithmetic:
             watch(made, made.told(self.listener))
         return made
 
+    def unscaled(self, gradient, path: str, state: torch.Tensor):
+        """`Call.parameter_gradient` of binary32 numbers where that is a division by a power of two; None elsewhere.
+
+        That is rounded once, as the quotient in binary64 is that a design rounds to binary32.
+        """
+        if path not in self._plain_gradients:
+            rounding = self.layer(path).roles["weight_gradients"]
+            self._plain_gradients[path] = rounding == RoleRounding(format("binary32"))
+        plain = self._plain_gradients[path] and self.sites is None and self.listener is None
+        scale = _loss_scale(state[LOSS_SCALE].item())
+        if not plain or gradient.dtype != np.float32 or not 1 <= scale <= 2.0**126:
+            return None
+        if scale == 1 or math.frexp(scale)[0] != 0.5:
+            return gradient if scale == 1 else None
+        with PlainEnvironment():
+            return gradient / np.float32(scale)
+
     def backend(self, design: LayerDesign):
         """Where the arrays of a layer are computed with: on a carrier that holds all its numbers."""
         key = id(design), torch.get_num_threads()  # of designs that `layer` keeps
@@ -355,7 +380,7 @@ class Call(LayerNumerics):
         self._batch, self.starts_from_rows = "", False
         self.seed = self._state[SEED] % 2**64
         self.iteration = self._state[STEP] + (not self._state[EVALUATING])  # counted from 1; an evaluation follows one
-        self.loss_scale = struct.unpack("<d", struct.pack("<q", self._state[LOSS_SCALE]))[0]
+        self.loss_scale = _loss_scale(self._state[LOSS_SCALE])
         self.last, self.looked_up = None, frozenset()  # what Muon leaves to AdamW: the caller chose that already
         self.known = False  # whether the forward pass is computed again
         self.chained = False  # whether results of products enter other operations, so that they are needed again

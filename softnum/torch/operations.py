@@ -54,7 +54,8 @@ def apply(name: str, inputs: list[torch.Tensor], state: torch.Tensor, arithmetic
     where = arithmetic, layer, call, list(options), list(constants)
     if torch.compiler.is_compiling():
         return getattr(torch.ops.softnum, name)(inputs, state, *where)
-    return _FUNCTIONS[name].apply(where, state, *inputs)
+    eager, general = _FUNCTIONS[name]
+    return (eager if _at_once(inputs) else general).apply(where, state, *inputs)
 
 
 #: functions whose operands have one dtype
@@ -160,8 +161,7 @@ def _at_once(tensors) -> bool:
 
 
 class _Function(torch.autograd.Function):
-    """A function whose ``apply`` takes all arguments of ``forward`` by position: PyTorch's own asks for its signature
-    at each call, a tenth of what a small product takes."""
+    """A function whose ``apply`` takes all arguments of ``forward`` by position."""
 
     @classmethod
     def apply(cls, *inputs):
@@ -170,8 +170,15 @@ class _Function(torch.autograd.Function):
         return super(torch.autograd.Function, cls).apply(*unwrap_dead_wrappers(inputs))
 
 
-def _define(name: str) -> type[torch.autograd.Function]:
-    """Define the two operations of a function, and return it as a differentiable function."""
+def _define(name: str) -> tuple[type[torch.autograd.Function], type[torch.autograd.Function]]:
+    """Define the two operations of a function.
+
+    Returns
+    -------
+    eager, general : types
+        The function as a differentiable one, for PyTorch's own tensors `_at_once` and for transforms: these ask for
+        `setup_context`, with which PyTorch looks for the signature at each call, a tenth of what a small product takes.
+    """
     changed = len(FUNCTIONS[name].changed)
     kept = tuple if FUNCTIONS[name].values else _without_values
     results = f"({', '.join(['Tensor'] * (1 + changed))})"
@@ -206,8 +213,6 @@ def _define(name: str) -> type[torch.autograd.Function]:
     class Forward(_Function):
         @staticmethod
         def forward(plain, state, *inputs):
-            if _at_once(inputs):
-                return _forward(name, inputs, state, *plain)
             return forward(list(inputs), state, *plain)
 
         @staticmethod
@@ -239,6 +244,16 @@ def _define(name: str) -> type[torch.autograd.Function]:
                 raise NotImplementedError(f"softnum's {name} changes what it is given; it has no vectorised form")
             return torch.stack([Forward.apply(plain, *row) for row in _slices(info, in_dims[1:], tensors)]), 0
 
+    class Eager(_Function):
+        @staticmethod
+        def forward(ctx, *given):
+            plain, state, *inputs = given
+            result = _forward(name, inputs, state, *plain)
+            Forward.setup_context(ctx, given, result)
+            return result
+
+        backward, jvp = Forward.backward, Forward.jvp
+
     # what an exported or compiled program, which holds the operation itself, differentiates by
 
     def keep(ctx, inputs, output):
@@ -255,7 +270,7 @@ def _define(name: str) -> type[torch.autograd.Function]:
 
     torch.library.register_autograd(forward, differentiate, setup_context=keep, lib=_LIBRARY)
     torch.library.register_autograd(backward, Backward.backward, setup_context=lambda *_, **__: None, lib=_LIBRARY)
-    return Forward
+    return Eager, Forward
 
 
 _FUNCTIONS = {name: _define(name) for name in FUNCTIONS}

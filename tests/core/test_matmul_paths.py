@@ -204,6 +204,37 @@ def test_sums_at_the_edge_of_a_path(u, a, b, c, isa):
         compare(sn.matmul(a, wide, u, start), definition(a, wide, u, start), u, columns)
 
 
+SMALL_SUMS = [
+    sn.MadUnit("binary16", operand=("e4m3fn", "e5m2")), sn.MadUnit("binary16", operand=("e4m3fn", "e5m2"), chunk=16),
+    sn.MadUnit("e5m10", operand=("e5m2", "e4m3fn"), chunk=5),
+    sn.MadUnit("binary16", operand=("e4m3fn", "e5m2"), rounding="stochastic", stochastic_bits=9),
+    sn.MadUnit("e4m3", operand="e4m3fn", chunk=8),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("u", SMALL_SUMS, ids=str)
+def test_operands_whose_products_lie_on_the_sums_grid_and_others(u, isa):
+    """Sums whose last place is larger than that of some products: blocks of rows and panels with such operands, and
+    without, small sums that round to zero, and a start of -0."""
+    rng = np.random.default_rng(5)
+    m, k, n = 14, 53, 75
+    for case in range(6):
+        operands = []
+        for fmt, shape in zip(u.operand, ((m, k), (k, n)), strict=True):
+            low = fmt.emin if case % 2 else max(fmt.emin, -4)
+            x = np.ldexp(1 + rng.random(shape), rng.integers(low, low + 6, shape)) * rng.choice([-1, 1], shape)
+            x[rng.random(shape) < (0.2 if case < 4 else 0.9)] = rng.choice([0.0, -0.0])
+            operands.append(sn.quantize(x, fmt).astype(np.float32))
+        a, b = operands
+        tiny_a, tiny_b = (float(f.smallest_subnormal) for f in u.operand)
+        a[[1, 9], [3, 50]] = tiny_a, -tiny_a  # in two blocks of rows
+        b[[3, 50], [40, 70]] = tiny_b, 3 * tiny_b  # in the later panels
+        c = np.zeros((m, n), np.float32)
+        c[::2] = -0.0
+        for start in (None, c, np.abs(c)):
+            compare(sn.matmul(a, b, u, start, **key_of(u)), definition(a, b, u, start, **key_of(u)), u, case)
+
+
 def test_the_generator_makes_ties():
     """Enough of the adversarial sums are exact ties, else the test above proves little."""
     u = unit("e6m9", "e5m2")

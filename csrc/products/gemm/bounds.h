@@ -119,6 +119,19 @@ static inline int sn_is_safe(sn_safety *s, double x, double y) {
     return safe;
 }
 
+/* The exponent of a last place that numbers of an operand (0: a, 1: b) are multiples of, the least magnitude of which,
+ * zeros aside, is this pattern. */
+static inline sn_i32 sn_last_place(const sn_gemm_unit *u, int operand, sn_u32 least) {
+    const sn_i32 last = (sn_i32)(least >> 23) - 126 - u->precision[operand];
+    return last > u->last[operand] ? last : u->last[operand];
+}
+
+/* Whether products of such operands are multiples of the sum's last place. */
+static inline int sn_is_exact_below(const sn_gemm_unit *u, sn_u32 least_a, sn_u32 least_b) {
+    return u->exact_below ||
+           (u->may_be_exact_below && sn_last_place(u, 0, least_a) + sn_last_place(u, 1, least_b) >= u->sum_last);
+}
+
 /* The level (SN_LEVEL_*) of a product of which no sum overflows; negative_zero: a start is -0. */
 static inline int sn_safe_level(const sn_gemm_unit *u, int negative_zero) {
     const int bare = u->exact_below && !negative_zero;

@@ -36,10 +36,12 @@ typedef struct {
 } sn_round32;
 
 typedef struct {
-    sn_i32 path;        /* SN_PATH_*; sn_gemm64 computes SN_PATH_WIDE, sn_gemm32 the others */
-    sn_i32 product;     /* SN_PRODUCT_* */
-    sn_i32 exact_below; /* addends are multiples of the sum's last place, chunks' sums of the outer sum's */
-    sn_i64 chunk;       /* 0: one sum */
+    sn_i32 path;               /* SN_PATH_*; sn_gemm64 computes SN_PATH_WIDE, sn_gemm32 the others */
+    sn_i32 product;            /* SN_PRODUCT_* */
+    sn_i32 exact_below;        /* addends are multiples of the sum's last place, chunks' sums of the outer sum's */
+    sn_i32 may_be_exact_below; /* no, but of most operands they are: of these precisions and last places */
+    sn_i32 precision[2], last[2], sum_last;
+    sn_i64 chunk; /* 0: one sum */
     sn_round32 product32, sum32, outer32;
     sn_rounding product64, sum64, outer64; /* gemm64; prepared for 32 bits: SN_PATH_ODD, SN_PATH_STOCHASTIC */
     sn_u32 key[2], key2[2];                /* Philox keys of domains 1 and 2 */

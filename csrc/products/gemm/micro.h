@@ -21,10 +21,17 @@
  * v + C lies in the binade of C, whose last place is 2^(E - m): the addition rounds v to nearest even, and subtracting
  * C is exact. fma(2^E, K, v) is that addition with no constant to assemble, since 2^E * K is exact. SN_FULL clamps E to
  * emax + 1 as well, and puts what an overflow becomes in its place: emax + 24 - m <= 127. SN_SIGNED does without: by
- * products/gemm/bounds.h nothing overflows, and C is finite. SN_BARE does also without emin and without the sign of
- * zeros. Its domain: every addend is a multiple of the sum's last place (`exact_below`), and no start is -0. Then all
- * sums are such multiples, and below 2^emin they are values of the format: whatever finer place E calls for, v stays as
- * it is. Nothing but 0 becomes 0, and a sum that starts from +0 is never -0: to nearest, x + y is -0 only if both are.
+ * products/gemm/bounds.h nothing overflows, and C is finite.
+ *
+ * SN_BARE: w - (w - v), w = 2^s * v by an addition to its exponent, s = 23 - m >= m + 3. Let v > 0 and u = 2^(E - m). w
+ * is a multiple of u, w - v at most 2^(E + s + 1), so w - v is rounded to a multiple of u, and w minus that is the
+ * multiple of u next to v; in a tie v / u is a half, w / u = 2^s * v / u even, and so the even one of both. If w - v is
+ * below 2^(E + s), it is rounded to a multiple of u / 2; but then v < 2^E * (1 + 2 / 2^s) is nearer to 2^E than u / 4.
+ * It has no emin, and no sign of zeros. Its domain: every addend is a multiple of the sum's last place (`exact_below`,
+ * of the unit or of a block's operands), and no start is -0. Then all sums are such multiples, and below 2^emin they
+ * are values of the format: whatever finer place E calls for, v stays as it is (of 0, and of binary32's subnormals, w
+ * is another number that is multiple enough). Nothing but 0 becomes 0, and a sum that starts from +0 is never -0: to
+ * nearest, x + y is -0 only if both are.
  * So products that lost the sign of their zero (they are rounded with emin, without the sign) change no sum: +0 + -0 =
  * +0
  * + +0.
@@ -68,13 +75,16 @@ SN_INLINE sn_vf SN_(broadcast)(float x) {
 
 SN_INLINE sn_vf SN_(round32)(const sn_round32 *r, int level, sn_vf v) {
     const sn_vi zero = {0};
+    if (level == SN_BARE) {
+        const sn_vf wide = (sn_vf)((sn_vi)v + ((23 - r->mantissa_bits) << 23));
+        return wide - (wide - v);
+    }
     const sn_vf scale = (sn_vf){0} + r->scale;
     sn_vi e = (sn_vi)v & 0x7f800000;
-    if (level != SN_BARE) e = SN_MAX(e, zero + (sn_i32)r->emin);
+    e = SN_MAX(e, zero + (sn_i32)r->emin);
     if (level == SN_FULL) e = SN_MIN(e, zero + (sn_i32)r->emax);
     const sn_vf whole = SN_MULTIPLY_ADD((sn_vf)e, scale, v);
     sn_vf rounded = SN_SUBTRACT_PRODUCT((sn_vf)e, scale, whole);
-    if (level == SN_BARE) return rounded;
     rounded = SN_OR_MASKED(rounded, v, (sn_vu)zero + r->sign_of_zero);
     if (level == SN_SIGNED) return rounded;
     rounded = SN_WHERE_GREATER(rounded, (sn_vf)zero + r->limit[0], (sn_vf)zero + r->overflow[0], rounded);

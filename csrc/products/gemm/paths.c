@@ -139,6 +139,16 @@ static int adds_exactly(const sn_format *f, sn_facts term, sn_facts sum) {
     return is_fixed(f) || (term.precision <= sum.precision && sum.precision <= 11);
 }
 
+/* Of most operands, where not of all, products are multiples of the sum's last place: what tells of which. */
+static void exact_for_some(const described *d, sn_gemm_unit *g) {
+    g->may_be_exact_below = d->unit->fused && d->sum.last >= d->outer.last;
+    g->precision[0] = d->a.precision;
+    g->precision[1] = d->b.precision;
+    g->last[0] = d->a.last;
+    g->last[1] = d->b.last;
+    g->sum_last = d->sum.last;
+}
+
 static int magic(const described *d, sn_gemm_unit *g) {
     const sn_mad_unit *u = d->unit;
     const int top = larger(d->sum.top, d->addend.top) + 1, outer_top = larger(d->sum.top, d->outer.top) + 1;
@@ -153,6 +163,7 @@ static int magic(const described *d, sn_gemm_unit *g) {
                                                                              : SN_PATH_MIXED;
     g->exact_below = g->path == SN_PATH_MAGIC && nothing_below(d) &&
                      (u->fused || d->product.precision + u->product.mantissa_bits <= 22);
+    if (g->path == SN_PATH_MAGIC) exact_for_some(d, g);
     return 1;
 }
 
@@ -188,6 +199,7 @@ static int stochastic(const described *d, sn_gemm_unit *g) {
     g->product = u->fused ? SN_PRODUCT_EXACT : SN_PRODUCT_STOCHASTIC;
     g->two_roundings = !u->fused;
     g->exact_below = nothing_below(d);
+    exact_for_some(d, g);
     if (!u->fused) bound32(&u->product, r, &g->product32);
     bound32(&u->accumulator, 0, &g->sum32);
     bound32(&u->outer, 0, &g->outer32);

@@ -177,12 +177,21 @@ class _Work:
 
         self.lost |= for_each(blocks, work, threads)
 
-    def delivered(self, out: np.ndarray, shape, axes):
-        """The result, given as a matrix: values or an Array, in the given shape, its axes then permuted."""
+    def delivered(self, out: np.ndarray, shape, row_axes: int, axes):
+        """The result, given as a matrix: values or an Array, in the given shape, its axes then permuted.
+
+        row_axes: how many of the shape's axes are the matrix's rows.
+        """
         for i, fmt in enumerate(self.unit.rounded_to):
             if self.lost & 1 << i:
                 raise_no_code(fmt, self.caller)
-        out = _core.contiguous(out.reshape(shape).transpose(axes))
+        if out.flags.c_contiguous:
+            out = out.reshape(shape)
+        else:  # computed transposed: NumPy would copy it to reshape it
+            columns = len(shape) - row_axes
+            out = out.T.reshape(*shape[row_axes:], *shape[:row_axes])
+            out = out.transpose(*range(columns, len(shape)), *range(columns))
+        out = _core.contiguous(out.transpose(axes))
         if self.fast:
             return out
         codes = out.astype(self.unit.result.storage_dtype)
@@ -244,7 +253,7 @@ def _product(caller, unit, shape, k, operands, c, options, order, view, b_of, di
         part = slice(g * per_group, (g + 1) * per_group)
         work.run(part_of, 3, b_of(second, g), start, out, part)
     matrix = [full[i] for i in axes]
-    return work.delivered(out, matrix, np.argsort(axes))
+    return work.delivered(out, matrix, row_axes, np.argsort(axes))
 
 
 def _run(caller, compute, arrays, unit, extent, c, shape, options, return_stats):
@@ -463,8 +472,12 @@ def _backward_weight(x, dy, unit, kernel, c, stride, padding, dilation, groups, 
         part = view[:, :, :, g * per_group : (g + 1) * per_group]
         return part.transpose(3, 4, 5, 0, 1, 2)
 
+    def gradients(dy, g):
+        part = dy[:, g * filters : (g + 1) * filters].transpose(0, 2, 3, 1)
+        return _core.contiguous(part).reshape(k, filters)
+
     return _product(
         me, unit, s, k, (x, dy), c, options, ((s.filters, per_group, *s.kernel), (1, 2, 3, 0), 3),
         patches,
-        lambda dy, g: dy[:, g * filters : (g + 1) * filters].transpose(0, 2, 3, 1).reshape(k, filters), rows,
+        gradients, rows,
     )  # fmt: skip
