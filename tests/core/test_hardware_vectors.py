@@ -1,7 +1,7 @@
 """Dot products and conversions that real GPUs computed, bit for bit.
 
-tests/data/nvidia_h200 holds what tests/kernels/record.py recorded on an H200: rows of each matrix instruction, and results of
-functions. Rows of eight more GPUs are public; SOFTNUM_HARDWARE_VECTORS names their folder.
+tests/data/nvidia_h200 holds what tests/kernels/record.py recorded on an H200: rows of each matrix instruction, and
+results of functions. Rows of eight more GPUs are public; SOFTNUM_HARDWARE_VECTORS names their folder.
 """
 
 import hashlib
@@ -110,7 +110,7 @@ def test_the_recorded_results_catch_a_changed_unit(folder, change):
     assert np.count_nonzero(got.view(np.uint32) != data["d_fp32"]) > len(a) // 100
 
 
-# ---- an H200 -----------------------------------------------------------------------------------------------------------
+# ---- an H200 ---------------------------------------------------------------------------------------------------------
 
 H200 = Path(__file__).parents[1] / "data" / "nvidia_h200"
 MANIFEST = json.loads((H200 / "manifest.json").read_text())
