@@ -1,7 +1,7 @@
 """Dot products and conversions that real GPUs computed, bit for bit.
 
-tests/data/nvidia_h200 holds what tests/kernels/record.py recorded on an H200: rows of each matrix instruction, and results of
-functions. Rows of eight more GPUs are public; SOFTNUM_HARDWARE_VECTORS names their folder.
+tests/data/nvidia_h200 holds what tests/kernels/recording recorded on an H200: rows of each matrix instruction, and
+results of functions. Rows of eight more GPUs are public; SOFTNUM_HARDWARE_VECTORS names their folder.
 """
 
 import hashlib
@@ -16,6 +16,7 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from tests.support.cases import cases
+from tests.support.mma import INSTRUCTIONS, decoded, differing
 
 FORMATS = {"fp16": "binary16", "bf16": "bfloat16", "tf32": "tf32", "e4m3": "e4m3fn", "e5m2": "e5m2"}
 CASES = [
@@ -110,67 +111,28 @@ def test_the_recorded_results_catch_a_changed_unit(folder, change):
     assert np.count_nonzero(got.view(np.uint32) != data["d_fp32"]) > len(a) // 100
 
 
-# ---- an H200 -----------------------------------------------------------------------------------------------------------
+# ---- an H200 ---------------------------------------------------------------------------------------------------------
 
 H200 = Path(__file__).parents[1] / "data" / "nvidia_h200"
 MANIFEST = json.loads((H200 / "manifest.json").read_text())
 ARITHMETICS = {entry["name"]: entry for entry in MANIFEST["arithmetics"]}
-TYPES = {
-    "f16": "binary16", "bf16": "bfloat16", "tf32": "tf32", "e4m3": "e4m3fn", "e5m2": "e5m2", "f32": "binary32",
-    "f64": "binary64", "s8": "q8.0", "u8": "uq8.0", "s32": "q32.0",
-}  # fmt: skip
+INSTRUCTION = {one.file: one for one in INSTRUCTIONS}
 
 
-def decoded(codes, kind):
-    """Values of codes; those of tf32 are binary32's, whose low 13 bits count for nothing."""
-    if kind == "tf32":
-        return (codes & np.uint32(0xFFFFE000)).view(np.float32)
-    return sn.decode(codes, TYPES[kind])
-
-
-def unit_of_instruction(entry):
-    """What an instruction computes: a preset, of its own operands and no longer than it is."""
-    a, b, d = entry["a"], entry["b"], entry["d"]
-    kind = entry["instructions"][0]["kind"]
-    if d == "f64":
-        return sn.MadUnit("binary64", operand="binary64")
-    if d == "s32":
-        overflow = "saturate" if "satfinite" in entry["name"] else "wrap"
-        return sn.ExactDotUnit("q32.0", operand=(TYPES[a], TYPES[b]), overflow=overflow)
-    name = f"nvidia_h200_{'fp16' if a == 'f16' else a}" + "_mma" * (a in ("e4m3", "e5m2") and kind == "mma")
-    unit = sn.unit(name, output=TYPES[d])
-    return replace(unit, operand=(TYPES[a], TYPES[b]), terms=min(unit.terms, entry["K"]))
-
-
-def different(got, want):
-    """Where results have other bits; NaN are the same, whatever their payloads."""
-    kind = f"u{want.dtype.itemsize}"
-    return (got.astype(want.dtype).view(kind) != want.view(kind)) & ~(np.isnan(got) & np.isnan(want))
-
-
-def rows_that_differ(entry, unit):
-    """(of how many rows and chains, how many differ)"""
-    with np.load(H200 / entry["file"]) as data:
-        arrays = {name: data[name] for name in data.files}
-    a, b, d = (entry[x] for x in "abd")
-    parts = [(arrays[x] for x in ("a", "b", "c", "d"))]
-    before = arrays["chain_c"]
-    for step in range(arrays["chain_d"].shape[1]):
-        after = np.ascontiguousarray(arrays["chain_d"][:, step])
-        parts.append((arrays["chain_a"][:, step], arrays["chain_b"][:, step], before, after))
-        before = after
-    rows, wrong = 0, 0
-    for x, y, c, want in parts:
-        x, y, c, want = (decoded(np.ascontiguousarray(v), kind) for v, kind in ((x, a), (y, b), (c, d), (want, d)))
-        got = sn.matmul(x[:, None, :], y[:, :, None], unit, c[:, None, None])[:, 0, 0]
-        rows, wrong = rows + len(want), wrong + int(different(got, want).sum())
-    return rows, wrong
+def rows_that_differ(name, **change):
+    """(of how many rows and steps of chains, how many differ from what the instruction's unit, changed, computes)"""
+    one = INSTRUCTION[name]
+    unit = one.unit("h200")
+    with np.load(H200 / ARITHMETICS[name]["file"]) as data:
+        found = one.rows_that_differ(data, replace(unit, **change) if change else unit)
+    return sum(map(len, found)), sum(int(wrong.sum()) for wrong in found)
 
 
 @cases("name", ARITHMETICS)
 def test_instructions_of_an_h200(name, isa):
-    entry = ARITHMETICS[name]
-    rows, wrong = rows_that_differ(entry, unit_of_instruction(entry))
+    entry, one = ARITHMETICS[name], INSTRUCTION[name]
+    assert [entry[x] for x in ("a", "b", "c", "d", "K")] == [one.a, one.b, one.d, one.d, one.k]
+    rows, wrong = rows_that_differ(name)
     assert rows == entry["rows"] + 4 * entry["chains"] and wrong == 0, f"{wrong} of {rows} rows differ"
 
 
@@ -200,8 +162,7 @@ def test_the_files_are_what_the_manifest_says():
     ],
 )
 def test_the_rows_of_an_h200_catch_a_changed_unit(name, change):
-    entry = ARITHMETICS[name]
-    rows, wrong = rows_that_differ(entry, replace(unit_of_instruction(entry), **change))
+    rows, wrong = rows_that_differ(name, **change)
     assert 0 < wrong < rows
 
 
@@ -247,7 +208,7 @@ def test_conversions_of_an_h200(name, isa):
     else:
         got = decoded(got, "tf32")
     number = ~np.isnan(x)
-    assert not different(got[number], want[number].astype(got.dtype)).any()
+    assert not differing(got[number], want[number].astype(got.dtype)).any()
     if name == "cvt.rna.tf32.f32":  # cuts a NaN's payload off: where nothing is left, it is an infinity
         lost = ~number & ((x.view(np.uint32) & 0x7FE000) == 0)
         assert lost.any() and np.isinf(got[lost]).all() and np.isnan(got[~number & ~lost]).all()
@@ -260,4 +221,4 @@ def test_decoding_on_an_h200(name, fmt):
     with np.load(H200 / "functions.npz") as data:
         got = (data[name] & 0xFFFF).astype(np.uint16).view(np.float16)
     want = sn.decode((np.arange(2**16) & 0xFF).astype(np.uint8), fmt).astype(np.float16)
-    assert not different(got, want).any() and np.isfinite(want).any()
+    assert not differing(got, want).any() and np.isfinite(want).any()
