@@ -190,6 +190,9 @@ KINDS = [
     "codes", "sparse", "least_exponent", "least_exponent_c",
 ]  # fmt: skip
 
+# others are of all types; a C in binary16 has no 2^m + 2^-25
+_OF_TYPES = {"least_exponent": ("f32", "f16"), "least_exponent_c": ("f32",)}
+
 
 # ---- the least alignment exponent ------------------------------------------------------------------------------------
 
@@ -267,7 +270,7 @@ def operands(one: Instruction, seed: int, each: int) -> dict[str, np.ndarray]:
     sixteenth as many chains of those that have any.
     """
     rng = np.random.default_rng([seed, *one.file.encode()])
-    kinds = [kind for kind in KINDS if not kind.startswith("least") or one.d in ("f32", "f16")]
+    kinds = [kind for kind in KINDS if one.d in _OF_TYPES.get(kind, one.d)]
     parts = [rows(rng, one, kind, each) for kind in kinds]
     chains = [rows(rng, one, kind, max(1, each // 16), STEPS) for kind in CHAINED]
     found = {name: np.concatenate([part[i] for part in parts]) for i, name in enumerate("abc")}
