@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.measure import nvidia_driver
 from tests.kernels.recording import functions
 from tests.kernels.recording.device import Device, compiled, text
 from tests.kernels.recording.rows import KINDS, STEPS, operands
@@ -49,13 +50,6 @@ def entry(one: Instruction, path: Path, arrays: dict, device) -> dict:
         "a": one.a, "b": one.b, "c": one.d, "d": one.d, "K": one.k, "instructions": [instruction],
         "rows": len(arrays["d"]), "chains": len(arrays["chain_d"]),
     }  # fmt: skip
-
-
-def driver_version(device) -> str:
-    """Of NVIDIA's driver, such as "580.159.04"; where it does not say, of the CUDA that it has."""
-    path = Path("/proc/driver/nvidia/version")
-    numbers = [word for word in path.read_text().split() if word[0].isdigit() and "." in word] if path.exists() else []
-    return numbers[0] if numbers else f"CUDA {device.cuda}"
 
 
 def compared(device, folder: Path, out: Path) -> None:
@@ -134,9 +128,9 @@ def main(arguments: list[str] | None = None) -> int:
     np.savez_compressed(path, **results)
     print(f"functions: {len(results) - 1}", flush=True)
     manifest = {
-        "source": device.name, "capability": ".".join(map(str, device.capability)), "driver": driver_version(device),
-        "date": datetime.now(UTC).date().isoformat(), "seed": given.seed, "kinds": KINDS,
-        "nan": "compare NaN as a class", "rows": sum(x["rows"] for x in entries),
+        "source": device.name, "capability": ".".join(map(str, device.capability)),
+        "driver": nvidia_driver() or f"CUDA {device.cuda}", "date": datetime.now(UTC).date().isoformat(),
+        "seed": given.seed, "kinds": KINDS, "nan": "compare NaN as a class", "rows": sum(x["rows"] for x in entries),
         "chains": sum(x["chains"] for x in entries), "arithmetics": entries,
         "functions": {
             "file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
