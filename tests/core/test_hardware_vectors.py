@@ -16,6 +16,7 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from tests.support.cases import cases
+from tests.support.mma import FORMATS as TYPES
 from tests.support.mma import INSTRUCTIONS, decoded, differing
 
 FORMATS = {"fp16": "binary16", "bf16": "bfloat16", "tf32": "tf32", "e4m3": "e4m3fn", "e5m2": "e5m2"}
@@ -148,6 +149,9 @@ def test_the_files_are_what_the_manifest_says():
     [
         ("mma_m16n8k16_f32_bf16_bf16_f32", {"min_exponent": -132}),
         ("mma_m16n8k16_f32_bf16_bf16_f32", {"min_exponent": -134}),
+        ("mma_m16n8k16_f32_bf16_bf16_f32", {"min_exponent": -126}),
+        ("wgmma_m64n8k8_f32_tf32_tf32", {"min_exponent": -132}),
+        ("wgmma_m64n8k8_f32_tf32_tf32", {"min_exponent": -134}),
         ("wgmma_m64n8k8_f32_tf32_tf32", {"min_exponent": None}),
         ("mma_m16n8k8_f32_tf32_tf32_f32", {"terms": 4}),
         ("mma_m16n8k16_f16_f16_f16_f16", {"min_exponent": -20}),
@@ -159,6 +163,10 @@ def test_the_files_are_what_the_manifest_says():
         ("wgmma_m64n8k32_f16_e5m2_e5m2", {"terms": 16}),
         ("mma_m16n8k32_f32_e4m3_e4m3_f32", {"k_order": None}),
         ("mma_m16n8k32_f32_e5m2_e5m2_f32", {"c": "fused"}),
+        ("mma_m16n8k16_f16_e4m3_e4m3_f16", {"k_order": None}),
+        ("mma_m16n8k16_f32_e4m3_e5m2_f32", {"c": "fused"}),
+        ("mma_m16n8k4_f64_f64_f64_f64", {"product": "binary64"}),
+        ("mma_m16n8k16_f64_f64_f64_f64", {"lanes": 2}),
     ],
 )
 def test_the_rows_of_an_h200_catch_a_changed_unit(name, change):
@@ -166,18 +174,63 @@ def test_the_rows_of_an_h200_catch_a_changed_unit(name, change):
     assert 0 < wrong < rows
 
 
+def exponents(x, fmt):
+    """Of numbers; zeros and subnormal ones have the format's least."""
+    return np.maximum(np.frexp(x)[1] - 1, sn.format(fmt).emin)
+
+
+def recorded_numbers(name):
+    """a, b, c, d of the rows that hold no infinity and no NaN."""
+    one = INSTRUCTION[name]
+    with np.load(H200 / ARITHMETICS[name]["file"]) as data:
+        values = [decoded(data[x], kind) for x, kind in zip("abcd", (one.a, one.b, one.d, one.d), strict=True)]
+    finite = np.all([np.isfinite(x).reshape(len(x), -1).all(-1) for x in values], axis=0)
+    return [x[finite].astype(np.float64) for x in values]
+
+
+ALIGNED = [name for name, one in INSTRUCTION.items() if one.d in ("f32", "f16") and one.unit("h200").c == "fused"]
+
+
+def test_zeros_take_no_part_in_the_largest_exponent_on_an_h200():
+    """Results of each kind of operands have bits that would be cut off, were a zero a number of its least exponent."""
+    told = set()
+    for name in ALIGNED:
+        one = INSTRUCTION[name]
+        a, b, _, d = recorded_numbers(name)
+        products = exponents(a, TYPES[one.a]) + exponents(b, TYPES[one.b])
+        of_zeros = np.where((a == 0) != (b == 0), products, -(10**4)).max(-1)
+        some = d != 0
+        mantissa, exponent = np.frexp(d[some])
+        whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
+        last = exponent - 53 + np.frexp((whole & -whole).astype(np.float64))[1] - 1
+        if (last < of_zeros[some] - one.unit("h200").fraction_bits).any():
+            told |= {one.a, one.b}
+    assert told == {"f16", "bf16", "tf32", "e4m3", "e5m2"}
+
+
+def test_the_nan_of_an_h200():
+    for name, one in INSTRUCTION.items():
+        if one.d in ("f32", "f16"):
+            with np.load(H200 / ARITHMETICS[name]["file"]) as data:
+                codes = data["d"][np.isnan(decoded(data["d"], one.d))]
+            assert len(codes) and (codes == (0x7FFFFFFF if one.d == "f32" else 0x7FFF)).all()
+
+
+def test_f64_sums_go_along_k_on_an_h200():
+    one = INSTRUCTION["mma_m16n8k16_f64_f64_f64_f64"]
+    a, b, c, d = recorded_numbers(one.file)
+    backwards = sn.matmul(a[:, None, ::-1], b[:, ::-1, None], one.unit("h200"), c[:, None, None])[:, 0, 0]
+    assert 0 < differing(backwards, d).sum() < len(d)
+
+
 def test_sums_that_round_to_zero_are_positive_on_an_h200():
     """They are -0 in none of the results, though many a sum of negative numbers is too small."""
     negative = 0
-    for entry in ARITHMETICS.values():
-        if entry["d"] != "f16":
+    for name, one in INSTRUCTION.items():
+        if one.d != "f16":
             continue
-        with np.load(H200 / entry["file"]) as data:
-            a, b, c, d = (
-                decoded(data[x], entry[kind]).astype(np.float64) for x, kind in zip("abcd", "abdd", strict=True)
-            )
-        number = np.isfinite(a).all(-1) & np.isfinite(b).all(-1) & np.isfinite(c)
-        zero = number & (d == 0)
+        a, b, c, d = recorded_numbers(name)
+        zero = d == 0
         negative += np.count_nonzero((a[zero] * b[zero]).sum(-1) + c[zero] < 0)
         assert not np.signbit(d[zero]).any()
     assert negative > 20
