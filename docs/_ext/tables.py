@@ -6,6 +6,7 @@ import ast
 import json
 import re
 import textwrap
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -459,6 +460,19 @@ def gpu_run() -> str:
     )
 
 
+def gpu_recording() -> str:
+    """What was recorded on an H200."""
+    manifest = json.loads((ROOT / "tests/data/nvidia_h200/manifest.json").read_text())
+    kinds = Counter(entry["instructions"][0]["kind"] for entry in manifest["arithmetics"])
+    with np.load(ROOT / "tests/data/nvidia_h200" / manifest["functions"]["file"]) as data:
+        functions = len(data.files) - 1
+    chip = f"{manifest['source']} (compute capability {manifest['capability']}, driver {manifest['driver']})"
+    return (
+        f"Recorded on {manifest['date']}, on one {chip}: {kinds['mma']} shapes and types of `mma.sync` and {kinds['wgmma']} of `wgmma`, "
+        f"{manifest['rows']:,} rows of them and {manifest['chains']:,} chains of four, and {functions} functions.\n\n"
+    )
+
+
 def demonstration(study: str, name: str) -> str:
     """What the kept records of an experiment say."""
     from benchmarks.demonstrations import plans, results
@@ -572,8 +586,9 @@ MAKERS = {
     "array-functions": array_functions, "c-functions": c_functions, "combined": combined, "commands": commands,
     "demonstration": demonstration, "devices": devices, "dialects": dialects,
     "elementary-functions": elementary_functions, "evidence": evidence, "formats": formats,
-    "gpu-machine": gpu_machine, "gpu-products": gpu_products, "gpu-quantize": gpu_quantize, "gpu-run": gpu_run,
-    "gpu-training": gpu_training, "guarantees": guarantees, "long-sums": long_sums, "modes": modes,
+    "gpu-machine": gpu_machine, "gpu-products": gpu_products, "gpu-quantize": gpu_quantize,
+    "gpu-recording": gpu_recording, "gpu-run": gpu_run, "gpu-training": gpu_training, "guarantees": guarantees,
+    "long-sums": long_sums, "modes": modes,
     "nan-profiles": nan_profiles, "overflow": overflow, "peer-agreements": peer_agreements,
     "peer-differences": peer_differences, "peer-speeds": peer_speeds, "peer-versions": peer_versions,
     "presets": presets, "promotion": promotion, "stochastic": stochastic,

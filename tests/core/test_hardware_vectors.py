@@ -149,13 +149,14 @@ def test_the_files_are_what_the_manifest_says():
     [
         ("mma_m16n8k16_f32_bf16_bf16_f32", {"min_exponent": -132}),
         ("mma_m16n8k16_f32_bf16_bf16_f32", {"min_exponent": -134}),
-        ("mma_m16n8k16_f32_bf16_bf16_f32", {"min_exponent": -126}),
+        ("mma_m16n8k16_f32_bf16_bf16_f32", {"min_exponent": None}),
         ("wgmma_m64n8k8_f32_tf32_tf32", {"min_exponent": -132}),
         ("wgmma_m64n8k8_f32_tf32_tf32", {"min_exponent": -134}),
         ("wgmma_m64n8k8_f32_tf32_tf32", {"min_exponent": None}),
         ("mma_m16n8k8_f32_tf32_tf32_f32", {"terms": 4}),
         ("mma_m16n8k16_f16_f16_f16_f16", {"min_exponent": -20}),
         ("mma_m16n8k16_f16_f16_f16_f16", {"min_exponent": -22}),
+        ("mma_m16n8k16_f16_f16_f16_f16", {"min_exponent": None}),
         ("wgmma_m64n8k16_f16_f16_f16", {"fraction_bits": 24}),
         ("wgmma_m64n8k32_f32_e4m3_e4m3", {"fraction_bits": 14}),
         ("wgmma_m64n8k32_f32_e4m3_e5m2", {"truncate_fraction": None}),
@@ -206,6 +207,23 @@ def test_zeros_take_no_part_in_the_largest_exponent_on_an_h200():
         if (last < of_zeros[some] - one.unit("h200").fraction_bits).any():
             told |= {one.a, one.b}
     assert told == {"f16", "bf16", "tf32", "e4m3", "e5m2"}
+
+
+@cases("name", ["mma_m16n8k16_f32_bf16_bf16_f32", "wgmma_m64n8k8_f32_tf32_tf32"])
+def test_a_zero_c_has_no_exponent_on_an_h200(name):
+    """arXiv 2511.10909 gives it -126; then sums to which C = 0 is added would have other bits."""
+    one = INSTRUCTION[name]
+    a, b, c, d = (x.astype(np.float32) for x in recorded_numbers(name))
+    unit = replace(one.unit("h200"), min_exponent=-126)
+    got = sn.matmul(a[:, None, :], b[:, :, None], unit, c[:, None, None])[:, 0, 0]
+    assert (differing(got, d) & (c == 0)).any()
+
+
+@cases("name", [name for name, one in INSTRUCTION.items() if one.d == "s32"])
+def test_integers_of_an_h200_do_not_tell_what_overflow_is(name):
+    """No recorded sum leaves 32 bits, so saturating and wrapping are the PTX ISA's word."""
+    for overflow in ("wrap", "saturate"):
+        assert rows_that_differ(name, overflow=overflow)[1] == 0
 
 
 def test_the_nan_of_an_h200():
