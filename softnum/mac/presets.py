@@ -48,7 +48,7 @@ class Evidence:
 
 
 _ROWS = "recorded rows, MATLAB-tensor-core, model_validation (arXiv 2512.07004)"
-_H200 = "H200, all of its mma and wgmma, tests/data/nvidia_h200"
+_H200 = "H200, its mma and wgmma of each type, tests/data/nvidia_h200"
 _KHATTAK = "Khattak and Mikaitis (arXiv 2512.07004)"
 _MMA_SIM = "MMA-Sim (arXiv 2511.10909)"
 _COMPILED = (
