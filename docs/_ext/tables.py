@@ -469,8 +469,8 @@ def gpu_recording() -> str:
     chip = f"{manifest['source']} (compute capability {manifest['capability']}, driver {manifest['driver']})"
     return (
         f"Recorded on {manifest['date']}, on one {chip}: {kinds['mma']} shapes and types of `mma.sync` and "
-        f"{kinds['wgmma']} of `wgmma`, {manifest['rows']:,} rows of them and {manifest['chains']:,} chains of four, and "
-        f"{functions} functions.\n\n"
+        f"{kinds['wgmma']} of `wgmma`, {manifest['rows']:,} rows of them and {manifest['chains']:,} chains of four, "
+        f"and {functions} functions.\n\n"
     )
 
 
