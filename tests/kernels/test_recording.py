@@ -248,6 +248,20 @@ def exponent(x: Fraction) -> int:
     return e if Fraction(2) ** e <= x else e - 1
 
 
+def test_functions_that_a_chip_lacks_are_left_out():
+    class Old:
+        def elements(self, source, x):
+            if "e4m3" in source:
+                raise RuntimeError("not on this chip")
+            return x
+
+    found, lacking = functions.recorded(Old(), 40)
+    assert lacking == [name for name in functions.FUNCTIONS if "e4m3" in name]
+    assert [*found] == ["x_f32", *(name for name in functions.FUNCTIONS if "e4m3" not in name)]
+    assert found["x_f32"].dtype == np.uint32 and len(found["x_f32"]) == 2 * 6 * 256 + 40 + 10
+    assert found["cvt.rn.f16.f32"].dtype == np.uint16 and found["cvt.rn.tf32.f32"].dtype == np.uint32
+
+
 # ---- the command -----------------------------------------------------------------------------------------------------
 
 

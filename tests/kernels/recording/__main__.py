@@ -75,6 +75,37 @@ def compared(device, folder: Path, out: Path) -> None:
             print(f"{other['name']}, {one.kind}: {said}, {chains.sum()} of {len(chains)} chains", flush=True)
 
 
+def record_instructions(device, folder: Path, seed: int, each: int) -> tuple[list[dict], list[str]]:
+    """Write their files: (entries of the manifest, names of those that the compiler or the GPU refused)."""
+    entries, failed = [], []
+    for one in INSTRUCTIONS:
+        if not one.on(device.capability):
+            continue
+        try:
+            arrays = recorded(device, one, seed, each)
+        except RuntimeError as error:
+            print(f"{one.file}: {error}", file=sys.stderr, flush=True)
+            failed.append(one.file)
+            continue
+        path = folder / f"{one.file}.npz"
+        np.savez_compressed(path, **arrays)
+        entries.append(entry(one, path, arrays, device))
+        print(f"{one.file}: {len(arrays['d'])} rows, {len(arrays['chain_d'])} chains", flush=True)
+    return entries, failed
+
+
+def record_functions(device, folder: Path) -> dict:
+    """Write functions.npz, without those that the chip lacks; its entry of the manifest."""
+    path = folder / "functions.npz"
+    results, lacking = functions.recorded(device, 2**16)
+    np.savez_compressed(path, **results)
+    print(f"functions: {len(results) - 1}{', not ' * bool(lacking)}{', '.join(lacking)}", flush=True)
+    return {
+        "file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "what": "results of PTX functions by name: of x_f32, or of all 16-bit codes (f16, bf16; two e4m3 or e5m2)",
+    }  # fmt: skip
+
+
 def compile_all(chip: str) -> None:
     """Compile everything for a chip, without a GPU, and say how many bytes of code each is."""
     for name, source in [
@@ -84,15 +115,16 @@ def compile_all(chip: str) -> None:
         print(name, len(compiled(source, chip)))
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """0, or 1 if an instruction that the chip should have cannot be recorded."""
+def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
+    """What the command was told."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.kernels.recording", description=HELP, epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument("folder", type=Path, nargs="?", help="where the files go; it is made if it is not there")
-    parser.add_argument("--each", type=int, default=160, help="rows of each kind, of which there are 14 (default: 160)")
-    parser.add_argument("--seed", type=int, default=1, help="of the operands (default: 1)")
+    each = f"rows of each kind, of which there are {len(KINDS)} (default: %(default)s)"
+    parser.add_argument("--each", type=int, default=160, metavar="N", help=each)
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the operands (default: %(default)s)")
     parser.add_argument(
         "--inputs", type=Path, metavar="OTHER",
         help="another folder of the same layout, say of another GPU: compute its operands too, keep the results as "
@@ -100,43 +132,26 @@ def main(arguments: list[str] | None = None) -> int:
     )  # fmt: skip
     parser.add_argument("--compile-only", metavar="CHIP", help="only compile, say for sm_90a; that needs no GPU")
     given = parser.parse_args(arguments)
+    if given.folder is None and not given.compile_only:
+        parser.error("name the folder that the files go to")
+    return given
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0, or 1 if an instruction that the chip should have cannot be recorded."""
+    given = arguments_of(arguments)
     if given.compile_only:
         compile_all(given.compile_only)
         return 0
-    if given.folder is None:
-        parser.error("name the folder that the files go to")
-    device, entries, failed = Device(), [], []
-
-    def refused(name: str, error: Exception) -> None:
-        print(f"{name}: {error}", file=sys.stderr, flush=True)
-        failed.append(name)
-
+    device = Device()
     given.folder.mkdir(parents=True, exist_ok=True)
-    for one in INSTRUCTIONS:
-        if not one.on(device.capability):
-            continue
-        try:
-            arrays = recorded(device, one, given.seed, given.each)
-        except RuntimeError as error:
-            refused(one.file, error)
-            continue
-        path = given.folder / f"{one.file}.npz"
-        np.savez_compressed(path, **arrays)
-        entries.append(entry(one, path, arrays, device))
-        print(f"{one.file}: {len(arrays['d'])} rows, {len(arrays['chain_d'])} chains", flush=True)
-    path = given.folder / "functions.npz"
-    results = functions.recorded(device, 2**16, refused)
-    np.savez_compressed(path, **results)
-    print(f"functions: {len(results) - 1}", flush=True)
+    entries, failed = record_instructions(device, given.folder, given.seed, given.each)
     manifest = {
         "source": device.name, "capability": ".".join(map(str, device.capability)),
         "driver": nvidia_driver() or f"CUDA {device.cuda}", "date": datetime.now(UTC).date().isoformat(),
         "seed": given.seed, "kinds": KINDS, "nan": "compare NaN as a class", "rows": sum(x["rows"] for x in entries),
         "chains": sum(x["chains"] for x in entries), "arithmetics": entries,
-        "functions": {
-            "file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-            "what": "results of PTX functions by name: of x_f32, or of all 16-bit codes (f16, bf16; two e4m3 or e5m2)",
-        },
+        "functions": record_functions(device, given.folder),
     }  # fmt: skip
     (given.folder / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
     if given.inputs:

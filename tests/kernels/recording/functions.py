@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,20 +85,17 @@ def singles(count: int, seed: int = 7) -> np.ndarray:
     )
 
 
-def recorded(device, count: int, refused: Callable[[str, Exception], None]) -> dict[str, np.ndarray]:
-    """Results of each function, by name, and ``x_f32``, the arguments of those of binary32.
-
-    `refused` is told of a function that the compiler refuses for the chip.
-    """
+def recorded(device, count: int) -> tuple[dict[str, np.ndarray], list[str]]:
+    """(each function's results, by name, and ``x_f32``, which those of binary32 were given; names that the chip lacks)"""
     halves = np.arange(2**16, dtype=np.uint32)
     twice = halves | halves << 16
     arguments = {"f32": singles(count), "f16": twice, "bf16": twice, "codes": halves}
-    found = {"x_f32": arguments["f32"]}
+    found, lacking = {"x_f32": arguments["f32"]}, []
     for name, function in FUNCTIONS.items():
         try:
             d = device.elements(function.text, arguments[function.given])
-        except RuntimeError as error:
-            refused(name, error)
+        except RuntimeError:
+            lacking.append(name)
         else:
             found[name] = d.astype(np.uint16) if function.gives == "b16" else d
-    return found
+    return found, lacking
