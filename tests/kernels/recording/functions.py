@@ -86,7 +86,7 @@ def singles(count: int, seed: int = 7) -> np.ndarray:
 
 
 def recorded(device, count: int) -> tuple[dict[str, np.ndarray], list[str]]:
-    """(each function's results, by name, and ``x_f32``, which those of binary32 were given; names that the chip lacks)"""
+    """(results by name, and ``x_f32``, what functions of binary32 were given; names of those that the chip lacks)"""
     halves = np.arange(2**16, dtype=np.uint32)
     twice = halves | halves << 16
     arguments = {"f32": singles(count), "f16": twice, "bf16": twice, "codes": halves}
