@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +23,12 @@ from rich.console import Console
 from rich.table import Table
 
 import softnum as sn
-from benchmarks.measure import commit
+from benchmarks.measure import commit, nvidia_driver
 from softnum.runtime.atomic import write_atomic
 
-__all__ = ["H200", "Case", "Figure", "cases", "limit", "main"]
+__all__ = ["H200", "RECORDS", "Case", "Figure", "cases", "limit", "main"]
+
+RECORDS = Path(__file__).with_name("records")  # figures of GPUs that are kept; `run` in a file is of run_gpu.sh
 
 ROWS = 16  # of a product, that are compared with the CPU's
 _SECONDS = 0.3  # that a measurement takes at least, on a GPU
@@ -279,23 +283,25 @@ SECTIONS = {"quantize": quantize_figures, "gemm": gemm_figures, "training": trai
 
 def machine() -> dict:
     """What the figures were measured on."""
-    import numba
+    from importlib.metadata import version
 
     from softnum.kernels.device.runtime import _cuda
 
     known = {
-        "softnum": sn.__version__,
-        "commit": commit(),
-        "numba": numba.__version__,
-        "python": platform.python_version(),
-    }
+        "softnum": sn.__version__, "commit": commit(), "date": datetime.now(UTC).date().isoformat(),
+        "python": platform.python_version(), **{name: version(name) for name in ("numpy", "numba", "numba-cuda")},
+    }  # fmt: skip
     if _cuda.SIMULATOR:
         return {**known, "device": "Numba's simulator: its times mean nothing"}
+    from cuda.bindings import nvrtc
+
     device = _cuda.cuda.get_current_device()
     name = device.name.decode() if isinstance(device.name, bytes) else device.name
     return {
         **known, "device": name, "capability": ".".join(map(str, device.compute_capability)),
         "multiprocessors": device.MULTIPROCESSOR_COUNT, "clock_MHz": device.CLOCK_RATE / 1e3,
+        "driver": nvidia_driver(), "CUDA": ".".join(map(str, nvrtc.nvrtcVersion()[1:])),
+        "host_cores": len(os.sched_getaffinity(0)),
     }  # fmt: skip
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import textwrap
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -379,17 +381,97 @@ def peer_speeds() -> str:
     return table(("work of the peer", "its speed", "its time / softnum's"), rows, "lrr")
 
 
-def gpu_limits() -> str:
-    """What the instructions of the kernels allow on an H100 or H200, beside the goals."""
-    from benchmarks.bench_gpu import H200, cases, limit
+def _gpu() -> dict:
+    """What was measured on a GPU: a kept file of bench_gpu.py."""
+    from benchmarks.bench_gpu import RECORDS
 
+    return json.loads((RECORDS / "nvidia_h200.json").read_text())
+
+
+def gpu_machine() -> str:
+    """What the kept figures of a GPU were measured on."""
+    about = _gpu()["about"]
+    versions = ", ".join(
+        f"{name} {about[name]}" for name in ("driver", "CUDA", "python", "numba", "numba-cuda", "numpy")
+    )
+    chip = f"{about['multiprocessors']} multiprocessors at {about['clock_MHz'] / 1000:g} GHz"
+    machine = f"{about['device']} (compute capability {about['capability']}, {chip})"
+    host = f"of a host with {about['host_cores']} cores"
+    return f"Measured on {about['date']}, on one {machine} {host}: {versions}.\n\n"
+
+
+def gpu_products() -> str:
+    """Products on an H200, beside what the instructions allow and the goals."""
+    from benchmarks.bench_gpu import H200, PER_OUTPUT, PLAIN, cases, limit
+
+    measured = {figure["name"].partition(", ")[2]: figure for figure in _gpu()["figures"]}
     rows = []
     for case in cases():
         names = {"issue": "in all", "ALU": "of the ALU", "shared": "cycles of shared memory"}
         counts = ", ".join(f"{count:g} {names[pipe]}" for pipe, count in (case.instructions or {}).items())
-        reachable = f"{limit(case.instructions, *H200):.2g}" if counts else ""
-        rows.append((case.name, counts, reachable, "" if case.goal is None else f"{case.goal:g}"))
-    return table(("product", "instructions of a multiply-add", "limit, TMAC/s", "goal"), rows, "llrr")
+        reachable = limit(case.instructions, *H200) if counts else None
+        speed, against = measured[case.name]["value"], measured[case.name]["against"]
+        rows.append((
+            case.name, counts, f"{reachable:.2g}" if counts else "", "" if case.goal is None else f"{case.goal:g}",
+            f"{speed:.3g}", f"{speed / reachable:.0%}" if counts else "",
+            *(f"{against[name]:.2g}" if name in against else "" for name in (PLAIN, PER_OUTPUT)),
+        ))  # fmt: skip
+    header = (
+        "product", "instructions of a multiply-add", "limit", "goal", "measured", "of the limit", "x float32",
+        "x a thread an output",
+    )  # fmt: skip
+    return table(header, rows, "llrrrrrr")
+
+
+def gpu_quantize() -> str:
+    """quantize on an H200, against a copy of the same array."""
+    rows = []
+    for figure in _gpu()["figures"]:
+        if figure["unit"] == "GB/s":
+            rows.append((f"{figure['name']}: {figure['value']:.0f} GB/s read and written", "", ""))
+        elif figure["unit"] == "of copy":
+            goal = "" if figure["goal"] is None else f"{figure['goal']:.0%}"
+            rows.append((figure["name"], f"{figure['value']:.0%}", goal))
+    return table(("work", "of the copy's speed", "goal"), rows, "lrr")
+
+
+def gpu_training() -> str:
+    """Steps of training on an H200, against the CPU of the same machine."""
+    figures = [figure for figure in _gpu()["figures"] if figure["unit"] == "steps/s"]
+    rows = [
+        (
+            figure["name"].removeprefix("training step, "), f"{figure['value']:.3g}",
+            f"{figure['value'] / figure['against']['the CPU']:.3g}", f"{figure['against']['the CPU']:.2g}",
+        )
+        for figure in figures
+    ]  # fmt: skip
+    cores = _gpu()["about"]["host_cores"]
+    return table(("training", "steps/s", f"on {cores} cores of the CPU", "times as fast"), rows, "lrrr")
+
+
+def gpu_run() -> str:
+    """How long `make gpu` took on an H200."""
+    run = _gpu()["run"]
+    minutes, seconds = divmod(run["tests_s"], 60)
+    return (
+        f"On one H200, {run['tests']:,} tests took {minutes} min {seconds} s in {run['processes']} processes; memcheck "
+        f"and racecheck of {run['sanitizer_tests']} of them {run['sanitizers_s']} s; the products' figures "
+        f"{run['products_s']} s. All bits were the CPU's, memcheck found no error and racecheck no hazard.\n\n"
+    )
+
+
+def gpu_recording() -> str:
+    """What was recorded on an H200."""
+    manifest = json.loads((ROOT / "tests/data/nvidia_h200/manifest.json").read_text())
+    kinds = Counter(entry["instructions"][0]["kind"] for entry in manifest["arithmetics"])
+    with np.load(ROOT / "tests/data/nvidia_h200" / manifest["functions"]["file"]) as data:
+        functions = len(data.files) - 1
+    chip = f"{manifest['source']} (compute capability {manifest['capability']}, driver {manifest['driver']})"
+    return (
+        f"Recorded on {manifest['date']}, on one {chip}: {kinds['mma']} shapes and types of `mma.sync` and "
+        f"{kinds['wgmma']} of `wgmma`, {manifest['rows']:,} rows of them and {manifest['chains']:,} chains of four, "
+        f"and {functions} functions.\n\n"
+    )
 
 
 def demonstration(study: str, name: str) -> str:
@@ -505,7 +587,9 @@ MAKERS = {
     "array-functions": array_functions, "c-functions": c_functions, "combined": combined, "commands": commands,
     "demonstration": demonstration, "devices": devices, "dialects": dialects,
     "elementary-functions": elementary_functions, "evidence": evidence, "formats": formats,
-    "gpu-limits": gpu_limits, "guarantees": guarantees, "long-sums": long_sums, "modes": modes,
+    "gpu-machine": gpu_machine, "gpu-products": gpu_products, "gpu-quantize": gpu_quantize,
+    "gpu-recording": gpu_recording, "gpu-run": gpu_run, "gpu-training": gpu_training, "guarantees": guarantees,
+    "long-sums": long_sums, "modes": modes,
     "nan-profiles": nan_profiles, "overflow": overflow, "peer-agreements": peer_agreements,
     "peer-differences": peer_differences, "peer-speeds": peer_speeds, "peer-versions": peer_versions,
     "presets": presets, "promotion": promotion, "stochastic": stochastic,

@@ -1,6 +1,6 @@
 """Dot products and conversions that real GPUs computed, bit for bit.
 
-tests/data/nvidia_h200 holds what tests/kernels/record.py recorded on an H200: rows of each matrix instruction, and
+tests/data/nvidia_h200 holds what tests/kernels/recording recorded on an H200: rows of each matrix instruction, and
 results of functions. Rows of eight more GPUs are public; SOFTNUM_HARDWARE_VECTORS names their folder.
 """
 
@@ -16,6 +16,8 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from tests.support.cases import cases
+from tests.support.mma import FORMATS as TYPES
+from tests.support.mma import INSTRUCTIONS, decoded, differing
 
 FORMATS = {"fp16": "binary16", "bf16": "bfloat16", "tf32": "tf32", "e4m3": "e4m3fn", "e5m2": "e5m2"}
 CASES = [
@@ -115,62 +117,23 @@ def test_the_recorded_results_catch_a_changed_unit(folder, change):
 H200 = Path(__file__).parents[1] / "data" / "nvidia_h200"
 MANIFEST = json.loads((H200 / "manifest.json").read_text())
 ARITHMETICS = {entry["name"]: entry for entry in MANIFEST["arithmetics"]}
-TYPES = {
-    "f16": "binary16", "bf16": "bfloat16", "tf32": "tf32", "e4m3": "e4m3fn", "e5m2": "e5m2", "f32": "binary32",
-    "f64": "binary64", "s8": "q8.0", "u8": "uq8.0", "s32": "q32.0",
-}  # fmt: skip
+INSTRUCTION = {one.file: one for one in INSTRUCTIONS}
 
 
-def decoded(codes, kind):
-    """Values of codes; those of tf32 are binary32's, whose low 13 bits count for nothing."""
-    if kind == "tf32":
-        return (codes & np.uint32(0xFFFFE000)).view(np.float32)
-    return sn.decode(codes, TYPES[kind])
-
-
-def unit_of_instruction(entry):
-    """What an instruction computes: a preset, of its own operands and no longer than it is."""
-    a, b, d = entry["a"], entry["b"], entry["d"]
-    kind = entry["instructions"][0]["kind"]
-    if d == "f64":
-        return sn.MadUnit("binary64", operand="binary64")
-    if d == "s32":
-        overflow = "saturate" if "satfinite" in entry["name"] else "wrap"
-        return sn.ExactDotUnit("q32.0", operand=(TYPES[a], TYPES[b]), overflow=overflow)
-    name = f"nvidia_h200_{'fp16' if a == 'f16' else a}" + "_mma" * (a in ("e4m3", "e5m2") and kind == "mma")
-    unit = sn.unit(name, output=TYPES[d])
-    return replace(unit, operand=(TYPES[a], TYPES[b]), terms=min(unit.terms, entry["K"]))
-
-
-def different(got, want):
-    """Where results have other bits; NaN are the same, whatever their payloads."""
-    kind = f"u{want.dtype.itemsize}"
-    return (got.astype(want.dtype).view(kind) != want.view(kind)) & ~(np.isnan(got) & np.isnan(want))
-
-
-def rows_that_differ(entry, unit):
-    """(of how many rows and chains, how many differ)"""
-    with np.load(H200 / entry["file"]) as data:
-        arrays = {name: data[name] for name in data.files}
-    a, b, d = (entry[x] for x in "abd")
-    parts = [(arrays[x] for x in ("a", "b", "c", "d"))]
-    before = arrays["chain_c"]
-    for step in range(arrays["chain_d"].shape[1]):
-        after = np.ascontiguousarray(arrays["chain_d"][:, step])
-        parts.append((arrays["chain_a"][:, step], arrays["chain_b"][:, step], before, after))
-        before = after
-    rows, wrong = 0, 0
-    for x, y, c, want in parts:
-        x, y, c, want = (decoded(np.ascontiguousarray(v), kind) for v, kind in ((x, a), (y, b), (c, d), (want, d)))
-        got = sn.matmul(x[:, None, :], y[:, :, None], unit, c[:, None, None])[:, 0, 0]
-        rows, wrong = rows + len(want), wrong + int(different(got, want).sum())
-    return rows, wrong
+def rows_that_differ(name, **change):
+    """(of how many rows and steps of chains, how many differ from what the instruction's unit, changed, computes)"""
+    one = INSTRUCTION[name]
+    unit = one.unit("h200")
+    with np.load(H200 / ARITHMETICS[name]["file"]) as data:
+        found = one.rows_that_differ(data, replace(unit, **change) if change else unit)
+    return sum(map(len, found)), sum(int(wrong.sum()) for wrong in found)
 
 
 @cases("name", ARITHMETICS)
 def test_instructions_of_an_h200(name, isa):
-    entry = ARITHMETICS[name]
-    rows, wrong = rows_that_differ(entry, unit_of_instruction(entry))
+    entry, one = ARITHMETICS[name], INSTRUCTION[name]
+    assert [entry[x] for x in ("a", "b", "c", "d", "K")] == [one.a, one.b, one.d, one.d, one.k]
+    rows, wrong = rows_that_differ(name)
     assert rows == entry["rows"] + 4 * entry["chains"] and wrong == 0, f"{wrong} of {rows} rows differ"
 
 
@@ -186,10 +149,14 @@ def test_the_files_are_what_the_manifest_says():
     [
         ("mma_m16n8k16_f32_bf16_bf16_f32", {"min_exponent": -132}),
         ("mma_m16n8k16_f32_bf16_bf16_f32", {"min_exponent": -134}),
+        ("mma_m16n8k16_f32_bf16_bf16_f32", {"min_exponent": None}),
+        ("wgmma_m64n8k8_f32_tf32_tf32", {"min_exponent": -132}),
+        ("wgmma_m64n8k8_f32_tf32_tf32", {"min_exponent": -134}),
         ("wgmma_m64n8k8_f32_tf32_tf32", {"min_exponent": None}),
         ("mma_m16n8k8_f32_tf32_tf32_f32", {"terms": 4}),
         ("mma_m16n8k16_f16_f16_f16_f16", {"min_exponent": -20}),
         ("mma_m16n8k16_f16_f16_f16_f16", {"min_exponent": -22}),
+        ("mma_m16n8k16_f16_f16_f16_f16", {"min_exponent": None}),
         ("wgmma_m64n8k16_f16_f16_f16", {"fraction_bits": 24}),
         ("wgmma_m64n8k32_f32_e4m3_e4m3", {"fraction_bits": 14}),
         ("wgmma_m64n8k32_f32_e4m3_e5m2", {"truncate_fraction": None}),
@@ -197,26 +164,94 @@ def test_the_files_are_what_the_manifest_says():
         ("wgmma_m64n8k32_f16_e5m2_e5m2", {"terms": 16}),
         ("mma_m16n8k32_f32_e4m3_e4m3_f32", {"k_order": None}),
         ("mma_m16n8k32_f32_e5m2_e5m2_f32", {"c": "fused"}),
+        ("mma_m16n8k16_f16_e4m3_e4m3_f16", {"k_order": None}),
+        ("mma_m16n8k16_f32_e4m3_e5m2_f32", {"c": "fused"}),
+        ("mma_m16n8k4_f64_f64_f64_f64", {"product": "binary64"}),
+        ("mma_m16n8k16_f64_f64_f64_f64", {"lanes": 2}),
     ],
 )
 def test_the_rows_of_an_h200_catch_a_changed_unit(name, change):
-    entry = ARITHMETICS[name]
-    rows, wrong = rows_that_differ(entry, replace(unit_of_instruction(entry), **change))
+    rows, wrong = rows_that_differ(name, **change)
     assert 0 < wrong < rows
+
+
+def exponents(x, fmt):
+    """Of numbers; zeros and subnormal ones have the format's least."""
+    return np.maximum(np.frexp(x)[1] - 1, sn.format(fmt).emin)
+
+
+def recorded_numbers(name):
+    """a, b, c, d of the rows that hold no infinity and no NaN."""
+    one = INSTRUCTION[name]
+    with np.load(H200 / ARITHMETICS[name]["file"]) as data:
+        values = [decoded(data[x], kind) for x, kind in zip("abcd", (one.a, one.b, one.d, one.d), strict=True)]
+    finite = np.all([np.isfinite(x).reshape(len(x), -1).all(-1) for x in values], axis=0)
+    return [x[finite].astype(np.float64) for x in values]
+
+
+ALIGNED = [name for name, one in INSTRUCTION.items() if one.d in ("f32", "f16") and one.unit("h200").c == "fused"]
+
+
+def test_zeros_take_no_part_in_the_largest_exponent_on_an_h200():
+    """Results of each kind of operands have bits that would be cut off, were a zero a number of its least exponent."""
+    told = set()
+    for name in ALIGNED:
+        one = INSTRUCTION[name]
+        a, b, _, d = recorded_numbers(name)
+        products = exponents(a, TYPES[one.a]) + exponents(b, TYPES[one.b])
+        of_zeros = np.where((a == 0) != (b == 0), products, -(10**4)).max(-1)
+        some = d != 0
+        mantissa, exponent = np.frexp(d[some])
+        whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
+        last = exponent - 53 + np.frexp((whole & -whole).astype(np.float64))[1] - 1
+        if (last < of_zeros[some] - one.unit("h200").fraction_bits).any():
+            told |= {one.a, one.b}
+    assert told == {"f16", "bf16", "tf32", "e4m3", "e5m2"}
+
+
+@cases("name", ["mma_m16n8k16_f32_bf16_bf16_f32", "wgmma_m64n8k8_f32_tf32_tf32"])
+def test_a_zero_c_has_no_exponent_on_an_h200(name):
+    """arXiv 2511.10909 gives it -126; then sums to which C = 0 is added would have other bits."""
+    one = INSTRUCTION[name]
+    a, b, c, d = (x.astype(np.float32) for x in recorded_numbers(name))
+    unit = replace(one.unit("h200"), min_exponent=-126)
+    got = sn.matmul(a[:, None, :], b[:, :, None], unit, c[:, None, None])[:, 0, 0]
+    assert (differing(got, d) & (c == 0)).any()
+
+
+def test_what_the_rows_of_an_h200_tell_of_integers_that_overflow():
+    """Of unsigned bytes that .satfinite ends at the largest sum; no other recorded sum leaves 32 bits."""
+    told = set()
+    for name, one in INSTRUCTION.items():
+        if one.d == "s32":
+            other = "wrap" if one.saturate else "saturate"
+            told |= {name} if rows_that_differ(name, overflow=other)[1] else set()
+    assert told == {"mma_m16n8k32_satfinite_s32_u8_u8_s32"}
+
+
+def test_the_nan_of_an_h200():
+    for name, one in INSTRUCTION.items():
+        if one.d in ("f32", "f16"):
+            with np.load(H200 / ARITHMETICS[name]["file"]) as data:
+                codes = data["d"][np.isnan(decoded(data["d"], one.d))]
+            assert len(codes) and (codes == (0x7FFFFFFF if one.d == "f32" else 0x7FFF)).all()
+
+
+def test_f64_sums_go_along_k_on_an_h200():
+    one = INSTRUCTION["mma_m16n8k16_f64_f64_f64_f64"]
+    a, b, c, d = recorded_numbers(one.file)
+    backwards = sn.matmul(a[:, None, ::-1], b[:, ::-1, None], one.unit("h200"), c[:, None, None])[:, 0, 0]
+    assert 0 < differing(backwards, d).sum() < len(d)
 
 
 def test_sums_that_round_to_zero_are_positive_on_an_h200():
     """They are -0 in none of the results, though many a sum of negative numbers is too small."""
     negative = 0
-    for entry in ARITHMETICS.values():
-        if entry["d"] != "f16":
+    for name, one in INSTRUCTION.items():
+        if one.d != "f16":
             continue
-        with np.load(H200 / entry["file"]) as data:
-            a, b, c, d = (
-                decoded(data[x], entry[kind]).astype(np.float64) for x, kind in zip("abcd", "abdd", strict=True)
-            )
-        number = np.isfinite(a).all(-1) & np.isfinite(b).all(-1) & np.isfinite(c)
-        zero = number & (d == 0)
+        a, b, c, d = recorded_numbers(name)
+        zero = d == 0
         negative += np.count_nonzero((a[zero] * b[zero]).sum(-1) + c[zero] < 0)
         assert not np.signbit(d[zero]).any()
     assert negative > 20
@@ -247,7 +282,7 @@ def test_conversions_of_an_h200(name, isa):
     else:
         got = decoded(got, "tf32")
     number = ~np.isnan(x)
-    assert not different(got[number], want[number].astype(got.dtype)).any()
+    assert not differing(got[number], want[number].astype(got.dtype)).any()
     if name == "cvt.rna.tf32.f32":  # cuts a NaN's payload off: where nothing is left, it is an infinity
         lost = ~number & ((x.view(np.uint32) & 0x7FE000) == 0)
         assert lost.any() and np.isinf(got[lost]).all() and np.isnan(got[~number & ~lost]).all()
@@ -260,4 +295,4 @@ def test_decoding_on_an_h200(name, fmt):
     with np.load(H200 / "functions.npz") as data:
         got = (data[name] & 0xFFFF).astype(np.uint16).view(np.float16)
     want = sn.decode((np.arange(2**16) & 0xFF).astype(np.uint8), fmt).astype(np.float16)
-    assert not different(got, want).any() and np.isfinite(want).any()
+    assert not differing(got, want).any() and np.isfinite(want).any()

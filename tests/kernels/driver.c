@@ -480,6 +480,12 @@ SHOWN CUresult cuInit(unsigned flags) {
     return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+/* NVRTC asks for the cache of what it compiles, and takes for granted that a driver answers. */
+SHOWN CUresult cuGetExportTable(const void **table, const CUuuid *id) {
+    *table = NULL;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 SHOWN CUresult cuDriverGetVersion(int *version) { return GIVE(version, 13000); }
 
 SHOWN CUresult cuGetErrorName(CUresult error, const char **name) {

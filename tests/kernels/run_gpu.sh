@@ -3,7 +3,7 @@
 #
 #   tests/kernels/run_gpu.sh --download [FOLDER [VERSION [PACKAGE...]]]
 #       fetch into FOLDER the wheels that the GPU machine lacks, for its Python VERSION (3.12): all, or the PACKAGEs named.
-#       All are 90 MB, 60 of them llvmlite; where Numba is installed, these 25 MB do:
+#       All are 100 MB, 60 of them llvmlite; where Numba is installed, these 25 MB do:
 #       'numpy<2.5' 'numba-cuda>=0.30.4,<0.31' 'cuda-core<2' cuda-pathfinder cffi pycparser lark gymnasium
 #   tests/kernels/run_gpu.sh --pack [FOLDER]
 #       make one archive of them, site.tar.xz, a third smaller, where what is carried along must be small
@@ -13,7 +13,8 @@
 #
 # FOLDER is build/gpu-wheels, which git ignores; carry it along with the checkout. Nothing is installed outside
 # build/gpu-site. Without wheels in FOLDER, what is installed already is used. PYTHON=... names another interpreter;
-# STEPS="build test sanitize bench" are all steps, of which some may be left out; reports are left in build/gpu.
+# STEPS="build test sanitize bench" are the steps, of which some may be left out; "record" is one more, which records what
+# all matrix instructions compute. Reports are left in build/gpu.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 python=${PYTHON:-python3}
@@ -28,9 +29,12 @@ if [ "${1:-}" = --download ]; then
     packages=("${@:4}")
     # the extra "cuda" without CUDA's own libraries, which a machine with a toolkit or PyTorch has; and the build's needs
     if [ ${#packages[@]} = 0 ]; then
-        packages=('numpy>=2.0,<2.5' 'numba>=0.67' llvmlite 'numba-cuda>=0.30.4,<0.31' 'cuda-core<2' cuda-pathfinder
-            cffi pycparser
-            'setuptools>=77' 'cython>=3.1' 'pytest>=9' 'pytest-xdist>=3.6' execnet lark gymnasium farama-notifications cloudpickle)
+        packages=('numpy>=2.0,<2.5' 'numba>=0.67' llvmlite 'numba-cuda>=0.30.4,<0.31' 'cuda-bindings<14' 'cuda-core<2'
+            cuda-pathfinder cffi pycparser packaging
+            rich markdown-it-py mdurl pygments typer shellingham annotated-doc click
+            'setuptools>=77' 'cython>=3.1'
+            'pytest>=9' pluggy iniconfig 'pytest-xdist>=3.6' execnet hypothesis sortedcontainers
+            lark gymnasium farama-notifications cloudpickle typing-extensions)
     fi
     "$python" -m pip download -q --no-deps --only-binary=:all: --python-version "$version" --implementation cp \
         "${platforms[@]}" --platform manylinux2014_x86_64 -d "$folder" "${packages[@]}"
@@ -120,5 +124,10 @@ done
 if has bench; then
     step "figures"
     run -m benchmarks.bench_gpu --out "$reports/bench_gpu.json" 2>&1 | tee "$reports/bench_gpu.txt" || failed=1
+fi
+
+if has record; then
+    step "what the matrix instructions compute"
+    run -m tests.kernels.recording "$reports/recording" || failed=1
 fi
 exit "$failed"

@@ -34,6 +34,28 @@ def test_figures(monkeypatch, tmp_path, capsys):
     assert "predicted limit" in said and "equal: 33" in said
 
 
+def test_kept_figures():
+    """They are of the cases that there are, and what docs/gpu.md says of them is so."""
+    kept = json.loads((bench_gpu.RECORDS / "nvidia_h200.json").read_text())
+    figures = {figure["name"].removeprefix("GEMM 4096^3, "): figure for figure in kept["figures"]}
+    assert all(figure["differ"] == 0 for figure in figures.values())
+    assert all(figure["value"] >= figure["goal"] for figure in figures.values() if figure["goal"] is not None)
+    for case in bench_gpu.cases():
+        figure = figures[case.name]
+        assert figure["goal"] == case.goal
+        if case.instructions:
+            assert figure["limit"] == pytest.approx(bench_gpu.limit(case.instructions, *bench_gpu.H200))
+            assert figure["value"] < figure["limit"]
+        if isinstance(case.unit, sn.MadUnit) and case.unit.accumulator.name not in ("binary32", "q32.0"):
+            assert figure["against"][bench_gpu.PLAIN] < 0.5
+    copies = {name: figure["value"] for name, figure in figures.items() if figure["unit"] == "of copy"}
+    assert copies["quantize float32 -> e5m2, stochastic"] == pytest.approx(0.8, abs=0.05)
+    assert all(value == pytest.approx(0.5, abs=0.1) for name, value in copies.items() if "mxfp8" in name)
+    for name, figure in figures.items():
+        if "MLP" in name:
+            assert figure["against"]["the CPU"] == pytest.approx(1, abs=0.2)
+
+
 def test_wrong_bits_are_told(monkeypatch, tmp_path, capsys):
     real = sn.quantize
 

@@ -6,7 +6,7 @@
 - The comment ``<!-- not run: why -->`` in front of a block keeps it from being run; ``<!-- needs: name -->`` does so
   where there is no such program, and no such package of Python.
 - A ``code-block`` with a caption is written to a file of that name, in the folder where all of the page is run; the
-  checkout's ``examples`` lie there too.
+  checkout's ``examples`` and ``tests/data`` lie there too.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ def run_page(page: Path, folder: Path) -> int:
     """Run what a page shows, in a folder of its own; AssertionError where it shows something else. How much was run."""
     run, names, checker = 0, {"__name__": "__main__"}, doctest.OutputChecker()
     environment = _environment(folder)
-    (folder / "examples").symlink_to(Path(__file__).resolve().parents[2] / "examples", target_is_directory=True)
+    (folder / "tests").mkdir()
+    for name in ("examples", "tests/data"):
+        (folder / name).symlink_to(Path(__file__).resolve().parents[2] / name, target_is_directory=True)
     for block in blocks_of(page):
         where = f"{page.name}, line {block.line}"
         if block.skipped:
