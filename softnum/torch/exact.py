@@ -577,6 +577,40 @@ def _pad(own, /, input, pad, mode="constant", value=None):
     return _found(own, input, F.pad(_places(input).double(), pad, mode).long())
 
 
+def _interpolate(own, /, input, size=None, scale_factor=None, mode="nearest", align_corners=None,
+                 recompute_scale_factor=None, antialias=False):  # fmt: skip
+    how = size, scale_factor, mode, align_corners, recompute_scale_factor
+    if mode in ("nearest", "nearest-exact"):
+        if not _needs(input):
+            return own.moved(F.interpolate, input, *how)
+        return _found(own, input, F.interpolate(_places(input).double(), *how).long())
+    if antialias or mode not in ("linear", "bilinear"):
+        _refused(own, "interpolate", "by nearest neighbours or (bi)linearly, without antialias,")
+    shape = F.interpolate(torch.empty(1, 1, *input.shape[2:], device="meta"), *how).shape[2:]  # and PyTorch's errors
+    factors = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * len(shape)
+    for axis in reversed(range(2, input.dim())):
+        factor = None if recompute_scale_factor else factors[axis - 2]
+        low, high, part = _between(input.shape[axis], shape[axis - 2], factor, bool(align_corners))
+        above = part.reshape(-1, *(1,) * (input.dim() - 1 - axis)).to(input.device)
+        parts = [
+            _multiply(own, _choosing("index_select")(own, input, axis, index.to(input.device)), weight.to(input.dtype))
+            for index, weight in ((low, 1 - above), (high, above))
+        ]
+        input = _add(own, *parts)
+    return input
+
+
+def _between(count: int, wanted: int, factor: float | None, align_corners: bool):
+    """Where places lie among `count` ones: the one below each, the one above, and how far it is, in binary64."""
+    at = torch.arange(wanted, dtype=torch.float64)
+    if align_corners:
+        at = at * ((count - 1) / max(wanted - 1, 1))
+    else:
+        at = ((at + 0.5) * (count / wanted if factor is None else 1 / factor) - 0.5).clamp(min=0)
+    low = at.long().clamp(max=count - 1)
+    return low, (low + 1).clamp(max=count - 1), at - low
+
+
 def _index_add(mode, input, dim, index, source, *, alpha=1, out=None):
     if not _floating(input):
         return torch.index_add(input, dim, index, source, alpha=alpha)
@@ -632,15 +666,48 @@ def _reduced(mode, name: str, losses, reduction: str):
 
 def _cross_entropy(mode, input, target, weight=None, size_average=None, ignore_index=-100, reduce=None,
                    reduction="mean", label_smoothing=0.0):  # fmt: skip
-    if size_average is not None or reduce is not None or target.is_floating_point() or label_smoothing:
-        _refused(mode, "cross_entropy", "of classes, with reduction and without label_smoothing")
+    if size_average is not None or reduce is not None:
+        _refused(mode, "cross_entropy", "with reduction")
+    axis = min(1, input.dim() - 1)
+    if target.is_floating_point() or label_smoothing:
+        return _soft_cross_entropy(mode, input, target, weight, ignore_index, reduction, label_smoothing)
     if weight is None and reduction in ("mean", "sum"):
-        rows = input[None] if input.dim() == 1 else _last(input, 1, lambda x: x) if input.dim() == 2 else None
-        rows = input.movedim(1, -1).reshape(-1, input.shape[1]) if rows is None else rows
         how = ignore_index, int(reduction == "mean")
-        return mode.apply("cross_entropy", [rows, target.reshape(-1)], options=how)
-    logs = _log_softmax(mode, input, min(1, input.dim() - 1))
+        return mode.apply("cross_entropy", [_rows_of_classes(input), target.reshape(-1)], options=how)
+    logs = _log_softmax(mode, input, axis)
     return _nll_loss(mode, logs, target, weight, ignore_index=ignore_index, reduction=reduction)
+
+
+def _rows_of_classes(x):
+    """Numbers of classes, which lie along the first axis after the batch's, as a matrix of a row for each place."""
+    return x[None] if x.dim() == 1 else x if x.dim() == 2 else x.movedim(1, -1).reshape(-1, x.shape[1])
+
+
+def _soft_cross_entropy(mode, input, target, weight, ignore_index, reduction, smoothing):
+    """Of probabilities of classes, or of labels: (1 - smoothing) * target + smoothing / classes, in binary64."""
+    if weight is not None:
+        _refused(mode, "cross_entropy", "without weights where labels are smoothed, or are probabilities")
+    if not 0 <= smoothing <= 1:
+        raise ValueError(f"cross_entropy: label_smoothing must lie in 0..1, got {smoothing}")
+    if target.requires_grad:
+        _refused(mode, "cross_entropy", "of targets that need no gradient")
+    axis = min(1, input.dim() - 1)
+    soft, stays = target.detach(), None
+    if not target.is_floating_point():
+        stays = target != ignore_index
+        soft = F.one_hot(torch.where(stays, target, 0), input.shape[axis]).movedim(-1, axis)
+    soft = soft.double() * (1 - smoothing) + smoothing / input.shape[axis]
+    if reduction in ("mean", "sum"):
+        logits, soft = _rows_of_classes(input), _rows_of_classes(soft)
+        if stays is not None and not stays.all():
+            rows = stays.reshape(-1).nonzero()[:, 0]
+            logits, soft = mode.moved(torch.index_select, logits, 0, rows), soft[rows]
+        return mode.apply("cross_entropy", [logits, soft], options=(ignore_index, int(reduction == "mean")))
+    losses = mode.moved(
+        torch.neg, _sum(mode, _multiply(mode, _log_softmax(mode, input, axis), soft.to(input.dtype)), axis)
+    )
+    losses = losses if stays is None else mode.moved(torch.where, stays, losses, 0.0)
+    return _reduced(mode, "cross_entropy", losses, reduction)
 
 
 def _nll_loss(mode, input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
@@ -710,7 +777,7 @@ _LAYERS = {
     "group_norm": _group_norm, "instance_norm": _instance_norm, "layer_norm": _layer_norm, "log_softmax": _log_softmax,
     "max_pool2d": _max_pool2d, "_max_pool2d": _max_pool2d, "normalize": _normalize, "rms_norm": _rms_norm,
     "softmax": _softmax, "softmin": _softmin, "dropout": _dropout_of(None),
-    **{f"dropout{rank}d": _dropout_of(rank) for rank in (1, 2, 3)}, "pad": _pad,
+    **{f"dropout{rank}d": _dropout_of(rank) for rank in (1, 2, 3)}, "pad": _pad, "interpolate": _interpolate,
     "binary_cross_entropy_with_logits": _binary_with_logits, "cross_entropy": _cross_entropy, "nll_loss": _nll_loss,
     "l1_loss": _of_difference("l1_loss", lambda mode, x: mode.moved(torch.abs, x)),
     "mse_loss": _of_difference("mse_loss", _square),

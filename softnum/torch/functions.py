@@ -351,6 +351,9 @@ def _batch_norm(call: Call, arrays, needs, options):
 
 def _cross_entropy(call: Call, arrays, needs, options):
     leaves = [_leaf(call, arrays[0], needs[0]), _leaf(call, arrays[1], False)]
+    if arrays[1].ndim == 2:
+        count = len(arrays[1]) if options["mean"] else 1
+        return leaves, softmax_cross_entropy(leaves[0], np.asarray(arrays[1], np.float64), count=count)
     rows = np.flatnonzero(arrays[1] != options["ignored"])
     count, labels = len(rows) if options["mean"] else 1, arrays[1][rows]
     if not len(rows):

@@ -238,6 +238,12 @@ MEANS = {
     "choosing places": lambda x: x[:, INDEX, INDEX] + x.gather(1, torch.zeros(4, 5, 6, dtype=torch.long))[..., 0],
     "windows": lambda x: x.unfold(1, 3, 1).sum(-1) + x.tile(2)[:, 1:5, 2:8] * 2.0,
     "edges": lambda x: F.pad(x, (1, 2), mode="reflect") + F.pad(x, (2, 1)) + F.pad(x, (3, 0), value=1.0),
+    "interpolation": lambda x: F.interpolate(x[None], scale_factor=2)
+    + F.interpolate(x[None], (12, 12), mode="bilinear")
+    + F.interpolate(x[None, :, :5], size=12, mode="nearest-exact"),
+    "interpolation between corners": lambda x: F.interpolate(x, 11, mode="linear", align_corners=True)
+    + F.interpolate(x[None], (9, 11), mode="bilinear", align_corners=True)[0, :, :6]
+    + F.interpolate(x[None, :, :, :5], scale_factor=(1.5, 2.3), mode="bilinear")[0, :, :6],
     "masks": lambda x: x[x > 0].sum() + torch.where(x > 0, x, 0.5 * x).masked_fill(x > 1, 3.0) * (x > -1),
     "in place": lambda x: (x * 1).add_(x).mul_(x).div_(2.0).sub_(1).clamp_(-2, 2),
     "in place by signs": lambda x: in_place(x),
@@ -248,6 +254,14 @@ MEANS = {
     ),
     "cross entropy with weights": lambda x: F.cross_entropy(x.view(24, 6), LABELS, weight=torch.arange(6.0) + 1),
     "cross entropy of images": lambda x: F.cross_entropy(x.view(2, 6, 12), LABELS[:24].view(2, 12), reduction="none"),
+    "cross entropy with smoothed labels": lambda x: F.cross_entropy(x.view(24, 6), LABELS, label_smoothing=0.1)
+    + F.cross_entropy(x.view(24, 6), LABELS % 6, reduction="sum", label_smoothing=1.0),
+    "cross entropy of smoothed images": lambda x: F.cross_entropy(
+        x.view(2, 6, 12), LABELS[:24].view(2, 12), reduction="none", label_smoothing=0.2
+    ) + F.cross_entropy(x.view(2, 6, 12), LABELS[:24].view(2, 12), label_smoothing=0.2),
+    "cross entropy of probabilities": lambda x: F.cross_entropy(x.view(24, 6), TARGETS) + F.cross_entropy(
+        x.view(2, 6, 12), TARGETS.view(2, 6, 12), reduction="sum", label_smoothing=0.3
+    ) + F.cross_entropy(x[0, 0], TARGETS[0]),
     "other losses": lambda x: F.mse_loss(x, x.detach() / 2) + F.l1_loss(x, x.detach() * 2, reduction="sum"),
     "binary cross entropy": lambda x: F.binary_cross_entropy_with_logits(x, (x > 0).float()),
     "attention with numbers added": lambda x: F.scaled_dot_product_attention(
@@ -262,6 +276,7 @@ MEANS = {
 }  # fmt: skip
 LABELS = torch.arange(24) % 6
 LABELS[::5] = -100
+TARGETS = torch.linspace(0.1, 1.0, 144).view(24, 6) / 3
 
 
 def in_place(x):
@@ -272,6 +287,31 @@ def in_place(x):
     y -= 1
     y[:, 0] = x[:, 1] * 3
     return y
+
+
+def test_smoothed_labels_are_computed_in_binary64_and_rounded_once(tmp_path):
+    """Whatever the design: the gradient is softmax * sum(t) - t, over the count."""
+    for design in ("a-float32", narrow(tmp_path)):
+        x = inputs(7, 5).bfloat16().float().requires_grad_()
+        labels = torch.tensor([0, 4, 2, -100, 1, 1, 3])
+        with st.arithmetic(design):
+            loss = F.cross_entropy(x, labels, label_smoothing=0.1)
+        loss.backward()
+        keep = labels != -100
+        target = F.one_hot(labels[keep], 5).double() * (1 - 0.1) + 0.1 / 5
+        wide = x.detach()[keep].double().requires_grad_()
+        want = -(wide.log_softmax(1) * target).sum() / 6
+        want.backward()
+        assert loss.item() == np.float32(want.item())
+        torch.testing.assert_close(x.grad[keep], wide.grad.float(), rtol=2.0**-23, atol=0)
+        assert (x.grad[~keep] == 0).all()
+    with (
+        pytest.raises(NotImplementedError, match="without weights where labels are smoothed"),
+        st.arithmetic("a-float32"),
+    ):
+        F.cross_entropy(x, labels, weight=torch.ones(5), label_smoothing=0.1)
+    with pytest.raises(ValueError, match=r"label_smoothing must lie in 0\.\.1, got 1\.5"), st.arithmetic("a-float32"):
+        F.cross_entropy(x, labels, label_smoothing=1.5)
 
 
 @cases("name", MEANS)

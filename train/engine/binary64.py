@@ -46,10 +46,13 @@ class Binary64:
     def softmax_cross_entropy(self, logits, labels, count: int):
         """The sum of a batch's cross-entropies over a count, and softmax, in binary64.
 
+        Of targets t a row's is log(sum(exp(x))) * sum(t) - sum(t * x), sums from the first class to the last.
+
         Parameters
         ----------
         logits : array (B, C)
-        labels : integer array (B,)
+        labels : integer array (B,), or float64 array (B, C)
+            Classes; or targets, probabilities of all classes.
         count : int
 
         Returns
@@ -64,13 +67,20 @@ class Binary64:
         x = x - x.max(axis=1, keepdims=True)
         powers = self.exp(x)
         total = self.ordered_sum(powers, axis=1)
-        terms = self.log(total) - x[np.arange(len(labels)), labels]
+        if labels.ndim == 2:
+            own, met = self.ordered_sum(labels, axis=1), self.ordered_sum(labels * x, axis=1)
+            terms = self.log(total) * own - met
+        else:
+            terms = self.log(total) - x[np.arange(len(labels)), labels]
         return float(self.ordered_sum(terms, axis=0)) / count, powers / total[:, None]
 
     def cross_entropy_error(self, probabilities, labels, count: int, factor: float):
-        """(softmax - one_hot) / count * factor in binary64, in this order."""
-        error = probabilities.copy()
-        error[np.arange(len(labels)), labels] -= 1.0
+        """(softmax - one_hot) / count * factor in binary64, in this order; of targets, softmax * sum(t) - t."""
+        if labels.ndim == 2:
+            error = probabilities * self.ordered_sum(labels, axis=1)[:, None] - labels
+        else:
+            error = probabilities.copy()
+            error[np.arange(len(labels)), labels] -= 1.0
         return error / count * factor
 
     def binary_cross_entropy(self, logits, targets, weights, count: int):

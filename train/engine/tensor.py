@@ -263,7 +263,8 @@ def softmax_cross_entropy(logits: Tensor, labels, *, count: int | None = None) -
     Parameters
     ----------
     logits : Tensor (B, C)
-    labels : integer array (B,)
+    labels : integer array (B,), or float64 array (B, C)
+        Classes; or targets, probabilities of all classes, with which -log softmax(logits) is weighted.
     count : int, optional
         Default: B, so that it is the mean.
 
