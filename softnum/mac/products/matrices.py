@@ -85,7 +85,7 @@ def _values_at_once(x, fmt, kernels, wide: bool):
 
 
 def _at_once(a, b, unit, c, threads):
-    """`matmul` of plain matrices, or of stacks, that one thread multiplies; None where the general way looks closer."""
+    """`matmul` of plain matrices, or of stacks; None where the general way looks closer."""
     if any(type(x) not in _MATRICES for x in ((a, b) if c is None else (a, b, c))):
         return None
     if not 2 <= a.ndim == b.ndim or a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
@@ -93,8 +93,9 @@ def _at_once(a, b, unit, c, threads):
     shape = (*a.shape[:-1], b.shape[-1])
     if c is not None and c.shape != shape:
         return None
-    if a.size * b.shape[-1] >= 2 * MACS_PER_THREAD if threads is None else type(threads) is not int or threads != 1:
+    if threads is not None and (type(threads) is not int or threads < 1):
         return None
+    alone = a.size * b.shape[-1] < 2 * MACS_PER_THREAD if threads is None else threads == 1
     gemm = fast_of(unit)
     kernels = None if gemm is None else _kernels_at_once(unit)
     if kernels is None:
@@ -105,11 +106,15 @@ def _at_once(a, b, unit, c, threads):
         return None
     if c is not None and (c := _values_at_once(c, unit.c_format, kernels[2], gemm.wide)) is None:
         return None
-    if a.ndim == 2 and isinstance(gemm, _gemm.FastGemm):
+    if alone and a.ndim == 2 and isinstance(gemm, _gemm.FastGemm):
         return gemm.product(a, b, c)
     if not a.size * b.size:
         return None
     out = np.empty(shape, a.dtype)
+    if not alone:
+        stacks = [None if x is None else x.reshape(-1, *x.shape[-2:]) for x in (a, b, c, out)]
+        _run_fast(gemm, *stacks, (0, 0, 0, 0), PLAIN, threads, a.shape[-1])
+        return out
     whole = np.ascontiguousarray(a), padded(b, b.dtype), None if c is None else np.ascontiguousarray(c), out
     stacks = [None if x is None else x.reshape(-1, *x.shape[-2:]) for x in whole]
     gemm.run_products(*stacks, (0, 0, 0, 0), 0, len(stacks[0]), shape[-1])

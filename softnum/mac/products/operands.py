@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ __all__ = [
 
 _COLUMN_BLOCK = 64  # a multiple of the widest tile, so that tiles do not straddle threads
 _PIECES = 4  # runs of products for each thread
+_FEW = 64  # products, whose blocks are kept for the next ones of these sizes
 MACS_PER_THREAD = 1 << 18  # below this a thread costs more than it brings
 
 
@@ -98,24 +100,31 @@ def padded(b: np.ndarray, dtype) -> np.ndarray:
 
 def blocks_of(
     m: int, n: int, k: int, batches: int, threads: int | None
-) -> tuple[int, list[tuple[int, int, int, int, int]]]:
-    """(threads, [(batch, m0, m1, n0, n1)]): at least as many blocks as threads, where there are that many."""
+) -> tuple[int, tuple[tuple[int, int, int, int, int], ...]]:
+    """(threads, (batch, m0, m1, n0, n1) of each block): at least as many blocks as threads, where there are so many."""
     threads = thread_count(threads, batches * m * n * k // MACS_PER_THREAD)
+    return threads, (_few_blocks if batches <= _FEW else _blocks)(m, n, batches, threads)
+
+
+def _blocks(m: int, n: int, batches: int, threads: int) -> tuple[tuple[int, int, int, int, int], ...]:
     if threads == 1:
-        return threads, [(batch, 0, m, 0, n) for batch in range(batches)] if m and n else []
+        return tuple((batch, 0, m, 0, n) for batch in range(batches)) if m and n else ()
     if batches == 0:
-        return threads, []
+        return ()
     row_parts = min(m, -(-threads // batches))
     column_parts = min(-(-n // _COLUMN_BLOCK), -(-threads // (batches * max(row_parts, 1))))
     rows = np.linspace(0, m, row_parts + 1).astype(int)
     columns = np.linspace(0, -(-n // _COLUMN_BLOCK), column_parts + 1).astype(int) * _COLUMN_BLOCK
     columns[-1] = n
-    return threads, [
+    return tuple(
         (batch, int(m0), int(m1), int(n0), int(n1))
         for batch in range(batches)
         for m0, m1 in pairwise(rows)
         for n0, n1 in pairwise(columns)
-    ]
+    )
+
+
+_few_blocks = lru_cache(maxsize=1024)(_blocks)
 
 
 def runs_of(batches: int, threads: int) -> list[tuple[int, int]]:
