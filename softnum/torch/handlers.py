@@ -9,7 +9,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from softnum.torch.exact import EXACT
+from softnum.torch.exact.tables import EXACT
 
 __all__ = ["HANDLERS", "REFUSED", "attention", "conv1d", "conv2d", "embedding", "is_product", "linear", "matmul"]
 

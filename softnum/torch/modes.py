@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
-from softnum.torch.exact import EXACT, KEEPING, MOVING, OPERATIONS
+from softnum.torch.exact.tables import EXACT, KEEPING, MOVING, OPERATIONS
 from softnum.torch.functions import FUNCTIONS, NUMBERED
 from softnum.torch.gradients import Final, assigned, summed, used
 from softnum.torch.handlers import HANDLERS, REFUSED, is_product

@@ -10,7 +10,10 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils.checkpoint import CheckpointFunction
 
 from softnum.torch import operations
-from softnum.torch.dataflow import PRODUCTS, Flow, Step, Whole, needs_of, product_sizes, trace, without_numbers
+from softnum.torch.dataflow.flow import Flow
+from softnum.torch.dataflow.operations import PRODUCTS, needs_of, product_sizes
+from softnum.torch.dataflow.steps import Step, Whole
+from softnum.torch.dataflow.trace import trace, without_numbers
 from softnum.torch.functions import FUNCTIONS
 from softnum.torch.models import mode_of
 from softnum.torch.numerics import Arithmetic, new_state

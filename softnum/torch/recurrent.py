@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
-from softnum.torch.exact import EXACT
+from softnum.torch.exact.tables import EXACT
 from softnum.torch.functions import FUNCTIONS
 from softnum.torch.gradients import final
 

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.data import Subset, TensorDataset, default_collate
 
 from softnum.runtime.threads import threads_by_default
-from softnum.torch.dataflow import Step, losses_of
+from softnum.torch.dataflow.steps import Step, losses_of
 from softnum.torch.models import convert, mode_of, next_step
 from softnum.torch.optimizer import GradScaler, Optimizer
 from softnum.torch.products import products_of_step, workload_of_step

@@ -12,7 +12,7 @@ import torch.nn.functional as F  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 import softnum.torch as st  # noqa: E402
-from softnum.torch.dataflow import Step  # noqa: E402
+from softnum.torch.dataflow.steps import Step  # noqa: E402
 from softnum.torch.products import workload_of_step  # noqa: E402
 from softnum.train import load_design, workload  # noqa: E402
 from softnum.tta import memory_of  # noqa: E402

@@ -16,7 +16,7 @@ from typer.testing import CliRunner  # noqa: E402
 
 import softnum.torch as st  # noqa: E402
 from softnum.cli import build_app  # noqa: E402
-from softnum.torch.dataflow import Step  # noqa: E402
+from softnum.torch.dataflow.steps import Step  # noqa: E402
 from softnum.torch.products import workload_of_step  # noqa: E402
 from softnum.torch.training import TrainingRun  # noqa: E402
 from softnum.train import Settings, load_design, run, workload  # noqa: E402

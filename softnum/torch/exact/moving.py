@@ -1,0 +1,153 @@
+"""Functions that move elements, some more than once: backwards, gradients are added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+
+from softnum.torch.exact.elementwise import add, multiply
+from softnum.torch.exact.operands import floating, refused, shaped
+
+__all__ = [
+    "choosing", "expand", "getitem", "index_add", "interpolate", "pad", "repeat", "repeat_interleave", "scatter_add",
+]  # fmt: skip
+
+
+def _needs(x) -> bool:
+    return torch.is_grad_enabled() and isinstance(x, torch.Tensor) and x.requires_grad and x.is_floating_point()
+
+
+def _expanded(mode, x, shape):
+    return x if tuple(x.shape) == tuple(shape) else mode.apply("expand", [x], options=tuple(shape))
+
+
+def _sizes(sizes) -> list[int]:
+    """Sizes as they are given: each as an argument, or all as one."""
+    return list(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else list(sizes)
+
+
+def expand(mode, x, *sizes, implicit=False):
+    shape = _sizes(sizes)
+    extra = len(shape) - x.dim()
+    if not _needs(x) or extra < 0:
+        return x.expand(shape)
+    shape = [x.shape[d - extra] if n == -1 and d >= extra else n for d, n in enumerate(shape)]
+    if any(n != own != 1 for n, own in zip(shape[extra:], x.shape, strict=True)):
+        return x.expand(shape)  # which says what is wrong
+    return _expanded(mode, x, shape)
+
+
+def repeat(mode, x, *sizes):
+    times = _sizes(sizes)
+    if not _needs(x) or len(times) < x.dim():
+        return x.repeat(times)
+    own = [1] * (len(times) - x.dim()) + list(x.shape)
+    apart = x.reshape([part for n in own for part in (1, n)])
+    wide = _expanded(mode, apart, [part for pair in zip(times, own, strict=True) for part in pair])
+    return wide.reshape([m * n for m, n in zip(times, own, strict=True)])
+
+
+def repeat_interleave(mode, x, repeats, dim=None, *, output_size=None):
+    if not _needs(x):
+        return torch.repeat_interleave(x, repeats, dim, output_size=output_size)
+    if isinstance(repeats, torch.Tensor):
+        refused(mode, "repeat_interleave", "by a number")
+    x, dim = (x.flatten(), 0) if dim is None else (x, dim % x.dim())
+    shape = [*x.shape[: dim + 1], repeats, *x.shape[dim + 1 :]]
+    return _expanded(mode, x.unsqueeze(dim + 1), shape).flatten(dim, dim + 1)
+
+
+def _places(x):
+    """The number of each element of a tensor."""
+    return torch.arange(x.numel(), device=x.device).reshape(x.shape)
+
+
+def _found(mode, x, places):
+    """The elements of those numbers."""
+    return mode.apply("lookup", [shaped(x, (x.numel(),)), places])
+
+
+def getitem(mode, x, index):
+    parts = index if isinstance(index, tuple) else (index,)
+    chosen = [part for part in parts if isinstance(part, (torch.Tensor, list))]
+    masks = all(isinstance(part, torch.Tensor) and part.dtype is torch.bool for part in chosen)
+    if not _needs(x) or masks:
+        return mode.moved(torch.Tensor.__getitem__, x, index)
+    if len(parts) == 1 and isinstance(index, torch.Tensor):
+        return mode.apply("lookup", [x, torch.where(index < 0, index + x.shape[0], index)])
+    return _found(mode, x, _places(x)[index])
+
+
+def choosing(name: str) -> Callable:
+    """A function that takes elements, one perhaps more than once."""
+    plain = getattr(torch.Tensor, name)
+
+    def handler(mode, x, *arguments, sparse_grad=False, **options):
+        if not _needs(x):
+            return plain(x, *arguments, **options)
+        return _found(mode, x, plain(_places(x), *arguments, **options))
+
+    return handler
+
+
+def pad(own, /, input, pad, mode="constant", value=None):
+    if mode == "constant" or not _needs(input):
+        return own.moved(F.pad, input, pad, mode, value)
+    return _found(own, input, F.pad(_places(input).double(), pad, mode).long())
+
+
+def interpolate(own, /, input, size=None, scale_factor=None, mode="nearest", align_corners=None,
+                recompute_scale_factor=None, antialias=False):  # fmt: skip
+    how = size, scale_factor, mode, align_corners, recompute_scale_factor
+    if mode in ("nearest", "nearest-exact"):
+        if not _needs(input):
+            return own.moved(F.interpolate, input, *how)
+        return _found(own, input, F.interpolate(_places(input).double(), *how).long())
+    if antialias or mode not in ("linear", "bilinear"):
+        refused(own, "interpolate", "by nearest neighbours or (bi)linearly, without antialias,")
+    shape = F.interpolate(torch.empty(1, 1, *input.shape[2:], device="meta"), *how).shape[2:]  # and PyTorch's errors
+    factors = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * len(shape)
+    for axis in reversed(range(2, input.dim())):
+        factor = None if recompute_scale_factor else factors[axis - 2]
+        low, high, part = _between(input.shape[axis], shape[axis - 2], factor, bool(align_corners))
+        above = part.reshape(-1, *(1,) * (input.dim() - 1 - axis)).to(input.device)
+        parts = [
+            multiply(own, choosing("index_select")(own, input, axis, index.to(input.device)), weight.to(input.dtype))
+            for index, weight in ((low, 1 - above), (high, above))
+        ]
+        input = add(own, *parts)
+    return input
+
+
+def _between(count: int, wanted: int, factor: float | None, align_corners: bool):
+    """Where places lie among `count` ones: the one below each, the one above, and how far it is, in binary64."""
+    at = torch.arange(wanted, dtype=torch.float64)
+    if align_corners:
+        at = at * ((count - 1) / max(wanted - 1, 1))
+    else:
+        at = ((at + 0.5) * (count / wanted if factor is None else 1 / factor) - 0.5).clamp(min=0)
+    low = at.long().clamp(max=count - 1)
+    return low, (low + 1).clamp(max=count - 1), at - low
+
+
+def index_add(mode, input, dim, index, source, *, alpha=1, out=None):
+    if not floating(input):
+        return torch.index_add(input, dim, index, source, alpha=alpha)
+    if out is not None:
+        refused(mode, "index_add", "without out")
+    source = source if alpha == 1 else multiply(mode, source, alpha)
+    if dim % input.dim() == 0:
+        return mode.apply("scatter_add", [input, index, source])
+    return mode.apply("scatter_add", [input.movedim(dim, 0), index, source.movedim(dim, 0)]).movedim(0, dim)
+
+
+def scatter_add(mode, input, dim, index, src):
+    if not floating(input):
+        return torch.scatter_add(input, dim, index, src)
+    dim = dim % input.dim()
+    within = tuple(slice(None) if d == dim else slice(n) for d, n in enumerate(index.shape))
+    places = _places(input)[within].gather(dim, index).reshape(-1)
+    parts = src[tuple(slice(n) for n in index.shape)].reshape(-1)
+    return shaped(mode.apply("scatter_add", [shaped(input, (input.numel(),)), places, parts]), input.shape)
