@@ -281,10 +281,8 @@ class Arithmetic:
             self._plain_gradients[path] = rounding == RoleRounding(format("binary32"))
         plain = self._plain_gradients[path] and self.sites is None and self.listener is None
         scale = _loss_scale(state[LOSS_SCALE].item())
-        if not plain or gradient.dtype != np.float32 or not 1 <= scale <= 2.0**126:
+        if not plain or gradient.dtype != np.float32 or not 1 <= scale <= 2.0**126 or math.frexp(scale)[0] != 0.5:
             return None
-        if scale == 1 or math.frexp(scale)[0] != 0.5:
-            return gradient if scale == 1 else None
         with PlainEnvironment():
             return gradient / np.float32(scale)
 

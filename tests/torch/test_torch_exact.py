@@ -123,6 +123,25 @@ def test_functions_of_two_are_by_definition(name, fmt, tmp_path):
         np.testing.assert_array_equal(x.grad.numpy(), found.values)
 
 
+@cases("fmt", ("binary32", "bfloat16"))
+def test_interpolation_is_by_definition(fmt, tmp_path):
+    """The two neighbours times their rounded weights, added, along the columns and then along the rows."""
+    x = inputs(2, 3, 4, 5).requires_grad_()
+    with st.arithmetic(narrow(tmp_path, fmt)):
+        y = F.interpolate(x, (7, 9), mode="bilinear")
+    expected = Rounded(x.detach().numpy(), fmt)
+    for axis, (count, wanted) in ((3, (5, 9)), (2, (4, 7))):
+        at = np.clip((np.arange(wanted) + 0.5) * (count / wanted) - 0.5, 0, None)
+        low = at.astype(int)
+        above = (at - low).astype(np.float32).reshape(-1, *[1] * (3 - axis))
+        below = (1 - (at - low)).astype(np.float32).reshape(-1, *[1] * (3 - axis))
+        first, second = (
+            Rounded(np.take(expected.values, index, axis), fmt) for index in (low, np.minimum(low + 1, count - 1))
+        )
+        expected = first * below + second * above
+    np.testing.assert_array_equal(y.detach().numpy(), expected.values)
+
+
 SPECIAL = torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan, 1e-45, -1e38, 1.0])
 
 

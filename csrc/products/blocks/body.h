@@ -264,12 +264,8 @@ static void SN_(block_pack)(void *to, const void *from, ptrdiff_t rows, ptrdiff_
     const size_t used = (size_t)valid * size, all = SN_BLOCK_TILE * size;
     for (ptrdiff_t i = 0; i < rows; i++) {
         char *row = (char *)to + (size_t)i * all;
-        const char *source = (const char *)from + (size_t)(i * stride) * size;
-        if (used == SN_BLOCK_TILE * sizeof(float)) /* of a constant length: no call */
-            memcpy(row, source, SN_BLOCK_TILE * sizeof(float));
-        else
-            memcpy(row, source, used);
-        if (used < all) memset(row + used, 0, all - used);
+        memcpy(row, (const char *)from + (size_t)(i * stride) * size, used);
+        memset(row + used, 0, all - used);
     }
 }
 

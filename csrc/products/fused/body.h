@@ -87,14 +87,6 @@ SN_INLINE sn_i32 SN_(most)(sn_vi v) {
     return r;
 }
 
-/* A strip's part of a row, or a row's part of a strip: `valid` floats. */
-SN_INLINE void SN_(copy_strip)(float *to, const float *from, ptrdiff_t valid) {
-    if (valid == SN_STRIP)
-        memcpy(to, from, SN_STRIP * sizeof(float)); /* of a constant length: no call */
-    else
-        memcpy(to, from, (size_t)valid * sizeof(float));
-}
-
 /* where[j]: the k of position j; -1 past the end. */
 SN_INLINE void SN_(pack_columns)(const sn_fused_plan *p, const sn_fused_values *g, const ptrdiff_t *where, int depth,
                                  ptrdiff_t column, sn_fused_columns *pack) {
@@ -105,7 +97,7 @@ SN_INLINE void SN_(pack_columns)(const sn_fused_plan *p, const sn_fused_values *
     for (int j = 0; j < depth; j++) {
         float *row = pack->value[j];
         if (where[j] < 0 || valid < SN_STRIP) memset(row, 0, SN_STRIP * sizeof(float));
-        if (where[j] >= 0) SN_(copy_strip)(row, g->b + where[j] * g->ldb + column, valid);
+        if (where[j] >= 0) memcpy(row, g->b + where[j] * g->ldb + column, (size_t)valid * sizeof(float));
         sn_vu halves[2];
         for (int v = 0; v < 2; v++) {
             sn_vu bits = sn_load_words32((const sn_u32 *)(const void *)(row + v * SN_V));
@@ -342,11 +334,11 @@ SN_INLINE void SN_(rows_of_strip)(const sn_fused_plan *p, const sn_fused_values 
     float sums[SN_ROWS][SN_STRIP] __attribute__((aligned(64))) = {{0}};
     float *out = g->out + row * g->ldo + column;
     for (ptrdiff_t r = 0; r < count; r++)
-        SN_(copy_strip)(sums[r], out + r * g->ldo, valid);
+        memcpy(sums[r], out + r * g->ldo, (size_t)valid * sizeof(float));
     SN_(steps)(p, nearest, may_carry, cut, bounded, depth, rows, columns, sums);
     SN_(mark)(p, rows, columns, sums);
     for (ptrdiff_t r = 0; r < count; r++)
-        SN_(copy_strip)(out + r * g->ldo, sums[r], valid);
+        memcpy(out + r * g->ldo, sums[r], (size_t)valid * sizeof(float));
 }
 
 SN_INLINE void SN_(strips)(const sn_fused_plan *p, const sn_fused_values *g, int nearest, int may_carry, int cut,

@@ -32,20 +32,20 @@
  * are values of the format: whatever finer place E calls for, v stays as it is (of 0, and of binary32's subnormals, w
  * is another number that is multiple enough). Nothing but 0 becomes 0, and a sum that starts from +0 is never -0: to
  * nearest, x + y is -0 only if both are.
- * So products that lost the sign of their zero (they are rounded with emin, without the sign) change no sum: +0 + -0 =
- * +0
- * + +0.
+ * So products that lost the sign of their zero (they are rounded with emin, without the sign) change no sum: +0 + -0
+ * and +0 + +0 are +0.
  *   There a product v of P = p(a) + p(b) bits needs no mask either, where a CPU gives the larger of two magnitudes with
  *   the sign of the first: with M = that of v and 2^emin, C = 2^(23 - m) * M has v's sign, so v + C is on the far side
  * of C's lower end, and below its upper one: M <= (2 - 2^(1 - P)) * 2^E, and v / C = 2^(m - 23) < 2^-P for P + m <= 22,
  *   which `exact_below` promises. C is an even multiple of 2^(E - m), so ties go to even.
  *
  * Instructions for a vector of 16 products, AVX-512, of which two begin per cycle (ports 0 and 5); sgemm needs 1:
- *   sum 1; fixed 5; magic bare 4 (fma, and, fma, fma), signed 6, full 11; product too: bare 8 (mul, range, 2 fma for
- *   it, add, and, 2 fma); odd signed 9. Loads (a broadcast for each row, vectors of b for each block) take other ports.
- * A step's latency is 13 cycles (magic): 8 accumulators at 2 cycles each cover it. Measured for 512^3 beside sgemm,
- * which itself is close to one instruction a vector, in sgemms: sum 1.7 (8 accumulators just cover the latency of an
- * addition), fixed 5.3, bare 4.7, signed 6.6, full 10.8, product bare 9.0: a tenth from the limit of the ports. */
+ *   sum 1; fixed 5; magic bare 4 (fma, add, 2 subtractions), signed 6, full 11; product too: bare 8 (mul, range, 2 fma
+ * for it, add, add, 2 subtractions); odd signed 9. Loads (a broadcast for each row, vectors of b for each block) take
+ * other ports. A step's latency is 13 cycles (magic): 8 accumulators at 2 cycles each cover it. Measured for 512^3
+ * beside sgemm, which itself is close to one instruction a vector, in sgemms: sum 1.7 (8 accumulators just cover the
+ * latency of an addition), fixed 5.3, signed 6.6, full 10.8: a tenth from the limit of the ports. On a Zen 4, whose
+ * additions take other ports than multiplications, bare takes 0.7 of signed's time. */
 
 enum { SN_BARE, SN_SIGNED, SN_FULL };
 enum {
