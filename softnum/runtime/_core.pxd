@@ -1,5 +1,5 @@
 from libc.stddef cimport ptrdiff_t, size_t
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 
 
 cdef extern from "softnum/softnum.h" nogil:

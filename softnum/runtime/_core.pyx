@@ -102,6 +102,7 @@ def reading_facts(fmt, int carrier_bits):
 
 DEF _GRAIN_ELEMENTS = 1 << 20
 DEF _KEPT_AT_ONCE = 1024  # elements that are rounded before they are compared
+DEF _MOST_AXES = 64  # of NumPy's arrays
 GRAIN = _GRAIN_ELEMENTS  # elements for each thread: a quarter of a millisecond or so
 
 
@@ -945,6 +946,44 @@ def contiguous(cnp.ndarray x):
     if cnp.PyArray_TYPE(x) not in (cnp.NPY_FLOAT32, cnp.NPY_FLOAT64, cnp.NPY_UINT8) or not copy_view(x, out):
         return np.ascontiguousarray(x)
     return out
+
+
+def float32_at(uintptr_t address, shape, strides, owner):
+    """The array of float32 at an address, which an owner keeps in memory; strides in elements."""
+    cdef cnp.npy_intp sizes[_MOST_AXES]
+    cdef cnp.npy_intp steps[_MOST_AXES]
+    cdef int d, ndim = len(shape)
+    cdef cnp.ndarray out
+    if ndim > _MOST_AXES:
+        raise ValueError(f"arrays have up to {_MOST_AXES} axes, got {ndim}")
+    for d in range(ndim):
+        sizes[d], steps[d] = shape[d], 4 * <cnp.npy_intp>strides[d]
+    out = cnp.PyArray_New(
+        cnp.ndarray, ndim, sizes, cnp.NPY_FLOAT32, steps, <void *>address, 4,
+        cnp.NPY_ARRAY_WRITEABLE | cnp.NPY_ARRAY_ALIGNED, None,
+    )
+    cnp.set_array_base(out, owner)
+    return out
+
+
+cdef cnp.ndarray owner_of(cnp.ndarray x):
+    """The array whose memory an array lies in, or the last one before what else holds it."""
+    base = cnp.get_array_base(x)
+    while isinstance(base, cnp.ndarray):
+        x = base
+        base = cnp.get_array_base(x)
+    return x
+
+
+def owns_alone(x, others):
+    """Whether an array lies in memory of NumPy's own in which others do not, as told by what they are views of."""
+    cdef cnp.ndarray owner = owner_of(x)
+    if not cnp.PyArray_CHKFLAGS(owner, cnp.NPY_ARRAY_OWNDATA):
+        return False
+    for other in others:
+        if owner_of(other) is owner:
+            return False
+    return True
 
 
 cdef class Rounder:

@@ -94,6 +94,8 @@ class Function:
 
     def named(self, numbers: list[int], constants: list[float]) -> dict:
         """Options by their names, from the numbers that an operation takes."""
+        if not (self.options or self.constants):
+            return {}
         found, rest = dict(zip(self.constants, constants, strict=True)), list(numbers)
         for name, count in self.options.items():
             taken = len(rest) if count < 0 else max(count, 1)
@@ -105,7 +107,8 @@ class Function:
         """The results for some arrays."""
         call.chained = self.chained
         leaves, result = self.graph(call, arrays, [False] * len(arrays), options)
-        value = np.reshape(result.value, self.shape([x.shape for x in arrays], options))
+        value, shape = result.value, self.shape([x.shape for x in arrays], options)
+        value = value if np.shape(value) == shape and isinstance(value, np.ndarray) else np.reshape(value, shape)
         return [value, *(leaves[index].value for index in self.changed)]
 
     def backward(self, call: Call, gradient, arrays: list[np.ndarray], needs: list[bool], options: dict) -> list:

@@ -38,8 +38,10 @@ def matmul(mode, input, other, *, out=None):
     if other.dim() == 2:
         result = mode.apply("linear", [input, other.transpose(0, 1)])
     else:
-        batch = torch.broadcast_shapes(input.shape[:-2], other.shape[:-2])
-        inputs = [x if x.shape[:-2] == batch else x.expand(*batch, *x.shape[-2:]) for x in (input, other)]
+        inputs = [input, other]
+        if input.shape[:-2] != other.shape[:-2]:
+            batch = torch.broadcast_shapes(input.shape[:-2], other.shape[:-2])
+            inputs = [x if x.shape[:-2] == batch else x.expand(*batch, *x.shape[-2:]) for x in inputs]
         result = mode.apply("matmul", inputs)
     if vectors[0]:
         result = result.squeeze(-2)

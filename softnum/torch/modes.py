@@ -28,6 +28,7 @@ from softnum.train.designs.design import ENGINES, Design
 __all__ = ["arithmetic", "checkpoint_contexts"]
 
 _HANDLERS = {**HANDLERS, **RECURRENT}
+_OPERATORS = OpOverload, OpOverloadPacket  # functions called by their own names
 
 
 def name_of(func) -> str:
@@ -36,7 +37,7 @@ def name_of(func) -> str:
     >>> name_of(torch.Tensor.__matmul__), name_of(torch.ops.aten.mm)
     ('__matmul__', 'aten.mm')
     """
-    return str(func) if isinstance(func, (OpOverload, OpOverloadPacket)) else getattr(func, "__name__", str(func))
+    return str(func) if isinstance(func, _OPERATORS) else getattr(func, "__name__", str(func))
 
 
 def _differentiates() -> bool:
@@ -175,7 +176,7 @@ class arithmetic(TorchFunctionMode):
 
     def part(self, name: str) -> str:
         """The path of a part of the module that is running, as `convert` names it; of "" that of the module."""
-        return ".".join(filter(None, (self.running(), name)))
+        return ".".join(filter(None, (self.running(), name))) if name else self.running()
 
     def apply(
         self, name: str, inputs: list[torch.Tensor], part: str = "", options=(), constants=(), axis: int = 0
@@ -293,11 +294,14 @@ class arithmetic(TorchFunctionMode):
         """What a function makes of its arguments."""
         if self.path and self.path[-1] is None:  # a module that is left to PyTorch
             return func(*args, **kwargs)
+        handler = _HANDLERS.get(func)
+        if handler is None and not self.exact and func not in REFUSED and not isinstance(func, _OPERATORS):
+            return func(*args, **kwargs)
         if self.of_model and not torch.compiler.is_compiling() and self.is_over():
             return func(*args, **kwargs)
-        handler = _HANDLERS.get(func) or (EXACT.get(func) if self.exact else None)
+        handler = handler or (EXACT.get(func) if self.exact else None)
         if handler is None:
-            if func in REFUSED or (isinstance(func, (OpOverload, OpOverloadPacket)) and is_product(func)):
+            if func in REFUSED or (isinstance(func, _OPERATORS) and is_product(func)):
                 raise NotImplementedError(
                     f"{name_of(func)} in module {self.running()!r} computes products that softnum.torch does not; it "
                     f"computes {', '.join(dict.fromkeys(map(name_of, _HANDLERS)))}. Write it with these, or leave it "
@@ -333,7 +337,7 @@ class arithmetic(TorchFunctionMode):
     def _check_exact(self, func, args, kwargs) -> None:
         """Raise NotImplementedError if a function of PyTorch's computes with numbers."""
         name = name_of(func)
-        if isinstance(func, (OpOverload, OpOverloadPacket)):
+        if isinstance(func, _OPERATORS):
             namespace, name = name.split(".")[:2]
             if namespace == "softnum" or name in OPERATIONS:
                 return

@@ -369,7 +369,7 @@ class Call(LayerNumerics):
     def __init__(
         self, arithmetic: Arithmetic, name: str, design: LayerDesign, state: torch.Tensor, call: int | str
     ) -> None:  # fmt: skip
-        super().__init__(self, name, design, name == arithmetic.first)
+        self._bind(name, design, name == arithmetic.first)
         self.backend = arithmetic.backend(design)
         self.place, self.stage, self.known_as = None, "forward", arithmetic.known_as.get(name, name)
         self._call, self._seeds, self._counts, self._states = call, {}, {}, arithmetic.states
@@ -383,9 +383,19 @@ class Call(LayerNumerics):
         self.known = False  # whether the forward pass is computed again
         self.chained = False  # whether results of products enter other operations, so that they are needed again
 
-    def _key(self, place: str) -> tuple[int, int]:
-        """The key of the next rounding of a role, a product, or the start of an accumulator."""
+    @property
+    def numerics(self) -> Call:
+        """Itself, which numbers its own sites; as an attribute it would wait for the garbage collector."""
+        return self
+
+    def _key(self, place: str) -> tuple[int, int] | None:
+        """The key of the next rounding of a role, a product, or the start of an accumulator.
+
+        None where no rounding of the layer takes random bits.
+        """
         self.place = self.name, place
+        if not self.design.random and place != "dropout":
+            return None
         count = self._counts[place] = self._counts.get(place, -1) + 1
         more, count = divmod(count, 1 << 9)
         backward = self.stage == "backward"

@@ -63,15 +63,17 @@ _ALIKE = ("conv2d", "linear", "lstm", "matmul", "rnn_relu", "rnn_tanh")
 
 
 def _checked(name: str, inputs: list[torch.Tensor], layer: str) -> None:
-    devices = {x.device for x in inputs}
-    if len(devices) > 1:
-        places = ", ".join(sorted(map(str, devices)))
-        raise ValueError(f"softnum's {name}, layer {layer!r}: tensors lie on {places}; move them to one device")
-    dtypes = {x.dtype for x in inputs}
-    if name in _ALIKE and (len(dtypes) > 1 or not inputs[0].is_floating_point()):
+    first = inputs[0]
+    device, dtype, alike = first.device, first.dtype, first.is_floating_point()
+    for x in inputs:
+        alike = alike and x.dtype is dtype
+        if x.device != device:
+            places = ", ".join(sorted({str(x.device) for x in inputs}))
+            raise ValueError(f"softnum's {name}, layer {layer!r}: tensors lie on {places}; move them to one device")
+    if name in _ALIKE and not alike:
         raise ValueError(
             f"softnum's {name}, layer {layer!r}: tensors must have one dtype of floating point, got "
-            f"{', '.join(sorted(map(str, dtypes)))}; convert them"
+            f"{', '.join(sorted({str(x.dtype) for x in inputs}))}; convert them"
         )
 
 

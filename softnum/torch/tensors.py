@@ -7,7 +7,7 @@ import torch
 
 from softnum.arrays.conversion import quantize
 from softnum.formats.blocks import format
-from softnum.runtime._core import contiguous
+from softnum.runtime._core import contiguous, float32_at, owns_alone
 
 __all__ = ["array_of", "result_dtype", "spread_as", "tensor_of", "whole"]
 
@@ -41,7 +41,8 @@ def array_of(x: torch.Tensor) -> np.ndarray:
         raise ValueError(f"softnum takes dense tensors of real numbers, got {x.dtype}, {x.layout}")
     x = x.detach()
     if x.dtype is torch.float32 and x.is_cpu and not x.is_neg():
-        return np.from_dlpack(x)
+        address = x.data_ptr() if type(x) is torch.Tensor else 0
+        return float32_at(address, x.shape, x.stride(), x) if address else np.from_dlpack(x)
     if x.is_floating_point() and x.dtype not in (torch.float32, torch.float64):
         x = x.to(torch.float32)
     x = x.cpu().resolve_neg()
@@ -80,9 +81,10 @@ def tensor_of(x: np.ndarray, dtype: torch.dtype, device: torch.device, inputs=()
     if x.dtype == np.float64 and dtype != torch.float64:
         x = quantize(x, format(dtype)).astype(np.float32)
     x = contiguous(x)
-    if not x.flags.writeable or any(np.may_share_memory(x, other) for other in inputs):
+    if not x.flags.writeable or not owns_alone(x, inputs) and any(np.may_share_memory(x, other) for other in inputs):
         x = x.copy()
-    return torch.from_numpy(x).to(device=device, dtype=dtype)
+    found = torch.from_numpy(x)
+    return found if found.dtype is dtype and device.type == "cpu" else found.to(device=device, dtype=dtype)
 
 
 def whole(x: torch.Tensor) -> torch.Tensor:

@@ -103,12 +103,12 @@ class RoleRounding:
     hadamard: Hadamard | None = None
     trust: bool = False
 
-    @property
+    @functools.cached_property
     def block(self) -> bool:
         """Whether numbers are of a block format."""
         return isinstance(self.format, BlockFormat)
 
-    @property
+    @functools.cached_property
     def by_products(self) -> bool:
         """Whether only products take the numbers, which have scales: those of a block format, or of ``scale``."""
         return self.block or self.scale is not None
@@ -118,7 +118,7 @@ class RoleRounding:
         """Bits of an element, with its share of a block's or tile's scale."""
         return self.format.bits_per_value + (0 if self.scale is None else scale_bits(self.scale))
 
-    @property
+    @functools.cached_property
     def stochastic(self) -> bool:
         """Whether rounding takes random bits."""
         return self.rounding.startswith("stochastic")
@@ -176,6 +176,35 @@ class LayerDesign:
         """The name of a role's rounding in a pass: the role, or that of the pass alone."""
         name = PASS_ROLES.get((key, role), role)
         return name if name in self.roles else role
+
+    @functools.cached_property
+    def whole(self) -> frozenset[str]:
+        """The roles whose numbers are rounded once for all products that take them, each by itself, and all kept."""
+        passes = {role for (_, role), name in PASS_ROLES.items() if name in self.roles}
+        saved = {"activations", "input"} if SAVED in self.roles else set()
+        return frozenset(
+            role for role, rounding in self.roles.items()
+            if not (rounding.by_products or rounding.trust or rounding.sparsity or role in passes | saved)
+        )  # fmt: skip
+
+    @functools.cached_property
+    def random(self) -> bool:
+        """Whether any rounding, or any unit, takes random bits."""
+        sparse = (rounding.sparsity for rounding in self.roles.values())
+        feedback = (sparsity.feedback for sparsity in sparse if sparsity is not None)
+        roundings = (*self.roles.values(), *(rounding for rounding in feedback if rounding is not None))
+        return any(part.stochastic for part in (*roundings, *self.units.values()))
+
+    @functools.cached_property
+    def start_roundings(self) -> tuple[RoleRounding, RoleRounding]:
+        """How accumulators' initial values are rounded: of layers, and of the one that takes the network's input."""
+        return self._start_rounding("activations"), self._start_rounding("input")
+
+    def _start_rounding(self, role: str) -> RoleRounding:
+        inputs, weights = (self.roles[self.name("forward", name)] for name in (role, "weights"))
+        if weights.scale is not None or inputs.scale is not None:
+            return RoleRounding(format("binary32"))  # what it is added in
+        return RoleRounding(self.units["forward"].c_format, weights.rounding, None, weights.stochastic_bits)
 
     @functools.cached_property
     def update_unit(self):

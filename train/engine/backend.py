@@ -159,12 +159,13 @@ class NumpyBackend(Arrays):
         self._own_format = format("binary32" if self.dtype == np.float32 else "binary64")
         self._kernels: dict[tuple, tuple] = {}
 
-    @_in_own_threads
     def quantize(self, x, role, key):
         """Values of any float array rounded as a role says, as carriers; key is used if the rounding is stochastic."""
-        if not self._is_own(role.format) or x.dtype != self.dtype:
-            x = FUNCTIONS["quantize"](x, role.format, **rounding_of(role, key))
-        return x.astype(self.dtype, copy=False)
+        return x if x.dtype == self.dtype and self._is_own(role.format) else self._quantized(x, role, key)
+
+    @_in_own_threads
+    def _quantized(self, x, role, key):
+        return FUNCTIONS["quantize"](x, role.format, **rounding_of(role, key)).astype(self.dtype, copy=False)
 
     def unchanged(self, x, role):
         """x, whose values are known to be those of a role's format."""

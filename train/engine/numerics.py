@@ -73,15 +73,14 @@ class LayerNumerics:
     """
 
     def __init__(self, numerics: Numerics, name: str, design: LayerDesign, first: bool) -> None:
-        self.numerics, self.name, self.design, self.first = numerics, name, design, first
+        self.numerics = numerics
+        self._bind(name, design, first)
+
+    def _bind(self, name: str, design: LayerDesign, first: bool) -> None:
+        self.name, self.design, self.first = name, design, first
         self.known_as = name  # by the design
         self.operand_role = "input" if first else "activations"
-        inputs, weights = (design.roles[design.name("forward", role)] for role in (self.operand_role, "weights"))
-        self.start_rounding = RoleRounding(
-            design.units["forward"].c_format, weights.rounding, None, weights.stochastic_bits
-        )
-        if weights.scale is not None or inputs.scale is not None:
-            self.start_rounding = RoleRounding(format("binary32"))  # what it is added in
+        self.start_rounding = design.start_roundings[first]
 
     def round(self, role: str, x, *, of=None):
         """x rounded as the design says for a role, as carriers.
@@ -150,6 +149,8 @@ class LayerNumerics:
             If the role has a pattern, and the operation no reduction dimension for it.
         """
         rounding = self.design.roles[role]
+        if role in self.design.whole:
+            return self._round(role, rounding, x, of), None
         passes = any(name in self.design.roles for (_, one), name in PASS_ROLES.items() if one == role)
         saved = SAVED in self.design.roles and role in ("activations", "input")
         values = x if passes or saved or rounding.by_products else self.round(role, x, of=of)
@@ -459,14 +460,13 @@ class LayerNumerics:
             If such a number is none of the unit's operand format.
         """
         a, b = (x.of(key) if isinstance(x, PassOperand) else x for x in (a, b))
-        if isinstance(a, ScaledOperand) or isinstance(b, ScaledOperand):
-            a, b = self._with_scale(a).along(-1), self._with_scale(b).along(-2)
-            site, unit = self._key(key), self.design.units[key]
-            return self.numerics.backend.matmul_scaled(a, b, unit, c, site if unit.stochastic else None)
-        if isinstance(a, BlockOperand):
-            a = a.along(-1)
-        if isinstance(b, BlockOperand):
-            b = b.along(-2)
+        if isinstance(a, BlockOperand) or isinstance(b, BlockOperand):
+            if isinstance(a, ScaledOperand) or isinstance(b, ScaledOperand):
+                a, b = self._with_scale(a).along(-1), self._with_scale(b).along(-2)
+                site, unit = self._key(key), self.design.units[key]
+                return self.numerics.backend.matmul_scaled(a, b, unit, c, site if unit.stochastic else None)
+            a = a.along(-1) if isinstance(a, BlockOperand) else a
+            b = b.along(-2) if isinstance(b, BlockOperand) else b
         site, unit = self._key(key), self.design.units[key]
         if isinstance(a, BlockArray) is not isinstance(b, BlockArray):
             a, b = self._as_numbers(key, a, b)

@@ -36,6 +36,7 @@ from softnum.runtime.threads import for_each
 __all__ = ["dot", "matmul", "matmul_by_unit"]
 
 _MATRICES = (np.ndarray, Array)
+_STARTS = (*_MATRICES, type(None))
 
 
 def _run_fast(gemm, a, b, c, out, keys, numbers, threads, k) -> None:
@@ -86,7 +87,7 @@ def _values_at_once(x, fmt, kernels, wide: bool):
 
 def _at_once(a, b, unit, c, threads):
     """`matmul` of plain matrices, or of stacks; None where the general way looks closer."""
-    if any(type(x) not in _MATRICES for x in ((a, b) if c is None else (a, b, c))):
+    if type(a) not in _MATRICES or type(b) not in _MATRICES or type(c) not in _STARTS:
         return None
     if not 2 <= a.ndim == b.ndim or a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
         return None
