@@ -81,7 +81,7 @@ def tensor_of(x: np.ndarray, dtype: torch.dtype, device: torch.device, inputs=()
     if x.dtype == np.float64 and dtype != torch.float64:
         x = quantize(x, format(dtype)).astype(np.float32)
     x = contiguous(x)
-    if not x.flags.writeable or not owns_alone(x, inputs) and any(np.may_share_memory(x, other) for other in inputs):
+    if not x.flags.writeable or (not owns_alone(x, inputs) and any(np.may_share_memory(x, other) for other in inputs)):
         x = x.copy()
     found = torch.from_numpy(x)
     return found if found.dtype is dtype and device.type == "cpu" else found.to(device=device, dtype=dtype)

@@ -28,7 +28,6 @@ import numpy as np
 
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.conversion import quantize
-from softnum.formats.blocks import format
 from softnum.formats.facts import is_exact_in
 from softnum.mac.family import family_of
 from softnum.train.designs.design import (
