@@ -81,7 +81,8 @@ def kept_codes(codes, fmt, what="codes"):
 
 def check_axis(what: str, axis, ndim: int, name: str = "axis") -> int:
     """The axis, counted from the first; NumPy's AxisError, which is a ValueError and an IndexError, if it is none."""
-    if isinstance(axis, bool) or not isinstance(axis, Integral) or not -ndim <= axis < ndim:
+    whole = type(axis) is int or (isinstance(axis, Integral) and not isinstance(axis, bool))
+    if not whole or not -ndim <= axis < ndim:
         known = f" (-{ndim} to {ndim - 1})" if ndim else ""
         raise np.exceptions.AxisError(f"{what}: {name}={axis!r} is none of an array of {ndim} dimensions{known}")
     return int(axis) % ndim

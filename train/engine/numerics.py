@@ -19,7 +19,6 @@ scale of the iteration before and leaves no trace.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Callable, Set
 from typing import NamedTuple
@@ -214,9 +213,8 @@ class LayerNumerics:
         rounding, backend = self.design.roles[SAVED], self.numerics.backend
         if not rounding.block:
             return self.round(SAVED, x)
-        key = self._key(SAVED)
-        with self._scales_of(SAVED):
-            blocks = backend.quantize_blocks(backend.reshape(x, (-1,)), rounding, -1, key)
+        key, flat = self._key(SAVED), backend.reshape(x, (-1,))
+        blocks = self._with_scales(SAVED, backend.quantize_blocks, flat, rounding, -1, key)
         return backend.reshape(backend.numbers(blocks), x.shape)
 
     def _rounded(self, role: str, values, use: str):
@@ -260,13 +258,11 @@ class LayerNumerics:
 
     def _in_blocks(self, role: str, x, axis: int):
         key = self._block_key(role, axis)
-        with self._scales_of(role):
-            return self.numerics.backend.quantize_blocks(x, self.design.roles[role], axis, key)
+        return self._with_scales(role, self.numerics.backend.quantize_blocks, x, self.design.roles[role], axis, key)
 
-    @contextlib.contextmanager
-    def _scales_of(self, role: str):
+    def _with_scales(self, role: str, quantize: Callable, *arguments):
         try:
-            yield
+            return quantize(*arguments)
         except ValueError as error:  # an infinity or a NaN, where scales have no NaN
             raise ValueError(f"{error} (layer {self.name!r}, role {role!r}); give the role scales with NaN") from error
 
@@ -280,8 +276,7 @@ class LayerNumerics:
         if not rounding.block:
             return self.round(role, x, of=of)
         key = self._key(role)
-        with self._scales_of(role):
-            return self.numerics.backend.quantize_flat(x, rounding, key)
+        return self._with_scales(role, self.numerics.backend.quantize_flat, x, rounding, key)
 
     @property
     def compensated(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from softnum.arrays.blocks import BlockArray
@@ -208,9 +210,9 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
     if a.shape[-1] != b.shape[-2]:
         raise ValueError(f"matmul: a has K = {a.shape[-1]} columns, b has {b.shape[-2]} rows")
     (m, k), n = a.shape[-2:], b.shape[-1]
-    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    lead = a.shape[:-2] if a.shape[:-2] == b.shape[:-2] else np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     shape = (*lead, m, n)
-    batches = int(np.prod(lead, dtype=np.int64))
+    batches = math.prod(lead)
     if max(m, n, k, batches, unit.steps_with_c(k)) >= 2**32:
         raise ValueError(f"{caller}: no dimension may reach 2**32, got {shape} and K = {k}")
     if c is not None:

@@ -11,11 +11,13 @@ from softnum.mac import _blocks
 from softnum.mac.blocks import BlockDotUnit
 from softnum.mac.products.engines import fast_of
 from softnum.mac.products.operands import PLAIN, blocks_of, padded, runs_of
+from softnum.runtime.identity import by_identity
 from softnum.runtime.threads import for_each
 
 __all__ = ["block_engine", "fast_product"]
 
 
+@by_identity
 @lru_cache(maxsize=256)
 def block_engine(unit: BlockDotUnit) -> _blocks.FastBlock | None:
     """The unit's engine on carriers, or None outside its domain."""

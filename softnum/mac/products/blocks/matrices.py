@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -57,8 +58,8 @@ def block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies=None):
     if a.shape[-1] != b.shape[-2]:
         raise ValueError(f"matmul: a has K = {a.shape[-1]} columns, b has {b.shape[-2]} rows")
     (m, k), n = a.shape[-2:], b.shape[-1]
-    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    shape, batches = (*lead, m, n), int(np.prod(lead, dtype=np.int64))
+    lead = a.shape[:-2] if a.shape[:-2] == b.shape[:-2] else np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    shape, batches = (*lead, m, n), math.prod(lead)
     if max(m, n, k, batches, unit.steps(k)) >= 2**32:
         raise ValueError(f"matmul: no dimension may reach 2**32, got {shape} and K = {k}")
     result = unit.result
@@ -96,7 +97,7 @@ class _Product:
         (m, k), n = a.shape[-2:], b.shape[-1]
         self.unit, self.keys, self.words, self.tallies = unit, keys, words, tallies
         self.numbers = numbers
-        self.m, self.n, self.k, self.batches = m, n, k, int(np.prod(lead, dtype=np.int64))
+        self.m, self.n, self.k, self.batches = m, n, k, math.prod(lead)
         self.tensor = tuple(1.0 if x.tensor_scale is None else float(x.tensor_scale) for x in (a, b))
         blocks = unit.operand[0].blocks(k)
 
