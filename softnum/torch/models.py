@@ -210,8 +210,9 @@ def _round_parameters(mode: arithmetic) -> None:
 def _follow(mode: arithmetic, module: nn.Module, prefix: str = "") -> None:
     """See to it that every parameter's gradient becomes one of ``weight_gradients``."""
     for path, part in module.named_modules(prefix=prefix) if mode.rounds_gradients else ():
-        for name, parameter in part.named_parameters(recurse=False):
-            mode.follow(parameter, path, name)
+        for name, parameter in part._parameters.items():
+            if parameter is not None:
+                mode.follow(parameter, path, name)
     mode.following = True
 
 

@@ -37,7 +37,7 @@ def array_of(x: torch.Tensor) -> np.ndarray:
     >>> array_of(torch.tensor([0.5, 1.5], dtype=torch.bfloat16))
     array([0.5, 1.5], dtype=float32)
     """
-    if x.layout is not torch.strided or x.is_complex() or x.is_quantized:
+    if x.layout is not torch.strided or (x.dtype is not torch.float32 and (x.is_complex() or x.is_quantized)):
         raise ValueError(f"softnum takes dense tensors of real numbers, got {x.dtype}, {x.layout}")
     x = x.detach()
     if x.dtype is torch.float32 and x.is_cpu and not x.is_neg():

@@ -16,6 +16,7 @@ from softnum.arrays.blocks import BlockArray
 from softnum.arrays.container import array
 from softnum.arrays.conversion import decode, encode, quantize
 from softnum.formats.blocks import format
+from softnum.formats.codec import Rounding
 from softnum.formats.dispatch import of_format
 from softnum.formats.facts import facts
 from softnum.formats.modes import overflow_name, rounding_name
@@ -158,13 +159,23 @@ class NumpyBackend(Arrays):
         self.threads = threads
         self._own_format = format("binary32" if self.dtype == np.float32 else "binary64")
         self._kernels: dict[tuple, tuple] = {}
+        self._rounders: dict[int, tuple] = {}
+        self._formats: dict[int, tuple] = {}
 
     def quantize(self, x, role, key):
         """Values of any float array rounded as a role says, as carriers; key is used if the rounding is stochastic."""
         return x if x.dtype == self.dtype and self._is_own(role.format) else self._quantized(x, role, key)
 
-    @_in_own_threads
     def _quantized(self, x, role, key):
+        known = self._rounders.get(id(role))
+        if known is None:  # the role is kept, so that no other gets its id
+            given = Rounding(role.rounding, role.overflow, stochastic_bits=role.stochastic_bits)
+            known = self._rounders[id(role)] = role.format.codec.kernels(role.format, given), role
+        values = None if known[0] is None else known[0].quantize(x, key)
+        return self._rounded(x, role, key) if values is None else values.astype(self.dtype, copy=False)
+
+    @_in_own_threads
+    def _rounded(self, x, role, key):
         return FUNCTIONS["quantize"](x, role.format, **rounding_of(role, key)).astype(self.dtype, copy=False)
 
     def unchanged(self, x, role):
@@ -452,7 +463,10 @@ class NumpyBackend(Arrays):
 
     def _is_own(self, fmt) -> bool:
         """Whether a format is the carrier's."""
-        return fmt is self._own_format or fmt == self._own_format
+        known = self._formats.get(id(fmt))
+        if known is None:  # the format is kept, so that no other gets its id
+            known = self._formats[id(fmt)] = fmt == self._own_format, fmt
+        return known[0]
 
     def _own_codes(self, x):
         """Carriers as codes of their own format."""

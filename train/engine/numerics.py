@@ -434,7 +434,8 @@ class LayerNumerics:
         if rounding.by_products:
             raise TypeError(f"layer {self.name!r}: role {place!r} has {_scaled_by(rounding)}; use `operand`")
         key, backend = self._key(place), self.numerics.backend
-        return backend.unchanged(x, rounding) if of == rounding.format else backend.quantize(x, rounding, key)
+        known = of is not None and of == rounding.format
+        return backend.unchanged(x, rounding) if known else backend.quantize(x, rounding, key)
 
     def _key(self, place: str) -> tuple[int, int]:
         """The key of the next rounding site, which is one of a role, a pass, or the start of an accumulator."""
@@ -453,7 +454,8 @@ class LayerNumerics:
         ValueError
             If such a number is none of the unit's operand format.
         """
-        a, b = (x.of(key) if isinstance(x, PassOperand) else x for x in (a, b))
+        a = a.of(key) if isinstance(a, PassOperand) else a
+        b = b.of(key) if isinstance(b, PassOperand) else b
         if isinstance(a, BlockOperand) or isinstance(b, BlockOperand):
             if isinstance(a, ScaledOperand) or isinstance(b, ScaledOperand):
                 a, b = self._with_scale(a).along(-1), self._with_scale(b).along(-2)
