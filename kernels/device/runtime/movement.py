@@ -69,6 +69,11 @@ class DeviceArray:
         """The number of elements."""
         return prod(self.shape)
 
+    @property
+    def T(self) -> DeviceArray:
+        """The elements with the axes in reverse order: a copy, but of less than two."""
+        return moved(self, lambda a: a.T)
+
     def __len__(self) -> int:
         return self.shape[0]
 
