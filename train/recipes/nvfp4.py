@@ -25,7 +25,7 @@ from softnum.train.recipes.scales import LARGEST, check_reference, largest_magni
 
 __all__ = [
     "SIGNS", "MXFP4Scaling", "NVFP4Scaling", "hadamard_matrix", "hadamard_transform", "half_products",
-    "jax_stochastic", "to_e2m1",
+    "jax_stochastic", "scaled_hadamard_matrix", "to_e2m1",
 ]  # fmt: skip
 
 #: bit i: row i of the Hadamard matrix is negated
@@ -51,6 +51,16 @@ def hadamard_matrix(size: int = 16, signs: int = SIGNS):
     odd = np.bitwise_count(index[:, None] & index) & 1
     negative = odd ^ np.array([signs >> row & 1 for row in range(size)], odd.dtype)[:, None]
     return np.where(negative, -_ONE, _ONE)
+
+
+def scaled_hadamard_matrix(size: int, signs: int, *, inverse: bool = False):
+    """What `hadamard_transform` multiplies by: the matrix over sqrt(size), transposed for the inverse.
+
+    >>> scaled_hadamard_matrix(4, 0)[0].tolist()
+    [0.5, 0.5, 0.5, 0.5]
+    """
+    matrix = hadamard_matrix(size, signs) * np.float32(1 / sqrt(size))
+    return np.ascontiguousarray(matrix.T) if inverse else matrix
 
 
 def hadamard_transform(x, fmt="binary32", *, size: int = 16, signs: int = SIGNS, inverse: bool = False):
@@ -85,11 +95,10 @@ def hadamard_transform(x, fmt="binary32", *, size: int = 16, signs: int = SIGNS,
     >>> hadamard_transform([[1, 0, 0, 2]], size=4, signs=0).tolist()
     [[1.5, -0.5, -0.5, 1.5]]
     """
-    x, matrix = float32(x, "hadamard_transform"), hadamard_matrix(size, signs)
+    x, matrix = float32(x, "hadamard_transform"), scaled_hadamard_matrix(size, signs, inverse=inverse)
     if x.shape[1] % size:
         raise ValueError(f"hadamard_transform: size must be a power of 2 that divides {x.shape[1]} columns, got {size}")
-    unit, matrix = ExactDotUnit(fmt, operand="binary32"), matrix * np.float32(1 / sqrt(size))
-    matrix = np.ascontiguousarray(matrix.T) if inverse else matrix
+    unit = ExactDotUnit(fmt, operand="binary32")
     return matmul(x.reshape(-1, size), matrix, unit).reshape(x.shape).astype(np.float32, copy=False)
 
 
@@ -213,7 +222,7 @@ class NVFP4Scaling:
         with np.errstate(all="ignore"):
             scales = cast(np.minimum(scale, _LIMIT), "e4m3fn")
             inverse = np.minimum(_ONE / (scales * (_ONE / up)), _MOST)
-        return Factors(inverse, scales, (amax, 6 * self.scale_max))
+        return Factors(inverse, scales, (amax, 6 * self.scale_max), four_bits=True)
 
     def _rounded(self, scaled, key=None):
         return to_e2m1(scaled, rounding=self.rounding, stochastic_bits=self.stochastic_bits, key=key)
@@ -296,4 +305,4 @@ class MXFP4Scaling:
         """`Factors` of the largest magnitude of each tile."""
         with np.errstate(all="ignore"):
             scales = power_above(largest / _SIX)
-            return Factors(np.minimum(_ONE / scales, _MOST), scales)
+            return Factors(np.minimum(_ONE / scales, _MOST), scales, four_bits=True)

@@ -154,4 +154,5 @@ class TsengScaling:
         """`Factors` of the largest magnitude of each tile."""
         with np.errstate(all="ignore"):
             scales = _power_below(largest, less=2)
-        return Factors(scales, scales, (np.full((1, 1), 4, np.float32), 3), divided=True, before=0.75)
+        tensor = np.full((1, 1), 4, np.float32), 3
+        return Factors(scales, scales, tensor, divided=True, before=0.75, four_bits=True)

@@ -76,6 +76,8 @@ class Factors(NamedTuple):
     divided : bool
         Whether numbers are divided by the factors.
     before : float
+    four_bits : bool
+        Whether `softnum.train.recipes.to_e2m1` rounds, not `cast`.
     """
 
     factors: Any
@@ -83,6 +85,7 @@ class Factors(NamedTuple):
     tensor: tuple[Any, float] | None = None
     divided: bool = False
     before: float = 1.0
+    four_bits: bool = False
 
     def of(self, x, block: tuple[int | None, int | None]):
         """What is rounded to elements of a float32 matrix.
