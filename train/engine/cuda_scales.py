@@ -7,6 +7,7 @@ quantizer of the user's or a choice between two scales, is computed on the host 
 
 from __future__ import annotations
 
+import dataclasses
 from math import prod
 
 import numpy as np
@@ -17,6 +18,7 @@ from softnum.kernels.device.elementwise import carriers, conversion, tiles
 from softnum.kernels.device.elementwise.deferred import can_wait
 from softnum.kernels.device.runtime import movement
 from softnum.kernels.device.runtime.movement import DeviceArray, mapped, moved
+from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.exact import ExactDotUnit
 from softnum.runtime.gateway import NoKernel
 from softnum.train.designs.scales import block_of, of_tensor
@@ -206,12 +208,28 @@ def _by_blocks(backend, a: Scaled, b: Scaled, size: int, unit, key) -> DeviceArr
     if not k:
         return movement.filled(result.shape, np.float32, 0)
     of_a, of_b = (_scales(x, lead, n, k) for x, n in ((a, rows), (b, columns)))
+    chunk = _chunk(unit)
     for at, length, blocks in _parts(k, size, 4 * result.size, unit.stochastic):
         left, right = (_in_blocks(x.elements, at, length, blocks, len(lead)) for x in (a, b))
-        right = moved(right, lambda a: a.swapaxes(-2, -1))
-        sums = _product(backend, left, right, unit, key)
-        tiles.add_scaled(result, sums, of_a, of_b, order_of(a, b), at, length, at == 0)
+        promoted = chunk is not None and length <= chunk
+        if chunk is not None and not promoted:
+            one = on_device(np.ones((1, 1), np.float32))
+            left, right = (Scaled(x, one, (1, None)) for x in (left, right))
+            sums = _by_blocks(backend, left, right, chunk, unit.inner, None)
+        else:
+            right = moved(right, lambda a: a.swapaxes(-2, -1))
+            sums = _product(backend, left, right, unit.inner if promoted else unit, key)
+        tiles.add_scaled(result, sums, of_a, of_b, order_of(a, b), at, length, begins=at == 0, promoted=promoted)
     return result
+
+
+def _chunk(unit) -> int | None:
+    """How many products a unit sums before it adds the sum in binary32, as scaled sums are added; None of others."""
+    if not isinstance(unit, ChunkedDotUnit):
+        return None
+    if dataclasses.replace(unit, accumulator=_OWN, rounding="nearest_even", overflow=None) != unit:
+        raise NoKernel(f"matmul: no CUDA kernel adds the sums of {unit}")
+    return unit.chunk
 
 
 def _parts(k: int, size: int, of_a_sum: int, all_at_once: bool):

@@ -93,9 +93,10 @@ _STEPS = {
 }
 
 
-def _step(order: str):
-    """One sum, scaled and added: bits (p, a, b, y) to those of the next y."""
-    lines = [f"const float {name} = sn_float32({name}_bits);" for name in "paby"]
+def _step(order: str, promoted: bool):
+    """One sum, scaled and added: bits (p, a, b, y) to those of the next y; promoted: p is added to +0 first."""
+    lines = [f"const float {name} = sn_float32({name}_bits);" for name in "aby"]
+    lines.append(f"const float p = {'sn_add32(sn_float32(p_bits), 0.0f)' if promoted else 'sn_float32(p_bits)'};")
     nan = _core.format_facts(format("binary32"))["nan_code"]
     lines.append(f"const sn_u32 next = sn_bits32({_STEPS[order]});")
     lines.append(f"return (next & 0x7fffffffu) > 0x7f800000u ? {nan:#x}u : next;")
@@ -103,15 +104,15 @@ def _step(order: str):
     return _cuda.bind(Library("", (Entry("step", "uint32", arguments, "\n".join(lines)),), HEADER)).step
 
 
-@lru_cache(maxsize=4)
-def sum_kernel(order: str):
+@lru_cache(maxsize=8)
+def sum_kernel(order: str, promoted: bool):
     """The kernel ``(sums, a, b, y, count, blocks, begins, place, shape, of_a, of_b)``.
 
     sums: of each of the blocks, one after the other; place: where the first begins, and how long they are, along K;
     shape: rows and columns of a matrix; of_a, of_b: rows of a tile, its length along K, tiles along K, tiles of a
     matrix or 0; begins: whether y is to be taken for +0.
     """
-    step = _step(order)
+    step = _step(order, promoted)
 
     @cuda.jit
     def kernel(sums, a, b, y, count, blocks, begins, place, shape, of_a, of_b):
@@ -144,7 +145,8 @@ class Scales(NamedTuple):
 
 
 def add_scaled(
-    y: DeviceArray, sums: DeviceArray, a: Scales, b: Scales, order: str, first: int, size: int, begins: bool
+    y: DeviceArray, sums: DeviceArray, a: Scales, b: Scales, order: str, first: int, size: int, *, begins: bool,
+    promoted: bool,
 ) -> None:  # fmt: skip
     """Scale sums of some blocks of K, and add them to y, one after the other, each operation rounded to binary32.
 
@@ -160,11 +162,13 @@ def add_scaled(
         Where the first block begins along K, and how long blocks are.
     begins : bool
         Whether y holds nothing yet.
+    promoted : bool
+        Whether each sum is added to +0 first, of which -0 becomes +0.
     """
     arrays = (_cuda.bits(x.flat) for x in (sums, a.scales, b.scales, y))
     place, shape = _sizes((first, size)), _sizes(y.shape[-2:])
     counts = np.int64(y.size), np.int64(len(sums)), np.bool_(begins)
-    run(sum_kernel(order), y.size, *arrays, *counts, place, shape, a.numbers(), b.numbers())
+    run(sum_kernel(order, promoted), y.size, *arrays, *counts, place, shape, a.numbers(), b.numbers())
 
 
 def examples():
@@ -176,4 +180,4 @@ def examples():
     yield "magnitudes", magnitude_kernel(), (flat, flat, i64, i64, *[pair] * 5)
     for order in _STEPS:
         kinds = (flat, flat, flat, flat, i64, i64, types.boolean, pair, pair, four, four)
-        yield f"scaled sums {order}", sum_kernel(order), kinds
+        yield f"scaled sums {order}", sum_kernel(order, order == "a"), kinds
