@@ -240,7 +240,7 @@ class LayerNumerics:
         def rounded(numbers, axis: int, made: Scaled | None) -> Scaled:
             if made is None or transform is not None or not is_shared(rounding.scale):
                 return self.numerics.backend.quantize_scaled(numbers, rounding, axis, self._block_key(role, axis))
-            return made._replace(elements=self.turned(made.elements), scales=made.scales.swapaxes(-2, -1))
+            return made._replace(elements=self.turned(made.elements), scales=self.turned(made.scales))
 
         return ScaledOperand(x, rounded)
 
@@ -599,8 +599,8 @@ class Numerics:
     Raises
     ------
     ValueError
-        If a ``[layers]`` pattern of the design matches no layer, a unit cannot take its operands, a role has a scale
-        and the device is none that computes it, or the design states the engine "torch".
+        If a ``[layers]`` pattern of the design matches no layer, a unit cannot take its operands, a product takes
+        numbers out of blocks and the device is none that does, or the design states the engine "torch".
 
     Examples
     --------
@@ -627,7 +627,7 @@ class Numerics:
             for position, name in enumerate(names)
         }
         if device != "cpu":
-            _refuse_scales(layers, device)
+            _refuse_numbers_of_blocks(layers, device)
         self.seed = int(seed)
         self.loss_scale, self.looked_up = design.loss_scale, frozenset(looked_up)
         carrier = np.float32 if fits_binary32(layers.values()) else np.float64
@@ -685,8 +685,8 @@ class Numerics:
         return self.seed, self._base | site
 
 
-def _refuse_scales(layers: dict[str, LayerDesign], device: str) -> None:
-    """Raise ValueError if an operand of layers has a scale, or is multiplied out of its blocks: a device cannot."""
+def _refuse_numbers_of_blocks(layers: dict[str, LayerDesign], device: str) -> None:
+    """Raise ValueError if an operand of layers is multiplied out of its blocks: a device cannot."""
     for name, layer in layers.items():
         for key in PASSES:
             stated = [layer.roles[layer.name(key, role)] for role in OPERAND_ROLES[key]]
@@ -700,12 +700,6 @@ def _refuse_scales(layers: dict[str, LayerDesign], device: str) -> None:
                 f"layer {name!r}: role {SAVED!r} has {_scaled_by(layer.roles[SAVED])}, and device {device!r} has no "
                 "kernels for that; state a format of single numbers, or leave the device out"
             )
-        for role, rounding in layer.roles.items():
-            if rounding.scale is not None:
-                raise ValueError(
-                    f"layer {name!r}: role {role!r} has {_scaled_by(rounding)}, and device {device!r} has no kernels "
-                    "for scales; leave the device out"
-                )
 
 
 def fits_binary32(layers) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from softnum.formats.blocks import format
 from softnum.train.recipes.nvfp4 import to_e2m1
-from softnum.train.recipes.scaled import Scaled, float32, spread, tile_magnitudes
+from softnum.train.recipes.scaled import Factors, Scaled, float32, spread, tile_magnitudes
 
 __all__ = ["QuestScaling", "TsengScaling"]
 
@@ -145,8 +145,14 @@ class TsengScaling:
 
     def __call__(self, x, key=None) -> Scaled:
         x = float32(x, "TsengScaling")
+        found = self.factors(tile_magnitudes(x, self.block))
+        reduced = found.of(x, self.block)
+        elements = to_e2m1(reduced, rounding=self.rounding, stochastic_bits=self.stochastic_bits, key=key)
+        return Scaled(elements, found.scales, self.block, found.tensor)
+
+    def factors(self, largest) -> Factors:
+        """`Factors` of the largest magnitude of each tile."""
         with np.errstate(all="ignore"):
-            scales = _power_below(tile_magnitudes(x, self.block), less=2)
-            reduced = np.float32(0.75) * x / spread(scales, x.shape, self.block)
-            elements = to_e2m1(reduced, rounding=self.rounding, stochastic_bits=self.stochastic_bits, key=key)
-        return Scaled(elements, scales, self.block, (np.full((1, 1), 4, np.float32), 3))
+            scales = _power_below(largest, less=2)
+        tensor = np.full((1, 1), 4, np.float32), 3
+        return Factors(scales, scales, tensor, divided=True, before=0.75, four_bits=True)
