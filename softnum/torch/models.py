@@ -16,7 +16,16 @@ from torch import nn
 
 from softnum.torch.devices import device_of, running
 from softnum.torch.modes import RECORDING, REPLAYING, arithmetic
-from softnum.torch.numerics import EVALUATING, EVALUATIONS, FORWARDS, LOSS_SCALE, STEP, Arithmetic, new_state
+from softnum.torch.numerics import (
+    EVALUATING,
+    EVALUATIONS,
+    FORWARDS,
+    LOSS_SCALE,
+    STEP,
+    Arithmetic,
+    arithmetic_of,
+    new_state,
+)
 from softnum.torch.ranks import Axes, place_of
 from softnum.torch.recurrent import parts_of
 from softnum.torch.tensors import array_of, result_dtype, spread_as, tensor_of, whole
@@ -392,7 +401,7 @@ def host_copies(model: nn.Module) -> dict[str, int]:
     Returns
     -------
     dict
-        Name of the function or method -> arrays, since the model was converted; empty where kernels compute all.
+        Name of the function or method -> arrays, of all models so converted; empty where kernels compute all.
 
     Examples
     --------
@@ -400,7 +409,7 @@ def host_copies(model: nn.Module) -> dict[str, int]:
     >>> st.host_copies(st.convert(torch.nn.Linear(2, 2), "a-float32", quiet=True))
     {}
     """
-    return mode_of(model).arithmetic.host_copies()
+    return arithmetic_of(mode_of(model).arithmetic.handle).host_copies()
 
 
 def set_state(model: nn.Module, state: torch.Tensor) -> None:

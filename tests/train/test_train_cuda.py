@@ -38,6 +38,27 @@ scale = "dynamic"
 """
 
 
+OF_BLOCKS = {
+    "numbers_of_blocks": """
+[roles]
+input = "bfloat16"
+weights = { format = "mxfp4", scale_rule = "rceil" }
+activations = "bfloat16"
+errors = { format = "mxfp8_e5m2", rounding = "stochastic" }
+[units]
+forward = "nvidia_h100_bf16"
+""",
+    "saved": """
+[roles]
+weights = "mxfp8_e4m3"
+activations = "mxfp8_e4m3"
+input = "mxfp8_e4m3"
+errors = "mxfp8_e5m2"
+saved_activations = { format = { element = "e2m1fn", scale = "e4m3fn", block_size = 16 }, rounding = "stochastic" }
+""",
+}
+
+
 def samples(name, features, classes=3, train=8, held_out=4, seed=0):
     rng = np.random.default_rng(seed)
     x, y = rng.integers(0, 17, (train + held_out, features)) / 16.0, np.arange(train + held_out) % classes
@@ -87,6 +108,11 @@ def test_records_and_statistics_of_a_perceptron(name, tmp_path):
 
 def test_records_of_convolutions(tmp_path):
     both(designed(tmp_path, MIXED), dataclasses.replace(CONV, batch=1, samples=1, held_out=1), tmp_path)
+
+
+@pytest.mark.parametrize("of", ["numbers_of_blocks", "saved"])
+def test_blocks_that_meet_single_numbers(of, tmp_path):
+    both(designed(tmp_path, OF_BLOCKS[of]), dataclasses.replace(MLP, epochs=1, samples=4), tmp_path)
 
 
 @pytest.mark.parametrize("optimiser", ["lamb", "sgd"])

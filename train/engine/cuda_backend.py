@@ -202,7 +202,7 @@ class CudaBackend(CudaScales, CudaArrays, NumpyBackend):
         c is None or the accumulator's initial value, broadcast to (..., M, N).
         """
         if not isinstance(a, BlockArray):
-            a, b = on_device(a), on_device(b)
+            a, b = (self._carried(on_device(x)) for x in (a, b))
         start = None if c is None else movement.broadcast(on_device(c), (*a.shape[:-1], b.shape[-1])).numba
         try:
             result = DeviceArray.of(self._kernel_of("matmul", _operand(a), _operand(b), unit, start, key=key))
