@@ -1,8 +1,8 @@
 """Roles with scales on a GPU: elements, sums of products and what scales make of them stay there.
 
-A kernel finds the largest magnitude of each tile. These few numbers come to the host, where the recipe's own rule
-(`softnum.train.recipes`) makes scales of them, and go back as factors and scales. What no kernel makes elements of, a
-quantizer of the user's or a choice between two scales, is computed on the host and counted.
+A kernel finds the largest magnitude of each tile, or its sums. These few numbers come to the host, where the recipe's
+own rule (`softnum.train.recipes`) makes scales of them, and go back as factors and scales. What no kernel makes elements
+of, a quantizer of the user's or a choice between two scales, is computed on the host and counted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from softnum.mac.exact import ExactDotUnit
 from softnum.runtime.gateway import NoKernel
 from softnum.train.designs.scales import block_of, of_tensor
 from softnum.train.engine.cuda_arrays import on_device
-from softnum.train.recipes import DelayedScaling, Scaled, largest_magnitude
+from softnum.train.recipes import DelayedScaling, QuestScaling, Scaled, largest_magnitude
 from softnum.train.recipes.nvfp4 import scaled_hadamard_matrix
 from softnum.train.recipes.products import block_length, order_of
 
@@ -75,6 +75,8 @@ class CudaScales:
 
     def _factors(self, x: DeviceArray, scale, block, state):
         """The rule's `Factors`, on the host."""
+        if isinstance(scale, QuestScaling):
+            return scale.factors(*(part.host() for part in tiles.moments(x, block[1])), x.shape[-1])
         largest = _largest(x, block)
         if isinstance(scale, DelayedScaling):
             return scale.factors(largest, state)
@@ -108,8 +110,13 @@ class CudaScales:
         return values
 
     def trusted(self, x, scale, hadamard, axis: int):
-        """`NumpyBackend.trusted`, computed on the host."""
-        return on_device(self._on_host("trusted", x, scale, hadamard, axis))
+        """`NumpyBackend.trusted`, of arrays on the device."""
+        if not isinstance(scale, QuestScaling):
+            return on_device(self._on_host("trusted", x, scale, hadamard, axis))
+        x = _mixed(self, _turned(_binary32(x), axis), hadamard)
+        scales = on_device(self._factors(x, scale, scale.block, None).scales)
+        quotients = _own("divide", x, movement.of_tiles(scales, x.shape, scale.block))
+        return _turned(mapped("below", quotients, s=np.float32(6)), axis)
 
     def returned(self, gradient, trusted, hadamard, axis: int):
         """`NumpyBackend.returned`, of arrays on the device."""
@@ -214,7 +221,7 @@ def _by_blocks(backend, a: Scaled, b: Scaled, size: int, unit, key) -> DeviceArr
         promoted = chunk is not None and length <= chunk
         if chunk is not None and not promoted:
             one = on_device(np.ones((1, 1), np.float32))
-            left, right = (Scaled(x, one, (1, None)) for x in (left, right))
+            left, right = (Scaled(x, one, (None, None)) for x in (left, right))
             sums = _by_blocks(backend, left, right, chunk, unit.inner, None)
         else:
             right = moved(right, lambda a: a.swapaxes(-2, -1))

@@ -86,14 +86,23 @@ class QuestScaling:
         """The scale of each block of a matrix."""
         x, size = float32(x, "QuestScaling"), self.block[1]
         rows, columns = x.shape
-        whole = np.pad(x.astype(np.float64), [(0, 0), (0, -columns % size)]).reshape(rows, -1, size)
+        whole = np.pad(x.astype(np.float64), [(0, 0), (0, -columns % size)])
+        whole = whole.reshape(rows, -(-columns // size), size)
+        with np.errstate(all="ignore"):
+            sums = _sums(whole), _sums(whole * whole)
+        return self.factors(*sums, columns).scales
+
+    def factors(self, sums, squares, columns: int) -> Factors:
+        """`Factors` of the sums of each block's numbers and of their squares, in binary64, from first to last."""
+        size = self.block[1]
         counts = np.diff([*range(0, columns, size), columns])
         with np.errstate(all="ignore"):
-            mean, squares = (np.float32(_sums(part) / counts) for part in (whole, whole * whole))
-            variance = squares - mean * mean
+            mean, square = (np.float32(part / counts) for part in (sums, squares))
+            variance = square - mean * mean
             deviation = np.where(variance >= 0, np.sqrt(np.maximum(variance, 0)), np.float32(1))
-            deviation = np.where(np.isfinite(squares), deviation, np.float32(np.nan))
-            return _power_below(_CUT * deviation + _LEAST)
+            deviation = np.where(np.isfinite(square), deviation, np.float32(np.nan))
+            scales = _power_below(_CUT * deviation + _LEAST)
+        return Factors(scales, scales, divided=True, four_bits=True)
 
     def __call__(self, x) -> Scaled:
         x = float32(x, "QuestScaling")

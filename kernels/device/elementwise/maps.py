@@ -84,6 +84,7 @@ MAPS: dict[str, tuple[str, str, str]] = {
         "c", "c", "_is_nan{w}(x) || !(x & ~{sign}) ? 0 : sn_float{w}(x) < sn_float{w}((c)s) ? (c)s"
         " : sn_float{w}(x) > sn_float{w}((c)t) ? (c)t : x",
     ),
+    "below": ("c", "m", "sn_float{w}(x & ~{sign}) < sn_float{w}((c)s)"),
     "choose": ("mcc", "c", "x ? y : z"),
     "choose_or": ("mc", "c", "x ? y : (c)s"),
     "divide": ("c", "w", "_quotient(_wide{w}(x), s)"),

@@ -13,11 +13,11 @@ from softnum.kernels.device.elementwise.maps import HEADER
 from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime._cuda import cuda
 from softnum.kernels.device.runtime.copies import run
-from softnum.kernels.device.runtime.movement import DeviceArray, filled
+from softnum.kernels.device.runtime.movement import DeviceArray, empty, filled
 from softnum.kernels.device.runtime.source import Entry, Library
 from softnum.runtime import _core
 
-__all__ = ["Scales", "add_scaled", "examples", "magnitudes"]
+__all__ = ["Scales", "add_scaled", "examples", "magnitudes", "moments"]
 
 _LANES = 8  # threads that read neighbours, 32 bytes of them
 _PIECE, _WIDEST = 1024, 256  # elements of a tile that so many threads read; columns of them
@@ -83,6 +83,47 @@ def magnitudes(x: DeviceArray, block: tuple[int | None, int | None]) -> DeviceAr
 
 def _sizes(numbers) -> tuple:
     return tuple(map(np.int64, numbers))
+
+
+# ---- sums of blocks --------------------------------------------------------------------------------------------------
+_MOMENTS = (
+    Entry("sum", "float64", (("float64", "sum"), ("float32", "x")), "return sn_add64(sum, sn_widen(x));"),
+    Entry(
+        "squares", "float64", (("float64", "sum"), ("float32", "x")),
+        "return sn_add64(sum, sn_multiply64(sn_widen(x), sn_widen(x)));",
+    ),
+)  # fmt: skip
+
+
+@lru_cache(maxsize=2)
+def moment_kernel():
+    """The kernel ``(x, sums, squares, count, columns, size, blocks)``: so many blocks of a row."""
+    bound = _cuda.bind(Library("", _MOMENTS, HEADER))
+    add, add_square = bound.sum, bound.squares
+
+    @cuda.jit
+    def kernel(x, sums, squares, count, columns, size, blocks):
+        for i in range(cuda.grid(1), count, cuda.gridsize(1)):
+            row = i // blocks
+            first = (i - row * blocks) * size
+            total, square = np.float64(0), np.float64(0)
+            for column in range(first, min(first + size, columns)):
+                total = add(total, x[row * columns + column])
+                square = add_square(square, x[row * columns + column])
+            sums[i] = total
+            squares[i] = square
+
+    return kernel
+
+
+def moments(x: DeviceArray, size: int) -> tuple[DeviceArray, DeviceArray]:
+    """The sum of each ``size`` neighbours of a row of float32 numbers, and of their squares, from first to last, in
+    binary64."""
+    blocks = -(-x.shape[-1] // size)
+    sums, squares = (empty((*x.shape[:-1], blocks), np.float64) for _ in range(2))
+    sizes = map(np.int64, (sums.size, x.shape[-1], size, blocks))
+    run(moment_kernel(), sums.size, x.flat, sums.flat, squares.flat, *sizes)
+    return sums, squares
 
 
 # ---- sums of products ------------------------------------------------------------------------------------------------
@@ -178,6 +219,8 @@ def examples():
     i64, flat = types.int64, types.Array(types.uint32, 1, "C")
     pair, four = types.UniTuple(i64, 2), types.UniTuple(i64, 4)
     yield "magnitudes", magnitude_kernel(), (flat, flat, i64, i64, *[pair] * 5)
+    single, double = (types.Array(kind, 1, "C") for kind in (types.float32, types.float64))
+    yield "sums of blocks", moment_kernel(), (single, double, double, i64, i64, i64, i64)
     for order in _STEPS:
         kinds = (flat, flat, flat, flat, i64, i64, types.boolean, pair, pair, four, four)
         yield f"scaled sums {order}", sum_kernel(order, order == "a"), kinds

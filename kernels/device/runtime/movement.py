@@ -194,7 +194,8 @@ def mapped(operation: str, *arrays: DeviceArray, s=0, t=0) -> DeviceArray:
         "add", "multiply" (rounded to the carrier), "negate", "positive_part" (+0 for what is not above 0; NaN stays),
         "clamp" (to s..t), "cut" (to s..t; of NaN and of -0 +0), "where_positive" (y where x is above 0, else +0),
         "where_equal" (y where the number x is s, else +0), "choose" (y where x, else z), "choose_or" (y where x, else
-        s), "not" of a mask; "widen" and "narrow" between binary32 and binary64; "divide" by s, in binary64.
+        s), "not" of a mask; "below" (a mask: whether the magnitude is below s); "widen" and "narrow" between binary32
+        and binary64; "divide" by s, in binary64.
     *arrays : DeviceArray
         Of one shape, or that broadcast to one; masks are of type bool.
     s, t : int or NumPy scalar
