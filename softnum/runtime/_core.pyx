@@ -981,7 +981,7 @@ def owns_alone(x, others):
     if not cnp.PyArray_CHKFLAGS(owner, cnp.NPY_ARRAY_OWNDATA):
         return False
     for other in others:
-        if owner_of(other) is owner:
+        if isinstance(other, cnp.ndarray) and owner_of(other) is owner:
             return False
     return True
 

@@ -1,7 +1,7 @@
 """PyTorch models in any arithmetic."""
 
 from softnum.torch.functional import conv1d, conv2d, embedding, linear, matmul, scaled_dot_product_attention
-from softnum.torch.models import convert, next_step, set_rank
+from softnum.torch.models import convert, host_copies, next_step, set_rank
 from softnum.torch.modes import arithmetic, checkpoint_contexts
 from softnum.torch.numerics import Arithmetic
 from softnum.torch.optimizer import GradScaler, Optimizer
@@ -24,6 +24,7 @@ __all__ = [
     "convert",
     "embedding",
     "gemms",
+    "host_copies",
     "linear",
     "matmul",
     "next_step",

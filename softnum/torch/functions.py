@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from softnum.torch.numerics import Call
+from softnum.train.engine.binary64 import host
 from softnum.train.engine.functions import EXACT, RULES, activation, function, power
 from softnum.train.engine.tensor import (
     GRADIENTS,
@@ -107,8 +108,9 @@ class Function:
         """The results for some arrays."""
         call.chained = self.chained
         leaves, result = self.graph(call, arrays, [False] * len(arrays), options)
-        value, shape = result.value, self.shape([x.shape for x in arrays], options)
-        value = value if np.shape(value) == shape and isinstance(value, np.ndarray) else np.reshape(value, shape)
+        if self.loss:
+            return [np.asarray(result.value)]
+        value = result.value.reshape(self.shape([x.shape for x in arrays], options))
         return [value, *(leaves[index].value for index in self.changed)]
 
     def backward(self, call: Call, gradient, arrays: list[np.ndarray], needs: list[bool], options: dict) -> list:
@@ -122,13 +124,18 @@ class Function:
         call.begin_backward()
         shapes = [x.shape for x in arrays]
         rows = (self.rows or self.shape)(shapes, options)
-        result.backward(float(gradient) if self.loss else gradient.reshape(rows))
+        result.backward(float(host(gradient)) if self.loss else gradient.reshape(rows))
         gradients = []
         for index, (leaf, x) in enumerate(zip(leaves, arrays, strict=True)):
             if needs[index]:
-                part = np.zeros(leaf.value.shape, np.float32) if leaf.gradient is None else leaf.gradient
+                part = call.backend.zeros(leaf.value.shape) if leaf.gradient is None else leaf.gradient
                 gradients.append(part.T if index in self.transposed else part.reshape(x.shape))
         return gradients
+
+
+def _matrix(x):
+    """An array with all axes but the last in one."""
+    return x.reshape((math.prod(x.shape[:-1]), x.shape[-1]))
 
 
 def _leaf(call: Call, x, need: bool) -> Tensor:
@@ -144,7 +151,7 @@ def _parameter(call: Call, x, need: bool, name: str) -> Parameter:
 def _linear(call: Call, arrays, needs, options):
     x, weight, *starts = arrays
     leaves = [
-        _leaf(call, x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), needs[0]),
+        _leaf(call, _matrix(x), needs[0]),
         _parameter(call, weight.T, needs[1], "weight"),
     ]
     call.starts_from_rows = any(start.ndim > 1 for start in starts)
@@ -152,7 +159,7 @@ def _linear(call: Call, arrays, needs, options):
         if start.ndim == 1:
             leaves.append(_parameter(call, start, need, "bias"))
         else:
-            leaves.append(_leaf(call, start.reshape(-1, start.shape[-1]), need))
+            leaves.append(_leaf(call, _matrix(start), need))
     start = tuple(leaves[2:]) if len(starts) > 1 else leaves[2] if starts else None
     return leaves, linear(*leaves[:2], start, call)
 
@@ -218,15 +225,16 @@ def _recurrent(kind: type[Cell], states: int) -> Function:
         read, *before, weight = arrays
         cell = kind(call.name, before[0].shape[-1], len(read))
         leaves = [
-            _leaf(call, read.reshape(math.prod(read.shape[:-1]), read.shape[-1]), needs[0]),
+            _leaf(call, _matrix(read), needs[0]),
             *(_leaf(call, x, need) for x, need in zip(before, needs[1:-1], strict=True)),
             _parameter(call, weight.T, needs[-1], "weight"),
         ]
         cell.parameters = leaves[-1:]
-        given = options["given"] or any(needs[1:-1]) or any(x.any() for x in before)
+        given = options["given"] or any(needs[1:-1]) or any(host(x).any() for x in before)
         found = cell.states(leaves[0], len(before[0]), tuple(leaves[1:-1]) if given else None)
-        parts = (*(state[0] for state in found), *found[-1][1:])
-        return leaves, Tensor(np.stack([x.value for x in parts]), call.backend, op="steps", parents=parts)
+        parts, backend = (*(state[0] for state in found), *found[-1][1:]), call.backend
+        steps = backend.concatenate([backend.reshape(x.value, (1, *x.value.shape)) for x in parts], 0)
+        return leaves, Tensor(steps, backend, op="steps", parents=parts)
 
     def shape(shapes, options):
         return shapes[0][0] + states - 1, *shapes[1]
@@ -234,8 +242,14 @@ def _recurrent(kind: type[Cell], states: int) -> Function:
     return Function(graph, shape, transposed=(1 + states,), options={"given": 0}, chained=True)
 
 
-#: of the states that something depends on
-GRADIENTS["steps"] = lambda node, gradient: tuple(part if part.any() else None for part in gradient)
+def _of_steps(node: Tensor, gradient) -> tuple:
+    """The gradients of the states that something depends on."""
+    parts = node.backend.split(gradient, [1] * len(gradient), 0)
+    needed = host(gradient).any(axis=tuple(range(1, gradient.ndim)))
+    return tuple(part.reshape(part.shape[1:]) if need else None for part, need in zip(parts, needed, strict=True))
+
+
+GRADIENTS["steps"] = _of_steps
 
 
 # -- element by element ------------------------------------------------------------------------------------------------
@@ -295,7 +309,7 @@ def _scatter_add(call: Call, arrays, needs, options):
 
 def _dropout(call: Call, arrays, needs, options):
     leaf = _leaf(call, arrays[0], needs[0])
-    kept = np.broadcast_to(arrays[1], arrays[0].shape)
+    kept = call.backend.expand(arrays[1], arrays[0].shape)
     return [leaf, _leaf(call, arrays[1], False)], scale(masked(leaf, kept), 1.0 / (1.0 - options["rate"]), call)
 
 
@@ -315,7 +329,7 @@ def _scale(call: Call, arrays, needs, options):
 def _softmax(call: Call, arrays, needs, options):
     leaves = [_leaf(call, x, need) for x, need in zip(arrays, needs, strict=True)]
     how = {name: bool(options[name]) for name in ("infinite", "empty")}
-    return leaves, softmax(leaves[0], call, mask=arrays[1] if len(arrays) > 1 else None, **how)
+    return leaves, softmax(leaves[0], call, mask=host(arrays[1]) if len(arrays) > 1 else None, **how)
 
 
 def _normalised(call: Call, arrays, needs) -> list:
@@ -325,14 +339,14 @@ def _normalised(call: Call, arrays, needs) -> list:
 
 def _layer_norm(call: Call, arrays, needs, options):
     x, *rest = arrays
-    leaves = _normalised(call, [x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), *rest], needs)
+    leaves = _normalised(call, [_matrix(x), *rest], needs)
     return leaves, layer_norm(*leaves, call, epsilon=options["epsilon"])
 
 
 def _rms_norm(call: Call, arrays, needs, options):
     x, gain = arrays
     leaves = [
-        _leaf(call, x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), needs[0]),
+        _leaf(call, _matrix(x), needs[0]),
         _parameter(call, gain, needs[1], "weight"),
     ]
     return leaves, rms_norm(*leaves, call, epsilon=options["epsilon"])
@@ -346,7 +360,7 @@ def _group_norm(call: Call, arrays, needs, options):
 def _batch_norm(call: Call, arrays, needs, options):
     leaves = [
         *_normalised(call, arrays[:3], needs[:3]),
-        *(Buffer(np.array(x), f"{call.name}.{name}") for x, name in zip(arrays[3:], ("mean", "variance"), strict=True)),
+        *(Buffer(x, f"{call.name}.{name}") for x, name in zip(arrays[3:], ("mean", "variance"), strict=True)),
     ]
     how = {"momentum": options["momentum"], "epsilon": options["epsilon"]}
     return leaves, batch_norm(*leaves, call, training=bool(options["training"]), **how)
@@ -356,7 +370,7 @@ def _cross_entropy(call: Call, arrays, needs, options):
     leaves = [_leaf(call, arrays[0], needs[0]), _leaf(call, arrays[1], False)]
     if arrays[1].ndim == 2:
         count = len(arrays[1]) if options["mean"] else 1
-        return leaves, softmax_cross_entropy(leaves[0], np.asarray(arrays[1], np.float64), count=count)
+        return leaves, softmax_cross_entropy(leaves[0], np.asarray(host(arrays[1]), np.float64), count=count)
     rows = np.flatnonzero(arrays[1] != options["ignored"])
     count, labels = len(rows) if options["mean"] else 1, arrays[1][rows]
     if not len(rows):

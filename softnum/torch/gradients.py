@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from softnum.torch.devices import running
+from softnum.torch.numerics import device_of_call
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 
 __all__ = ["Final", "Gradients", "assigned", "final", "summed", "used"]
@@ -36,13 +38,15 @@ class Gradients:
             self.total = gradient
             return
         self.count += 1
-        call = self.arithmetic.call(self.layer, self.state, f"gradients.{self._place}.{self.count}")
+        device, use = device_of_call(gradient, self.state), f"gradients.{self._place}.{self.count}"
+        call = self.arithmetic.call(self.layer, self.state, use, device=device)
         call.begin("stacked")
         call.begin_backward()
-        parts = [call.enter(array_of(part)) for part in (self.total, gradient)]
-        total = call.elementwise("add", *parts)
+        with running(gradient.device):
+            parts = [call.enter(array_of(part, device)) for part in (self.total, gradient)]
+            total = call.elementwise("add", *parts)
+            self.total = tensor_of(total, result_dtype(gradient), gradient.device, parts)
         call.end()
-        self.total = tensor_of(total, result_dtype(gradient), gradient.device, parts)
 
     def finish(self, gradient: torch.Tensor | None) -> torch.Tensor | None:
         """The total, with the gradient of the uses that softnum.torch did not see, as by a loss outside the model."""
@@ -147,11 +151,12 @@ class Final:
             self.total = self._plain = gradient
             return
         self._plain = self._plain + gradient
-        parts = [array_of(part) for part in (gradient, self.total)]
         call.begin_backward()
-        total = call.axpy("weight_gradients", 1.0, *parts)
+        with running(gradient.device):
+            parts = [array_of(part, call.device) for part in (gradient, self.total)]
+            total = call.axpy("weight_gradients", 1.0, *parts)
+            self.total = tensor_of(total, result_dtype(gradient), gradient.device, parts)
         call.end()
-        self.total = tensor_of(total, result_dtype(gradient), gradient.device, parts)
 
     def take(self, gradient: torch.Tensor, name: str) -> torch.Tensor | None:
         """The sum, given what PyTorch makes of it; None if there is none.
@@ -192,4 +197,5 @@ def final(x, mode, layer: str):
     place = f"{layer}, weights"
     use = mode.calls[place] = mode.calls.get(place, -1) + 1
     bound, state = mode.arithmetic, mode.state
-    return _Final.apply(x, finals, lambda: bound.call(layer, state, f"weights.{use}"))
+    device = device_of_call(x, state)
+    return _Final.apply(x, finals, lambda: bound.call(layer, state, f"weights.{use}", device=device))

@@ -14,8 +14,18 @@ import numpy as np
 import torch
 from torch import nn
 
+from softnum.torch.devices import device_of, running
 from softnum.torch.modes import RECORDING, REPLAYING, arithmetic
-from softnum.torch.numerics import EVALUATING, EVALUATIONS, FORWARDS, LOSS_SCALE, STEP, Arithmetic, new_state
+from softnum.torch.numerics import (
+    EVALUATING,
+    EVALUATIONS,
+    FORWARDS,
+    LOSS_SCALE,
+    STEP,
+    Arithmetic,
+    arithmetic_of,
+    new_state,
+)
 from softnum.torch.ranks import Axes, place_of
 from softnum.torch.recurrent import parts_of
 from softnum.torch.tensors import array_of, result_dtype, spread_as, tensor_of, whole
@@ -23,7 +33,7 @@ from softnum.train.designs.design import Design
 from softnum.train.engine.numerics import fits_binary32
 from softnum.train.recipes import Delayed
 
-__all__ = ["KEPT", "convert", "mode_of", "next_step", "set_rank", "set_state", "state_of"]
+__all__ = ["KEPT", "convert", "host_copies", "mode_of", "next_step", "set_rank", "set_state", "state_of"]
 
 #: modules whose products are PyTorch's own unless the caller says otherwise: angles of positions, no part of training
 KEPT = r"(.*\.)?(rotary_emb|rotary_pos_emb|rope)"
@@ -190,7 +200,7 @@ def _report(bound: Arithmetic, modules: dict[str, nn.Module], owners: list[str])
 
 def _round_parameters(mode: arithmetic) -> None:
     """Round a model's parameters to the role ``master`` of their modules, in place."""
-    bound, state = mode.arithmetic, getattr(mode.model, _STATE)
+    bound, state = mode.arithmetic, getattr(mode.model, _STATE).cpu()
     for path, module in mode.model.named_modules():
         own = [] if path in mode.kept else list(module.named_parameters(recurse=False))
         for name, parameter in own:
@@ -200,11 +210,14 @@ def _round_parameters(mode: arithmetic) -> None:
                     f"design {bound.design.name!r} has numbers in module {path!r} that float32 does not hold; convert "
                     "a model of float64: model.double()"
                 )
-            values = array_of(whole(parameter))
-            rounded = bound.call(path, state, f"master.{name}").round("master", values)
-            if rounded is not values:
-                with torch.no_grad():
-                    parameter.copy_(spread_as(tensor_of(rounded, result_dtype(parameter), parameter.device), parameter))
+            with running(parameter.device), torch.no_grad():
+                device = device_of(parameter)
+                values = array_of(whole(parameter), device)
+                call = bound.call(path, state, f"master.{name}", device=device)
+                rounded = call.round("master", values)
+                if rounded is not values:
+                    new = tensor_of(rounded, result_dtype(parameter), parameter.device)
+                    parameter.copy_(spread_as(new, parameter))
 
 
 def _follow(mode: arithmetic, module: nn.Module, prefix: str = "") -> None:
@@ -313,7 +326,7 @@ def _begin(mode: arithmetic, module: nn.Module, model: nn.Module, arguments) -> 
             _follow(mode, model)
         elif not mode.following:
             raise RuntimeError("call a copied or loaded model once before it is compiled: its gradients are rounded")
-    state = getattr(model, _STATE)
+    state = getattr(model, _STATE).cpu()  # where it is read, in every call
     mode.state = state + (0 if module.training else 1) * _only(EVALUATING, state.device)
     mode.calls, mode.replayed, mode.axes = {}, False, None
     _spread(mode, model, arguments)
@@ -381,6 +394,23 @@ def state_of(model: nn.Module) -> torch.Tensor:
     """The state of a converted model's arithmetic (`softnum.torch.numerics`), a buffer of it."""
     mode_of(model)
     return getattr(getattr(model, "module", model), _STATE)
+
+
+def host_copies(model: nn.Module) -> dict[str, int]:
+    """How many arrays were copied from a GPU to the host because no kernel computes what a design asks for.
+
+    Returns
+    -------
+    dict
+        Name of the function or method -> arrays, of all models so converted; empty where kernels compute all.
+
+    Examples
+    --------
+    >>> import torch, softnum.torch as st
+    >>> st.host_copies(st.convert(torch.nn.Linear(2, 2), "a-float32", quiet=True))
+    {}
+    """
+    return arithmetic_of(mode_of(model).arithmetic.handle).host_copies()
 
 
 def set_state(model: nn.Module, state: torch.Tensor) -> None:

@@ -14,11 +14,12 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
+from softnum.torch.devices import running
 from softnum.torch.exact.tables import EXACT, KEEPING, MOVING, OPERATIONS
 from softnum.torch.functions import FUNCTIONS, NUMBERED
 from softnum.torch.gradients import Final, assigned, summed, used
 from softnum.torch.handlers import HANDLERS, REFUSED, is_product
-from softnum.torch.numerics import FIRST, OUTER, RANK, ROWS, Arithmetic, new_state
+from softnum.torch.numerics import FIRST, OUTER, RANK, ROWS, Arithmetic, device_of_call, new_state
 from softnum.torch.operations import apply
 from softnum.torch.ranks import STEPPED, Axes, check_product
 from softnum.torch.recurrent import RECURRENT
@@ -357,14 +358,15 @@ def _gradient(mode: arithmetic, path: str, name: str, finals: Final, gradient: t
     total = finals.take(gradient, f"{path}.{name}" if path else name)
     if total is not None:
         return total
-    values = array_of(gradient)
-    result = mode.arithmetic.unscaled(values, path, mode.state)
-    if result is not None:
+    with running(gradient.device):
+        device = device_of_call(gradient, mode.state)
+        values = array_of(gradient, device)
+        result = mode.arithmetic.unscaled(values, path, mode.state)
+        if result is None:
+            layer = mode.arithmetic.call(path, mode.state, f"gradient.{name}", device=device)
+            result = layer.parameter_gradient(values)
+            layer.end()
         return tensor_of(result, result_dtype(gradient), gradient.device, (values,))
-    layer = mode.arithmetic.call(path, mode.state, f"gradient.{name}")
-    result = layer.parameter_gradient(values)
-    layer.end()
-    return tensor_of(result, result_dtype(gradient), gradient.device, (values,))
 
 
 class _Recording:

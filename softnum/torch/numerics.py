@@ -33,6 +33,7 @@ import hashlib
 import math
 import re
 import struct
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,6 +43,7 @@ import torch
 from softnum.arrays.environment import PartKey
 from softnum.formats.blocks import format
 from softnum.runtime._core import PlainEnvironment
+from softnum.torch.devices import device_of
 from softnum.train.designs.design import (
     BLOCK_ROLES,
     COMPENSATION,
@@ -57,14 +59,13 @@ from softnum.train.designs.design import (
 )
 from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.reader import load_design
-from softnum.train.engine.backend import NumpyBackend
 from softnum.train.engine.blocks import BlockOperand, PassOperand, ScaledOperand
 from softnum.train.engine.devices import make_backend
 from softnum.train.engine.numerics import LayerNumerics, check_seed, fits_binary32
 from softnum.train.engine.watch import Event, watch
 from softnum.train.recipes import Delayed, DelayedScaling
 
-__all__ = ["Arithmetic", "Call", "arithmetic_of", "bits_of", "new_state"]
+__all__ = ["Arithmetic", "Call", "arithmetic_of", "bits_of", "new_state", "device_of_call"]
 
 #: entries of a state
 SEED, STEP, FORWARDS, EVALUATIONS, EVALUATING, LOSS_SCALE = range(6)
@@ -263,10 +264,12 @@ class Arithmetic:
                 'known_as={"path.of.module": "name"}'
             ) from error
 
-    def call(self, layer: str, state: torch.Tensor, call: int | str, *, looked_up: bool = False) -> Call:
-        """The arithmetic of one call of a layer."""
+    def call(
+        self, layer: str, state: torch.Tensor, call: int | str, *, looked_up: bool = False, device: str = "cpu"
+    ) -> Call:  # fmt: skip
+        """The arithmetic of one call of a layer, whose arrays lie on a device ("cpu", "cuda")."""
         kind = Call if self.sites is None else _CallInOrder
-        made = kind(self, layer, self.layer(layer, looked_up=looked_up), state, call)
+        made = kind(self, layer, self.layer(layer, looked_up=looked_up), state, call, device)
         if self.listener is not None:
             watch(made, made.told(self.listener))
         return made
@@ -280,19 +283,27 @@ class Arithmetic:
             rounding = self.layer(path).roles["weight_gradients"]
             self._plain_gradients[path] = rounding == RoleRounding(format("binary32"))
         plain = self._plain_gradients[path] and self.sites is None and self.listener is None
+        plain = plain and isinstance(gradient, np.ndarray) and gradient.dtype == np.float32
         scale = _loss_scale(state[LOSS_SCALE].item())
-        if not plain or gradient.dtype != np.float32 or not 1 <= scale <= 2.0**126 or math.frexp(scale)[0] != 0.5:
+        if not plain or not 1 <= scale <= 2.0**126 or math.frexp(scale)[0] != 0.5:
             return None
         with PlainEnvironment():
             return gradient / np.float32(scale)
 
-    def backend(self, design: LayerDesign):
-        """Where the arrays of a layer are computed with: on a carrier that holds all its numbers."""
-        key = id(design), torch.get_num_threads()  # of designs that `layer` keeps
+    def backend(self, design: LayerDesign, device: str = "cpu"):
+        """What computes with the arrays of a layer on a device: on a carrier that holds all its numbers."""
+        key = id(design), torch.get_num_threads(), device  # of designs that `layer` keeps
         if key not in self._backends:
             carrier = np.float32 if fits_binary32([design]) else np.float64
-            self._backends[key] = make_backend("cpu", carrier, threads=key[1])
+            self._backends[key] = make_backend(device, carrier, threads=key[1])
         return self._backends[key]
+
+    def host_copies(self) -> dict[str, int]:
+        """How many arrays each method of backends of a GPU copied to the host because no kernel computes it."""
+        counts: Counter[str] = Counter()
+        for backend in self._backends.values():
+            counts.update(getattr(backend, "host_copies", {}))
+        return dict(counts)
 
     def __reduce__(self):
         return _restored, (self.design, self.first, self.last, self.known_as, self.sites is not None, self.states)
@@ -351,6 +362,16 @@ def arithmetic_of(handle: str) -> Arithmetic:
     return found
 
 
+def device_of_call(x: torch.Tensor, state: torch.Tensor) -> str:
+    """Where a call that takes a tensor is computed: of several ranks, whose rows have random bits of their own, on the
+    CPU, wherever the tensor lies.
+
+    >>> device_of_call(torch.zeros(2), new_state(7))
+    'cpu'
+    """
+    return device_of(x) if len(state) <= RANK else "cpu"
+
+
 class Call(LayerNumerics):
     """The arithmetic of one call of a layer: `LayerNumerics` with random bits of its own.
 
@@ -364,13 +385,17 @@ class Call(LayerNumerics):
         `new_state`.
     call : int or str
         Which call of the layer in this forward pass, or what else it is for.
+    device : str
+        Where its arrays lie: one of ``softnum.train.engine.devices.DEVICES``.
     """
 
     def __init__(
-        self, arithmetic: Arithmetic, name: str, design: LayerDesign, state: torch.Tensor, call: int | str
+        self, arithmetic: Arithmetic, name: str, design: LayerDesign, state: torch.Tensor, call: int | str,
+        device: str = "cpu",
     ) -> None:  # fmt: skip
         self._bind(name, design, name == arithmetic.first)
-        self.backend = arithmetic.backend(design)
+        self.backend = arithmetic.backend(design, device)
+        self.device = device
         self.place, self.stage, self.known_as = None, "forward", arithmetic.known_as.get(name, name)
         self._call, self._seeds, self._counts, self._states = call, {}, {}, arithmetic.states
         numbers = state.tolist()
@@ -517,8 +542,9 @@ class Call(LayerNumerics):
         """`LayerNumerics.round_sum` of any numbers."""
         if x.dtype == self.backend.dtype:
             return super().round_sum(x, y)
-        wide = NumpyBackend(np.float64).axpy(1.0, y, x, self.start_rounding, self._key("start"))
-        return wide.astype(self.backend.dtype)
+        wide = make_backend(self.device, np.float64, threads=self.backend.threads)
+        total = wide.axpy(1.0, y, x, self.start_rounding, self._key("start"))
+        return self.backend.quantize(total, RoleRounding(self.start_rounding.format), None)  # as carriers
 
     def weight_gradient(self, product, *, of=None):
         """The product as it is: what becomes of a parameter's gradient is `parameter_gradient`.
@@ -538,8 +564,8 @@ class _CallInOrder(Call):
     Of a forward pass, the call is the number of its first site.
     """
 
-    def __init__(self, arithmetic, name, design, state, call) -> None:
-        super().__init__(arithmetic, name, design, state, call)
+    def __init__(self, arithmetic, name, design, state, call, device="cpu") -> None:
+        super().__init__(arithmetic, name, design, state, call, device)
         self._sites = arithmetic.sites
         self._site = call if isinstance(call, int) else self._sites.next
 

@@ -17,8 +17,9 @@ import torch
 from torch._functorch.utils import unwrap_dead_wrappers
 
 from softnum.runtime.threads import threads_by_default
+from softnum.torch.devices import running
 from softnum.torch.functions import FUNCTIONS
-from softnum.torch.numerics import SEED, arithmetic_of
+from softnum.torch.numerics import SEED, arithmetic_of, device_of_call
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 
 __all__ = ["apply"]
@@ -79,33 +80,34 @@ def _checked(name: str, inputs: list[torch.Tensor], layer: str) -> None:
 
 def _forward(name: str, inputs, state, arithmetic, layer, call, options, constants):
     _checked(name, inputs, layer)
-    function, arrays = FUNCTIONS[name], [array_of(x) for x in inputs]
-    numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up)
+    function, device = FUNCTIONS[name], device_of_call(inputs[0], state)
+    numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up, device=device)
     numerics.begin(function.batch)
     named = function.named(options, constants)
-    with threads_by_default(numerics.backend.threads):  # once, and not for each of its parts
+    with running(inputs[0].device), threads_by_default(numerics.backend.threads):  # once, and not for each of its parts
+        arrays = [array_of(x, device) for x in inputs]
         results = function.forward(numerics, arrays, named)
-    numerics.end()
-    like = [inputs[index] for index in (function.like(named), *function.changed)]
-    tensors = [
-        tensor_of(result, result_dtype(x), x.device, arrays) for result, x in zip(results, like, strict=True)
-    ]  # fmt: skip
+        numerics.end()
+        like = [inputs[index] for index in (function.like(named), *function.changed)]
+        tensors = [
+            tensor_of(result, result_dtype(x), x.device, arrays) for result, x in zip(results, like, strict=True)
+        ]  # fmt: skip
     return tuple(tensors) if function.changed else tensors[0]
 
 
 def _backward(name: str, gradient, inputs, state, arithmetic, layer, call, options, constants, needs):
-    function, arrays = FUNCTIONS[name], [array_of(x) for x in inputs]
-    numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up)
+    function, device = FUNCTIONS[name], device_of_call(inputs[0], state)
+    numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up, device=device)
     numerics.begin(function.batch)
-    error = array_of(gradient)
-    with threads_by_default(numerics.backend.threads):
+    with running(inputs[0].device), threads_by_default(numerics.backend.threads):
+        error, *arrays = [array_of(x, device) for x in (gradient, *inputs)]
         gradients = function.backward(numerics, error, arrays, needs, function.named(options, constants))
-    numerics.end()
-    wanted = [x for x, need in zip(inputs, needs, strict=True) if need]
-    return [
-        tensor_of(part, result_dtype(x), x.device, (error, *arrays))
-        for part, x in zip(gradients, wanted, strict=True)
-    ]  # fmt: skip
+        numerics.end()
+        wanted = [x for x, need in zip(inputs, needs, strict=True) if need]
+        return [
+            tensor_of(part, result_dtype(x), x.device, (error, *arrays))
+            for part, x in zip(gradients, wanted, strict=True)
+        ]  # fmt: skip
 
 
 def _shape(name: str, inputs, state, arithmetic, layer, call, options, constants):

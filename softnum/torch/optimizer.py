@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from softnum.torch.devices import device_of, running
 from softnum.torch.models import mode_of, next_step, set_state, state_of
 from softnum.torch.numerics import LOSS_SCALE, bits_of
 from softnum.torch.tensors import array_of, result_dtype, spread_as, tensor_of, whole
@@ -146,12 +147,13 @@ class Optimizer(torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        state = state_of(self.model)
+        state = state_of(self.model).cpu()
         for group in self.param_groups:
             constants = _constants(self._names, group)
             for parameter in group["params"]:
                 if parameter.grad is not None:
-                    self._update(parameter, constants, float(group["lr"]), state)
+                    with running(parameter.device):
+                        self._update(parameter, constants, float(group["lr"]), state)
         if self.counts:
             next_step(self.model)
         return loss
@@ -159,15 +161,16 @@ class Optimizer(torch.optim.Optimizer):
     def _update(self, parameter: nn.Parameter, constants: dict, rate: float, counters: torch.Tensor) -> None:
         path, name, turned = self._places[parameter]
         turned |= self.rule is Muon  # whose matrices have a row for each output in PyTorch
-        layer = self.mode.arithmetic.call(path, counters, f"update.{name}")
+        value, state = whole(parameter), self.state[parameter]
+        layer = self.mode.arithmetic.call(path, counters, f"update.{name}", device=device_of(value))
+        wide = torch.float64 if layer.backend.dtype == np.float64 else torch.float32
 
-        def array(x: torch.Tensor) -> np.ndarray:
-            return np.ascontiguousarray(array_of(x).T if turned else array_of(x), layer.backend.dtype)
+        def array(x: torch.Tensor):
+            return array_of((x.T if turned else x).to(wide).contiguous(), layer.device)
 
-        def tensor(x: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
+        def tensor(x, dtype: torch.dtype) -> torch.Tensor:
             return spread_as(tensor_of(x.T if turned else x, dtype, parameter.device), parameter)
 
-        value, state = whole(parameter), self.state[parameter]
         kept = {entry: whole(x) if isinstance(x, torch.Tensor) else x for entry, x in state.items()}
         if "master" in kept and not torch.equal(kept["master"].to(parameter.dtype), value):
             del kept["master"]  # the parameter was changed since
@@ -179,7 +182,6 @@ class Optimizer(torch.optim.Optimizer):
             if entry in kept:
                 rule.states[entry][0] = array(kept[entry])
         rule.step(rate)
-        wide = torch.float64 if layer.backend.dtype == np.float64 else torch.float32
         state["step"] = rule.steps
         for entry, (values,) in rule.states.items():
             if values is not None:

@@ -8,7 +8,9 @@ import torch
 from softnum.arrays import conversion
 from softnum.arrays.container import array
 from softnum.formats.blocks import BlockFormat, format
+from softnum.torch.devices import device_of, running
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
+from softnum.train.engine.binary64 import host
 
 __all__ = ["quantize"]
 
@@ -113,17 +115,25 @@ def _checked(x, name: str, masked: bool):
 
 
 def _run(x, name, rounding, overflow, scale_rule, axis, stochastic_bits, key, masked):
-    fmt, values = _checked(x, name, masked), array_of(x)
+    with running(x.device):
+        return _rounded(x, _checked(x, name, masked), rounding, overflow, scale_rule, axis, stochastic_bits, key)
+
+
+def _rounded(x, fmt, rounding, overflow, scale_rule, axis, stochastic_bits, key):
+    values = array_of(x, device_of(x))
     if not overflow and fmt == format("e4m3fn"):
         overflow = "saturate"
     own_key = tuple(x % (1 << 64) for x in key) or None
     options = {"rounding": rounding, "overflow": overflow or None, "stochastic_bits": stochastic_bits, "key": own_key}
+    given = values if isinstance(values, np.ndarray) else values.numba
     if isinstance(fmt, BlockFormat):
-        rounded = array(values, fmt, axis=axis, scale_rule=scale_rule or None, **options).decode()
+        rounded = array(given, fmt, axis=axis, scale_rule=scale_rule or None, **options).decode()
     else:
-        rounded = conversion.quantize(values, fmt, **options)
+        rounded = conversion.quantize(given, fmt, **options)
+    if given is not values:
+        rounded = type(values).of(rounded, values.shape)
     result = tensor_of(rounded, result_dtype(x), x.device, (values,))
-    if isinstance(fmt, BlockFormat) and not np.array_equal(array_of(result), rounded, equal_nan=True):
+    if isinstance(fmt, BlockFormat) and not np.array_equal(host(array_of(result)), host(rounded), equal_nan=True):
         raise ValueError(
             f"a tensor of {x.dtype} does not hold these numbers of {fmt}; convert it: x.float(), x.double()"
         )

@@ -281,9 +281,10 @@ class TrainingRun:
         check_seed(seed)
         check_device(device)
         if device != "cpu":
-            raise ValueError(f"a PyTorch model's products are computed on the CPU; leave out --device {device}")
+            _check_torch(device)
         self.training, self.settings, self.seed, self.threads = training, settings, seed, threads
-        self.model = training.make_model(design, seed)
+        self.device = device
+        self.model = training.make_model(design, seed).to(device)
         self.design = mode_of(self.model).arithmetic.design
         self.samples = training._count("train", settings.samples)
         self.held_out = training._count("held_out", settings.held_out)
@@ -315,7 +316,8 @@ class TrainingRun:
             )
         if training.clip_norm is not None:
             facts["clip_norm"] = training.clip_norm
-        facts["gemms"] = products_of_step(Step(self.model, training.loss), training.batch(range(settings.batch)))
+        batch = self._moved(training.batch(range(settings.batch)))
+        facts["gemms"] = products_of_step(Step(self.model, training.loss), batch)
         rules = [getattr(each, "rule", None) for each in self.optimizers.values()]
         return header_of(self.model, facts, self.seed, [rule for rule in rules if rule is not None])
 
@@ -346,7 +348,7 @@ class TrainingRun:
         with self._computing(iteration):
             self.model.train()
             row = {"loss_scale": self.scaler.get_scale()} if self.design.loss.dynamic else {}
-            found = self.training.loss(self.model, self.training.batch(samples))
+            found = self.training.loss(self.model, self._moved(self.training.batch(samples)))
             for name, loss in losses_of(found):
                 row[name] = row["loss"] = loss.item()
                 if not math.isfinite(row["loss"]):
@@ -358,6 +360,10 @@ class TrainingRun:
             for scheduler in self.schedulers.values():
                 scheduler.step()
             return row
+
+    def _moved(self, batch):
+        """A batch where the model lies."""
+        return tree_map_only(torch.Tensor, lambda x: x.to(self.device), batch)
 
     def _update(self, name: str, loss: torch.Tensor) -> None:
         """One update by a loss, of the parameters of an optimiser."""
@@ -380,7 +386,7 @@ class TrainingRun:
         with self._computing(iteration, evaluation=True):
             self.model.eval()
             held_out = (
-                self.training.batch(numbers[first : first + size], held_out=True)
+                self._moved(self.training.batch(numbers[first : first + size], held_out=True))
                 for first in range(0, self.held_out, size)
             )
             found = self.training.evaluate(self.model, held_out)
@@ -411,7 +417,7 @@ class TrainingRun:
 
     def restore(self, state: dict) -> int:
         """Go back to a checkpoint; returns the epochs done."""
-        found = torch.load(io.BytesIO(state["torch"].tobytes()), weights_only=True)
+        found = torch.load(io.BytesIO(state["torch"].tobytes()), weights_only=True, map_location="cpu")
         for name, part in self._parts().items():
             part.load_state_dict(found[name])
         with torch.no_grad():  # as they are: a state_dict's are rounded to ``master``
@@ -420,6 +426,15 @@ class TrainingRun:
             for name, x in self.model.named_buffers():
                 x.copy_(found["buffers"][name])
         return int(state["epoch"])
+
+
+def _check_torch(device: str) -> None:
+    """Raise ValueError if PyTorch lacks a device that softnum has."""
+    if not torch.cuda.is_available():
+        raise ValueError(
+            f"device {device!r}: PyTorch {torch.__version__} finds no GPU here; leave the device out, or install a "
+            "PyTorch for CUDA"
+        )
 
 
 def _name_of(optimizer: torch.optim.Optimizer) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from softnum.kernels import launches
-from softnum.train import Numerics, Parameter, Settings, load_design, profile, run
+from softnum.train import Numerics, Parameter, Settings, design_names, load_design, profile, run
 from softnum.train.datasets import sets as data_module
 from softnum.train.datasets.environments import CartPole
 from softnum.train.datasets.sets import DataFacts, DataSet
@@ -36,6 +36,27 @@ backward_weight = { accumulator = "e6m9" }
 [loss]
 scale = "dynamic"
 """
+
+
+OF_BLOCKS = {
+    "numbers_of_blocks": """
+[roles]
+input = "bfloat16"
+weights = { format = "mxfp4", scale_rule = "rceil" }
+activations = "bfloat16"
+errors = { format = "mxfp8_e5m2", rounding = "stochastic" }
+[units]
+forward = "nvidia_h100_bf16"
+""",
+    "saved": """
+[roles]
+weights = "mxfp8_e4m3"
+activations = "mxfp8_e4m3"
+input = "mxfp8_e4m3"
+errors = "mxfp8_e5m2"
+saved_activations = { format = { element = "e2m1fn", scale = "e4m3fn", block_size = 16 }, rounding = "stochastic" }
+""",
+}
 
 
 def samples(name, features, classes=3, train=8, held_out=4, seed=0):
@@ -87,6 +108,11 @@ def test_records_and_statistics_of_a_perceptron(name, tmp_path):
 
 def test_records_of_convolutions(tmp_path):
     both(designed(tmp_path, MIXED), dataclasses.replace(CONV, batch=1, samples=1, held_out=1), tmp_path)
+
+
+@pytest.mark.parametrize("of", ["numbers_of_blocks", "saved"])
+def test_blocks_that_meet_single_numbers(of, tmp_path):
+    both(designed(tmp_path, OF_BLOCKS[of]), dataclasses.replace(MLP, epochs=1, samples=4), tmp_path)
 
 
 @pytest.mark.parametrize("optimiser", ["lamb", "sgd"])
@@ -236,6 +262,57 @@ backward_weight = { accumulator = "binary32" }
 @pytest.mark.parametrize("settings", [MLP, CONV], ids=["perceptron", "convolutions"])
 def test_blocks_with_a_scale_of_the_array(settings, tmp_path):
     both(designed(tmp_path, NVFP4), dataclasses.replace(settings, batch=2, epochs=1, samples=2, held_out=1), tmp_path)
+
+
+DEEP = dataclasses.replace(MLP, network_options={"sizes": (6, 3, 2, 3)})
+TILES = """
+[roles]
+input = { format = "e4m3fn", scale = { per = [1, 4] } }
+weights = { format = "e4m3fn", scale = { per = [4, 4] } }
+activations = { format = "e4m3fn", scale = { per = [1, 4] } }
+errors = { format = "e5m2", scale = { per = "row" } }
+[units]
+"""
+TILES += "\n".join(
+    f'{key} = {{ accumulator = "e6m9", rounding = "stochastic", stochastic_bits = 8 }}'
+    for key in ("forward", "backward_data", "backward_weight")
+)
+#: shipped designs whose roles have scales
+SCALED = (
+    "deepseek-v3", "quartet-mxfp4", "te-delayed-scaling", "te-float8-block-scaling", "te-float8-current-scaling",
+    "te-mxfp8-block-scaling", "te-nvfp4-block-scaling", "torchao-rowwise", "torchao-rowwise-with-gw-hp",
+    "torchao-tensorwise",
+)  # fmt: skip
+
+
+def test_all_shipped_designs_with_scales_are_tried():
+    shipped = [load_design(name) for name in design_names()]
+    roles = {design.name: design.layer("fc1").roles.values() for design in shipped if design.engine == "exact"}
+    assert {name for name, found in roles.items() if any(role.scale for role in found)} == set(SCALED)
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_iterations_of_shipped_designs_with_scales(name):
+    """Losses, parameters and states after two."""
+    found = []
+    for device in ("cpu", "cuda"):
+        work = Run(DEEP, load_design(name), 1, device=device)
+        rows = [work.train(*iteration) for iteration in list(work.plan(1))[:2]]
+        found.append((rows, {key: np.asarray(value).tobytes() for key, value in work.state().items()}))
+    assert found[0] == found[1]
+    assert not work.numerics.backend.host_copies
+
+
+@pytest.mark.parametrize("name", ["te-delayed-scaling", "te-nvfp4-block-scaling"])
+def test_statistics_of_scales(name, tmp_path):
+    got = both(load_design(name), dataclasses.replace(DEEP, epochs=1, samples=4, held_out=1), tmp_path, statistics=1)
+    statistics = "seed-1.statistics.jsonl"
+    assert got.with_name(statistics).read_bytes() == (tmp_path / "cpu" / name / statistics).read_bytes()
+
+
+def test_convolutions_with_scales(tmp_path):
+    """Matrices of groups, biases, and products whose sums are rounded stochastically."""
+    both(designed(tmp_path, TILES), dataclasses.replace(CONV, batch=1, samples=1, held_out=1), tmp_path)
 
 
 def test_studies_take_a_device(tmp_path):

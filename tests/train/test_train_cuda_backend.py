@@ -8,9 +8,21 @@ import pytest
 import softnum as sn
 from softnum.mac.products.unfold import shape_of
 from softnum.train.designs import RoleRounding
+from softnum.train.designs.scales import Hadamard, OwnScaling
 from softnum.train.designs.sparsity import Sparsity
 from softnum.train.engine.backend import NumpyBackend
 from softnum.train.engine.binary64 import Binary64, host
+from softnum.train.recipes import (
+    BlockScaling,
+    DelayedScaling,
+    MXFP4Scaling,
+    MXScaling,
+    NVFP4Scaling,
+    QuestScaling,
+    Scaled,
+    TensorScaling,
+    TsengScaling,
+)  # fmt: skip
 from tests.support.cases import cases
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.0, -1.0, 1e-45, -1e-45, 3e38, 2.0, -2.0, 0.5]
@@ -162,13 +174,7 @@ CALLS["where_equal"] = CALLS["windows"] = CALLS["from_windows"]
 _ELSEWHERE = {"axpy", "compute", "constant", "convolve", "matmul", "operate", "patches", "quantize", "sources"}
 _ELSEWHERE |= {"block_ones", "finish", "quantize_blocks", "quantize_flat", "total", "unchanged"}
 _ELSEWHERE |= {"run_operator", "run_operator_backward"}
-_ELSEWHERE |= {
-    "matmul_scaled",
-    "numbers",
-    "quantize_scaled",
-    "returned",
-    "trusted",
-}  # which `Numerics` refuses on a device
+_ELSEWHERE |= {"matmul_scaled", "numbers", "quantize_scaled", "returned", "trusted"}
 
 
 def test_the_methods_are_those_of_numpys_backend(device):
@@ -482,6 +488,192 @@ def test_blocks_without_a_kernel(backends):
 
     same(backends, work)
     assert backends[1].host_copies == {"matmul": 2}
+
+
+def parts_of(scaled):
+    """A Scaled as arrays."""
+    return [scaled.elements, scaled.scales, *(() if scaled.tensor is None else (scaled.tensor[0],))]
+
+
+def put(up, scaled):
+    """A Scaled with its arrays where a backend keeps them."""
+    tensor = None if scaled.tensor is None else (up(scaled.tensor[0]), scaled.tensor[1])
+    return Scaled(up(scaled.elements), up(scaled.scales), scaled.block, tensor)
+
+
+def wild(dtype, special, *shape):
+    """Numbers of many magnitudes, one of them special."""
+    rng = np.random.default_rng(sum(shape))
+    x = (rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 3, shape)).astype(dtype)
+    if x.size:
+        x.reshape(-1)[0], x.reshape(-1)[-1] = special, -0.0
+    return x
+
+
+ROUNDED = {"rounding": "stochastic", "stochastic_bits": 9}
+#: quantizers whose elements kernels make
+SCALES = {
+    "tiles": BlockScaling("e4m3fn", (1, 8)),
+    "squares": BlockScaling("e5m2", (4, 4), False),
+    "rows": BlockScaling("e4m3fn", (1, None), False, 1e-12, "pytorch"),
+    "tensor": TensorScaling("e4m3fn"),
+    "tensor, fixed": TensorScaling("q4.4"),
+    "mx": MXScaling("e4m3fn", (1, 3)),
+    "mxfp4": MXFP4Scaling((2, 4)),
+    "nvfp4": NVFP4Scaling(reference="jax"),
+    "nvfp4 rows": NVFP4Scaling(rows=True),
+    "nvfp4 stochastic": NVFP4Scaling((4, 4), **ROUNDED),
+    "quest": QuestScaling((1, 8), "nearest_zero"),
+    "tseng": TsengScaling((1, 8), **ROUNDED),
+}
+#: those that the host does
+OF_THE_HOST = {
+    "four over six": NVFP4Scaling(four_over_six="absolute"),
+    "one's own": OwnScaling("mine", SCALES["tiles"], sn.format("e4m3fn")),
+}
+
+
+def role_of(scale, **options):
+    rounding = getattr(scale, "rounding", "nearest_even")
+    return RoleRounding(
+        sn.format(scale.format), rounding, None, getattr(scale, "stochastic_bits", 32), scale=scale, **options
+    )
+
+
+@cases("name", [*SCALES, *OF_THE_HOST])
+def test_scales(name, device):
+    """Edges, no numbers, stacks, what is no number; K along either axis, mixed by a transform or not."""
+    from softnum.train.engine.cuda_backend import CudaBackend
+
+    scale, of_host = (SCALES | OF_THE_HOST)[name], 0
+    both = NumpyBackend(np.float32), CudaBackend(np.float32)
+    for shape, special, hadamard in (
+        ((5, 19), np.inf, None),
+        ((1, 1), 3.0, None),
+        ((0, 5), 0.0, None),
+        ((3, 0), 0.0, Hadamard(4, 5)),
+        ((2, 5, 7), 7.0, None),
+        ((8, 8), np.nan, None),
+        ((9, 10), 1.0, Hadamard(4, 5, "bfloat16")),
+    ):
+        if (not np.isfinite(special) and name == "tensor, fixed") or (scale.block == (None, None) and 0 in shape[:1]):
+            continue
+        role = role_of(scale, hadamard=hadamard)
+        for axis in (None,) if scale.block == (None, None) else (-1, -2):
+            same(both, lambda b, up, a=(shape, special), r=role, k=axis: parts_of(
+                b.quantize_scaled(up(wild(np.float32, a[1], *a[0])), r, k, (7, 5))
+            ))  # fmt: skip
+            of_host += name in OF_THE_HOST
+    assert both[1].host_copies.total() == of_host
+
+
+def test_scales_of_binary64_are_of_its_numbers_in_binary32(device):
+    from softnum.train.engine.cuda_backend import CudaBackend
+
+    both = NumpyBackend(np.float64), CudaBackend(np.float64)
+    role = role_of(SCALES["tiles"])
+    same(both, lambda b, up: parts_of(b.quantize_scaled(up(wild(np.float64, 0.1, 5, 9)), role, -1, None)))
+
+
+def test_a_number_without_a_code_is_an_error_as_on_the_host(backends):
+    role = role_of(SCALES["tensor, fixed"])
+    for backend in backends:
+        with pytest.raises(ValueError, match=r"q4\.4"):
+            backend.quantize_scaled(backend.array(np.array([[1.0, np.nan]])), role, None, None)
+
+
+def test_delayed_scales_keep_a_state(device):
+    from softnum.train.engine.cuda_backend import CudaBackend
+
+    scale = DelayedScaling("e4m3fn", history=3)
+    role, states = RoleRounding(sn.format("e4m3fn"), scale=scale), [scale.start(), scale.start()]
+    both = NumpyBackend(), CudaBackend()
+    for special in (3.0, np.inf, 5e4):
+        x = wild(np.float32, special, 3, 4, 5)
+        state = dict(zip(map(id, both), states, strict=True))
+        same(both, lambda b, up, x=x, of=state: parts_of(b.quantize_scaled(up(x), role, None, None, of[id(b)])))
+        for each in states:
+            scale.update(each)
+    assert states[0].history.tobytes() == states[1].history.tobytes() and states[0].scale == states[1].scale
+
+
+BY_UNITS = {
+    "steps": sn.MadUnit("binary32", operand="e4m3fn"),
+    "chunks": sn.MadUnit("e6m9", operand="e4m3fn", chunk=4),
+    "promoted": sn.ChunkedDotUnit(sn.unit("nvidia_h100_e4m3"), 12),
+    "promoted otherwise": sn.ChunkedDotUnit(sn.unit("nvidia_h100_e4m3"), 4, rounding="toward_zero"),
+    "exact": sn.ExactDotUnit("binary32", operand="e4m3fn"),
+    "stochastic": sn.MadUnit("e6m9", operand="e4m3fn", rounding="stochastic", stochastic_bits=9),
+}
+LENGTHS = {
+    "rows": BlockScaling("e4m3fn", (1, None)), "tiles": BlockScaling("e4m3fn", (1, 8), False),
+    "squares": BlockScaling("e4m3fn", (8, 8)), "long": BlockScaling("e4m3fn", (2, 16), False),
+}  # fmt: skip
+PAIRS = [("rows", "rows"), ("tiles", "squares"), ("squares", "tiles"), ("long", "squares"), ("rows", "long")]
+SIZES = [((), (), 2, 3, 19), ((2,), (2,), 2, 2, 16), ((), (2,), 2, 1, 9), ((), (), 1, 2, 0), ((), (), 0, 2, 5)]
+
+
+@cases("name", BY_UNITS)
+def test_scaled_products(name, device, monkeypatch):
+    """Of few blocks at a time, too; with and without a factor of the rows, of the tensor, and what is added."""
+    from softnum.train.engine import cuda_scales
+    from softnum.train.engine.cuda_backend import CudaBackend
+
+    unit, both = BY_UNITS[name], (NumpyBackend(), CudaBackend())
+    for i, (sizes, pair) in enumerate((sizes, pair) for sizes in SIZES for pair in PAIRS):
+        monkeypatch.setattr(cuda_scales, "_MOST", (1, 2**20)[i % 2])
+        *leads, m, n, k = sizes
+        operands = []
+        for lead, rows, quantizer in zip(leads, (m, n), pair, strict=True):
+            role = RoleRounding(sn.format("e4m3fn"), scale=LENGTHS[quantizer])
+            x = wild(np.float32, (1.0, np.inf)[i % 3 == 0], *lead, rows, k)
+            x = both[0].quantize_scaled(x, role, -1, None)
+            amax = wild(np.float32, 3.0, *((rows, 1) if i % 2 else (1, 1)))
+            operands.append(x._replace(tensor=(np.abs(amax), 448.0)) if i % 3 and not lead else x)
+        c = wild(np.float32, 0.5, n) if i % 2 else None
+        key = (3, 2**40) if unit.stochastic else None
+        same(both, lambda b, up, x=operands, c=c, k=key: b.matmul_scaled(
+            put(up, x[0]), put(up, x[1]), unit, None if c is None else up(c), k
+        ))  # fmt: skip
+    assert bool(both[1].host_copies) == (name == "promoted otherwise")
+
+
+def test_few_launches_of_scaled_products(device):
+    """Sums of all blocks are one launch, and what scales and adds them is another."""
+    from softnum.kernels import launches
+    from softnum.kernels.device.runtime.movement import upload
+    from softnum.train.engine.cuda_backend import CudaBackend
+
+    backend, role = CudaBackend(), RoleRounding(sn.format("e4m3fn"), scale=LENGTHS["tiles"])
+    x = upload(wild(np.float32, 1.0, 3, 64))
+    backend.quantize_scaled(x, role, -1, None)
+    before = launches()
+    made = backend.quantize_scaled(x, role, -1, None)
+    assert made.elements.numba is not None and launches() == before + 3  # zeros, magnitudes, elements
+    unit = sn.MadUnit("e6m9", operand="e4m3fn")
+    backend.matmul_scaled(made, made, unit, None, None)
+    before = launches()
+    backend.matmul_scaled(made, made, unit, None, None)
+    assert launches() <= before + 8
+
+
+def test_numbers_of_scales_and_gradients_that_are_trusted(backends):
+    rng = np.random.default_rng(0)
+    for name, shape in (("nvfp4", (3, 20)), ("squares", (2, 5, 7)), ("nvfp4 rows", (2, 3, 18)), ("tensor", (3, 4))):
+        axis = None if name == "tensor" else -1
+        x = backends[0].quantize_scaled(wild(np.float32, np.nan, *shape), role_of(SCALES[name]), axis, None)
+        same(backends, lambda b, up, x=x: b.numbers(put(up, x)))
+    x, gradient = (rng.standard_normal((5, 12)).astype(backends[0].dtype) * 4 for _ in range(2))
+    for axis in (-1, -2):
+        for hadamard in (None, Hadamard(4, 9)):
+            scale = QuestScaling((1, 4))
+            masks = [b.trusted(b.array(x), scale, hadamard, axis) for b in backends]
+            mask = dict(zip(map(id, backends), masks, strict=True))
+            assert 0 < host(masks[0]).mean() < 1
+            same(backends, lambda b, up, a=(scale, hadamard, axis): b.trusted(up(x), *a))
+            same(backends, lambda b, up, a=(scale, hadamard, axis): b.trusted(up(wild(np.float32, np.nan, 3, 9)), *a))
+            same(backends, lambda b, up, a=(hadamard, axis), of=mask: b.returned(up(gradient), of[id(b)], *a))
+    assert not backends[1].host_copies
 
 
 def test_an_array_on_the_device_is_never_the_hosts_by_accident(device):

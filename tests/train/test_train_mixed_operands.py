@@ -5,7 +5,6 @@ import pytest
 
 import softnum as sn
 from softnum.train import (
-    Numerics,
     Parameter,
     Settings,
     Tensor,
@@ -176,12 +175,6 @@ def test_a_factor_of_the_tensor_takes_binary64(tmp_path):
         (tmp_path / "n.toml").write_text(text.format(fmt))
         layer = load_design(tmp_path / "n.toml").layer("fc2")
         assert [str(operand) for operand in layer.units["forward"].operand] == ["bfloat16", wide]
-
-
-def test_a_gpu_refuses_them_before_anything_is_computed(tmp_path):
-    (tmp_path / "mine.toml").write_text(WEIGHTS)
-    with pytest.raises(ValueError, match="forward multiplies a block format by single numbers.*leave the device out"):
-        Numerics(load_design(tmp_path / "mine.toml"), ["fc1", "fc2"], seed=1, device="cuda")
 
 
 @cases("network", ("lenet5", "transformer", "lstm"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.train import Numerics, Parameter, Settings, Tensor, load_design, run, workload
+from softnum.train import Parameter, Settings, Tensor, load_design, run, workload
 from softnum.train.engine.functions import operate
 from softnum.train.engine.tensor import linear
 from softnum.train.layers.attention import matmul as attention_product
@@ -169,12 +169,6 @@ def test_operators_with_sums_keep_what_they_multiply(tmp_path):
     x = Tensor(np.ones((2, 2), np.float32), layer.numerics.backend)
     with pytest.raises(ValueError, match='saved_activations = "none" for this layer'):
         operate(sums, (x, x), layer)
-
-
-def test_a_gpu_refuses_copies_in_blocks(tmp_path):
-    (tmp_path / "mine.toml").write_text(BASE + COPIES["in blocks"][0])
-    with pytest.raises(ValueError, match="role 'saved_activations' has the block format.*leave the device out"):
-        Numerics(load_design(tmp_path / "mine.toml"), ["fc1", "fc2"], seed=1, device="cuda")
 
 
 def test_feature_maps_are_counted_in_the_format_of_the_copy(tmp_path):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.train import Numerics, Parameter, Settings, Tensor, design_gemms, explain, load_design, make_network, run
+from softnum.train import Parameter, Settings, Tensor, design_gemms, explain, load_design, make_network, run
 from softnum.train.designs import scales
 from softnum.train.designs.loss_scaling import overflow_shows
 from softnum.train.designs.scales import Hadamard, describe_scale, scale_of
@@ -485,13 +485,6 @@ def test_a_dynamic_loss_scale_sees_no_overflow_in_scaled_errors(tmp_path):
         ValueError, match=r"role 'errors' of layer 'fc1' \(e5m2, nearest_even, overflow saturate\) hides"
     ):
         design.check_loss(["fc1", "fc2"])
-
-
-def test_a_gpu_refuses_scales_before_anything_is_computed(tmp_path):
-    with pytest.raises(
-        ValueError, match="layer 'fc1': role 'input' has a scale, of e4m3fn, and device 'cuda' has no kern"
-    ):
-        Numerics(design_of(tmp_path, "tiles"), ["fc1", "fc2"], seed=1, device="cuda")
 
 
 WRONG = [

@@ -28,6 +28,7 @@ from softnum.runtime.threads import threads_by_default
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.engine.backend import NumpyBackend, as_rows, block_ones, by_levels, odd_is_exact, rounding_of
 from softnum.train.engine.cuda_arrays import CudaArrays, on_device
+from softnum.train.engine.cuda_scales import CudaScales
 
 __all__ = ["CudaBackend"]
 
@@ -136,13 +137,13 @@ def _block_ones(shape: tuple[int, int], fmt) -> BlockArray:
 def _down(part):
     """What the host takes instead of an argument."""
     if isinstance(part, (list, tuple)):
-        return type(part)(_down(each) for each in part)
+        return getattr(type(part), "_make", type(part))(_down(each) for each in part)
     if isinstance(part, BlockArray):
         return part.copy_to_host()
     return part.host() if isinstance(part, DeviceArray) else part
 
 
-class CudaBackend(CudaArrays, NumpyBackend):
+class CudaBackend(CudaScales, CudaArrays, NumpyBackend):
     """Arrays on a GPU (`DeviceArray`), or in Numba's simulator of one; the methods of `NumpyBackend`, and its bits.
 
     What is inherited computes by the other methods, or on the host.
@@ -201,10 +202,10 @@ class CudaBackend(CudaArrays, NumpyBackend):
         c is None or the accumulator's initial value, broadcast to (..., M, N).
         """
         if not isinstance(a, BlockArray):
-            a, b = on_device(a), on_device(b)
+            a, b = (self._carried(on_device(x)) for x in (a, b))
         start = None if c is None else movement.broadcast(on_device(c), (*a.shape[:-1], b.shape[-1])).numba
         try:
-            result = DeviceArray.of(_called("matmul", _operand(a), _operand(b), unit, start, key=key))
+            result = DeviceArray.of(self._kernel_of("matmul", _operand(a), _operand(b), unit, start, key=key))
             return _known(self._carried(result), unit.result)
         except NoKernel:
             return on_device(self._on_host("matmul", a, b, unit, c, key))
@@ -214,7 +215,7 @@ class CudaBackend(CudaArrays, NumpyBackend):
         a, b, c = (None if x is None else on_device(x) for x in (a, b, c))
         start = None if c is None else c.numba
         try:
-            result = _called(PRODUCTS[key], a.numba, b.numba, unit, c=start, key=words_key, **geometry)
+            result = self._kernel_of(PRODUCTS[key], a.numba, b.numba, unit, c=start, key=words_key, **geometry)
         except NoKernel:
             return on_device(self._on_host("convolve", key, a, b, unit, c, words_key, geometry))
         return _known(self._carried(DeviceArray.of(result)), unit.result)
@@ -284,11 +285,17 @@ class CudaBackend(CudaArrays, NumpyBackend):
     def _softnum(self, name: str, arrays, *arguments, shape, **options):
         """A function of softnum of arrays on the device; the result has a shape."""
         with contextlib.suppress(NoKernel):
-            return DeviceArray.of(_called(name, *(x.numba for x in arrays), *arguments, **options), shape)
+            return DeviceArray.of(self._kernel_of(name, *(x.numba for x in arrays), *arguments, **options), shape)
         self.host_copies[name] += len(arrays)
         with threads_by_default(self.threads):
             result = FUNCTIONS[name](*(x.host() for x in arrays), *arguments, **options)
         return upload(np.asarray(result).reshape(shape))
+
+    def _kernel_of(self, name: str, *arguments, **options):
+        """A function of softnum, on arrays of the device; NoKernel if it takes none."""
+        if not has_kernel(name):
+            refuse_device(name)
+        return FUNCTIONS[name](*arguments, **options)
 
     def _on_host(self, name: str, *arguments):
         """A method of `NumpyBackend` on copies of what lies on the device."""
@@ -300,10 +307,3 @@ class CudaBackend(CudaArrays, NumpyBackend):
         if x.dtype == self.dtype:
             return x
         return mapped("narrow" if self.dtype == np.float32 else "widen", x)
-
-
-def _called(name: str, *arguments, **options):
-    """A function of softnum, on arrays of the device; NoKernel if it takes none."""
-    if not has_kernel(name):
-        refuse_device(name)
-    return FUNCTIONS[name](*arguments, **options)

@@ -34,7 +34,6 @@ from softnum.train.designs.design import (
     COMPENSATION,
     OPERAND_ROLES,
     PASS_ROLES,
-    PASSES,
     SAVED,
     UPDATE,
     Design,
@@ -42,6 +41,7 @@ from softnum.train.designs.design import (
     RoleRounding,
 )  # fmt: skip
 from softnum.train.designs.scales import is_shared, of_tensor
+from softnum.train.engine.binary64 import host
 from softnum.train.engine.blocks import BlockOperand, PassOperand, ScaledOperand, as_matrices, pixels
 from softnum.train.engine.devices import make_backend
 from softnum.train.recipes import Delayed, DelayedScaling, Scaled
@@ -238,7 +238,7 @@ class LayerNumerics:
         def rounded(numbers, axis: int, made: Scaled | None) -> Scaled:
             if made is None or transform is not None or not is_shared(rounding.scale):
                 return self.numerics.backend.quantize_scaled(numbers, rounding, axis, self._block_key(role, axis))
-            return made._replace(elements=self.turned(made.elements), scales=made.scales.swapaxes(-2, -1))
+            return made._replace(elements=self.turned(made.elements), scales=self.turned(made.scales))
 
         return ScaledOperand(x, rounded)
 
@@ -473,7 +473,8 @@ class LayerNumerics:
         roles, found = OPERAND_ROLES[key], []
         for role, x, fmt in zip(roles, operands, self.design.units[key].operand, strict=True):
             if isinstance(x, BlockArray):
-                values = self.numerics.backend.numbers(x)
+                numbers = self.numerics.backend.numbers(x)
+                values = host(numbers)
                 lost = values[(quantize(values, fmt) != values) & ~np.isnan(values)]
                 if lost.size:
                     role = self.operand_role if role == "activations" else role
@@ -481,7 +482,7 @@ class LayerNumerics:
                         f"layer {self.name!r}: {key} multiplies numbers of role {role!r} ({x.format}) as ones of "
                         f"{fmt}, and {float(lost[0])!r} is none; give the unit an operand with its exponents"
                     )
-                x = values
+                x = numbers
             found.append(x)
         return found
 
@@ -595,8 +596,8 @@ class Numerics:
     Raises
     ------
     ValueError
-        If a ``[layers]`` pattern of the design matches no layer, a unit cannot take its operands, a role has a scale
-        and the device is none that computes it, or the design states the engine "torch".
+        If a ``[layers]`` pattern of the design matches no layer, a unit cannot take its operands, a product takes
+        numbers out of blocks and the device is none that does, or the design states the engine "torch".
 
     Examples
     --------
@@ -622,8 +623,6 @@ class Numerics:
             name: design.layer(name, first=position == 0, looked_up=name in looked_up)
             for position, name in enumerate(names)
         }
-        if device != "cpu":
-            _refuse_scales(layers, device)
         self.seed = int(seed)
         self.loss_scale, self.looked_up = design.loss_scale, frozenset(looked_up)
         carrier = np.float32 if fits_binary32(layers.values()) else np.float64
@@ -679,29 +678,6 @@ class Numerics:
             raise ValueError(f"one iteration has more than {1 << _SITE_BITS} rounding sites")
         self._site = site + 1
         return self.seed, self._base | site
-
-
-def _refuse_scales(layers: dict[str, LayerDesign], device: str) -> None:
-    """Raise ValueError if an operand of layers has a scale, or is multiplied out of its blocks: a device cannot."""
-    for name, layer in layers.items():
-        for key in PASSES:
-            stated = [layer.roles[layer.name(key, role)] for role in OPERAND_ROLES[key]]
-            if any(rounding.block for rounding in stated) and not family_of(layer.units[key]).of_blocks:
-                raise ValueError(
-                    f"layer {name!r}: {key} multiplies a block format by single numbers, and device {device!r} has no "
-                    "kernels for that; leave the device out"
-                )
-        if SAVED in layer.roles and layer.roles[SAVED].block:
-            raise ValueError(
-                f"layer {name!r}: role {SAVED!r} has {_scaled_by(layer.roles[SAVED])}, and device {device!r} has no "
-                "kernels for that; state a format of single numbers, or leave the device out"
-            )
-        for role, rounding in layer.roles.items():
-            if rounding.scale is not None:
-                raise ValueError(
-                    f"layer {name!r}: role {role!r} has {_scaled_by(rounding)}, and device {device!r} has no kernels "
-                    "for scales; leave the device out"
-                )
 
 
 def fits_binary32(layers) -> bool:

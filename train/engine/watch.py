@@ -120,8 +120,10 @@ def is_array(part) -> bool:
 
 
 def _down(part):
-    if isinstance(part, (Scaled, PartKey)):
-        return part  # which are on the host alone
+    if isinstance(part, PartKey):
+        return part
+    if isinstance(part, Scaled):
+        return Scaled(*map(_down, part))
     if isinstance(part, (tuple, list)):
         return type(part)(map(_down, part))
     if isinstance(part, BlockArray):

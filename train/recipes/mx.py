@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from softnum.train.recipes.scaled import Scaled, cast, float32, put_format, spread, tile_magnitudes
+from softnum.train.recipes.scaled import Factors, Scaled, cast, float32, put_format, tile_magnitudes
 
 __all__ = ["MXScaling", "exponent_code_of", "power_above"]
 
@@ -75,12 +75,19 @@ class MXScaling:
 
     def codes(self, x):
         """The E8M0 code of each block's scale."""
+        return self._codes(tile_magnitudes(x, self.block))
+
+    def _codes(self, largest):
         with np.errstate(all="ignore"):
-            return exponent_code_of(tile_magnitudes(x, self.block) / np.float32(self.format.max))
+            return exponent_code_of(largest / np.float32(self.format.max))
 
     def __call__(self, x) -> Scaled:
         x = float32(x, "MXScaling")
+        found = self.factors(tile_magnitudes(x, self.block))
+        return Scaled(cast(found.of(x, self.block), self.format), found.scales, self.block)
+
+    def factors(self, largest) -> Factors:
+        """`Factors` of the largest magnitude of each tile."""
         with np.errstate(all="ignore"):
-            scales = np.ldexp(np.float32(1), self.codes(x).astype(np.int32) - 127)
-            elements = cast(x / spread(scales, x.shape, self.block), self.format)
-        return Scaled(elements, scales, self.block)
+            scales = np.ldexp(np.float32(1), self._codes(largest).astype(np.int32) - 127)
+        return Factors(scales, scales, divided=True)

@@ -20,12 +20,12 @@ from softnum.formats.blocks import format
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.products.matrices import matmul
 from softnum.train.recipes.mx import power_above
-from softnum.train.recipes.scaled import Scaled, cast, float32, spread, tile_magnitudes
+from softnum.train.recipes.scaled import Factors, Scaled, cast, float32, spread, tile_magnitudes
 from softnum.train.recipes.scales import LARGEST, check_reference, largest_magnitude
 
 __all__ = [
     "SIGNS", "MXFP4Scaling", "NVFP4Scaling", "hadamard_matrix", "hadamard_transform", "half_products",
-    "jax_stochastic", "to_e2m1",
+    "jax_stochastic", "scaled_hadamard_matrix", "to_e2m1",
 ]  # fmt: skip
 
 #: bit i: row i of the Hadamard matrix is negated
@@ -51,6 +51,16 @@ def hadamard_matrix(size: int = 16, signs: int = SIGNS):
     odd = np.bitwise_count(index[:, None] & index) & 1
     negative = odd ^ np.array([signs >> row & 1 for row in range(size)], odd.dtype)[:, None]
     return np.where(negative, -_ONE, _ONE)
+
+
+def scaled_hadamard_matrix(size: int, signs: int, *, inverse: bool = False):
+    """What `hadamard_transform` multiplies by: the matrix over sqrt(size), transposed for the inverse.
+
+    >>> scaled_hadamard_matrix(4, 0)[0].tolist()
+    [0.5, 0.5, 0.5, 0.5]
+    """
+    matrix = hadamard_matrix(size, signs) * np.float32(1 / sqrt(size))
+    return np.ascontiguousarray(matrix.T) if inverse else matrix
 
 
 def hadamard_transform(x, fmt="binary32", *, size: int = 16, signs: int = SIGNS, inverse: bool = False):
@@ -85,11 +95,10 @@ def hadamard_transform(x, fmt="binary32", *, size: int = 16, signs: int = SIGNS,
     >>> hadamard_transform([[1, 0, 0, 2]], size=4, signs=0).tolist()
     [[1.5, -0.5, -0.5, 1.5]]
     """
-    x, matrix = float32(x, "hadamard_transform"), hadamard_matrix(size, signs)
+    x, matrix = float32(x, "hadamard_transform"), scaled_hadamard_matrix(size, signs, inverse=inverse)
     if x.shape[1] % size:
         raise ValueError(f"hadamard_transform: size must be a power of 2 that divides {x.shape[1]} columns, got {size}")
-    unit, matrix = ExactDotUnit(fmt, operand="binary32"), matrix * np.float32(1 / sqrt(size))
-    matrix = np.ascontiguousarray(matrix.T) if inverse else matrix
+    unit = ExactDotUnit(fmt, operand="binary32")
     return matmul(x.reshape(-1, size), matrix, unit).reshape(x.shape).astype(np.float32, copy=False)
 
 
@@ -175,44 +184,54 @@ class NVFP4Scaling:
 
     def __call__(self, x, key=None) -> Scaled:
         x = float32(x, "NVFP4Scaling")
-        amax, up, largest = self._magnitudes(x)
+        largest, amax = tile_magnitudes(x, self.block), self._amax(x)
+        if not self.four_over_six:
+            found = self.factors(largest, amax)
+            return Scaled(self._rounded(found.of(x, self.block), key), found.scales, self.block, found.tensor)
+        up = self._up(amax)
         with np.errstate(all="ignore"):
-            if self.four_over_six:
-                base = largest / _SIX * up
-                elements, scales = self._better(x, amax, up, base, np.float32(1.5) * base)
-            else:
-                elements, scales = self._elements(x, up, self._scale(largest, up), key)
+            base = largest / _SIX * up
+            elements, scales = self._better(x, amax, up, base, np.float32(1.5) * base)
         return Scaled(elements, scales, self.block, (amax, 6 * self.scale_max))
 
     def scaled(self, x):
         """What is rounded to elements, and the scales."""
         x = float32(x, "NVFP4Scaling")
-        _, up, largest = self._magnitudes(x)
+        found = self.factors(tile_magnitudes(x, self.block), self._amax(x))
+        return found.of(x, self.block), found.scales
+
+    def factors(self, largest, amax) -> Factors:
+        """`Factors` of the largest magnitude of each tile, and of the tensor or each row, as a column."""
+        up = self._up(amax)
         with np.errstate(all="ignore"):
-            return self._scaled(x, up, self._scale(largest, up))
+            scale = largest / _SIX * up if self.reference == "jax" else largest * (up * (_ONE / _SIX))
+        return self._factors(scale, up, amax)
 
-    def _scale(self, largest, up):
-        """s of blocks before it is rounded."""
-        return largest / _SIX * up if self.reference == "jax" else largest * (up * (_ONE / _SIX))
+    def _amax(self, x):
+        """The largest magnitude of the tensor or of each row, as a column."""
+        return largest_magnitude(x, axis=1 if self.rows else None, keepdims=True).reshape(-1, 1)
 
-    def _magnitudes(self, x) -> tuple:
-        """amax and G, of the tensor or of each row, as columns; and blockmax."""
-        amax = largest_magnitude(x, axis=1 if self.rows else None, keepdims=True).reshape(-1, 1)
+    def _up(self, amax):
+        """G."""
         with np.errstate(all="ignore"):
             up = np.minimum(np.float32(6 * self.scale_max) / amax, _MOST)
-        return amax, np.where((amax == 0) | (up == 0), _ONE, up), tile_magnitudes(x, self.block)
+        return np.where((amax == 0) | (up == 0), _ONE, up)
 
-    def _scaled(self, x, up, scale) -> tuple:
-        scales = cast(np.minimum(scale, _LIMIT), "e4m3fn")
-        inverse = np.minimum(_ONE / (scales * (_ONE / up)), _MOST)
-        return x * spread(inverse, x.shape, self.block), scales
+    def _factors(self, scale, up, amax) -> Factors:
+        """`Factors` of blocks' s before it is rounded."""
+        with np.errstate(all="ignore"):
+            scales = cast(np.minimum(scale, _LIMIT), "e4m3fn")
+            inverse = np.minimum(_ONE / (scales * (_ONE / up)), _MOST)
+        return Factors(inverse, scales, (amax, 6 * self.scale_max), four_bits=True)
 
-    def _elements(self, x, up, scale, key=None) -> tuple:
-        scaled, scales = self._scaled(x, up, scale)
-        return to_e2m1(scaled, rounding=self.rounding, stochastic_bits=self.stochastic_bits, key=key), scales
+    def _rounded(self, scaled, key=None):
+        return to_e2m1(scaled, rounding=self.rounding, stochastic_bits=self.stochastic_bits, key=key)
 
     def _better(self, x, amax, up, first, second) -> tuple:
-        candidates = [self._elements(x, up, scale) for scale in (first, second)]
+        candidates = []
+        for scale in (first, second):
+            found = self._factors(scale, up, amax)
+            candidates.append((self._rounded(found.of(x, self.block)), found.scales))
         errors = [self._errors(x, amax, up, *candidate) for candidate in candidates]
         better = errors[1] < errors[0]
         elements, scales = zip(*candidates, strict=True)
@@ -279,7 +298,11 @@ class MXFP4Scaling:
 
     def __call__(self, x) -> Scaled:
         x = float32(x, "MXFP4Scaling")
+        found = self.factors(tile_magnitudes(x, self.block))
+        return Scaled(to_e2m1(found.of(x, self.block)), found.scales, self.block)
+
+    def factors(self, largest) -> Factors:
+        """`Factors` of the largest magnitude of each tile."""
         with np.errstate(all="ignore"):
-            scales = power_above(tile_magnitudes(x, self.block) / _SIX)
-            inverse = np.minimum(_ONE / scales, _MOST)
-            return Scaled(to_e2m1(x * spread(inverse, x.shape, self.block)), scales, self.block)
+            scales = power_above(largest / _SIX)
+            return Factors(np.minimum(_ONE / scales, _MOST), scales, four_bits=True)

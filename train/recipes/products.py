@@ -12,7 +12,7 @@ from softnum.mac.products.operands import checked_operand
 from softnum.ops.arithmetic import fma
 from softnum.train.recipes.scaled import Scaled, spread
 
-__all__ = ["scaled_product"]
+__all__ = ["block_length", "order_of", "scaled_product"]
 
 
 def scaled_product(a: Scaled, b: Scaled, unit, *, key=None, threads=None):
@@ -57,16 +57,7 @@ def scaled_product(a: Scaled, b: Scaled, unit, *, key=None, threads=None):
     >>> scaled_product(a, b, sn.MadUnit("binary32", operand="e4m3fn"))
     array([[422.]], dtype=float32)
     """
-    k, other = a.elements.shape[-1], b.elements.shape[-1]
-    if k != other:
-        raise ValueError(f"scaled_product: both operands have K as their columns, got {k} and {other}")
-    if not is_exact_in(unit.result, "float32"):
-        raise ValueError(f"scaled_product: sums are scaled in binary32, which {unit.result} does not fit: {unit}")
-    lengths = [operand.block[1] or max(k, 1) for operand in (a, b)]
-    size = min(*lengths, max(k, 1))
-    for length in lengths:
-        if length % size and length < k:
-            raise ValueError(f"scaled_product: blocks of {length} and {size} along K do not fit each other")
+    k, size = a.elements.shape[-1], block_length(a, b, unit)
     with np.errstate(all="ignore"):
         whole = _with_scales(a, b, size, unit) if size < k else None
         if whole is not None:
@@ -80,15 +71,35 @@ def scaled_product(a: Scaled, b: Scaled, unit, *, key=None, threads=None):
     return result
 
 
+def block_length(a: Scaled, b: Scaled, unit) -> int:
+    """The length of the blocks of K whose sums are scaled; parameters and errors as of `scaled_product`."""
+    k, other = a.elements.shape[-1], b.elements.shape[-1]
+    if k != other:
+        raise ValueError(f"scaled_product: both operands have K as their columns, got {k} and {other}")
+    if not is_exact_in(unit.result, "float32"):
+        raise ValueError(f"scaled_product: sums are scaled in binary32, which {unit.result} does not fit: {unit}")
+    lengths = [operand.block[1] or max(k, 1) for operand in (a, b)]
+    size = min(*lengths, max(k, 1))
+    for length in lengths:
+        if length % size and length < k:
+            raise ValueError(f"scaled_product: blocks of {length} and {size} along K do not fit each other")
+    return size
+
+
+def order_of(a: Scaled, b: Scaled) -> str:
+    """Whose scale a sum is multiplied by before the other's is: "a", "b"; "both": first the scales by each other."""
+    return "a" if a.block[0] == 1 else "b" if b.block[0] == 1 else "both"
+
+
 def _by_blocks(a: Scaled, b: Scaled, size: int, unit, key, threads):
     """The sums of all blocks, scaled and added, in their order: the definition."""
     (*first, rows, _), (*second, columns, _) = a.elements.shape, b.elements.shape
-    result = np.zeros((*np.broadcast_shapes(first, second), rows, columns), np.float32)
+    result, order = np.zeros((*np.broadcast_shapes(first, second), rows, columns), np.float32), order_of(a, b)
     for block, sums in enumerate(_sums(a.elements, b.elements, size, unit, key, threads)):
         of_a, of_b = _column(a, block * size, rows), _transposed(_column(b, block * size, columns))
-        if a.block[0] == 1:
+        if order == "a":
             result = _fma(sums * of_a, of_b, result)
-        elif b.block[0] == 1:
+        elif order == "b":
             result = _fma(sums * of_b, of_a, result)
         else:
             result = _fma(sums, of_a * of_b, result)

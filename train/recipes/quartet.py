@@ -15,7 +15,7 @@ import numpy as np
 
 from softnum.formats.blocks import format
 from softnum.train.recipes.nvfp4 import to_e2m1
-from softnum.train.recipes.scaled import Scaled, float32, spread, tile_magnitudes
+from softnum.train.recipes.scaled import Factors, Scaled, float32, spread, tile_magnitudes
 
 __all__ = ["QuestScaling", "TsengScaling"]
 
@@ -86,14 +86,23 @@ class QuestScaling:
         """The scale of each block of a matrix."""
         x, size = float32(x, "QuestScaling"), self.block[1]
         rows, columns = x.shape
-        whole = np.pad(x.astype(np.float64), [(0, 0), (0, -columns % size)]).reshape(rows, -1, size)
+        whole = np.pad(x.astype(np.float64), [(0, 0), (0, -columns % size)])
+        whole = whole.reshape(rows, -(-columns // size), size)
+        with np.errstate(all="ignore"):
+            sums = _sums(whole), _sums(whole * whole)
+        return self.factors(*sums, columns).scales
+
+    def factors(self, sums, squares, columns: int) -> Factors:
+        """`Factors` of the sums of each block's numbers and of their squares, in binary64, from first to last."""
+        size = self.block[1]
         counts = np.diff([*range(0, columns, size), columns])
         with np.errstate(all="ignore"):
-            mean, squares = (np.float32(_sums(part) / counts) for part in (whole, whole * whole))
-            variance = squares - mean * mean
+            mean, square = (np.float32(part / counts) for part in (sums, squares))
+            variance = square - mean * mean
             deviation = np.where(variance >= 0, np.sqrt(np.maximum(variance, 0)), np.float32(1))
-            deviation = np.where(np.isfinite(squares), deviation, np.float32(np.nan))
-            return _power_below(_CUT * deviation + _LEAST)
+            deviation = np.where(np.isfinite(square), deviation, np.float32(np.nan))
+            scales = _power_below(_CUT * deviation + _LEAST)
+        return Factors(scales, scales, divided=True, four_bits=True)
 
     def __call__(self, x) -> Scaled:
         x = float32(x, "QuestScaling")
@@ -145,8 +154,14 @@ class TsengScaling:
 
     def __call__(self, x, key=None) -> Scaled:
         x = float32(x, "TsengScaling")
+        found = self.factors(tile_magnitudes(x, self.block))
+        reduced = found.of(x, self.block)
+        elements = to_e2m1(reduced, rounding=self.rounding, stochastic_bits=self.stochastic_bits, key=key)
+        return Scaled(elements, found.scales, self.block, found.tensor)
+
+    def factors(self, largest) -> Factors:
+        """`Factors` of the largest magnitude of each tile."""
         with np.errstate(all="ignore"):
-            scales = _power_below(tile_magnitudes(x, self.block), less=2)
-            reduced = np.float32(0.75) * x / spread(scales, x.shape, self.block)
-            elements = to_e2m1(reduced, rounding=self.rounding, stochastic_bits=self.stochastic_bits, key=key)
-        return Scaled(elements, scales, self.block, (np.full((1, 1), 4, np.float32), 3))
+            scales = _power_below(largest, less=2)
+        tensor = np.full((1, 1), 4, np.float32), 3
+        return Factors(scales, scales, tensor, divided=True, before=0.75, four_bits=True)

@@ -23,8 +23,8 @@ from softnum.train.recipes.scales import (
 )  # fmt: skip
 
 __all__ = [
-    "BlockScaling", "Delayed", "DelayedScaling", "Scaled", "TensorScaling", "cast", "float32", "put_format", "spread",
-    "tile_magnitudes",
+    "BlockScaling", "Delayed", "DelayedScaling", "Factors", "Scaled", "TensorScaling", "cast", "float32", "put_format",
+    "spread", "tile_magnitudes",
 ]  # fmt: skip
 
 
@@ -60,6 +60,44 @@ class Scaled(NamedTuple):
             if self.tensor is not None:
                 values = values * (self.tensor[0] / np.float32(self.tensor[1]))
         return values
+
+
+class Factors(NamedTuple):
+    """What a quantizer makes of the largest magnitudes of tiles: how numbers become elements, and their `Scaled`.
+
+    The elements are the numbers, times ``before``, times the factor of their tile, or over it; each operation rounded
+    to binary32, then rounded as the quantizer says.
+
+    Parameters
+    ----------
+    factors : float32 array (blocks of rows, blocks of columns)
+    scales, tensor
+        As of `Scaled`.
+    divided : bool
+        Whether numbers are divided by the factors.
+    before : float
+    four_bits : bool
+        Whether `softnum.train.recipes.to_e2m1` rounds, not `cast`.
+    """
+
+    factors: Any
+    scales: Any
+    tensor: tuple[Any, float] | None = None
+    divided: bool = False
+    before: float = 1.0
+    four_bits: bool = False
+
+    def of(self, x, block: tuple[int | None, int | None]):
+        """What is rounded to elements of a float32 matrix.
+
+        >>> x = np.float32([[1, 2, 3]])
+        >>> Factors(np.float32([[2, 4]]), None).of(x, (1, 2)).tolist()
+        [[2.0, 4.0, 12.0]]
+        """
+        with np.errstate(all="ignore"):
+            x = x if self.before == 1.0 else np.float32(self.before) * x
+            factors = spread(self.factors, x.shape, block)
+            return x / factors if self.divided else x * factors
 
 
 def spread(scales, shape: tuple[int, ...], block: tuple[int | None, int | None]):
@@ -178,13 +216,15 @@ class BlockScaling:
 
     def __call__(self, x) -> Scaled:
         x = float32(x, type(self).__name__)
-        scale, inverse = scale_of_largest(
-            tile_magnitudes(x, self.block), self.format.max, power_of_two=self.power_of_two, epsilon=self.epsilon,
-            most=self.most, reference=self.reference,
-        )  # fmt: skip
-        with np.errstate(all="ignore"):
-            elements = cast(x * spread(scale, x.shape, self.block), self.format)
-        return Scaled(elements, inverse, self.block)
+        found = self.factors(tile_magnitudes(x, self.block))
+        return Scaled(cast(found.of(x, self.block), self.format), found.scales, self.block)
+
+    def factors(self, largest) -> Factors:
+        """`Factors` of the largest magnitude of each tile."""
+        return Factors(*scale_of_largest(
+            largest, self.format.max, power_of_two=self.power_of_two, epsilon=self.epsilon, most=self.most,
+            reference=self.reference,
+        ))  # fmt: skip
 
 
 class TensorScaling(BlockScaling):
@@ -280,11 +320,15 @@ class DelayedScaling:
 
     def __call__(self, x, state: Delayed) -> Scaled:
         x = float32(x, "DelayedScaling")
-        state.history[0] = np.maximum(state.history[0], largest_magnitude(x))
+        found = self.factors(tile_magnitudes(x, (None, None)), state)
+        return Scaled(cast(found.of(x, (None, None)), self.format), found.scales, (None, None))
+
+    def factors(self, largest, state: Delayed) -> Factors:
+        """`Factors` by the scale of the last step; the largest magnitude, of one tile, goes into the history."""
+        state.history[0] = np.maximum(state.history[0], largest[0, 0])
+        scale = np.reshape(state.scale, (1, 1))
         with np.errstate(all="ignore"):
-            elements = cast(x * state.scale, self.format)
-            inverse = np.float32(1) / state.scale
-        return Scaled(elements, inverse.reshape(1, 1), (None, None))
+            return Factors(scale, np.float32(1) / scale)
 
     def update(self, state: Delayed) -> None:
         """End a step: the scale of the next one follows from the history."""

@@ -102,6 +102,7 @@ def generators(seed: int):
     """
     torch = sys.modules.get("torch")
     states = random.getstate(), np.random.get_state(), torch and torch.random.get_rng_state()  # noqa: NPY002
+    on_gpus = torch.cuda.get_rng_state_all() if torch is not None and torch.cuda.is_initialized() else None
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002
     if torch is not None:
@@ -113,6 +114,8 @@ def generators(seed: int):
         np.random.set_state(states[1])  # noqa: NPY002
         if torch is not None:
             torch.random.set_rng_state(states[2])
+        if on_gpus is not None:
+            torch.cuda.set_rng_state_all(on_gpus)
 
 
 def load_own(network: str, options: dict):

@@ -210,11 +210,13 @@ def encode(x, fmt, **options):
     return _rounded("encode", x, fmt, **options)
 
 
-def prepared(fmt, carrier: str, *, rounding, overflow, key, stochastic_bits) -> tuple[Computation, Words]:
+def prepared(
+    fmt, carrier: str, *, rounding, overflow, key, stochastic_bits, invalid="raise"
+) -> tuple[Computation, Words]:  # fmt: skip
     """What `quantize` computes of an element of a carrier, and its random words; no value table."""
-    env = _environment(fmt, rounding, overflow, stochastic_bits, "raise", False, "after", None)
+    env = _environment(fmt, rounding, overflow, stochastic_bits, invalid, False, "after", None)
     words = words_of(rounding_name(rounding).startswith("stochastic"), key, None, ())
-    return quantize_computation(fmt, env, carrier, not fmt.has_nan), words
+    return quantize_computation(fmt, env, carrier, not fmt.has_nan and isinstance(invalid, str)), words
 
 
 def _rounded(

@@ -25,7 +25,10 @@ __all__ = ["MOST_STEPS", "Chain", "Pending", "Step", "can_wait", "compute_all", 
 
 MOST_STEPS, MOST_LOADS = 12, 16  # of a chain
 _GROUP = 4  # elements of a thread: those of one Philox counter
-_NUMBER, _SINGLE, _WHOLE, _SPREAD = "number", "single", "whole", "spread"  # what the elements of an operand are
+#: what the elements of an operand are
+_NUMBER, _SINGLE, _WHOLE, _SPREAD, _TILED = "number", "single", "whole", "spread", "tiled"
+#: the numbers that say where the element of a result is
+_NUMBERS = {_SPREAD: ("inner", "count"), _TILED: ("rows", "columns", "height", "width")}
 _OWN = pattern(r"\b_(?=[a-z])")
 
 
@@ -36,8 +39,8 @@ class Chain:
     Parameters
     ----------
     loads : tuple of (str, str)
-        Of each operand its type and what its elements are: "number", "single", "whole" (an element for each result) or
-        "spread" (element ``i // inner % count`` for result i).
+        Of each operand its type and what its elements are: "number", "single", "whole" (an element for each result),
+        "spread" (element ``i // inner % count`` for result i) or "tiled" (that of result i's tile: tiles.h).
     steps : tuple of (Computation, bool, tuple of int)
         The computation, whether it takes random words, and its operands: first the loads, then the steps, by number.
     stores : tuple of int
@@ -64,9 +67,14 @@ class Chain:
             if what == _WHOLE:
                 lines.append(f"sn_load_four{kind[4:]}({element} + at, count, {w}, v{i});")
             elif what == _SPREAD:
-                arguments += [f"inner{i}", f"count{i}"]
+                arguments += [f"{name}{i}" for name in _NUMBERS[what]]
                 place = f"(at + (j < count ? j : 0)) / inner{i} % count{i}"
                 lines.append(f"for (sn_i32 j = 0; j < 4; j++) v{i}[j] = {element}[{place}];")
+            elif what == _TILED:
+                numbers = [f"{name}{i}" for name in _NUMBERS[what]]
+                arguments += numbers
+                headers["softnum/device/tiles.h"] = None
+                lines.append(f"sn_load_four_of_tiles{kind[4:]}({element}, at, count, {', '.join(numbers)}, v{i});")
             else:
                 one = f"{element}[0]" if what == _SINGLE else f"(sn_u64)x{i}"
                 lines.append(f"v{i}[0] = v{i}[1] = v{i}[2] = v{i}[3] = {one};")
@@ -136,8 +144,9 @@ class Step:
     ----------
     computation : Computation
         One that `can_wait`.
-    operands : sequence of (what, value, inner, count)
-        Of "number" the bits; else a `Pending` or an array on the device, of one dimension, and its placement.
+    operands : sequence of (what, value, numbers)
+        Of "number" the bits; else a `Pending` or an array on the device, of one dimension. Numbers: where the element
+        of a result is, as a tuple; () but of what is "spread" or "tiled".
     dtype, size
         Of the result.
     key : (int, int), optional
@@ -152,19 +161,19 @@ class Step:
         self.pending: weakref.ref = lambda: None
         self.operands = [self._operand(*each) for each in operands]
         if len(_waiting(self)) > MOST_STEPS or len(_loads(_waiting(self))) > MOST_LOADS:
-            self.operands = [(w, compute(x) if isinstance(x, Step) else x, i, c) for w, x, i, c in self.operands]
-        for _, value, _, _ in self.operands:
+            self.operands = [(w, compute(x) if isinstance(x, Step) else x, n) for w, x, n in self.operands]
+        for _, value, _ in self.operands:
             if isinstance(value, Step):
                 value.users += 1
 
-    def _operand(self, what: str, value, inner: int, count: int):
+    def _operand(self, what: str, value, numbers: tuple):
         if isinstance(value, Pending):
             step = value.step
             if step.flat is None and what == _WHOLE and step.size == self.size and step.stream is self.stream:
                 value = step
             else:
                 value = compute(step)
-        return what, value, inner, count
+        return what, value, numbers
 
 
 class Pending:
@@ -203,7 +212,7 @@ def _waiting(step: Step) -> list[Step]:
 
     def visit(each):
         if each.flat is None and id(each) not in found:
-            for _, value, _, _ in each.operands:
+            for _, value, _ in each.operands:
                 if isinstance(value, Step):
                     visit(value)
             found[id(each)] = each
@@ -217,10 +226,10 @@ def _loads(steps) -> dict[tuple, tuple]:
     loads = {}
     for step in steps:
         for kind, operand in zip(step.computation.inputs, step.operands, strict=True):
-            what, value, inner, count = operand
+            what, value, numbers = operand
             value = value.flat if isinstance(value, Step) else value
             if value is not None:
-                loads.setdefault((kind, what, value if what == _NUMBER else id(value), inner, count), operand)
+                loads.setdefault((kind, what, value if what == _NUMBER else id(value), numbers), operand)
     return loads
 
 
@@ -248,13 +257,13 @@ def _compute(step: Step) -> None:
     made = []
     for each in steps:
         operands = []
-        for kind, (what, value, inner, count) in zip(each.computation.inputs, each.operands, strict=True):
+        for kind, (what, value, numbers) in zip(each.computation.inputs, each.operands, strict=True):
             if isinstance(value, Step) and value.flat is None:
                 operands.append(place[id(value)])
                 uses[id(value)] = uses.get(id(value), 0) + 1
             else:
                 value = value.flat if isinstance(value, Step) else value
-                operands.append(number[kind, what, value if what == _NUMBER else id(value), inner, count])
+                operands.append(number[kind, what, value if what == _NUMBER else id(value), numbers])
         made.append((each.computation, each.key is not None, tuple(operands)))
     kept = [
         i for i, each in enumerate(steps)
@@ -272,13 +281,13 @@ def _compute(step: Step) -> None:
 
 def _launch(loads, steps, made, results) -> None:
     given, wholes = [], list(results.values())
-    for (_, what, *_), (_, value, inner, count) in loads.items():
+    for (_, what, *_), (_, value, numbers) in loads.items():
         if what == _NUMBER:
             given.append(_signed(value))
             continue
         value = value.flat if isinstance(value, Step) else value
         given.append(_cuda.address_of(value))
-        given += [inner, count] if what == _SPREAD else []
+        given += numbers
         wholes += [value] if what == _WHOLE else []
     for each in steps:
         given += [int(part) for part in each.key or ()]
@@ -308,3 +317,4 @@ def examples():
     one = Computation(("uint32", "uint32"), "uint32", "out = in0 ^ in1 ^ word;")
     steps = ((one, True, (0, 1)), (one, False, (3, 2)), (one, True, (4, 4)))
     yield example("chain of 3 steps", steps, (("uint32", _WHOLE), ("uint32", _SPREAD), ("uint32", _NUMBER)))
+    yield example("chain of tiles", ((one, False, (0, 1)),), (("uint32", _WHOLE), ("uint32", _TILED)))

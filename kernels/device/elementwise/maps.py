@@ -60,6 +60,16 @@ SN_FN sn_i32 _larger64(sn_u64 x, sn_u64 y) {
 }
 """
 
+#: x * y, as sums are added
+_PRODUCT = """
+SN_FN sn_u{w} _product{w}(sn_u{w} x, sn_u{w} y) {{
+    if (_is_nan{w}(x)) return _quiet{w}(x);
+    if (_is_nan{w}(y)) return _quiet{w}(y);
+    const sn_u{w} p = sn_bits{w}(sn_multiply{w}(sn_float{w}(x), sn_float{w}(y)));
+    return _is_nan{w}(p) ? {nan} : p;
+}}
+"""
+_NO_NUMBER = {32: "0xffc00000u", 64: "0xfff8000000000000u"}
 _SIGN = {32: "0x80000000u", 64: "0x8000000000000000u"}
 
 #: operation -> (kinds of the arrays, kind of the result, C expression of their elements x, y, z and the scalars s, t).
@@ -70,9 +80,15 @@ MAPS: dict[str, tuple[str, str, str]] = {
     "clamp": (
         "c", "c", "sn_float{w}(x) < sn_float{w}((c)s) ? (c)s : sn_float{w}(x) > sn_float{w}((c)t) ? (c)t : x",
     ),
+    "cut": (
+        "c", "c", "_is_nan{w}(x) || !(x & ~{sign}) ? 0 : sn_float{w}(x) < sn_float{w}((c)s) ? (c)s"
+        " : sn_float{w}(x) > sn_float{w}((c)t) ? (c)t : x",
+    ),
+    "below": ("c", "m", "sn_float{w}(x & ~{sign}) < sn_float{w}((c)s)"),
     "choose": ("mcc", "c", "x ? y : z"),
     "choose_or": ("mc", "c", "x ? y : (c)s"),
     "divide": ("c", "w", "_quotient(_wide{w}(x), s)"),
+    "multiply": ("cc", "c", "_product{w}(x, y)"),
     "narrow": ("c", "n", "_narrow64(x)"),
     "negate": ("c", "c", "x ^ {sign}"),
     "not": ("m", "m", "!x"),
@@ -94,7 +110,10 @@ def map_computation(operation: str, width: int, numbers: int = 64) -> Computatio
         body += f"const sn_u{types[kind][4:]} {name} = (sn_u{types[kind][4:]})in{len(inputs)};\n"
         inputs.append(types[kind])
     text = text.format(w=width, sign=_SIGN[width]).replace("(c)", f"(sn_u{width})")
-    return Computation(tuple(inputs), types[result], f"{body}out = {text};\n", CARRIER_TEXT, HEADER)
+    constants = CARRIER_TEXT
+    if "_product" in text:
+        constants += _PRODUCT.format(w=width, nan=_NO_NUMBER[width])
+    return Computation(tuple(inputs), types[result], f"{body}out = {text};\n", constants, HEADER)
 
 
 def taken_numbers(operation: str) -> str:

@@ -19,6 +19,7 @@ from softnum.mac.exact import ExactDotUnit
 from softnum.mac.family import family_of, register
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.mad import MadUnit
+from softnum.runtime.gateway import NoKernel
 
 __all__ = ["engine_of"]
 
@@ -38,10 +39,10 @@ register(CustomMadUnit, device=lambda unit, words: custom_engine(unit))
 
 @lru_cache(maxsize=256)
 def engine_of(unit, words: int):
-    """What computes a unit's products, for words from an array (FROM_ARRAY) or not; TypeError of a unit without it."""
+    """What computes a unit's products, for words from an array (FROM_ARRAY) or not; NoKernel of a unit without it."""
     make = family_of(unit).device
     if make is None:
-        raise TypeError(
+        raise NoKernel(
             f"matmul: no CUDA kernel computes {type(unit).__name__}s; copy the CUDA arrays to the host first"
         )
     return make(unit, words)

@@ -22,7 +22,7 @@ from softnum.kernels.device.runtime.strides import contiguous
 
 __all__ = [
     "DeviceArray", "arrays_in", "broadcast", "concatenated", "copied", "deferred", "filled", "mapped",
-    "moved", "put", "rows_put", "rows_taken", "upload",
+    "moved", "of_tiles", "put", "rows_put", "rows_taken", "upload",
 ]  # fmt: skip
 
 
@@ -68,6 +68,11 @@ class DeviceArray:
     def size(self) -> int:
         """The number of elements."""
         return prod(self.shape)
+
+    @property
+    def T(self) -> DeviceArray:
+        """The elements with the axes in reverse order: a copy, but of less than two."""
+        return moved(self, lambda a: a.T)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -143,14 +148,36 @@ def deferred(computation: Computation, operands, shape, dtype, key=None) -> Devi
     size, given = prod(shape), []
     for x in operands:
         if isinstance(x, int):
-            given.append(("number", x, 0, 0))
+            given.append(("number", x, ()))
             continue
         place = (1, size) if x.size == size else placement(x.shape, shape)
         if place is None:
             x, place = broadcast(x, shape), (1, size)
         what = "whole" if place == (1, size) else "single" if place == (1, 1) else "spread"
-        given.append((what, x._flat, *(place if what == "spread" else (1, 1))))
+        given.append((what, x._flat, place if what == "spread" else ()))
     return DeviceArray(Pending(Step(computation, given, dtype, size, key)), shape)
+
+
+_SAME = Computation(("uint32",), "uint32", "out = in0;")
+
+
+def of_tiles(numbers: DeviceArray, shape, block: tuple[int | None, int | None]) -> DeviceArray:
+    """The number of each element's tile, when it is read: an array that broadcasts to a shape.
+
+    Parameters
+    ----------
+    numbers : DeviceArray (..., tiles of rows, tiles of columns)
+        Of 4 bytes each; of tiles of all matrices, or one number.
+    shape
+        Of matrices (..., rows, columns).
+    block : (int or None, int or None)
+        Rows and columns of a tile, None for all; those at an edge are cut off.
+    """
+    if numbers.size == 1:
+        return numbers.reshape((1,) * len(shape))
+    sizes = [part or max(size, 1) for part, size in zip(block, shape[-2:], strict=True)]
+    given = [("tiled", numbers._flat, (*shape[-2:], *sizes))]
+    return DeviceArray(Pending(Step(_SAME, given, numbers.dtype, prod(shape))), shape)
 
 
 def _scalar(x) -> int:
@@ -164,10 +191,11 @@ def mapped(operation: str, *arrays: DeviceArray, s=0, t=0) -> DeviceArray:
     Parameters
     ----------
     operation : str
-        "add" (rounded to the carrier), "negate", "positive_part" (+0 for what is not above 0; NaN stays), "clamp" (to
-        s..t), "where_positive" (y where x is above 0, else +0), "where_equal" (y where the number x is s, else +0),
-        "choose" (y where x, else z), "choose_or" (y where x, else s), "not" of a mask; "widen" and "narrow" between
-        binary32 and binary64; "divide" by s, in binary64.
+        "add", "multiply" (rounded to the carrier), "negate", "positive_part" (+0 for what is not above 0; NaN stays),
+        "clamp" (to s..t), "cut" (to s..t; of NaN and of -0 +0), "where_positive" (y where x is above 0, else +0),
+        "where_equal" (y where the number x is s, else +0), "choose" (y where x, else z), "choose_or" (y where x, else
+        s), "not" of a mask; "below" (a mask: whether the magnitude is below s); "widen" and "narrow" between binary32
+        and binary64; "divide" by s, in binary64.
     *arrays : DeviceArray
         Of one shape, or that broadcast to one; masks are of type bool.
     s, t : int or NumPy scalar

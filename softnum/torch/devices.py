@@ -1,0 +1,77 @@
+"""Tensors on a GPU as arrays there, over the same memory, and back."""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+
+__all__ = ["device_of", "given", "running", "taken"]
+
+_AS_IT_IS = contextlib.nullcontext()
+
+
+def device_of(x: torch.Tensor) -> str:
+    """Where a tensor's arithmetic is computed: one of ``softnum.train.engine.devices.DEVICES``.
+
+    Tensors on other devices than NVIDIA's are computed on the CPU, and copied there and back.
+
+    >>> device_of(torch.zeros(2))
+    'cpu'
+    """
+    return "cuda" if x.is_cuda and torch.version.cuda is not None else "cpu"
+
+
+def running(device: torch.device) -> contextlib.AbstractContextManager:
+    """Within it, softnum's kernels run on the stream that PyTorch works on, on a device.
+
+    >>> with running(torch.device("cpu")):
+    ...     pass
+    """
+    if device.type != "cuda" or torch.version.cuda is None:
+        return _AS_IT_IS
+    _check_kernels(device)
+    from softnum.kernels.device.runtime import _cuda
+    from softnum.kernels.device.runtime.arrays import stream_number
+
+    return _cuda.running_on(_cuda.stream_of_number(stream_number(torch.cuda.current_stream(device))))
+
+
+def _check_kernels(device: torch.device) -> None:
+    """Raise ImportError if what softnum's kernels need is not installed."""
+    try:
+        import softnum.kernels.device.runtime._cuda  # noqa: F401
+    except ImportError as error:
+        raise ImportError(f"tensors on {device}: {error}; or move the model and its inputs to the CPU") from error
+
+
+def taken(x: torch.Tensor):
+    """A dense tensor on a GPU as a `DeviceArray` over the same memory, in C order; of other strides, of a copy.
+
+    Raises
+    ------
+    ValueError
+        If the GPU is another one than Numba's current one.
+    """
+    from softnum.kernels.device.runtime import movement
+
+    x = x.contiguous()
+    if not x.numel():
+        return movement.empty(x.shape, torch.empty(0, dtype=x.dtype).numpy().dtype)
+    return movement.DeviceArray.of(_imported(x), x.shape)
+
+
+def _imported(x: torch.Tensor):
+    from softnum.kernels.device.runtime.arrays import imported
+
+    return imported(x, "a tensor").array
+
+
+def given(x, device: torch.device) -> torch.Tensor:
+    """A copy of a `DeviceArray` as a tensor: in PyTorch's memory, since softnum's is used again on one stream alone."""
+    from softnum.kernels.device.runtime.strides import copy
+
+    result = torch.empty(x.shape, dtype=torch.float64 if x.dtype.itemsize == 8 else torch.float32, device=device)
+    if x.size:
+        copy(x.flat.reshape(x.shape), _imported(result))
+    return result
