@@ -30,19 +30,13 @@ def running(device: torch.device) -> contextlib.AbstractContextManager:
     """
     if device.type != "cuda" or torch.version.cuda is None:
         return _AS_IT_IS
-    _check_kernels(device)
-    from softnum.kernels.device.runtime import _cuda
+    try:
+        from softnum.kernels.device.runtime import _cuda
+    except ImportError as error:
+        raise ImportError(f"tensors on {device}: {error}; or move the model and its inputs to the CPU") from error
     from softnum.kernels.device.runtime.arrays import stream_number
 
     return _cuda.running_on(_cuda.stream_of_number(stream_number(torch.cuda.current_stream(device))))
-
-
-def _check_kernels(device: torch.device) -> None:
-    """Raise ImportError if what softnum's kernels need is not installed."""
-    try:
-        import softnum.kernels.device.runtime._cuda  # noqa: F401
-    except ImportError as error:
-        raise ImportError(f"tensors on {device}: {error}; or move the model and its inputs to the CPU") from error
 
 
 def taken(x: torch.Tensor):
