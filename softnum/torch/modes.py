@@ -99,6 +99,7 @@ class arithmetic(TorchFunctionMode):
         self.calls: dict[str, int] = {}
         self.rank: tuple | None = ...  # rank, first sample and samples, as `set_rank` states; ...: it did not
         self.axes: Axes | None = None  # of a forward pass on several ranks
+        self.sharing = 0  # the number of the processes that shared the last training pass's batch
         self.replayed = False  # whether `calls` are those of a forward pass that is computed again
         self.model = None  # that is converted to it
         self.kept: set[str] = set()  # its modules that are left to PyTorch
@@ -116,7 +117,7 @@ class arithmetic(TorchFunctionMode):
 
     def __getstate__(self) -> dict:
         running = {"thread": None, "frame": None, "left_over": 0, "path": [], "calls": {}, "axes": None, "rank": ...}
-        return {**self.__dict__, "_hooks": None, "_finals": None, "following": False, **running}
+        return {**self.__dict__, "_hooks": None, "_finals": None, "following": False, "sharing": 0, **running}
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state, _hooks=WeakIdKeyDictionary(), _finals=WeakIdKeyDictionary())
@@ -209,7 +210,8 @@ class arithmetic(TorchFunctionMode):
         takes = self.arithmetic.takes_bits(layer, elementwise=not product)
         takes |= name in STEPPED and self.arithmetic.takes_bits(layer, elementwise=False)
         if name == "cross_entropy" or not takes:
-            return self.state[:RANK]
+            scaled = (product or name in STEPPED) and self.arithmetic.scales_all(layer)
+            return self._without_rows() if scaled else self.state[:RANK]
         if name in STEPPED:
             raise NotImplementedError(
                 f"{name} in layer {layer!r} rounds stochastically, and its steps, computed exactly in one, are not "
@@ -230,9 +232,16 @@ class arithmetic(TorchFunctionMode):
         outer = check_product(name, self.axes, inputs, layer, axis, self.axes.place)
         if outer == 1:
             return self.state
+        if not outer:
+            return self._without_rows()
         state = self.state.clone()
-        state[[FIRST, ROWS]] *= int(outer > 0)
         state[OUTER] = outer
+        return state
+
+    def _without_rows(self) -> torch.Tensor:
+        """The state of what takes no random bits of rows."""
+        state = self.state.clone()
+        state[[FIRST, ROWS]] = 0
         return state
 
     def assign(self, x: torch.Tensor, result: torch.Tensor) -> torch.Tensor:

@@ -20,9 +20,10 @@ Run seed, step, forward passes, evaluation and the loss scale are a tensor, the 
 On several ranks, a rank's part of the batch has the random words that the whole batch has there: those of a rounding
 and of a product are numbered by samples, from the first rank's on (``softnum.torch.ranks``). What concerns weights
 alone has the same bits on every rank. A rank's part of their gradients has its own: after "call" in the text above
-stands "/rank n", where n > 0. So the state of such a forward pass has entries more: the rank, its first sample, how
-many samples it has (0 where what is computed is no part of a batch), how many the whole batch has (0: not known), and
-how many indices the axes before that of the batch have.
+stands "/rank n", where n > 0. Scales that follow from the largest magnitude of a tensor are those of the whole batch's.
+So the state of such a forward pass has entries more: the rank, its first sample, how many samples it has (0 where what
+is computed is no part of a batch), how many the whole batch has (0: not known), how many indices the axes before that
+of the batch have, and the number of the processes that share the batch (``softnum.torch.ranks.Sharing``).
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ import torch
 from softnum.arrays.environment import PartKey
 from softnum.formats.blocks import format
 from softnum.runtime._core import PlainEnvironment
+from softnum.torch.sharing import Sharing
 from softnum.train.designs.design import (
     BLOCK_ROLES,
     COMPENSATION,
@@ -57,6 +59,7 @@ from softnum.train.designs.design import (
 )
 from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.reader import load_design
+from softnum.train.designs.scales import OwnScaling, of_all
 from softnum.train.engine.backend import NumpyBackend
 from softnum.train.engine.blocks import BlockOperand, PassOperand, ScaledOperand
 from softnum.train.engine.devices import make_backend
@@ -69,8 +72,8 @@ __all__ = ["Arithmetic", "Call", "arithmetic_of", "bits_of", "new_state"]
 #: entries of a state
 SEED, STEP, FORWARDS, EVALUATIONS, EVALUATING, LOSS_SCALE = range(6)
 #: and of one of a forward pass on several ranks
-RANK, FIRST, ROWS, WHOLE, OUTER = range(6, 11)
-_ALONE = [0] * 5  # of one process
+RANK, FIRST, ROWS, WHOLE, SHARING, OUTER = range(6, 12)
+_ALONE = [0] * 6  # of one process
 _OPERANDS = (*BLOCK_ROLES, *PASS_ROLES.values())
 #: where a layer's roundings are numbered: roles, operands whose K runs along columns, products, and the rest
 PLACES = (
@@ -167,6 +170,7 @@ class Arithmetic:
         self.listener: Callable[[Event], None] | None = None  # of all calls (`softnum.torch.statistics`)
         self._layers: dict[tuple[str, bool], LayerDesign] = {}
         self._stochastic: dict[tuple[str, bool], bool] = {}
+        self._scaled: dict[str, bool] = {}
         self._backends: dict[tuple, object] = {}
         self._plain_gradients: dict[str, bool] = {}  # of which modules gradients are rounded to binary32 alone
         _KNOWN.setdefault(self.handle, self)
@@ -217,6 +221,17 @@ class Arithmetic:
             )  # fmt: skip
         return self._stochastic[path, elementwise]
 
+    def scales_all(self, path: str) -> bool:
+        """Whether scales of a layer's operands follow from all of a tensor.
+
+        >>> Arithmetic("c-wang-fp8").scales_all("conv1"), Arithmetic("te-float8-current-scaling").scales_all("conv1")
+        (False, True)
+        """
+        if path not in self._scaled:
+            roles = self.layer(path).roles
+            self._scaled[path] = any(of_all(roles[role]) for role in (*_OPERANDS, SAVED) if role in roles)
+        return self._scaled[path]
+
     def layer(self, path: str, *, looked_up: bool = False) -> LayerDesign:
         """The roundings and units of a layer (`softnum.train.Design.layer`).
 
@@ -235,8 +250,17 @@ class Arithmetic:
             self._layers[asked] = layer
         return self._layers[asked]
 
-    def finish(self) -> None:
-        """End a step: delayed scales of the next one follow from what was multiplied so far."""
+    def finish(self, sharing: int = 0) -> None:
+        """End a step: delayed scales of the next one follow from what was multiplied so far, on all ranks.
+
+        sharing: the number of the processes that share batches, as states have it; 0: there is one.
+        """
+        if self.states and sharing:
+            places = sorted(self.states)
+            noted = [float(self.states[place].history[0]) for place in places]
+            where = "the operands of delayed scaling"
+            for place, most in zip(places, Sharing.of(sharing).largest(noted, str(places), where), strict=True):
+                self.states[place].history[0] = most
         for (layer, role, _), state in self.states.items():
             self.layer(layer).roles[role].scale.update(state)
 
@@ -392,7 +416,7 @@ class Call(LayerNumerics):
         stream = self._state[EVALUATING] << 63 | self._state[STEP] << 16 | backward << 15 | _PLACE[place] | count
         if self._place is _ALONE:
             return self._seed_of(0, more), stream
-        rank, first, rows, whole, outer = self._place
+        rank, first, rows, whole, _, outer = self._place
         summed = self._is_summed(place)
         shared = place in _WEIGHTS and not (place == "start" and self.starts_from_rows)
         if rows and self._batch and not summed and (self._batch == "stacked" or not shared):
@@ -419,6 +443,23 @@ class Call(LayerNumerics):
     def _block_key(self, role: str, axis: int) -> tuple[int, int]:
         """The key of rounding a role to blocks, or by its scale, along an axis."""
         return self._key(f"{role}, columns" if axis == -2 else role)
+
+    def _of_whole(self, place: str, rounding: RoleRounding, x, axis: int | None) -> tuple[float, ...]:
+        """The largest magnitude of the whole batch's operand, where a rank has a part of it, and scales follow from it.
+
+        Every rank takes part.
+        """
+        if self._place is _ALONE or not of_all(rounding) or (place in _WEIGHTS and self._batch != "stacked"):
+            return ()
+        where = f"layer {self.name!r}, role {place!r}"
+        if isinstance(rounding.scale, OwnScaling):
+            raise NotImplementedError(
+                f"{where}: a quantizer of the user's own has one scale for the tensor, and knows of no ranks; let its "
+                "tiles be rows, or state a scale of softnum's"
+            )
+        text = f"{self._seed_of(0, 0)}/{self._state}/{self.stage}/{place}/{axis}/{sum(self._counts.values())}"
+        most = self.backend.magnitude(x, rounding, axis)
+        return tuple(Sharing.of(self._place[SHARING - RANK]).largest([most], text, where))
 
     def delayed(self, layer: str, role: str, use: str) -> Delayed:
         """The state of an operand's delayed scaling; what is noted in it counts in training alone."""

@@ -20,6 +20,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
+from softnum.torch.sharing import Sharing
+
 __all__ = ["REPEATED", "SHARED", "STEPPED", "Axes", "Place", "check_product", "place_of"]
 
 #: instead of an axis: what is the same on every rank; and the same, but perhaps so often as there are samples
@@ -28,13 +30,14 @@ _SAME = {SHARED, REPEATED}
 
 
 class Place(NamedTuple):
-    """Of a forward pass: the rank, how many samples of the whole batch come before its own, how many it has, and how
-    many the whole batch has, or 0 where that is not known."""
+    """Of a forward pass: the rank, how many samples of the whole batch come before its own, how many it has, how many
+    the whole batch has, or 0 where that is not known, and the number of the processes that share it (`Sharing`)."""
 
     rank: int
     first: int
     rows: int
     whole: int
+    sharing: int
 
 
 def place_of(stated, model: nn.Module, arguments, training: bool) -> Place | None:
@@ -42,9 +45,9 @@ def place_of(stated, model: nn.Module, arguments, training: bool) -> Place | Non
 
     Parameters
     ----------
-    stated : (int, int or None, int or None, int or None), None or ...
-        Rank, first sample, number of samples and that of the whole batch, as `softnum.torch.set_rank` takes them; None:
-        it is one process; ...: as DistributedDataParallel or fully_shard spread the model.
+    stated : (int, int or None, int or None, int or None, ProcessGroup or None), None or ...
+        Rank, first sample, number of samples, that of the whole batch and the processes, as `softnum.torch.set_rank`
+        takes them; None: it is one process; ...: as DistributedDataParallel or fully_shard spread the model.
     model : torch.nn.Module
     arguments : nested tensors
     training : bool
@@ -56,13 +59,13 @@ def place_of(stated, model: nn.Module, arguments, training: bool) -> Place | Non
     RuntimeError
         If there are several processes, and it is not known whether they share batches.
     """
-    ranks = None
+    ranks, groups = None, ()
     if stated is ...:
-        rank, ranks = _rank(model, training)
-        stated = None if rank is None else (rank, None, None, None)
+        rank, ranks, groups = _rank(model, training)
+        stated = None if rank is None else (rank, None, None, None, None)
     if stated is None:
         return None
-    rank, first, rows, whole = stated
+    rank, first, rows, whole, group = stated
     if rows is None:
         lengths = {len(x) if x.dim() else 0 for x in tree_leaves(arguments) if isinstance(x, torch.Tensor)}
         if len(lengths) != 1 or 0 in lengths:
@@ -74,16 +77,20 @@ def place_of(stated, model: nn.Module, arguments, training: bool) -> Place | Non
         (rows,) = lengths
     if whole is None:
         whole = ranks * rows if ranks else 0
-    return Place(rank, rank * rows if first is None else first, rows, whole)
+    if not groups and torch.distributed.is_available() and torch.distributed.is_initialized():
+        groups = (group or torch.distributed.group.WORLD,)
+    return Place(rank, rank * rows if first is None else first, rows, whole, Sharing.number(groups))
 
 
-def _rank(model: nn.Module, training: bool) -> tuple[int | None, int]:
-    """The rank of this process among those that share a model's batches, and how many they are; None of one process."""
+def _rank(model: nn.Module, training: bool) -> tuple[int | None, int, tuple]:
+    """The rank of this process among those that share a model's batches, how many they are, and their groups, one for
+    each axis of a mesh; None of one process."""
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
-        return None, 1
+        return None, 1, ()
     spread = DistributedDataParallel._get_active_ddp_module()
     if spread is not None:
-        return tuple(of(spread.process_group) for of in (torch.distributed.get_rank, torch.distributed.get_world_size))
+        group = spread.process_group
+        return torch.distributed.get_rank(group), torch.distributed.get_world_size(group), (group,)
     from torch.distributed.fsdp import FSDPModule
 
     for module in model.modules():
@@ -94,14 +101,14 @@ def _rank(model: nn.Module, training: bool) -> tuple[int | None, int]:
                 return _rank_in(groups[0].mesh_info)
     if training and torch.distributed.get_world_size() > 1:
         raise RuntimeError(
-            "the model rounds stochastically and is trained on one of several ranks, but neither "
-            "DistributedDataParallel nor fully_shard spreads it; state where its batch lies in that of all ranks, "
+            "the model rounds stochastically, or by scales of whole tensors, and is trained on one of several ranks, "
+            "but neither DistributedDataParallel nor fully_shard spreads it; state where its batch lies in that of all ranks, "
             "softnum.torch.set_rank(model, rank), or that it is one process: softnum.torch.set_rank(model, None)"
         )
-    return None, 1
+    return None, 1, ()
 
 
-def _rank_in(info) -> tuple[int, int]:
+def _rank_in(info) -> tuple[int, int, tuple]:
     mesh, place = info.mesh, 0
     if getattr(info, "is_spmd_mesh", False):
         raise ValueError(
@@ -110,7 +117,7 @@ def _rank_in(info) -> tuple[int, int]:
         )
     for index, size in zip(mesh.get_coordinate(), mesh.shape, strict=True):
         place = place * size + index
-    return place, mesh.size()
+    return place, mesh.size(), tuple(mesh.get_group(axis) for axis in range(mesh.ndim))
 
 
 # -- where the axis of the batch lies ----------------------------------------------------------------------------------

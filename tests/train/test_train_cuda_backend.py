@@ -163,6 +163,7 @@ _ELSEWHERE = {"axpy", "compute", "constant", "convolve", "matmul", "operate", "p
 _ELSEWHERE |= {"block_ones", "finish", "quantize_blocks", "quantize_flat", "total", "unchanged"}
 _ELSEWHERE |= {"run_operator", "run_operator_backward"}
 _ELSEWHERE |= {
+    "magnitude",
     "matmul_scaled",
     "numbers",
     "quantize_scaled",

@@ -216,7 +216,8 @@ class LayerNumerics:
             return self.round(SAVED, x)
         key = self._key(SAVED)
         with self._scales_of(SAVED):
-            blocks = backend.quantize_blocks(backend.reshape(x, (-1,)), rounding, -1, key)
+            flat = backend.reshape(x, (-1,))
+            blocks = backend.quantize_blocks(flat, rounding, -1, key, *self._of_whole(SAVED, rounding, flat, -1))
         return backend.reshape(backend.numbers(blocks), x.shape)
 
     def _rounded(self, role: str, values, use: str):
@@ -234,12 +235,14 @@ class LayerNumerics:
         if of_tensor(rounding.scale) and transform is None:
             delayed = isinstance(rounding.scale, DelayedScaling)
             state = self.numerics.delayed(self.name, role, use) if delayed else None
-            whole = self.numerics.backend.quantize_scaled(x, rounding, None, self._key(role), state)
+            key, largest = self._key(role), () if delayed else self._of_whole(role, rounding, x, None)
+            whole = self.numerics.backend.quantize_scaled(x, rounding, None, key, state, *largest)
             return self._of_elements(whole.elements, whole.scales)
 
         def rounded(numbers, axis: int, made: Scaled | None) -> Scaled:
             if made is None or transform is not None or not is_shared(rounding.scale):
-                return self.numerics.backend.quantize_scaled(numbers, rounding, axis, self._block_key(role, axis))
+                key, largest = self._block_key(role, axis), self._of_whole(role, rounding, numbers, axis)
+                return self.numerics.backend.quantize_scaled(numbers, rounding, axis, key, None, *largest)
             return made._replace(elements=self.turned(made.elements), scales=made.scales.swapaxes(-2, -1))
 
         return ScaledOperand(x, rounded)
@@ -259,9 +262,10 @@ class LayerNumerics:
         return self._of_elements(operand, np.ones((1, 1), np.float32))
 
     def _in_blocks(self, role: str, x, axis: int):
-        key = self._block_key(role, axis)
+        key, rounding = self._block_key(role, axis), self.design.roles[role]
         with self._scales_of(role):
-            return self.numerics.backend.quantize_blocks(x, self.design.roles[role], axis, key)
+            largest = self._of_whole(role, rounding, x, axis)
+            return self.numerics.backend.quantize_blocks(x, rounding, axis, key, *largest)
 
     @contextlib.contextmanager
     def _scales_of(self, role: str):
@@ -269,6 +273,10 @@ class LayerNumerics:
             yield
         except ValueError as error:  # an infinity or a NaN, where scales have no NaN
             raise ValueError(f"{error} (layer {self.name!r}, role {role!r}); give the role scales with NaN") from error
+
+    def _of_whole(self, place: str, rounding: RoleRounding, x, axis: int | None) -> tuple[float, ...]:
+        """The largest magnitude of what an operand is a part of (`NumpyBackend.magnitude`); none if it is the whole."""
+        return ()
 
     def _block_key(self, role: str, axis: int) -> tuple[int, int]:
         """The key of rounding a role to blocks, or by its scale, along an axis."""

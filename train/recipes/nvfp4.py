@@ -124,7 +124,8 @@ class NVFP4Scaling:
         q = e2m1(x * min(1 / (s * (1 / G)), largest binary32)), cut off at 6
         values = q * s * (amax / (6 * E))
 
-    A NaN anywhere makes all scales NaN and all elements 0. A scale may become 0 where its elements are not.
+    A NaN anywhere makes all scales NaN and all elements 0. A scale may become 0 where its elements are not. Called with
+    ``largest=``, the amax of a tensor of which x is a part, G is that tensor's.
 
     Parameters
     ----------
@@ -173,15 +174,15 @@ class NVFP4Scaling:
         if self.scale_max not in (448, 256):
             raise ValueError(f"scale_max must be 448 or 256, got {self.scale_max!r}")
 
-    def __call__(self, x, key=None) -> Scaled:
+    def __call__(self, x, key=None, *, largest=None) -> Scaled:
         x = float32(x, "NVFP4Scaling")
-        amax, up, largest = self._magnitudes(x)
+        amax, up, tiles = self._magnitudes(x, largest)
         with np.errstate(all="ignore"):
             if self.four_over_six:
-                base = largest / _SIX * up
+                base = tiles / _SIX * up
                 elements, scales = self._better(x, amax, up, base, np.float32(1.5) * base)
             else:
-                elements, scales = self._elements(x, up, self._scale(largest, up), key)
+                elements, scales = self._elements(x, up, self._scale(tiles, up), key)
         return Scaled(elements, scales, self.block, (amax, 6 * self.scale_max))
 
     def scaled(self, x):
@@ -195,9 +196,11 @@ class NVFP4Scaling:
         """s of blocks before it is rounded."""
         return largest / _SIX * up if self.reference == "jax" else largest * (up * (_ONE / _SIX))
 
-    def _magnitudes(self, x) -> tuple:
+    def _magnitudes(self, x, amax=None) -> tuple:
         """amax and G, of the tensor or of each row, as columns; and blockmax."""
-        amax = largest_magnitude(x, axis=1 if self.rows else None, keepdims=True).reshape(-1, 1)
+        if amax is None:
+            amax = largest_magnitude(x, axis=1 if self.rows else None, keepdims=True)
+        amax = np.asarray(amax, np.float32).reshape(-1, 1)
         with np.errstate(all="ignore"):
             up = np.minimum(np.float32(6 * self.scale_max) / amax, _MOST)
         return amax, np.where((amax == 0) | (up == 0), _ONE, up), tile_magnitudes(x, self.block)

@@ -176,11 +176,12 @@ class BlockScaling:
             if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
                 raise ValueError(f"block must be two positive integers, or None for all, got {self.block!r}")
 
-    def __call__(self, x) -> Scaled:
+    def __call__(self, x, *, largest=None) -> Scaled:
         x = float32(x, type(self).__name__)
         scale, inverse = scale_of_largest(
-            tile_magnitudes(x, self.block), self.format.max, power_of_two=self.power_of_two, epsilon=self.epsilon,
-            most=self.most, reference=self.reference,
+            tile_magnitudes(x, self.block) if largest is None else np.full((1, 1), largest, np.float32),
+            self.format.max, power_of_two=self.power_of_two, epsilon=self.epsilon, most=self.most,
+            reference=self.reference,
         )  # fmt: skip
         with np.errstate(all="ignore"):
             elements = cast(x * spread(scale, x.shape, self.block), self.format)
@@ -190,13 +191,16 @@ class BlockScaling:
 class TensorScaling(BlockScaling):
     """One scale for a whole tensor, from its own largest magnitude: Transformer Engine's Float8CurrentScaling.
 
-    A `BlockScaling` whose one tile is the tensor.
+    A `BlockScaling` whose one tile is the tensor. It may be a part of one: called with ``largest=``, the scale is that
+    of a tensor of this largest magnitude.
 
     Examples
     --------
     >>> scaled = TensorScaling("e4m3fn")(np.float32([[1, -3.5]]))
     >>> scaled.elements.tolist(), scaled.scales.tolist()
     ([[128.0, -448.0]], [[0.0078125]])
+    >>> TensorScaling("e4m3fn")(np.float32([[1]]), largest=3.5).elements.tolist()
+    [[128.0]]
     """
 
     def __init__(
