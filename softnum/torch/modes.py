@@ -209,31 +209,31 @@ class arithmetic(TorchFunctionMode):
         product = FUNCTIONS[name].product
         takes = self.arithmetic.takes_bits(layer, elementwise=not product)
         takes |= name in STEPPED and self.arithmetic.takes_bits(layer, elementwise=False)
-        if name == "cross_entropy" or not takes:
-            scaled = (product or name in STEPPED) and self.arithmetic.scales_all(layer)
-            return self._without_rows() if scaled else self.state[:RANK]
-        if name in STEPPED:
+        scaled = (product or name in STEPPED) and self.arithmetic.scales_all(layer)
+        if name == "cross_entropy" or not (takes or scaled):
+            return self.state[:RANK]
+        if takes and name in STEPPED:
             raise NotImplementedError(
                 f"{name} in layer {layer!r} rounds stochastically, and its steps, computed exactly in one, are not "
                 "numbered by samples on several ranks; round to nearest in this layer, or state elementwise='torch'"
             )
-        if not product and (name not in NUMBERED or len({x.shape for x in inputs}) > 1):
+        if takes and not product and (name not in NUMBERED or len({x.shape for x in inputs}) > 1):
             raise NotImplementedError(
                 f"{name} in layer {layer!r} rounds stochastically, and what adds, spreads or chooses elements is not "
                 "numbered by samples on several ranks; let elementwise and statistics round to nearest in this layer"
             )
         if torch._C._are_functorch_transforms_active():
             raise NotImplementedError(
-                f"{name} in layer {layer!r}, which rounds stochastically on several ranks: transforms of torch.func "
-                "do not tell the rows of the batch; use backward() and batches"
+                f"{name} in layer {layer!r}, which rounds stochastically, or by scales of whole tensors, on several "
+                "ranks: transforms of torch.func do not tell the rows of the batch; use backward() and batches"
             )
         if name == "embedding":
             return self.state
-        outer = check_product(name, self.axes, inputs, layer, axis, self.axes.place)
+        outer = check_product(name, self.axes, inputs, layer, axis, self.axes.place, numbered=takes)
+        if not outer or not takes:
+            return self._without_rows()
         if outer == 1:
             return self.state
-        if not outer:
-            return self._without_rows()
         state = self.state.clone()
         state[OUTER] = outer
         return state

@@ -296,7 +296,9 @@ def _moved(x: torch.Tensor, axis: int, func, args, kwargs, result: torch.Tensor)
     return where[0] if found else None
 
 
-def check_product(name: str, axes: Axes, inputs: list[torch.Tensor], layer: str, axis: int, place: Place) -> int:
+def check_product(
+    name: str, axes: Axes, inputs: list[torch.Tensor], layer: str, axis: int, place: Place, *, numbered: bool
+) -> int:
     """How many indices the axes before the batch's have in a function's operand; 0 of what is the same on every rank.
 
     Parameters
@@ -309,6 +311,8 @@ def check_product(name: str, axes: Axes, inputs: list[torch.Tensor], layer: str,
     axis : int
         The batch's, in the first of these, where what the function was given begins with it.
     place : Place
+    numbered : bool
+        Whether rows take random bits; else it matters that the ranks' operands are those of the whole batch together.
 
     Raises
     ------
@@ -322,7 +326,13 @@ def check_product(name: str, axes: Axes, inputs: list[torch.Tensor], layer: str,
     length = max(lengths)
     if set(met) <= {SHARED} or (set(met) <= _SAME and length % axes.rows):
         return False
-    what = f"{name} in layer {layer!r}, which rounds stochastically on several ranks"
+    how = "rounds stochastically" if numbered else "has scales of whole tensors"
+    what = f"{name} in layer {layer!r}, which {how} on several ranks"
+    if not numbered:
+        stacks = inputs[0].dim() - (1 if name == "linear" else 2)
+        met = [0 if isinstance(x, int) and x < stacks else x for x in met]
+        if set(met) <= _SAME:
+            return 0
     if set(met) <= _SAME:
         raise NotImplementedError(
             f"{what}: its operands are made of no sample, and their {length} rows may be as many as samples, or not; "
@@ -330,14 +340,16 @@ def check_product(name: str, axes: Axes, inputs: list[torch.Tensor], layer: str,
         )
     if not set(met) <= {0, *_SAME}:
         raise NotImplementedError(
-            f"{what}: random bits are those of the batch's rows, and the batch is not known to be the leading axis of "
-            "the operands, or another one of the first operand; put it there, or round to nearest in this layer"
+            f"{what}: these are those of the batch's rows, and the batch is not known to be the leading axis of "
+            "the operands, or another one of the first operand; put it there, or state neither for this layer"
         )
     if name in ("linear", "conv2d") and (met[0] in _SAME or not set(met[1:]) <= _SAME):
         raise NotImplementedError(
             f"{what}: the second operand must be made of parameters alone, which are the same on every rank; multiply "
             "matrices of single samples: tensors of three or more dimensions"
         )
+    if not numbered:
+        return 1
     if length % axes.rows:
         raise NotImplementedError(
             f"{what}: its operand has {length} rows, and the batch has {axes.rows} samples on this rank; state how "
