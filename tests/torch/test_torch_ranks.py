@@ -38,7 +38,7 @@ def designs(tmp_path_factory):
 def computed(tmp_path_factory, designs):
     """What two processes compute, by rank."""
     every = [(how, network, designs["random"]) for how in HOW for network in ranks.NETWORKS]
-    return ranks.run(tmp_path_factory.mktemp("ranks"), every)
+    return ranks.run(tmp_path_factory.mktemp("ranks"), ranks.everything, every)
 
 
 def parts(length: int):
