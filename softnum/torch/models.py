@@ -330,7 +330,12 @@ def _compiled() -> bool:
 def _spread(mode: arithmetic, model: nn.Module, arguments) -> None:
     """On several ranks, note which rows of the whole batch a forward pass has."""
     bound = mode.arithmetic
-    if not any(bound.takes_bits(path) or bound.scales_all(path) for path in mode.counting):
+    if not any(
+        bound.takes_bits(path)
+        or bound.scales_all(path)
+        or any(bound.tiles(path, name) for name in ("linear", "matmul"))
+        for path in mode.counting
+    ):
         return
     place = place_of(mode.rank, model, arguments, model.training)
     if model.training:
@@ -397,8 +402,8 @@ def set_rank(
     """State which rank a converted model computes on from now on, of several that share its batches.
 
     Random bits of a rank's rows are then those of its place in the whole batch, which has the samples of rank 0 first,
-    then those of rank 1, and so on; scales of whole tensors are those of the whole batch. Of a model in ``DistributedDataParallel``, or that ``fully_shard`` was called on,
-    this is known without.
+    then those of rank 1, and so on; scales of whole tensors are those of the whole batch. Of a model in
+    ``DistributedDataParallel``, or that ``fully_shard`` was called on, this is known without.
 
     Parameters
     ----------

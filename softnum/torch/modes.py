@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from softnum.torch.gradients import Final, assigned, summed, used
 from softnum.torch.handlers import HANDLERS, REFUSED, is_product
 from softnum.torch.numerics import FIRST, OUTER, RANK, ROWS, Arithmetic, new_state
 from softnum.torch.operations import apply
-from softnum.torch.ranks import STEPPED, Axes, check_product
+from softnum.torch.ranks import STEPPED, Axes, check_product, check_tiles
 from softnum.torch.recurrent import RECURRENT
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 from softnum.train.designs.design import ENGINES, Design
@@ -193,7 +194,7 @@ class arithmetic(TorchFunctionMode):
         if self.sums:
             self._check_sums(layer)
             inputs = [used(x) for x in inputs]
-        state = self.state if self.axes is None else self._state_of(name, layer, inputs, axis)
+        state = self.state if self.axes is None else self._state_of(name, layer, inputs, axis, options)
         result = apply(name, inputs, state, handle, layer, call, options, constants)
         if self.sums and FUNCTIONS[name].elementwise:
             first, *rest = result if isinstance(result, tuple) else (result,)
@@ -204,12 +205,15 @@ class arithmetic(TorchFunctionMode):
         call = call if sites is None else sites.next
         return apply("output", [result], state, handle, layer, call)
 
-    def _state_of(self, name: str, layer: str, inputs: list[torch.Tensor], axis: int) -> torch.Tensor:
+    def _state_of(self, name: str, layer: str, inputs: list[torch.Tensor], axis: int, options) -> torch.Tensor:
         """The state of one function's call on several ranks: of rows of the batch, or of what all ranks compute."""
         product = FUNCTIONS[name].product
         takes = self.arithmetic.takes_bits(layer, elementwise=not product)
         takes |= name in STEPPED and self.arithmetic.takes_bits(layer, elementwise=False)
         scaled = (product or name in STEPPED) and self.arithmetic.scales_all(layer)
+        tiles = self.arithmetic.tiles(layer, name) if name in ("conv2d", "linear", "matmul") else []
+        if tiles:
+            self._check_tiles(name, layer, inputs, axis, options, tiles)
         if name == "cross_entropy" or not (takes or scaled):
             return self.state[:RANK]
         if takes and name in STEPPED:
@@ -237,6 +241,18 @@ class arithmetic(TorchFunctionMode):
         state = self.state.clone()
         state[OUTER] = outer
         return state
+
+    def _check_tiles(self, name: str, layer: str, inputs, axis: int, options, tiles: list[int]) -> None:
+        """Raise NotImplementedError if numbers of two ranks' samples share a scale of a tile."""
+        if not check_product(name, self.axes, inputs, layer, axis, self.axes.place, numbered=False):
+            return
+        shape, leading = inputs[0].shape, self.axes.met[0] == 0 and axis == 0
+        if name == "conv2d":
+            made = FUNCTIONS[name].shape([x.shape for x in inputs], FUNCTIONS[name].named(options, ()))
+            counts = [len(inputs[0]) * size[-2] * size[-1] for size in (shape, made)]
+        else:
+            counts = [x.numel() for x in inputs] if name == "matmul" else [math.prod(shape[:-1])]
+        check_tiles(tiles, counts, leading, f"{name} in layer {layer!r}", self.axes.place)
 
     def _without_rows(self) -> torch.Tensor:
         """The state of what takes no random bits of rows."""

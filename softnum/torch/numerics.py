@@ -59,7 +59,7 @@ from softnum.train.designs.design import (
 )
 from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.reader import load_design
-from softnum.train.designs.scales import OwnScaling, of_all
+from softnum.train.designs.scales import OwnScaling, block_of, of_all
 from softnum.train.engine.backend import NumpyBackend
 from softnum.train.engine.blocks import BlockOperand, PassOperand, ScaledOperand
 from softnum.train.engine.devices import make_backend
@@ -231,6 +231,21 @@ class Arithmetic:
             roles = self.layer(path).roles
             self._scaled[path] = any(of_all(roles[role]) for role in (*_OPERANDS, SAVED) if role in roles)
         return self._scaled[path]
+
+    def tiles(self, path: str, name: str) -> list[int]:
+        """How many neighbours across samples a function's operands share scales with: rows of what a linear one or a
+        convolution takes, or elements of matrices as they are saved.
+
+        >>> Arithmetic("c-wang-fp8").tiles("conv1", "conv2d")
+        []
+        """
+        roles = self.layer(path).roles
+        if name == "matmul":
+            saved = roles.get(SAVED)
+            return [saved.format.block_size or 0] if saved is not None and saved.block else []
+        scales = (roles[role].scale for role in _OPERANDS if role in roles and role not in _WEIGHTS)
+        rows = (block_of(scale)[0] for scale in scales if scale is not None)
+        return [count for count in rows if count not in (None, 1)]
 
     def layer(self, path: str, *, looked_up: bool = False) -> LayerDesign:
         """The roundings and units of a layer (`softnum.train.Design.layer`).

@@ -22,7 +22,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from softnum.torch.sharing import Sharing
 
-__all__ = ["REPEATED", "SHARED", "STEPPED", "Axes", "Place", "check_product", "place_of"]
+__all__ = ["REPEATED", "SHARED", "STEPPED", "Axes", "Place", "check_product", "check_tiles", "place_of"]
 
 #: instead of an axis: what is the same on every rank; and the same, but perhaps so often as there are samples
 SHARED, REPEATED = "shared", "repeated"
@@ -102,8 +102,8 @@ def _rank(model: nn.Module, training: bool) -> tuple[int | None, int, tuple]:
     if training and torch.distributed.get_world_size() > 1:
         raise RuntimeError(
             "the model rounds stochastically, or by scales of whole tensors, and is trained on one of several ranks, "
-            "but neither DistributedDataParallel nor fully_shard spreads it; state where its batch lies in that of all ranks, "
-            "softnum.torch.set_rank(model, rank), or that it is one process: softnum.torch.set_rank(model, None)"
+            "but neither DistributedDataParallel nor fully_shard spreads it; state where its batch lies in that of all "
+            "ranks, softnum.torch.set_rank(model, rank), or that it is one process: softnum.torch.set_rank(model, None)"
         )
     return None, 1, ()
 
@@ -362,3 +362,35 @@ def check_product(
             "batch has; state it: softnum.torch.set_rank(model, rank, whole=...)"
         )
     return outer
+
+
+def check_tiles(tiles: list[int], counts: list[int], leading: bool, what: str, place: Place) -> None:
+    """Raise NotImplementedError if rows of two ranks' samples share a tile.
+
+    Parameters
+    ----------
+    tiles : list of int
+        Rows of tiles; 0: all.
+    counts : list of int
+        How many rows an operand has on this rank.
+    leading : bool
+        Whether the batch is its leading axis.
+    what : str
+    place : Place
+
+    Examples
+    --------
+    >>> check_tiles([16], [64], True, "linear", Place(1, 4, 4, 8, 0))
+    """
+    for tile in tiles:
+        for count in counts:
+            each, rest = divmod(count, place.rows)
+            ends = place.first * each, (place.first + place.rows) * each
+            last = place.first + place.rows == place.whole
+            if rest or not leading or any(end % tile if tile else end for end in ends[: 1 if last else 2]):
+                raise NotImplementedError(
+                    f"{what} on several ranks: {tile or 'all'} neighbours of {count} rows or elements of "
+                    f"{place.rows} samples share a scale, and these tiles do not end where the rank's samples do; let "
+                    "the batch be the leading axis and the tiles divide it, state how many samples there are "
+                    "(softnum.torch.set_rank(model, rank, first=..., whole=...)), or tiles of single rows"
+                )

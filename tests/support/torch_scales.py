@@ -33,11 +33,13 @@ _FP4 = 'format = "e2m1fn", scale = { rule = "nvfp4" }'
 DESIGNS = {
     name: _DESIGN.format(name=name, forward=forward, backward=backward, unit=unit)
     for name, forward, backward, unit in (
-        ("tensor", 'format = "e4m3fn", scale = { per = "tensor" }', 'format = "e5m2", scale = { per = "tensor" }', _EXACT),
+        ("tensor", 'format = "e4m3fn", scale = { per = "tensor" }',
+         'format = "e5m2", scale = { per = "tensor" }', _EXACT),
         ("delayed", 'format = "e4m3fn", scale = { rule = "delayed", history = 2 }',
          'format = "e5m2", scale = { rule = "delayed", history = 2 }', _EXACT),
         ("nvfp4", _FP4, _FP4.replace(", scale", ', rounding = "stochastic", scale'), _EXACT),
         ("transformed", *[_FP4.replace(", scale", ", hadamard = { size = 16 }, scale")] * 2, _EXACT),
+        ("tiles", *['format = "e4m3fn", scale = { per = [4, 16] }'] * 2, _EXACT),
         ("blocks", 'format = "nvfp4"', 'format = "nvfp4"', _BLOCKS),
     )
 }  # fmt: skip
@@ -61,7 +63,7 @@ def begun(design) -> tuple:
     """A converted network, a batch whose samples are of different sizes, and the gradient of its results."""
     generator = torch.Generator().manual_seed(3)
     sizes = torch.tensor([1.0, 1.0, 9.0, 1.0, 40.0])[:, None, None]
-    x, gradient = torch.randn(5, 3, 16, generator=generator), torch.randn(5, 3, 5, generator=generator)
+    x, gradient = torch.randn(5, 4, 16, generator=generator), torch.randn(5, 4, 5, generator=generator)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         model = st.convert(Network(), design, seed=5, elementwise="torch", quiet=True)

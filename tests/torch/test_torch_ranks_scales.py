@@ -1,5 +1,7 @@
 """Several ranks: scales of whole tensors are those of the whole batch."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 import softnum.torch as st  # noqa: E402
+from softnum.torch.sharing import Sharing  # noqa: E402
 from tests.support import torch_ranks as ranks  # noqa: E402
 from tests.support import torch_scales as scales  # noqa: E402
 from tests.support.cases import cases  # noqa: E402
@@ -44,7 +47,8 @@ def test_parts_have_the_bits_of_the_whole(computed, designs, name):
     model, x, gradient = scales.begun(designs[name])
     whole = scales.trained(model, x, gradient)
     assert equal(joined([rank[name][0] for rank in computed]), whole)
-    assert not equal(joined([rank[f"{name}, alone"][0] for rank in computed]), whole)
+    if name != "tiles":  # which divide the samples
+        assert not equal(joined([rank[f"{name}, alone"][0] for rank in computed]), whole)
 
 
 def test_histories_are_those_of_one_process(computed, designs):
@@ -112,6 +116,22 @@ def test_what_is_not_known_to_be_a_part_of_the_batch_is_refused(designs, name):
     model = made(designs["tensor"], REFUSED[name])
     with pytest.raises(NotImplementedError, match="scales of whole tensors"):
         model(torch.ones(2, 3, 8))
+
+
+@cases("name", ("tiles", "saved"))
+def test_tiles_with_samples_of_two_ranks_are_refused(designs, name):
+    def function(layer, x):
+        return layer(x) if name == "tiles" else x.mT @ (x @ x.mT @ x)
+
+    model, x = made(designs[name], function), torch.ones(2, 3, 8)
+    with pytest.raises(NotImplementedError, match="do not end where the rank's samples do"):
+        model(x) if name == "tiles" else saving(model, x)
+
+
+def saving(model, x):
+    """Where no scale of a whole tensor asks for the other ranks."""
+    with patch.object(Sharing, "largest", lambda self, magnitudes, asked, where: magnitudes):
+        return model(x)
 
 
 def test_a_quantizer_of_the_users_own_is_refused(tmp_path):
