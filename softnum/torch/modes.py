@@ -16,12 +16,12 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
 from softnum.torch.exact.tables import EXACT, KEEPING, MOVING, OPERATIONS
-from softnum.torch.functions import FUNCTIONS, NUMBERED
+from softnum.torch.functions import ALONG, FUNCTIONS, NUMBERED
 from softnum.torch.gradients import Final, assigned, summed, used
 from softnum.torch.handlers import HANDLERS, REFUSED, is_product
 from softnum.torch.numerics import FIRST, OUTER, RANK, ROWS, Arithmetic, new_state
 from softnum.torch.operations import apply
-from softnum.torch.ranks import STEPPED, Axes, check_product, check_tiles
+from softnum.torch.ranks import STEPPED, Axes, check_product, check_rows, check_tiles
 from softnum.torch.recurrent import RECURRENT
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 from softnum.train.designs.design import ENGINES, Design
@@ -180,11 +180,12 @@ class arithmetic(TorchFunctionMode):
         return ".".join(filter(None, (self.running(), name)))
 
     def apply(
-        self, name: str, inputs: list[torch.Tensor], part: str = "", options=(), constants=(), axis: int = 0
+        self, name: str, inputs: list[torch.Tensor], part: str = "", options=(), constants=(), axis: int = 0, laid=None
     ) -> torch.Tensor:
         """A function in the arithmetic of the module that is running, or of a part of it.
 
-        axis: of the first input, that of the batch, where what a module was given is laid out anew.
+        axis: of the first input, that of the batch, where what a module was given is laid out anew. laid: of a function
+        along rows that does so, the axes of what it was given that are no rows', in the order of the first input.
         """
         layer = self.part(part)
         if self.rounds_gradients and not torch.compiler.is_compiling():
@@ -194,7 +195,7 @@ class arithmetic(TorchFunctionMode):
         if self.sums:
             self._check_sums(layer)
             inputs = [used(x) for x in inputs]
-        state = self.state if self.axes is None else self._state_of(name, layer, inputs, axis, options)
+        state = self.state if self.axes is None else self._state_of(name, layer, inputs, axis, options, laid)
         result = apply(name, inputs, state, handle, layer, call, options, constants)
         if self.sums and FUNCTIONS[name].elementwise:
             first, *rest = result if isinstance(result, tuple) else (result,)
@@ -205,7 +206,7 @@ class arithmetic(TorchFunctionMode):
         call = call if sites is None else sites.next
         return apply("output", [result], state, handle, layer, call)
 
-    def _state_of(self, name: str, layer: str, inputs: list[torch.Tensor], axis: int, options) -> torch.Tensor:
+    def _state_of(self, name: str, layer: str, inputs: list[torch.Tensor], axis: int, options, laid) -> torch.Tensor:
         """The state of one function's call on several ranks: of rows of the batch, or of what all ranks compute."""
         product = FUNCTIONS[name].product
         takes = self.arithmetic.takes_bits(layer, elementwise=not product)
@@ -221,10 +222,12 @@ class arithmetic(TorchFunctionMode):
                 f"{name} in layer {layer!r} rounds stochastically, and its steps, computed exactly in one, are not "
                 "numbered by samples on several ranks; round to nearest in this layer, or state elementwise='torch'"
             )
-        if takes and not product and (name not in NUMBERED or len({x.shape for x in inputs}) > 1):
+        along = name in ALONG
+        if takes and not (product or along) and (name not in NUMBERED or len({x.shape for x in inputs if x.dim()}) > 1):
             raise NotImplementedError(
-                f"{name} in layer {layer!r} rounds stochastically, and what adds, spreads or chooses elements is not "
-                "numbered by samples on several ranks; let elementwise and statistics round to nearest in this layer"
+                f"{name} in layer {layer!r} rounds stochastically, and what spreads or chooses elements, or normalises a "
+                "batch, is not numbered by samples on several ranks; let elementwise and statistics round to nearest in "
+                "this layer"
             )
         if torch._C._are_functorch_transforms_active():
             raise NotImplementedError(
@@ -233,7 +236,13 @@ class arithmetic(TorchFunctionMode):
             )
         if name == "embedding":
             return self.state
-        outer = check_product(name, self.axes, inputs, layer, axis, self.axes.place, numbered=takes)
+        if along or not product:
+            ends = {"group_norm": 1, "avg_pool2d": 1, "max_pool2d": 1} | dict.fromkeys(("dropout", *NUMBERED))
+            largest = max(inputs, key=lambda x: x.dim()) if name in NUMBERED else inputs[0]
+            laid = laid or list(enumerate(largest.shape[: ends.get(name, -1)]))
+            outer = check_rows(name, self.axes, laid, layer, along=along)
+        else:
+            outer = check_product(name, self.axes, inputs, layer, axis, self.axes.place, numbered=takes)
         if not outer or not takes:
             return self._without_rows()
         if outer == 1:
@@ -353,7 +362,7 @@ class arithmetic(TorchFunctionMode):
         result = func(*args, **kwargs)
         if gradients is None or name not in KEEPING or not isinstance(result, torch.Tensor):
             return result
-        return summed(result, self, gradients.layer, gradients.state)
+        return summed(result, self, gradients.layer, gradients.state, axes=self.axes)
 
     def _check_exact(self, func, args, kwargs) -> None:
         """Raise NotImplementedError if a function of PyTorch's computes with numbers."""

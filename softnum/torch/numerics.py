@@ -414,7 +414,7 @@ class Call(LayerNumerics):
         self._call, self._seeds, self._counts, self._states = call, {}, {}, arithmetic.states
         numbers = state.tolist()
         self._state, self._place = numbers[:RANK], numbers[RANK:] or _ALONE
-        self._batch, self.starts_from_rows = "", False
+        self._batch, self.starts_from_rows, self._within, self._given = "", False, False, False
         self.seed = self._state[SEED] % 2**64
         self.iteration = self._state[STEP] + (not self._state[EVALUATING])  # counted from 1; an evaluation follows one
         self.loss_scale = _loss_scale(self._state[LOSS_SCALE])
@@ -422,8 +422,11 @@ class Call(LayerNumerics):
         self.known = False  # whether the forward pass is computed again
         self.chained = False  # whether results of products enter other operations, so that they are needed again
 
-    def _key(self, place: str) -> tuple[int, int]:
-        """The key of the next rounding of a role, a product, or the start of an accumulator."""
+    def _key(self, place: str, before: int = 1, summed: bool | None = None) -> tuple[int, int]:
+        """The key of the next rounding of a role, a product, or the start of an accumulator.
+
+        before: how many indices an axis has that lies before the others; summed: as of `_is_summed`, where it is known.
+        """
         self.place = self.name, place
         count = self._counts[place] = self._counts.get(place, -1) + 1
         more, count = divmod(count, 1 << 9)
@@ -432,10 +435,10 @@ class Call(LayerNumerics):
         if self._place is _ALONE:
             return self._seed_of(0, more), stream
         rank, first, rows, whole, _, outer = self._place
-        summed = self._is_summed(place)
+        summed = self._is_summed(place) if summed is None else summed
         shared = place in _WEIGHTS and not (place == "start" and self.starts_from_rows)
-        if rows and self._batch and not summed and (self._batch == "stacked" or not shared):
-            return PartKey(self._seed_of(0, more), stream, first, rows, self._batch == "stacked", outer, whole)
+        if rows and self._batch and not (summed or self._given) and (self._batch == "stacked" or not shared):
+            return PartKey(self._seed_of(0, more), stream, first, rows, self._batch == "stacked", outer * before, whole)
         return self._seed_of(rank if summed else 0, more), stream
 
     def _is_summed(self, place: str) -> bool:
@@ -446,6 +449,32 @@ class Call(LayerNumerics):
             return True
         alone = self._batch == "looked up" or (self._batch and not self._place[2] and self.stage == "backward")
         return bool(alone) and place not in _WEIGHTS
+
+    def _keys_of_levels(self, role: str, count: int, axes: str) -> list:
+        """The key of each level of a tree: of a sample's own numbers, whose sums have the axis of pairs first.
+
+        Or of all samples, where what follows is numbered as after the levels of the whole batch.
+        """
+        rows, whole = self._place[ROWS - RANK], self._place[WHOLE - RANK]
+        if not rows:
+            return super()._keys_of_levels(role, count, axes)
+        if axes != "last" and not self._within:
+            end = self._counts.get(role, -1) + (count // rows * whole - 1).bit_length()
+            keys = [self._key(role, summed=True) for _ in range((count - 1).bit_length())]
+            self._counts[role] = end
+            return keys
+        keys = []
+        while count > 1:
+            keys.append(self._key(role, count // 2))
+            count -= count // 2
+        return keys
+
+    def _round(self, place: str, rounding: RoleRounding, x, of):
+        """`LayerNumerics._round`; of a normalisation, arrays of one axis concern parameters, and of others numbers."""
+        self._given = x.ndim < (2 if self._batch == "normalised" else 1)
+        rounded = super()._round(place, rounding, x, of)
+        self._given = False
+        return rounded
 
     def _seed_of(self, rank: int, more: int) -> int:
         if (rank, more) not in self._seeds:
@@ -491,10 +520,11 @@ class Call(LayerNumerics):
     def begin(self, batch: str) -> None:
         """State what the arrays of this call are, on several ranks.
 
-        batch: "rows" of the batch, and weights; "stacked", each of them a part of the batch; "looked up", rows of
-        weights.
+        batch: "rows" of the batch, and weights; "stacked", each of them a part of the batch; "windows", too, and sums
+        along the first axis are of a sample's own; "normalised", rows of the batch, and parameters of one axis; "looked
+        up", rows of weights.
         """
-        self._batch = batch
+        self._batch, self._within = "stacked" if batch == "windows" else batch, batch == "windows"
 
     def begin_backward(self) -> None:
         """Number roundings as those of the backward pass."""

@@ -22,7 +22,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from softnum.torch.sharing import Sharing
 
-__all__ = ["REPEATED", "SHARED", "STEPPED", "Axes", "Place", "check_product", "check_tiles", "place_of"]
+__all__ = ["REPEATED", "SHARED", "STEPPED", "Axes", "Place", "check_product", "check_rows", "check_tiles", "place_of"]
 
 #: instead of an axis: what is the same on every rank; and the same, but perhaps so often as there are samples
 SHARED, REPEATED = "shared", "repeated"
@@ -360,6 +360,50 @@ def check_product(
         raise NotImplementedError(
             f"{what}: the batch is axis {axis} of the operand, whose rows are numbered by how many samples the whole "
             "batch has; state it: softnum.torch.set_rank(model, rank, whole=...)"
+        )
+    return outer
+
+
+def check_rows(name: str, axes: Axes, laid: list[tuple[int, int]], layer: str, *, along: bool) -> int:
+    """`check_product` of a function along rows, or of single elements, that rounds stochastically.
+
+    Parameters
+    ----------
+    name : str
+        The function's.
+    axes : Axes
+    laid : list of (int, int)
+        Axes of what it was given, and their lengths, in the order in which the rows of its operand lie.
+    layer : str
+    along : bool
+        Whether it works along rows: the other operands of a normalisation must be made of no sample.
+
+    Raises
+    ------
+    NotImplementedError
+        If it is not known which of these axes is the batch's, or whether one is.
+    """
+    met = axes.met if along else [*{axis for axis in axes.met if axis not in _SAME}] or axes.met
+    first, *rest = met
+    what = f"{name} in layer {layer!r}, which rounds stochastically on several ranks"
+    if {first, *rest} <= {SHARED} or ({first, *rest} <= _SAME and all(size % axes.rows for _, size in laid)):
+        return 0
+    sizes, where = [size for _, size in laid], [axis for axis, _ in laid]
+    if (
+        first not in where
+        or ((name.endswith("norm") or not along) and not set(rest) <= _SAME)
+        or sizes[where.index(first)] % axes.rows
+    ):
+        raise NotImplementedError(
+            f"{what}: random bits are those of the batch's rows, and the batch is not known to be an axis of the first "
+            "operand that it does not add along, or other operands are made of samples; let elementwise and statistics "
+            "round to nearest in this layer"
+        )
+    outer = math.prod(sizes[: where.index(first)])
+    if not axes.place.whole and (along or outer > 1):
+        raise NotImplementedError(
+            f"{what}: rows, and sums along them, are numbered by how many samples the whole batch has; state it: "
+            "softnum.torch.set_rank(model, rank, whole=...)"
         )
     return outer
 

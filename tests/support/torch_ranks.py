@@ -87,6 +87,28 @@ def computed(model, x, gradient) -> list[torch.Tensor]:
     return [y.detach(), x.grad]
 
 
+def encoder() -> nn.Module:
+    return nn.TransformerEncoderLayer(8, 2, 8, dropout=0.0, batch_first=True)
+
+
+def begun_encoder(design) -> tuple:
+    """An encoder layer all of whose functions are softnum's, a batch, and the gradient of its results."""
+    generator = torch.Generator().manual_seed(3)
+    x, gradient = (torch.randn(4, 3, 8, generator=generator) for _ in range(2))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        model = st.convert(encoder(), design, seed=5, elementwise="exact", quiet=True)
+    return model, x, gradient
+
+
+def encoded(folder, design) -> list[torch.Tensor]:
+    """A rank's part of the passes of an encoder layer."""
+    model, x, gradient = begun_encoder(design)
+    half = len(x) // RANKS
+    part = slice(dist.get_rank() * half, (dist.get_rank() + 1) * half)
+    return computed(nn.parallel.DistributedDataParallel(model), x[part], gradient[part])
+
+
 def whole(x):
     return x.full_tensor() if hasattr(x, "full_tensor") else x
 

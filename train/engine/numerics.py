@@ -403,8 +403,12 @@ class LayerNumerics:
         return self._total(role, x, len(x) * x.shape[2] * x.shape[3], "pixels", (x.shape[1],))
 
     def _total(self, role: str, x, count: int, axes: str, shape):
-        keys, backend = [self._key(role) for _ in range((count - 1).bit_length())], self.numerics.backend
+        keys, backend = self._keys_of_levels(role, count, axes), self.numerics.backend
         return backend.reshape(backend.total(x, self.design.roles[role], keys, axes), shape)
+
+    def _keys_of_levels(self, role: str, count: int, axes: str) -> list:
+        """The key of each level of the tree of count numbers along some axes."""
+        return [self._key(role) for _ in range((count - 1).bit_length())]
 
     def last_first(self, x):
         """An array with its last axis before all others."""
