@@ -29,7 +29,7 @@ from softnum.train.layers.normalisation import Buffer, batch_norm, group_norm, l
 from softnum.train.layers.pooling import avg_pool2d, max_pool2d
 from softnum.train.layers.sequences import embedding, expand, lookup, masked, scale, scatter_add, sums, take
 
-__all__ = ["FUNCTIONS", "NUMBERED", "UNARY", "Function", "convolved"]
+__all__ = ["ALONG", "FUNCTIONS", "NUMBERED", "UNARY", "Function", "convolved"]
 
 
 @dataclass(frozen=True)
@@ -396,6 +396,18 @@ def _pool_shape(shapes, options):
 UNARY = ("relu", *EXACT, *(name for name, rules in RULES.items() if len(rules) == 1))
 #: functions whose results are numbered as their operands are, element by element
 NUMBERED = {*UNARY, "scale", "power", *(name for name, rules in RULES.items() if len(rules) == 2)}
+#: functions along rows or in images: of a sample's own numbers, and parameters; the second ones of the first operand
+ALONG = (
+    "softmax",
+    "log_softmax",
+    "sums",
+    "layer_norm",
+    "rms_norm",
+    "group_norm",
+    "avg_pool2d",
+    "max_pool2d",
+    "dropout",
+)
 _UNUSED = ("add", "subtract")  # whose gradients use no values
 _POOLED = {"options": {"window": 2, "stride": 2}}
 #: name -> function
@@ -444,13 +456,13 @@ FUNCTIONS: dict[str, Function] = {
     "dropout": Function(_dropout, _same, constants=("rate",)),
     "softmax": Function(_softmax, _same, options={"infinite": 0, "empty": 0}),
     "log_softmax": Function(_of_one(log_softmax), _same),
-    "layer_norm": Function(_layer_norm, _same, _rows, constants=("epsilon",)),
-    "rms_norm": Function(_rms_norm, _same, _rows, constants=("epsilon",)),
-    "group_norm": Function(_group_norm, _same, options={"groups": 0}, constants=("epsilon",)),
+    "layer_norm": Function(_layer_norm, _same, _rows, constants=("epsilon",), batch="normalised"),
+    "rms_norm": Function(_rms_norm, _same, _rows, constants=("epsilon",), batch="normalised"),
+    "group_norm": Function(_group_norm, _same, options={"groups": 0}, constants=("epsilon",), batch="normalised"),
     "batch_norm": Function(
         _batch_norm, _same, options={"training": 0}, constants=("momentum", "epsilon"), changed=(3, 4)
     ),
-    "avg_pool2d": Function(_of_one(avg_pool2d), _pool_shape, **_POOLED, values=False),
+    "avg_pool2d": Function(_of_one(avg_pool2d), _pool_shape, **_POOLED, values=False, batch="windows"),
     "max_pool2d": Function(_of_one(max_pool2d), _pool_shape, **_POOLED),
     "cross_entropy": Function(_cross_entropy, lambda shapes, options: (), options={"ignored": 0, "mean": 0}, loss=True),
 }

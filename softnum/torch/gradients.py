@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from softnum.torch.devices import running
-from softnum.torch.numerics import device_of_call
+from softnum.torch.numerics import OUTER, RANK, ROWS
+from softnum.torch.ranks import Axes
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 
 __all__ = ["Final", "Gradients", "assigned", "final", "summed", "used"]
@@ -23,14 +26,21 @@ class Gradients:
     layer : str
     state : torch.Tensor
         Of the call that made the result.
+    axes : softnum.torch.ranks.Axes, optional
+        Of a result that was laid out anew on several ranks: where the batch's axis lies.
     """
 
-    def __init__(self, mode, layer: str, state: torch.Tensor) -> None:
+    def __init__(self, mode, layer: str, state: torch.Tensor, axes=None) -> None:
         place = f"{layer}, gradients"  # numbered in each forward pass, as calls are
         self._place = mode.calls.get(place, 0)
         mode.calls[place] = self._place + 1
         self.arithmetic, self.state, self.layer = mode.arithmetic, state, layer
-        self.total, self.count = None, 0
+        self.total, self.count, self._axes = None, 0, axes
+
+    def use(self, x: torch.Tensor) -> None:
+        """Note where the batch lies in the result, when it is used."""
+        if self._axes is not None:
+            self.state, self._axes = state_along(self.state, x, self._axes, self.layer), None
 
     def add(self, gradient: torch.Tensor) -> None:
         """Take one more gradient; those of the uses that come last in the forward pass come first."""
@@ -38,7 +48,10 @@ class Gradients:
             self.total = gradient
             return
         self.count += 1
-        device, use = device_of_call(gradient, self.state), f"gradients.{self._place}.{self.count}"
+        device, use = (
+            self.arithmetic.device_of(gradient, self.layer, self.state),
+            f"gradients.{self._place}.{self.count}",
+        )
         call = self.arithmetic.call(self.layer, self.state, use, device=device)
         call.begin("stacked")
         call.begin_backward()
@@ -54,6 +67,29 @@ class Gradients:
             self.add(gradient)
         total, self.total, self.count = self.total, None, 0
         return total
+
+
+def state_along(state: torch.Tensor, x: torch.Tensor, axes: Axes, layer: str) -> torch.Tensor:
+    """The state of a call on several ranks, for a tensor that is its result laid out anew.
+
+    Raises
+    ------
+    NotImplementedError
+        If it is not known where the batch lies in that.
+    """
+    if len(state) <= RANK or not state[ROWS]:
+        return state
+    axis = axes.of(x)
+    outer = math.prod(x.shape[:axis]) if isinstance(axis, int) else 0
+    if not outer or x.shape[axis] % axes.rows or (outer > 1 and not axes.place.whole):
+        raise NotImplementedError(
+            f"layer {layer!r}: gradients of a result that is laid out anew and used more than once are added "
+            "stochastically, and are not numbered by samples on several ranks; let the batch be its leading axis, "
+            "state softnum.torch.set_rank(model, rank, whole=...), or let elementwise round to nearest"
+        )
+    state = state.clone()
+    state[OUTER] = outer
+    return state
 
 
 class _Summed(torch.autograd.Function):
@@ -96,14 +132,14 @@ class _Used(torch.autograd.Function):
         return None, None
 
 
-def summed(x: torch.Tensor, mode, layer: str, state: torch.Tensor, *, fresh: bool = False) -> torch.Tensor:
+def summed(x: torch.Tensor, mode, layer: str, state: torch.Tensor, *, fresh: bool = False, axes=None) -> torch.Tensor:
     """A result of a layer, whose gradients are added in the layer's arithmetic.
 
-    fresh: whether it is one of softnum's functions, which keep no results for their gradients.
+    fresh: whether it is one of softnum's functions, which keep no results for their gradients. axes: as of `Gradients`.
     """
     if not (x.requires_grad and x.is_floating_point()):
         return x
-    gradients = Gradients(mode, layer, state)
+    gradients = Gradients(mode, layer, state, axes)
     x = _Summed.apply(x, gradients, fresh)
     x.softnum_gradients = gradients
     return x
@@ -133,7 +169,10 @@ def assigned(x: torch.Tensor, source: torch.Tensor, mode, layer: str, state: tor
 def used(x):
     """A tensor as one of its uses takes it."""
     gradients = getattr(x, "softnum_gradients", None)
-    return x if gradients is None or not torch.is_grad_enabled() else _Used.apply(x, gradients)
+    if gradients is None or not torch.is_grad_enabled():
+        return x
+    gradients.use(x)
+    return _Used.apply(x, gradients)
 
 
 class Final:
@@ -197,5 +236,5 @@ def final(x, mode, layer: str):
     place = f"{layer}, weights"
     use = mode.calls[place] = mode.calls.get(place, -1) + 1
     bound, state = mode.arithmetic, mode.state
-    device = device_of_call(x, state)
+    device = bound.device_of(x, layer, state)
     return _Final.apply(x, finals, lambda: bound.call(layer, state, f"weights.{use}", device=device))

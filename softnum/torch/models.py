@@ -343,14 +343,22 @@ def _compiled() -> bool:
 
 def _spread(mode: arithmetic, model: nn.Module, arguments) -> None:
     """On several ranks, note which rows of the whole batch a forward pass has."""
-    if not any(map(mode.arithmetic.takes_bits, mode.counting)):
+    bound = mode.arithmetic
+    if not any(
+        bound.takes_bits(path)
+        or bound.scales_all(path)
+        or any(bound.tiles(path, name) for name in ("linear", "matmul"))
+        for path in mode.counting
+    ):
         return
     place = place_of(mode.rank, model, arguments, model.training)
+    if model.training:
+        mode.sharing = 0 if place is None else place.sharing
     if place is None:
         return
     if _compiled() or mode.arithmetic.sites is not None:
         raise NotImplementedError(
-            "on several ranks, rows have the random bits of the whole batch in eager mode alone, and not in "
+            "on several ranks, rows have the random bits and scales of the whole batch in eager mode alone, and not in "
             "program_order; do not compile the model"
         )
     state = mode.state
@@ -419,13 +427,14 @@ def set_state(model: nn.Module, state: torch.Tensor) -> None:
 
 
 def set_rank(
-    model: nn.Module, rank: int | None, *, first: int | None = None, rows: int | None = None, whole: int | None = None
+    model: nn.Module, rank: int | None, *, first: int | None = None, rows: int | None = None, whole: int | None = None,
+    group=None,
 ) -> None:  # fmt: skip
     """State which rank a converted model computes on from now on, of several that share its batches.
 
     Random bits of a rank's rows are then those of its place in the whole batch, which has the samples of rank 0 first,
-    then those of rank 1, and so on. Of a model in ``DistributedDataParallel``, or that ``fully_shard`` was called on,
-    this is known without.
+    then those of rank 1, and so on; scales of whole tensors are those of the whole batch. Of a model in
+    ``DistributedDataParallel``, or that ``fully_shard`` was called on, this is known without.
 
     Parameters
     ----------
@@ -439,6 +448,9 @@ def set_rank(
         Default: the length of the tensors that the model is called with.
     whole : int, optional
         How many samples the whole batch has, which matters where the batch is not the leading axis.
+    group : torch.distributed.ProcessGroup, optional
+        The processes that share the batches, which must find the largest magnitude of a whole tensor together. Default:
+        all processes.
 
     Examples
     --------
@@ -454,7 +466,7 @@ def set_rank(
     for name, value, least in (("rank", rank, 0), ("first", first, 0), ("rows", rows, 1), ("whole", whole, 1)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
             raise ValueError(f"{name} must be an integer from {least} on, got {value!r}")
-    mode_of(model).rank = None if rank is None else (rank, first, rows, whole)
+    mode_of(model).rank = None if rank is None else (rank, first, rows, whole, group)
 
 
 def next_step(model: nn.Module) -> None:
@@ -467,7 +479,8 @@ def next_step(model: nn.Module) -> None:
     >>> model.softnum_state[1].item()
     1
     """
-    mode_of(model).arithmetic.finish()
+    mode = mode_of(model)
+    mode.arithmetic.finish(mode.sharing)
     state = state_of(model).clone()
     state[STEP] += 1
     state[[FORWARDS, EVALUATIONS]] = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from functools import partial
 from pathlib import Path
 
@@ -16,12 +17,12 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from softnum.torch.devices import running
 from softnum.torch.exact.tables import EXACT, KEEPING, MOVING, OPERATIONS
-from softnum.torch.functions import FUNCTIONS, NUMBERED
+from softnum.torch.functions import ALONG, FUNCTIONS, NUMBERED
 from softnum.torch.gradients import Final, assigned, summed, used
 from softnum.torch.handlers import HANDLERS, REFUSED, is_product
-from softnum.torch.numerics import FIRST, OUTER, RANK, ROWS, Arithmetic, device_of_call, new_state
+from softnum.torch.numerics import FIRST, OUTER, RANK, ROWS, Arithmetic, new_state
 from softnum.torch.operations import apply
-from softnum.torch.ranks import STEPPED, Axes, check_product
+from softnum.torch.ranks import STEPPED, Axes, check_product, check_rows, check_tiles
 from softnum.torch.recurrent import RECURRENT
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 from softnum.train.designs.design import ENGINES, Design
@@ -101,6 +102,7 @@ class arithmetic(TorchFunctionMode):
         self.calls: dict[str, int] = {}
         self.rank: tuple | None = ...  # rank, first sample and samples, as `set_rank` states; ...: it did not
         self.axes: Axes | None = None  # of a forward pass on several ranks
+        self.sharing = 0  # the number of the processes that shared the last training pass's batch
         self.replayed = False  # whether `calls` are those of a forward pass that is computed again
         self.model = None  # that is converted to it
         self.kept: set[str] = set()  # its modules that are left to PyTorch
@@ -118,7 +120,7 @@ class arithmetic(TorchFunctionMode):
 
     def __getstate__(self) -> dict:
         running = {"thread": None, "frame": None, "left_over": 0, "path": [], "calls": {}, "axes": None, "rank": ...}
-        return {**self.__dict__, "_hooks": None, "_finals": None, "following": False, **running}
+        return {**self.__dict__, "_hooks": None, "_finals": None, "following": False, "sharing": 0, **running}
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state, _hooks=WeakIdKeyDictionary(), _finals=WeakIdKeyDictionary())
@@ -180,11 +182,12 @@ class arithmetic(TorchFunctionMode):
         return ".".join(filter(None, (self.running(), name))) if name else self.running()
 
     def apply(
-        self, name: str, inputs: list[torch.Tensor], part: str = "", options=(), constants=(), axis: int = 0
+        self, name: str, inputs: list[torch.Tensor], part: str = "", options=(), constants=(), axis: int = 0, laid=None
     ) -> torch.Tensor:
         """A function in the arithmetic of the module that is running, or of a part of it.
 
-        axis: of the first input, that of the batch, where what a module was given is laid out anew.
+        axis: of the first input, that of the batch, where what a module was given is laid out anew. laid: of a function
+        along rows that does so, the axes of what it was given that are no rows', in the order of the first input.
         """
         layer = self.part(part)
         if self.rounds_gradients and not torch.compiler.is_compiling():
@@ -194,7 +197,7 @@ class arithmetic(TorchFunctionMode):
         if self.sums:
             self._check_sums(layer)
             inputs = [used(x) for x in inputs]
-        state = self.state if self.axes is None else self._state_of(name, layer, inputs, axis)
+        state = self.state if self.axes is None else self._state_of(name, layer, inputs, axis, options, laid)
         result = apply(name, inputs, state, handle, layer, call, options, constants)
         if self.sums and FUNCTIONS[name].elementwise:
             first, *rest = result if isinstance(result, tuple) else (result,)
@@ -205,36 +208,67 @@ class arithmetic(TorchFunctionMode):
         call = call if sites is None else sites.next
         return apply("output", [result], state, handle, layer, call)
 
-    def _state_of(self, name: str, layer: str, inputs: list[torch.Tensor], axis: int) -> torch.Tensor:
+    def _state_of(self, name: str, layer: str, inputs: list[torch.Tensor], axis: int, options, laid) -> torch.Tensor:
         """The state of one function's call on several ranks: of rows of the batch, or of what all ranks compute."""
         product = FUNCTIONS[name].product
         takes = self.arithmetic.takes_bits(layer, elementwise=not product)
         takes |= name in STEPPED and self.arithmetic.takes_bits(layer, elementwise=False)
-        if name == "cross_entropy" or not takes:
+        scaled = (product or name in STEPPED) and self.arithmetic.scales_all(layer)
+        tiles = self.arithmetic.tiles(layer, name) if name in ("conv2d", "linear", "matmul") else []
+        if tiles:
+            self._check_tiles(name, layer, inputs, axis, options, tiles)
+        if name == "cross_entropy" or not (takes or scaled):
             return self.state[:RANK]
-        if name in STEPPED:
+        if takes and name in STEPPED:
             raise NotImplementedError(
                 f"{name} in layer {layer!r} rounds stochastically, and its steps, computed exactly in one, are not "
                 "numbered by samples on several ranks; round to nearest in this layer, or state elementwise='torch'"
             )
-        if not product and (name not in NUMBERED or len({x.shape for x in inputs}) > 1):
+        along = name in ALONG
+        if takes and not (product or along) and (name not in NUMBERED or len({x.shape for x in inputs if x.dim()}) > 1):
             raise NotImplementedError(
-                f"{name} in layer {layer!r} rounds stochastically, and what adds, spreads or chooses elements is not "
-                "numbered by samples on several ranks; let elementwise and statistics round to nearest in this layer"
+                f"{name} in layer {layer!r} rounds stochastically, and what spreads or chooses elements, or normalises "
+                "a batch, is not numbered by samples on several ranks; let elementwise and statistics round to nearest "
+                "in this layer"
             )
         if torch._C._are_functorch_transforms_active():
             raise NotImplementedError(
-                f"{name} in layer {layer!r}, which rounds stochastically on several ranks: transforms of torch.func "
-                "do not tell the rows of the batch; use backward() and batches"
+                f"{name} in layer {layer!r}, which rounds stochastically, or by scales of whole tensors, on several "
+                "ranks: transforms of torch.func do not tell the rows of the batch; use backward() and batches"
             )
         if name == "embedding":
             return self.state
-        outer = check_product(name, self.axes, inputs, layer, axis, self.axes.place)
+        if along or not product:
+            ends = {"group_norm": 1, "avg_pool2d": 1, "max_pool2d": 1} | dict.fromkeys(("dropout", *NUMBERED))
+            largest = max(inputs, key=lambda x: x.dim()) if name in NUMBERED else inputs[0]
+            laid = laid or list(enumerate(largest.shape[: ends.get(name, -1)]))
+            outer = check_rows(name, self.axes, laid, layer, along=along)
+        else:
+            outer = check_product(name, self.axes, inputs, layer, axis, self.axes.place, numbered=takes)
+        if not outer or not takes:
+            return self._without_rows()
         if outer == 1:
             return self.state
         state = self.state.clone()
-        state[[FIRST, ROWS]] *= int(outer > 0)
         state[OUTER] = outer
+        return state
+
+    def _check_tiles(self, name: str, layer: str, inputs, axis: int, options, tiles: list[int]) -> None:
+        """Raise NotImplementedError if numbers of two ranks' samples share a scale of a tile."""
+        if not check_product(name, self.axes, inputs, layer, axis, self.axes.place, numbered=False):
+            return
+        shape, leading = inputs[0].shape, self.axes.met[0] == 0 and axis == 0
+        if name == "conv2d":
+            made = FUNCTIONS[name].shape([x.shape for x in inputs], FUNCTIONS[name].named(options, ()))
+            counts = [len(inputs[0]) * size[-2] * size[-1] for size in (shape, made)]
+        else:
+            counts = [x.numel() for x in inputs] if name == "matmul" else [math.prod(shape[:-1])]
+        check_tiles(tiles, counts, leading, f"{name} in layer {layer!r}", self.axes.place)
+
+    def _without_rows(self) -> torch.Tensor:
+        """The state of what takes no random bits of rows."""
+        state = self.state.clone()
+        state[[FIRST, ROWS]] = 0
         return state
 
     def assign(self, x: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
@@ -333,7 +367,7 @@ class arithmetic(TorchFunctionMode):
         result = func(*args, **kwargs)
         if gradients is None or name not in KEEPING or not isinstance(result, torch.Tensor):
             return result
-        return summed(result, self, gradients.layer, gradients.state)
+        return summed(result, self, gradients.layer, gradients.state, axes=self.axes)
 
     def _check_exact(self, func, args, kwargs) -> None:
         """Raise NotImplementedError if a function of PyTorch's computes with numbers."""
@@ -359,7 +393,7 @@ def _gradient(mode: arithmetic, path: str, name: str, finals: Final, gradient: t
     if total is not None:
         return total
     with running(gradient.device):
-        device = device_of_call(gradient, mode.state)
+        device = mode.arithmetic.device_of(gradient, path, mode.state)
         values = array_of(gradient, device)
         result = mode.arithmetic.unscaled(values, path, mode.state)
         if result is None:

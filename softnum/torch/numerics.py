@@ -20,9 +20,10 @@ Run seed, step, forward passes, evaluation and the loss scale are a tensor, the 
 On several ranks, a rank's part of the batch has the random words that the whole batch has there: those of a rounding
 and of a product are numbered by samples, from the first rank's on (``softnum.torch.ranks``). What concerns weights
 alone has the same bits on every rank. A rank's part of their gradients has its own: after "call" in the text above
-stands "/rank n", where n > 0. So the state of such a forward pass has entries more: the rank, its first sample, how
-many samples it has (0 where what is computed is no part of a batch), how many the whole batch has (0: not known), and
-how many indices the axes before that of the batch have.
+stands "/rank n", where n > 0. Scales that follow from the largest magnitude of a tensor are those of the whole batch's.
+So the state of such a forward pass has entries more: the rank, its first sample, how many samples it has (0 where what
+is computed is no part of a batch), how many the whole batch has (0: not known), how many indices the axes before that
+of the batch have, and the number of the processes that share the batch (``softnum.torch.ranks.Sharing``).
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from softnum.arrays.environment import PartKey
 from softnum.formats.blocks import format
 from softnum.runtime._core import PlainEnvironment
 from softnum.torch.devices import device_of
+from softnum.torch.sharing import Sharing
 from softnum.train.designs.design import (
     BLOCK_ROLES,
     COMPENSATION,
@@ -59,19 +61,20 @@ from softnum.train.designs.design import (
 )
 from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.reader import load_design
+from softnum.train.designs.scales import OwnScaling, block_of, of_all
 from softnum.train.engine.blocks import BlockOperand, PassOperand, ScaledOperand
 from softnum.train.engine.devices import make_backend
 from softnum.train.engine.numerics import LayerNumerics, check_seed, fits_binary32
 from softnum.train.engine.watch import Event, watch
 from softnum.train.recipes import Delayed, DelayedScaling
 
-__all__ = ["Arithmetic", "Call", "arithmetic_of", "bits_of", "new_state", "device_of_call"]
+__all__ = ["Arithmetic", "Call", "arithmetic_of", "bits_of", "new_state"]
 
 #: entries of a state
 SEED, STEP, FORWARDS, EVALUATIONS, EVALUATING, LOSS_SCALE = range(6)
 #: and of one of a forward pass on several ranks
-RANK, FIRST, ROWS, WHOLE, OUTER = range(6, 11)
-_ALONE = [0] * 5  # of one process
+RANK, FIRST, ROWS, WHOLE, SHARING, OUTER = range(6, 12)
+_ALONE = [0] * 6  # of one process
 _OPERANDS = (*BLOCK_ROLES, *PASS_ROLES.values())
 #: where a layer's roundings are numbered: roles, operands whose K runs along columns, products, and the rest
 PLACES = (
@@ -168,6 +171,7 @@ class Arithmetic:
         self.listener: Callable[[Event], None] | None = None  # of all calls (`softnum.torch.statistics`)
         self._layers: dict[tuple[str, bool], LayerDesign] = {}
         self._stochastic: dict[tuple[str, bool], bool] = {}
+        self._scaled: dict[str, bool] = {}
         self._backends: dict[tuple, object] = {}
         self._plain_gradients: dict[str, bool] = {}  # of which modules gradients are rounded to binary32 alone
         _KNOWN.setdefault(self.handle, self)
@@ -218,6 +222,32 @@ class Arithmetic:
             )  # fmt: skip
         return self._stochastic[path, elementwise]
 
+    def scales_all(self, path: str) -> bool:
+        """Whether scales of a layer's operands follow from all of a tensor.
+
+        >>> Arithmetic("c-wang-fp8").scales_all("conv1"), Arithmetic("te-float8-current-scaling").scales_all("conv1")
+        (False, True)
+        """
+        if path not in self._scaled:
+            roles = self.layer(path).roles
+            self._scaled[path] = any(of_all(roles[role]) for role in (*_OPERANDS, SAVED) if role in roles)
+        return self._scaled[path]
+
+    def tiles(self, path: str, name: str) -> list[int]:
+        """How many neighbours across samples a function's operands share scales with: rows of what a linear one or a
+        convolution takes, or elements of matrices as they are saved.
+
+        >>> Arithmetic("c-wang-fp8").tiles("conv1", "conv2d")
+        []
+        """
+        roles = self.layer(path).roles
+        if name == "matmul":
+            saved = roles.get(SAVED)
+            return [saved.format.block_size or 0] if saved is not None and saved.block else []
+        scales = (roles[role].scale for role in _OPERANDS if role in roles and role not in _WEIGHTS)
+        rows = (block_of(scale)[0] for scale in scales if scale is not None)
+        return [count for count in rows if count not in (None, 1)]
+
     def layer(self, path: str, *, looked_up: bool = False) -> LayerDesign:
         """The roundings and units of a layer (`softnum.train.Design.layer`).
 
@@ -236,8 +266,17 @@ class Arithmetic:
             self._layers[asked] = layer
         return self._layers[asked]
 
-    def finish(self) -> None:
-        """End a step: delayed scales of the next one follow from what was multiplied so far."""
+    def finish(self, sharing: int = 0) -> None:
+        """End a step: delayed scales of the next one follow from what was multiplied so far, on all ranks.
+
+        sharing: the number of the processes that share batches, as states have it; 0: there is one.
+        """
+        if self.states and sharing:
+            places = sorted(self.states)
+            noted = [float(self.states[place].history[0]) for place in places]
+            where = "the operands of delayed scaling"
+            for place, most in zip(places, Sharing.of(sharing).largest(noted, str(places), where), strict=True):
+                self.states[place].history[0] = most
         for (layer, role, _), state in self.states.items():
             self.layer(layer).roles[role].scale.update(state)
 
@@ -289,6 +328,17 @@ class Arithmetic:
             return None
         with PlainEnvironment():
             return gradient / np.float32(scale)
+
+    def device_of(self, x: torch.Tensor, layer: str, state: torch.Tensor, *, looked_up: bool = False) -> str:
+        """Where a call of a layer that takes a tensor is computed: where it lies, if kernels are there.
+
+        Of several ranks, whose rows have random bits of their own, on the CPU.
+
+        >>> Arithmetic("c-wang-fp8").device_of(torch.zeros(2), "conv1", new_state(7))
+        'cpu'
+        """
+        alone = len(state) <= RANK or not self.layer(layer, looked_up=looked_up).random
+        return device_of(x) if alone else "cpu"
 
     def backend(self, design: LayerDesign, device: str = "cpu"):
         """What computes with the arrays of a layer on a device: on a carrier that holds all its numbers."""
@@ -362,16 +412,6 @@ def arithmetic_of(handle: str) -> Arithmetic:
     return found
 
 
-def device_of_call(x: torch.Tensor, state: torch.Tensor) -> str:
-    """Where a call that takes a tensor is computed: of several ranks, whose rows have random bits of their own, on the
-    CPU, wherever the tensor lies.
-
-    >>> device_of_call(torch.zeros(2), new_state(7))
-    'cpu'
-    """
-    return device_of(x) if len(state) <= RANK else "cpu"
-
-
 class Call(LayerNumerics):
     """The arithmetic of one call of a layer: `LayerNumerics` with random bits of its own.
 
@@ -400,7 +440,7 @@ class Call(LayerNumerics):
         self._call, self._seeds, self._counts, self._states = call, {}, {}, arithmetic.states
         numbers = state.tolist()
         self._state, self._place = numbers[:RANK], numbers[RANK:] or _ALONE
-        self._batch, self.starts_from_rows = "", False
+        self._batch, self.starts_from_rows, self._within, self._given = "", False, False, False
         self.seed = self._state[SEED] % 2**64
         self.iteration = self._state[STEP] + (not self._state[EVALUATING])  # counted from 1; an evaluation follows one
         self.loss_scale = _loss_scale(self._state[LOSS_SCALE])
@@ -413,13 +453,15 @@ class Call(LayerNumerics):
         """Itself, which numbers its own sites; as an attribute it would wait for the garbage collector."""
         return self
 
-    def _key(self, place: str) -> tuple[int, int] | None:
+    def _key(self, place: str, before: int = 1, summed: bool | None = None) -> tuple[int, int] | None:
         """The key of the next rounding of a role, a product, or the start of an accumulator.
 
-        None where no rounding of the layer takes random bits.
+        None where no rounding of the layer takes random bits, in one process.
+
+        before: how many indices an axis has that lies before the others; summed: as of `_is_summed`, where it is known.
         """
         self.place = self.name, place
-        if not self.design.random and place != "dropout":
+        if not self.design.random and place != "dropout" and self._place is _ALONE:
             return None
         count = self._counts[place] = self._counts.get(place, -1) + 1
         more, count = divmod(count, 1 << 9)
@@ -427,11 +469,11 @@ class Call(LayerNumerics):
         stream = self._state[EVALUATING] << 63 | self._state[STEP] << 16 | backward << 15 | _PLACE[place] | count
         if self._place is _ALONE:
             return self._seed_of(0, more), stream
-        rank, first, rows, whole, outer = self._place
-        summed = self._is_summed(place)
+        rank, first, rows, whole, _, outer = self._place
+        summed = self._is_summed(place) if summed is None else summed
         shared = place in _WEIGHTS and not (place == "start" and self.starts_from_rows)
-        if rows and self._batch and not summed and (self._batch == "stacked" or not shared):
-            return PartKey(self._seed_of(0, more), stream, first, rows, self._batch == "stacked", outer, whole)
+        if rows and self._batch and not (summed or self._given) and (self._batch == "stacked" or not shared):
+            return PartKey(self._seed_of(0, more), stream, first, rows, self._batch == "stacked", outer * before, whole)
         return self._seed_of(rank if summed else 0, more), stream
 
     def _is_summed(self, place: str) -> bool:
@@ -442,6 +484,32 @@ class Call(LayerNumerics):
             return True
         alone = self._batch == "looked up" or (self._batch and not self._place[2] and self.stage == "backward")
         return bool(alone) and place not in _WEIGHTS
+
+    def _keys_of_levels(self, role: str, count: int, axes: str) -> list:
+        """The key of each level of a tree: of a sample's own numbers, whose sums have the axis of pairs first.
+
+        Or of all samples, where what follows is numbered as after the levels of the whole batch.
+        """
+        rows, whole = self._place[ROWS - RANK], self._place[WHOLE - RANK]
+        if not rows:
+            return super()._keys_of_levels(role, count, axes)
+        if axes != "last" and not self._within:
+            end = self._counts.get(role, -1) + (count // rows * whole - 1).bit_length()
+            keys = [self._key(role, summed=True) for _ in range((count - 1).bit_length())]
+            self._counts[role] = end
+            return keys
+        keys = []
+        while count > 1:
+            keys.append(self._key(role, count // 2))
+            count -= count // 2
+        return keys
+
+    def _round(self, place: str, rounding: RoleRounding, x, of):
+        """`LayerNumerics._round`; of a normalisation, arrays of one axis concern parameters, and of others numbers."""
+        self._given = x.ndim < (2 if self._batch == "normalised" else 1)
+        rounded = super()._round(place, rounding, x, of)
+        self._given = False
+        return rounded
 
     def _seed_of(self, rank: int, more: int) -> int:
         if (rank, more) not in self._seeds:
@@ -454,6 +522,23 @@ class Call(LayerNumerics):
     def _block_key(self, role: str, axis: int) -> tuple[int, int]:
         """The key of rounding a role to blocks, or by its scale, along an axis."""
         return self._key(f"{role}, columns" if axis == -2 else role)
+
+    def _of_whole(self, place: str, rounding: RoleRounding, x, axis: int | None) -> tuple[float, ...]:
+        """The largest magnitude of the whole batch's operand, where a rank has a part of it, and scales follow from it.
+
+        Every rank takes part.
+        """
+        if self._place is _ALONE or not of_all(rounding) or (place in _WEIGHTS and self._batch != "stacked"):
+            return ()
+        where = f"layer {self.name!r}, role {place!r}"
+        if isinstance(rounding.scale, OwnScaling):
+            raise NotImplementedError(
+                f"{where}: a quantizer of the user's own has one scale for the tensor, and knows of no ranks; let its "
+                "tiles be rows, or state a scale of softnum's"
+            )
+        text = f"{self._seed_of(0, 0)}/{self._state}/{self.stage}/{place}/{axis}/{sum(self._counts.values())}"
+        most = self.backend.magnitude(x, rounding, axis)
+        return tuple(Sharing.of(self._place[SHARING - RANK]).largest([most], text, where))
 
     def delayed(self, layer: str, role: str, use: str) -> Delayed:
         """The state of an operand's delayed scaling; what is noted in it counts in training alone."""
@@ -470,10 +555,11 @@ class Call(LayerNumerics):
     def begin(self, batch: str) -> None:
         """State what the arrays of this call are, on several ranks.
 
-        batch: "rows" of the batch, and weights; "stacked", each of them a part of the batch; "looked up", rows of
-        weights.
+        batch: "rows" of the batch, and weights; "stacked", each of them a part of the batch; "windows", too, and sums
+        along the first axis are of a sample's own; "normalised", rows of the batch, and parameters of one axis; "looked
+        up", rows of weights.
         """
-        self._batch = batch
+        self._batch, self._within = "stacked" if batch == "windows" else batch, batch == "windows"
 
     def begin_backward(self) -> None:
         """Number roundings as those of the backward pass."""

@@ -19,7 +19,7 @@ from torch._functorch.utils import unwrap_dead_wrappers
 from softnum.runtime.threads import threads_by_default
 from softnum.torch.devices import running
 from softnum.torch.functions import FUNCTIONS
-from softnum.torch.numerics import SEED, arithmetic_of, device_of_call
+from softnum.torch.numerics import SEED, arithmetic_of
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 
 __all__ = ["apply"]
@@ -80,8 +80,9 @@ def _checked(name: str, inputs: list[torch.Tensor], layer: str) -> None:
 
 def _forward(name: str, inputs, state, arithmetic, layer, call, options, constants):
     _checked(name, inputs, layer)
-    function, device = FUNCTIONS[name], device_of_call(inputs[0], state)
-    numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up, device=device)
+    function, bound = FUNCTIONS[name], arithmetic_of(arithmetic)
+    device = bound.device_of(inputs[0], layer, state, looked_up=function.looked_up)
+    numerics = bound.call(layer, state, call, looked_up=function.looked_up, device=device)
     numerics.begin(function.batch)
     named = function.named(options, constants)
     with running(inputs[0].device), threads_by_default(numerics.backend.threads):  # once, and not for each of its parts
@@ -96,8 +97,9 @@ def _forward(name: str, inputs, state, arithmetic, layer, call, options, constan
 
 
 def _backward(name: str, gradient, inputs, state, arithmetic, layer, call, options, constants, needs):
-    function, device = FUNCTIONS[name], device_of_call(inputs[0], state)
-    numerics = arithmetic_of(arithmetic).call(layer, state, call, looked_up=function.looked_up, device=device)
+    function, bound = FUNCTIONS[name], arithmetic_of(arithmetic)
+    device = bound.device_of(inputs[0], layer, state, looked_up=function.looked_up)
+    numerics = bound.call(layer, state, call, looked_up=function.looked_up, device=device)
     numerics.begin(function.batch)
     with running(inputs[0].device), threads_by_default(numerics.backend.threads):
         error, *arrays = [array_of(x, device) for x in (gradient, *inputs)]

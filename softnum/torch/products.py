@@ -74,7 +74,7 @@ def _noted(model: nn.Module, called: Step | Whole, inputs, options) -> list[tupl
     mode, seen = mode_of(model), []
     apply = mode.apply
 
-    def noting(name, inputs, part="", options=(), constants=(), axis=0):
+    def noting(name, inputs, part="", options=(), constants=(), axis=0, laid=None):
         layer = mode.part(part)
         if _misfit(name, inputs, FUNCTIONS[name].named(options, constants)):
             with unset_fake_temporarily():  # the real call says what is wrong
@@ -82,7 +82,7 @@ def _noted(model: nn.Module, called: Step | Whole, inputs, options) -> list[tupl
                 operations.apply(name, zeros, new_state(0), mode.arithmetic.handle, layer, 0, options, constants)
         needs = [torch.is_grad_enabled() and x.requires_grad for x in inputs]
         seen.append((name, layer, [tuple(x.shape) for x in inputs], needs, FUNCTIONS[name].named(options, constants)))
-        return apply(name, inputs, part, options, constants, axis)
+        return apply(name, inputs, part, options, constants, axis, laid)
 
     def run(parameters, buffers, inputs, options) -> list[tuple]:
         seen.clear()

@@ -20,7 +20,9 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
-__all__ = ["REPEATED", "SHARED", "STEPPED", "Axes", "Place", "check_product", "place_of"]
+from softnum.torch.sharing import Sharing
+
+__all__ = ["REPEATED", "SHARED", "STEPPED", "Axes", "Place", "check_product", "check_rows", "check_tiles", "place_of"]
 
 #: instead of an axis: what is the same on every rank; and the same, but perhaps so often as there are samples
 SHARED, REPEATED = "shared", "repeated"
@@ -28,13 +30,14 @@ _SAME = {SHARED, REPEATED}
 
 
 class Place(NamedTuple):
-    """Of a forward pass: the rank, how many samples of the whole batch come before its own, how many it has, and how
-    many the whole batch has, or 0 where that is not known."""
+    """Of a forward pass: the rank, how many samples of the whole batch come before its own, how many it has, how many
+    the whole batch has, or 0 where that is not known, and the number of the processes that share it (`Sharing`)."""
 
     rank: int
     first: int
     rows: int
     whole: int
+    sharing: int
 
 
 def place_of(stated, model: nn.Module, arguments, training: bool) -> Place | None:
@@ -42,9 +45,9 @@ def place_of(stated, model: nn.Module, arguments, training: bool) -> Place | Non
 
     Parameters
     ----------
-    stated : (int, int or None, int or None, int or None), None or ...
-        Rank, first sample, number of samples and that of the whole batch, as `softnum.torch.set_rank` takes them; None:
-        it is one process; ...: as DistributedDataParallel or fully_shard spread the model.
+    stated : (int, int or None, int or None, int or None, ProcessGroup or None), None or ...
+        Rank, first sample, number of samples, that of the whole batch and the processes, as `softnum.torch.set_rank`
+        takes them; None: it is one process; ...: as DistributedDataParallel or fully_shard spread the model.
     model : torch.nn.Module
     arguments : nested tensors
     training : bool
@@ -56,13 +59,13 @@ def place_of(stated, model: nn.Module, arguments, training: bool) -> Place | Non
     RuntimeError
         If there are several processes, and it is not known whether they share batches.
     """
-    ranks = None
+    ranks, groups = None, ()
     if stated is ...:
-        rank, ranks = _rank(model, training)
-        stated = None if rank is None else (rank, None, None, None)
+        rank, ranks, groups = _rank(model, training)
+        stated = None if rank is None else (rank, None, None, None, None)
     if stated is None:
         return None
-    rank, first, rows, whole = stated
+    rank, first, rows, whole, group = stated
     if rows is None:
         lengths = {len(x) if x.dim() else 0 for x in tree_leaves(arguments) if isinstance(x, torch.Tensor)}
         if len(lengths) != 1 or 0 in lengths:
@@ -74,16 +77,20 @@ def place_of(stated, model: nn.Module, arguments, training: bool) -> Place | Non
         (rows,) = lengths
     if whole is None:
         whole = ranks * rows if ranks else 0
-    return Place(rank, rank * rows if first is None else first, rows, whole)
+    if not groups and torch.distributed.is_available() and torch.distributed.is_initialized():
+        groups = (group or torch.distributed.group.WORLD,)
+    return Place(rank, rank * rows if first is None else first, rows, whole, Sharing.number(groups))
 
 
-def _rank(model: nn.Module, training: bool) -> tuple[int | None, int]:
-    """The rank of this process among those that share a model's batches, and how many they are; None of one process."""
+def _rank(model: nn.Module, training: bool) -> tuple[int | None, int, tuple]:
+    """The rank of this process among those that share a model's batches, how many they are, and their groups, one for
+    each axis of a mesh; None of one process."""
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
-        return None, 1
+        return None, 1, ()
     spread = DistributedDataParallel._get_active_ddp_module()
     if spread is not None:
-        return tuple(of(spread.process_group) for of in (torch.distributed.get_rank, torch.distributed.get_world_size))
+        group = spread.process_group
+        return torch.distributed.get_rank(group), torch.distributed.get_world_size(group), (group,)
     from torch.distributed.fsdp import FSDPModule
 
     for module in model.modules():
@@ -94,14 +101,14 @@ def _rank(model: nn.Module, training: bool) -> tuple[int | None, int]:
                 return _rank_in(groups[0].mesh_info)
     if training and torch.distributed.get_world_size() > 1:
         raise RuntimeError(
-            "the model rounds stochastically and is trained on one of several ranks, but neither "
-            "DistributedDataParallel nor fully_shard spreads it; state where its batch lies in that of all ranks, "
-            "softnum.torch.set_rank(model, rank), or that it is one process: softnum.torch.set_rank(model, None)"
+            "the model rounds stochastically, or by scales of whole tensors, and is trained on one of several ranks, "
+            "but neither DistributedDataParallel nor fully_shard spreads it; state where its batch lies in that of all "
+            "ranks, softnum.torch.set_rank(model, rank), or that it is one process: softnum.torch.set_rank(model, None)"
         )
-    return None, 1
+    return None, 1, ()
 
 
-def _rank_in(info) -> tuple[int, int]:
+def _rank_in(info) -> tuple[int, int, tuple]:
     mesh, place = info.mesh, 0
     if getattr(info, "is_spmd_mesh", False):
         raise ValueError(
@@ -110,7 +117,7 @@ def _rank_in(info) -> tuple[int, int]:
         )
     for index, size in zip(mesh.get_coordinate(), mesh.shape, strict=True):
         place = place * size + index
-    return place, mesh.size()
+    return place, mesh.size(), tuple(mesh.get_group(axis) for axis in range(mesh.ndim))
 
 
 # -- where the axis of the batch lies ----------------------------------------------------------------------------------
@@ -289,7 +296,9 @@ def _moved(x: torch.Tensor, axis: int, func, args, kwargs, result: torch.Tensor)
     return where[0] if found else None
 
 
-def check_product(name: str, axes: Axes, inputs: list[torch.Tensor], layer: str, axis: int, place: Place) -> int:
+def check_product(
+    name: str, axes: Axes, inputs: list[torch.Tensor], layer: str, axis: int, place: Place, *, numbered: bool
+) -> int:
     """How many indices the axes before the batch's have in a function's operand; 0 of what is the same on every rank.
 
     Parameters
@@ -302,6 +311,8 @@ def check_product(name: str, axes: Axes, inputs: list[torch.Tensor], layer: str,
     axis : int
         The batch's, in the first of these, where what the function was given begins with it.
     place : Place
+    numbered : bool
+        Whether rows take random bits; else it matters that the ranks' operands are those of the whole batch together.
 
     Raises
     ------
@@ -315,7 +326,13 @@ def check_product(name: str, axes: Axes, inputs: list[torch.Tensor], layer: str,
     length = max(lengths)
     if set(met) <= {SHARED} or (set(met) <= _SAME and length % axes.rows):
         return False
-    what = f"{name} in layer {layer!r}, which rounds stochastically on several ranks"
+    how = "rounds stochastically" if numbered else "has scales of whole tensors"
+    what = f"{name} in layer {layer!r}, which {how} on several ranks"
+    if not numbered:
+        stacks = inputs[0].dim() - (1 if name == "linear" else 2)
+        met = [0 if isinstance(x, int) and x < stacks else x for x in met]
+        if set(met) <= _SAME:
+            return 0
     if set(met) <= _SAME:
         raise NotImplementedError(
             f"{what}: its operands are made of no sample, and their {length} rows may be as many as samples, or not; "
@@ -323,14 +340,16 @@ def check_product(name: str, axes: Axes, inputs: list[torch.Tensor], layer: str,
         )
     if not set(met) <= {0, *_SAME}:
         raise NotImplementedError(
-            f"{what}: random bits are those of the batch's rows, and the batch is not known to be the leading axis of "
-            "the operands, or another one of the first operand; put it there, or round to nearest in this layer"
+            f"{what}: these are those of the batch's rows, and the batch is not known to be the leading axis of "
+            "the operands, or another one of the first operand; put it there, or state neither for this layer"
         )
     if name in ("linear", "conv2d") and (met[0] in _SAME or not set(met[1:]) <= _SAME):
         raise NotImplementedError(
             f"{what}: the second operand must be made of parameters alone, which are the same on every rank; multiply "
             "matrices of single samples: tensors of three or more dimensions"
         )
+    if not numbered:
+        return 1
     if length % axes.rows:
         raise NotImplementedError(
             f"{what}: its operand has {length} rows, and the batch has {axes.rows} samples on this rank; state how "
@@ -343,3 +362,79 @@ def check_product(name: str, axes: Axes, inputs: list[torch.Tensor], layer: str,
             "batch has; state it: softnum.torch.set_rank(model, rank, whole=...)"
         )
     return outer
+
+
+def check_rows(name: str, axes: Axes, laid: list[tuple[int, int]], layer: str, *, along: bool) -> int:
+    """`check_product` of a function along rows, or of single elements, that rounds stochastically.
+
+    Parameters
+    ----------
+    name : str
+        The function's.
+    axes : Axes
+    laid : list of (int, int)
+        Axes of what it was given, and their lengths, in the order in which the rows of its operand lie.
+    layer : str
+    along : bool
+        Whether it works along rows: the other operands of a normalisation must be made of no sample.
+
+    Raises
+    ------
+    NotImplementedError
+        If it is not known which of these axes is the batch's, or whether one is.
+    """
+    met = axes.met if along else [*{axis for axis in axes.met if axis not in _SAME}] or axes.met
+    first, *rest = met
+    what = f"{name} in layer {layer!r}, which rounds stochastically on several ranks"
+    if {first, *rest} <= {SHARED} or ({first, *rest} <= _SAME and all(size % axes.rows for _, size in laid)):
+        return 0
+    sizes, where = [size for _, size in laid], [axis for axis, _ in laid]
+    if (
+        first not in where
+        or ((name.endswith("norm") or not along) and not set(rest) <= _SAME)
+        or sizes[where.index(first)] % axes.rows
+    ):
+        raise NotImplementedError(
+            f"{what}: random bits are those of the batch's rows, and the batch is not known to be an axis of the first "
+            "operand that it does not add along, or other operands are made of samples; let elementwise and statistics "
+            "round to nearest in this layer"
+        )
+    outer = math.prod(sizes[: where.index(first)])
+    if not axes.place.whole and (along or outer > 1):
+        raise NotImplementedError(
+            f"{what}: rows, and sums along them, are numbered by how many samples the whole batch has; state it: "
+            "softnum.torch.set_rank(model, rank, whole=...)"
+        )
+    return outer
+
+
+def check_tiles(tiles: list[int], counts: list[int], leading: bool, what: str, place: Place) -> None:
+    """Raise NotImplementedError if rows of two ranks' samples share a tile.
+
+    Parameters
+    ----------
+    tiles : list of int
+        Rows of tiles; 0: all.
+    counts : list of int
+        How many rows an operand has on this rank.
+    leading : bool
+        Whether the batch is its leading axis.
+    what : str
+    place : Place
+
+    Examples
+    --------
+    >>> check_tiles([16], [64], True, "linear", Place(1, 4, 4, 8, 0))
+    """
+    for tile in tiles:
+        for count in counts:
+            each, rest = divmod(count, place.rows)
+            ends = place.first * each, (place.first + place.rows) * each
+            last = place.first + place.rows == place.whole
+            if rest or not leading or any(end % tile if tile else end for end in ends[: 1 if last else 2]):
+                raise NotImplementedError(
+                    f"{what} on several ranks: {tile or 'all'} neighbours of {count} rows or elements of "
+                    f"{place.rows} samples share a scale, and these tiles do not end where the rank's samples do; let "
+                    "the batch be the leading axis and the tiles divide it, state how many samples there are "
+                    "(softnum.torch.set_rank(model, rank, first=..., whole=...)), or tiles of single rows"
+                )

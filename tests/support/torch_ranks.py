@@ -87,6 +87,28 @@ def computed(model, x, gradient) -> list[torch.Tensor]:
     return [y.detach(), x.grad]
 
 
+def encoder() -> nn.Module:
+    return nn.TransformerEncoderLayer(8, 2, 8, dropout=0.0, batch_first=True)
+
+
+def begun_encoder(design) -> tuple:
+    """An encoder layer all of whose functions are softnum's, a batch, and the gradient of its results."""
+    generator = torch.Generator().manual_seed(3)
+    x, gradient = (torch.randn(4, 3, 8, generator=generator) for _ in range(2))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        model = st.convert(encoder(), design, seed=5, elementwise="exact", quiet=True)
+    return model, x, gradient
+
+
+def encoded(folder, design) -> list[torch.Tensor]:
+    """A rank's part of the passes of an encoder layer."""
+    model, x, gradient = begun_encoder(design)
+    half = len(x) // RANKS
+    part = slice(dist.get_rank() * half, (dist.get_rank() + 1) * half)
+    return computed(nn.parallel.DistributedDataParallel(model), x[part], gradient[part])
+
+
 def whole(x):
     return x.full_tensor() if hasattr(x, "full_tensor") else x
 
@@ -160,32 +182,37 @@ def alone(network: str, design) -> tuple:
     return said, trained, own.eval()(x).detach()
 
 
-def work(rank: int, folder, cases) -> None:
-    """One rank: what it computes, in a file."""
+def work(rank: int, folder, ranks: int, job, *arguments) -> None:
+    """One rank: what a job makes of its folder and arguments, in a file."""
     if sys.platform == "linux":
         os.environ["GLOO_SOCKET_IFNAME"] = "lo"  # nothing leaves the machine
     torch.set_num_threads(1)
     dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=RANKS,
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks,
         timeout=datetime.timedelta(seconds=LIMIT / 2),
     )  # fmt: skip
+    torch.save(job(folder, *arguments), folder / f"rank{rank}.pt")
+    dist.destroy_process_group()
+
+
+def everything(folder, cases) -> dict:
+    """What a rank computes of cases, and of a model that is not spread."""
     found = {}
     for how, network, design in cases:
         state = folder / f"{how}-{network}-{design.stem}.pt"
         first = trained(how, network, design, state)
         found[how, network, design.stem] = {**first, "resumed": trained(how, network, design, state)["parameters"]}
     found["alone"] = alone(*cases[0][1:])
-    torch.save(found, folder / f"rank{rank}.pt")
-    dist.destroy_process_group()
+    return found
 
 
-def run(folder, cases) -> list[dict]:
-    """What all ranks compute, each in a process; those that take too long are ended, and an error says so."""
+def run(folder, job, *arguments, ranks: int = RANKS) -> list:
+    """What a job returns on all ranks, each in a process; those that take too long are ended, and an error says so."""
     root = str(Path(__file__).parents[2])  # where a new process finds this module
     before = sys.path[:]
     sys.path.insert(0, root)
     try:
-        context = torch.multiprocessing.spawn(work, (folder, cases), nprocs=RANKS, join=False)
+        context = torch.multiprocessing.spawn(work, (folder, ranks, job, *arguments), nprocs=ranks, join=False)
     finally:
         sys.path[:] = before
     end = time.monotonic() + LIMIT
@@ -197,4 +224,4 @@ def run(folder, cases) -> list[dict]:
         for process in context.processes:
             if process.is_alive():
                 process.kill()
-    return [torch.load(folder / f"rank{rank}.pt", weights_only=False) for rank in range(RANKS)]
+    return [torch.load(folder / f"rank{rank}.pt", weights_only=False) for rank in range(ranks)]

@@ -22,6 +22,15 @@ activations = { format = "mxfp8_e5m2", rounding = "stochastic" }
 weights = { format = "mxfp8_e5m2", rounding = "stochastic" }
 errors = { format = "mxfp8_e5m2", rounding = "stochastic" }
 """
+EVERY = """
+name = "every"
+[roles]
+default = { format = "bfloat16", rounding = "stochastic" }
+[units]
+forward = { kind = "mad", accumulator = "e8m9", rounding = "stochastic" }
+backward_data = { kind = "mad", accumulator = "e8m9", rounding = "stochastic" }
+backward_weight = { kind = "mad", accumulator = "e8m9", rounding = "stochastic" }
+"""
 TEXTS = {"random": ranks.DESIGN, "blocks": BLOCKS}
 HOW = ("ddp", "fsdp")
 
@@ -29,16 +38,17 @@ HOW = ("ddp", "fsdp")
 @pytest.fixture(scope="module")
 def designs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("designs")
-    for name, text in TEXTS.items():
+    texts = {**TEXTS, "every": EVERY}
+    for name, text in texts.items():
         (folder / f"{name}.toml").write_text(text)
-    return {name: folder / f"{name}.toml" for name in TEXTS}
+    return {name: folder / f"{name}.toml" for name in texts}
 
 
 @pytest.fixture(scope="module")
 def computed(tmp_path_factory, designs):
     """What two processes compute, by rank."""
     every = [(how, network, designs["random"]) for how in HOW for network in ranks.NETWORKS]
-    return ranks.run(tmp_path_factory.mktemp("ranks"), every)
+    return ranks.run(tmp_path_factory.mktemp("ranks"), ranks.everything, every)
 
 
 def parts(length: int):
@@ -176,6 +186,57 @@ def test_element_by_element():
         return torch.tanh(layer(x)) * 0.5 + x
 
     assert is_rank_safe(lambda: Made(function), "g-q44-stochastic", (4, 8), elementwise="exact")
+
+
+def both(layer, function):
+    """A layer, and what a function of it and another makes."""
+    return lambda: Made(lambda parts, x: function(parts[0], parts[1](x)), nn.Sequential(layer(), nn.Linear(8, 8)))
+
+
+def twice(layer, x):
+    turned = torch.tanh(layer(x)).transpose(0, 1)
+    return torch.tanh(turned) + torch.sigmoid(turned)
+
+
+EXACT = {
+    "softmax": (lambda: Made(lambda layer, x: layer(x).softmax(-1)), (4, 3, 8)),
+    "along another axis": (lambda: Made(lambda layer, x: layer(x).log_softmax(1)), (4, 3, 8)),
+    "layers": (both(lambda: nn.LayerNorm(8), lambda norm, x: norm(x)), (4, 3, 8)),
+    "of a batch that is second": (
+        both(lambda: nn.LayerNorm(8), lambda norm, x: norm(x.transpose(0, 1)).transpose(0, 1)), (4, 3, 8),
+    ),
+    "root mean squares": (both(lambda: nn.RMSNorm(8), lambda norm, x: norm(x)), (4, 8)),
+    "groups": (lambda: nn.Sequential(nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4)), (4, 2, 5, 5)),
+    "instances": (lambda: nn.Sequential(nn.Conv2d(2, 4, 3), nn.InstanceNorm2d(4)), (4, 2, 5, 5)),
+    "sums": (lambda: Made(lambda layer, x: layer(x).sum((1, 2), keepdim=True)), (4, 3, 8)),
+    "means": (lambda: Made(lambda layer, x: layer(x).transpose(0, 1).mean(0)), (4, 3, 8)),
+    "averages": (lambda: nn.Sequential(nn.Conv2d(2, 4, 3), nn.AvgPool2d(2)), (4, 2, 6, 6)),
+    "overlapping windows": (
+        lambda: nn.Sequential(nn.Conv2d(2, 4, 3), nn.AvgPool2d(2, 1), nn.MaxPool2d(2, 1)), (4, 2, 6, 6),
+    ),
+    "rules of gradients": (lambda: Made(lambda layer, x: torch.rsqrt(F.gelu(layer(x)).abs() + 0.5) ** 3), (4, 3, 8)),
+    "numbers": (lambda: Made(lambda layer, x: 1 - layer(x) / 3 + 0.3), (4, 3, 8)),
+    "one number of a sample": (lambda: Made(lambda layer, x: torch.rsqrt(layer(x)[:, :1].abs() + 0.5)), (4, 8)),
+    "a result that is turned, and used twice": (lambda: Made(lambda layer, x: twice(layer, x).transpose(0, 1)),
+                                                (4, 3, 8)),
+    "attention": (lambda: Made(lambda attention, x: attention(x, x, x, need_weights=False)[0],
+                               nn.MultiheadAttention(8, 2, batch_first=True)), (4, 3, 8)),
+    "an encoder layer": (ranks.encoder, (4, 3, 8)),
+}  # fmt: skip
+
+
+@cases(("name", "design"), [(name, design) for name in EXACT for design in ("every", "g-q44-stochastic")])
+def test_exact_functions_along_rows(designs, name, design):
+    make, shape = EXACT[name]
+    assert is_rank_safe(make, designs.get(design, design), shape, elementwise="exact")
+
+
+def test_exact_functions_in_parallel_modules(tmp_path, designs):
+    model, x, gradient = ranks.begun_encoder(designs["every"])
+    whole = ranks.computed(model, x, gradient)
+    assert equal(
+        [torch.cat(parts) for parts in zip(*ranks.run(tmp_path, ranks.encoded, designs["every"]), strict=True)], whole
+    )
 
 
 @cases("design", ("te-mxfp8-block-scaling", "deepseek-v3"))
@@ -326,11 +387,30 @@ def test_compilers_and_program_order_are_refused(designs):
         model(torch.randn(2, 8))
 
 
-@cases("function", (lambda x: x.softmax(-1), lambda x: x.mean(1), lambda x: F.layer_norm(x, (8,), x[0], x[1])))
-def test_stochastic_sums_of_elements_are_refused(function):
+SPREAD = "what spreads or chooses elements"
+SUMS = {
+    "sums over the batch": (lambda x: x.sum(0), "that it does not add along"),
+    "softmax over the batch": (lambda x: x.softmax(0), "that it does not add along"),
+    "a sample's own gains": (lambda x: F.layer_norm(x, (8,), x[0], x[1]), "that it does not add along"),
+    "spread elements": (lambda x: x + torch.ones(8), SPREAD),
+    "chosen elements": (lambda x: x[torch.tensor([1, 0])], SPREAD),
+    "batches": (lambda x: F.batch_norm(x, None, None, training=True), SPREAD),
+}
+
+
+@cases("name", SUMS)
+def test_stochastic_sums_that_are_not_of_a_samples_own_are_refused(name):
+    function, text = SUMS[name]
     model = st.convert(Made(lambda layer, x: function(layer(x))), "g-q44-stochastic", elementwise="exact", quiet=True)
+    st.set_rank(model, 1, whole=4)
+    with pytest.raises(NotImplementedError, match=text):
+        model(torch.randn(2, 8))
+
+
+def test_sums_along_rows_take_the_size_of_the_whole():
+    model = st.convert(Made(lambda layer, x: layer(x).softmax(-1)), "g-q44-stochastic", elementwise="exact", quiet=True)
     st.set_rank(model, 1)
-    with pytest.raises(NotImplementedError, match="what adds, spreads or chooses elements"):
+    with pytest.raises(NotImplementedError, match="numbered by how many samples the whole batch has; .*whole="):
         model(torch.randn(2, 8))
 
 

@@ -174,7 +174,7 @@ CALLS["where_equal"] = CALLS["windows"] = CALLS["from_windows"]
 _ELSEWHERE = {"axpy", "compute", "constant", "convolve", "matmul", "operate", "patches", "quantize", "sources"}
 _ELSEWHERE |= {"block_ones", "finish", "quantize_blocks", "quantize_flat", "total", "unchanged"}
 _ELSEWHERE |= {"run_operator", "run_operator_backward"}
-_ELSEWHERE |= {"matmul_scaled", "numbers", "quantize_scaled", "returned", "trusted"}
+_ELSEWHERE |= {"magnitude", "matmul_scaled", "numbers", "quantize_scaled", "returned", "trusted"}
 
 
 def test_the_methods_are_those_of_numpys_backend(device):

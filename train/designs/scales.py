@@ -49,6 +49,7 @@ __all__ = [
     "describe_scale",
     "is_shared",
     "length_along",
+    "of_all",
     "of_tensor",
     "scale_bits",
     "scale_of",
@@ -314,6 +315,19 @@ def of_tensor(scale) -> bool:
     (True, False)
     """
     return block_of(scale) == (None, None)
+
+
+def of_all(rounding) -> bool:
+    """Whether a role's scales follow from the largest magnitude of all its tensor: `of_tensor`, or nvfp4's factor.
+
+    >>> import softnum as sn
+    >>> from softnum.train.designs.design import RoleRounding
+    >>> of_all(RoleRounding(sn.format("nvfp4"))), of_all(RoleRounding(sn.format("mxfp4")))
+    (True, False)
+    """
+    if rounding.scale is None:
+        return rounding.block and rounding.format.tensor_scale is not None
+    return of_tensor(rounding.scale) or (isinstance(rounding.scale, NVFP4Scaling) and not rounding.scale.rows)
 
 
 def is_shared(scale) -> bool:

@@ -13,6 +13,7 @@ import functools
 import numpy as np
 
 from softnum.arrays.blocks import BlockArray
+from softnum.arrays.codecs.blocks import tensor_scale_of
 from softnum.arrays.container import array
 from softnum.arrays.conversion import decode, encode, quantize
 from softnum.formats.blocks import format
@@ -27,7 +28,7 @@ from softnum.train.designs.scales import of_tensor
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.engine.arrays import Arrays, bits_of
 from softnum.train.engine.enclosures import enclose, encloses
-from softnum.train.recipes import Scaled, scaled_product, scaled_stack
+from softnum.train.recipes import Scaled, largest_magnitude, scaled_product, scaled_stack
 
 __all__ = ["NumpyBackend", "as_rows", "bits_of_precision", "block_ones", "by_levels", "odd_is_exact", "rounding_of"]
 
@@ -112,6 +113,13 @@ def is_usual(role) -> bool:
     return rounding_name(role.rounding) == "nearest_even" and overflow_name(role.overflow, role.format) == "infinity"
 
 
+def _along(x, role, axis: int | None):
+    """Numbers as a role's scale takes them: in binary32, K as columns, transformed."""
+    x = np.asarray(x, np.float32)
+    x = x.swapaxes(-2, -1) if axis == -2 else x
+    return x if role.hadamard is None else role.hadamard(x)
+
+
 def as_rows(backend, x, axes: str):
     """What `NumpyBackend.total` adds, along the first axis."""
     if axes == "last":
@@ -183,9 +191,29 @@ class NumpyBackend(Arrays):
         return x
 
     @_in_own_threads
-    def quantize_blocks(self, x, role, axis: int, key):
-        """Values of any float array rounded to blocks along an axis as a role says: a BlockArray."""
-        return array(x, role.format, axis=axis, scale_rule=role.scale_rule, **rounding_of(role, key))
+    def quantize_blocks(self, x, role, axis: int, key, largest=None):
+        """Values of any float array rounded to blocks along an axis as a role says: a BlockArray.
+
+        largest: as of `quantize_scaled`, for a format's scale of the tensor.
+        """
+        options = rounding_of(role, key)
+        if largest is not None:
+            options["tensor_scale"] = tensor_scale_of(np.float64([largest]), role.format, None)
+        return array(x, role.format, axis=axis, scale_rule=role.scale_rule, **options)
+
+    @_in_own_threads
+    def magnitude(self, x, role, axis: int | None) -> float:
+        """The largest magnitude that scales of a role are made of, where a number of all the tensor enters them.
+
+        x, axis: as of `quantize_blocks`, where blocks that are not finite do not count, and of `quantize_scaled`.
+        """
+        if not role.block:
+            return float(largest_magnitude(_along(x, role, axis)))
+        x = np.abs(np.asarray(x, np.float64))
+        length = x.shape[axis]
+        starts = np.arange(0, length, role.format.size(length))
+        amax = np.maximum.reduceat(x, starts, axis=axis) if x.size else x
+        return float(amax[np.isfinite(amax)].max(initial=0))
 
     @_in_own_threads
     def quantize_flat(self, x, role, key):
@@ -197,7 +225,7 @@ class NumpyBackend(Arrays):
         return values.reshape(x.shape).astype(self.dtype, copy=False)
 
     @_in_own_threads
-    def quantize_scaled(self, x, role, axis: int | None, key, state=None) -> Scaled:
+    def quantize_scaled(self, x, role, axis: int | None, key, state=None, largest=None) -> Scaled:
         """Values of any float array rounded by the scale of a role.
 
         Numbers that binary32 does not hold are first rounded to it, to nearest even.
@@ -213,21 +241,20 @@ class NumpyBackend(Arrays):
             role's Hadamard transform, if it has one, runs along K.
         state : Delayed, optional
             Of delayed scaling.
+        largest : float, optional
+            The `magnitude` of a tensor of which x is a part; default: x's.
 
         Returns
         -------
         Scaled (..., rows, columns), or (..., columns, rows) for an axis of -2
             K is its columns.
         """
-        scale, x = role.scale, np.asarray(x, np.float32)
-        if axis == -2:
-            x = x.swapaxes(-2, -1)
-        if role.hadamard is not None:
-            x = role.hadamard(x)
+        scale, x = role.scale, _along(x, role, axis)
+        named = {} if largest is None else {"largest": np.float32(largest)}
         if of_tensor(scale):
-            made = scale(x.reshape(x.shape[0], -1), *(() if state is None else (state,)))
+            made = scale(x.reshape(x.shape[0], -1), *(() if state is None else (state,)), **named)
             return made._replace(elements=made.elements.reshape(x.shape))
-        return scaled_stack(scale, x, *((key,) if role.stochastic else ()))
+        return scaled_stack(scale, x, *((key,) if role.stochastic else ()), **named)
 
     @_in_own_threads
     def matmul_scaled(self, a: Scaled, b: Scaled, unit, c, key):

@@ -1,8 +1,8 @@
 """Roles with scales on a GPU: elements, sums of products and what scales make of them stay there.
 
 A kernel finds the largest magnitude of each tile, or its sums. These few numbers come to the host, where the recipe's
-own rule (`softnum.train.recipes`) makes scales of them, and go back as factors and scales. What no kernel makes elements
-of, a quantizer of the user's or a choice between two scales, is computed on the host and counted.
+own rule (`softnum.train.recipes`) makes scales of them, and go back as factors and scales. What no kernel makes
+elements of, a quantizer of the user's or a choice between two scales, is computed on the host and counted.
 """
 
 from __future__ import annotations
@@ -36,18 +36,25 @@ _OWN = format("binary32")
 class CudaScales:
     """The methods of `softnum.train.engine.backend.NumpyBackend` for roles with scales, of a ``CudaBackend``."""
 
-    def quantize_scaled(self, x, role, axis: int | None, key, state=None) -> Scaled:
+    def magnitude(self, x, role, axis: int | None) -> float:
+        """`NumpyBackend.magnitude`, of arrays on the device; of a block format's, on the host."""
+        if role.block:
+            return self._on_host("magnitude", x, role, axis)
+        mixed = _mixed(self, _turned(_binary32(x), axis), role.hadamard)
+        return float(_largest(mixed.reshape((1, mixed.size)), (None, None)).max(initial=0))
+
+    def quantize_scaled(self, x, role, axis: int | None, key, state=None, largest=None) -> Scaled:
         """`NumpyBackend.quantize_scaled`, of arrays on the device."""
         scale, whole = role.scale, of_tensor(role.scale)
         has_rows = whole or block_of(scale)[0] is not None or np.ndim(x) == 2
         if not hasattr(scale, "factors") or getattr(scale, "four_over_six", None) or not has_rows:
-            return _up(self._on_host("quantize_scaled", x, role, axis, key, state))
+            return _up(self._on_host("quantize_scaled", x, role, axis, key, state, largest))
         x = _mixed(self, _turned(_binary32(x), axis), role.hadamard)
         matrices = x.reshape((x.shape[0], -1)) if whole else x
-        made = self._scaled(matrices, role, key, state)
+        made = self._scaled(matrices, role, key, state, largest)
         return made._replace(elements=made.elements.reshape(x.shape))
 
-    def _scaled(self, x: DeviceArray, role, key, state) -> Scaled:
+    def _scaled(self, x: DeviceArray, role, key, state, largest) -> Scaled:
         """Matrices (..., rows, columns) by a quantizer that has `softnum.train.recipes.scaled.Factors`."""
         scale, block, rows = role.scale, block_of(role.scale), x.shape[-2]
         missing = -rows % block[0] if role.stochastic and x.ndim > 2 else 0
@@ -55,7 +62,7 @@ class CudaScales:
             whole = movement.filled((*x.shape[:-2], rows + missing, x.shape[-1]), x.dtype, 0)
             movement.put(whole, lambda a: a[..., :rows, :], x)
             x = whole
-        found = self._factors(x, scale, block, state)
+        found = self._factors(x, scale, block, state, largest)
         factors = on_device(found.factors)
         scales = factors if found.scales is found.factors else on_device(found.scales)
         scaled = x if found.before == 1.0 else _own("multiply", np.float32(found.before), x)
@@ -73,17 +80,19 @@ class CudaScales:
             elements = moved(elements, lambda a: a[..., :rows, :])
         return Scaled(elements, scales, block, tensor)
 
-    def _factors(self, x: DeviceArray, scale, block, state):
-        """The rule's `Factors`, on the host."""
+    def _factors(self, x: DeviceArray, scale, block, state=None, whole=None):
+        """The rule's `Factors`, on the host; whole: the largest magnitude of what x is a part of."""
         if isinstance(scale, QuestScaling):
             return scale.factors(*(part.host() for part in tiles.moments(x, block[1])), x.shape[-1])
-        largest = _largest(x, block)
+        known, rows = None if whole is None else np.full((1, 1), whole, np.float32), getattr(scale, "rows", None)
+        largest = _largest(x, block) if known is None or rows is not None else known
         if isinstance(scale, DelayedScaling):
             return scale.factors(largest, state)
-        if not hasattr(scale, "rows"):
+        if rows is None:
             return scale.factors(largest)
-        amax = _largest(x, (1, None)) if scale.rows else largest_magnitude(largest).reshape(1, 1)
-        return scale.factors(largest, amax)
+        if known is None:
+            known = _largest(x, (1, None)) if rows else largest_magnitude(largest).reshape(1, 1)
+        return scale.factors(largest, known)
 
     def matmul_scaled(self, a: Scaled, b: Scaled, unit, c, key):
         """`NumpyBackend.matmul_scaled`, of arrays on the device."""
@@ -114,7 +123,7 @@ class CudaScales:
         if not isinstance(scale, QuestScaling):
             return on_device(self._on_host("trusted", x, scale, hadamard, axis))
         x = _mixed(self, _turned(_binary32(x), axis), hadamard)
-        scales = on_device(self._factors(x, scale, scale.block, None).scales)
+        scales = on_device(self._factors(x, scale, scale.block).scales)
         quotients = _own("divide", x, movement.of_tiles(scales, x.shape, scale.block))
         return _turned(mapped("below", quotients, s=np.float32(6)), axis)
 

@@ -11,8 +11,6 @@ import ast
 import functools
 from collections.abc import Callable
 
-import numpy as np
-
 from softnum.tile.functions import FUNCTIONS, OPERATORS
 from softnum.train.engine.binary64 import host
 from softnum.train.engine.tensor import GRADIENTS, Parameter, Tensor, relu
@@ -174,13 +172,9 @@ def power(x: Tensor, exponent: float, layer) -> Tensor:
     return Tensor(value, x.backend, op="power", parents=(x,), saved=(entered, float(exponent)), layer=layer)
 
 
-def _constant(layer, value: float, rank: int):
-    return layer.enter(np.full((1,) * rank, value))
-
-
 def _power(compute: Callable, layer, x, exponent: float):
     """x ** exponent: of a square a product, which has the same bits."""
-    constant = _constant(layer, exponent, x.ndim)
+    constant = layer.constant(exponent, x.ndim)
     if exponent == 2.0 and host(constant).item() == 2.0:
         return compute("multiply", x, x)
     return x if exponent == 1.0 and host(constant).item() == 1.0 else compute("pow", x, constant)
@@ -205,9 +199,12 @@ def _follow(rule: ast.expr, layer, values: dict):
     if isinstance(rule, ast.Name):
         return values[rule.id]
     if isinstance(rule, ast.Constant):
-        return _constant(layer, float(rule.value), values["g"].ndim)
+        return layer.constant(float(rule.value), values["g"].ndim)
     if isinstance(rule, ast.UnaryOp):
-        return layer.enter(layer.numerics.backend.negate(_follow(rule.operand, layer, values)))
+        negative = layer.numerics.backend.negate(_follow(rule.operand, layer, values))
+        if isinstance(rule.operand, ast.Constant):
+            return layer.constant(host(negative).item(), values["g"].ndim)
+        return layer.enter(negative)
     if isinstance(rule, ast.Call):
         return layer.elementwise(rule.func.id, *(_follow(part, layer, values) for part in rule.args))
     parts = [_follow(part, layer, values) for part in (rule.left, rule.right)]
@@ -311,7 +308,7 @@ def _power_gradient(node: Tensor, gradient) -> tuple:
     layer, (entered, exponent) = node.layer, node.saved
     gradient = layer.enter(gradient)
     slope = layer.elementwise(
-        "multiply", _constant(layer, exponent, entered.ndim), _power(layer.elementwise, layer, entered, exponent - 1.0)
+        "multiply", layer.constant(exponent, entered.ndim), _power(layer.elementwise, layer, entered, exponent - 1.0)
     )
     return (layer.elementwise("multiply", gradient, slope),)
 

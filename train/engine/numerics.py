@@ -214,7 +214,7 @@ class LayerNumerics:
         if not rounding.block:
             return self.round(SAVED, x)
         key, flat = self._key(SAVED), backend.reshape(x, (-1,))
-        blocks = self._with_scales(SAVED, backend.quantize_blocks, flat, rounding, -1, key)
+        blocks = self._in_blocks_of(SAVED, flat, -1, key)
         return backend.reshape(backend.numbers(blocks), x.shape)
 
     def _rounded(self, role: str, values, use: str):
@@ -232,12 +232,14 @@ class LayerNumerics:
         if of_tensor(rounding.scale) and transform is None:
             delayed = isinstance(rounding.scale, DelayedScaling)
             state = self.numerics.delayed(self.name, role, use) if delayed else None
-            whole = self.numerics.backend.quantize_scaled(x, rounding, None, self._key(role), state)
+            key, largest = self._key(role), () if delayed else self._of_whole(role, rounding, x, None)
+            whole = self.numerics.backend.quantize_scaled(x, rounding, None, key, state, *largest)
             return self._of_elements(whole.elements, whole.scales)
 
         def rounded(numbers, axis: int, made: Scaled | None) -> Scaled:
             if made is None or transform is not None or not is_shared(rounding.scale):
-                return self.numerics.backend.quantize_scaled(numbers, rounding, axis, self._block_key(role, axis))
+                key, largest = self._block_key(role, axis), self._of_whole(role, rounding, numbers, axis)
+                return self.numerics.backend.quantize_scaled(numbers, rounding, axis, key, None, *largest)
             return made._replace(elements=self.turned(made.elements), scales=self.turned(made.scales))
 
         return ScaledOperand(x, rounded)
@@ -257,14 +259,21 @@ class LayerNumerics:
         return self._of_elements(operand, np.ones((1, 1), np.float32))
 
     def _in_blocks(self, role: str, x, axis: int):
-        key = self._block_key(role, axis)
-        return self._with_scales(role, self.numerics.backend.quantize_blocks, x, self.design.roles[role], axis, key)
+        return self._in_blocks_of(role, x, axis, self._block_key(role, axis))
+
+    def _in_blocks_of(self, role: str, x, axis: int, key):
+        rounding, quantize = self.design.roles[role], self.numerics.backend.quantize_blocks
+        return self._with_scales(role, quantize, x, rounding, axis, key, *self._of_whole(role, rounding, x, axis))
 
     def _with_scales(self, role: str, quantize: Callable, *arguments):
         try:
             return quantize(*arguments)
         except ValueError as error:  # an infinity or a NaN, where scales have no NaN
             raise ValueError(f"{error} (layer {self.name!r}, role {role!r}); give the role scales with NaN") from error
+
+    def _of_whole(self, place: str, rounding: RoleRounding, x, axis: int | None) -> tuple[float, ...]:
+        """The largest magnitude of what an operand is a part of (`NumpyBackend.magnitude`); none if it is the whole."""
+        return ()
 
     def _block_key(self, role: str, axis: int) -> tuple[int, int]:
         """The key of rounding a role to blocks, or by its scale, along an axis."""
@@ -390,8 +399,12 @@ class LayerNumerics:
         return self._total(role, x, len(x) * x.shape[2] * x.shape[3], "pixels", (x.shape[1],))
 
     def _total(self, role: str, x, count: int, axes: str, shape):
-        keys, backend = [self._key(role) for _ in range((count - 1).bit_length())], self.numerics.backend
+        keys, backend = self._keys_of_levels(role, count, axes), self.numerics.backend
         return backend.reshape(backend.total(x, self.design.roles[role], keys, axes), shape)
+
+    def _keys_of_levels(self, role: str, count: int, axes: str) -> list:
+        """The key of each level of the tree of count numbers along some axes."""
+        return [self._key(role) for _ in range((count - 1).bit_length())]
 
     def last_first(self, x):
         """An array with its last axis before all others."""

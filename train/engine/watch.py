@@ -46,9 +46,9 @@ ROUNDING = {
 #: methods that select, move or compare values
 EXACT = {
     "all_finite", "argmax", "array", "block_ones", "choose", "concatenate", "double", "expand", "from_windows", "join",
-    "kept", "kept_of_groups", "kept_of_tensor", "largest", "negate", "neighbours", "numbers", "ones", "part", "patches",
-    "permute", "pixels", "place", "positive_part", "prune", "put", "put_rows", "reshape", "sign", "sources", "split",
-    "steps", "take", "transpose", "trusted", "where_equal", "where_positive", "windows", "zeros",
+    "kept", "kept_of_groups", "kept_of_tensor", "largest", "magnitude", "negate", "neighbours", "numbers", "ones",
+    "part", "patches", "permute", "pixels", "place", "positive_part", "prune", "put", "put_rows", "reshape", "sign",
+    "sources", "split", "steps", "take", "transpose", "trusted", "where_equal", "where_positive", "windows", "zeros",
 }  # fmt: skip
 #: methods that round to the carrier, binary32 or binary64
 CARRIER = {"add", "clamp", "constant", "returned"}

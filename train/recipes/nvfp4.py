@@ -133,7 +133,8 @@ class NVFP4Scaling:
         q = e2m1(x * min(1 / (s * (1 / G)), largest binary32)), cut off at 6
         values = q * s * (amax / (6 * E))
 
-    A NaN anywhere makes all scales NaN and all elements 0. A scale may become 0 where its elements are not.
+    A NaN anywhere makes all scales NaN and all elements 0. A scale may become 0 where its elements are not. Called with
+    ``largest=``, the amax of a tensor of which x is a part, G is that tensor's.
 
     Parameters
     ----------
@@ -182,15 +183,15 @@ class NVFP4Scaling:
         if self.scale_max not in (448, 256):
             raise ValueError(f"scale_max must be 448 or 256, got {self.scale_max!r}")
 
-    def __call__(self, x, key=None) -> Scaled:
+    def __call__(self, x, key=None, *, largest=None) -> Scaled:
         x = float32(x, "NVFP4Scaling")
-        largest, amax = tile_magnitudes(x, self.block), self._amax(x)
+        tiles, amax = tile_magnitudes(x, self.block), self._amax(x, largest)
         if not self.four_over_six:
-            found = self.factors(largest, amax)
+            found = self.factors(tiles, amax)
             return Scaled(self._rounded(found.of(x, self.block), key), found.scales, self.block, found.tensor)
         up = self._up(amax)
         with np.errstate(all="ignore"):
-            base = largest / _SIX * up
+            base = tiles / _SIX * up
             elements, scales = self._better(x, amax, up, base, np.float32(1.5) * base)
         return Scaled(elements, scales, self.block, (amax, 6 * self.scale_max))
 
@@ -207,9 +208,11 @@ class NVFP4Scaling:
             scale = largest / _SIX * up if self.reference == "jax" else largest * (up * (_ONE / _SIX))
         return self._factors(scale, up, amax)
 
-    def _amax(self, x):
-        """The largest magnitude of the tensor or of each row, as a column."""
-        return largest_magnitude(x, axis=1 if self.rows else None, keepdims=True).reshape(-1, 1)
+    def _amax(self, x, largest=None):
+        """The largest magnitude of the tensor, if it is not known, or of each row, as a column."""
+        if largest is None:
+            largest = largest_magnitude(x, axis=1 if self.rows else None, keepdims=True)
+        return np.asarray(largest, np.float32).reshape(-1, 1)
 
     def _up(self, amax):
         """G."""

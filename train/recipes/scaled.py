@@ -214,9 +214,10 @@ class BlockScaling:
             if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
                 raise ValueError(f"block must be two positive integers, or None for all, got {self.block!r}")
 
-    def __call__(self, x) -> Scaled:
+    def __call__(self, x, *, largest=None) -> Scaled:
         x = float32(x, type(self).__name__)
-        found = self.factors(tile_magnitudes(x, self.block))
+        tiles = tile_magnitudes(x, self.block) if largest is None else np.full((1, 1), largest, np.float32)
+        found = self.factors(tiles)
         return Scaled(cast(found.of(x, self.block), self.format), found.scales, self.block)
 
     def factors(self, largest) -> Factors:
@@ -230,13 +231,16 @@ class BlockScaling:
 class TensorScaling(BlockScaling):
     """One scale for a whole tensor, from its own largest magnitude: Transformer Engine's Float8CurrentScaling.
 
-    A `BlockScaling` whose one tile is the tensor.
+    A `BlockScaling` whose one tile is the tensor. It may be a part of one: called with ``largest=``, the scale is that
+    of a tensor of this largest magnitude.
 
     Examples
     --------
     >>> scaled = TensorScaling("e4m3fn")(np.float32([[1, -3.5]]))
     >>> scaled.elements.tolist(), scaled.scales.tolist()
     ([[128.0, -448.0]], [[0.0078125]])
+    >>> TensorScaling("e4m3fn")(np.float32([[1]]), largest=3.5).elements.tolist()
+    [[128.0]]
     """
 
     def __init__(

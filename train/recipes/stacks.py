@@ -9,7 +9,7 @@ from softnum.train.recipes.scaled import Scaled
 __all__ = ["scaled_stack"]
 
 
-def scaled_stack(quantizer, x, *options) -> Scaled:
+def scaled_stack(quantizer, x, *options, **named) -> Scaled:
     """Matrices, of the last two axes, by a quantizer of tiles: BlockScaling, MXScaling, MXFP4Scaling or NVFP4Scaling.
 
     The quantizer sees the rows of all matrices under each other, each filled up with rows of +0 to whole tiles.
@@ -20,7 +20,7 @@ def scaled_stack(quantizer, x, *options) -> Scaled:
         Whose tiles have a number of rows.
     x : array (..., rows, columns)
         As the quantizer takes it.
-    options
+    options, named
         What else it takes.
 
     Returns
@@ -41,14 +41,14 @@ def scaled_stack(quantizer, x, *options) -> Scaled:
     ([[[36.0]], [[448.0]]], [[24.0]])
     """
     if x.ndim == 2:
-        return quantizer(x, *options)
+        return quantizer(x, *options, **named)
     *stack, rows, columns = x.shape
     tall = quantizer.block[0]
     if tall is None:
         raise ValueError(f"tiles of all rows are those of one matrix, got {quantizer.block} for shape {x.shape}")
     missing = -rows % tall
     whole = np.pad(x, [(0, 0)] * len(stack) + [(0, missing), (0, 0)]) if missing else x
-    made = quantizer(whole.reshape(-1, columns), *options)
+    made = quantizer(whole.reshape(-1, columns), *options, **named)
     tensor = made.tensor
     if tensor is not None and tensor[0].size > 1:  # of each row
         tensor = tensor[0].reshape(*stack, -1, 1)[..., :rows, :], tensor[1]

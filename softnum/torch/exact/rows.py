@@ -47,7 +47,7 @@ def sum_along(mode, input, dim=None, keepdim=False, *, dtype=None, out=None):
     if size == 0:
         return x.new_zeros(shape)
     rows = x if dims == [x.dim() - 1] else x.permute([*rest, *dims]).reshape(*(x.shape[d] for d in rest), size)
-    return shaped(mode.apply("sums", [rows]), shape)
+    return shaped(mode.apply("sums", [rows], laid=[(d, x.shape[d]) for d in rest]), shape)
 
 
 def cumsum(mode, input, dim, *, dtype=None, out=None):
@@ -62,7 +62,8 @@ def mean_along(mode, input, dim=None, keepdim=False, *, dtype=None, out=None):
     x, dims = _wide(mode, "mean", input, dtype), _along(input, dim)
     rest, size = [d for d in range(x.dim()) if d not in dims], math.prod([x.shape[d] for d in dims])
     windows = x.permute([*rest, *dims]).reshape(1, -1, size, 1)
-    result = mode.apply("avg_pool2d", [windows], options=(size, 1, size, 1))
+    laid = [(d, x.shape[d]) for d in rest]
+    result = mode.apply("avg_pool2d", [windows], options=(size, 1, size, 1), laid=laid)
     return shaped(result, _remaining(x, dims, keepdim))
 
 
@@ -112,15 +113,16 @@ def normalize(mode, input, p=2.0, dim=1, eps=1e-12, out=None):
 
 
 def _last(x, dim: int, of: Callable):
-    """A function along the last dimension, along another."""
-    return of(x) if dim in (-1, x.dim() - 1) else of(x.movedim(dim, -1)).movedim(-1, dim)
+    """A function along the last dimension, along another; it takes the axes that are left and their lengths, too."""
+    laid = [(d, n) for d, n in enumerate(x.shape) if d != dim % x.dim()]
+    return of(x, laid) if dim in (-1, x.dim() - 1) else of(x.movedim(dim, -1), laid).movedim(-1, dim)
 
 
 def softmax(mode, input, dim=None, _stacklevel=3, dtype=None):
     if dim is None:
         refused(mode, "softmax", "along a stated dimension")
     x = _wide(mode, "softmax", input, dtype)
-    return _last(x, dim, lambda x: mode.apply("softmax", [x], options=(1, 0)))
+    return _last(x, dim, lambda x, laid: mode.apply("softmax", [x], options=(1, 0), laid=laid))
 
 
 def softmin(mode, input, dim=None, _stacklevel=3, dtype=None):
@@ -130,7 +132,8 @@ def softmin(mode, input, dim=None, _stacklevel=3, dtype=None):
 def log_softmax(mode, input, dim=None, _stacklevel=3, dtype=None):
     if dim is None:
         refused(mode, "log_softmax", "along a stated dimension")
-    return _last(_wide(mode, "log_softmax", input, dtype), dim, lambda x: mode.apply("log_softmax", [x]))
+    x = _wide(mode, "log_softmax", input, dtype)
+    return _last(x, dim, lambda x, laid: mode.apply("log_softmax", [x], laid=laid))
 
 
 def of_tensor(handler: Callable) -> Callable:
