@@ -225,9 +225,9 @@ class arithmetic(TorchFunctionMode):
         along = name in ALONG
         if takes and not (product or along) and (name not in NUMBERED or len({x.shape for x in inputs if x.dim()}) > 1):
             raise NotImplementedError(
-                f"{name} in layer {layer!r} rounds stochastically, and what spreads or chooses elements, or normalises a "
-                "batch, is not numbered by samples on several ranks; let elementwise and statistics round to nearest in "
-                "this layer"
+                f"{name} in layer {layer!r} rounds stochastically, and what spreads or chooses elements, or normalises "
+                "a batch, is not numbered by samples on several ranks; let elementwise and statistics round to nearest "
+                "in this layer"
             )
         if torch._C._are_functorch_transforms_active():
             raise NotImplementedError(
