@@ -16,6 +16,7 @@ from collections import Counter
 import numpy as np
 
 from softnum.arrays.blocks import BlockArray
+from softnum.arrays.codecs.blocks import tensor_scale_of
 from softnum.arrays.container import array
 from softnum.formats.blocks import format
 from softnum.formats.dispatch import of_format
@@ -181,8 +182,10 @@ class CudaBackend(CudaArrays, NumpyBackend):
             result = self._carried(x)
         return _known(result, role.format)
 
-    def quantize_blocks(self, x, role, axis: int, key):
+    def quantize_blocks(self, x, role, axis: int, key, largest=None):
         options = {"axis": axis, "scale_rule": role.scale_rule, **rounding_of(role, key)}
+        if largest is not None:
+            options["tensor_scale"] = tensor_scale_of(np.float64([largest]), role.format, None)
         return array(on_device(x).numba, role.format, **options)
 
     def quantize_flat(self, x, role, key):
