@@ -6,6 +6,7 @@ from unittest.mock import patch
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.fsdp import fully_shard
 from torch.utils.checkpoint import checkpoint
 
 import softnum.torch as st
@@ -117,14 +118,15 @@ def parts(folder, designs) -> dict:
 
 
 def spread(folder, design) -> list[torch.Tensor]:
-    """A rank's part by DistributedDataParallel, and what evaluation of the model by itself gives."""
-    model, x, gradient = begun(design)
-    wrapped = nn.parallel.DistributedDataParallel(model)
-    rows = slice(2 * dist.get_rank(), 2 * dist.get_rank() + 2)
-    x = x[rows].requires_grad_()
-    y = wrapped(x)
-    y.backward(gradient[rows])
-    found = [y.detach(), x.grad]
+    """A rank's part by DistributedDataParallel, by fully_shard, and what evaluation of a model by itself gives."""
+    rows, found = slice(2 * dist.get_rank(), 2 * dist.get_rank() + 2), []
+    for wrap in (fully_shard, nn.parallel.DistributedDataParallel):
+        model, x, gradient = begun(design)
+        wrapped = wrap(model)
+        x = x[rows].requires_grad_()
+        y = wrapped(x)
+        y.backward(gradient[rows])
+        found += [y.detach(), x.grad]
     if dist.get_rank() == 0:  # alone, as one process
         found.append(model.eval()(x).detach())
     return found

@@ -27,6 +27,7 @@ from softnum.runtime.threads import chosen_threads, threads_by_default
 from softnum.train.designs.scales import of_tensor
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.engine.arrays import Arrays, bits_of
+from softnum.train.engine.binary64 import host
 from softnum.train.engine.enclosures import enclose, encloses
 from softnum.train.recipes import Scaled, largest_magnitude, scaled_product, scaled_stack
 
@@ -208,8 +209,8 @@ class NumpyBackend(Arrays):
         x, axis: as of `quantize_blocks`, where blocks that are not finite do not count, and of `quantize_scaled`.
         """
         if not role.block:
-            return float(largest_magnitude(_along(x, role, axis)))
-        x = np.abs(np.asarray(x, np.float64))
+            return float(largest_magnitude(_along(host(x), role, axis)))
+        x = np.abs(np.asarray(host(x), np.float64))
         length = x.shape[axis]
         starts = np.arange(0, length, role.format.size(length))
         amax = np.maximum.reduceat(x, starts, axis=axis) if x.size else x
