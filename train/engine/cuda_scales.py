@@ -1,8 +1,8 @@
 """Roles with scales on a GPU: elements, sums of products and what scales make of them stay there.
 
 A kernel finds the largest magnitude of each tile, or its sums. These few numbers come to the host, where the recipe's
-own rule (`softnum.train.recipes`) makes scales of them, and go back as factors and scales. What no kernel makes elements
-of, a quantizer of the user's or a choice between two scales, is computed on the host and counted.
+own rule (`softnum.train.recipes`) makes scales of them, and go back as factors and scales. What no kernel makes
+elements of, a quantizer of the user's or a choice between two scales, is computed on the host and counted.
 """
 
 from __future__ import annotations
