@@ -490,6 +490,13 @@ def test_blocks_without_a_kernel(backends):
     assert backends[1].host_copies == {"matmul": 2}
 
 
+def test_a_unit_without_a_kernel(backends):
+    unit = BY_UNITS["promoted"]
+    x, y = (sn.quantize(finite(backends[0].dtype.type, *shape), "e4m3fn") for shape in ((2, 19), (19, 3)))
+    same(backends, lambda b, up: b.matmul(up(x), up(y), unit, None, None))
+    assert backends[1].host_copies == {"matmul": 2}
+
+
 def parts_of(scaled):
     """A Scaled as arrays."""
     return [scaled.elements, scaled.scales, *(() if scaled.tensor is None else (scaled.tensor[0],))]

@@ -26,7 +26,13 @@ from softnum.formats.facts import facts, fits
 from softnum.formats.modes import ROUNDING_MODES, STOCHASTIC_MODES, rounding_name
 from softnum.formats.names import format
 from softnum.kernels.device.elementwise import totals
-from softnum.kernels.device.elementwise.computations import CARRIERS, FROM_KEY, NO_WORDS, Computation
+from softnum.kernels.device.elementwise.computations import (
+    CARRIERS,
+    FROM_KEY,
+    NO_WORDS,
+    Computation,
+    quantize_computation,
+)
 from softnum.kernels.device.elementwise.deferred import can_wait
 from softnum.kernels.device.elementwise.deferred import example as chain_example
 from softnum.kernels.device.elementwise.launch import Words, example, run, words_of
@@ -308,3 +314,8 @@ def examples():
     steps = ((*update, (0, 1, 2)), (*update, (3, 4, 6)), (*update, (5, 7, 1)))
     loads = tuple(("uint32", what) for what in ("number", "whole", "whole", "number", "whole", "number"))
     yield chain_example("update of e6m9 in carriers, stochastic", steps, loads)
+    multiply = operation_computation("multiply", (own, own), own, _plain(own), "float32", "float32")
+    small = format("e4m3fn")
+    cast = quantize_computation(small, environment(small, "nearest_even", "saturate", 32), "float32", False)
+    steps = ((multiply, False, (0, 1)), (cast, False, (2,)))
+    yield chain_example(f"elements of {small}, scaled", steps, (("uint32", "whole"), ("uint32", "tiled")))

@@ -263,7 +263,7 @@ def examples():
     def flat(kind):
         return types.Array(kind, 1, "C")
 
-    for operation, width in (("add", 32), ("choose", 64), ("divide", 32)):
+    for operation, width in (("add", 32), ("choose", 64), ("divide", 32), ("multiply", 32)):
         computation = map_computation(operation, width)
         loads = tuple(
             (kind, "number" if i and operation == "divide" else "whole") for i, kind in enumerate(computation.inputs)
