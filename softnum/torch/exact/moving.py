@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -11,7 +12,8 @@ from softnum.torch.exact.elementwise import add, multiply
 from softnum.torch.exact.operands import floating, refused, shaped
 
 __all__ = [
-    "choosing", "expand", "getitem", "index_add", "interpolate", "pad", "repeat", "repeat_interleave", "scatter_add",
+    "choosing", "expand", "fold", "getitem", "index_add", "interpolate", "pad", "repeat", "repeat_interleave",
+    "scatter_add", "unfold",
 ]  # fmt: skip
 
 
@@ -105,31 +107,74 @@ def interpolate(own, /, input, size=None, scale_factor=None, mode="nearest", ali
         if not _needs(input):
             return own.moved(F.interpolate, input, *how)
         return _found(own, input, F.interpolate(_places(input).double(), *how).long())
-    if antialias or mode not in ("linear", "bilinear"):
-        refused(own, "interpolate", "by nearest neighbours or (bi)linearly, without antialias,")
+    if antialias or mode not in ("linear", "bilinear", "bicubic", "trilinear"):
+        refused(own, "interpolate", "by nearest neighbours, linearly or cubically, without antialias,")
     shape = F.interpolate(torch.empty(1, 1, *input.shape[2:], device="meta"), *how).shape[2:]  # and PyTorch's errors
     factors = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * len(shape)
     for axis in reversed(range(2, input.dim())):
         factor = None if recompute_scale_factor else factors[axis - 2]
-        low, high, part = _between(input.shape[axis], shape[axis - 2], factor, bool(align_corners))
-        above = part.reshape(-1, *(1,) * (input.dim() - 1 - axis)).to(input.device)
-        parts = [
-            multiply(own, choosing("index_select")(own, input, axis, index.to(input.device)), weight.to(input.dtype))
-            for index, weight in ((low, 1 - above), (high, above))
-        ]
-        input = add(own, *parts)
+        how = input.shape[axis], shape[axis - 2], factor, bool(align_corners)
+        parts = []
+        for index, weight in (_among if mode == "bicubic" else _between)(*how):
+            weight = weight.reshape(-1, *(1,) * (input.dim() - 1 - axis)).to(input.device, input.dtype)
+            parts.append(multiply(own, choosing("index_select")(own, input, axis, index.to(input.device)), weight))
+        while len(parts) > 1:
+            parts = [add(own, *pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+        (input,) = parts
     return input
 
 
-def _between(count: int, wanted: int, factor: float | None, align_corners: bool):
-    """Where places lie among `count` ones: the one below each, the one above, and how far it is, in binary64."""
+def _positions(count: int, wanted: int, factor: float | None, align_corners: bool):
+    """Where places lie among `count` ones, in binary64."""
     at = torch.arange(wanted, dtype=torch.float64)
     if align_corners:
-        at = at * ((count - 1) / max(wanted - 1, 1))
-    else:
-        at = ((at + 0.5) * (count / wanted if factor is None else 1 / factor) - 0.5).clamp(min=0)
+        return at * ((count - 1) / max(wanted - 1, 1))
+    return (at + 0.5) * (count / wanted if factor is None else 1 / factor) - 0.5
+
+
+def _between(count: int, *how) -> list[tuple]:
+    """The one below each place, and the one above, each with its weight in binary64."""
+    at = _positions(count, *how).clamp(min=0)
     low = at.long().clamp(max=count - 1)
-    return low, (low + 1).clamp(max=count - 1), at - low
+    return [(low, 1 - (at - low)), ((low + 1).clamp(max=count - 1), at - low)]
+
+
+def _among(count: int, *how) -> list[tuple]:
+    """The two below each place, and the two above, each with its weight in binary64: Keys's cubic, a = -0.75."""
+    at = _positions(count, *how)
+    low, a = at.floor(), -0.75
+    part, taps = at - low, []
+    for offset in (-1, 0, 1, 2):
+        d = (part - offset).abs()
+        near = ((a + 2) * d - (a + 3)) * d * d + 1
+        far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+        taps.append(((low.long() + offset).clamp(0, count - 1), torch.where(d <= 1, near, far)))
+    return taps
+
+
+def unfold(mode, input, kernel_size, dilation=1, padding=0, stride=1):
+    how = kernel_size, dilation, padding, stride
+    if not _needs(input):
+        return F.unfold(input, *how)
+    places = F.unfold((_places(input) + 1).double(), *how).long()  # 0: beyond the edges
+    found = _found(mode, input, (places - 1).clamp(min=0))
+    return mode.moved(torch.where, places > 0, found, 0.0)
+
+
+def fold(mode, input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """The elements of columns, in their order, added to the places in an image that they come from."""
+    columns = input if input.dim() == 3 else input[None]
+    window = math.prod((kernel_size,) * 2 if isinstance(kernel_size, int) else kernel_size)
+    size = (output_size,) * 2 if isinstance(output_size, int) else tuple(output_size)
+    image = torch.empty((len(columns), columns.shape[1] // window, *size), device=input.device)
+    places = F.unfold((_places(image) + 1).double(), kernel_size, dilation, padding, stride).long()
+    if places.shape != columns.shape:
+        return F.fold(input, output_size, kernel_size, dilation, padding, stride)  # which says what is wrong
+    inside = places > 0
+    parts = mode.moved(torch.masked_select, columns, inside)
+    zeros = columns.new_zeros(image.numel())
+    found = mode.apply("scatter_add", [zeros, places[inside] - 1, parts]).reshape(image.shape)
+    return found if input.dim() == 3 else found[0]
 
 
 def index_add(mode, input, dim, index, source, *, alpha=1, out=None):
