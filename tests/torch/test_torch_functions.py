@@ -184,7 +184,7 @@ REFUSED = {
     "convolution": lambda: torch.convolution(
         *(torch.ones(1, 1, 2, 2),) * 2, None, [1, 1], [0, 0], [1, 1], False, [0], 1
     ),
-    "cdist": lambda: torch.cdist(torch.ones(2, 2), torch.ones(2, 2)),
+    "dot": lambda: torch.dot(torch.ones(2), torch.ones(2)),
     "addmm_": lambda: torch.ones(2, 2).addmm_(torch.ones(2, 2), torch.ones(2, 2)),
     "an operation by its own name": lambda: torch.ops.aten.mm(torch.ones(2, 2), torch.ones(2, 2)),
     "tensordot": lambda: torch.tensordot(torch.ones(2, 2), torch.ones(2, 2), 1),
@@ -201,7 +201,7 @@ REFUSED = {
 #: what each says
 SAYS = {
     "convolution": "^convolution in",
-    "cdist": "^cdist in",
+    "dot": "^dot in",
     "addmm_": "^addmm_ in",
     "an operation by its own name": "^aten.mm in",
     "tensordot": "^tensordot in",

@@ -206,7 +206,7 @@ def max_pool(rank: int, *, indices: bool = False) -> Callable:
 
 
 def local_response_norm(mode, input, size, alpha=1e-4, beta=0.75, k=1.0):
-    """x / (k + alpha * average of the squares of neighbouring channels) ** beta, zeros beyond the first and the last."""
+    """x / (k + alpha * the mean of the squares of neighbouring channels) ** beta; beyond the outer ones are zeros."""
     squares = mode.moved(F.pad, square(mode, input).flatten(2), (0, 0, size // 2, (size - 1) // 2))
     means = avg_pool(2)(mode, squares.unsqueeze(1), (size, 1), 1).squeeze(1)
     spread = power(mode, add(mode, multiply(mode, means, alpha), k), beta)

@@ -12,8 +12,8 @@ from softnum.torch.exact.elementwise import add, multiply
 from softnum.torch.exact.operands import floating, refused, shaped
 
 __all__ = [
-    "choosing", "expand", "fold", "getitem", "index_add", "interpolate", "pad", "repeat", "repeat_interleave",
-    "scatter_add", "unfold",
+    "choosing", "expand", "fold", "getitem", "index_add", "interpolate", "meshgrid", "pad", "repeat",
+    "repeat_interleave", "scatter_add", "unfold",
 ]  # fmt: skip
 
 
@@ -39,6 +39,18 @@ def expand(mode, x, *sizes, implicit=False):
     if any(n != own != 1 for n, own in zip(shape[extra:], x.shape, strict=True)):
         return x.expand(shape)  # which says what is wrong
     return _expanded(mode, x, shape)
+
+
+def meshgrid(mode, *tensors, indexing=None):
+    plain = torch.meshgrid(*tensors, **({} if indexing is None else {"indexing": indexing}))
+    parts = tensors[0] if isinstance(tensors[0], (tuple, list)) else tensors
+    if not any(map(_needs, parts)):
+        return plain
+    found, order = [], list(range(len(parts)))
+    order[:2] = order[:2][::-1] if indexing == "xy" else order[:2]
+    for place, x in zip(order, parts, strict=True):
+        found.append(_expanded(mode, x.reshape([-1 if d == place else 1 for d in order]), plain[0].shape))
+    return tuple(found)
 
 
 def repeat(mode, x, *sizes):

@@ -11,9 +11,9 @@ from softnum.torch.exact.elementwise import add, divide, multiply, power, root, 
 from softnum.torch.exact.operands import floating, refused, shaped
 
 __all__ = [
-    "cosine_similarity", "cumprod", "cumsum", "distances", "linalg_norm", "log_softmax", "logsumexp", "mean_along", "moments", "norm",
-    "normalize", "numpy_names", "of_tensor", "pairwise_distance", "product", "softmax", "softmin", "std", "std_mean",
-    "sum_along", "torch_norm", "var", "weight_norm",
+    "cosine_similarity", "cumprod", "cumsum", "distances", "linalg_norm", "log_softmax", "logsumexp", "mean_along",
+    "moments", "norm", "normalize", "numpy_names", "of_tensor", "pairwise_distance", "product", "softmax", "softmin",
+    "std", "std_mean", "sum_along", "torch_norm", "var", "weight_norm",
 ]  # fmt: skip
 
 
@@ -56,7 +56,7 @@ def _running(name: str, function: str) -> Callable:
     plain = getattr(torch, name)
 
     def handler(mode, input, dim, *, dtype=None, out=None):
-        if not floating(input) and (dtype is None or not dtype.is_floating_point):
+        if not (dtype or input.dtype).is_floating_point:
             return plain(input, dim, dtype=dtype, out=out)
         if out is not None:
             refused(mode, name, "without out")
@@ -70,7 +70,7 @@ cumsum, cumprod = _running("cumsum", "running_sums"), _running("cumprod", "runni
 
 
 def product(mode, input, dim=None, keepdim=False, *, dtype=None):
-    if not floating(input) and (dtype is None or not dtype.is_floating_point):
+    if not (dtype or input.dtype).is_floating_point:
         return torch.prod(input, dtype=dtype) if dim is None else torch.prod(input, dim, keepdim, dtype=dtype)
     x, along = (input.reshape(-1), 0) if dim is None else (input, dim)
     if x.dim() == 0:

@@ -45,10 +45,11 @@ _MOVED = {
     "__getitem__": moving.getitem, "expand_as": lambda mode, x, other: moving.expand(mode, x, *other.shape),
     "broadcast_to": moving.expand,
     **{name: moving.choosing(name) for name in ("gather", "index_select", "take", "take_along_dim", "tile", "unfold")},
-    "index_add": moving.index_add, "scatter_add": moving.scatter_add,
+    "meshgrid": moving.meshgrid, "index_add": moving.index_add, "scatter_add": moving.scatter_add,
 }  # fmt: skip
 _ACTIVATIONS = {
-    "rrelu": elementwise.rrelu, "softshrink": elementwise.softshrink, "celu": elementwise.celu, "elu": elementwise.elu, "gelu": elementwise.gelu, "glu": elementwise.glu,
+    "rrelu": elementwise.rrelu, "softshrink": elementwise.softshrink, "celu": elementwise.celu,
+    "elu": elementwise.elu, "gelu": elementwise.gelu, "glu": elementwise.glu,
     "hardsigmoid": elementwise.hardsigmoid, "hardswish": elementwise.hardswish, "leaky_relu": elementwise.leaky_relu,
     "logsigmoid": elementwise.logsigmoid, "mish": elementwise.mish, "prelu": elementwise.prelu,
     "relu": elementwise.relu, "selu": elementwise.selu, "sigmoid": _OF_ONE["sigmoid"], "silu": elementwise.silu,
@@ -60,8 +61,10 @@ _LAYERS = {
     **{f"avg_pool{rank}d": layers.avg_pool(rank) for rank in (1, 2, 3)},
     **{f"{name}max_pool{rank}d": layers.max_pool(rank) for rank in (1, 2, 3) for name in ("", "_")},
     **{f"max_pool{rank}d_with_indices": layers.max_pool(rank, indices=True) for rank in (1, 2, 3)},
-    "batch_norm": layers.batch_norm, "local_response_norm": layers.local_response_norm, "group_norm": layers.group_norm, "instance_norm": layers.instance_norm, "layer_norm": layers.layer_norm,
-    "log_softmax": rows.log_softmax, "cosine_similarity": rows.cosine_similarity, "normalize": rows.normalize, "rms_norm": layers.rms_norm, "softmax": rows.softmax, "softmin": rows.softmin,
+    "batch_norm": layers.batch_norm, "local_response_norm": layers.local_response_norm,
+    "group_norm": layers.group_norm, "instance_norm": layers.instance_norm, "layer_norm": layers.layer_norm,
+    "log_softmax": rows.log_softmax, "cosine_similarity": rows.cosine_similarity,
+    "normalize": rows.normalize, "rms_norm": layers.rms_norm, "softmax": rows.softmax, "softmin": rows.softmin,
     "dropout": layers.dropout_of(None), **{f"dropout{rank}d": layers.dropout_of(rank) for rank in (1, 2, 3)},
     "pad": moving.pad, "interpolate": moving.interpolate, "unfold": moving.unfold, "fold": moving.fold,
     "pairwise_distance": rows.pairwise_distance, "binary_cross_entropy": losses.binary,
@@ -127,7 +130,7 @@ __and__ __array__ __bool__ __contains__ __deepcopy__ __eq__ __float__ __format__
 __index__ __int__ __invert__ __le__ __len__ __lt__ __ne__ __neg__ __or__ __reduce_ex__ __repr__ __set__ __setitem__
 __xor__ abs abs_ absolute adaptive_max_pool2d all allclose amax amin aminmax any arange argmax argmin argsort
 as_strided atleast_1d atleast_2d atleast_3d backward bernoulli bernoulli_ bfloat16 bincount block_diag bool
-boolean_dispatch broadcast_tensors bucketize can_cast cat ceil ceil_ channel_shuffle chunk clamp clamp_ clamp_max
+boolean_dispatch broadcast_tensors bucketize byte can_cast cat ceil ceil_ channel_shuffle chunk clamp clamp_ clamp_max
 clamp_max_ clamp_min clamp_min_ clip clip_ clone column_stack complex concat concatenate contiguous copy_ copysign
 count_nonzero cpu cuda cummax cummin data_ptr detach detach_ device diag diag_embed diagonal dim dim_order double
 dsplit dstack element_size empty_like eq equal exponential_ fill_ flatten flip fliplr flipud float floor floor_ fn
