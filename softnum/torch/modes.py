@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
-from softnum.torch.exact.tables import EXACT, KEEPING, MOVING, OPERATIONS
+from softnum.torch.exact.tables import BY_NAME, EXACT, KEEPING, MOVING, OPERATIONS
 from softnum.torch.functions import FUNCTIONS, NUMBERED
 from softnum.torch.gradients import Final, assigned, summed, used
 from softnum.torch.handlers import HANDLERS, REFUSED, is_product
@@ -296,6 +296,8 @@ class arithmetic(TorchFunctionMode):
         if self.of_model and not torch.compiler.is_compiling() and self.is_over():
             return func(*args, **kwargs)
         handler = _HANDLERS.get(func) or (EXACT.get(func) if self.exact else None)
+        if handler is None and self.exact and isinstance(func, OpOverloadPacket):
+            handler = BY_NAME.get(str(func))
         if handler is None:
             if func in REFUSED or (isinstance(func, (OpOverload, OpOverloadPacket)) and is_product(func)):
                 raise NotImplementedError(

@@ -400,6 +400,9 @@ MEANS = {
     "cubic interpolation": lambda x: F.interpolate(x[None], (9, 11), mode="bicubic")[0, :, :6, :6]
     + F.interpolate(x[None], scale_factor=1.5, mode="bicubic", align_corners=True)[0, :, :6, :6]
     + F.interpolate(x[None, None], (5, 7, 8), mode="trilinear")[0, 0, :4, :6, :6],
+    "sampling at places": lambda x: F.grid_sample(x[None], PLACES + x[:, :5, :2] / 50, align_corners=False)[0, :, :, :1]
+    + F.grid_sample(x[None], PLACES + x[:, :5, 2:4] / 60, padding_mode="border", align_corners=True)[0, :, :, :1]
+    + F.grid_sample(x[None], PLACES, "nearest", align_corners=False)[0, :, :, 1:2],
     "orders of norms": lambda x: x.norm(torch.inf, 1) + x.norm(3, 1) + torch.linalg.vector_norm(x, 0.5, 1)
     + torch.linalg.norm(x) + torch.linalg.vector_norm(x, -torch.inf, dim=1) + x.norm(0),
     "distances": lambda x: torch.cdist(x, x.flip(0) + 1) + torch.cdist(x, x * 2 + 1, p=1.0)
@@ -430,12 +433,18 @@ MEANS = {
     + F.binary_cross_entropy_with_logits(x, (x > 1).float(), x.detach().abs(), pos_weight=torch.arange(6.0) + 1),
     "losses of pairs": lambda x: F.cosine_embedding_loss(x[0], x[1], torch.tensor([1, -1, 1, -1, 1, -1]))
     + F.margin_ranking_loss(x[0], x[1], (x[2] > 0) * 2.0 - 1, 0.3) + F.triplet_margin_loss(x[0], x[1], x[2], swap=True),
+    "connectionist losses": lambda x: F.ctc_loss(
+        x.view(12, 3, 4).log_softmax(-1), torch.tensor([[1, 2, 2], [3, 1, 0], [1, 0, 0]]), (12, 9, 5), (3, 2, 1)
+    ) + F.ctc_loss(
+        x.view(12, 3, 4).log_softmax(-1), torch.tensor([3, 3, 1]), (2, 9, 3), (2, 0, 1), 0, "sum", zero_infinity=True
+    ) + F.ctc_loss(x.view(36, 4).log_softmax(-1), torch.tensor([1, 1]), (36,), (2,), 3),
     "weighted losses": lambda x: F.mse_loss(x, x.detach() / 2, weight=x.detach().abs() + 1)
     + F.huber_loss(x, 2 * x.detach(), weight=x.detach().abs()),
     "three operands": lambda x: torch.addcmul(x, x, x, value=0.5) + torch.addcdiv(x, x, x.abs() + 1)
     + torch.lerp(x, 2 * x, 0.3),
 }  # fmt: skip
 LABELS = torch.arange(24) % 6
+PLACES = inputs(1, 4, 5, 2, seed=12) * 0.7
 LABELS[::5] = -100
 TARGETS = torch.linspace(0.1, 1.0, 144).view(24, 6) / 3
 
@@ -672,3 +681,21 @@ def test_changes_in_place_of_views_are_refused_where_gradients_are_added(tmp_pat
     with st.arithmetic(narrow(tmp_path)), pytest.raises(NotImplementedError, match="changed in place"):
         y = torch.tanh(x).view(4, 3)
         y += 1
+
+
+def test_boxes_of_torchvision():
+    """Samples in boxes near PyTorch's, and the same boxes stay."""
+    ops = pytest.importorskip("torchvision").ops
+    boxes = torch.tensor([[0.0, 0.5, 3.0, 4.0, 5.5], [1.0, -3.0, 1.0, 9.0, 3.0], [0.0, 1.0, 1.0, 1.2, 1.1]])
+    found = []
+    for inside in (False, True):
+        x = inputs(2, 3, 6, 7).requires_grad_()
+        with st.arithmetic("a-float32") if inside else contextlib.nullcontext():
+            y = sum(ops.roi_align(x, boxes, (2, 3), 0.9, 2, aligned) for aligned in (False, True))
+            corners = inputs(60, 2, seed=5) * 3
+            kept = ops.nms(torch.cat([corners, corners + 2], -1), inputs(60), 0.3)
+        y.backward(inputs(3, 3, 2, 3, seed=7))
+        found.append((y, x.grad, kept))
+    for plain, own in zip(*found, strict=True):
+        torch.testing.assert_close(own, plain, rtol=1e-5, atol=1e-6)
+    assert 5 < len(found[0][2]) < 50

@@ -8,12 +8,13 @@ import torch
 import torch.nn.functional as F
 
 from softnum.torch.exact.elementwise import add, divide, multiply, square, subtract
+from softnum.torch.exact.moving import choosing
 from softnum.torch.exact.operands import refused
 from softnum.torch.exact.rows import cosine_similarity, log_softmax, mean_along, pairwise_distance, sum_along
 
 __all__ = [
-    "binary", "binary_with_logits", "cosine_embedding", "cross_entropy", "divergence", "huber", "margin_ranking",
-    "nll_loss", "of_difference", "smooth_l1", "triplet_margin",
+    "binary", "binary_with_logits", "connectionist", "cosine_embedding", "cross_entropy", "divergence", "huber",
+    "margin_ranking", "nll_loss", "of_difference", "smooth_l1", "triplet_margin",
 ]  # fmt: skip
 
 
@@ -183,3 +184,56 @@ def triplet_margin(mode, anchor, positive, negative, margin=1.0, p=2, eps=1e-6, 
         far = mode.moved(torch.minimum, far, pairwise_distance(mode, positive, negative, p, eps))
     losses = mode.moved(torch.clamp, add(mode, subtract(mode, near, far), margin), min=0.0)
     return _weighted(mode, "triplet_margin_loss", losses, None, reduction, size_average, reduce)
+
+
+def _log_of_sums(mode, parts, there):
+    """log(sum of exp(x)) of the parts along the last axis that are there, and whether any is; else 0."""
+    top = torch.where(there, parts.detach(), -torch.inf).amax(-1, keepdim=True)
+    some = there.any(-1, keepdim=True)
+    top = torch.where(some, top, 0.0)
+    powers = mode.apply("exp", [mode.moved(torch.where, there, subtract(mode, parts, top), 0.0)])
+    total = sum_along(mode, mode.moved(torch.where, there, powers, 0.0), -1, True)
+    found = add(mode, mode.apply("log", [mode.moved(torch.where, some, total, 1.0)]), top)
+    return mode.moved(torch.where, some, found, 0.0)[..., 0], some[..., 0]
+
+
+def connectionist(mode, log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean",
+                  zero_infinity=False):  # fmt: skip
+    """-log of the probability of all ways to read the labels, step by step, of paths that are possible alone.
+
+    With a label's logarithm y at a step and a(s) of the paths that end at place s of the labels with blanks around
+    them: a(s) = log(exp(a(s)) + exp(a(s - 1)) + exp(a(s - 2))) + y, by the largest of the three.
+    """
+    single = log_probs.dim() == 2
+    logs = log_probs.unsqueeze(1) if single else log_probs
+    steps, count, _ = logs.shape
+    device = logs.device
+    lengths = [torch.as_tensor(part, device=device).reshape(-1).long() for part in (input_lengths, target_lengths)]
+    longest = int(lengths[1].max()) if count else 0
+    labels = torch.full((count, longest), blank, device=device)
+    inside = torch.arange(longest, device=device) < lengths[1][:, None]
+    if targets.dim() == 1 and not single:
+        labels[inside] = targets.long()
+    else:
+        labels[inside] = targets.reshape(count, -1)[:, :longest].long()[inside]
+    read = torch.full((count, 2 * longest + 1), blank, device=device)
+    read[:, 1::2] = labels
+    skips = torch.zeros_like(read, dtype=torch.bool)
+    skips[:, 3::2] = labels[:, 1:] != labels[:, :-1]
+    chosen = choosing("gather")(mode, logs, 2, read.expand(steps, *read.shape))
+    paths, there = mode.moved(torch.select, chosen, 0, 0), torch.zeros_like(skips)
+    there[:, :2] = True
+    for step in range(1, steps):
+        parts = mode.moved(torch.stack, [mode.moved(F.pad, paths, (k, -k)) for k in range(3)], -1)
+        reached = torch.stack([there, F.pad(there, (1, -1)), F.pad(there, (2, -2)) & skips], -1)
+        found, some = _log_of_sums(mode, parts, reached)
+        found = add(mode, found, mode.moved(torch.select, chosen, 0, step))
+        running = (step < lengths[0])[:, None]
+        paths, there = mode.moved(torch.where, running, found, paths), torch.where(running, some, there)
+    ends = torch.stack([2 * lengths[1], (2 * lengths[1] - 1).clamp(min=0)], -1)
+    reached = there.gather(1, ends) & torch.stack([lengths[1] >= 0, lengths[1] > 0], -1)
+    total, some = _log_of_sums(mode, choosing("gather")(mode, paths, 1, ends), reached)
+    losses = mode.moved(torch.where, some, mode.moved(torch.neg, total), 0.0 if zero_infinity else torch.inf)
+    if reduction == "mean":
+        losses = divide(mode, losses, lengths[1].clamp(min=1))
+    return _reduced(mode, "ctc_loss", losses[0] if single and reduction == "none" else losses, reduction)

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
-from softnum.torch.exact.elementwise import add, multiply
+from softnum.torch.exact.elementwise import add, multiply, subtract
 from softnum.torch.exact.operands import floating, refused, shaped
 
 __all__ = [
-    "choosing", "expand", "fold", "getitem", "index_add", "interpolate", "meshgrid", "pad", "repeat",
-    "repeat_interleave", "scatter_add", "unfold",
+    "choosing", "expand", "fold", "getitem", "grid_sample", "index_add", "interpolate", "meshgrid", "pad", "repeat",
+    "repeat_interleave", "roi_align", "scatter_add", "suppressed", "unfold",
 ]  # fmt: skip
 
 
@@ -134,6 +134,95 @@ def interpolate(own, /, input, size=None, scale_factor=None, mode="nearest", ali
             parts = [add(own, *pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
         (input,) = parts
     return input
+
+
+def grid_sample(own, input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    """What lies at places: four neighbours times two weights each, added in pairs; places are of the design."""
+    if input.dim() != 4 or mode == "bicubic" or padding_mode == "reflection":
+        refused(own, "grid_sample", "of images, by nearest neighbours or bilinearly, with zeros or the border beyond,")
+    ends = []
+    for axis, count in ((1, input.shape[2]), (0, input.shape[3])):
+        at = add(own, own.moved(torch.select, grid, -1, axis), 1.0)
+        if align_corners:
+            at = multiply(own, multiply(own, at, 0.5), float(count - 1))
+        else:
+            at = multiply(own, add(own, multiply(own, at, float(count)), -1.0), 0.5)
+        if padding_mode == "border":
+            at = own.moved(torch.clamp, at, 0.0, float(count - 1))
+        if mode == "nearest":
+            ends.append([(at.detach().round(), None)])
+            continue
+        low = at.detach().floor()
+        part = subtract(own, at, low)
+        ends.append([(low, subtract(own, torch.ones_like(low), part)), (low + 1, part)])
+    parts = []
+    for row, high in ends[0]:
+        for column, wide in ends[1]:
+            found = _at(own, input, row, column)
+            if high is not None:
+                found = multiply(own, found, multiply(own, high, wide).unsqueeze(1))
+            parts.append(found)
+    while len(parts) > 1:
+        parts = [add(own, *pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
+def _at(own, input, row, column):
+    """The elements of images in rows and columns (n, ...), 0 beyond the edges."""
+    (n, channels, height, width), shape = input.shape, row.shape[1:]
+    inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+    places = torch.where(inside, row * width + column, 0).long().reshape(n, 1, -1).expand(n, channels, -1)
+    found = choosing("gather")(own, input.flatten(2), 2, places).reshape(n, channels, *shape)
+    return own.moved(torch.where, inside.unsqueeze(1), found, 0.0)
+
+
+def roi_align(own, input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned=False):
+    """Means of samples between pixels in the parts of boxes: weights are rounded from binary64, as places are computed.
+
+    A box is the number of its image, its left, upper, right and lower edge.
+    """
+    if sampling_ratio <= 0:
+        refused(own, "roi_align", "with a sampling_ratio")
+    boxes, axes = rois.detach().double(), []
+    for axis, (count, bins) in enumerate(((input.shape[2], pooled_height), (input.shape[3], pooled_width))):
+        ends = boxes[:, [2 - axis, 4 - axis]] * spatial_scale - (0.5 if aligned else 0.0)
+        size = ends[:, 1] - ends[:, 0]
+        size = size if aligned else size.clamp(min=1.0)
+        samples = (torch.arange(bins * sampling_ratio, device=rois.device).double() + 0.5) / sampling_ratio
+        at = ends[:, :1] + samples * (size / bins)[:, None]  # (boxes, samples)
+        near = (at >= -1) & (at <= count)
+        at = at.clamp(min=0)
+        low = at.long().clamp(max=count - 1)
+        part = torch.where(low == count - 1, 0.0, at - low)
+        shares = [torch.where(near, share, 0.0) for share in (1 - part, part)]
+        axes.append(list(zip((low, (low + 1).clamp(max=count - 1)), shares, strict=True)))
+    (_, channels, height, width), of, parts = input.shape, boxes[:, 0].long(), []
+    numbers = torch.arange(channels, device=rois.device)[:, None, None]
+    for row, high in axes[0]:
+        for column, wide in axes[1]:
+            image = of[:, None, None, None] * channels + numbers
+            at = image * (height * width) + (row[:, :, None] * width + column[:, None, :])[:, None]
+            weight = (high[:, :, None] * wide[:, None, :])[:, None].to(input.dtype)
+            parts.append(multiply(own, own.apply("lookup", [input.reshape(-1), at]), weight))
+    while len(parts) > 1:
+        parts = [add(own, *pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+    window = (sampling_ratio, sampling_ratio)
+    return own.apply("avg_pool2d", parts, options=(*window, *window))
+
+
+def suppressed(own, boxes, scores, iou_threshold):
+    """Boxes in the order of their scores, without those that overlap one before by more; areas are of binary64."""
+    x = boxes.detach().double()
+    order = scores.detach().sort(stable=True, descending=True).indices
+    x = x[order]
+    areas = (x[:, 2] - x[:, 0]) * (x[:, 3] - x[:, 1])
+    shared = (torch.minimum(x[:, None, 2:], x[:, 2:]) - torch.maximum(x[:, None, :2], x[:, :2])).clamp(min=0).prod(-1)
+    over = shared > iou_threshold * (areas[:, None] + areas - shared)
+    stays = torch.ones(len(x), dtype=torch.bool, device=x.device)
+    for i in range(len(x)):
+        if stays[i]:
+            stays[i + 1 :] &= ~over[i, i + 1 :]
+    return order[stays]
 
 
 def _positions(count: int, wanted: int, factor: float | None, align_corners: bool):

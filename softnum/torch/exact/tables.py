@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from softnum.torch.exact import elementwise, layers, losses, moving, rows
 from softnum.torch.functions import UNARY
 
-__all__ = ["EXACT", "KEEPING", "MOVING", "OPERATIONS"]
+__all__ = ["BY_NAME", "EXACT", "KEEPING", "MOVING", "OPERATIONS"]
 
 _T = torch.Tensor
 _OF_ONE = {name: elementwise.of_one(name) for name in UNARY if name not in ("gelu", "relu", "silu", "softplus")}
@@ -67,7 +67,9 @@ _LAYERS = {
     "normalize": rows.normalize, "rms_norm": layers.rms_norm, "softmax": rows.softmax, "softmin": rows.softmin,
     "dropout": layers.dropout_of(None), **{f"dropout{rank}d": layers.dropout_of(rank) for rank in (1, 2, 3)},
     "pad": moving.pad, "interpolate": moving.interpolate, "unfold": moving.unfold, "fold": moving.fold,
+    "grid_sample": moving.grid_sample,
     "pairwise_distance": rows.pairwise_distance, "binary_cross_entropy": losses.binary,
+    "ctc_loss": losses.connectionist,
     "cosine_embedding_loss": losses.cosine_embedding, "huber_loss": losses.huber, "kl_div": losses.divergence,
     "margin_ranking_loss": losses.margin_ranking, "smooth_l1_loss": losses.smooth_l1,
     "triplet_margin_loss": losses.triplet_margin, "binary_cross_entropy_with_logits": losses.binary_with_logits,
@@ -125,6 +127,8 @@ EXACT: dict[Callable, Callable] = {
         torch.linalg,
     ),
 }
+#: operations of other libraries, by their names
+BY_NAME: dict[str, Callable] = {"torchvision.roi_align": moving.roi_align, "torchvision.nms": moving.suppressed}
 _MOVING = """
 __and__ __array__ __bool__ __contains__ __deepcopy__ __eq__ __float__ __format__ __ge__ __get__ __gt__ __hash__
 __index__ __int__ __invert__ __le__ __len__ __lt__ __ne__ __neg__ __or__ __reduce_ex__ __repr__ __set__ __setitem__
