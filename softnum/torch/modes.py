@@ -321,7 +321,8 @@ class arithmetic(TorchFunctionMode):
         ):  # fmt: skip
             return func(*args, **kwargs)
         first = args[0] if args else None
-        if (name.endswith("_") and not name.endswith("__")) or name == "__setitem__" or kwargs.get("inplace"):
+        inside = (name.endswith("_") and not name.endswith("__")) or name == "__setitem__" or kwargs.get("inplace")
+        if inside and first is not None:  # of those that initialise, the tensor stands among the keywords
             changed = used(first).clone()
             func(changed, *tree_map_only(torch.Tensor, used, args[1:]), **kwargs)
             return self.assign(first, changed)

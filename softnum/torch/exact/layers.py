@@ -161,7 +161,8 @@ def avg_pool(rank: int) -> Callable:
 def _pooled(mode, x, windows: list[list[tuple[int, int]]], step: tuple[int, ...]):
     """Averages of windows: as `softnum.train`'s of images where all have one size, and lie in steps."""
     sizes = [{end - start for start, end in bounds} for bounds in windows]
-    if len(windows) > 2 or any(len(own) != 1 for own in sizes):
+    apart = any(start != i * n for bounds, n in zip(windows, step, strict=True) for i, (start, _) in enumerate(bounds))
+    if len(windows) > 2 or apart or any(len(own) != 1 for own in sizes):
         return _averages(mode, x, windows)
     shape = (*x.shape[:2], *map(len, windows))
     window, x = [own.pop() for own in sizes], x if len(windows) == 2 else x.unsqueeze(2)
