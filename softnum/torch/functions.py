@@ -27,7 +27,18 @@ from softnum.train.layers.cells import Cell, LSTMCell, RNNCell
 from softnum.train.layers.convolution import conv2d
 from softnum.train.layers.normalisation import Buffer, batch_norm, group_norm, layer_norm, rms_norm
 from softnum.train.layers.pooling import avg_pool2d, max_pool2d
-from softnum.train.layers.sequences import embedding, expand, lookup, masked, scale, scatter_add, sums, take
+from softnum.train.layers.sequences import (
+    embedding,
+    expand,
+    lookup,
+    masked,
+    running_products,
+    running_sums,
+    scale,
+    scatter_add,
+    sums,
+    take,
+)  # fmt: skip
 
 __all__ = ["ALONG", "FUNCTIONS", "NUMBERED", "UNARY", "Function", "convolved"]
 
@@ -451,6 +462,8 @@ FUNCTIONS: dict[str, Function] = {
     "power": Function(_power, _same, constants=("exponent",)),
     "expand": Function(_expand, lambda shapes, options: options["shape"], options={"shape": -1}, values=False),
     "sums": Function(_of_one(sums), lambda shapes, options: (*shapes[0][:-1], 1), values=False),
+    "running_sums": Function(_of_one(running_sums), _same, values=False),
+    "running_products": Function(_of_one(running_products), _same),
     "lookup": Function(_lookup, lambda shapes, options: (*shapes[1], *shapes[0][1:])),
     "scatter_add": Function(_scatter_add, _same),
     "dropout": Function(_dropout, _same, constants=("rate",)),

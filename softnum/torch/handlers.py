@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Callable
 from functools import partial
 
@@ -81,15 +82,16 @@ def _einsum(mode, equation, *operands):
         )
     if len(operands) < 2:
         return torch.einsum(equation, *operands)
-    left, arrow, result = equation.replace(" ", "").partition("->")
+    equation = _spelled_out(equation.replace(" ", ""), operands)
+    left, arrow, result = equation.partition("->")
     a, b = left.split(",")
     if not arrow:
         result = "".join(sorted(x for x in set(a + b) if (a + b).count(x) == 1))
     alone = [x for x in a + b if x not in result and (a + b).count(x) == 1]
     if "." in equation or len(set(a)) < len(a) or len(set(b)) < len(b) or alone:
         raise NotImplementedError(
-            f"einsum in module {mode.running()!r}: softnum.torch computes no product with '...', an axis twice in one "
-            f"operand, or one that is summed without the other, got {equation!r}"
+            f"einsum in module {mode.running()!r}: softnum.torch computes no product with an axis twice in one "
+            f"operand, one that is summed without the other, or '...' of different shapes, got {equation!r}"
         )
     batch = [x for x in a if x in b and x in result]
     k = [x for x in a if x in b and x not in result]
@@ -108,6 +110,25 @@ def _einsum(mode, equation, *operands):
     order = [*batch, *rows, *columns]
     product = product.reshape([sizes[axis] for axis in order])
     return product.permute([order.index(axis) for axis in result])
+
+
+def _spelled_out(equation: str, operands) -> str:
+    """An equation with letters in place of '...', where these are axes of the same sizes in all operands with any."""
+    left, arrow, result = equation.partition("->")
+    terms, free = left.split(","), [letter for letter in string.ascii_letters if letter not in equation]
+    more = [
+        (x.shape[len(term.partition("...")[0]) : x.dim() - len(term.partition("...")[2])] if "..." in term else ())
+        for term, x in zip(terms, operands, strict=True)
+    ]
+    axes = max(more, key=len)
+    if "..." not in left or any(own not in ((), axes) for own in more):
+        return equation
+    letters = "".join(free[: len(axes)])
+    spelled = [term.replace("...", letters if own else "") for term, own in zip(terms, more, strict=True)]
+    if not arrow:
+        once = sorted(x for x in set(left) - set(".,") if left.count(x) == 1)
+        arrow, result = "->", "..." + "".join(once)
+    return ",".join(spelled) + arrow + result.replace("...", letters)
 
 
 def _pair(x, rank: int) -> list[int]:
@@ -196,6 +217,12 @@ def embedding(mode, input, weight, padding_idx=None, max_norm=None, norm_type=2.
 def attention(
     mode, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
 ):  # fmt: skip
+    weights, value = _weights(mode, query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    return matmul(mode, weights, value)
+
+
+def _weights(mode, query, key, value, attn_mask, dropout_p, is_causal, scale=None, enable_gqa=False):
+    """How much each value counts in each result; and the values, of each head its own."""
     if enable_gqa and query.shape[-3] != key.shape[-3]:
         repeats = query.shape[-3] // key.shape[-3]
         repeat = partial(EXACT[torch.repeat_interleave], mode) if mode.exact else torch.repeat_interleave
@@ -203,7 +230,7 @@ def attention(
     scores = matmul(mode, query, key.transpose(-2, -1))
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     if mode.exact:
-        return matmul(mode, _exact_weights(mode, scores, factor, attn_mask, dropout_p, is_causal), value)
+        return _exact_weights(mode, scores, factor, attn_mask, dropout_p, is_causal), value
     scores = scores * factor
     if is_causal:
         causal = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
@@ -217,7 +244,7 @@ def attention(
         weights = scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)
     if dropout_p:
         weights = F.dropout(weights, dropout_p)
-    return matmul(mode, weights, value)
+    return weights, value
 
 
 def _exact_weights(mode, scores, factor: float, mask, dropout: float, causal: bool):
@@ -244,11 +271,6 @@ def _multi_head_attention(
         mode, "multi_head_attention_forward", bias_k=(bias_k, None), bias_v=(bias_v, None),
         add_zero_attn=(add_zero_attn, False), static_k=(static_k, None), static_v=(static_v, None),
     )  # fmt: skip
-    if need_weights:
-        raise NotImplementedError(
-            f"multi_head_attention_forward in module {mode.running()!r}: softnum.torch returns no attention weights; "
-            "call the module with need_weights=False"
-        )
     single = query.dim() == 2
     if single:
         query, key, value = (x[:, None] for x in (query, key, value))
@@ -283,10 +305,15 @@ def _multi_head_attention(
             add.append(zero.masked_fill(padding, -math.inf) if padding.dtype is torch.bool else padding)
             mask = add[0] if len(add) == 1 else _sum(mode, *add)
     dropout = dropout_p if training else 0.0
-    result = attention(mode, heads(q), heads(k), heads(v), mask, dropout, is_causal and attn_mask is None)
-    result = result.permute(2, 0, 1, 3).reshape(steps, batch, features)
+    causal = is_causal and attn_mask is None
+    weights, values = _weights(mode, heads(q), heads(k), heads(v), mask, dropout, causal)
+    result = matmul(mode, weights, values).permute(2, 0, 1, 3).reshape(steps, batch, features)
     result = linear(mode, result, out_proj_weight, out_proj_bias, part="out_proj", axis=1)
-    return (result[:, 0] if single else result), None
+    if not need_weights:
+        return (result[:, 0] if single else result), None
+    if average_attn_weights:
+        weights = EXACT[torch.mean](mode, weights, dim=1) if mode.exact else weights.mean(1)
+    return (result[:, 0], weights[0]) if single else (result, weights)
 
 
 def _grouped(mode, input, mat2, offs=None, bias=None, out_dtype=None):

@@ -303,7 +303,7 @@ def _recomputed() -> bool:
     return not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1
 
 
-def _only(entry: int, device: torch.device) -> torch.Tensor:
+def _only(entry: int, device: torch.device | str) -> torch.Tensor:
     """A state that is 0 but for one entry, which is 1."""
     return torch.tensor([int(entry == i) for i in range(LOSS_SCALE + 1)], dtype=torch.int64, device=device)
 
@@ -327,7 +327,7 @@ def _begin(mode: arithmetic, module: nn.Module, model: nn.Module, arguments) -> 
         elif not mode.following:
             raise RuntimeError("call a copied or loaded model once before it is compiled: its gradients are rounded")
     state = getattr(model, _STATE).cpu()  # where it is read, in every call
-    mode.state = state + (0 if module.training else 1) * _only(EVALUATING, state.device)
+    mode.state = state + (0 if module.training else 1) * _only(EVALUATING, "cpu")
     mode.calls, mode.replayed, mode.axes = {}, False, None
     _spread(mode, model, arguments)
     if mode.arithmetic.sites is not None:

@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
 from softnum.torch.devices import running
-from softnum.torch.exact.tables import EXACT, KEEPING, MOVING, OPERATIONS
+from softnum.torch.exact.tables import BY_NAME, EXACT, KEEPING, MOVING, OPERATIONS
 from softnum.torch.functions import ALONG, FUNCTIONS, NUMBERED
 from softnum.torch.gradients import Final, assigned, summed, used
 from softnum.torch.handlers import HANDLERS, REFUSED, is_product
@@ -334,7 +334,10 @@ class arithmetic(TorchFunctionMode):
             return func(*args, **kwargs)
         if self.of_model and not torch.compiler.is_compiling() and self.is_over():
             return func(*args, **kwargs)
-        handler = handler or (EXACT.get(func) if self.exact else None)
+        if handler is None and self.exact:
+            handler = EXACT.get(func)
+            if handler is None and isinstance(func, OpOverloadPacket):
+                handler = BY_NAME.get(str(func))
         if handler is None:
             if func in REFUSED or (isinstance(func, _OPERATORS) and is_product(func)):
                 raise NotImplementedError(
@@ -358,7 +361,8 @@ class arithmetic(TorchFunctionMode):
         ):  # fmt: skip
             return func(*args, **kwargs)
         first = args[0] if args else None
-        if (name.endswith("_") and not name.endswith("__")) or name == "__setitem__" or kwargs.get("inplace"):
+        inside = (name.endswith("_") and not name.endswith("__")) or name == "__setitem__" or kwargs.get("inplace")
+        if inside and first is not None:  # of those that initialise, the tensor stands among the keywords
             changed = used(first).clone()
             func(changed, *tree_map_only(torch.Tensor, used, args[1:]), **kwargs)
             return self.assign(first, changed)

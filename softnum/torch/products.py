@@ -126,9 +126,9 @@ def workload(
     and element-by-element steps of one layer that follow each other are one operation. What PyTorch computes has the
     formats of its tensors' dtypes, and what softnum computes that of a tensor whose dtype is narrower. Operations that
     PyTorch computes in one, like a fused attention of its own, are one operation too; of a softmax or a normalisation
-    the steps for each element count, as many as `softnum.train` has. Buffers are state, and constants of the iteration.
-    What a checkpoint computes again is of the forward pass of its layers. Nothing is computed, and the model is left as
-    it was.
+    the steps for each element count, as many as `softnum.train` has. Buffers are state, and constants of the iteration;
+    other tensors that modules have are constants too, and take no memory. What a checkpoint computes again is of the
+    forward pass of its layers. Nothing is computed, and the model is left as it was.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import torch
@@ -105,18 +106,62 @@ def _steps(mode, name: str, read, state: tuple, weight, part: str) -> tuple[torc
     return found[:count], tuple(found[count - 1 :])
 
 
+def _runs(read, sizes: list[int] | None, reverse: bool) -> list:
+    """What was read, in the order in which it is computed: (steps, rows, ...) of each run of steps with as many rows.
+
+    sizes: the rows of each step of packed sequences; None: they are all one run.
+    """
+    if sizes is None:
+        return [read.flip(0) if reverse else read]
+    found, start = [], 0
+    for rows, steps in itertools.groupby(sizes):
+        count = len(list(steps))
+        found.append(read[start : start + count * rows].reshape(count, rows, -1))
+        start += count * rows
+    return [run.flip(0) for run in reversed(found)] if reverse else found
+
+
+def _direction(mode, name: str, step: Callable, runs: list, before: tuple, weights, product: Callable, part: str):
+    """The hidden states of all steps of each run, and the states of each row after its last step.
+
+    A sequence that ends leaves the state, of whose rows it is the last; one that begins enters there.
+    """
+    op, state, found, ended = _Operations(mode), (), [], []
+    for run in runs:
+        rows, held = run.shape[1], len(state[0]) if state else 0
+        if held > rows:
+            ended.insert(0, [x[rows:] for x in state])
+            state = tuple(x[:rows] for x in state)
+        elif held < rows:
+            joined = [x[held:rows] for x in before]
+            state = tuple(torch.cat(pair) for pair in zip(state, joined, strict=True)) if held else tuple(joined)
+        if mode.exact and name in FUNCTIONS:
+            steps, state = _steps(mode, name, run, state, weights[1], part)
+        else:
+            steps = []
+            for read in run:
+                state = step(op, read, state, product)
+                steps.append(state[0])
+            steps = torch.stack(steps)
+        found.append(steps)
+    if ended:
+        state = tuple(torch.cat([x, *rest]) for x, *rest in zip(state, *ended, strict=True))
+    return found, state
+
+
 def _recurrent(name: str, step: Callable, states: int) -> Callable:
     def run(mode, input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first=None):
-        if isinstance(has_biases, (tuple, list)):  # packed sequences come with one argument more before these
-            raise NotImplementedError(
-                f"{name} in module {mode.running()!r}: softnum.torch computes no packed sequences; pad them"
-            )
+        sizes = None
+        if isinstance(has_biases, (tuple, list)):  # packed sequences come with the rows of each step before these
+            sizes, hx, params, has_biases = hx.tolist(), params, has_biases, num_layers
+            num_layers, dropout, train, bidirectional = dropout, train, bidirectional, batch_first
         hx = hx if isinstance(hx, (tuple, list)) else (hx,)
         each = 4 if has_biases else 2
         directions = 2 if bidirectional else 1
         if len(params) != each * num_layers * directions:
             raise NotImplementedError(f"{name} in module {mode.running()!r}: softnum.torch computes no projections")
-        x, op = input.transpose(0, 1) if batch_first else input, _Operations(mode)
+        turned = sizes is None and batch_first
+        x = input.transpose(0, 1) if turned else input
         last: list[list] = [[] for _ in range(states)]
         for layer in range(num_layers):
             found = []
@@ -125,23 +170,17 @@ def _recurrent(name: str, step: Callable, states: int) -> Callable:
                 weights = params[each * place : each * (place + 1)]
                 part = f"l{layer}" + ("_reverse" if direction else "")
                 reading, product = _parts(mode, name, weights, f"hh_{part}")
-                read = mode.apply("linear", [x, *reading], f"ih_{part}", axis=1)
-                read, state = read.flip(0) if direction else read, tuple(part[place] for part in hx)
-                if mode.exact and name in FUNCTIONS:
-                    steps, state = _steps(mode, name, read, state, weights[1], f"hh_{part}")
-                else:
-                    steps = []
-                    for part_read in read:
-                        state = step(op, part_read, state, product)
-                        steps.append(state[0])
-                    steps = torch.stack(steps)
-                found.append(steps.flip(0) if direction else steps)
+                read = mode.apply("linear", [x, *reading], f"ih_{part}", axis=1 if sizes is None else 0)
+                runs, before = _runs(read, sizes, bool(direction)), tuple(kind[place] for kind in hx)
+                steps, state = _direction(mode, name, step, runs, before, weights, product, f"hh_{part}")
+                steps = [run.flip(0) for run in reversed(steps)] if direction else steps
+                found.append(steps[0] if sizes is None else torch.cat([run.flatten(0, 1) for run in steps]))
                 for kind, value in zip(last, state, strict=True):
                     kind.append(value)
             x = torch.cat(found, -1)
             if dropout and train and layer + 1 < num_layers:
                 x = EXACT[F.dropout](mode, x, dropout) if mode.exact else F.dropout(x, dropout)
-        return x.transpose(0, 1) if batch_first else x, *(torch.stack(kind) for kind in last)
+        return x.transpose(0, 1) if turned else x, *(torch.stack(kind) for kind in last)
 
     return run
 

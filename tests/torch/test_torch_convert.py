@@ -316,11 +316,16 @@ def test_attention_modules():
             torch.manual_seed(0)
             module = nn.MultiheadAttention(8, 2, batch_first=first)
             x = inputs(2, 3, 8) if first else inputs(3, 2, 8)
-            expected, _ = module(x, x, x, need_weights=False, **masks)
-            found, _ = st.convert(module, "a-float32", quiet=True)(x, x, x, need_weights=False, **masks)
+            expected, none = module(x, x, x, need_weights=False, **masks)
+            weights = [module(x, x, x, average_attn_weights=mean, **masks)[1] for mean in (True, False)]
+            st.convert(module, "a-float32", quiet=True)
+            found, nothing = module(x, x, x, need_weights=False, **masks)
             torch.testing.assert_close(found, expected)
-            with pytest.raises(NotImplementedError, match="need_weights"):
-                module(x, x, x)
+            assert none is nothing is None
+            for mean, own in zip((True, False), weights, strict=True):
+                found, seen = module(x, x, x, average_attn_weights=mean, **masks)
+                torch.testing.assert_close(found, expected)
+                torch.testing.assert_close(seen, own)
 
 
 RECURRENT = {

@@ -216,6 +216,24 @@ def test_operands_that_are_buffers_are_no_samples():
     assert [x.per_sample for x in work.tensors if x.elements == 256 and x.tensor_class == "feature_maps"] == [False]
 
 
+@pytest.mark.parametrize("elementwise", ["exact", "torch"])
+def test_tensors_of_modules_and_of_the_program_are_no_samples(elementwise):
+    class Model(torch.nn.Module):
+        def __init__(self, own):
+            super().__init__()
+            self.fc, self.tables = torch.nn.Linear(8, 4), {"scales": [torch.linspace(0, 1, 64).view(8, 8)]}
+            self.own = own
+
+        def forward(self, x):
+            if self.own:
+                return self.fc(x @ self.tables["scales"][0]) * torch.tensor([1.0, 2.0, 3.0, 4.0])
+            return self.fc(x @ torch.eye(8)) * torch.ones(4)
+
+    works = [counted(Model(own), torch.zeros(2, 8), elementwise=elementwise) for own in (True, False)]
+    assert works[0].tensors == works[1].tensors
+    assert [x.elements for x in works[0].tensors if x.name in ("samples", "input")] == [16]
+
+
 def test_a_narrower_dtype_is_that_of_what_is_kept():
     def work(dtype, optimizer):
         model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 8)).to(dtype)

@@ -142,6 +142,95 @@ def test_interpolation_is_by_definition(fmt, tmp_path):
     np.testing.assert_array_equal(y.detach().numpy(), expected.values)
 
 
+@cases("fmt", ("binary32", "bfloat16"))
+def test_running_sums_and_products_are_chains(fmt, tmp_path):
+    """One after another; gradients from the last one backwards, those of products without a division."""
+    values = inputs(4, 9)
+    values[1, 3] = values[2, 1] = values[2, 5] = 0.0
+    error = inputs(4, 9, seed=9)
+    x, y = values.clone().requires_grad_(), values.clone().requires_grad_()
+    with st.arithmetic(narrow(tmp_path, fmt, statistics=fmt)):
+        sums, products, last = x.cumsum(1), y.cumprod(1), y.prod(1)
+    (from_last,) = torch.autograd.grad(last, y, error[:, 0], retain_graph=True)
+    sums.backward(error)
+    products.backward(error)
+
+    def chain(columns, of):
+        found = [Rounded(columns[0], fmt)]
+        for column in columns[1:]:
+            found.append(of(found[-1], Rounded(column, fmt)))
+        return found
+
+    a, g = values.numpy().T, error.numpy().T
+    np.testing.assert_array_equal(sums.detach().numpy().T, [s.values for s in chain(a, Rounded.__add__)])
+    np.testing.assert_array_equal(x.grad.numpy().T[::-1], [s.values for s in chain(g[::-1], Rounded.__add__)])
+    done = chain(a, Rounded.__mul__)
+    np.testing.assert_array_equal(products.detach().numpy().T, [s.values for s in done])
+    np.testing.assert_array_equal(last.detach().numpy(), done[-1].values)
+    for errors, found in ((g, y.grad), (np.vstack([0 * g[1:], g[:1] * 0 + error.numpy()[:, 0]]), from_last)):
+        held = Rounded(errors[-1], fmt)
+        for i in reversed(range(9)):
+            want = held * done[i - 1] if i else held
+            np.testing.assert_array_equal(found.numpy().T[i], want.values)
+            held = Rounded(errors[i - 1], fmt) + held * Rounded(a[i], fmt)
+
+
+def average(places, fmt):
+    total = tree([np.asarray(place, np.float64) for place in places], fmt)
+    return Rounded(total / len(places), fmt).values
+
+
+def test_averages_of_windows_of_several_sizes_are_trees(tmp_path):
+    x = inputs(2, 3, 5, 7).requires_grad_()
+    with st.arithmetic(narrow(tmp_path, "e6m9")):
+        edges, any_size = F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), F.adaptive_avg_pool2d(x, (3, 4))
+    v = x.detach().numpy()
+    for found, bounds in (
+        (edges, ([(0, 2), (1, 4), (3, 5)], [(0, 2), (1, 4), (3, 6), (5, 7)])),
+        (any_size, ([(0, 2), (1, 4), (3, 5)], [(0, 2), (1, 4), (3, 6), (5, 7)])),
+    ):
+        for i, rows in enumerate(bounds[0]):
+            for j, columns in enumerate(bounds[1]):
+                places = [v[:, :, r, c] for r in range(*rows) for c in range(*columns)]
+                np.testing.assert_array_equal(found.detach().numpy()[:, :, i, j], average(places, "e6m9"))
+
+
+@cases("fmt", ("binary32", "bfloat16"))
+def test_cubic_interpolation_is_by_definition(fmt, tmp_path):
+    """Four neighbours times their rounded weights, added in pairs."""
+    x = inputs(2, 3, 5)
+    with st.arithmetic(narrow(tmp_path, fmt)):
+        y = F.interpolate(x[..., None], (8, 1), mode="bicubic")[..., 0]
+    at = (np.arange(8) + 0.5) * (5 / 8) - 0.5
+    low, a = np.floor(at), -0.75
+    parts = []
+    for offset in (-1, 0, 1, 2):
+        d = np.abs(at - low - offset)
+        near, far = ((a + 2) * d - (a + 3)) * d * d + 1, ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+        taken = x.numpy()[..., np.clip(low.astype(int) + offset, 0, 4)]
+        parts.append(Rounded(taken, fmt) * np.where(d <= 1, near, far).astype(np.float32))
+    want = (parts[0] + parts[1]) + (parts[2] + parts[3])
+    np.testing.assert_array_equal(y.numpy(), want.values)
+
+
+def test_roots_of_nothing_have_no_gradient():
+    """As of PyTorch's norms: 0, and not 0 times an infinity."""
+    x = torch.zeros(2, 3, requires_grad=True)
+    with st.arithmetic("a-float32"):
+        y, z = x.norm(dim=1) + torch.linalg.vector_norm(x, dim=1) + x.std(1), F.normalize(x)
+    y.sum().backward()
+    assert not y.any() and not x.grad.any()
+    z.backward(torch.ones_like(z))
+    assert (x.grad == np.float32(1) / np.float32(1e-12)).all()
+
+
+def test_numbers_without_a_dimension():
+    x = torch.tensor(0.3, requires_grad=True)
+    with st.arithmetic("a-float32"):
+        (1 - (x.exp() - x) * x).backward()
+    assert x.grad == pytest.approx(-(np.exp(0.3) - 0.3) - 0.3 * (np.exp(0.3) - 1), rel=1e-6)
+
+
 SPECIAL = torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan, 1e-45, -1e38, 1.0])
 
 
@@ -290,10 +379,73 @@ MEANS = {
         *(x[None],) * 3, attn_mask=torch.tensor([[True, False] * 3, [False] * 6] * 3)
     ),
     "softmax in float32": lambda x: x.softmax(-1, dtype=torch.float32) + F.softmin(x, 0),
+    "running sums": lambda x: x.cumsum(1) + torch.cumsum(x, -1) + x[0, 0].cumsum(0) + x.cumsum(0, dtype=torch.float32),
+    "products": lambda x: x.prod(1) + x.prod(-1, keepdim=True)[..., 0] + x[0, 0].prod() + x.cumprod(2)[:, 0],
+    "products with zeros": lambda x: torch.where(x > 1, 0.0, x).cumprod(1) + (x * (x < 0)).prod(2, keepdim=True),
+    "names of NumPy": lambda x: x.mean(axis=1, keepdims=True) + torch.sum(x, axis=0),
+    "average pooling of edges": lambda x: F.avg_pool2d(x[None], 3, 1, 1, count_include_pad=False)
+    + F.avg_pool2d(F.avg_pool2d(x[None], 3, 2, 1, ceil_mode=True), 1).sum()
+    + F.avg_pool2d(x[:, :2, :2], 3, 1, 1, count_include_pad=False).sum()
+    + F.avg_pool2d(x, 3, 2, ceil_mode=True).sum() + F.avg_pool2d(x, (3, 2), (2, 3), 1, True, False).mean(),
+    "average pooling along one axis, and three": lambda x: F.avg_pool1d(x, 3, 2, 1)
+    + F.avg_pool1d(x, 4, 3, ceil_mode=True)[..., :1]
+    + F.avg_pool3d(x[None], (2, 3, 2), (1, 2, 2), (1, 0, 0))[0, 0, :1, :3],
+    "pooling to any sizes": lambda x: F.adaptive_avg_pool2d(x, (4, 5)) + F.adaptive_avg_pool1d(x, 4)[..., None][:, :4]
+    + F.adaptive_avg_pool3d(x[None], (3, 4, 5))[0, :1] + F.adaptive_avg_pool1d(x, 3).sum(),
+    "maxima of windows": lambda x: F.max_pool2d(x, 2, 2, dilation=2) + F.max_pool2d(x, 3, 2, ceil_mode=True)[:, :2, :2]
+    + F.max_pool1d(x, 3, 2, 1)[:, :2, :2] + F.max_pool3d(x[None], 2)[0, :1, :2, :2]
+    + F.max_pool2d(x, 3, 1, return_indices=True)[0][:, :2, :2],
+    "columns of images": lambda x: F.fold(
+        F.unfold(x[None] * 2, 3, padding=1, stride=2), (6, 6), 3, padding=1, stride=2
+    ),
+    "cubic interpolation": lambda x: F.interpolate(x[None], (9, 11), mode="bicubic")[0, :, :6, :6]
+    + F.interpolate(x[None], scale_factor=1.5, mode="bicubic", align_corners=True)[0, :, :6, :6]
+    + F.interpolate(x[None, None], (5, 7, 8), mode="trilinear")[0, 0, :4, :6, :6],
+    "sampling at places": lambda x: F.grid_sample(x[None], PLACES + x[:, :5, :2] / 50, align_corners=False)[0, :, :, :1]
+    + F.grid_sample(x[None], PLACES + x[:, :5, 2:4] / 60, padding_mode="border", align_corners=True)[0, :, :, :1]
+    + F.grid_sample(x[None], PLACES, "nearest", align_corners=False)[0, :, :, 1:2],
+    "orders of norms": lambda x: x.norm(torch.inf, 1) + x.norm(3, 1) + torch.linalg.vector_norm(x, 0.5, 1)
+    + torch.linalg.norm(x) + torch.linalg.vector_norm(x, -torch.inf, dim=1) + x.norm(0),
+    "distances": lambda x: torch.cdist(x, x.flip(0) + 1) + torch.cdist(x, x * 2 + 1, p=1.0)
+    + F.pairwise_distance(x, x / 2).sum(),
+    "angles": lambda x: F.cosine_similarity(x, x.roll(1, 0), -1) + torch.cosine_similarity(x, x[:1].exp())[:, :1],
+    "weights with a norm": lambda x: torch._weight_norm(x, x[:1, :1].abs() + 1, 2)
+    + torch._weight_norm(x, x[:, :1, :1], 0),
+    "response to neighbouring channels": lambda x: F.local_response_norm(x, 3)
+    + F.local_response_norm(x[None], 2, 0.1)[0],
+    "shrinking": lambda x: F.softshrink(x, 0.3) + F.hardshrink(x) + F.rrelu(x) + torch.logaddexp(x, 1 - x),
+    "outer products": lambda x: torch.outer(x[0, 0], x[1, 1]) + x[0, 0].outer(x[2, 0]),
+    "whole quotients": lambda x: x * (x / 0.3).detach().div(0.5, rounding_mode="floor") + x * (x.detach() * 7 // 2),
+    "complex products": lambda x: torch.view_as_real(
+        torch.view_as_complex(x.view(4, 6, 3, 2)) * torch.view_as_complex(x.view(4, 6, 3, 2).flip(0).contiguous() + 1)
+    ).reshape(4, 6, 6),
+    "written to places": lambda x: torch.zeros(4, 6, 6).scatter_(
+        1, torch.tensor([[[3], [1]]]).expand(4, 2, 6), x[:, :2] * 2
+    ),
+    "in place of what needs no gradient": lambda x: torch.ones(4, 6, 6).mul_(x).mul_(x)
+    * torch.full((4, 6, 6), 2.0).div_(x.abs() + 1)
+    + torch.zeros(4, 36).index_add_(0, torch.tensor([2, 0, 2]), x.flatten(1)[:3]).view(4, 6, 6),
+    "losses of distances": lambda x: F.smooth_l1_loss(x, x.detach() * 2, beta=0.5) + F.huber_loss(x, x.detach() * 3)
+    + F.smooth_l1_loss(x, -x.detach(), beta=0.0) + F.huber_loss(x, 2 - x.detach(), delta=0.7, reduction="sum"),
+    "losses of probabilities": lambda x: F.binary_cross_entropy(x.sigmoid(), x.detach().sigmoid() / 2)
+    + F.kl_div(x.log_softmax(-1), x.detach().softmax(1), reduction="batchmean")
+    + F.kl_div(x.log_softmax(-1), x.detach().log_softmax(1), log_target=True, reduction="sum")
+    + F.binary_cross_entropy(x.sigmoid(), (x > 0).float(), weight=x.detach().abs(), reduction="sum")
+    + F.binary_cross_entropy_with_logits(x, (x > 1).float(), x.detach().abs(), pos_weight=torch.arange(6.0) + 1),
+    "losses of pairs": lambda x: F.cosine_embedding_loss(x[0], x[1], torch.tensor([1, -1, 1, -1, 1, -1]))
+    + F.margin_ranking_loss(x[0], x[1], (x[2] > 0) * 2.0 - 1, 0.3) + F.triplet_margin_loss(x[0], x[1], x[2], swap=True),
+    "connectionist losses": lambda x: F.ctc_loss(
+        x.view(12, 3, 4).log_softmax(-1), torch.tensor([[1, 2, 2], [3, 1, 0], [1, 0, 0]]), (12, 9, 5), (3, 2, 1)
+    ) + F.ctc_loss(
+        x.view(12, 3, 4).log_softmax(-1), torch.tensor([3, 3, 1]), (2, 9, 3), (2, 0, 1), 0, "sum", zero_infinity=True
+    ) + F.ctc_loss(x.view(36, 4).log_softmax(-1), torch.tensor([1, 1]), (36,), (2,), 3),
+    "weighted losses": lambda x: F.mse_loss(x, x.detach() / 2, weight=x.detach().abs() + 1)
+    + F.huber_loss(x, 2 * x.detach(), weight=x.detach().abs()),
     "three operands": lambda x: torch.addcmul(x, x, x, value=0.5) + torch.addcdiv(x, x, x.abs() + 1)
     + torch.lerp(x, 2 * x, 0.3),
 }  # fmt: skip
 LABELS = torch.arange(24) % 6
+PLACES = inputs(1, 4, 5, 2, seed=12) * 0.7
 LABELS[::5] = -100
 TARGETS = torch.linspace(0.1, 1.0, 144).view(24, 6) / 3
 
@@ -530,3 +682,21 @@ def test_changes_in_place_of_views_are_refused_where_gradients_are_added(tmp_pat
     with st.arithmetic(narrow(tmp_path)), pytest.raises(NotImplementedError, match="changed in place"):
         y = torch.tanh(x).view(4, 3)
         y += 1
+
+
+def test_boxes_of_torchvision():
+    """Samples in boxes near PyTorch's, and the same boxes stay."""
+    ops = pytest.importorskip("torchvision").ops
+    boxes = torch.tensor([[0.0, 0.5, 3.0, 4.0, 5.5], [1.0, -3.0, 1.0, 9.0, 3.0], [0.0, 1.0, 1.0, 1.2, 1.1]])
+    found = []
+    for inside in (False, True):
+        x = inputs(2, 3, 6, 7).requires_grad_()
+        with st.arithmetic("a-float32") if inside else contextlib.nullcontext():
+            y = sum(ops.roi_align(x, boxes, (2, 3), 0.9, 2, aligned) for aligned in (False, True))
+            corners = inputs(60, 2, seed=5) * 3
+            kept = ops.nms(torch.cat([corners, corners + 2], -1), inputs(60), 0.3)
+        y.backward(inputs(3, 3, 2, 3, seed=7))
+        found.append((y, x.grad, kept))
+    for plain, own in zip(*found, strict=True):
+        torch.testing.assert_close(own, plain, rtol=1e-5, atol=1e-6)
+    assert 5 < len(found[0][2]) < 50

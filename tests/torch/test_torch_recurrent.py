@@ -1,5 +1,7 @@
 """Recurrent layers of PyTorch: what is read starts the accumulators of the state's products."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -191,3 +193,46 @@ def test_biases_of_binary64_are_added_and_rounded_once():
         cell.bias_ih.fill_(1.0), cell.bias_hh.fill_(2.0**-24 + 2.0**-60)
     with st.arithmetic("a-float32"):
         assert cell(torch.zeros(1, 1, dtype=torch.float64)).item() == 1 + 2.0**-23
+
+
+PACKED = {
+    "LSTM": lambda: nn.LSTM(4, 5, 2, bidirectional=True), "RNN": lambda: nn.RNN(4, 5, bidirectional=True),
+    "GRU": lambda: nn.GRU(4, 5, 2, bidirectional=True), "LSTM without biases": lambda: nn.LSTM(4, 5, bias=False),
+}  # fmt: skip
+LENGTHS = (3, 7, 1, 7, 4)
+
+
+@cases("name", PACKED)
+@cases("elementwise", ("exact", "torch"))
+def test_packed_sequences_are_computed_each_by_itself(name, elementwise, narrow):
+    """Results and last states have the bits of each sequence alone; gradients are near PyTorch's."""
+    parts = [inputs(length, 4, seed=length + i) for i, length in enumerate(LENGTHS)]
+    for design in (narrow, "a-float32"):
+        torch.manual_seed(0)
+        plain = PACKED[name]()
+        module = st.convert(copy.deepcopy(plain), design, elementwise=elementwise, quiet=True)
+        packed = nn.utils.rnn.pack_sequence(parts, enforce_sorted=False)
+        found, last = module(packed)
+        found, lengths = nn.utils.rnn.pad_packed_sequence(found)
+        assert lengths.tolist() == list(LENGTHS)
+        for i, part in enumerate(parts):
+            alone, own = module(part[:, None])
+            assert torch.equal(found[: len(part), i], alone[:, 0])
+            pairs = zip(last, own, strict=True) if isinstance(last, tuple) else [(last, own)]
+            assert all(torch.equal(a[:, i], b[:, 0]) for a, b in pairs)
+        if design == "a-float32":
+            wide, ends = plain(packed)
+            for run in ((found, last, module), (nn.utils.rnn.pad_packed_sequence(wide)[0], ends, plain)):
+                states = run[1] if isinstance(run[1], tuple) else run[1:2]
+                sum(x.square().sum() for x in (run[0], *states)).backward()
+            for own, other in zip(module.parameters(), plain.parameters(), strict=True):
+                torch.testing.assert_close(own.grad, other.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_packed_sequences_of_equal_length_are_a_batch(narrow):
+    torch.manual_seed(0)
+    module = st.convert(nn.LSTM(4, 5), narrow, quiet=True)
+    x = inputs(6, 3, 4)
+    packed = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([6, 6, 6]))
+    expected = gradients(module, x, lambda x: module(x)[0])
+    assert same(gradients(module, x, lambda x: module(packed)[0].data), expected)

@@ -8,8 +8,8 @@ import numpy as np
 from softnum.train.engine.tensor import GRADIENTS, Parameter, Tensor
 
 __all__ = [
-    "concatenate", "dropout", "embedding", "expand", "lookup", "masked", "permute", "scale", "scatter_add", "sums",
-    "take",
+    "concatenate", "dropout", "embedding", "expand", "lookup", "masked", "permute", "running_products", "running_sums",
+    "scale", "scatter_add", "sums", "take",
 ]  # fmt: skip
 
 
@@ -160,6 +160,86 @@ def sums(x: Tensor, layer) -> Tensor:
     """
     value = layer.total("statistics", layer.round("statistics", x.value), last=True)
     return Tensor(value, x.backend, op="sums", parents=(x,), layer=layer)
+
+
+def running_sums(x: Tensor, layer) -> Tensor:
+    """The sums of the first element of each row, of the first two, and so on, along the last axis.
+
+    Elements are rounded to ``statistics`` as they enter and added one after another, each sum rounded to the role. The
+    gradient of an element is such a sum of those of the results from its own on, from the last one backwards.
+
+    Parameters
+    ----------
+    x : Tensor (..., n)
+    layer : LayerNumerics
+
+    Returns
+    -------
+    Tensor
+        Of x's shape, values of the role ``statistics``.
+
+    Examples
+    --------
+    >>> from softnum.train import Numerics, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["fc1"], seed=1).layer("fc1")
+    >>> running_sums(Tensor(np.float32([[1, 2, 4]]), layer.numerics.backend), layer).value.tolist()
+    [[1.0, 3.0, 7.0]]
+    """
+    value = _chain(layer, "statistics", "add", layer.round("statistics", x.value))
+    return Tensor(value, x.backend, op="running_sums", parents=(x,), layer=layer)
+
+
+def running_products(x: Tensor, layer) -> Tensor:
+    """The products of the first element of each row, of the first two, and so on, along the last axis.
+
+    Elements are rounded to ``elementwise`` as they enter and multiplied one after another, each product rounded to the
+    role. Backwards, from the last place on, with g the gradient of a result, rounded to the role::
+
+        h = g + h * x       of the place after it; of the last one h = g
+        dx = h * y          y: the product of all elements before it; of the first one dx = h
+
+    Parameters
+    ----------
+    x : Tensor (..., n)
+    layer : LayerNumerics
+
+    Returns
+    -------
+    Tensor
+        Of x's shape, values of the role ``elementwise``.
+
+    Examples
+    --------
+    >>> from softnum.train import Numerics, load_design
+    >>> layer = Numerics(load_design("a-float32"), ["fc1"], seed=1).layer("fc1")
+    >>> running_products(Tensor(np.float32([[3, 2, 4]]), layer.numerics.backend), layer).value.tolist()
+    [[3.0, 6.0, 24.0]]
+    """
+    entered = layer.enter(x.value)
+    value = _chain(layer, "elementwise", "multiply", entered)
+    return Tensor(value, x.backend, op="running_products", parents=(x,), saved=(entered,), layer=layer)
+
+
+def _columns(layer, x) -> list:
+    """The columns along the last axis, as a list."""
+    turned, backend = layer.last_first(x), layer.numerics.backend
+    return [backend.take(turned, np.array([i])) for i in range(x.shape[-1])]
+
+
+def _joined(layer, columns: list, like):
+    """Columns as an array of the shape of another."""
+    if not columns:
+        return like
+    backend = layer.numerics.backend
+    return backend.permute(backend.concatenate(columns, 0), (*range(1, like.ndim), 0))
+
+
+def _chain(layer, role: str, operation: str, x):
+    """What an operation makes of the elements of rows so far, one after another, each result rounded to a role."""
+    columns = _columns(layer, x)
+    for i in range(1, len(columns)):
+        columns[i] = layer.operate(role, operation, columns[i - 1], columns[i])
+    return _joined(layer, columns, x)
 
 
 def lookup(x: Tensor, rows, layer) -> Tensor:
@@ -374,6 +454,23 @@ def _expand_gradient(node: Tensor, gradient) -> tuple:
     return (backend.reshape(layer.total("statistics", rows), own),)
 
 
+def _running_sums_gradient(node: Tensor, gradient) -> tuple:
+    layer, columns = node.layer, _columns(node.layer, node.layer.round("statistics", gradient))
+    for i in reversed(range(len(columns) - 1)):
+        columns[i] = layer.operate("statistics", "add", columns[i + 1], columns[i])
+    return (_joined(layer, columns, gradient),)
+
+
+def _running_products_gradient(node: Tensor, gradient) -> tuple:
+    layer, (entered,) = node.layer, node.saved
+    factors, products, found = (_columns(layer, x) for x in (entered, node.value, layer.enter(gradient)))
+    for i in reversed(range(len(found) - 1)):
+        found[i] = layer.elementwise("add", found[i], layer.elementwise("multiply", found[i + 1], factors[i + 1]))
+    for i in range(1, len(found)):
+        found[i] = layer.elementwise("multiply", found[i], products[i - 1])
+    return (_joined(layer, found, gradient),)
+
+
 def _lookup_gradient(node: Tensor, gradient) -> tuple:
     (rows, layer), backend, own = node.saved, node.backend, node.parents[0].value.shape
     parts = layer.round("statistics", backend.reshape(gradient, (len(rows), *own[1:])))
@@ -407,6 +504,8 @@ GRADIENTS["expand"] = _expand_gradient
 GRADIENTS["lookup"] = _lookup_gradient
 GRADIENTS["masked"] = lambda node, gradient: (node.backend.choose(*node.saved, gradient, 0.0),)
 GRADIENTS["permute"] = _permute_gradient
+GRADIENTS["running_products"] = _running_products_gradient
+GRADIENTS["running_sums"] = _running_sums_gradient
 GRADIENTS["scale"] = _scale_gradient
 GRADIENTS["scatter_add"] = lambda node, gradient: (gradient, node.backend.take(gradient, *node.saved))
 GRADIENTS["sums"] = lambda node, gradient: (node.backend.expand(gradient, node.parents[0].value.shape),)

@@ -69,6 +69,14 @@ class Flow(TorchDispatchMode):
         fmt = format_of(tensor) if rounding is None else held_format(tensor, *format_of_role(rounding))
         self._own(name, layer, tensor, fmt, "buffer")
 
+    def own_constants(self, modules) -> None:
+        """The tensors that modules have beside parameters and buffers: constants, which take no memory of their own."""
+        for module in modules:
+            kept = {name: x for name, x in vars(module).items() if name not in ("_parameters", "_buffers", "_modules")}
+            for x in tree_leaves(kept):
+                if isinstance(x, torch.Tensor) and x.untyped_storage()._cdata not in self._known:
+                    self._learn(x, ())
+
     def _own(self, name: str, layer: str, tensor: torch.Tensor, fmt: tuple, kind: str) -> None:
         value = Value(layer, name, tensor.numel(), fmt[1], fmt[0], None, (kind, name, name))
         self._learn(tensor, (self._new(value),))

@@ -14,13 +14,14 @@ PRODUCTS = ("conv2d", "linear", "matmul")
 #: operations of PyTorch that move numbers
 MOVING = {
     "_reshape_alias", "_to_copy", "_unsafe_view", "cat", "clone", "constant_pad_nd", "copy", "copy_", "embedding",
-    "flip", "gather", "index", "index_select", "lift_fresh", "pixel_shuffle", "pixel_unshuffle", "repeat", "roll",
+    "flip", "gather", "index", "index_select", "pixel_shuffle", "pixel_unshuffle", "repeat", "roll",
     "select_backward", "select_scatter", "slice_backward", "slice_scatter", "stack", "unfold_backward",
 }  # fmt: skip
 #: those that make tensors of constants
 CONSTANT = {
-    "arange", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "new_empty", "new_empty_strided",
-    "new_full", "new_ones", "new_zeros", "ones", "ones_like", "scalar_tensor", "zeros", "zeros_like",
+    "arange", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "lift_fresh", "lift_fresh_copy",
+    "new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros", "ones", "ones_like", "scalar_tensor",
+    "zeros", "zeros_like",
 }  # fmt: skip
 #: those that make a tensor one of constants
 FILLING = {"fill_", "zero_"}

@@ -69,6 +69,8 @@ def trace(model: nn.Module, called: nn.Module, inputs, options, updates: dict) -
                 role = mode.arithmetic.layer(path).roles["statistics"] if computed else None
                 flow.own_buffer(name, path, x, role)
 
+        flow.own_constants(modules.values())
+
         def backward(name: str, *losses: torch.Tensor) -> None:
             flow.stage = "backward"
             ends = [x for x in losses if x.requires_grad]

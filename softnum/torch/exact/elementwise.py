@@ -10,9 +10,10 @@ import torch
 from softnum.torch.exact.operands import floating, refused
 
 __all__ = [
-    "activation", "add", "addcdiv", "addcmul", "celu", "divide", "elu", "gelu", "glu", "hardsigmoid", "hardswish",
-    "hypot", "leaky_relu", "lerp", "logsigmoid", "mish", "multiply", "of_one", "power", "prelu", "relu", "replacing",
-    "selu", "silu", "softplus", "softsign", "square", "subtract", "swapped", "tanhshrink",
+    "activation", "add", "addcdiv", "addcmul", "celu", "divide", "elu", "floor_divide", "gelu", "glu", "hardsigmoid",
+    "hardswish", "hypot", "leaky_relu", "lerp", "logaddexp", "logsigmoid", "mish", "multiply", "of_one", "outer",
+    "power", "prelu", "relu", "replacing", "root", "rrelu", "selu", "silu", "softplus", "softshrink", "softsign",
+    "square", "subtract", "swapped", "tanhshrink",
 ]  # fmt: skip
 
 
@@ -25,6 +26,8 @@ def _is_number(x) -> bool:
 
 def _of_two(name: str, plain: Callable) -> Callable:
     def handler(mode, x, y, *, alpha=1, out=None, in_place=False):
+        if name == "multiply" and any(isinstance(part, torch.Tensor) and part.is_complex() for part in (x, y)):
+            return _complex_product(mode, x, y)
         if not floating(x, y):
             return plain(x, y) if alpha == 1 else plain(x, y, alpha=alpha)
         if out is not None:
@@ -60,27 +63,54 @@ def _operand(x, like, dtype):
     return x if x.is_floating_point() else x.to(dtype if x.dtype is torch.bool else torch.float64)
 
 
+def _complex_product(mode, x, y):
+    """(a + bi) * (c + di) = (ac - bd) + (ad + bc)i, each operation rounded."""
+    parts = [
+        mode.moved(torch.Tensor.unbind, mode.moved(torch.view_as_real, part), -1)
+        if isinstance(part, torch.Tensor) and part.is_complex()
+        else (part.real, part.imag) if isinstance(part, complex) else (part, None)
+        for part in (x, y)
+    ]  # fmt: skip
+    (a, b), (c, d) = parts
+    real, imaginary = multiply(mode, a, c), None
+    if b is not None and d is not None:
+        real = subtract(mode, real, multiply(mode, b, d))
+        imaginary = add(mode, multiply(mode, a, d), multiply(mode, b, c))
+    else:
+        imaginary = multiply(mode, b, c) if d is None else multiply(mode, a, d)
+    return mode.moved(torch.view_as_complex, mode.moved(torch.stack, [real, imaginary], -1))
+
+
 def swapped(handler: Callable) -> Callable:
     return lambda mode, x, y: handler(mode, y, x)
 
 
 def replacing(handler: Callable, **how) -> Callable:
     """A function that replaces its first operand by the result."""
-    saved = handler not in (add, subtract)  # of the others, the gradient takes the operand as it was
+    saved = handler not in (add, subtract)  # of the others, gradients take the operand as it was
 
     def run(mode, x, *operands, **options):
-        before = mode.moved(torch.clone, x) if saved and x.requires_grad else x
+        before = mode.moved(torch.clone, x) if saved and _need(x, *operands, *options.values()) else x
         return mode.assign(x, handler(mode, before, *operands, **options, **how))
 
     return run
 
 
+def _need(*operands) -> bool:
+    return torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in operands)
+
+
 def divide(mode, x, y, *, rounding_mode=None, out=None, in_place=False):
     if not floating(x, y):
         return torch.div(x, y, rounding_mode=rounding_mode)
-    if rounding_mode is not None:
-        refused(mode, "division", "without rounding_mode")
-    return _quotient(mode, x, y, out=out, in_place=in_place)
+    quotient = _quotient(mode, x, y, out=out, in_place=in_place)
+    if rounding_mode is None:
+        return quotient
+    return mode.moved({"floor": torch.floor, "trunc": torch.trunc}[rounding_mode], quotient)
+
+
+def floor_divide(mode, x, y):
+    return divide(mode, x, y, rounding_mode="floor")
 
 
 def power(mode, x, exponent, *, out=None):
@@ -104,6 +134,24 @@ add, subtract, multiply, _quotient, _powers, hypot = (
 
 def square(mode, input):
     return power(mode, input, 2.0)
+
+
+def outer(mode, input, vec2):
+    return multiply(mode, input.unsqueeze(-1), vec2)
+
+
+def root(mode, x):
+    """The square root of what is not negative; where that is 0, the gradient is 0, as of PyTorch's norms."""
+    empty = x == 0
+    found = mode.apply("sqrt", [mode.moved(torch.where, empty, 1.0, x)])
+    return mode.moved(torch.where, empty, 0.0, found)
+
+
+def logaddexp(mode, input, other):
+    """The larger one, and log1p(exp(-|x - y|)) more."""
+    top = mode.moved(torch.maximum, input, other)
+    distance = mode.moved(torch.abs, subtract(mode, input, other))
+    return add(mode, top, mode.apply("log1p", [mode.apply("exp", [mode.moved(torch.neg, distance)])]))
 
 
 def addcmul(mode, input, tensor1, tensor2, *, value=1):
@@ -171,6 +219,11 @@ def softsign(mode, input):
     return divide(mode, input, add(mode, mode.moved(torch.abs, input), 1.0))
 
 
+def softshrink(mode, input, lambd=0.5):
+    nearer = subtract(mode, input, mode.moved(torch.copysign, torch.full_like(input, lambd), input.detach()))
+    return mode.moved(torch.where, mode.moved(torch.abs, input) > lambd, nearer, 0.0)
+
+
 def tanhshrink(mode, input):
     return subtract(mode, input, mode.apply("tanh", [input]))
 
@@ -202,6 +255,13 @@ def leaky_relu(mode, input, negative_slope=0.01):
 def prelu(mode, input, weight):
     shape = [-1 if axis == 1 else 1 for axis in range(input.dim())] if weight.numel() > 1 else [1] * input.dim()
     return _by_sign(mode, input, multiply(mode, input, weight.reshape(shape)))
+
+
+@activation
+def rrelu(mode, input, lower=1.0 / 8, upper=1.0 / 3, training=False):
+    if training:
+        refused(mode, "rrelu", "in evaluation")
+    return leaky_relu(mode, input, (lower + upper) / 2)
 
 
 @activation

@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import torch
 
-from softnum.torch.exact.elementwise import add, divide, square, subtract
+from softnum.torch.exact.elementwise import add, divide, multiply, power, root, square, subtract
 from softnum.torch.exact.operands import floating, refused, shaped
 
 __all__ = [
-    "cumsum", "log_softmax", "logsumexp", "mean_along", "moments", "norm", "normalize", "of_tensor", "softmax",
-    "softmin", "std", "std_mean", "sum_along", "torch_norm", "var",
+    "cosine_similarity", "cumprod", "cumsum", "distances", "linalg_norm", "log_softmax", "logsumexp", "mean_along",
+    "moments", "norm", "normalize", "numpy_names", "of_tensor", "pairwise_distance", "product", "softmax", "softmin",
+    "std", "std_mean", "sum_along", "torch_norm", "var", "weight_norm",
 ]  # fmt: skip
 
 
@@ -50,10 +51,42 @@ def sum_along(mode, input, dim=None, keepdim=False, *, dtype=None, out=None):
     return shaped(mode.apply("sums", [rows], laid=[(d, x.shape[d]) for d in rest]), shape)
 
 
-def cumsum(mode, input, dim, *, dtype=None, out=None):
-    if floating(input) and (dtype is None or dtype.is_floating_point):
-        refused(mode, "cumsum", "of integers, or in a dtype of integers")
-    return torch.cumsum(input, dim, dtype=dtype, out=out)
+def _running(name: str, function: str) -> Callable:
+    """Sums or products so far, one after another along a dimension."""
+    plain = getattr(torch, name)
+
+    def handler(mode, input, dim, *, dtype=None, out=None):
+        if not (dtype or input.dtype).is_floating_point:
+            return plain(input, dim, dtype=dtype, out=out)
+        if out is not None:
+            refused(mode, name, "without out")
+        x = _wide(mode, name, input, dtype)
+        return x if x.dim() == 0 else _last(x, dim, lambda x: mode.apply(function, [x]))
+
+    return handler
+
+
+cumsum, cumprod = _running("cumsum", "running_sums"), _running("cumprod", "running_products")
+
+
+def product(mode, input, dim=None, keepdim=False, *, dtype=None):
+    if not (dtype or input.dtype).is_floating_point:
+        return torch.prod(input, dtype=dtype) if dim is None else torch.prod(input, dim, keepdim, dtype=dtype)
+    x, along = (input.reshape(-1), 0) if dim is None else (input, dim)
+    if x.dim() == 0:
+        return _wide(mode, "prod", x, dtype)
+    if x.shape[along] == 0:
+        return torch.prod(x, along, keepdim, dtype=dtype)
+    result = mode.moved(torch.select, cumprod(mode, x, along, dtype=dtype), along, -1)
+    return result.unsqueeze(along) if keepdim and dim is not None else result
+
+
+def numpy_names(handler: Callable) -> Callable:
+    """A function that takes ``axis`` and ``keepdims`` too."""
+    names = {"axis": "dim", "keepdims": "keepdim"}
+    return lambda mode, *arguments, **options: handler(
+        mode, *arguments, **{names.get(name, name): value for name, value in options.items()}
+    )
 
 
 def mean_along(mode, input, dim=None, keepdim=False, *, dtype=None, out=None):
@@ -86,21 +119,37 @@ def var(mode, *arguments, **options):
 
 
 def std(mode, *arguments, **options):
-    return mode.apply("sqrt", [var(mode, *arguments, **options)])
+    return root(mode, var(mode, *arguments, **options))
 
 
 def std_mean(mode, *arguments, **options):
     variance, mean = moments(mode, *arguments, **options)
-    return mode.apply("sqrt", [variance]), mean
+    return root(mode, variance), mean
 
 
 def norm(mode, x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
-    if ord not in (1, 2, None, "fro") or out is not None:
-        refused(mode, "norm", "of order 1 or 2, without out")
+    if (isinstance(ord, str) and ord != "fro") or out is not None:
+        refused(mode, "norm", "of vectors, without out")
     x = _wide(mode, "norm", x, dtype)
+    if ord in (2, None, "fro"):
+        return root(mode, sum_along(mode, square(mode, x), dim, keepdim))
+    x = mode.moved(torch.abs, x)
+    if abs(ord) == math.inf:
+        return mode.moved(torch.amax if ord > 0 else torch.amin, x, _along(x, dim), keepdim)
+    if ord == 0:
+        return sum_along(mode, (x != 0).to(x.dtype), dim, keepdim)
     if ord == 1:
-        return sum_along(mode, mode.moved(torch.abs, x), dim, keepdim)
-    return mode.apply("sqrt", [sum_along(mode, square(mode, x), dim, keepdim)])
+        return sum_along(mode, x, dim, keepdim)
+    total = sum_along(mode, power(mode, x, ord), dim, keepdim)
+    return power(mode, total, 1.0 / ord)
+
+
+def linalg_norm(mode, x, ord=None, dim=None, keepdim=False, *, dtype=None, out=None):
+    """``torch.linalg.norm``, which is one of matrices where an order and no single dimension are stated."""
+    count = x.dim() if dim is None else 1 if isinstance(dim, int) else len(dim)
+    if ord not in (None, "fro") and count > 1:
+        refused(mode, "norm", "of vectors, and Frobenius's of matrices,")
+    return norm(mode, x, 2 if ord is None else ord, dim, keepdim, dtype=dtype, out=out)
 
 
 def torch_norm(mode, input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
@@ -110,6 +159,27 @@ def torch_norm(mode, input, p="fro", dim=None, keepdim=False, out=None, dtype=No
 def normalize(mode, input, p=2.0, dim=1, eps=1e-12, out=None):
     size = mode.moved(torch.clamp, norm(mode, input, p, dim, True, out=out), min=eps)
     return divide(mode, input, size)
+
+
+def cosine_similarity(mode, x1, x2, dim=1, eps=1e-8):
+    """The sum of the products of both, each divided by its norm, which is eps at least."""
+    x1, x2 = (normalize(mode, x, 2.0, dim, eps) for x in (x1, x2))
+    return sum_along(mode, multiply(mode, x1, x2), dim)
+
+
+def pairwise_distance(mode, x1, x2, p=2.0, eps=1e-6, keepdim=False):
+    return norm(mode, add(mode, subtract(mode, x1, x2), eps), p, -1, keepdim)
+
+
+def distances(mode, x1, x2, p=2.0, compute_mode=None):
+    """The norm of the difference of each row of the one and each row of the other."""
+    return norm(mode, subtract(mode, x1.unsqueeze(-2), x2.unsqueeze(-3)), p, -1)
+
+
+def weight_norm(mode, v, g, dim=0):
+    """v * (g / norm(v)), of each index along a dimension its own norm."""
+    others = [d for d in range(v.dim()) if dim == -1 or d != dim % v.dim()]
+    return multiply(mode, v, divide(mode, g, norm(mode, v, 2, others, True)))
 
 
 def _last(x, dim: int, of: Callable):
