@@ -85,8 +85,10 @@ def tensor_of(x, dtype: torch.dtype, device: torch.device, inputs=()) -> torch.T
     >>> tensor_of(np.float64([1 + 2**-8 + 2**-40]), torch.bfloat16, torch.device("cpu"))
     tensor([1.0078], dtype=torch.bfloat16)
     """
-    if not isinstance(x, (np.ndarray, np.generic)):
-        return _on_device(x, dtype, device)
+    if not isinstance(x, np.ndarray):
+        if not isinstance(x, np.generic):
+            return _on_device(x, dtype, device)
+        x = np.asarray(x)
     if x.dtype == np.float64 and dtype != torch.float64:
         x = quantize(x, format(dtype)).astype(np.float32)
     x = contiguous(x)

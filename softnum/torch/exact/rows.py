@@ -61,7 +61,7 @@ def _running(name: str, function: str) -> Callable:
         if out is not None:
             refused(mode, name, "without out")
         x = _wide(mode, name, input, dtype)
-        return x if x.dim() == 0 else _last(x, dim, lambda x: mode.apply(function, [x]))
+        return x if x.dim() == 0 else _last(x, dim, lambda x, laid: mode.apply(function, [x], laid=laid))
 
     return handler
 
