@@ -263,7 +263,7 @@ def examples():
     def flat(kind):
         return types.Array(kind, 1, "C")
 
-    for operation, width in (("add", 32), ("choose", 64), ("divide", 32), ("multiply", 32)):
+    for operation, width in (("add", 32), ("choose", 64), ("divide", 32)):
         computation = map_computation(operation, width)
         loads = tuple(
             (kind, "number" if i and operation == "divide" else "whole") for i, kind in enumerate(computation.inputs)
@@ -275,3 +275,5 @@ def examples():
     yield "digits", digit_kernel(32, True), (flat(u32), i64, flat(u32), i64, i64, i64)
     yield "kept", kept_kernel(32), (flat(u32), flat(u8), i64, i64, i64)
     yield "drawn", draw_kernel(), (flat(u8), i64, u64, u64, u64, u64)
+    product = map_computation("multiply", 32)
+    yield example("multiply of 32 bits", ((product, False, (0, 1)),), (("uint32", "whole"),) * 2)
