@@ -1,6 +1,6 @@
 """Which families of models run under `softnum.torch`, forwards and backwards, and how far they are from PyTorch.
 
-    python -m benchmarks.torch_families --out families.jsonl                 # all, some 20 minutes
+    python -m benchmarks.torch_families --out families.jsonl                 # all, an hour
     python -m benchmarks.torch_families --only transformers:mamba,timm:swin  # those whose names begin so
     python -m benchmarks.torch_families --table families.jsonl               # the table of docs/torch-models.md
 
@@ -903,7 +903,8 @@ def measured(library: str, name: str, designs=DESIGNS) -> dict:
         start = time.perf_counter()
         try:
             with limited(LIMIT):
-                owners = [path for path, part in model.named_modules() if isinstance(part, nn.Linear)]
+                kinds = nn.Linear if any(isinstance(part, nn.Linear) for part in model.modules()) else nn.Conv2d
+                owners = [path for path, part in model.named_modules() if isinstance(part, kinds)]
                 known = {owners[-1]: "fc"} if design == "c-wang-fp8" and owners else {}
                 st.convert(model, design, known_as=known, quiet=True)
                 row[design] = distances(step(model, loss, inputs, st.GradScaler(model).scale))
@@ -924,7 +925,7 @@ def table(lines: list[dict]) -> Iterator[str]:
     """The lines of a table in Markdown, from those of a file."""
     yield "| family | parameters | PyTorch's float32 | " + " | ".join(DESIGNS) + " |"
     yield "| --- " * (3 + len(DESIGNS)) + "|"
-    for row in sorted(lines, key=lambda row: row["family"]):
+    for _, row in sorted({row["family"]: row for row in lines}.items()):  # of one that ran again, the last
         if "broken" not in row:
             alone = "reference" in row  # where float64 cannot be had, float32 is what is compared with
             plain = "" if alone else _distances(row["float32"])
