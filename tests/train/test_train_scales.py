@@ -10,8 +10,10 @@ import pytest
 import softnum as sn
 from softnum.train import Parameter, Settings, Tensor, design_gemms, explain, load_design, make_network, run
 from softnum.train.designs import scales
+from softnum.train.designs.design import RoleRounding
 from softnum.train.designs.loss_scaling import overflow_shows
 from softnum.train.designs.scales import Hadamard, describe_scale, scale_of
+from softnum.train.engine.backend import NumpyBackend
 from softnum.train.engine.tensor import linear
 from softnum.train.engine.watch import watching
 from softnum.train.inspect.workloads import trace, workload
@@ -427,6 +429,31 @@ def test_rows_of_a_batch_are_independent_where_their_scales_are(tmp_path):
         whole = linear(Tensor(x, layer.numerics.backend), weight, bias, layer).value
         rows = [linear(Tensor(x[i : i + 1], layer.numerics.backend), weight, bias, layer).value for i in range(6)]
         assert np.array_equal(whole, np.concatenate(rows)) == alone, name
+
+
+PARTS = {
+    "tensor": RoleRounding(sn.format("e4m3fn"), scale=TensorScaling("e4m3fn")),
+    "nvfp4": RoleRounding(sn.format("e2m1fn"), scale=NVFP4Scaling()),
+    "transformed": RoleRounding(sn.format("e2m1fn"), scale=NVFP4Scaling(), hadamard=Hadamard()),
+    "blocks": RoleRounding(sn.format("nvfp4")),
+}
+
+
+@cases(("name", "last"), [(name, last) for name in PARTS for last in (50.0, np.inf, np.nan)])
+def test_a_part_is_rounded_as_in_the_whole_by_its_magnitude(name, last):
+    x, role, backend = np.random.default_rng(1).standard_normal((6, 32), np.float32), PARTS[name], NumpyBackend()
+    x[5, 3] = last
+    largest = max((backend.magnitude(part, role, -1) for part in (x[:2], x[2:])), key=lambda size: (size != size, size))
+
+    def rounded(x, *largest):
+        if role.block:
+            return backend.quantize_blocks(x, role, -1, None, *largest).decode()
+        return backend.quantize_scaled(x, role, -1, None, None, *largest).values()
+
+    whole = rounded(x)
+    assert np.array_equal(np.concatenate([rounded(x[:2], largest), rounded(x[2:], largest)]), whole, equal_nan=True)
+    if last == 50.0:
+        assert not np.array_equal(rounded(x[:2]), whole[:2])
 
 
 def test_stochastic_elements_have_words_of_their_site(tmp_path):
