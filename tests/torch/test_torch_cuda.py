@@ -17,6 +17,7 @@ from softnum.train import load_design  # noqa: E402
 from softnum.train.engine.devices import make_backend  # noqa: E402
 from tests.support.cases import cases  # noqa: E402
 from tests.support.torch_models import STOCHASTIC, feedforward, inputs  # noqa: E402
+from tests.torch.test_torch_exact import MEANS  # noqa: E402
 from tests.torch.test_torch_same_bits import TEXTS  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -184,6 +185,21 @@ def test_functions_on_a_gpu_have_the_bits_of_the_cpu(name, on_gpu):
     got, _ = on_gpu(computed)
     assert (got.dtype, got.shape) == (want.dtype, want.shape)
     assert torch.equal(got, want)
+
+
+@pytest.mark.slow
+@cases("name", MEANS)
+def test_exact_functions_on_a_gpu_have_the_bits_of_the_cpu(name, on_gpu):
+    def computed(to):
+        x = to(inputs(4, 6, 6)).requires_grad_()
+        with st.arithmetic("a-float32"):
+            y = MEANS[name](x)
+        y.sum().backward()
+        return y.detach().cpu(), x.grad.cpu()
+
+    want = computed(lambda x: x)
+    got, _ = on_gpu(computed)
+    assert all(torch.equal(one.nan_to_num(7), other.nan_to_num(7)) for one, other in zip(want, got, strict=True))
 
 
 FOUR_OVER_SIX = """
