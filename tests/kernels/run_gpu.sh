@@ -111,7 +111,7 @@ if has test; then
     # most of the time goes into compiling kernels, on one core of the host for each process
     many=()
     if "$python" -c 'import xdist' 2> /dev/null; then many=(-n "${PROCESSES:-$(nproc)}" --dist worksteal); fi
-    run -m pytest -m gpu tests/kernels tests/train/test_train_cuda*.py -p no:cacheprovider -p no:benchmark "${many[@]}" --durations=10 \
+    run -m pytest -m gpu tests/kernels tests/train/test_train_cuda*.py tests/torch/test_torch_cuda.py -p no:cacheprovider -p no:benchmark "${many[@]}" --durations=10 \
         2>&1 | tee "$reports/tests.txt" || failed=1
 fi
 
