@@ -107,7 +107,6 @@ DETECTORS = (
 )
 #: module of timm, but those whose smallest model has more than 80 million parameters -> that model, size of its images
 TIMM = {
-    "byoanet": ("halonet_h1", 128),
     "byobnet": ("test_byobnet", 64),
     "cait": ("cait_xxs24_224", 64),
     "coat": ("coat_tiny", 64),
@@ -918,7 +917,7 @@ def versions() -> dict:
     return {name: importlib.metadata.version(name) for name in ("torch", "torchvision", "timm", "transformers")}
 
 
-_NOTED = re.compile(r"(NotImplementedError: )?(.*?)( in module '.*?'| has no exact|;|$)")
+_NOTED = re.compile(r"(?:NotImplementedError: )?(?:layer '[^']*': )?(.*?)(?: in module '| has no exact|[,;]|$)")
 
 
 def table(lines: list[dict]) -> Iterator[str]:
@@ -935,7 +934,7 @@ def table(lines: list[dict]) -> Iterator[str]:
 
 def _distances(found: dict) -> str:
     if "error" in found:
-        return f"error: {_NOTED.match(found['error'])[2][:60]}"
+        return f"error: {_NOTED.match(found['error'])[1][:60]}"
     return f"{found['loss']:.0e}, {found['gradient']:.0e}"
 
 
