@@ -238,7 +238,7 @@ class arithmetic(TorchFunctionMode):
             )
         if name == "embedding":
             return self.state
-        if along or not product:
+        if not (product or name in STEPPED):
             ends = {"group_norm": 1, "avg_pool2d": 1, "max_pool2d": 1} | dict.fromkeys(("dropout", *NUMBERED))
             largest = max(inputs, key=lambda x: x.dim()) if name in NUMBERED else inputs[0]
             laid = laid or list(enumerate(largest.shape[: ends.get(name, -1)]))

@@ -73,6 +73,21 @@ def begun(design) -> tuple:
     return model, x, gradient * sizes.flip(0)
 
 
+def recurrent(design, rows=slice(None)) -> list[torch.Tensor]:
+    """Passes of some rows of a batch through an LSTM whose steps are one exact function."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        model, x = nn.LSTM(8, 8, bias=False, batch_first=True), torch.randn(4, 3, 8)
+        x[2] *= 9
+    model = st.convert(model, design, seed=5, elementwise="exact", quiet=True)
+    if rows != slice(None):
+        st.set_rank(model, dist.get_rank())
+    x = x[rows].clone().requires_grad_()
+    y = model(x)[0]
+    y.sum().backward()
+    return [y.detach(), x.grad]
+
+
 def trained(model, x, gradient) -> list[torch.Tensor]:
     """Results and gradients of x of some steps, of which none changes a parameter; the last with a NaN in a sample."""
     found = []
@@ -118,7 +133,7 @@ def parts(folder, designs) -> dict:
 
 
 def spread(folder, design) -> list[torch.Tensor]:
-    """A rank's part by DistributedDataParallel, by fully_shard, and what evaluation of a model by itself gives."""
+    """A rank's part by fully_shard, by DistributedDataParallel, of an LSTM; and evaluation of a model by itself."""
     rows, found = slice(2 * dist.get_rank(), 2 * dist.get_rank() + 2), []
     for wrap in (fully_shard, nn.parallel.DistributedDataParallel):
         model, x, gradient = begun(design)
@@ -127,6 +142,7 @@ def spread(folder, design) -> list[torch.Tensor]:
         y = wrapped(x)
         y.backward(gradient[rows])
         found += [y.detach(), x.grad]
+    found += recurrent(design, rows)
     if dist.get_rank() == 0:  # alone, as one process
         found.append(model.eval()(x).detach())
     return found

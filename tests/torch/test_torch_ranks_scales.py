@@ -67,9 +67,9 @@ def test_parallel_modules_and_evaluation_alone(tmp_path, designs):
     x = x[:4].requires_grad_()
     y = model(x)
     y.backward(gradient[:4])
-    assert equal(joined([first[:4], second]), [y.detach(), x.grad] * 2)
+    assert equal(joined([first[:6], second]), [*[y.detach(), x.grad] * 2, *scales.recurrent(designs["tensor"])])
     again, _, _ = scales.begun(designs["tensor"])
-    assert equal(first[4:], [again.eval()(x[:2]).detach()])
+    assert equal(first[6:], [again.eval()(x[:2]).detach()])
 
 
 def test_ranks_that_compute_different_things_are_errors(tmp_path, designs):
