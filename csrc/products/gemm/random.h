@@ -99,10 +99,9 @@ SN_INLINE void SN_(last_words)(const SN_(counters) * even, const SN_(counters) *
     const sn_wu m0 = (sn_wu){0} + SN_PHILOX_M0, m1 = (sn_wu){0} + SN_PHILOX_M1;
     const sn_wu p0 = SN_MULTIPLY32(even->c0, m0), q0 = SN_MULTIPLY32(odd->c0, m0);
     const sn_wu p1 = SN_MULTIPLY32(even->c2, m1), q1 = SN_MULTIPLY32(odd->c2, m1);
-    const sn_wu w[4] = {SN_XOR3(SN_JOIN_HIGH32(p1, q1), SN_JOIN_LOW32(even->c1, odd->c1), keys->last[0]),
-                        SN_JOIN_LOW32(p1, q1),
-                        SN_XOR3(SN_JOIN_HIGH32(p0, q0), SN_JOIN_LOW32(even->c3, odd->c3), keys->last[1]),
-                        SN_JOIN_LOW32(p0, q0)};
+    const sn_wu w[4] = {
+        SN_XOR3(SN_JOIN_HIGH32(p1, q1), SN_JOIN_LOW32(even->c1, odd->c1), keys->last[0]), SN_JOIN_LOW32(p1, q1),
+        SN_XOR3(SN_JOIN_HIGH32(p0, q0), SN_JOIN_LOW32(even->c3, odd->c3), keys->last[1]), SN_JOIN_LOW32(p0, q0)};
     for (int i = 0; i < 4; i++)
         memcpy(words[i] + j, &w[i], sizeof w[i]);
 }
