@@ -12,7 +12,8 @@
  *   SN_CLAMP(v, least, most)         v, a number, within these limits
  *   SN_MULTIPLY_PAIRS(a, b)          in 32-bit lanes, the sum of the products of their signed 16-bit halves
  *   SN_XOR3(a, b, c)                 a ^ b ^ c
- *   SN_JOIN32(low, high)             the low halves of one, the high halves of the other
+ *   SN_JOIN_LOW32(a, b), SN_JOIN_HIGH32(a, b)
+ *                                    the low, or high, halves of 64-bit lanes: a0 b0 a1 b1 ...
  *   SN_MAX(a, b), SN_MIN(a, b)       of signed 32-bit integers
  *   SN_WHERE_GREATER(a, b, yes, no)  yes where a > b (false for NaN), else no, in binary32
  *   SN_LEFT32(a, n), SN_RIGHT32, SN_LEFT64, SN_RIGHT64

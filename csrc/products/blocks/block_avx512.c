@@ -4,6 +4,7 @@
 
 #define SN_FMA64(x, y, z) (sn_wf) _mm512_fmadd_pd((__m512d)(x), (__m512d)(y), (__m512d)(z))
 #define SN_FMS64(x, y, z) (sn_wf) _mm512_fmsub_pd((__m512d)(x), (__m512d)(y), (__m512d)(z))
+#define SN_TO_BINARY32(x) (sn_wf) _mm512_cvtps_pd(_mm512_cvtpd_ps((__m512d)(x))) /* compilers split the vector */
 /* z + x * y, the product exact, rounded to odd: rounded down and up it is one number, or two neighbours, of which one
  * is odd; two zeros of which the upper is +0. */
 #define SN_ADD_PRODUCT_ODD(x, y, z)                                                                                    \

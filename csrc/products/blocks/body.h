@@ -34,6 +34,10 @@
 
 typedef float sn_hf __attribute__((vector_size(SN_BYTES / 2)));
 
+#ifndef SN_TO_BINARY32
+#define SN_TO_BINARY32(x) __builtin_convertvector(__builtin_convertvector(x, sn_hf), sn_wf)
+#endif
+
 #ifndef SN_ADD_PRODUCT_ODD
 #define SN_ADD_PRODUCT_ODD(x, y, z) SN_(add_odd)(z, (x) * (y))
 #endif
@@ -234,7 +238,7 @@ SN_INLINE void SN_(block_add)(const sn_block_fast *u, double *acc, const double 
             s = SN_(add_three)(old, sn_load_wf(sums + j) * scale, sn_load_wf(rest + j) * scale);
         else
             s = SN_ADD_PRODUCT_ODD(sn_load_wf(sums + j), scale, old);
-        if (u->how != SN_BLOCK_GENERAL) s = __builtin_convertvector(__builtin_convertvector(s, sn_hf), sn_wf);
+        if (u->how != SN_BLOCK_GENERAL) s = SN_TO_BINARY32(s);
         memcpy(acc + j, &s, sizeof s);
     }
     if (u->how == SN_BLOCK_GENERAL) {
@@ -362,7 +366,7 @@ static void SN_(block_finish)(const sn_block_fast *u, const sn_block_values *g, 
                 const sn_wf plain =
                     g->c ? sn_load_wf(c + j) + x : x; /* infinity * 0 has no part in it, nor a sign lost */
                 s = (sn_wf)SN_SELECT64(special | zero, plain, s);
-                if (u->how != SN_BLOCK_GENERAL) s = __builtin_convertvector(__builtin_convertvector(s, sn_hf), sn_wf);
+                if (u->how != SN_BLOCK_GENERAL) s = SN_TO_BINARY32(s);
                 memcpy(acc + j, &s, sizeof s);
             }
             if (u->how == SN_BLOCK_GENERAL) {
