@@ -4,8 +4,8 @@
 
 #include "softnum/word/base.h"
 
-/* Which tile element `at` is in. Matrices have so many rows and columns, tiles are so high and wide; those at an edge are
- * cut off. The tiles of a matrix, and the matrices, are numbered in C order. */
+/* Which tile element `at` is in. Matrices have so many rows and columns, tiles are so high and wide; those at an edge
+ * are cut off. The tiles of a matrix, and the matrices, are numbered in C order. */
 SN_FN sn_i64 sn_tile_of(sn_i64 at, sn_i64 rows, sn_i64 columns, sn_i64 height, sn_i64 width) {
     sn_i64 row, column, matrix, place;
     if (at >> 32) {
