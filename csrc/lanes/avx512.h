@@ -49,11 +49,11 @@
 #define SN_JOIN_LOW32(a, b) SN_JOIN_HALVES(a, b, 0)
 #define SN_JOIN_HIGH32(a, b) SN_JOIN_HALVES(a, b, 1)
 #define SN_JOIN_HALVES(a, b, half)                                                                                     \
-    (sn_wu) _mm512_permutex2var_epi32(                                                                                 \
-        (__m512i)(a),                                                                                                  \
-        _mm512_set_epi32(30 + half, 14 + half, 28 + half, 12 + half, 26 + half, 10 + half, 24 + half, 8 + half,        \
-                         22 + half, 6 + half, 20 + half, 4 + half, 18 + half, 2 + half, 16 + half, half),              \
-        (__m512i)(b))
+    (sn_wu) _mm512_permutex2var_epi32((__m512i)(a),                                                                    \
+                                      _mm512_set_epi32(30 + half, 14 + half, 28 + half, 12 + half, 26 + half,          \
+                                                       10 + half, 24 + half, 8 + half, 22 + half, 6 + half, 20 + half, \
+                                                       4 + half, 18 + half, 2 + half, 16 + half, half),                \
+                                      (__m512i)(b))
 #define SN_LEADING_ZEROS32(a) (sn_vu) _mm512_lzcnt_epi32((__m512i)(a))
 #define SN_LEADING_ZEROS64(a) (sn_wu) _mm512_lzcnt_epi64((__m512i)(a))
 #define SN_SQRT64(a) (sn_wf) _mm512_sqrt_pd((__m512d)(a))
