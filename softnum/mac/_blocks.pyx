@@ -240,12 +240,17 @@ cdef class FastBlock:
         """Whether exact sums of blocks of this size are float32 numbers."""
         return bool(sn_block_narrow(&self.unit, size))
 
-    def split(self, size, a, b):
-        """0 where exact sums of blocks of these float64 values are float64 numbers, else M of their split; or None."""
+    def split(self, size, a=None, b=None):
+        """0 where exact sums of blocks of these float64 values are float64 numbers, else M of their split; or None.
+
+        None, too, where it depends on the values and these are not given.
+        """
         cdef sn_range ranges[2]
         cdef double magic
         if sn_block_split(&self.unit, size, NULL, False, &magic):
             return magic
+        if a is None or b is None:
+            return None
         ranges[0], ranges[1] = range_of(a), range_of(b)
         infinite = np.isinf(a).any() or np.isinf(b).any()
         return magic if sn_block_split(&self.unit, size, ranges, infinite, &magic) else None

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from softnum.mac.products.blocks import fast
 from softnum.mac.products.blocks import matrices as block_matmul
 from softnum.mac.products.blocks.fast import block_engine
 from tests.support.block_units import FP4, FP8, INT8, SR, any_codes, block, key_of, operand, small, some_c
@@ -313,3 +314,21 @@ def test_scaled_sums_that_binary64_does_not_hold(isa):
     b = sn.BlockArray(sn.encode(b, "e5m2"), scales, fmt, -2)
     up = ((total * 65025 >> 33) + 1) << 33
     assert np.all(compare(a, b, u) == up * 2.0**-24)
+
+
+@cases("operand", ["mxfp8_e4m3", "mxfp4", "nvfp4"])
+@cases("rounding", ["nearest_even", "stochastic"])
+@cases("shape", [(7, 5), (2, 7, 5), (23, 40)])
+def test_rows_that_are_decoded_in_parts(operand, rounding, shape, monkeypatch):
+    """The bits do not depend on how many rows are decoded at once."""
+    rng = np.random.default_rng(len(shape))
+    *batch, m, n = shape
+    a, b = (rng.standard_normal((*batch, *sizes)) for sizes in ((m, 70), (70, n)))
+    a, b = sn.array(a, operand, axis=-1), sn.array(b, operand, axis=-2)
+    unit = sn.BlockDotUnit("e6m9", operand=operand, rounding=rounding)
+    c, key = sn.quantize(rng.standard_normal((m, n)), "e6m9"), (7, 1) if rounding == "stochastic" else None
+    want = sn.matmul(a, b, unit, c, key=key)
+    monkeypatch.setattr(fast, "_AT_ONCE", 140)
+    monkeypatch.setattr(fast, "_LEAST_ROWS", 1)
+    for threads in (1, 2):
+        np.testing.assert_array_equal(sn.matmul(a, b, unit, c, key=key, threads=threads), want)

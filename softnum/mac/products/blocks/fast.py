@@ -16,6 +16,9 @@ from softnum.runtime.threads import for_each
 
 __all__ = ["block_engine", "fast_product"]
 
+_AT_ONCE = 1 << 16  # elements that are decoded at once: more are longer in memory than they are multiplied
+_LEAST_ROWS = 96
+
 
 @by_identity
 @lru_cache(maxsize=256)
@@ -30,9 +33,9 @@ def _is_narrow(engine, size: int) -> bool:
     return engine.narrow(size) if inner is None else not inner.wide
 
 
-def _how(engine, elements, scales) -> str:
+def _how(engine, narrow: bool, scales) -> str:
     """How blocks with these scales enter the outer sum."""
-    if engine.how != "fma" or (elements[0].dtype == np.float32 and (engine.checked or engine.scales_fit(*scales))):
+    if engine.how != "fma" or (narrow and (engine.checked or engine.scales_fit(*scales))):
         return engine.how
     return "binary32"
 
@@ -46,18 +49,22 @@ def fast_product(p, threads) -> np.ndarray | None:
     size = unit.operand[0].size(p.k)
     narrow = _is_narrow(engine, size)
     dtype = np.float32 if narrow else np.float64
-    elements = [decode(x, f.element, dtype) for x, f in ((p.a, unit.operand[0]), (p.b, unit.operand[1]))]
+    element_a, element_b = (f.element for f in unit.operand)
+    at_once = unit.inner is not None or engine.finite or p.a.size <= _AT_ONCE
+    if not (at_once or narrow):
+        at_once = engine.split(size) is None
+    a, b = decode(p.a, element_a, dtype) if at_once else None, decode(p.b, element_b, dtype)
     scales = [
         np.ascontiguousarray(decode(x, f.scale, np.float64))
         for x, f in ((p.scale_a, unit.operand[0]), (p.scale_b, unit.operand[1]))
     ]
-    if engine.finite and not all(np.isfinite(x).all() for x in (*elements, *scales)):
+    if engine.finite and not all(np.isfinite(x).all() for x in (a, b, *scales)):
         return None
-    magic = 0.0 if narrow or unit.inner is not None else engine.split(size, *elements)
+    magic = 0.0 if narrow or unit.inner is not None else engine.split(size, a, b)
     if magic is None:
         return None
-    how = _how(engine, elements, scales)
-    a, b = (np.ascontiguousarray(x, dtype) for x in elements)
+    how = _how(engine, narrow, scales)
+    a, b = (None if x is None else np.ascontiguousarray(x, dtype) for x in (a, b))
     out = (np.empty if unit.inner is None else np.zeros)((p.batches, p.m, p.n))
     c = None if p.start is None else np.broadcast_to(p.start, p.shape).reshape(out.shape)
     threads, pieces = blocks_of(p.m, p.n, p.k, p.batches, threads)
@@ -72,7 +79,8 @@ def fast_product(p, threads) -> np.ndarray | None:
         first = None if start is None else np.ascontiguousarray(start[i, m0:m1, n0:n1], np.float64)
         scale_a, scale_b = scales[0][i, m0:m1], scales[1][i]
         if unit.inner is None:
-            engine.gemm(how, a[i, m0:m1], b[i], scale_a, scale_b, first, part, keys, *p.number(i, m0, n0), size, magic)
+            rows = decode(p.a[i, m0:m1], element_a, dtype) if a is None else a[i, m0:m1]
+            engine.gemm(how, rows, b[i], scale_a, scale_b, first, part, keys, *p.number(i, m0, n0), size, magic)
         else:
             if first is not None:
                 part[...] = first
@@ -84,8 +92,8 @@ def fast_product(p, threads) -> np.ndarray | None:
         if not whole:
             out[i, m0:m1, n0:n1] = part
 
-    at_once = unit.inner is None and not tensor_scales and p.numbers is PLAIN
-    if at_once and p.batches > 1 and len(pieces) == p.batches and out.size:
+    small = a is not None and unit.inner is None and not tensor_scales and p.numbers is PLAIN
+    if small and p.batches > 1 and len(pieces) == p.batches and out.size:
         start = None if start is None else np.ascontiguousarray(start, np.float64)
         given = how, a, b, *scales, start, out, keys
 
@@ -94,11 +102,20 @@ def fast_product(p, threads) -> np.ndarray | None:
 
         for_each(runs_of(p.batches, threads), products, threads)
     else:
-        for_each(p.numbers.split(pieces), work, threads)
+        pieces = p.numbers.split(pieces)
+        for_each(pieces if a is not None else _in_rows(pieces, p.k), work, threads)
     lost = np.isnan(out)
     if lost.any():
         out[lost] = np.nan
     return out
+
+
+def _in_rows(pieces, k: int):
+    """Pieces of products in fewer rows, as many as are decoded at once."""
+    step = max(_AT_ONCE // k, _LEAST_ROWS)
+    return [
+        (i, top, min(top + step, m1), n0, n1) for i, m0, m1, n0, n1 in pieces for top in range(m0, m1, step)
+    ]  # fmt: skip
 
 
 def _inner_blocks(p, engine, how, a, b, scale_a, scale_b, part, where) -> None:
