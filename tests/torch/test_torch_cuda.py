@@ -16,9 +16,8 @@ import softnum.torch as st  # noqa: E402
 from softnum.train import load_design  # noqa: E402
 from softnum.train.engine.devices import make_backend  # noqa: E402
 from tests.support.cases import cases  # noqa: E402
-from tests.support.torch_models import STOCHASTIC, feedforward, inputs  # noqa: E402
-from tests.torch.test_torch_exact import MEANS  # noqa: E402
-from tests.torch.test_torch_same_bits import TEXTS  # noqa: E402
+from tests.support.torch_functions import MEANS  # noqa: E402
+from tests.support.torch_models import STOCHASTIC, TEXTS, feedforward, inputs  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")
 

@@ -11,53 +11,10 @@ import softnum.torch as st  # noqa: E402
 from softnum.train import design_gemms, load_design  # noqa: E402
 from softnum.train.runs.loop import Run, Settings  # noqa: E402
 from tests.support.cases import cases  # noqa: E402
+from tests.support.torch_models import TEXTS  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")
 
-HOPPER = """
-name = "hopper"
-[roles]
-input = { format = "e4m3fn", overflow = "saturate" }
-weights = { format = "e4m3fn", overflow = "saturate" }
-activations = { format = "e4m3fn", overflow = "saturate" }
-errors = { format = "e5m2", overflow = "saturate" }
-[units]
-forward = { preset = "nvidia_h100_e4m3" }
-backward_data = { preset = "nvidia_h100_e4m3" }
-backward_weight = { preset = "nvidia_h100_e4m3" }
-"""
-#: weights in blocks by single numbers; errors in blocks, of which some meet single numbers
-MIXED = """
-name = "mixed"
-[roles]
-input = "bfloat16"
-weights = { format = "mxfp4", scale_rule = "rceil" }
-activations = "bfloat16"
-errors = { format = "mxfp8_e5m2", rounding = "stochastic" }
-[units]
-forward = "nvidia_h100_bf16"
-"""
-#: activations of which narrower copies are kept, blocks along their elements, rounded again along the samples
-SAVED = """
-name = "saved"
-[roles]
-input = "mxfp8_e4m3"
-weights = "mxfp8_e4m3"
-activations = "mxfp8_e4m3"
-errors = { format = "mxfp8_e5m2", rounding = "stochastic" }
-saved_activations = { format = { element = "e2m1fn", scale = "e4m3fn", block_size = 16 }, rounding = "stochastic" }
-"""
-#: blocks forwards, none where gradients of weights are made, one operand's where gradients of data are
-PASSES = """
-name = "passes"
-[roles]
-input = "mxfp8_e4m3"
-weights = "mxfp8_e4m3"
-activations = "mxfp8_e4m3"
-errors = { format = "bfloat16", rounding = "stochastic" }
-backward_weight = { activations = "bfloat16", input = "bfloat16" }
-"""
-TEXTS = {"hopper": HOPPER, "mixed": MIXED, "passes": PASSES, "saved": SAVED}
 DESIGNS = ("a-float32", "c-wang-fp8", "i-mxfp8", "quartet-mxfp4", *TEXTS)
 NETWORKS = ("lenet5", "lstm", "resnet", "transformer")
 CASES = [(network, design) for network in NETWORKS for design in DESIGNS]
