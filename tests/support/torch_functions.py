@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from tests.support.torch_models import inputs
+
 __all__ = ["MEANS"]
 
 INDEX = torch.tensor([3, 0, 3, -1, 2])
