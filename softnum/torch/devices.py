@@ -22,13 +22,22 @@ def device_of(x: torch.Tensor) -> str:
     return "cuda" if x.is_cuda and torch.version.cuda is not None else "cpu"
 
 
-def running(device: torch.device) -> contextlib.AbstractContextManager:
+def running(device: torch.device, computed: str = "cuda") -> contextlib.AbstractContextManager:
     """Within it, softnum's kernels run on the stream that PyTorch works on, on a device.
+
+    computed: where tensors of that device are computed (`device_of`); on the CPU no kernel is needed.
+
+    Raises
+    ------
+    ImportError
+        If what kernels need is not installed.
+    ValueError
+        If the GPU is another one than the current one.
 
     >>> with running(torch.device("cpu")):
     ...     pass
     """
-    if device.type != "cuda" or torch.version.cuda is None:
+    if device.type != "cuda" or computed != "cuda" or torch.version.cuda is None:
         return _AS_IT_IS
     try:
         from softnum.kernels.device.runtime import _cuda
@@ -36,6 +45,11 @@ def running(device: torch.device) -> contextlib.AbstractContextManager:
         raise ImportError(f"tensors on {device}: {error}; or move the model and its inputs to the CPU") from error
     from softnum.kernels.device.runtime.arrays import stream_number
 
+    if device.index not in (None, _cuda.device_index()):
+        raise ValueError(
+            f"tensors on {device}, and softnum computes on GPU {_cuda.device_index()}, the current one when it was "
+            f"first asked; call torch.cuda.set_device({device.index}) before, or set CUDA_VISIBLE_DEVICES"
+        )
     return _cuda.running_on(_cuda.stream_of_number(stream_number(torch.cuda.current_stream(device))))
 
 
@@ -51,7 +65,7 @@ def taken(x: torch.Tensor):
 
     x = x.contiguous()
     if not x.numel():
-        return movement.empty(x.shape, torch.empty(0, dtype=x.dtype).numpy().dtype)
+        return movement.empty(x.shape, torch.empty(0, dtype=x.dtype, device="cpu").numpy().dtype)
     return movement.DeviceArray.of(_imported(x), x.shape)
 
 
@@ -63,9 +77,15 @@ def _imported(x: torch.Tensor):
 
 def given(x, device: torch.device) -> torch.Tensor:
     """A copy of a `DeviceArray` as a tensor: in PyTorch's memory, since softnum's is used again on one stream alone."""
+    from softnum.kernels.device.runtime import _cuda
     from softnum.kernels.device.runtime.strides import copy
 
-    result = torch.empty(x.shape, dtype=torch.float64 if x.dtype.itemsize == 8 else torch.float32, device=device)
+    dtype = torch.float64 if x.dtype.itemsize == 8 else torch.float32
+    try:
+        result = torch.empty(x.shape, dtype=dtype, device=device)
+    except torch.OutOfMemoryError:  # softnum keeps memory for arrays to come
+        _cuda.give_back()
+        result = torch.empty(x.shape, dtype=dtype, device=device)
     if x.size:
         copy(x.flat.reshape(x.shape), _imported(result))
     return result

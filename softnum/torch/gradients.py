@@ -55,7 +55,7 @@ class Gradients:
         call = self.arithmetic.call(self.layer, self.state, use, device=device)
         call.begin("stacked")
         call.begin_backward()
-        with running(gradient.device):
+        with running(gradient.device, device):
             parts = [call.enter(array_of(part, device)) for part in (self.total, gradient)]
             total = call.elementwise("add", *parts)
             self.total = tensor_of(total, result_dtype(gradient), gradient.device, parts)
@@ -191,7 +191,7 @@ class Final:
             return
         self._plain = self._plain + gradient
         call.begin_backward()
-        with running(gradient.device):
+        with running(gradient.device, call.device):
             parts = [array_of(part, call.device) for part in (gradient, self.total)]
             total = call.axpy("weight_gradients", 1.0, *parts)
             self.total = tensor_of(total, result_dtype(gradient), gradient.device, parts)

@@ -396,8 +396,8 @@ def _gradient(mode: arithmetic, path: str, name: str, finals: Final, gradient: t
     total = finals.take(gradient, f"{path}.{name}" if path else name)
     if total is not None:
         return total
-    with running(gradient.device):
-        device = mode.arithmetic.device_of(gradient, path, mode.state)
+    device = mode.arithmetic.device_of(gradient, path, mode.state)
+    with running(gradient.device, device):
         values = array_of(gradient, device)
         result = mode.arithmetic.unscaled(values, path, mode.state)
         if result is None:

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import hashlib
 import math
 import re
@@ -103,7 +104,7 @@ def new_state(seed: int, loss_scale: float = 1.0) -> torch.Tensor:
     [7, 0, 0, 0, 0]
     """
     check_seed(seed)
-    return torch.tensor([_signed(seed), 0, 0, 0, 0, bits_of(loss_scale)], dtype=torch.int64)
+    return torch.tensor([_signed(seed), 0, 0, 0, 0, bits_of(loss_scale)], dtype=torch.int64, device="cpu")
 
 
 def _signed(x: int) -> int:
@@ -628,9 +629,9 @@ class Call(LayerNumerics):
         """`LayerNumerics.round_sum` of any numbers."""
         if x.dtype == self.backend.dtype:
             return super().round_sum(x, y)
-        wide = make_backend(self.device, np.float64, threads=self.backend.threads)
+        wide = _wide_backend(self.device, self.backend.threads)
         total = wide.axpy(1.0, y, x, self.start_rounding, self._key("start"))
-        return self.backend.quantize(total, RoleRounding(self.start_rounding.format), None)  # as carriers
+        return self.backend.quantize(total, _nearest(self.start_rounding.format), None)  # as carriers
 
     def weight_gradient(self, product, *, of=None):
         """The product as it is: what becomes of a parameter's gradient is `parameter_gradient`.
@@ -642,6 +643,18 @@ class Call(LayerNumerics):
     def parameter_gradient(self, gradient):
         """The gradient of a parameter, without the loss scale (binary64), rounded to ``weight_gradients``."""
         return self.round("weight_gradients", self.backend.divide(gradient, self.loss_scale))
+
+
+@functools.lru_cache(maxsize=16)
+def _wide_backend(device: str, threads: int):
+    """What computes in binary64 on a device."""
+    return make_backend(device, np.float64, threads=threads)
+
+
+@functools.lru_cache(maxsize=256)
+def _nearest(fmt) -> RoleRounding:
+    """Rounding to a format to nearest even, the same object each time: backends keep what they know of roles."""
+    return RoleRounding(fmt)
 
 
 class _CallInOrder(Call):

@@ -85,7 +85,8 @@ def _forward(name: str, inputs, state, arithmetic, layer, call, options, constan
     numerics = bound.call(layer, state, call, looked_up=function.looked_up, device=device)
     numerics.begin(function.batch)
     named = function.named(options, constants)
-    with running(inputs[0].device), threads_by_default(numerics.backend.threads):  # once, and not for each of its parts
+    # once, and not for each of its parts
+    with running(inputs[0].device, device), threads_by_default(numerics.backend.threads):
         arrays = [array_of(x, device) for x in inputs]
         results = function.forward(numerics, arrays, named)
         numerics.end()
@@ -101,7 +102,7 @@ def _backward(name: str, gradient, inputs, state, arithmetic, layer, call, optio
     device = bound.device_of(inputs[0], layer, state, looked_up=function.looked_up)
     numerics = bound.call(layer, state, call, looked_up=function.looked_up, device=device)
     numerics.begin(function.batch)
-    with running(inputs[0].device), threads_by_default(numerics.backend.threads):
+    with running(inputs[0].device, device), threads_by_default(numerics.backend.threads):
         error, *arrays = [array_of(x, device) for x in (gradient, *inputs)]
         gradients = function.backward(numerics, error, arrays, needs, function.named(options, constants))
         numerics.end()

@@ -1,6 +1,7 @@
 """What a call leaves behind, and the memory that arrays and tensors share."""
 
-import gc
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,22 +11,41 @@ from torch import nn  # noqa: E402
 
 import softnum.torch as st  # noqa: E402
 from softnum.runtime import _core  # noqa: E402
+from softnum.torch.numerics import arithmetic_of  # noqa: E402
 from softnum.torch.tensors import array_of, tensor_of  # noqa: E402
 
-
-@pytest.mark.parametrize("design", ("a-float32", "d-e6m3-long", "i-mxfp8"))
-def test_calls_leave_nothing_to_the_garbage_collector(design):
+LEFT = """
+import gc, sys, torch, softnum.torch as st
+from torch import nn
+for design in ("a-float32", "d-e6m3-long", "i-mxfp8"):
     model = st.convert(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), design, quiet=True)
     x = torch.ones(3, 4)
     model(x).sum().backward()  # makes what stays
     model.zero_grad(set_to_none=True)
     gc.collect()
     gc.disable()
-    try:
-        model(x).sum().backward()
-        assert gc.collect() == 0
-    finally:
-        gc.enable()
+    model(x).sum().backward()
+    print(gc.collect())
+    gc.enable()
+"""
+
+
+def test_calls_leave_nothing_to_the_garbage_collector():
+    """In a process of its own: what other tests left may go at any time."""
+    done = subprocess.run([sys.executable, "-c", LEFT], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0"] * 3
+
+
+def test_a_recurrent_layer_keeps_nothing_of_its_calls():
+    model = st.convert(nn.LSTM(3, 3).double(), "d-e6m3-long", quiet=True, elementwise="torch")
+    x, backends = torch.ones(2, 2, 3).double(), arithmetic_of(model.softnum_mode.arithmetic.handle)._backends
+
+    def kept():
+        model(x)
+        return [len(backend._rounders) for backend in backends.values()]
+
+    first = kept()
+    assert backends and kept() == kept() == first
 
 
 def test_keys_are_made_where_something_is_random():

@@ -49,6 +49,7 @@ __all__ = [
     "empty",
     "ffi",
     "filled",
+    "give_back",
     "is_contiguous",
     "jit_for",
     "kept",
@@ -197,6 +198,12 @@ def launch(kernel, grid, block, *arguments, shared: int = 0) -> None:
         kernel[grid, block, stream(), shared](*arguments)
     else:
         launches.launch(kernel, grid, block, stream(), shared, arguments)
+
+
+def give_back() -> None:
+    """Give memory that is kept for arrays to come back to CUDA."""
+    if not SIMULATOR:
+        launches.give_back()
 
 
 def most_shared() -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from functools import cached_property, lru_cache
 from math import prod
 from struct import Struct
@@ -25,7 +26,9 @@ from numba.cuda.cudadrv import dummyarray
 from numba.cuda.cudadrv.devicearray import DeviceNDArray, DeviceNDArrayBase
 from numba.cuda.cudadrv.driver import CudaAPIError, MemoryPointer, binding, driver
 
-__all__ = ["PackedArray", "address_of", "device_index", "empty", "launch", "shared", "to_device", "to_host"]
+__all__ = [
+    "PackedArray", "address_of", "device_index", "empty", "give_back", "launch", "shared", "to_device", "to_host",
+]  # fmt: skip
 
 #: whether what CUDA takes for stream 0 is the legacy default stream, the same of all threads
 _ONE_STREAM = os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "0") in ("", "0")
@@ -54,8 +57,11 @@ class _Device:
             self.clear()
         try:
             memory = self.context.memalloc(size)
-        except CudaAPIError:  # too much lies free
+        except CudaAPIError:  # too much lies free, here or with PyTorch
             self.clear()
+            torch = sys.modules.get("torch")
+            if torch is not None and torch.cuda.is_initialized():
+                torch.cuda.empty_cache()
             memory = self.context.memalloc(size)
         address = int(memory.device_pointer)
         self.owned[address] = memory
@@ -103,6 +109,11 @@ def _device() -> _Device:
         context = cuda.current_context()
         found = _devices[int(context.handle)] = _Device(context)
     return found
+
+
+def give_back() -> None:
+    """Give what lies free on the current GPU back to CUDA."""
+    _device().clear()
 
 
 def device_index() -> int:
@@ -225,6 +236,7 @@ def to_device(x: np.ndarray, stream) -> PackedArray:
     result = empty(x.shape, x.dtype, stream)
     if x.size and stream:
         driver.cuMemcpyHtoDAsync(result.address, x.ctypes.data, x.nbytes, int(stream.handle))
+        stream.synchronize()  # x may be gone afterwards
     elif x.size:
         driver.cuMemcpyHtoD(result.address, x.ctypes.data, x.nbytes)
     return result
