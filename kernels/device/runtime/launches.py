@@ -236,7 +236,6 @@ def to_device(x: np.ndarray, stream) -> PackedArray:
     result = empty(x.shape, x.dtype, stream)
     if x.size and stream:
         driver.cuMemcpyHtoDAsync(result.address, x.ctypes.data, x.nbytes, int(stream.handle))
-        stream.synchronize()  # x may be gone afterwards
     elif x.size:
         driver.cuMemcpyHtoD(result.address, x.ctypes.data, x.nbytes)
     return result
