@@ -409,16 +409,8 @@ UNARY = ("relu", *EXACT, *(name for name, rules in RULES.items() if len(rules) =
 NUMBERED = {*UNARY, "scale", "power", *(name for name, rules in RULES.items() if len(rules) == 2)}
 #: functions along rows or in images: of a sample's own numbers, and parameters; the second ones of the first operand
 ALONG = (
-    "softmax",
-    "log_softmax",
-    "sums",
-    "layer_norm",
-    "rms_norm",
-    "group_norm",
-    "avg_pool2d",
-    "max_pool2d",
-    "dropout",
-)
+    "softmax", "log_softmax", "sums", "layer_norm", "rms_norm", "group_norm", "avg_pool2d", "max_pool2d", "dropout",
+)  # fmt: skip
 _UNUSED = ("add", "subtract")  # whose gradients use no values
 _POOLED = {"options": {"window": 2, "stride": 2}}
 #: name -> function

@@ -48,10 +48,8 @@ class Gradients:
             self.total = gradient
             return
         self.count += 1
-        device, use = (
-            self.arithmetic.device_of(gradient, self.layer, self.state),
-            f"gradients.{self._place}.{self.count}",
-        )
+        use = f"gradients.{self._place}.{self.count}"
+        device = self.arithmetic.device_of(gradient, self.layer, self.state)
         call = self.arithmetic.call(self.layer, self.state, use, device=device)
         call.begin("stacked")
         call.begin_backward()

@@ -16,23 +16,29 @@ import softnum.torch as st  # noqa: E402
 from softnum.train import load_design  # noqa: E402
 from softnum.train.engine.devices import make_backend  # noqa: E402
 from tests.support.cases import cases  # noqa: E402
+from tests.support.design_texts import TEXTS  # noqa: E402
 from tests.support.torch_functions import MEANS  # noqa: E402
-from tests.support.torch_models import STOCHASTIC, TEXTS, feedforward, inputs  # noqa: E402
+from tests.support.torch_models import STOCHASTIC, feedforward, inputs  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")
 
 
 @pytest.fixture
 def on_gpu(device, monkeypatch):
-    """Calls a function with what moves tensors and models to the GPU; returns its result, and the backends it made."""
+    """Calls a function with what moves tensors and models to the GPU; returns its result, and the backends it made.
+
+    Kernels must have been launched, or all was computed on the CPU.
+    """
+    from softnum.kernels import launches
     from softnum.kernels.device.runtime import _cuda, movement
     from softnum.torch import models, numerics, optimizer, tensors
+    from softnum.torch import quantization as quantization
 
     if not _cuda.SIMULATOR and not torch.cuda.is_available():
         pytest.skip("PyTorch finds no GPU")
 
     def run(function):
-        made = []
+        made, before = [], launches()
 
         def make(kind, dtype, **options):
             made.append(make_backend(kind, dtype, **options))
@@ -40,13 +46,14 @@ def on_gpu(device, monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(numerics, "make_backend", make)
-            if not _cuda.SIMULATOR:
-                return function(lambda x: x.to("cuda")), made
-            for module in (models, numerics, optimizer, tensors):
+            for module in (models, numerics, optimizer, quantization, tensors) if _cuda.SIMULATOR else ():
                 patch.setattr(module, "device_of", lambda x: "cuda")
-            patch.setattr(tensors, "taken", lambda x: movement.upload(x.numpy()))
-            patch.setattr(tensors, "given", lambda x, _: torch.from_numpy(x.host()))
-            return function(lambda x: x), made
+            if _cuda.SIMULATOR:
+                patch.setattr(tensors, "taken", lambda x: movement.upload(x.numpy()))
+                patch.setattr(tensors, "given", lambda x, _: torch.from_numpy(x.host()))
+            result = function((lambda x: x) if _cuda.SIMULATOR else (lambda x: x.to("cuda")))
+        assert launches() > before
+        return result, made
 
     return run
 

@@ -11,7 +11,7 @@ import softnum.torch as st  # noqa: E402
 from softnum.train import design_gemms, load_design  # noqa: E402
 from softnum.train.runs.loop import Run, Settings  # noqa: E402
 from tests.support.cases import cases  # noqa: E402
-from tests.support.torch_models import TEXTS  # noqa: E402
+from tests.support.design_texts import TEXTS  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")
 

@@ -16,6 +16,7 @@ from softnum.train.layers.normalisation import Buffer, batch_norm
 from softnum.train.layers.pooling import avg_pool2d, max_pool2d
 from softnum.train.runs.loop import Run
 from softnum.train.studies.study import Case, run_study
+from tests.support.design_texts import TEXTS
 from tests.support.train_cases import MIXED
 
 MLP = Settings(network="mlp", network_options={"sizes": (6, 2, 3)}, data="tiny", batch=4, epochs=2)
@@ -36,27 +37,6 @@ backward_weight = { accumulator = "e6m9" }
 [loss]
 scale = "dynamic"
 """
-
-
-OF_BLOCKS = {
-    "numbers_of_blocks": """
-[roles]
-input = "bfloat16"
-weights = { format = "mxfp4", scale_rule = "rceil" }
-activations = "bfloat16"
-errors = { format = "mxfp8_e5m2", rounding = "stochastic" }
-[units]
-forward = "nvidia_h100_bf16"
-""",
-    "saved": """
-[roles]
-weights = "mxfp8_e4m3"
-activations = "mxfp8_e4m3"
-input = "mxfp8_e4m3"
-errors = "mxfp8_e5m2"
-saved_activations = { format = { element = "e2m1fn", scale = "e4m3fn", block_size = 16 }, rounding = "stochastic" }
-""",
-}
 
 
 def samples(name, features, classes=3, train=8, held_out=4, seed=0):
@@ -110,9 +90,9 @@ def test_records_of_convolutions(tmp_path):
     both(designed(tmp_path, MIXED), dataclasses.replace(CONV, batch=1, samples=1, held_out=1), tmp_path)
 
 
-@pytest.mark.parametrize("of", ["numbers_of_blocks", "saved"])
+@pytest.mark.parametrize("of", ["mixed", "saved"])
 def test_blocks_that_meet_single_numbers(of, tmp_path):
-    both(designed(tmp_path, OF_BLOCKS[of]), dataclasses.replace(MLP, epochs=1, samples=4), tmp_path)
+    both(designed(tmp_path, TEXTS[of]), dataclasses.replace(MLP, epochs=1, samples=4), tmp_path)
 
 
 @pytest.mark.parametrize("optimiser", ["lamb", "sgd"])

@@ -27,11 +27,13 @@ from softnum.runtime.threads import chosen_threads, threads_by_default
 from softnum.train.designs.scales import of_tensor
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.engine.arrays import Arrays, bits_of
-from softnum.train.engine.binary64 import host
 from softnum.train.engine.enclosures import enclose, encloses
 from softnum.train.recipes import Scaled, largest_magnitude, scaled_product, scaled_stack
 
-__all__ = ["NumpyBackend", "as_rows", "bits_of_precision", "block_ones", "by_levels", "odd_is_exact", "rounding_of"]
+__all__ = [
+    "NumpyBackend", "as_rows", "bits_of_precision", "block_ones", "block_options", "by_levels", "odd_is_exact",
+    "rounding_of",
+]  # fmt: skip
 
 
 @functools.cache
@@ -94,6 +96,17 @@ def rounding_of(role, key) -> dict:
         "rounding": role.rounding, "overflow": role.overflow, "key": key if role.stochastic else None,
         "stochastic_bits": role.stochastic_bits,
     }  # fmt: skip
+
+
+def block_options(role, key, largest: float | None = None) -> dict:
+    """The keywords by which softnum's functions round to a role's blocks.
+
+    largest: as of `NumpyBackend.quantize_scaled`, for a format's scale of the tensor.
+    """
+    options = {"scale_rule": role.scale_rule, **rounding_of(role, key)}
+    if largest is not None:
+        options["tensor_scale"] = tensor_scale_of(np.float64([largest]), role.format, None)
+    return options
 
 
 @functools.lru_cache(maxsize=64)
@@ -197,10 +210,7 @@ class NumpyBackend(Arrays):
 
         largest: as of `quantize_scaled`, for a format's scale of the tensor.
         """
-        options = rounding_of(role, key)
-        if largest is not None:
-            options["tensor_scale"] = tensor_scale_of(np.float64([largest]), role.format, None)
-        return array(x, role.format, axis=axis, scale_rule=role.scale_rule, **options)
+        return array(x, role.format, axis=axis, **block_options(role, key, largest))
 
     @_in_own_threads
     def magnitude(self, x, role, axis: int | None) -> float:
@@ -209,8 +219,8 @@ class NumpyBackend(Arrays):
         x, axis: as of `quantize_blocks`, where blocks that are not finite do not count, and of `quantize_scaled`.
         """
         if not role.block:
-            return float(largest_magnitude(_along(host(x), role, axis)))
-        x = np.abs(np.asarray(host(x), np.float64))
+            return float(largest_magnitude(_along(x, role, axis)))
+        x = np.abs(np.asarray(x, np.float64))
         length = x.shape[axis]
         starts = np.arange(0, length, role.format.size(length))
         amax = np.maximum.reduceat(x, starts, axis=axis) if x.size else x
@@ -221,8 +231,7 @@ class NumpyBackend(Arrays):
         """Values of any float array rounded as a role says, as carriers; a block format's blocks run in C order."""
         if not role.block:
             return self.quantize(x, role, key)
-        options = {"axis": -1, "scale_rule": role.scale_rule, **rounding_of(role, key)}
-        values = FUNCTIONS["quantize"](x.reshape(-1), role.format, **options)
+        values = FUNCTIONS["quantize"](x.reshape(-1), role.format, axis=-1, **block_options(role, key))
         return values.reshape(x.shape).astype(self.dtype, copy=False)
 
     @_in_own_threads

@@ -16,7 +16,6 @@ from collections import Counter
 import numpy as np
 
 from softnum.arrays.blocks import BlockArray
-from softnum.arrays.codecs.blocks import tensor_scale_of
 from softnum.arrays.container import array
 from softnum.formats.blocks import format
 from softnum.formats.dispatch import of_format
@@ -27,7 +26,15 @@ from softnum.kernels.device.runtime.movement import DeviceArray, arrays_in, mapp
 from softnum.runtime.gateway import NoKernel, has_kernel, refuse_device
 from softnum.runtime.threads import threads_by_default
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
-from softnum.train.engine.backend import NumpyBackend, as_rows, block_ones, by_levels, odd_is_exact, rounding_of
+from softnum.train.engine.backend import (
+    NumpyBackend,
+    as_rows,
+    block_ones,
+    block_options,
+    by_levels,
+    odd_is_exact,
+    rounding_of,
+)
 from softnum.train.engine.cuda_arrays import CudaArrays, on_device
 from softnum.train.engine.cuda_scales import CudaScales
 
@@ -184,16 +191,13 @@ class CudaBackend(CudaScales, CudaArrays, NumpyBackend):
         return _known(result, role.format)
 
     def quantize_blocks(self, x, role, axis: int, key, largest=None):
-        options = {"axis": axis, "scale_rule": role.scale_rule, **rounding_of(role, key)}
-        if largest is not None:
-            options["tensor_scale"] = tensor_scale_of(np.float64([largest]), role.format, None)
-        return array(on_device(x).numba, role.format, **options)
+        return array(on_device(x).numba, role.format, axis=axis, **block_options(role, key, largest))
 
     def quantize_flat(self, x, role, key):
         if not role.block:
             return self.quantize(x, role, key)
         x = on_device(x)
-        options = {"axis": -1, "scale_rule": role.scale_rule, **rounding_of(role, key)}
+        options = {"axis": -1, **block_options(role, key)}
         return self._carried(self._softnum("quantize", (x.reshape((x.size,)),), role.format, shape=x.shape, **options))
 
     def block_ones(self, shape: tuple[int, int], fmt):

@@ -609,8 +609,8 @@ class Numerics:
     Raises
     ------
     ValueError
-        If a ``[layers]`` pattern of the design matches no layer, a unit cannot take its operands, a product takes
-        numbers out of blocks and the device is none that does, or the design states the engine "torch".
+        If a ``[layers]`` pattern of the design matches no layer, a unit cannot take its operands, or the design states
+        the engine "torch".
 
     Examples
     --------

@@ -118,7 +118,7 @@ def _at_once(a, b, unit, c, threads):
         stacks = [None if x is None else x.reshape(-1, *x.shape[-2:]) for x in (a, b, c, out)]
         _run_fast(gemm, *stacks, (0, 0, 0, 0), PLAIN, threads, a.shape[-1])
         return out
-    # what `_run_fast` does with one thread, without its accounts, which take a third of a small call
+    # what `_run_fast` does with one thread, without its accounts, with which a small call takes half as long again
     whole = np.ascontiguousarray(a), padded(b, b.dtype), None if c is None else np.ascontiguousarray(c), out
     stacks = [None if x is None else x.reshape(-1, *x.shape[-2:]) for x in whole]
     gemm.run_products(*stacks, (0, 0, 0, 0), 0, len(stacks[0]), shape[-1])

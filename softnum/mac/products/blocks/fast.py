@@ -16,8 +16,8 @@ from softnum.runtime.threads import for_each
 
 __all__ = ["block_engine", "fast_product"]
 
-_AT_ONCE = 1 << 16  # elements that are decoded at once: more are longer in memory than they are multiplied
-_LEAST_ROWS = 96
+#: elements that are decoded at once, so that they lie in a cache and not in fresh memory; and rows, at the least
+_AT_ONCE, _LEAST_ROWS = 1 << 16, 96
 
 
 @by_identity
