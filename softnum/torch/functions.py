@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from softnum.torch.numerics import Call
+from softnum.torch.calls import Call
 from softnum.train.engine.binary64 import host
 from softnum.train.engine.functions import EXACT, RULES, activation, function, power
 from softnum.train.engine.tensor import (
@@ -77,7 +77,7 @@ class Function:
     chained : bool
         Whether results of its products enter other operations of it; it then rounds the gradients of its weights.
     batch : str
-        What its arrays are on several ranks (`softnum.torch.numerics.Call.begin`).
+        What its arrays are on several ranks (`softnum.torch.calls.Call.begin`).
     """
 
     graph: Callable

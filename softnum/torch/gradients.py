@@ -6,8 +6,8 @@ import math
 
 import torch
 
+from softnum.torch.calls import OUTER, RANK, ROWS
 from softnum.torch.devices import running
-from softnum.torch.numerics import OUTER, RANK, ROWS
 from softnum.torch.ranks import Axes
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 

@@ -14,18 +14,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from softnum.torch.calls import EVALUATING, EVALUATIONS, FORWARDS, LOSS_SCALE, STEP, new_state
 from softnum.torch.devices import device_of, running
 from softnum.torch.modes import RECORDING, REPLAYING, arithmetic
-from softnum.torch.numerics import (
-    EVALUATING,
-    EVALUATIONS,
-    FORWARDS,
-    LOSS_SCALE,
-    STEP,
-    Arithmetic,
-    arithmetic_of,
-    new_state,
-)
+from softnum.torch.numerics import Arithmetic, arithmetic_of
 from softnum.torch.ranks import Axes, place_of
 from softnum.torch.recurrent import parts_of
 from softnum.torch.tensors import array_of, result_dtype, spread_as, tensor_of, whole
@@ -399,7 +391,7 @@ def mode_of(model: nn.Module) -> arithmetic:
 
 
 def state_of(model: nn.Module) -> torch.Tensor:
-    """The state of a converted model's arithmetic (`softnum.torch.numerics`), a buffer of it."""
+    """The state of a converted model's arithmetic (`softnum.torch.calls`), a buffer of it."""
     mode_of(model)
     return getattr(getattr(model, "module", model), _STATE)
 

@@ -15,12 +15,13 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
+from softnum.torch.calls import FIRST, OUTER, RANK, ROWS, new_state
 from softnum.torch.devices import running
 from softnum.torch.exact.tables import BY_NAME, EXACT, KEEPING, MOVING, OPERATIONS
 from softnum.torch.functions import ALONG, FUNCTIONS, NUMBERED
 from softnum.torch.gradients import Final, assigned, summed, used
 from softnum.torch.handlers import HANDLERS, REFUSED, is_product
-from softnum.torch.numerics import FIRST, OUTER, RANK, ROWS, Arithmetic, new_state
+from softnum.torch.numerics import Arithmetic
 from softnum.torch.operations import apply
 from softnum.torch.ranks import STEPPED, Axes, check_product, check_rows, check_tiles
 from softnum.torch.recurrent import RECURRENT

@@ -17,9 +17,10 @@ import torch
 from torch._functorch.utils import unwrap_dead_wrappers
 
 from softnum.runtime.threads import threads_by_default
+from softnum.torch.calls import SEED
 from softnum.torch.devices import running
 from softnum.torch.functions import FUNCTIONS
-from softnum.torch.numerics import SEED, arithmetic_of
+from softnum.torch.numerics import arithmetic_of
 from softnum.torch.tensors import array_of, result_dtype, tensor_of
 
 __all__ = ["apply"]
@@ -38,7 +39,7 @@ def apply(name: str, inputs: list[torch.Tensor], state: torch.Tensor, arithmetic
         One of `FUNCTIONS`.
     inputs : list of torch.Tensor
     state : torch.Tensor
-        `softnum.torch.numerics.new_state`.
+        `softnum.torch.calls.new_state`.
     arithmetic : str
         The handle of an `Arithmetic`.
     layer : str

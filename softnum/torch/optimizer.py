@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from softnum.torch.calls import LOSS_SCALE, bits_of
 from softnum.torch.devices import device_of, running
 from softnum.torch.models import mode_of, next_step, set_state, state_of
-from softnum.torch.numerics import LOSS_SCALE, bits_of
 from softnum.torch.tensors import array_of, result_dtype, spread_as, tensor_of, whole
 from softnum.train.designs.design import COMPENSATION
 from softnum.train.engine.tensor import Parameter

@@ -10,13 +10,14 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils.checkpoint import CheckpointFunction
 
 from softnum.torch import operations
+from softnum.torch.calls import new_state
 from softnum.torch.dataflow.flow import Flow
 from softnum.torch.dataflow.operations import PRODUCTS, needs_of, product_sizes
 from softnum.torch.dataflow.steps import Step, Whole
 from softnum.torch.dataflow.trace import trace, without_numbers
 from softnum.torch.functions import FUNCTIONS
 from softnum.torch.models import mode_of
-from softnum.torch.numerics import Arithmetic, new_state
+from softnum.torch.numerics import Arithmetic
 from softnum.torch.ranks import STEPPED
 from softnum.train.designs.gemms import design_gemms
 from softnum.train.inspect.dataflow import Group, Value

@@ -14,7 +14,8 @@ from torch.utils._pytree import tree_leaves  # noqa: E402
 
 import softnum as sn  # noqa: E402
 import softnum.torch as st  # noqa: E402
-from softnum.torch.numerics import Arithmetic, new_state  # noqa: E402
+from softnum.torch.calls import new_state  # noqa: E402
+from softnum.torch.numerics import Arithmetic  # noqa: E402
 from softnum.train import Numerics, Parameter, Tensor, load_design  # noqa: E402
 from softnum.train.engine.tensor import linear, relu  # noqa: E402
 from tests.support.cases import cases  # noqa: E402

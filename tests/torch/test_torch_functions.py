@@ -8,7 +8,8 @@ import torch.nn.functional as F  # noqa: E402
 
 import softnum as sn  # noqa: E402
 import softnum.torch as st  # noqa: E402
-from softnum.torch.numerics import Arithmetic, new_state  # noqa: E402
+from softnum.torch.calls import new_state  # noqa: E402
+from softnum.torch.numerics import Arithmetic  # noqa: E402
 from softnum.torch.operations import apply  # noqa: E402
 from softnum.train import Numerics, Parameter, Tensor, load_design  # noqa: E402
 from softnum.train.engine.tensor import linear  # noqa: E402

@@ -17,10 +17,10 @@ from torch._subclasses.fake_tensor import (
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils._pytree import tree_map_only
 
+from softnum.torch.calls import Sites
 from softnum.torch.dataflow.flow import Flow
 from softnum.torch.dataflow.updates import update_of
 from softnum.torch.models import mode_of
-from softnum.torch.numerics import Sites
 
 __all__ = ["trace", "without_numbers"]
 

@@ -10,9 +10,9 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from softnum.torch.calls import new_state
 from softnum.torch.dataflow.formats import format_of
 from softnum.torch.dataflow.operations import CONSTANT, MOVING
-from softnum.torch.numerics import new_state
 from softnum.torch.optimizer import Optimizer
 from softnum.train.engine.tensor import Parameter
 
