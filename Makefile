@@ -5,7 +5,7 @@ CLANG ?= clang
 TIME ?= 60
 JOBS ?= 2
 WARNINGS = -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Werror
-CFLAGS = -std=c11 -O2 -g -ffp-contract=off -fno-math-errno $(WARNINGS) -Icsrc -Ifuzz
+CFLAGS = -std=c11 -O2 -g1 -ffp-contract=off -fno-math-errno $(WARNINGS) -Icsrc -Ifuzz
 SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 CSRC = $(sort $(shell find csrc -name '*.c' -not -path 'csrc/dpi/*' -not -path 'csrc/tests/*'))
 DPI = csrc/dpi/names.c csrc/dpi/operations.c csrc/dpi/units.c
