@@ -122,6 +122,7 @@ def cases() -> list[Case]:
 
 
 PLAIN = "binary32, one rounding: a plain float32 product"
+FLOAT32 = "PyTorch's float32 on the GPU"
 PER_OUTPUT = "a thread an output, rounding by float bits"
 
 
@@ -275,7 +276,23 @@ def training_figures(options: Options) -> Iterator[Figure]:
                          against={"the CPU": cpu / gpu}, compared=rows, differ=differ)  # fmt: skip
 
 
-SECTIONS = {"quantize": quantize_figures, "gemm": gemm_figures, "training": training_figures}
+def torch_figures(options: Options) -> Iterator[Figure]:
+    """Steps of training PyTorch's models on the GPU, against the same on the CPU and PyTorch's own float32."""
+    from benchmarks.gpu_training import torch_timed
+    from softnum.kernels.device.runtime import _cuda
+
+    try:
+        import torch
+    except ImportError:
+        return
+    if _cuda.SIMULATOR or not torch.cuda.is_available():
+        return
+    for name, cpu, gpu, theirs, losses, differ in torch_timed(options.steps):
+        yield Figure(f"PyTorch step, {name}", 1 / gpu, "steps/s", against={"the CPU": cpu / gpu, FLOAT32: theirs / gpu},
+                     compared=losses, differ=differ)  # fmt: skip
+
+
+SECTIONS = {"quantize": quantize_figures, "gemm": gemm_figures, "training": training_figures, "torch": torch_figures}
 
 
 # ---- the report ----------------------------------------------------------------------------------------------------

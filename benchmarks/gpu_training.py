@@ -14,7 +14,7 @@ from softnum.train import Settings, load_design
 from softnum.train.datasets.sets import DataSet, Pixels, data_facts
 from softnum.train.runs.loop import Run
 
-__all__ = ["CASES", "SMALL", "Case", "steps", "timed"]
+__all__ = ["CASES", "SMALL", "Case", "steps", "timed", "torch_timed"]
 
 
 class Case(NamedTuple):
@@ -33,6 +33,7 @@ CASES = (
 )
 SMALL = (Case("MLP 64-2-10", "mlp", {"sizes": (64, 2, 10)}, "digits", 2),)
 DESIGNS = ("a-float32", "c-wang-fp8")
+EXACT = "all operations in binary32"
 
 
 def _noise(case: Case, batches: int) -> DataSet:
@@ -63,3 +64,35 @@ def timed(case: Case, count: int) -> Iterator[tuple[str, float, float, int, int]
         cpu, wanted = steps(case, design, "cpu", count)
         gpu, got = steps(case, design, "cuda", count)
         yield design, cpu, gpu, len(wanted), sum(x != y for x, y in zip(wanted, got, strict=True))
+
+
+def torch_timed(count: int) -> Iterator[tuple[str, float, float, float, int, int]]:
+    """Of PyTorch's models: (name, seconds of a step on the CPU, on the GPU, of PyTorch's float32 there, losses, wrong).
+
+    Losses are compared where softnum computes all of a step: PyTorch's own operations have other bits on a GPU.
+    """
+    import torch
+
+    from benchmarks import torch_training
+
+    def taken(work, repeats: int) -> tuple[float, list[float]]:
+        seconds, losses = [], [work(), work()]  # which compile
+        for _ in range(repeats):
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            losses.append(work())
+            torch.cuda.synchronize()
+            seconds.append(time.perf_counter() - start)
+        return min(seconds), losses
+
+    for case in torch_training.CASES:
+        theirs, _ = taken(torch_training.steps(case, device="cuda"), 5 * count)
+        choices = [(text, design, {}) for text, design, _ in torch_training.DESIGNS]
+        if case is torch_training.CASES[0]:
+            choices.append((EXACT, "a-float32", {"elementwise": "exact"}))
+        for text, design, how in choices:
+            cpu, wanted = taken(torch_training.steps(case, design, **how), count)
+            gpu, got = taken(torch_training.steps(case, design, device="cuda", **how), count)
+            compared = len(wanted) if how else 0
+            wrong = sum(x != y for x, y in zip(wanted, got, strict=True)) if how else 0
+            yield f"{case.name}, {text}", cpu, gpu, theirs, compared, wrong

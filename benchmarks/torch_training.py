@@ -117,7 +117,7 @@ def model_of(case: Case):
 
 
 def steps(
-    case: Case, change: str | Path | Callable | None = None, *, elementwise: str = "torch"
+    case: Case, change: str | Path | Callable | None = None, *, elementwise: str = "torch", device: str = "cpu"
 ) -> Callable[[], float]:  # fmt: skip
     """A function that trains a model one step further and returns the loss.
 
@@ -128,6 +128,8 @@ def steps(
         What the model computes in: a design, or what a function makes of the model. None: float32.
     elementwise : str
         With a design, what computes all but products (`softnum.torch.arithmetic`).
+    device : str
+        PyTorch's, on which the model and its inputs lie.
     """
     import torch
 
@@ -138,6 +140,7 @@ def steps(
         model = st.convert(model, change, elementwise=elementwise, quiet=True)
     elif change is not None:
         model = change(model)
+    model = model.to(device)
     draw = torch.Generator().manual_seed(2)
     if case.network == "gpt":
         text = torch.randint(VOCABULARY, (BATCH, CONTEXT + 1), generator=draw)
@@ -145,6 +148,7 @@ def steps(
     else:
         x = torch.randn(IMAGES, 3, 32, 32, generator=draw)
         labels = torch.randint(CLASSES, (IMAGES,), generator=draw)
+    x, labels = x.to(device), labels.to(device)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
     scaler = st.GradScaler(model) if of_design else None
 
@@ -194,7 +198,7 @@ def _gpt(layers: int, width: int, heads: int):
             self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, VOCABULARY, bias=False)
 
         def forward(self, x):
-            x = self.tokens(x) + self.places(torch.arange(x.shape[1]))
+            x = self.tokens(x) + self.places(torch.arange(x.shape[1], device=x.device))
             return self.head(self.norm(self.blocks(x))).flatten(0, 1)
 
     return Gpt()

@@ -180,6 +180,7 @@ class Instruction:
 
 
 _EIGHT_BITS = [(a, b) for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2")]
+_BYTES = [("s8", "s8"), ("u8", "u8"), ("s8", "u8"), ("u8", "s8")]
 
 INSTRUCTIONS = [
     *(Instruction("mma", 16, k, "f16", "f16", d, (8, 0)) for d in ("f32", "f16") for k in (16, 8)),
@@ -188,10 +189,11 @@ INSTRUCTIONS = [
     *(Instruction("mma", 16, k, a, b, d, (8, 9)) for k in (32, 16) for d in ("f32", "f16") for a, b in _EIGHT_BITS),
     Instruction("mma", 8, 4, "f64", "f64", "f64", (8, 0)),
     *(Instruction("mma", 16, k, "f64", "f64", "f64", (9, 0)) for k in (4, 8, 16)),
-    *(Instruction("mma", 16, 32, a, a, "s32", (8, 0), saturate) for a in ("s8", "u8") for saturate in (False, True)),
+    *(Instruction("mma", 16, 32, a, b, "s32", (8, 0), saturate) for a, b in _BYTES for saturate in (False, True)),
+    *(Instruction("mma", 16, 16, a, b, "s32", (8, 0)) for a, b in _BYTES[:2]),
     *(Instruction("wgmma", 64, 16, "f16", "f16", d, (9, 0)) for d in ("f32", "f16")),
     Instruction("wgmma", 64, 16, "bf16", "bf16", "f32", (9, 0)),
     Instruction("wgmma", 64, 8, "tf32", "tf32", "f32", (9, 0)),
     *(Instruction("wgmma", 64, 32, a, b, d, (9, 0)) for d in ("f32", "f16") for a, b in _EIGHT_BITS),
-    *(Instruction("wgmma", 64, 32, "s8", "s8", "s32", (9, 0), saturate) for saturate in (False, True)),
+    *(Instruction("wgmma", 64, 32, a, b, "s32", (9, 0), saturate) for a, b in _BYTES for saturate in (False, True)),
 ]

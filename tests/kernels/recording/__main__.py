@@ -21,7 +21,7 @@ from tests.support.mma import INSTRUCTIONS, Instruction, decoded, differing
 HELP = f"""\
 Record what this GPU's matrix instructions compute: of mma.sync and wgmma in floating point and in bytes, those of
 tests/support/mma.py that the chip has, rows of d = a*b + c, and chains of {STEPS} instructions, each d being the next
-one's c. All are eight columns wide; left out are sparse ones, integers of four bits and one, and bytes of mixed signs.
+one's c. All are eight columns wide; left out are sparse ones, and integers of four bits and one.
 
 FOLDER gets a file for each instruction, NumPy's .npz, of codes: a and b (rows, K), c and d (rows,), kind (rows,), the
 row's kind by its number; chain_a and chain_b (chains, {STEPS}, K), chain_c (chains,), chain_d (chains, {STEPS}).

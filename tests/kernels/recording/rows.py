@@ -184,14 +184,15 @@ _NUMBERS = {
     )
 }  # fmt: skip
 
-#: Kinds of rows by their numbers in files: of numbers, of any codes, and of sums at the least alignment exponent.
+#: Kinds of rows by their numbers in files: of numbers, of any codes, of sums at the least alignment exponent, and of
+#: integers at the ends of their range.
 KINDS = [
     "random", "wide", "cancellation", "subnormal", "zeros", "floor", "zero_exponent", "overflow", "special", "rounding",
-    "codes", "sparse", "least_exponent", "least_exponent_c",
+    "codes", "sparse", "least_exponent", "least_exponent_c", "ends",
 ]  # fmt: skip
 
 # others are of all types; a C in binary16 has no 2^m + 2^-25
-_OF_TYPES = {"least_exponent": ("f32", "f16"), "least_exponent_c": ("f32",)}
+_OF_TYPES = {"least_exponent": ("f32", "f16"), "least_exponent_c": ("f32",), "ends": ("s32",)}
 
 
 # ---- the least alignment exponent ------------------------------------------------------------------------------------
@@ -247,6 +248,9 @@ def _any_codes(draw: Draw, kind: str) -> list[np.ndarray]:
         found.append(draw.rng.integers(0, last, shape, dtype=np.uint64, endpoint=True).astype(CODES[name]))
     if draw.one.d == "s32" and kind in ("random", "wide", "cancellation"):  # sums that do not overflow
         found[2] = draw.rng.integers(-(2**20), 2**20, draw.count).astype(np.int32).view(np.uint32)
+    if kind == "ends":  # C about the ends of its range, which most sums pass
+        off = draw.rng.integers(-(2**13), 2**13, draw.count)
+        found[2] = (2**31 + off).astype(np.uint32)
     return found
 
 
@@ -271,7 +275,8 @@ def operands(one: Instruction, seed: int, each: int) -> dict[str, np.ndarray]:
     """
     rng = np.random.default_rng([seed, *one.file.encode()])
     kinds = [kind for kind in KINDS if one.d in _OF_TYPES.get(kind, one.d)]
-    parts = [rows(rng, one, kind, each) for kind in kinds]
+    later = np.random.default_rng([seed, len(kinds), *one.file.encode()])  # of kinds that older recordings lack
+    parts = [rows(later if kind == "ends" else rng, one, kind, each) for kind in kinds]
     chains = [rows(rng, one, kind, max(1, each // 16), STEPS) for kind in CHAINED]
     found = {name: np.concatenate([part[i] for part in parts]) for i, name in enumerate("abc")}
     found |= {f"chain_{name}": np.concatenate([part[i] for part in chains]) for i, name in enumerate("abc")}
