@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks import torch_training
 from softnum.train import Settings, load_design
 from softnum.train.datasets.sets import DataSet, Pixels, data_facts
 from softnum.train.runs.loop import Run
@@ -34,6 +35,7 @@ CASES = (
 SMALL = (Case("MLP 64-2-10", "mlp", {"sizes": (64, 2, 10)}, "digits", 2),)
 DESIGNS = ("a-float32", "c-wang-fp8")
 EXACT = "all operations in binary32"
+LARGE = torch_training.Case("GPT of 85 M, 2,048 tokens", "gpt", {"layers": 12, "width": 768, "heads": 12}, 1, batch=32)
 
 
 def _noise(case: Case, batches: int) -> DataSet:
@@ -73,10 +75,8 @@ def torch_timed(count: int) -> Iterator[tuple[str, float, float, float, int, int
     """
     import torch
 
-    from benchmarks import torch_training
-
     def taken(work, repeats: int) -> tuple[float, list[float]]:
-        seconds, losses = [], [work(), work()]  # which compile
+        seconds, losses = [], [work()]  # which compiles
         for _ in range(repeats):
             torch.cuda.synchronize()
             start = time.perf_counter()
@@ -85,14 +85,15 @@ def torch_timed(count: int) -> Iterator[tuple[str, float, float, float, int, int
             seconds.append(time.perf_counter() - start)
         return min(seconds), losses
 
-    for case in torch_training.CASES:
+    for case in (*torch_training.CASES, LARGE):
         theirs, _ = taken(torch_training.steps(case, device="cuda"), 5 * count)
         choices = [(text, design, {}) for text, design, _ in torch_training.DESIGNS]
         if case is torch_training.CASES[0]:
-            choices.append((EXACT, "a-float32", {"elementwise": "exact"}))
-        for text, design, how in choices:
-            cpu, wanted = taken(torch_training.steps(case, design, **how), count)
-            gpu, got = taken(torch_training.steps(case, design, device="cuda", **how), count)
+            choices.append((EXACT, "a-float32", {"elementwise": "exact", "alike": True}))
+        for text, design, how in choices[:2] if case is LARGE else choices:
+            times = 1 if case is LARGE else count
+            cpu, wanted = taken(torch_training.steps(case, design, **how), times)
+            gpu, got = taken(torch_training.steps(case, design, device="cuda", **how), times)
             compared = len(wanted) if how else 0
             wrong = sum(x != y for x, y in zip(wanted, got, strict=True)) if how else 0
             yield f"{case.name}, {text}", cpu, gpu, theirs, compared, wrong

@@ -25,6 +25,7 @@ class Case(NamedTuple):
     network: str
     options: dict
     repeats: int
+    batch: int = 8  # of texts
 
 
 CASES = (
@@ -51,7 +52,7 @@ DESIGNS = (
 )
 _EXACT = 5.0  # where element-by-element operations are softnum's too
 _GAIN = 1.7  # of a second thread
-VOCABULARY, BATCH, CONTEXT = 256, 8, 64
+VOCABULARY, CONTEXT = 256, 64
 IMAGES, CLASSES = 32, 10
 
 
@@ -117,7 +118,8 @@ def model_of(case: Case):
 
 
 def steps(
-    case: Case, change: str | Path | Callable | None = None, *, elementwise: str = "torch", device: str = "cpu"
+    case: Case, change: str | Path | Callable | None = None, *, elementwise: str = "torch", device: str = "cpu",
+    alike: bool = False,
 ) -> Callable[[], float]:  # fmt: skip
     """A function that trains a model one step further and returns the loss.
 
@@ -130,6 +132,9 @@ def steps(
         With a design, what computes all but products (`softnum.torch.arithmetic`).
     device : str
         PyTorch's, on which the model and its inputs lie.
+    alike : bool
+        With a design, whether what is no model's is computed alike for every device: the loss on the CPU, and updates
+        by softnum.
     """
     import torch
 
@@ -143,17 +148,19 @@ def steps(
     model = model.to(device)
     draw = torch.Generator().manual_seed(2)
     if case.network == "gpt":
-        text = torch.randint(VOCABULARY, (BATCH, CONTEXT + 1), generator=draw)
+        text = torch.randint(VOCABULARY, (case.batch, CONTEXT + 1), generator=draw)
         x, labels = text[:, :-1], text[:, 1:].flatten()
     else:
         x = torch.randn(IMAGES, 3, 32, 32, generator=draw)
         labels = torch.randint(CLASSES, (IMAGES,), generator=draw)
-    x, labels = x.to(device), labels.to(device)
+    x, labels = x.to(device), labels if alike else labels.to(device)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    optimiser = st.Optimizer(optimiser, model) if alike else optimiser
     scaler = st.GradScaler(model) if of_design else None
 
     def step() -> float:
-        loss = torch.nn.functional.cross_entropy(model(x), labels)
+        y = model(x)
+        loss = torch.nn.functional.cross_entropy(y.cpu() if alike else y, labels)
         optimiser.zero_grad()
         (scaler.scale(loss) if of_design else loss).backward()
         optimiser.step()

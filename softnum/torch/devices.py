@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 
+import numpy as np
 import torch
 
 __all__ = ["device_of", "given", "running", "taken"]
 
 _AS_IT_IS = contextlib.nullcontext()
+_DTYPES = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64), torch.bool: np.dtype(np.bool_)}
 
 
 def device_of(x: torch.Tensor) -> str:
@@ -63,22 +65,21 @@ def taken(x: torch.Tensor):
     """
     from softnum.kernels.device.runtime import movement
 
-    x = x.contiguous()
-    if not x.numel():
-        return movement.empty(x.shape, torch.empty(0, dtype=x.dtype, device="cpu").numpy().dtype)
-    return movement.DeviceArray.of(_imported(x), x.shape)
+    return movement.DeviceArray(_lent(x.contiguous()), x.shape)
 
 
-def _imported(x: torch.Tensor):
-    from softnum.kernels.device.runtime.arrays import imported
+def _lent(x: torch.Tensor):
+    """Numba's array of one dimension over a contiguous tensor's memory, to be used on the stream that runs."""
+    from softnum.kernels.device.runtime import _cuda
 
-    return imported(x, "a tensor").array
+    if x.device.index != _cuda.device_index():
+        raise ValueError(f"a tensor lies on GPU {x.device.index}, and softnum computes on GPU {_cuda.device_index()}")
+    return _cuda.lent(x.data_ptr(), x.numel(), _DTYPES[x.dtype], x)
 
 
 def given(x, device: torch.device) -> torch.Tensor:
     """A copy of a `DeviceArray` as a tensor: in PyTorch's memory, since softnum's is used again on one stream alone."""
-    from softnum.kernels.device.runtime import _cuda
-    from softnum.kernels.device.runtime.strides import copy
+    from softnum.kernels.device.runtime import _cuda, movement
 
     dtype = torch.float64 if x.dtype.itemsize == 8 else torch.float32
     try:
@@ -87,5 +88,5 @@ def given(x, device: torch.device) -> torch.Tensor:
         _cuda.give_back()
         result = torch.empty(x.shape, dtype=dtype, device=device)
     if x.size:
-        copy(x.flat.reshape(x.shape), _imported(result))
+        movement.put(movement.DeviceArray(_lent(result), x.shape), lambda whole: whole, x)
     return result

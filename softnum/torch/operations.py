@@ -54,10 +54,20 @@ def apply(name: str, inputs: list[torch.Tensor], state: torch.Tensor, arithmetic
     torch.Tensor, or several
     """
     where = arithmetic, layer, call, list(options), list(constants)
+    inputs = _beside(inputs)
     if torch.compiler.is_compiling():
         return getattr(torch.ops.softnum, name)(inputs, state, *where)
     eager, general = _FUNCTIONS[name]
     return (eager if _at_once(inputs) else general).apply(where, state, *inputs)
+
+
+def _beside(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The inputs; of tensors on another device, single numbers of the CPU's beside them, as PyTorch takes them."""
+    device = inputs[0].device
+    if all(x.device == device for x in inputs):
+        return inputs
+    device = next((x.device for x in inputs if x.dim()), device)
+    return [x.to(device) if not x.dim() and x.is_cpu else x for x in inputs]
 
 
 #: functions whose operands have one dtype

@@ -17,6 +17,11 @@ LABELS[::5] = -100
 TARGETS = torch.linspace(0.1, 1.0, 144).view(24, 6) / 3
 
 
+def at(x, values) -> torch.Tensor:
+    """Values where x lies."""
+    return values.to(x.device) if isinstance(values, torch.Tensor) else torch.tensor(values, device=x.device)
+
+
 def in_place(x):
     y = x * 1
     y += x
@@ -39,7 +44,7 @@ MEANS = {
     "GELU": lambda x: F.gelu(x) + nn.GELU(approximate="tanh")(x),
     "activations": lambda x: F.leaky_relu(x, 0.1) + F.elu(x) + F.selu(x) + F.celu(x, 2.0) + F.hardswish(x),
     "more activations": lambda x: F.relu6(x) + F.hardsigmoid(x) + F.mish(x) + F.softplus(x) + F.softplus(x, 2.0),
-    "still more": lambda x: F.softsign(x) + F.logsigmoid(x) + F.tanhshrink(x) + F.prelu(x, torch.tensor([0.2])),
+    "still more": lambda x: F.softsign(x) + F.logsigmoid(x) + F.tanhshrink(x) + F.prelu(x, at(x, [0.2])),
     "glu": lambda x: F.glu(x, -1),
     "sums": lambda x: x.sum(1) + x.sum((0, 2))[:1] + x.sum() + x.sum(-1, keepdim=True)[:, 0],
     "means": lambda x: x.mean((0, 2)) + x.mean() + x.mean(1, keepdim=True)[0, 0],
@@ -49,15 +54,17 @@ MEANS = {
     "log-sum-exp": lambda x: x.logsumexp(1) + torch.logsumexp(x, (1,)),
     "layer norm without weights": lambda x: F.layer_norm(x, (6, 6)) + F.rms_norm(x, (6,)),
     "batch norm of sequences": lambda x: F.batch_norm(
-        x, torch.zeros(6), torch.ones(6), torch.arange(6.0), torch.ones(6), training=True
+        x, at(x, torch.zeros(6)), at(x, torch.ones(6)), at(x, torch.arange(6.0)), at(x, torch.ones(6)), training=True
     ),
     "instance norm": lambda x: F.instance_norm(x.view(2, 2, 6, 6)),
     "pooling with edges": lambda x: F.avg_pool2d(x[None], 3, 1, 1) + F.max_pool2d(x[None], 3, 1, 1),
     "pooling to sizes": lambda x: F.adaptive_avg_pool2d(x, (3, 2)),
     "expanding": lambda x: x[:, None].expand(-1, 3, -1, 6) * x[:, :3, None] + x[:1].repeat(4, 1, 1)[:, None, :1],
     "repeating": lambda x: x.repeat_interleave(2, 0).repeat(1, 2, 1) + x[0].broadcast_to(8, 6, 6).repeat(1, 2, 1),
-    "choosing": lambda x: x[INDEX % 4] + x[[0, 1, 2, 0, 0]] + x.index_select(0, INDEX % 4) + x[INDEX],
-    "choosing places": lambda x: x[:, INDEX, INDEX] + x.gather(1, torch.zeros(4, 5, 6, dtype=torch.long))[..., 0],
+    "choosing": lambda x: x[at(x, INDEX) % 4] + x[[0, 1, 2, 0, 0]] + x.index_select(0, at(x, INDEX) % 4)
+    + x[at(x, INDEX)],
+    "choosing places": lambda x: x[:, at(x, INDEX), at(x, INDEX)]
+    + x.gather(1, at(x, torch.zeros(4, 5, 6, dtype=torch.long)))[..., 0],
     "windows": lambda x: x.unfold(1, 3, 1).sum(-1) + x.tile(2)[:, 1:5, 2:8] * 2.0,
     "edges": lambda x: F.pad(x, (1, 2), mode="reflect") + F.pad(x, (2, 1)) + F.pad(x, (3, 0), value=1.0),
     "interpolation": lambda x: F.interpolate(x[None], scale_factor=2)
@@ -70,27 +77,31 @@ MEANS = {
     "in place": lambda x: (x * 1).add_(x).mul_(x).div_(2.0).sub_(1).clamp_(-2, 2),
     "in place by signs": lambda x: in_place(x),
     "ReLU in place": lambda x: F.relu(x * 2, inplace=True) + F.silu(x * 2, inplace=True) + F.elu(x * 2, inplace=True),
-    "integers": lambda x: x * torch.arange(6) + torch.arange(6) / x.abs().clamp(min=0.5),
-    "cross entropy": lambda x: F.cross_entropy(x.view(24, 6), LABELS) + F.cross_entropy(
-        x.view(24, 6), LABELS, reduction="sum"
+    "integers": lambda x: x * at(x, torch.arange(6)) + at(x, torch.arange(6)) / x.abs().clamp(min=0.5),
+    "cross entropy": lambda x: F.cross_entropy(x.view(24, 6), at(x, LABELS)) + F.cross_entropy(
+        x.view(24, 6), at(x, LABELS), reduction="sum"
     ),
-    "cross entropy with weights": lambda x: F.cross_entropy(x.view(24, 6), LABELS, weight=torch.arange(6.0) + 1),
-    "cross entropy of images": lambda x: F.cross_entropy(x.view(2, 6, 12), LABELS[:24].view(2, 12), reduction="none"),
-    "cross entropy with smoothed labels": lambda x: F.cross_entropy(x.view(24, 6), LABELS, label_smoothing=0.1)
-    + F.cross_entropy(x.view(24, 6), LABELS % 6, reduction="sum", label_smoothing=1.0),
+    "cross entropy with weights": lambda x: F.cross_entropy(
+        x.view(24, 6), at(x, LABELS), weight=at(x, torch.arange(6.0)) + 1
+    ),
+    "cross entropy of images": lambda x: F.cross_entropy(
+        x.view(2, 6, 12), at(x, LABELS)[:24].view(2, 12), reduction="none"
+    ),
+    "cross entropy with smoothed labels": lambda x: F.cross_entropy(x.view(24, 6), at(x, LABELS), label_smoothing=0.1)
+    + F.cross_entropy(x.view(24, 6), at(x, LABELS) % 6, reduction="sum", label_smoothing=1.0),
     "cross entropy of smoothed images": lambda x: F.cross_entropy(
-        x.view(2, 6, 12), LABELS[:24].view(2, 12), reduction="none", label_smoothing=0.2
-    ) + F.cross_entropy(x.view(2, 6, 12), LABELS[:24].view(2, 12), label_smoothing=0.2),
-    "cross entropy of probabilities": lambda x: F.cross_entropy(x.view(24, 6), TARGETS) + F.cross_entropy(
-        x.view(2, 6, 12), TARGETS.view(2, 6, 12), reduction="sum", label_smoothing=0.3
-    ) + F.cross_entropy(x[0, 0], TARGETS[0]),
+        x.view(2, 6, 12), at(x, LABELS)[:24].view(2, 12), reduction="none", label_smoothing=0.2
+    ) + F.cross_entropy(x.view(2, 6, 12), at(x, LABELS)[:24].view(2, 12), label_smoothing=0.2),
+    "cross entropy of probabilities": lambda x: F.cross_entropy(x.view(24, 6), at(x, TARGETS)) + F.cross_entropy(
+        x.view(2, 6, 12), at(x, TARGETS).view(2, 6, 12), reduction="sum", label_smoothing=0.3
+    ) + F.cross_entropy(x[0, 0], at(x, TARGETS)[0]),
     "other losses": lambda x: F.mse_loss(x, x.detach() / 2) + F.l1_loss(x, x.detach() * 2, reduction="sum"),
     "binary cross entropy": lambda x: F.binary_cross_entropy_with_logits(x, (x > 0).float()),
     "attention with numbers added": lambda x: F.scaled_dot_product_attention(
-        *(x[None],) * 3, attn_mask=(x - x.amax()).masked_fill(torch.eye(6, dtype=torch.bool), -torch.inf)
+        *(x[None],) * 3, attn_mask=(x - x.amax()).masked_fill(at(x, torch.eye(6, dtype=torch.bool)), -torch.inf)
     ),
     "attention with empty rows": lambda x: F.scaled_dot_product_attention(
-        *(x[None],) * 3, attn_mask=torch.tensor([[True, False] * 3, [False] * 6] * 3)
+        *(x[None],) * 3, attn_mask=at(x, [[True, False] * 3, [False] * 6] * 3)
     ),
     "softmax in float32": lambda x: x.softmax(-1, dtype=torch.float32) + F.softmin(x, 0),
     "running sums": lambda x: x.cumsum(1) + torch.cumsum(x, -1) + x[0, 0].cumsum(0) + x.cumsum(0, dtype=torch.float32),
@@ -115,9 +126,10 @@ MEANS = {
     "cubic interpolation": lambda x: F.interpolate(x[None], (9, 11), mode="bicubic")[0, :, :6, :6]
     + F.interpolate(x[None], scale_factor=1.5, mode="bicubic", align_corners=True)[0, :, :6, :6]
     + F.interpolate(x[None, None], (5, 7, 8), mode="trilinear")[0, 0, :4, :6, :6],
-    "sampling at places": lambda x: F.grid_sample(x[None], PLACES + x[:, :5, :2] / 50, align_corners=False)[0, :, :, :1]
-    + F.grid_sample(x[None], PLACES + x[:, :5, 2:4] / 60, padding_mode="border", align_corners=True)[0, :, :, :1]
-    + F.grid_sample(x[None], PLACES, "nearest", align_corners=False)[0, :, :, 1:2],
+    "sampling at places": lambda x: F.grid_sample(
+        x[None], at(x, PLACES) + x[:, :5, :2] / 50, align_corners=False
+    )[0, :, :, :1] + F.grid_sample(x[None], at(x, PLACES) + x[:, :5, 2:4] / 60, padding_mode="border", align_corners=True)[0, :, :, :1]
+    + F.grid_sample(x[None], at(x, PLACES), "nearest", align_corners=False)[0, :, :, 1:2],
     "orders of norms": lambda x: x.norm(torch.inf, 1) + x.norm(3, 1) + torch.linalg.vector_norm(x, 0.5, 1)
     + torch.linalg.norm(x) + torch.linalg.vector_norm(x, -torch.inf, dim=1) + x.norm(0),
     "distances": lambda x: torch.cdist(x, x.flip(0) + 1) + torch.cdist(x, x * 2 + 1, p=1.0)
@@ -133,26 +145,26 @@ MEANS = {
     "complex products": lambda x: torch.view_as_real(
         torch.view_as_complex(x.view(4, 6, 3, 2)) * torch.view_as_complex(x.view(4, 6, 3, 2).flip(0).contiguous() + 1)
     ).reshape(4, 6, 6),
-    "written to places": lambda x: torch.zeros(4, 6, 6).scatter_(
-        1, torch.tensor([[[3], [1]]]).expand(4, 2, 6), x[:, :2] * 2
+    "written to places": lambda x: at(x, torch.zeros(4, 6, 6)).scatter_(
+        1, at(x, [[[3], [1]]]).expand(4, 2, 6), x[:, :2] * 2
     ),
-    "in place of what needs no gradient": lambda x: torch.ones(4, 6, 6).mul_(x).mul_(x)
-    * torch.full((4, 6, 6), 2.0).div_(x.abs() + 1)
-    + torch.zeros(4, 36).index_add_(0, torch.tensor([2, 0, 2]), x.flatten(1)[:3]).view(4, 6, 6),
+    "in place of what needs no gradient": lambda x: at(x, torch.ones(4, 6, 6)).mul_(x).mul_(x)
+    * at(x, torch.full((4, 6, 6), 2.0)).div_(x.abs() + 1)
+    + at(x, torch.zeros(4, 36)).index_add_(0, at(x, [2, 0, 2]), x.flatten(1)[:3]).view(4, 6, 6),
     "losses of distances": lambda x: F.smooth_l1_loss(x, x.detach() * 2, beta=0.5) + F.huber_loss(x, x.detach() * 3)
     + F.smooth_l1_loss(x, -x.detach(), beta=0.0) + F.huber_loss(x, 2 - x.detach(), delta=0.7, reduction="sum"),
     "losses of probabilities": lambda x: F.binary_cross_entropy(x.sigmoid(), x.detach().sigmoid() / 2)
     + F.kl_div(x.log_softmax(-1), x.detach().softmax(1), reduction="batchmean")
     + F.kl_div(x.log_softmax(-1), x.detach().log_softmax(1), log_target=True, reduction="sum")
     + F.binary_cross_entropy(x.sigmoid(), (x > 0).float(), weight=x.detach().abs(), reduction="sum")
-    + F.binary_cross_entropy_with_logits(x, (x > 1).float(), x.detach().abs(), pos_weight=torch.arange(6.0) + 1),
-    "losses of pairs": lambda x: F.cosine_embedding_loss(x[0], x[1], torch.tensor([1, -1, 1, -1, 1, -1]))
+    + F.binary_cross_entropy_with_logits(x, (x > 1).float(), x.detach().abs(), pos_weight=at(x, torch.arange(6.0)) + 1),
+    "losses of pairs": lambda x: F.cosine_embedding_loss(x[0], x[1], at(x, [1, -1, 1, -1, 1, -1]))
     + F.margin_ranking_loss(x[0], x[1], (x[2] > 0) * 2.0 - 1, 0.3) + F.triplet_margin_loss(x[0], x[1], x[2], swap=True),
     "connectionist losses": lambda x: F.ctc_loss(
-        x.view(12, 3, 4).log_softmax(-1), torch.tensor([[1, 2, 2], [3, 1, 0], [1, 0, 0]]), (12, 9, 5), (3, 2, 1)
+        x.view(12, 3, 4).log_softmax(-1), at(x, [[1, 2, 2], [3, 1, 0], [1, 0, 0]]), (12, 9, 5), (3, 2, 1)
     ) + F.ctc_loss(
-        x.view(12, 3, 4).log_softmax(-1), torch.tensor([3, 3, 1]), (2, 9, 3), (2, 0, 1), 0, "sum", zero_infinity=True
-    ) + F.ctc_loss(x.view(36, 4).log_softmax(-1), torch.tensor([1, 1]), (36,), (2,), 3),
+        x.view(12, 3, 4).log_softmax(-1), at(x, [3, 3, 1]), (2, 9, 3), (2, 0, 1), 0, "sum", zero_infinity=True
+    ) + F.ctc_loss(x.view(36, 4).log_softmax(-1), at(x, [1, 1]), (36,), (2,), 3),
     "weighted losses": lambda x: F.mse_loss(x, x.detach() / 2, weight=x.detach().abs() + 1)
     + F.huber_loss(x, 2 * x.detach(), weight=x.detach().abs()),
     "three operands": lambda x: torch.addcmul(x, x, x, value=0.5) + torch.addcdiv(x, x, x.abs() + 1)

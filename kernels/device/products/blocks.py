@@ -43,9 +43,9 @@ class BlockOperand(Operand):
     tensor_scale: float = 1.0
 
 
-def with_scales(operand: Operand, array, which) -> BlockOperand:
+def with_scales(operand: Operand, array, lead) -> BlockOperand:
     """The operand of a BlockArray's codes with its scales."""
-    scales = matrices(array.scales, f"{operand.name}.scales", which, array.format.scale)
+    scales = matrices(array.scales, f"{operand.name}.scales", lead, array.format.scale)
     tensor = 1.0 if array.tensor_scale is None else float(array.tensor_scale)
     return BlockOperand(**vars(operand), scales=scales, tensor_scale=tensor)
 
@@ -283,7 +283,7 @@ class BlockEngine:
             return
         inner, carrier = unit.inner, carrier_of(unit.inner)
         totals = _cuda.empty(p.batches * p.m * p.n, np.uint64)
-        sums = matrices(_cuda.empty((p.batches, p.m, p.n), carrier), "sums", np.arange(p.batches))
+        sums = matrices(_cuda.empty((p.batches, p.m, p.n), carrier), "sums", (p.batches,))
         status, random = _cuda.filled(len(inner.rounded_to), np.uint32, 0), _cuda.filled((1,) * 5, np.uint32, 0)
         engine, bits = engine_of(inner, NO_WORDS), replace(sums, flat=_cuda.bits(sums.flat))
         for j, length in enumerate(unit.lengths(p.k)):

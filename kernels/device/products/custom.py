@@ -359,12 +359,12 @@ class CustomEngine:
 
     def _run_on_codes(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1) -> int:
         """As an engine of the host does it on codes, for the trial."""
-        unit, one = self.unit, np.zeros(1, np.int64)
+        unit = self.unit
         given = zip("abc", (a[m0:m1], b[:, n0:n1], None if c is None else c[m0:m1, n0:n1]),
                     (*unit.operand, unit.c_format), strict=True)  # fmt: skip
         a, b, c = (
             None if codes is None else matrices(
-                _cuda.to_device(np.ascontiguousarray(codes, fmt.storage_dtype)), name, one, fmt
+                _cuda.to_device(np.ascontiguousarray(codes, fmt.storage_dtype)), name, (), fmt
             )
             for name, codes, fmt in given
         )  # fmt: skip
@@ -373,7 +373,7 @@ class CustomEngine:
         random = _cuda.filled((1, 1, 1, 1, 1), np.uint32, 0)
         counters = _cuda.to_device(np.array([[m0, n0, batch]], np.int64))
         words = FROM_KEY if unit.stochastic else NO_WORDS
-        target = matrices(found, "out", one)
+        target = matrices(found, "out", ())
         if self._fails(Problem(unit, a, b, c, m, n, k, 1, words, keys, counters, random, target, status)):
             raise ValueError(f"{unit.name}: a result is no value of {unit.accumulator}")
         out[m0:m1, n0:n1] = encode(_cuda.to_host(found), unit.accumulator)

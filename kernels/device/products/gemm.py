@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
+from math import prod
 
 import numpy as np
 
@@ -50,15 +52,14 @@ def new_status(unit):
 
 def batch_counters(batches: int):
     """Counters of a problem whose batches are numbered from 0, as those of matmul are."""
+    return _cuda.constant(_counters(batches))
+
+
+@lru_cache(maxsize=64)
+def _counters(batches: int) -> np.ndarray:
     counters = np.zeros((batches, 3), np.int64)
     counters[:, 2] = np.arange(batches)
-    return _cuda.constant(counters)
-
-
-def _which(shape, lead) -> np.ndarray:
-    """For each matrix of the result, which of the operand's matrices belongs to it."""
-    own = shape[:-2]
-    return np.broadcast_to(np.arange(np.prod(own, dtype=np.int64)).reshape(own), lead).reshape(-1)
+    return counters
 
 
 def _check_device(x, what: str, caller: str) -> None:
@@ -129,26 +130,23 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
         raise ValueError(f"matmul: a has K = {k} columns, b has {int(b.shape[b.ndim - 2])} rows")
     lead = np.broadcast_shapes(tuple(a.shape)[:-2], tuple(b.shape)[:-2])
     shape = (*lead, m, n)
-    batches = int(np.prod(lead, dtype=np.int64))
+    batches = prod(lead)
     steps = unit.steps(k) if c is None else unit.steps_with_c(k)
     if max(m, n, k, batches, steps) >= 2**31:
         raise ValueError(f"matmul: no dimension of CUDA arrays may reach 2**31, got {shape} and K = {k}")
     dtype = carrier_of(unit)
     check_out("matmul", out, shape, dtype)
     words, keys, random = random_words(unit, key, random_bits, shape, steps)
-    given = [
-        matrices(x, what, _which(tuple(x.shape), lead), fmt)
-        for x, what, fmt in ((a, "a", format_a), (b, "b", format_b))
-    ]
+    given = [matrices(x, what, lead, fmt) for x, what, fmt in ((a, "a", format_a), (b, "b", format_b))]
     if blocks is not None:
-        given = [with_scales(g, x, _which(x.scales.shape, lead)) for g, x in zip(given, blocks, strict=True)]
-    given.append(None if c is None else _start(c, shape, batches, format_c))
+        given = [with_scales(g, x, lead) for g, x in zip(given, blocks, strict=True)]
+    given.append(None if c is None else _start(c, shape, format_c))
     # not straight into out where it is read from, or the result may lack a code: out stays as it was then
     read = [x for x in (a, b, c) if x is not None]
     sure = all(f is None or f.has_nan for f in unit.rounded_to)
     straight = out is not None and sure and _cuda.is_contiguous(out) and not any(overlap(out, x) for x in read)
     result = out if straight else _cuda.empty(shape, dtype)
-    target = matrices(result, "out", np.arange(batches))
+    target = matrices(result, "out", lead)
     compute(
         Problem(unit, *given, m, n, k, batches, words, keys, batch_counters(batches), random, target, new_status(unit))
     )
@@ -158,11 +156,11 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     return out
 
 
-def _start(c, shape, batches: int, fmt):
+def _start(c, shape, fmt):
     """C, broadcast to the shape of the result."""
     check_broadcasts(c, shape, "matmul")
     c = c if is_dense(c) else contiguous(c)
-    operand = matrices(broadcast(c, shape), "c", np.arange(batches), fmt)
+    operand = matrices(broadcast(c, shape), "c", shape[:-2], fmt)
     return replace(operand, shape=tuple(int(n) for n in c.shape), strides=flat(c)[2])
 
 

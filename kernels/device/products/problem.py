@@ -152,22 +152,35 @@ class Problem:
         return (*(x.layout for x in operands), self.out.layout)
 
 
-def matrices(x, name: str, which, format=None) -> Operand:
+def matrices(x, name: str, lead, format=None) -> Operand:
     """An array on the device as matrices of its last two dimensions: without a copy if it fills its memory.
 
-    which: for each batch, which of them belongs to it.
+    lead: the product's dimensions before the last two, to which the array's own broadcast.
     """
     shape = tuple(int(n) for n in x.shape)
     flat, first, strides = dense(x)
-    at = np.unravel_index(np.asarray(which, np.int64), shape[:-2]) if len(shape) > 2 else ()
+    layout, numbers = _geometry(shape, strides, first, tuple(lead))
+    return Operand(flat, layout, _cuda.constant(numbers), shape, name, format, strides, numbers=numbers)
+
+
+@lru_cache(maxsize=1024)
+def _geometry(shape: tuple, strides: tuple, first: int, lead: tuple) -> tuple[str, np.ndarray]:
+    """(layout, numbers) of an array's matrices, one for each of `lead`."""
+    own = shape[:-2]
+    which = np.broadcast_to(np.arange(prod(own), dtype=np.int64).reshape(own), lead).reshape(-1)
+    at = np.unravel_index(which, own) if own else ()
     starts = first + sum((i * s for i, s in zip(at, strides, strict=False)), np.zeros(len(which), np.int64))
-    return lined(flat, *strides[-2:], starts, shape, name, format, strides)
+    return _layout_of(*strides[-2:]), matrix_numbers(*strides[-2:], starts)
+
+
+def _layout_of(row_stride: int, column_stride: int) -> str:
+    return "rows" if column_stride == 1 else "columns" if row_stride == 1 else "matrix"
 
 
 def lined(flat, row_stride: int, column_stride: int, starts, *facts) -> Operand:
     """An operand whose matrices have two strides, and begin where starts says; facts: shape, name and what follows."""
-    layout = "rows" if column_stride == 1 else "columns" if row_stride == 1 else "matrix"
     numbers = matrix_numbers(row_stride, column_stride, starts)
+    layout = _layout_of(row_stride, column_stride)
     return Operand(flat, layout, _cuda.constant(numbers), *facts, numbers=numbers)
 
 
@@ -285,12 +298,15 @@ def _decoded_carriers(fmt, operand: Operand, dtype: str, caller: str) -> tuple:
     return replace(codes, flat=codes.flat.view(np.float64), format=None), format("binary64")
 
 
-def all_values(given, dtype: str, caller: str = "matmul") -> list[tuple[Operand, Seen]]:
+def all_values(given, dtype: str, caller: str = "matmul", *, sizes: bool = True) -> list[tuple[Operand, Seen]]:
     """Operands as carriers, and what is known of each: as they are if they have carriers, else of their codes' values.
 
     given: pairs of an operand and a format, whose values are checked. Values of a custom format become float64.
+    sizes: whether magnitudes matter; if not, those of a carrier's own format, which are all its values, are not read.
     """
     taken = [_carriers(fmt, operand, dtype, caller) for operand, fmt in given]
+    if not sizes and all(fmt == format(_CARRIERS[operand.flat.dtype.name]) for operand, fmt in taken):
+        return [(operand, Seen()) for operand, _ in taken]
     return [(operand, seen) for (operand, _), seen in zip(taken, inspect(taken, caller), strict=True)]
 
 

@@ -24,6 +24,7 @@ except ImportError as error:
     raise ImportError(f"CUDA arrays need numba-cuda: pip install 'softnum[cuda]' ({error})") from error
 
 from softnum.formats.custom.compiler import compile_c, preprocess
+from softnum.kernels.device.runtime.dlpack import packed
 from softnum.kernels.device.runtime.launch_count import count_launch
 from softnum.kernels.device.runtime.source import Entry, Library
 
@@ -32,6 +33,7 @@ if not config.ENABLE_CUDASIM:
 
 __all__ = [
     "MAX_GRID_Y",
+    "OwnArray",
     "SIMULATOR",
     "THREADS",
     "address_of",
@@ -54,6 +56,7 @@ __all__ = [
     "jit_for",
     "kept",
     "launch",
+    "lent",
     "most_shared",
     "number_of",
     "running_on",
@@ -126,6 +129,13 @@ class _Pointers:
     def from_buffer(array):
         return getattr(array, "_ary", array).ctypes.data
 
+
+class _NoArray:
+    """What `OwnArray` is in the simulator: none is."""
+
+
+#: arrays that softnum makes, in C order
+OwnArray = _NoArray if SIMULATOR else launches.PackedArray
 
 if SIMULATOR:
     ffi = _Pointers()
@@ -222,9 +232,16 @@ def adopt(memory, owner, what: str):
     from numba.cuda.cudadrv.devicearray import DeviceNDArray
 
     launches.shared(owner)
+    if memory.strides == packed(memory.shape, memory.dtype.itemsize):
+        return launches.lent(memory.address, memory.shape, memory.dtype, stream(), owner)
     size = driver.memory_size_from_info(memory.shape, memory.strides, memory.dtype.itemsize)
     pointer = driver.MemoryPointer(cuda.current_context(), driver.binding.CUdeviceptr(memory.address), size, owner)
     return DeviceNDArray(memory.shape, memory.strides, memory.dtype, stream=stream(), gpu_data=pointer)
+
+
+def lent(address: int, size: int, dtype, owner):
+    """Elements side by side in another library's memory, as an array of one dimension that keeps their owner alive."""
+    return launches.lent(address, (size,), dtype, stream(), owner)
 
 
 def address_of(x) -> int:

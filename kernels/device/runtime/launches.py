@@ -27,7 +27,8 @@ from numba.cuda.cudadrv.devicearray import DeviceNDArray, DeviceNDArrayBase
 from numba.cuda.cudadrv.driver import CudaAPIError, MemoryPointer, binding, driver
 
 __all__ = [
-    "PackedArray", "address_of", "device_index", "empty", "give_back", "launch", "shared", "to_device", "to_host",
+    "PackedArray", "address_of", "device_index", "empty", "give_back", "launch", "lent", "shared", "to_device",
+    "to_host",
 ]  # fmt: skip
 
 #: whether what CUDA takes for stream 0 is the legacy default stream, the same of all threads
@@ -96,6 +97,15 @@ class _Block:
     def __del__(self) -> None:
         if self.address:
             self.device.give(self.address, self.size, self.reused)
+
+
+class _Lent:
+    """Memory of another library's array, for as long as arrays over it are there."""
+
+    __slots__ = ("device", "owner", "reused")
+
+    def __init__(self, owner) -> None:
+        self.device, self.owner, self.reused = _device(), owner, False
 
 
 _devices: dict[int, _Device] = {}  # handle of the context ->
@@ -215,6 +225,11 @@ def empty(shape, dtype, stream) -> PackedArray:
     size = prod(shape)
     block = _Block(size * dtype.itemsize, stream) if size else None
     return PackedArray.of(shape, size, dtype, stream, block.address if size else 0, block)
+
+
+def lent(address: int, shape: tuple[int, ...], dtype: np.dtype, stream, owner) -> PackedArray:
+    """Another library's memory at an address as an array in C order, which keeps its owner alive."""
+    return PackedArray.of(shape, prod(shape), dtype, stream, address, _Lent(owner))
 
 
 def shared(x):

@@ -208,6 +208,7 @@ def connectionist(mode, log_probs, targets, input_lengths, target_lengths, blank
     logs = log_probs.unsqueeze(1) if single else log_probs
     steps, count, _ = logs.shape
     device = logs.device
+    targets = targets.to(device)  # which PyTorch takes from the CPU, too
     lengths = [torch.as_tensor(part, device=device).reshape(-1).long() for part in (input_lengths, target_lengths)]
     longest = int(lengths[1].max()) if count else 0
     labels = torch.full((count, longest), blank, device=device)

@@ -246,7 +246,7 @@ class BlocksEngine:
         p, unit, gemm = problem, self.unit, self.gemm
         kind = "float64" if gemm.wide else "float32"
         given = [(p.a, unit.operand[0]), (p.b, unit.operand[1])] + ([(p.c, unit.c_format)] if p.c else [])
-        values = all_values(given, kind)
+        values = all_values(given, kind, sizes=gemm.path == "integers" or len(gemm.levels) > 1)
         (a, seen_a), (b, seen_b), (c, seen_c) = values if p.c else (*values, (stand_in(kind), Seen()))
         largest = seen_a.largest, seen_b.largest, seen_c.largest
         if gemm.path == "integers":
