@@ -449,6 +449,28 @@ def gpu_training() -> str:
     return table(("training", "steps/s", f"on {cores} cores of the CPU", "times as fast"), rows, "lrrr")
 
 
+def gpu_torch() -> str:
+    """Steps of PyTorch's models on an H100, against the CPU of the same machine and PyTorch's own."""
+    from benchmarks.bench_gpu import FLOAT32, RECORDS
+
+    kept = json.loads((RECORDS / "nvidia_h100.json").read_text())
+    rows = [
+        (
+            figure["name"].removeprefix("PyTorch step, "), f"{1e3 / figure['value']:.3g}",
+            f"{figure['against']['the CPU']:.2g}", f"{1 / figure['against'][FLOAT32]:.2g}",
+        )
+        for figure in kept["figures"]
+    ]  # fmt: skip
+    about = kept["about"]
+    busy = " and ".join(f"{x['gpu_ms']:g} of {x['step_ms']:.0f} ms ({x['name']})" for x in kept["profiled"])
+    said = (
+        f"Measured on {about['date']}, on one {about['device']} of a host with {about['host_cores']} cores, PyTorch "
+        f"{about['torch']}. Of a step the GPU is busy {busy}.\n\n"
+    )
+    header = "model, arithmetic", "ms a step", f"x {about['host_cores']} cores", "times PyTorch's float32 there"
+    return said + table(header, rows, "lrrr")
+
+
 def gpu_run() -> str:
     """How long `make gpu` took on an H200."""
     run = _gpu()["run"]
@@ -467,10 +489,14 @@ def gpu_recording() -> str:
     with np.load(ROOT / "tests/data/nvidia_h200" / manifest["functions"]["file"]) as data:
         functions = len(data.files) - 1
     chip = f"{manifest['source']} (compute capability {manifest['capability']}, driver {manifest['driver']})"
+    other = json.loads((ROOT / "tests/data/nvidia_h100/manifest.json").read_text())
+    same = other["compared"]
     return (
         f"Recorded on {manifest['date']}, on one {chip}: {kinds['mma']} shapes and types of `mma.sync` and "
         f"{kinds['wgmma']} of `wgmma`, {manifest['rows']:,} rows of them and {manifest['chains']:,} chains of four, "
-        f"and {functions} functions.\n\n"
+        f"and {functions} functions. One {other['source']} computed all of them too, on {other['date']}, and "
+        f"{same['differ'] or 'none'} of its results differ; {other['rows']:,} rows and {other['chains']} chains of "
+        f"{len(other['arithmetics'])} instructions of bytes are its own.\n\n"
     )
 
 
@@ -588,7 +614,8 @@ MAKERS = {
     "demonstration": demonstration, "devices": devices, "dialects": dialects,
     "elementary-functions": elementary_functions, "evidence": evidence, "formats": formats,
     "gpu-machine": gpu_machine, "gpu-products": gpu_products, "gpu-quantize": gpu_quantize,
-    "gpu-recording": gpu_recording, "gpu-run": gpu_run, "gpu-training": gpu_training, "guarantees": guarantees,
+    "gpu-recording": gpu_recording, "gpu-run": gpu_run,
+    "gpu-torch": gpu_torch, "gpu-training": gpu_training, "guarantees": guarantees,
     "long-sums": long_sums, "modes": modes,
     "nan-profiles": nan_profiles, "overflow": overflow, "peer-agreements": peer_agreements,
     "peer-differences": peer_differences, "peer-speeds": peer_speeds, "peer-versions": peer_versions,

@@ -3,7 +3,7 @@
 Without a step-by-step source there is no preset: TPUs, for one, have none, as how they round and in which order they
 add is not published in enough detail.
 
-Sources: rows that an H200 computed (tests/data/nvidia_h200, by tests/kernels/recording); recorded rows of eight GPUs
+Sources: rows that an H200 and an H100 computed (tests/data, by tests/kernels/recording); recorded rows of eight GPUs
 (north-numerical-computing/MATLAB-tensor-core, model_validation; Khattak and Mikaitis, arXiv 2512.07004); MMA-Sim (arXiv
 2511.10909); Wang et al. 2018, "Training Deep Neural Networks with 8-bit Floating Point Numbers"; Intel 64 and IA-32
 Software Developer's Manual, volume 2 (VDPBF16PS, VPDPBUSD); PTX ISA (mma).
@@ -48,7 +48,7 @@ class Evidence:
 
 
 _ROWS = "recorded rows, MATLAB-tensor-core, model_validation (arXiv 2512.07004)"
-_H200 = "H200, its mma and wgmma of each type, tests/data/nvidia_h200"
+_H200 = "H200, and H100 alike, their mma and wgmma of each type, tests/data/nvidia_h200"
 _KHATTAK = "Khattak and Mikaitis (arXiv 2512.07004)"
 _MMA_SIM = "MMA-Sim (arXiv 2511.10909)"
 _COMPILED = (
@@ -96,7 +96,7 @@ def _common(rows: str, nearest: bool) -> dict[str, Evidence]:
 
 
 def _hopper(gpu: str, made: FusedDotUnit, evidence: dict) -> dict:
-    """What the recording of an H200 settles: of each instruction, subnormals, zeros, specials and chains among them."""
+    """What an H200 and an H100 settle: of each instruction, subnormals, zeros, specials and chains among the rows."""
     told = {
         "products": "exact, not normalised",
         "alignment": "cut off toward zero, by sign and magnitude; zeros take no part in the largest exponent, which "

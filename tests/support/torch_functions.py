@@ -128,7 +128,10 @@ MEANS = {
     + F.interpolate(x[None, None], (5, 7, 8), mode="trilinear")[0, 0, :4, :6, :6],
     "sampling at places": lambda x: F.grid_sample(
         x[None], at(x, PLACES) + x[:, :5, :2] / 50, align_corners=False
-    )[0, :, :, :1] + F.grid_sample(x[None], at(x, PLACES) + x[:, :5, 2:4] / 60, padding_mode="border", align_corners=True)[0, :, :, :1]
+    )[0, :, :, :1]
+    + F.grid_sample(
+        x[None], at(x, PLACES) + x[:, :5, 2:4] / 60, padding_mode="border", align_corners=True
+    )[0, :, :, :1]
     + F.grid_sample(x[None], at(x, PLACES), "nearest", align_corners=False)[0, :, :, 1:2],
     "orders of norms": lambda x: x.norm(torch.inf, 1) + x.norm(3, 1) + torch.linalg.vector_norm(x, 0.5, 1)
     + torch.linalg.norm(x) + torch.linalg.vector_norm(x, -torch.inf, dim=1) + x.norm(0),
