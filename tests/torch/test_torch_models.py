@@ -87,8 +87,20 @@ DESIGNS = (
 )  # fmt: skip
 
 
-@cases("name", (*LANGUAGE, *IMAGES))
+LARGE = "torchvision ResNet-50"
+
+
+@cases("name", [name for name in (*LANGUAGE, *IMAGES) if name != LARGE])
 def test_a_step(name):
+    check_step(name)
+
+
+@pytest.mark.slow
+def test_a_step_of_a_large_model():
+    check_step(LARGE)
+
+
+def check_step(name):
     """In binary32 the loss is PyTorch's; elsewhere near it, and every parameter has a gradient that differs."""
     make = language if name in LANGUAGE else image
     plain, loss, products = make(name)

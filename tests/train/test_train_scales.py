@@ -1,5 +1,6 @@
 """Roles with scales: the products that `softnum.train.recipes` defines, in layers, networks and records."""
 
+import itertools
 import json
 from collections import Counter
 from pathlib import Path
@@ -360,8 +361,16 @@ def design_of(tmp_path, name, more=""):
     return load_design(file)
 
 
-@pytest.mark.parametrize("name", ["tensor", "tiles", "nvfp4"])
-@pytest.mark.parametrize("network", ["mlp", "lenet5", "transformer", "lstm"])
+OFTEN = {("mlp", "tensor"), ("mlp", "tiles"), ("lenet5", "tensor"), ("transformer", "tiles"), ("lstm", "nvfp4")}
+
+
+@pytest.mark.parametrize(
+    "network, name",
+    [
+        pytest.param(*pair, marks=() if pair in OFTEN else pytest.mark.slow)
+        for pair in itertools.product(("mlp", "lenet5", "transformer", "lstm"), ("tensor", "tiles", "nvfp4"))
+    ],
+)
 def test_what_is_said_of_a_run_changes_no_bit_and_lists_its_products(name, network, tmp_path):
     settings = Settings(network=network, samples=32, held_out=16, batch=16, epochs=1)
     design = design_of(tmp_path, name)
