@@ -1,12 +1,14 @@
 """softnum beside its peers: what both deliver, and how fast, run in one go: ``python -m benchmarks --only peers``.
 
 Peers are packages that compute in number formats and install from the package index without a deep-learning framework:
-ml_dtypes, gfloat, apytypes and softfloatpy (Berkeley SoftFloat). What is not installed is left out, and said.
+ml_dtypes, gfloat, apytypes, softfloatpy (Berkeley SoftFloat), softposit (SoftPosit) and pychop. What is not installed
+is left out, and said.
 """
 
 from __future__ import annotations
 
 import importlib
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ from benchmarks.measure import Row, against, one_thread
 
 __all__ = ["PEERS", "Agreement", "Difference", "agreements", "differences", "rows", "versions"]
 
-PEERS = ("ml_dtypes", "gfloat", "apytypes", "softfloatpy")
+PEERS = ("ml_dtypes", "gfloat", "apytypes", "softfloatpy", "softposit", "pychop")
 ML_DTYPES = {
     "e5m2": "float8_e5m2", "e4m3fn": "float8_e4m3fn", "e4m3": "float8_e4m3", "e3m4": "float8_e3m4",
     "e4m3fnuz": "float8_e4m3fnuz", "e5m2fnuz": "float8_e5m2fnuz", "e4m3b11fnuz": "float8_e4m3b11fnuz",
@@ -34,6 +36,9 @@ GFLOAT_MODES = {
     "nearest_even": "TiesToEven", "nearest_away": "TiesToAway", "toward_zero": "TowardZero", "up": "TowardPositive",
     "down": "TowardNegative",
 }  # fmt: skip
+#: posits of the drafts, whose exponents grow with the width, and of es = 2
+SOFTPOSIT = {"posit8": "posit8_es0", "posit16": "posit16_es1", "posit32": "posit32"}
+PYCHOP_MODES = {"nearest_even": 1, "up": 2, "down": 3, "toward_zero": 4, "nearest_away": 8}
 SOFTFLOAT_MODES = {
     "nearest_even": "NEAR_EVEN", "nearest_away": "NEAR_MAX_MAG", "toward_zero": "MIN_MAG", "up": "MAX", "down": "MIN",
 }  # fmt: skip
@@ -91,7 +96,7 @@ def agreements() -> Iterator[Agreement]:
     """Results counted over whole domains, or over random numbers."""
     for name, compare in (
         ("ml_dtypes", _with_ml_dtypes), ("gfloat", _with_gfloat), ("apytypes", _with_apytypes),
-        ("softfloatpy", _with_softfloat),
+        ("softfloatpy", _with_softfloat), ("softposit", _with_softposit), ("pychop", _with_pychop),
     ):  # fmt: skip
         if _installed(name):
             yield from compare(_installed(name))
@@ -172,6 +177,47 @@ def _with_softfloat(sf) -> Iterator[Agreement]:
                 want = int.from_bytes(sf.f16_mul_add(*numbers).to_bytes(), "big")
                 differ += want != int(got[i]) or int(sf.get_exception_flags()) != int(raised[i])
         yield Agreement(f"binary16 fma of random codes, {mode}: code and flags", "softfloatpy", len(got), differ)
+
+
+def _posits(softposit, name: str, codes) -> list:
+    found = [getattr(softposit, name)(0) for _ in codes]
+    for one, code in zip(found, codes.tolist(), strict=True):
+        one.fromBits(code)
+    return found
+
+
+def _codes_of(posits, dtype) -> np.ndarray:
+    return np.array([int(p.v.v) & np.iinfo(dtype).max for p in posits], dtype)
+
+
+def _with_softposit(softposit) -> Iterator[Agreement]:
+    rng = np.random.Generator(np.random.Philox(8))
+    for name, fmt in SOFTPOSIT.items():
+        dtype = sn.format(fmt).storage_dtype
+        a, b = rng.integers(0, np.iinfo(dtype).max, (2, 5000), dtype, endpoint=True)
+        if dtype == np.uint8:
+            a, b = (x.reshape(-1) for x in np.meshgrid(*[np.arange(256, dtype=dtype)] * 2))
+        pairs = list(zip(_posits(softposit, name, a), _posits(softposit, name, b), strict=True))
+        pairs_of = {"add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv}
+        differ = sum(
+            np.count_nonzero(getattr(sn, mine)(a, b, fmt) != _codes_of((theirs(p, q) for p, q in pairs), dtype))
+            for mine, theirs in pairs_of.items()
+        )
+        yield Agreement(f"a + b, a - b, a * b, a / b in {fmt}: codes", "softposit", 4 * len(a), int(differ))
+        roots = _codes_of((p.sqrt() for p, _ in pairs), dtype)
+        yield Agreement(f"roots in {fmt}: codes", "softposit", len(a), int(np.count_nonzero(sn.sqrt(a, fmt) != roots)))
+
+
+def _with_pychop(pychop) -> Iterator[Agreement]:
+    pychop.backend("numpy")
+    x = _numbers(20_000, -24, 14)
+    for fmt in ("e5m2", "bfloat16", "binary16"):
+        f = sn.format(fmt)
+        for mode, theirs in PYCHOP_MODES.items():
+            got = pychop.Chop(f.exponent_bits, f.mantissa_bits, rmode=theirs)(x)
+            yield Agreement(
+                f"binary64 to {fmt}, {mode}", "pychop", x.size, _differ(sn.quantize(x, fmt, rounding=mode), got)
+            )
 
 
 def differences() -> Iterator[Difference]:
@@ -259,6 +305,19 @@ def _rows() -> Iterator[Row]:
         )  # fmt: skip
     if apy := _installed("apytypes"):
         yield from _apytypes_rows(apy, rng)
+    if softposit := _installed("softposit"):
+        codes = sn.encode(rng.standard_normal((2, 2000)), "posit16_es1")
+        pairs = list(zip(*(_posits(softposit, "posit16", row) for row in codes), strict=True))
+        yield _row(
+            "softposit posit16 addition, a call each", len(pairs),
+            lambda: [p + q for p, q in pairs], lambda: sn.add(*codes, "posit16_es1"),
+        )  # fmt: skip
+    if pychop := _installed("pychop"):
+        pychop.backend("numpy")
+        y, chop = rng.standard_normal(1 << 16), pychop.Chop(5, 10)
+        yield _row(
+            "pychop, float64 to binary16", y.size, lambda: chop(y), lambda: sn.quantize(y, "binary16", threads=1)
+        )
     if sf := _installed("softfloatpy"):
         codes = [sn.encode(rng.standard_normal(2000), "binary32") for _ in range(3)]
         floats = [[sf.Float32.from_bytes(int(c).to_bytes(4, "big")) for c in row] for row in codes]
