@@ -645,6 +645,28 @@ def test_scaled_products(name, device, monkeypatch):
     assert bool(both[1].host_copies) == (name == "promoted otherwise")
 
 
+def test_what_is_known_to_be_rounded_is_not_read_again(device):
+    """Operands that the backend rounded itself; others are read, and refused where a value is none of the format."""
+    from softnum.kernels import launches
+    from softnum.kernels.device.runtime.movement import upload
+    from softnum.train.engine.cuda_backend import CudaBackend
+
+    backend, unit, role = CudaBackend(), sn.unit("nvidia_h100_e4m3"), RoleRounding(sn.format("e4m3fn"))
+    a, b = (backend.quantize(upload(wild(np.float32, 1.0, *shape)), role, None) for shape in ((3, 40), (40, 2)))
+    counts, results = [], []
+    for known in (True, True, False):
+        if not known:
+            a.format = b.format = None
+        a.flat, b.flat  # noqa: B018  computed before they are counted
+        before = launches()
+        results.append(backend.matmul(a, b, unit, None, None).host().tobytes())
+        counts.append(launches() - before)
+    assert results[0] == results[1] == results[2]
+    assert counts[1] + 2 == counts[2]
+    with pytest.raises(ValueError, match=r"is no value of e4m3fn"):
+        backend.matmul(upload(np.full((1, 40), 1.1, np.float32)), b, unit, None, None)
+
+
 def test_few_launches_of_scaled_products(device):
     """Sums of all blocks are one launch, and what scales and adds them is another."""
     from softnum.kernels import launches

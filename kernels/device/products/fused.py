@@ -26,7 +26,7 @@ from softnum.formats.facts import fits
 from softnum.kernels.device.products.entries import operand_library
 from softnum.kernels.device.products.fused_text import STATE, chain_library, fast_library, fused_library
 from softnum.kernels.device.products.layouts import index_of, loader
-from softnum.kernels.device.products.problem import Problem, check, stand_in, to_codes, to_values
+from softnum.kernels.device.products.problem import Problem, all_values, stand_in, to_codes
 from softnum.kernels.device.products.tiles import ALIGNMENT, BLOCK, SIDE, stager
 from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime._cuda import cuda, ffi
@@ -295,14 +295,6 @@ def _by_definition(problem: Problem) -> None:
     _define(p, (a, b, c), (None, None, None), _cuda.filled(1, np.uint32, 0), None)
 
 
-def _values(operand, fmt):
-    """The operand as carriers, checked."""
-    if operand.format is not None:
-        return to_values(operand, fmt, "float32")[0]
-    check(fmt, operand)
-    return operand
-
-
 class ChainEngine:
     """Computes chains of fused multiply-adds."""
 
@@ -336,14 +328,12 @@ class FusedEngine:
         if fast_of(unit) is None:
             _by_definition(p)
             return
-        formats = (*unit.operand, unit.c_format)
-        given = [x and _values(x, fmt) for x, fmt in zip((p.a, p.b, p.c), formats, strict=True)]
-        p = replace(p, a=given[0], b=given[1], c=given[2])
+        operands = [x for x, _ in all_values(p.given, "float32", sizes=False)]
+        operands += [] if p.c else [stand_in(np.float32)]
         tile, depth = tile_of(unit)
         across = tile // SIDE
         blocks = -(-p.m // tile) * -(-p.n // tile)
         left = _cuda.empty(blocks * p.batches * across * across, np.uint32)
-        operands = (p.a, p.b, p.c or stand_in(np.float32))
         layouts = (*(x.layout for x in operands), p.out.layout)
         kernel = fast_kernel(unit, layouts, _names(operands), p.c is not None, tile, depth)
         _cuda.launch(

@@ -66,6 +66,8 @@ class Operand:
         The function that it was given to. For messages.
     numbers : ndarray of int64, optional
         The geometry on the host, of "rows" and "columns": with it kernels may read neighbours together.
+    known : Format, optional
+        One that all carriers are known to be values of.
     """
 
     flat: object
@@ -77,6 +79,7 @@ class Operand:
     strides: tuple = ()
     caller: str = ""
     numbers: object = None
+    known: object = None
 
     def place(self, at: int) -> list[int]:
         """Where in the user's array the element at an index of flat stands."""
@@ -160,7 +163,8 @@ def matrices(x, name: str, lead, format=None) -> Operand:
     shape = tuple(int(n) for n in x.shape)
     flat, first, strides = dense(x)
     layout, numbers = _geometry(shape, strides, first, tuple(lead))
-    return Operand(flat, layout, _cuda.constant(numbers), shape, name, format, strides, numbers=numbers)
+    known = getattr(x, "values_of", None)
+    return Operand(flat, layout, _cuda.constant(numbers), shape, name, format, strides, numbers=numbers, known=known)
 
 
 @lru_cache(maxsize=1024)
@@ -302,12 +306,19 @@ def all_values(given, dtype: str, caller: str = "matmul", *, sizes: bool = True)
     """Operands as carriers, and what is known of each: as they are if they have carriers, else of their codes' values.
 
     given: pairs of an operand and a format, whose values are checked. Values of a custom format become float64.
-    sizes: whether magnitudes matter; if not, those of a carrier's own format, which are all its values, are not read.
+    sizes: whether magnitudes matter; if not, carriers that are known to be values of the format are not read.
     """
     taken = [_carriers(fmt, operand, dtype, caller) for operand, fmt in given]
-    if not sizes and all(fmt == format(_CARRIERS[operand.flat.dtype.name]) for operand, fmt in taken):
-        return [(operand, Seen()) for operand, _ in taken]
-    return [(operand, seen) for (operand, _), seen in zip(taken, inspect(taken, caller), strict=True)]
+    seen = dict.fromkeys(range(len(taken)), Seen())
+    read = [i for i, (operand, fmt) in enumerate(taken) if sizes or not _are_values(operand, fmt)]
+    if read:
+        seen |= zip(read, inspect([taken[i] for i in read], caller), strict=True)
+    return [(operand, seen[i]) for i, (operand, _) in enumerate(taken)]
+
+
+def _are_values(operand: Operand, fmt) -> bool:
+    """Whether an operand's carriers are known to be values of a format: as all are of the carrier's own."""
+    return operand.known == fmt or fmt == format(_CARRIERS[operand.flat.dtype.name])
 
 
 def to_values(operand: Operand, fmt, dtype: str, caller: str = "matmul") -> tuple[Operand, Seen]:
@@ -318,7 +329,7 @@ def to_values(operand: Operand, fmt, dtype: str, caller: str = "matmul") -> tupl
 @of_format
 def check(fmt, operand: Operand, caller: str = "matmul") -> None:
     """ValueError for a carrier that is no value of a format; of a float or fixed-point format, without a conversion."""
-    if fmt != format(_CARRIERS[operand.flat.dtype.name]):
+    if not _are_values(operand, fmt):
         inspect([(operand, fmt)], caller)
 
 

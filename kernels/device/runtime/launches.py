@@ -138,7 +138,15 @@ def _strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 class PackedArray(DeviceNDArray):
-    """Numba's array, in C order; what Numba makes of it otherwise than here is Numba's own."""
+    """Numba's array, in C order; what Numba makes of it otherwise than here is Numba's own.
+
+    Attributes
+    ----------
+    values_of : Format or None
+        One that all elements are known to be values of: who says so knows it of this object alone, not of its views.
+    """
+
+    values_of = None
 
     def __new__(cls, *arguments, **options):
         """What Numba's methods make, of any strides."""

@@ -91,8 +91,10 @@ class DeviceArray:
 
     @property
     def numba(self):
-        """Numba's array in this shape; of no dimensions, one element."""
-        return self.flat.reshape(self.shape or (1,)) if self.size else _cuda.empty(self.shape, self.dtype)
+        """Numba's array in this shape, which knows the format of its values; of no dimensions, one element."""
+        array = self.flat.reshape(self.shape or (1,)) if self.size else _cuda.empty(self.shape, self.dtype)
+        array.values_of = self.format
+        return array
 
     def reshape(self, shape) -> DeviceArray:
         """The same memory in another shape, one of whose sizes may be -1."""
