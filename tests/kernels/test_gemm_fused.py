@@ -201,7 +201,7 @@ def test_what_is_left_to_the_definition(device, monkeypatch):
     """Ordinary outputs come from the blocks, and those outside the domain do not."""
     from softnum.kernels.device.products import fused as gemm_fused
 
-    monkeypatch.setattr(gemm_fused, "_define", lambda *_: None)
+    monkeypatch.setattr(gemm_fused, "_launch_definition", lambda *_: None)
     for name in (
         "nvidia_v100_fp16",
         "nvidia_h100_fp16",

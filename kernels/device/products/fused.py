@@ -17,7 +17,6 @@ All other units: by the definition on codes, one thread to an output.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -48,9 +47,10 @@ def tile_of(unit, simulated: bool = _cuda.SIMULATOR) -> tuple[int, int]:
     return (64 if depth <= 32 else 32 if depth <= 64 else 16), depth
 
 
-def _order(unit):
+@_cuda.kept
+def _order(k_order: tuple[int, ...] | None):
     """The order of k in a period, on the device."""
-    return _cuda.to_device(np.array(unit.k_order or range(1), np.int32))
+    return _cuda.to_device(np.array(k_order or range(1), np.int32))
 
 
 def _putters(exponent):
@@ -270,21 +270,16 @@ def definition_kernel(unit, carrier: str, layouts, types, carriers, has_c: bool,
     return kernel
 
 
-def _names(operands) -> tuple[str, ...]:
-    return tuple(x.flat.dtype.name for x in operands)
+def _names(arrays) -> tuple[str, ...]:
+    return tuple(x.dtype.name for x in arrays)
 
 
-def _define(problem: Problem, operands, carriers, left, marked) -> None:
+def _launch_definition(kernel, problem: Problem, arrays, operands, left) -> None:
     p = problem
-    layouts = (*(x.layout for x in operands), p.out.layout)
-    out = _cuda.bits(p.out.flat)
-    kernel = definition_kernel(
-        p.unit, p.out.flat.dtype.name, layouts, _names(operands), carriers, p.c is not None, marked
-    )
     grid = (-(-p.m // TILE) * -(-p.n // TILE), min(p.batches, _cuda.MAX_GRID_Y))
     _cuda.launch(
-        kernel, grid, (TILE, TILE), *(x.flat for x in operands), *(x.geometry for x in operands), _order(p.unit), out,
-        p.out.geometry, left, p.status, p.batches, p.m, p.n, p.k,
+        kernel, grid, (TILE, TILE), *arrays, *(x.geometry for x in operands), _order(p.unit.k_order),
+        _cuda.bits(p.out.flat), p.out.geometry, left, p.status, p.batches, p.m, p.n, p.k,
     )  # fmt: skip
 
 
@@ -292,7 +287,12 @@ def _by_definition(problem: Problem) -> None:
     p, unit = problem, problem.unit
     a, b = to_codes(p.a, unit.operand[0]), to_codes(p.b, unit.operand[1])
     c = stand_in(unit.c_format.storage_dtype) if p.c is None else to_codes(p.c, unit.c_format)
-    _define(p, (a, b, c), (None, None, None), _cuda.filled(1, np.uint32, 0), None)
+    operands = a, b, c
+    arrays = [x.flat for x in operands]
+    kernel = definition_kernel(
+        unit, p.out.flat.dtype.name, p.layouts(operands), _names(arrays), (None, None, None), p.c is not None, None
+    )
+    _launch_definition(kernel, p, arrays, operands, _cuda.filled(1, np.uint32, 0))
 
 
 class ChainEngine:
@@ -316,6 +316,7 @@ class FusedEngine:
 
     def __init__(self, unit: FusedDotUnit) -> None:
         self.unit = unit
+        self.ways = {}  # what of a problem decides -> its two kernels
 
     tells = False
 
@@ -334,14 +335,22 @@ class FusedEngine:
         across = tile // SIDE
         blocks = -(-p.m // tile) * -(-p.n // tile)
         left = _cuda.empty(blocks * p.batches * across * across, np.uint32)
-        layouts = (*(x.layout for x in operands), p.out.layout)
-        kernel = fast_kernel(unit, layouts, _names(operands), p.c is not None, tile, depth)
+        arrays = [x.flat for x in operands]
+        patterns = [_cuda.bits(x) for x in arrays]
+        decides = p.layouts(operands), *(x.dtype for x in arrays), p.out.flat.dtype, p.c is None
+        if decides not in self.ways:
+            names, out, has_c = _names(arrays), p.out.flat.dtype.name, p.c is not None
+            self.ways[decides] = (
+                fast_kernel(unit, decides[0], names, has_c, tile, depth),
+                definition_kernel(unit, out, decides[0], _names(patterns), names, has_c, (tile, depth)),
+            )
+        fast, definition = self.ways[decides]
         _cuda.launch(
-            kernel, (blocks, min(p.batches, _cuda.MAX_GRID_Y)), across * across, *(x.flat for x in operands),
-            *(x.geometry for x in operands), _order(unit), p.out.flat, p.out.geometry, left, p.batches, p.m, p.n, p.k,
+            fast, (blocks, min(p.batches, _cuda.MAX_GRID_Y)), across * across, *arrays,
+            *(x.geometry for x in operands), _order(unit.k_order), p.out.flat, p.out.geometry, left, p.batches, p.m,
+            p.n, p.k,
         )  # fmt: skip
-        patterns = [replace(x, flat=_cuda.bits(x.flat)) for x in operands]
-        _define(p, patterns, _names(operands), left, (tile, depth))
+        _launch_definition(definition, p, patterns, operands, left)
 
 
 def kernels_of(unit):

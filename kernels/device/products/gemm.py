@@ -113,9 +113,9 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     """
     if not isinstance(unit, Unit):
         raise TypeError(f"matmul: the unit must be one of softnum's (MadUnit ..., or sn.unit(name)), got {unit!r}")
-    engine_of(unit, NO_WORDS)  # a unit without a kernel is told of first
+    dtype, sure, of_blocks = _facts(unit)
     blocks = None
-    if family_of(unit).of_blocks or BlockArray in (type(a), type(b)):
+    if of_blocks or BlockArray in (type(a), type(b)):
         blocks = block_operands(a, b, unit)
         a, b = (Array._of(x.codes, x.format.element) for x in blocks)
     (a, format_a), (b, format_b) = array_and_format(a, "a", "matmul"), array_and_format(b, "b", "matmul")
@@ -134,7 +134,6 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     steps = unit.steps(k) if c is None else unit.steps_with_c(k)
     if max(m, n, k, batches, steps) >= 2**31:
         raise ValueError(f"matmul: no dimension of CUDA arrays may reach 2**31, got {shape} and K = {k}")
-    dtype = carrier_of(unit)
     check_out("matmul", out, shape, dtype)
     words, keys, random = random_words(unit, key, random_bits, shape, steps)
     given = [matrices(x, what, lead, fmt) for x, what, fmt in ((a, "a", format_a), (b, "b", format_b))]
@@ -143,17 +142,29 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, out=None):
     given.append(None if c is None else _start(c, shape, format_c))
     # not straight into out where it is read from, or the result may lack a code: out stays as it was then
     read = [x for x in (a, b, c) if x is not None]
-    sure = all(f is None or f.has_nan for f in unit.rounded_to)
     straight = out is not None and sure and _cuda.is_contiguous(out) and not any(overlap(out, x) for x in read)
     result = out if straight else _cuda.empty(shape, dtype)
     target = matrices(result, "out", lead)
-    compute(
-        Problem(unit, *given, m, n, k, batches, words, keys, batch_counters(batches), random, target, new_status(unit))
-    )
+    status = _no_status(len(unit.rounded_to), _cuda.device_index()) if sure else new_status(unit)
+    compute(Problem(unit, *given, m, n, k, batches, words, keys, batch_counters(batches), random, target, status))
     if out is None or straight:
         return result
     copy(result, out)
     return out
+
+
+@lru_cache(maxsize=256)
+def _facts(unit) -> tuple[np.dtype, bool, bool]:
+    """(the results' type, whether each has a code, whether operands have blocks); NoKernel of a unit without one."""
+    engine = engine_of(unit, NO_WORDS)
+    sure = not engine.tells and all(f is None or f.has_nan for f in unit.rounded_to)
+    return carrier_of(unit), sure, family_of(unit).of_blocks
+
+
+@lru_cache(maxsize=16)
+def _no_status(count: int, device: int):
+    """The status of all problems whose results have codes: kernels write into none of it."""
+    return _cuda.filled(count, np.uint32, 0)
 
 
 def _start(c, shape, fmt):

@@ -162,19 +162,20 @@ def matrices(x, name: str, lead, format=None) -> Operand:
     """
     shape = tuple(int(n) for n in x.shape)
     flat, first, strides = dense(x)
-    layout, numbers = _geometry(shape, strides, first, tuple(lead))
+    layout, numbers, geometry = _geometry(shape, strides, first, tuple(lead), _cuda.device_index())
     known = getattr(x, "values_of", None)
-    return Operand(flat, layout, _cuda.constant(numbers), shape, name, format, strides, numbers=numbers, known=known)
+    return Operand(flat, layout, geometry, shape, name, format, strides, numbers=numbers, known=known)
 
 
-@lru_cache(maxsize=1024)
-def _geometry(shape: tuple, strides: tuple, first: int, lead: tuple) -> tuple[str, np.ndarray]:
-    """(layout, numbers) of an array's matrices, one for each of `lead`."""
+@lru_cache(maxsize=512)
+def _geometry(shape: tuple, strides: tuple, first: int, lead: tuple, device: int) -> tuple[str, np.ndarray, object]:
+    """(layout, numbers, these on the device) of an array's matrices, one for each of `lead`."""
     own = shape[:-2]
     which = np.broadcast_to(np.arange(prod(own), dtype=np.int64).reshape(own), lead).reshape(-1)
     at = np.unravel_index(which, own) if own else ()
     starts = first + sum((i * s for i, s in zip(at, strides, strict=False)), np.zeros(len(which), np.int64))
-    return _layout_of(*strides[-2:]), matrix_numbers(*strides[-2:], starts)
+    numbers = matrix_numbers(*strides[-2:], starts)
+    return _layout_of(*strides[-2:]), numbers, _cuda.constant(numbers)
 
 
 def _layout_of(row_stride: int, column_stride: int) -> str:
@@ -190,6 +191,11 @@ def lined(flat, row_stride: int, column_stride: int, starts, *facts) -> Operand:
 
 def stand_in(dtype, layout: str = "matrix") -> Operand:
     """What a kernel is given for an operand that is not there."""
+    return _stand_in(np.dtype(dtype), layout, _cuda.device_index())
+
+
+@lru_cache(maxsize=64)
+def _stand_in(dtype: np.dtype, layout: str, device: int) -> Operand:
     return Operand(_cuda.constant(np.zeros(1, dtype)), layout, _cuda.constant(matrix_numbers(0, 0, [0])), (1, 1), "")
 
 

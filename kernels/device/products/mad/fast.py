@@ -50,6 +50,7 @@ from softnum.mac.products.engines import fast_of
 __all__ = ["BlocksEngine", "block_of", "blocks_kernel", "examples", "kernels_of", "takes"]
 
 _ALIGNMENT = None if _cuda.SIMULATOR else 16
+_MOST_WAYS = 1000
 _ENOUGH_BLOCKS = 128  # about as many as a large GPU has multiprocessors
 
 
@@ -225,8 +226,14 @@ def _fours(x: Operand, along: str, extent: int, k: int) -> bool:
     if x.numbers is None or x.layout not in ("rows", "columns"):
         return False
     neighbours = extent if x.layout == along else k
-    places = np.delete(x.numbers, 1 if x.layout == "rows" else 0)
-    return neighbours % 4 == 0 and not (places % 4).any() and _cuda.address_of(x.flat) % 16 == 0
+    in_fours = neighbours % 4 == 0 and _in_fours(x.numbers.tobytes(), 1 if x.layout == "rows" else 0)
+    return in_fours and _cuda.address_of(x.flat) % 16 == 0
+
+
+@lru_cache(maxsize=512)
+def _in_fours(numbers: bytes, unit_stride: int) -> bool:
+    """Whether the numbers of a geometry are multiples of four, but for the stride that is 1."""
+    return not (np.delete(np.frombuffer(numbers, np.int64), unit_stride) % 4).any()
 
 
 class BlocksEngine:
@@ -235,6 +242,7 @@ class BlocksEngine:
     def __init__(self, unit) -> None:
         self.unit = unit
         self.gemm = fast_of(unit)
+        self.ways = {}  # what of a problem decides -> (kernel, grid, threads)
 
     tells = False
 
@@ -250,16 +258,26 @@ class BlocksEngine:
         (a, seen_a), (b, seen_b), (c, seen_c) = values if p.c else (*values, (stand_in(kind), Seen()))
         largest = seen_a.largest, seen_b.largest, seen_c.largest
         if gemm.path == "integers":
-            steps = steps_of(unit, careful=not gemm.fits(p.k, largest))
+            level = {"careful": not gemm.fits(p.k, largest)}
         else:
-            steps = steps_of(unit, gemm.level(p.k, largest, seen_c.negative_zero))
-        block = block_of(steps, p.m, p.n, p.batches)
+            level = {"level": gemm.level(p.k, largest, seen_c.negative_zero)}
         fours = _fours(a, "columns", p.m, p.k), _fours(b, "rows", p.n, p.k)
-        layouts, given = (a.layout, b.layout, c.layout, p.out.layout), tuple(x.flat.dtype.name for x in (a, b, c))
-        kernel = blocks_kernel(steps, block, layouts, given, fours, p.out.flat.dtype.name, p.c is not None)
-        grid = (-(-p.m // block.m) * -(-p.n // block.n), min(p.batches, _cuda.MAX_GRID_Y))
+        layouts = a.layout, b.layout, c.layout, p.out.layout
+        types = a.flat.dtype, b.flat.dtype, c.flat.dtype, p.out.flat.dtype
+        decides = p.m, p.n, p.batches, p.c is None, fours, layouts, types, *level.values()
+        way = self.ways.get(decides)
+        if way is None:
+            steps = steps_of(unit, **level)
+            block = block_of(steps, p.m, p.n, p.batches)
+            *given, out = (x.name for x in types)
+            kernel = blocks_kernel(steps, block, layouts, tuple(given), fours, out, p.c is not None)
+            grid = (-(-p.m // block.m) * -(-p.n // block.n), min(p.batches, _cuda.MAX_GRID_Y))
+            if len(self.ways) > _MOST_WAYS:
+                self.ways.clear()
+            way = self.ways[decides] = kernel, grid, block.threads
+        kernel, grid, threads = way
         _cuda.launch(
-            kernel, grid, block.threads, a.flat, b.flat, c.flat, a.geometry, b.geometry, c.geometry, p.counters,
+            kernel, grid, threads, a.flat, b.flat, c.flat, a.geometry, b.geometry, c.geometry, p.counters,
             *(np.uint32(v) for v in p.keys), p.out.flat, p.out.geometry, p.batches, p.m, p.n, p.k,
         )  # fmt: skip
 
