@@ -18,6 +18,7 @@ class AnyFormat:
     codec: ClassVar[Codec]
     array_class: ClassVar[type]  # what holds arrays of codes
     arithmetic: ClassVar[Arithmetic]
+    nan_is_least = False  # whether a NaN is equal to itself and below all numbers, and not unordered
     spare_bits = 0  # of a significand, that values exact in a float type need not leave
 
     def __init_subclass__(cls, saved_as: str | None = None, **options) -> None:

@@ -58,7 +58,9 @@ def _thresholds(fmt, rounding: str, overflow, carrier: str):
     place = fmt.order.astype(np.int64)
     in_order = np.argsort(place)
     wanted = np.arange(1, 1 << fmt.bits)
-    ends = np.array([-np.inf, np.inf], carrier).view(word)
+    largest = np.finfo(carrier).max
+    ends = [largest if nan else np.inf for nan in _infinities_are_nan(fmt, rounding, overflow)]
+    ends = np.array([-ends[0], ends[1]], carrier).view(word)
     low, high = np.full(wanted.shape, ~ends[0]), np.full(wanted.shape, ends[1] | top)
     reached = place[codes_of(high)] >= wanted
     while (low < high).any():
@@ -66,6 +68,12 @@ def _thresholds(fmt, rounding: str, overflow, carrier: str):
         enough = place[codes_of(middle)] >= wanted
         low, high = np.where(enough, low, np.minimum(middle + word(1), high)), np.where(enough, middle, high)
     return np.where(reached, low, ~word(0)), in_order.astype(fmt.storage_dtype)
+
+
+def _infinities_are_nan(fmt, rounding: str, overflow) -> tuple[bool, bool]:
+    """Whether -infinity and +infinity become the format's NaN."""
+    minus, plus = np.isnan(fmt.decode(fmt.encode(np.array([-np.inf, np.inf]), rounding, overflow), np.float64))
+    return bool(minus), bool(plus)
 
 
 @lru_cache(maxsize=16)
@@ -121,7 +129,8 @@ def _by_search(fmt, x, what: str, given: Rounding, env, out):
     tables = _search_tables(fmt, rounding_name(rounding), overflow, carrier, int(nan_code), what == "quantize")
     raises = not fmt.has_nan and isinstance(invalid, str)
     output = tables[1].dtype.name
-    computation = search_computation(1 << fmt.bits, carrier, output, raises, len(tables))
+    nans = _infinities_are_nan(fmt, rounding, overflow)
+    computation = search_computation(1 << fmt.bits, carrier, output, raises, len(tables), nans)
     result, _, met = run(computation, [x], tuple(x.shape), out=out, tables=tables)
     return result, None, met
 
