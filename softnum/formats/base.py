@@ -19,6 +19,7 @@ class AnyFormat:
     array_class: ClassVar[type]  # what holds arrays of codes
     arithmetic: ClassVar[Arithmetic]
     nan_is_least = False  # whether a NaN is equal to itself and below all numbers, and not unordered
+    rounds_as_odd = False  # whether any number rounds to it as that number rounded to odd in binary64 does
     spare_bits = 0  # of a significand, that values exact in a float type need not leave
 
     def __init_subclass__(cls, saved_as: str | None = None, **options) -> None:

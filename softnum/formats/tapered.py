@@ -172,6 +172,8 @@ class TaperedFormat(CustomFormat):
 
     #: a NaN is equal to itself and below all numbers
     nan_is_least = True
+    #: what decides a rounding has 32 bits at most, within the range of binary64
+    rounds_as_odd = True
     has_nan = has_zero = signed = True
     infinities = negative_zero = False
 

@@ -259,8 +259,6 @@ def compare(a, b, fmt=None, *, signaling=False, return_flags=False, flush_inputs
     formats = _formats_of(a, b, fmt)
     least = bool(formats) and all(f.nan_is_least for f in formats)  # nothing is unordered, so that nothing signals
     name = "compare_signaling" if signaling and not least else "compare"
-    if least and any(map(gateway.is_device_array, (a, b))):
-        raise gateway.NoKernel(f"compare: no kernel compares {formats[0]}; copy the CUDA arrays to the host first")
     result = apply(  # of 8 bits, so that operands of 8 bits are looked up in a table
         name, (a, b), fmt, out_fmt="e5m2", return_flags=return_flags, flush_inputs=flush_inputs, codes_out=False
     )
