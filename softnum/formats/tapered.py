@@ -201,6 +201,11 @@ class TaperedFormat(CustomFormat):
         return -self.max
 
     @property
+    def precision(self) -> int:
+        """Most bits of a significand, the hidden one included: that of numbers beside 1."""
+        return self.carrier_facts[0]
+
+    @property
     def smallest(self) -> float:
         """Smallest positive value."""
         return self._value(1)

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 
 
 class Tapered:
@@ -25,10 +25,10 @@ class Tapered:
         """Those of all codes, in order."""
         return [self.value(code) for code in range(1 << self.n)]
 
-    @property
-    def positive(self) -> list[Fraction]:
-        """0 and the positive values, in order."""
-        return self.values[: self.nar]
+    @cached_property
+    def positive(self):
+        """0 and the positive values, in order; of more than 16 bits, their codes."""
+        return self.values[: self.nar] if self.n <= 16 else range(self.nar)
 
     @property
     def between(self) -> list[Fraction]:
@@ -56,7 +56,7 @@ class Tapered:
             return 0
         if x < 0:
             return (1 << self.n) - self.encode(-x)
-        low = bisect_left(range(self.nar), x, key=self.value)
+        low = bisect_left(self.positive, x, key=None if self.n <= 16 else self.value)
         if low < self.nar and self.value(low) == x:
             return low
         low -= 1  # the number below x
