@@ -33,6 +33,9 @@ class AnyFormat:
             return True
         return None if other.element is other else False  # of blocks, codes are multiplied, not values
 
+    def refuse_overflow(self, rule: str) -> None:
+        """ValueError for an overflow rule, in the format's own words if it has some."""
+
     def label(self, source: str) -> str:
         """What a record calls it that found it under `source`: by its own name, which says what it is."""
         return str(self)

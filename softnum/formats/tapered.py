@@ -81,6 +81,10 @@ class _Strings:
         """(codes of values, None)"""
         return self.convert(*operands), None
 
+    def fields(self, rest: str) -> list[tuple[str, int]]:
+        """(name, width) of what comes after the sign and before the fraction."""
+        raise NotImplementedError
+
     def magnitudes(self, codes: np.ndarray, bits: int) -> np.ndarray:
         """The values of positive codes of a format of so many bits."""
         raise NotImplementedError
@@ -131,6 +135,11 @@ class _PositStrings(_Strings):
         code = _cut(head << left, tail, es + _FRACTION - left)
         return np.where(low, 0, np.where(high, self.nar, code))
 
+    def fields(self, rest: str) -> list[tuple[str, int]]:
+        """(name, width) of what comes after the sign and before the fraction."""
+        run = len(rest) - len(rest.lstrip(rest[0]))
+        return [("regime", run + 1), ("exponent", self.es)]
+
 
 class _TakumStrings(_Strings):
     """A direction bit, three bits of regime r, r bits of characteristic, a fraction."""
@@ -163,6 +172,11 @@ class _TakumStrings(_Strings):
         code = _cut(np.zeros_like(head), head << _FRACTION | fraction, 4 + regime + _FRACTION - (self.bits - 1))
         return np.where(low, 0, np.where(high, self.nar, code))
 
+    def fields(self, rest: str) -> list[tuple[str, int]]:
+        """(name, width) of what comes after the sign and before the fraction."""
+        regime = int(rest[1:4].ljust(3, "0"), 2)
+        return [("direction", 1), ("regime", 3), ("characteristic", regime if rest[0] == "1" else 7 - regime)]
+
 
 class TaperedFormat(CustomFormat):
     """What posits and linear takums have in common: `PositFormat`, `TakumLinearFormat`."""
@@ -170,6 +184,8 @@ class TaperedFormat(CustomFormat):
     def __init__(self, strings: _Strings, name: str, kind: str) -> None:
         self._set(strings, name, kind, strings.between() if strings.bits <= _TABULATED else None)
 
+    #: numbers beyond the ends become the values there, infinities NaR
+    overflow_rules = ("saturate_finite",)
     #: a NaN is equal to itself and below all numbers
     nan_is_least = True
     #: what decides a rounding has 32 bits at most, within the range of binary64
@@ -216,20 +232,71 @@ class TaperedFormat(CustomFormat):
         return Primitives(dict.fromkeys(super().primitives, "derived"))
 
     def check_modes(self, rounding: str, overflow) -> None:
-        """ValueError for every mode but nearest_even, and for every overflow rule."""
+        """ValueError for every mode but nearest_even, and for every overflow rule but saturate_finite."""
         mode = rounding_name(rounding)
         if mode != "nearest_even":
             raise ValueError(
                 f"{self} rounds its bit string to nearest, ties to even, as it is defined, and in no other mode; "
                 f"rounding={rounding!r} is not for it (leave it out, or round to a float format first)"
             )
-        if overflow is not None:
-            raise ValueError(
-                f"{self} has no overflow: numbers beyond its ends become {self.max:g} or {self.min:g}, and infinities "
-                f"NaR; overflow={overflow!r} is not for it (leave it out)"
-            )
+        if overflow not in (None, *self.overflow_rules):
+            self.refuse_overflow(overflow)
+
+    def refuse_overflow(self, rule: str) -> None:
+        """ValueError for an overflow rule."""
+        raise ValueError(
+            f"{self} has no overflow: numbers beyond its ends become {self.max:g} or {self.min:g}, and infinities NaR; "
+            f"overflow={rule!r} is not for it (leave it out)"
+        )
 
     # -- codes ---------------------------------------------------------------------------------------------------------
+    class_names = ("NaR", "lowest", "negative", "zero", "positive", "highest")
+    #: the mode in which cutting off the last bits of a number rounds
+    truncation = "down"
+
+    def class_numbers(self, codes: np.ndarray) -> np.ndarray:
+        """The class of each code, as a number into ``class_names`` (int64)."""
+        place = self.order_keys(codes).astype(np.int64) - self.nan_code  # from NaR, the least, to the highest
+        ends = np.where(place == 1 - self.nan_code, 1, np.where(place == self.max_code, 5, 3 + np.sign(place)))
+        return np.where(place == -self.nan_code, 0, ends)
+
+    def value_keys(self, codes: np.ndarray) -> np.ndarray:
+        """uint64 that lie as the values do; of no meaning for NaR."""
+        return self.order_keys(codes.astype(np.uint64))
+
+    def sign_and_size(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(nowhere: two's complement has no sign apart, the codes in the order of the values)"""
+        return np.zeros(codes.shape, bool), self.order_keys(codes)
+
+    def is_nan(self, codes: np.ndarray) -> np.ndarray:
+        """Which codes are NaR."""
+        return codes == self.nan_code
+
+    def is_infinite(self, codes: np.ndarray) -> np.ndarray:
+        """Which codes are infinities: none."""
+        return np.zeros(codes.shape, bool)
+
+    is_subnormal = is_infinite
+
+    def is_zero(self, codes: np.ndarray) -> np.ndarray:
+        """Which codes are 0."""
+        return codes == 0
+
+    def limit_codes(self) -> dict[str, int]:
+        """None: both ends are classes of their own."""
+        return {}
+
+    def fields(self, code: int) -> list[tuple[str, str]]:
+        """The bits of a code in fields, as (name, bits), of a negative one those of its two's complement."""
+        bits = f"{int(code):0{self.bits}b}"
+        magnitude = -int(code) & (2 * self.nan_code - 1) if code > self.nan_code else int(code)
+        rest = f"{magnitude:0{self.bits}b}"[1:]
+        parts = [("sign", bits[0])]
+        for name, width in self._functions.fields(rest):
+            parts.append((name, rest[:width]))
+            rest = rest[width:]
+        return [(name, part) for name, part in [*parts, ("fraction", rest)] if part]
+
     def sign_bits(self, codes: np.ndarray) -> np.ndarray:
         """Where a value is negative."""
         return np.asarray(codes) > self.nan_code

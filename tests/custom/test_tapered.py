@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from softnum import reference
+from softnum.vectors import Coverage, VectorSpec, check, plan, write
 from tests.support.posit_definition import Posit, TakumLinear
 
 EIGHT = {"posit8": Posit(8), "posit8_es0": Posit(8, 0), "posit8_es1": Posit(8, 1), "takum_linear8": TakumLinear(8)}
@@ -214,8 +216,10 @@ def test_what_is_refused(name):
             sn.quantize(x, name, **options)
         with pytest.raises(ValueError, match="to nearest, ties to even"):
             sn.add(a, a, **options)
-    with pytest.raises(ValueError, match="has no overflow"):
-        sn.encode(x, name, overflow="saturate")
+    assert np.isnan(sn.quantize([np.inf], name, overflow="saturate_finite")).all()
+    for rule in ("saturate", "infinity", "wrap"):
+        with pytest.raises(ValueError, match="has no overflow"):
+            sn.encode(x, name, overflow=rule)
     with pytest.raises(ValueError, match="no exceptions"):
         sn.encode(x, name, return_flags=True)
     with pytest.raises(ValueError, match="to nearest, ties to even"):
@@ -295,3 +299,49 @@ def test_infinities_of_a_table():
     assert decoded(sn.divide(one, zero, overflow="saturate")).tolist() == [2, -2]
     bare = sn.CustomFormat.from_table([0.0, 1.0, 2.0, -1.0])
     assert sn.quantize([np.inf, -np.inf], bare).tolist() == [2, -1]
+
+
+@pytest.mark.parametrize("name", ["posit8", "posit3_es1", "posit16", "posit32", "takum_linear8", "takum_linear32"])
+def test_the_reference_says_the_same(name):
+    fmt = sn.format(name)
+    for code in drawn(name, 300, 1)[0].tolist():
+        value, want = reference.decode(code, fmt), DEFINED[name].value(code)
+        assert value == reference.decode(code, name)
+        assert value.kind == "nan" if want is None else value.fraction == want
+    for op, count in (("add", 2), ("multiply", 2), ("divide", 2), ("remainder", 2), ("sqrt", 1), ("fma", 3)):
+        codes = drawn(name, 200, count)
+        found = [getattr(reference, op)(*map(int, row), fmt) for row in codes.T]
+        assert [code for code, _ in found] == getattr(sn, op)(*codes, fmt).tolist()
+        assert not any(flags for _, flags in found)
+
+
+def made(*arguments, count=None):
+    spec = VectorSpec.make(*arguments[:2], **(arguments[2] if len(arguments) > 2 else {}))
+    return spec, list(plan(spec, count=count).blocks())
+
+
+def test_vectors():
+    for op, name, options, count in (
+        ("add", "posit8", {}, None), ("fma", "posit16", {}, 3000), ("divide", "takum_linear32", {}, 2000),
+        ("convert", "posit32", {"out_fmt": "binary16", "rounding": "up"}, 2000), ("sqrt", "posit3", {}, None),
+        ("convert", "e5m2", {"out_fmt": "posit8"}, None),
+    ):  # fmt: skip
+        spec, blocks = made(op, name, options, count=count)
+        coverage = Coverage(spec)
+        for block in blocks:
+            coverage.add(block)
+            if op != "convert":
+                assert np.array_equal(block.result, getattr(sn, op)(*block.operands, name))
+                assert not block.flags.any()
+        assert "class of the result" in str(coverage)
+    with pytest.raises(ValueError, match="to nearest, ties to even"):
+        VectorSpec.make("add", "posit8", rounding="up")
+
+
+def test_wrong_vectors_are_told(tmp_path):
+    file = tmp_path / "v.csv"
+    write(plan(VectorSpec.make("multiply", "posit6")), file)
+    assert check(file).passed
+    file.write_text(file.read_text().replace(",01,00\n", ",00,00\n"))  # underflow to zero
+    report = check(file)
+    assert not report.passed and "|" in str(report)
