@@ -242,6 +242,10 @@ class TaperedFormat(CustomFormat):
         if overflow not in (None, *self.overflow_rules):
             self.refuse_overflow(overflow)
 
+    def infinities_saturate(self, overflow) -> bool:
+        """False: they are NaR."""
+        return False
+
     def refuse_overflow(self, rule: str) -> None:
         """ValueError for an overflow rule."""
         raise ValueError(

@@ -105,7 +105,7 @@ class Operator:
         if functions.convert_takes is not None:
             x = self.out.for_convert(z)
             return functions.partly("convert", x) if partly else (functions.convert(x), None)
-        found, lost = self.out._table.rounded(z, mode, self.overflow is not None)
+        found, lost = self.out._table.rounded(z, mode, self.out.infinities_saturate(self.overflow))
         unsure = inexact & self.out._table.undecided(z, mode)
         if unsure.any():
             if partly and self.name not in _FRACTIONS:

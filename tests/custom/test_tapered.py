@@ -341,7 +341,7 @@ def test_vectors():
 def test_wrong_vectors_are_told(tmp_path):
     file = tmp_path / "v.csv"
     write(plan(VectorSpec.make("multiply", "posit6")), file)
-    assert check(file).passed
+    assert check(file).ok
     file.write_text(file.read_text().replace(",01,00\n", ",00,00\n"))  # underflow to zero
     report = check(file)
-    assert not report.passed and "|" in str(report)
+    assert not report.ok and "|" in str(report)

@@ -488,11 +488,15 @@ class CustomFormat(SingleFormat, saved_as="table"):
         if overflow not in (None, "saturate", "saturate_finite"):
             raise ValueError(f"{self.described} saturates; overflow={overflow!r} is not defined for it (leave it out)")
 
+    def infinities_saturate(self, overflow) -> bool:
+        """Whether under an overflow rule an infinity that the format lacks is the value at that end, and not NaN."""
+        return overflow is not None
+
     def encode(self, x, rounding: str = "nearest_even", overflow=None, instead: int | None = None) -> np.ndarray:
         """Codes of the values x (numbers of any kind, taken exactly); instead: that of a NaN in a table without one."""
         self.check_modes(rounding, overflow)
         if self._functions.convert_takes is None:
-            return self._table.encode(x, rounding, instead, overflow is not None)
+            return self._table.encode(x, rounding, instead, self.infinities_saturate(overflow))
         return self._functions.convert(self.for_convert(x))
 
     def for_convert(self, x) -> np.ndarray:
