@@ -20,12 +20,12 @@ from softnum.formats.custom.formats import CustomFormat
 from softnum.formats.custom.primitives import Primitives, storage_of
 from softnum.formats.modes import rounding_name
 from softnum.formats.names import register_family
+from softnum.runtime import _tables
 
 __all__ = ["PositFormat", "TakumLinearFormat", "TaperedFormat"]
 
-_LEAST_BITS, _MOST_BITS, _TABULATED = 3, 32, 16
+_LEAST_BITS, _MOST_BITS, _TABULATED, _SHORT = 3, 32, 16, 8
 _MOST_ES = 5  # so that all values of 32 bits, and half-way points, are values of binary64
-_FRACTION = np.int64(52)
 
 
 def _width(what: str, bits) -> int:
@@ -42,140 +42,36 @@ class _Strings:
     language = "strings"
     operations = ()
     values_are = "double"
+    convert_takes = np.dtype(np.float64)
 
-    def __init__(self, bits: int) -> None:
+    def __init__(self, bits: int, takum: bool, es: int = 0) -> None:
         self.bits, self.storage = bits, storage_of(bits)
-        self.convert_takes = None if bits <= _TABULATED else np.dtype(np.float64)
-
-    @property
-    def nar(self) -> int:
-        """The code of NaR."""
-        return 1 << (self.bits - 1)
+        self.takum, self.es = takum, es
+        self.key = bits, takum, es
 
     def as_float(self, codes) -> np.ndarray:
         """The values of codes, float64."""
-        codes = np.asarray(codes).astype(np.int64)
-        negative = codes > self.nar
-        magnitude = np.where(negative, 2 * self.nar - codes, codes)
-        values = self.magnitudes(np.where((codes == 0) | (codes == self.nar), 1, magnitude), self.bits)
-        values = np.where(negative, -values, values)
-        return np.where(codes == 0, 0.0, np.where(codes == self.nar, np.nan, values))
+        codes = np.ascontiguousarray(codes, self.storage)
+        values = np.empty(codes.shape, np.float64)
+        _tables.tapered_values(self.key, codes, values)
+        return values
 
     def convert(self, values) -> np.ndarray:
         """The codes that float64 values round to."""
-        values = np.asarray(values, np.float64)
-        finite = np.isfinite(values)
-        size = np.where(finite & (values != 0), np.abs(values), 1.0)
-        mantissa, exponent = np.frexp(size)
-        fraction = np.ldexp(mantissa, 53).astype(np.int64) & ((np.int64(1) << _FRACTION) - 1)
-        code = np.clip(self.rounded(exponent.astype(np.int64) - 1, fraction), 1, self.nar - 1)
-        code = np.where(values < 0, 2 * self.nar - code, code)
-        return np.where(values == 0, 0, np.where(finite, code, self.nar)).astype(self.storage)
+        values = np.ascontiguousarray(values, np.float64)
+        codes = np.empty(values.shape, self.storage)
+        _tables.tapered_codes(self.key, values, codes)
+        return codes
 
     def between(self) -> np.ndarray:
         """Where rounding goes over from each value to the next, in ascending order: a string that is a bit longer."""
-        points = self.magnitudes(2 * np.arange(1, self.nar - 1) + 1, self.bits + 1)
+        longer = _Strings(self.bits + 1, self.takum, self.es)
+        points = longer.as_float(2 * np.arange(1, (1 << (self.bits - 1)) - 1) + 1)
         return np.concatenate([-points[::-1], [0.0, 0.0], points])
 
     def partly(self, name: str, *operands) -> tuple[np.ndarray, None]:
         """(codes of values, None)"""
         return self.convert(*operands), None
-
-    def fields(self, rest: str) -> list[tuple[str, int]]:
-        """(name, width) of what comes after the sign and before the fraction."""
-        raise NotImplementedError
-
-    def magnitudes(self, codes: np.ndarray, bits: int) -> np.ndarray:
-        """The values of positive codes of a format of so many bits."""
-        raise NotImplementedError
-
-    def rounded(self, exponent: np.ndarray, fraction: np.ndarray) -> np.ndarray:
-        """The codes of ``2**exponent * (1 + fraction / 2**52)``, which may lie beyond the ends."""
-        raise NotImplementedError
-
-
-def _cut(head: np.ndarray, tail: np.ndarray, cut: np.ndarray) -> np.ndarray:
-    """The string head without its tail's last `cut` bits, 1 at least, rounded to nearest, a tie to even."""
-    half = np.int64(1) << (cut - 1)
-    code, rest = head | (tail >> cut), tail & (2 * half - 1)
-    return code + ((rest > half) | ((rest == half) & (code & 1 == 1)))
-
-
-def _bit_length(x: np.ndarray) -> np.ndarray:
-    return np.frexp(x.astype(np.float64))[1].astype(np.int64)
-
-
-class _PositStrings(_Strings):
-    """A regime (a run of equal bits, and the bit that ends it), `es` bits of exponent, a fraction."""
-
-    def __init__(self, bits: int, es: int) -> None:
-        super().__init__(bits)
-        self.es = es
-        self.key = "posit", bits, es
-
-    def magnitudes(self, codes: np.ndarray, bits: int) -> np.ndarray:
-        es, length = self.es, bits - 1
-        ones = codes >> (length - 1) == 1
-        run = length - _bit_length(np.where(ones, ~codes & ((1 << length) - 1), codes))
-        left = np.maximum(length - 1 - run, 0)
-        rest = (codes & ((np.int64(1) << left) - 1)) << es  # exponent bits that are cut off are zeros
-        exponent, fraction = rest >> left, rest & ((np.int64(1) << left) - 1)
-        scale = (np.where(ones, run - 1, -run) << es) + exponent
-        return np.ldexp(1.0 + np.ldexp(fraction.astype(np.float64), -left), scale)
-
-    def rounded(self, exponent: np.ndarray, fraction: np.ndarray) -> np.ndarray:
-        es, most = self.es, self.bits - 2
-        regime = exponent >> es
-        low, high = regime < -most, regime >= most
-        regime = np.clip(regime, -most, most - 1)
-        run = np.where(regime >= 0, regime + 2, 1 - regime)  # with the bit that ends it
-        head = np.where(regime >= 0, (np.int64(1) << (regime + 2)) - 2, 1)
-        left = self.bits - 1 - run
-        tail = (exponent & ((1 << es) - 1)) << _FRACTION | fraction
-        code = _cut(head << left, tail, es + _FRACTION - left)
-        return np.where(low, 0, np.where(high, self.nar, code))
-
-    def fields(self, rest: str) -> list[tuple[str, int]]:
-        """(name, width) of what comes after the sign and before the fraction."""
-        run = len(rest) - len(rest.lstrip(rest[0]))
-        return [("regime", run + 1), ("exponent", self.es)]
-
-
-class _TakumStrings(_Strings):
-    """A direction bit, three bits of regime r, r bits of characteristic, a fraction."""
-
-    def __init__(self, bits: int) -> None:
-        super().__init__(bits)
-        self.key = "takum_linear", bits
-
-    def magnitudes(self, codes: np.ndarray, bits: int) -> np.ndarray:
-        length = max(bits - 1, 11)  # with all of the characteristic
-        codes = codes << (length - bits + 1)
-        up = codes >> (length - 1) == 1
-        regime = codes >> (length - 4) & 7
-        regime = np.where(up, regime, 7 - regime)
-        left = length - 4 - regime
-        field = codes >> left & ((np.int64(1) << regime) - 1)
-        power = np.int64(1) << regime
-        scale = field + np.where(up, power - 1, 1 - 2 * power)
-        fraction = codes & ((np.int64(1) << left) - 1)
-        return np.ldexp(1.0 + np.ldexp(fraction.astype(np.float64), -left), scale)
-
-    def rounded(self, exponent: np.ndarray, fraction: np.ndarray) -> np.ndarray:
-        low, high = exponent < -255, exponent > 254
-        exponent = np.clip(exponent, -255, 254)
-        up = exponent >= 0
-        regime = _bit_length(np.where(up, exponent + 1, -exponent)) - 1
-        power = np.int64(1) << regime
-        field = exponent - np.where(up, power - 1, 1 - 2 * power)
-        head = np.where(up, 8 | regime, 7 - regime) << regime | field
-        code = _cut(np.zeros_like(head), head << _FRACTION | fraction, 4 + regime + _FRACTION - (self.bits - 1))
-        return np.where(low, 0, np.where(high, self.nar, code))
-
-    def fields(self, rest: str) -> list[tuple[str, int]]:
-        """(name, width) of what comes after the sign and before the fraction."""
-        regime = int(rest[1:4].ljust(3, "0"), 2)
-        return [("direction", 1), ("regime", 3), ("characteristic", regime if rest[0] == "1" else 7 - regime)]
 
 
 class TaperedFormat(CustomFormat):
@@ -242,6 +138,14 @@ class TaperedFormat(CustomFormat):
         if overflow not in (None, *self.overflow_rules):
             self.refuse_overflow(overflow)
 
+    def encode(self, x, rounding: str = "nearest_even", overflow=None, instead: int | None = None) -> np.ndarray:
+        """Codes of the values x (numbers of any kind, taken exactly)."""
+        x = np.asarray(x)
+        if self.bits <= _SHORT and x.dtype == np.float32:  # by their leading bits
+            self.check_modes(rounding, overflow)
+            return self._table.encode(x, "nearest_even")
+        return super().encode(x, rounding, overflow, instead)
+
     def infinities_saturate(self, overflow) -> bool:
         """False: they are NaR."""
         return False
@@ -296,7 +200,7 @@ class TaperedFormat(CustomFormat):
         magnitude = -int(code) & (2 * self.nan_code - 1) if code > self.nan_code else int(code)
         rest = f"{magnitude:0{self.bits}b}"[1:]
         parts = [("sign", bits[0])]
-        for name, width in self._functions.fields(rest):
+        for name, width in self._fields(rest):
             parts.append((name, rest[:width]))
             rest = rest[width:]
         return [(name, part) for name, part in [*parts, ("fraction", rest)] if part]
@@ -386,7 +290,12 @@ class PositFormat(TaperedFormat, saved_as="posit"):
             raise ValueError(f"PositFormat: es must lie in 0..{_MOST_ES}, got {es}")
         #: Bits of exponent.
         self.es = int(es)
-        super().__init__(_PositStrings(bits, self.es), f"posit{bits}" + (f"_es{es}" if es != 2 else ""), "posit")
+        super().__init__(_Strings(bits, False, self.es), f"posit{bits}" + (f"_es{es}" if es != 2 else ""), "posit")
+
+    def _fields(self, rest: str) -> list[tuple[str, int]]:
+        """(name, width) of what comes after the sign and before the fraction."""
+        run = len(rest) - len(rest.lstrip(rest[0]))
+        return [("regime", run + 1), ("exponent", self.es)]
 
     @property
     def _made_of(self) -> tuple[int, ...]:
@@ -437,7 +346,12 @@ class TakumLinearFormat(TaperedFormat, saved_as="takum_linear"):
 
     def __init__(self, bits: int) -> None:
         bits = _width("TakumLinearFormat", bits)
-        super().__init__(_TakumStrings(bits), f"takum_linear{bits}", "takum_linear")
+        super().__init__(_Strings(bits, True), f"takum_linear{bits}", "takum_linear")
+
+    def _fields(self, rest: str) -> list[tuple[str, int]]:
+        """(name, width) of what comes after the sign and before the fraction."""
+        regime = int(rest[1:4].ljust(3, "0"), 2)
+        return [("direction", 1), ("regime", 3), ("characteristic", regime if rest[0] == "1" else 7 - regime)]
 
     @property
     def _made_of(self) -> tuple[int]:

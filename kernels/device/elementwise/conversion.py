@@ -114,9 +114,14 @@ def _round(fmt, x, what: str, given: Rounding, env, out):
 def _by_search(fmt, x, what: str, given: Rounding, env, out):
     """The same, to the values of a table."""
     rounding, overflow, invalid = given.rounding, given.overflow, given.invalid
-    if fmt._functions.convert_takes is not None:
+    if fmt._functions.convert_takes is not None and not fmt.rounds_as_odd:
         raise NoKernel(
             f"{what}: {fmt} rounds by a function of yours, which no kernel calls; copy the CUDA array to the host first"
+        )
+    if fmt._table is None:
+        raise NoKernel(
+            f"{what}: kernels round by tables, and {fmt} has more than {_MOST_BITS} bits; copy the CUDA array to the "
+            "host first"
         )
     fmt.check_modes(rounding, overflow)
     if rounding_name(rounding) == "toward_zero" and _jumps_over_zero(fmt):

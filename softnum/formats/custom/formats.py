@@ -502,6 +502,8 @@ class CustomFormat(SingleFormat, saved_as="table"):
     def for_convert(self, x) -> np.ndarray:
         """Numbers in the float type that the user's convert takes, rounded to odd where they are not exact in it."""
         takes, x = self._functions.convert_takes, np.asarray(x)
+        if x.dtype in (np.float16, np.float32) and takes == np.float64:
+            return x.astype(takes)
         if x.dtype != takes:
             wide = format(f"binary{8 * takes.itemsize}")
             odd = wide.codec.encode(x, wide, _TO_ODD)
