@@ -32,6 +32,7 @@ from softnum.formats.layouts import tile_scales, untile_scales
 from softnum.formats.modes import Flags
 from softnum.formats.names import format_names
 from softnum.formats.scalar import FixedFormat, FloatFormat
+from softnum.formats.tapered import PositFormat, TakumLinearFormat
 from softnum.mac.mad import MadUnit
 from softnum.mac.mad import use_tracer as _use_tracer
 from softnum.ops import arithmetic as _arithmetic
@@ -118,6 +119,8 @@ __all__ = [
     "FixedFormat",
     "Flags",
     "FloatFormat",
+    "PositFormat",
+    "TakumLinearFormat",
     "FmaChainUnit",
     "FusedDotUnit",
     "MadUnit",

@@ -2,7 +2,8 @@
  *
  * A field of a handle, 16 bits, spells the format out, so that handles need no table and are the same everywhere:
  *   0                         the one before it
- *   000x xxxx xxxx xxxx       1 + index of a registered format
+ *   0000 xxxx xxxx xxxx       1 + index of a registered format
+ *   0001 t00e eebb bbbb       posit or (t) linear takum: es, bits
  *   001y yyyy yyyy yyyy       eXmY: X << 6 | Y
  *   01kk kkkk pppp ppss       P3109: K - 1, P - 1, unsigned, finite
  *   1uii iiii ifff ffff       fixed point: unsigned, I, F */
@@ -40,7 +41,14 @@ static const facts registered[] = {
     {"e2m1fn", 2, 1, 1, 1, NAN_NONE, 0, 1, 1, SN_LOWEST_SUBNORMAL, 0},
     {"dlfloat16", 6, 9, 31, 1, NAN_ALL_ONES, 0, 1, 1, SN_LOWEST_NORMAL, 0},
 };
-enum { REGISTERED = sizeof(registered) / sizeof(registered[0]), FLOAT = 1 << 13, P3109 = 1 << 14, FIXED = 1 << 15 };
+enum {
+    REGISTERED = sizeof(registered) / sizeof(registered[0]),
+    TAKUM = 1 << 11,
+    TAPERED = 1 << 12,
+    FLOAT = 1 << 13,
+    P3109 = 1 << 14,
+    FIXED = 1 << 15
+};
 
 static sn_u64 ones(sn_i32 bits) { return bits ? ~(sn_u64)0 >> (64 - bits) : 0; }
 
@@ -115,9 +123,20 @@ int softnum_fill(sn_u32 field, sn_format *f) {
     return field >= 1 && field <= REGISTERED && fill_float(&registered[field - 1], f);
 }
 
+int softnum_fill_tapered(sn_u32 field, sn_tapered *f) {
+    if ((field & ~(sn_u32)(TAKUM | 511)) != TAPERED) return 0;
+    f->takum = (field & TAKUM) != 0;
+    f->bits = field & 63;
+    f->es = (field >> 6) & 7;
+    return f->bits >= SN_TAPERED_LEAST && f->bits <= SN_TAPERED_MOST && f->es <= (f->takum ? 0 : SN_TAPERED_MOST_ES);
+}
+
 void softnum_name(sn_u32 field, char *text) {
     sn_format f;
-    if (!softnum_fill(field, &f))
+    sn_tapered t;
+    if (softnum_fill_tapered(field, &t))
+        snprintf(text, 16, t.takum ? "takum_linear%d" : t.es == 2 ? "posit%d" : "posit%d_es%d", (int)t.bits, (int)t.es);
+    else if (!softnum_fill(field, &f))
         snprintf(text, 16, "(none)");
     else if (field & FIXED)
         snprintf(text, 16, "%sq%u.%u", field & P3109 ? "u" : "", (field >> 7) & 127, field & 127);
@@ -149,11 +168,20 @@ static int over(const char **p, const char *text) {
 /* The field of a name in lower case; 0 if it is none. */
 static sn_u32 field_of(const char *name) {
     sn_format f;
+    sn_tapered t;
     const char *p = name;
     sn_i32 x, y;
     sn_u32 field = 0;
     for (sn_u32 i = 0; i < REGISTERED; i++)
         if (!strcmp(name, registered[i].name)) return i + 1;
+    if (over(&p, "posit") || over(&p, "takum_linear")) {
+        const int takum = name[0] == 't';
+        if ((x = number(&p)) < 0 || x > 63) return 0;
+        y = takum ? 0 : 2;
+        if (!takum && over(&p, "_es") && ((y = number(&p)) < 0 || y > 7 || p[-2] != 's')) return 0;
+        field = (sn_u32)(TAPERED | (takum ? TAKUM : 0) | y << 6 | x);
+        return *p == 0 && softnum_fill_tapered(field, &t) ? field : 0;
+    }
     if (over(&p, "e")) {
         if ((x = number(&p)) < 0 || !over(&p, "m") || (y = number(&p)) < 0 || y > 61) return 0;
         field = FLOAT | (sn_u32)(x << 6) | (sn_u32)y;
@@ -194,7 +222,10 @@ static sn_u64 unknown(const char *name) {
     for (sn_u32 i = 0; i < REGISTERED && n < sizeof known; i++)
         n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", registered[i].name);
     return softnum_error(
-        NULL, "unknown format '%.40s' (registered names: %s; or eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f})", name, known);
+        NULL,
+        "unknown format '%.40s' (registered names: %s; or eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f}, positN, positN_esE, "
+        "takum_linearN)",
+        name, known);
 }
 
 /* The next name in the text, without blanks and in lower case; 0 if it is empty or too long. */
@@ -241,7 +272,9 @@ sn_u64 softnum_dpi_format(const char *text) {
 
 sn_u64 softnum_dpi_bits(sn_u64 formats) {
     sn_format f;
-    return softnum_fill(softnum_field(formats, SOFTNUM_OUT), &f) ? (sn_u64)f.bits : 0;
+    sn_tapered t;
+    const sn_u32 field = softnum_field(formats, SOFTNUM_OUT);
+    return softnum_fill(field, &f) ? (sn_u64)f.bits : softnum_fill_tapered(field, &t) ? (sn_u64)t.bits : 0;
 }
 
 sn_u64 softnum_dpi_facts(sn_u64 formats, sn_u64 *facts_out) {

@@ -2,6 +2,7 @@
 #ifndef SOFTNUM_DPI_NAMES_H
 #define SOFTNUM_DPI_NAMES_H
 
+#include "softnum/rounding/tapered.h"
 #include "softnum_dpi.h"
 
 /* Fields of a handle. */
@@ -14,6 +15,9 @@ enum { SOFTNUM_BINARY64 = 3, SOFTNUM_INTEGER = 1 << 15 | 32 << 7, SOFTNUM_EXCEPT
 
 /* The format of a field of a handle; 0 if the field stands for none. */
 int softnum_fill(sn_u32 field, sn_format *f);
+
+/* The same of a posit or a linear takum, which softnum_fill knows nothing of. */
+int softnum_fill_tapered(sn_u32 field, sn_tapered *f);
 
 /* The name of a field's format, into text of at least 16 characters. */
 void softnum_name(sn_u32 field, char *text);

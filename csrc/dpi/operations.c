@@ -9,8 +9,12 @@
 #include <string.h>
 
 sn_u64 softnum_no_handle(const char *who, sn_u64 formats, sn_u64 *flags) {
+    sn_tapered t;
     if (formats == SOFTNUM_NO_HANDLE)
         return softnum_error(flags, "%s: softnum_format did not know the format; its result was not looked at", who);
+    for (int shift = 0; shift < 64; shift += 16)
+        if (softnum_fill_tapered(softnum_field(formats, shift), &t))
+            return softnum_error(flags, "%s takes no posits and takums; single operations do", who);
     return softnum_error(flags, "%s: 0x%llx is no handle of softnum_format", who, (unsigned long long)formats);
 }
 
@@ -94,6 +98,39 @@ static int suits(int op, const char *who, const sn_format *in, const sn_format *
     return 1;
 }
 
+/* An operand's format as the core computes with it, and its code there: those of posits and takums in binary64. */
+static int read_operand(const char *who, const char *what, sn_u32 field, sn_u64 *code, sn_format *f, sn_tapered *t) {
+    char name[16];
+    if (softnum_fill(field, f)) return softnum_fits(who, what, *code, f, field) ? 1 : -1;
+    if (!softnum_fill_tapered(field, t)) return 0;
+    if (*code >> t->bits) {
+        softnum_name(field, name);
+        softnum_error(NULL, "%s: %s = 0x%llx is no code of %s, which has %d bits", who, what, (unsigned long long)*code,
+                      name, (int)t->bits);
+        return -1;
+    }
+    softnum_fill(SOFTNUM_BINARY64, f);
+    *code = sn_tapered_value(t, *code);
+    return 1;
+}
+
+/* What two's complement says by itself, of posits and takums of one format: neighbours and order, NaR the least. */
+static int of_integers(int op, const sn_tapered *t, const sn_u64 *code, sn_u64 *result) {
+    const sn_u64 nar = sn_tapered_nar(t), a = code[0] ^ nar, b = code[1] ^ nar;
+    switch (op) {
+    case SN_OP_next_up: *result = (code[0] + 1) & (2 * nar - 1); return 1;
+    case SN_OP_next_down: *result = (code[0] - 1) & (2 * nar - 1); return 1;
+    case SN_OP_total_order: *result = a <= b; return 1;
+    default: return 0;
+    }
+}
+
+/* How two posits or takums lie to each other of which one is NaR. */
+static sn_u64 order_of_nar(const sn_tapered *t, const sn_u64 *code) {
+    const int a = code[0] == sn_tapered_nar(&t[0]), b = code[1] == sn_tapered_nar(&t[1]);
+    return a == b ? SN_EQUAL : a ? SN_LESS : SN_GREATER;
+}
+
 static sn_u64 operate(int op, int operands, const char *who, const sn_u64 *given, sn_u64 formats, sn_u64 mode,
                       sn_u64 random, sn_u64 *flags) {
     static const char *const names[] = {"a", "b", "c"};
@@ -102,19 +139,22 @@ static sn_u64 operate(int op, int operands, const char *who, const sn_u64 *given
     sn_u32 field[3] = {softnum_field(formats, SOFTNUM_A), softnum_field(formats, SOFTNUM_B),
                        softnum_field(formats, SOFTNUM_C_FIELD)};
     sn_format in[3], out;
+    sn_tapered target, of[3];
     sn_env env;
-    sn_u64 codes[3] = {0, 0, 0};
+    sn_u64 codes[3] = {0, 0, 0}, result;
     sn_u32 raised = 0;
-    if (!softnum_fill(to, &out)) return softnum_no_handle(who, formats, flags);
+    const int tapered = softnum_fill_tapered(to, &target);
+    if (!softnum_fill(tapered ? SOFTNUM_BINARY64 : to, &out)) return softnum_no_handle(who, formats, flags);
     for (int i = named; i < 3; i++)
         if (field[i])
             return softnum_error(flags, "%s has %d operand%s of a format, and the handle says that of more", who, named,
                                  named == 1 ? "" : "s");
     for (int i = 0; i < named; i++) {
         if (!field[i]) field[i] = i ? field[0] : to;
-        if (!softnum_fill(field[i], &in[i])) return softnum_no_handle(who, formats, flags);
-        if (!softnum_fits(who, names[i], given[i], &in[i], field[i])) return softnum_error_again(flags);
         codes[i] = given[i];
+        const int read = read_operand(who, names[i], field[i], &codes[i], &in[i], &of[i]);
+        if (read == 0) return softnum_no_handle(who, formats, flags);
+        if (read < 0) return softnum_error_again(flags);
     }
     if (op == SN_OP_scalb) { /* beyond 32 bits every format has overflowed or underflowed */
         const sn_i64 n = (sn_i64)given[1], most = 0x7fffffff;
@@ -123,11 +163,22 @@ static sn_u64 operate(int op, int operands, const char *who, const sn_u64 *given
     }
     if (!softnum_env(who, mode, &out, to, &env) || !suits(op, who, in, &out, field, to, &env))
         return softnum_error_again(flags);
-    const sn_u64 result = op < SN_OP_exp ? sn_operate(op, in, codes, &out, &env, (sn_u32)random, &raised)
-                                         : sn_elementary(op - SN_OP_exp, &in[0], codes[0], &in[1], codes[1], &out, &env,
-                                                         (sn_u32)random, &raised);
+    if (tapered && (op == SN_OP_round_to_integral ? mode & ~(sn_u64)255 : mode))
+        return softnum_error(flags, "%s: posits and takums round to nearest, ties to even, and in no other mode", who);
+    const int first = softnum_fill_tapered(field[0], &of[0]);
+    const int both = first && named == 2 && softnum_fill_tapered(field[1], &of[1]);
+    if (first && (named < 2 || field[1] == field[0]) && of_integers(op, &of[0], given, &result)) return result;
+    if (both && (op == SN_OP_compare || op == SN_OP_compare_signaling) &&
+        (given[0] == sn_tapered_nar(&of[0]) || given[1] == sn_tapered_nar(&of[1])))
+        return order_of_nar(of, given);
+    if (tapered && op != SN_OP_round_to_integral) env.rounding = SN_TO_ODD;
+    result = op < SN_OP_exp ? sn_operate(op, in, codes, &out, &env, (sn_u32)random, &raised)
+                            : sn_elementary(op - SN_OP_exp, &in[0], codes[0], &in[1], codes[1], &out, &env,
+                                            (sn_u32)random, &raised);
     if (raised & SN_UNDECIDED)
         return softnum_error(flags, "%s: too many bits lie before the last one of a result that wraps; saturate", who);
+    if (tapered && op != SN_OP_classify && op != SN_OP_compare && op != SN_OP_compare_signaling)
+        return sn_tapered_round(&target, result);
     *flags |= raised & SOFTNUM_EXCEPTIONS;
     return result;
 }
@@ -154,11 +205,13 @@ double softnum_dpi_to_real(sn_u64 code, sn_u64 formats, sn_u64 *flags) {
     sn_env env;
     sn_u32 raised = 0;
     double value = 0;
+    sn_tapered t;
     const sn_u32 field = softnum_field(formats, SOFTNUM_OUT);
+    const int read = read_operand("softnum_to_real", "code", field, &code, &f, &t);
     softnum_fill(SOFTNUM_BINARY64, &binary64);
-    if (!softnum_fill(field, &f))
+    if (read == 0)
         softnum_no_handle("softnum_to_real", formats, flags);
-    else if (!softnum_fits("softnum_to_real", "code", code, &f, field))
+    else if (read < 0)
         softnum_error_again(flags);
     else {
         softnum_env("softnum_to_real", SN_NEAREST_EVEN, &binary64, SOFTNUM_BINARY64, &env);

@@ -42,13 +42,16 @@ enum {
 };
 
 /* The handle of a text "OUT", "IN->OUT", "A,B->OUT" or "A,B,C->OUT" of format names: those of softnum.format, that is
- * registered ones, eXmY, qI.F, uqI.F and binaryKpP{s,u}{e,f}. SOFTNUM_NO_HANDLE where there is no such format. */
+ * registered ones, eXmY, qI.F, uqI.F and binaryKpP{s,u}{e,f}. SOFTNUM_NO_HANDLE where there is no such format.
+ * Posits and linear takums (positN, positN_esE, takum_linearN) are formats of operands and results of operations, not
+ * of sums of products: such results take the mode SN_NEAREST_EVEN alone and raise no flags, and NaR compares as the
+ * least. */
 SOFTNUM_DPI sn_u64 softnum_dpi_format(const char *text);
 /* Width of a code of the result's format; 0 of no handle. */
 SOFTNUM_DPI sn_u64 softnum_dpi_bits(sn_u64 formats);
 /* What is wrong with the last call that had no answer. */
 SOFTNUM_DPI const char *softnum_dpi_message(void);
-/* The fields of the format's sn_format, in their order, for tests: returns their number. */
+/* The fields of the format's sn_format, in their order, for tests: returns their number; 0 of posits and takums. */
 SOFTNUM_DPI sn_u64 softnum_dpi_facts(sn_u64 formats, sn_u64 *facts);
 
 /* The random word that softnum's key=(seed, stream) gives element `index` of an operation. */

@@ -14,6 +14,7 @@ _FLOAT_FACTS = (
     "bits", "exponent_bits", "mantissa_bits", "bias", "signed", "emin", "emax", "max", "min", "smallest_normal",
     "smallest_subnormal", "epsilon", "has_zero", "negative_zero", "infinities", "nan_codes", "lowest_binade",
 )  # fmt: skip
+_TAPERED_FACTS = ("bits", "precision", "max", "min", "smallest", "nan_code")
 _FIXED_FACTS = ("bits", "integer_bits", "fraction_bits", "signed", "max", "min", "epsilon")
 _LISTED = ("bits", "exponent_bits", "mantissa_bits", "bias", "max", "smallest_normal", "smallest_subnormal")
 _BLOCK_FACTS = ("element", "scale", "block_size", "tensor_scale", "bits_per_value", "max", "min", "smallest")
@@ -29,7 +30,9 @@ def register(app: typer.Typer) -> None:
 def formats(
     name: Annotated[
         str | None,
-        typer.Argument(help="A name, eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f}, mxfp8_e4m3.  [default: list the names]"),
+        typer.Argument(
+            help="A name, eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f}, positN, mxfp8_e4m3 ...  [default: list all]"
+        ),
     ] = None,
     c: Annotated[
         bool, typer.Option("--c", help="Print the format as a C constant instead, for softnum/softnum.h.")
@@ -43,6 +46,7 @@ def formats(
     \b
       softnum formats e4m3fn
       softnum formats q4.4
+      softnum formats posit8
       softnum formats mxfp8_e4m3
       softnum formats e4m3fn --c > format_e4m3fn.h
     """
@@ -85,7 +89,7 @@ def _number(value, digits: int = 6) -> str:
 
 
 def _facts(fmt) -> dict:
-    names = _FIXED_FACTS if fmt.kind == "fixed" else _FLOAT_FACTS
+    names = _FIXED_FACTS if fmt.kind == "fixed" else _TAPERED_FACTS if fmt.nan_is_least else _FLOAT_FACTS
     facts = {"name": fmt.name, "kind": fmt.kind}
     for key in names:
         value = getattr(fmt, key)
@@ -122,7 +126,9 @@ def _listing(sn) -> list[dict]:
     short = ("Name", "Bits", "Exp", "Man", "Bias", "Largest", "Smallest\nnormal", "Smallest", "Specials")
     console.print(_first_that_fits(console, (table(full, 6, (0, 1)), table(short, 3, (0, 1)), table(short, 3, 0))))
     console.print(
-        "Also: eXmY (IEEE-like), qI.F and uqI.F (fixed point), binaryKpP{s,u}{e,f} (IEEE P3109).", markup=False
+        "Also: eXmY (IEEE-like), qI.F and uqI.F (fixed point), binaryKpP{s,u}{e,f} (IEEE P3109), positN and positN_esE "
+        "(posits), takum_linearN.",
+        markup=False,
     )
     console.print(f"Block formats: {', '.join(sn.block_format_names())}.", markup=False, highlight=False)
     console.print("One format in full: softnum formats NAME")

@@ -18,6 +18,8 @@ class AnyFormat:
     codec: ClassVar[Codec]
     array_class: ClassVar[type]  # what holds arrays of codes
     arithmetic: ClassVar[Arithmetic]
+    nan_is_least = False  # whether a NaN is equal to itself and below all numbers, and not unordered
+    rounds_as_odd = False  # whether any number rounds to it as that number rounded to odd in binary64 does
     spare_bits = 0  # of a significand, that values exact in a float type need not leave
 
     def __init_subclass__(cls, saved_as: str | None = None, **options) -> None:
@@ -30,6 +32,9 @@ class AnyFormat:
         if self == other:
             return True
         return None if other.element is other else False  # of blocks, codes are multiplied, not values
+
+    def refuse_overflow(self, rule: str) -> None:
+        """ValueError for an overflow rule, in the format's own words if it has some."""
 
     def label(self, source: str) -> str:
         """What a record calls it that found it under `source`: by its own name, which says what it is."""

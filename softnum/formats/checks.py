@@ -5,8 +5,11 @@ from __future__ import annotations
 from softnum.formats.blocks import BlockFormat, is_block_format
 from softnum.formats.custom.formats import CustomFormat
 from softnum.formats.scalar import FixedFormat, FloatFormat
+from softnum.formats.tapered import TaperedFormat
 
-__all__ = ["check_block", "check_fixed", "check_float", "check_not_custom", "check_scalar", "check_single"]
+__all__ = [
+    "check_block", "check_fixed", "check_float", "check_not_custom", "check_not_own", "check_scalar", "check_single",
+]  # fmt: skip
 
 
 def _refuse(fmt, text: str, error=ValueError):
@@ -40,6 +43,12 @@ def check_block(fmt, text: str) -> None:
 def check_not_custom(fmt, text: str) -> None:
     """ValueError for a `CustomFormat`."""
     if isinstance(fmt, CustomFormat):
+        _refuse(fmt, text)
+
+
+def check_not_own(fmt, text: str) -> None:
+    """ValueError for a `CustomFormat` of the user's own, which posits and takums are not."""
+    if isinstance(fmt, CustomFormat) and not isinstance(fmt, TaperedFormat):
         _refuse(fmt, text)
 
 

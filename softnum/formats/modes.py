@@ -129,5 +129,6 @@ def overflow_name(name: str | None, fmt) -> str:
         return fmt.overflow_rules[0]
     name = _lookup("overflow rule", name, OVERFLOW_RULES, {})
     if name not in fmt.overflow_rules:
+        fmt.refuse_overflow(name)
         raise ValueError(f"overflow={name!r} is for {_REFUSALS[name].format(fmt)}")
     return name

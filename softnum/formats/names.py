@@ -1,5 +1,7 @@
 """Names of formats: the registered ones, and the families that a name spells out (eXmY, qI.F, P3109's binaryKpP...).
 
+Families of formats that stand above this module enter their names themselves (`register_family`).
+
 Sources: IEEE Std 754-2019 (binary16/32/64), OCP 8-bit Floating Point Specification (OFP8) r1.0 (e5m2, e4m3fn),
 OCP Microscaling Formats (MX) r1.0 (e8m0fnu, e3m2fn, e2m3fn, e2m1fn), Agrawal et al. 2019 (dlfloat16),
 Noune et al. 2022 (the fnuz formats), IEEE P3109 interim report (binaryKpP...).
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -16,7 +19,10 @@ import numpy as np
 from softnum.formats.base import AnyFormat, SingleFormat
 from softnum.formats.scalar import MAX_BITS, FixedFormat, FloatFormat, Format
 
-__all__ = ["dtype_of_format", "format", "format_names", "format_of_dtype"]
+__all__ = ["FAMILIES", "dtype_of_format", "format", "format_names", "format_of_dtype", "register_family"]
+
+#: The names that spell a format out, as errors and lists show them.
+FAMILIES = "eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f}, positN, positN_esE, takum_linearN"
 
 
 def _named(name: str, e: int, m: int, **facts) -> tuple[str, FloatFormat]:
@@ -55,6 +61,14 @@ _FIXED_NAME = re.compile(r"(u?)q(\d{1,2})\.(\d{1,2})")
 _P3109_NAME = re.compile(r"binary(\d{1,2})p(\d{1,2})([su])([ef])")
 
 
+_families: list[tuple[re.Pattern, Callable]] = []
+
+
+def register_family(pattern: re.Pattern, make: Callable) -> None:
+    """Names that match the pattern are formats, which make() makes of the pattern's groups."""
+    _families.append((pattern, make))
+
+
 def format_names() -> list[str]:
     """The registered names, in a fixed order.
 
@@ -86,13 +100,14 @@ def format(name: str | Format) -> Format:
     Parameters
     ----------
     name : str, format or dtype
-        A registered name (`format_names`), ``eXmY`` (IEEE-like), ``qI.F`` or ``uqI.F`` (fixed point), or IEEE P3109's
-        ``binaryKpP{s,u}{e,f}``. NumPy's float16, float32 and float64 and the float types of ml_dtypes and of PyTorch
-        stand for the formats that they are. A format object is returned as it is.
+        A registered name (`format_names`), ``eXmY`` (IEEE-like), ``qI.F`` or ``uqI.F`` (fixed point), IEEE P3109's
+        ``binaryKpP{s,u}{e,f}``, ``positN`` or ``positN_esE``, or ``takum_linearN``. NumPy's float16, float32 and
+        float64 and the float types of ml_dtypes and of PyTorch stand for the formats that they are. A format object is
+        returned as it is.
 
     Returns
     -------
-    FloatFormat or FixedFormat
+    FloatFormat, FixedFormat, PositFormat or TakumLinearFormat
 
     Raises
     ------
@@ -134,14 +149,14 @@ def _named(name: str) -> Format:
         return FixedFormat(int(match[2]), int(match[3]), signed=not match[1])
     if match := _P3109_NAME.fullmatch(key):
         return _p3109(key, int(match[1]), int(match[2]), match[3], match[4])
+    for pattern, make in _families:
+        if match := pattern.fullmatch(key):
+            return make(*match.groups())
     if key.startswith(("mx", "nvfp")):
         raise ValueError(_NOT_BLOCKS.format(name))
     near = _KNOWN_ELSEWHERE.get(key) or difflib.get_close_matches(key, _REGISTRY, n=3, cutoff=0.4)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise ValueError(
-        f"unknown format {name!r}{hint} (registered names: {', '.join(_REGISTRY)}; "
-        "or eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f})"
-    )
+    raise ValueError(f"unknown format {name!r}{hint} (registered names: {', '.join(_REGISTRY)}; or {FAMILIES})")
 
 
 # What other software calls these formats; names of more than one mean nothing exact, so none of them is taken.

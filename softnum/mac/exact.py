@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from softnum.arrays.environment import environment
 from softnum.formats.facts import facts
 from softnum.formats.modes import rounding_name
@@ -29,9 +31,9 @@ class ExactDotUnit(Unit):
     Parameters
     ----------
     accumulator : format or str
-        The format of C and of the result.
+        The format of C and of the result: a float of up to 11 exponent bits, fixed point, a posit or a linear takum.
     operand : format or str, or a pair of them
-        The format of a and b: floats of up to 11 exponent bits, fixed point, value tables.
+        The format of a and b: those, value tables.
     rounding : str
         The mode of the one rounding. A stochastic one takes the word of step 0 of its output: word 0 of Philox counter
         (0, n, m, batch), of ``random_bits`` the sum's.
@@ -44,7 +46,7 @@ class ExactDotUnit(Unit):
     ------
     ValueError
         If a name or number is out of range, a format has more than 11 exponent bits, or the accumulator is a value
-        table or has no zero.
+        table or another custom format, or has no zero.
 
     Notes
     -----
@@ -52,7 +54,8 @@ class ExactDotUnit(Unit):
     times zero, and infinities of both signs give NaN; an infinity else gives itself (as the format and its overflow
     rule deliver it). A zero sum has the sign that all its terms have, if they are zeros of one sign, and else is +0, or
     -0 in the mode "down" (IEEE 754-2019 clause 6.3). Without C, the sum starts from +0, which is a term. K = 0 returns
-    C.
+    C. With a posit as accumulator the unit is the Posit Standard's quire: its exact sum, rounded to a posit once; the
+    quire's own limit, 2**31 - 1 products, is left to the caller.
 
     Source of the idea: Kulisch and Miranker 1981, "Computer Arithmetic in Theory and Practice".
 
@@ -82,7 +85,8 @@ class ExactDotUnit(Unit):
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
         put("operand", tuple(format(f) for f in pair))
         put("accumulator", format(self.accumulator))
-        check_sum_formats(self, "accumulator")
+        check_sum_formats(self, "accumulator", custom=self.accumulator.rounds_as_odd)
+        self.accumulator.arithmetic.check_modes(self.accumulator, self.rounding, self.overflow)
         for what, fmt in (
             ("operand", self.operand[0]),
             ("operand", self.operand[1]),
@@ -149,11 +153,54 @@ def _operands(unit: ExactDotUnit) -> tuple:
     return tuple(f.codec.core_format(f) for f in unit.operand)
 
 
+class _ByBinary64:
+    """The engine of a unit whose accumulator is none of the core's: its sums, rounded to odd in binary64, say all."""
+
+    def __init__(self, unit: ExactDotUnit) -> None:
+        self.fmt, self.wide = unit.accumulator, format("binary64")
+        inner = ExactDotUnit(self.wide, operand=unit.operand, rounding="to_odd")
+        self.engine = _exact.DefinitionExact(inner, _operands(unit))
+
+    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None) -> int:
+        """As every engine (`softnum.mac.products.engines`); ValueError of counts (`tallies`)."""
+        if tallies is not None:
+            raise ValueError(
+                f"return_stats=True is not defined for sums in {self.fmt}: it has values, but no exceptions to be "
+                "counted (leave return_stats out)"
+            )
+        sums = np.empty(out.shape, np.uint64)
+        lost = self.engine.run(a, b, self._start(c), sums, None, keys, batch, m0, m1, n0, n1, first=first)
+        part = slice(m0 - first[0], m1 - first[0]), slice(n0 - first[1], n1 - first[1])
+        out[part] = self._rounded(sums[part])
+        return lost
+
+    def run_each(self, a, b, c, out, words) -> int:
+        """Many short sums, a row of a and b for each."""
+        sums = np.empty(out.shape, np.uint64)
+        lost = self.engine.run_each(a, b, self._start(c), sums, None)
+        out[...] = self._rounded(sums)
+        return lost
+
+    def _start(self, c):
+        if c is None:
+            return None
+        return np.ascontiguousarray(self.fmt.codec.for_core(c.astype(self.fmt.storage_dtype), self.fmt))
+
+    def _rounded(self, sums) -> np.ndarray:
+        return self.fmt.encode(np.ascontiguousarray(sums).view(np.float64))
+
+
+def _is_of_core(unit: ExactDotUnit) -> bool:
+    return unit.accumulator.codec.core_format(unit.accumulator) is unit.accumulator
+
+
 def _definition(unit: ExactDotUnit):
-    return _exact.DefinitionExact(unit, _operands(unit))
+    return _exact.DefinitionExact(unit, _operands(unit)) if _is_of_core(unit) else _ByBinary64(unit)
 
 
 def _fast(unit: ExactDotUnit):
+    if not _is_of_core(unit):
+        return None
     return _exact.fast(unit, _operands(unit), tuple(map(facts, unit.operand)))
 
 

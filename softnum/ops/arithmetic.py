@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from softnum.arrays.container import OPERATIONS, Array
+from softnum.formats.names import format
 from softnum.formats.operation_names import CODE_OPERANDS, ELEMENTARY, OPERANDS
 from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.ops.operation import OPTIONS, RETURNS, apply, rounded
@@ -224,6 +225,8 @@ scalb.__doc__ = f"""The exactly rounded ``a * 2**n``.
 def compare(a, b, fmt=None, *, signaling=False, return_flags=False, flush_inputs=False):
     """How a lies to b: -1 below, 0 equal, 1 above, 2 unordered (a NaN).
 
+    The NaR of posits and takums is no NaN here: between two of these it is equal to NaR and below every number.
+
     Parameters
     ----------
     a, b : Array, or array_like of codes (then with `fmt`)
@@ -253,7 +256,9 @@ def compare(a, b, fmt=None, *, signaling=False, return_flags=False, flush_inputs
 
     Source: IEEE 754-2019 clause 5.11.
     """
-    name = "compare_signaling" if signaling else "compare"
+    formats = _formats_of(a, b, fmt)
+    least = bool(formats) and all(f.nan_is_least for f in formats)  # nothing is unordered, so that nothing signals
+    name = "compare_signaling" if signaling and not least else "compare"
     result = apply(  # of 8 bits, so that operands of 8 bits are looked up in a table
         name, (a, b), fmt, out_fmt="e5m2", return_flags=return_flags, flush_inputs=flush_inputs, codes_out=False
     )
@@ -261,7 +266,21 @@ def compare(a, b, fmt=None, *, signaling=False, return_flags=False, flush_inputs
         return result
     codes, flags = result if return_flags else (result, None)
     result = codes.astype(np.int8) - np.int8(1)
+    if least and (result == 2).any():
+        x, y = (_codes_of(x) == f.nan_code for x, f in zip((a, b), formats, strict=True))
+        result = np.where(result == 2, y.astype(np.int8) - x.astype(np.int8), result)
     return (result, flags) if return_flags else result
+
+
+def _codes_of(x) -> np.ndarray:
+    return x.codes if isinstance(x, Array) else np.asarray(x)
+
+
+def _formats_of(a, b, fmt) -> tuple:
+    """The formats of two operands; () where they are not given, which `apply` says."""
+    if isinstance(a, Array) and isinstance(b, Array):
+        return a.format, b.format
+    return () if fmt is None else tuple(map(format, fmt if isinstance(fmt, tuple) else (fmt, fmt)))
 
 
 def total_order(a, b, fmt=None):

@@ -26,7 +26,7 @@ _FRACTIONS = {
     "fma": lambda a, b, c: a * b + c,
 }  # fmt: skip
 _CHOSEN = ("minimum", "maximum", "minimum_number", "maximum_number")
-_STEPS = ("next_up", "next_down")
+_STEPS = {"next_up": 1, "next_down": -1}
 _TABLE_BITS = {1: 16, 2: 8}  # operands -> the widest format that is tabulated
 
 
@@ -75,7 +75,7 @@ class Operator:
             known = ", ".join(sorted((*USER_OPERANDS, "scalb")))
             raise ValueError(f"{out} has no operation {name!r} (known: {known})")
         self.users_own = name in out._functions.operations and all(f == out for f in self.formats)
-        if name in _STEPS and not self.users_own and out.bits > 16:
+        if name in _STEPS and not self.users_own and not out.has_neighbours:
             raise ValueError(f"{name} is defined for custom formats of up to 16 bits, and {out} has {out.bits}")
         foreign = next((f for f in self.formats if f != out), None)
         if name in _CHOSEN and foreign is not None:
@@ -99,13 +99,13 @@ class Operator:
         if self.name in _CHOSEN:
             return self._choose(*codes), None
         if self.name in _STEPS:
-            return self._step(np.asarray(codes[0])), None
+            return self.out.stepped(np.asarray(codes[0]), _STEPS[self.name]), None
         z, inexact = _derived(self.name, codes, self.formats, self.rounding)
         mode = "nearest_even" if self.name == "round_to_integral" else self.rounding
         if functions.convert_takes is not None:
             x = self.out.for_convert(z)
             return functions.partly("convert", x) if partly else (functions.convert(x), None)
-        found, lost = self.out._table.rounded(z, mode)
+        found, lost = self.out._table.rounded(z, mode, self.out.infinities_saturate(self.overflow))
         unsure = inexact & self.out._table.undecided(z, mode)
         if unsure.any():
             if partly and self.name not in _FRACTIONS:
@@ -133,17 +133,6 @@ class Operator:
         if self.name.endswith("number"):
             return np.where(np.isnan(x), b, np.where(np.isnan(y), a, chosen))
         return np.where(np.isnan(x), a, np.where(np.isnan(y), b, chosen))
-
-    def _step(self, codes) -> np.ndarray:
-        """The next value above or below; the greatest and the least, and NaNs, are their own."""
-        values, every = self.out._table._every
-        x = self.out.decode(codes, np.float64)
-        step = 1 if self.name == "next_up" else -1
-        at = np.searchsorted(values, np.where(np.isnan(x), 0, x))
-        found = every[np.clip(at + step, 0, len(every) - 1)]
-        if self.out.negative_zero and step > 0:  # zero, come to from below
-            found = np.where((x < 0) & (self.out._table.values[found] == 0), self.out._table.minus_zero, found)
-        return np.where(np.isnan(x), codes, found).astype(self.out.storage_dtype)
 
 
 def table_of(op: Operator) -> tuple[np.ndarray, np.ndarray | None] | None:

@@ -34,23 +34,10 @@ def into_custom(name, codes, formats, out, rounding, overflow, invalid, extra, o
                 f"{name}: {option}= is not defined for {out}: it has values, but no exceptions; leave it out"
             )
     if name == "total_order":
-        return _in_order(out, *codes).astype(np.uint8)
+        return out.in_order(*codes).astype(np.uint8)
     if name == "classify":
         return apply(name, tuple(as_values(codes, formats)[0]), format("binary64"), codes_out=False)
     return operate(Operator(name, formats, out, rounding, overflow), [*codes, *(c for c, _ in extra)], invalid)
-
-
-def _in_order(fmt, a, b) -> np.ndarray:
-    """Whether a comes before b or is the same: by value, -0 below +0, NaNs last, and by code among equals."""
-    if fmt._table is not None:
-        return fmt.order[a] <= fmt.order[b]
-    x, y = fmt.decode(a, np.float64), fmt.decode(b, np.float64)
-    keys = [(np.isnan(x), np.isnan(y)), (x, y), (~np.signbit(x), ~np.signbit(y)), (a, b)]
-    before, same = False, True
-    for left, right in keys:
-        before = before | (same & (left < right))
-        same = same & ((left == right) | (np.isnan(left) & np.isnan(right)))
-    return before | same
 
 
 def operate(operation: Operator, codes, invalid) -> np.ndarray:

@@ -5,7 +5,8 @@ lie. What follows from them is derived here once more.
 
 Sources: IEEE Std 754-2019 (binary16/32/64), OCP 8-bit Floating Point Specification (OFP8) r1.0 (e5m2, e4m3fn),
 OCP Microscaling Formats (MX) v1.0 (e8m0fnu, e3m2fn, e2m3fn, e2m1fn, the block formats), Agrawal et al. 2019
-(dlfloat16), Noune et al. 2022 (the fnuz formats), IEEE P3109 interim report (binaryKpP...), arXiv 2509.25149 (nvfp4).
+(dlfloat16), Noune et al. 2022 (the fnuz formats), IEEE P3109 interim report (binaryKpP...), arXiv 2509.25149 (nvfp4),
+Standard for Posit Arithmetic (2022), arXiv 2404.18603 and 2408.10594 (takums).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from functools import cached_property, lru_cache
 _MOST_BITS = 64
 _MOST_EXPONENT_BITS = 15
 _MOST_PRECISION = 62
+_LEAST_TAPERED, _MOST_TAPERED, _MOST_ES = 3, 32, 5
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,38 @@ class FixedFacts:
 
 
 @dataclass(frozen=True)
+class TaperedFacts:
+    """A posit (``kind`` "posit", with `es` bits of exponent) or a linear takum ("takum_linear", es 0): a bit string in
+    two's complement, whose one NaN, NaR, is the sign bit alone. Results raise no flags, as those of P3109."""
+
+    kind: str
+    bits: int
+    es: int
+
+    has_nan = has_zero = signed = p3109 = True
+    infinities = negative_zero = saturating = False
+    least_code = 1
+    nan_codes = "negative_zero"  # where NaR lies
+
+    def __post_init__(self) -> None:
+        if not _LEAST_TAPERED <= self.bits <= _MOST_TAPERED or not 0 <= self.es <= _MOST_ES:
+            raise ValueError(f"{self}: a code has {_LEAST_TAPERED}..{_MOST_TAPERED} bits, es is 0..{_MOST_ES}")
+
+    def __str__(self) -> str:
+        return f"{self.kind}{self.bits}" + (f"_es{self.es}" if self.kind == "posit" and self.es != 2 else "")
+
+    @cached_property
+    def nan_code(self) -> int:
+        """The code of NaR."""
+        return 1 << (self.bits - 1)
+
+    @cached_property
+    def max_code(self) -> int:
+        """The code of the largest value."""
+        return self.nan_code - 1
+
+
+@dataclass(frozen=True)
 class BlockFacts:
     """A block format: ``block_size`` elements (None: all of an axis) share a scale; a value is element times scale.
 
@@ -186,7 +220,7 @@ class BlockFacts:
         return self.name
 
 
-Format = FloatFacts | FixedFacts
+Format = FloatFacts | FixedFacts | TaperedFacts
 
 #: What is read of a format object, by its kind.
 PARAMETERS = {
@@ -195,11 +229,18 @@ PARAMETERS = {
         "lowest_binade", "saturating", "name",
     ),
     "fixed": ("integer_bits", "fraction_bits", "signed"),
+    "posit": ("bits", "es"),
+    "takum_linear": ("bits",),
     "block": ("element", "scale", "block_size", "tensor_scale", "name"),
 }  # fmt: skip
 
 _float = lru_cache(maxsize=1024)(FloatFacts)
 _fixed = lru_cache(maxsize=1024)(FixedFacts)
+
+
+@lru_cache(maxsize=1024)
+def _tapered(kind: str, bits: int, es: int = 0) -> TaperedFacts:
+    return TaperedFacts(kind, bits, es)
 
 
 def _ieee(name: str, exponent_bits: int, mantissa_bits: int, **others) -> FloatFacts:
@@ -290,7 +331,11 @@ def _of_name(name: str) -> Format:
         return _fixed(int(match[2]), int(match[3]), not match[1])
     if match := re.fullmatch(r"binary(\d{1,2})p(\d{1,2})([su])([ef])", key):
         return _p3109(key, int(match[1]), int(match[2]), match[3] == "s", match[4] == "e")
-    families = "eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f}"
+    if match := re.fullmatch(r"posit(\d{1,2})(?:_es(\d))?", key):
+        return _tapered("posit", int(match[1]), 2 if match[2] is None else int(match[2]))
+    if match := re.fullmatch(r"takum_linear(\d{1,2})", key):
+        return _tapered("takum_linear", int(match[1]))
+    families = "eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f}, positN, positN_esE, takum_linearN"
     raise ValueError(f"unknown format {name!r} (known: {', '.join(NAMED)}; or {families})")
 
 
@@ -300,8 +345,9 @@ def format_of(fmt) -> Format:
     Parameters
     ----------
     fmt : str, format or dtype
-        A name: one of `NAMED`, ``eXmY`` (as IEEE has them), ``qI.F`` or ``uqI.F`` (fixed point), or P3109's
-        ``binaryKpP{s,u}{e,f}``. An object with the `PARAMETERS` of its ``kind``. A float type of NumPy or ml_dtypes.
+        A name: one of `NAMED`, ``eXmY`` (as IEEE has them), ``qI.F`` or ``uqI.F`` (fixed point), P3109's
+        ``binaryKpP{s,u}{e,f}``, a posit or a linear takum. An object with the `PARAMETERS` of its ``kind``. A float
+        type of NumPy or ml_dtypes.
 
     Raises
     ------
@@ -326,6 +372,8 @@ def format_of(fmt) -> Format:
         return _float(*(getattr(fmt, p) for p in PARAMETERS["float"]))
     if kind == "fixed":
         return _fixed(*(getattr(fmt, p) for p in PARAMETERS["fixed"]))
+    if kind in ("posit", "takum_linear"):
+        return _tapered(kind, *(getattr(fmt, p) for p in PARAMETERS[kind]))
     if kind == "block":
         raise ValueError(f"{fmt} is a block format, whose codes mean nothing without their scales")
     found = _of_dtype(fmt)

@@ -9,7 +9,7 @@ import math
 from numbers import Rational
 from operator import index
 
-from softnum.reference.facts import Format, format_of
+from softnum.reference.facts import Format, TaperedFacts, format_of
 from softnum.reference.nans import INVALID_RESULT, nan_of, nan_of_fma
 from softnum.reference.rounding import (
     DIVIDE_BY_ZERO,
@@ -239,7 +239,8 @@ def _root(x: Value, fmt: Format | str, env: Environment) -> Value:
     if fmt.kind == "fixed":
         quantum = -fmt.fraction_bits
     else:
-        quantum = floor_log2(x.numerator, x.denominator) // 2 - fmt.mantissa_bits
+        fraction_bits = fmt.bits if isinstance(fmt, TaperedFacts) else fmt.mantissa_bits  # at most
+        quantum = floor_log2(x.numerator, x.denominator) // 2 - fraction_bits
     k = max(0, env.stochastic_bits + 1 - quantum)
     scaled = x.numerator << 2 * k
     steps = math.isqrt(scaled // x.denominator)  # an integer t is at most sqrt(y) iff it is at most sqrt(floor(y))

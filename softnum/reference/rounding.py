@@ -9,10 +9,10 @@ from fractions import Fraction
 from numbers import Rational
 from typing import NamedTuple
 
-from softnum.reference.facts import FloatFacts, Format, format_of
+from softnum.reference.facts import FloatFacts, Format, TaperedFacts, format_of
 from softnum.reference.nans import default_nan, profile_name, quieted
 from softnum.reference.rules import Flags, checked, overflow_name
-from softnum.reference.values import Value, decode, magnitude_value, value_of
+from softnum.reference.values import Value, decode, magnitude_value, tapered_point, value_of
 
 INEXACT, UNDERFLOW, OVERFLOW, DIVIDE_BY_ZERO, INVALID = (
     int(Flags[name]) for name in ("INEXACT", "UNDERFLOW", "OVERFLOW", "DIVIDE_BY_ZERO", "INVALID")
@@ -205,6 +205,8 @@ def deliver(x: Value, fmt: Format | str, env: Environment, raised: int = 0) -> t
         code, flags = infinity_result(x.sign, fmt, env)
     elif fmt.kind == "fixed":
         code, flags = round_fixed(x.sign, x.numerator, x.denominator, fmt, env)
+    elif isinstance(fmt, TaperedFacts):
+        code, flags = round_tapered(x.sign, x.numerator, x.denominator, fmt), 0
     else:
         code, flags = round_float(x.sign, x.numerator, x.denominator, fmt, env)
     return code, FLAGS[0 if fmt.p3109 else flags | raised]
@@ -217,7 +219,7 @@ def invalid_result(fmt: Format, env: Environment) -> tuple[int, int]:
 
 def infinity_result(sign: int, fmt: Format, env: Environment) -> tuple[int, int]:
     """An infinity that is exact, or that overflow under the rule "infinity" asks for."""
-    if fmt.kind == "fixed":
+    if not isinstance(fmt, FloatFacts):
         return invalid_result(fmt, env)
     if sign and not fmt.signed:
         return (0, 0) if fmt.has_zero else invalid_result(fmt, env)
@@ -246,6 +248,22 @@ def round_fixed(sign: int, numerator: int, denominator: int, fmt: Format, env: E
         if env.overflow != "wrap":
             integer = fmt.lowest if sign else fmt.max_code
     return integer & ((1 << fmt.bits) - 1), flags
+
+
+def round_tapered(sign: int, numerator: int, denominator: int, fmt: TaperedFacts) -> int:
+    """To nearest on the bit string, a tie to the even code; never from a number to 0 or NaR."""
+    if numerator == 0:
+        return 0
+    low, high = 0, fmt.max_code  # the code lies from low to high
+    while low < high:
+        middle = (low + high) // 2
+        point, unit = tapered_point(middle, fmt)
+        above = numerator * unit - point * denominator  # from the point
+        if middle == 0 or above > 0 or (above == 0 and middle & 1):
+            low = middle + 1
+        else:
+            high = middle
+    return (1 << fmt.bits) - low if sign else low
 
 
 def round_float(sign: int, numerator: int, denominator: int, fmt: Format, env: Environment) -> tuple[int, int]:

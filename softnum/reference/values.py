@@ -9,7 +9,7 @@ from numbers import Rational, Real
 from operator import index
 from typing import NamedTuple
 
-from softnum.reference.facts import FloatFacts, Format, format_of
+from softnum.reference.facts import FloatFacts, Format, TaperedFacts, format_of
 
 
 class Value(NamedTuple):
@@ -80,6 +80,12 @@ def decode(code: int, fmt: Format | str) -> Value:
         integer = code - (1 << fmt.bits) if negative else code
         return Value("finite", int(negative), abs(integer), 1 << fmt.fraction_bits)
 
+    if isinstance(fmt, TaperedFacts):
+        if code == fmt.nan_code:
+            return Value("nan", 0, 1, 2)
+        sign = int(code > fmt.nan_code)
+        return Value("finite", sign, *_tapered_value((1 << fmt.bits) - code if sign else code, fmt.bits, fmt))
+
     sign = code >> (fmt.bits - 1) if fmt.signed else 0
     magnitude = code & ((1 << (fmt.exponent_bits + fmt.mantissa_bits)) - 1)
     if fmt.nan_codes == "ieee" and magnitude > fmt.inf_code:
@@ -94,6 +100,32 @@ def decode(code: int, fmt: Format | str) -> Value:
         return Value("inf", sign)
     numerator, denominator = magnitude_value(magnitude, fmt)
     return Value("finite", sign if numerator or fmt.negative_zero else 0, numerator, denominator)
+
+
+def tapered_point(code: int, fmt: TaperedFacts) -> tuple[int, int]:
+    """Where rounding goes over from a magnitude code to the next, as (numerator, denominator): a string that has one
+    bit more, which is 1."""
+    return _tapered_value(2 * code + 1, fmt.bits + 1, fmt)
+
+
+def _tapered_value(code: int, bits: int, fmt: TaperedFacts) -> tuple[int, int]:
+    """The value of a code that is 0 or positive, in a posit or takum of so many bits, as (numerator, denominator)."""
+    if code == 0:
+        return 0, 1
+    text = f"{code:0{bits - 1}b}"
+    if fmt.kind == "posit":
+        run = len(text) - len(text.lstrip(text[0]))
+        rest = text[run + 1 :].ljust(fmt.es, "0")
+        exponent = ((run - 1 if text[0] == "1" else -run) << fmt.es) + int("0" + rest[: fmt.es], 2)
+        fraction = rest[fmt.es :]
+    else:  # the characteristic has a 1 before it, and counts from 1 up or down
+        text = text.ljust(11, "0")
+        up, regime = text[0] == "1", int(text[1:4], 2)
+        length = regime if up else 7 - regime
+        field, fraction = text[4 : 4 + length], text[4 + length :]
+        exponent = int("1" + field, 2) - 1 if up else 1 + int("0" + field, 2) - (2 << length)
+    numerator, denominator = int("1" + fraction, 2), 1 << len(fraction)
+    return (numerator << exponent, denominator) if exponent >= 0 else (numerator, denominator << -exponent)
 
 
 def value_of(x: float | Rational) -> Value:
@@ -138,7 +170,7 @@ def to_fraction(code: int, fmt: Format | str) -> Fraction:
 def is_subnormal(code: int, fmt: Format | str) -> bool:
     """Whether a code is a subnormal number of its format."""
     fmt = format_of(fmt)
-    if fmt.kind == "fixed" or fmt.lowest_binade != "subnormal":
+    if not isinstance(fmt, FloatFacts) or fmt.lowest_binade != "subnormal":
         return False
     magnitude = code & ((1 << (fmt.exponent_bits + fmt.mantissa_bits)) - 1)
     return 0 < magnitude < 1 << fmt.mantissa_bits

@@ -1,9 +1,9 @@
 # cython: language_level=3
-"""Bindings to csrc/products/tables/table.h: shapes checked, argument structs filled, GIL released, C called. No arithmetic here."""
+"""Bindings to csrc/products/tables/table.h and csrc/elementwise/tapered.h: shapes checked, argument structs filled, GIL released, C called. No arithmetic here."""
 
 cimport numpy as cnp
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 
 from softnum.runtime import _core
 
@@ -24,7 +24,41 @@ cdef extern from "products/tables/table.h" nogil:
                           ptrdiff_t n) noexcept
     void sn_table_gemm(int isa, const sn_table_sums *s) noexcept
 
+cdef extern from "elementwise/tapered.h" nogil:
+    ctypedef struct sn_tapered:
+        int32_t bits, takum, es
+
+    void sn_tapered_values(const sn_tapered *f, const void *codes, int width, uint64_t *numbers, ptrdiff_t n) noexcept
+    void sn_tapered_codes(const sn_tapered *f, const uint64_t *numbers, void *codes, int width, ptrdiff_t n) noexcept
+
 SLACK = SN_TABLE_SLACK
+
+cdef sn_tapered _tapered(tuple f) except *:
+    cdef sn_tapered t
+    t.bits, t.takum, t.es = f
+    return t
+
+
+def tapered_values(tuple f, cnp.ndarray codes not None, cnp.ndarray numbers not None):
+    """numbers (float64) of codes; f: (bits, whether a takum, es). Contiguous arrays of one size, codes of the width."""
+    cdef sn_tapered t = _tapered(f)
+    cdef int width = codes.dtype.itemsize
+    cdef ptrdiff_t n = codes.size
+    cdef const void *x = cnp.PyArray_DATA(codes)
+    cdef void *z = cnp.PyArray_DATA(numbers)
+    with nogil:
+        sn_tapered_values(&t, x, width, <uint64_t *>z, n)
+
+
+def tapered_codes(tuple f, cnp.ndarray numbers not None, cnp.ndarray codes not None):
+    """codes that numbers (float64) round to, as `tapered_values` takes them."""
+    cdef sn_tapered t = _tapered(f)
+    cdef int width = codes.dtype.itemsize
+    cdef ptrdiff_t n = codes.size
+    cdef const void *x = cnp.PyArray_DATA(numbers)
+    cdef void *z = cnp.PyArray_DATA(codes)
+    with nogil:
+        sn_tapered_codes(&t, <const uint64_t *>x, z, width, n)
 
 
 def look_up(const uint8_t[:, ::1] table not None, a, b, out, Py_ssize_t start, Py_ssize_t stop):

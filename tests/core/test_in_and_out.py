@@ -98,7 +98,7 @@ def test_value_tables_take_text_and_fractions():
         assert np.array_equal(
             sn.encode(exact, table, rounding=mode), sn.encode(exact.astype(float), table, rounding=mode)
         )
-    assert sn.encode(["1/4", "0x1p-2", "nan", "inf", "-inf", "0.1"], table).tolist() == [1, 1, 3, 4, 7, 6]
+    assert sn.encode(["1/4", "0x1p-2", "nan", "inf", "-inf", "0.1"], table).tolist() == [1, 1, 3, 3, 3, 6]
     assert sn.encode(float("nan"), table) == 3 and sn.encode("1/3", table).shape == ()
     with pytest.raises(TypeError, match="encode takes real numbers"):
         sn.encode(np.array([1j], object), table)

@@ -125,6 +125,22 @@ def test_a_format_in_c_is_an_accumulator_with_its_own_arithmetic(folder):
     assert layer.matmul("forward", ones, ones.T, np.float32([[3.0]])).tolist() == [[3.0]]
 
 
+def test_posits_train_by_name(folder):
+    """A design that names them trains as one whose units are those of the same formats made by hand."""
+    design = load_design("examples/custom/posits.toml")
+    rows = rows_of(design, MLP, folder)
+    assert [row["loss"] for row in rows[1:] if "loss" in row][-1] < 2.3
+    facts = rows[0]["config"]["design"]
+    assert facts["layers"]["fc1"]["roles"]["weights"] == facts["layers"]["fc1"]["roles"]["activations"]
+    assert facts["layers"]["fc1"]["roles"]["weights"]["format"] == "posit8" and not facts["sources"]
+    assert facts["layers"]["fc1"]["units"]["forward"]["accumulator"] == "posit16"
+    text = roles("posit8") + '[units]\nforward = { accumulator = "posit8" }\n'
+    layer = Numerics(write(folder, text), ["fc1", "fc2"], seed=1).layer("fc2")
+    x = sn.quantize(np.linspace(-3, 3, 15, dtype=np.float32).reshape(3, 5), "posit8")
+    unit = sn.MadUnit("posit8", operand="posit8")
+    assert np.array_equal(layer.matmul("forward", x, x.T), sn.matmul(x, x.T, unit))
+
+
 # -- units -------------------------------------------------------------------------------------------------------------
 def test_a_units_function_trains_as_the_built_in_unit(folder):
     unit = '{{ kind = "custom", function = "my_mad.py:mad", accumulator = "e6m9"{} }}'

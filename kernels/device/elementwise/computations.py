@@ -211,11 +211,14 @@ def decode_computation(fmt, carrier: str, given: str, tables: int = 0) -> Comput
 
 
 @lru_cache(maxsize=128)
-def search_computation(count: int, carrier: str, output: str, raises: bool, tables: int = 2) -> Computation:
+def search_computation(
+    count: int, carrier: str, output: str, raises: bool, tables: int = 2, nans: tuple[bool, bool] = (False, False)
+) -> Computation:
     """The last of `count` results whose threshold is not above the number; the thresholds ascend, of all but the first.
 
     table0: thresholds, as keys, integers in the order of the numbers (-0 below +0); table1: the results, and behind
-    them what a NaN becomes; table2, if there are three: which results are not exact.
+    them what a NaN becomes, and -infinity and +infinity where `nans` says so; table2, if there are three: which results
+    are not exact.
     """
     _, kind, bits = CARRIERS[carrier]
     sign, infinity = 1 << (int(bits) - 1), int(np.array(np.inf, carrier).view(kind))
@@ -223,9 +226,11 @@ def search_computation(count: int, carrier: str, output: str, raises: bool, tabl
         f"const sn_u{bits} x = (sn_u{bits})in0, key = (sn_u{bits})(x & {sign:#x}u ? ~x : x | {sign:#x}u);\n"
         f"sn_i32 at = 0;\nfor (sn_i32 step = {1 << (count - 1).bit_length() >> 1}; step; step >>= 1)\n"
         f"    if (at + step < {count} && table0[at + step - 1] <= key) at += step;\n"
-        f"const sn_i32 nan = (x & {sign - 1:#x}u) > {infinity:#x}u;\n"
-        f"if (nan) at = {count};\nout = table1[at];\n"
+        f"const sn_i32 nan = (x & {sign - 1:#x}u) > {infinity:#x}u;\nif (nan) at = {count};\n"
     )
+    for nan, pattern in zip(nans, (sign | infinity, infinity), strict=True):
+        body += f"if (x == {pattern:#x}u) at = {count};\n" * nan
+    body += "out = table1[at];\n"
     body += f"met = nan ? {NO_CODE} : 0;\n" * raises + f"if (table2[at]) met |= {NOT_EXACT};\n" * (tables > 2)
     of = (kind, output, "uint8")[:tables]
     return Computation((kind,), output, body, may_fail=raises or tables > 2, rolled=True, tables=of)

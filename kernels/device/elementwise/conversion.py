@@ -58,7 +58,9 @@ def _thresholds(fmt, rounding: str, overflow, carrier: str):
     place = fmt.order.astype(np.int64)
     in_order = np.argsort(place)
     wanted = np.arange(1, 1 << fmt.bits)
-    ends = np.array([-np.inf, np.inf], carrier).view(word)
+    largest = np.finfo(carrier).max
+    ends = [largest if nan else np.inf for nan in _infinities_are_nan(fmt, rounding, overflow)]
+    ends = np.array([-ends[0], ends[1]], carrier).view(word)
     low, high = np.full(wanted.shape, ~ends[0]), np.full(wanted.shape, ends[1] | top)
     reached = place[codes_of(high)] >= wanted
     while (low < high).any():
@@ -66,6 +68,12 @@ def _thresholds(fmt, rounding: str, overflow, carrier: str):
         enough = place[codes_of(middle)] >= wanted
         low, high = np.where(enough, low, np.minimum(middle + word(1), high)), np.where(enough, middle, high)
     return np.where(reached, low, ~word(0)), in_order.astype(fmt.storage_dtype)
+
+
+def _infinities_are_nan(fmt, rounding: str, overflow) -> tuple[bool, bool]:
+    """Whether -infinity and +infinity become the format's NaN."""
+    minus, plus = np.isnan(fmt.decode(fmt.encode(np.array([-np.inf, np.inf]), rounding, overflow), np.float64))
+    return bool(minus), bool(plus)
 
 
 @lru_cache(maxsize=16)
@@ -106,9 +114,14 @@ def _round(fmt, x, what: str, given: Rounding, env, out):
 def _by_search(fmt, x, what: str, given: Rounding, env, out):
     """The same, to the values of a table."""
     rounding, overflow, invalid = given.rounding, given.overflow, given.invalid
-    if fmt._functions.convert_takes is not None:
+    if fmt._functions.convert_takes is not None and not fmt.rounds_as_odd:
         raise NoKernel(
             f"{what}: {fmt} rounds by a function of yours, which no kernel calls; copy the CUDA array to the host first"
+        )
+    if fmt._table is None:
+        raise NoKernel(
+            f"{what}: kernels round by tables, and {fmt} has more than {_MOST_BITS} bits; copy the CUDA array to the "
+            "host first"
         )
     fmt.check_modes(rounding, overflow)
     if rounding_name(rounding) == "toward_zero" and _jumps_over_zero(fmt):
@@ -121,7 +134,8 @@ def _by_search(fmt, x, what: str, given: Rounding, env, out):
     tables = _search_tables(fmt, rounding_name(rounding), overflow, carrier, int(nan_code), what == "quantize")
     raises = not fmt.has_nan and isinstance(invalid, str)
     output = tables[1].dtype.name
-    computation = search_computation(1 << fmt.bits, carrier, output, raises, len(tables))
+    nans = _infinities_are_nan(fmt, rounding, overflow)
+    computation = search_computation(1 << fmt.bits, carrier, output, raises, len(tables), nans)
     result, _, met = run(computation, [x], tuple(x.shape), out=out, tables=tables)
     return result, None, met
 

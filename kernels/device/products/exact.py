@@ -32,6 +32,7 @@ from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime._cuda import cuda, ffi
 from softnum.kernels.device.runtime.source import Entry, Library
 from softnum.mac.exact import ExactDotUnit
+from softnum.runtime.gateway import NoKernel
 
 __all__ = [
     "ExactEngine", "Pieces", "examples", "exact_library", "kernels_of", "pieces_library", "pieces_of",
@@ -347,6 +348,8 @@ class ExactEngine:
     kernels_of, tells = staticmethod(kernels_of), False
 
     def __init__(self, unit: ExactDotUnit) -> None:
+        if unit.accumulator.codec.core_format(unit.accumulator) is not unit.accumulator:
+            raise NoKernel(f"matmul: no CUDA kernel sums in {unit.accumulator}; copy the CUDA arrays to the host first")
         self.unit = unit
 
     def run(self, problem: Problem) -> None:

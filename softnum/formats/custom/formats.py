@@ -71,9 +71,10 @@ class CustomFormat(SingleFormat, saved_as="table"):
     Operations that are not given are derived: the exact operation on the values, rounded to the format. Their rounding
     is that of `convert`; without one, a value rounds to one of its two neighbours among the format's values: a tie in
     nearest_even goes to the upper one if its code is even, else to the lower one; toward_zero takes the neighbour on
-    zero's side, away_from_zero the other. Values beyond the largest or lowest one become that one (saturation), but an
-    infinity stays one where the format has it; a NaN needs a NaN in the format. Of several codes of one value the
-    lowest is taken.
+    zero's side, away_from_zero the other. Values beyond the largest or lowest one become that one (saturation). An
+    infinity, that of 1 / 0 and log(0) among them, stays one where the format has it; else it is NaN where the format
+    has that, but the value at its end with ``overflow="saturate"``; else that value. A NaN needs a NaN in the format.
+    Of several codes of one value the lowest is taken.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ class CustomFormat(SingleFormat, saved_as="table"):
             raise ValueError(f"{what}: a format of {bits} bits needs convert=; without, {_TABULATED} are the most")
         self._set(PythonFunctions(int(bits), as_float, convert, {} if ops is None else ops, what), name, "custom")
 
-    def _set(self, functions, name: str, kind: str) -> None:
+    def _set(self, functions, name: str, kind: str, between: np.ndarray | None = None) -> None:
         self._functions, self.name, self._tables = functions, name, {}
         #: "table" (`from_table`) or "custom" (made of functions).
         self.kind = kind
@@ -155,7 +156,7 @@ class CustomFormat(SingleFormat, saved_as="table"):
             if np.isnan(values).all():
                 raise ValueError(f"CustomFormat {name}: as_float gives NaN for every code")
             values[np.isnan(values)] = np.nan
-            self._table = ValueTable(values, name, self.storage_dtype)
+            self._table = ValueTable(values, name, self.storage_dtype, between)
             if not len(self._table.codes):
                 raise ValueError(f"CustomFormat {name}: no code has a finite value")
 
@@ -173,6 +174,8 @@ class CustomFormat(SingleFormat, saved_as="table"):
         ----------
         values : sequence of float, length 2**bits with 1 <= bits <= 16
             Finite values, each once, in any order; NaN may stand for any number of codes (the first is the canonical).
+            At the ends numbers become the largest or the lowest value; infinities, and so 1 / 0, are NaN if there is
+            one, as in formats of softnum's without infinities.
         name : str
 
         Returns
@@ -364,6 +367,34 @@ class CustomFormat(SingleFormat, saved_as="table"):
         """Each code's place in the total order, of up to 16 bits: by value, -0 below +0, NaNs last, then by code."""
         return self._known("the order of codes").order
 
+    def in_order(self, a, b) -> np.ndarray:
+        """Whether a comes before b or is the same: by value, -0 below +0, NaNs last, and by code among equals."""
+        if self._table is not None:
+            return self.order[a] <= self.order[b]
+        x, y = self.decode(a, np.float64), self.decode(b, np.float64)
+        keys = [(np.isnan(x), np.isnan(y)), (x, y), (~np.signbit(x), ~np.signbit(y)), (a, b)]
+        before, same = False, True
+        for left, right in keys:
+            before = before | (same & (left < right))
+            same = same & ((left == right) | (np.isnan(left) & np.isnan(right)))
+        return before | same
+
+    def stepped(self, codes: np.ndarray, step: int) -> np.ndarray:
+        """The codes of the next values above (step 1) or below (-1); the greatest and the least, and NaNs, are their
+        own. ValueError of formats of more than 16 bits."""
+        values, every = self._known("the next value")._every
+        x = self.decode(codes, np.float64)
+        at = np.searchsorted(values, np.where(np.isnan(x), 0, x))
+        found = every[np.clip(at + step, 0, len(every) - 1)]
+        if self.negative_zero and step > 0:  # zero, come to from below
+            found = np.where((x < 0) & (self._table.values[found] == 0), self._table.minus_zero, found)
+        return np.where(np.isnan(x), codes, found).astype(self.storage_dtype)
+
+    @property
+    def has_neighbours(self) -> bool:
+        """Whether `stepped` knows the next values: of up to 16 bits."""
+        return self._table is not None
+
     @property
     def primitives(self) -> Primitives:
         """Which primitives are the user's and which are derived: name -> "user" or "derived"; printed, a table.
@@ -376,7 +407,7 @@ class CustomFormat(SingleFormat, saved_as="table"):
         found["convert"] = "user" if self._functions.convert_takes is not None else "derived"
         for name in (*USER_OPERANDS, "scalb"):
             own = name in self._functions.operations
-            if own or name not in ("next_up", "next_down") or self.bits <= _TABULATED:
+            if own or name not in ("next_up", "next_down") or self.has_neighbours:
                 found[name] = "user" if own else "derived"
         return found
 
@@ -457,16 +488,22 @@ class CustomFormat(SingleFormat, saved_as="table"):
         if overflow not in (None, "saturate", "saturate_finite"):
             raise ValueError(f"{self.described} saturates; overflow={overflow!r} is not defined for it (leave it out)")
 
+    def infinities_saturate(self, overflow) -> bool:
+        """Whether under an overflow rule an infinity that the format lacks is the value at that end, and not NaN."""
+        return overflow is not None
+
     def encode(self, x, rounding: str = "nearest_even", overflow=None, instead: int | None = None) -> np.ndarray:
         """Codes of the values x (numbers of any kind, taken exactly); instead: that of a NaN in a table without one."""
         self.check_modes(rounding, overflow)
         if self._functions.convert_takes is None:
-            return self._table.encode(x, rounding, instead)
+            return self._table.encode(x, rounding, instead, self.infinities_saturate(overflow))
         return self._functions.convert(self.for_convert(x))
 
     def for_convert(self, x) -> np.ndarray:
         """Numbers in the float type that the user's convert takes, rounded to odd where they are not exact in it."""
         takes, x = self._functions.convert_takes, np.asarray(x)
+        if x.dtype in (np.float16, np.float32) and takes == np.float64:
+            return x.astype(takes)
         if x.dtype != takes:
             wide = format(f"binary{8 * takes.itemsize}")
             odd = wide.codec.encode(x, wide, _TO_ODD)

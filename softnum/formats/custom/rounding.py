@@ -20,7 +20,8 @@ _WORTH = 4096  # elements, from which rounding float32 by their leading bits is 
 class ValueTable:
     """The values of a format's codes, and rounding to the nearest of them.
 
-    Of several codes of one value the lowest is taken; zero and infinities with either sign are values of their own.
+    Of several codes of one value the lowest is taken; zero and infinities with either sign are values of their own. An
+    infinity that is none of them is NaN, if there is one, unless it saturates; else it is the value at that end.
 
     Parameters
     ----------
@@ -30,6 +31,9 @@ class ValueTable:
         What errors call the format.
     storage : dtype
         Of the codes.
+    between : ndarray of float64, optional
+        Where rounding to nearest goes over from each of the finite values, in ascending order, to the next. Default:
+        halfway between them.
 
     Examples
     --------
@@ -40,8 +44,8 @@ class ValueTable:
     array([0, 1, 2], dtype=uint8)
     """
 
-    def __init__(self, values: np.ndarray, name: str, storage) -> None:
-        self.values, self.name, self.storage = values, name, np.dtype(storage)
+    def __init__(self, values: np.ndarray, name: str, storage, between: np.ndarray | None = None) -> None:
+        self.values, self.name, self.storage, self._between = values, name, np.dtype(storage), between
         self.values.flags.writeable = False
         self._cells_of, self._in_types = {}, {}
         first = self._first_code
@@ -61,51 +65,54 @@ class ValueTable:
         return int(found[0]) if len(found) else None
 
     # -- rounding ------------------------------------------------------------------------------------------------------
-    def encode(self, x, rounding: str, instead: int | None = None) -> np.ndarray:
+    def encode(self, x, rounding: str, instead: int | None = None, saturates: bool = False) -> np.ndarray:
         """Codes of the values x, exact in float64 or objects, in a nearest or directed mode.
 
-        instead: the code of a NaN where the table has none; None: that is a ValueError.
+        instead: the code of a NaN where the table has none; None: that is a ValueError. saturates: whether an infinity
+        that the table lacks is the value at that end, and not NaN.
         """
         if np.asarray(x).dtype.kind == "O":
-            return self._round_exactly(np.asarray(x), rounding, instead)
-        codes, lost = self.rounded(x, rounding)
+            return self._round_exactly(np.asarray(x), rounding, instead, saturates)
+        codes, lost = self.rounded(x, rounding, saturates)
         if lost is not None and lost.any():
             if instead is not None:
                 return np.where(lost, self.storage.type(instead), codes)
             raise ValueError(f"encode: a value is NaN, and {self.name} has no code for it")
         return codes
 
-    def rounded(self, x, rounding: str) -> tuple[np.ndarray, np.ndarray | None]:
+    def rounded(self, x, rounding: str, saturates: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
         """(codes, where a NaN has none or None) of numbers that float64 holds"""
         x = np.asarray(x)
         if x.dtype != np.float32 or x.size < _WORTH:
-            return self._round(x, rounding)
-        codes, lost, split = self._cells(rounding)
+            return self._round(x, rounding, saturates)
+        codes, lost, split = self._cells(rounding, saturates)
         cell = x.view(np.uint32) >> np.uint32(16)
         found, missing = codes[cell], None if lost is None else lost[cell]
         rest = split[cell]
-        found[rest], without = self._round(x[rest], rounding)
+        found[rest], without = self._round(x[rest], rounding, saturates)
         if missing is not None:
             missing[rest] = without
         return found, missing
 
-    def _cells(self, rounding: str):
+    def _cells(self, rounding: str, saturates: bool):
         """(code, whether it has none or None, whether it depends on the rest) for the leading 16 bits of a float32.
 
         Rounding is monotonic: where it makes one code of the first and the last number with the same leading bits, it
         makes it of those between.
         """
-        if rounding not in self._cells_of:
+        key = rounding, saturates
+        if key not in self._cells_of:
             first = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)
-            ends = [self._round(pattern.view(np.float32), rounding) for pattern in (first, first | np.uint32(0xFFFF))]
+            patterns = (first, first | np.uint32(0xFFFF))
+            ends = [self._round(pattern.view(np.float32), rounding, saturates) for pattern in patterns]
             (codes, lost), (last, lost_last) = ends
             split = codes != last
             if lost is not None:
                 split |= lost != lost_last
-            self._cells_of[rounding] = codes, lost, split
-        return self._cells_of[rounding]
+            self._cells_of[key] = codes, lost, split
+        return self._cells_of[key]
 
-    def _round(self, x, rounding: str) -> tuple[np.ndarray, np.ndarray | None]:
+    def _round(self, x, rounding: str, saturates: bool) -> tuple[np.ndarray, np.ndarray | None]:
         if x.dtype.kind not in "fiub" or x.dtype.itemsize > 8:
             raise TypeError(f"{self.name} encodes arrays of float or integer values, got {x.dtype}")
         wide = _widened(x)
@@ -121,6 +128,7 @@ class ValueTable:
         if self.minus_zero is not None:
             code[np.signbit(wide) & (self.values[code] == 0)] = self.minus_zero
         for limit, special in ((np.inf, self.infinity), (-np.inf, self.minus_infinity)):
+            special = self.nan_code if special is None and not saturates else special
             if special is not None:
                 code[wide == limit] = special
         nan = np.isnan(wide)
@@ -129,7 +137,7 @@ class ValueTable:
             return code, None
         return code, nan
 
-    def _round_exactly(self, x, rounding: str, instead: int | None) -> np.ndarray:
+    def _round_exactly(self, x, rounding: str, instead: int | None, saturates: bool) -> np.ndarray:
         """Codes of Python numbers, the Fractions among them too long for binary64."""
         code = np.empty(x.shape, self.storage)
         table = [Fraction(v) for v in self.sorted]
@@ -137,14 +145,13 @@ class ValueTable:
             if not isinstance(value, Real):
                 raise TypeError(f"encode takes real numbers (int, float, Fraction), got {value!r}")
             if not isinstance(value, Rational):  # NaN, infinities and -0 are floats
-                code[index] = self.encode(np.float64(value), rounding, instead)
+                code[index] = self.encode(np.float64(value), rounding, instead, saturates)
                 continue
             above = min(bisect_left(table, value), len(table) - 1)
             upper = above == 0 or value >= table[above]
             if not upper:
-                double = 2 * Fraction(value)
-                ends = table[above - 1] + table[above]
-                side = (double > ends) - (double < ends)
+                middle = self._exact_midpoints[above - 1]
+                side = (value > middle) - (value < middle)
                 upper = self._upper(np.array(value < 0), np.array(side), np.array(above), rounding)
             found = self.codes[above if upper else above - 1]
             to_minus_zero = value < 0 and self.values[found] == 0 and self.minus_zero is not None
@@ -152,7 +159,7 @@ class ValueTable:
         return code
 
     def _upper(self, negative, side, above, rounding: str) -> np.ndarray:
-        """Whether a number rounds to the upper of its neighbours; side: the sign of its distance to their middle."""
+        """Whether a number rounds to the upper of its neighbours; side: the sign of its distance from between them."""
         if rounding == "nearest_even":
             tie = (self.codes[above] & 1) == 0
         else:
@@ -163,12 +170,17 @@ class ValueTable:
 
     @cached_property
     def _exact_midpoints(self) -> list[Fraction]:
+        """Where rounding to nearest goes over from one value to the next."""
+        if self._between is not None:
+            return [Fraction(m) for m in self._between]
         values = [Fraction(v) for v in self.sorted]
         return [(low + high) / 2 for low, high in pairwise(values)]
 
     @cached_property
     def _midpoints(self) -> tuple[np.ndarray, np.ndarray]:
-        """Halfway between neighbours in binary64, and the sign of its error: so ties are told from near-ties."""
+        """The points between neighbours in binary64, and the sign of their error: so ties are told from near-ties."""
+        if self._between is not None:
+            return self._between, np.zeros(len(self._between), np.int64)
         exact = self._exact_midpoints or [Fraction(0)]
         middle = [float(m) for m in exact]
         error = [(Fraction(m) > e) - (Fraction(m) < e) for m, e in zip(middle, exact, strict=True)]

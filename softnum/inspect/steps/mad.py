@@ -40,6 +40,8 @@ def _mad_steps(unit: MadUnit, a, b, c, words):
 
 
 def _exact_steps(unit: ExactDotUnit, a, b, c, words):
+    if coded(unit.accumulator) is not unit.accumulator:
+        raise TypeError(f"trace: no trace of sums in {unit.accumulator} is known ({unit})")
     operands = tuple(coded(f) for f in unit.operand)
     terms, sums = exact_terms(a, b, operands, unit.accumulator, c, unit.rounding)
     steps = [exact_step("start", "c", terms[0])]

@@ -66,6 +66,11 @@ def _fixed_grid_of(fmt) -> _Grid:
     return _Grid(fmt.bits - fmt.signed, fmt.max, fmt.epsilon, fmt.bits <= 8)
 
 
+@_grid_of.custom
+def _tapered_grid_of(fmt) -> _Grid:
+    return _Grid(fmt.precision, fmt.max, 2.0 ** fmt.span[0])
+
+
 def _has_scales(name: str) -> bool:
     fmt = format(_ALIASES.get(name, name))
     return fmt.element != fmt

@@ -67,7 +67,7 @@ def counted(n: int, what: str) -> str:
 
 
 def candidates_of(spec: VectorSpec) -> list[Candidate]:
-    """What is tried for an operation, the likelier of two that predict the same first.
+    """What is tried for an operation, the likelier of two that predict the same first: nothing of posits and takums.
 
     Examples
     --------
@@ -76,6 +76,8 @@ def candidates_of(spec: VectorSpec) -> list[Candidate]:
     >>> [str(c) for c in candidates_of(VectorSpec.make("subtract", "e5m2"))][:3]
     ['swapped-operands (b, a)', 'wrong-tie (nearest_away)', 'wrong-tie (nearest_zero)']
     """
+    if any(f.nan_is_least for f in (*spec.formats, spec.out_fmt)):
+        return []
     return [Candidate(*row) for row in _rows(spec)]
 
 

@@ -188,13 +188,17 @@ class Comparison:
         if isinstance(spec, UnitSpec):
             return diagnose(evidence, UnitModels(spec).predict, unit_candidates(spec), self.rules, spec.out_fmt)
 
+        candidates = candidates_of(spec)
+
         def predict(changes: dict, evidence: Evidence):
+            if not candidates:
+                return evidence.want.result, evidence.want.flags
             return (
                 Model(spec, slowly=slowly).changed(**changes).evaluate(evidence.got.operands, evidence.got.random_bits)
             )
 
-        other = {"after": "before", "before": "after"}[spec.tininess]
-        return diagnose(evidence, predict, candidates_of(spec), self.rules, spec.out_fmt, other)
+        other = {"after": "before", "before": "after"}[spec.tininess] if candidates else None
+        return diagnose(evidence, predict, candidates, self.rules, spec.out_fmt, other)
 
 
 def _few(evidence: Evidence) -> Evidence:

@@ -188,7 +188,7 @@ def rounding_of(spec: Spec, failure: Failure) -> Step | None:
     exact = exact_value(spec, failure.operands, env)
     if exact is None:
         return None
-    if exact.kind != "finite":
+    if exact.kind != "finite" or spec.out_fmt.nan_is_least:  # posits have no quantum to say more by
         return exact_step(spec.op, spec.op, exact)
     return rounding_step(spec.op, spec.op, exact, spec.out_fmt, env)
 

@@ -39,7 +39,8 @@ def edge_codes(fmt) -> np.ndarray:
 
     Exponents: the subnormals, the lowest two binades, those around 1, a precision away from 1, half way to either
     limit, and the highest three. Significands: none, lowest, highest, all, all but the lowest, alternating, and the
-    neighbours of one half. Fixed point: every power of two, its neighbours, and their negatives.
+    neighbours of one half. Fixed point, posits and takums: every code that is a power of two, its neighbours, and their
+    negatives.
 
     Parameters
     ----------
@@ -69,6 +70,7 @@ def edge_codes(fmt) -> np.ndarray:
 
 
 @edge_codes.fixed
+@edge_codes.custom
 def _fixed_edges(fmt) -> np.ndarray:
     mask = (1 << fmt.bits) - 1
     alternating = int("5" * 16, 16)
@@ -104,6 +106,13 @@ def _fixed_core(fmt) -> np.ndarray:
 
 
 # -- classes -----------------------------------------------------------------------------------------------------------
+@core_codes.custom
+def _tapered_core(fmt) -> np.ndarray:
+    top, one = fmt.nan_code, fmt.nan_code >> 1
+    near = [0, 1, 2, one - 1, one, one + 1, one >> 1, one + (one >> 1), top - 2, top - 1, top]
+    return np.array(sorted({v & (2 * top - 1) for v in near} | {-v & (2 * top - 1) for v in near}), np.uint64)
+
+
 def class_codes(fmt, few: int = 2) -> np.ndarray:
     """The first (few = 1), or the first and the last (2), of the edge cases of each class.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum.formats.checks import check_not_custom
+from softnum.formats.checks import check_not_own
 from softnum.formats.modes import overflow_name, rounding_name
 from softnum.formats.names import format
 from softnum.formats.scalar import Format
@@ -189,8 +189,10 @@ class VectorSpec(Spec):
             out_fmt = formats[0]
         out_fmt = format(out_fmt)
         for f in (*formats, out_fmt):
-            check_not_custom(f, "{} is a value table or custom format, of which no vectors are made")
+            check_not_own(f, "{} is a value table or custom format, of which no vectors are made")
         mode = rounding_name(rounding)
+        if op != "round_to_integral":  # whose mode is that of the integer
+            out_fmt.arithmetic.check_modes(out_fmt, mode, None)
         if tininess not in ("after", "before"):
             raise ValueError(f"tininess must be 'after' or 'before', got {tininess!r}")
         r = None
@@ -224,18 +226,21 @@ class VectorSpec(Spec):
 
         Notes
         -----
-        Where the result is NaN and the format has no code for it, the result is code 0 and INVALID is raised.
+        Where the result is NaN and the format has no code for it, the result is code 0 and INVALID is raised. Results
+        in posits and takums raise no flags.
         """
-        options = dict(
-            rounding=self.rounding, overflow=self.overflow, tininess=self.tininess, return_flags=True, invalid=0
-        )
+        options = dict(rounding=self.rounding, invalid=0)
+        without_flags = self.out_fmt.nan_is_least
+        if not without_flags:
+            options |= dict(overflow=self.overflow, tininess=self.tininess, return_flags=True)
         if self.stochastic_bits is not None:
             options.update(random_bits=random_bits, stochastic_bits=self.stochastic_bits)
         function = CODE_OPERATIONS[self.op][0]
         if self.op == "convert":
-            result, flags = function(operands[0], self.formats[0], self.out_fmt, **options)
+            found = function(operands[0], self.formats[0], self.out_fmt, **options)
         else:
-            result, flags = function(*operands, self.formats, out_fmt=self.out_fmt, **options)
+            found = function(*operands, self.formats, out_fmt=self.out_fmt, **options)
+        result, flags = (found, np.zeros(np.shape(found), np.uint8)) if without_flags else found
         return Block(tuple(operands), random_bits if self.stochastic_bits is not None else None, result, flags)
 
     def facts(self) -> dict[str, str]:

@@ -109,6 +109,7 @@ def _drawn_bits(fmt) -> int:
 
 
 @_drawn_bits.fixed
+@_drawn_bits.custom
 def _all_bits(fmt) -> int:
     return fmt.bits
 
@@ -133,6 +134,13 @@ def _near_one(fmt, reach: int | None = None, positive: bool = False) -> Rule:
 def _of_every_length(fmt, reach: int | None = None, positive: bool = False) -> Rule:
     kept = _mask(fmt.bits - (positive and fmt.signed))
     return Rule("signed" if fmt.signed else "unsigned", shift=64 - fmt.bits, count=fmt.bits, kept=kept)
+
+
+@_near_one.custom
+def _of_short_regimes(fmt, reach: int | None = None, positive: bool = False) -> Rule:
+    low = max(fmt.bits - 4, 0)  # three bits after the sign say how long the exponent is; 1 is between 3 and 4
+    kept = _mask(fmt.bits - positive) & ~(7 << low)
+    return Rule("near", shift=low, top=7, kept=kept, first=2, count=4) if fmt.bits > 3 else _uniform(fmt)
 
 
 def _hole(fmt) -> int:
@@ -163,6 +171,7 @@ def _negation(fmt) -> tuple[int, int]:
 
 
 @_negation.fixed
+@_negation.custom
 def _of_twos_complement(fmt) -> tuple[int, int]:
     return _ONES64, _ONES64
 

@@ -1,8 +1,10 @@
 """8-bit posits as a table of values: how a design brings a format that softnum does not know.
 
 Values follow the Posit Standard (2022), section 3: two exponent bits (es = 2), code 0 is zero and code 0x80 is NaR,
-here NaN. Rounding is softnum's, to the nearest value; the standard's own rule differs from it only where posits are
-sparse (it rounds on the code, and never to zero).
+here NaN. Rounding is that of a table, to the nearest value, ties to the even code: small numbers become zero, and where
+posits are sparse a number may round to the other neighbour than the standard has it, which rounds on the code. So this
+is a table with the values of posits, kept as it is for the records made with it. The posit of the standard is softnum's
+own format: ``format = "posit8"``.
 """
 
 import softnum as sn

@@ -1,0 +1,377 @@
+"""Posits and linear takums: formats whose codes are two's complement, and whose exponents take more bits far from 1.
+
+Of both, a positive code is a bit string that goes on with zeros, a longer string is a finer number, and rounding cuts
+the string of a number off: to nearest, a tie to the even code. No number but 0 becomes 0, and none becomes NaR, "not a
+real", the code of the sign bit alone, which stands for every NaN and infinity.
+
+Sources: Standard for Posit Arithmetic (2022); Hunhold 2024, "Beating Posits at Their Own Game: Takum Arithmetic"
+(arXiv 2404.18603), linear takums as of Hunhold 2024 (arXiv 2408.10594).
+"""
+
+from __future__ import annotations
+
+import re
+from numbers import Integral
+
+import numpy as np
+
+from softnum.formats.base import AnyFormat
+from softnum.formats.custom.formats import CustomFormat
+from softnum.formats.custom.primitives import Primitives, storage_of
+from softnum.formats.modes import rounding_name
+from softnum.formats.names import register_family
+from softnum.runtime import _tables
+
+__all__ = ["PositFormat", "TakumLinearFormat", "TaperedFormat"]
+
+_LEAST_BITS, _MOST_BITS, _TABULATED, _SHORT = 3, 32, 16, 8
+_MOST_ES = 5  # so that all values of 32 bits, and half-way points, are values of binary64
+
+
+def _width(what: str, bits) -> int:
+    if isinstance(bits, bool) or not isinstance(bits, Integral):
+        raise TypeError(f"{what}: bits must be an integer, got {bits!r}")
+    if not _LEAST_BITS <= bits <= _MOST_BITS:
+        raise ValueError(f"{what}: bits must lie in {_LEAST_BITS}..{_MOST_BITS}, got {bits}")
+    return int(bits)
+
+
+class _Strings:
+    """The bit strings of one format: what `CustomFormat` takes of a format's functions."""
+
+    language = "strings"
+    operations = ()
+    values_are = "double"
+    convert_takes = np.dtype(np.float64)
+
+    def __init__(self, bits: int, takum: bool, es: int = 0) -> None:
+        self.bits, self.storage = bits, storage_of(bits)
+        self.takum, self.es = takum, es
+        self.key = bits, takum, es
+
+    def as_float(self, codes) -> np.ndarray:
+        """The values of codes, float64."""
+        codes = np.ascontiguousarray(codes, self.storage)
+        values = np.empty(codes.shape, np.float64)
+        _tables.tapered_values(self.key, codes, values)
+        return values
+
+    def convert(self, values) -> np.ndarray:
+        """The codes that float64 values round to."""
+        values = np.ascontiguousarray(values, np.float64)
+        codes = np.empty(values.shape, self.storage)
+        _tables.tapered_codes(self.key, values, codes)
+        return codes
+
+    def between(self) -> np.ndarray:
+        """Where rounding goes over from each value to the next, in ascending order: a string that is a bit longer."""
+        longer = _Strings(self.bits + 1, self.takum, self.es)
+        points = longer.as_float(2 * np.arange(1, (1 << (self.bits - 1)) - 1) + 1)
+        return np.concatenate([-points[::-1], [0.0, 0.0], points])
+
+    def partly(self, name: str, *operands) -> tuple[np.ndarray, None]:
+        """(codes of values, None)"""
+        return self.convert(*operands), None
+
+
+class TaperedFormat(CustomFormat):
+    """What posits and linear takums have in common: `PositFormat`, `TakumLinearFormat`."""
+
+    def __init__(self, strings: _Strings, name: str, kind: str) -> None:
+        self._set(strings, name, kind, strings.between() if strings.bits <= _TABULATED else None)
+
+    #: numbers beyond the ends become the values there, infinities NaR
+    overflow_rules = ("saturate_finite",)
+    #: a NaN is equal to itself and below all numbers
+    nan_is_least = True
+    #: what decides a rounding has 32 bits at most, within the range of binary64
+    rounds_as_odd = True
+    has_nan = has_zero = signed = True
+    infinities = negative_zero = False
+
+    @property
+    def nan_code(self) -> int:
+        """The code of NaR: the sign bit alone."""
+        return 1 << (self.bits - 1)
+
+    @property
+    def max_code(self) -> int:
+        """The code of the largest value."""
+        return self.nan_code - 1
+
+    def _value(self, code: int) -> float:
+        return float(self._functions.as_float(np.array([code]))[0])
+
+    @property
+    def max(self) -> float:
+        """Largest value."""
+        return self._value(self.max_code)
+
+    @property
+    def min(self) -> float:
+        """Lowest value, -max."""
+        return -self.max
+
+    @property
+    def precision(self) -> int:
+        """Most bits of a significand, the hidden one included: that of numbers beside 1."""
+        return self.carrier_facts[0]
+
+    @property
+    def smallest(self) -> float:
+        """Smallest positive value."""
+        return self._value(1)
+
+    @property
+    def primitives(self) -> Primitives:
+        """That of all primitives none is the user's."""
+        return Primitives(dict.fromkeys(super().primitives, "derived"))
+
+    def check_modes(self, rounding: str, overflow) -> None:
+        """ValueError for every mode but nearest_even, and for every overflow rule but saturate_finite."""
+        mode = rounding_name(rounding)
+        if mode != "nearest_even":
+            raise ValueError(
+                f"{self} rounds its bit string to nearest, ties to even, as it is defined, and in no other mode; "
+                f"rounding={rounding!r} is not for it (leave it out, or round to a float format first)"
+            )
+        if overflow not in (None, *self.overflow_rules):
+            self.refuse_overflow(overflow)
+
+    def encode(self, x, rounding: str = "nearest_even", overflow=None, instead: int | None = None) -> np.ndarray:
+        """Codes of the values x (numbers of any kind, taken exactly)."""
+        x = np.asarray(x)
+        if self.bits <= _SHORT and x.dtype == np.float32:  # by their leading bits
+            self.check_modes(rounding, overflow)
+            return self._table.encode(x, "nearest_even")
+        return super().encode(x, rounding, overflow, instead)
+
+    def infinities_saturate(self, overflow) -> bool:
+        """False: they are NaR."""
+        return False
+
+    def refuse_overflow(self, rule: str) -> None:
+        """ValueError for an overflow rule."""
+        raise ValueError(
+            f"{self} has no overflow: numbers beyond its ends become {self.max:g} or {self.min:g}, and infinities NaR; "
+            f"overflow={rule!r} is not for it (leave it out)"
+        )
+
+    # -- codes ---------------------------------------------------------------------------------------------------------
+    class_names = ("NaR", "lowest", "negative", "zero", "positive", "highest")
+    #: the mode in which cutting off the last bits of a number rounds
+    truncation = "down"
+
+    def class_numbers(self, codes: np.ndarray) -> np.ndarray:
+        """The class of each code, as a number into ``class_names`` (int64)."""
+        place = self.order_keys(codes).astype(np.int64) - self.nan_code  # from NaR, the least, to the highest
+        ends = np.where(place == 1 - self.nan_code, 1, np.where(place == self.max_code, 5, 3 + np.sign(place)))
+        return np.where(place == -self.nan_code, 0, ends)
+
+    def value_keys(self, codes: np.ndarray) -> np.ndarray:
+        """uint64 that lie as the values do; of no meaning for NaR."""
+        return self.order_keys(codes.astype(np.uint64))
+
+    def sign_and_size(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(nowhere: two's complement has no sign apart, the codes in the order of the values)"""
+        return np.zeros(codes.shape, bool), self.order_keys(codes)
+
+    def is_nan(self, codes: np.ndarray) -> np.ndarray:
+        """Which codes are NaR."""
+        return codes == self.nan_code
+
+    def is_infinite(self, codes: np.ndarray) -> np.ndarray:
+        """Which codes are infinities: none."""
+        return np.zeros(codes.shape, bool)
+
+    is_subnormal = is_infinite
+
+    def is_zero(self, codes: np.ndarray) -> np.ndarray:
+        """Which codes are 0."""
+        return codes == 0
+
+    def limit_codes(self) -> dict[str, int]:
+        """None: both ends are classes of their own."""
+        return {}
+
+    def fields(self, code: int) -> list[tuple[str, str]]:
+        """The bits of a code in fields, as (name, bits), of a negative one those of its two's complement."""
+        bits = f"{int(code):0{self.bits}b}"
+        magnitude = -int(code) & (2 * self.nan_code - 1) if code > self.nan_code else int(code)
+        rest = f"{magnitude:0{self.bits}b}"[1:]
+        parts = [("sign", bits[0])]
+        for name, width in self._fields(rest):
+            parts.append((name, rest[:width]))
+            rest = rest[width:]
+        return [(name, part) for name, part in [*parts, ("fraction", rest)] if part]
+
+    def sign_bits(self, codes: np.ndarray) -> np.ndarray:
+        """Where a value is negative."""
+        return np.asarray(codes) > self.nan_code
+
+    def order_keys(self, codes: np.ndarray) -> np.ndarray:
+        """Unsigned integers that lie as the values do, NaR first."""
+        codes = np.asarray(codes)
+        return codes ^ codes.dtype.type(self.nan_code)
+
+    @property
+    def order(self) -> np.ndarray:
+        """Each code's place in the order of the values, NaR first, of up to 16 bits."""
+        self._known("the order of codes")
+        return self.order_keys(np.arange(1 << self.bits).astype(self.storage_dtype))
+
+    def in_order(self, a, b) -> np.ndarray:
+        """Whether a comes before b or is the same, NaR first."""
+        return self.order_keys(a) <= self.order_keys(b)
+
+    has_neighbours = True
+
+    def stepped(self, codes: np.ndarray, step: int) -> np.ndarray:
+        """The next code, as two's complement: beside the ends lies NaR, and beside NaR the other end."""
+        return (codes.astype(np.int64) + step & (2 * self.nan_code - 1)).astype(self.storage_dtype)
+
+    # -- in records and files ------------------------------------------------------------------------------------------
+    label, own_widths = AnyFormat.label, AnyFormat.own_widths
+
+    def summary(self, source: str) -> dict:
+        """Name and width, for a record: the name says which format it is."""
+        return {"format": str(self), "bits": self.bits}
+
+    @property
+    def described(self) -> str:
+        """What errors call the format."""
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(str, self._made_of))})"
+
+    def __reduce__(self):
+        return type(self), self._made_of
+
+
+class PositFormat(TaperedFormat, saved_as="posit"):
+    """A posit of the Posit Standard (2022): sign, regime, exponent, fraction; ``softnum.format("posit16")``.
+
+    Its codes are two's complement: negation is that of integers, and integers compare as values do. Code 0 is 0, the
+    sign bit alone is NaR ("not a real"), which decodes to NaN, and which every NaN and infinity, 1 / 0 and sqrt(-1)
+    become. NaR is equal to itself and less than every number. Numbers round on the bit string, to nearest and a tie to
+    the even code; those beyond the ends become the largest and the lowest value, and no number but 0 becomes 0.
+    ``rounding=``, ``overflow=`` and ``return_flags=`` are refused: posits have one rounding and no exceptions.
+
+    Parameters
+    ----------
+    bits : int
+        Width of a code, 3 to 32.
+    es : int
+        Bits of exponent, 0 to 5. The standard has 2.
+
+    Raises
+    ------
+    ValueError
+        If a width is out of range.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> posit8 = sn.PositFormat(8)
+    >>> posit8 == sn.format("posit8"), sn.PositFormat(8, es=0).name
+    (True, 'posit8_es0')
+    >>> sn.array([3.14159, 1e-9, 1e9], posit8)
+    Array([3.25000000e+00, 5.96046448e-08, 1.67772160e+07], posit8)
+    >>> sn.array([1.0, -1.0], posit8) / sn.array([0.0, 3.0], posit8)
+    Array([     nan, -0.34375], posit8)
+    """
+
+    def __init__(self, bits: int, es: int = 2) -> None:
+        bits = _width("PositFormat", bits)
+        if isinstance(es, bool) or not isinstance(es, Integral):
+            raise TypeError(f"PositFormat: es must be an integer, got {es!r}")
+        if not 0 <= es <= _MOST_ES:
+            raise ValueError(f"PositFormat: es must lie in 0..{_MOST_ES}, got {es}")
+        #: Bits of exponent.
+        self.es = int(es)
+        super().__init__(_Strings(bits, False, self.es), f"posit{bits}" + (f"_es{es}" if es != 2 else ""), "posit")
+
+    def _fields(self, rest: str) -> list[tuple[str, int]]:
+        """(name, width) of what comes after the sign and before the fraction."""
+        run = len(rest) - len(rest.lstrip(rest[0]))
+        return [("regime", run + 1), ("exponent", self.es)]
+
+    @property
+    def _made_of(self) -> tuple[int, ...]:
+        return (self.bits,) if self.es == 2 else (self.bits, self.es)
+
+    @property
+    def carrier_facts(self) -> tuple[int, int, int]:
+        """(precision, lowest exponent of a last bit, highest exponent) that hold for all values."""
+        top = (self.bits - 2) << self.es
+        return max(self.bits - 2 - self.es, 1), -top, top
+
+    def to_data(self) -> dict:
+        """All that makes the format, as plain data."""
+        return {"kind": self.kind, "bits": self.bits, "es": self.es}
+
+    @classmethod
+    def from_data(cls, data: dict) -> PositFormat:
+        """The format that `to_data` described, but for its kind."""
+        return cls(data["bits"], data["es"])
+
+
+class TakumLinearFormat(TaperedFormat, saved_as="takum_linear"):
+    """A linear takum (Hunhold 2024): ``softnum.format("takum_linear16")``.
+
+    After the sign come a direction bit D, three bits of regime, so many bits of characteristic c as they say (r, or
+    7 - r below 1), and a fraction f; a positive code is ``2**c * (1 + f)``, with c from -255 to 254, and a bit string
+    that ends early goes on with zeros. Negation, order, NaR, rounding and what is refused are as in `PositFormat`.
+
+    Parameters
+    ----------
+    bits : int
+        Width of a code, 3 to 32; from 12 on all have the same range.
+
+    Raises
+    ------
+    ValueError
+        If the width is out of range.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> takum = sn.TakumLinearFormat(16)
+    >>> takum == sn.format("takum_linear16")
+    True
+    >>> sn.array([3.14159, 1e-99, -1e99], takum)
+    Array([ 3.14160156e+00,  1.83...e-77, -5.70...e+76], takum_linear16)
+    """
+
+    def __init__(self, bits: int) -> None:
+        bits = _width("TakumLinearFormat", bits)
+        super().__init__(_Strings(bits, True), f"takum_linear{bits}", "takum_linear")
+
+    def _fields(self, rest: str) -> list[tuple[str, int]]:
+        """(name, width) of what comes after the sign and before the fraction."""
+        regime = int(rest[1:4].ljust(3, "0"), 2)
+        return [("direction", 1), ("regime", 3), ("characteristic", regime if rest[0] == "1" else 7 - regime)]
+
+    @property
+    def _made_of(self) -> tuple[int]:
+        return (self.bits,)
+
+    @property
+    def carrier_facts(self) -> tuple[int, int, int]:
+        """(precision, lowest exponent of a last bit, highest exponent) that hold for all values."""
+        if self._table is not None:
+            return self._table.carrier_facts
+        return self.bits - 4, -255 - (self.bits - 12), 254
+
+    def to_data(self) -> dict:
+        """All that makes the format, as plain data."""
+        return {"kind": self.kind, "bits": self.bits}
+
+
+def _posit_of(bits: str, es: str | None) -> PositFormat:
+    return PositFormat(int(bits)) if es is None else PositFormat(int(bits), int(es))
+
+
+register_family(re.compile(r"posit(\d{1,2})(?:_es(\d))?"), _posit_of)
+register_family(re.compile(r"takum_linear(\d{1,2})"), lambda bits: TakumLinearFormat(int(bits)))
