@@ -345,3 +345,14 @@ def test_wrong_vectors_are_told(tmp_path):
     file.write_text(file.read_text().replace(",01,00\n", ",00,00\n"))  # underflow to zero
     report = check(file)
     assert not report.ok and "|" in str(report)
+
+
+@pytest.mark.parametrize("name", ["posit8", "posit16_es1", "posit32", "takum_linear16"])
+def test_results_have_the_shapes_of_what_was_given(name):
+    """Single numbers, too, and none."""
+    one = sn.encode(1, name)
+    results = [one, sn.decode(one, name), sn.quantize(0.3, name), sn.sqrt(one, name), sn.exp(one, name)]
+    results += [sn.add(one, one, name), sn.fma(one, one, one, name)]
+    assert [np.shape(x) for x in results] == [()] * len(results)
+    assert sn.encode(np.ones((2, 3))[:, ::2], name).shape == (2, 2)
+    assert sn.decode(sn.encode(np.zeros((0, 3)), name), name).shape == (0, 3)
