@@ -264,17 +264,23 @@ def function_of(name: object) -> Function | None:
         if source in INTEGERS and target in INTEGERS:
             return None
         if target in INTEGERS:
-            return Function("to_integer", format_alias(source), target, mode and rounding_alias(mode), kind and kind == "rx")
+            return Function(
+                "to_integer", format_alias(source), target, mode and rounding_alias(mode), kind and kind == "rx"
+            )
         if kind:
             return None
         bits, signed = INTEGERS.get(source, (0, True))
-        return Function("convert", f"{'' if signed else 'u'}q{bits}.0" if bits else format_alias(source), format_alias(target))
+        return Function(
+            "convert", f"{'' if signed else 'u'}q{bits}.0" if bits else format_alias(source), format_alias(target)
+        )
     if match := _ARITHMETIC.fullmatch(key):
         fmt, op, kind, mode = match.groups()
         _check_width(name, fmt)
         if kind and (op != "roundtoint" or (kind == "r") != bool(mode)):
             return None
-        return Function(operation_alias(op), format_alias(fmt), None, mode and rounding_alias(mode), kind and kind == "x")
+        return Function(
+            operation_alias(op), format_alias(fmt), None, mode and rounding_alias(mode), kind and kind == "x"
+        )
     return None
 
 

@@ -158,7 +158,9 @@ def _hint(name: str, key: str) -> str:
     if match := re.fullmatch(r"(binary\d+p\d+)([su]?)([ef]?)", key):
         stem, sign, domain = match.groups()
         wanted = [f"{stem}{s}{d}" for s in (sign or "su") for d in (domain or "ef")]
-        return f"P3109's names end in s or u (signed or not) and e or f (with infinities or finite): {', '.join(wanted)}"
+        return (
+            f"P3109's names end in s or u (signed or not) and e or f (with infinities or finite): {', '.join(wanted)}"
+        )
     close = near(key, _REGISTRY, 3)
     return f"did you mean {' or '.join(close)}?" if close else ""
 

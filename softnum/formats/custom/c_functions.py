@@ -18,6 +18,7 @@ from softnum.runtime import _core
 
 __all__ = ["CFunctions"]
 
+_SHORT = ("sub", "mul", "div", "neg", "abs", "min", "max")  # names of a function of C that stand for an operation, too
 _FLOATS = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
 _BITS = re.compile(rb"softnum-bits=(\d\d);")
 

@@ -6,6 +6,7 @@ import numpy as np
 
 __all__ = ["Primitives", "place_of", "shown_code", "storage_of"]
 
+
 def place_of(function) -> str:
     """Where a function of the user's stands: file:line; of one without a line, its name.
 

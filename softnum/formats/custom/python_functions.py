@@ -99,7 +99,11 @@ def _named(operations, known, what: str) -> dict:
         name = operation_alias(given) if isinstance(given, str) else given
         if name not in known:
             near = get_close_matches(str(given), known, 3)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+            hint = (
+                f"did you mean {' or '.join(near)}?"
+                if near
+                else f"known: {', '.join(known)}; softnum formats --names lists others' names"
+            )
             raise ValueError(f"{what}: ops has no operation {given!r} ({hint})")
         if name in found:
             raise ValueError(f"{what}: ops has {name} twice, as {told[name]!r} and {given!r}")

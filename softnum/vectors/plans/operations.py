@@ -101,7 +101,9 @@ def result_format(op: str, formats: tuple[Format, ...], out_fmt) -> Format:
             )
         return formats[0]
     if op == "convert" and integer_named(out_fmt) is not None:
-        raise ValueError(f"{out_fmt} names integers: the operation is to_integer, not convert, whose result is of a format")
+        raise ValueError(
+            f"{out_fmt} names integers: the operation is to_integer, not convert, whose result is of a format"
+        )
     return format(out_fmt)
 
 
@@ -176,10 +178,18 @@ def computed(op: str, operands, formats, out_fmt: Format, options: dict) -> tupl
     if op == "to_integer":
         if integer_format(out_fmt) is None:
             raise ValueError(f"to_integer gives integers, not {out_fmt}")
-        taken = {k: v for k, v in options.items() if k in ("rounding", "random_bits", "stochastic_bits", "flush_inputs")}
+        taken = {
+            k: v for k, v in options.items() if k in ("rounding", "random_bits", "stochastic_bits", "flush_inputs")
+        }
         dtype = np.dtype(f"{'i' if out_fmt.signed else 'u'}{out_fmt.bits // 8}")
         result, flags = to_integer(
-            operands[0], formats[0], dtype, exact=exact, invalid=nan_of(op, options.get("nan")), return_flags=True, **taken
+            operands[0],
+            formats[0],
+            dtype,
+            exact=exact,
+            invalid=nan_of(op, options.get("nan")),
+            return_flags=True,
+            **taken,
         )
         return result.view(out_fmt.storage_dtype), flags
     if op in COMPARISONS:
