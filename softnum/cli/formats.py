@@ -106,8 +106,8 @@ def _others_names(as_json: bool) -> list[dict]:
             table.add_row(kind if not i else "", name, ", ".join(others))
     console.print(table)
     console.print(
-        "In either case of letters. Functions of TestFloat's (f32_mulAdd, f64_to_i32, f16_roundToInt_r_minMag) name an\n"
-        "operation with its formats. Integers, for to_integer and convert: i8 to i64, ui8 to ui64; int8 ... uint64.",
+        "In either case of letters. Functions of TestFloat's (f32_mulAdd, f64_to_i32, f16_roundToInt_r_minMag) name\n"
+        "an operation with its formats. Integers, for to_integer and convert: i8 to i64, ui8 to ui64; int8 ... uint64.",
         highlight=False, markup=False,
     )  # fmt: skip
     return rows

@@ -35,9 +35,9 @@ $readmemh and $readmemb (.mem, .memb), IBM's .fptest, .csv, .jsonl and .npz; .gz
 Op = Annotated[
     str | None,
     typer.Option(
-        help=f"Operation: {', '.join(CODE_OPERATIONS)}, to_integer, compare_{{quiet,signaling}}_{{equal,less,less_equal}}; "
-        "another name of one (softnum formats --names), or a function of TestFloat's, which states the formats: "
-        "f32_mulAdd; of a unit: dot, mac, gemm."
+        help=f"Operation: {', '.join(CODE_OPERATIONS)}, to_integer, "
+        "compare_{quiet,signaling}_{equal,less,less_equal}; another name of one (softnum formats --names), or "
+        "a function of TestFloat's, which states the formats: f32_mulAdd; of a unit: dot, mac, gemm."
     ),
 ]
 Formats = Annotated[
@@ -72,15 +72,15 @@ Nan = Annotated[
     str | None,
     typer.Option(
         "--nan",
-        help="Whose NaN is delivered: canonical, riscv, arm_default, x86 or arm; of to_integer, whose invalid integers.  "
-        "[default: canonical, riscv]",
+        help="Whose NaN is delivered: canonical, riscv, arm_default, x86, arm; of to_integer, whose invalid results.  "
+        "[default: canonical; riscv]",
     ),
 ]
 Exact = Annotated[
     bool | None,
     typer.Option(
         "--exact/--notexact",
-        help="Of round_to_integral and to_integer: whether a number that is no integer raises inexact.  [default: exact]",
+        help="Of round_to_integral and to_integer: whether what is no integer raises inexact.  [default: exact]",
     ),
 ]
 UnitOption = Annotated[
@@ -298,7 +298,8 @@ def check(
             writable_file(Path(path))
     options = dict(
         out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess, stochastic_bits=stochastic_bits,
-        nan=nan, exact=exact, unit=unit, length=length, shape=_shape(shape), with_c=with_c, any_nan=any_nan, ignore_flags=ignore_flags,
+        nan=nan, exact=exact, unit=unit, length=length, shape=_shape(shape), with_c=with_c, any_nan=any_nan,
+        ignore_flags=ignore_flags,
         ulp=ulp, ignore_header=ignore_header, max_failures=max_failures, explain=explain, dialect=dialect,
     )  # fmt: skip
     if file != "-" and not os.path.exists(file):

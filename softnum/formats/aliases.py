@@ -3,9 +3,10 @@
 An alias stands for one meaning, whose own name softnum goes on with. A name that has several meanings outside, or one
 that softnum has not, is no alias: `refused` says what to write instead.
 
-Sources: Berkeley TestFloat 3e (testfloat_gen, standardFunctionInfos.c); IEEE Std 754-2019 clauses 4.3, 5 and 9.6; RISC-V
-unprivileged ISA, frm; Arm Architecture Reference Manual, FPCR.RMode and FCVT; PTX ISA and CUDA's type casting intrinsics;
-ISO C, fenv.h; IEEE P3109 interim report v4.0; the documentation of NumPy, ml_dtypes and PyTorch; FPgen's test suite.
+Sources: Berkeley TestFloat 3e (testfloat_gen, standardFunctionInfos.c); IEEE Std 754-2019 clauses 4.3, 5 and 9.6;
+RISC-V unprivileged ISA, frm; Arm Architecture Reference Manual, FPCR.RMode and FCVT; PTX ISA and CUDA's type casting
+intrinsics; ISO C, fenv.h; IEEE P3109 interim report v4.0; the documentation of NumPy, ml_dtypes and PyTorch; FPgen's
+test suite.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import re
 from typing import NamedTuple
 
 __all__ = [
-    "ALIASES", "INTEGERS", "Alias", "Function", "format_alias", "function_of", "integer_named", "near", "operation_alias",
-    "refused", "rounding_alias",
+    "ALIASES", "INTEGERS", "Alias", "Function", "format_alias", "function_of", "integer_named", "near",
+    "operation_alias", "refused", "rounding_alias",
 ]  # fmt: skip
 
 
@@ -57,8 +58,8 @@ _FORMATS = {
 }
 _ROUNDINGS = {
     "nearest_even": {
-        "TestFloat": "near_even", "IEEE 754": "roundTiesToEven", "RISC-V": "RNE", "Arm, CUDA": "RN", "C": "FE_TONEAREST",
-        "P3109": "NearestTiesToEven", "OpenCL": "RTE",
+        "TestFloat": "near_even", "IEEE 754": "roundTiesToEven", "RISC-V": "RNE", "Arm, CUDA": "RN",
+        "C": "FE_TONEAREST", "P3109": "NearestTiesToEven", "OpenCL": "RTE",
     },
     "nearest_away": {
         "TestFloat": "near_maxMag", "IEEE 754": "roundTiesToAway", "RISC-V": "RMM", "Arm": "RA", "PTX": "RNA",

@@ -87,8 +87,9 @@ def format(name: str | Format) -> Format:
     ----------
     name : str, format or dtype
         A registered name (`format_names`), ``eXmY`` (IEEE-like), ``qI.F`` or ``uqI.F`` (fixed point), or IEEE P3109's
-        ``binaryKpP{s,u}{e,f}``, or what others call one of them (`softnum.formats.aliases`). NumPy's float16, float32 and float64 and the float types of ml_dtypes and of PyTorch
-        stand for the formats that they are. A format object is returned as it is.
+        ``binaryKpP{s,u}{e,f}``, or what others call one of them (`softnum.formats.aliases`). NumPy's
+        float16, float32 and float64 and the float types of ml_dtypes and of PyTorch stand for the formats that they
+        are. A format object is returned as it is.
 
     Returns
     -------

@@ -263,8 +263,9 @@ def probe(operation, *operands, **options) -> Probe:
     Parameters
     ----------
     operation : str or function
-        ``"multiply"``, another name of it ("mul") or ``softnum.multiply``: any operation of `softnum` on codes or Arrays that rounds, elementary
-        functions included; `softnum.encode` and `softnum.quantize` of float arrays and integers.
+        ``"multiply"``, another name of it ("mul") or ``softnum.multiply``: any operation of `softnum` on codes or
+        Arrays that rounds, elementary functions included; `softnum.encode` and `softnum.quantize` of float
+        arrays and integers.
     *operands
         As the operation takes them.
     **options

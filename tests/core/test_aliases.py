@@ -169,7 +169,7 @@ def test_integers_are_no_formats():
     (lambda: sn.format("f128"), "more than 64 bits"),
     (lambda: sn.format("binary8p3"), "end in s or u .*: binary8p3se, binary8p3sf, binary8p3ue, binary8p3uf"),
     (lambda: sn.format("e15m112"), "eXmY has up to two digits"),
-    (lambda: sn.quantize(1.0, "e5m2", rounding="rtn"), "OpenCL means 'down' by it, papers on quantization 'nearest_even'"),
+    (lambda: sn.quantize(1.0, "e5m2", rounding="rtn"), "OpenCL means 'down' by it, papers on quantization 'nearest_"),
     (lambda: sn.quantize(1.0, "e5m2", rounding="away"), "ties to away are 'nearest_away'"),
     (lambda: sn.quantize(1.0, "e5m2", rounding="minmax"), r"unknown rounding mode 'minmax' \(known"),
     (lambda: VectorSpec.make("compare", "e5m2"), "state which: eq, le, lt"),

@@ -29,8 +29,8 @@ def open_vectors(source) -> tuple[object, str, bool]:
 
 def check(
     source, op=None, fmt=None, *, out_fmt=None, rounding=None, overflow=None, tininess=None, stochastic_bits=None,
-    nan=None, exact=None, unit=None, length=None, shape=None, with_c=None, any_nan=False, ignore_flags=False, ulp=0, ignore_header=False,
-    max_failures=20, explain=True, progress=None, dialect=None,
+    nan=None, exact=None, unit=None, length=None, shape=None, with_c=None, any_nan=False, ignore_flags=False, ulp=0,
+    ignore_header=False, max_failures=20, explain=True, progress=None, dialect=None,
 ) -> CheckReport:  # fmt: skip
     """Compare the results and flags of a vector file with softnum's, and name the likeliest causes of differences.
 

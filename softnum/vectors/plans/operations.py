@@ -1,4 +1,4 @@
-"""What vectors are made of: the operations from codes to codes, comparisons, and floats to integers; how each is called."""
+"""What vectors are made of: operations from codes to codes, comparisons, floats to integers; how each is called."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from softnum.ops.arithmetic import CODE_OPERATIONS, compare
 from softnum.ops.integers import to_integer
 
 __all__ = [
-    "BIT", "COMPARISONS", "check_exact", "computed", "expanded", "integer_format", "nan_of", "operand_format", "operands_of",
-    "operation_name", "result_format",
+    "BIT", "COMPARISONS", "check_exact", "computed", "expanded", "integer_format", "nan_of", "operand_format",
+    "operands_of", "operation_name", "result_format",
 ]  # fmt: skip
 
 #: the format of a comparison's result

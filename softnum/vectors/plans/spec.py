@@ -12,7 +12,14 @@ from softnum.formats.modes import overflow_name, rounding_name
 from softnum.formats.names import format
 from softnum.formats.scalar import Format
 from softnum.vectors.plans.operations import (
-    COMPARISONS, check_exact, computed, expanded, nan_of, operand_format, operands_of, result_format,
+    COMPARISONS,
+    check_exact,
+    computed,
+    expanded,
+    nan_of,
+    operand_format,
+    operands_of,
+    result_format,
 )  # fmt: skip
 
 __all__ = ["Block", "Column", "Spec", "VectorSpec", "format_name"]
@@ -128,7 +135,8 @@ class VectorSpec(Spec):
     stochastic_bits : int or None
         r where the rounding is stochastic, else None.
     nan : str
-        Which NaN is delivered, "canonical", "x86" or "arm"; of to_integer, whose invalid results: "riscv", "x86", "arm".
+        Which NaN is delivered, "canonical", "x86" or "arm"; of to_integer, whose invalid results: "riscv", "x86" or
+        "arm".
     exact : bool
         Whether a number that is no integer raises INEXACT in round_to_integral and to_integer.
     """
@@ -145,16 +153,16 @@ class VectorSpec(Spec):
 
     @classmethod
     def make(
-        cls, op, fmt=None, *, out_fmt=None, rounding=None, overflow=None, tininess="after", stochastic_bits=32, nan=None,
-        exact=None,
+        cls, op, fmt=None, *, out_fmt=None, rounding=None, overflow=None, tininess="after", stochastic_bits=32,
+        nan=None, exact=None,
     ) -> VectorSpec:  # fmt: skip
         """Check the parts against each other and fill in what follows from them.
 
         Parameters
         ----------
         op : str
-            An operation, or another name of one (`softnum.formats.aliases`: mulAdd, le_quiet). The name of a function of
-            TestFloat's states the formats too: f32_mulAdd, f64_to_i32, f16_roundToInt_r_minMag.
+            An operation, or another name of one (`softnum.formats.aliases`: mulAdd, le_quiet). The name of a function
+            of TestFloat's states the formats too: f32_mulAdd, f64_to_i32, f16_roundToInt_r_minMag.
         fmt : format or str, or a tuple of them (one for each operand)
             TestFloat's i32, ui64 ... where integers are converted.
         out_fmt : format or str, optional
