@@ -22,6 +22,7 @@ from softnum.formats.modes import FIXED_OVERFLOW, FLOAT_OVERFLOW
 
 __all__ = ["FixedFormat", "FloatFormat", "Format"]
 
+P3109_VERSION = "4.0"  # of IEEE P3109's interim report, 26 June 2026, whose formats and overflow these are
 MAX_EXPONENT_BITS = 15  # one more where there is no fraction: P3109's binary16p1ue
 MAX_PRECISION = 62
 MAX_BITS = 64

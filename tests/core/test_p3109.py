@@ -9,7 +9,7 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from tests.support import p3109_definition as p3109
-from tests.support.p3109_definition import INF, NAN, ROUNDING, SATURATION, STOCHASTIC, Format
+from tests.support.p3109_definition import INF, NAN, ROUNDING, SATURATION, STOCHASTIC, Exact, Format
 
 KINDS = [(signed, extended) for signed in (True, False) for extended in (True, False)]
 TINY = [Format(k, p, *kind) for k, p in ((3, 1), (4, 2), (5, 1), (5, 3), (5, 4), (6, 3)) for kind in KINDS]
@@ -47,9 +47,9 @@ def test_all_operations_on_all_operands(f):
     targets = [f, f._replace(signed=not f.signed), f._replace(extended=not f.extended)]
     targets = [t for t in targets if t.P <= t.K - t.signed]
     for name, operation in OPERATIONS.items():
-        exact = [operation(x, y) for x in values for y in values]
+        exact = Exact(operation(x, y) for x in values for y in values)
         for target, (mode, rule) in itertools.product(targets, MODES):
-            want = [p3109.project(x, target, mode, rule) for x in exact]
+            want = exact.projected(target, mode, rule)
             got, flags = getattr(sn, name)(
                 a, b, f.name, out_fmt=target.name, rounding=ROUNDING[mode], overflow=SATURATION[rule], return_flags=True
             )
@@ -61,12 +61,12 @@ def test_all_operations_on_all_operands(f):
 def test_conversions(f):
     """From a wider format, exact ties and numbers beyond both ends among its values, and of arrays of floats."""
     wide = Format(10, 5, True, True)
-    exact = _values(wide)
+    exact = Exact(_values(wide))
     codes = np.arange(1 << wide.K, dtype=np.uint16)
-    floats = np.array([np.nan if x == NAN else float(x) for x in exact])
+    floats = np.array([np.nan if x == NAN else float(x) for x in exact.different])
     for mode, rule in MODES:
         options = {"rounding": ROUNDING[mode], "overflow": SATURATION[rule]}
-        want = np.array([p3109.project(x, f, mode, rule) for x in exact])
+        want = np.array(exact.projected(f, mode, rule))
         assert np.array_equal(sn.convert(codes, wide.name, f.name, **options), want), (mode, rule)
         for dtype in (np.float32, np.float64):
             x = floats.astype(dtype)
@@ -83,14 +83,14 @@ def test_operations_of_a_sample(f):
     rows = np.array([[rng.randrange(1 << f.K) for _ in range(3)] for _ in range(400)], np.uint8)
     a, b, c = np.ascontiguousarray(rows.T)
     of = [[values[x] for x in row] for row in rows]
+    exact = {name: ((a, b), Exact(operation(*row[:2]) for row in of)) for name, operation in OPERATIONS.items()}
+    exact["fma"] = (a, b, c), Exact(p3109.fma(*row) for row in of)
+    exact["negate"] = (a,), Exact(p3109.negate(row[0]) for row in of)
     for mode, rule in MODES:
         options = {"rounding": ROUNDING[mode], "overflow": SATURATION[rule]}
-        project = lambda X: p3109.project(X, f, mode, rule)  # noqa: E731, B023
-        assert sn.fma(a, b, c, f.name, **options).tolist() == [project(p3109.fma(*row)) for row in of], (mode, rule)
-        for name, operation in OPERATIONS.items():
-            want = [project(operation(*row[:2])) for row in of]
-            assert getattr(sn, name)(a, b, f.name, **options).tolist() == want, (name, mode, rule)
-        assert sn.negate(a, f.name, **options).tolist() == [project(p3109.negate(row[0])) for row in of], (mode, rule)
+        for name, (operands, results) in exact.items():
+            want = results.projected(f, mode, rule)
+            assert getattr(sn, name)(*operands, f.name, **options).tolist() == want, (name, mode, rule)
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,6 @@ def test_an_exponent_of_16_bits(name):
     pairs = np.array(list(itertools.product(codes, codes)), np.uint16)[::3]
     a, b = np.ascontiguousarray(pairs.T)
     values = {c: p3109.decode(c, f) for c in codes}
-    place = {p3109.decode(c, f): c for c in ()}
-    assert not place
     for mode, rule in (("NearestTiesToEven", "SatNone"), ("ToOdd", "SatNone"), ("TowardNegative", "SatPropagate")):
         options = {"rounding": ROUNDING[mode], "overflow": SATURATION[rule]}
         for operation in ("multiply", "divide", "add", "subtract"):
@@ -173,3 +171,48 @@ def _code_of(X, f):
     if X == INF:
         return f.greatest + 1
     return 0 if X == 0 else X.numerator.bit_length() - X.denominator.bit_length() + f.bias
+
+
+CHOICES = {
+    "minimum_magnitude": p3109.minimum_magnitude, "maximum_magnitude": p3109.maximum_magnitude,
+    "minimum_magnitude_number": p3109.number(p3109.minimum_magnitude),
+    "maximum_magnitude_number": p3109.number(p3109.maximum_magnitude), "minimum_finite": p3109.minimum_finite,
+    "maximum_finite": p3109.maximum_finite,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("f", TINY[4:8] + EIGHT[4:6], ids=_name)
+@pytest.mark.parametrize("name", CHOICES)
+def test_choices(name, f):
+    """Of operands of two formats, signed and not, rounded to a third."""
+    other = Format(5, 2, True, True)
+    values = {g: _values(g) for g in (f, other)}
+    a, b = (
+        x.ravel() for x in np.meshgrid(np.arange(1 << f.K, dtype=np.uint8), np.arange(1 << other.K, dtype=np.uint8))
+    )
+    exact = Exact(CHOICES[name](values[f][x], values[other][y]) for x, y in zip(a, b, strict=True))
+    for mode, rule in MODES[::5]:
+        options = {"rounding": ROUNDING[mode], "overflow": SATURATION[rule]}
+        want = exact.projected(f, mode, rule)
+        got = getattr(sn, name)(a, b, (f.name, other.name), out_fmt=f.name, **options)
+        assert got.tolist() == want, (mode, rule)
+
+
+@pytest.mark.parametrize(
+    "f", [Format(4, 2, True, True), Format(4, 2, False, True), Format(4, 3, False, False)], ids=_name
+)
+def test_clamping_and_the_sum_of_three(f):
+    """Every triple; a fused add-add is a sum under an exact unit."""
+    values = _values(f)
+    rows = list(itertools.product(range(1 << f.K), repeat=3))
+    x, low, high = np.array(rows, np.uint8).T.copy()
+    of = [[values[i] for i in row] for row in rows]
+    clamped, summed = Exact(p3109.clamp(*row) for row in of), Exact(p3109.faa(*row) for row in of)
+    three = np.array([[np.nan if v == NAN else float(v) for v in row] for row in of])
+    for mode, rule in MODES:
+        options = {"rounding": ROUNDING[mode], "overflow": SATURATION[rule]}
+        want = clamped.projected(f, mode, rule)
+        assert sn.clamp(x, low, high, f.name, **options).tolist() == want, (mode, rule)
+        unit = sn.ExactDotUnit(f.name, operand=f.name, **options)
+        want = summed.projected(f, mode, rule)
+        assert sn.encode(sn.sum(three, unit, axis=1), f.name).tolist() == want, (mode, rule)

@@ -138,6 +138,20 @@ def project(X, f: Format, mode: str, rule: str, N: int = 0, R: int = 0) -> int:
     return encode(saturate(round_to_precision(X, f, mode, N, R), f, mode, rule), f)
 
 
+class Exact:
+    """Exact results, each of which is projected once, however often it comes."""
+
+    def __init__(self, results) -> None:
+        places: dict = {}
+        self.index = [places.setdefault(X, len(places)) for X in results]
+        self.different = list(places)
+
+    def projected(self, f: Format, mode: str, rule: str) -> list[int]:
+        """The code of each."""
+        codes = [project(X, f, mode, rule) for X in self.different]
+        return [codes[i] for i in self.index]
+
+
 # -- operations on closed extended reals ------------------------------------------------------------------------------
 def add(X, Y):
     """4.10.3."""
