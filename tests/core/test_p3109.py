@@ -12,7 +12,7 @@ from tests.support import p3109_definition as p3109
 from tests.support.p3109_definition import INF, NAN, ROUNDING, SATURATION, STOCHASTIC, Exact, Format
 
 KINDS = [(signed, extended) for signed in (True, False) for extended in (True, False)]
-TINY = [Format(k, p, *kind) for k, p in ((3, 1), (4, 2), (5, 1), (5, 3), (5, 4), (6, 3)) for kind in KINDS]
+TINY = [Format(k, p, *kind) for k, p in ((3, 1), (4, 2), (5, 1), (5, 4), (6, 3)) for kind in KINDS]
 EIGHT = [Format(8, p, *kind) for p in (1, 3, 4) for kind in KINDS]
 MODES = list(itertools.product(ROUNDING, SATURATION))
 OPERATIONS = {"add": p3109.add, "subtract": p3109.subtract, "multiply": p3109.multiply, "divide": p3109.divide}
