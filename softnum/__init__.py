@@ -36,10 +36,12 @@ from softnum.formats.tapered import PositFormat, TakumLinearFormat
 from softnum.mac.mad import MadUnit
 from softnum.mac.mad import use_tracer as _use_tracer
 from softnum.ops import arithmetic as _arithmetic
+from softnum.ops import choices as _choices
 from softnum.ops import custom_tables as _custom_operations  # noqa: F401
 from softnum.ops import elementary as _elementary
 from softnum.ops import numpy_functions as _numpy_functions  # noqa: F401
 from softnum.ops.arithmetic import *  # noqa: F403  what its __all__ lists
+from softnum.ops.choices import *  # noqa: F403
 from softnum.ops.elementary import *  # noqa: F403
 from softnum.ops.integers import from_integer, shift, to_integer
 from softnum.ops.ulps import ulp, ulp_error
@@ -160,5 +162,6 @@ __all__ = [
     "untile_scales",
 ]
 __all__ += _arithmetic.__all__
+__all__ += _choices.__all__
 __all__ += _elementary.__all__
 __all__.sort()

@@ -11,7 +11,9 @@ static sn_u64 magnitude(const sn_format *carrier, const sn_format *f, sn_u64 cod
 static sn_i32 way_of(const sn_rounding *r, const sn_format *f, sn_u64 largest) {
     if (r->below_one) return SN_WAY_IN_PLACE;
     if (r->easy == (sn_i64)largest && (r->fixed || f->max_code >> f->mantissa_bits)) return SN_WAY_MAGIC;
-    if (r->family == SN_FAMILY_STOCHASTIC && r->lowest == SN_LOWEST_SUBNORMAL && r->has_zero) return SN_WAY_CARRY;
+    if (r->family == SN_FAMILY_STOCHASTIC && r->lowest == SN_LOWEST_SUBNORMAL && r->has_zero &&
+        (r->fixed || f->is_signed))
+        return SN_WAY_CARRY; /* below zero, what is not rounded to it may be NaN */
     return SN_WAY_GRID;
 }
 

@@ -64,7 +64,7 @@ static void fill_width(sn_format *f, sn_i32 bits, sn_i32 is_signed) {
 /* As FloatFormat checks and derives them. */
 static int fill_float(const facts *x, sn_format *f) {
     const sn_i32 e = x->exponent_bits, m = x->mantissa_bits, bits = e + m + x->is_signed;
-    if (e < 1 || e > 15 || m < 0 || m > 61 || bits > 64 || (m == 0 && x->nan_codes == NAN_IEEE)) return 0;
+    if (e < 1 || e > 15 + (m == 0) || m < 0 || m > 61 || bits > 64 || (m == 0 && x->nan_codes == NAN_IEEE)) return 0;
     fill_width(f, bits, x->is_signed);
     const sn_u64 top = f->magnitude_mask, hidden = (sn_u64)1 << m;
     f->kind = SN_FLOAT;
@@ -94,7 +94,7 @@ static int fill_float(const facts *x, sn_format *f) {
 
 static int fill_p3109(sn_i32 k, sn_i32 p, sn_i32 is_unsigned, sn_i32 finite, sn_format *f) {
     const sn_i32 e = k - p + is_unsigned;
-    if (k < 3 || k > 64 || p < 1 || p > k - !is_unsigned || e < 1 || e > 15) return 0;
+    if (k < 3 || k > 64 || p < 1 || p > k - !is_unsigned || e < 1 || e > 15 + (p == 1)) return 0;
     const facts x = {
         "",      e, p - 1, 1 << (e - 1),        !is_unsigned, is_unsigned ? NAN_ALL_ONES : NAN_NEGATIVE_ZERO,
         !finite, 0, 1,     SN_LOWEST_SUBNORMAL, finite};
@@ -116,7 +116,7 @@ int softnum_fill(sn_u32 field, sn_format *f) {
                           f);
     if (field & FLOAT) {
         const sn_i32 e = (field >> 6) & 127, m = field & 63;
-        if (e < 1 || e > 15) return 0;
+        if (e < 1 || e > 15 + (m == 0)) return 0;
         const facts x = {"", e, m, (1 << (e - 1)) - 1, 1, NAN_IEEE, 1, 1, 1, SN_LOWEST_SUBNORMAL, 0};
         return fill_float(&x, f);
     }

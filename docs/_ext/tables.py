@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import softnum as sn
+from softnum.formats.aliases import ALIASES
 from softnum.formats.modes import NAN_PROFILES, OVERFLOW_RULES, ROUNDING_MODES
 from softnum.formats.operation_names import ELEMENTARY
 from softnum.mac.presets import KINDS
@@ -159,6 +160,14 @@ def modes() -> str:
         got = sn.quantize(np.array(inputs), "q5.0", rounding=mode)
         rows.append((f"`{mode}`", f"`{short[mode]}`" if mode in short else "", *(f"{v:g}" for v in got)))
     return table(("mode", "short", *map(str, inputs)), rows, "ll" + "r" * len(inputs))
+
+
+def aliases() -> str:
+    """Others' names of formats, rounding modes and operations."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for alias in ALIASES:
+        rows.setdefault((alias.kind, alias.name), []).append(f"`{alias.alias}` ({alias.whose})")
+    return table(("of", "softnum", "others"), [(kind, f"`{name}`", ", ".join(o)) for (kind, name), o in rows.items()])
 
 
 def stochastic() -> str:
@@ -609,6 +618,7 @@ def architectures() -> str:
 
 
 MAKERS = {
+    "aliases": aliases,
     "architectures": architectures,
     "array-functions": array_functions, "c-functions": c_functions, "combined": combined, "commands": commands,
     "demonstration": demonstration, "devices": devices, "dialects": dialects,

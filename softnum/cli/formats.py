@@ -37,6 +37,13 @@ def formats(
     c: Annotated[
         bool, typer.Option("--c", help="Print the format as a C constant instead, for softnum/softnum.h.")
     ] = False,
+    names: Annotated[
+        bool,
+        typer.Option(
+            "--names", help="List what others call formats, rounding modes and operations; all are understood."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="With --names: print JSON instead.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="Also write what is shown to this file, as JSON (with --c, the C text).")
     ] = None,
@@ -49,20 +56,65 @@ def formats(
       softnum formats posit8
       softnum formats mxfp8_e4m3
       softnum formats e4m3fn --c > format_e4m3fn.h
+      softnum formats --names
     """
     import softnum as sn
 
     if out is not None:
         writable_file(out)
+    for option, given in (("--names", names), ("--json", as_json and not names)):
+        if given and (name is not None or c or option == "--json"):
+            what = "lists all names; leave NAME and --c out" if option == "--names" else "goes with --names"
+            raise ValueError(f"{option} {what}")
     if c:
         _show_c(name, out)
         return
+    if names:
+        shown = _others_names(as_json)
+        _write(shown, out)
+        return
     fmt = None if name is None else sn.format(name)
     shown = _listing(sn) if fmt is None else _blocks(fmt) if fmt.kind == "block" else _one(sn, fmt)
+    _write(shown, out)
+
+
+def _write(shown, out: Path | None) -> None:
     if out is not None:
         from softnum.runtime.atomic import write_atomic
 
         write_atomic(out, json.dumps(shown, indent=1) + "\n")
+
+
+def _others_names(as_json: bool) -> list[dict]:
+    """The table of aliases, printed."""
+    from softnum.formats.aliases import ALIASES
+
+    rows = [alias._asdict() for alias in ALIASES]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return rows
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = _console(Console)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("", "softnum", "Others' names"):
+        table.add_column(title, no_wrap=title != "Others' names")
+    for kind in ("format", "rounding", "operation"):
+        by_name: dict[str, list[str]] = {}
+        for row in rows:
+            if row["kind"] == kind:
+                by_name.setdefault(row["name"], []).append(f"{row['alias']} ({row['whose']})")
+        for i, (name, others) in enumerate(by_name.items()):
+            table.add_row(kind if not i else "", name, ", ".join(others))
+    console.print(table)
+    console.print(
+        "In either case of letters. Functions of TestFloat's (f32_mulAdd, f64_to_i32, f16_roundToInt_r_minMag) name\n"
+        "an operation with its formats. Integers, for to_integer and convert: i8 to i64, ui8 to ui64; int8 ... uint64.",
+        highlight=False, markup=False,
+    )  # fmt: skip
+    return rows
 
 
 def _show_c(name: str | None, out: Path | None) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, writable_file
+from softnum.formats.aliases import function_of
 from softnum.ops.arithmetic import CODE_OPERATIONS
 from softnum.runtime.atomic import atomic_file
 
@@ -28,10 +29,17 @@ $readmemh and $readmemb (.mem, .memb), IBM's .fptest, .csv, .jsonl and .npz; .gz
 \b
   softnum vectors generate --op multiply --format e5m2 -o mul.txt
   softnum vectors check mul.txt
-  testfloat_gen f16_mul | softnum vectors check --op multiply --format binary16 --any-nan
+  testfloat_gen f16_mul | softnum vectors check --op f16_mul --nan x86
 """
 
-Op = Annotated[str | None, typer.Option(help=f"Operation: {', '.join(CODE_OPERATIONS)}; of a unit: dot, mac, gemm.")]
+Op = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Operation: {', '.join(CODE_OPERATIONS)}, to_integer, "
+        "compare_{quiet,signaling}_{equal,less,less_equal}; another name of one (softnum formats --names), or "
+        "a function of TestFloat's, which states the formats: f32_mulAdd; of a unit: dot, mac, gemm."
+    ),
+]
 Formats = Annotated[
     str | None, typer.Option("--format", help="The operands' format, or one for each with commas between them.")
 ]
@@ -40,7 +48,10 @@ ResultFormat = Annotated[
 ]
 Rounding = Annotated[
     str | None,
-    typer.Option(help="Rounding mode, full or short: rne rna rtz rup rdn rto sr.  [default: nearest_even]"),
+    typer.Option(
+        help="Rounding mode, full or short: rne rna rtz rup rdn rto sr; or another's name (softnum formats --names).  "
+        "[default: nearest_even]"
+    ),
 ]
 Overflow = Annotated[
     str | None,
@@ -57,6 +68,21 @@ Dialect = Annotated[
     ),
 ]
 StochasticBits = Annotated[int | None, typer.Option(help="r: random bits of a stochastic rounding.  [default: 32]")]
+Nan = Annotated[
+    str | None,
+    typer.Option(
+        "--nan",
+        help="Whose NaN is delivered: canonical, riscv, arm_default, x86, arm; of to_integer, whose invalid results.  "
+        "[default: canonical; riscv]",
+    ),
+]
+Exact = Annotated[
+    bool | None,
+    typer.Option(
+        "--exact/--notexact",
+        help="Of round_to_integral and to_integer: whether what is no integer raises inexact.  [default: exact]",
+    ),
+]
 UnitOption = Annotated[
     str | None,
     typer.Option(
@@ -111,7 +137,7 @@ def _spec(op, formats, unit, of_operation: dict, of_unit: dict):
     foreign = _given(unit=unit, **of_unit)
     if foreign:
         raise ValueError(f"--{next(iter(foreign)).replace('_', '-')} is of units (--op dot, mac or gemm), not of {op}")
-    if formats is None:
+    if formats is None and function_of(op) is None:
         raise ValueError("state --format; for example: softnum vectors generate --op multiply --format e5m2")
     return VectorSpec.make(op, formats, **_given(**of_operation))
 
@@ -143,6 +169,8 @@ def generate(
     overflow: Overflow = None,
     tininess: Tininess = None,
     stochastic_bits: StochasticBits = None,
+    nan: Nan = None,
+    exact: Exact = None,
     unit: UnitOption = None,
     length: Length = None,
     shape: Shape = None,
@@ -186,7 +214,7 @@ def generate(
     spec = _spec(
         op, _formats(fmt), unit,
         dict(out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess,
-             stochastic_bits=stochastic_bits),
+             stochastic_bits=stochastic_bits, nan=nan, exact=exact),
         dict(length=length, shape=_shape(shape), with_c=with_c),
     )  # fmt: skip
     if coverage_out is not None:
@@ -222,6 +250,8 @@ def check(
     overflow: Overflow = None,
     tininess: Tininess = None,
     stochastic_bits: StochasticBits = None,
+    nan: Nan = None,
+    exact: Exact = None,
     unit: UnitOption = None,
     length: Length = None,
     shape: Shape = None,
@@ -268,7 +298,8 @@ def check(
             writable_file(Path(path))
     options = dict(
         out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess, stochastic_bits=stochastic_bits,
-        unit=unit, length=length, shape=_shape(shape), with_c=with_c, any_nan=any_nan, ignore_flags=ignore_flags,
+        nan=nan, exact=exact, unit=unit, length=length, shape=_shape(shape), with_c=with_c, any_nan=any_nan,
+        ignore_flags=ignore_flags,
         ulp=ulp, ignore_header=ignore_header, max_failures=max_failures, explain=explain, dialect=dialect,
     )  # fmt: skip
     if file != "-" and not os.path.exists(file):

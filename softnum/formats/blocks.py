@@ -278,9 +278,9 @@ def format(name):
     ----------
     name : str, format or dtype
         A registered name (`format_names`), ``eXmY`` (IEEE-like), ``qI.F`` or ``uqI.F`` (fixed point), or IEEE P3109's
-        ``binaryKpP{s,u}{e,f}``; or a block format's (`block_format_names`; "mxfp4" is "mxfp4_e2m1"). NumPy's float16,
-        float32 and float64 and the float types of ml_dtypes and of PyTorch stand for the formats that they are. A
-        format object is returned as it is.
+        ``binaryKpP{s,u}{e,f}``; what others call one of them ("float32"); or a block format's (`block_format_names`;
+        "mxfp4" is "mxfp4_e2m1"). NumPy's float16, float32 and float64 and the float types of ml_dtypes and of
+        PyTorch stand for the formats that they are. A format object is returned as it is.
 
     Returns
     -------

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 from enum import IntFlag
 from operator import index
 
+from softnum.formats.aliases import ALIASES, near, refused, rounding_alias
 from softnum.runtime import _core
 
 __all__ = [
@@ -33,16 +33,8 @@ LANE_MODES = frozenset(ROUNDING_MODES[mode] for mode in ROUNDING_MODES if family
 #: the numbers of those that take random bits
 STOCHASTIC_MODES = frozenset(number for name, number in ROUNDING_MODES.items() if name.startswith("stochastic"))
 
-_ROUNDING_SHORT = {
-    "rne": "nearest_even",
-    "rna": "nearest_away",
-    "rtz": "toward_zero",
-    "rup": "up",
-    "rdn": "down",
-    "rto": "to_odd",
-    "sr": "stochastic",
-    "stochastic_fastest": "stochastic",
-}
+#: the short ones of the other names of modes, which messages list
+_SHORT = tuple(a.alias.lower() for a in ALIASES if a.kind == "rounding" and a.whose in ("RISC-V", "PTX", "softnum"))
 
 #: Which NaN an operation delivers; the names of one number are names for one rule.
 NAN_PROFILES: dict[str, int] = {"canonical": 0, "riscv": 0, "arm_default": 0, "x86": 1, "arm": 2}
@@ -93,20 +85,33 @@ class Flags(IntFlag):
         return int.__format__(self, spec) if spec[-1:] in set("bcdeEfFgGnoxX%") else str.__format__(str(self), spec)
 
 
-def _lookup(what: str, name: object, table: dict[str, int], short: dict[str, str]) -> str:
-    key = short.get(name, name) if isinstance(name, str) else name
-    if not isinstance(key, str) or key not in table:
-        text = str(name).lower()
-        near = ["nearest_even"] if text in ("nearest", "even", "round") and short else [k for k in short if k == text]
-        near = near or difflib.get_close_matches(text, [*table, *short], n=1, cutoff=0.4)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"unknown {what} {name!r}{hint} (known: {', '.join([*table, *short])})")
-    return key
+def _unknown(what: str, name: object, known, hint: str | None = None) -> ValueError:
+    if hint is None and (close := near(str(name), known)):
+        hint = f"did you mean {close[0]!r}"
+    mark = "?" if hint and hint.startswith("did") else ""
+    return ValueError(f"unknown {what} {name!r}{f'; {hint}{mark}' if hint else ''} (known: {', '.join(known)})")
+
+
+def _lookup(what: str, name: object, table: dict[str, int]) -> str:
+    if not isinstance(name, str) or name not in table:
+        raise _unknown(what, name, table)
+    return name
 
 
 def rounding_name(name: str) -> str:
-    """The full name of a rounding mode given by its full or short name; ValueError if there is none."""
-    return _lookup("rounding mode", name, ROUNDING_MODES, _ROUNDING_SHORT)
+    """The full name of a rounding mode given by it or by another name of `softnum.formats.aliases`.
+
+    Raises ValueError if there is none.
+
+    >>> from softnum.formats.modes import rounding_name
+    >>> rounding_name("rne"), rounding_name("minMag"), rounding_name("roundTowardPositive")
+    ('nearest_even', 'toward_zero', 'up')
+    """
+    if isinstance(name, str):
+        found = name if name in ROUNDING_MODES else rounding_alias(name)
+        if found in ROUNDING_MODES:
+            return found
+    raise _unknown("rounding mode", name, [*ROUNDING_MODES, *_SHORT], refused("rounding", str(name)))
 
 
 def goes_up(mode: str, sign: int) -> bool:
@@ -117,7 +122,7 @@ def goes_up(mode: str, sign: int) -> bool:
 
 def nan_profile(name: str) -> int:
     """The number of a NaN profile; ValueError if there is none of that name."""
-    return NAN_PROFILES[_lookup("NaN profile", name, NAN_PROFILES, {})]
+    return NAN_PROFILES[_lookup("NaN profile", name, NAN_PROFILES)]
 
 
 def overflow_name(name: str | None, fmt) -> str:
@@ -127,7 +132,7 @@ def overflow_name(name: str | None, fmt) -> str:
     """
     if name is None:
         return fmt.overflow_rules[0]
-    name = _lookup("overflow rule", name, OVERFLOW_RULES, {})
+    name = _lookup("overflow rule", name, OVERFLOW_RULES)
     if name not in fmt.overflow_rules:
         fmt.refuse_overflow(name)
         raise ValueError(f"overflow={name!r} is for {_REFUSALS[name].format(fmt)}")

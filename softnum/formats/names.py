@@ -9,13 +9,13 @@ Noune et al. 2022 (the fnuz formats), IEEE P3109 interim report (binaryKpP...).
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 
+from softnum.formats.aliases import format_alias, integer_named, near, refused
 from softnum.formats.base import AnyFormat, SingleFormat
 from softnum.formats.scalar import MAX_BITS, FixedFormat, FloatFormat, Format
 
@@ -101,9 +101,9 @@ def format(name: str | Format) -> Format:
     ----------
     name : str, format or dtype
         A registered name (`format_names`), ``eXmY`` (IEEE-like), ``qI.F`` or ``uqI.F`` (fixed point), IEEE P3109's
-        ``binaryKpP{s,u}{e,f}``, ``positN`` or ``positN_esE``, or ``takum_linearN``. NumPy's float16, float32 and
-        float64 and the float types of ml_dtypes and of PyTorch stand for the formats that they are. A format object is
-        returned as it is.
+        ``binaryKpP{s,u}{e,f}``, ``positN`` or ``positN_esE``, ``takum_linearN``, or what others call one of them
+        (`softnum.formats.aliases`). NumPy's float16, float32 and float64 and the float types of ml_dtypes and of
+        PyTorch stand for the formats that they are. A format object is returned as it is.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def format(name: str | Format) -> Format:
 
 @lru_cache(maxsize=1024)
 def _named(name: str) -> Format:
-    key = name.strip().lower()
+    key = format_alias(name)
     if key in _REGISTRY:
         return _REGISTRY[key]
     if match := _FLOAT_NAME.fullmatch(key):
@@ -154,19 +154,35 @@ def _named(name: str) -> Format:
             return make(*match.groups())
     if key.startswith(("mx", "nvfp")):
         raise ValueError(_NOT_BLOCKS.format(name))
-    near = _KNOWN_ELSEWHERE.get(key) or difflib.get_close_matches(key, _REGISTRY, n=3, cutoff=0.4)
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise ValueError(f"unknown format {name!r}{hint} (registered names: {', '.join(_REGISTRY)}; or {FAMILIES})")
+    hint = _hint(name, key)
+    raise ValueError(
+        f"unknown format {name!r}{f'; {hint}' if hint else ''} (registered names: {', '.join(_REGISTRY)}; "
+        f"or {FAMILIES}; softnum formats --names lists others' names)"
+    )
 
 
-# What other software calls these formats; names of more than one mean nothing exact, so none of them is taken.
-_KNOWN_ELSEWHERE = {
-    "half": ["binary16"], "float16": ["binary16"], "fp16": ["binary16"],
-    "single": ["binary32"], "float": ["binary32"], "float32": ["binary32"], "fp32": ["binary32"],
-    "double": ["binary64"], "float64": ["binary64"], "fp64": ["binary64"],
-    "bf16": ["bfloat16"], "fp8": ["e5m2", "e4m3fn"], "fp6": ["e3m2fn", "e2m3fn"], "fp4": ["e2m1fn"],
-    "int4": ["q4.0"], "int8": ["q8.0"], "int16": ["q16.0"], "int32": ["q32.0"], "uint8": ["uq8.0"],
-}  # fmt: skip
+def _hint(name: str, key: str) -> str:
+    """What to write instead of a name that is no format's."""
+    if (hint := refused("format", name)) is not None:
+        return hint + ("?" if hint.startswith("did") else "")
+    if (integer := integer_named(name)) is not None:
+        bits, signed = integer
+        return (
+            f"it names integers: {'' if signed else 'u'}q{bits}.0 is the fixed-point format of the same values, which "
+            "rounds and saturates; softnum.to_integer converts to integers"
+        )
+    if match := re.fullmatch(r"e(\d+)m(\d+)", key):
+        return "eXmY has up to two digits for each width"
+    if match := re.fullmatch(r"(binary\d+p\d+)([su]?)([ef]?)", key):
+        stem, sign, domain = match.groups()
+        wanted = [f"{stem}{s}{d}" for s in (sign or "su") for d in (domain or "ef")]
+        return (
+            f"P3109's names end in s or u (signed or not) and e or f (with infinities or finite): {', '.join(wanted)}"
+        )
+    close = near(key, _REGISTRY, 3)
+    return f"did you mean {' or '.join(close)}?" if close else ""
+
+
 _NUMPY_NAME = {"float16": "binary16", "float32": "binary32", "float64": "binary64", "bfloat16": "bfloat16"}
 _ML_DTYPES_NAME = re.compile(r"float[468]_(e\dm\d(?:fn|fnuz|b11fnuz|fnu)?)")
 

@@ -22,7 +22,8 @@ from softnum.formats.modes import FIXED_OVERFLOW, FLOAT_OVERFLOW
 
 __all__ = ["FixedFormat", "FloatFormat", "Format"]
 
-MAX_EXPONENT_BITS = 15
+P3109_VERSION = "4.0"  # of IEEE P3109's interim report, 26 June 2026, whose formats and overflow these are
+MAX_EXPONENT_BITS = 15  # one more where there is no fraction: P3109's binary16p1ue
 MAX_PRECISION = 62
 MAX_BITS = 64
 
@@ -72,7 +73,7 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
     Parameters
     ----------
     exponent_bits : int
-        Width of the exponent field, 1 to 15 bits.
+        Width of the exponent field, 1 to 15 bits, or 16 without a fraction.
     mantissa_bits : int
         Width of the stored fraction in bits; the precision is one more, at most 62.
     bias : int, optional
@@ -148,8 +149,8 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
         lowest_binade: str | None = None,
         saturating: bool = False,
     ) -> None:
-        e = _check_int("exponent_bits", exponent_bits, 1, MAX_EXPONENT_BITS)
         m = _check_int("mantissa_bits", mantissa_bits, 0, MAX_PRECISION - 1)
+        e = _check_int("exponent_bits", exponent_bits, 1, MAX_EXPONENT_BITS + (m == 0))
         if e + m + bool(signed) > MAX_BITS:
             raise ValueError(f"a code has at most {MAX_BITS} bits, got {e + m + bool(signed)}")
         if specials not in _SPECIALS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, fields
 from functools import partial
 
@@ -11,6 +10,7 @@ import numpy as np
 from softnum.arrays import conversion
 from softnum.arrays.container import Array
 from softnum.arrays.ufuncs import check_flags
+from softnum.formats.aliases import near, operation_alias
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES, STOCHASTIC_MODES, Flags
 from softnum.ops import arithmetic, integers
 from softnum.runtime import gateway
@@ -239,16 +239,17 @@ _OTHERS = {
 def _known(operation) -> tuple:
     """(name, what computes it) of an operation, given by its name or as the function."""
     table = {name: (function, function) for name, (function, _) in arithmetic.OPERATIONS.items()} | _OTHERS
+    wanted = operation_alias(operation) if isinstance(operation, str) else None
     for name, (function, compute) in table.items():
-        if operation is function or operation == name:
+        if operation is function or wanted == name:
             if name in _NOT_ROUNDED:
                 raise ValueError(f"probe: {name} rounds nothing, so there is nothing to probe")
             return name, compute
     if not isinstance(operation, str):
         raise TypeError(f"probe: the operation must be one of softnum's or its name, got {operation!r}")
     rounding = [name for name in table if name not in _NOT_ROUNDED]
-    near = difflib.get_close_matches(operation, rounding, n=1, cutoff=0.4)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    close = near(operation, rounding)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
     raise ValueError(f"probe: unknown operation {operation!r}{hint} (known: {', '.join(rounding)})")
 
 
@@ -262,8 +263,9 @@ def probe(operation, *operands, **options) -> Probe:
     Parameters
     ----------
     operation : str or function
-        ``"multiply"`` or ``softnum.multiply``: any operation of `softnum` on codes or Arrays that rounds, elementary
-        functions included; `softnum.encode` and `softnum.quantize` of float arrays and integers.
+        ``"multiply"``, another name of it ("mul") or ``softnum.multiply``: any operation of `softnum` on codes or
+        Arrays that rounds, elementary functions included; `softnum.encode` and `softnum.quantize` of float
+        arrays and integers.
     *operands
         As the operation takes them.
     **options

@@ -49,7 +49,8 @@ class FloatFacts:
     kind = "float"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.exponent_bits <= _MOST_EXPONENT_BITS or not 0 <= self.mantissa_bits < _MOST_PRECISION:
+        most = _MOST_EXPONENT_BITS + (self.mantissa_bits == 0)
+        if not 1 <= self.exponent_bits <= most or not 0 <= self.mantissa_bits < _MOST_PRECISION:
             raise ValueError(
                 f"{self}: a float has 1..{_MOST_EXPONENT_BITS} exponent bits and 0..{_MOST_PRECISION - 1} fraction bits"
             )

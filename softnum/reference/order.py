@@ -11,7 +11,7 @@ from operator import index
 from softnum.reference.facts import FloatFacts, Format, format_of
 from softnum.reference.nans import INVALID_RESULT, nan_of
 from softnum.reference.operations import is_zero, prepare
-from softnum.reference.rounding import FLAGS, INVALID, Environment, deliver, environment_of, with_sign
+from softnum.reference.rounding import FLAGS, INVALID, Environment, below_zero, deliver, environment_of, with_sign
 from softnum.reference.rules import Flags
 from softnum.reference.values import Value, decode, flushed, is_subnormal
 
@@ -257,7 +257,9 @@ def _next(code: int, fmt: Format | str, step: int, nan: str) -> tuple[int, Flags
 
 
 # -- signs -------------------------------------------------------------------------------------------------------------
-def negate(code: int, fmt: Format | str, overflow: str | None = None, *, invalid=None) -> tuple[int, Flags]:
+def negate(
+    code: int, fmt: Format | str, overflow: str | None = None, *, invalid=None, rounding="nearest_even"
+) -> tuple[int, Flags]:
     """Reverse a code's sign.
 
     Parameters
@@ -268,13 +270,16 @@ def negate(code: int, fmt: Format | str, overflow: str | None = None, *, invalid
         For fixed point: what becomes of ``-(-2**(integer_bits - 1))``, and of what an unsigned format lacks.
     invalid : int, float or Fraction, optional
         As in `round_value`.
+    rounding : str
+        Of unsigned formats of P3109, where a mode may go to 0.
 
     Returns
     -------
     code : int
         Signed floats: only the sign bit changes, in a NaN too, and no flag is raised; where there is no -0, a zero is
         code 0, and a NaN in the place of -0 stays. Unsigned floats: a NaN and zero stay; other values have no negative,
-        which is INVALID, but in formats of P3109 becomes 0. Fixed point: the exact negative, under ``overflow``.
+        which is INVALID, but in formats of P3109 what a negative number rounds to: NaN or 0. Fixed point: the exact
+        negative, under ``overflow``.
     flags : Flags
 
     Raises
@@ -295,7 +300,8 @@ def negate(code: int, fmt: Format | str, overflow: str | None = None, *, invalid
     fmt = format_of(fmt)
     x = decode(code, fmt)
     negative = x.sign if fmt.kind == "fixed" else _sign_bit(code, fmt)
-    return _with_sign_of(1 - negative, code, x, fmt, environment_of(fmt, overflow=overflow, invalid=invalid))
+    env = environment_of(fmt, rounding, overflow, invalid=invalid)
+    return _with_sign_of(1 - negative, code, x, fmt, env)
 
 
 def absolute(code: int, fmt: Format | str, overflow: str | None = None, *, invalid=None) -> tuple[int, Flags]:
@@ -310,7 +316,9 @@ def absolute(code: int, fmt: Format | str, overflow: str | None = None, *, inval
     return _with_sign_of(0, code, decode(code, fmt), fmt, env)
 
 
-def copysign(a: int, b: int, fmt, overflow: str | None = None, *, invalid=None) -> tuple[int, Flags]:
+def copysign(
+    a: int, b: int, fmt, overflow: str | None = None, *, invalid=None, rounding="nearest_even"
+) -> tuple[int, Flags]:
     """Give code ``a`` the sign of code ``b``; the result is in ``a``'s format. The rest as in `negate`.
 
     The sign of a signed float, even of a NaN, is its sign bit. ``fmt`` may be a pair of formats.
@@ -324,7 +332,7 @@ def copysign(a: int, b: int, fmt, overflow: str | None = None, *, invalid=None) 
         raise ValueError(f"2 operands need one format or 2, got {len(formats)}")
     x, y = decode(a, formats[0]), decode(b, formats[1])
     negative = y.sign if formats[1].kind == "fixed" else _sign_bit(b, formats[1])
-    env = environment_of(formats[0], overflow=overflow, invalid=invalid)
+    env = environment_of(formats[0], rounding, overflow, invalid=invalid)
     return _with_sign_of(negative, a, x, formats[0], env)
 
 
@@ -338,7 +346,7 @@ def _with_sign_of(negative: int, code: int, x: Value, fmt: Format, env: Environm
         if not negative or x.kind == "nan":
             return code, FLAGS[0]
         if fmt.p3109:
-            return 0, FLAGS[0]
+            return below_zero(fmt, env, x.kind == "inf"), FLAGS[0]
         return deliver(INVALID_RESULT, fmt, env)
     if not fmt.negative_zero and (is_zero(x) or code == fmt.nan_code == 1 << (fmt.bits - 1)):
         return (0 if is_zero(x) else code), FLAGS[0]

@@ -222,7 +222,7 @@ def infinity_result(sign: int, fmt: Format, env: Environment) -> tuple[int, int]
     if not isinstance(fmt, FloatFacts):
         return invalid_result(fmt, env)
     if sign and not fmt.signed:
-        return (0, 0) if fmt.has_zero else invalid_result(fmt, env)
+        return (below_zero(fmt, env, infinite=True), 0) if fmt.has_zero else invalid_result(fmt, env)
     if fmt.infinities and env.overflow != "saturate":
         return with_sign(sign, fmt.inf_code, fmt), 0
     if fmt.has_nan and not fmt.saturating and env.overflow == "infinity":
@@ -305,9 +305,16 @@ def round_float(sign: int, numerator: int, denominator: int, fmt: Format, env: E
         code, flags = with_sign(sign, rounded, fmt), INEXACT if rest else 0
         if rest and (tiny_after if env.tininess == "after" else tiny_before):
             flags |= UNDERFLOW
-    if sign and not fmt.signed:
-        code = 0  # unsigned with a zero: what is below zero becomes zero; the flags are those of the magnitude
+    if sign and not fmt.signed and rounded:  # the flags are those of the magnitude
+        code = below_zero(fmt, env)
     return code, flags
+
+
+def below_zero(fmt: FloatFacts, env: Environment, infinite: bool = False) -> int:
+    """What a negative number, or -infinity, becomes in a format with a zero and no signs: 0; of P3109's, where nothing
+    saturates, NaN, but for what is finite in a mode that goes up there (interim report v4.0, 4.7.5)."""
+    goes_to_zero = not infinite and env.rounding in ("toward_zero", "up")
+    return fmt.nan_code if fmt.p3109 and env.overflow == "infinity" and not goes_to_zero else 0
 
 
 def floor_log2(numerator: int, denominator: int) -> int:
@@ -360,7 +367,9 @@ def stochastic_goes_up(sign: int, rest: int, unit: int, env: Environment) -> boo
 
 
 def overflowed(sign: int, fmt: FloatFacts, env: Environment) -> int:
-    toward_zero = env.rounding in ("toward_zero", "to_odd", "down" if sign == 0 else "up")
+    toward_zero = env.rounding in ("toward_zero", "down" if sign == 0 else "up") or (
+        env.rounding == "to_odd" and not (fmt.p3109 and fmt.signed and fmt.infinities and fmt.max_code % 2 == 0)
+    )
     if toward_zero or env.overflow != "infinity":
         return with_sign(sign, fmt.max_code, fmt)
     return infinity_result(sign, fmt, env)[0]

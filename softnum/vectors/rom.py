@@ -37,7 +37,7 @@ class Rom:
 
 
 def make_rom(
-    op, fmt, *, out_fmt=None, rounding="nearest_even", overflow=None, tininess="after", stochastic_bits=32,
+    op, fmt, *, out_fmt=None, rounding=None, overflow=None, tininess="after", stochastic_bits=32,
     flags=False, invalid="raise",
 ) -> Rom:  # fmt: skip
     """The table of an operation over all codes of its operands.
@@ -79,6 +79,9 @@ def make_rom(
         op, fmt, out_fmt=out_fmt, rounding=rounding, overflow=overflow, tininess=tininess,
         stochastic_bits=stochastic_bits,
     )  # fmt: skip
+    op = spec.op
+    if op not in CODE_OPERATIONS:
+        raise ValueError(f"a table is of an operation from codes to codes ({', '.join(CODE_OPERATIONS)}), not of {op}")
     columns = [c for c in spec.columns if c.name not in ("result", "flags")]
     bits = sum(c.width for c in columns)
     if bits > MOST_ADDRESS_BITS:

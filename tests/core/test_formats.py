@@ -135,7 +135,7 @@ def test_formats_compare_by_facts():
     "error, message, make",
     [
         (ValueError, "unknown format 'e5m2fn'; did you mean", lambda: format_of("e5m2fn")),
-        (ValueError, "unknown format 'float32'; did you mean binary32", lambda: format_of("float32")),
+        (ValueError, "unknown format 'float'; C and PyTorch mean binary32 by it, Python", lambda: format_of("float")),
         (ValueError, "unknown format 'fp8'; did you mean e5m2 or e4m3fn", lambda: format_of("fp8")),
         (ValueError, r"unknown format 'float8'.*registered names: binary16.*or eXmY, qI.F",
          lambda: format_of("float8")),

@@ -121,7 +121,7 @@ def test_short_names():
         "rto": "to_odd",
     }
     assert {short: rounding_name(short) for short in want} == want and rounding_name("sr") == "stochastic"
-    for wrong, meant in (("nearest", "nearest_even"), ("RNE", "rne"), ("Toward_Zero", "toward_zero")):
+    for wrong, meant in (("nearest", "nearest_even"), ("toward_zer", "toward_zero")):
         with pytest.raises(ValueError, match=f"unknown rounding mode '{wrong}'; did you mean '{meant}'"):
             rounding_name(wrong)
     with pytest.raises(ValueError, match="unknown rounding mode 'rnee'; did you mean 'rne'"):

@@ -64,10 +64,10 @@ def test_which_formats_are_p3109_s():
         ("fma", (0x00, 0x7F, 0x80), SIGNED, 0x80), ("remainder", (0x40, 0x00), SIGNED, 0x80),
         ("round_to_integral", (0x3F,), SIGNED, 0x40),
         # logb(0) is -infinity, rounded as any result
-        ("logb", (0x00,), SIGNED, 0xFF), ("logb", (0x00,), FINITE, 0xFF), ("logb", (0x00,), UNSIGNED, 0x00),
+        ("logb", (0x00,), SIGNED, 0xFF), ("logb", (0x00,), FINITE, 0xFF), ("logb", (0x00,), UNSIGNED, 0xFF),
         # below zero where there is nothing below zero
-        ("subtract", (0x00, 0x80), UNSIGNED, 0x00), ("subtract", (0x00, 0xFE), UNSIGNED, 0x00),
-        ("negate", (0x80,), UNSIGNED, 0x00), ("negate", (0xFE,), UNSIGNED, 0x00), ("negate", (0xFF,), UNSIGNED, 0xFF),
+        ("subtract", (0x00, 0x80), UNSIGNED, 0xFF), ("subtract", (0x00, 0xFE), UNSIGNED, 0xFF),
+        ("negate", (0x80,), UNSIGNED, 0xFF), ("negate", (0xFE,), UNSIGNED, 0xFF), ("negate", (0xFF,), UNSIGNED, 0xFF),
         ("negate", (0x00,), UNSIGNED, 0x00), ("absolute", (0xFE,), UNSIGNED, 0xFE),
         # the single NaN everywhere
         ("minimum", (0x80, 0x40), SIGNED, 0x80), ("maximum_number", (0x80, 0x40), SIGNED, 0x40),

@@ -70,7 +70,7 @@ def ours(name, codes, formats, out_fmt, env, words, shifts):
     return function(*codes, formats, out_fmt=out_fmt, **options)
 
 
-OF_NEIGHBOURS, OF_SIGNS = ("nan",), ("overflow", "invalid")
+OF_NEIGHBOURS, OF_SIGNS = ("nan",), ("overflow", "invalid", "rounding")
 
 
 def theirs(name, row, formats, out_fmt, env, word, shift):

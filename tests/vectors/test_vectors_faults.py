@@ -243,7 +243,7 @@ def test_random_bits_decide(vectors):
     [
         (("generate", "--format", "e5m2"), "state --op"),
         (("generate", "--op", "multiply"), "state --format"),
-        (("generate", "--op", "mul", "--format", "e5m2"), "did you mean 'multiply'"),
+        (("generate", "--op", "multipl", "--format", "e5m2"), "did you mean 'multiply'"),
         (("generate", "--op", "multiply", "--format", "e5m2", "--dialect", "vcd"), "unknown dialect 'vcd'"),
         (("generate", "--op", "convert", "--format", "e5m2"), "--result-format"),
         (("generate", "--op", "multiply", "--format", "e5m2", "-o", "no/such/folder/v.txt"), "there is no folder"),

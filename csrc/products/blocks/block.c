@@ -60,7 +60,7 @@ static sn_u64 add_sum(const sn_block_unit *u, const sn_block_part *g, const sn_b
 /* The unit, whose formats raise flags even if they are P3109's where there are tallies to be told; and whom to tell. */
 static sn_block_unit telling(const sn_block_unit *unit, const sn_block_part *g, sn_told told[SN_BLOCK_TALLIES]) {
     sn_block_unit u = *unit;
-    if (g->tallies) u.product.p3109 = u.accumulator.p3109 = 0;
+    if (g->tallies) sn_let_raise(&u.product), sn_let_raise(&u.accumulator);
     for (int i = 0; i < SN_BLOCK_TALLIES; i++)
         told[i] = sn_told_nothing(g->tallies ? &g->tallies[i] : NULL);
     return u;

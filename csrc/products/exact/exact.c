@@ -24,7 +24,7 @@ sn_u32 sn_exact_definition(const sn_exact_unit *u, const sn_product_codes *g) {
     const int random = sn_is_stochastic(&u->env);
     sn_told told = sn_told_nothing(g->tallies);
     sn_format f = u->accumulator;
-    if (g->tallies) f.p3109 = 0; /* a format that raises no flags raises them here, for the tally alone */
+    if (g->tallies) sn_let_raise(&f); /* a format that raises no flags raises them here, for the tally alone */
     for (ptrdiff_t row = g->m0; row < g->m1; row++)
         for (ptrdiff_t j = 0; j < g->n; j++) {
             const ptrdiff_t column = g->n0 + j;

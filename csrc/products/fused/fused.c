@@ -7,7 +7,7 @@
 /* In both definitions formats that raise no flags raise them, where there are tallies to be told. */
 sn_u32 sn_fused_definition(const sn_fused_unit *unit, const sn_product_codes *g) {
     sn_fused_unit u = *unit;
-    if (g->tallies) u.accumulator.p3109 = u.output.p3109 = 0;
+    if (g->tallies) sn_let_raise(&u.accumulator), sn_let_raise(&u.output);
     const sn_i64 roundings = sn_fused_roundings(&u, g->k);
     const sn_env *const envs[] = {&u.sum_env, &u.output_env, &u.after_env};
     sn_told told[SN_FUSED_TALLIES];
@@ -32,7 +32,7 @@ sn_u32 sn_fused_definition(const sn_fused_unit *unit, const sn_product_codes *g)
 
 sn_u32 sn_chain_definition(const sn_chain_unit *unit, const sn_product_codes *g) {
     sn_chain_unit u = *unit;
-    if (g->tallies) u.accumulator.p3109 = 0;
+    if (g->tallies) sn_let_raise(&u.accumulator);
     const sn_i64 steps = sn_chain_steps(&u, g->k);
     sn_told told = sn_told_nothing(g->tallies);
     for (ptrdiff_t row = g->m0; row < g->m1; row++)

@@ -193,7 +193,7 @@ sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_product_codes *g) {
     sn_mad_unit telling;
     if (g->tallies) { /* formats that raise no flags raise them here, for the tallies alone */
         telling = *u;
-        telling.product.p3109 = telling.accumulator.p3109 = telling.outer.p3109 = 0;
+        sn_let_raise(&telling.product), sn_let_raise(&telling.accumulator), sn_let_raise(&telling.outer);
         u = &telling;
     }
     const ptrdiff_t lanes = (ptrdiff_t)u->lanes;

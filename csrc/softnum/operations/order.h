@@ -130,8 +130,8 @@ SN_FN sn_u64 sn_next(const sn_format *f, sn_u64 code, sn_i32 down, const sn_env 
 SN_FN sn_i32 sn_sign(const sn_format *f, sn_u64 code) { return (code & f->sign_mask) != 0; }
 
 /* IEEE 754-2019 5.5.1: the sign bit alone, no flags, NaNs included. set: the sign to give. The NaN in -0's code stays;
- * a zero that has no -0 is code 0. A negative result in an unsigned float is NaN, 0 in P3109's; fixed point is negated,
- * and may overflow. */
+ * a zero that has no -0 is code 0. A negative result in an unsigned float is NaN, in P3109's what it rounds to; fixed
+ * point is negated, and may overflow. */
 SN_FN sn_u64 sn_set_sign(const sn_format *f, sn_u64 code, sn_i32 set, const sn_env *env, sn_u32 random, sn_u32 *flags) {
     sn_number x = sn_unpack(f, code);
     code &= f->magnitude_mask | f->sign_mask;
@@ -144,7 +144,8 @@ SN_FN sn_u64 sn_set_sign(const sn_format *f, sn_u64 code, sn_i32 set, const sn_e
         if (f->nan_is_negative_zero || !f->is_signed) return code;
         return (code & f->magnitude_mask) | (set ? f->sign_mask : 0);
     }
-    if (!f->is_signed && set && x.kind != SN_ZERO) return f->p3109 ? 0 : sn_invalid_result(f, env, flags);
+    if (!f->is_signed && set && x.kind != SN_ZERO)
+        return f->p3109 ? sn_below_zero(f, env, x.kind == SN_INF) : sn_invalid_result(f, env, flags);
     if (!f->negative_zero && x.kind == SN_ZERO) return 0;
     return sn_with_sign(f, code & f->magnitude_mask, set);
 }

@@ -6,6 +6,7 @@
 
 enum { SN_FLOAT = 0, SN_FIXED = 1 };
 enum { SN_LOWEST_SUBNORMAL = 0, SN_LOWEST_NORMAL = 1, SN_LOWEST_ZERO = 2 };
+enum { SN_P3109 = 1, SN_P3109_TELLING = 2 }; /* a format of IEEE P3109's; one that raises flags, for tallies */
 
 typedef struct {
     sn_i32 kind;          /* SN_FLOAT or SN_FIXED */
@@ -22,8 +23,13 @@ typedef struct {
     sn_u64 nan_code;                      /* the canonical NaN, a whole code */
     sn_u64 magnitude_mask, sign_mask;     /* of a code; sign_mask 0 if unsigned */
     sn_i32 saturating;                    /* what is too large becomes the largest value, never NaN */
-    sn_i32 p3109;                         /* an IEEE P3109 format: its results raise no flags, and x / 0 is NaN */
+    sn_i32 p3109;                         /* SN_P3109: no flags, x / 0 is NaN, P3109's overflow */
 } sn_format;
+
+/* The format, but that it raises flags even if it is one of P3109's. */
+SN_FN void sn_let_raise(sn_format *f) {
+    if (f->p3109) f->p3109 = SN_P3109_TELLING;
+}
 
 enum { SN_ZERO = 0, SN_FINITE = 1, SN_INF = 2, SN_QUIET_NAN = 3, SN_SIGNALING_NAN = 4 };
 

@@ -121,9 +121,12 @@ SN_FN sn_u64 sn_overflowed(const sn_format *f, const sn_env *env, sn_i32 sign, s
     sn_i32 mode = env->rounding;
     sn_note_event(env, SN_NOTED_OVERFLOW);
     sn_raise(f, SN_FLAG_OVERFLOW | SN_INEXACT, flags);
-    if (sign && !f->is_signed) return 0;
-    if (mode == SN_TOWARD_ZERO || mode == SN_TO_ODD || (mode == SN_UP && sign) || (mode == SN_DOWN && !sign) ||
-        env->overflow != SN_OVERFLOW_INFINITY)
+    if (sign && !f->is_signed) return sn_below_zero(f, env, 0);
+    /* the largest value of a signed format of P3109's with infinities is even, and infinity the odd one (v4.0, 4.7.5)
+     */
+    const sn_i32 odd_infinity = f->p3109 && f->is_signed && f->has_inf;
+    if (mode == SN_TOWARD_ZERO || (mode == SN_TO_ODD && !odd_infinity) || (mode == SN_UP && sign) ||
+        (mode == SN_DOWN && !sign) || env->overflow != SN_OVERFLOW_INFINITY)
         return sn_with_sign(f, f->max_code, sign);
     if (f->has_inf) return sn_with_sign(f, f->inf_code, sign);
     return f->has_nan && !f->saturating ? f->nan_code : sn_with_sign(f, f->max_code, sign);
@@ -169,7 +172,7 @@ SN_FN sn_u64 sn_round_float(const sn_format *f, const sn_env *env, const sn_exac
             }
             if (code + 1 > f->max_code) return sn_overflowed(f, env, x->sign, flags); /* all numbers are subnormal */
             sn_raise(f, tiny ? SN_INEXACT | SN_UNDERFLOW : SN_INEXACT, flags);
-            return sn_with_sign(f, code + 1, x->sign);
+            return x->sign && !f->is_signed ? sn_below_zero(f, env, 0) : sn_with_sign(f, code + 1, x->sign);
         }
         const sn_i32 one_step = gap || f->lowest == SN_LOWEST_ZERO, last = one_step ? f->emin : f->emin - m;
         c = gap ? sn_cut_in_gap(x, f) : sn_cut_at(x, last);
@@ -183,6 +186,7 @@ SN_FN sn_u64 sn_round_float(const sn_format *f, const sn_env *env, const sn_exac
     if (code > f->max_code || (up && code < step)) /* beyond 64 bits, in an unsigned format of 64 */
         return sn_overflowed(f, env, x->sign, flags);
     if (c.fraction || c.sticky) sn_raise(f, tiny ? SN_INEXACT | SN_UNDERFLOW : SN_INEXACT, flags);
+    if (code && x->sign && !f->is_signed) return sn_below_zero(f, env, 0);
     return sn_with_sign(f, code, x->sign);
 }
 

@@ -11,7 +11,7 @@
  * - fma(0, inf, quiet NaN) (7.2 c): INVALID and the NaN of no operand; SN_NAN_X86: the quiet NaN, no flag.
  * - Tininess (7.5): an argument, sn_env.tininess; tests and Python default to after rounding.
  * - A NaN in a target without one, and an infinity in fixed point: INVALID and sn_env.invalid_code.
- * - IEEE P3109 formats (sn_format.p3109) raise no flags. */
+ * - IEEE P3109 formats (sn_format.p3109) raise no flags, and saturate by v4.0 of its interim report (4.7.5). */
 #ifndef SOFTNUM_SPECIALIZE_H
 #define SOFTNUM_SPECIALIZE_H
 
@@ -20,7 +20,7 @@
 
 /* Raise exceptions for a result in format f. */
 SN_FN void sn_raise(const sn_format *f, sn_u32 exceptions, sn_u32 *flags) {
-    if (!f->p3109) *flags |= exceptions;
+    if (f->p3109 != SN_P3109) *flags |= exceptions;
 }
 
 /* INVALID, and the NaN that stands for it. */
@@ -72,7 +72,14 @@ SN_FN sn_number sn_read(const sn_format *f, const sn_env *env, sn_u64 code) {
     return n;
 }
 
-/* The code of +-magnitude; sign ignored for zero without -0, negative results of unsigned formats become 0. */
+/* What a negative number, or -infinity, becomes in a format without signs: 0. Of P3109's, where nothing saturates, NaN:
+ * v4.0, 4.7.5, SatNone; modes that go toward zero from below give 0 for what is finite. */
+SN_FN sn_u64 sn_below_zero(const sn_format *f, const sn_env *env, sn_i32 infinite) {
+    const sn_i32 upward = env->rounding == SN_TOWARD_ZERO || env->rounding == SN_UP;
+    return f->p3109 && env->overflow == SN_OVERFLOW_INFINITY && (infinite || !upward) ? f->nan_code : 0;
+}
+
+/* The code of +-magnitude; sign ignored for zero without -0; negative results of unsigned formats become 0. */
 SN_FN sn_u64 sn_with_sign(const sn_format *f, sn_u64 magnitude, sn_i32 sign) {
     if (!sign) return magnitude;
     if (!f->is_signed) return 0;
@@ -84,7 +91,7 @@ SN_FN sn_u64 sn_with_sign(const sn_format *f, sn_u64 magnitude, sn_i32 sign) {
 SN_FN sn_u64 sn_inf_result(const sn_format *f, const sn_env *env, sn_i32 sign, sn_u32 *flags) {
     sn_note_kind(env, SN_INF, sign);
     if (f->kind == SN_FIXED || (sign && !f->has_zero)) return sn_invalid_result(f, env, flags);
-    if (sign && !f->is_signed) return 0;
+    if (sign && !f->is_signed) return sn_below_zero(f, env, 1);
     if (env->overflow != SN_OVERFLOW_SATURATE && f->has_inf) return sn_with_sign(f, f->inf_code, sign);
     if (env->overflow == SN_OVERFLOW_INFINITY && f->has_nan && !f->saturating) return f->nan_code;
     return sn_with_sign(f, f->max_code, sign);

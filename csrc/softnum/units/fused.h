@@ -145,9 +145,9 @@ SN_FN sn_u64 sn_fused_round(const sn_fused_unit *u, sn_fused_sum *s, const sn_fo
     *flags |= raised;
     if (sign && sn_unpack(fo, code).kind == SN_ZERO) return 0;
     if (!u->always_infinity || !fo->has_inf) return code;
-    if (fo->p3109) { /* raises no flags: asked of a format that does */
+    if (fo->p3109 == SN_P3109) { /* raises no flags: asked of a format that does */
         sn_format telling = *fo;
-        telling.p3109 = 0;
+        sn_let_raise(&telling);
         sn_round_pack(&telling, env, &x, 0, &raised);
     }
     return raised & SN_FLAG_OVERFLOW ? sn_with_sign(fo, fo->inf_code, sign) : code;

@@ -8,8 +8,9 @@ from threading import Lock
 
 import numpy as np
 
+from softnum.formats.aliases import operation_alias
 from softnum.formats.custom.compiler import RENAMED, compile_c
-from softnum.formats.custom.primitives import ALIASES, storage_of
+from softnum.formats.custom.primitives import storage_of
 from softnum.formats.custom.source import CFunction, CSource
 from softnum.formats.custom.trial import Call, sample_codes, sample_floats, try_out
 from softnum.formats.operation_names import USER_OPERANDS
@@ -17,6 +18,7 @@ from softnum.runtime import _core
 
 __all__ = ["CFunctions"]
 
+_SHORT = ("sub", "mul", "div", "neg", "abs", "min", "max")  # names of a function of C that stand for an operation, too
 _FLOATS = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
 _BITS = re.compile(rb"softnum-bits=(\d\d);")
 
@@ -81,7 +83,7 @@ class CFunctions:
         found = {}
         kind = self.type.name
         for given, function in self.source.functions.items():
-            name = ALIASES.get(given, given)
+            name = operation_alias(given) if given in _SHORT else given
             operands = USER_OPERANDS.get(name)
             types = (function.returns, *function.parameters)
             if operands is None or not any(re.search(rf"\b{kind}\b", t) for t in types):

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["ALIASES", "Primitives", "place_of", "shown_code", "storage_of"]
-
-#: Other names of some of the operations, which users may give them by.
-ALIASES = {
-    "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negate", "abs": "absolute", "min": "minimum",
-    "max": "maximum",
-}  # fmt: skip
+__all__ = ["Primitives", "place_of", "shown_code", "storage_of"]
 
 
 def place_of(function) -> str:

@@ -7,7 +7,8 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from softnum.formats.custom.primitives import ALIASES, storage_of
+from softnum.formats.aliases import operation_alias
+from softnum.formats.custom.primitives import storage_of
 from softnum.formats.operation_names import USER_OPERANDS
 from softnum.runtime import _core, gateway
 
@@ -95,10 +96,14 @@ def _named(operations, known, what: str) -> dict:
         raise TypeError(f"{what}: ops is a dict, the name of an operation -> its function; got {operations!r}")
     found, told = {}, {}
     for given, function in operations.items():
-        name = ALIASES.get(given, given)
+        name = operation_alias(given) if isinstance(given, str) else given
         if name not in known:
-            near = get_close_matches(str(given), [*known, *ALIASES], 3)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join([*known, *ALIASES])}"
+            near = get_close_matches(str(given), known, 3)
+            hint = (
+                f"did you mean {' or '.join(near)}?"
+                if near
+                else f"known: {', '.join(known)}; softnum formats --names lists others' names"
+            )
             raise ValueError(f"{what}: ops has no operation {given!r} ({hint})")
         if name in found:
             raise ValueError(f"{what}: ops has {name} twice, as {told[name]!r} and {given!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from softnum.formats.aliases import format_alias
 from softnum.formats.blocks import format
 from softnum.formats.dispatch import of_format
 
@@ -23,12 +24,6 @@ PEAKS = {
 }
 #: The rate of a design's own array, which is built for whatever the design computes in.
 NATIVE = "native"
-_ALIASES = {
-    "float16": "binary16", "half": "binary16", "fp16": "binary16",
-    "bf16": "bfloat16", "tensorfloat32": "tf32",
-    "float": "binary32", "float32": "binary32", "single": "binary32", "fp32": "binary32",
-    "double": "binary64", "float64": "binary64", "fp64": "binary64",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,7 @@ class _Grid:
 def _grid(name: str) -> _Grid | None:
     """Of a registered format; None of one that only its design file knows."""
     try:
-        fmt = format(_ALIASES.get(name, name))
+        fmt = format(format_alias(name))
     except (ValueError, TypeError):
         return None
     return _grid_of(fmt.element)  # the scale is applied to sums, outside the multipliers
@@ -72,7 +67,7 @@ def _tapered_grid_of(fmt) -> _Grid:
 
 
 def _has_scales(name: str) -> bool:
-    fmt = format(_ALIASES.get(name, name))
+    fmt = format(format_alias(name))
     return fmt.element != fmt
 
 
@@ -118,7 +113,7 @@ def choose_peak(listed: tuple[str, ...], formats: tuple[str, ...]) -> tuple[str,
     """
     if NATIVE in listed:
         return NATIVE, False, ""
-    names = tuple(dict.fromkeys(_ALIASES.get(name, name) for name in formats))
+    names = tuple(dict.fromkeys(format_alias(name) for name in formats))
     ordered = [peak for peak in PEAKS if peak in listed]
     unknown = [name for name in names if _grid(name) is None]
     if unknown or not names:

@@ -29,8 +29,8 @@ def open_vectors(source) -> tuple[object, str, bool]:
 
 def check(
     source, op=None, fmt=None, *, out_fmt=None, rounding=None, overflow=None, tininess=None, stochastic_bits=None,
-    unit=None, length=None, shape=None, with_c=None, any_nan=False, ignore_flags=False, ulp=0, ignore_header=False,
-    max_failures=20, explain=True, progress=None, dialect=None,
+    nan=None, exact=None, unit=None, length=None, shape=None, with_c=None, any_nan=False, ignore_flags=False, ulp=0,
+    ignore_header=False, max_failures=20, explain=True, progress=None, dialect=None,
 ) -> CheckReport:  # fmt: skip
     """Compare the results and flags of a vector file with softnum's, and name the likeliest causes of differences.
 
@@ -38,7 +38,7 @@ def check(
     ----------
     source : str, path or binary file
         The vectors, in any dialect of `DIALECTS`, plain or compressed by gzip or xz; "-" is standard input.
-    op, fmt, out_fmt, rounding, overflow, tininess, stochastic_bits
+    op, fmt, out_fmt, rounding, overflow, tininess, stochastic_bits, nan, exact
         As in `generate`. What is left out is taken from the file's header, else the defaults of `generate` hold; what
         is stated must agree with the header.
     unit, length, shape, with_c
@@ -101,7 +101,7 @@ def check(
             raise ValueError(f"{what} must be an integer of at least 0, got {number!r}")
     given = dict(
         op=op, fmt=fmt, out_fmt=out_fmt, rounding=rounding, overflow=overflow, tininess=tininess,
-        stochastic_bits=stochastic_bits, unit=unit, length=length, shape=shape, with_c=with_c,
+        stochastic_bits=stochastic_bits, nan=nan, exact=exact, unit=unit, length=length, shape=shape, with_c=with_c,
     )  # fmt: skip
     stream, name, ours = open_vectors(source)
     report = comparison = None

@@ -211,7 +211,7 @@ def exact_value(spec: VectorSpec, operands, env: Environment) -> Value | None:
     values = [decode(code, fmt) for code, fmt in zip(operands, spec.formats, strict=True)]
     x, y = values[0], values[1] if len(values) > 1 else None
     match spec.op:
-        case "convert":
+        case "convert" | "to_integer":
             return x
         case "add":
             return exact_operations.exact_sum(x, y, env)

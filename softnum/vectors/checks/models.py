@@ -16,10 +16,10 @@ from softnum.formats.modes import Flags
 from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.mac.fused import FusedDotUnit
 from softnum.mac.products.engines import definition_of
-from softnum.ops.arithmetic import CODE_OPERATIONS
 from softnum.runtime import _core
 from softnum.vectors.checks.exact_models import rounded_through
 from softnum.vectors.plans.codes import is_nan
+from softnum.vectors.plans.operations import computed
 from softnum.vectors.plans.spec import VectorSpec
 
 __all__ = ["Model", "NotApplicable", "changed_words"]
@@ -48,8 +48,8 @@ class Model:
     flush_results : {None, "before", "after"}
     flush_sign : bool
         Whether a zero that stands for a tiny result keeps the sign.
-    nan : str
-        The NaN profile; or ``nan_code``, the code that stands for every NaN.
+    nan : str, optional
+        The NaN profile, other than the spec's; or ``nan_code``, the code that stands for every NaN.
     random : {None, "zeros", "ones", "half", "reversed", "complemented"}
         What becomes of the random bits.
     keep : (int, str), optional
@@ -84,7 +84,7 @@ class Model:
     flush_inputs: bool = False
     flush_results: str | None = None
     flush_sign: bool = True
-    nan: str = "canonical"
+    nan: str | None = None
     nan_code: int | None = None
     random: str | None = None
     keep: tuple | None = None
@@ -139,7 +139,8 @@ class Model:
         mode = self.rounding or spec.rounding
         options = dict(
             rounding=mode, overflow=self.overflow or spec.overflow, tininess=self.tininess or spec.tininess,
-            flush_inputs=self.flush_inputs, flush_results=self.flush_results, nan=self.nan, invalid=0,
+            flush_inputs=self.flush_inputs, flush_results=self.flush_results, nan=self.nan or spec.nan, invalid=0,
+            exact=spec.exact,
         )  # fmt: skip
         if mode.startswith("stochastic"):
             if words is None:
@@ -215,11 +216,8 @@ class Model:
 
 
 def _call(op, operands, formats, out, options):
-    function = CODE_OPERATIONS[op][0]
     try:
-        if op == "convert":
-            return function(operands[0], formats[0], out, return_flags=True, **options)
-        return function(*operands, tuple(formats), out_fmt=out, return_flags=True, **options)
+        return computed(op, operands, formats, out, options)
     except ValueError as error:  # a format or rule that the operation does not take
         raise NotApplicable(str(error)) from None
 

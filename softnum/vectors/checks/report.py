@@ -196,11 +196,20 @@ class CheckReport:
         return "passed over: " + ", ".join(f"{what}: {count}" for what, count in sorted(self.skipped.items()))
 
     @property
+    def _never_inexact(self) -> bool:
+        integral = self.spec.op in ("round_to_integral", "to_integer") and self.spec.exact
+        return integral and any("inexact is never raised" in c.detail for c in self.causes)
+
+    @property
     def hints(self) -> list[str]:
         """Rules under which nothing, or less, would differ."""
         out = []
         if self.nan_failures and self.nan_failures == self.failures:
             out.append("every difference is a NaN in another code than the canonical one: --any-nan accepts them")
+        profiles = [p for p in ("x86", "arm") if any(c.detail == f"as {p} delivers them" for c in self.causes)]
+        out += [f"NaNs and invalid integers as {p} delivers them are right with --nan {p}" for p in profiles]
+        if self._never_inexact:
+            out.append("TestFloat's default, -notexact, raises no inexact here: --notexact")
         if self.failures and not self.result_failures and not self.ignore_flags:
             out.append("only flags differ: --ignore-flags compares results alone")
         return out

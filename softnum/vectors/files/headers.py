@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from softnum.formats.aliases import integer_named
 from softnum.formats.names import format
 from softnum.vectors.files.text import VectorFileError
+from softnum.vectors.plans.operations import expanded
 from softnum.vectors.plans.spec import Spec, VectorSpec
 from softnum.vectors.plans.unit_spec import UNIT_OPERATIONS, UnitSpec
 
 __all__ = ["spec_of"]
 
-_HEADER_KEYS = ("op", "format", "result_format", "rounding", "overflow", "tininess", "stochastic_bits")
+_HEADER_KEYS = ("op", "format", "result_format", "rounding", "overflow", "tininess", "stochastic_bits", "nan", "exact")
 _OF_UNITS = ("unit", "length", "shape", "with_c")
 
 
@@ -19,7 +21,8 @@ def _told(header: dict, stated: dict, source: str) -> dict:
     names = [n for k in ("format", "result_format") for n in told.get(k, "").split()]
     try:
         for name in names:
-            format(name)
+            if integer_named(name) is None:
+                format(name)
     except ValueError as error:
         if "fmt" not in stated:
             raise VectorFileError(source, 0, f"the header's format: {error}") from None
@@ -34,6 +37,10 @@ def _told(header: dict, stated: dict, source: str) -> dict:
         if not told["stochastic_bits"].isdecimal():
             raise VectorFileError(source, 0, f"the header's stochastic_bits is no number: {told['stochastic_bits']!r}")
         told["stochastic_bits"] = int(told["stochastic_bits"])
+    if "exact" in told:
+        if told["exact"] not in ("yes", "no"):
+            raise VectorFileError(source, 0, f"the header's exact must be yes or no, not {told['exact']!r}")
+        told["exact"] = told["exact"] == "yes"
     return told
 
 
@@ -46,6 +53,9 @@ def spec_of(header: dict, given: dict, source: str) -> Spec:
     """
     stated = {k: v for k, v in given.items() if v is not None}
     told_op = header.get("op")
+    if "op" in stated and stated["op"] not in UNIT_OPERATIONS:
+        name, options = expanded(stated["op"], {k: v for k, v in stated.items() if k != "op"})
+        stated = {"op": name, **options}
     op = stated.get("op", told_op)
     if told_op not in (None, op) and (told_op in UNIT_OPERATIONS or op in UNIT_OPERATIONS):
         raise _disagree(source, "op", told_op, op)

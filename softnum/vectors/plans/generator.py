@@ -152,8 +152,8 @@ def plan(spec: Spec, *, count: int | None = None, seed: int = 0) -> Plan:
 
 
 def generate(
-    op, fmt=None, *, out_fmt=None, rounding="nearest_even", overflow=None, tininess="after", stochastic_bits=32,
-    unit=None, length=None, shape=None, with_c=False, count=None, seed=0,
+    op, fmt=None, *, out_fmt=None, rounding=None, overflow=None, tininess="after", stochastic_bits=32, nan=None,
+    exact=None, unit=None, length=None, shape=None, with_c=False, count=None, seed=0,
 ) -> Iterator[Block]:  # fmt: skip
     """Make test vectors: operands, random bits, correctly rounded results and flags.
 
@@ -166,11 +166,11 @@ def generate(
     Parameters
     ----------
     op : str
-        An operation (``softnum.ops.CODE_OPERATIONS``), or, of a unit, "dot", "mac" or "gemm".
+        An operation, as in `VectorSpec.make`, or, of a unit, "dot", "mac" or "gemm".
     fmt : format or str, or a tuple of them
-        The operands' format(s) of an operation.
-    out_fmt, rounding, overflow, tininess, stochastic_bits
-        As in `softnum.multiply`, of an operation.
+        The operands' format(s) of an operation; the name of a function of TestFloat's states them itself.
+    out_fmt, rounding, overflow, tininess, stochastic_bits, nan, exact
+        As in `VectorSpec.make`, of an operation.
     unit, length, shape, with_c
         As in `UnitSpec.make`, of a unit.
     count : int, optional
@@ -209,10 +209,8 @@ def generate(
         for name, value in (("unit", unit), ("length", length), ("shape", shape)):
             if value is not None:
                 raise ValueError(f"{op} is an operation, not a unit's: leave {name}= out (dot, mac and gemm take it)")
-        if fmt is None:
-            raise ValueError(f"{op}: state the operands' format")
         spec = VectorSpec.make(
             op, fmt, out_fmt=out_fmt, rounding=rounding, overflow=overflow, tininess=tininess,
-            stochastic_bits=stochastic_bits,
+            stochastic_bits=stochastic_bits, nan=nan, exact=exact,
         )  # fmt: skip
     return plan(spec, count=count, seed=seed).blocks()

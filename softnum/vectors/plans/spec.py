@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,7 +11,16 @@ from softnum.formats.checks import check_not_own
 from softnum.formats.modes import overflow_name, rounding_name
 from softnum.formats.names import format
 from softnum.formats.scalar import Format
-from softnum.ops.arithmetic import CODE_OPERATIONS
+from softnum.vectors.plans.operations import (
+    COMPARISONS,
+    check_exact,
+    computed,
+    expanded,
+    nan_of,
+    operand_format,
+    operands_of,
+    result_format,
+)  # fmt: skip
 
 __all__ = ["Block", "Column", "Spec", "VectorSpec", "format_name"]
 
@@ -99,14 +107,6 @@ class Spec:
         return Block(operands, named.get("random"), named["result"], named.get("flags"))
 
 
-def _operation_name(op: str) -> str:
-    if op not in CODE_OPERATIONS:
-        near = difflib.get_close_matches(str(op), CODE_OPERATIONS, n=1, cutoff=0.4)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"unknown operation {op!r}{hint} (known: {', '.join(CODE_OPERATIONS)})")
-    return op
-
-
 def format_name(fmt: Format) -> str:
     """The name that `softnum.format` turns into this format, or its repr without spaces where there is none."""
     plain = repr(fmt).replace(" ", "")
@@ -124,15 +124,21 @@ class VectorSpec(Spec):
     Parameters
     ----------
     op : str
-        A name of ``softnum.ops.CODE_OPERATIONS``: add, multiply, fma, divide, sqrt, convert ...
+        A name of ``softnum.ops.CODE_OPERATIONS``: add, multiply, fma, divide, sqrt, convert ...; or to_integer, or a
+        comparison: compare_quiet_equal, compare_signaling_less ...
     formats : tuple of formats
         One for each operand.
     out_fmt : format
-        The result's.
+        The result's; of to_integer, the fixed-point format of the integers' values.
     rounding, overflow, tininess : str
         Full names.
     stochastic_bits : int or None
         r where the rounding is stochastic, else None.
+    nan : str
+        Which NaN is delivered, "canonical", "x86" or "arm"; of to_integer, whose invalid results: "riscv", "x86" or
+        "arm".
+    exact : bool
+        Whether a number that is no integer raises INEXACT in round_to_integral and to_integer.
     """
 
     op: str
@@ -142,21 +148,32 @@ class VectorSpec(Spec):
     overflow: str
     tininess: str
     stochastic_bits: int | None
+    nan: str = "canonical"
+    exact: bool = True
 
     @classmethod
     def make(
-        cls, op, fmt, *, out_fmt=None, rounding="nearest_even", overflow=None, tininess="after", stochastic_bits=32
-    ) -> VectorSpec:
+        cls, op, fmt=None, *, out_fmt=None, rounding=None, overflow=None, tininess="after", stochastic_bits=32,
+        nan=None, exact=None,
+    ) -> VectorSpec:  # fmt: skip
         """Check the parts against each other and fill in what follows from them.
 
         Parameters
         ----------
         op : str
+            An operation, or another name of one (`softnum.formats.aliases`: mulAdd, le_quiet). The name of a function
+            of TestFloat's states the formats too: f32_mulAdd, f64_to_i32, f16_roundToInt_r_minMag.
         fmt : format or str, or a tuple of them (one for each operand)
+            TestFloat's i32, ui64 ... where integers are converted.
         out_fmt : format or str, optional
-            Required for convert and where the operands' formats differ.
+            Required for convert, to_integer (i32, ui64 ...) and where the operands' formats differ.
         rounding, overflow, tininess, stochastic_bits
             As in `softnum.multiply`.
+        nan : str, optional
+            As in `softnum.multiply`; of to_integer, whose invalid results are delivered, as in `softnum.to_integer`
+            ("canonical" and "riscv": RISC-V's; "arm_default" and "arm": Arm's).
+        exact : bool, optional
+            Whether round_to_integral and to_integer raise INEXACT, as TestFloat's -exact (default) and -notexact say.
 
         Returns
         -------
@@ -173,26 +190,27 @@ class VectorSpec(Spec):
         >>> [c.name for c in VectorSpec.make("fma", "e5m2", rounding="sr", stochastic_bits=8).columns]
         ['a', 'b', 'c', 'random', 'result', 'flags']
         """
-        count = CODE_OPERATIONS[_operation_name(op)][1]
+        op, given = expanded(op, {"fmt": fmt, "out_fmt": out_fmt, "rounding": rounding, "exact": exact})
+        fmt, out_fmt, rounding, exact = (given[key] for key in ("fmt", "out_fmt", "rounding", "exact"))
+        if fmt is None:
+            raise ValueError(f"{op}: state the operands' format")
+        exact = True if exact is None else bool(exact)
+        check_exact(op, exact)
+        count = operands_of(op)
         given = tuple(fmt) if isinstance(fmt, (tuple, list)) else (fmt,) * count
         if len(given) != count:
             raise ValueError(f"{op} has {count} operand(s), got {len(given)} formats")
-        formats = tuple(format(f) for f in given)
-        if out_fmt is None:
-            names = ", ".join(str(f) for f in formats)
-            if op == "convert":
-                raise ValueError(f"convert from {names}: state the target (out_fmt=, --result-format)")
-            if any(f != formats[0] for f in formats):
-                raise ValueError(
-                    f"{op}: the operands' formats differ ({names}); state the result's (out_fmt=, --result-format)"
-                )
-            out_fmt = formats[0]
-        out_fmt = format(out_fmt)
+        formats = tuple(operand_format(op, f) for f in given)
+        out_fmt = result_format(op, formats, out_fmt)
         for f in (*formats, out_fmt):
             check_not_own(f, "{} is a value table or custom format, of which no vectors are made")
-        mode = rounding_name(rounding)
-        if op != "round_to_integral":  # whose mode is that of the integer
+        mode = "nearest_even" if rounding is None else rounding_name(rounding)
+        if op != "round_to_integral" and op != "to_integer" and op not in COMPARISONS:  # whose mode is the integer's
             out_fmt.arithmetic.check_modes(out_fmt, mode, None)
+        if op in COMPARISONS and mode.startswith("stochastic"):
+            raise ValueError(f"{op} rounds nothing; leave rounding={mode!r} out")
+        if (op == "to_integer" or op in COMPARISONS) and overflow not in (None, out_fmt.overflow_rules[0]):
+            raise ValueError(f"{op} has no overflow; nan= (--nan) says what is delivered where there is no integer")
         if tininess not in ("after", "before"):
             raise ValueError(f"tininess must be 'after' or 'before', got {tininess!r}")
         r = None
@@ -202,7 +220,7 @@ class VectorSpec(Spec):
             if not 1 <= stochastic_bits <= 32:
                 raise ValueError(f"stochastic_bits must lie in 1..32, got {stochastic_bits}")
             r = stochastic_bits
-        return cls(op, formats, out_fmt, mode, overflow_name(overflow, out_fmt), tininess, r)
+        return cls(op, formats, out_fmt, mode, overflow_name(overflow, out_fmt), tininess, r, nan_of(op, nan), exact)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -229,18 +247,13 @@ class VectorSpec(Spec):
         Where the result is NaN and the format has no code for it, the result is code 0 and INVALID is raised. Results
         in posits and takums raise no flags.
         """
-        options = dict(rounding=self.rounding, invalid=0)
-        without_flags = self.out_fmt.nan_is_least
-        if not without_flags:
-            options |= dict(overflow=self.overflow, tininess=self.tininess, return_flags=True)
+        options = dict(
+            rounding=self.rounding, overflow=self.overflow, tininess=self.tininess, invalid=0, nan=self.nan,
+            exact=self.exact,
+        )  # fmt: skip
         if self.stochastic_bits is not None:
             options.update(random_bits=random_bits, stochastic_bits=self.stochastic_bits)
-        function = CODE_OPERATIONS[self.op][0]
-        if self.op == "convert":
-            found = function(operands[0], self.formats[0], self.out_fmt, **options)
-        else:
-            found = function(*operands, self.formats, out_fmt=self.out_fmt, **options)
-        result, flags = (found, np.zeros(np.shape(found), np.uint8)) if without_flags else found
+        result, flags = computed(self.op, operands, self.formats, self.out_fmt, options)
         return Block(tuple(operands), random_bits if self.stochastic_bits is not None else None, result, flags)
 
     def facts(self) -> dict[str, str]:
@@ -249,22 +262,31 @@ class VectorSpec(Spec):
         out = {
             "op": self.op,
             "format": " ".join(names[:1] if len(set(self.formats)) == 1 else names),
-            "result_format": format_name(self.out_fmt),
+            "result_format": self._result_name,
             "rounding": self.rounding,
             "overflow": self.overflow,
             "tininess": self.tininess,
-            "nan": "canonical",
+            "nan": self.nan,
             "flush": "none",
         }
         if self.stochastic_bits is not None:
             out["stochastic_bits"] = str(self.stochastic_bits)
+        if not self.exact:
+            out["exact"] = "no"
         return out
+
+    @property
+    def _result_name(self) -> str:
+        if self.op != "to_integer":
+            return format_name(self.out_fmt)
+        return f"{'' if self.out_fmt.signed else 'u'}i{self.out_fmt.bits}"
 
     def options(self) -> str:
         """The command-line options that state this spec."""
         text = f"--op {self.op} --format {','.join(self.facts()['format'].split(' '))}"
-        if self.op == "convert" or any(f != self.out_fmt for f in self.formats):
-            text += f" --result-format {format_name(self.out_fmt)}"
+        stated = self.op in ("convert", "to_integer") or any(f != self.out_fmt for f in self.formats)
+        if stated and self.op not in COMPARISONS:
+            text += f" --result-format {self._result_name}"
         text += f" --rounding {self.rounding}"
         if self.overflow != overflow_name(None, self.out_fmt):
             text += f" --overflow {self.overflow}"
@@ -272,4 +294,6 @@ class VectorSpec(Spec):
             text += f" --tininess {self.tininess}"
         if self.stochastic_bits is not None:
             text += f" --stochastic-bits {self.stochastic_bits}"
-        return text
+        if self.nan != nan_of(self.op, None):
+            text += f" --nan {self.nan}"
+        return text if self.exact else text + " --notexact"

@@ -1,0 +1,218 @@
+"""Formats of IEEE P3109 against the interim report v4.0, as `tests.support.p3109_definition` states it in fractions."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+import softnum as sn
+from softnum import reference as ref
+from tests.support import p3109_definition as p3109
+from tests.support.p3109_definition import INF, NAN, ROUNDING, SATURATION, STOCHASTIC, Exact, Format
+
+KINDS = [(signed, extended) for signed in (True, False) for extended in (True, False)]
+TINY = [Format(k, p, *kind) for k, p in ((3, 1), (4, 2), (5, 1), (5, 4), (6, 3)) for kind in KINDS]
+EIGHT = [Format(8, p, *kind) for p in (1, 3, 4) for kind in KINDS]
+MODES = list(itertools.product(ROUNDING, SATURATION))
+OPERATIONS = {"add": p3109.add, "subtract": p3109.subtract, "multiply": p3109.multiply, "divide": p3109.divide}
+
+
+def _values(f):
+    return [p3109.decode(x, f) for x in range(1 << f.K)]
+
+
+def _name(f):
+    return f.name
+
+
+@pytest.mark.parametrize("f", TINY + EIGHT + [Format(6, 5, False, True), Format(6, 6, False, False)], ids=_name)
+def test_values(f):
+    fmt = sn.format(f.name)
+    got = [ref.decode(x, fmt) for x in range(1 << f.K)]
+    for value, want in zip(got, _values(f), strict=True):
+        if want == NAN:
+            assert value.kind == "nan"
+        elif want in (INF, -INF):
+            assert value.kind == "inf" and value.sign == (want < 0)
+        else:
+            assert value.kind == "finite" and (-1) ** value.sign * value.numerator == want * value.denominator
+
+
+@pytest.mark.parametrize("f", TINY, ids=_name)
+def test_all_operations_on_all_operands(f):
+    """Every pair of codes, in every mode and under every rule of saturation, to the format and to two others."""
+    values = _values(f)
+    a, b = (x.ravel() for x in np.meshgrid(*[np.arange(1 << f.K, dtype=np.uint8)] * 2, indexing="ij"))
+    targets = [f, f._replace(signed=not f.signed), f._replace(extended=not f.extended)]
+    targets = [t for t in targets if t.P <= t.K - t.signed]
+    for name, operation in OPERATIONS.items():
+        exact = Exact(operation(x, y) for x in values for y in values)
+        for target, (mode, rule) in itertools.product(targets, MODES):
+            want = exact.projected(target, mode, rule)
+            got, flags = getattr(sn, name)(
+                a, b, f.name, out_fmt=target.name, rounding=ROUNDING[mode], overflow=SATURATION[rule], return_flags=True
+            )
+            wrong = np.flatnonzero(got != want)
+            assert not len(wrong) and not flags.any(), (name, target.name, mode, rule, a[wrong[:3]], b[wrong[:3]])
+
+
+@pytest.mark.parametrize("f", EIGHT, ids=_name)
+def test_conversions(f):
+    """From a wider format, exact ties and numbers beyond both ends among its values, and of arrays of floats."""
+    wide = Format(10, 5, True, True)
+    exact = Exact(_values(wide))
+    codes = np.arange(1 << wide.K, dtype=np.uint16)
+    floats = np.array([np.nan if x == NAN else float(x) for x in exact.different])
+    for mode, rule in MODES:
+        options = {"rounding": ROUNDING[mode], "overflow": SATURATION[rule]}
+        want = np.array(exact.projected(f, mode, rule))
+        assert np.array_equal(sn.convert(codes, wide.name, f.name, **options), want), (mode, rule)
+        for dtype in (np.float32, np.float64):
+            x = floats.astype(dtype)
+            assert np.array_equal(sn.encode(x, f.name, **options), want), (mode, rule, dtype)
+            got, right = sn.quantize(x, f.name, **options), sn.decode(want.astype(np.uint8), f.name)
+            assert np.array_equal(got, right.astype(dtype), equal_nan=True), (mode, rule, dtype)
+        assert [ref.convert(int(c), wide.name, f.name, **options)[0] for c in codes[::7]] == want[::7].tolist()
+
+
+@pytest.mark.parametrize("f", EIGHT[:8], ids=_name)
+def test_operations_of_a_sample(f):
+    rng = random.Random(f.name)
+    values = _values(f)
+    rows = np.array([[rng.randrange(1 << f.K) for _ in range(3)] for _ in range(400)], np.uint8)
+    a, b, c = np.ascontiguousarray(rows.T)
+    of = [[values[x] for x in row] for row in rows]
+    exact = {name: ((a, b), Exact(operation(*row[:2]) for row in of)) for name, operation in OPERATIONS.items()}
+    exact["fma"] = (a, b, c), Exact(p3109.fma(*row) for row in of)
+    exact["negate"] = (a,), Exact(p3109.negate(row[0]) for row in of)
+    for mode, rule in MODES:
+        options = {"rounding": ROUNDING[mode], "overflow": SATURATION[rule]}
+        for name, (operands, results) in exact.items():
+            want = results.projected(f, mode, rule)
+            assert getattr(sn, name)(*operands, f.name, **options).tolist() == want, (name, mode, rule)
+
+
+@pytest.mark.parametrize(
+    "f", [Format(8, 3, True, True), Format(8, 4, False, True), Format(5, 2, False, False)], ids=_name
+)
+@pytest.mark.parametrize("mode", STOCHASTIC)
+def test_stochastic_rounding(f, mode):
+    wide = Format(10, 6, True, True)
+    codes = np.arange(1 << wide.K, dtype=np.uint16)
+    words = np.array([(int(c) * 2654435761 >> 7) % 8 for c in codes], np.uint32)
+    for rule in SATURATION:
+        got = sn.convert(codes, wide.name, f.name, rounding=mode, overflow=SATURATION[rule], stochastic_bits=3,
+                         random_bits=words)  # fmt: skip
+        want = [p3109.project(x, f, mode, rule, 3, int(r)) for x, r in zip(_values(wide), words, strict=True)]
+        assert got.tolist() == want, rule
+        floats = sn.decode(codes, wide.name)
+        got = sn.encode(floats, f.name, rounding=mode, overflow=SATURATION[rule], stochastic_bits=3, random_bits=words)
+        assert got.tolist() == want, rule
+
+
+def test_what_version_4_says_otherwise():
+    """Rounding to odd beyond the largest value, which is even; and what lies below zero (4.7.5)."""
+    assert sn.quantize([1e6, -1e6], "binary8p3se", rounding="to_odd").tolist() == [np.inf, -np.inf]
+    assert sn.quantize([1e30], "binary8p3ue", rounding="to_odd").tolist() == [sn.format("binary8p3ue").max]
+    a, b = sn.array([49152.0], "binary8p3se"), sn.array([8192.0], "binary8p3se")
+    assert sn.add(a, b, rounding="to_odd").tolist() == [np.inf]
+    x = [-3.0, -np.inf, -1e-30, 2.0]
+    for rule in ("saturate", "saturate_finite"):
+        assert sn.quantize(x, "binary8p3ue", overflow=rule).tolist() == [0, 0, 0, 2]
+    for name in ("binary8p3ue", "binary8p3uf"):
+        want = {"nearest_even": [1, 1, 0, 0], "toward_zero": [0, 1, 0, 0], "up": [0, 1, 0, 0], "down": [1, 1, 1, 0]}
+        for mode, nans in want.items():
+            assert np.isnan(sn.quantize(x, name, rounding=mode)).tolist() == [bool(n) for n in nans], (name, mode)
+    assert np.isnan(sn.matmul([[1.0, 1.0]], [[1.0], [-2.0]], sn.MadUnit("binary8p3ue", operand="e5m2"))[0, 0])
+
+
+@pytest.mark.parametrize("name", ["binary16p1ue", "binary16p1uf"])
+def test_an_exponent_of_16_bits(name):
+    f = Format(16, 1, False, name.endswith("e"))
+    fmt = sn.format(name)
+    assert (fmt.exponent_bits, fmt.precision, fmt.emax) == (16, 1, f.greatest - f.bias)
+    rng = random.Random(name)
+    codes = [
+        0,
+        1,
+        2,
+        f.greatest,
+        f.greatest - 1,
+        f.greatest + 1,
+        f.nan,
+        f.bias,
+        *(rng.randrange(1 << 16) for _ in range(60)),
+    ]
+    pairs = np.array(list(itertools.product(codes, codes)), np.uint16)[::3]
+    a, b = np.ascontiguousarray(pairs.T)
+    values = {c: p3109.decode(c, f) for c in codes}
+    for mode, rule in (("NearestTiesToEven", "SatNone"), ("ToOdd", "SatNone"), ("TowardNegative", "SatPropagate")):
+        options = {"rounding": ROUNDING[mode], "overflow": SATURATION[rule]}
+        for operation in ("multiply", "divide", "add", "subtract"):
+            exact = [OPERATIONS[operation](values[int(x)], values[int(y)]) for x, y in pairs]
+            want = [_code_of(p3109.saturate(p3109.round_to_precision(x, f, mode), f, mode, rule), f) for x in exact]
+            got = getattr(sn, operation)(a, b, name, **options)
+            wrong = np.flatnonzero(got != want)
+            assert not len(wrong), (
+                operation,
+                mode,
+                rule,
+                pairs[wrong[:3]],
+                got[wrong[:3]],
+                [want[i] for i in wrong[:3]],
+            )
+
+
+def _code_of(X, f):
+    """The code of a datum of a format of precision 1."""
+    if X == NAN:
+        return f.nan
+    if X == INF:
+        return f.greatest + 1
+    return 0 if X == 0 else X.numerator.bit_length() - X.denominator.bit_length() + f.bias
+
+
+CHOICES = {
+    "minimum_magnitude": p3109.minimum_magnitude, "maximum_magnitude": p3109.maximum_magnitude,
+    "minimum_magnitude_number": p3109.number(p3109.minimum_magnitude),
+    "maximum_magnitude_number": p3109.number(p3109.maximum_magnitude), "minimum_finite": p3109.minimum_finite,
+    "maximum_finite": p3109.maximum_finite,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("f", TINY[4:8] + EIGHT[4:6], ids=_name)
+@pytest.mark.parametrize("name", CHOICES)
+def test_choices(name, f):
+    """Of operands of two formats, signed and not, rounded to a third."""
+    other = Format(5, 2, True, True)
+    values = {g: _values(g) for g in (f, other)}
+    a, b = (
+        x.ravel() for x in np.meshgrid(np.arange(1 << f.K, dtype=np.uint8), np.arange(1 << other.K, dtype=np.uint8))
+    )
+    exact = Exact(CHOICES[name](values[f][x], values[other][y]) for x, y in zip(a, b, strict=True))
+    for mode, rule in MODES[::5]:
+        options = {"rounding": ROUNDING[mode], "overflow": SATURATION[rule]}
+        want = exact.projected(f, mode, rule)
+        got = getattr(sn, name)(a, b, (f.name, other.name), out_fmt=f.name, **options)
+        assert got.tolist() == want, (mode, rule)
+
+
+@pytest.mark.parametrize(
+    "f", [Format(4, 2, True, True), Format(4, 2, False, True), Format(4, 3, False, False)], ids=_name
+)
+def test_clamping_and_the_sum_of_three(f):
+    """Every triple; a fused add-add is a sum under an exact unit."""
+    values = _values(f)
+    rows = list(itertools.product(range(1 << f.K), repeat=3))
+    x, low, high = np.array(rows, np.uint8).T.copy()
+    of = [[values[i] for i in row] for row in rows]
+    clamped, summed = Exact(p3109.clamp(*row) for row in of), Exact(p3109.faa(*row) for row in of)
+    three = np.array([[np.nan if v == NAN else float(v) for v in row] for row in of])
+    for mode, rule in MODES:
+        options = {"rounding": ROUNDING[mode], "overflow": SATURATION[rule]}
+        want = clamped.projected(f, mode, rule)
+        assert sn.clamp(x, low, high, f.name, **options).tolist() == want, (mode, rule)
+        unit = sn.ExactDotUnit(f.name, operand=f.name, **options)
+        want = summed.projected(f, mode, rule)
+        assert sn.encode(sn.sum(three, unit, axis=1), f.name).tolist() == want, (mode, rule)
