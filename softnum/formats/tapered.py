@@ -51,14 +51,14 @@ class _Strings:
 
     def as_float(self, codes) -> np.ndarray:
         """The values of codes, float64."""
-        codes = np.ascontiguousarray(codes, self.storage)
+        codes = np.asarray(codes, self.storage, order="C")
         values = np.empty(codes.shape, np.float64)
         _tables.tapered_values(self.key, codes, values)
         return values
 
     def convert(self, values) -> np.ndarray:
         """The codes that float64 values round to."""
-        values = np.ascontiguousarray(values, np.float64)
+        values = np.asarray(values, np.float64, order="C")
         codes = np.empty(values.shape, self.storage)
         _tables.tapered_codes(self.key, values, codes)
         return codes

@@ -9,7 +9,7 @@ import pytest
 
 import softnum as sn
 from softnum import reference
-from softnum.vectors import Coverage, VectorSpec, check, plan, write
+from softnum.vectors import Coverage, VectorSpec, check, make_rom, plan, write
 from tests.support.posit_definition import Posit, TakumLinear
 
 EIGHT = {"posit8": Posit(8), "posit8_es0": Posit(8, 0), "posit8_es1": Posit(8, 1), "takum_linear8": TakumLinear(8)}
@@ -345,3 +345,20 @@ def test_wrong_vectors_are_told(tmp_path):
     file.write_text(file.read_text().replace(",01,00\n", ",00,00\n"))  # underflow to zero
     report = check(file)
     assert not report.ok and "|" in str(report)
+
+
+def test_numbers_beside_arrays():
+    for name in ("posit8", "posit16", "takum_linear32"):
+        a = sn.array([1, 2, -3], name)
+        assert decoded(a * 2).tolist() == [2, 4, -6] and (a < 2).tolist() == [True, False, True]
+        assert sn.array(1.5, name).shape == () and sn.quantize(1.5, name) == 1.5
+        clipped = sn.operator("function (X) -> (Y) { Y = X < 0 ? 0.125 * X : X; }")(
+            sn.quantize([-2.0, 1.0], name), fmt=name
+        )
+        assert np.asarray(clipped).tolist() == [-0.25, 1.0]
+        assert sn.decode(sn.from_integer(np.array([3, -7]), name), name).tolist() == [3, -7]
+
+
+def test_tables_for_memories():
+    rom = make_rom("exp", "posit8")
+    assert rom.words.tolist() == sn.exp(np.arange(256, dtype=np.uint8), "posit8").tolist()

@@ -89,7 +89,10 @@ class UnitSpec(Spec):
         if family.of_blocks:
             raise ValueError(f"{op}: no vectors of a {kind}: its operands are blocks; use its inner unit")
         for fmt in unit.operand:
-            check_not_custom(fmt, f"{op}: {{}} is a value table or custom format, of which no vectors are made")
+            check_not_custom(
+                fmt,
+                f"{op}: {{}} is a value table, a custom format, a posit or a takum: no vectors of units are made of it",
+            )
         if unit.on_codes:
             raise ValueError(f"{op}: no vectors of units that compute in custom formats: {unit.expression}")
         if not family.from_text:
