@@ -9,7 +9,7 @@ import pytest
 
 import softnum as sn
 from softnum import reference
-from softnum.vectors import Coverage, VectorSpec, check, make_rom, plan, write
+from softnum.vectors import Coverage, UnitSpec, VectorSpec, check, make_rom, plan, write
 from tests.support.posit_definition import Posit, TakumLinear
 
 EIGHT = {"posit8": Posit(8), "posit8_es0": Posit(8, 0), "posit8_es1": Posit(8, 1), "takum_linear8": TakumLinear(8)}
@@ -336,6 +336,30 @@ def test_vectors():
         assert "class of the result" in str(coverage)
     with pytest.raises(ValueError, match="to nearest, ties to even"):
         VectorSpec.make("add", "posit8", rounding="up")
+
+
+def test_vectors_of_units(tmp_path):
+    for op, unit, options in (
+        ("dot", sn.ExactDotUnit("posit16", operand="posit8"), {"length": 5}),
+        ("dot", sn.ExactDotUnit("posit32", operand="posit32"), {"length": 3, "with_c": True}),
+        ("dot", sn.MadUnit("binary32", operand="takum_linear16"), {"length": 4}),
+        ("gemm", sn.ExactDotUnit("takum_linear8", operand="posit8"), {"shape": (2, 1, 3)}),
+    ):
+        spec = UnitSpec.make(op, unit, **options)
+        (block,) = plan(spec, count=200).blocks()
+        for i in range(0, 200, 23) if op == "dot" else ():
+            a, b, *c = (sn.Array(x[i], f) for x, f in zip(block.operands, spec.formats, strict=True))
+            want = sn.matmul(a.reshape(1, -1), b.reshape(-1, 1), unit, *(x.reshape(1, 1) for x in c))
+            want = sn.encode(want, unit.result) if isinstance(want, np.ndarray) else want.codes
+            assert want[0, 0] == block.result[i]
+        file = tmp_path / "v.txt"
+        write(plan(spec, count=200), file)
+        assert check(file).ok
+    *lines, last, end = file.read_text().split("\n")
+    file.write_text("\n".join([*lines, last.rsplit(" ", 1)[0] + " 8080", end]))
+    assert not check(file).ok
+    with pytest.raises(ValueError, match="no vectors of units that compute in custom formats"):
+        UnitSpec.make("dot", sn.MadUnit("posit8", operand="posit8"))
 
 
 def test_wrong_vectors_are_told(tmp_path):
