@@ -146,6 +146,12 @@ class TaperedFormat(CustomFormat):
             return self._table.encode(x, "nearest_even")
         return super().encode(x, rounding, overflow, instead)
 
+    def decode(self, codes, dtype) -> np.ndarray:
+        """The values of codes, exact in dtype."""
+        if self._table is None and np.dtype(dtype) == np.float64:  # which holds them all
+            return self._functions.as_float(codes)
+        return super().decode(codes, dtype)
+
     def infinities_saturate(self, overflow) -> bool:
         """False: they are NaR."""
         return False
