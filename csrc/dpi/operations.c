@@ -14,7 +14,7 @@ sn_u64 softnum_no_handle(const char *who, sn_u64 formats, sn_u64 *flags) {
         return softnum_error(flags, "%s: softnum_format did not know the format; its result was not looked at", who);
     for (int shift = 0; shift < 64; shift += 16)
         if (softnum_fill_tapered(softnum_field(formats, shift), &t))
-            return softnum_error(flags, "%s takes no posits and takums; single operations do", who);
+            return softnum_error(flags, "%s takes no posits and takums", who);
     return softnum_error(flags, "%s: 0x%llx is no handle of softnum_format", who, (unsigned long long)formats);
 }
 

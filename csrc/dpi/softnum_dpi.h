@@ -43,9 +43,8 @@ enum {
 
 /* The handle of a text "OUT", "IN->OUT", "A,B->OUT" or "A,B,C->OUT" of format names: those of softnum.format, that is
  * registered ones, eXmY, qI.F, uqI.F and binaryKpP{s,u}{e,f}. SOFTNUM_NO_HANDLE where there is no such format.
- * Posits and linear takums (positN, positN_esE, takum_linearN) are formats of operands and results of operations, not
- * of sums of products: such results take the mode SN_NEAREST_EVEN alone and raise no flags, and NaR compares as the
- * least. */
+ * Results in posits and linear takums (positN, positN_esE, takum_linearN) take the mode SN_NEAREST_EVEN alone and raise
+ * no flags; NaR compares as the least. softnum_dpi_fused_dot does not take them. */
 SOFTNUM_DPI sn_u64 softnum_dpi_format(const char *text);
 /* Width of a code of the result's format; 0 of no handle. */
 SOFTNUM_DPI sn_u64 softnum_dpi_bits(sn_u64 formats);

@@ -9,12 +9,15 @@
 /* Formats of a sum of products: a and b, the third of the handle (product or accumulator; kind of a result if absent),
  * the result. */
 typedef struct {
-    sn_format a, b, third, out;
+    sn_format a, b, third, out; /* binary64 in place of posits and takums */
     sn_u32 field[4];
-    int has_third;
+    int has_third, tapered[4];
+    sn_tapered of[4];
 } sum_formats;
 
-static int read_formats(const char *who, sn_u64 formats, sum_formats *s, sn_u64 *flags) {
+enum { A, B, THIRD, OUT };
+
+static int read_formats(const char *who, sn_u64 formats, int knows_tapered, sum_formats *s, sn_u64 *flags) {
     const int shifts[4] = {SOFTNUM_A, SOFTNUM_B, SOFTNUM_C_FIELD, SOFTNUM_OUT};
     for (int i = 0; i < 4; i++)
         s->field[i] = softnum_field(formats, shifts[i]);
@@ -22,10 +25,38 @@ static int read_formats(const char *who, sn_u64 formats, sum_formats *s, sn_u64 
     if (!s->field[0]) s->field[0] = s->field[3];
     if (!s->field[1]) s->field[1] = s->field[0];
     if (!s->field[2]) s->field[2] = s->field[3];
-    if (softnum_fill(s->field[0], &s->a) && softnum_fill(s->field[1], &s->b) && softnum_fill(s->field[2], &s->third) &&
-        softnum_fill(s->field[3], &s->out))
-        return 1;
-    softnum_no_handle(who, formats, flags);
+    sn_format *const filled[4] = {&s->a, &s->b, &s->third, &s->out};
+    for (int i = 0; i < 4; i++) {
+        s->tapered[i] = knows_tapered && softnum_fill_tapered(s->field[i], &s->of[i]);
+        if (!softnum_fill(s->tapered[i] ? SOFTNUM_BINARY64 : s->field[i], filled[i])) {
+            softnum_no_handle(who, formats, flags);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Width of a code of format i, of which f is the core's. */
+static sn_i32 width_of(const sum_formats *s, int i, const sn_format *f) {
+    return s->tapered[i] ? s->of[i].bits : f->bits;
+}
+
+/* A code of format i as the core knows it, and a result of the core's as a code. */
+static sn_u64 into_core(const sum_formats *s, int i, sn_u64 code) {
+    return s->tapered[i] ? sn_tapered_value(&s->of[i], code) : code;
+}
+static sn_u64 out_of_core(const sum_formats *s, int i, sn_u64 code) {
+    return s->tapered[i] ? sn_tapered_round(&s->of[i], code) : code;
+}
+
+/* Whether a code fits format i; else a message. */
+static int code_fits(const char *who, const char *what, sn_u64 code, const sum_formats *s, int i, const sn_format *f) {
+    char name[16];
+    if (!s->tapered[i]) return softnum_fits(who, what, code, f, s->field[i]);
+    if (!(code >> s->of[i].bits)) return 1;
+    softnum_name(s->field[i], name);
+    softnum_error(NULL, "%s: %s = 0x%llx is no code of %s, which has %d bits", who, what, (unsigned long long)code,
+                  name, (int)s->of[i].bits);
     return 0;
 }
 
@@ -45,26 +76,43 @@ static int own_env(const char *who, sn_u64 mode, const sn_format *f, sn_u32 fiel
     return softnum_env(who, rule == foreign ? mode & ~((sn_u64)15 << SOFTNUM_OVERFLOW_SHIFT) : mode, f, field, env);
 }
 
+/* As own_env or softnum_env (strict) of results in format i: posits and takums have one mode. */
+static int env_of(const char *who, sn_u64 mode, int strict, const sum_formats *s, int i, const sn_format *f,
+                  sn_env *env) {
+    if (!(strict ? softnum_env : own_env)(who, mode, f, s->field[i], env)) return 0;
+    if (!s->tapered[i]) return 1;
+    env->rounding = SN_TO_ODD;
+    if (mode == SN_NEAREST_EVEN) return 1;
+    softnum_error(NULL, "%s: posits and takums round to nearest, ties to even, and in no other mode", who);
+    return 0;
+}
+
 sn_u64 softnum_dpi_mac(sn_u64 acc, sn_u64 a, sn_u64 b, sn_u64 formats, sn_u64 mode, sn_u64 product_mode, sn_u64 random,
                        sn_u64 *flags) {
     static const char who[] = "softnum_mac";
     sum_formats s;
     sn_env sum, product;
     sn_u32 raised = 0;
-    if (!read_formats(who, formats, &s, flags)) return ~(sn_u64)0;
-    if (!softnum_fits(who, "acc", acc, &s.out, s.field[3]) || !softnum_fits(who, "a", a, &s.a, s.field[0]) ||
-        !softnum_fits(who, "b", b, &s.b, s.field[1]) || !has_zero(who, &s.out, s.field[3]) ||
-        !has_zero(who, &s.third, s.field[2]) || !own_env(who, mode, &s.out, s.field[3], &sum))
+    sn_u32 of_product = 0;
+    if (!read_formats(who, formats, 1, &s, flags)) return ~(sn_u64)0;
+    if (!code_fits(who, "acc", acc, &s, OUT, &s.out) || !code_fits(who, "a", a, &s, A, &s.a) ||
+        !code_fits(who, "b", b, &s, B, &s.b) || !has_zero(who, &s.out, s.field[3]) ||
+        !has_zero(who, &s.third, s.field[2]) || !env_of(who, mode, 0, &s, OUT, &s.out, &sum))
         return softnum_error_again(flags);
+    acc = into_core(&s, OUT, acc);
+    a = into_core(&s, A, a);
+    b = into_core(&s, B, b);
     if (s.has_third) {
-        if (!own_env(who, product_mode, &s.third, s.field[2], &product)) return softnum_error_again(flags);
-        const sn_u64 p = sn_multiply(&s.a, a, &s.b, b, &s.third, &product, (sn_u32)random, &raised);
+        if (!env_of(who, product_mode, 0, &s, THIRD, &s.third, &product)) return softnum_error_again(flags);
+        sn_u64 p = sn_multiply(&s.a, a, &s.b, b, &s.third, &product, (sn_u32)random, &of_product);
+        p = into_core(&s, THIRD, out_of_core(&s, THIRD, p));
         acc = sn_add(&s.out, acc, &s.third, p, &s.out, &sum, (sn_u32)(random >> 32), &raised);
     } else {
         acc = sn_fma(&s.a, a, &s.b, b, &s.out, acc, &s.out, &sum, (sn_u32)(random >> 32), &raised);
     }
+    raised = (s.tapered[OUT] ? 0 : raised) | (s.tapered[THIRD] ? 0 : of_product);
     *flags |= raised & SOFTNUM_EXCEPTIONS;
-    return acc;
+    return out_of_core(&s, OUT, acc);
 }
 
 /* Element i of a word of elements. */
@@ -77,7 +125,7 @@ static sn_u64 element(const sn_u32 *word, sn_u64 i, sn_i32 bits) {
 }
 
 static int known_length(const char *who, sn_u64 length, const sum_formats *s) {
-    const sn_i32 bits = s->a.bits > s->b.bits ? s->a.bits : s->b.bits;
+    const sn_i32 of_a = width_of(s, A, &s->a), of_b = width_of(s, B, &s->b), bits = of_a > of_b ? of_a : of_b;
     if (length <= (sn_u64)(SOFTNUM_WORD_BITS / bits)) return 1;
     softnum_error(NULL, "%s: %llu elements of %d bits are more than a word's %d bits; chain calls by c", who,
                   (unsigned long long)length, (int)bits, (int)SOFTNUM_WORD_BITS);
@@ -98,11 +146,11 @@ sn_u64 softnum_dpi_exact_dot(const sn_u32 *a, const sn_u32 *b, sn_u64 length, sn
     sn_kulisch sum;
     sn_u32 raised = 0;
     sn_i32 last_a, top_a, last_b, top_b, last_c, top_c;
-    if (!read_formats(who, formats, &s, flags)) return ~(sn_u64)0;
+    if (!read_formats(who, formats, 1, &s, flags)) return ~(sn_u64)0;
     if (s.has_third && s.field[2] != s.field[3])
         return softnum_error(flags, "%s: c is of the result's format; state A,B->OUT", who);
-    if (!known_length(who, length, &s) || !softnum_fits(who, "c", c, &s.out, s.field[3]) ||
-        !has_zero(who, &s.out, s.field[3]) || !softnum_env(who, mode, &s.out, s.field[3], &env))
+    if (!known_length(who, length, &s) || !code_fits(who, "c", c, &s, OUT, &s.out) ||
+        !has_zero(who, &s.out, s.field[3]) || !env_of(who, mode, 1, &s, OUT, &s.out, &env))
         return softnum_error_again(flags);
     span(&s.a, &last_a, &top_a);
     span(&s.b, &last_b, &top_b);
@@ -114,15 +162,17 @@ sn_u64 softnum_dpi_exact_dot(const sn_u32 *a, const sn_u32 *b, sn_u64 length, sn
                              who, 64 * SN_KULISCH_WORDS);
     if (length == 0) return c;
     sn_kulisch_clear(&sum, bottom, words);
-    const sn_number start = sn_unpack(&s.out, c);
+    const sn_number start = sn_unpack(&s.out, into_core(&s, OUT, c));
+    const sn_i32 of_a = width_of(&s, A, &s.a), of_b = width_of(&s, B, &s.b);
     sn_kulisch_add(&sum, &start);
     for (sn_u64 k = 0; k < length; k++) {
-        const sn_number x = sn_unpack(&s.a, element(a, k, s.a.bits)), y = sn_unpack(&s.b, element(b, k, s.b.bits));
+        const sn_number x = sn_unpack(&s.a, into_core(&s, A, element(a, k, of_a)));
+        const sn_number y = sn_unpack(&s.b, into_core(&s, B, element(b, k, of_b)));
         sn_kulisch_add_product(&sum, &x, &y);
     }
     const sn_u64 result = sn_kulisch_round(&sum, &s.out, &env, (sn_u32)random, &raised);
-    *flags |= raised & SOFTNUM_EXCEPTIONS;
-    return result;
+    if (!s.tapered[OUT]) *flags |= raised & SOFTNUM_EXCEPTIONS;
+    return out_of_core(&s, OUT, result);
 }
 
 sn_u64 softnum_dpi_fused_dot(const sn_u32 *a, const sn_u32 *b, sn_u64 length, sn_u64 c, sn_u64 formats, sn_u64 mode,
@@ -134,7 +184,7 @@ sn_u64 softnum_dpi_fused_dot(const sn_u32 *a, const sn_u32 *b, sn_u64 length, sn
     sum_formats s;
     sn_fused_unit u;
     sn_u32 raised = 0;
-    if (!read_formats(who, formats, &s, flags)) return ~(sn_u64)0;
+    if (!read_formats(who, formats, 0, &s, flags)) return ~(sn_u64)0;
     const sn_format *of_c = c_after ? &s.out : &s.third;
     if (s.a.kind == SN_FIXED || s.b.kind == SN_FIXED || s.third.kind == SN_FIXED || s.out.kind == SN_FIXED)
         return softnum_error(flags, "%s: all formats must be floats", who);

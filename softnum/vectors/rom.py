@@ -92,18 +92,22 @@ def make_rom(
         parts.append((rest & np.uint64((1 << column.width) - 1)).astype(column.dtype))
         rest = rest >> np.uint64(column.width)
     parts.reverse()
-    options = dict(rounding=spec.rounding, overflow=spec.overflow, tininess=tininess, return_flags=True)
+    options = dict(rounding=spec.rounding)
+    without_flags = spec.out_fmt.nan_is_least
+    if not without_flags:
+        options |= dict(overflow=spec.overflow, tininess=tininess, return_flags=True)
     if spec.stochastic_bits is not None:
         options |= dict(random_bits=parts.pop(), stochastic_bits=spec.stochastic_bits)
     names = ("from_fmt", "to_fmt") if op == "convert" else ("fmt", "out_fmt")
     formats = spec.formats[0] if op == "convert" else spec.formats
     options |= dict(zip(names, (formats, spec.out_fmt), strict=True))
     try:
-        result, raised = CODE_OPERATIONS[op][0](*parts, invalid=invalid, **options)
+        found = CODE_OPERATIONS[op][0](*parts, invalid=invalid, **options)
     except ValueError as error:
         if invalid == "raise" and "no code" in str(error):
             raise ValueError(f"{error}; state the value that stands there (invalid=, --invalid)") from None
         raise
+    result, raised = (found, np.zeros(np.shape(found), np.uint8)) if without_flags else found
     words, width = result.astype(np.uint64), spec.out_fmt.bits
     if flags:
         if width + 5 > 64:

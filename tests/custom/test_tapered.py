@@ -9,7 +9,7 @@ import pytest
 
 import softnum as sn
 from softnum import reference
-from softnum.vectors import Coverage, VectorSpec, check, plan, write
+from softnum.vectors import Coverage, UnitSpec, VectorSpec, check, make_rom, plan, write
 from tests.support.posit_definition import Posit, TakumLinear
 
 EIGHT = {"posit8": Posit(8), "posit8_es0": Posit(8, 0), "posit8_es1": Posit(8, 1), "takum_linear8": TakumLinear(8)}
@@ -338,6 +338,30 @@ def test_vectors():
         VectorSpec.make("add", "posit8", rounding="up")
 
 
+def test_vectors_of_units(tmp_path):
+    for op, unit, options in (
+        ("dot", sn.ExactDotUnit("posit16", operand="posit8"), {"length": 5}),
+        ("dot", sn.ExactDotUnit("posit32", operand="posit32"), {"length": 3, "with_c": True}),
+        ("dot", sn.MadUnit("binary32", operand="takum_linear16"), {"length": 4}),
+        ("gemm", sn.ExactDotUnit("takum_linear8", operand="posit8"), {"shape": (2, 1, 3)}),
+    ):
+        spec = UnitSpec.make(op, unit, **options)
+        (block,) = plan(spec, count=200).blocks()
+        for i in range(0, 200, 23) if op == "dot" else ():
+            a, b, *c = (sn.Array(x[i], f) for x, f in zip(block.operands, spec.formats, strict=True))
+            want = sn.matmul(a.reshape(1, -1), b.reshape(-1, 1), unit, *(x.reshape(1, 1) for x in c))
+            want = sn.encode(want, unit.result) if isinstance(want, np.ndarray) else want.codes
+            assert want[0, 0] == block.result[i]
+        file = tmp_path / "v.txt"
+        write(plan(spec, count=200), file)
+        assert check(file).ok
+    *lines, last, end = file.read_text().split("\n")
+    file.write_text("\n".join([*lines, last.rsplit(" ", 1)[0] + " 8080", end]))
+    assert not check(file).ok
+    with pytest.raises(ValueError, match="no vectors of units that compute in custom formats"):
+        UnitSpec.make("dot", sn.MadUnit("posit8", operand="posit8"))
+
+
 def test_wrong_vectors_are_told(tmp_path):
     file = tmp_path / "v.csv"
     write(plan(VectorSpec.make("multiply", "posit6")), file)
@@ -345,6 +369,23 @@ def test_wrong_vectors_are_told(tmp_path):
     file.write_text(file.read_text().replace(",01,00\n", ",00,00\n"))  # underflow to zero
     report = check(file)
     assert not report.ok and "|" in str(report)
+
+
+def test_numbers_beside_arrays():
+    for name in ("posit8", "posit16", "takum_linear32"):
+        a = sn.array([1, 2, -3], name)
+        assert decoded(a * 2).tolist() == [2, 4, -6] and (a < 2).tolist() == [True, False, True]
+        assert sn.array(1.5, name).shape == () and sn.quantize(1.5, name) == 1.5
+        clipped = sn.operator("function (X) -> (Y) { Y = X < 0 ? 0.125 * X : X; }")(
+            sn.quantize([-2.0, 1.0], name), fmt=name
+        )
+        assert np.asarray(clipped).tolist() == [-0.25, 1.0]
+        assert sn.decode(sn.from_integer(np.array([3, -7]), name), name).tolist() == [3, -7]
+
+
+def test_tables_for_memories():
+    rom = make_rom("exp", "posit8")
+    assert rom.words.tolist() == sn.exp(np.arange(256, dtype=np.uint8), "posit8").tolist()
 
 
 @pytest.mark.parametrize("name", ["posit8", "posit16_es1", "posit32", "takum_linear16"])

@@ -12,6 +12,13 @@ from softnum.runtime import _core
 from tests.support.cases import cases
 from tests.support.dpi_calls import ONES, mode_of, u64
 
+
+def word_of(codes, bits):
+    """A word of elements as the library takes it: 128 words of 32 bits."""
+    whole = sum(int(c) << (i * bits) for i, c in enumerate(codes))
+    return (ctypes.c_uint32 * 128)(*(whole >> (32 * i) & 0xFFFFFFFF for i in range(128)))
+
+
 NAMES = (
     "posit8",
     "posit8_es0",
@@ -97,5 +104,52 @@ def test_what_is_refused(dpi):
         dpi.operate("add", [1, 2], "posit8", mode_of("up"))
     with pytest.raises(ValueError, match="is no code of posit3"):
         dpi.operate("add", [8, 2], "posit3")
+    for name in ("mac", "exact_dot"):
+        numbers = (0, 0, 0) if name == "mac" else (word_of([0], 8), word_of([0], 8), 1, 0)
+        modes = (1, 0, 0) if name == "mac" else (1, 0)
+        with pytest.raises(ValueError, match="to nearest, ties to even"):
+            dpi.call(name, *numbers, dpi.format("posit8"), *modes)
+    with pytest.raises(ValueError, match="acc = 0x100 is no code of posit8"):
+        dpi.call("mac", 0x100, 0, 0, dpi.format("posit8"), 0, 0, 0)
     with pytest.raises(ValueError, match="takes no posits"):
-        dpi.call("mac", 0, 0, 0, dpi.format("posit8"), 0, 0, 0)
+        dpi.call("fused_dot", word_of([0], 8), word_of([0], 8), 1, 0, dpi.format("posit8"), 0, 4, 20, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "unit, formats",
+    [
+        (sn.MadUnit("posit8", operand="posit8"), "posit8"),
+        (sn.MadUnit("posit16", operand="posit8", product="posit16"), "posit8,posit8,posit16->posit16"),
+        (sn.MadUnit("posit32", operand=("posit16", "e5m2")), "posit16,e5m2->posit32"),
+        (sn.MadUnit("takum_linear16", operand="posit8", product="e5m2"), "posit8,posit8,e5m2->takum_linear16"),
+        (sn.MadUnit("binary32", operand="posit16"), "posit16->binary32"),
+    ],
+)
+def test_mac(dpi, unit, formats):
+    rng, handle = random.Random(formats), dpi.format(formats)
+    a, b = ([rng.getrandbits(f.bits) for _ in range(40)] for f in unit.operand)
+    a, b = (np.array(x, f.storage_dtype) for x, f in zip((a, b), unit.operand, strict=True))
+    kept = np.isfinite(sn.decode(a, unit.operand[0])) & np.isfinite(sn.decode(b, unit.operand[1]))
+    a, b, acc = a[kept], b[kept], 0
+    for k in range(len(a)):
+        acc, flags = dpi.call("mac", acc, a[k], b[k], handle, 0, 0, 0)
+        assert unit.result.kind == "float" or unit.product or not flags
+    want = sn.dot(sn.Array(a, unit.operand[0]), sn.Array(b, unit.operand[1]), unit)
+    assert acc == int(sn.encode(np.array([want]), unit.result)[0])
+
+
+@pytest.mark.parametrize("formats", ["posit8", "posit8->posit32", "posit32", "takum_linear16", "e5m2,posit16->posit16"])
+def test_exact_dot(dpi, formats):
+    parts = formats.replace("->", ",").split(",")
+    out, operand = parts[-1], tuple((parts[:-1] or parts) * 2)[:2]
+    unit, rng = sn.ExactDotUnit(out, operand=operand), random.Random(formats)
+    fa, fb = unit.operand
+    for length in (0, 1, 9, 64):
+        a, b = ([rng.getrandbits(f.bits - 1) for _ in range(length)] for f in unit.operand)
+        a, b = (np.array(x, f.storage_dtype) for x, f in zip((a, b), unit.operand, strict=True))
+        a[~np.isfinite(sn.decode(a, fa))] = 0
+        c = np.array([rng.getrandbits(unit.result.bits)], unit.result.storage_dtype)
+        want = sn.matmul(sn.Array(a[None], fa), sn.Array(b[:, None], fb), unit, sn.Array(c[:, None], unit.result))
+        want = sn.encode(want, unit.result) if isinstance(want, np.ndarray) else want.codes
+        got = dpi.call("exact_dot", word_of(a, fa.bits), word_of(b, fb.bits), length, c[0], dpi.format(formats), 0, 0)
+        assert got == (int(want[0, 0]), 0)

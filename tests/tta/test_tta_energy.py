@@ -80,7 +80,8 @@ def test_the_tables_hold_what_their_sources_say():
         ("q2.4", ("int8", 0.2, "proxy"), ("int8", 0.03, "proxy")),
         ("q8.8", ("int32", 3.1, "proxy"), ("int32", 0.1, "proxy")),
         ("q16.16", ("int32", 3.1, "published"), ("int32", 0.1, "published")),
-        ("posit8", ("int8", 0.2, "proxy"), ("fp16", 0.4, "proxy")),  # a user's own: by its width
+        ("posit8", ("int8", 0.2, "proxy"), ("fp16", 0.4, "proxy")),
+        ("lns8", ("int8", 0.2, "proxy"), ("fp16", 0.4, "proxy")),  # a user's own: by its width
     ],
 )
 def test_a_format_is_charged_its_own_entry_or_the_next_wider(fmt, multiply, add):
@@ -111,8 +112,8 @@ def test_a_table_of_32_bits_charges_32_bits():
             "unknown energy table '7nm'; tables: 45nm, 45nm-lecture",
         ),
         (
-            lambda: operation_energy("add", "posit8"),
-            "'posit8' is not one that softnum.format knows, and its width is not",
+            lambda: operation_energy("add", "lns8"),
+            "'lns8' is not one that softnum.format knows, and its width is not",
         ),
         (lambda: energy_of(work(gemm("e5m2")), accumulator="flaot32"), "'flaot32' is not one that softnum.format"),
         (lambda: energy_of(Workload("n", "d", 1, ())), "the workload 'n' of 'd' has no operation to price"),

@@ -214,6 +214,8 @@ def test_a_format_is_held_exactly_if_every_value_is(name, wide):
         (("fp32", "fp8"), ("mxfp8_e4m3",), "fp8", True),
         (("fp64", "fp32", "fp16"), ("posit8",), "fp32", True),
         (("fp32", "fp16"), (), "fp32", True),
+        (("fp64", "fp32", "fp16"), ("lns8",), "fp32", True),
+        (("bf16",), ("posit8",), "bf16", True),
         (("native",), ("posit8",), "native", False),
     ],
 )
@@ -226,8 +228,8 @@ def test_choice_of_rates(listed, formats, expected, proxy):
 def test_a_format_that_nothing_holds_is_an_error():
     with pytest.raises(ValueError, match=r"device 'tpu-v2': no listed rate \(bf16\) .* every value of binary32"):
         device("tpu-v2").peak(("float32",))
-    with pytest.raises(ValueError, match="posit8 is not known to softnum"):
-        device("tpu-v2").peak(("posit8",))
+    with pytest.raises(ValueError, match="lns8 is not known to softnum"):
+        device("tpu-v2").peak(("lns8",))
     with pytest.raises(ValueError, match="lists no rate 'fp8'"):
         device("v100").ridge("fp8")
 

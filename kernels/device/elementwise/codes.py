@@ -32,7 +32,8 @@ from softnum.kernels.device.elementwise.operations import (
     table_computation,
 )  # fmt: skip
 from softnum.kernels.device.runtime import _cuda
-from softnum.ops.arithmetic import CLASSES, compare
+from softnum.ops import arithmetic
+from softnum.ops.arithmetic import CLASSES
 from softnum.ops.custom import Operator, as_values, table_of
 from softnum.ops.custom_tables import into_custom
 from softnum.ops.operation import described
@@ -69,7 +70,7 @@ def _tables_on_host(name: str, formats, out_fmt, env, rounding: str, overflow, i
 def _results_on_host(out_fmt, name: str, codes, formats, env, rounding: str, overflow, instead: int):
     """(results, flags) of an operation."""
     if name in ORDER and all(f.nan_is_least for f in formats):
-        return compare(*codes, formats).view(np.uint8), np.zeros(codes[0].shape, np.uint8)
+        return arithmetic.compare(*codes, formats).view(np.uint8), np.zeros(codes[0].shape, np.uint8)
     codes, formats = as_values(codes, formats)
     handle = _core.intern_context(name, formats, out_fmt, env)
     width = np.result_type(out_fmt.storage_dtype, *(f.storage_dtype for f in formats))

@@ -186,19 +186,25 @@ class Comparison:
     def _of_values(self, evidence: Evidence, slowly: bool) -> Diagnosis:
         spec = self.spec
         if isinstance(spec, UnitSpec):
-            return diagnose(evidence, UnitModels(spec).predict, unit_candidates(spec), self.rules, spec.out_fmt)
+            candidates = unit_candidates(spec)
+            predict = UnitModels(spec).predict if candidates else _as_it_is
+            return diagnose(evidence, predict, candidates, self.rules, spec.out_fmt)
 
         candidates = candidates_of(spec)
 
-        def predict(changes: dict, evidence: Evidence):
-            if not candidates:
-                return evidence.want.result, evidence.want.flags
+        def changed(changes: dict, evidence: Evidence):
             return (
                 Model(spec, slowly=slowly).changed(**changes).evaluate(evidence.got.operands, evidence.got.random_bits)
             )
 
         other = {"after": "before", "before": "after"}[spec.tininess] if candidates else None
+        predict = changed if candidates else _as_it_is
         return diagnose(evidence, predict, candidates, self.rules, spec.out_fmt, other)
+
+
+def _as_it_is(changes: dict, evidence: Evidence):
+    """What is right, where no wrong design is known."""
+    return evidence.want.result, evidence.want.flags
 
 
 def _few(evidence: Evidence) -> Evidence:

@@ -22,7 +22,7 @@ _MORE_BITS = 12
 
 
 def unit_candidates(spec: UnitSpec) -> list[Candidate]:
-    """What is tried for a unit, the likelier of two that predict the same first.
+    """What is tried for a unit, the likelier of two that predict the same first: nothing of posits and takums.
 
     Examples
     --------
@@ -32,6 +32,8 @@ def unit_candidates(spec: UnitSpec) -> list[Candidate]:
     >>> [str(c) for c in unit_candidates(spec)][:2]
     ['alignment-bits (11 instead of 10)', 'alignment-bits (9 instead of 10)']
     """
+    if any(f.nan_is_least for f in (*spec.formats, spec.out_fmt)):
+        return []
     return [Candidate(*row) for row in _rows(spec)]
 
 

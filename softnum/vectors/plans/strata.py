@@ -361,6 +361,13 @@ def _large_fixed(fmt, code, word) -> np.ndarray:
     return _made(_one_of(top - count + 1, count), word)
 
 
+@_large.custom
+def _large_tapered(fmt, code, word) -> np.ndarray:
+    root = int(fmt.encode(np.array([fmt.max**0.5]))[0])
+    first = max(min(root - 3, fmt.max_code - 7), 1)
+    return _made(_one_of(first, min(8, fmt.max_code - first + 1)), word)
+
+
 @of_format
 def _signed_alike(fmt, code, word) -> np.ndarray:
     """Of a row's sign."""
@@ -371,6 +378,7 @@ def _signed_alike(fmt, code, word) -> np.ndarray:
 
 
 @_signed_alike.fixed
+@_signed_alike.custom
 def _fixed_signed_alike(fmt, code, word) -> np.ndarray:
     if not fmt.signed:
         return code

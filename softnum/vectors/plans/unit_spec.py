@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 
 from softnum.arrays.ufuncs import raise_no_code
-from softnum.formats.checks import check_not_custom
+from softnum.formats.checks import check_not_own
 from softnum.mac.families import FAMILIES
 from softnum.mac.family import family_of
 from softnum.mac.mad import Unit
@@ -89,7 +89,7 @@ class UnitSpec(Spec):
         if family.of_blocks:
             raise ValueError(f"{op}: no vectors of a {kind}: its operands are blocks; use its inner unit")
         for fmt in unit.operand:
-            check_not_custom(fmt, f"{op}: {{}} is a value table or custom format, of which no vectors are made")
+            check_not_own(fmt, f"{op}: {{}} is a value table or custom format, of which no vectors are made")
         if unit.on_codes:
             raise ValueError(f"{op}: no vectors of units that compute in custom formats: {unit.expression}")
         if not family.from_text:
@@ -197,6 +197,7 @@ class UnitSpec(Spec):
 
     def _sums(self, a, b, c, words) -> np.ndarray:
         """Codes of many dot products: a, b of shape (n, K), c None or (n,), words None or (n, steps * 2)."""
+        a, b = (f.codec.for_core(x.astype(f.storage_dtype), f) for x, f in zip((a, b), self.unit.operand, strict=True))
         wide = [None if x is None else np.ascontiguousarray(x, np.uint64) for x in (a, b, c)]
         if words is not None:
             words = np.ascontiguousarray(words, np.uint32).reshape(len(words), -1, 2)
