@@ -26,6 +26,7 @@ from softnum.arrays.container import Array, array
 from softnum.arrays.conversion import decode, encode, quantize
 from softnum.arrays.files import load, save
 from softnum.arrays.packing import pack, unpack
+from softnum.arrays.refusals import FormatLostWarning
 from softnum.formats.blocks import BlockFormat, block_format_names, format
 from softnum.formats.custom import CustomFormat
 from softnum.formats.layouts import tile_scales, untile_scales
@@ -37,7 +38,7 @@ from softnum.mac.mad import use_tracer as _use_tracer
 from softnum.ops import arithmetic as _arithmetic
 from softnum.ops import custom_tables as _custom_operations  # noqa: F401
 from softnum.ops import elementary as _elementary
-from softnum.ops import numpy_functions as _numpy_functions  # noqa: F401
+from softnum.ops import numpy_values as _numpy_values  # noqa: F401
 from softnum.ops.arithmetic import *  # noqa: F403  what its __all__ lists
 from softnum.ops.elementary import *  # noqa: F403
 from softnum.ops.integers import from_integer, shift, to_integer
@@ -119,6 +120,7 @@ __all__ = [
     "Flags",
     "FloatFormat",
     "FmaChainUnit",
+    "FormatLostWarning",
     "FusedDotUnit",
     "MadUnit",
     "Operator",
