@@ -52,11 +52,12 @@ if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, b
     from softnum.mac.blocks import BlockDotUnit
     from softnum.mac.chunked import ChunkedDotUnit
     from softnum.mac.custom import CustomMadUnit
-    from softnum.mac.exact import ExactDotUnit
+    from softnum.mac.exact import ExactDotUnit, exact
     from softnum.mac.fused import FmaChainUnit, FusedDotUnit
     from softnum.mac.presets import unit, units
     from softnum.mac.products.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
     from softnum.mac.products.matrices import dot, matmul
+    from softnum.mac.products.reductions import unit_of_sums
     from softnum.mac.products.sums import sum
     from softnum.mac.statistics import RoundingStats
     from softnum.tile import Operator, TileError, operator
@@ -78,11 +79,12 @@ _LATER = {
     "softnum.mac.blocks": ("BlockDotUnit",),
     "softnum.mac.chunked": ("ChunkedDotUnit",),
     "softnum.mac.custom": ("CustomMadUnit",),
-    "softnum.mac.exact": ("ExactDotUnit",),
+    "softnum.mac.exact": ("ExactDotUnit", "exact"),
     "softnum.mac.fused": ("FmaChainUnit", "FusedDotUnit"),
     "softnum.mac.presets": ("unit", "units"),
     "softnum.mac.products.conv": ("conv2d", "conv2d_backward_data", "conv2d_backward_weight"),
     "softnum.mac.products.matrices": ("dot", "matmul"),
+    "softnum.mac.products.reductions": ("unit_of_sums",),
     "softnum.mac.products.sums": ("sum",),
     "softnum.mac.statistics": ("RoundingStats",),
     "softnum.tile": ("Operator", "TileError", "operator"),
@@ -135,6 +137,7 @@ __all__ = [
     "decode",
     "dot",
     "encode",
+    "exact",
     "format",
     "format_names",
     "from_integer",
@@ -154,6 +157,7 @@ __all__ = [
     "ulp",
     "ulp_error",
     "unit",
+    "unit_of_sums",
     "units",
     "unpack",
     "untile_scales",

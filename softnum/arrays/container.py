@@ -13,7 +13,7 @@ import numpy as np
 from softnum.arrays.checks import kept_codes, native
 from softnum.arrays.conversion import decode, encode, find_code
 from softnum.arrays.parse import python_number
-from softnum.arrays.refusals import HINTS, SUM, numpy_name, refusal, warn_of_lost_format
+from softnum.arrays.refusals import numpy_name, refusal, warn_of_lost_format
 from softnum.arrays.text import text_of
 from softnum.formats.blocks import format as any_format
 from softnum.formats.custom import CustomFormat
@@ -67,7 +67,9 @@ def as_operand(x, fmt) -> Array:
 
 def _exact_code(x, fmt, what: str = "") -> int:
     if isinstance(x, (bool, np.bool_)) or not isinstance(x, (Real, Decimal)):
-        raise TypeError(f"Array and {type(x).__name__} do not mix; make an Array of it (softnum.array)")
+        kind = type(x)
+        name = kind.__name__ if kind.__name__ != "Array" else f"{kind.__module__}.Array"
+        raise TypeError(f"Array and {name} do not mix; make an Array of it (softnum.array)")
     x = python_number(x)
     code = find_code(x, x == 0 and str(x).startswith("-"), fmt)
     if code is None:
@@ -341,7 +343,7 @@ class Array(Codes):
         >>> import softnum as sn
         >>> a = sn.array([1.0, 2.5], "e5m2")
         >>> a.dtype, a.dtype == sn.format("e5m2"), sn.array([0.5], a.dtype)
-        (FloatFormat(5, 2), True, Array([0.5], e5m2))
+        (FloatFormat(5, 2, name='e5m2'), True, Array([0.5], e5m2))
         """
         return self.format
 
@@ -511,11 +513,13 @@ class Array(Codes):
         _moved(name) for name in ("reshape", "ravel", "flatten", "transpose", "squeeze", "swapaxes", "take", "repeat")
     )
     (
-        min, max, argmin, argmax, argsort, searchsorted, clip, all, any, nonzero, round,
+        min, max, argmin, argmax, argsort, searchsorted, clip, all, any, nonzero, round, sum, mean, cumsum, dot, trace,
+        prod, cumprod, std, var,
     ) = (
         _by_function(name)
         for name in (
             "min", "max", "argmin", "argmax", "argsort", "searchsorted", "clip", "all", "any", "nonzero", "round",
+            "sum", "mean", "cumsum", "dot", "trace", "prod", "cumprod", "std", "var",
         )
     )  # fmt: skip
 
@@ -546,7 +550,13 @@ class Array(Codes):
     __divmod__ = __rdivmod__ = _undefined("divmod")
     __floordiv__ = __rfloordiv__ = _undefined("floor_divide")
     __pow__, __rpow__, __ipow__ = _operator("pow"), _operator("pow", swap=True), _in_place("pow")
-    __matmul__ = __rmatmul__ = _undefined("matmul")
+
+    def __matmul__(self, other):
+        return computed("matmul", (self, other))
+
+    def __rmatmul__(self, other):
+        return computed("matmul", (other, self))
+
     __lt__, __le__, __gt__ = _comparison("less"), _comparison("less_equal"), _comparison("greater")
     __ge__, __eq__, __ne__ = _comparison("greater_equal"), _comparison("equal"), _comparison("not_equal")
 
@@ -563,14 +573,16 @@ class Array(Codes):
         raise TypeError("the truth of an Array is not defined; compare it with another (==, <, ...)")
 
     def __getattr__(self, name):
-        hint = f"; {SUM}" if HINTS.get(name) == SUM else ""
-        raise AttributeError(f"softnum.Array has no {name!r}{hint}")
+        raise AttributeError(f"softnum.Array has no {name!r}")
 
     # -- NumPy's protocols ---------------------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
         if method == "__call__" and not kwargs:
             result = computed(ufunc.__name__, inputs)
             return result if out is None else delivered(ufunc.__name__, result, out)
+        if ufunc.__name__ == "vecdot" and kwargs.keys() == {"axis"}:
+            axis = kwargs["axis"]
+            return self.__array_ufunc__(ufunc, method, *(np.moveaxis(x, axis, -1) for x in inputs), out=out)
         known = method if method != "__call__" else "where" if kwargs.keys() == {"where"} else None
         if known not in UFUNC_METHODS:
             extra = f" with {', '.join(kwargs)}" if kwargs else ""
