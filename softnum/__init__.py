@@ -22,6 +22,7 @@ from softnum.arrays.blocks import BlockArray
 from softnum.arrays.codecs import blocks as _block_codec  # noqa: F401  these register themselves
 from softnum.arrays.codecs import custom as _custom_codec  # noqa: F401
 from softnum.arrays.codecs import scalar as _scalar_codec  # noqa: F401
+from softnum.arrays.container import NAMESPACES as _NAMESPACES
 from softnum.arrays.container import Array, array
 from softnum.arrays.conversion import decode, encode, quantize
 from softnum.arrays.files import load, save
@@ -106,6 +107,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_MODULE_OF, *_PACKAGES})
 
 
+_NAMESPACES[:] = [lambda: _import_module("softnum.ops.namespace")]
 _gateway.use_loader(_load_kernels)
 _use_tracer(_trace)
 

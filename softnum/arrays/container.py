@@ -24,6 +24,8 @@ from softnum.runtime.gateway import container, is_device_array, moves_as_numpy, 
 
 __all__ = ["Array", "array"]
 
+# Where the standard's namespace lies, which is imported when it is first asked for, by what `softnum` puts in
+NAMESPACES: list[Callable] = []
 # What Arrays compute with is put in by the modules that have it, when they are imported:
 #: name of an operation -> (the function, number of operands), by `softnum.ops` and `softnum.ops.elementary`
 OPERATIONS: dict[str, tuple[Callable, int]] = {}
@@ -589,12 +591,46 @@ class Array(Codes):
             raise refusal(f"numpy.{ufunc.__name__}{'' if method == '__call__' else '.' + method}{extra}")
         return UFUNC_METHODS[known](ufunc, *inputs, out=out, **kwargs)
 
+    def __array_namespace__(self, *, api_version: str | None = None):
+        """The functions of the Array API standard: `softnum.ops.namespace`."""
+        namespace = NAMESPACES[0]()
+        if api_version not in (None, namespace.__array_api_version__):
+            raise ValueError(f"the Array API of {namespace.__array_api_version__} is here, not that of {api_version}")
+        return namespace
+
+    @property
+    def device(self) -> str:
+        """Where the codes lie, as the Array API names it: "cpu" or "cuda"."""
+        return "cuda" if is_device_array(self.codes) else "cpu"
+
+    def to_device(self, device: str, /, *, stream=None) -> Array:
+        """The Array itself, where the codes lie there; `copy_to_host` copies them from a GPU."""
+        if device != self.device or stream is not None:
+            raise ValueError(f"the codes of this Array lie on {self.device!r}; a.copy_to_host() is the way from a GPU")
+        return self
+
+    @property
+    def mT(self) -> Array:
+        """The Array with its last two axes swapped, a view."""
+        return np.matrix_transpose(self)
+
+    @property
+    def real(self) -> Array:
+        """The Array itself: its values are real."""
+        return self
+
+    @property
+    def imag(self) -> Array:
+        """Zeros: the values are real."""
+        return np.zeros_like(self)
+
     def __array_function__(self, func, types, args, kwargs):
         if func not in FUNCTIONS:
             raise refusal(numpy_name(func))
         for x in (*args, *(args[0] if args and isinstance(args[0], (list, tuple)) else ()), *kwargs.values()):
             if isinstance(x, Array):
                 x._must_lie_on_the_host()
+        kwargs = {name: x for name, x in kwargs.items() if x is not None or name not in ("dtype", "out")}
         try:
             return FUNCTIONS[func](*args, **kwargs)
         except TypeError as error:

@@ -21,7 +21,7 @@ from softnum.arrays.container import FUNCTIONS, PREDICATES, Array, as_operand
 from softnum.arrays.refusals import refusal
 from softnum.arrays.text import text_of
 from softnum.ops.arithmetic import CLASSES, classify
-from softnum.ops.numpy_ufuncs import first_format, truth
+from softnum.ops.numpy_ufuncs import first_array, first_format, truth
 
 __all__ = ["FUNCTIONS", "isfinite", "isinf", "isnan", "order_keys", "signbit"]
 
@@ -265,6 +265,10 @@ def _copyto(dst, src, *, where=True):
     np.copyto(dst.codes, src.codes, where=where)
 
 
+def _result_type(*arrays_and_dtypes):
+    return first_array(arrays_and_dtypes).__array_namespace__().result_type(*arrays_and_dtypes)
+
+
 def _by_truth(function):
     """A function of where elements are not zero."""
     return lambda a, *args, **kwargs: function(truth(a), *args, **kwargs)
@@ -319,6 +323,7 @@ FUNCTIONS |= {
     np.put: _put(np.put, 2),
     np.put_along_axis: _put(np.put_along_axis, 2),
     np.putmask: _put(np.putmask, 2),
+    np.result_type: _result_type,
     np.searchsorted: _searchsorted,
     np.select: _select,
     np.sort: _sort,

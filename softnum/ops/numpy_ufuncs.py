@@ -23,7 +23,7 @@ from softnum.formats.names import format
 from softnum.ops.arithmetic import absolute, compare, multiply, next_down, next_up, scalb
 from softnum.ops.ulps import ulp
 
-__all__ = ["first_format", "truth"]
+__all__ = ["first_array", "first_format", "truth"]
 
 _REDUCTIONS = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "fmax": "nanmax", "fmin": "nanmin",
@@ -42,9 +42,14 @@ def truth(a) -> np.ndarray:
     return np.asarray(_sides(a) != 0) if isinstance(a, Array) else np.asarray(a, bool)
 
 
+def first_array(inputs) -> Array:
+    """The first Array among operands."""
+    return next(x for x in inputs if isinstance(x, Array))
+
+
 def first_format(inputs):
-    """The format of the first Array among operands."""
-    return next(x.format for x in inputs if isinstance(x, Array))
+    """Its format."""
+    return first_array(inputs).format
 
 
 def _sides(a: Array) -> np.ndarray:

@@ -170,11 +170,16 @@ def _nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     return x
 
 
-def _median(a, axis=None, *, overwrite_input=False, keepdims=False):
-    axes = range(a.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    axes = sorted(d % a.ndim for d in axes)
+def _lines(a, axis) -> tuple[Array, tuple[int, ...]]:
+    """(the elements along the axes as the last axis, the axes counted from the first)."""
+    axes = range(a.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, a.ndim)
+    axes = tuple(sorted(axes))
     rest = [d for d in range(a.ndim) if d not in axes]
-    lines = a.transpose(*rest, *axes).reshape(*(a.shape[d] for d in rest), -1)
+    return a.transpose(*rest, *axes).reshape(*(a.shape[d] for d in rest), -1), axes
+
+
+def _median(a, axis=None, *, overwrite_input=False, keepdims=False):
+    lines, axes = _lines(a, axis)
     n = lines.shape[-1]
     if not n:
         raise ValueError(f"median: an empty Array, of shape {a.shape}, has none")
@@ -183,7 +188,19 @@ def _median(a, axis=None, *, overwrite_input=False, keepdims=False):
     found = low if n % 2 else _midpoints(low, high)
     if (nan := isnan(lines).any(-1)).any():
         found = np.where(nan, float("nan"), found)
-    return np.expand_dims(found, tuple(axes)) if keepdims else found
+    return np.expand_dims(found, axes) if keepdims else found
+
+
+def _nanmedian(a, axis=None, *, overwrite_input=False, keepdims=False):
+    if not isnan(a).any():
+        return _median(a, axis, keepdims=keepdims)
+    lines, axes = _lines(a, axis)
+    found = np.empty_like(a, shape=lines.shape[:-1])
+    for index in np.ndindex(found.shape):
+        line = lines[index]
+        numbers = line[~isnan(line)]
+        found[index] = _median(numbers) if numbers.size else float("nan")
+    return np.expand_dims(found, axes) if keepdims else found
 
 
 def _midpoints(x: Array, y: Array) -> Array:
@@ -234,6 +251,7 @@ FUNCTIONS |= {
     np.median: _median,
     np.nan_to_num: _nan_to_num,
     np.nanmax: _without_nan("max"),
+    np.nanmedian: _nanmedian,
     np.nanmin: _without_nan("min"),
     np.ptp: lambda a, axis=None, *, keepdims=False: subtract(
         np.max(a, axis, keepdims=keepdims), np.min(a, axis, keepdims=keepdims)

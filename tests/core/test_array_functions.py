@@ -429,7 +429,7 @@ def test_the_table_s_functions_are_all_called_here():
     from pathlib import Path
 
     text = Path(__file__).read_text() + Path(__file__).with_name("test_numpy_habits.py").read_text()
-    text += Path(__file__).with_name("test_numpy_sums.py").read_text()
+    text += "".join(Path(__file__).with_name(f"test_{name}.py").read_text() for name in ("numpy_sums", "duck_arrays"))
     for function in FUNCTIONS:
         assert f"np.{function.__name__}" in text, function.__name__
 

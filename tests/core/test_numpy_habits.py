@@ -347,6 +347,10 @@ def test_values_that_are_rounded_are_rounded_once():
     assert np.median(a[:2]).item() == 1.0 and np.median(sn.array([1.25, 1.5], "e5m2")).item() == 1.5  # ties to even
     assert np.isnan(np.median(a)) and np.median(a[[0, 3, 3]]).item() == INF
     top = sn.format("e5m2").max
+    holes = sn.array([[1.0, NAN, 3.0], [NAN, NAN, NAN]], "e5m2")
+    same(np.nanmedian(holes, 1), [2.0, NAN])
+    assert np.nanmedian(holes).item() == np.nanmedian(holes[0, ::2]).item() == 2.0
+    assert np.nanmedian(holes, 1, keepdims=True).shape == (2, 1)
     assert np.median(sn.array([top, top], "e5m2")).item() == top  # no sum overflows on the way
     assert (
         np.isnan(np.median(sn.array([-INF, INF], "e5m2")))

@@ -64,7 +64,7 @@ def test_sums_and_products_are_those_of_the_unit(name):
             (a.cumsum(1)[:, 1], values(np.sum(a[:, :2], 1))),
             (np.add.accumulate(v), values(np.cumsum(v))),
             (np.cumulative_sum(v, include_initial=True), [0.0, *values(np.cumsum(v))]),
-            (np.linalg.tensordot(v, v, 1), matmul(v[None], v[:, None])[0, 0]),
+            (np.linalg.tensordot(v, v, axes=1), matmul(v[None], v[:, None])[0, 0]),
         ):
             assert isinstance(got, sn.Array) and got.format == unit.result
             assert np.array_equal(values(got), want)
@@ -80,6 +80,12 @@ def test_a_mean_is_the_sum_divided_once():
         assert a.mean((0, 1)).item() == sn.array(Fraction(a.sum().item()) / 28, unit.result).item()
         with pytest.raises(ValueError, match="mean: an empty Array, of shape"):
             a[:0].mean()
+        gaps = np.where(values(a) < 0, float("nan"), a)
+        kept = np.where(values(a) < 0, 0, a)
+        assert np.array_equal(np.nansum(gaps, 1).codes, np.sum(kept, 1).codes)
+        want = [Fraction(x) / int(n) for x, n in zip(values(np.sum(kept, 1)), np.isfinite(gaps).sum(1), strict=True)]
+        assert np.array_equal(np.nanmean(gaps, 1).codes, sn.array(want, unit.result).codes)
+        assert np.isnan(np.nanmean(gaps[gaps != gaps]))
         assert np.sum(a[:0]).item() == 0.0 and np.cumsum(a[:0, 0]).shape == (0,)
 
 

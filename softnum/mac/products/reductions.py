@@ -119,12 +119,34 @@ def _sum(a, axis=None, *, keepdims=False):
 
 def _mean(a, axis=None, *, keepdims=False):
     total = _summed("mean", a, axis, keepdims)
+    return _divided(total, _count(a, axis))
+
+
+def _nansum(a, axis=None, *, keepdims=False):
+    return _summed("nansum", _without_nan(a), axis, keepdims)
+
+
+def _nanmean(a, axis=None, *, keepdims=False):
+    counts = np.count_nonzero(~np.isnan(a), axis, keepdims=keepdims)
+    return _divided(_summed("nanmean", _without_nan(a), axis, keepdims), counts)
+
+
+def _without_nan(a):
+    nan = np.isnan(a)
+    return np.where(nan, 0, a) if nan.any() else a
+
+
+def _count(a, axis) -> int:
     axes = range(a.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     count = prod(a.shape[d] for d in axes)
     if not count:
         raise ValueError(f"mean: an empty Array, of shape {a.shape}, has none")
-    counts = format("uq64.0")
-    return divide(total, Array._of(np.array(count, counts.storage_dtype), counts), out_fmt=total.format)
+    return count
+
+
+def _divided(total: Array, counts) -> Array:
+    fmt = format("uq64.0")
+    return divide(total, Array._of(np.asarray(counts, fmt.storage_dtype), fmt), out_fmt=total.format)
 
 
 def _cumsum(a, axis=None):
@@ -230,6 +252,8 @@ FUNCTIONS |= {
     np.linalg.tensordot: _tensordot,
     np.linalg.vecdot: _vecdot,
     np.mean: _mean,
+    np.nanmean: _nanmean,
+    np.nansum: _nansum,
     np.sum: _sum,
     np.tensordot: _tensordot,
     np.trace: _trace,
