@@ -30,7 +30,7 @@ HINTS = {
         SUM,
     ),
     **dict.fromkeys(("cumprod", "cumulative_prod", "multiply.accumulate", "multiply.reduce", "prod"), _PRODUCT),
-    **dict.fromkeys(("linalg.norm", "linalg.vector_norm", "std", "var"), _MOMENT),
+    **dict.fromkeys(("linalg.norm", "linalg.vector_norm", "nanstd", "nanvar", "std", "var"), _MOMENT),
     "arctan2": "softnum.atan(softnum.divide(y, x)) is the angle on the right, rounded twice",
     **dict.fromkeys(
         ("save", "savez", "savez_compressed"),

@@ -44,13 +44,13 @@ def __getattr__(name: str):
 
 
 def _known(dtype):
-    """A format, or NumPy's bool or integers."""
+    """A format, or NumPy's bool, integers and complex numbers."""
     if dtype is None or isinstance(dtype, AnyFormat):
         return dtype
     if isinstance(dtype, str):
         return format(dtype)
     dtype = np.dtype(dtype)
-    return dtype if dtype.kind in "biu" else format(dtype)
+    return dtype if dtype.kind in "biuc" else format(dtype)
 
 
 def _made(values, dtype, device=None):
@@ -162,3 +162,23 @@ def can_cast(from_, to, /) -> bool:
     if not isinstance(from_, AnyFormat) or not isinstance(to, AnyFormat):
         return not isinstance(from_, AnyFormat) and not isinstance(to, AnyFormat) and np.can_cast(from_, to)
     return bool(to.contains(from_))
+
+
+# -- what there is -------------------------------------------------------------------------------------------------
+class _Info:
+    """What the standard asks of `__array_namespace_info__`: NumPy's answers, but for the types that are formats."""
+
+    def __getattr__(self, name):
+        return getattr(np.__array_namespace_info__(), name)
+
+    def default_dtypes(self, *, device=None):
+        return np.__array_namespace_info__().default_dtypes(device=device) | {"real floating": float64}
+
+    def dtypes(self, *, device=None, kind=None):
+        known = np.__array_namespace_info__().dtypes(device=device, kind=kind)
+        return {name: _FORMATS.get(dtype, dtype) for name, dtype in known.items()}
+
+
+def __array_namespace_info__():
+    """The standard's inspection of the namespace."""
+    return _Info()

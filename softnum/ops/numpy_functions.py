@@ -195,9 +195,23 @@ def _select(condlist, choicelist, default=0):
     return Array._of(np.select(condlist, choices, default), fmt)
 
 
-def _full_like(a, fill_value, *, shape=None):
+def _full_like(a, fill_value, dtype=None, *, shape=None, device=None):
+    if dtype is not None or device is not None:
+        shape = a.shape if shape is None else shape
+        return a.__array_namespace__().full(shape, fill_value, dtype=dtype or a.format, device=device)
     (a, value), fmt = _of_one_format("full_like", (a, fill_value))
     return Array._of(np.full_like(a.codes, value.codes, shape=shape), fmt)
+
+
+def _filled_like(value):
+    return lambda a, dtype=None, **options: _full_like(a, value, dtype, **options)
+
+
+def _meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
+    grids = np.meshgrid(
+        *(x.codes if isinstance(x, Array) else x for x in xi), copy=copy, sparse=sparse, indexing=indexing
+    )
+    return tuple(Array._of(grid, x.format) if isinstance(x, Array) else grid for grid, x in zip(grids, xi, strict=True))
 
 
 def _put(function, at: int):
@@ -308,15 +322,20 @@ FUNCTIONS |= {
     np.copyto: _copyto,
     np.diag: _diag,
     np.diagflat: lambda v, k=0: _diag(v.ravel(), k),
-    np.empty_like: lambda a, *, shape=None: Array._of(np.zeros_like(a.codes, shape=shape), a.format),
+    np.empty_like: lambda a, dtype=None, *, shape=None, device=None: (
+        _full_like(a, 0, dtype, shape=shape, device=device)
+        if dtype is not None or device is not None
+        else Array._of(np.zeros_like(a.codes, shape=shape), a.format)
+    ),
     np.extract: lambda condition, arr: Array._of(np.extract(condition, arr.codes), arr.format),
     np.fill_diagonal: _put(np.fill_diagonal, 1),
     np.full_like: _full_like,
     np.insert: _insert,
     np.max: _extreme("max"),
     np.min: _extreme("min"),
+    np.meshgrid: _meshgrid,
     np.ndim: lambda a: a.ndim,
-    np.ones_like: lambda a, *, shape=None: _full_like(a, 1, shape=shape),
+    np.ones_like: _filled_like(1),
     np.pad: _pad,
     np.partition: lambda a, kth, axis=-1: _sort(a, axis),
     np.place: _put(np.place, 2),
@@ -331,6 +350,6 @@ FUNCTIONS |= {
     np.trim_zeros: _trim_zeros,
     np.triu: _triangle(np.triu),
     np.where: _where,
-    np.zeros_like: lambda a, *, shape=None: _full_like(a, 0, shape=shape),
+    np.zeros_like: _filled_like(0),
 }  # fmt: skip
 PREDICATES |= {"isfinite": isfinite, "isinf": isinf, "isnan": isnan, "signbit": signbit}

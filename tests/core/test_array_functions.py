@@ -401,6 +401,9 @@ def test_functions_that_make_arrays():
     assert np.zeros_like(a).tolist() == [[0.0] * 3] and np.ones_like(a, shape=2).tolist() == [1.0, 1.0]
     assert np.full_like(a, 1.5).tolist() == [[1.5] * 3] and np.empty_like(a).shape == (1, 3)
     assert np.full_like(a, a[0, 1]).tolist() == [[-2.5] * 3]
+    assert np.zeros_like(a, dtype="e4m3fn").format == sn.format("e4m3fn") and np.ones_like(a, dtype=bool).all()
+    grid, other = np.meshgrid(a[0], sn.array([0.5, 0.25], "q4.4"))
+    assert grid.tolist() == a.tolist() * 2 and other.format == sn.format("q4.4") and other.T.tolist()[0] == [0.5, 0.25]
     with pytest.raises(ValueError, match="0.1 is not exact in e5m2"):
         np.full_like(a, 0.1)
     with pytest.raises(ValueError, match="0 is not exact in e8m0fnu"):
