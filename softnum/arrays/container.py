@@ -138,20 +138,23 @@ def computed(name: str, inputs: tuple):
     """What the ufunc of a name gives of Arrays and of what stands beside them; TypeError where it is not defined."""
     if name in UFUNCS:
         return UFUNCS[name](*inputs)
-    if not any(name in table for table in (_UFUNCS, _TO_INTEGRAL, _COMPARISONS, PREDICATES)):
+    operation = _UFUNCS.get(name)
+    if operation is None and name not in _TO_INTEGRAL and name not in _COMPARISONS and name not in PREDICATES:
         raise refusal(f"numpy.{name}")
-    fmt = next((x.format for x in inputs if isinstance(x, Array)), None)
-    if fmt is None:
+    for first in inputs:
+        if isinstance(first, Array):
+            break
+    else:
         raise refusal(f"numpy.{name} with out")
+    operands = [as_operand(x, first.format) for x in inputs]
+    if operation is not None:
+        return OPERATIONS[operation][0](*operands)
     if name in _COMPARISONS:
-        return _comparison(name)(*(as_operand(x, fmt) for x in inputs))
-    operands = [as_operand(x, fmt) for x in inputs]
-    if name in PREDICATES:
-        on_gpu = is_device_array(operands[0])
-        return on_device("holds", name, *operands) if on_gpu else PREDICATES[name](*operands)
+        return _comparison(name)(*operands)
     if name in _TO_INTEGRAL:
         return OPERATIONS["round_to_integral"][0](*operands, rounding=_TO_INTEGRAL[name])
-    return OPERATIONS[_UFUNCS[name]][0](*operands)
+    on_gpu = is_device_array(operands[0])
+    return on_device("holds", name, *operands) if on_gpu else PREDICATES[name](*operands)
 
 
 def delivered(name: str, result, out: tuple):

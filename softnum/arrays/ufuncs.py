@@ -19,7 +19,7 @@ def raise_no_code(fmt, what: str) -> None:
 def check_shapes(what: str, codes) -> None:
     """ValueError, which names the shapes of the operands alone, unless they broadcast."""
     shapes = [c.shape for c in codes]
-    if all(shape == shapes[0] for shape in shapes):
+    if shapes.count(shapes[0]) == len(shapes):
         return
     try:
         np.broadcast_shapes(*shapes)
