@@ -17,20 +17,43 @@ FormatFacts(bits=8, eps=0.125, max=448.0, min=-448.0, smallest_normal=0.015625, 
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
-from softnum.arrays.container import Array, as_operand
+from softnum.arrays.container import Array, array, as_operand
 from softnum.formats.base import AnyFormat
 from softnum.formats.names import format
+from softnum.ops.integers import to_integer
+from softnum.ops.numpy_ufuncs import truth
 
 __array_api_version__ = "2024.12"
 
 __all__ = [
-    "arange", "asarray", "can_cast", "empty", "eye", "finfo", "float32", "float64", "full", "isdtype", "linspace",
-    "ones", "result_type", "zeros",
-]  # fmt: skip
+    "arange",
+    "asarray",
+    "astype",
+    "broadcast_arrays",
+    "can_cast",
+    "empty",
+    "empty_like",
+    "eye",
+    "finfo",
+    "float32",
+    "float64",
+    "full",
+    "full_like",
+    "iinfo",
+    "isdtype",
+    "linspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "result_type",
+    "zeros",
+    "zeros_like",
+]
 
 float32, float64 = format("binary32"), format("binary64")
 _FLOATING = ("real floating", "numeric")
@@ -108,8 +131,45 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
 
 
 def linspace(start, stop, /, num, *, dtype=float64, device=None, endpoint=True):
-    """Values at even distances, exact in the format."""
-    return _made(np.linspace(start, stop, num, endpoint=endpoint), dtype, device)
+    """Values at even distances, each rounded once to the format."""
+    fmt = _known(dtype)
+    if not isinstance(fmt, AnyFormat):
+        return _made(np.linspace(start, stop, num, endpoint=endpoint), fmt, device)
+    start, stop = Fraction(start), Fraction(stop)
+    step = (stop - start) / max(num - 1 if endpoint else num, 1)
+    values = np.empty(num, object)
+    values[...] = [start + i * step for i in range(num)]
+    return array(values, fmt)
+
+
+def _like(function):
+    def make(x, /, *args, dtype=None, device=None):
+        dtype = _known(dtype) or x.dtype
+        if not isinstance(x, Array) and not isinstance(dtype, AnyFormat):
+            return getattr(np, f"{function.__name__}_like")(x, *args, dtype=dtype)
+        return function(x.shape, *args, dtype=dtype, device=device)
+
+    make.__name__ = make.__qualname__ = f"{function.__name__}_like"
+    make.__doc__ = f"As `{function.__name__}`, of the shape and, unless stated, the type of x."
+    return make
+
+
+empty_like, full_like, ones_like, zeros_like = map(_like, (empty, full, ones, zeros))
+
+
+def broadcast_arrays(*arrays):
+    """Arrays of one shape, in a list."""
+    return list(np.broadcast_arrays(*arrays))
+
+
+def meshgrid(*arrays, indexing="xy"):
+    """Coordinates of a grid, in a list."""
+    return list(np.meshgrid(*arrays, indexing=indexing))
+
+
+def _type_of(x):
+    """The type of an array, or a type."""
+    return x.dtype if isinstance(x, (Array, np.ndarray, np.generic)) else x
 
 
 # -- data types ----------------------------------------------------------------------------------------------------
@@ -125,12 +185,33 @@ class FormatFacts(NamedTuple):
 
 
 def finfo(type, /) -> FormatFacts:
-    """A format's facts, given the format or an Array."""
-    fmt = type.format if isinstance(type, Array) else _known(type)
+    """A format's facts, given the format or an Array; of a complex type NumPy's."""
+    fmt = _known(_type_of(type))
+    if isinstance(fmt, np.dtype) and fmt.kind == "c":
+        return np.finfo(fmt)
     if not isinstance(fmt, AnyFormat):
         raise TypeError(f"finfo takes a format or an Array of one, got {type!r}")
     smallest = fmt.smallest_normal if hasattr(fmt, "smallest_normal") else fmt.epsilon
     return FormatFacts(fmt.bits, fmt.epsilon, fmt.max, fmt.min, smallest, fmt)
+
+
+def astype(x, dtype, /, *, copy=True, device=None):
+    """x of another type: rounded once to a format; toward zero to integers, which must be in their range."""
+    dtype = _known(dtype)
+    if isinstance(dtype, AnyFormat):
+        return x if not copy and getattr(x, "dtype", None) == dtype else array(x, dtype)
+    if not isinstance(x, Array):
+        return x.astype(dtype, copy=copy)
+    if dtype.kind == "b":
+        return truth(x)
+    if dtype.kind == "c":
+        return np.asarray(x, np.float64).astype(dtype)
+    return to_integer(x, dtype=dtype, rounding="toward_zero")
+
+
+def iinfo(type, /):
+    """NumPy's facts of an integer type, or of an array of one."""
+    return np.iinfo(_type_of(type))
 
 
 def isdtype(dtype, kind) -> bool:

@@ -108,6 +108,20 @@ def test_the_namespace_of_the_array_api():
     assert xp.can_cast(e4m3fn, xp.float32) and not xp.can_cast(xp.float64, A)
     facts = xp.finfo(e4m3fn)
     assert (facts.bits, facts.eps, facts.max, facts.dtype) == (8, 0.125, 448.0, e4m3fn)
+    third = xp.linspace(0, 1, 3, dtype=e4m3fn, endpoint=False)  # each value rounded once
+    assert third.tolist() == [0.0, 0.34375, 0.6875] and xp.linspace(0, 4, 3, dtype=np.int64).tolist() == [0, 2, 4]
+    assert xp.astype(A, xp.float32).format == xp.float32 and xp.astype(A, bool).all()
+    assert xp.astype(A, np.int8).tolist() == [[1, 2], [3, 0]] and xp.astype(np.array([0.3]), e4m3fn).tolist() == [
+        0.3125
+    ]
+    assert xp.astype(np.array([1.5]), np.int8).tolist() == [1] and xp.astype(A, np.complex64).dtype == np.complex64
+    assert xp.astype(A, e4m3fn, copy=False) is A
+    assert xp.zeros_like(A).dtype == xp.full_like(np.zeros(2, bool), 1, dtype=e4m3fn).dtype == e4m3fn
+    assert xp.ones_like(np.zeros(2, np.int8)).dtype == np.int8 and xp.empty_like(A, dtype=bool).dtype == bool
+    assert isinstance(xp.meshgrid(A[0], A[1]), list) and isinstance(xp.broadcast_arrays(A, A[0]), list)
+    assert xp.iinfo(np.int8).max == xp.iinfo(np.zeros(2, np.int8)).max == 127 and xp.finfo(np.complex64).bits == 32
+    info = xp.__array_namespace_info__()
+    assert info.default_dtypes()["real floating"] == info.dtypes()["float64"] == xp.float64 and "cpu" in info.devices()
     assert A.device == "cpu" and A.to_device("cpu") is A
     for error, message, call in (
         (ValueError, "0.3 is not exact in e4m3fn", lambda: xp.asarray([0.3], dtype=e4m3fn)),

@@ -45,6 +45,8 @@ def test_an_array_of_float64_without_asking_warns_where_it_was_asked_for():
         for call in (np.asarray, np.array, np.asanyarray, np.vectorize(abs), np.ma.array):
             with pytest.raises(sn.FormatLostWarning, match=r"an Array of e5m2 .*np\.asarray\(a, np\.float64\)"):
                 call(a)
+        with pytest.raises(sn.FormatLostWarning, match="an Array of mxfp4_e2m1 becomes"):
+            np.asarray(sn.array([1.0] * 32, "mxfp4_e2m1"))
     assert issubclass(sn.FormatLostWarning, UserWarning)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
