@@ -26,16 +26,19 @@ from softnum.arrays.container import Array, array, as_operand
 from softnum.formats.base import AnyFormat
 from softnum.formats.names import format
 from softnum.ops.integers import to_integer
+from softnum.ops.numpy_functions import order_keys
 from softnum.ops.numpy_ufuncs import truth
 
 __array_api_version__ = "2024.12"
 
 __all__ = [
     "arange",
+    "argsort",
     "asarray",
     "astype",
     "broadcast_arrays",
     "can_cast",
+    "clip",
     "empty",
     "empty_like",
     "eye",
@@ -51,6 +54,7 @@ __all__ = [
     "ones",
     "ones_like",
     "result_type",
+    "sort",
     "zeros",
     "zeros_like",
 ]
@@ -142,19 +146,24 @@ def linspace(start, stop, /, num, *, dtype=float64, device=None, endpoint=True):
     return array(values, fmt)
 
 
-def _like(function):
-    def make(x, /, *args, dtype=None, device=None):
-        dtype = _known(dtype) or x.dtype
-        if not isinstance(x, Array) and not isinstance(dtype, AnyFormat):
-            return getattr(np, f"{function.__name__}_like")(x, *args, dtype=dtype)
-        return function(x.shape, *args, dtype=dtype, device=device)
-
-    make.__name__ = make.__qualname__ = f"{function.__name__}_like"
-    make.__doc__ = f"As `{function.__name__}`, of the shape and, unless stated, the type of x."
-    return make
+def full_like(x, /, fill_value, *, dtype=None, device=None):
+    """An array of one value, of the shape and, unless stated, the type of x."""
+    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
 
 
-empty_like, full_like, ones_like, zeros_like = map(_like, (empty, full, ones, zeros))
+def zeros_like(x, /, *, dtype=None, device=None):
+    """Zeros, as `full_like`."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(x, /, *, dtype=None, device=None):
+    """Ones, as `full_like`."""
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+def empty_like(x, /, *, dtype=None, device=None):
+    """Any values, zeros, as `full_like`."""
+    return full_like(x, 0, dtype=dtype, device=device)
 
 
 def broadcast_arrays(*arrays):
@@ -243,6 +252,25 @@ def can_cast(from_, to, /) -> bool:
     if not isinstance(from_, AnyFormat) or not isinstance(to, AnyFormat):
         return not isinstance(from_, AnyFormat) and not isinstance(to, AnyFormat) and np.can_cast(from_, to)
     return bool(to.contains(from_))
+
+
+# -- order ---------------------------------------------------------------------------------------------------------
+def argsort(x, /, *, axis=-1, descending=False, stable=True):
+    """Indices that sort x, equal elements in their order; Arrays by the total order of their format."""
+    keys = order_keys(x) if isinstance(x, Array) else x
+    if not descending:
+        return np.argsort(keys, axis, stable=True)
+    return keys.shape[axis] - 1 - np.flip(np.argsort(np.flip(keys, axis), axis, stable=True), axis)
+
+
+def sort(x, /, *, axis=-1, descending=False, stable=True):
+    """x sorted; Arrays by the total order of their format."""
+    return np.flip(np.sort(x, axis), axis) if descending else np.sort(x, axis)
+
+
+def clip(x, /, min=None, max=None):
+    """x, or the bound that it lies beyond."""
+    return np.clip(x, min, max)
 
 
 # -- what there is -------------------------------------------------------------------------------------------------

@@ -120,6 +120,16 @@ def test_the_namespace_of_the_array_api():
     assert xp.ones_like(np.zeros(2, np.int8)).dtype == np.int8 and xp.empty_like(A, dtype=bool).dtype == bool
     assert isinstance(xp.meshgrid(A[0], A[1]), list) and isinstance(xp.broadcast_arrays(A, A[0]), list)
     assert xp.iinfo(np.int8).max == xp.iinfo(np.zeros(2, np.int8)).max == 127 and xp.finfo(np.complex64).bits == 32
+    ties = sn.array([1.0, 0.5, 1.0, -1.0], "e4m3fn")
+    for x in (ties, np.asarray(ties, np.float64)):
+        assert xp.argsort(x).tolist() == [3, 1, 0, 2] and xp.argsort(x, descending=True).tolist() == [0, 2, 1, 3]
+        assert xp.sort(x).tolist() == [-1.0, 0.5, 1.0, 1.0] and xp.sort(x, descending=True).tolist() == [
+            1.0,
+            1.0,
+            0.5,
+            -1.0,
+        ]
+        assert xp.clip(x, 0, max=0.5).tolist() == [0.5, 0.5, 0.5, 0.0]
     info = xp.__array_namespace_info__()
     assert info.default_dtypes()["real floating"] == info.dtypes()["float64"] == xp.float64 and "cpu" in info.devices()
     assert A.device == "cpu" and A.to_device("cpu") is A
