@@ -86,7 +86,7 @@ def _made(values, dtype, device=None):
     fmt = _known(dtype)
     if fmt is None:
         fmt = _FORMATS.get(values.dtype, values.dtype)
-    return as_operand(values, fmt) if isinstance(fmt, AnyFormat) else values.astype(fmt)
+    return as_operand(values, fmt) if isinstance(fmt, AnyFormat) else values.astype(fmt, copy=False)
 
 
 # -- arrays made ---------------------------------------------------------------------------------------------------
