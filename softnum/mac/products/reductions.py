@@ -6,7 +6,7 @@ Importing this module puts them into the table of NumPy's functions (`softnum.op
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from math import prod
 
@@ -29,8 +29,7 @@ __all__ = ["unit_of_sums"]
 _STATED: ContextVar = ContextVar("softnum.unit_of_sums", default=None)
 
 
-@contextmanager
-def unit_of_sums(unit) -> Iterator[None]:
+def unit_of_sums(unit) -> AbstractContextManager[None]:
     """Within ``with``, NumPy's sums and products of Arrays are done under this unit.
 
     ``a @ b``, ``a.sum()``, `numpy.sum`, `mean`, `dot`, `matmul`, `vecdot`, `inner`, `tensordot`, `trace`, `cumsum` and
@@ -74,6 +73,11 @@ def unit_of_sums(unit) -> Iterator[None]:
                 "unit_of_sums: the unit rounds stochastically, and each sum needs a key of its own: softnum.sum, "
                 "softnum.dot or softnum.matmul with key="
             )
+    return _stated(unit)
+
+
+@contextmanager
+def _stated(unit) -> Iterator[None]:
     token = _STATED.set(unit)
     try:
         yield
