@@ -22,10 +22,12 @@ from softnum.arrays.blocks import BlockArray
 from softnum.arrays.codecs import blocks as _block_codec  # noqa: F401  these register themselves
 from softnum.arrays.codecs import custom as _custom_codec  # noqa: F401
 from softnum.arrays.codecs import scalar as _scalar_codec  # noqa: F401
+from softnum.arrays.container import NAMESPACES as _NAMESPACES
 from softnum.arrays.container import Array, array
 from softnum.arrays.conversion import decode, encode, quantize
 from softnum.arrays.files import load, save
 from softnum.arrays.packing import pack, unpack
+from softnum.arrays.refusals import FormatLostWarning
 from softnum.formats.blocks import BlockFormat, block_format_names, format
 from softnum.formats.custom import CustomFormat
 from softnum.formats.layouts import tile_scales, untile_scales
@@ -39,7 +41,7 @@ from softnum.ops import arithmetic as _arithmetic
 from softnum.ops import choices as _choices
 from softnum.ops import custom_tables as _custom_operations  # noqa: F401
 from softnum.ops import elementary as _elementary
-from softnum.ops import numpy_functions as _numpy_functions  # noqa: F401
+from softnum.ops import numpy_values as _numpy_values  # noqa: F401
 from softnum.ops.arithmetic import *  # noqa: F403  what its __all__ lists
 from softnum.ops.choices import *  # noqa: F403
 from softnum.ops.elementary import *  # noqa: F403
@@ -54,11 +56,12 @@ if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, b
     from softnum.mac.blocks import BlockDotUnit
     from softnum.mac.chunked import ChunkedDotUnit
     from softnum.mac.custom import CustomMadUnit
-    from softnum.mac.exact import ExactDotUnit
+    from softnum.mac.exact import ExactDotUnit, exact
     from softnum.mac.fused import FmaChainUnit, FusedDotUnit
     from softnum.mac.presets import unit, units
     from softnum.mac.products.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
     from softnum.mac.products.matrices import dot, matmul
+    from softnum.mac.products.reductions import unit_of_sums
     from softnum.mac.products.sums import sum
     from softnum.mac.statistics import RoundingStats
     from softnum.tile import Operator, TileError, operator
@@ -80,11 +83,12 @@ _LATER = {
     "softnum.mac.blocks": ("BlockDotUnit",),
     "softnum.mac.chunked": ("ChunkedDotUnit",),
     "softnum.mac.custom": ("CustomMadUnit",),
-    "softnum.mac.exact": ("ExactDotUnit",),
+    "softnum.mac.exact": ("ExactDotUnit", "exact"),
     "softnum.mac.fused": ("FmaChainUnit", "FusedDotUnit"),
     "softnum.mac.presets": ("unit", "units"),
     "softnum.mac.products.conv": ("conv2d", "conv2d_backward_data", "conv2d_backward_weight"),
     "softnum.mac.products.matrices": ("dot", "matmul"),
+    "softnum.mac.products.reductions": ("unit_of_sums",),
     "softnum.mac.products.sums": ("sum",),
     "softnum.mac.statistics": ("RoundingStats",),
     "softnum.tile": ("Operator", "TileError", "operator"),
@@ -106,6 +110,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_MODULE_OF, *_PACKAGES})
 
 
+_NAMESPACES[:] = [lambda: _import_module("softnum.ops.namespace")]
 _gateway.use_loader(_load_kernels)
 _use_tracer(_trace)
 
@@ -124,6 +129,7 @@ __all__ = [
     "PositFormat",
     "TakumLinearFormat",
     "FmaChainUnit",
+    "FormatLostWarning",
     "FusedDotUnit",
     "MadUnit",
     "Operator",
@@ -138,6 +144,7 @@ __all__ = [
     "decode",
     "dot",
     "encode",
+    "exact",
     "format",
     "format_names",
     "from_integer",
@@ -157,6 +164,7 @@ __all__ = [
     "ulp",
     "ulp_error",
     "unit",
+    "unit_of_sums",
     "units",
     "unpack",
     "untile_scales",

@@ -9,7 +9,7 @@ import numpy as np
 from softnum.arrays.checks import check_axis, kept_codes
 from softnum.arrays.container import Codes
 from softnum.arrays.conversion import decode, encode, quantize
-from softnum.arrays.refusals import numpy_name, refusal
+from softnum.arrays.refusals import numpy_name, refusal, warn_of_lost_format
 from softnum.formats.blocks import BlockFormat, format
 from softnum.formats.checks import check_block
 from softnum.runtime import _core, gateway
@@ -155,6 +155,8 @@ class BlockArray(Codes):
         self._must_lie_on_the_host()
         if copy is False:
             raise ValueError("the values of a BlockArray are computed: they cannot be had without a copy")
+        if dtype is None:
+            warn_of_lost_format(self.format)
         return self.decode(np.float64 if dtype is None else dtype)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):

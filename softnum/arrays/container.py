@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
+from decimal import Decimal
 from math import prod
 from numbers import Integral, Real
 
@@ -10,7 +12,8 @@ import numpy as np
 
 from softnum.arrays.checks import kept_codes, native
 from softnum.arrays.conversion import decode, encode, find_code
-from softnum.arrays.refusals import HINTS, SUM, numpy_name, refusal
+from softnum.arrays.parse import python_number
+from softnum.arrays.refusals import numpy_name, refusal, warn_of_lost_format
 from softnum.arrays.text import text_of
 from softnum.formats.blocks import format as any_format
 from softnum.formats.custom import CustomFormat
@@ -21,6 +24,8 @@ from softnum.runtime.gateway import container, is_device_array, moves_as_numpy, 
 
 __all__ = ["Array", "array"]
 
+# Where the standard's namespace lies, which is imported when it is first asked for, by what `softnum` puts in
+NAMESPACES: list[Callable] = []
 # What Arrays compute with is put in by the modules that have it, when they are imported:
 #: name of an operation -> (the function, number of operands), by `softnum.ops` and `softnum.ops.elementary`
 OPERATIONS: dict[str, tuple[Callable, int]] = {}
@@ -28,6 +33,11 @@ OPERATIONS: dict[str, tuple[Callable, int]] = {}
 FUNCTIONS: dict[Callable, Callable] = {}
 #: name of one of NumPy's predicates -> what does it of Arrays, by `softnum.ops.numpy_functions`
 PREDICATES: dict[str, Callable] = {}
+#: name of a ufunc that is no single operation -> what does it of Arrays and what stands beside them, by
+#: `softnum.ops.numpy_ufuncs`
+UFUNCS: dict[str, Callable] = {}
+#: name of a method of NumPy's ufuncs, or "where" -> what does it, given the ufunc, by `softnum.ops.numpy_ufuncs`
+UFUNC_METHODS: dict[str, Callable] = {}
 
 # NumPy's name -> softnum's; minimum and maximum are those of IEEE 754-2019 9.6 (a NaN wins), fmin and fmax the others
 _UFUNCS = {
@@ -46,18 +56,54 @@ _COMPARISONS = {
 
 
 def as_operand(x, fmt) -> Array:
-    """x as an Array: itself, or an int, float or Fraction that is exact in fmt; TypeError or ValueError for others."""
+    """x as an Array: itself, or a number, or an array or list of them, that are exact in fmt.
+
+    Raises TypeError or ValueError for others, and names the first element that is not exact.
+    """
     if isinstance(x, Array):
         return x
-    if isinstance(x, (bool, np.bool_)) or not isinstance(x, Real):
-        raise TypeError(f"Array and {type(x).__name__} do not mix; make an Array of it (softnum.array)")
-    if isinstance(x, np.generic):
-        x = x.item()
+    if isinstance(x, (np.ndarray, list, tuple)):
+        return Array._of(_exact_codes(native(x), fmt, type(x).__name__), fmt)
+    return Array._of(np.array(_exact_code(x, fmt), fmt.storage_dtype), fmt)
+
+
+def _exact_code(x, fmt, what: str = "") -> int:
+    if isinstance(x, (bool, np.bool_)) or not isinstance(x, (Real, Decimal)):
+        kind = type(x)
+        name = kind.__name__ if kind.__name__ != "Array" else f"{kind.__module__}.Array"
+        raise TypeError(f"Array and {name} do not mix; make an Array of it (softnum.array)")
+    x = python_number(x)
     code = find_code(x, x == 0 and str(x).startswith("-"), fmt)
     if code is None:
         shown = f"{x!r}" if isinstance(x, float) or (abs(x) < 2**64 and x.denominator < 2**64) else "the number"
-        raise ValueError(f"{shown} is not exact in {fmt}; softnum.array(x, {str(fmt)!r}) rounds")
-    return Array._of(np.array(code, fmt.storage_dtype), fmt)
+        raise ValueError(f"{what}{shown} is not exact in {fmt}; softnum.array(x, {str(fmt)!r}) rounds")
+    return code
+
+
+def _exact_codes(x: np.ndarray, fmt, kind: str) -> np.ndarray:
+    if x.dtype.kind == "b":
+        raise TypeError(
+            f"Array and {kind} of bool do not mix; np.where(mask, a, 0) keeps the elements where a mask is true"
+        )
+    if x.dtype.kind not in "fiuO" and format_of_dtype(x.dtype) is None:
+        raise TypeError(f"Array and {kind} of {x.dtype} do not mix; make an Array of it (softnum.array)")
+    if x.dtype.kind != "O" and x.dtype.itemsize <= 8:
+        values = x.astype(np.float64)
+        try:
+            codes = encode(x, fmt)
+            back = decode(codes, fmt)
+        except ValueError:  # no code for a NaN, or the format is wider
+            back = None
+        in_float64 = x.dtype.kind not in "iu" or x.dtype.itemsize < 8 or not (np.abs(values) > 2.0**53).any()
+        if in_float64 and back is not None and np.array_equal(back, values, equal_nan=True):
+            zeros = values == 0
+            if not zeros.any() or np.array_equal(np.signbit(back[zeros]), np.signbit(values[zeros])):
+                return codes
+    codes = np.empty(x.shape, fmt.storage_dtype)
+    for index, value in np.ndenumerate(x):
+        where = ", ".join(map(str, index))
+        codes[index] = _exact_code(value, fmt, f"element [{where}] of the {kind}: " if index else "")
+    return codes
 
 
 def _operator(name: str, swap: bool = False):
@@ -78,12 +124,59 @@ def _in_place(name: str):
 
 def _comparison(name: str):
     def method(self, other):
+        if other is None and name in ("equal", "not_equal"):  # so that an Array may lie in a list beside None
+            return name == "not_equal"
         other = as_operand(other, self.format)
         if is_device_array(self) or is_device_array(other):
             return on_device("holds", name, self, other)
         return _COMPARISONS[name](OPERATIONS["compare"][0](self, other))
 
     return method
+
+
+def computed(name: str, inputs: tuple):
+    """What the ufunc of a name gives of Arrays and of what stands beside them; TypeError where it is not defined."""
+    if name in UFUNCS:
+        return UFUNCS[name](*inputs)
+    operation = _UFUNCS.get(name)
+    if operation is None and name not in _TO_INTEGRAL and name not in _COMPARISONS and name not in PREDICATES:
+        raise refusal(f"numpy.{name}")
+    for first in inputs:
+        if isinstance(first, Array):
+            break
+    else:
+        raise refusal(f"numpy.{name} with out")
+    operands = [as_operand(x, first.format) for x in inputs]
+    if operation is not None:
+        return OPERATIONS[operation][0](*operands)
+    if name in _COMPARISONS:
+        return _comparison(name)(*operands)
+    if name in _TO_INTEGRAL:
+        return OPERATIONS["round_to_integral"][0](*operands, rounding=_TO_INTEGRAL[name])
+    on_gpu = is_device_array(operands[0])
+    return on_device("holds", name, *operands) if on_gpu else PREDICATES[name](*operands)
+
+
+def delivered(name: str, result, out: tuple):
+    """The results of a ufunc in what ``out=`` names: Arrays, or ndarrays that hold every value."""
+    results = result if isinstance(result, tuple) else (result,)
+    given = tuple(r if o is None else _written(name, r, o) for r, o in zip(results, out, strict=True))
+    return given if isinstance(result, tuple) else given[0]
+
+
+def _written(name: str, result, out):
+    if isinstance(result, Array) and isinstance(out, Array):
+        out._put(result)
+    elif is_device_array(result):
+        raise TypeError("a result on a GPU cannot be written into an array of the host; copy it: r.copy_to_host()")
+    elif not isinstance(result, Array):
+        np.copyto(out, result)
+    elif not isinstance(out, np.ndarray) or out.dtype.kind not in "fO":
+        what = f"an array of {out.dtype}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise refusal(f"numpy.{name} with out of {what}")
+    else:
+        np.copyto(out, decode(result.codes, result.format, out.dtype))
+    return out
 
 
 def _undefined(what: str):
@@ -173,7 +266,8 @@ class Array(Codes):
     Arithmetic rounds to nearest even into the operands' common format; for another mode or result format use
     `softnum.add` and its like. Operands of different formats raise; comparisons of them are exact. A Python or NumPy
     number beside an Array must be exact in its format, else it raises: ``sn.array(0.1, fmt)`` rounds it. ``a += b``
-    writes into a's codes, as NumPy does, so that views see it. ``np.asarray(a)`` gives float64.
+    writes into a's codes, as NumPy does, so that views see it. ``np.asarray(a, np.float64)`` gives the values;
+    without a type it also warns that the format is lost (`softnum.FormatLostWarning`).
 
     Indexing, iteration and the NumPy functions that `softnum.ops.numpy_functions` lists work as on an ndarray; all
     others raise TypeError, sums among them: their order and accumulator are the user's to state (`softnum.matmul`).
@@ -247,6 +341,17 @@ class Array(Codes):
         return cls._of(result, fmt)
 
     # -- facts ---------------------------------------------------------------------------------------------------------
+    @property
+    def dtype(self):
+        """The format, which names what the elements are as an ndarray's dtype does; `codes` has the codes' own type.
+
+        >>> import softnum as sn
+        >>> a = sn.array([1.0, 2.5], "e5m2")
+        >>> a.dtype, a.dtype == sn.format("e5m2"), sn.array([0.5], a.dtype)
+        (FloatFormat(5, 2, name='e5m2'), True, Array([0.5], e5m2))
+        """
+        return self.format
+
     @property
     def itemsize(self) -> int:
         """Bytes that a code takes in `codes` (`softnum.pack` packs narrow ones)."""
@@ -329,10 +434,33 @@ class Array(Codes):
         self._must_lie_on_the_host()
         return float(decode(self.codes, self.format).item())
 
+    def __int__(self) -> int:
+        return int(self._number("an int"))
+
+    def __round__(self, digits: int | None = None):
+        """``round(a)`` of an Array without dimensions: of its value, as Python rounds; `numpy.round` is for others."""
+        if self.ndim:
+            raise TypeError("round is for an Array without dimensions; np.round(a) rounds all elements to integers")
+        return round(self._number("a number"), digits)
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        if self.ndim:
+            raise TypeError(f"an Array of {self.ndim} dimensions is not formatted by {spec!r}; format its elements")
+        return builtins.format(self._number("a number"), spec)
+
+    def _number(self, kind: str):
+        if self.size != 1:
+            raise TypeError(f"only an Array of one element becomes {kind}")
+        return self.item()
+
     def __array__(self, dtype=None, copy=None):
         self._must_lie_on_the_host()
         if copy is False:
             raise ValueError("the values of an Array are computed: they cannot be had without a copy")
+        if dtype is None:
+            warn_of_lost_format(self.format)
         target = np.dtype(np.float64 if dtype is None else dtype)
         if target.kind not in "fO":
             raise TypeError(f"an Array becomes an array of floats or objects, not of {target}")
@@ -389,9 +517,16 @@ class Array(Codes):
     reshape, ravel, flatten, transpose, squeeze, swapaxes, take, repeat = (
         _moved(name) for name in ("reshape", "ravel", "flatten", "transpose", "squeeze", "swapaxes", "take", "repeat")
     )
-    min, max, argmin, argmax, argsort, searchsorted, clip = (
-        _by_function(name) for name in ("min", "max", "argmin", "argmax", "argsort", "searchsorted", "clip")
-    )
+    (
+        min, max, argmin, argmax, argsort, searchsorted, clip, all, any, nonzero, round, sum, mean, cumsum, dot, trace,
+        prod, cumprod, std, var,
+    ) = (
+        _by_function(name)
+        for name in (
+            "min", "max", "argmin", "argmax", "argsort", "searchsorted", "clip", "all", "any", "nonzero", "round",
+            "sum", "mean", "cumsum", "dot", "trace", "prod", "cumprod", "std", "var",
+        )
+    )  # fmt: skip
 
     def sort(self, axis: int = -1) -> None:
         """Sort in place, in the total order of the format (`softnum.total_order`)."""
@@ -420,7 +555,13 @@ class Array(Codes):
     __divmod__ = __rdivmod__ = _undefined("divmod")
     __floordiv__ = __rfloordiv__ = _undefined("floor_divide")
     __pow__, __rpow__, __ipow__ = _operator("pow"), _operator("pow", swap=True), _in_place("pow")
-    __matmul__ = __rmatmul__ = _undefined("matmul")
+
+    def __matmul__(self, other):
+        return computed("matmul", (self, other))
+
+    def __rmatmul__(self, other):
+        return computed("matmul", (other, self))
+
     __lt__, __le__, __gt__ = _comparison("less"), _comparison("less_equal"), _comparison("greater")
     __ge__, __eq__, __ne__ = _comparison("greater_equal"), _comparison("equal"), _comparison("not_equal")
 
@@ -437,40 +578,54 @@ class Array(Codes):
         raise TypeError("the truth of an Array is not defined; compare it with another (==, <, ...)")
 
     def __getattr__(self, name):
-        hint = f"; {SUM}" if HINTS.get(name) == SUM else ""
-        raise AttributeError(f"softnum.Array has no {name!r}{hint}")
+        raise AttributeError(f"softnum.Array has no {name!r}")
 
     # -- NumPy's protocols ---------------------------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
-        name = ufunc.__name__
-        known = (_UFUNCS, _TO_INTEGRAL, _COMPARISONS, PREDICATES)
-        if method != "__call__" or kwargs or not any(name in table for table in known):
+        if method == "__call__" and not kwargs:
+            result = computed(ufunc.__name__, inputs)
+            return result if out is None else delivered(ufunc.__name__, result, out)
+        if ufunc.__name__ == "vecdot" and kwargs.keys() == {"axis"}:
+            axis = kwargs["axis"]
+            return self.__array_ufunc__(ufunc, method, *(np.moveaxis(x, axis, -1) for x in inputs), out=out)
+        known = method if method != "__call__" else "where" if kwargs.keys() == {"where"} else None
+        if known not in UFUNC_METHODS:
             extra = f" with {', '.join(kwargs)}" if kwargs else ""
-            raise refusal(f"numpy.{name}{'' if method == '__call__' else '.' + method}{extra}")
-        arrays = [x for x in inputs if isinstance(x, Array)]
-        if not arrays:
-            raise refusal(f"numpy.{name} with out")
-        operands = [as_operand(x, arrays[0].format) for x in inputs]
-        if name in _COMPARISONS:
-            result = _comparison(name)(*operands)
-        elif name in PREDICATES:
-            on_gpu = is_device_array(operands[0])
-            result = on_device("holds", name, *operands) if on_gpu else PREDICATES[name](*operands)
-        elif name in _TO_INTEGRAL:
-            result = OPERATIONS["round_to_integral"][0](*operands, rounding=_TO_INTEGRAL[name])
-        else:
-            result = OPERATIONS[_UFUNCS[name]][0](*operands)
-        if out is None:
-            return result
-        if isinstance(result, Array):
-            if not isinstance(out[0], Array):
-                raise refusal(f"numpy.{name} with out of {type(out[0]).__name__}")
-            out[0]._put(result)
-        elif is_device_array(result):
-            raise TypeError("a result on a GPU cannot be written into an array of the host; copy it: r.copy_to_host()")
-        else:
-            np.copyto(out[0], result)
-        return out[0]
+            raise refusal(f"numpy.{ufunc.__name__}{'' if method == '__call__' else '.' + method}{extra}")
+        return UFUNC_METHODS[known](ufunc, *inputs, out=out, **kwargs)
+
+    def __array_namespace__(self, *, api_version: str | None = None):
+        """The functions of the Array API standard: `softnum.ops.namespace`."""
+        namespace = NAMESPACES[0]()
+        if api_version not in (None, namespace.__array_api_version__):
+            raise ValueError(f"the Array API of {namespace.__array_api_version__} is here, not that of {api_version}")
+        return namespace
+
+    @property
+    def device(self) -> str:
+        """Where the codes lie, as the Array API names it: "cpu" or "cuda"."""
+        return "cuda" if is_device_array(self.codes) else "cpu"
+
+    def to_device(self, device: str, /, *, stream=None) -> Array:
+        """The Array itself, where the codes lie there; `copy_to_host` copies them from a GPU."""
+        if device != self.device or stream is not None:
+            raise ValueError(f"the codes of this Array lie on {self.device!r}; a.copy_to_host() is the way from a GPU")
+        return self
+
+    @property
+    def mT(self) -> Array:
+        """The Array with its last two axes swapped, a view."""
+        return np.matrix_transpose(self)
+
+    @property
+    def real(self) -> Array:
+        """The Array itself: its values are real."""
+        return self
+
+    @property
+    def imag(self) -> Array:
+        """Zeros: the values are real."""
+        return np.zeros_like(self)
 
     def __array_function__(self, func, types, args, kwargs):
         if func not in FUNCTIONS:
@@ -478,7 +633,13 @@ class Array(Codes):
         for x in (*args, *(args[0] if args and isinstance(args[0], (list, tuple)) else ()), *kwargs.values()):
             if isinstance(x, Array):
                 x._must_lie_on_the_host()
-        return FUNCTIONS[func](*args, **kwargs)
+        kwargs = {name: x for name, x in kwargs.items() if x is not None or name not in ("dtype", "out")}
+        try:
+            return FUNCTIONS[func](*args, **kwargs)
+        except TypeError as error:
+            if error.__traceback__.tb_next is None:  # of the call itself: an argument that the function does not take
+                raise refusal(f"{numpy_name(func)} with {', '.join(kwargs) or f'{len(args)} arguments'}") from None
+            raise
 
     # -- text ----------------------------------------------------------------------------------------------------------
     def __repr__(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.arrays.parse import as_exact
+from softnum.arrays.parse import as_exact, python_number
 from softnum.arrays.ufuncs import call_ufunc, raise_no_code
 from softnum.formats.modes import OVERFLOW_RULES, Flags
 from softnum.formats.names import format
@@ -19,7 +19,8 @@ def codes_of_numbers(x, fmt, env, words, invalid):
     codes, flags = np.empty(x.shape, fmt.storage_dtype), np.empty(x.shape, np.uint8)
     words = np.broadcast_to(words, x.shape)
     for index, value in np.ndenumerate(x):
-        if isinstance(value, (float, np.float16, np.float32)):  # -0, infinities and NaN are no fractions
+        value = python_number(value)
+        if isinstance(value, float):  # -0, infinities and NaN are no fractions
             given = np.float64(value).view(np.uint64)
             codes[index], flags[index] = call_ufunc(
                 "convert", (given,), (format("binary64"),), fmt, env, words[index], with_flags=True, what="encode",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
 
 import numpy as np
 
-__all__ = ["as_exact", "numbers_of", "same_numbers"]
+__all__ = ["as_exact", "numbers_of", "python_number", "python_numbers", "same_numbers"]
 
 _HEXADECIMAL = re.compile(r"([+-]?)0x([0-9a-f]*)(?:\.([0-9a-f]*))?(?:p([+-]?[0-9]+))?", re.IGNORECASE)
 _EXPONENT = re.compile(r"e([+-]?[\d_]+)$", re.IGNORECASE)
@@ -60,13 +61,34 @@ def numbers_of(x: np.ndarray) -> np.ndarray:
     return out
 
 
+def python_number(value):
+    """A number of NumPy's or a Decimal as Python's int, float or Fraction, exactly; others as they are.
+
+    >>> from decimal import Decimal
+    >>> python_number(np.longdouble(0.5)), python_number(Decimal("0.1")), python_number(Decimal("-0"))
+    (Fraction(1, 2), Fraction(1, 10), -0.0)
+    """
+    if not isinstance(value, (np.longdouble, Decimal)):
+        return value.item() if isinstance(value, np.generic) else value
+    if value and (value.is_finite() if isinstance(value, Decimal) else np.isfinite(value)):
+        return Fraction(*value.as_integer_ratio())
+    return float(value)
+
+
+def python_numbers(x: np.ndarray) -> np.ndarray:
+    """`python_number` of each element."""
+    out = np.empty(x.shape, object)
+    for index, value in np.ndenumerate(x):
+        out[index] = python_number(value)
+    return out
+
+
 def as_exact(value, fmt, wrap) -> tuple[int, int, int, int]:
     """(sign, significand, exponent, sticky) of a finite real number, with at least 126 bits where it is inexact.
 
     Of fixed point a number that rounds alike, with the same flags but OVERFLOW if it wraps.
     """
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = python_number(value)
     if isinstance(value, float):
         value = Fraction(value)
     elif not isinstance(value, Rational):

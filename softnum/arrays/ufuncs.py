@@ -8,12 +8,23 @@ from softnum.arrays import lanes
 from softnum.formats.modes import STOCHASTIC_MODES
 from softnum.runtime import _core, gateway
 
-__all__ = ["call_ufunc", "cannot_be_invalid", "check_flags", "raise_no_code", "raise_undecided"]
+__all__ = ["call_ufunc", "cannot_be_invalid", "check_flags", "check_shapes", "raise_no_code", "raise_undecided"]
 
 
 def raise_no_code(fmt, what: str) -> None:
     """ValueError for a result that the format has no code for."""
     raise ValueError(f"{what}: the result is NaN or infinite, and {fmt} has no code for it")
+
+
+def check_shapes(what: str, codes) -> None:
+    """ValueError, which names the shapes of the operands alone, unless they broadcast."""
+    shapes = [c.shape for c in codes]
+    if shapes.count(shapes[0]) == len(shapes):
+        return
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"{what}: operands of shapes {' and '.join(map(str, shapes))} do not broadcast") from None
 
 
 def raise_undecided(fmt, what: str) -> None:
@@ -60,6 +71,8 @@ def call_ufunc(
     handle = _core.intern_context(name, formats, out_fmt, env)
     width = np.result_type(out_fmt.storage_dtype, *(f.storage_dtype for f in formats))
     codes = [np.asarray(c) if c.dtype == width else c.astype(width) for c in codes]
+    if len(codes) > 1:
+        check_shapes(what or name, codes)
     size = max(c.size for c in codes)
     possible = None  # the flags of all results, where a table knows them
     if size >= lanes.LEAST_TABLE and env[0] not in STOCHASTIC_MODES:

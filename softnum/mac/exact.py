@@ -15,7 +15,7 @@ from softnum.mac import _exact
 from softnum.mac.family import register
 from softnum.mac.mad import ONE, Unit, check_sum_formats
 
-__all__ = ["ExactDotUnit"]
+__all__ = ["ExactDotUnit", "exact"]
 
 _EXPONENT_BITS = 11
 _TERMS = 32  # matmul takes sums of fewer than 2**32 products, and C
@@ -143,6 +143,22 @@ class ExactDotUnit(Unit):
             + (f", overflow {self.overflow}" if self.overflow else "")
             + f", {self.width}-bit accumulator"
         )
+
+
+class _Exact:
+    """The exact sum, rounded once to the format of the operands: what `softnum.unit_of_sums` takes in a unit's place.
+
+    It stands for ``ExactDotUnit(fmt, operand=fmt)`` of whatever format they have.
+    """
+
+    def __repr__(self) -> str:
+        return "softnum.exact"
+
+    def __reduce__(self) -> str:
+        return "exact"
+
+
+exact = _Exact()
 
 
 def _adder(unit: ExactDotUnit, fmt) -> ExactDotUnit:

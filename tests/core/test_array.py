@@ -63,8 +63,10 @@ def test_container():
     assert np.asarray(a[0]).tolist() == [3.0, 4.0, 5.0]
     with pytest.raises(ValueError, match="0.1 is not exact in e5m2"):
         a[0] = 0.1
-    with pytest.raises(TypeError, match="Array and list do not mix"):
-        a[0] = [1.0, 2.0, 3.0]
+    a[0] = [1.0, 2.0, 2.5]
+    assert a.tolist()[0] == [1.0, 2.0, 2.5]
+    with pytest.raises(ValueError, match=r"element \[1\] of the list: 0.1 is not exact in e5m2"):
+        a[0] = [1.0, 0.1, 0.2]
     with pytest.raises(TypeError, match="only an Array of e5m2 can be put into one, got an Array of e4m3fn"):
         a[0] = sn.array([1.0, 2.0, 3.0], "e4m3fn")
     codes = np.zeros(3, np.uint8)
@@ -111,12 +113,13 @@ def test_values_and_their_types():
         (TypeError, "Array and plain codes do not mix", lambda a: sn.add(a, a.codes)),
         (ValueError, r"0.1 is not exact in e5m2; softnum.array\(x, 'e5m2'\) rounds", lambda a: a + 0.1),
         (ValueError, "9 is not exact in e5m2", lambda a: 9 * a),
-        (TypeError, "Array and ndarray do not mix", lambda a: np.ones(3) + a),
-        (TypeError, "numpy.arctan2 is not defined for softnum.Array", lambda a: np.arctan2(a, a)),
-        (TypeError, "numpy.add.reduce is not defined for softnum.Array", lambda a: np.add.reduce(a)),
-        (TypeError, "numpy.add with out of ndarray is not defined", lambda a: np.add(a, a, out=np.zeros(3))),
+        (ValueError, r"element \[1\] of the ndarray: 0.1 is not exact in e5m2", lambda a: np.array([1, 0.1, 0.2]) + a),
+        (TypeError, "Array and ndarray of bool do not mix; np.where", lambda a: a * (a > 0)),
+        (TypeError, "numpy.arctan2 is not defined for softnum.Array; softnum.atan", lambda a: np.arctan2(a, a)),
+        (TypeError, "numpy.(add.reduce|sum) is not defined for softnum.Array", lambda a: np.add.reduce(a)),
+        (TypeError, "numpy.add with out of an array of int64 is", lambda a: np.add(a, a, out=np.zeros(3, np.int64))),
         (TypeError, "numpy.add with out is not defined", lambda a: np.add(np.ones(3), 1, out=a)),
-        (TypeError, "numpy.add with where is not defined", lambda a: np.add(a, a, where=False)),
+        (TypeError, "numpy.add with where and without out is not defined", lambda a: np.add(a, a, where=False)),
         (TypeError, "numpy.sum is not defined for softnum.Array", lambda a: np.sum(a)),
         (TypeError, "numpy.matmul is not defined", lambda a: np.ones((3, 3)) @ a),
         (TypeError, "truth of an Array is not defined", lambda a: bool(a[0])),
@@ -143,7 +146,8 @@ def test_values_and_their_types():
         (ValueError, r"random_bits must be integers in 0..2\*\*32-1",
          lambda a: sn.add(a, a, rounding="sr", random_bits=0.5)),
         (ValueError, "overflow='wrap' is for fixed point", lambda a: sn.add(a, a, overflow="wrap")),
-        (ValueError, "shape mismatch|broadcast", lambda a: a + sn.array([1.0, 2.0], "e5m2")),
+        (ValueError, r"add: operands of shapes \(3,\) and \(2,\) do not broadcast$",
+         lambda a: a + sn.array([1.0, 2.0], "e5m2")),
         (ValueError, "encode: the result is NaN or infinite, and q4.4 has no code for it",
          lambda a: sn.encode(np.nan, "q4.4")),
         (ValueError, "NaN or infinite, and q4.4", lambda a: sn.encode([1.0, -np.inf], "q4.4")),
@@ -168,6 +172,7 @@ def test_invalid_results_where_no_code_says_so():
 
 
 def test_encode_takes_every_kind_of_number_exactly():
+    from decimal import Decimal
     from fractions import Fraction
 
     assert sn.encode(np.int64(2**62 + 1), "q64.0") == 2**62 + 1
@@ -177,8 +182,14 @@ def test_encode_takes_every_kind_of_number_exactly():
     assert sn.encode(np.float16([0.1]), "binary16").view(np.float16) == np.float16(0.1)
     mixed = np.array([1, 0.5, Fraction(1, 3), 2**70, float("inf"), np.float32(2)], object)
     assert sn.encode(mixed, "binary16").tolist() == [0x3C00, 0x3800, 0x3555, 0x7C00, 0x7C00, 0x4000]
-    with pytest.raises(TypeError, match="encode takes real numbers"):  # its bits differ from machine to machine
-        sn.encode(np.longdouble(0.5), "e5m2")
+    assert sn.encode(np.longdouble(0.5), "e5m2") == 0x38
+    wide = np.longdouble(9) / 8 + np.finfo(np.longdouble).eps  # beside a tie in e5m2, with bits that float64 may lack
+    assert sn.encode([wide], "e5m2") == 0x3D and sn.encode(np.longdouble([9 / 8, -0.0, -np.inf]), "e5m2").tolist() == [
+        0x3C, 0x80, 0xFC,
+    ]  # fmt: skip
+    tenth = Decimal("0.1")
+    assert sn.encode([tenth, Decimal("-0"), Decimal("-inf")], "e5m2").tolist() == [0x2E, 0x80, 0xFC]
+    assert sn.encode(tenth, "binary64", rounding="down") < sn.encode(0.1, "binary64")
     just_above = Fraction(9, 8) + Fraction(1, 2**200)  # a tie in e5m2 but for the last bit
     assert sn.encode(just_above, "e5m2") == 0x3D and sn.encode(Fraction(9, 8), "e5m2") == 0x3C
     assert sn.encode(-0.0, "e5m2") == 0x80 and sn.encode(np.array(-0.0, object), "e5m2") == 0x80

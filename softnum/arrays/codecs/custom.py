@@ -10,7 +10,7 @@ from softnum.arrays.checks import check_out, delivered, native
 from softnum.arrays.codecs.elements import ElementCodec
 from softnum.arrays.conversion import invalid_code
 from softnum.arrays.environment import environment
-from softnum.arrays.parse import numbers_of
+from softnum.arrays.parse import numbers_of, python_numbers
 from softnum.formats.codec import Rounding
 from softnum.formats.custom import CustomFormat
 from softnum.formats.modes import rounding_name
@@ -58,6 +58,8 @@ class CustomCodec(ElementCodec):
             )
         if x.dtype.kind == "U":
             x = numbers_of(x)
+        if x.dtype.kind == "O" or (x.dtype == np.longdouble and format_of_dtype(x.dtype) is None):
+            x = python_numbers(x)
         source = format_of_dtype(x.dtype)
         if source is not None:
             x = source.codec.decode(x.view(source.storage_dtype), source)
