@@ -18,6 +18,7 @@ from softnum.formats.names import dtype_of_format, format, format_of_dtype
 from softnum.formats.operation_names import ELEMENTARY
 from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.runtime.gateway import container, is_device_array, moves_as_numpy, on_device
+from softnum.runtime.plain import PlainEnvironment
 
 __all__ = ["Array", "array"]
 
@@ -51,12 +52,13 @@ def as_operand(x, fmt) -> Array:
         return x
     if isinstance(x, (bool, np.bool_)) or not isinstance(x, Real):
         raise TypeError(f"Array and {type(x).__name__} do not mix; make an Array of it (softnum.array)")
-    if isinstance(x, np.generic):
-        x = x.item()
-    code = find_code(x, x == 0 and str(x).startswith("-"), fmt)
-    if code is None:
-        shown = f"{x!r}" if isinstance(x, float) or (abs(x) < 2**64 and x.denominator < 2**64) else "the number"
-        raise ValueError(f"{shown} is not exact in {fmt}; softnum.array(x, {str(fmt)!r}) rounds")
+    with PlainEnvironment():
+        if isinstance(x, np.generic):
+            x = x.item()
+        code = find_code(x, x == 0 and str(x).startswith("-"), fmt)
+        if code is None:
+            shown = f"{x!r}" if isinstance(x, float) or (abs(x) < 2**64 and x.denominator < 2**64) else "the number"
+            raise ValueError(f"{shown} is not exact in {fmt}; softnum.array(x, {str(fmt)!r}) rounds")
     return Array._of(np.array(code, fmt.storage_dtype), fmt)
 
 
@@ -484,7 +486,8 @@ class Array(Codes):
     def __repr__(self) -> str:
         if is_device_array(self.codes):  # which no one copies for the sake of a text
             return f"Array(codes of shape {self.shape} on a GPU, {self.format})"
-        return f"Array({text_of(self.codes, self.format)}, {self.format})"
+        with PlainEnvironment():
+            return f"Array({text_of(self.codes, self.format)}, {self.format})"
 
 
 def array(x, fmt=None, **options) -> Array:

@@ -10,6 +10,7 @@ import importlib
 import typer
 
 from softnum.cli.exits import exit_codes, need, writable_file, writable_folder
+from softnum.runtime.plain import PlainEnvironment
 
 __all__ = ["build_app", "exit_codes", "main", "need", "writable_file", "writable_folder"]
 
@@ -81,4 +82,5 @@ def _version(wanted: bool) -> None:
 
 def main() -> None:
     """Run the command line (the ``softnum`` program)."""
-    build_app()(prog_name="softnum")
+    with PlainEnvironment():  # whatever a preloaded library left
+        build_app()(prog_name="softnum")

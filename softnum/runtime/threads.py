@@ -8,7 +8,7 @@ from collections import deque
 from contextvars import ContextVar
 from itertools import pairwise
 
-from softnum.runtime._core import Gate
+from softnum.runtime._core import Gate, PlainEnvironment
 
 __all__ = ["chosen_threads", "default_threads", "for_each", "for_ranges", "thread_count", "threads_by_default"]
 
@@ -51,6 +51,10 @@ class _Team:
         self.spin = 0
 
     def _serve(self, index: int, seen: int) -> None:
+        with PlainEnvironment():  # a thread begins in the environment of the one that starts it
+            self._serve_on(index, seen)
+
+    def _serve_on(self, index: int, seen: int) -> None:
         while True:
             seen = self.begin.wait(seen, self.spin, _NIGHT)
             job = self.job
