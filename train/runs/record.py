@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from softnum.runtime.atomic import write_atomic
+from softnum.runtime.atomic import naming, write_atomic
 from softnum.train.runs.lock import FileLock
 
 __all__ = ["RunFiles", "read_lines"]
@@ -170,7 +170,8 @@ class RunFiles:
 
     def row(self, row: dict) -> None:
         """Append one row; it is in the file when this returns."""
-        self._file.write(_line(row))
+        with naming(self.path):
+            self._file.write(_line(row))
 
     def close(self) -> None:
         """Close the record and let others at it."""
@@ -181,7 +182,8 @@ class RunFiles:
 
     def save(self, state: dict) -> None:
         """Replace the checkpoint: arrays and numbers by name, valid for the record as it stands."""
-        os.fsync(self._file.fileno())
+        with naming(self.path):
+            os.fsync(self._file.fileno())
         size = os.fstat(self._file.fileno()).st_size
         buffer = io.BytesIO()
         np.savez(buffer, **state, record_bytes=size, header=self._digest(), prefix=self._prefix(size))
