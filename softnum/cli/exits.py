@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 import typer
 
+from softnum.runtime.notices import tell_what_runs
+
 __all__ = ["begun", "exit_codes", "need", "writable_file", "writable_folder"]
 
 INTERRUPTED, CUT_OFF, TERMINATED = 130, 141, 143  # 128 and the signal's number, as shells tell of other programs
@@ -22,7 +24,8 @@ class Terminated(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def begun() -> Iterator[None]:
-    """What a program does once: it lets any text be written, holds closed streams' numbers, and hears SIGTERM."""
+    """What a program does once: any text can be written, closed streams keep their numbers, SIGTERM is heard, and it is
+    said whose code runs."""
     codecs.register_error("softnum", _written)
     for number in range(3):  # else the next file that is opened is what others take for standard output
         try:
@@ -33,9 +36,11 @@ def begun() -> Iterator[None]:
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="softnum")
     before = signal.signal(signal.SIGTERM, _terminate)
+    end = tell_what_runs(lambda what: typer.echo(f"softnum: runs code of yours: {what}", err=True))
     try:
         yield
     finally:
+        end()
         signal.signal(signal.SIGTERM, before)
 
 

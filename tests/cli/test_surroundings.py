@@ -150,3 +150,27 @@ def test_what_is_being_written_is_left_alone(tmp_path):
         atomic.write_atomic(tmp_path / "two", "2")
         assert temporary.exists() and os.path.lexists(tmp_path / ".x.01234567.tmp")
     assert (tmp_path / "one").read_bytes() == b"1"
+
+
+def test_whose_code_runs_is_said_before_it_does(tmp_path):
+    """One line for each file, on stderr, before the file's own first word; nothing of softnum's own designs."""
+    (tmp_path / "mine.py").write_text(
+        "import sys, softnum as sn\nprint('here I am', file=sys.stderr)\n"
+        "fmt = sn.CustomFormat.from_table([-1.0, 0.0, 1.0, 2.0], name='mine')\n"
+    )
+    assert shell("softnum designs a-float32 --out .", tmp_path).returncode == 0
+    text = (tmp_path / "a-float32.toml").read_text().replace('"a-float32"', '"mine"')
+    text = text.replace("\n[units]", 'weights = { format = "mine.py:fmt" }\n\n[units]')
+    (tmp_path / "mine.toml").write_text(text)
+    study = '[study]\nname = "s"\nseeds = 1\ndesigns = ["a-float32", "mine.toml"]\nepochs = 1\ntarget = 0.1\n'
+    (tmp_path / "study.toml").write_text(study + '[settings]\nsamples = 32\n[[networks]]\nname = "mlp"\n')
+    options = "--seeds 1 --epochs 1 --samples 32 --held-out 16 --out o"
+    for command in (
+        "memory mlp --design mine.toml", "train mlp --design mine.toml --explain", "study plan study.toml",
+        f"tta --designs a-float32,mine.toml {options} --jobs 2",
+    ):  # fmt: skip
+        done = shell(f"softnum {command}", tmp_path)
+        said = [line for line in done.stderr.decode().splitlines() if "code of" in line or line == "here I am"]
+        assert said[:2] == ["softnum: runs code of yours: mine.py", "here I am"], (command, done.stderr)
+        assert done.returncode == 0 and done.stderr.count(b"runs code") == 1, (command, done.stderr)
+    assert b"runs code" not in shell("softnum memory mlp --design a-float32", tmp_path).stderr
