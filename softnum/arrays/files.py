@@ -132,7 +132,8 @@ def _member(archive, name: str) -> np.ndarray:
     version = np.lib.format.read_magic(stream)
     reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = reader(stream)
-    if not dtype.hasobject and prod(shape) * dtype.itemsize != len(content) - stream.tell():  # else it would be room for what is not there
+    size = prod(shape) * dtype.itemsize  # else room would be made for what is not there
+    if not dtype.hasobject and size != len(content) - stream.tell():
         raise ValueError(f"{name} is not as long as it says")
     return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
 
