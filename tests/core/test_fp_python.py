@@ -13,6 +13,7 @@ import pytest
 import softnum as sn
 from softnum.runtime.plain import PlainEnvironment, check_plain, plain
 from softnum.train import Numerics, Settings, Tensor, load_design, run
+from softnum.tta import mean_interval, share_interval
 from tests.support.cases import cases
 from tests.support.fp_environments import ENVIRONMENTS, PRELOADED
 
@@ -53,6 +54,20 @@ def test_pythons_floats_have_the_same_bits(control, name):
         control.set(before)
     assert after & ~0x3F == ENVIRONMENTS[name]
     assert [(i, x) for i, (x, y) in enumerate(zip(got, want, strict=True)) if x != y] == []
+
+
+@cases("name", ENVIRONMENTS)
+def test_statistics_of_studies_have_the_same_bits(control, name):
+    times = [0.1, 0.7, 0.33, 0.4, 1e-3]
+    told = [lambda: mean_interval(times), lambda: share_interval(7, 9)]
+    want = [repr(f()) for f in told]
+    before = control.get()
+    try:
+        control.set(ENVIRONMENTS[name])
+        got = [f() for f in told]
+    finally:
+        control.set(before)
+    assert [repr(x) for x in got] == want
 
 
 @cases("name", ENVIRONMENTS)
