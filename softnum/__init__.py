@@ -9,7 +9,7 @@ import typing as _typing
 from importlib import import_module as _import_module
 
 try:
-    __import__("softnum.runtime._core")
+    from softnum.runtime._core import PlainEnvironment as _PlainEnvironment
 except ModuleNotFoundError as error:
     if error.name != "softnum.runtime._core":
         raise
@@ -17,6 +17,9 @@ except ModuleNotFoundError as error:
         f"softnum is not built in {__path__[0]}: run `make build` in the checkout (or `pip install -e .`); "
         "to import an installed softnum, start Python in another folder"
     ) from None
+else:
+    _plain = _PlainEnvironment()  # for the imports too, which compile sources and compute constants
+    _plain.__enter__()
 
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.codecs import blocks as _block_codec  # noqa: F401  these register themselves
@@ -68,11 +71,13 @@ if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, b
 
 
 def _load_kernels() -> None:
-    import softnum.kernels  # noqa: F401  registers what CUDA arrays and functions of the user's need
+    with _PlainEnvironment():
+        import softnum.kernels  # noqa: F401  registers what CUDA arrays and functions of the user's need
 
 
 def _trace(unit, *arguments, **options):
-    from softnum.inspect.trace import trace
+    with _PlainEnvironment():
+        from softnum.inspect.trace import trace
 
     return trace(unit, *arguments, **options)
 
@@ -99,10 +104,12 @@ _MODULE_OF = {name: module for module, names in _LATER.items() for name in names
 
 def __getattr__(name: str):
     if name in _PACKAGES:
-        return _import_module(_PACKAGES[name])
+        with _PlainEnvironment():
+            return _import_module(_PACKAGES[name])
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(_import_module(_MODULE_OF[name]), name)
+    with _PlainEnvironment():
+        value = globals()[name] = getattr(_import_module(_MODULE_OF[name]), name)
     return value
 
 
@@ -173,3 +180,4 @@ __all__ += _arithmetic.__all__
 __all__ += _choices.__all__
 __all__ += _elementary.__all__
 __all__.sort()
+_plain.__exit__()

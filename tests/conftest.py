@@ -30,6 +30,7 @@ sys.meta_path.insert(0, Checkout)
 
 from tests.support import quick  # noqa: E402
 from tests.support.cases import cases_of, named, restrict  # noqa: E402
+from tests.support.fp_environments import control, preloaded  # noqa: E402, F401  fixtures
 from tests.support.resume import Resume, digest_of_package  # noqa: E402
 
 # the same examples on every run and machine; how fast a machine is decides nothing

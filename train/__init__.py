@@ -34,23 +34,26 @@ What is computed in which precision, nothing silently:
   scores, boxes and precisions of detections, and BLEU: binary64.
 """
 
-from softnum.train.designs.design import Design
-from softnum.train.designs.gemms import design_gemms
-from softnum.train.designs.reader import design_names, load_design, uniform_design
-from softnum.train.engine.functions import activation, operate
-from softnum.train.engine.numerics import Numerics
-from softnum.train.engine.tensor import Parameter, Tensor
-from softnum.train.inspect.operations import explain
-from softnum.train.inspect.profiler import profile
-from softnum.train.inspect.workloads import workload
-from softnum.train.nets import make_network
-from softnum.train.runs.loop import Settings, run
-from softnum.train.studies.conduct import conduct_study
-from softnum.train.studies.plan import plan_study
-from softnum.train.studies.study import DEFAULT_STUDY, TARGET, Case, case_workloads, run_study
-from softnum.train.studies.study_file import read_study
-from softnum.train.update.optimisers import LAMB, LARS, SGD, Adam, AdamW, Lion, Muon, make_optimiser
-from softnum.train.update.schedules import Schedule
+from softnum.runtime.plain import PlainEnvironment
+
+with PlainEnvironment():  # they compute constants
+    from softnum.train.designs.design import Design
+    from softnum.train.designs.gemms import design_gemms
+    from softnum.train.designs.reader import design_names, load_design, uniform_design
+    from softnum.train.engine.functions import activation, operate
+    from softnum.train.engine.numerics import Numerics
+    from softnum.train.engine.tensor import Parameter, Tensor
+    from softnum.train.inspect.operations import explain
+    from softnum.train.inspect.profiler import profile
+    from softnum.train.inspect.workloads import workload
+    from softnum.train.nets import make_network
+    from softnum.train.runs.loop import Settings, run
+    from softnum.train.studies.conduct import conduct_study
+    from softnum.train.studies.plan import plan_study
+    from softnum.train.studies.study import DEFAULT_STUDY, TARGET, Case, case_workloads, run_study
+    from softnum.train.studies.study_file import read_study
+    from softnum.train.update.optimisers import LAMB, LARS, SGD, Adam, AdamW, Lion, Muon, make_optimiser
+    from softnum.train.update.schedules import Schedule
 
 __all__ = [
     "DEFAULT_STUDY",

@@ -25,6 +25,7 @@ sn_u64 sn_fp_enter(void) {
     return saved;
 }
 void sn_fp_leave(sn_u64 saved) { _mm_setcsr((sn_u32)saved); }
+int sn_fp_is_plain(void) { return !(_mm_getcsr() & 0xe040); } /* the direction, FTZ, DAZ */
 void sn_fp_round(int direction) { _mm_setcsr(0x1f80 | (sn_u32)direction << 13); }
 #elif defined(__aarch64__)
 sn_u64 sn_fp_enter(void) {
@@ -34,6 +35,11 @@ sn_u64 sn_fp_enter(void) {
     return saved;
 }
 void sn_fp_leave(sn_u64 saved) { __asm__ volatile("msr fpcr, %0" : : "r"(saved)); }
+int sn_fp_is_plain(void) {
+    sn_u64 now;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(now));
+    return !(now & (15u << 22 | 1u << 19)); /* the direction, FZ, DN; FZ16 */
+}
 void sn_fp_round(int direction) {
     static const sn_u64 modes[] = {[SN_FP_NEAREST] = 0, [SN_FP_DOWN] = 2, [SN_FP_UP] = 1, [SN_FP_ZERO] = 3};
     __asm__ volatile("msr fpcr, %0" : : "r"(modes[direction] << 22));

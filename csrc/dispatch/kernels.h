@@ -245,6 +245,9 @@ const sn_kernels *sn_kernels_for(int isa);
 sn_u64 sn_fp_enter(void);
 void sn_fp_leave(sn_u64 saved);
 
+/* Whether it is what sn_fp_enter sets, as far as results depend on it. */
+int sn_fp_is_plain(void);
+
 /* Between the two: how the CPU rounds, SN_FP_*. */
 void sn_fp_round(int direction);
 

@@ -2,11 +2,13 @@
 
 Numba's own cache tells functions apart by their source file, and pickles what they close over, which is another text
 in each process. Here the key is made of the bytecode and the constants of a function, of what it reads from outside,
-and of the same of the functions that it calls.
+and of the same of the functions that it calls. Numba unpickles whatever lies in its cache; here a file is opened only
+if its seal says that this user wrote it (`softnum.runtime.caching`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import pickle
@@ -24,10 +26,10 @@ from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
-from softnum.formats.custom.compiler import cache_folder
 from softnum.kernels.host.scalars import Scalar
 from softnum.runtime import _core
-from softnum.runtime.atomic import atomic_file
+from softnum.runtime.atomic import write_atomic
+from softnum.runtime.caching import cache_folder, sealed, unsealed
 
 __all__ = ["cache_of", "fingerprint"]
 
@@ -134,7 +136,7 @@ def cache_of(*things) -> NullCache:
     """
     key = fingerprint(*things)
     try:
-        return _NoCache() if key is None or not os.access(cache_folder(), os.W_OK) else _DiskCache(key)
+        return _NoCache() if key is None or not os.access(cache_folder("numba"), os.W_OK) else _DiskCache(key)
     except ValueError:
         return _NoCache()
 
@@ -152,7 +154,7 @@ class _DiskCache(NullCache):
 
     def _path(self, signature, codegen) -> Path:
         text = f"{self._key} {signature} {codegen.magic_tuple()}"
-        return cache_folder() / "numba" / f"{hashlib.sha256(text.encode()).hexdigest()[:40]}.pickle"
+        return cache_folder("numba") / f"{hashlib.sha256(text.encode()).hexdigest()[:40]}.code"
 
     def holds(self, signature) -> bool:
         """Whether there is compiled code of a signature."""
@@ -161,19 +163,18 @@ class _DiskCache(NullCache):
     def load_overload(self, sig, target_context):
         """The compiled function of a signature, or None."""
         target_context.refresh()
-        path = self._path(sig, target_context.codegen())
-        if not path.is_file():
-            return None
+        content = unsealed(self._path(sig, target_context.codegen()))
+        if content is None:
+            return None  # or damaged, or nobody knows whose: it is compiled, and kept, anew
         try:
-            return CompileResult._rebuild(target_context, *pickle.loads(path.read_bytes()))
-        except (ImportError, AttributeError, EOFError, pickle.UnpicklingError):
-            return None  # of a module that is not here, or damaged: it is compiled, and kept, anew
+            return CompileResult._rebuild(target_context, *pickle.loads(content))
+        except (ImportError, AttributeError):
+            return None  # of a module that is not here
 
     def save_overload(self, sig, data) -> None:
         """Keep what was compiled, unless it has addresses of this process in it."""
         if data.library.has_dynamic_globals or data.lifted:
             return
         path = self._path(sig, data.codegen)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        with atomic_file(path) as file:
-            file.write(dumps(data._reduce()))
+        with contextlib.suppress(OSError):  # nowhere to keep it
+            write_atomic(path, sealed(path, dumps(data._reduce())))

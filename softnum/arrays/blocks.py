@@ -13,6 +13,7 @@ from softnum.arrays.refusals import numpy_name, refusal, warn_of_lost_format
 from softnum.formats.blocks import BlockFormat, format
 from softnum.formats.checks import check_block
 from softnum.runtime import _core, gateway
+from softnum.runtime.plain import plain
 
 __all__ = ["BlockArray"]
 
@@ -241,11 +242,13 @@ class BlockArray(Codes):
             values = self.decode()
         except ValueError:
             values = decode(self, self.format, object)
-        text = np.array2string(values, separator=", ", prefix="BlockArray(")
+        with _core.PlainEnvironment():
+            text = np.array2string(values, separator=", ", prefix="BlockArray(")
         tensor = "" if self.tensor_scale is None else f", tensor_scale={float(self.tensor_scale)!r}"
         return f"BlockArray({text}, {self.format}, axis={self.axis}{tensor})"
 
 
+@plain
 def checked_scale(given, fmt: BlockFormat) -> np.float32:
     """The tensor's scale as float32; TypeError if it is no number, ValueError if no positive value of its format."""
     number = isinstance(given, (Real, np.ndarray)) and not np.ndim(given) and np.asarray(given).dtype.kind not in "bSU"
@@ -255,7 +258,7 @@ def checked_scale(given, fmt: BlockFormat) -> np.float32:
             f"tensor_scale must be one number, a positive value of {fmt.tensor_scale}, got {shown}; encode chooses it "
             "where it is left out"
         )
-    with np.errstate(over="ignore", under="ignore"), _core.PlainEnvironment():
+    with np.errstate(over="ignore", under="ignore"):
         try:
             value = np.float32(given)
         except OverflowError:  # Python's integers and Fractions

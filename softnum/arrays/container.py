@@ -21,6 +21,7 @@ from softnum.formats.names import dtype_of_format, format, format_of_dtype
 from softnum.formats.operation_names import ELEMENTARY
 from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.runtime.gateway import container, is_device_array, moves_as_numpy, on_device
+from softnum.runtime.plain import PlainEnvironment
 
 __all__ = ["Array", "array"]
 
@@ -62,9 +63,10 @@ def as_operand(x, fmt) -> Array:
     """
     if isinstance(x, Array):
         return x
-    if isinstance(x, (np.ndarray, list, tuple)):
-        return Array._of(_exact_codes(native(x), fmt, type(x).__name__), fmt)
-    return Array._of(np.array(_exact_code(x, fmt), fmt.storage_dtype), fmt)
+    with PlainEnvironment():
+        if isinstance(x, (np.ndarray, list, tuple)):
+            return Array._of(_exact_codes(native(x), fmt, type(x).__name__), fmt)
+        return Array._of(np.array(_exact_code(x, fmt), fmt.storage_dtype), fmt)
 
 
 def _exact_code(x, fmt, what: str = "") -> int:
@@ -645,7 +647,8 @@ class Array(Codes):
     def __repr__(self) -> str:
         if is_device_array(self.codes):  # which no one copies for the sake of a text
             return f"Array(codes of shape {self.shape} on a GPU, {self.format})"
-        return f"Array({text_of(self.codes, self.format)}, {self.format})"
+        with PlainEnvironment():
+            return f"Array({text_of(self.codes, self.format)}, {self.format})"
 
 
 def array(x, fmt=None, **options) -> Array:

@@ -58,14 +58,15 @@ def invalid_code(invalid, fmt) -> int:
 
 def exact_code(value, fmt, what: str) -> int:
     """The code of a number that must be a value of the format; ValueError if it is none."""
-    code = find_code(value, value == 0 and str(value).startswith("-"), fmt)
-    if code is None:
-        try:
-            text = repr(value)
-        except ValueError:  # Python's, of more than 4300 digits
-            text = "(a number of thousands of digits)"
-        raise ValueError(f"{what}={text} is no value of {fmt}")
-    return code
+    with _core.PlainEnvironment():
+        code = find_code(value, value == 0 and str(value).startswith("-"), fmt)
+        if code is None:
+            try:
+                text = repr(value)
+            except ValueError:  # Python's, of more than 4300 digits
+                text = "(a number of thousands of digits)"
+            raise ValueError(f"{what}={text} is no value of {fmt}")
+        return code
 
 
 @lru_cache(maxsize=4096)

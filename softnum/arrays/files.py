@@ -6,6 +6,7 @@ import io
 import json
 import os
 from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 
@@ -86,7 +87,8 @@ def load(path):
     Raises
     ------
     ValueError
-        If the file is none of `save`'s, was written by a later version, or is damaged.
+        If the file is none of `save`'s, was written by a later version, or is damaged. What a file makes room for is
+        never more than the file itself, and what it says of formats is data: nothing in it is run.
 
     Examples
     --------
@@ -103,6 +105,7 @@ def load(path):
     with open(path, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
+                _check_sizes(archive, os.fstat(file.fileno()).st_size)
                 return _arrays_in(archive)
         except _Unusable as error:
             raise ValueError(f"{path}: {error}") from None
@@ -114,9 +117,25 @@ class _Unusable(Exception):
     """A file that is whole, but not for `load`."""
 
 
+def _check_sizes(archive, size: int) -> None:
+    """ValueError of an archive that is larger inside than outside: `save` compresses nothing."""
+    members = archive.infolist()
+    if any(member.compress_type for member in members):
+        raise ValueError("it is compressed")
+    if sum(member.file_size for member in members) > size:
+        raise ValueError("its members overlap")
+
+
 def _member(archive, name: str) -> np.ndarray:
-    content = io.BytesIO(archive.read(name + ".npy"))  # read whole, so that its checksum is looked at
-    return np.lib.format.read_array(content, allow_pickle=False)
+    content = archive.read(name + ".npy")  # read whole, so that its checksum is looked at
+    stream = io.BytesIO(content)
+    version = np.lib.format.read_magic(stream)
+    reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = reader(stream)
+    size = prod(shape) * dtype.itemsize  # else room would be made for what is not there
+    if not dtype.hasobject and size != len(content) - stream.tell():
+        raise ValueError(f"{name} is not as long as it says")
+    return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
 
 
 def _arrays_in(archive):

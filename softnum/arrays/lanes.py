@@ -6,6 +6,7 @@ Every function returns None, or says so by `ok`, where the kernels do not apply;
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 
@@ -17,6 +18,7 @@ __all__ = ["decode_lanes", "decoder", "rounder", "words_of_key"]
 _GRAIN = _core.GRAIN  # elements for each thread: below, to wake another costs more than it brings
 _OPERATION_GRAIN = 1 << 18
 _TABLE_BITS = 16
+_SLICE_GRAINS = 16  # of arrays in other layouts
 
 LEAST_TABLE = 256  # elements, from which a look-up table may be worth its making
 LEAST_THREADED = 2 * _OPERATION_GRAIN
@@ -93,7 +95,7 @@ def run_ufunc(ufunc, codes, words, handle, slow=False):
     shape = np.broadcast_shapes(*(c.shape for c in codes))
     inputs = [*codes, words]
     if not all(x.size == 1 or (x.shape == shape and x.flags.c_contiguous) for x in inputs):
-        return ufunc(*inputs, handle)
+        return _in_slices(ufunc, inputs, handle, shape, _EVALUATION_GRAIN if slow else _OPERATION_GRAIN)
     flat = [x.reshape(-1) for x in inputs]
     outs = [np.empty(shape, codes[0].dtype), np.empty(shape, np.uint8)][: ufunc.nout]
 
@@ -103,3 +105,23 @@ def run_ufunc(ufunc, codes, words, handle, slow=False):
 
     for_ranges(outs[0].size, work, None, _EVALUATION_GRAIN if slow else _OPERATION_GRAIN)
     return outs[0] if ufunc.nout == 1 else tuple(outs)
+
+
+def _in_slices(ufunc, inputs, handle, shape, grain: int):
+    """A ufunc over arrays in any layout, by slices of the longest axis where it takes long: Ctrl-C is heard between."""
+    axis = max(range(len(shape)), key=shape.__getitem__)
+    step = max(1, shape[axis] * grain * _SLICE_GRAINS // max(1, prod(shape)))
+    if step >= shape[axis]:
+        return ufunc(*inputs, handle)
+    like = next((x for x in inputs[:-1] if x.shape == shape), np.empty(0))  # whose layout a ufunc's results have
+    types = inputs[0].dtype, np.uint8
+    outs = tuple(np.empty_like(like, dtype, shape=shape) for dtype in types[: ufunc.nout])
+    at = axis - len(shape)
+    moved = [np.moveaxis(x, at, 0) if x.ndim >= -at and x.shape[at] > 1 else None for x in (*inputs, *outs)]
+    for i in range(0, shape[axis], step):
+        parts = [
+            x if m is None else np.moveaxis(m[i : i + step], 0, at)
+            for x, m in zip((*inputs, *outs), moved, strict=True)
+        ]
+        ufunc(*parts[: len(inputs)], handle, out=tuple(parts[len(inputs) :]))
+    return outs[0] if ufunc.nout == 1 else outs

@@ -1,15 +1,16 @@
 """The command line. Each verb lies in a file of its own and is imported when the program is built; what a verb needs is
 imported when it runs, so that ``softnum --help`` answers at once.
 
-Exit codes: 0 done, 1 a check failed, 2 unusable input, 130 interrupted. ``SOFTNUM_DEBUG=1`` shows the traceback behind
-an error message.
+Exit codes: 0 done, 1 a check failed, 2 unusable input, 130 interrupted, 141 nobody reads the output any more (as in
+``| head``), 143 terminated. ``SOFTNUM_DEBUG=1`` shows the traceback behind an error message.
 """
 
 import importlib
 
 import typer
 
-from softnum.cli.exits import exit_codes, need, writable_file, writable_folder
+from softnum.cli.exits import begun, exit_codes, need, writable_file, writable_folder
+from softnum.runtime.plain import PlainEnvironment
 
 __all__ = ["build_app", "exit_codes", "main", "need", "writable_file", "writable_folder"]
 
@@ -81,4 +82,5 @@ def _version(wanted: bool) -> None:
 
 def main() -> None:
     """Run the command line (the ``softnum`` program)."""
-    build_app()(prog_name="softnum")
+    with PlainEnvironment(), begun():  # the environment whatever a preloaded library left
+        build_app()(prog_name="softnum")

@@ -1,12 +1,66 @@
-"""How commands end: exit codes, packages that are missing, places that cannot be written."""
+"""How commands begin and end: streams, signals, exit codes, missing packages, places that cannot be written."""
 
+import codecs
+import contextlib
 import functools
 import importlib.util
 import os
+import signal
+import sys
+from collections.abc import Iterator
 
 import typer
 
-__all__ = ["exit_codes", "need", "writable_file", "writable_folder"]
+from softnum.runtime.notices import tell_what_runs
+
+__all__ = ["begun", "exit_codes", "need", "writable_file", "writable_folder"]
+
+INTERRUPTED, CUT_OFF, TERMINATED = 130, 141, 143  # 128 and the signal's number, as shells tell of other programs
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: what is at work ends as after Ctrl-C, and tidies up."""
+
+
+@contextlib.contextmanager
+def begun() -> Iterator[None]:
+    """What a program does once: any text can be written, closed streams keep their numbers, SIGTERM is heard, and it is
+    said whose code runs."""
+    codecs.register_error("softnum", _written)
+    for number in range(3):  # else the next file that is opened is what others take for standard output
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="softnum")
+    before = signal.signal(signal.SIGTERM, _terminate)
+    end = tell_what_runs(lambda what: typer.echo(f"softnum: runs code of yours: {what}", err=True))
+    try:
+        yield
+    finally:
+        end()
+        signal.signal(signal.SIGTERM, before)
+
+
+def _written(error: UnicodeError) -> tuple[bytes, int]:
+    """Of characters that an encoding lacks: a question mark, or the byte of a file name that stands for itself."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    return bytes(ord(c) - 0xDC00 if 0xDC80 <= ord(c) <= 0xDCFF else ord("?") for c in text), error.end
+
+
+def _terminate(*_) -> None:
+    raise Terminated
+
+
+def _cut_off() -> typer.Exit:
+    """Nobody reads standard output any more, as in ``| head``."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # what Python holds for it must not fail again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return typer.Exit(CUT_OFF)
 
 
 def exit_codes(verb):
@@ -15,8 +69,9 @@ def exit_codes(verb):
     Parameters
     ----------
     verb : callable
-        A typer command. ValueError and OSError mean unusable input: code 2. KeyboardInterrupt: 130. Anything else is a
-        defect of softnum and keeps its traceback.
+        A typer command. ValueError, OSError and MemoryError mean unusable input: code 2. KeyboardInterrupt: 130;
+        SIGTERM: 143; a standard output that nobody reads any more: 141, and no message. Anything else is a defect of
+        softnum and keeps its traceback.
 
     Returns
     -------
@@ -27,15 +82,25 @@ def exit_codes(verb):
     @functools.wraps(verb)
     def wrapped(*args, **kwargs):
         try:
-            return verb(*args, **kwargs)
-        except (ValueError, OSError) as error:
+            result = verb(*args, **kwargs)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return result
+        except BrokenPipeError:
+            raise _cut_off() from None
+        except SystemExit as end:
+            if isinstance(end.__context__, BrokenPipeError):  # rich's, which makes it 1
+                raise _cut_off() from None
+            raise
+        except (ValueError, OSError, MemoryError) as error:
             if os.environ.get("SOFTNUM_DEBUG"):
                 raise
-            typer.echo(f"softnum: error: {error}", err=True)
+            what = "there is not enough memory" if isinstance(error, MemoryError) else error
+            typer.echo(f"softnum: error: {what}", err=True)
             raise typer.Exit(2) from None
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as how:
             typer.echo("softnum: interrupted; what is finished is kept, the same command goes on from there", err=True)
-            raise typer.Exit(130) from None
+            raise typer.Exit(TERMINATED if isinstance(how, Terminated) else INTERRUPTED) from None
 
     return wrapped
 

@@ -223,13 +223,8 @@ def generate(
     if out != "-" and (os.path.isdir(out) or os.path.isdir(os.path.dirname(out) or ".")):  # else write names the folder
         writable_file(Path(out))
     planned = plan(spec, count=count, seed=seed)
-    try:
-        with _bar("vectors written", planned.count, planned.count) as progress:
-            write(planned, out, dialect=dialect, header=header, progress=progress, coverage=counted)
-    except BrokenPipeError:
-        # the reader has seen enough (as in `| head`); what Python still holds for it must not fail again at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return
+    with _bar("vectors written", planned.count, planned.count) as progress:
+        write(planned, out, dialect=dialect, header=header, progress=progress, coverage=counted)
     if out != "-":
         typer.echo(f"{out}: {planned.count} vectors, {planned.method}", err=True)
     if coverage and out != "-":

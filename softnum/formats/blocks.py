@@ -20,6 +20,7 @@ from softnum.formats.base import AnyFormat, format_of_data
 from softnum.formats.codec import NEAREST, Rounding
 from softnum.formats.facts import Facts, facts, fits
 from softnum.formats.scalar import FixedFormat, FloatFormat, Format
+from softnum.runtime.plain import plain
 
 __all__ = [
     "SCALE_RULES", "BlockFormat", "block_format_names", "check_block_options", "check_keywords", "format",
@@ -226,6 +227,7 @@ def _rebuild(element, scale, block_size, tensor_scale, name) -> BlockFormat:
     return BlockFormat(element, scale, block_size, tensor_scale=tensor_scale, name=name)
 
 
+@plain
 def _float_or_fraction(x: Fraction):
     try:
         same = Fraction(float(x)) == x

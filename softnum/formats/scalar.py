@@ -19,6 +19,7 @@ import numpy as np
 from softnum.formats.base import SingleFormat
 from softnum.formats.codes import FixedCodes, FloatCodes
 from softnum.formats.modes import FIXED_OVERFLOW, FLOAT_OVERFLOW
+from softnum.runtime.plain import plain
 
 __all__ = ["FixedFormat", "FloatFormat", "Format"]
 
@@ -46,6 +47,7 @@ def _storage_dtype(bits: int) -> np.dtype:
     raise ValueError(f"no storage type holds {bits} bits (limit {MAX_BITS})")
 
 
+@plain
 def _exact(value: Fraction) -> float | Fraction:
     """The value as a float where binary64 holds it exactly, else as the Fraction it is."""
     try:

@@ -14,6 +14,7 @@ from softnum.formats.aliases import near, operation_alias
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES, STOCHASTIC_MODES, Flags
 from softnum.ops import arithmetic, integers
 from softnum.runtime import gateway
+from softnum.runtime.plain import plain
 from softnum.runtime.threads import for_ranges
 
 __all__ = ["Probe", "probe"]
@@ -135,12 +136,14 @@ class Probe:
     def _values(self) -> list:
         return [getattr(self, f.name) for f in fields(self)]
 
+    @plain
     def to_dict(self) -> dict[str, object]:
         """The arrays by name, those of one element as Python's numbers; and what was probed."""
         named = {f.name: value for f, value in zip(fields(self), self._values(), strict=True)}
         named["format"] = str(self.format)
         return {k: v.item() if isinstance(v, (np.ndarray, np.generic)) and v.ndim == 0 else v for k, v in named.items()}
 
+    @plain
     def __repr__(self) -> str:
         title = f"{self.operation} -> {self.format}, {self.rounding}"
         head = ["#", "sign", "significand", "GRS", "rounds", "result", "flags"]
@@ -253,6 +256,7 @@ def _known(operation) -> tuple:
     raise ValueError(f"probe: unknown operation {operation!r}{hint} (known: {', '.join(rounding)})")
 
 
+@plain
 def probe(operation, *operands, **options) -> Probe:
     """How each result of an operation came to be: exact sign and exponent, significand kept, guard, round, sticky ...
 

@@ -33,6 +33,7 @@ from softnum.mac.products.engines import coded
 from softnum.mac.products.operands import checked_operand
 from softnum.reference import random_words_matmul
 from softnum.reference.operations import encode
+from softnum.runtime.plain import plain
 
 __all__ = ["Step", "Trace", "decoded", "exact_step", "number", "number_text", "rounding_step", "steps_of", "trace"]
 
@@ -54,11 +55,13 @@ class Trace:
         return flags
 
     @property
+    @plain
     def value(self) -> Fraction | str:
         """The result as an exact number, or "-0", "inf", "-inf" or "nan"."""
         return number(decoded(self.code, self.unit.result))
 
     @property
+    @plain
     def result(self):
         """The result as `softnum.dot` returns it: a numpy scalar, or an Array if no float64 holds the format."""
         fmt, value = self.unit.result, self.value
@@ -67,10 +70,12 @@ class Trace:
             return Array(np.asarray(self.code, fmt.storage_dtype), fmt)
         return dtype(value)  # a Fraction goes through float, which holds it
 
+    @plain
     def to_dicts(self) -> list[dict[str, Any]]:
         """The steps as flat dictionaries (`Step.to_dict`)."""
         return [step.to_dict() for step in self.steps]
 
+    @plain
     def __str__(self) -> str:
         indices = [
             name for name in ("block", "chunk", "lane", "group", "k") if any(name in s.where for s in self.steps)
@@ -107,6 +112,7 @@ def _hex(code: int, fmt) -> str:
     return f"0x{code:0{-(-fmt.bits // 4)}x}"
 
 
+@plain
 def trace(unit: Unit, a, b, c=None, *, key=None, random_bits=None) -> Trace:
     """The body of ``unit.trace``, which says what it takes and returns."""
     vectors = block_vectors(unit, a, b) if family_of(unit).of_blocks else []

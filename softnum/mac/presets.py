@@ -375,7 +375,7 @@ def unit_of(what) -> Unit:
         return unit(what)
     try:
         return _evaluated(ast.parse(what.strip(), mode="eval").body, what)
-    except SyntaxError:
+    except (SyntaxError, RecursionError, MemoryError):  # the last two of ten thousand brackets
         raise ValueError(f"no expression of a unit: {what!r}; one reads MadUnit('e6m9', operand='e5m2')") from None
 
 
@@ -390,6 +390,10 @@ def _evaluated(node, text: str):
             return -number
         case ast.Call(func=ast.Name(id=name)) if name in _KINDS | _PARTS:
             args = [_evaluated(part, text) for part in node.args]
-            return (_KINDS | _PARTS)[name](*args, **{k.arg: _evaluated(k.value, text) for k in node.keywords if k.arg})
+            options = {k.arg: _evaluated(k.value, text) for k in node.keywords if k.arg}
+            try:
+                return (_KINDS | _PARTS)[name](*args, **options)
+            except TypeError as error:  # arguments that it does not take
+                raise ValueError(f"no expression of a unit: {ast.unparse(node)!r}: {error}") from None
     known = ", ".join(_KINDS)
     raise ValueError(f"no expression of a unit: {text!r}, at {ast.unparse(node)!r}; known are {known} with constants")

@@ -13,6 +13,7 @@ from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode
 from softnum.formats.names import format
 from softnum.runtime import gateway
+from softnum.runtime.plain import plain
 
 __all__ = ["ulp", "ulp_error"]
 
@@ -42,6 +43,7 @@ def _exponents(x: np.ndarray, fmt) -> np.ndarray:
     return fmt.last_place(np.where((x == 0) | ~np.isfinite(x), _LOWEST, binade))
 
 
+@plain
 def ulp(a, fmt=None) -> np.ndarray:
     """The unit in the last place of each value: the distance of neighbours in its binade.
 
@@ -76,6 +78,7 @@ def ulp(a, fmt=None) -> np.ndarray:
     return np.where(np.isfinite(values), np.ldexp(1.0, exponents), nan)
 
 
+@plain
 def ulp_error(a, exact, fmt=None) -> np.ndarray:
     """How far results lie from exact values, in units in the last place of the exact ones.
 

@@ -116,6 +116,7 @@ cdef extern from "dispatch/kernels.h" nogil:
     const sn_kernels *sn_kernels_for(int isa) noexcept
     uint64_t sn_fp_enter() noexcept
     void sn_fp_leave(uint64_t saved) noexcept
+    int sn_fp_is_plain() noexcept
 
     void sn_look_up(const void *table, int entry, const void *codes, int width, void *out, size_t n) noexcept
     uint32_t sn_convert_array(const sn_format *source, const void *x, int x_width, const sn_format *target,

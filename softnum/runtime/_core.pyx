@@ -825,6 +825,16 @@ cdef class PlainEnvironment:
         sn_fp_leave(self.saved)
 
 
+def check_plain(what):
+    """FloatingPointError unless this thread is in what `PlainEnvironment` makes."""
+    if not sn_fp_is_plain():
+        raise FloatingPointError(
+            f"{what}: another library has changed how this thread rounds, or lets it flush subnormal numbers to zero; "
+            "undo that (of PyTorch: torch.set_flush_denormal(False)), or compute within "
+            "softnum.runtime.plain.PlainEnvironment()"
+        )
+
+
 # ---- values ------------------------------------------------------------------------------------------------------------
 
 

@@ -8,12 +8,13 @@ from collections import deque
 from contextvars import ContextVar
 from itertools import pairwise
 
-from softnum.runtime._core import Gate
+from softnum.runtime._core import Gate, PlainEnvironment
 
 __all__ = ["chosen_threads", "default_threads", "for_each", "for_ranges", "thread_count", "threads_by_default"]
 
 _BLOCK = 4096  # elements; a multiple of the kernels' blocks of random words
-_PIECES = 8  # ranges for each thread
+_PIECES = 8  # ranges for each thread, at least
+_GRAINS = 4  # of a range, at most: between two of them this thread hears Ctrl-C
 _SPIN = 200_000  # nanoseconds that a thread waits awake for the next job: to wake one from sleep takes half as long
 _WINK = 50_000_000  # nanoseconds, after which this thread looks whether the user interrupts
 _NIGHT = 3_600_000_000_000  # nanoseconds that another one sleeps at a time
@@ -51,6 +52,10 @@ class _Team:
         self.spin = 0
 
     def _serve(self, index: int, seen: int) -> None:
+        with PlainEnvironment():  # a thread begins in the environment of the one that starts it
+            self._serve_on(index, seen)
+
+    def _serve_on(self, index: int, seen: int) -> None:
         while True:
             seen = self.begin.wait(seen, self.spin, _NIGHT)
             job = self.job
@@ -193,12 +198,13 @@ def for_ranges(n: int, work, threads: int | None, grain: int) -> int:
     """work(start, stop) over ranges that cover 0..n; the OR of what it returns.
 
     At most one thread for each `grain` elements, or `threads`, if n has as many blocks. Whoever is free takes the next
-    range, this thread among them: it does not wait for the others to wake up.
+    range, this thread among them: it does not wait for the others to wake up. Where the user interrupts, what is left
+    is not done.
     """
     blocks = -(-n // _BLOCK)
     count = min(thread_count(threads, n // grain), blocks)
-    if count <= 1:
+    if count <= 1 and n <= _GRAINS * grain:
         return work(0, n) or 0
-    pieces = min(blocks, _PIECES * count)
+    pieces = min(blocks, max(_PIECES * count if count > 1 else 1, -(-n // (_GRAINS * grain))))
     edges = [min(n, i * blocks // pieces * _BLOCK) for i in range(pieces + 1)]
     return for_each(list(pairwise(edges)), work, count)

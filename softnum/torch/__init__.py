@@ -1,15 +1,18 @@
 """PyTorch models in any arithmetic."""
 
-from softnum.torch.functional import conv1d, conv2d, embedding, linear, matmul, scaled_dot_product_attention
-from softnum.torch.models import convert, host_copies, next_step, set_rank
-from softnum.torch.modes import arithmetic, checkpoint_contexts
-from softnum.torch.numerics import Arithmetic
-from softnum.torch.optimizer import GradScaler, Optimizer
-from softnum.torch.products import gemms, workload
-from softnum.torch.quantization import quantize
-from softnum.torch.records import Recorder
-from softnum.torch.training import Training
-from softnum.torch.watch import statistics
+from softnum.runtime.plain import PlainEnvironment
+
+with PlainEnvironment():  # they compute constants
+    from softnum.torch.functional import conv1d, conv2d, embedding, linear, matmul, scaled_dot_product_attention
+    from softnum.torch.models import convert, host_copies, next_step, set_rank
+    from softnum.torch.modes import arithmetic, checkpoint_contexts
+    from softnum.torch.numerics import Arithmetic
+    from softnum.torch.optimizer import GradScaler, Optimizer
+    from softnum.torch.products import gemms, workload
+    from softnum.torch.quantization import quantize
+    from softnum.torch.records import Recorder
+    from softnum.torch.training import Training
+    from softnum.torch.watch import statistics
 
 __all__ = [
     "Arithmetic",

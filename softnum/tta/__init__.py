@@ -10,98 +10,110 @@ and then `print_studies`, `write_results` and `plot_studies`; `study_variants` a
 trains or imports training code; matplotlib and rich are imported when they are used.
 """
 
-from softnum.tta.accuracy.reached import DIRECTIONS, ReachedRule, direction_of
-from softnum.tta.accuracy.reading import ACCURACY_FORMATS, AccuracyFormat, read_accuracy
-from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, design_points, read_record, read_records
-from softnum.tta.architectures import Architecture, Precision, architecture, architecture_names, lower
-from softnum.tta.estimates import (
-    FARTHEST,
-    Device,
-    GemmEstimate,
-    GemmTable,
-    GemmTime,
-    Inference,
-    Money,
-    Peak,
-    RollUp,
-    Roofline,
-    RooflineRow,
-    Utilisation,
-    device,
-    devices,
-    figure_of_merit,
-    inference,
-    matrix_share,
-    measure_gemms,
-    plot_roofline,
-    read_rates,
-    roll_up,
-    roofline,
-    units_per_day,
-    utilisation,
-)
-from softnum.tta.html import Report, export_report, load_report, write_report
-from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
-from softnum.tta.outcomes.combine import combine_study
-from softnum.tta.outcomes.cost import Cost, read_costs
-from softnum.tta.outcomes.interaction import Factors, Interaction, interaction, predicted_speedup, read_combination
-from softnum.tta.outcomes.intervals import bootstrap_interval, ratio_interval, share_interval
-from softnum.tta.outcomes.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
-from softnum.tta.outcomes.report import plot_studies, print_studies
-from softnum.tta.outcomes.resource_plots import plot_memory, plot_parallel
-from softnum.tta.outcomes.results import RESULTS_SCHEMA, read_results, results_dict, write_results
-from softnum.tta.quantities import bandwidth, bit_rate, byte_size, duration, flop_rate, frequency
-from softnum.tta.simulators.environment import create_environment
-from softnum.tta.simulators.reports import MissingReport, Simulations, load_reports, read_requests, write_requests
-from softnum.tta.simulators.scalesim import ASSUMPTIONS, NOT_SIMULATED, Machine, machine_for, write_inputs
-from softnum.tta.simulators.scalesim_report import GemmCycles, read_compute_report, read_scalesim
-from softnum.tta.simulators.simulation import (
-    SCALESIM_VERSION,
-    ZIGZAG_VERSION,
-    scalesim_timings,
-    simulate,
-    zigzag_timings,
-)
-from softnum.tta.simulators.variants import scalesim_variants, zigzag_variants
-from softnum.tta.simulators.zigzag import ZIGZAG_ASSUMPTIONS
-from softnum.tta.simulators.zigzag_report import GemmCost, read_zigzag
-from softnum.tta.study import conclude, outcome_rules, study_variants
-from softnum.tta.timings import (
-    IterationTime,
-    TimingFormat,
-    gather_timings,
-    mean_interval,
-    mser5,
-    read_timings,
-    write_timings,
-)
-from softnum.tta.workloads.energy import (
-    ENERGY_KINDS,
-    ENERGY_TABLES,
-    Energy,
-    OperationEnergy,
-    energy_of,
-    operation_energy,
-)
-from softnum.tta.workloads.exchange import Exchange, ParallelTime, Transfer, gradient_bytes
-from softnum.tta.workloads.files import read_workloads, write_workloads
-from softnum.tta.workloads.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
-from softnum.tta.workloads.memory import Memory, largest_batch, memory_of, memory_table
-from softnum.tta.workloads.network_time import (
-    gemm_layer_times,
-    minimum_bandwidth,
-    parallel_sweep,
-    parallel_time,
-    read_layer_times,
-)
-from softnum.tta.workloads.operations import (
-    STAGES,
-    TENSOR_CLASSES,
-    Operation,
-    StoredTensor,
-    Workload,
-    workload_of_gemms,
-)
+from softnum.runtime.plain import PlainEnvironment
+
+with PlainEnvironment():  # they compute constants
+    from softnum.tta.accuracy.reached import DIRECTIONS, ReachedRule, direction_of
+    from softnum.tta.accuracy.reading import ACCURACY_FORMATS, AccuracyFormat, read_accuracy
+    from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, design_points, read_record, read_records
+    from softnum.tta.architectures import Architecture, Precision, architecture, architecture_names, lower
+    from softnum.tta.estimates import (
+        FARTHEST,
+        Device,
+        GemmEstimate,
+        GemmTable,
+        GemmTime,
+        Inference,
+        Money,
+        Peak,
+        RollUp,
+        Roofline,
+        RooflineRow,
+        Utilisation,
+        device,
+        devices,
+        figure_of_merit,
+        inference,
+        matrix_share,
+        measure_gemms,
+        plot_roofline,
+        read_rates,
+        roll_up,
+        roofline,
+        units_per_day,
+        utilisation,
+    )
+    from softnum.tta.html import Report, export_report, load_report, write_report
+    from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
+    from softnum.tta.outcomes.combine import combine_study
+    from softnum.tta.outcomes.cost import Cost, read_costs
+    from softnum.tta.outcomes.interaction import Factors, Interaction, interaction, predicted_speedup, read_combination
+    from softnum.tta.outcomes.intervals import bootstrap_interval, ratio_interval, share_interval
+    from softnum.tta.outcomes.outcome import (
+        CostResult,
+        DesignResult,
+        EnergyResult,
+        Intervals,
+        Run,
+        Spread,
+        Study,
+        Variant,
+    )
+    from softnum.tta.outcomes.report import plot_studies, print_studies
+    from softnum.tta.outcomes.resource_plots import plot_memory, plot_parallel
+    from softnum.tta.outcomes.results import RESULTS_SCHEMA, read_results, results_dict, write_results
+    from softnum.tta.quantities import bandwidth, bit_rate, byte_size, duration, flop_rate, frequency
+    from softnum.tta.simulators.environment import create_environment
+    from softnum.tta.simulators.reports import MissingReport, Simulations, load_reports, read_requests, write_requests
+    from softnum.tta.simulators.scalesim import ASSUMPTIONS, NOT_SIMULATED, Machine, machine_for, write_inputs
+    from softnum.tta.simulators.scalesim_report import GemmCycles, read_compute_report, read_scalesim
+    from softnum.tta.simulators.simulation import (
+        SCALESIM_VERSION,
+        ZIGZAG_VERSION,
+        scalesim_timings,
+        simulate,
+        zigzag_timings,
+    )
+    from softnum.tta.simulators.variants import scalesim_variants, zigzag_variants
+    from softnum.tta.simulators.zigzag import ZIGZAG_ASSUMPTIONS
+    from softnum.tta.simulators.zigzag_report import GemmCost, read_zigzag
+    from softnum.tta.study import conclude, outcome_rules, study_variants
+    from softnum.tta.timings import (
+        IterationTime,
+        TimingFormat,
+        gather_timings,
+        mean_interval,
+        mser5,
+        read_timings,
+        write_timings,
+    )
+    from softnum.tta.workloads.energy import (
+        ENERGY_KINDS,
+        ENERGY_TABLES,
+        Energy,
+        OperationEnergy,
+        energy_of,
+        operation_energy,
+    )
+    from softnum.tta.workloads.exchange import Exchange, ParallelTime, Transfer, gradient_bytes
+    from softnum.tta.workloads.files import read_workloads, write_workloads
+    from softnum.tta.workloads.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
+    from softnum.tta.workloads.memory import Memory, largest_batch, memory_of, memory_table
+    from softnum.tta.workloads.network_time import (
+        gemm_layer_times,
+        minimum_bandwidth,
+        parallel_sweep,
+        parallel_time,
+        read_layer_times,
+    )
+    from softnum.tta.workloads.operations import (
+        STAGES,
+        TENSOR_CLASSES,
+        Operation,
+        StoredTensor,
+        Workload,
+        workload_of_gemms,
+    )
 
 __all__ = [
     "ACCURACY_FORMATS",

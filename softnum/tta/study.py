@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from softnum.runtime.plain import plain
 from softnum.tta.accuracy.reached import ReachedRule, direction_of
 from softnum.tta.accuracy.records import Record, RecordSet
 from softnum.tta.outcomes.combine import combine_study
@@ -36,6 +37,7 @@ from softnum.tta.workloads.operations import Workload
 __all__ = ["conclude", "outcome_rules", "study_variants"]
 
 
+@plain
 def study_variants(
     points: Iterable[DesignPoint],
     *,
@@ -222,6 +224,7 @@ def outcome_rules(
     }
 
 
+@plain
 def conclude(
     records: RecordSet | Iterable[Record],
     variants: Sequence[Variant],

@@ -175,3 +175,78 @@ def test_damaged_files_are_refused(tmp_path):
                 continue
             assert not data_at <= at < data_at + a.size
     assert refused > 0.9 * len(whole)
+
+
+def _npy(header: bytes, content: bytes = b"") -> bytes:
+    padded = header.ljust(118 - 1) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded + content
+
+
+def test_files_that_grow_are_refused_before_they_are_read(tmp_path):
+    """Compressed members, members that overlap, and headers that promise terabytes: no memory is taken for them."""
+    import resource
+
+    whole = tmp_path / "whole.npz"
+    sn.save(whole, sn.array(np.zeros(1000), "e5m2"))
+    with zipfile.ZipFile(whole) as archive:
+        members = {info.filename: archive.read(info) for info in archive.infolist()}
+
+    def refused(path, message):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises(ValueError, match=message):
+            sn.load(path)
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 50_000  # KB
+
+    bomb = tmp_path / "bomb.npz"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("softnum.npy", members["softnum.npy"])
+        with archive.open("codes0.npy", "w") as file:
+            file.write(_npy(b"{'descr': '|u1', 'fortran_order': False, 'shape': (800000000,), }"))
+            for _ in range(100):
+                file.write(bytes(8_000_000))
+    assert bomb.stat().st_size < 1_000_000
+    refused(bomb, "no whole file of softnum.save .it is compressed")
+
+    for shape in (
+        "(1000000000000,)",
+        "(2**40,)",
+        "(1000000, 1000000, 1000000)",
+        "(999,)",
+        "(1001,)",
+        "(-1000,)",
+    ):
+        lying = tmp_path / "lying.npz"
+        with zipfile.ZipFile(lying, "w") as archive:
+            archive.writestr("softnum.npy", members["softnum.npy"])
+            header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".encode()
+            archive.writestr("codes0.npy", _npy(header, bytes(1000)))
+        refused(lying, "no whole file of softnum.save")
+
+    overlap = tmp_path / "overlap.npz"  # one stored member, listed again and again
+    with zipfile.ZipFile(overlap, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+        for i in range(1, 50):
+            again = zipfile.ZipInfo(f"codes{i}.npy")
+            known = archive.getinfo("codes0.npy")
+            again.header_offset, again.file_size = known.header_offset, known.file_size
+            again.compress_size, again.CRC = known.compress_size, known.CRC
+            archive.filelist.append(again)
+        archive._didModify = True
+    refused(overlap, "no whole file of softnum.save .its members overlap")
+
+
+@pytest.mark.parametrize("entry", [
+    {"format": {"kind": "table", "name": "x", "values": ["0x0p0"] * 3}}, {"format": {"kind": "nosuch"}},
+    {"format": {"kind": "float", "exponent_bits": 10**9, "mantissa_bits": 2}}, {"format": [[[]]]}, {"format": None},
+])  # fmt: skip
+def test_formats_that_are_none_are_refused(entry, tmp_path):
+    path = tmp_path / "x.npz"
+    text = json.dumps({"version": 1, "arrays": [{"name": None, **entry}]})
+    np.savez(path, softnum=np.frombuffer(text.encode(), np.uint8), codes0=np.zeros(2, np.uint8))
+    with pytest.raises(ValueError, match="no whole file of softnum.save"):
+        sn.load(path)
+    deep = b"[" * 200_000
+    np.savez(path, softnum=np.frombuffer(deep, np.uint8))
+    with pytest.raises(ValueError, match="no whole file of softnum.save"):
+        sn.load(path)

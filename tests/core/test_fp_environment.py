@@ -1,51 +1,12 @@
 """Results do not depend on the caller's floating-point environment, and the caller gets it back."""
 
-import ctypes
-import platform
-import shutil
-import subprocess
-
 import numpy as np
 import pytest
 
 import softnum as sn
 from tests.support.cases import cases
 from tests.support.core_oracles import same_bits
-
-SOURCE = """
-#include <immintrin.h>
-unsigned get(void) { return _mm_getcsr(); }
-void set(unsigned value) { _mm_setcsr(value); }
-/* 0x1.8p-127 / 1 in the current environment: 0 where subnormals are flushed */
-float probe(void) { volatile float tiny = 0x1.8p-126f, half = 0.5f; return tiny * half; }
-float third(void) { volatile float one = 1.0f, three = 3.0f; return one / three; }
-"""
-PLAIN, FTZ, DAZ, DOWN, UP, TOWARD_ZERO = 0x1F80, 0x8000, 0x0040, 0x2000, 0x4000, 0x6000
-ENVIRONMENTS = {
-    "ftz and daz": PLAIN | FTZ | DAZ,
-    "toward zero": PLAIN | TOWARD_ZERO,
-    "up": PLAIN | UP,
-    "down, ftz and daz": PLAIN | DOWN | FTZ | DAZ,
-    "toward zero, ftz and daz": PLAIN | TOWARD_ZERO | FTZ | DAZ,
-}
-
-
-@pytest.fixture(scope="module")
-def control(tmp_path_factory):
-    if platform.machine() not in ("x86_64", "AMD64"):
-        pytest.skip("the helper sets MXCSR, which only x86-64 has")
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("no C compiler to build the helper with")
-    folder = tmp_path_factory.mktemp("mxcsr")
-    (folder / "mxcsr.c").write_text(SOURCE)
-    library = folder / "mxcsr.so"
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, folder / "mxcsr.c"], check=True)
-    helper = ctypes.CDLL(str(library))
-    helper.get.restype = ctypes.c_uint
-    helper.set.argtypes = [ctypes.c_uint]
-    helper.probe.restype = helper.third.restype = ctypes.c_float
-    return helper
+from tests.support.fp_environments import DAZ, ENVIRONMENTS, FTZ, PLAIN, UP
 
 
 def everything():

@@ -194,3 +194,24 @@ def test_infinities_of_a_format_without_nan_are_no_numbers_to_a_unit(unit, accum
     for a, b in (([[np.inf, 1.0]], [[1.0], [2.0]]), ([[np.inf, np.inf]], [[1.0], [-2.0]])):
         with pytest.raises(ValueError, match=f"the result is NaN or infinite, and {accumulator} has no code for it"):
             sn.matmul(a, b, u)
+
+
+def _endless(code):
+    return _endless(code) + 1.0
+
+
+def _never_stops(code):
+    if code > 3000:
+        return 0.0
+    return _other(code) * 0.5
+
+
+def _other(code):
+    return _never_stops(code) + 1.0
+
+
+@pytest.mark.parametrize("function", [_endless, _never_stops])
+def test_functions_that_call_themselves_are_refused(function):
+    """Without an end they would take the process along."""
+    with pytest.raises(TypeError, match="as_float"):
+        sn.CustomFormat(8, as_float=function)

@@ -21,6 +21,7 @@ from typing import Any
 from softnum.formats.blocks import format
 from softnum.formats.custom.formats import CustomFormat
 from softnum.mac.mad import Unit
+from softnum.runtime.notices import about_to_run
 from softnum.tile.operators import operator
 
 __all__ = [
@@ -56,9 +57,10 @@ def load_object(text: str, folder: Path, in_c: Callable[[Path, str], object] | N
     file = file_of(text, folder)
     if file is not None and not file.is_file():
         raise FileNotFoundError(f"no file {str(file)!r}")
+    if source.endswith(".c") and in_c is None:
+        raise ValueError(f"{text!r}: an object of a Python file or module is needed here, not of a C file")
+    about_to_run(f"the module {source}" if file is None else str(file))
     if source.endswith(".c"):
-        if in_c is None:
-            raise ValueError(f"{text!r}: an object of a Python file or module is needed here, not of a C file")
         return in_c(file, name)
     module = _from_name(source) if file is None else _from_file(file)
     if not hasattr(module, name):

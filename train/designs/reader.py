@@ -19,6 +19,7 @@ from softnum.formats.modes import overflow_name, rounding_name
 from softnum.mac.family import family_of
 from softnum.mac.mad import Unit
 from softnum.mac.presets import unit as preset
+from softnum.runtime.plain import plain
 from softnum.train.designs.design import (
     BLOCK_ROLES,
     COMPENSATION,
@@ -76,6 +77,7 @@ def _shipped() -> Path:
     return Path(__file__).parent / "shipped"
 
 
+@plain
 def load_design(path: str | Path) -> Design:
     """Read a design.
 
@@ -126,6 +128,7 @@ def load_design(path: str | Path) -> Design:
     return _Reader(file).design(table)
 
 
+@plain
 def uniform_design(fmt: str) -> Design:
     """Return a design in which every number is of one format, and so are all sums.
 

@@ -29,6 +29,7 @@ from softnum.arrays.blocks import BlockArray
 from softnum.arrays.conversion import quantize
 from softnum.formats.facts import is_exact_in
 from softnum.mac.family import family_of
+from softnum.runtime.plain import check_plain
 from softnum.train.designs.design import (
     BLOCK_ROLES,
     COMPENSATION,
@@ -658,6 +659,7 @@ class Numerics:
         """Number rounding sites from 0 again, for an iteration or the evaluation after it."""
         if not 0 <= iteration < 2**_ITERATION_BITS:
             raise ValueError(f"iteration must lie in 0..2**{_ITERATION_BITS}-1, got {iteration}")
+        check_plain("training")
         self.iteration = iteration
         self._learns = iteration > 0 and not evaluation
         self._base = (int(evaluation) << 63) | (iteration << _SITE_BITS)

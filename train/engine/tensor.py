@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from softnum.runtime.plain import check_plain
+
 __all__ = [
     "GRADIENTS",
     "Parameter",
@@ -95,6 +97,7 @@ class Tensor:
         NotImplementedError
             If an operation has no rule in `GRADIENTS`.
         """
+        check_plain("backward")
         order = self._order()
         for node in order:
             node.gradient = None

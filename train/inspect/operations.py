@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from softnum.arrays.blocks import BlockArray
+from softnum.runtime.plain import plain
 from softnum.train.designs.design import Design, RoleRounding
 from softnum.train.designs.objects import describe_format
 from softnum.train.designs.unit_specs import describe_unit
@@ -137,6 +138,7 @@ def text_table(rows, *, numbers: int) -> str:
     )
 
 
+@plain
 def explain(model: str | Settings, design: Design, *, seed: int = 1) -> Explanation:
     """List every tensor and operation of a network's training iteration under a design.
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from statistics import median
 
+from softnum.runtime.plain import plain
 from softnum.train.designs.design import Design
 from softnum.train.engine.numerics import STAGES
 from softnum.train.engine.watch import BINARY64, Event, watching
@@ -212,6 +213,7 @@ def _arguments(operation: Operation) -> dict:
     return {name: value for name, value in step.items() if name != "operation" and value is not None}
 
 
+@plain
 def profile(
     model: str | Settings, design: Design, *, seed: int = 1, iterations: int = 5, threads: int = 1,
     device: str = "cpu",

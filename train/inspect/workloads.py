@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from softnum.runtime.plain import plain
 from softnum.train.designs.design import Design
 from softnum.train.designs.gemms import design_gemms
 from softnum.train.engine.watch import watching
@@ -19,6 +20,7 @@ from softnum.tta.workloads.operations import Operation, StoredTensor, Workload
 __all__ = ["short_name", "trace", "weights_of", "workload", "workspace_of"]
 
 
+@plain
 def workload(model: str | Settings, design: Design, batch: int | None = None, **settings) -> Workload:
     """List the operations and the stored tensors of a network's training iteration under a design.
 
@@ -84,6 +86,7 @@ def workload(model: str | Settings, design: Design, batch: int | None = None, **
     return _Table(trace(chosen, design), design, _sizes(_other(chosen, design))).workload()
 
 
+@plain
 def trace(settings: Settings, design: Design, *, dry: bool = True) -> Flow:
     """Run an iteration and follow its values.
 

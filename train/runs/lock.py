@@ -54,7 +54,7 @@ class FileLock:
             If the file cannot be made.
         """
         for last in (False,) * (_TRIES - 1) + (True,):
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
             try:
                 _lock(handle)
                 # the holder before may have removed the file between our open and our lock

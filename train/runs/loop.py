@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from softnum.runtime.plain import plain
 from softnum.runtime.threads import threads_by_default
 from softnum.train.datasets.sets import load_data
 from softnum.train.designs.design import OPTIMISER_ROLES, ROLES, Design
@@ -241,6 +242,7 @@ def run(
     return carry_out(work, Path(out) / design.name, force=force, statistics=statistics, progress=progress)
 
 
+@plain
 def make_run(settings: Settings, design: Design, seed: int, threads: int = 1, device: str = "cpu"):
     """What `carry_out` carries out: a `Run`, or of a network of the user's own what its function makes.
 
@@ -261,6 +263,7 @@ def make_run(settings: Settings, design: Design, seed: int, threads: int = 1, de
     return training.make_run(settings, design, seed, threads, device)
 
 
+@plain
 def describe_network(settings: Settings) -> dict:
     """The network of some settings as plain data for results."""
     if is_own(settings.network):
@@ -268,6 +271,7 @@ def describe_network(settings: Settings) -> dict:
     return make_network(settings.network, data=settings.data, **settings.network_options).describe()
 
 
+@plain
 def carry_out(
     work: Run,
     folder: Path,
@@ -334,6 +338,7 @@ class Run:
         In place of the settings' data set.
     """
 
+    @plain
     def __init__(
         self, settings: Settings, design: Design, seed: int, threads: int = 1, device: str = "cpu", *, data=None
     ) -> None:  # fmt: skip
@@ -397,6 +402,7 @@ class Run:
         """Tell a listener of every call of the arithmetic, as long as the context lasts."""
         return watching(self.numerics, listener)
 
+    @plain
     def train(self, iteration: int, part) -> dict:
         """One iteration; returns the losses before their updates, and what else belongs into its row.
 
@@ -437,6 +443,7 @@ class Run:
         self.optimisers[group].step(self.schedule.factor(iteration, self.iterations))
         return True
 
+    @plain
     def evaluate(self, iteration: int) -> dict:
         """How well the network, in the design's arithmetic, does on held-out data: a row's ``accuracy`` and more."""
         self.numerics.begin(iteration, evaluation=True)

@@ -14,14 +14,20 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
 
-from softnum.runtime.atomic import write_atomic
+from softnum.runtime.atomic import naming, write_atomic
 from softnum.train.runs.lock import FileLock
 
 __all__ = ["RunFiles", "read_lines"]
+
+_DAMAGED = (
+    EOFError, ValueError, TypeError, KeyError, RuntimeError, NotImplementedError, OverflowError, MemoryError,
+    SyntaxError,
+)  # fmt: skip
 
 
 def read_lines(path: Path) -> list[dict]:
@@ -170,7 +176,8 @@ class RunFiles:
 
     def row(self, row: dict) -> None:
         """Append one row; it is in the file when this returns."""
-        self._file.write(_line(row))
+        with naming(self.path):
+            self._file.write(_line(row))
 
     def close(self) -> None:
         """Close the record and let others at it."""
@@ -181,7 +188,8 @@ class RunFiles:
 
     def save(self, state: dict) -> None:
         """Replace the checkpoint: arrays and numbers by name, valid for the record as it stands."""
-        os.fsync(self._file.fileno())
+        with naming(self.path):
+            os.fsync(self._file.fileno())
         size = os.fstat(self._file.fileno()).st_size
         buffer = io.BytesIO()
         np.savez(buffer, **state, record_bytes=size, header=self._digest(), prefix=self._prefix(size))
@@ -190,15 +198,17 @@ class RunFiles:
     def load(self) -> dict | None:
         """The checkpoint, or None if there is none that fits the record."""
         try:
-            with np.load(io.BytesIO(self.checkpoint_path.read_bytes())) as archive:
+            content = self.checkpoint_path.read_bytes()
+            with np.load(io.BytesIO(content)) as archive:
+                if sum(member.file_size for member in archive.zip.infolist()) > len(content):
+                    return None  # compressed, which `save` does not
                 state = {key: archive[key] for key in archive.files}
-        except (FileNotFoundError, EOFError, ValueError, zipfile.BadZipFile):
+            size = int(state["record_bytes"])
+            whole = self.path.is_file() and 0 < size <= self.path.stat().st_size
+            ours = str(state["header"]) == self._digest()
+            return state if whole and ours and str(state["prefix"]) == self._prefix(size) else None
+        except (FileNotFoundError, zipfile.BadZipFile, zlib.error, *_DAMAGED):
             return None
-        size = int(state.get("record_bytes", -1))
-        whole = self.path.is_file() and 0 < size <= self.path.stat().st_size
-        if not whole or str(state["header"]) != self._digest() or str(state["prefix"]) != self._prefix(size):
-            return None
-        return state
 
     def discard_checkpoint(self) -> None:
         """Remove the checkpoint of a finished run."""

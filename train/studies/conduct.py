@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from softnum.runtime.plain import plain
 from softnum.train.engine.devices import DEVICES, check_device
 from softnum.train.runs import record
 from softnum.train.runs.lock import FileLock
@@ -76,6 +77,7 @@ class Outcome:
         return not self.failed and not self.comparisons
 
 
+@plain
 def conduct_study(
     study: StudyFile,
     out: str | Path,

@@ -11,6 +11,7 @@ import json
 import os
 from pathlib import Path
 
+from softnum.runtime.atomic import naming
 from softnum.train.runs.record import read_lines
 from softnum.train.studies.task import Failed
 
@@ -46,7 +47,7 @@ class Ledger:
         self.path = folder / "runs.jsonl"
 
     def _write(self, row: dict) -> None:
-        with open(self.path, "ab+") as file:
+        with naming(self.path), open(self.path, "ab+") as file:
             file.seek(0)
             whole = file.read().rfind(b"\n") + 1
             file.truncate(whole)  # a line that a killed process did not end

@@ -6,9 +6,12 @@ import os
 import re
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 
+from softnum.runtime.limits import check_files
 from softnum.train.studies.task import Failed, Finished, RunTask, attempt
 
 __all__ = ["InlineExecutor", "ProcessExecutor"]
+
+_FILES = 24  # that a worker's pipes, locks and sentinels are
 
 
 class InlineExecutor:
@@ -60,6 +63,8 @@ class ProcessExecutor:
         """Take a run."""
         from joblib.externals.loky import ProcessPoolExecutor
 
+        if self._idle[-1] is None:
+            check_files(_FILES, f"a worker process (of {len(self._idle) + len(self._running)}, --jobs)")
         worker = self._idle.pop() or ProcessPoolExecutor(max_workers=1)
         self._running[worker.submit(attempt, task, os.getpid())] = task, worker
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from softnum.runtime.atomic import write_atomic
+from softnum.runtime.plain import plain
 from softnum.train.designs.reader import load_design
 from softnum.train.runs.record import RunFiles
 from softnum.train.studies.study_file import Comparison, StudyFile
@@ -103,6 +104,7 @@ class StudyPlan:
         return [run for run in self.runs if run.state in (NEW, STARTED)]
 
 
+@plain
 def plan_study(study: StudyFile, out: str | Path) -> StudyPlan:
     """Find out what a study would do; nothing is written.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from softnum.runtime.plain import plain
 from softnum.train.designs.reader import load_design
 from softnum.train.engine.devices import check_device
 from softnum.train.engine.numerics import check_seed
@@ -124,6 +125,7 @@ def case_labels(cases: Iterable[Case]) -> list[str]:
     return list(labels)
 
 
+@plain
 def case_workloads(cases, settings: Settings) -> list[Workload]:
     """The workloads of a comparison's cases, each under its label.
 
@@ -156,6 +158,7 @@ def case_workloads(cases, settings: Settings) -> list[Workload]:
     return found
 
 
+@plain
 def run_study(
     cases: Iterable[Case],
     settings: Settings,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from softnum.runtime.plain import plain
 from softnum.train.datasets.sets import DATA_SETS
 from softnum.train.designs.design import nearest
 from softnum.train.designs.reader import load_design
@@ -193,6 +194,7 @@ class StudyFile:
     html: bool | None
 
 
+@plain
 def read_study(path: str | Path) -> StudyFile:
     """Read a study's file.
 

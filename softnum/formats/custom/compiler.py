@@ -152,13 +152,12 @@ def compile_c(text: str, *, cflags=(), what: str = "C source") -> Path:
     flags = (*FLAGS, *_checked(cflags, what))
     command = _command(what)
     key = "\0".join((*command, _version(command), *flags, text))
-    folder = cache_folder() / "c"
+    folder = cache_folder("c")
     path = folder / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.so"
     if path.exists():
         return path
     linked = ["-dynamiclib"] if sys.platform == "darwin" else ["-shared", "-Wl,-z,defs"]
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
         scratch = tempfile.TemporaryDirectory(dir=folder)
     except OSError as error:
         raise ValueError(f"{what}: nothing can be written to {folder} ({error}); set SOFTNUM_CACHE") from None

@@ -16,7 +16,7 @@ from softnum.formats.custom.rounding import ValueTable, narrowed
 from softnum.formats.modes import FLOAT_OVERFLOW, family, rounding_name
 from softnum.formats.names import format
 from softnum.formats.operation_names import USER_OPERANDS
-from softnum.runtime import _core
+from softnum.runtime.plain import plain
 
 __all__ = ["CustomFormat"]
 
@@ -140,6 +140,7 @@ class CustomFormat(SingleFormat, saved_as="table"):
             raise ValueError(f"{what}: a format of {bits} bits needs convert=; without, {_TABULATED} are the most")
         self._set(PythonFunctions(int(bits), as_float, convert, {} if ops is None else ops, what), name, "custom")
 
+    @plain
     def _set(self, functions, name: str, kind: str, between: np.ndarray | None = None) -> None:
         self._functions, self.name, self._tables = functions, name, {}
         #: "table" (`from_table`) or "custom" (made of functions).
@@ -167,6 +168,7 @@ class CustomFormat(SingleFormat, saved_as="table"):
         return new
 
     @classmethod
+    @plain
     def from_table(cls, values, *, name: str = "table") -> CustomFormat:
         """The format in which code i stands for ``values[i]``.
 
@@ -203,8 +205,7 @@ class CustomFormat(SingleFormat, saved_as="table"):
             given = list(values)
         except TypeError:
             raise TypeError(f"from_table takes a sequence of 2**bits numbers, got {values!r}") from None
-        with _core.PlainEnvironment():
-            table = tuple(_exact_float(v, i) for i, v in enumerate(given))
+        table = tuple(_exact_float(v, i) for i, v in enumerate(given))
         n = len(table)
         if n < 2 or n > 65536 or n & (n - 1):
             raise ValueError(f"from_table takes 2**bits values with 1 <= bits <= 16, got {n}")
@@ -294,6 +295,7 @@ class CustomFormat(SingleFormat, saved_as="table"):
             raise ValueError(f"{what} {_UNKNOWN.format(self, self.bits)}")
         return self._table
 
+    @plain
     def _converted(self, value: float) -> float:
         """What a value becomes in a format too wide for a table of its values."""
         return float(self._functions.as_float(self._functions.convert(np.array([value])))[0])
@@ -318,11 +320,13 @@ class CustomFormat(SingleFormat, saved_as="table"):
         return self._table.minus_zero is not None
 
     @cached_property
+    @plain
     def has_zero(self) -> bool:
         """Whether some code is zero."""
         return self._converted(0.0) == 0 if self._table is None else 0.0 in self._table.sorted
 
     @cached_property
+    @plain
     def signed(self) -> bool:
         """Whether a value is negative."""
         return self._converted(-1.0) < 0 if self._table is None else self.min < 0
@@ -338,6 +342,7 @@ class CustomFormat(SingleFormat, saved_as="table"):
         return float(self._known("min").sorted[0])
 
     @cached_property
+    @plain
     def carrier_facts(self) -> tuple[int, int, int]:
         """(precision, lowest exponent of a last bit, highest exponent) that hold for all values."""
         if self._table is not None:
@@ -412,6 +417,7 @@ class CustomFormat(SingleFormat, saved_as="table"):
         return found
 
     # -- arithmetic ----------------------------------------------------------------------------------------------------
+    @plain
     def apply(self, name: str, *codes, rounding="nearest_even", overflow=None, invalid="raise") -> np.ndarray:
         """An operation on codes of this format: the user's own, or the one that is derived from the values.
 
@@ -442,6 +448,7 @@ class CustomFormat(SingleFormat, saved_as="table"):
         """
         return self.arithmetic.run(self, name, codes, rounding, overflow, invalid)
 
+    @plain
     def table(self, name: str) -> np.ndarray:
         """All results of an operation, made at first use: what `apply` and `matmul` look up.
 
@@ -492,6 +499,7 @@ class CustomFormat(SingleFormat, saved_as="table"):
         """Whether under an overflow rule an infinity that the format lacks is the value at that end, and not NaN."""
         return overflow is not None
 
+    @plain
     def encode(self, x, rounding: str = "nearest_even", overflow=None, instead: int | None = None) -> np.ndarray:
         """Codes of the values x (numbers of any kind, taken exactly); instead: that of a NaN in a table without one."""
         self.check_modes(rounding, overflow)
@@ -499,6 +507,7 @@ class CustomFormat(SingleFormat, saved_as="table"):
             return self._table.encode(x, rounding, instead, self.infinities_saturate(overflow))
         return self._functions.convert(self.for_convert(x))
 
+    @plain
     def for_convert(self, x) -> np.ndarray:
         """Numbers in the float type that the user's convert takes, rounded to odd where they are not exact in it."""
         takes, x = self._functions.convert_takes, np.asarray(x)
@@ -510,6 +519,7 @@ class CustomFormat(SingleFormat, saved_as="table"):
             x = np.ascontiguousarray(odd).view(takes).reshape(odd.shape)
         return x
 
+    @plain
     def decode(self, codes, dtype) -> np.ndarray:
         """The values of codes, exact in dtype."""
         if self._table is None:
@@ -525,6 +535,7 @@ class CustomFormat(SingleFormat, saved_as="table"):
         """The values that x rounds to, in x's float type."""
         return self.decode(self.encode(x, rounding, overflow, instead), x.dtype)
 
+    @plain
     def find(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(codes of float values that are the format's, where one is not)"""
         if self._table is not None:

@@ -167,7 +167,7 @@ class _Work:
             options = {"first": (row, column)}
         else:
             row = column = 0
-        threads, blocks = blocks_of(*out.shape, self.k, 1, self.threads)
+        threads, blocks = blocks_of(*out.shape, self.k, 1, self.threads, defined=not self.fast)
 
         def work(_, m0, m1, n0, n1):
             limits = (m0 + row, m1 + row, n0 + column, n1 + column)

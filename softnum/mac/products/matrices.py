@@ -19,6 +19,7 @@ from softnum.mac.mad import MadUnit, Unit
 from softnum.mac.products.blocks.matrices import block_matmul
 from softnum.mac.products.engines import coded, definition_of, fast_of
 from softnum.mac.products.operands import (
+    MACS_AT_ONCE,
     MACS_PER_THREAD,
     PLAIN,
     blocks_of,
@@ -59,7 +60,7 @@ def _run_fast(gemm, a, b, c, out, keys, numbers, threads, k) -> None:
         gemm.run_products(a, b, c, target, keys, first, last, n)
 
     if batches > 1 and len(blocks) == batches and numbers is PLAIN and hasattr(gemm, "run_products"):
-        for_each(runs_of(batches, threads), products, threads)
+        for_each(runs_of(batches, threads, m * n * k), products, threads)
     else:
         for_each(numbers.split(blocks), work, threads)
     if target is not out:
@@ -98,7 +99,8 @@ def _at_once(a, b, unit, c, threads):
         return None
     if threads is not None and (type(threads) is not int or threads < 1):
         return None
-    alone = a.size * b.shape[-1] < 2 * MACS_PER_THREAD if threads is None else threads == 1
+    macs = a.size * b.shape[-1]
+    alone = macs < 2 * MACS_PER_THREAD if threads is None else threads == 1 and macs < MACS_AT_ONCE
     gemm = fast_of(unit)
     kernels = None if gemm is None else _kernels_at_once(unit)
     if kernels is None:
@@ -253,7 +255,7 @@ def _by_definition(unit, a, b, c, shape, lead, k, keys, words, numbers, threads,
     c = None if c is None else codes_of(c, unit.c_format, (*lead, m, n)).reshape(batches, m, n)
     out = np.empty(shape, np.uint64)
     gemm = definition_of(unit)
-    threads, blocks = blocks_of(m, n, k, batches, threads)
+    threads, blocks = blocks_of(m, n, k, batches, threads, defined=True)
 
     def work(i, m0, m1, *columns):
         w, counts = None if words is None else words[i], None if tallies is None else tallies.part(unit)

@@ -20,14 +20,17 @@ from softnum.runtime.identity import by_identity
 from softnum.runtime.threads import thread_count
 
 __all__ = [
-    "MACS_PER_THREAD", "PLAIN", "Numbers", "blocks_of", "carried", "checked_operand", "codes_of", "kernels_of",
-    "padded", "random_words_of", "refuse_blocks", "runs_of",
+    "MACS_AT_ONCE", "MACS_PER_THREAD", "PLAIN", "Numbers", "blocks_of", "carried", "checked_operand", "codes_of",
+    "kernels_of", "padded", "random_words_of", "refuse_blocks", "runs_of",
 ]  # fmt: skip
 
 _COLUMN_BLOCK = 64  # a multiple of the widest tile, so that tiles do not straddle threads
 _PIECES = 4  # runs of products for each thread
 _FEW = 64  # products, whose blocks are kept for the next ones of these sizes
 MACS_PER_THREAD = 1 << 18  # below this a thread costs more than it brings
+MACS_AT_ONCE = 1 << 29  # of a block, if it has more rows or columns than these: between two blocks Ctrl-C is heard
+_LEAST_ROWS = 128  # for which the columns of b are laid out anew
+DEFINED_AT_ONCE = 1 << 21  # likewise, of a definition, of which no row is too little
 
 
 def refuse_blocks(fmt, caller: str) -> None:
@@ -99,22 +102,33 @@ def padded(b: np.ndarray, dtype) -> np.ndarray:
 
 
 def blocks_of(
-    m: int, n: int, k: int, batches: int, threads: int | None
+    m: int, n: int, k: int, batches: int, threads: int | None, defined: bool = False
 ) -> tuple[int, tuple[tuple[int, int, int, int, int], ...]]:
-    """(threads, (batch, m0, m1, n0, n1) of each block): at least as many blocks as threads, where there are so many."""
+    """(threads, (batch, m0, m1, n0, n1) of each block): at least as many blocks as threads, where there are so many.
+
+    defined: the definition computes it.
+    """
     threads = thread_count(threads, batches * m * n * k // MACS_PER_THREAD)
-    return threads, (_few_blocks if batches <= _FEW else _blocks)(m, n, batches, threads)
+    parts = -(-m * n * k // (DEFINED_AT_ONCE if defined else MACS_AT_ONCE))
+    return threads, (_few_blocks if batches <= _FEW else _blocks)(m, n, batches, threads, parts, 1 if defined else 0)
 
 
-def _blocks(m: int, n: int, batches: int, threads: int) -> tuple[tuple[int, int, int, int, int], ...]:
-    if threads == 1:
+def _blocks(
+    m: int, n: int, batches: int, threads: int, parts: int, defined: int
+) -> tuple[tuple[int, int, int, int, int], ...]:
+    if threads == 1 and parts <= 1:
         return tuple((batch, 0, m, 0, n) for batch in range(batches)) if m and n else ()
-    if batches == 0:
+    if batches == 0 or not m or not n:
         return ()
+    column = 1 if defined else _COLUMN_BLOCK
     row_parts = min(m, -(-threads // batches))
-    column_parts = min(-(-n // _COLUMN_BLOCK), -(-threads // (batches * max(row_parts, 1))))
+    column_parts = min(-(-n // column), -(-threads // (batches * row_parts)))
+    if row_parts * column_parts < parts:
+        column_parts = min(-(-n // column), -(-parts // row_parts))
+        least = 1 if defined else _LEAST_ROWS
+        row_parts = max(row_parts, min(-(-m // least), -(-parts // column_parts)))
     rows = np.linspace(0, m, row_parts + 1).astype(int)
-    columns = np.linspace(0, -(-n // _COLUMN_BLOCK), column_parts + 1).astype(int) * _COLUMN_BLOCK
+    columns = np.linspace(0, -(-n // column), column_parts + 1).astype(int) * column
     columns[-1] = n
     return tuple(
         (batch, int(m0), int(m1), int(n0), int(n1))
@@ -127,9 +141,9 @@ def _blocks(m: int, n: int, batches: int, threads: int) -> tuple[tuple[int, int,
 _few_blocks = lru_cache(maxsize=1024)(_blocks)
 
 
-def runs_of(batches: int, threads: int) -> list[tuple[int, int]]:
-    """(first, last) of runs of products that a thread computes in one call."""
-    pieces = min(batches, _PIECES * threads if threads > 1 else 1)
+def runs_of(batches: int, threads: int, macs: int) -> list[tuple[int, int]]:
+    """(first, last) of runs of products, of so many operations each, that a thread computes in one call."""
+    pieces = min(batches, max(_PIECES * threads if threads > 1 else 1, -(-batches * macs // MACS_AT_ONCE)))
     edges = [i * batches // pieces for i in range(pieces + 1)]
     return list(pairwise(edges))
 

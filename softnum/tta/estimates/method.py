@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from softnum.runtime.plain import plain
 from softnum.tta.estimates.device_files import Device
 from softnum.tta.estimates.gemm_tables import FARTHEST, GemmEstimate, GemmTable
 from softnum.tta.estimates.rooflines import roofline
@@ -133,6 +134,7 @@ class RollUp:
         }  # fmt: skip
 
 
+@plain
 def roll_up(
     workload: Workload,
     table: GemmTable,

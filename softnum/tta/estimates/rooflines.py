@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from softnum.runtime.plain import plain
 from softnum.tta.estimates.device_files import Device, Money, Peak
 from softnum.tta.quantities import frequency, positive_number
 from softnum.tta.workloads.iteration import IterationTime
@@ -192,6 +193,7 @@ def _is_gemm(operation: Operation) -> bool:
     return operation.gemm is not None or operation.kind == "gemm"
 
 
+@plain
 def roofline(workload: Workload, device: Device, efficiency: float = 1.0) -> Roofline:
     """Estimate an iteration from below: each operation at its device's peak or at its bandwidth, whichever is slower.
 

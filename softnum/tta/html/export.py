@@ -12,7 +12,7 @@ from pathlib import Path
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.html.model import Chart, Page
-from softnum.tta.html.page import vega_lite_version
+from softnum.tta.html.page import check_engine, vega_lite_version
 from softnum.tta.outcomes.style import THEMES
 
 __all__ = ["export"]
@@ -66,12 +66,14 @@ def _legends(node) -> None:
 def _png(spec: Mapping) -> bytes:
     import vl_convert
 
+    check_engine()
     return vl_convert.vegalite_to_png(spec, vl_version=vega_lite_version(), scale=2)
 
 
 def _svg(spec: Mapping) -> str:
     import vl_convert
 
+    check_engine()
     return _numbered(vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version()))
 
 

@@ -12,12 +12,20 @@ from pathlib import Path
 from softnum.runtime.atomic import write_atomic
 from softnum.runtime.caching import cache_folder
 from softnum.runtime.config import __version__
+from softnum.runtime.limits import check_address_space, check_files
 from softnum.tta.html.model import Chart, Page, Table
 from softnum.tta.outcomes.style import THEMES, swatch
 
 __all__ = ["render"]
 
 _HERE = Path(__file__).parent
+_ADDRESSES = 72 * 10**9  # that V8 reserves
+
+
+def check_engine() -> None:
+    """ValueError where the engine in vl_convert would end this process without a word."""
+    check_address_space(_ADDRESSES, "the engine that draws the charts")
+    check_files(32, "the engine that draws the charts")
 
 
 @functools.cache
@@ -34,6 +42,7 @@ def library() -> str:
         digest, text = path.read_text(encoding="utf-8").split("\n", 1)
         if digest == _digest(text):
             return text
+    check_engine()
     text = _script(vl_convert.javascript_bundle(vl_version=version), "the charts' library")
     with contextlib.suppress(OSError, ValueError):  # nowhere to keep it
         write_atomic(cache_folder() / path.name, f"{_digest(text)}\n{text}")

@@ -31,6 +31,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from softnum.runtime.plain import plain
 from softnum.tta.accuracy.reached import ReachedRule, direction_of
 from softnum.tta.accuracy.records import Record, RecordSet, check_target
 from softnum.tta.outcomes.cost import Cost
@@ -42,6 +43,7 @@ from softnum.tta.workloads.iteration import IterationTime
 __all__ = ["DesignResult", "Run", "Spread", "Study", "Variant", "combine_study"]
 
 
+@plain
 def combine_study(
     records: RecordSet | Iterable[Record],
     timings: Variant | Mapping[str, IterationTime],

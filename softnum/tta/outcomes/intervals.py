@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from softnum.runtime.plain import plain
 from softnum.tta.workloads.iteration import IterationTime
 
 __all__ = ["RULE", "Interval", "bootstrap_interval", "check_confidence", "ratio_interval", "share_interval"]
@@ -212,6 +213,7 @@ def _mixture(points: Sequence[tuple[float, int]], cdf, confidence: float, centre
 
 
 # -- what is asked for -------------------------------------------------------------------------------------------------
+@plain
 def bootstrap_interval(
     values: Sequence[float],
     time: IterationTime | None = None,
@@ -262,6 +264,7 @@ def bootstrap_interval(
     return _mixture(points, spread.cdf, confidence, spread.seconds)
 
 
+@plain
 def ratio_interval(
     over: Sequence[float],
     under: Sequence[float],
@@ -353,6 +356,7 @@ def _ratio_cdf(above: _Time, below: _Time):
     return lambda x: np.interp(x, grid, table)
 
 
+@plain
 def share_interval(reached: int, runs: int, *, confidence: float = 0.95) -> Interval:
     """Wilson's interval of the share of runs that reach the target.
 

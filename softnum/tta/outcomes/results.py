@@ -33,6 +33,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from softnum.runtime.atomic import write_atomic
+from softnum.runtime.plain import plain
 from softnum.tta.outcomes import intervals
 from softnum.tta.outcomes.outcome import DesignResult, Study
 from softnum.tta.quantities import check_keys
@@ -213,6 +214,7 @@ def _version() -> str:
         return "not installed"
 
 
+@plain
 def write_results(path: str | os.PathLike, studies: Sequence[Study], inputs: Mapping | None = None) -> Path:
     """Write `results_dict` as JSON, whole or not at all.
 
@@ -243,6 +245,7 @@ def write_results(path: str | os.PathLike, studies: Sequence[Study], inputs: Map
     return path
 
 
+@plain
 def read_results(path: str | os.PathLike) -> dict:
     """Read ``results.json`` back and check that it is one.
 

@@ -341,7 +341,7 @@ def run_tasks(
     """
     if jobs is not None and jobs < 1:
         raise ValueError(f"jobs must be at least 1, got {jobs}; leave it out for one process a core")
-    folder = cache_folder(make=False) / "simulations" if cache is None else Path(cache)
+    folder = cache_folder("simulations", make=False) if cache is None else Path(cache)
     keys = [task.key(tool) for task in tasks]
     files = {key: folder / tool / key[:2] / f"{key}.json" for key in keys}
     texts: dict[str, str] = {}

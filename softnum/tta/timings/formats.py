@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from softnum.runtime.plain import plain
 from softnum.tta.quantities import frequency
 from softnum.tta.text import read_text
 from softnum.tta.timings import ncu, nsys
@@ -225,6 +226,7 @@ FORMATS: dict[str, TimingFormat] = {
 }
 
 
+@plain
 def read_timings(
     path: str | os.PathLike,
     *,

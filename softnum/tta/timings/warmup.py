@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from fractions import Fraction
 
+from softnum.runtime.plain import plain
 from softnum.tta.timings.series import Series
 from softnum.tta.workloads.iteration import IterationTime
 
@@ -90,6 +91,7 @@ def _whole_numbers(samples: Sequence[float]) -> list[int]:
     return [above * (scale // below) for above, below in ratios]
 
 
+@plain
 def mean_interval(samples: Sequence[float]) -> tuple[float, float] | None:
     """Return the 95 % confidence interval of the mean by Student's t; None for fewer than two samples.
 

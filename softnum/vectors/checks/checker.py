@@ -20,6 +20,8 @@ def open_vectors(source) -> tuple[object, str, bool]:
     """(binary stream, its name, whether to close it) of a path, "-" for standard input, or a binary file object."""
     if isinstance(source, (str, os.PathLike)):
         if os.fspath(source) == "-":
+            if sys.stdin is None:
+                raise ValueError("standard input is closed; name a file")
             return sys.stdin.buffer, "<stdin>", False
         return open(source, "rb"), os.fspath(source), True
     if not hasattr(source, "read"):

@@ -100,7 +100,7 @@ def fast_product(p, threads) -> np.ndarray | None:
         def products(first, last) -> None:
             engine.products(*given, first, last, size, magic)
 
-        for_each(runs_of(p.batches, threads), products, threads)
+        for_each(runs_of(p.batches, threads, p.m * p.n * p.k), products, threads)
     else:
         pieces = p.numbers.split(pieces)
         for_each(pieces if a is not None else _in_rows(pieces, p.k), work, threads)

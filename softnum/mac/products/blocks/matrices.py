@@ -143,7 +143,7 @@ class _Product:
     def by_definition(self, threads) -> np.ndarray:
         """Codes of the result, through the scalar functions of the core."""
         out = np.zeros((self.batches, self.m, self.n), np.uint64)
-        threads, pieces = blocks_of(self.m, self.n, self.k, self.batches, threads)
+        threads, pieces = blocks_of(self.m, self.n, self.k, self.batches, threads, defined=True)
         lost = for_each(self.numbers.split(pieces), lambda *piece: self._piece(out, *piece), threads)
         for i, fmt in enumerate(self.unit.rounded_to):
             if lost & 1 << i:
