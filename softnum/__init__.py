@@ -26,6 +26,7 @@ from softnum.arrays.container import Array, array
 from softnum.arrays.conversion import decode, encode, quantize
 from softnum.arrays.files import load, save
 from softnum.arrays.packing import pack, unpack
+from softnum.arrays.streams import Stream
 from softnum.formats.blocks import BlockFormat, block_format_names, format
 from softnum.formats.custom import CustomFormat
 from softnum.formats.layouts import tile_scales, untile_scales
@@ -124,6 +125,7 @@ __all__ = [
     "Operator",
     "Probe",
     "RoundingStats",
+    "Stream",
     "TileError",
     "array",
     "block_format_names",
