@@ -48,6 +48,7 @@ from softnum.runtime.config import __version__ as __version__
 from softnum.runtime.config import get_include, show_config
 
 if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, by _LATER
+    from softnum.inspect.bounds.product import ErrorBound, bound
     from softnum.inspect.probes import Probe, probe
     from softnum.mac.blocks import BlockDotUnit
     from softnum.mac.chunked import ChunkedDotUnit
@@ -74,6 +75,7 @@ def _trace(unit, *arguments, **options):
 
 #: module -> the names of it that are imported when they are first asked for: many programs do without them
 _LATER = {
+    "softnum.inspect.bounds.product": ("ErrorBound", "bound"),
     "softnum.inspect.probes": ("Probe", "probe"),
     "softnum.mac.blocks": ("BlockDotUnit",),
     "softnum.mac.chunked": ("ChunkedDotUnit",),
@@ -115,6 +117,7 @@ __all__ = [
     "ChunkedDotUnit",
     "CustomFormat",
     "CustomMadUnit",
+    "ErrorBound",
     "ExactDotUnit",
     "FixedFormat",
     "Flags",
@@ -129,6 +132,7 @@ __all__ = [
     "TileError",
     "array",
     "block_format_names",
+    "bound",
     "conv2d",
     "conv2d_backward_data",
     "conv2d_backward_weight",
