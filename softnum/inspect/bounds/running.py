@@ -90,9 +90,7 @@ def _uncompensated(steps: list[Step]) -> list[Step]:
     for i, step in enumerate(steps):
         at = last.get(_sum_of(step), i)
         overflows = step.format is not None and lost(step, "up") == inf
-        if overflows or not (
-            (step.name in ("sum", "chunks") and i < at) or (step.name in ("t - acc", "e") and i > at)
-        ):
+        if overflows or not ((step.name in ("sum", "chunks") and i < at) or (step.name in ("t - acc", "e") and i > at)):
             kept.append(step)
     return kept
 
