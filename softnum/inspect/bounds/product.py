@@ -52,6 +52,14 @@ class ErrorBound:
 
     All are rounded up and have the product's shape. A bound is infinite where an overflow cannot be excluded (a priori)
     or where one happened (running); all are NaN where an operand is infinite or NaN, for there is no exact number then.
+
+    Examples
+    --------
+    >>> import numpy as np, softnum as sn
+    >>> x = np.array([1, 0.25, 0.25], np.float32)
+    >>> found = sn.bound(sn.MadUnit("e5m1", operand="e5m2", rounding="toward_zero"), x, np.ones(3, np.float32))
+    >>> found.result.item(), found.error.item(), found.running.item(), found.a_priori.item() < 3.6
+    (1.0, 0.5, 1.0, True)
     """
 
     result: np.ndarray | Array
