@@ -183,10 +183,10 @@ def test_every_pair_of_vectors(unit):
 
 @pytest.mark.slow
 @cases("mode", [m for m in ROUNDING_MODES if not m.startswith("stochastic")])
-def test_every_pair_of_vectors_in_every_mode(mode):
+def test_vectors_of_e2m1fn_in_every_mode(mode):
     codes = np.arange(16, dtype=np.uint8)
     every = np.array(list(itertools.product(codes, repeat=2)))
-    a, b = sn.Array(every, "e2m1fn"), sn.Array(every[::5].T.copy(), "e2m1fn")
+    a, b = sn.Array(every, "e2m1fn"), sn.Array(every[::17].T.copy(), "e2m1fn")
     for more in (
         {},
         {"product": "e3m1"},
