@@ -31,6 +31,7 @@ from softnum.arrays.conversion import decode, encode, quantize
 from softnum.arrays.files import load, save
 from softnum.arrays.packing import pack, unpack
 from softnum.arrays.refusals import FormatLostWarning
+from softnum.arrays.streams import Stream
 from softnum.formats.blocks import BlockFormat, block_format_names, format
 from softnum.formats.custom import CustomFormat
 from softnum.formats.layouts import tile_scales, untile_scales
@@ -55,6 +56,7 @@ from softnum.runtime.config import __version__ as __version__
 from softnum.runtime.config import get_include, show_config
 
 if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, by _LATER
+    from softnum.inspect.bounds.product import ErrorBound, bound
     from softnum.inspect.probes import Probe, probe
     from softnum.mac.blocks import BlockDotUnit
     from softnum.mac.chunked import ChunkedDotUnit
@@ -84,6 +86,7 @@ def _trace(unit, *arguments, **options):
 
 #: module -> the names of it that are imported when they are first asked for: many programs do without them
 _LATER = {
+    "softnum.inspect.bounds.product": ("ErrorBound", "bound"),
     "softnum.inspect.probes": ("Probe", "probe"),
     "softnum.mac.blocks": ("BlockDotUnit",),
     "softnum.mac.chunked": ("ChunkedDotUnit",),
@@ -129,6 +132,7 @@ __all__ = [
     "ChunkedDotUnit",
     "CustomFormat",
     "CustomMadUnit",
+    "ErrorBound",
     "ExactDotUnit",
     "FixedFormat",
     "Flags",
@@ -142,9 +146,11 @@ __all__ = [
     "Operator",
     "Probe",
     "RoundingStats",
+    "Stream",
     "TileError",
     "array",
     "block_format_names",
+    "bound",
     "conv2d",
     "conv2d_backward_data",
     "conv2d_backward_weight",

@@ -112,7 +112,7 @@ def quantize(
         A rounding mode (``softnum.formats.modes.ROUNDING_MODES``, or short: rne rna rtz rup rdn rto sr).
     overflow : {"infinity", "saturate", "saturate_finite", "wrap"}, optional
         Default "infinity" for floats and "saturate" for fixed point; "wrap" is for fixed point.
-    key : int or (int, int), optional
+    key : int, (int, int) or Stream, optional
         Seed, or (seed, stream), for stochastic rounding: element i in C order takes word ``i mod 4`` of Philox counter
         ``i div 4``, whatever the thread count or instruction set.
     random_bits : array_like of uint32, optional

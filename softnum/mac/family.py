@@ -43,6 +43,12 @@ class Family:
         next, "sums" where more does. None of others.
     steps : ``(unit, a, b, c, words)``
         The steps of a trace and the code of the result, `softnum.inspect.steps.step.steps_of`.
+    growth : ``(unit, k, products, start)``
+        What its roundings can make of an error, `softnum.inspect.bounds.growth`; None where nothing is known.
+    chances : ``(unit, k, products, start)``
+        The roundings of a stochastic sum, for bounds that hold with a probability.
+    running : ``(unit, a, b, c, words)``
+        A bound of one sum's error from its steps, and the code of the result, `softnum.inspect.bounds.running`.
     loops : ``(loops, space, factors, tensors, unit, options)``
         An operator's sum in compiled loops, or None outside their domain, `softnum.tile.loops`.
     device : ``(unit, words)``
@@ -63,6 +69,9 @@ class Family:
     adds_operands: bool = False
     sequence: Callable | None = None
     steps: Callable | None = None
+    growth: Callable | None = None
+    chances: Callable | None = None
+    running: Callable | None = None
     loops: Callable | None = None
     device: Callable | None = None
     causes: object = None

@@ -109,7 +109,7 @@ class Unit:
             Values of the unit's operand formats (checked). BlockArrays under a BlockDotUnit.
         c : float or Array, optional
             Where the sum starts: a value of the result's format. Default +0.
-        key : int or (int, int), optional
+        key : int, (int, int) or Stream, optional
             As in `softnum.dot`, whose random words (those of output 0, 0) the trace takes.
         random_bits : ndarray of uint32, shape (steps, 2), optional
             The random words themselves, [product, sum] for each step.

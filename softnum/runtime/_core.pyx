@@ -155,7 +155,7 @@ cdef bint plain_key(key, uint32_t *words):
     try:
         if type(key) is int:
             seed = key
-        elif type(key) is tuple and len(key) == 2 and type(key[0]) is int and type(key[1]) is int:
+        elif isinstance(key, tuple) and len(key) == 2 and type(key[0]) is int and type(key[1]) is int:
             seed, stream = key[0], key[1]
         else:
             return False

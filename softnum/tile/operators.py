@@ -113,7 +113,7 @@ class Operator:
             What sums are computed on: `MadUnit` and its like; by tensor as fmt.
         rounding, overflow, stochastic_bits : as in `softnum.add`, or dicts by tensor
             Of the roundings outside the units.
-        key : int or (int, int), optional
+        key : int, (int, int) or Stream, optional
             Seed, or (seed, stream); needed iff something rounds stochastically, and not looked at otherwise.
         threads : int, optional
             Of the sums; the result does not depend on it.

@@ -42,7 +42,7 @@ def quantize(
         As in `softnum.quantize`, and of block formats in `softnum.encode`.
     axis : int
         Along which the blocks of a block format run.
-    key : (int, int), optional
+    key : int, (int, int) or Stream, optional
         Of a stochastic rounding's random bits.
     gradient : str
         "straight_through": the result's gradient is x's. "masked": it is 0 where x lies above the largest number of the

@@ -274,7 +274,9 @@ def test_p3109_operations():
         assert not sn.sqrt(everything, fmt, return_flags=True)[1].any()
         if not fmt.signed:
             for rule, want in (("infinity", nan), ("saturate", 0), ("saturate_finite", 0)):
-                assert int(sn.subtract(zero, one, fmt, overflow=rule)) == int(sn.negate(one, fmt, overflow=rule)) == want
+                assert (
+                    int(sn.subtract(zero, one, fmt, overflow=rule)) == int(sn.negate(one, fmt, overflow=rule)) == want
+                )
                 assert int(sn.convert(code(-3, "e5m2"), "e5m2", fmt, overflow=rule)) == want
 
 

@@ -23,7 +23,7 @@ def test_it_is_pytorchs_cast(name):
 @cases("fmt", ("e6m9", "q4.4", "mxfp4", "mxfp8_e4m3"))
 def test_it_is_softnums(fmt):
     x = inputs(6, 64) * 3
-    for how in ({}, {"rounding": "stochastic", "key": (1, 2)}):
+    for how in ({}, {"rounding": "stochastic", "key": (1, 2)}, {"rounding": "stochastic", "key": sn.Stream(1, 2)}):
         own = np.asarray(sn.array(x.numpy(), fmt, **how))
         np.testing.assert_array_equal(st.quantize(x, fmt, **how).numpy(), own)
         np.testing.assert_array_equal(st.quantize(x.double(), fmt, **how).numpy(), own)

@@ -299,7 +299,7 @@ def conv2d(
         and numbered among the k.
     groups : int
         Output channels f of group f // (output channels / groups) see that group's input channels only.
-    key : int or (int, int), optional
+    key : int, (int, int) or Stream, optional
         Seed, or (seed, stream); needed iff the unit rounds stochastically. The words are those of `matmul` with the m,
         n and k above, and batch 0.
     random_bits : ndarray of uint32, shape (the result's, steps, 2), optional

@@ -144,7 +144,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         A BlockDotUnit takes BlockArrays of its formats, blocked along K: a along axis -1, b along axis -2.
     c : optional, shape broadcast to (..., M, N)
         The initial accumulator (of the outer sum under chunk): values of the result's format. Default +0.
-    key : int or (int, int), optional
+    key : int, (int, int) or Stream, optional
         Seed, or (seed, stream); needed iff the unit rounds stochastically. Step k of output (m, n) takes word
         ``k mod 4`` of Philox counter (k div 4, n, m, batch).
     random_bits : ndarray of uint32, shape (..., M, N, steps, 2), optional

@@ -94,7 +94,7 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threa
         whatever the order in the tuple and the layout in memory.
     keepdims : bool
         Whether the axes stay, with length 1.
-    key : int or (int, int), optional
+    key : int, (int, int) or Stream, optional
         Seed, or (seed, stream); needed iff the unit rounds its sum stochastically. Addition k of the output with
         C-order index n takes word ``k mod 4`` of Philox counter (k div 4, n, 0, 0), of domain 3.
     random_bits : ndarray of uint32, shape (output's shape, steps), optional

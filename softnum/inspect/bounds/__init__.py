@@ -1,0 +1,1 @@
+"""Error bounds of products under a unit."""
