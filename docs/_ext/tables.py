@@ -206,6 +206,7 @@ def evidence(name: str) -> str:
 
 def array_functions() -> str:
     """The NumPy functions on Arrays."""
+    import softnum.mac.products.reductions  # noqa: F401  has those of sums
     from softnum.ops.numpy_functions import FUNCTIONS
 
     names = sorted({f"`{f.__module__.removeprefix('numpy.')}.{f.__name__}`".replace("`numpy.", "`") for f in FUNCTIONS})

@@ -262,7 +262,7 @@ def test_p3109_finite_kinds_saturate():
 
 
 def test_p3109_operations():
-    """Below 0 an unsigned format has NaN, or 0 if it saturates; x / 0 is NaN; NaN is the first in order; no operation raises a flag."""
+    """Below 0 an unsigned format has NaN, or 0 if it saturates; x / 0 is NaN; NaN is the first in order; no flags."""
     for name in ("binary8p4se", "binary8p4sf", "binary8p4ue", "binary8p4uf"):
         fmt = format_of(name)
         one, zero, nan = code(1, fmt), 0, fmt.nan_code
