@@ -72,7 +72,9 @@ def _check(folder: Path) -> None:
             "SOFTNUM_CACHE"
         )
     for each, found in above:
-        if found.st_uid not in (*ours, _UNMAPPED) or (found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX):
+        if found.st_uid not in (*ours, _UNMAPPED) or (
+            found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
+        ):
             raise ValueError(
                 f"others can replace the cache folder {folder}, as {each} is another user's or theirs to write; set "
                 "SOFTNUM_CACHE"
