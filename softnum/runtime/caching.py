@@ -16,6 +16,7 @@ from pathlib import Path
 __all__ = ["cache_folder", "sealed", "unsealed"]
 
 _KEY = "key"
+_UNMAPPED = 65534  # whose the system's folders are within a user's namespace, as of a container
 _LENGTH = 32  # bytes of the key, and of a seal
 
 
@@ -71,7 +72,9 @@ def _check(folder: Path) -> None:
             "SOFTNUM_CACHE"
         )
     for each, found in above:
-        if found.st_uid not in ours or (found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX):
+        if found.st_uid not in (*ours, _UNMAPPED) or (
+            found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
+        ):
             raise ValueError(
                 f"others can replace the cache folder {folder}, as {each} is another user's or theirs to write; set "
                 "SOFTNUM_CACHE"
