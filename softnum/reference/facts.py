@@ -131,6 +131,11 @@ class FloatFacts:
         one_nan = self.nan_codes == ("negative_zero" if self.signed else "all_ones")
         return one_nan and (self.infinities or self.saturating)
 
+    @property
+    def silent(self) -> bool:
+        """Whether its results raise no flags."""
+        return self.p3109
+
 
 @dataclass(frozen=True)
 class FixedFacts:
@@ -141,7 +146,7 @@ class FixedFacts:
     signed: bool
 
     kind = "fixed"
-    has_nan = infinities = negative_zero = saturating = p3109 = False
+    has_nan = infinities = negative_zero = saturating = p3109 = silent = False
     has_zero = True
     least_code = 1
 

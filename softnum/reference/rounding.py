@@ -209,7 +209,7 @@ def deliver(x: Value, fmt: Format | str, env: Environment, raised: int = 0) -> t
         code, flags = round_tapered(x.sign, x.numerator, x.denominator, fmt), 0
     else:
         code, flags = round_float(x.sign, x.numerator, x.denominator, fmt, env)
-    return code, FLAGS[0 if fmt.p3109 else flags | raised]
+    return code, FLAGS[0 if fmt.silent else flags | raised]
 
 
 def invalid_result(fmt: Format, env: Environment) -> tuple[int, int]:

@@ -106,12 +106,8 @@ def test_operations_compute_what_the_names_mean():
     assert VectorSpec.make("mulAdd", "f32") == VectorSpec.make("f32_mulAdd") == VectorSpec.make("fma", "binary32")
     # a quiet NaN raises invalid in the signaling ones alone: IEEE 754-2019 5.11
     nan = sn.encode([np.nan], "f16")
-    raised = {
-        op: int(VectorSpec.make(f"f16_{op}").evaluate([nan, codes[0]]).flags[0])
-        for op in exact
-        if "e" in op or "l" in op
-    }
-    raised = {op: flags for op, flags in raised.items() if op != "rem"}
+    compared = [op for op in exact if op[:2] in ("eq", "le", "lt")]
+    raised = {op: int(VectorSpec.make(f"f16_{op}").evaluate([nan, codes[0]]).flags[0]) for op in compared}
     assert raised == {"eq": 0, "le": 16, "lt": 16, "eq_signaling": 16, "le_quiet": 0, "lt_quiet": 0}
 
 

@@ -78,7 +78,7 @@ def family(spelt):
 
 
 def test_names_of_floats():
-    assert family(f"e{e}m{m}" for e in range(18) for m in range(66)) > 700
+    assert family(f"e{e}m{m}" for e in range(18) for m in range(66) if (e, m) != (8, 0)) > 700  # e8m0: OCP's
 
 
 def test_names_of_fixed_point():
@@ -177,7 +177,7 @@ def test_modes_rules_and_profiles():
     for left, right in itertools.combinations(modes.NAN_PROFILES, 2):
         same = modes.NAN_PROFILES[left] == modes.NAN_PROFILES[right]
         assert (rules.NAN_PROFILES[left] == rules.NAN_PROFILES[right]) == same
-    for name in [*modes.ROUNDING_MODES, *modes._ROUNDING_SHORT, *rounding.SHORT_NAMES]:
+    for name in [*modes.ROUNDING_MODES, *rounding.SHORT_NAMES]:
         assert rounding.rounding_name(name) == modes.rounding_name(name)
     for name, rule in itertools.product(("e5m2", "binary4p3sf", "q4.4", "uq0.8"), [None, *modes.OVERFLOW_RULES, "x"]):
         own, want = (

@@ -91,7 +91,7 @@ def judged(unit, a, b, c, words, monkeypatch):
     """The statistics by the reference: those of each output's trace. P3109's formats tell their flags here."""
     total = {}
     with monkeypatch.context() as patch:
-        patch.setattr(FloatFacts, "p3109", False)
+        patch.setattr(FloatFacts, "silent", False)
         for i, j in product(range(a.shape[0]), range(b.shape[1])):
             start = None if c is None else c[i, j]
             trace = unit.trace(a[i], b[:, j], start, random_bits=None if words is None else words[i, j])
@@ -200,7 +200,7 @@ def test_blocks(unit, with_c, monkeypatch):
 
     want = {}
     with monkeypatch.context() as patch:
-        patch.setattr(FloatFacts, "p3109", False)
+        patch.setattr(FloatFacts, "silent", False)
         for i, j in product(range(3), range(2)):
             trace = unit.trace(a[i], b[:, j], None if c is None else c[i, j])
             for kind, counts in counts_of(trace.steps, kind_of).items():

@@ -77,7 +77,7 @@ def theirs(name, row, formats, out_fmt, env, word, shift):
     """(code, flags) of the reference."""
     function = getattr(ref, name)
     if name in OWN_FORMAT:
-        wanted = OF_NEIGHBOURS if name.startswith("next") else OF_SIGNS
+        wanted = OF_NEIGHBOURS if name.startswith("next") else OF_SIGNS[: 2 if name == "absolute" else 3]
         return function(*row, formats if name == "copysign" else formats[0], **{k: env[k] for k in wanted if k in env})
     if word is not None:
         env = dict(env, random_bits=word)
