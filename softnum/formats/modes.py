@@ -99,7 +99,7 @@ def _lookup(what: str, name: object, table: dict[str, int]) -> str:
 
 
 def rounding_name(name: str) -> str:
-    """The full name of a rounding mode given by it or by another name of `softnum.formats.aliases`.
+    """The full name of a rounding mode given by it or by another name of ``softnum.formats.aliases``.
 
     Raises ValueError if there is none.
 

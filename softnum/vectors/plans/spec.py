@@ -161,7 +161,7 @@ class VectorSpec(Spec):
         Parameters
         ----------
         op : str
-            An operation, or another name of one (`softnum.formats.aliases`: mulAdd, le_quiet). The name of a function
+            An operation, or another name of one (``softnum.formats.aliases``: mulAdd, le_quiet). The name of a function
             of TestFloat's states the formats too: f32_mulAdd, f64_to_i32, f16_roundToInt_r_minMag.
         fmt : format or str, or a tuple of them (one for each operand)
             TestFloat's i32, ui64 ... where integers are converted.
