@@ -173,4 +173,5 @@ def test_whose_code_runs_is_said_before_it_does(tmp_path):
         said = [line for line in done.stderr.decode().splitlines() if "code of" in line or line == "here I am"]
         assert said[:2] == ["softnum: runs code of yours: mine.py", "here I am"], (command, done.stderr)
         assert done.returncode == 0 and done.stderr.count(b"runs code") == 1, (command, done.stderr)
-    assert b"runs code" not in shell("softnum memory mlp --design a-float32", tmp_path).stderr
+    for design in ("a-float32", "h-posit8"):
+        assert b"runs code" not in shell(f"softnum memory mlp --design {design}", tmp_path).stderr
