@@ -300,7 +300,7 @@ def negate(
     fmt = format_of(fmt)
     x = decode(code, fmt)
     negative = x.sign if fmt.kind == "fixed" else _sign_bit(code, fmt)
-    env = environment_of(fmt, rounding, overflow, invalid=invalid)
+    env = environment_of(fmt, rounding, overflow, random_bits=0, invalid=invalid)  # which decide nothing here
     return _with_sign_of(1 - negative, code, x, fmt, env)
 
 
@@ -332,7 +332,7 @@ def copysign(
         raise ValueError(f"2 operands need one format or 2, got {len(formats)}")
     x, y = decode(a, formats[0]), decode(b, formats[1])
     negative = y.sign if formats[1].kind == "fixed" else _sign_bit(b, formats[1])
-    env = environment_of(formats[0], rounding, overflow, invalid=invalid)
+    env = environment_of(formats[0], rounding, overflow, random_bits=0, invalid=invalid)  # as in negate
     return _with_sign_of(negative, a, x, formats[0], env)
 
 

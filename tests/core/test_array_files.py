@@ -133,7 +133,7 @@ E5M2 = {"kind": "float", "exponent_bits": 5, "mantissa_bits": 2, "name": "e5m2"}
          "codes of e5m2 are uint8, not float64"),
         (_archive(softnum=_description(version=1, arrays=[{"name": None, "format": {**E5M2, "exponent_bits": 3}}]),
                   codes0=np.array([255], np.uint8)), "255 is no code of e5m2"),
-        (_archive(softnum=_description(version=1, arrays=[{"name": None, "format": {"kind": "posit"}}])), "posit"),
+        (_archive(softnum=_description(version=1, arrays=[{"name": None, "format": {"kind": "decimal"}}])), "decimal"),
         (_archive(softnum=_description(version=1, arrays=[{"name": None, "format": {**E5M2, "base": 16}}])), "base"),
         (_archive(softnum=_description(version=1, arrays=[{"name": None, "format": {**E5M2, "mantissa_bits": 99}}])),
          "mantissa_bits must lie in 0..61, got 99"),

@@ -187,7 +187,7 @@ def test_stochastic_by_hand(mode, x, bits, want):
         # formats without -0
         ("e4m3fnuz", -two(-30), {}, (0, TINY)), ("e4m3fnuz", -two(-30), {"rounding": "down"}, (0x81, TINY)),
         # unsigned with a zero
-        (UNSIGNED, F(-1), {}, (0, NONE)), (UNSIGNED, F(-9, 8) * two(-30), {}, (0, NONE)),
+        (UNSIGNED, F(-1), {}, (0x7F, NONE)), (UNSIGNED, F(-1), {"overflow": "saturate"}, (0, NONE)), (UNSIGNED, F(-9, 8) * two(-30), {}, (0, NONE)),
         (UNSIGNED, F(1), {}, (0x40, NONE)),
         (UNSIGNED, two(9), {}, (0x7E, NONE)), (UNSIGNED, two(9), {"overflow": "saturate"}, (0x7D, NONE)),
     ],
@@ -272,7 +272,7 @@ def test_fixed_point_by_hand(fmt, x, environment, want):
         ("e4m3fnuz", (0x80, 0x7F, 0x7F), (0x80, 0xFF, 0xFF)),
         ("e2m1fn", (0x7, 0x7, 0x7), (0xF, 0xF, 0xF)),
         ("binary8p3se", (0x7F, 0x7E, 0x7F), (0xFF, 0xFE, 0xFF)),
-        (UNSIGNED, (0x7E, 0x7D, 0x7E), (0, 0, 0)),
+        (UNSIGNED, (0x7E, 0x7D, 0x7E), (0x7F, 0, 0)),
     ],
 )
 def test_exact_infinities_by_hand(fmt, plus, minus):
