@@ -187,7 +187,8 @@ def test_stochastic_by_hand(mode, x, bits, want):
         # formats without -0
         ("e4m3fnuz", -two(-30), {}, (0, TINY)), ("e4m3fnuz", -two(-30), {"rounding": "down"}, (0x81, TINY)),
         # unsigned with a zero
-        (UNSIGNED, F(-1), {}, (0x7F, NONE)), (UNSIGNED, F(-1), {"overflow": "saturate"}, (0, NONE)), (UNSIGNED, F(-9, 8) * two(-30), {}, (0, NONE)),
+        (UNSIGNED, F(-1), {}, (0x7F, NONE)), (UNSIGNED, F(-1), {"overflow": "saturate"}, (0, NONE)),
+        (UNSIGNED, F(-9, 8) * two(-30), {}, (0, NONE)),
         (UNSIGNED, F(1), {}, (0x40, NONE)),
         (UNSIGNED, two(9), {}, (0x7E, NONE)), (UNSIGNED, two(9), {"overflow": "saturate"}, (0x7D, NONE)),
     ],
