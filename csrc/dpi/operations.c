@@ -144,7 +144,7 @@ static sn_u64 operate(int op, int operands, const char *who, const sn_u64 *given
     sn_u64 codes[3] = {0, 0, 0}, result;
     sn_u32 raised = 0;
     const int tapered = softnum_fill_tapered(to, &target);
-    if (!softnum_fill(tapered ? SOFTNUM_BINARY64 : to, &out)) return softnum_no_handle(who, formats, flags);
+    if (!softnum_fill(tapered ? (sn_u32)SOFTNUM_BINARY64 : to, &out)) return softnum_no_handle(who, formats, flags);
     for (int i = named; i < 3; i++)
         if (field[i])
             return softnum_error(flags, "%s has %d operand%s of a format, and the handle says that of more", who, named,
@@ -226,6 +226,6 @@ sn_u64 softnum_dpi_from_real(double value, sn_u64 formats, sn_u64 mode, sn_u64 r
     sn_u64 bits;
     memcpy(&bits, &value, sizeof bits);
     const sn_u64 to = softnum_field(formats, SOFTNUM_OUT);
-    return operate(SN_OP_convert, 1, "softnum_from_real", &bits, to | (sn_u64)SOFTNUM_BINARY64 << SOFTNUM_A, mode,
+    return operate(SN_OP_convert, 1, "softnum_from_real", &bits, to | (sn_u32)SOFTNUM_BINARY64 << SOFTNUM_A, mode,
                    random, flags);
 }

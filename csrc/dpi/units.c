@@ -28,7 +28,7 @@ static int read_formats(const char *who, sn_u64 formats, int knows_tapered, sum_
     sn_format *const filled[4] = {&s->a, &s->b, &s->third, &s->out};
     for (int i = 0; i < 4; i++) {
         s->tapered[i] = knows_tapered && softnum_fill_tapered(s->field[i], &s->of[i]);
-        if (!softnum_fill(s->tapered[i] ? SOFTNUM_BINARY64 : s->field[i], filled[i])) {
+        if (!softnum_fill(s->tapered[i] ? (sn_u32)SOFTNUM_BINARY64 : s->field[i], filled[i])) {
             softnum_no_handle(who, formats, flags);
             return 0;
         }

@@ -184,7 +184,7 @@ class TaperedFacts:
     bits: int
     es: int
 
-    has_nan = has_zero = signed = p3109 = True
+    has_nan = has_zero = signed = p3109 = silent = True
     infinities = negative_zero = saturating = False
     least_code = 1
     nan_codes = "negative_zero"  # where NaR lies

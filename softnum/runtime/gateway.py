@@ -135,7 +135,9 @@ def refuse_device(what: str | None = None) -> None:
     """NoKernel for CUDA arrays; it names the ways out and the function: without a name, softnum's that was called."""
     frame, given = sys._getframe(1), what
     while given is None and frame is not None and frame.f_globals.get("__name__", "").startswith("softnum"):
-        what, frame = frame.f_code.co_name, frame.f_back
+        if frame.f_globals["__name__"] != "softnum.runtime.plain":  # whose function calls what was called
+            what = frame.f_code.co_name
+        frame = frame.f_back
     raise NoKernel(f"{what or 'this function'} takes no CUDA arrays; {_WAY_OUT}")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from softnum.formats.aliases import format_alias
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
 from softnum.ops import OPERATIONS
 from softnum.runtime import _core
@@ -38,6 +39,8 @@ def test_every_name_means_what_it_means_in_python(library):
         try:
             fmt = sn.format(name)
         except ValueError:
+            fmt = None
+        if fmt is None or format_alias(name) != name:  # names of others, such as e8m0, are Python's alone
             assert handle == ONES, name
             continue
         assert handle < 1 << 16, name

@@ -210,7 +210,7 @@ def test_every_call_takes_the_backends_threads(own, monkeypatch):
     for name, call in calls.items():
         taken.clear()
         call()
-        assert taken == ({own} if own > 1 else set()), name
+        assert taken == {own} if own > 1 else taken <= {1}, name  # pieces, in one thread
     taken.clear()
     sn.quantize(np.ones(5 * 2**20, np.float32), "e5m2")
     assert taken == {5}
