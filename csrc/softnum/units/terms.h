@@ -83,7 +83,7 @@ SN_FN sn_u64 sn_term_subtract(const sn_term *t, sn_number y, const sn_format *f,
  * Compensated (Kahan): y = R(p - e), t = R(sum + y), e = R(R(t - sum) - y), sum = t. told: of t; rest: of the other
  * roundings. */
 SN_ALWAYS sn_u64 sn_term_into(const sn_term *p, sn_u64 sum, sn_u64 *error, const sn_format *f, const sn_env *env,
-                          sn_u32 word, sn_told *told, sn_told *rest) {
+                              sn_u32 word, sn_told *told, sn_told *rest) {
     const sn_number old = sn_read(f, env, sum);
     if (!error) return sn_term_add(p, &old, f, env, word, told);
     const sn_number y = sn_read(f, env, sn_term_subtract(p, sn_read(f, env, *error), f, env, rest));
