@@ -143,14 +143,16 @@ SN_FN sn_u64 sn_fused_round(const sn_fused_unit *u, sn_fused_sum *s, const sn_fo
     sn_u32 raised = 0;
     sn_u64 code = sn_round_pack(fo, env, &x, 0, &raised);
     *flags |= raised;
-    if (sign && sn_unpack(fo, code).kind == SN_ZERO) return 0;
-    if (!u->always_infinity || !fo->has_inf) return code;
-    if (fo->p3109 == SN_P3109) { /* raises no flags: asked of a format that does */
-        sn_format telling = *fo;
-        sn_let_raise(&telling);
-        sn_round_pack(&telling, env, &x, 0, &raised);
+    if (u->always_infinity && fo->has_inf) {
+        if (fo->p3109 == SN_P3109) { /* raises no flags: asked of a format that does */
+            sn_format telling = *fo;
+            sn_let_raise(&telling);
+            sn_round_pack(&telling, env, &x, 0, &raised);
+        }
+        if (raised & SN_FLAG_OVERFLOW)
+            return sign && !fo->is_signed ? sn_below_zero(fo, env, 1) : sn_with_sign(fo, fo->inf_code, sign);
     }
-    return raised & SN_FLAG_OVERFLOW ? sn_with_sign(fo, fo->inf_code, sign) : code;
+    return sign && sn_unpack(fo, code).kind == SN_ZERO ? 0 : code;
 }
 
 /* The k of a position in the order of summation. */
