@@ -628,6 +628,8 @@ def test_scaled_products(name, device, monkeypatch):
 
     unit, both = BY_UNITS[name], (NumpyBackend(), CudaBackend())
     for i, (sizes, pair) in enumerate((sizes, pair) for sizes in SIZES for pair in PAIRS):
+        if name not in ("steps", "stochastic") and i % 2:  # half of them: each size, and each pair
+            continue
         monkeypatch.setattr(cuda_scales, "_MOST", (1, 2**20)[i % 2])
         *leads, m, n, k = sizes
         operands = []
