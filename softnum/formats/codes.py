@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["FixedCodes", "FloatCodes"]
+__all__ = ["FixedCodes", "FloatCodes", "TwosComplementCodes"]
 
 
 class FloatCodes:
@@ -115,12 +115,44 @@ class FloatCodes:
         return [(name, part) for name, part in parts if part]
 
 
-class FixedCodes:
+class TwosComplementCodes:
+    """What codes say that lie as integers do, in two's complement if signed: of `FixedFormat`, posits and takums."""
+
+    #: the mode in which cutting off the last bits of a number rounds
+    truncation = "down"
+
+    def order_keys(self, codes: np.ndarray) -> np.ndarray:
+        """Unsigned integers that lie as the codes do in the order of the values."""
+        codes = np.asarray(codes)
+        return codes ^ codes.dtype.type(1 << (self.bits - 1)) if self.signed else codes
+
+    def value_keys(self, codes: np.ndarray) -> np.ndarray:
+        """uint64 that lie as the values do; of no meaning for NaN."""
+        return self.order_keys(codes.astype(np.uint64))
+
+    def sign_and_size(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(nowhere: two's complement has no sign apart, the codes in the order of the values)"""
+        return np.zeros(codes.shape, bool), self.order_keys(codes)
+
+    def is_infinite(self, codes: np.ndarray) -> np.ndarray:
+        """Which codes are infinities: none."""
+        return np.zeros(codes.shape, bool)
+
+    is_subnormal = is_infinite
+
+    def is_zero(self, codes: np.ndarray) -> np.ndarray:
+        """Which codes are 0."""
+        return codes == 0
+
+    def limit_codes(self) -> dict[str, int]:
+        """None: there is nothing special between the ends."""
+        return {}
+
+
+class FixedCodes(TwosComplementCodes):
     """What the codes of a `FixedFormat` say: integers, in two's complement if signed."""
 
     class_names = ("lowest", "negative", "zero", "positive", "highest")
-    #: the mode in which cutting off the last bits of a number rounds
-    truncation = "down"
 
     def class_numbers(self, codes: np.ndarray) -> np.ndarray:
         """The class of each code, as a number into ``class_names`` (int64)."""
@@ -137,31 +169,9 @@ class FixedCodes:
         """`sign_bits` as a condition in C on a code; None where there is no such text."""
         return f"{code} & {self.signed << (self.bits - 1):#x}u"
 
-    def order_keys(self, codes: np.ndarray) -> np.ndarray:
-        """Unsigned integers that lie as the codes do in the order of the values."""
-        return codes ^ codes.dtype.type(1 << (self.bits - 1)) if self.signed else codes
-
-    def value_keys(self, codes: np.ndarray) -> np.ndarray:
-        """uint64 that lie as the values do."""
-        return self.order_keys(codes.astype(np.uint64))
-
-    def sign_and_size(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(nowhere: two's complement has no sign apart, the codes in the order of the values)"""
-        return np.zeros(codes.shape, bool), self.order_keys(codes)
-
     def is_nan(self, codes: np.ndarray) -> np.ndarray:
         """Which codes are NaN: none."""
         return np.zeros(codes.shape, bool)
-
-    is_infinite = is_subnormal = is_nan
-
-    def is_zero(self, codes: np.ndarray) -> np.ndarray:
-        """Which codes are 0."""
-        return codes == 0
-
-    def limit_codes(self) -> dict[str, int]:
-        """None: the values go on evenly to both ends."""
-        return {}
 
     def fields(self, code: int) -> list[tuple[str, str]]:
         """The bits of a code, as (name, bits): one field, with the point where it lies inside or before it."""

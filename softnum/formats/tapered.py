@@ -16,6 +16,7 @@ from numbers import Integral
 import numpy as np
 
 from softnum.formats.base import AnyFormat
+from softnum.formats.codes import TwosComplementCodes
 from softnum.formats.custom.formats import CustomFormat
 from softnum.formats.custom.primitives import Primitives, storage_of
 from softnum.formats.modes import rounding_name
@@ -74,7 +75,7 @@ class _Strings:
         return self.convert(*operands), None
 
 
-class TaperedFormat(CustomFormat):
+class TaperedFormat(TwosComplementCodes, CustomFormat):
     """What posits and linear takums have in common: `PositFormat`, `TakumLinearFormat`."""
 
     def __init__(self, strings: _Strings, name: str, kind: str) -> None:
@@ -165,8 +166,6 @@ class TaperedFormat(CustomFormat):
 
     # -- codes ---------------------------------------------------------------------------------------------------------
     class_names = ("NaR", "lowest", "negative", "zero", "positive", "highest")
-    #: the mode in which cutting off the last bits of a number rounds
-    truncation = "down"
 
     def class_numbers(self, codes: np.ndarray) -> np.ndarray:
         """The class of each code, as a number into ``class_names`` (int64)."""
@@ -174,31 +173,9 @@ class TaperedFormat(CustomFormat):
         ends = np.where(place == 1 - self.nan_code, 1, np.where(place == self.max_code, 5, 3 + np.sign(place)))
         return np.where(place == -self.nan_code, 0, ends)
 
-    def value_keys(self, codes: np.ndarray) -> np.ndarray:
-        """uint64 that lie as the values do; of no meaning for NaR."""
-        return self.order_keys(codes.astype(np.uint64))
-
-    def sign_and_size(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(nowhere: two's complement has no sign apart, the codes in the order of the values)"""
-        return np.zeros(codes.shape, bool), self.order_keys(codes)
-
     def is_nan(self, codes: np.ndarray) -> np.ndarray:
         """Which codes are NaR."""
         return codes == self.nan_code
-
-    def is_infinite(self, codes: np.ndarray) -> np.ndarray:
-        """Which codes are infinities: none."""
-        return np.zeros(codes.shape, bool)
-
-    is_subnormal = is_infinite
-
-    def is_zero(self, codes: np.ndarray) -> np.ndarray:
-        """Which codes are 0."""
-        return codes == 0
-
-    def limit_codes(self) -> dict[str, int]:
-        """None: both ends are classes of their own."""
-        return {}
 
     def fields(self, code: int) -> list[tuple[str, str]]:
         """The bits of a code in fields, as (name, bits), of a negative one those of its two's complement."""
@@ -214,11 +191,6 @@ class TaperedFormat(CustomFormat):
     def sign_bits(self, codes: np.ndarray) -> np.ndarray:
         """Where a value is negative."""
         return np.asarray(codes) > self.nan_code
-
-    def order_keys(self, codes: np.ndarray) -> np.ndarray:
-        """Unsigned integers that lie as the values do, NaR first."""
-        codes = np.asarray(codes)
-        return codes ^ codes.dtype.type(self.nan_code)
 
     @property
     def order(self) -> np.ndarray:

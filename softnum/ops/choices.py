@@ -12,7 +12,7 @@ import numpy as np
 from softnum.arrays.container import Array
 from softnum.formats.checks import check_not_custom
 from softnum.formats.modes import Flags
-from softnum.ops.arithmetic import compare, convert
+from softnum.ops.arithmetic import classify, compare, convert
 from softnum.ops.operation import described
 from softnum.runtime import gateway
 
@@ -20,6 +20,8 @@ __all__ = [
     "clamp", "maximum_finite", "maximum_magnitude", "maximum_magnitude_number", "minimum_finite", "minimum_magnitude",
     "minimum_magnitude_number",
 ]  # fmt: skip
+
+_SIGNALING = 0  # of `softnum.ops.CLASSES`
 
 _OPTIONS = """
     fmt : format or str, or a tuple of them, optional
@@ -61,12 +63,15 @@ def _chosen(name: str, operands, fmt, out_fmt, return_flags: bool, options: dict
     each = [convert(c, f, out_fmt, return_flags=True, **options) for c, f in zip(codes, formats, strict=True)]
     result = np.choose(np.minimum(which, len(each) - 1), [r for r, _ in each])
     flags = np.choose(np.minimum(which, len(each) - 1), [f for _, f in each])
+    for code, f in zip(codes, formats, strict=True):  # IEEE 754-2019 9.6: whichever operand is chosen
+        flags = np.where(classify(code, f) == _SIGNALING, flags | np.uint8(Flags.INVALID), flags)
     none = which == len(each)
     if none.any():
         if not out_fmt.has_nan:
             raise ValueError(f"{name}: {np.count_nonzero(none)} results are NaN, for which {out_fmt} has no code")
         result = np.where(none, result.dtype.type(out_fmt.nan_code), result)
-        flags = np.where(none, np.uint8(0 if out_fmt.p3109 else Flags.INVALID), flags)
+        flags = np.where(none, np.uint8(Flags.INVALID), flags)
+    flags = np.zeros_like(flags) if out_fmt.p3109 else flags
     result = Array._of(result, out_fmt) if as_array else result
     return (result, flags) if return_flags else result
 

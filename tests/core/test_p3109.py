@@ -200,6 +200,20 @@ def test_choices(name, f):
         assert got.tolist() == want, (mode, rule)
 
 
+@pytest.mark.parametrize("name", [*CHOICES, "clamp"])
+def test_signaling_nans_are_told_whichever_operand_is_chosen(name):
+    """IEEE 754-2019 9.6: of e5m2, every pair, and no other flag of operands in the result's own format."""
+    codes = np.arange(256, dtype=np.uint8)
+    a, b = (x.ravel() for x in np.meshgrid(codes, codes))
+    operands = (a, b, np.full_like(a, 0x7B)) if name == "clamp" else (a, b)
+    _, flags = getattr(sn, name)(*operands, "e5m2", return_flags=True)
+    signaling = np.any([np.isin(x, [0x7D, 0xFD]) for x in operands], axis=0)
+    nowhere = (name == "clamp") & np.isin(b, [0x7C])  # a lower bound above the upper one: of no number
+    nowhere = nowhere & ~np.any([sn.decode(x, "e5m2") != sn.decode(x, "e5m2") for x in operands], axis=0)
+    assert signaling.any() and np.array_equal(flags, np.where(signaling | nowhere, sn.Flags.INVALID, 0))
+    assert not getattr(sn, name)(*operands, "binary8p3se", return_flags=True)[1].any()
+
+
 @pytest.mark.parametrize(
     "f", [Format(4, 2, True, True), Format(4, 2, False, True), Format(4, 3, False, False)], ids=_name
 )

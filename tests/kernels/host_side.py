@@ -331,11 +331,15 @@ def check_limits() -> None:
     refused(lambda: kernel[1, 32](adopted(x, (49,), (4,))), "is not all there")
     refused(lambda: cuda.device_array(2**40), "in use")
     log()
+    own = _cuda.to_device(X)
     for wrong, what in (
         (lambda: sn.matmul(x, x, PLAIN), "8 columns, b has 6 rows"),
         (lambda: sn.quantize(x, "e5m2", rounding="sr"), "key"),
         (lambda: sn.matmul(x, X.T.copy(), PLAIN), "lies on the host"),
         (lambda: sn.conv2d(x, x, PLAIN), "dimensions|shape"),
+        (lambda: sn.matmul(own, [[1.0]] * 8, PLAIN), "b lies on the host"),
+        (lambda: sn.matmul(own, own.reshape(8, 6), PLAIN, c=1.0), "c lies on the host"),
+        (lambda: sn.add(_cuda.to_device(CODES), [[3]], "e5m2"), "lies on the host"),
     ):
         try:
             wrong()

@@ -304,13 +304,16 @@ def _signature(function) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def _is_ours(x, number: int) -> bool:
-    """Whether an argument is one of softnum's own arrays, to be worked on on the stream of a number, or no array."""
+def _is_ours(x, number: int, data: bool) -> bool:
+    """Whether an argument is one of softnum's own arrays, to be worked on on the stream of a number, or no array.
+
+    data: whether it stands where numbers and lists are elements.
+    """
     if isinstance(x, (Array, BlockArray)):
-        return all(_is_ours(part, number) for part in _parts(x))
+        return all(_is_ours(part, number, data) for part in _parts(x))
     if isinstance(x, _cuda.OwnArray):
         return _cuda.number_of(x.stream) == number
-    return not (isinstance(x, np.ndarray) or is_device_array(x))
+    return not (isinstance(x, np.ndarray) or (data and isinstance(x, (Real, list, tuple))) or is_device_array(x))
 
 
 def call(function, *arguments, **options):
@@ -322,7 +325,11 @@ def call(function, *arguments, **options):
         If some of the arrays lie on the host, or `out` is read-only.
     """
     number = _cuda.number_of(_cuda.stream())
-    if options.get("out") is None and all(_is_ours(x, number) for x in (*arguments, *options.values())):
+    if (
+        options.get("out") is None
+        and all(_is_ours(x, number, True) for x in arguments)
+        and all(_is_ours(x, number, name in _ARRAYS) for name, x in options.items())
+    ):
         with _cuda.running_on(_cuda.stream()):
             return function(*arguments, **options)  # as below, which has nothing to do
     bound = _signature(function).bind(*arguments, **options)
