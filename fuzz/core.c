@@ -7,7 +7,7 @@ int LLVMFuzzerTestOneInput(const sn_u8 *data, size_t size) {
         fuzz_operation, fuzz_operation, fuzz_operation, fuzz_operation, fuzz_operation, fuzz_operation,
         fuzz_operation, fuzz_loops,     fuzz_loops,     fuzz_arrays,    fuzz_arrays,    fuzz_arrays,
         fuzz_quantize,  fuzz_quantize,  fuzz_quantize,  fuzz_gemm,      fuzz_gemm,      fuzz_gemm,
-        fuzz_mad,       fuzz_chain,     fuzz_integer,   fuzz_fused,     fuzz_exact};
+        fuzz_mad,       fuzz_chain,     fuzz_integer,   fuzz_fused,     fuzz_exact,     fuzz_tapered};
     fuzz_input in = {data, size};
     checks[fuzz_choose(&in, sizeof checks / sizeof *checks)](&in);
     return 0;

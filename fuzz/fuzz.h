@@ -77,6 +77,7 @@ void fuzz_mad(fuzz_input *in);       /* sn_gemm_definition against a plain loop 
 void fuzz_fused(fuzz_input *in);     /* fused units: fast paths, and the definition against integers */
 void fuzz_chain(fuzz_input *in);     /* sn_chain_definition against single fused multiply-adds */
 void fuzz_exact(fuzz_input *in);     /* exact sums: fast paths, and the definition against a sum in digits */
+void fuzz_tapered(fuzz_input *in);   /* sums in posits and takums over values, against single numbers */
 
 int LLVMFuzzerTestOneInput(const sn_u8 *data, size_t size);
 

@@ -20,6 +20,7 @@ class AnyFormat:
     arithmetic: ClassVar[Arithmetic]
     nan_is_least = False  # whether a NaN is equal to itself and below all numbers, and not unordered
     rounds_as_odd = False  # whether any number rounds to it as that number rounded to odd in binary64 does
+    bit_strings: tuple[int, bool, int] | None = None  # (bits, whether a takum, es), where its bit strings are rounded
     spare_bits = 0  # of a significand, that values exact in a float type need not leave
 
     def __init_subclass__(cls, saved_as: str | None = None, **options) -> None:

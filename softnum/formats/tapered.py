@@ -22,6 +22,7 @@ from softnum.formats.custom.primitives import Primitives, storage_of
 from softnum.formats.modes import rounding_name
 from softnum.formats.names import register_family
 from softnum.runtime import _tables
+from softnum.runtime.plain import plain
 
 __all__ = ["PositFormat", "TakumLinearFormat", "TaperedFormat"]
 
@@ -91,6 +92,11 @@ class TaperedFormat(TwosComplementCodes, CustomFormat):
     infinities = negative_zero = False
 
     @property
+    def bit_strings(self) -> tuple[int, bool, int]:
+        """(bits, whether a takum, es)"""
+        return self._functions.key
+
+    @property
     def nan_code(self) -> int:
         """The code of NaR: the sign bit alone."""
         return 1 << (self.bits - 1)
@@ -152,6 +158,15 @@ class TaperedFormat(TwosComplementCodes, CustomFormat):
         if self._table is None and np.dtype(dtype) == np.float64:  # which holds them all
             return self._functions.as_float(codes)
         return super().decode(codes, dtype)
+
+    @plain
+    def find(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(codes of float values that are the format's, where one is not)"""
+        if self.bits <= _SHORT and x.dtype == np.float32:  # by their leading bits
+            return super().find(x)
+        wide = np.asarray(x, np.float64)
+        codes = self._functions.convert(wide)
+        return codes, (self._functions.as_float(codes) != wide) & ~np.isnan(wide)
 
     def infinities_saturate(self, overflow) -> bool:
         """False: they are NaR."""

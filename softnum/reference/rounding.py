@@ -12,12 +12,14 @@ from typing import NamedTuple
 from softnum.reference.facts import FloatFacts, Format, TaperedFacts, format_of
 from softnum.reference.nans import default_nan, profile_name, quieted
 from softnum.reference.rules import Flags, checked, overflow_name
-from softnum.reference.values import Value, decode, magnitude_value, tapered_point, value_of
+from softnum.reference.values import Value, decode, magnitude_value, tapered_point, tapered_value, value_of
 
 INEXACT, UNDERFLOW, OVERFLOW, DIVIDE_BY_ZERO, INVALID = (
     int(Flags[name]) for name in ("INEXACT", "UNDERFLOW", "OVERFLOW", "DIVIDE_BY_ZERO", "INVALID")
 )
 FLAGS = [Flags(bits) for bits in range(32)]  # looking one up is ten times faster than making one
+
+_EXPONENT_BITS = 8  # a bit string that is so much longer has all bits of the exponent of what it stands for
 
 # Whether a magnitude goes up from its lower neighbour, given the sign and the lowest bit of that neighbour:
 #: at a tie, in the modes to nearest;
@@ -264,6 +266,33 @@ def round_tapered(sign: int, numerator: int, denominator: int, fmt: TaperedFacts
         else:
             high = middle
     return (1 << fmt.bits) - low if sign else low
+
+
+def cut_tapered(magnitude: Fraction, fmt: TaperedFacts) -> tuple[Fraction, Fraction, Fraction]:
+    """The value of a magnitude's bit string cut off where the format's ends, the distance to the next value, and what
+    was cut off, as a fraction of the last bit; of the smallest value below it. Beyond the largest nothing is."""
+
+    def value(code: int, more: int) -> Fraction:
+        return Fraction(*tapered_value(code, fmt.bits + more, fmt))
+
+    def cut(more: int) -> int:
+        low, high = 0, (fmt.max_code + 1 << more) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if value(middle, more) <= magnitude else (low, middle - 1)
+        return low
+
+    code = cut(0)
+    kept = value(code, 0)
+    if code == fmt.max_code:
+        return magnitude, kept, Fraction(0)
+    gap = value(code + 1, 0) - kept
+    if not code:
+        return kept, gap, magnitude / gap
+    longer = cut(_EXPONENT_BITS)
+    low, high = value(longer, _EXPONENT_BITS), value(longer + 1, _EXPONENT_BITS)
+    rest = longer - (code << _EXPONENT_BITS) + (magnitude - low) / (high - low)
+    return kept, gap, rest / (1 << _EXPONENT_BITS)
 
 
 def round_float(sign: int, numerator: int, denominator: int, fmt: Format, env: Environment) -> tuple[int, int]:

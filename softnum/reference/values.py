@@ -84,7 +84,7 @@ def decode(code: int, fmt: Format | str) -> Value:
         if code == fmt.nan_code:
             return Value("nan", 0, 1, 2)
         sign = int(code > fmt.nan_code)
-        return Value("finite", sign, *_tapered_value((1 << fmt.bits) - code if sign else code, fmt.bits, fmt))
+        return Value("finite", sign, *tapered_value((1 << fmt.bits) - code if sign else code, fmt.bits, fmt))
 
     sign = code >> (fmt.bits - 1) if fmt.signed else 0
     magnitude = code & ((1 << (fmt.exponent_bits + fmt.mantissa_bits)) - 1)
@@ -105,10 +105,10 @@ def decode(code: int, fmt: Format | str) -> Value:
 def tapered_point(code: int, fmt: TaperedFacts) -> tuple[int, int]:
     """Where rounding goes over from a magnitude code to the next, as (numerator, denominator): a string that has one
     bit more, which is 1."""
-    return _tapered_value(2 * code + 1, fmt.bits + 1, fmt)
+    return tapered_value(2 * code + 1, fmt.bits + 1, fmt)
 
 
-def _tapered_value(code: int, bits: int, fmt: TaperedFacts) -> tuple[int, int]:
+def tapered_value(code: int, bits: int, fmt: TaperedFacts) -> tuple[int, int]:
     """The value of a code that is 0 or positive, in a posit or takum of so many bits, as (numerator, denominator)."""
     if code == 0:
         return 0, 1

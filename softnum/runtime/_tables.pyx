@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Bindings to csrc/products/tables/table.h and csrc/elementwise/tapered.h: shapes checked, argument structs filled, GIL released, C called. No arithmetic here."""
+"""Bindings to csrc/products/tables/table.h, csrc/products/tapered/tapered.h and csrc/elementwise/tapered.h: shapes checked, argument structs filled, GIL released, C called. No arithmetic here."""
 
 cimport numpy as cnp
 from libc.stddef cimport ptrdiff_t
@@ -30,6 +30,24 @@ cdef extern from "elementwise/tapered.h" nogil:
 
     void sn_tapered_values(const sn_tapered *f, const void *codes, int width, uint64_t *numbers, ptrdiff_t n) noexcept
     void sn_tapered_codes(const sn_tapered *f, const uint64_t *numbers, void *codes, int width, ptrdiff_t n) noexcept
+
+cdef extern from "dispatch/kernels.h" nogil:
+    uint64_t sn_fp_enter() noexcept
+    void sn_fp_leave(uint64_t saved) noexcept
+
+cdef extern from "products/tapered/tapered.h" nogil:
+    enum: SN_TAPERED_COLUMNS
+
+    ctypedef struct sn_tapered_sums:
+        sn_tapered sum, product
+        int32_t carrier
+        const void *a
+        const void *b
+        void *acc
+        void *edge
+        ptrdiff_t a_row, a_step, b_step, acc_row, m, n, k
+
+    void sn_tapered_gemm(int isa, const sn_tapered_sums *s) noexcept
 
 SLACK = SN_TABLE_SLACK
 
@@ -94,3 +112,39 @@ def sums(const uint32_t[:, ::1] product not None, const uint8_t[::1] sum not Non
     cdef int isa = _core.isa_number()
     with nogil:
         sn_table_gemm(isa, &s)
+
+
+def tapered_sums(tuple sum not None, tuple product, cnp.ndarray a not None, cnp.ndarray b not None,
+                 cnp.ndarray acc not None):
+    """acc = R(acc + P(a[m, k] * b[k, n])) for each k in turn, in place; values, float32 or float64 all three.
+
+    sum, product: what R and P round to, as `tapered_values` takes it; None: P is none. The rows of b and acc are
+    contiguous.
+    """
+    cdef sn_tapered_sums s
+    cdef ptrdiff_t size = acc.dtype.itemsize
+    if not (acc.dtype == a.dtype == b.dtype and acc.dtype.kind == "f" and size in (4, 8)):
+        raise TypeError(f"tapered_sums: {a.dtype}, {b.dtype} and {acc.dtype} are not one float type")
+    if not (a.ndim == b.ndim == acc.ndim == 2):
+        raise ValueError("tapered_sums: a, b and acc have two dimensions")
+    s.m, s.k, s.n = a.shape[0], a.shape[1], b.shape[1]
+    if b.shape[0] != s.k or acc.shape[0] != s.m or acc.shape[1] != s.n:
+        raise ValueError("tapered_sums: the shapes do not fit")
+    if s.m == 0 or s.n == 0 or s.k == 0:
+        return
+    if s.n > 1 and (b.strides[1] != size or acc.strides[1] != size):
+        raise ValueError("tapered_sums: the rows of b and acc must be contiguous")
+    s.sum = _tapered(sum)
+    s.product = _tapered((0, 0, 0) if product is None else product)
+    s.carrier = 8 * size
+    edge = cnp.PyArray_EMPTY(1, [s.k * SN_TAPERED_COLUMNS], cnp.NPY_FLOAT64 if size == 8 else cnp.NPY_FLOAT32, 0)
+    s.a, s.b, s.acc = cnp.PyArray_DATA(a), cnp.PyArray_DATA(b), cnp.PyArray_DATA(acc)
+    s.edge = cnp.PyArray_DATA(<cnp.ndarray>edge)
+    s.a_row, s.a_step, s.b_step = a.strides[0] // size, a.strides[1] // size, b.strides[0] // size
+    s.acc_row = acc.strides[0] // size
+    cdef int isa = _core.isa_number()
+    cdef uint64_t saved
+    with nogil:
+        saved = sn_fp_enter()
+        sn_tapered_gemm(isa, &s)
+        sn_fp_leave(saved)

@@ -4,6 +4,7 @@
 #define SOFTNUM_GEMM_BODY_H
 
 #include "lanes/lanes.h"
+#include "lanes/odd.h"
 #include "products/gemm/bounds.h"
 #include "products/gemm/gemm.h"
 

@@ -64,7 +64,6 @@ enum {
 #define SN_UNROLL _Pragma("GCC unroll 8")
 #endif
 
-SN_INLINE sn_vf SN_(fma_odd)(sn_vf x, sn_vf y, sn_vf z, int down); /* products/gemm/odd.h */
 
 /* x in every lane, -0 and NaN bits included. */
 SN_INLINE sn_vf SN_(broadcast)(float x) {

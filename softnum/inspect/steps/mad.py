@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from softnum.formats.checks import check_not_own
 from softnum.inspect.steps.step import exact_step, rounding_step
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.family import register
@@ -16,14 +17,15 @@ __all__ = []
 
 
 def _mad_steps(unit: MadUnit, a, b, c, words):
-    if unit.on_codes:
-        raise TypeError(
-            f"trace: no trace of a MadUnit that computes in custom formats is known ({unit}); its steps one by one are "
-            "CustomFormat.apply('multiply', ...) and apply('add', ...), or apply('fma', ...) without product="
+    for fmt in (*unit.operand, *unit.rounded_to) if unit.on_codes else ():
+        check_not_own(
+            fmt,
+            f"trace: no trace of a MadUnit that computes in custom formats is known ({unit}, {{}}); its steps one by one "
+            "are CustomFormat.apply('multiply', ...) and apply('add', ...), or apply('fma', ...) without product=",
         )
     roundings = []
     code, _ = mad_dot(
-        a, b, operand=tuple(coded(f) for f in unit.operand), accumulator=unit.accumulator, product=unit.product,
+        a, b, operand=tuple(coded(f, unit) for f in unit.operand), accumulator=unit.accumulator, product=unit.product,
         rounding=unit.rounding, product_rounding=unit.product_rounding, overflow=unit.overflow,
         stochastic_bits=unit.stochastic_bits, lanes=unit.lanes, chunk=unit.chunk, reduction=unit.reduction,
         outer_accumulator=unit.outer_accumulator, compensated=unit.compensated, c=c, random_bits=_Words(words),

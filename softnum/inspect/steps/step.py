@@ -19,9 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from softnum.formats.dispatch import of_format
 from softnum.formats.modes import Flags
 from softnum.mac.family import family_of
-from softnum.reference.rounding import INEXACT, Environment, deliver, floor_log2
+from softnum.reference.facts import format_of
+from softnum.reference.rounding import INEXACT, Environment, cut_tapered, deliver, floor_log2
 from softnum.reference.values import Value, decode
 
 __all__ = ["Step", "cut_step", "decoded", "exact_step", "number", "number_text", "rounding_step", "steps_of"]
@@ -60,7 +62,9 @@ class Step:
         The exact value.
     kept, quantum, lost : Fraction or None
         ``exact`` cut off toward zero where the format's digits end; the weight of its last digit; and what was cut off,
-        a fraction of that, 0 <= lost < 1. None where nothing is rounded or ``exact`` is not finite.
+        a fraction of that, 0 <= lost < 1. None where nothing is rounded or ``exact`` is not finite. Of posits and
+        takums the quantum is the distance to the next value, and what was cut off is a fraction of the bit string's
+        last bit; below the smallest value, of that.
     decision : str
         "exact", "down" or "up" (the magnitude stays at ``kept``, or is one quantum larger), "overflow", "wrap",
         "special" (an infinity or a NaN), or "" where nothing is rounded.
@@ -121,7 +125,7 @@ def rounding_step(name: str, formula: str, exact: Value, fmt, env: Environment, 
     kept = quantum = lost = None
     decision = "special"
     if exact.kind == "finite":
-        kept, quantum, lost = _cut(exact, fmt)
+        kept, quantum, lost = _cut(fmt, exact)
         result = decode(code, fmt)
         magnitude = abs(result.fraction) if result.kind == "finite" else None
         kept_sign = -1 if exact.sign else 1
@@ -152,7 +156,8 @@ def _numbers(terms) -> tuple:
     return tuple((name, number(x)) for name, x in terms)
 
 
-def _cut(x: Value, fmt) -> tuple[Fraction, Fraction, Fraction]:
+@of_format
+def _cut(fmt, x: Value) -> tuple[Fraction, Fraction, Fraction]:
     """A magnitude cut off on the format's grid, which goes on past the largest value; the quantum; what is lost."""
     magnitude = abs(x.fraction)
     exponent = floor_log2(x.numerator, x.denominator) if x.numerator else _LOWEST
@@ -161,6 +166,12 @@ def _cut(x: Value, fmt) -> tuple[Fraction, Fraction, Fraction]:
         quantum = Fraction(smallest)  # nothing lies between 0 and the smallest normal
     count, rest = divmod(magnitude, quantum)
     return count * quantum, quantum, rest / quantum
+
+
+@_cut.custom
+def _cut_string(fmt, x: Value) -> tuple[Fraction, Fraction, Fraction]:
+    """The same of a posit or takum, whose bit string is cut off: what is lost is of the string's last bit."""
+    return cut_tapered(abs(x.fraction), format_of(fmt))
 
 
 def steps_of(

@@ -90,8 +90,8 @@ class UnitSpec(Spec):
             raise ValueError(f"{op}: no vectors of a {kind}: its operands are blocks; use its inner unit")
         for fmt in unit.operand:
             check_not_own(fmt, f"{op}: {{}} is a value table or custom format, of which no vectors are made")
-        if unit.on_codes:
-            raise ValueError(f"{op}: no vectors of units that compute in custom formats: {unit.expression}")
+        for fmt in unit.rounded_to:
+            check_not_own(fmt, f"{op}: no vectors of units that compute in {{}}, a value table or custom format")
         if not family.from_text:
             known = ", ".join(u.__name__ for u, f in FAMILIES.items() if f.from_text and not f.of_blocks)
             raise TypeError(f"{op}: no vectors of a {kind}, which a file cannot state; there are vectors of {known}")
@@ -197,14 +197,16 @@ class UnitSpec(Spec):
 
     def _sums(self, a, b, c, words) -> np.ndarray:
         """Codes of many dot products: a, b of shape (n, K), c None or (n,), words None or (n, steps * 2)."""
-        a, b = (f.codec.for_core(x.astype(f.storage_dtype), f) for x, f in zip((a, b), self.unit.operand, strict=True))
+        unit = self.unit
+        if not unit.on_codes:
+            a, b = (f.codec.for_core(x.astype(f.storage_dtype), f) for x, f in zip((a, b), unit.operand, strict=True))
         wide = [None if x is None else np.ascontiguousarray(x, np.uint64) for x in (a, b, c)]
         if words is not None:
             words = np.ascontiguousarray(words, np.uint32).reshape(len(words), -1, 2)
         out = np.empty(len(a), np.uint64)
         with _core.PlainEnvironment():
-            lost = definition_of(self.unit).run_each(*wide, out, words)
-        for i, fmt in enumerate(self.unit.rounded_to):
+            lost = definition_of(unit).run_each(*wide, out, words)
+        for i, fmt in enumerate(unit.rounded_to):
             if lost & 1 << i:
                 raise_no_code(fmt, f"vectors of {self.op}")
         return out.astype(self.out_fmt.storage_dtype)

@@ -1,14 +1,17 @@
 """Units that multiply and add in custom formats: `MadUnit` with a CustomFormat as accumulator, product or outer sum.
 
 A step is what the formats' own operations make of it, ``acc = add(acc, multiply(a, b))``, or without a format of the
-products ``acc = fma(a, b, acc)``. Accumulators of up to 8 bits run over look-up tables in C (table.h); other steps
-call the operations over arrays. Both are the same steps in the same order.
+products ``acc = fma(a, b, acc)``. Sums of posits and takums run over values in C (csrc/products/tapered), other
+accumulators of up to 8 bits over look-up tables there (csrc/products/tables); other steps call the operations over
+arrays. All are the same steps in the same order.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from softnum.arrays.conversion import decode
+from softnum.formats.facts import facts, fits
 from softnum.formats.modes import Flags
 from softnum.mac.mad import MadUnit
 from softnum.mac.order import reduction_order
@@ -18,6 +21,8 @@ from softnum.runtime import _tables
 __all__ = ["CustomGemm", "CustomSum", "factors", "zero_code"]
 
 _TABLE_BITS = 8  # of operands and accumulators of sums by table
+_SHORT_OF_SINGLE, _LAST_OF_SINGLE = 22, -149  # of float32: sums rounded to odd decide so many bits; the last place
+_LEAST_TAKUM = 6  # bits of a code
 
 
 class CustomSum(MadUnit):
@@ -58,6 +63,12 @@ class _Steps:
         """The steps of all k: a (M, K), b (K, N)."""
         for k in range(a.shape[1]):
             acc = self.accumulate(acc, a[:, k, None], b[k])
+        return acc
+
+    def over_each(self, acc, a, b):
+        """The steps of all k of N sums, each of operands of its own: a (N, K), b (K, N)."""
+        for k in range(a.shape[1]):
+            acc = self.accumulate(acc, a[:, k], b[k])
         return acc
 
 
@@ -117,12 +128,47 @@ class _Tables:
         return acc
 
 
+class _Values:
+    """The steps of a unit whose roundings are those of bit strings, on values in a float type."""
+
+    def __init__(self, unit: MadUnit, dtype) -> None:
+        self.unit, self.dtype = unit, np.dtype(dtype)
+
+    @classmethod
+    def of(cls, unit: MadUnit) -> _Values | None:
+        """The steps in float32 or else float64; None outside the domain of csrc/products/tapered/body.h."""
+        rounded = [f for f in (unit.accumulator, unit.product) if f is not None]
+        if any(f.bit_strings is None for f in rounded):
+            return None
+        takums = [f for f in rounded if f.bit_strings[1]]
+        held, (a, b) = (*unit.operand, *rounded), map(facts, unit.operand)
+        products = a * b
+        if (
+            not takums and all(fits(f, np.float32) and facts(f).precision <= _SHORT_OF_SINGLE for f in rounded)
+            and all(fits(f, np.float32) for f in held) and products.last >= _LAST_OF_SINGLE
+        ):  # fmt: skip
+            return cls(unit, np.float32)
+        exact = products.precision <= 53 and products.last >= -1074 and products.top < 1022
+        if exact and all(fits(f, np.float64) for f in held) and all(f.bits >= _LEAST_TAKUM for f in takums):
+            return cls(unit, np.float64)
+        return None
+
+    def over(self, acc, a, b):
+        """The steps of all k, in C."""
+        unit, (a_format, b_format) = self.unit, self.unit.operand
+        sums = np.ascontiguousarray(decode(acc, unit.accumulator, self.dtype))
+        product = None if unit.product is None else unit.product.bit_strings
+        x, y = decode(a, a_format, self.dtype), np.ascontiguousarray(decode(b, b_format, self.dtype))
+        _tables.tapered_sums(unit.accumulator.bit_strings, product, x, y, sums)
+        return unit.accumulator.codec.codes_of_values(sums, unit.accumulator)
+
+
 class CustomGemm:
     """The engine of such a unit, on 64-bit codes; `run` is as that of softnum.mac._gemm's DefinitionGemm."""
 
     def __init__(self, unit: MadUnit) -> None:
         self.unit, self.steps = unit, _Steps(unit)
-        self.over = (_Tables.of(self.steps) or self.steps).over
+        self.over = (_Values.of(unit) or _Tables.of(self.steps) or self.steps).over
         self.zero = {fmt: zero_code(fmt) for fmt in (unit.accumulator, unit.outer)}
 
     def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None) -> int:
@@ -141,26 +187,32 @@ class CustomGemm:
             for codes, f in zip((a[rows], b[:, columns]), self.unit.operand, strict=True)
         )
         start = None if c is None else c[rows, columns].astype(self.unit.outer.storage_dtype)
-        out[rows, columns] = self._product(x, y, start)
+        out[rows, columns] = self._product(x, y, start, self.over, (len(x), y.shape[1]))
         return 0
 
-    def _product(self, a, b, c):
+    def run_each(self, a, b, c, out, words) -> int:
+        """out[i] = the sum of the products of the rows a[i] and b[i], from c[i]; words are for other engines."""
+        x, y = (codes.astype(f.storage_dtype) for codes, f in zip((a, b), self.unit.operand, strict=True))
+        start = None if c is None else c.astype(self.unit.outer.storage_dtype)
+        out[...] = self._product(x, y.T, start, self.steps.over_each, out.shape)
+        return 0
+
+    def _product(self, a, b, c, over, shape):
         unit, k = self.unit, a.shape[1]
-        shape = (a.shape[0], b.shape[1])
         if k and not unit.chunk:
-            return self._sum(a, b, c, shape)
+            return self._sum(a, b, c, over, shape)
         outer = self._from_zero(unit.outer, shape) if c is None else c
         for at in range(0, k, unit.chunk or 1):
             part = slice(at, at + unit.chunk)
-            outer = self.steps.outer(outer, self._sum(a[:, part], b[part], None, shape))
+            outer = self.steps.outer(outer, self._sum(a[:, part], b[part], None, over, shape))
         return outer
 
-    def _sum(self, a, b, c, shape):
+    def _sum(self, a, b, c, over, shape):
         """A sum in lanes: C is the start of the only one, or the first operand of their reduction."""
         lanes = self.unit.lanes
         sums = [self._from_zero(self.unit.accumulator, shape) if c is None or lanes > 1 else c for _ in range(lanes)]
         for lane in range(min(lanes, a.shape[1])):
-            sums[lane] = self.over(sums[lane], a[:, lane::lanes], b[lane::lanes])
+            sums[lane] = over(sums[lane], a[:, lane::lanes], b[lane::lanes])
         if c is not None and lanes > 1:
             sums.insert(0, c)
         for i, j in reduction_order(len(sums), self.unit.reduction):

@@ -1,0 +1,11 @@
+/* Sums rounded to posits and linear takums, with AVX-512. */
+#if defined(__x86_64__)
+#include "lanes/avx512.h"
+
+#include "products/tapered/body.h"
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+#else
+typedef int sn_no_tapered_avx512; /* ISO C wants a declaration */
+#endif
