@@ -48,6 +48,10 @@ static sn_fused_unit take_unit(fuzz_input *in) {
     u.fraction_bits = fuzz_choose(in, fast ? 30 : SN_FUSED_FRACTION_BITS + 1);
     u.min_exponent = SN_FUSED_NO_FLOOR;
     if ((more & 0x18) == 0x18) u.min_exponent = (fuzz_choose(in, 512) - 256) * (more & 0x20 ? 1 : 256);
+    u.zero_exponent = SN_FUSED_NO_FLOOR;
+    if ((more & 3) == 3) /* as softnum.FusedDotUnit takes it */
+        u.zero_exponent =
+            (u.accumulator.emin < 0 ? u.accumulator.emin : 0) - (fuzz_choose(in, 2) ? fuzz_choose(in, 300) : 0);
     u.truncate_fraction = (more & 0x40) && !(fast && usual == SN_NEAREST_EVEN) ? fuzz_choose(in, 128) : -1;
     u.c_after = (shape & 0xc0) == 0xc0;
     u.same_output = same_format(&u.output, &u.accumulator);
@@ -103,13 +107,18 @@ static sn_u64 step(const sn_fused_unit *u, const sn_u64 *a, const sn_u64 *b, siz
         if (at[t] >= length) continue;
         const fuzz_number p = fuzz_decode(&u->a, a[at[t]]), q = fuzz_decode(&u->b, b[at[t] * stride]);
         const int zero = p.kind == FUZZ_ZERO || q.kind == FUZZ_ZERO, more = p.kind > q.kind ? p.kind : q.kind;
+        const int counts = u->zero_exponent != SN_FUSED_NO_FLOOR && more <= FUZZ_FINITE;
+        const int of_p = p.kind == FUZZ_ZERO ? u->zero_exponent : p.exponent;
+        const int of_q = q.kind == FUZZ_ZERO ? u->zero_exponent : q.exponent;
         note(&x,
              more == FUZZ_INF && zero      ? FUZZ_NAN
+             : counts                      ? FUZZ_FINITE
              : zero && more == FUZZ_FINITE ? FUZZ_ZERO
                                            : more,
-             p.sign ^ q.sign, p.exponent + q.exponent);
+             p.sign ^ q.sign, counts ? of_p + of_q : p.exponent + q.exponent);
     }
-    note(&x, z.kind, z.sign, z.exponent);
+    const int of_c = z.kind == FUZZ_ZERO && u->zero_exponent != SN_FUSED_NO_FLOOR;
+    note(&x, of_c ? FUZZ_FINITE : z.kind, z.sign, of_c ? u->zero_exponent : z.exponent);
     if (x.nan || x.infinite[0] || x.infinite[1]) return special(&x, fo, env, flags);
     if (!x.any) return 0;
 

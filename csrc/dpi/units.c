@@ -215,6 +215,7 @@ sn_u64 softnum_dpi_fused_dot(const sn_u32 *a, const sn_u32 *b, sn_u64 length, sn
     u.terms = u.period = (sn_i32)terms;
     u.fraction_bits = (sn_i32)fraction_bits;
     u.min_exponent = (sn_i32)min_exponent;
+    u.zero_exponent = SN_FUSED_NO_FLOOR;
     u.truncate_fraction = (sn_i32)truncate_fraction;
     u.c_after = (sn_i32)c_after;
     u.same_output = s.field[2] == s.field[3];

@@ -582,7 +582,7 @@ static void test_tallies(void) {
     v.sum_env = v.output_env = v.after_env = mode(SN_TOWARD_ZERO);
     v.terms = v.period = 2;
     v.fraction_bits = 3;
-    v.min_exponent = SN_FUSED_NO_FLOOR;
+    v.min_exponent = v.zero_exponent = SN_FUSED_NO_FLOOR;
     v.truncate_fraction = -1;
     v.same_output = 1;
     sn_u32 sum_flags = 0, output_flags = 0;

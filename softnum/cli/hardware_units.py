@@ -22,25 +22,31 @@ def register(app: typer.Typer) -> None:
 def units(
     name: Annotated[str | None, typer.Argument(help="One of the names.  [default: list them]")] = None,
     output: Annotated[str | None, typer.Option(help="The other output, where the unit has one: binary16.")] = None,
+    disputed: Annotated[str | None, typer.Option(help="By whose choices, where sources disagree: mma-sim.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write what is shown to this file, as JSON.")] = None,
 ) -> None:
     """List the units of real hardware, or show one: what it computes, its parameters, and what each rests on.
 
+    Where sources disagree, it shows inputs that would tell on a chip who is right: codes of a, b and C, and the result
+    by each.
+
     \b
       softnum units nvidia_h100_fp16
       softnum units nvidia_h100_fp16 --output binary16 --json
+      softnum units nvidia_a100_bf16 --disputed mma-sim
     """
     import softnum as sn
 
     if out is not None:
         writable_file(out)
     if name is None:
-        if output is not None:
-            raise ValueError("--output needs the NAME of a unit")
+        for option, given in (("--output", output), ("--disputed", disputed)):
+            if given is not None:
+                raise ValueError(f"{option} needs the NAME of a unit")
         shown = [{"name": n, "computes": str(sn.unit(n))} for n in sn.units()]
     else:
-        shown = _facts(name, sn.unit(name, output))
+        shown = _facts(name, sn.unit(name, output, disputed=disputed)) | {"telling": _telling(name, output)}
     if as_json:
         typer.echo(json.dumps(shown, indent=1))
     elif name is None:
@@ -62,6 +68,27 @@ def _facts(name: str, unit) -> dict:
         "parameters": {f.name: _plain(getattr(unit, f.name)) for f in fields(unit)},
         "evidence": {key: {"kind": e.kind, "source": e.source} for key, e in unit.evidence.items()},
     }
+
+
+def _telling(name: str, output: str | None) -> list[dict]:
+    """Inputs that tell a preset's choices from others', as codes in hexadecimal."""
+    from softnum.inspect.disputes import choices, telling
+
+    units = choices(name, output)
+    if not units:
+        return []
+    first = next(iter(units.values()))
+    widths = [-(-f.bits // 4) for f in (*first.operand, first.c_format, first.result)]
+    code = lambda x, width: f"0x{x:0{width}x}"  # noqa: E731
+    return [
+        {
+            "a": [code(x, widths[0]) for x in row.a],
+            "b": [code(x, widths[1]) for x in row.b],
+            "c": code(row.c, widths[2]),
+            "results": {name: code(x, widths[3]) for name, x in row.results.items()},
+        }
+        for row in telling(units)
+    ]
 
 
 def _plain(value):
@@ -108,6 +135,24 @@ def _show(facts: dict) -> None:
     for key, row in facts["evidence"].items():
         evidence.add_row(key.replace("_", " "), row["kind"], row["source"])
     console.print(evidence, markup=False, highlight=False)
+    if not facts["telling"]:
+        return
+    console.print("Inputs on which the sources' units differ (codes; what is not shown is zero):", highlight=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("a", "b", "C", *facts["telling"][0]["results"]):
+        table.add_column(title, overflow="fold")
+    for row in facts["telling"]:
+        table.add_row(_short(row["a"]), _short(row["b"]), row["c"], *row["results"].values())
+    console.print(table, markup=False, highlight=False)
+
+
+def _short(codes: list[str]) -> str:
+    """Codes but for zeros at the end; of equal ones, how many."""
+    if len(codes) > 2 and len(set(codes)) == 1 and int(codes[0], 16):
+        return f"{len(codes)} x {codes[0]}"
+    while len(codes) > 1 and int(codes[-1], 16) == 0:
+        codes = codes[:-1]
+    return " ".join(codes)
 
 
 def _text(value) -> str:

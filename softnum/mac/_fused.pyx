@@ -18,7 +18,7 @@ cdef extern from "products/fused/fused.h" nogil:
     ctypedef struct sn_fused_unit:
         sn_format a, b, accumulator, output
         sn_env sum_env, output_env, after_env
-        int32_t terms, fraction_bits, min_exponent, truncate_fraction, always_infinity, c_after, same_output, period
+        int32_t terms, fraction_bits, min_exponent, zero_exponent, truncate_fraction, always_infinity, c_after, same_output, period
         const int32_t *order
 
     uint32_t sn_fused_definition(const sn_fused_unit *u, const sn_product_codes *g) noexcept
@@ -26,7 +26,7 @@ cdef extern from "products/fused/fused.h" nogil:
     ctypedef struct sn_fused_plan:
         sn_fused_unit unit
         int32_t least_a, least_b, least_c, floor, low, high, nearest, may_carry, group, bounded
-        uint32_t keep, to_constant
+        uint32_t zero_a, zero_b, keep, to_constant
         float limit, least_start, most_start
 
     int sn_fused_path(const sn_fused_unit *u, sn_fused_plan *p) noexcept
@@ -78,6 +78,7 @@ cdef int32_t *fill_unit(sn_fused_unit *u, unit) except? NULL:
     fill_env(&u.after_env, unit.environments[2])
     u.terms, u.fraction_bits = unit.terms, unit.fraction_bits
     u.min_exponent = SN_FUSED_NO_FLOOR if unit.min_exponent is None else unit.min_exponent
+    u.zero_exponent = SN_FUSED_NO_FLOOR if unit.zero_exponent is None else unit.zero_exponent
     u.truncate_fraction = -1 if unit.truncate_fraction is None else unit.truncate_fraction
     u.always_infinity = unit.overflow == "always_infinity"
     u.c_after = unit.c == "after"

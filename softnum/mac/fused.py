@@ -74,9 +74,9 @@ class FusedDotUnit(Unit):
     """A fused dot-product-add, as tensor cores do it: several products and C, aligned, cut off, added, rounded once.
 
     One step takes `terms` products and the running sum C. Products are exact and not normalised; M is the largest
-    exponent among the terms that are not zero, C included; each term is cut off, toward zero, at `fraction_bits` bits
-    below M; what is left is added exactly and rounded once. Longer sums chain steps: a step's result is the next one's
-    C. The last step is filled up with zeros.
+    exponent among the terms, C included, but for zeros (see `zero_exponent`); each term is cut off, toward zero, at
+    `fraction_bits` bits below M; what is left is added exactly and rounded once. Longer sums chain steps: a step's
+    result is the next one's C. The last step is filled up with zeros.
 
     Parameters
     ----------
@@ -105,6 +105,9 @@ class FusedDotUnit(Unit):
     overflow : str, optional
         As of `MadUnit`, by default "infinity", under which a rounding toward zero ends at the largest value; or
         "always_infinity": sums that are too large become infinite whatever the mode.
+    zero_exponent : int, optional
+        The exponent that an operand or a C of zero counts with, so that a product with a zero factor has this plus the
+        other factor's: at most 0, and at most the accumulator's lowest. None: terms that are zero take no part in M.
 
     Notes
     -----
@@ -141,6 +144,7 @@ class FusedDotUnit(Unit):
     k_order: tuple | None = None
     c: str = "fused"
     overflow: str | None = None
+    zero_exponent: int | None = None
 
     def __post_init__(self) -> None:
         name = "FusedDotUnit"
@@ -152,6 +156,9 @@ class FusedDotUnit(Unit):
         put("output", None if self.output is None else _float_format(name, "output", self.output))
         if self.min_exponent is not None:
             put("min_exponent", _integer(name, "min_exponent", self.min_exponent, -_MOST_EXPONENT, _MOST_EXPONENT))
+        if self.zero_exponent is not None:
+            most = min(0, self.accumulator.emin)
+            put("zero_exponent", _integer(name, "zero_exponent", self.zero_exponent, -_MOST_EXPONENT, most))
         if self.truncate_fraction is not None:
             put("truncate_fraction", _integer(name, "truncate_fraction", self.truncate_fraction, 0, 127))
         put("output_rounding", _deterministic(name, "output_rounding", self.output_rounding))
@@ -213,6 +220,7 @@ class FusedDotUnit(Unit):
         text += (
             f", exact products and acc cut to {self.fraction_bits} fraction bits below the largest exponent"
             + ("" if self.min_exponent is None else f" (at least {self.min_exponent})")
+            + ("" if self.zero_exponent is None else f" (a zero's being {self.zero_exponent})")
             + ", then added"
         )
         if self.truncate_fraction is not None:

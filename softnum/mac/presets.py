@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from softnum.formats.blocks import BlockFormat
@@ -27,7 +27,10 @@ from softnum.mac.mx_presets import BLOCK_UNITS, block_preset
 __all__ = ["Evidence", "KINDS", "unit", "unit_of", "units"]
 
 #: What a property of a unit can rest on, the strongest first.
-KINDS = ("recorded", "measured", "published", "modelled")
+KINDS = ("recorded", "measured", "published", "published, disputed", "modelled")
+
+#: Whose choices there are besides the presets' own, where sources disagree.
+DISPUTED = ("mma-sim",)
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class Evidence:
 
     ``kind``: "recorded" (results that the hardware computed are reproduced bit for bit, and a unit without the property
     would fail them), "measured" (compared with the instruction itself by a test), "published" (stated by the source
-    only) or "modelled" (chosen here, as nothing states it). ``source``: where from, in words.
+    only), "published, disputed" (sources state different things, as ``source`` tells, and no hardware has been asked)
+    or "modelled" (chosen here, as nothing states it). ``source``: where from, in words.
     """
 
     kind: str
@@ -58,9 +62,13 @@ _COMPILED = (
 _OPERANDS = {"fp16": "binary16", "bf16": "bfloat16", "tf32": "tf32", "e4m3": "e4m3fn", "e5m2": "e5m2"}
 _BYTES = {"fp16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1}
 # (bytes of a row of a step's products, F)
-_GENERATIONS = {"volta": (8, 23), "ampere": (16, 24), "ada": (16, 24), "hopper": (32, 25), "blackwell": (32, 25)}
+_GENERATIONS = {
+    "volta": (8, 23), "turing": (16, 24), "ampere": (16, 24), "ada": (16, 24), "hopper": (32, 25),
+    "blackwell": (32, 25),
+}  # fmt: skip
 _GPUS = {
     "v100": ("volta", ("fp16",)),
+    "turing": ("turing", ("fp16",)),
     "a100": ("ampere", ("fp16", "bf16", "tf32")),
     "a2": ("ampere", ("fp16", "bf16", "tf32")),
     "ada": ("ada", tuple(_OPERANDS)),
@@ -68,19 +76,60 @@ _GPUS = {
     "h100": ("hopper", tuple(_OPERANDS)),
     "h200": ("hopper", tuple(_OPERANDS)),
     "b200": ("blackwell", tuple(_OPERANDS)),
+    "rtx_blackwell": ("blackwell", tuple(_OPERANDS)),
+    "tcgen05": ("blackwell", tuple(_OPERANDS)),
 }
-_FLOOR = {"binary32": -133, "binary16": -21}
+_NOT_IN_ROWS = ("turing", "rtx_blackwell", "tcgen05")
+_ZERO = -126  # the exponent that MMA-Sim gives to any zero
+_MATLAB = "the models of MATLAB-tensor-core (since August 2026)"
 _INTERLEAVED = tuple(k for half in (0, 2) for first in range(0, 32, 4) for k in (first + half, first + half + 1))
+
+
+def _floor(generation: str, operand: str, output: str) -> int | None:
+    """The least M, as MATLAB-tensor-core has it since August 2026, and an H200 and an H100 have it."""
+    bits = _GENERATIONS[generation][1]
+    if output == "binary16" and _BYTES[operand] > 1:
+        return 4 - bits
+    return None if generation == "volta" else -108 - bits
+
+
+def _parts(name: str) -> tuple[str, str, bool]:
+    """(GPU or instruction, operand, whether FP8 by mma where there is another way) of a tensor core's name."""
+    gpu, _, operand = name.removeprefix("nvidia_").removesuffix("_mma").rpartition("_")
+    return gpu, operand, name.endswith("_mma")
+
+
+def _said_of_floors(gpu: str, least: int | None) -> dict[str, Evidence]:
+    """What is said of the least M, and of zeros, by sources that differ."""
+    if gpu in _NOT_IN_ROWS:
+        matlab = {"rtx_blackwell": f"as of a B200: {_MATLAB}; "}.get(
+            gpu, "as of other generations, of which others say it; "
+        )
+        kind = "published, disputed" if gpu == "rtx_blackwell" else "modelled"
+        other = f"{_MMA_SIM} gives every zero the exponent {_ZERO}, and states no other floor"
+        return {
+            "min_exponent": Evidence(kind, f"{least}: {matlab}{other}"),
+            "zero_exponent": Evidence(kind, f"none: {matlab}{other}"),
+        }
+    told = f"{least}, which is {'4' if least is None or least > -100 else '-108'} - F"
+    return {
+        "min_exponent": Evidence(
+            "published, disputed",
+            f"{'none' if least is None else told}: {_MATLAB}; {_MMA_SIM} states no floor but the exponent of zeros. "
+            "The rows do not reach it; an H200 and an H100 follow the former, with F = 25",
+        ),
+        "zero_exponent": Evidence(
+            "published, disputed",
+            f"none: zero products and a C of zero take no part in M: {_MATLAB}; {_MMA_SIM} gives every zero the "
+            f"exponent {_ZERO} (since January 2026). The rows have no zeros; an H200 and an H100 leave them out",
+        ),
+    }
 
 
 def _common(rows: str, nearest: bool) -> dict[str, Evidence]:
     return {
         "products": Evidence("recorded", f"exact, not normalised: {rows}"),
         "alignment": Evidence("recorded", f"cut off toward zero, by sign and magnitude: {rows}"),
-        "min_exponent": Evidence(
-            "published",
-            f"{_KHATTAK}; the rows do not reach it. {_MMA_SIM} gives zeros the exponent -126 and states no other floor",
-        ),
         "overflow": Evidence(
             "published",
             f"infinite, {'as nearest even has it' if nearest else 'though sums are cut off'}: {_MMA_SIM}; not in the "
@@ -111,18 +160,14 @@ def _hopper(gpu: str, made: FusedDotUnit, evidence: dict) -> dict:
     told |= dict.fromkeys(("fraction_bits", "output_rounding", "truncate_fraction", "k_order"), "")
     if made.c == "fused":
         told["chaining"] = "each result is the next instruction's C"
+    told["zero_exponent"] = "none: zeros, products and C alike, take no part in M, whatever the other factor"
     if str(made.operand[0]) in ("bfloat16", "tf32") or str(made.accumulator) == "binary16" == str(made.operand[0]):
-        told["min_exponent"] = "zeros aside"
+        told["min_exponent"] = f"{made.min_exponent}, no more and no less"
     else:
         evidence["min_exponent"] = Evidence("published", f"{_KHATTAK}; no sum of these operands reaches it")
     for name, words in told.items():
         if name in evidence and (gpu == "h200" or evidence[name].kind != "recorded"):
             evidence[name] = Evidence("recorded", f"{words}{': ' if words else ''}{_H200}")
-    return evidence
-
-
-def _volta_evidence(evidence: dict) -> dict:
-    evidence["min_exponent"] = Evidence("published", f"none: {_KHATTAK}; {_MMA_SIM} gives zeros the exponent -126")
     return evidence
 
 
@@ -136,13 +181,15 @@ def _usual(gpu: str, operand: str, output: str) -> tuple[Unit, dict]:
     cut = eight and generation in ("ada", "hopper")
     made = FusedDotUnit(
         terms, 13 if cut else bits, output, operand=_OPERANDS[operand],
-        min_exponent=None if generation == "volta" else _FLOOR[output],
+        min_exponent=_floor(generation, operand, output),
         output_rounding="nearest_even" if nearest else "toward_zero",
         truncate_fraction=13 if cut and not nearest else None, overflow="always_infinity",
     )  # fmt: skip
     rows = f"{gpu.upper() if gpu != 'ada' else 'Ada'}, {_ROWS}"
-    evidence = _common(rows, nearest)
-    in_rows = not (nearest and (gpu, eight) in (("l40s", True), ("h100", True), ("h200", True)))
+    evidence = _common(rows, nearest) | _said_of_floors(gpu, made.min_exponent)
+    in_rows = gpu not in _NOT_IN_ROWS and not (
+        nearest and (gpu, eight) in (("l40s", True), ("h100", True), ("h200", True))
+    )
     if not in_rows:  # FP8 into binary16 by these instructions
         evidence = {
             name: Evidence("published", f"{_MMA_SIM}; no recorded rows of this output") if e.kind == "recorded" else e
@@ -155,7 +202,7 @@ def _usual(gpu: str, operand: str, output: str) -> tuple[Unit, dict]:
     if made.truncate_fraction is not None:
         evidence["truncate_fraction"] = Evidence(kind, source)
     evidence["terms"] = Evidence(kind, source)
-    if operand == "tf32" and terms == 8:
+    if operand == "tf32" and terms == 8 and in_rows:
         evidence["terms"] = Evidence("published", f"{_MMA_SIM}; the rows have K = 4")
     elif eight and generation == "hopper":
         evidence["terms"] = Evidence("published", f"{_MMA_SIM}; the rows have K = 32, which tells 32 from fewer only")
@@ -164,7 +211,7 @@ def _usual(gpu: str, operand: str, output: str) -> tuple[Unit, dict]:
         evidence["c"] = Evidence("published", f"WGMMA, a term like the products: {_MMA_SIM}; the rows have C = 0")
     if generation == "hopper":
         return made, _hopper(gpu, made, evidence)
-    return made, _volta_evidence(evidence) if generation == "volta" else evidence
+    return made, evidence
 
 
 def _separate(gpu: str, operand: str, output: str) -> tuple[Unit, dict]:
@@ -172,20 +219,20 @@ def _separate(gpu: str, operand: str, output: str) -> tuple[Unit, dict]:
     generation = _GPUS[gpu][0]
     nearest = output == "binary16"
     made = FusedDotUnit(
-        16, _GENERATIONS[generation][1], output, operand=_OPERANDS[operand], min_exponent=_FLOOR[output],
+        16, _GENERATIONS[generation][1], output, operand=_OPERANDS[operand],
+        min_exponent=_floor(generation, "fp16", output),  # whose tensor core it is
         output_rounding="nearest_even" if nearest else "toward_zero", k_order=_INTERLEAVED, c="after",
         overflow="always_infinity",
     )  # fmt: skip
     rows = f"{gpu.upper()}, {_ROWS}"
     in_rows = nearest or generation == "blackwell"
-    evidence = _common(rows, nearest)
+    evidence = _common(rows, nearest) | _said_of_floors(gpu, made.min_exponent)
     order = "two steps, k = 0, 1, 4, 5, ... then 2, 3, 6, 7, ..."
     if in_rows:
         evidence["output_rounding"] = Evidence("recorded", rows)
         evidence["c"] = Evidence(
             "recorded",
-            f"the instruction's own C, added to the sum with one rounding to nearest even: {rows}. {_MMA_SIM} has C "
-            "among the terms, which the rows contradict",
+            f"the instruction's own C, added to the sum with one rounding to nearest even: {rows}",
         )
     else:
         evidence = {
@@ -194,11 +241,11 @@ def _separate(gpu: str, operand: str, output: str) -> tuple[Unit, dict]:
         }
         evidence["output_rounding"] = evidence["c"] = Evidence("published", f"{_COMPILED}; no recorded rows")
     if nearest:
-        evidence["k_order"] = Evidence("recorded", f"{order}: {rows}. {_MMA_SIM} has one step of 32")
+        evidence["k_order"] = Evidence("recorded", f"{order}: {rows}")
         evidence["terms"] = evidence["fraction_bits"] = Evidence("recorded", rows)
     else:
         untold = "; the rows do not tell 16 from 32" if in_rows else ""
-        evidence["k_order"] = Evidence("published", f"{order}: {_COMPILED}. {_MMA_SIM} has one step of 32{untold}")
+        evidence["k_order"] = Evidence("published", f"{order}: {_COMPILED}{untold}")
         evidence["terms"] = Evidence("published", f"{_COMPILED}{untold}")
         evidence["fraction_bits"] = Evidence(
             "published",
@@ -212,14 +259,21 @@ def _separate(gpu: str, operand: str, output: str) -> tuple[Unit, dict]:
     return made, _hopper(gpu, made, evidence) if generation == "hopper" else evidence
 
 
+def _as_mma_sim(name: str, made: FusedDotUnit) -> tuple[Unit, dict]:
+    """The same by MMA-Sim's choices."""
+    if made.c == "after":
+        raise ValueError(f"unit {name!r}: {_MMA_SIM} has no such instruction; leave out disputed='mma-sim'")
+    return replace(made, min_exponent=None, zero_exponent=_ZERO), {"all": Evidence("published", _MMA_SIM)}
+
+
 def _nvidia(name: str, output: str | None) -> tuple[Unit, dict]:
-    gpu, operand, *route = name.removeprefix("nvidia_").split("_")
-    eight, generation = _BYTES[operand] == 1, _GPUS[gpu][0]
+    gpu, operand, route = _parts(name)
+    eight = _BYTES[operand] == 1
     output = output or ("binary16" if route else "binary32")
     known = ["binary32"] if operand in ("bf16", "tf32") else ["binary32", "binary16"]
     if output not in known:
         raise ValueError(f"unit {name!r} has the output {' or '.join(known)}, not {output}")
-    if eight and (route or generation == "blackwell"):
+    if eight and (route or gpu == "b200"):
         return _separate(gpu, operand, output)
     return _usual(gpu, operand, output)
 
@@ -296,7 +350,9 @@ def units() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _made(name: str, output: str | None) -> Unit:
+def _made(name: str, output: str | None, disputed: str | None) -> Unit:
+    if disputed is not None and name not in _NVIDIA:
+        raise ValueError(f"unit {name!r}: sources agree on it; leave out disputed={disputed!r}")
     if name in BLOCK_UNITS:
         if output is not None:
             raise ValueError(f"unit {name!r} has one output; leave out output={output!r}")
@@ -308,22 +364,28 @@ def _made(name: str, output: str | None) -> Unit:
         made, evidence = _OTHERS[name]()
     else:
         made, evidence = _nvidia(name, output)
+        if disputed is not None:
+            made, evidence = _as_mma_sim(name, made)
     vars(made)["evidence"] = evidence  # no field: units that compute the same are equal, whatever that rests on
     return made
 
 
-def unit(name: str, output=None) -> Unit:
+def unit(name: str, output=None, *, disputed=None) -> Unit:
     """A unit of real hardware.
 
     Parameters
     ----------
     name : str
         One of `units`. ``nvidia_GPU_OPERAND``: tensor cores; FP8 on H100 and H200 is WGMMA there, and ``..._mma`` the
-        other instruction, into binary16 unless told. ``x86_avx512_bf16``: VDPBF16PS. ``x86_vnni_int8``: VPDPBUSD, a
-        unsigned, b signed. ``ibm_fp8_2018``: Wang et al. 2018. ``int8_int32``: signed bytes into 32 bits that wrap
-        around. ``ocp_mx...``, ``nvfp4``: block formats, as far as their sources go (a `BlockDotUnit`).
+        other instruction, into binary16 unless told; ``nvidia_tcgen05_OPERAND``: a B200's instructions of that name.
+        ``x86_avx512_bf16``: VDPBF16PS. ``x86_vnni_int8``: VPDPBUSD, a unsigned, b signed. ``ibm_fp8_2018``: Wang et al.
+        2018. ``int8_int32``: signed bytes into 32 bits that wrap around. ``ocp_mx...``, ``nvfp4``: block formats, as
+        far as their sources go (a `BlockDotUnit`).
     output : {"binary32", "binary16"}, optional
         The other output of a tensor core, where it has one: then C is of that format too.
+    disputed : {"mma-sim"}, optional
+        Whose choices are taken where sources disagree on a tensor core and no hardware has been asked: MMA-Sim's. By
+        default those that have the most for them; ``evidence`` calls them "published, disputed" and says why.
 
     Returns
     -------
@@ -333,7 +395,7 @@ def unit(name: str, output=None) -> Unit:
     Raises
     ------
     ValueError
-        If there is no such unit, or it has no such output.
+        If there is no such unit, or it has no such output, or nothing of it is disputed.
 
     Examples
     --------
@@ -351,7 +413,9 @@ def unit(name: str, output=None) -> Unit:
         ]
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"unknown unit {name!r}{hint} (known: softnum.units(), or `softnum units`)")
-    return _made(name, None if output is None else str(format(output)))
+    if disputed not in (None, *DISPUTED):
+        raise ValueError(f"disputed is None or {' or '.join(map(repr, DISPUTED))}, got {disputed!r}")
+    return _made(name, None if output is None else str(format(output)), disputed)
 
 
 _KINDS = {units.__name__: units for units, family in FAMILIES.items() if family.from_text}

@@ -14,9 +14,11 @@ from softnum.reference.rules import Flags
 from softnum.reference.values import Value, decode
 
 
-def exponent_of(x: Value, fmt: Format | str) -> int:
-    """The exponent that hardware gives a number: at least the format's lowest."""
-    return max(floor_log2(x.numerator, x.denominator), format_of(fmt).emin)
+def exponent_of(x: Value, fmt: Format | str, of_zero: int | None = None) -> int:
+    """The exponent that hardware gives a number: at least the format's lowest; 0 of what has none."""
+    if x.kind != "finite" or (not x.numerator and of_zero is None):
+        return 0
+    return max(floor_log2(x.numerator, x.denominator), format_of(fmt).emin) if x.numerator else of_zero
 
 
 def cut(x: Fraction, unit: Fraction) -> int:
@@ -53,12 +55,14 @@ def fused_step(
     *,
     fraction_bits: int,
     min_exponent: int | None,
+    zeros_count: bool,
     rounding: str,
     truncate_fraction: int | None,
     overflow: str | None,
     observe: Callable[..., None],
 ) -> tuple[int, Flags]:
-    """One step: (value, exponent) of each product and of C; the exponents of zeros and specials are not looked at."""
+    """One step: (value, exponent) of each product and of C; the exponents of specials are not looked at, nor those of
+    zeros unless they count."""
     always_infinity = overflow == "always_infinity"
     env = environment_of(out_fmt, rounding, None if always_infinity else overflow)
     terms = [*products, c]
@@ -71,7 +75,7 @@ def fused_step(
         special = Value("nan", 0, 1, 2, any(x.signaling for x, _ in terms))
     elif infinite:
         special = Value("inf", infinite.pop())
-    exponents = [e for x, e in terms if x.numerator]
+    exponents = [e for x, e in terms if x.numerator or zeros_count]
     if special or not exponents:
         exact = special or Value("finite")
         code, flags = deliver(exact, out_fmt, env)
@@ -118,6 +122,7 @@ def fused_dot(
     k_order: Sequence[int] | None = None,
     c_mode: str = "fused",
     overflow: str | None = None,
+    zero_exponent: int | None = None,
     c: int | None = None,
     observe: Callable[[FusedStep], None] | None = None,
 ) -> tuple[int, Flags]:
@@ -128,6 +133,7 @@ def fused_dot(
     a_codes, b_codes : sequences of K ints
         Codes of the operands.
     terms, fraction_bits, accumulator, operand, min_exponent, output, output_rounding, truncate_fraction, k_order
+    zero_exponent
         As in `softnum.FusedDotUnit`.
     c_mode : {"fused", "after"}
         The unit's ``c``.
@@ -178,7 +184,8 @@ def fused_dot(
         products = []
         for k in ks:
             x, y = decode(a_codes[k], fa), decode(b_codes[k], fb)
-            products.append((product_of(x, y), exponent_sum(x, fa, y, fb)))
+            exponents = exponent_of(x, fa, zero_exponent), exponent_of(y, fb, zero_exponent)
+            products.append((product_of(x, y), sum(exponents)))
         start = decode(total, accumulator)
 
         def watch(*step, ks=ks, products=products, start=start):
@@ -187,8 +194,8 @@ def fused_dot(
 
         last = first + terms >= len(positions) and c_mode == "fused"
         total, raised = fused_step(
-            products, (start, exponent_of(start, accumulator) if is_number(start) else 0),
-            output if last else accumulator, fraction_bits=fraction_bits, min_exponent=min_exponent,
+            products, (start, exponent_of(start, accumulator, zero_exponent)), output if last else accumulator,
+            fraction_bits=fraction_bits, min_exponent=min_exponent, zeros_count=zero_exponent is not None,
             rounding=output_rounding, truncate_fraction=truncate_fraction, overflow=overflow, observe=watch,
         )  # fmt: skip
         flags |= raised
@@ -196,11 +203,6 @@ def fused_dot(
         total, raised = add(total, c, (accumulator, output), out_fmt=output, overflow=rule)
         flags |= raised
     return total, flags
-
-
-def is_number(x: Value) -> bool:
-    """Whether a value is finite and not zero."""
-    return x.kind == "finite" and x.numerator != 0
 
 
 def product_of(x: Value, y: Value) -> Value:
@@ -211,11 +213,6 @@ def product_of(x: Value, y: Value) -> Value:
         zero = any(v.kind == "finite" and v.numerator == 0 for v in (x, y))
         return INVALID_RESULT if zero else Value("inf", x.sign ^ y.sign)
     return Value("finite", x.sign ^ y.sign, x.numerator * y.numerator, x.denominator * y.denominator)
-
-
-def exponent_sum(x: Value, fx: Format, y: Value, fy: Format) -> int:
-    """The exponent of a product that is not normalised."""
-    return exponent_of(x, fx) + exponent_of(y, fy) if is_number(x) and is_number(y) else 0
 
 
 def fma_chain_dot(

@@ -20,7 +20,7 @@ def outputs(name):
         return (None,)
     if name.endswith("_mma"):
         return (None, "binary32", "binary16")
-    return (None, "binary32", "binary16") if name.split("_")[2] not in ("bf16", "tf32") else (None, "binary32")
+    return (None, "binary32", "binary16") if name.split("_")[-1] not in ("bf16", "tf32") else (None, "binary32")
 
 
 ALL = [(name, output) for name in sn.units() for output in outputs(name)]

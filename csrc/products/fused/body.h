@@ -12,14 +12,17 @@
  *   - the accumulator has a NaN, or nothing can come to one.
  * Domain, checked here, block by block; what lies outside goes to the definition, an element at a time:
  *   - operands, C and sums are finite; sums within the accumulator's range;
- *   - exponents of products, zeros aside, within [F - 124, high]. Then all that is aligned is a multiple of
+ *   - exponents of products that are not zero within [F - 124, high]. Then all that is aligned is a multiple of
  *     2^(M - F) >= 2^-124 once M is kept at F - 124 or above. That floor changes nothing: below it only C is not zero,
  * a multiple of 2^-124 that then has no bits to lose; so C must start as one (least_start). Hence products are exact in
  * binary32 (last bits above 2^-149), scales are normal numbers, and so are sums other than zero: multiplying by 2^(M -
  * F) is exact, or overflows, which the next step's M or the end shows.
  *   - nearest: the int32 becomes a binary32 rounded to odd, of 24 >= p + 2 bits, and only that is rounded to p bits
  *     (Boldo and Melquiond 2008), by the magic constant of products/gemm/body.h.
- * A lane that left the domain holds a NaN until the end. */
+ * Zeros that count have at most the exponent of the accumulator's subnormals, and at most 0. So C, zero or not, has
+ * that exponent or more, which the plan's floor of M says; the zeros that fill up a step have less; and beside an
+ * operand below 2^128 they make M 127 at most, whose scales are normal numbers. A lane that left the domain holds a NaN
+ * until the end. */
 #ifndef SOFTNUM_FUSED_BODY_H
 #define SOFTNUM_FUSED_BODY_H
 
@@ -68,9 +71,9 @@ SN_INLINE sn_vi SN_(exponents)(sn_vu bits, sn_i32 least_biased) {
 }
 
 /* Exponents as int16: 128 times the exponent, so that what is above the low half of a word is a binary32's exponent
- * field; -2^15 for zeros, which stays below everything when another one is added with saturation. */
-SN_INLINE sn_vu SN_(packed_exponents)(sn_vi e, sn_i32 bias) {
-    return SN_SELECT32(e == SN_NO_EXPONENT, (sn_vu){0} + 0x8000u, (sn_vu)(e + bias) << 7) & 0xffffu;
+ * field; for zeros the plan's. */
+SN_INLINE sn_vu SN_(packed_exponents)(sn_vi e, sn_i32 bias, sn_u32 of_zeros) {
+    return SN_SELECT32(e == SN_NO_EXPONENT, (sn_vu){0} + of_zeros, (sn_vu)(e + bias) << 7) & 0xffffu;
 }
 
 SN_INLINE sn_i32 SN_(least)(sn_vi v) {
@@ -105,7 +108,7 @@ SN_INLINE void SN_(pack_columns)(const sn_fused_plan *p, const sn_fused_values *
             bad[v] |= (sn_vu)(e == 128);
             least = SN_MIN(least, (sn_vi)SN_SELECT32(e == SN_NO_EXPONENT, zero + 4096, e));
             most = SN_MAX(most, e);
-            halves[v] = SN_(packed_exponents)(e, 0);
+            halves[v] = SN_(packed_exponents)(e, 0, p->zero_b);
         }
         halves[0] |= halves[1] << 16;
         memcpy(pack->exponent[j], &halves[0], sizeof halves[0]);
@@ -136,7 +139,7 @@ SN_INLINE void SN_(pack_rows)(const sn_fused_plan *p, const sn_fused_values *g, 
             sn_vi e = SN_(exponents)(bits, p->least_a);
             least = SN_MIN(least, (sn_vi)SN_SELECT32(e == SN_NO_EXPONENT, zero + 4096, e));
             most = SN_MAX(most, e);
-            sn_vu biased = SN_(packed_exponents)(e, 127);
+            sn_vu biased = SN_(packed_exponents)(e, 127, p->zero_a);
             biased |= biased << 16;
             memcpy(pack->exponent[r] + j, &biased, sizeof biased);
         }

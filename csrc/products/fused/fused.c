@@ -80,7 +80,9 @@ int sn_fused_path(const sn_fused_unit *u, sn_fused_plan *p) {
     const sn_format *acc = &u->accumulator;
     const sn_i32 F = u->fraction_bits, m = acc->mantissa_bits, nearest = u->sum_env.rounding == SN_NEAREST_EVEN;
     const sn_i32 cut = u->truncate_fraction, low = F - 124, high = nearest ? 90 : 125;
-    const sn_i32 floor = u->min_exponent > low ? u->min_exponent : low;
+    const sn_i32 zero = u->zero_exponent < -252 ? SN_FUSED_NO_FLOOR : u->zero_exponent; /* + 127 lies below low */
+    sn_i32 floor = u->min_exponent > low ? u->min_exponent : low;
+    if (zero > floor) floor = zero; /* C, zero or not, has that exponent at least */
     if (!u->same_output || u->period > DEEPEST || !is_usual(&u->a) || !is_usual(&u->b) || !is_usual(acc)) return 0;
     if (sn_facts_of(&u->a).precision + sn_facts_of(&u->b).precision > 24 || F > 29 || floor > high) return 0;
     if (!acc->has_nan && (can_be_special(&u->a) || can_be_special(&u->b) || can_be_special(acc)))
@@ -98,6 +100,9 @@ int sn_fused_path(const sn_fused_unit *u, sn_fused_plan *p) {
     p->least_c = acc->emin + 127;
     p->floor = floor + 127;
     p->low = low;
+    /* -2^15 stays below everything when another exponent is added with saturation */
+    p->zero_a = zero == SN_FUSED_NO_FLOOR ? 0x8000u : (sn_u32)((zero + 127) << 7) & 0xffffu;
+    p->zero_b = zero == SN_FUSED_NO_FLOOR ? 0x8000u : (sn_u32)(zero << 7) & 0xffffu;
     p->high = high;
     p->nearest = nearest;
     /* terms products below 2^(F + 2), and a C below 2^(F + 1) */

@@ -26,6 +26,7 @@ typedef struct {
     sn_fused_unit unit;
     sn_i32 least_a, least_b, least_c; /* exponents that subnormals have */
     sn_i32 floor;                     /* of M */
+    sn_u32 zero_a, zero_b;            /* exponents of zeros, as products/fused/body.h packs them */
     sn_i32 low, high;                 /* what products' exponents must keep within, not biased */
     sn_i32 nearest;                   /* sums are rounded to nearest even; else toward zero, to binary32 */
     sn_i32 may_carry;                 /* products and C may add up to 2^31 */

@@ -27,7 +27,8 @@
 #include "softnum/word/machine.h"
 #include "softnum/word/vectors.h"
 
-/* Exponents of a zero, and of an infinity or NaN: far below and above all others, in sums of two of them too. */
+/* Exponents of a zero that takes no part in M, and of an infinity or NaN: far below and above all others, in sums of
+ * two of them too. */
 enum { SN_FUSED32_ZERO = -(1 << 24), SN_FUSED32_SPECIAL = 1 << 26 };
 
 /* The bias of products' exponents and of M, above 2 * 126, so that those of numbers are not negative: half of it, and a
@@ -60,11 +61,12 @@ SN_FN float sn_of_integer64_toward_zero(sn_i64 x) {
 }
 #endif
 
-/* The exponent of a carrier, plus bias; least: that of its format's subnormals, biased by 127. */
-SN_FN sn_i32 sn_fused32_exponent(float x, sn_i32 least, sn_i32 bias) {
+/* The exponent of a carrier, plus bias; least: that of its format's subnormals, biased by 127; zero: what a zero has.
+ */
+SN_FN sn_i32 sn_fused32_exponent(float x, sn_i32 least, sn_i32 zero, sn_i32 bias) {
     const sn_u32 magnitude = sn_bits32(x) & 0x7fffffffu;
     const sn_i32 e = (sn_i32)(magnitude >> 23);
-    if (magnitude == 0) return SN_FUSED32_ZERO;
+    if (magnitude == 0) return zero;
     if (e == 255) return SN_FUSED32_SPECIAL;
     return (e > least ? e : least) - 127 + bias;
 }

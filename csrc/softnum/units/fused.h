@@ -1,7 +1,8 @@
 /* The fused dot-product-add of tensor cores, on codes. One step takes `terms` products and the accumulator C:
  *   - a product is exact: significands multiplied, not normalised, exponents added; a subnormal operand has its
  * format's lowest exponent and a significand below 1, and so has C;
- *   - M is the largest exponent among the terms that are not zero, C included, and at least min_exponent;
+ *   - M is the largest exponent among the terms, C included, and at least min_exponent. Terms that are zero take no
+ * part in it; or, with a zero_exponent, a zero counts with that exponent as any number does with its own;
  *   - each term is cut off, toward zero, at fraction_bits bits below M; what is left is added exactly;
  *   - a sum of zero is +0; any other may be cut to truncate_fraction bits of its own exponent, and is rounded once;
  *     what rounds to zero is +0 too.
@@ -20,6 +21,7 @@ typedef struct {
     sn_env sum_env, output_env, after_env; /* into the accumulator; into the output by the last step; C added after */
     sn_i32 terms, fraction_bits;
     sn_i32 min_exponent;      /* of M, or SN_FUSED_NO_FLOOR */
+    sn_i32 zero_exponent;     /* of operands and C that are zero, or SN_FUSED_NO_FLOOR: they take no part in M */
     sn_i32 truncate_fraction; /* fraction bits a sum is cut to before it is rounded; -1: all stay */
     sn_i32 always_infinity;   /* sums that are too large become infinite in every mode */
     sn_i32 c_after;           /* C is no term: it is added to the last step's result, in the output format */
@@ -73,6 +75,11 @@ SN_FN void sn_fused_note_nan(sn_fused_kinds *kinds, const sn_number *x) {
     kinds->signaling |= x->kind == SN_SIGNALING_NAN;
 }
 
+/* The exponent that a finite number counts with, where zeros do. */
+SN_FN sn_i32 sn_fused_exponent(const sn_fused_unit *u, const sn_format *f, const sn_number *x) {
+    return x->kind == SN_ZERO ? u->zero_exponent : x->exp + f->mantissa_bits;
+}
+
 /* Whether x * y is a term that counts; notes what it is. */
 SN_FN sn_i32 sn_fused_product(const sn_fused_unit *u, const sn_number *x, const sn_number *y, sn_fused_kinds *kinds,
                               sn_fused_term *term) {
@@ -86,7 +93,11 @@ SN_FN sn_i32 sn_fused_product(const sn_fused_unit *u, const sn_number *x, const 
             sn_fused_note_infinity(kinds, x->sign ^ y->sign);
         return 0;
     }
-    if (x->kind == SN_ZERO || y->kind == SN_ZERO) return 0;
+    if (x->kind == SN_ZERO || y->kind == SN_ZERO) {
+        if (u->zero_exponent != SN_FUSED_NO_FLOOR)
+            sn_fused_note_exponent(kinds, sn_fused_exponent(u, &u->a, x) + sn_fused_exponent(u, &u->b, y));
+        return 0;
+    }
     term->sig = sn_u128_mul(x->sig, y->sig);
     term->exp = x->exp + y->exp;
     term->exponent = term->exp + u->a.mantissa_bits + u->b.mantissa_bits;
@@ -96,13 +107,17 @@ SN_FN sn_i32 sn_fused_product(const sn_fused_unit *u, const sn_number *x, const 
 }
 
 /* The same for C. */
-SN_FN sn_i32 sn_fused_addend(const sn_format *f, const sn_number *c, sn_fused_kinds *kinds, sn_fused_term *term) {
+SN_FN sn_i32 sn_fused_addend(const sn_fused_unit *u, const sn_number *c, sn_fused_kinds *kinds, sn_fused_term *term) {
+    const sn_format *f = &u->accumulator;
     if (c->kind >= SN_INF) {
         sn_fused_note_nan(kinds, c);
         if (c->kind == SN_INF) sn_fused_note_infinity(kinds, c->sign);
         return 0;
     }
-    if (c->kind == SN_ZERO) return 0;
+    if (c->kind == SN_ZERO) {
+        if (u->zero_exponent != SN_FUSED_NO_FLOOR) sn_fused_note_exponent(kinds, u->zero_exponent);
+        return 0;
+    }
     term->sig = sn_u128_make(0, c->sig);
     term->exp = c->exp;
     term->exponent = c->exp + f->mantissa_bits;
@@ -171,7 +186,7 @@ SN_FN sn_fused_sum sn_fused_sum_of(const sn_fused_unit *u, const sn_u64 *a, sn_i
     s.positive = s.negative = sn_u128_make(0, 0);
     s.unit = s.cut = 0;
     sn_number z = sn_unpack(&u->accumulator, c);
-    sn_i32 with_c = sn_fused_addend(&u->accumulator, &z, &kinds, &addend);
+    sn_i32 with_c = sn_fused_addend(u, &z, &kinds, &addend);
     for (sn_i32 t = 0; t < u->terms; t++) {
         sn_i64 k = sn_fused_k(u, first + t);
         if (k >= length) continue;

@@ -57,10 +57,11 @@ def fused_library(unit, carrier: str) -> Library:
     of ``unit.rounded_to`` that had no code.
     """
     a, b = unit.operand
-    floor = "SN_FUSED_NO_FLOOR" if unit.min_exponent is None else str(unit.min_exponent)
+    floor, of_zeros = ("SN_FUSED_NO_FLOOR" if e is None else str(e) for e in (unit.min_exponent, unit.zero_exponent))
     cut = -1 if unit.truncate_fraction is None else unit.truncate_fraction
     facts = (
         f"    u.terms = {unit.terms};\n    u.fraction_bits = {unit.fraction_bits};\n    u.min_exponent = {floor};\n"
+        f"    u.zero_exponent = {of_zeros};\n"
         f"    u.truncate_fraction = {cut};\n    u.always_infinity = {int(unit.overflow == 'always_infinity')};\n"
         f"    u.c_after = {int(unit.c == 'after')};\n    u.same_output = {int(unit.result == unit.accumulator)};\n"
         f"    u.period = {unit.period};\n    u.order = 0;\n"
@@ -79,7 +80,7 @@ def fused_library(unit, carrier: str) -> Library:
         "sn_fused_kinds kinds;\nconst sn_number z = sn_unpack(&u.accumulator, sum);\n"
         "kinds.nan = kinds.signaling = kinds.invalid = kinds.infinite[0] = kinds.infinite[1] = 0;\n"
         "kinds.any = kinds.largest = 0;\ns->sum.positive = s->sum.negative = sn_u128_make(0, 0);\n"
-        "s->sum.unit = s->sum.cut = 0;\ns->with_c = sn_fused_addend(&u.accumulator, &z, &kinds, &s->addend);\n"
+        "s->sum.unit = s->sum.cut = 0;\ns->with_c = sn_fused_addend(&u, &z, &kinds, &s->addend);\n"
         "s->sum.kinds = kinds;"
     )
     align = _HERE + (
@@ -197,10 +198,13 @@ def fast_library(unit, stride: int) -> Library:
         f"sn_fused32_steps(&u, a + row, exponent_a + row, b + column, exponent_b + column, {stride}, depth, "
         "sums);"
     )
-    x, exponent = (("float32", "x"),), "return sn_fused32_exponent(x, {}, SN_FUSED32_BIAS_{});"
+    x, exponent = (("float32", "x"),), "return sn_fused32_exponent(x, {}, {}, SN_FUSED32_BIAS_{});"
+    zero = [
+        "SN_FUSED32_ZERO" if unit.zero_exponent is None else f"{unit.zero_exponent} + SN_FUSED32_BIAS_{x}" for x in "AB"
+    ]
     entries = (
-        Entry("exponent_a", "int32", x, exponent.format(plan["least_a"], "A")),
-        Entry("exponent_b", "int32", x, exponent.format(plan["least_b"], "B")),
+        Entry("exponent_a", "int32", x, exponent.format(plan["least_a"], zero[0], "A")),
+        Entry("exponent_b", "int32", x, exponent.format(plan["least_b"], zero[1], "B")),
         Entry("begin", "void", (sums,), begin),
         Entry("steps", "void", (*tile, sums), steps),
         Entry("finish", "uint32", (sums, c), finish),

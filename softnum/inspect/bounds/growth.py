@@ -241,6 +241,8 @@ def _fused_step(unit: FusedDotUnit, fmt) -> Local:
     floor = Fraction(2) ** unit.accumulator.emin  # a sum counts with this exponent at least
     if unit.min_exponent is not None:
         floor += Fraction(2) ** unit.min_exponent
+    if unit.zero_exponent is not None:  # beside the largest operand
+        floor += Fraction(2) ** (unit.zero_exponent + max(f.emax for f in unit.operand))
     own = 0.0 if unit.truncate_fraction is None else 2.0**-unit.truncate_fraction
     after = local(fmt, unit.output_rounding, -inf)
     below = times(cut, upward(floor))

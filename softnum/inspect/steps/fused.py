@@ -53,8 +53,8 @@ def _dot_steps(unit: FusedDotUnit, a, b, c, words):
     code, _ = fused_dot(
         a, b, terms=unit.terms, fraction_bits=unit.fraction_bits, accumulator=unit.accumulator, operand=unit.operand,
         min_exponent=unit.min_exponent, output=unit.output, output_rounding=unit.output_rounding,
-        truncate_fraction=unit.truncate_fraction, k_order=unit.k_order, c_mode=unit.c, overflow=unit.overflow, c=c,
-        observe=seen.append,
+        truncate_fraction=unit.truncate_fraction, k_order=unit.k_order, c_mode=unit.c, overflow=unit.overflow,
+        zero_exponent=unit.zero_exponent, c=c, observe=seen.append,
     )  # fmt: skip
     steps = [s for i, step in enumerate(seen) for s in _fused_steps(step, i, unit.truncate_fraction)]
     if unit.c == "after" and seen:

@@ -20,8 +20,8 @@ def _mad_steps(unit: MadUnit, a, b, c, words):
     for fmt in (*unit.operand, *unit.rounded_to) if unit.on_codes else ():
         check_not_own(
             fmt,
-            f"trace: no trace of a MadUnit that computes in custom formats is known ({unit}, {{}}); its steps one by one "
-            "are CustomFormat.apply('multiply', ...) and apply('add', ...), or apply('fma', ...) without product=",
+            f"trace: no trace of a MadUnit that computes in custom formats is known ({unit}, {{}}); its steps one by "
+            "one are CustomFormat.apply('multiply', ...) and apply('add', ...), or apply('fma', ...) without product=",
         )
     roundings = []
     code, _ = mad_dot(

@@ -1,0 +1,141 @@
+"""Inputs that tell units apart: what to run on a chip where sources disagree on it (`softnum units NAME`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from softnum.arrays.conversion import encode
+from softnum.mac.fused import FusedDotUnit
+from softnum.mac.presets import DISPUTED, unit
+from softnum.mac.products.matrices import matmul
+from softnum.runtime.plain import plain
+
+__all__ = ["Telling", "choices", "telling"]
+
+_LOWEST = 24  # binades of small operands that are tried
+
+
+@dataclass(frozen=True)
+class Telling:
+    """One input on which units differ: codes of a, b and C, and of each result.
+
+    ``results``: the code by each unit's name.
+    """
+
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+    c: int
+    results: Mapping[str, int]
+
+
+def choices(name: str, output=None) -> dict[str, FusedDotUnit]:
+    """A preset and the same by others' choices, by the names of the choices; {} where nothing of it is disputed.
+
+    Parameters
+    ----------
+    name, output : as of `softnum.unit`
+
+    Returns
+    -------
+    dict of str to unit, the preset's own the first
+
+    Examples
+    --------
+    >>> from softnum.inspect.disputes import choices
+    >>> {name: unit.zero_exponent for name, unit in choices("nvidia_a100_bf16").items()}
+    {'default': None, 'mma-sim': -126}
+    """
+    made = {"default": unit(name, output)}
+    for disputed in DISPUTED:
+        try:
+            made[disputed] = unit(name, output, disputed=disputed)
+        except ValueError:  # nothing that it says differs
+            continue
+    return made if len(made) > 1 else {}
+
+
+def _small(fmt) -> list[float]:
+    """The smallest value of a float format, and numbers whose bits are all ones in its lowest binades."""
+    ones = 2.0 - 2.0 ** -float(fmt.mantissa_bits)
+    numbers = [ones * 2.0**e for e in range(fmt.emin, fmt.emin + _LOWEST)]
+    return [float(fmt.smallest_subnormal), *(x for x in numbers if x <= fmt.max)]
+
+
+def _powers(fa, fb, exponent: int) -> tuple[float, float]:
+    """Powers of two whose product has this exponent, or is as near as the formats come."""
+    of_a = min(max(exponent // 2, fa.emin), fa.emax - 1)
+    return 2.0**of_a, 2.0 ** float(min(max(exponent - of_a, fb.emin), fb.emax - 1))
+
+
+def _rows(fa, fb, fc, terms: int):
+    """(factors, C) of sums of up to `terms` products, the simplest first."""
+    a, b, c = map(_small, (fa, fb, fc))
+    starts, last = (0.0, *c[::6]), int(np.log2(float(fc.smallest_subnormal)))
+    pairs = [(x, b[0]) for x in a] + [(a[1], y) for y in b[1:]]
+    for pair in ((0.0, 0.0), *pairs):
+        for beside, start in product((0.0, float(fb.max)), starts):
+            yield [pair, (0.0, beside)][:terms], start
+    for below in range(1, _LOWEST):  # so many that what each loses adds up
+        yield [_powers(fa, fb, last - below)] * terms, 0.0
+    for pair in pairs:  # half of C's last place, which is a tie, and a bit more
+        yield [_powers(fa, fb, last - 1), pair][:terms], 0.0
+
+
+@plain
+def telling(units: Mapping[str, FusedDotUnit], most: int = 4) -> list[Telling]:
+    """Short inputs on which units of the same formats do not all agree.
+
+    Tried are products whose exponents are small, alone or beside a zero times the largest operand, and a C that is zero
+    or small: where the least M and the exponents of zeros matter. Nothing is random.
+
+    Parameters
+    ----------
+    units : mapping of str to FusedDotUnit
+        Of the same operands, accumulator and output.
+    most : int
+        Of inputs; those that part the units in another way come first.
+
+    Returns
+    -------
+    list of Telling
+
+    Examples
+    --------
+    >>> from softnum.inspect.disputes import choices, telling
+    >>> one, *_ = telling(choices("nvidia_a100_fp16"))
+    >>> [hex(code) for code in (*one.a, *one.b, one.c)], {name: hex(code) for name, code in one.results.items()}
+    """
+    first = next(iter(units.values()))
+    (fa, fb), fc = first.operand, first.c_format
+    rows = list(_rows(fa, fb, fc, first.terms))
+    left, right = (np.zeros((len(rows), first.terms)) for _ in "ab")
+    for i, (factors, _) in enumerate(rows):
+        left[i, : len(factors)], right[i, : len(factors)] = zip(*factors, strict=True)
+    starts = np.array([start for _, start in rows])
+    results = {
+        name: encode(
+            matmul(left[:, None, :], right[:, :, None], made, starts[:, None, None])[:, 0, 0].astype(np.float64),
+            made.result,
+        )
+        for name, made in units.items()
+    }
+    codes = np.stack(list(results.values()))
+    differ = np.flatnonzero((codes != codes[0]).any(axis=0))
+    ways: dict[tuple, list[int]] = {}  # how the units part, on what: where
+    for i in differ.tolist():
+        parted = tuple(map(codes[:, i].tolist().index, codes[:, i].tolist()))
+        ways.setdefault((parted, *(left[i, :2] != 0), *(right[i, :2] != 0), starts[i] != 0), []).append(i)
+    chosen = [at[0] for at in ways.values()] + [i for at in ways.values() for i in at[1:]]
+    return [
+        Telling(*(_codes(x[i], f) for x, f in ((left, fa), (right, fb))), int(encode(starts[i], fc)),
+                {name: int(column[i]) for name, column in results.items()})
+        for i in chosen[:most]
+    ]  # fmt: skip
+
+
+def _codes(x, fmt) -> tuple[int, ...]:
+    return tuple(encode(x, fmt).tolist())
