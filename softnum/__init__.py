@@ -58,6 +58,7 @@ from softnum.runtime.config import get_include, show_config
 if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, by _LATER
     from softnum.inspect.bounds.product import ErrorBound, bound
     from softnum.inspect.probes import Probe, probe
+    from softnum.inspect.which import Which, which
     from softnum.mac.blocks import BlockDotUnit
     from softnum.mac.chunked import ChunkedDotUnit
     from softnum.mac.custom import CustomMadUnit
@@ -88,6 +89,7 @@ def _trace(unit, *arguments, **options):
 _LATER = {
     "softnum.inspect.bounds.product": ("ErrorBound", "bound"),
     "softnum.inspect.probes": ("Probe", "probe"),
+    "softnum.inspect.which": ("Which", "which"),
     "softnum.mac.blocks": ("BlockDotUnit",),
     "softnum.mac.chunked": ("ChunkedDotUnit",),
     "softnum.mac.custom": ("CustomMadUnit",),
@@ -148,6 +150,7 @@ __all__ = [
     "RoundingStats",
     "Stream",
     "TileError",
+    "Which",
     "array",
     "block_format_names",
     "bound",
@@ -181,6 +184,7 @@ __all__ = [
     "units",
     "unpack",
     "untile_scales",
+    "which",
 ]
 __all__ += _arithmetic.__all__
 __all__ += _choices.__all__

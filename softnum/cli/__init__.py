@@ -28,6 +28,7 @@ VERBS = {
     "designs": "softnum.cli.designs",
     "formats": "softnum.cli.formats",
     "units": "softnum.cli.hardware_units",
+    "which": "softnum.cli.which",
     "vectors": "softnum.cli.vectors",
     "rtl": "softnum.cli.rtl",
 }

@@ -106,8 +106,9 @@ def telling(units: Mapping[str, FusedDotUnit], most: int = 4) -> list[Telling]:
     Examples
     --------
     >>> from softnum.inspect.disputes import choices, telling
-    >>> one, *_ = telling(choices("nvidia_a100_fp16"))
-    >>> [hex(code) for code in (*one.a, *one.b, one.c)], {name: hex(code) for name, code in one.results.items()}
+    >>> one, *_ = telling(choices("nvidia_a100_fp16"))  # zeros, one beside the largest operand, and a small C
+    >>> [hex(code) for code in (*one.b[:2], one.c)], one.results
+    (['0x0', '0x7bff', '0x1'], {'default': 1, 'mma-sim': 0})
     """
     first = next(iter(units.values()))
     (fa, fb), fc = first.operand, first.c_format

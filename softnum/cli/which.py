@@ -1,0 +1,79 @@
+"""``softnum which``: the units of real hardware whose product of two matrices is the one in a file."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from softnum.cli.exits import exit_codes, writable_file
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the program."""
+    app.command("which", short_help="Find the hardware whose product of matrices is the one in a file.")(
+        exit_codes(which)
+    )
+
+
+def which(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="a, b, the result, and before it C if there is one: .npy, or .npz of softnum.save.",
+            metavar="A B [C] RESULT",
+        ),
+    ],
+    traces: Annotated[
+        bool, typer.Option(help="Show the roundings of an element side by side, up to the first that differs.")
+    ] = True,
+    threads: Annotated[int | None, typer.Option(help="Threads.  [default: all cores]")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Also write what was found to this file, as JSON.")] = None,
+) -> None:
+    """Say which units of real hardware give a product of matrices, bit for bit: a @ b, or a @ b + C.
+
+    Every preset is asked, in both outputs and by each choice of what is disputed (softnum units). Presets that compute
+    the same are listed together. Exit code 1 if none gives the result.
+
+    \b
+      softnum which a.npy b.npy result.npy
+      softnum which a.npy b.npy c.npy result.npy --json
+    """
+    import softnum as sn
+
+    if len(files) not in (3, 4):
+        raise ValueError(f"state the files A B [C] RESULT, three or four; got {len(files)}")
+    if out is not None:
+        writable_file(out)
+    a, b, *c, result = map(_read, files)
+    found = sn.which(a, b, *c, result=result, threads=threads)
+    facts = found.to_dict()
+    typer.echo(json.dumps(facts, indent=1) if as_json else str(found))
+    if traces and not as_json and (parts := found.part()):
+        typer.echo("\n" + parts)
+    if out is not None:
+        from softnum.runtime.atomic import write_atomic
+
+        write_atomic(out, json.dumps(facts, indent=1) + "\n")
+    if not found.reproduce:
+        raise typer.Exit(1)
+
+
+def _read(path: Path):
+    """The array of a file."""
+    import numpy as np
+
+    import softnum as sn
+
+    if path.suffix == ".npz":
+        array = sn.load(path)
+        if isinstance(array, dict):
+            raise ValueError(f"{path} holds arrays by name ({', '.join(array)}); save the one that is meant on its own")
+        return array
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path}: no array in NumPy's format ({error})") from error
