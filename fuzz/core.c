@@ -130,7 +130,7 @@ sn_env fuzz_take_env(fuzz_input *in, const sn_format *out) {
     env.overflow = more % 3 + (out->kind == SN_FIXED);
     env.tininess = more >> 2 & 1;
     env.flush_inputs = (more >> 3 & 3) == 3;
-    if (more >> 7) env.flush_results = (more >> 5 & 3) % 3;
+    if (more >> 7) env.flush_results = more >> 5 & 3;
     if (sn_is_stochastic(&env)) env.stochastic_bits = 1 + fuzz_choose(in, 32);
     if (more % 5 == 0) env.nan = fuzz_choose(in, SN_NAN_PROFILES);
     if (more % 7 == 0 && !out->has_nan) { /* a number's own code: zero may have others */

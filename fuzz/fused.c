@@ -272,7 +272,7 @@ void fuzz_chain(fuzz_input *in) {
     u.accumulator = fuzz_take_float(in, 64, 15);
     u.env = take_env((how >> 4) % SN_STOCHASTIC, fuzz_choose(in, 3));
     u.env.flush_inputs = how >> 1 & 1;
-    u.env.flush_results = (how >> 2 & 3) % 3;
+    u.env.flush_results = how >> 2 & 3;
     u.order = take_order(in, 1, &u.period);
     fuzz_product p = {.fa = &u.a, .fb = &u.b, .fc = &u.accumulator, .fo = &u.accumulator};
     fuzz_take_product(in, &p, 4, 9, DEEPEST, 0);

@@ -30,7 +30,7 @@ int softnum_env(const char *who, sn_u64 mode, const sn_format *f, sn_u32 field, 
     env->nan = (mode >> SOFTNUM_NAN_SHIFT) & 15;
     env->stochastic_bits = r && sn_is_stochastic(env) ? (sn_i32)r : 32;
     if (mode >> 32 || ((mode >> 20) & 15) || env->rounding >= SN_ROUNDING_MODES || env->overflow > SN_OVERFLOW_WRAP ||
-        env->flush_results > SN_FLUSH_AFTER || env->nan >= SN_NAN_PROFILES || r > 32) {
+        env->nan >= SN_NAN_PROFILES || r > 32) {
         softnum_error(NULL, "%s: 0x%llx is no mode: OR one SN_ rounding mode with SOFTNUM_ options", who,
                       (unsigned long long)mode);
         return 0;

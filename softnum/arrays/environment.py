@@ -14,7 +14,7 @@ from softnum.runtime import _core
 
 __all__ = ["PartKey", "environment", "random_words", "seed_and_stream", "words_or_key"]
 
-_FLUSH = {None: 0, "before": 1, "after": 2}
+_FLUSH = {None: 0, "before": 1, "after": 2, "subnormal": 3}
 
 
 class PartKey(NamedTuple):
@@ -90,7 +90,9 @@ def environment(
         raise ValueError(f"stochastic_bits must be an integer from 1 to 32, got {stochastic_bits!r}")
     r = int(stochastic_bits) if mode.startswith("stochastic") else 32
     if flush_results not in _FLUSH:
-        raise ValueError(f"flush_results must be None, 'before' or 'after' rounding, got {flush_results!r}")
+        raise ValueError(
+            f"flush_results must be None, 'before' or 'after' rounding or 'subnormal', got {flush_results!r}"
+        )
     return (
         ROUNDING_MODES[mode], OVERFLOW_RULES[rule], int(tininess == "before"), r,
         int(bool(flush_inputs)), _FLUSH[flush_results], nan_profile(nan), invalid_code,

@@ -13,7 +13,7 @@ from softnum.formats.names import format
 from softnum.formats.scalar import FloatFormat
 from softnum.mac import _fused
 from softnum.mac.family import register
-from softnum.mac.mad import Unit
+from softnum.mac.mad import Unit, shown_flushes
 
 __all__ = ["FmaChainUnit", "FusedDotUnit"]
 
@@ -250,9 +250,9 @@ class FmaChainUnit(Unit):
         A permutation of 0..P-1: each P consecutive products are taken in this order, the last P filled up with +0.
     flush_inputs : bool
         Read subnormal operands and sums as zeros, their sign kept.
-    flush_results : {None, "before", "after"}
+    flush_results : {None, "before", "after", "subnormal"}
         Replace a step's result by a zero of its sign where it is tiny before, or after, a rounding with unbounded
-        exponent.
+        exponent, or is subnormal once it is rounded.
 
     Raises
     ------
@@ -312,10 +312,7 @@ class FmaChainUnit(Unit):
         text = f"acc = {self.rounding}(acc + a*b): {a} x {b} -> {self.accumulator}"
         if self.k_order is not None:
             text += f", k in the order {_shown_order(self.k_order)} of each {self.period}"
-        if self.flush_inputs:
-            text += ", subnormal inputs read as zero"
-        if self.flush_results:
-            text += f", results tiny {self.flush_results} rounding become zero"
+        text += shown_flushes(self)
         return text + (f", overflow {self.overflow}" if self.overflow else "")
 
 

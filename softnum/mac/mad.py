@@ -229,6 +229,12 @@ class MadUnit(Unit):
         ``y = R(p - e)``, ``t = R(acc + y)``, ``e = R(R(t - acc) - y)``, ``acc = t``, all in the sum's format; p is the
         rounded product, or the exact one, so that ``R(a * b - e)`` is one rounding. What a sum's e holds at its end is
         dropped, and the additions of lanes are plain ones. An infinite sum turns to NaN at the next step.
+    flush_inputs : bool or "positive"
+        True: every operation reads subnormal operands as zeros of their sign: a and b, products, sums and C.
+        "positive": a, b and C are read as +0 where they are subnormal or zero; products and sums are read as they are.
+    flush_results : {None, "before", "after", "subnormal"}
+        Every rounding gives a zero of its sign where the result is tiny before, or after, a rounding with unbounded
+        exponent, or is subnormal once it is rounded.
 
     Notes
     -----
@@ -268,6 +274,8 @@ class MadUnit(Unit):
     reduction: str = "sequential"
     outer_accumulator: object = None
     compensated: str | None = None
+    flush_inputs: bool | str = False
+    flush_results: str | None = None
 
     def __post_init__(self) -> None:
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
@@ -295,6 +303,17 @@ class MadUnit(Unit):
         if self.chunk is None and self.outer_accumulator is not None:
             raise ValueError("MadUnit: outer_accumulator needs chunk=, the length of the inner sums")
         environment(self.accumulator, self.rounding, None, self.stochastic_bits)  # checks r
+        if self.flush_inputs == "positive":
+            for fmt in (*self.operand, self.outer):
+                if fmt.kind == "float" and not (fmt.lowest_binade == "subnormal" and fmt.negative_zero):
+                    raise ValueError(
+                        f"MadUnit: flush_inputs='positive' is for floats with subnormals and -0, not {fmt}"
+                    )
+        else:
+            if isinstance(self.flush_inputs, str):
+                raise ValueError(f"MadUnit: flush_inputs must be a bool or 'positive', got {self.flush_inputs!r}")
+            put("flush_inputs", bool(self.flush_inputs))
+        self.environments  # noqa: B018  checks flush_results
         self._check_custom()
 
     def _check_custom(self) -> None:
@@ -303,8 +322,9 @@ class MadUnit(Unit):
         for fmt, mode in modes:
             if fmt is not None and fmt.codec.core_format(fmt) is not fmt:
                 fmt.check_modes(mode, self.overflow)
-                if self.compensated or self.stochastic:
+                if self.compensated or self.stochastic or self.flushes:
                     what = f"compensated={self.compensated!r}" if self.compensated else "stochastic rounding"
+                    what = "flushing" if self.flushes else what
                     raise ValueError(
                         f"MadUnit: {what} is not defined where products or sums are of {fmt}; a CustomMadUnit whose "
                         "function takes a last parameter named word may round as it likes"
@@ -323,7 +343,10 @@ class MadUnit(Unit):
         return self.overflow if self.overflow in fmt.overflow_rules else None
 
     def _environment(self, fmt, rounding: str) -> tuple[int, ...]:
-        return environment(fmt, rounding, self.overflow_of(fmt), self.stochastic_bits)
+        return environment(
+            fmt, rounding, self.overflow_of(fmt), self.stochastic_bits, flush_inputs=self.flush_inputs is True,
+            flush_results=self.flush_results,
+        )  # fmt: skip
 
     @property
     def on_codes(self) -> bool:
@@ -369,6 +392,11 @@ class MadUnit(Unit):
         )
 
     @property
+    def flushes(self) -> bool:
+        """Whether subnormal operands or results are flushed."""
+        return bool(self.flush_inputs) or self.flush_results is not None
+
+    @property
     def stochastic(self) -> bool:
         """Whether a random key is needed."""
         return self._product_is_stochastic or self.rounding.startswith("stochastic")
@@ -410,9 +438,21 @@ class MadUnit(Unit):
             text += ", compensated (Kahan)"
         if self.overflow:
             text += f", overflow {self.overflow}"
+        text += shown_flushes(self)
         if self.lanes > 1:
             text += in_lanes(self.lanes, self.reduction)
         return text + (f", in chunks of {self.chunk} summed in {self.outer}" if self.chunk else "")
+
+
+def shown_flushes(unit) -> str:
+    """What a unit flushes, in words."""
+    text = ""
+    if unit.flush_inputs:
+        positive = unit.flush_inputs == "positive"
+        text += ", subnormal and zero inputs read as +0" if positive else ", subnormal inputs read as zero"
+    if unit.flush_results == "subnormal":
+        return text + ", subnormal results become zero"
+    return text + (f", results tiny {unit.flush_results} rounding become zero" if unit.flush_results else "")
 
 
 def in_lanes(lanes: int, reduction: str) -> str:
@@ -429,7 +469,8 @@ def in_lanes(lanes: int, reduction: str) -> str:
 def _sequence(unit: MadUnit) -> str | None:
     if unit.lanes > 1:
         return None
-    return "steps" if unit.chunk is None and unit.compensated is None else "sums"
+    once = unit.flush_inputs == "positive"  # C is, and sums are not
+    return "steps" if unit.chunk is None and unit.compensated is None and not once else "sums"
 
 
 register(MadUnit, kind="mad", formats=("accumulator", "product", "outer_accumulator"), sequence=_sequence)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import difflib
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from softnum.formats.blocks import BlockFormat
 from softnum.formats.names import format
@@ -325,7 +325,48 @@ def _ibm_fp8_2018() -> tuple[Unit, dict]:
     }
 
 
+def _cdna(generation: int, operand: str, terms: int) -> tuple[Unit, dict]:
+    """16-bit operands on CDNA1 and CDNA2: products rounded, then pairs of them, then added to C."""
+    flushes = {"flush_inputs": "positive", "flush_results": "subnormal"} if generation == 2 else {}
+    made = MadUnit("binary32", operand=operand, lanes=terms, chunk=terms, reduction="tree", **flushes)
+    evidence = {
+        "products": Evidence("published", f"each rounded to binary32, to nearest even: {_MMA_SIM}"),
+        "reduction": Evidence("published", f"neighbours added, rounded to binary32, and so on: {_MMA_SIM}"),
+        "chunk": Evidence(
+            "published", f"{terms} products, whose sum is added to C, a result being the next C: {_MMA_SIM}"
+        ),
+        "special_values": Evidence("published", f"as IEEE 754 has them: {_MMA_SIM}"),
+    }
+    if generation == 1:
+        one = "MATLAB-tensor-core's MI100 has one exact sum of the products and C, rounded once"
+        for name in ("products", "reduction"):
+            evidence[name] = Evidence("published, disputed", f"{evidence[name].source}. {one}")
+        return made, evidence
+    both = f"{_MMA_SIM}, and MATLAB-tensor-core's MI210"
+    return made, evidence | {
+        "flush_inputs": Evidence("published", f"subnormal a, b and C are +0, and so is -0: {_MMA_SIM}"),
+        "flush_results": Evidence(
+            "published", f"products, sums of pairs and sums that are subnormal are zeros: {both}"
+        ),
+    }
+
+
+def _cdna_chain(fmt: str) -> tuple[Unit, dict]:
+    """Operands as wide as the sums: fused multiply-adds in turn."""
+    source = f"k ascending, from C, IEEE 754's, nothing flushed: {_MMA_SIM}"
+    return MadUnit(fmt, operand=fmt), {
+        "chaining": Evidence("published", source),
+        "rounding": Evidence("published", source),
+    }
+
+
 _OTHERS = {
+    **{f"amd_cdna{n}_fp16": partial(_cdna, n, "binary16", 4) for n in (1, 2)},
+    "amd_cdna1_bf16": partial(_cdna, 1, "bfloat16", 2),
+    "amd_cdna2_bf16": partial(_cdna, 2, "bfloat16", 2),
+    "amd_cdna2_bf16_1k": partial(_cdna, 2, "bfloat16", 4),
+    **{f"amd_cdna{n}_fp32": partial(_cdna_chain, "binary32") for n in (1, 2, 3)},
+    **{f"amd_cdna{n}_fp64": partial(_cdna_chain, "binary64") for n in (2, 3)},
     "x86_avx512_bf16": _avx512_bf16,
     "x86_vnni_int8": _vnni_int8,
     "ibm_fp8_2018": _ibm_fp8_2018,
@@ -378,9 +419,10 @@ def unit(name: str, output=None, *, disputed=None) -> Unit:
     name : str
         One of `units`. ``nvidia_GPU_OPERAND``: tensor cores; FP8 on H100 and H200 is WGMMA there, and ``..._mma`` the
         other instruction, into binary16 unless told; ``nvidia_tcgen05_OPERAND``: a B200's instructions of that name.
-        ``x86_avx512_bf16``: VDPBF16PS. ``x86_vnni_int8``: VPDPBUSD, a unsigned, b signed. ``ibm_fp8_2018``: Wang et al.
-        2018. ``int8_int32``: signed bytes into 32 bits that wrap around. ``ocp_mx...``, ``nvfp4``: block formats, as
-        far as their sources go (a `BlockDotUnit`).
+        ``amd_cdnaN_OPERAND``: AMD's matrix cores, ``bf16_1k`` the instructions of that name. ``x86_avx512_bf16``:
+        VDPBF16PS. ``x86_vnni_int8``: VPDPBUSD, a unsigned, b signed. ``ibm_fp8_2018``: Wang et al. 2018.
+        ``int8_int32``: signed bytes into 32 bits that wrap around. ``ocp_mx...``, ``nvfp4``: block formats, as far as
+        their sources go (a `BlockDotUnit`).
     output : {"binary32", "binary16"}, optional
         The other output of a tensor core, where it has one: then C is of that format too.
     disputed : {"mma-sim"}, optional

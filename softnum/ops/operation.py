@@ -36,9 +36,9 @@ OPTIONS = """
         Whether UNDERFLOW is judged after or before rounding (a stochastic result always before).
     flush_inputs : bool
         Whether subnormal operands read as zero, sign kept.
-    flush_results : {None, "before", "after"}
-        Whether results that are tiny before rounding (Arm) or after it (x86) become zero, sign kept, with UNDERFLOW and
-        INEXACT.
+    flush_results : {None, "before", "after", "subnormal"}
+        Whether results that are tiny before rounding (Arm) or after it (x86), or that are subnormal once they are
+        rounded, become zero, sign kept, with UNDERFLOW and INEXACT.
     nan : {"canonical", "riscv", "arm_default", "x86", "arm"}
         Which NaN is delivered. The first three are one rule: the format's canonical NaN. "x86": the first operand that
         is NaN, made quiet, else the canonical one with its sign bit set; fma(inf, 0, quiet NaN) raises no flag. "arm":

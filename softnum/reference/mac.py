@@ -10,7 +10,7 @@ from softnum.reference.operations import exact_fma, exact_product, exact_sum, ne
 from softnum.reference.random_words import random_words_matmul
 from softnum.reference.rounding import Environment, deliver, environment_of, rounding_name
 from softnum.reference.rules import Flags
-from softnum.reference.values import Value, decode
+from softnum.reference.values import Value, decode, flushed, is_subnormal
 
 
 class Rounding(NamedTuple):
@@ -66,6 +66,12 @@ def reduction_order(n: int, how: str) -> list[tuple[int, int]]:
     return halves(0, n)
 
 
+def is_small(code: int, fmt: Format | str) -> bool:
+    """Whether a code is a zero or subnormal."""
+    value = decode(code, fmt)
+    return (value.kind == "finite" and not value.numerator) or is_subnormal(code, fmt)
+
+
 def mad_dot(
     a_codes: Sequence[int],
     b_codes: Sequence[int],
@@ -82,6 +88,8 @@ def mad_dot(
     reduction: str = "sequential",
     outer_accumulator: Format | str | None = None,
     compensated: str | None = None,
+    flush_inputs: bool = False,
+    flush_results: str | None = None,
     c: int | None = None,
     key: int | tuple[int, int] | None = None,
     batch: int = 0,
@@ -117,6 +125,8 @@ def mad_dot(
     compensated : {None, "kahan"}
         "kahan": each lane, and the sum of chunks, has a compensation e from +0; to add p is ``y = R(p - e)``,
         ``t = R(acc + y)``, ``e = R(R(t - acc) - y)``, ``acc = t``. The additions of lanes are plain.
+    flush_inputs, flush_results
+        As in `softnum.MadUnit`.
     c : int, optional
         The code that the sum starts from; +0 if missing. It starts the sum of chunks, or the only lane, or is the first
         operand of the reduction of several lanes.
@@ -155,6 +165,12 @@ def mad_dot(
     outer = accumulator if outer_accumulator is None else outer_accumulator
     rounding = rounding_name(rounding)
     product_rounding = rounding if product_rounding is None else rounding_name(product_rounding)
+    if flush_inputs == "positive":
+        a_codes, b_codes = (
+            [0 if is_small(x, fmt) else x for x in codes]
+            for codes, fmt in zip((a_codes, b_codes), operands, strict=True)
+        )
+        c = 0 if c is None or is_small(c, outer) else c
     steps = len(a_codes)
     if len(b_codes) != steps:
         raise ValueError(f"a dot product needs equally long operands, got {steps} and {len(b_codes)}")
@@ -185,6 +201,10 @@ def mad_dot(
         both = sum_is_stochastic and product_is_stochastic
         return random_words_matmul(seed, stream, batch, m, n, k, stochastic_bits, both)
 
+    def read(code: int, fmt: Format | str) -> Value:
+        value = decode(code, fmt)
+        return flushed(value, code, fmt) if flush_inputs is True else value
+
     flags = Flags(0)
     where: dict[str, int] = {}
 
@@ -193,7 +213,9 @@ def mad_dot(
         nonlocal flags
         foreign = {"wrap": "float", "infinity": "fixed"}.get(overflow) == format_of(fmt).kind
         word = words(step)[0 if name == "product" else 1]
-        env = environment_of(fmt, mode, None if foreign else overflow, stochastic_bits, word)
+        env = environment_of(
+            fmt, mode, None if foreign else overflow, stochastic_bits, word, flush_results=flush_results
+        )  # fmt: skip
         value = exact(env)
         code, raised = deliver(value, fmt, env)
         flags |= raised
@@ -203,16 +225,16 @@ def mad_dot(
 
     def plus(name: str, p: str, added, fmt: Format | str, step: int, total: int, error: int, *term) -> tuple[int, int]:
         """A running sum and its compensation, one term later; added(z, environment): the exact sum of term and z."""
-        acc = decode(total, fmt)
+        acc = read(total, fmt)
         if not compensated:
             total = rounded(name, f"acc + {p}", lambda env: added(acc, env), fmt, step, ("acc", acc), *term)
             return total, error
-        e = decode(error, fmt)
-        y = decode(rounded("y", f"{p} - e", lambda env: added(negated(e), env), fmt, step, ("e", e), *term), fmt)
+        e = read(error, fmt)
+        y = read(rounded("y", f"{p} - e", lambda env: added(negated(e), env), fmt, step, ("e", e), *term), fmt)
         total = rounded(name, "acc + y", lambda env: exact_sum(acc, y, env), fmt, step, ("acc", acc), ("y", y))
-        t = decode(total, fmt)
+        t = read(total, fmt)
         moved = rounded("t - acc", "t - acc", lambda env: exact_sum(t, negated(acc), env), fmt, step, ("t", t))
-        d = decode(moved, fmt)
+        d = read(moved, fmt)
         error = rounded("e", "(t - acc) - y", lambda env: exact_sum(d, negated(y), env), fmt, step, ("t - acc", d))
         return total, error
 
@@ -228,7 +250,7 @@ def mad_dot(
             where.update(k=k)
             if not alone:
                 where.update(lane=lane)
-            x, y = decode(a_codes[k], operands[0]), decode(b_codes[k], operands[1])
+            x, y = read(a_codes[k], operands[0]), read(b_codes[k], operands[1])
             factors = (("a", x), ("b", y))
             exact = exact_product(x, y, environment_of(accumulator))
             if observe is not None:
@@ -241,7 +263,7 @@ def mad_dot(
                     "product", "a * b", lambda env, x=x, y=y: exact_product(x, y, env), product, k, *factors,
                     mode=product_rounding,
                 )  # fmt: skip
-                p, term = "p", ("p", decode(code, product))
+                p, term = "p", ("p", read(code, product))
                 added = lambda z, env, p=term[1]: exact_sum(z, p, env)  # noqa: E731
             sums[lane], errors[lane] = plus("sum", p, added, accumulator, k, sums[lane], errors[lane], term)
         where.pop("k", None)
@@ -252,7 +274,7 @@ def mad_dot(
             numbers, order = [("c", start), *numbers], reduction_order(lanes + 1, reduction)
         for i, j in order:
             (left, x), (right, y) = numbers[i], numbers[j]
-            x, y = decode(x, accumulator), decode(y, accumulator)
+            x, y = read(x, accumulator), read(y, accumulator)
             code = rounded(
                 "lanes", f"{left} + {right}", lambda env, x=x, y=y: exact_sum(x, y, env), accumulator, step,
                 (left, x), (right, y),
@@ -269,7 +291,7 @@ def mad_dot(
     total, error = 0 if c is None else c, 0
     for j, first in enumerate(range(0, steps, chunk)):
         where["chunk"] = j
-        part = decode(inner_sum(first, min(first + chunk, steps), None), accumulator)
+        part = read(inner_sum(first, min(first + chunk, steps), None), accumulator)
         added = lambda z, env, part=part: exact_sum(z, part, env)  # noqa: E731
         total, error = plus("chunks", "sum", added, outer, step, total, error, ("sum", part))
         step += 1

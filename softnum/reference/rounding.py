@@ -82,8 +82,8 @@ def environment_of(
     overflow = overflow_name(overflow, fmt)
     if tininess not in ("after", "before"):
         raise ValueError(f"tininess must be 'after' or 'before', got {tininess!r}")
-    if flush_results not in (None, "before", "after"):
-        raise ValueError(f"flush_results must be None, 'before' or 'after', got {flush_results!r}")
+    if flush_results not in (None, "before", "after", "subnormal"):
+        raise ValueError(f"flush_results must be None, 'before', 'after' or 'subnormal', got {flush_results!r}")
     if rounding.startswith("stochastic"):
         if not 1 <= stochastic_bits <= 32:
             raise ValueError(f"stochastic_bits must lie in 1..32, got {stochastic_bits}")
@@ -309,7 +309,7 @@ def round_float(sign: int, numerator: int, denominator: int, fmt: Format, env: E
     tiny_after = below_normal and free[0] + goes_up(sign, free[0] & 1, free[1], free[2], env) < fmt.normal_code
     if env.rounding.startswith("stochastic"):
         tiny_after = tiny_before  # whether a result is tiny does not hang on the random bits
-    flushing = below_normal and env.flush_results and fmt.has_zero
+    flushing = below_normal and env.flush_results in ("before", "after") and fmt.has_zero
     if flushing and (tiny_before if env.flush_results == "before" else tiny_after):
         return with_sign(sign, 0, fmt), INEXACT | UNDERFLOW
 
@@ -328,6 +328,8 @@ def round_float(sign: int, numerator: int, denominator: int, fmt: Format, env: E
             return 0, INEXACT | UNDERFLOW
     rounded = upper if goes_up(sign, lower & 1, rest, unit, env) else lower
 
+    if env.flush_results == "subnormal" and fmt.lowest_binade == "subnormal" and 0 < rounded < fmt.normal_code:
+        return with_sign(sign, 0, fmt), INEXACT | UNDERFLOW
     if rounded > fmt.max_code:
         code, flags = overflowed(sign, fmt, env), OVERFLOW | INEXACT
     else:

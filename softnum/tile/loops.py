@@ -309,7 +309,7 @@ def _checked(result: np.ndarray, formats, space) -> Tensor | None:
 
 
 def _sum(loops, space, factors, tensors, unit, options) -> Tensor | None:
-    if unit.on_codes or unit.lanes != 1 or unit.compensated or unit.stochastic:
+    if unit.on_codes or unit.lanes != 1 or unit.compensated or unit.stochastic or unit.flushes:
         return None
     products = len(factors) == 2
     if products and min(_sides(space, factors)) >= _COLUMNS:

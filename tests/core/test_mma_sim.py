@@ -16,7 +16,7 @@ import pytest
 
 import softnum as sn
 from softnum.mac.products.engines import definition_of
-from softnum.reference import fused_dot
+from softnum.reference import fused_dot, mad_dot
 from tests.support import mma_sim
 
 _FOLDER = os.environ.get("SOFTNUM_MMA_SIM_VECTORS")
@@ -44,11 +44,25 @@ def by_definition(unit, entry, a, b, c):
 
 
 def by_matmul(unit, entry, a, b, c):
+    dtype = np.float64 if entry["d"] == "f64" else np.float32
     a, b, c = (
-        sn.decode(mma_sim.codes(x, entry[kind]), mma_sim.FORMATS[entry[kind]], np.float32)
+        sn.decode(mma_sim.codes(x, entry[kind]), mma_sim.FORMATS[entry[kind]], dtype)
         for x, kind in ((a, "a"), (b, "b"), (c, "c"))
     )
     return sn.encode(sn.matmul(a[:, None, :], b[:, :, None], unit, c[:, None, None])[:, 0, 0], unit.result)
+
+
+def by_reference(unit, a, b, c) -> int:
+    common = {"accumulator": unit.accumulator, "operand": unit.operand, "overflow": unit.overflow, "c": c}
+    if isinstance(unit, sn.MadUnit):
+        return mad_dot(
+            a, b, lanes=unit.lanes, chunk=unit.chunk, reduction=unit.reduction, flush_inputs=unit.flush_inputs,
+            flush_results=unit.flush_results, **common,
+        )[0]  # fmt: skip
+    return fused_dot(
+        a, b, terms=unit.terms, fraction_bits=unit.fraction_bits, output_rounding=unit.output_rounding,
+        truncate_fraction=unit.truncate_fraction, zero_exponent=unit.zero_exponent, **common,
+    )[0]  # fmt: skip
 
 
 def test_the_files_are_those_of_the_manifest():
@@ -61,7 +75,8 @@ def test_the_files_are_those_of_the_manifest():
         rows, chains = rows + entry["rows"], chains + entry["chains"]
     families = Counter(name.split("_")[0] for name in _ENTRIES)
     answered = Counter(name.split("_")[0] for name in _ANSWERED)
-    assert answered == {"nv": families["nv"]}, "say here which other families have presets"
+    there = ("nv", "fma", "cdna1", "cdna2")
+    assert answered == {name: families[name] for name in there}, "say here which families have presets"
     assert sum(_ENTRIES[name]["rows"] for name in _ANSWERED) > rows // 2 and chains > 0
 
 
@@ -92,12 +107,8 @@ def test_the_reference_gives_them_too(name):
     a, b, c = (mma_sim.codes(data[key], entry[key]) for key in "abc")
     if entry["c"] != entry["d"]:
         c = sn.convert(c, mma_sim.FORMATS[entry["c"]], unit.accumulator)
-    for row in [*np.flatnonzero(data["zero_rule"])[:20], *range(0, len(a), 16)]:
-        code, _ = fused_dot(
-            a[row].tolist(), b[row].tolist(), terms=unit.terms, fraction_bits=unit.fraction_bits, c=int(c[row]),
-            accumulator=unit.accumulator, operand=unit.operand, output_rounding=unit.output_rounding,
-            truncate_fraction=unit.truncate_fraction, overflow=unit.overflow, zero_exponent=unit.zero_exponent,
-        )  # fmt: skip
+    for row in [*np.flatnonzero(data.get("zero_rule", []))[:20], *range(0, len(a), 16)]:
+        code = by_reference(unit, a[row].tolist(), b[row].tolist(), int(c[row]))
         assert mma_sim.same(np.array([code]), data["d"][row : row + 1], unit.result).all()
 
 
@@ -106,7 +117,7 @@ def test_the_defaults_differ_where_the_choices_say_and_nowhere_else(name):
     """Without a least M, the presets' rows are those where zeros take no part; with it, only sums of small terms."""
     entry, data = _ENTRIES[name], load(name)
     skipped = data.get("d_skip", data["d"])
-    for preset in _ANSWERED[name]:
+    for preset in _ANSWERED[name] if name.startswith("nv_") else ():
         unit = mma_sim.unit_of(preset, entry)
         got = by_definition(replace(unit, min_exponent=None), entry, data["a"], data["b"], data["c"])
         assert mma_sim.same(got, skipped, unit.result).all(), preset

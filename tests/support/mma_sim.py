@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import softnum as sn
 
 FORMATS = {
     "f16": "binary16", "bf16": "bfloat16", "tf32": "tf32", "e4m3": "e4m3fn", "e5m2": "e5m2", "f32": "binary32",
+    "f64": "binary64",
 }  # fmt: skip
 _CUT = {"tf32": 13}  # bits of a pattern of binary32 that count for nothing
 _OPERAND = {"f16": "fp16", "bf16": "bf16", "tf32": "tf32", "e4m3": "e4m3", "e5m2": "e5m2"}
@@ -37,7 +39,13 @@ def manifest(folder: Path) -> dict:
 def presets(entry: dict) -> list[str]:
     """The presets that answer an arithmetic; [] where there is none yet."""
     a, b, bits = entry["a"], entry["b"], entry.get("fraction_bits")
-    if not entry["name"].startswith("nv_"):
+    family = entry["name"].partition("_")[0]
+    if family in ("cdna1", "cdna2"):
+        more = "_1k" if (a, entry["terms_per_step"]) == ("bf16", 4) else ""
+        return [f"amd_{family}_{_OPERAND[a]}{more}"]
+    if family == "fma":
+        return [name for name in sn.units() if name.startswith("amd_") and name.endswith(f"_fp{a[1:]}")]
+    if family != "nv":
         return []
     eight = a in ("e4m3", "e5m2")
     names = []
@@ -56,8 +64,8 @@ def presets(entry: dict) -> list[str]:
 
 def unit_of(name: str, entry: dict, disputed: str | None = None):
     """The unit of a preset for an arithmetic, whose operands may be of two formats."""
-    from dataclasses import replace
-
+    if not name.startswith("nvidia"):
+        return sn.unit(name)
     output = "binary16" if entry["d"] == "f16" else "binary32"
     made = sn.unit(name, None if re.search("_(bf16|tf32)$", name) else output, disputed=disputed)
     return replace(made, operand=(FORMATS[entry["a"]], FORMATS[entry["b"]]))

@@ -101,8 +101,8 @@ int sn_fused_path(const sn_fused_unit *u, sn_fused_plan *p) {
     p->floor = floor + 127;
     p->low = low;
     /* -2^15 stays below everything when another exponent is added with saturation */
-    p->zero_a = zero == SN_FUSED_NO_FLOOR ? 0x8000u : (sn_u32)((zero + 127) << 7) & 0xffffu;
-    p->zero_b = zero == SN_FUSED_NO_FLOOR ? 0x8000u : (sn_u32)(zero << 7) & 0xffffu;
+    p->zero_a = zero == SN_FUSED_NO_FLOOR ? 0x8000u : (sn_u32)(zero + 127) << 7 & 0xffffu;
+    p->zero_b = zero == SN_FUSED_NO_FLOOR ? 0x8000u : (sn_u32)zero << 7 & 0xffffu;
     p->high = high;
     p->nearest = nearest;
     /* terms products below 2^(F + 2), and a C below 2^(F + 1) */

@@ -242,7 +242,7 @@ int sn_gemm_path(const sn_mad_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g) 
     static int (*const paths[])(const described *, sn_gemm_unit *) = {native, magic, odd, stochastic, wide};
     described d = {u, a, b, sn_facts_of_product(a, b), {0}, sn_facts_of(&u->accumulator), sn_facts_of(&u->outer)};
     d.addend = u->fused ? d.product : sn_facts_of(&u->product);
-    if (u->lanes > 1 || u->compensated) return 0;
+    if (u->lanes > 1 || u->compensated || u->sum_env.flush_inputs || u->sum_env.flush_results) return 0;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         memset(g, 0, sizeof *g);
         g->chunk = u->chunk;

@@ -15,7 +15,8 @@ enum { SN_OVERFLOW_INFINITY = 0, SN_OVERFLOW_SATURATE = 1, SN_OVERFLOW_SATURATE_
 enum { SN_TININESS_AFTER = 0, SN_TININESS_BEFORE = 1 };
 
 /* Tiny before rounding (Arm), or after rounding with unbounded exponent (x86). */
-enum { SN_FLUSH_NONE = 0, SN_FLUSH_BEFORE = 1, SN_FLUSH_AFTER = 2 };
+/* Results that are tiny before rounding, after it, or subnormal once they are rounded. */
+enum { SN_FLUSH_NONE = 0, SN_FLUSH_BEFORE = 1, SN_FLUSH_AFTER = 2, SN_FLUSH_SUBNORMAL = 3 };
 
 /* Which NaN an operation delivers: specialize.h. */
 enum { SN_NAN_CANONICAL = 0, SN_NAN_X86 = 1, SN_NAN_ARM = 2, SN_NAN_PROFILES = 3 };
@@ -48,7 +49,7 @@ typedef struct {
     sn_i32 tininess;        /* SN_TININESS_* */
     sn_i32 stochastic_bits; /* r, 0..32, for the stochastic modes; see below */
     sn_i32 flush_inputs;    /* subnormal operands read as zero, sign kept */
-    sn_i32 flush_results;   /* SN_FLUSH_*: results that are tiny become zero, sign kept */
+    sn_i32 flush_results;   /* SN_FLUSH_NONE ...: results that are tiny become zero, sign kept */
     sn_i32 nan;             /* SN_NAN_* */
     sn_u64 invalid_code;    /* what stands for a NaN where the format has none, with INVALID */
 #ifdef SN_PROBED

@@ -164,7 +164,7 @@ SN_FN sn_u64 sn_round_float(const sn_format *f, const sn_env *env, const sn_exac
         /* rounded with unbounded exponent, up to the smallest normal; a stochastic result is judged before rounding */
         sn_i32 grown = up && !sn_is_stochastic(env) && (gap ? !below : e == f->emin - 1 && c.floor == 2 * hidden - 1);
         tiny = env->tininess == SN_TININESS_BEFORE || !grown; /* 7.5 */
-        if (env->flush_results) {
+        if (env->flush_results && env->flush_results != SN_FLUSH_SUBNORMAL) {
             if (env->flush_results == SN_FLUSH_BEFORE || !grown) {
                 sn_note_event(env, SN_NOTED_FLUSH);
                 sn_raise(f, SN_INEXACT | SN_UNDERFLOW, flags);
@@ -185,6 +185,11 @@ SN_FN sn_u64 sn_round_float(const sn_format *f, const sn_env *env, const sn_exac
     if (up) code += step;
     if (code > f->max_code || (up && code < step)) /* beyond 64 bits, in an unsigned format of 64 */
         return sn_overflowed(f, env, x->sign, flags);
+    if (env->flush_results == SN_FLUSH_SUBNORMAL && code && code < hidden && f->lowest == SN_LOWEST_SUBNORMAL) {
+        sn_note_event(env, SN_NOTED_FLUSH);
+        sn_raise(f, SN_INEXACT | SN_UNDERFLOW, flags);
+        return sn_with_sign(f, 0, x->sign);
+    }
     if (c.fraction || c.sticky) sn_raise(f, tiny ? SN_INEXACT | SN_UNDERFLOW : SN_INEXACT, flags);
     if (code && x->sign && !f->is_signed) return sn_below_zero(f, env, 0);
     return sn_with_sign(f, code, x->sign);

@@ -139,6 +139,8 @@ def growth_of(unit, k: int, products: Growth, start: float | None) -> Growth:
 
 
 def _mad(unit: MadUnit, k: int, products: Growth, start: float | None) -> Growth:
+    if unit.flushes:
+        raise TypeError(f"bound: no error bounds are known of a MadUnit that flushes subnormals ({unit})")
     if not k:
         return NOTHING
     exact_first = False

@@ -28,7 +28,8 @@ def _mad_steps(unit: MadUnit, a, b, c, words):
         a, b, operand=tuple(coded(f, unit) for f in unit.operand), accumulator=unit.accumulator, product=unit.product,
         rounding=unit.rounding, product_rounding=unit.product_rounding, overflow=unit.overflow,
         stochastic_bits=unit.stochastic_bits, lanes=unit.lanes, chunk=unit.chunk, reduction=unit.reduction,
-        outer_accumulator=unit.outer_accumulator, compensated=unit.compensated, c=c, random_bits=_Words(words),
+        outer_accumulator=unit.outer_accumulator, compensated=unit.compensated, flush_inputs=unit.flush_inputs,
+        flush_results=unit.flush_results, c=c, random_bits=_Words(words),
         observe=roundings.append,
     )  # fmt: skip
     steps = []

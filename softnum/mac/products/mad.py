@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
+import numpy as np
+
 from softnum.formats.facts import facts
 from softnum.formats.modes import overflow_name
 from softnum.mac import _gemm
@@ -32,12 +34,45 @@ def _operands(unit: MadUnit) -> tuple:
     return tuple(f.codec.core_format(f) for f in unit.operand)
 
 
+class _Positive:
+    """The engine of a unit that reads small operands and C as +0: another engine's, on codes without them."""
+
+    def __init__(self, unit: MadUnit) -> None:
+        self.unit, self.engine = unit, _gemm.DefinitionGemm(unit, _operands(unit))
+
+    def _read(self, *codes) -> list:
+        formats = (*self.unit.operand, self.unit.outer)
+        return [None if x is None else _without_small(x, f) for x, f in zip(codes, formats, strict=True)]
+
+    def run(self, a, b, c, *rest, **options) -> int:
+        """As every engine's."""
+        return self.engine.run(*self._read(a, b, c), *rest, **options)
+
+    def run_each(self, a, b, c, out, words) -> int:
+        """Many short sums, a row of a and b for each."""
+        return self.engine.run_each(*self._read(a, b, c), out, words)
+
+
+def _without_small(codes: np.ndarray, fmt) -> np.ndarray:
+    """64-bit codes, of an IEEE-like float with zeros and subnormals replaced by +0."""
+    if fmt.kind != "float":
+        return codes
+    magnitude = codes & np.uint64((1 << (fmt.exponent_bits + fmt.mantissa_bits)) - 1)
+    return np.where(magnitude < np.uint64(1 << fmt.mantissa_bits), np.uint64(0), codes)
+
+
 def _definition(unit: MadUnit):
-    return CustomGemm(unit) if unit.on_codes else _gemm.DefinitionGemm(unit, _operands(unit))
+    if unit.on_codes:
+        return CustomGemm(unit)
+    return _Positive(unit) if unit.flush_inputs == "positive" else _gemm.DefinitionGemm(unit, _operands(unit))
 
 
 def _fast(unit: MadUnit):
-    return None if unit.on_codes else _gemm.fast(unit, _operands(unit), tuple(map(facts, unit.operand)))
+    return (
+        None
+        if unit.on_codes or unit.flush_inputs == "positive"
+        else _gemm.fast(unit, _operands(unit), tuple(map(facts, unit.operand)))
+    )
 
 
 register(MadUnit, adder=adder, definition=_definition, fast=_fast)

@@ -96,9 +96,9 @@ class _Mad(Causes):
         else:
             yield "exact-product-instead", "", {"product": None, "product_rounding": None}
             yield from _modes(unit, "product_rounding", unit.product_mode, " of products")
+        if _plain(unit) or unit.flushes:
+            yield from _flushes(unit)
         if _plain(unit):
-            for when in ("after", "before"):
-                yield "flush-to-zero", f"results that are tiny {when} rounding", {"flush_results": when}
             for bits in range(1, 6):
                 text = f"the smaller term is cut off {counted(bits, 'bit')} below the larger one's last place"
                 yield "missing-sticky", text, {"align": bits}
@@ -146,12 +146,7 @@ class _Fused(Causes):
 class _Chain(Causes):
     def own(self, spec: UnitSpec):
         unit = spec.unit
-        if unit.flush_inputs:
-            yield "flush-to-zero", "operands are not flushed, though they should be", {"flush_inputs": False}
-        for when in (None, "after", "before"):
-            if when != unit.flush_results:
-                tiny, none = f"results that are tiny {when} rounding", "results are not flushed, though they should be"
-                yield "flush-to-zero", tiny if when else none, {"flush_results": when}
+        yield from _flushes(unit)
         if unit.k_order is not None:
             yield "summation-order", "k in turn", {"k_order": None}
 
@@ -174,6 +169,16 @@ class _Exact(Causes):
 def _chunks(k: int) -> list[int]:
     """The lengths of chunks that are tried for sums of k products."""
     return [n for n in range(2, k + 1) if n <= _SHORT_CHUNKS or k % n == 0 or n & (n - 1) == 0]
+
+
+def _flushes(unit):
+    """Other ways to flush than a unit's."""
+    if unit.flush_inputs:
+        yield "flush-to-zero", "operands are not flushed, though they should be", {"flush_inputs": False}
+    for when in (None, "after", "before"):
+        if when != unit.flush_results:
+            tiny, none = f"results that are tiny {when} rounding", "results are not flushed, though they should be"
+            yield "flush-to-zero", tiny if when else none, {"flush_results": when}
 
 
 def _plain(unit: MadUnit) -> bool:

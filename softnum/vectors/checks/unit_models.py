@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from softnum.formats.scalar import FloatFormat
-from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+from softnum.mac.fused import FusedDotUnit
 from softnum.mac.mad import MadUnit
 from softnum.ops.arithmetic import convert
 from softnum.vectors.checks.evidence import Evidence
@@ -120,10 +120,6 @@ class UnitModels:
             if changes.get("subnormals") is False:
                 fmt = unit.accumulator
                 unit = replace(unit, accumulator=_without_subnormals(fmt))
-            if "flush_results" in changes and "flush_results" not in own:
-                unit = FmaChainUnit(
-                    unit.accumulator, unit.operand, unit.rounding, unit.overflow, None, False, changes["flush_results"]
-                )
             if "align" in changes:
                 bits = unit.accumulator.mantissa_bits + changes["align"]
                 unit = FusedDotUnit(
