@@ -238,7 +238,8 @@ def with_sign(sign: int, magnitude: int, fmt: FloatFacts) -> int:
 
 def round_fixed(sign: int, numerator: int, denominator: int, fmt: Format, env: Environment) -> tuple[int, int]:
     fmt = format_of(fmt)
-    integer, rest = divmod(numerator << fmt.fraction_bits, denominator)
+    numerator, denominator = numerator << max(fmt.fraction_bits, 0), denominator << max(-fmt.fraction_bits, 0)
+    integer, rest = divmod(numerator, denominator)
     integer += goes_up(sign, integer & 1, rest, denominator, env)
     flags = INEXACT if rest else 0
     if sign:
