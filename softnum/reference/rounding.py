@@ -37,7 +37,9 @@ DIRECTED = {
     "to_odd": lambda sign, odd: not odd,
 }
 #: By random bits: `stochastic_goes_up`.
-STOCHASTIC = ("stochastic", "stochastic_floor", "stochastic_fast", "stochastic_even", "stochastic_odd")
+STOCHASTIC = (
+    "stochastic", "stochastic_floor", "stochastic_fast", "stochastic_even", "stochastic_odd", "stochastic_equal",
+)  # fmt: skip
 ROUNDING_MODES = (*TO_NEAREST, *DIRECTED, *STOCHASTIC)
 #: Other names of some of them.
 SHORT_NAMES = {
@@ -138,7 +140,8 @@ def round_value(
         - "stochastic" (also "stochastic_fastest"): ``floor(t * N) + R >= N``;
         - "stochastic_fast": ``t * N + R + 1/2 >= N``;
         - "stochastic_even", "stochastic_odd": ``nearest(t * N) + R >= N``, ties of this nearest integer to the even or
-          the odd one.
+          the odd one;
+        - "stochastic_equal": ``2 * R >= N``, whatever t.
 
         "stochastic_floor" returns ``floor((floor(x * N) + R) / N)``, x counted in ulps, in two's complement. What is
         exact stays in all of them.
@@ -359,6 +362,8 @@ def stochastic_goes_up(sign: int, rest: int, unit: int, env: Environment) -> boo
     steps, part = divmod(rest * n, unit)  # t * N = steps + part / unit
     if mode == "stochastic_floor" and sign:  # floor(-t * N) + R stays below zero
         return steps + (part > 0) > env.random_bits
+    if mode == "stochastic_equal":
+        return 2 * env.random_bits >= n
     if mode == "stochastic_fast":  # t * N + R + 1/2 >= N, of whole numbers: twice unit times both sides
         return 2 * rest * n + (2 * env.random_bits + 1) * unit >= 2 * n * unit
     if mode in ("stochastic_even", "stochastic_odd"):
