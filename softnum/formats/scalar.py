@@ -433,8 +433,8 @@ class FixedFormat(FixedCodes, SingleFormat, saved_as="fixed"):
     Parameters
     ----------
     integer_bits : int
-        Bits before the point, the sign bit included (-63 to 64). Negative: so many places behind the point lie above the
-        code's.
+        Bits before the point, the sign bit included (-63 to 64). Negative: so many places behind the point lie above
+        the code's.
     fraction_bits : int
         Bits after the point (-63 to 64). Negative: so many places before the point lie below the code's.
         ``integer_bits + fraction_bits`` is the width of a code, 1 to 64.

@@ -33,7 +33,7 @@ def test_it_is_no_mode(name):
         sn.quantize([1.0], "e5m2", rounding=name)
 
 
-@cases("source", [(5, 3), (0, 8), (6, -2)])
+@cases("source", [(5, 3), (0, 8), (10, -2)])
 @cases("overflow", ["saturate", "wrap"])
 def test_fixed_point_as_apytypes(source, overflow):
     """All codes of eight bits, to formats of fewer bits and of more, with the point anywhere."""

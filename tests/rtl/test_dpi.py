@@ -89,7 +89,10 @@ def codes_of(fmt, rng, n):
 
 
 ALL = {name: operands for name, (_, operands) in _core.OPERATIONS.items() for operands in [_core.OPERATIONS[name][1]]}
-NARROW = ("e5m2", "e4m3fn", "e4m3fnuz", "e2m1fn", "q4.4", "uq2.6", "q7.-2", "uq-2.8", "binary8p3se", "bfloat16", "binary16", "dlfloat16")
+NARROW = (
+    "e5m2", "e4m3fn", "e4m3fnuz", "e2m1fn", "q4.4", "uq2.6", "q7.-2", "uq-2.8", "binary8p3se", "bfloat16", "binary16",
+    "dlfloat16",
+)  # fmt: skip
 
 
 def python(name, codes, formats, out, options, word):
