@@ -106,11 +106,15 @@ static sn_format take_float(fuzz_input *in, int max_bits) {
     return f;
 }
 
+int fuzz_take_fraction(fuzz_input *in, int bits) {
+    return fuzz_choose(in, 4) ? fuzz_choose(in, bits + 1) : bits - 64 + fuzz_choose(in, 129 - bits);
+}
+
 sn_format fuzz_take_format(fuzz_input *in, int max_bits) {
     const int kind = fuzz_choose(in, 8);
     if (kind >= 2) return take_float(in, kind >= 5 || max_bits < 16 ? max_bits : 16);
     const int is_signed = fuzz_choose(in, 4) != 0, least = 1 + is_signed;
-    const int bits = least + fuzz_choose(in, max_bits - least + 1), fraction = fuzz_choose(in, bits + 1);
+    const int bits = least + fuzz_choose(in, max_bits - least + 1), fraction = fuzz_take_fraction(in, bits);
     return fuzz_fixed(bits - fraction, fraction, is_signed);
 }
 
@@ -143,14 +147,15 @@ sn_env fuzz_take_env(fuzz_input *in, const sn_format *out) {
 
 sn_u64 fuzz_take_code(fuzz_input *in, const sn_format *f) {
     const int how = fuzz_choose(in, 256), width = (f->bits + 7) / 8;
-    const sn_u64 hidden = f->mantissa_bits < 64 ? (sn_u64)1 << f->mantissa_bits : 0;
+    const sn_i32 m = f->mantissa_bits;
+    const sn_u64 hidden = m >= 0 && m < 64 ? (sn_u64)1 << m : 0;
     const sn_u64 edges[] = {
         0, 1, hidden, f->max_code, f->inf_code, f->nan_code, f->quiet_bit, f->magnitude_mask, f->sign_mask >> 1};
     sn_u64 code;
     switch (how & 3) {
     case 0: code = fuzz_take(in, width); break;
     case 1: code = edges[fuzz_choose(in, sizeof edges / sizeof *edges)] + (sn_u64)(fuzz_choose(in, 16) - 8); break;
-    case 2: code = (fuzz_take(in, 2) << f->mantissa_bits % 64) + (sn_u64)fuzz_choose(in, 8) - 4; break;
+    case 2: code = (fuzz_take(in, 2) << (m & 63)) + (sn_u64)fuzz_choose(in, 8) - 4; break;
     default: code = fuzz_take(in, 2) << fuzz_choose(in, 64); /* few bits set */
     }
     if (how & 4) code ^= f->sign_mask;

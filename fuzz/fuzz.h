@@ -34,6 +34,8 @@ sn_u64 fuzz_take(fuzz_input *in, int bytes);
 int fuzz_choose(fuzz_input *in, int n); /* 0..n-1, n <= 65536 */
 
 /* A format that softnum.formats would make, of at most max_bits (2 to 64). */
+/* Bits after the point of fixed point: inside of the code mostly, else wherever a name has them. */
+int fuzz_take_fraction(fuzz_input *in, int bits);
 sn_format fuzz_take_format(fuzz_input *in, int max_bits);
 sn_format fuzz_float(int exponent_bits, int mantissa_bits, int bias); /* as IEEE 754's, with another bias */
 sn_format fuzz_fixed(int integer_bits, int fraction_bits, int is_signed);

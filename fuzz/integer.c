@@ -8,7 +8,7 @@ enum { HIGHEST = 9, LARGEST = 70, DEEPEST = 20 };
 static sn_format take_operand(fuzz_input *in) {
     const int is_signed = fuzz_choose(in, 4) != 0, most = is_signed ? 16 : 15, least = 1 + is_signed;
     const int bits = fuzz_choose(in, 2) ? most : least + fuzz_choose(in, most - least + 1);
-    const int fraction = fuzz_choose(in, bits + 1);
+    const int fraction = fuzz_take_fraction(in, bits);
     return fuzz_fixed(bits - fraction, fraction, is_signed);
 }
 
@@ -22,7 +22,7 @@ static int take_unit(fuzz_input *in, sn_mad_unit *d) {
     const int is_signed = fuzz_choose(in, 4) != 0, wrap = fuzz_choose(in, 2);
     const int fraction = products + (fuzz_choose(in, 2) ? 0 : fuzz_choose(in, 17));
     const int least = fraction > 1 + is_signed ? fraction : 1 + is_signed;
-    if (least > 32 || (!is_signed && !both_unsigned && !wrap)) return 0;
+    if (least > 32 || fraction < -63 || (!is_signed && !both_unsigned && !wrap)) return 0;
     const int bits = fuzz_choose(in, 2) ? 32 : least + fuzz_choose(in, 33 - least);
     d->accumulator = d->outer = fuzz_fixed(bits - fraction, fraction, is_signed);
     d->sum_env = fuzz_plain_env(fuzz_choose(in, SN_STOCHASTIC));

@@ -224,6 +224,7 @@ static int should_round_up(const fuzz_trial *t, const sn_format *wide, sn_u64 x,
         return sign ? x > wide_sum(t, wide, low, wide_times(t, wide, gap, random, r), 0) : x >= whole;
     case SN_STOCHASTIC_FAST: return x >= half;
     case SN_STOCHASTIC_EVEN: return x > half || (x == half && least % 2 == 0);
+    case SN_STOCHASTIC_EQUAL: return r > 0 && random >> (r - 1) != 0;
     case SN_STOCHASTIC_ODD: return x > half || (x == half && least % 2 == 1);
     default: return -1;
     }

@@ -19,7 +19,7 @@ sn_format fuzz_take_float(fuzz_input *in, int max_bits, int max_exponent_bits) {
     const sn_format f = fuzz_take_format(in, max_bits);
     if (!fuzz_is_fixed(&f) && f.has_zero && exponent_bits(&f) <= max_exponent_bits) return f;
     const int e = 2 + f.bits % 7;
-    return fuzz_float(e, 1 + f.mantissa_bits % 10, (1 << (e - 1)) - 1);
+    return fuzz_float(e, 1 + (f.mantissa_bits & 127) % 10, (1 << (e - 1)) - 1);
 }
 
 sn_format fuzz_take_sum(fuzz_input *in, int max_bits, int max_exponent_bits) {
@@ -79,7 +79,8 @@ sn_u64 fuzz_integer_code(sn_i64 n) { return n < 0 ? (sn_u64)1 << 63 | (0 - (sn_u
  * whose sums carry; the others are drawn from these. */
 static sn_u64 *take_codes(fuzz_input *in, const sn_format *f, size_t count, int quiet) {
     sn_u64 *codes = fuzz_buffer(count, sizeof *codes);
-    const int how = fuzz_choose(in, 256), together = how & 1, room = f->mantissa_bits < 61 ? f->mantissa_bits + 3 : 64;
+    const int how = fuzz_choose(in, 256), together = how & 1, m = f->mantissa_bits < 0 ? f->bits : f->mantissa_bits;
+    const int room = m < 61 ? m + 3 : 64;
     const size_t pool = (size_t)(how & 2 ? 4 : 32);
     const sn_u64 any = room < 64 ? ((sn_u64)1 << room) - 1 : ~(sn_u64)0, close = how & 8 ? 3 : any;
     const sn_u64 ones = how & 16 ? any >> 3 : 0, base = fuzz_take_code(in, f) | ones;

@@ -66,7 +66,7 @@ extern const sn_mode sn_modes[SN_ROUNDING_MODES];
  *   - fixed point that saturates, with integer and fraction bits together at most 23 (52).
  * Fixed point is treated as the subnormals of a float whose normal numbers begin at 2^integer bits: what lies there
  * saturates, however coarsely it is rounded first.
- * The modes that round the fraction to r bits (SN_STOCHASTIC_FAST and later) look at bit r + 1: r <= 31 in binary32. */
+ * The modes of a number beyond SN_STOCHASTIC_FLOOR look at bit r + 1: r <= 31 in binary32. */
 typedef struct {
     sn_i32 mantissa_bits, biased_emin;
     sn_i32 rounding, stochastic_bits;

@@ -6,7 +6,7 @@
  *   0001 t00e eebb bbbb       posit or (t) linear takum: es, bits
  *   001y yyyy yyyy yyyy       eXmY: X << 6 | Y
  *   01kk kkkk pppp ppss       P3109: K - 1, P - 1, unsigned, finite
- *   1uii iiii ifff ffff       fixed point: unsigned, I, F */
+ *   1uii iiii ifff ffff       fixed point: unsigned, I, F, each modulo 128, from -63 to 64 */
 #include "names.h"
 
 #include <stdarg.h>
@@ -101,10 +101,13 @@ static int fill_p3109(sn_i32 k, sn_i32 p, sn_i32 is_unsigned, sn_i32 finite, sn_
     return fill_float(&x, f);
 }
 
+/* A number from -63 to 64 in seven bits. */
+static sn_i32 places(sn_u32 bits) { return bits > 64 ? (sn_i32)bits - 128 : (sn_i32)bits; }
+
 int softnum_fill(sn_u32 field, sn_format *f) {
     if (field & FIXED) {
-        const sn_i32 whole = (field >> 7) & 127, fraction = field & 127, is_signed = !(field & P3109);
-        if (whole > 64 || fraction > 64 || whole + fraction > 64 || whole + fraction < 1 + is_signed) return 0;
+        const sn_i32 whole = places((field >> 7) & 127), fraction = places(field & 127), is_signed = !(field & P3109);
+        if (whole + fraction > 64 || whole + fraction < 1 + is_signed) return 0;
         fill_width(f, whole + fraction, is_signed);
         f->kind = SN_FIXED;
         f->mantissa_bits = fraction;
@@ -139,7 +142,8 @@ void softnum_name(sn_u32 field, char *text) {
     else if (!softnum_fill(field, &f))
         snprintf(text, 16, "(none)");
     else if (field & FIXED)
-        snprintf(text, 16, "%sq%u.%u", field & P3109 ? "u" : "", (field >> 7) & 127, field & 127);
+        snprintf(text, 16, "%sq%d.%d", field & P3109 ? "u" : "", (int)places((field >> 7) & 127),
+                 (int)places(field & 127));
     else if (field & P3109)
         snprintf(text, 16, "binary%up%u%c%c", ((field >> 8) & 63) + 1, ((field >> 2) & 63) + 1, field & 2 ? 'u' : 's',
                  field & 1 ? 'f' : 'e');
@@ -155,6 +159,14 @@ static sn_i32 number(const char **p) {
     for (int i = 0; i < 2 && **p >= '0' && **p <= '9'; i++, ++*p)
         value = (value < 0 ? 0 : 10 * value) + (**p - '0');
     return value;
+}
+
+/* The same with a sign, modulo 128; -1 if it is none from -63 to 64. */
+static sn_i32 places_of(const char **p) {
+    const sn_i32 minus = **p == '-';
+    *p += minus;
+    const sn_i32 x = number(p);
+    return x < 0 || x > 64 - minus ? -1 : minus ? -x & 127 : x;
 }
 
 /* Whether *p goes on with the text, over which it moves. */
@@ -193,7 +205,7 @@ static sn_u32 field_of(const char *name) {
         if (field & FIXED) return 0;
     } else {
         field = over(&p, "u") ? FIXED | P3109 : FIXED;
-        if (!over(&p, "q") || (x = number(&p)) < 0 || !over(&p, ".") || (y = number(&p)) < 0) return 0;
+        if (!over(&p, "q") || (x = places_of(&p)) < 0 || !over(&p, ".") || (y = places_of(&p)) < 0) return 0;
         field |= (sn_u32)(x << 7) | (sn_u32)y;
     }
     return *p == 0 && softnum_fill(field, &f) ? field : 0;

@@ -95,6 +95,7 @@ SN_INLINE L_I SN_L(carries)(const sn_rounding *r, int family, L_U w, L_I s, L_U 
         L_I more = (word < t) | ((word == t) & (lost != 0));
         return (L_I)L_SELECT(sign != 0, more, t + word < t);
     }
+    if (r->rounding == SN_STOCHASTIC_EQUAL) return (L_I)((t | lost) != 0) & ((L_I)word >> (L_BITS - 1));
     L_U half = word | (L_u)1 << (L_BITS - r->stochastic_bits - 1), sum = t + half;
     L_I carry = (L_I)(sum < t), beyond = (L_I)((sum | lost) != 0), odd = (L_I)((random & 1u) != 0);
     if (r->rounding == SN_STOCHASTIC_FAST) return carry;

@@ -190,11 +190,9 @@ static void test_stochastic_counts(void) {
 
 /* r = 0: no random bit, and each mode is one of the others (env.h). */
 static void test_no_random_bits(void) {
-    static const int same[][2] = {{SN_STOCHASTIC, SN_TOWARD_ZERO},
-                                  {SN_STOCHASTIC_FLOOR, SN_DOWN},
-                                  {SN_STOCHASTIC_FAST, SN_NEAREST_AWAY},
-                                  {SN_STOCHASTIC_EVEN, SN_NEAREST_ZERO},
-                                  {SN_STOCHASTIC_ODD, SN_NEAREST_AWAY}};
+    static const int same[][2] = {{SN_STOCHASTIC, SN_TOWARD_ZERO},       {SN_STOCHASTIC_FLOOR, SN_DOWN},
+                                  {SN_STOCHASTIC_FAST, SN_NEAREST_AWAY}, {SN_STOCHASTIC_EVEN, SN_NEAREST_ZERO},
+                                  {SN_STOCHASTIC_ODD, SN_NEAREST_AWAY},  {SN_STOCHASTIC_EQUAL, SN_TOWARD_ZERO}};
     const sn_format wide = ieee(5, 10), targets[] = {ieee(4, 3), ieee(5, 2), ieee(8, 7), fixed(9, 3)};
     for (size_t k = 0; k < sizeof targets / sizeof *targets; k++)
         for (size_t i = 0; i < sizeof same / sizeof *same; i++)

@@ -171,7 +171,7 @@ def aliases() -> str:
 
 
 def stochastic() -> str:
-    """How many of the 2**r random words round up, in the five stochastic modes."""
+    """How many of the 2**r random words round up, in the stochastic modes."""
     r = 2
     words = np.arange(1 << r, dtype=np.uint32)
     sixteenths = (0, 1, 2, 3, 4, 6, 8, 12, 15)

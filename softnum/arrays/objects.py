@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from softnum.arrays.parse import as_exact, python_number
@@ -31,7 +33,7 @@ def codes_of_numbers(x, fmt, env, words, invalid):
         if raised & _core.NO_CODE and isinstance(invalid, str):
             # the value is not named: its repr can be long, and is refused past 4300 digits
             raise_no_code(fmt, "encode")
-        if wrap and abs(value) >= 1 << fmt.wrap_bits:  # which as_exact has taken off
+        if wrap and abs(value) >= Fraction(2) ** fmt.wrap_bits:  # which as_exact has taken off
             raised |= Flags.OVERFLOW
         flags[index] = raised & (_core.NO_CODE - 1)
     return codes, flags

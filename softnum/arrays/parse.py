@@ -93,9 +93,10 @@ def as_exact(value, fmt, wrap) -> tuple[int, int, int, int]:
         value = Fraction(value)
     elif not isinstance(value, Rational):
         raise TypeError(f"encode takes real numbers (int, float, Fraction), got {value!r}")
-    sign, top, bottom = int(value < 0), abs(value.numerator), value.denominator
-    if fmt.wrap_bits is not None and (limit := bottom << fmt.wrap_bits) <= top:
-        top = top % limit + (0 if wrap else limit)  # of what lies above, one bit says enough
+    sign, magnitude = int(value < 0), abs(value)
+    if fmt.wrap_bits is not None and (limit := Fraction(2) ** fmt.wrap_bits) <= magnitude:
+        magnitude = magnitude % limit + (0 if wrap else limit)  # of what lies above, one bit says enough
+    top, bottom = magnitude.numerator, magnitude.denominator
     shift = max(0, 127 + bottom.bit_length() - top.bit_length()) if bottom & (bottom - 1) else bottom.bit_length() - 1
     significand, rest = divmod(top << shift, bottom)
     excess = max(0, significand.bit_length() - 128)

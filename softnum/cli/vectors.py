@@ -19,6 +19,11 @@ __all__ = ["register"]
 #: Fewer vectors than this are done before a progress bar could be read.
 _WORTH_A_BAR = 1 << 21
 
+#: Options of `check` that hold for files whose lines say what they are, too, or are their own arguments.
+_OF_SUITES = frozenset(
+    ("tininess", "any_nan", "ulp", "ignore_flags", "ignore_header", "max_failures", "explain", "dialect")
+)
+
 _HELP = """Make test vectors for a hardware design, or judge what the design made of them.
 
 One vector a line, in Berkeley TestFloat's text: operands (C of an fma last), the random bits of stochastic rounding,
@@ -37,7 +42,8 @@ Op = Annotated[
     typer.Option(
         help=f"Operation: {', '.join(CODE_OPERATIONS)}, to_integer, "
         "compare_{quiet,signaling}_{equal,less,less_equal}; another name of one (softnum formats --names), or "
-        "a function of TestFloat's, which states the formats: f32_mulAdd; of a unit: dot, mac, gemm."
+        "a function of TestFloat's, which states the formats: f32_mulAdd; of a unit: dot, mac, gemm. "
+        "check: all, where lines of fptest say it."
     ),
 ]
 Formats = Annotated[
@@ -235,9 +241,15 @@ def generate(
 
 
 def check(
-    file: Annotated[
-        str, typer.Argument(help="Vectors with the design's results and flags; - is standard input.")
-    ] = "-",
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILES",
+            help="Vectors with the design's results and flags; - is standard input. Several only of fptest, whose "
+            "lines say what they are.  [default: -]",
+            show_default=False,
+        ),
+    ] = None,
     op: Op = None,
     fmt: Formats = None,
     result_format: ResultFormat = None,
@@ -272,16 +284,20 @@ def check(
     out: Annotated[str | None, typer.Option("--out", "-o", help="Also write the report to this file, as JSON.")] = None,
     html: Annotated[str | None, typer.Option(help="Also write the report to this file, as a page to read.")] = None,
 ) -> None:
-    """Compare the results and flags in FILE with softnum's, and name the likeliest causes of differences.
+    """Compare the results and flags in FILES with softnum's, and name the likeliest causes of differences.
 
     What the options leave out is taken from the file's header; what they state must agree with it. Failures are
     printed, the simplest first, with their line, operands, what was got and what is right, in hexadecimal and decoded;
     then the causes, such as missing-sticky or flush-to-zero, each with an example in bits.
 
+    Lines of IBM's suite (fptest) state their operation, format and mode. Several files, one without a header, or --op
+    all: each line is checked by that, and counted in a table; underflow is judged before rounding.
+
     \b
       softnum vectors check mul.txt --html report.html
       softnum vectors check dut.txt --op multiply --format binary16 --rounding rne --ignore-flags
       ./dut < operands.txt | softnum vectors check --op fma --format e5m2 --any-nan
+      softnum vectors check --op all *.fptest
 
     Exit codes: 0 all equal, 1 differences, 2 unusable input (the message names file and line).
     """
@@ -297,12 +313,19 @@ def check(
         ignore_flags=ignore_flags,
         ulp=ulp, ignore_header=ignore_header, max_failures=max_failures, explain=explain, dialect=dialect,
     )  # fmt: skip
-    if file != "-" and not os.path.exists(file):
-        raise ValueError(f"no file {file!r}")
-    if os.path.isdir(file):
-        raise ValueError(f"{file!r} is a directory; name a file of vectors")
+    files = files or ["-"]
+    for file in files:
+        if file != "-" and not os.path.exists(file):
+            raise ValueError(f"no file {file!r}")
+        if os.path.isdir(file):
+            raise ValueError(f"{file!r} is a directory; name a file of vectors")
     # how many vectors a file holds is known at its end; a stream may be long
-    expected = _WORTH_A_BAR if file == "-" else os.stat(file).st_size // 16
+    expected = sum(_WORTH_A_BAR if file == "-" else os.stat(file).st_size // 16 for file in files)
+    if _mixed(op, files, dialect):
+        stated = dict(format=fmt, html=html, any_nan=any_nan or None, ulp=ulp or None)
+        stated |= {key: value for key, value in options.items() if key not in _OF_SUITES}
+        _check_suite(files, stated, tininess, ignore_flags, ignore_header, max_failures, expected, out)
+    file = files[0]
     with _bar("vectors read", None, expected) as progress:
         try:
             report = check_vectors(file, op, _formats(fmt), progress=progress, **options)
@@ -311,6 +334,46 @@ def check(
                 _deliver(error.report, out, html)
             raise
     _deliver(report, out, html)
+    raise typer.Exit(report.exit_status)
+
+
+def _mixed(op: str | None, files: list[str], dialect: str | None) -> bool:
+    """Whether the lines of the files say what they are of; ValueError where only some do."""
+    from softnum.vectors.checks.suite import states_nothing
+    from softnum.vectors.files.dialects import dialect_named, dialect_of_path
+
+    if op not in (None, "all"):
+        if len(files) > 1:
+            raise ValueError(f"{len(files)} files are checked by what their lines say (fptest, --op all), not by --op "
+                             f"{op}; check them one by one")  # fmt: skip
+        return False
+    if op is None and len(files) == 1:
+        return files[0] != "-" and states_nothing(files[0], dialect)
+    for file in files:
+        other = dialect_of_path(file) if dialect is None else dialect_named(dialect)
+        if other is not None and other.name != "fptest":
+            raise ValueError(f"{file}: {other.name} has no lines that say their operation, as fptest has: state --op, "
+                             "for one file")  # fmt: skip
+    return True
+
+
+def _check_suite(files, stated: dict, tininess, ignore_flags, ignore_header, max_failures, expected, out) -> None:
+    from softnum.vectors import check_suite
+
+    for name in _given(**stated):
+        name = name.replace("out_fmt", "result_format").replace("_", "-")
+        raise ValueError(
+            f"leave out --{name}: each line of fptest says what it is of (or state --op for one operation)"
+        )
+    with _bar("vectors read", None, expected) as progress:
+        report = check_suite(
+            files, tininess=tininess, ignore_flags=ignore_flags, ignore_header=ignore_header,
+            max_failures=max_failures, progress=progress,
+        )  # fmt: skip
+    typer.echo(str(report))
+    if out is not None:
+        with atomic_file(out) as file:
+            file.write((json.dumps(report.to_dict(), indent=1) + "\n").encode())
     raise typer.Exit(report.exit_status)
 
 

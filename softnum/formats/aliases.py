@@ -137,6 +137,10 @@ _PREFIX = re.compile(r"(?:torch|numpy|np|ml_dtypes)\.(?=.)")
 
 # What is no alias, and why: names of several meanings, and of what softnum has not.
 _WIDE = "its codes have more than 64 bits, the most that softnum's have"
+_JAMMED = (
+    "every mode keeps the values of a format, and it would not: round 'toward_zero' (fixed point: 'down') and set the "
+    "last bit of the codes; 'to_odd' sets that of inexact results alone"
+)
 _REFUSED = {
     "format": {
         "float": "C and PyTorch mean binary32 by it, Python binary64",
@@ -152,6 +156,9 @@ _REFUSED = {
         "round": "did you mean 'nearest_even'",
         "rtn": "OpenCL means 'down' by it, papers on quantization 'nearest_even'",
         "away": "IEEE's ties to away are 'nearest_away'; 'away_from_zero' takes all that is inexact away",
+        **dict.fromkeys(("jam", "jamming", "von_neumann"), _JAMMED),
+        "jam_unbiased": "did you mean 'to_odd'",
+        "stoch_equal": "did you mean 'stochastic_equal'",
         "rnda": "MPFR means 'away_from_zero' by it; ties to away are 'nearest_away'",
     },
     "operation": {

@@ -174,7 +174,9 @@ class FixedCodes(TwosComplementCodes):
         return np.zeros(codes.shape, bool)
 
     def fields(self, code: int) -> list[tuple[str, str]]:
-        """The bits of a code, as (name, bits): one field, with the point where it lies inside or before it."""
+        """The bits of a code, as (name, bits): one field, with the point where it lies inside or at an end of it."""
         bits = f"{int(code):0{self.bits}b}"
+        if not 0 <= self.integer_bits <= self.bits:  # the point lies outside
+            return [("fraction", bits)]
         whole, rest = bits[: self.integer_bits], bits[self.integer_bits :]
         return [("fraction", f"{whole}.{rest}" if rest and whole else whole or f".{rest}")]

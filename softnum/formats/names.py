@@ -57,7 +57,7 @@ _NOT_BLOCKS = (
 )
 
 _FLOAT_NAME = re.compile(r"e(\d{1,2})m(\d{1,2})")
-_FIXED_NAME = re.compile(r"(u?)q(\d{1,2})\.(\d{1,2})")
+_FIXED_NAME = re.compile(r"(u?)q(-?\d{1,2})\.(-?\d{1,2})")
 _P3109_NAME = re.compile(r"binary(\d{1,2})p(\d{1,2})([su])([ef])")
 
 

@@ -433,9 +433,11 @@ class FixedFormat(FixedCodes, SingleFormat, saved_as="fixed"):
     Parameters
     ----------
     integer_bits : int
-        Bits before the point, the sign bit included (0 to 64).
+        Bits before the point, the sign bit included (-63 to 64). Negative: so many places behind the point lie above
+        the code's.
     fraction_bits : int
-        Bits after the point (0 to 64). ``integer_bits + fraction_bits`` is the width of a code, 1 to 64.
+        Bits after the point (-63 to 64). Negative: so many places before the point lie below the code's.
+        ``integer_bits + fraction_bits`` is the width of a code, 1 to 64.
     signed : bool
         Two's complement if true.
 
@@ -450,6 +452,8 @@ class FixedFormat(FixedCodes, SingleFormat, saved_as="fixed"):
     >>> f = FixedFormat(4, 4)
     >>> f.name, f.bits, f.min, f.max, f.epsilon
     ('q4.4', 8, -8.0, 7.9375, 0.0625)
+    >>> FixedFormat(10, -2).epsilon, FixedFormat(-2, 10).min  # steps of 4; eight bits behind 0.00
+    (4.0, -0.125)
     """
 
     integer_bits: int
@@ -471,8 +475,8 @@ class FixedFormat(FixedCodes, SingleFormat, saved_as="fixed"):
     powers_of_two = False
 
     def __init__(self, integer_bits: int, fraction_bits: int, *, signed: bool = True) -> None:
-        i = _check_int("integer_bits", integer_bits, 0, MAX_BITS)
-        f = _check_int("fraction_bits", fraction_bits, 0, MAX_BITS)
+        i = _check_int("integer_bits", integer_bits, 1 - MAX_BITS, MAX_BITS)
+        f = _check_int("fraction_bits", fraction_bits, 1 - MAX_BITS, MAX_BITS)
         if not 1 <= i + f <= MAX_BITS:
             raise ValueError(f"integer_bits + fraction_bits must lie in 1..{MAX_BITS}, got {i + f}")
         if signed and i + f < 2:

@@ -96,7 +96,7 @@ def block_scale(values: Sequence, fmt, *, scale_rule: str | None = None, tensor_
 def _spacing_below(most: Fraction, element: Format) -> Fraction:
     """The distance of the values in the binade of the largest."""
     if element.kind == "fixed":
-        return Fraction(1, 1 << element.fraction_bits)
+        return Fraction(2) ** -element.fraction_bits
     return Fraction(2) ** (_log2(most) - element.mantissa_bits)
 
 

@@ -152,9 +152,11 @@ class FixedFacts:
 
     def __post_init__(self) -> None:
         fewest = 2 if self.signed else 1
-        if self.integer_bits < 0 or self.fraction_bits < 0 or not fewest <= self.bits <= _MOST_BITS:
+        if not fewest <= self.bits <= _MOST_BITS:
             signed = "signed" if self.signed else "unsigned"
             raise ValueError(f"{self}: a code of {signed} fixed point has {fewest}..{_MOST_BITS} bits")
+        if max(self.integer_bits, self.fraction_bits) > _MOST_BITS:
+            raise ValueError(f"{self}: at most {_MOST_BITS} bits lie before the point, and behind it")
 
     def __str__(self) -> str:
         return f"{'' if self.signed else 'u'}q{self.integer_bits}.{self.fraction_bits}"
@@ -333,7 +335,7 @@ def _of_name(name: str) -> Format:
     if match := re.fullmatch(r"e(\d{1,2})m(\d{1,2})", key):
         e, m = map(int, match.groups())
         return _ieee(f"e{e}m{m}", e, m)
-    if match := re.fullmatch(r"(u?)q(\d{1,2})\.(\d{1,2})", key):
+    if match := re.fullmatch(r"(u?)q(-?\d{1,2})\.(-?\d{1,2})", key):
         return _fixed(int(match[2]), int(match[3]), not match[1])
     if match := re.fullmatch(r"binary(\d{1,2})p(\d{1,2})([su])([ef])", key):
         return _p3109(key, int(match[1]), int(match[2]), match[3] == "s", match[4] == "e")

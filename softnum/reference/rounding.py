@@ -39,7 +39,9 @@ DIRECTED = {
     "to_odd": lambda sign, odd: not odd,
 }
 #: By random bits: `stochastic_goes_up`.
-STOCHASTIC = ("stochastic", "stochastic_floor", "stochastic_fast", "stochastic_even", "stochastic_odd")
+STOCHASTIC = (
+    "stochastic", "stochastic_floor", "stochastic_fast", "stochastic_even", "stochastic_odd", "stochastic_equal",
+)  # fmt: skip
 ROUNDING_MODES = (*TO_NEAREST, *DIRECTED, *STOCHASTIC)
 #: Other names of some of them.
 SHORT_NAMES = {
@@ -140,7 +142,8 @@ def round_value(
         - "stochastic" (also "stochastic_fastest"): ``floor(t * N) + R >= N``;
         - "stochastic_fast": ``t * N + R + 1/2 >= N``;
         - "stochastic_even", "stochastic_odd": ``nearest(t * N) + R >= N``, ties of this nearest integer to the even or
-          the odd one.
+          the odd one;
+        - "stochastic_equal": ``2 * R >= N``, whatever t.
 
         "stochastic_floor" returns ``floor((floor(x * N) + R) / N)``, x counted in ulps, in two's complement. What is
         exact stays in all of them.
@@ -240,7 +243,8 @@ def with_sign(sign: int, magnitude: int, fmt: FloatFacts) -> int:
 
 def round_fixed(sign: int, numerator: int, denominator: int, fmt: Format, env: Environment) -> tuple[int, int]:
     fmt = format_of(fmt)
-    integer, rest = divmod(numerator << fmt.fraction_bits, denominator)
+    numerator, denominator = numerator << max(fmt.fraction_bits, 0), denominator << max(-fmt.fraction_bits, 0)
+    integer, rest = divmod(numerator, denominator)
     integer += goes_up(sign, integer & 1, rest, denominator, env)
     flags = INEXACT if rest else 0
     if sign:
@@ -389,6 +393,8 @@ def stochastic_goes_up(sign: int, rest: int, unit: int, env: Environment) -> boo
     steps, part = divmod(rest * n, unit)  # t * N = steps + part / unit
     if mode == "stochastic_floor" and sign:  # floor(-t * N) + R stays below zero
         return steps + (part > 0) > env.random_bits
+    if mode == "stochastic_equal":
+        return 2 * env.random_bits >= n
     if mode == "stochastic_fast":  # t * N + R + 1/2 >= N, of whole numbers: twice unit times both sides
         return 2 * rest * n + (2 * env.random_bits + 1) * unit >= 2 * n * unit
     if mode in ("stochastic_even", "stochastic_odd"):

@@ -78,7 +78,8 @@ def decode(code: int, fmt: Format | str) -> Value:
     if fmt.kind == "fixed":
         negative = fmt.signed and code >> (fmt.bits - 1)
         integer = code - (1 << fmt.bits) if negative else code
-        return Value("finite", int(negative), abs(integer), 1 << fmt.fraction_bits)
+        above, below = max(-fmt.fraction_bits, 0), max(fmt.fraction_bits, 0)
+        return Value("finite", int(negative), abs(integer) << above, 1 << below)
 
     if isinstance(fmt, TaperedFacts):
         if code == fmt.nan_code:

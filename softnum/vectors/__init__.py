@@ -11,6 +11,7 @@ from softnum.vectors.checks.checker import check
 from softnum.vectors.checks.failures import Failure
 from softnum.vectors.checks.html import page_of
 from softnum.vectors.checks.report import CauseFound, CheckReport
+from softnum.vectors.checks.suite import SuiteDifference, SuiteReport, check_suite
 from softnum.vectors.files.dialects import DIALECTS, Dialect, open_reader
 from softnum.vectors.files.text import Rows, TextLayout, VectorFileError, VectorReader
 from softnum.vectors.files.writing import header_of, write
@@ -39,6 +40,8 @@ __all__ = [
     "Rows",
     "ReferenceModel",
     "Rom",
+    "SuiteDifference",
+    "SuiteReport",
     "TextLayout",
     "UnitSpec",
     "VectorFileError",
@@ -46,6 +49,7 @@ __all__ = [
     "VectorSpec",
     "build_simulator_libraries",
     "check",
+    "check_suite",
     "generate",
     "header_of",
     "open_reader",

@@ -13,7 +13,8 @@ import softnum as sn
 
 TABLE = sn.CustomFormat.from_table([0.0, 0.1, float("nan"), -1e300], name="table")
 FORMATS = [
-    *sn.format_names(), "q4.4", "uq0.8", "q1.63", "e15m48", "binary8p3se", "binary8p3uf", "binary16p8ue", TABLE,
+    *sn.format_names(), "q4.4", "uq0.8", "q1.63", "q10.-2", "uq-2.10",
+    "e15m48", "binary8p3se", "binary8p3uf", "binary16p8ue", TABLE,
     sn.CustomFormat.from_table(np.linspace(-1, 1, 65536), name="wide"),
     sn.FloatFormat(4, 3, bias=-300, signed=False, specials="none", lowest_binade="zero", name="my format"),
     sn.FloatFormat(5, 6, nan_codes="all_ones", infinities=True, negative_zero=False, name='"quoted"\n\x00'),

@@ -134,6 +134,10 @@ def test_ties_by_hand(mode):
         # 4.875 ulps, t * 4 = 3.5: a tie between 3 and 4, which rounds up without any help
         ("stochastic", F(39, 32), 0, 0x3C), ("stochastic_fast", F(39, 32), 0, 0x3D),
         ("stochastic_even", F(39, 32), 0, 0x3D), ("stochastic_odd", F(39, 32), 0, 0x3C),
+        # the first of two bits alone, whatever lies above the code
+        ("stochastic_equal", F(39, 32), 1, 0x3C), ("stochastic_equal", F(33, 32), 2, 0x3D),
+        ("stochastic_equal", F(1) + two(-90), 2, 0x3D), ("stochastic_equal", F(-5, 4) + two(-90), 1, 0xBC),
+        ("stochastic_equal", F(-33, 32), 3, 0xBD), ("stochastic_equal", F(33, 32), 0xFFFFFFFD, 0x3C),
         # a little off these ties all agree again
         ("stochastic_fast", F(33, 32) - two(-90), 3, 0x3C), ("stochastic_odd", F(33, 32) - two(-90), 3, 0x3C),
         ("stochastic_even", F(33, 32) + two(-90), 3, 0x3D), ("stochastic_odd", F(39, 32) + two(-90), 0, 0x3D),
@@ -409,6 +413,8 @@ def by_search(x, points, mode, r, bits):
     nearest = low if t < F(1, 2) else high if t > F(1, 2) else None
     if mode == "stochastic":
         return high if (t * 2**r).__floor__() + bits >= 2**r else low
+    if mode == "stochastic_equal":
+        return high if bits >= 2 ** (r - 1) else low
     if mode == "stochastic_fast":
         return high if t * 2**r + bits + F(1, 2) >= 2**r else low
     if mode in ("stochastic_even", "stochastic_odd"):
@@ -489,12 +495,14 @@ def test_rounding_is_monotonic(fmt, mode):
         assert results == sorted(results)
 
 
-def times_up(steps, mode, sign):
+def times_up(steps, mode, sign, n):
     """How many of N = 2**r random words round a magnitude up that lies ``steps`` N-ths of an ulp above a code."""
     if mode == "stochastic_floor" and sign < 0:
         return math.ceil(steps)
     if mode in ("stochastic", "stochastic_floor"):
         return math.floor(steps)
+    if mode == "stochastic_equal":
+        return n // 2
     if mode == "stochastic_fast":
         return math.floor(steps + F(1, 2))
     even = round(steps)
@@ -519,4 +527,4 @@ def test_stochastic_rounds_up_as_often_as_it_should(r):
                             sign * (low + t * (high - low)), 0, fmt, rounding=mode, stochastic_bits=r, random_bits=bits
                         )
                         ups += abs(ref.to_fraction(code, fmt)) == high
-                    assert ups == times_up(t * 2**r, mode, sign), (fmt, t, mode, sign)
+                    assert ups == times_up(t * 2**r, mode, sign, 2**r), (fmt, t, mode, sign)

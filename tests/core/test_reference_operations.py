@@ -288,6 +288,8 @@ def root_by_squares(x, points, squares, mode, r, bits):
     if low * low == x:
         return low
     if mode.startswith("stochastic"):
+        if mode == "stochastic_equal":
+            return high if bits >= 1 << r - 1 else low
         parts = sum((low + F(j, 1 << r) * (high - low)) ** 2 <= x for j in range(1, 1 << r))
         half = (low + F(2 * parts + 1, 2 << r) * (high - low)) ** 2
         tied = {"stochastic_fast": 1, "stochastic_even": parts % 2, "stochastic_odd": 1 - parts % 2}.get(mode)

@@ -410,7 +410,8 @@ def test_stochastic_modes_by_integers(mode):
     """With t the discarded fraction in N-ths, N = 2**r, and R the random bits: when a magnitude goes up.
 
     stochastic: floor(t) + R >= N; stochastic_fast: t + R + 1/2 >= N; stochastic_even, stochastic_odd: t rounded to
-    nearest, ties to even or to odd, + R >= N. stochastic_floor: floor(x N) + R, toward minus infinity.
+    nearest, ties to even or to odd, + R >= N. stochastic_equal: 2 R >= N where t is not 0. stochastic_floor:
+    floor(x N) + R, toward minus infinity.
     """
     r, size = 3, 8
     for sixteenths in range(17):
@@ -423,6 +424,7 @@ def test_stochastic_modes_by_integers(mode):
                 up = {
                     "stochastic": low + bits >= size, "stochastic_fast": t > 0 and nearest + bits >= size,
                     "stochastic_even": even + bits >= size, "stochastic_odd": odd + bits >= size,
+                    "stochastic_equal": (t % size != 0 and 2 * bits >= size) or t == size,
                 }  # fmt: skip
                 x = sign * (1 + t / 32)
                 if mode == "stochastic_floor":  # in ulps of 1/4

@@ -15,7 +15,7 @@ MODES = [
     "nearest_even", "nearest_away", "nearest_zero", "nearest_up", "nearest_down", "toward_zero", "away_from_zero", "up",
     "down", "to_odd", "stochastic", "stochastic_floor",
 ]  # fmt: skip
-FORMATS = ["e5m2", "e4m3fn", "e4m3fnuz", "e6m9", "bfloat16", "binary16", "q4.4", "uq0.8", "e2m1fn"]
+FORMATS = ["e5m2", "e4m3fn", "e4m3fnuz", "e6m9", "bfloat16", "binary16", "q4.4", "uq0.8", "q7.-2", "uq-2.9", "e2m1fn"]
 
 
 def numbers(dtype, count, seed):

@@ -68,6 +68,7 @@ UNITS = {
     ],
     "integers": [
         unit("q12.8", "q4.4"), unit("q5.8", "q4.4"), unit("q5.8", "q4.4", overflow="wrap"), unit("q20.12", "q8.4"),
+        unit("q14.-4", "q6.-2"), unit("q-1.20", ("q-3.10", "uq-2.10"), overflow="wrap"),
         unit("uq8.8", "uq4.4"), unit("q16.16", ("q8.8", "q8.8"), overflow="wrap"),
     ],
 }  # fmt: skip

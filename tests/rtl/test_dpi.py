@@ -24,7 +24,7 @@ DPI = Path(sn.get_include()) / "dpi"
 def all_names():
     yield from sn.format_names()
     yield from (f"e{e}m{m}" for e in range(18) for m in range(64))
-    yield from (f"{u}q{i}.{f}" for u in ("", "u") for i in range(67) for f in range(67))
+    yield from (f"{u}q{i}.{f}" for u in ("", "u") for i in range(-65, 67) for f in range(-65, 67))
     for k, p in itertools.product(range(67), range(67)):
         yield from (f"binary{k}p{p}{kind}" for kind in ("se", "sf", "ue", "uf"))
 
@@ -48,7 +48,7 @@ def test_every_name_means_what_it_means_in_python(library):
         assert tuple(facts[:21]) == tuple(v & ONES for v in _core.format_facts(fmt).values()), name
         assert library.softnum_dpi_bits(u64(handle)) == fmt.bits
         known += 1
-    assert known > 8000
+    assert known > 16000
 
 
 def test_handles_of_several_formats(dpi):
@@ -89,7 +89,10 @@ def codes_of(fmt, rng, n):
 
 
 ALL = {name: operands for name, (_, operands) in _core.OPERATIONS.items() for operands in [_core.OPERATIONS[name][1]]}
-NARROW = ("e5m2", "e4m3fn", "e4m3fnuz", "e2m1fn", "q4.4", "uq2.6", "binary8p3se", "bfloat16", "binary16", "dlfloat16")
+NARROW = (
+    "e5m2", "e4m3fn", "e4m3fnuz", "e2m1fn", "q4.4", "uq2.6", "q7.-2", "uq-2.8", "binary8p3se", "bfloat16", "binary16",
+    "dlfloat16",
+)  # fmt: skip
 
 
 def python(name, codes, formats, out, options, word):

@@ -8,7 +8,7 @@
  *     stochastic modes; where there is no zero, formats with a NaN; where it holds 0 alone, above the carrier's lowest.
  *   - fixed point that saturates, of at most 23 (52) bits, as the subnormals of a float whose normal numbers begin at
  *     2^integer bits: what lies there saturates, however coarsely it is rounded first.
- *   - every mode; those that round the fraction to r bits (SN_STOCHASTIC_FAST and later) with r < the carrier's bits.
+ *   - every mode; those of a number beyond SN_STOCHASTIC_FLOOR with r < the carrier's bits.
  *   - the canonical NaN alone, results not flushed.
  * Inside it the result is the definition's (round.h). What has no result - a NaN without a code, an infinity in fixed
  * point - becomes what the environment states, and sn_no_result32 and 64 tell.

@@ -114,6 +114,7 @@ SN_FN P_u P_(random_carries)(const sn_pattern *p, P_u w, sn_i32 s, P_u sign, P_u
         if (sign) return word < t || (word == t && lost);
         return t + word < t;
     }
+    if (p->rounding == SN_STOCHASTIC_EQUAL) return (t != 0 || lost) ? word >> (P_BITS - 1) : 0;
     const P_u half = word | (P_u)1 << (P_BITS - p->stochastic_bits - 1), sum = t + half;
     const P_u carry = sum < t, beyond = sum != 0 || lost, odd = random & 1u;
     if (p->rounding == SN_STOCHASTIC_FAST) return carry;

@@ -56,9 +56,10 @@ typedef struct {
     sn_note *note;
 #endif
 } sn_env;
-/* With no random bit, r = 0, what is discarded decides alone: SN_STOCHASTIC rounds as SN_TOWARD_ZERO,
- * SN_STOCHASTIC_FLOOR as SN_DOWN, SN_STOCHASTIC_FAST and SN_STOCHASTIC_ODD as SN_NEAREST_AWAY, SN_STOCHASTIC_EVEN as
- * SN_NEAREST_ZERO. What overflows follows the overflow rule and UNDERFLOW is judged before rounding, as for every r. */
+/* With no random bit, r = 0, what is discarded decides alone: SN_STOCHASTIC and SN_STOCHASTIC_EQUAL round as
+ * SN_TOWARD_ZERO, SN_STOCHASTIC_FLOOR as SN_DOWN, SN_STOCHASTIC_FAST and SN_STOCHASTIC_ODD as SN_NEAREST_AWAY,
+ * SN_STOCHASTIC_EVEN as SN_NEAREST_ZERO. What overflows follows the overflow rule and UNDERFLOW is judged before
+ * rounding, as for every r. */
 
 SN_FN void sn_note_kind(const sn_env *env, sn_i32 kind, sn_i32 sign) {
 #ifdef SN_PROBED

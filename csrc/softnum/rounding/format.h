@@ -12,7 +12,7 @@ typedef struct {
     sn_i32 kind;          /* SN_FLOAT or SN_FIXED */
     sn_i32 bits;          /* width of a code, 1..64 */
     sn_i32 is_signed;     /* sign bit, or two's complement */
-    sn_i32 mantissa_bits; /* stored fraction bits, 0..61; fixed: bits after the point, 0..64 */
+    sn_i32 mantissa_bits; /* stored fraction bits, 0..61; fixed: bits after the point, -63..64 */
     sn_i32 emin, emax;    /* exponent of the lowest normal binade; of the largest finite value */
     sn_i32 lowest;        /* SN_LOWEST_*: what exponent field 0 means */
     sn_i32 has_zero, negative_zero, has_inf;

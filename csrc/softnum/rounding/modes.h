@@ -20,6 +20,7 @@
     X(STOCHASTIC_FLOOR, stochastic_floor, 11, RANDOM, 0, 0, NEAREST, 0)                                                \
     X(STOCHASTIC_FAST, stochastic_fast, 12, RANDOM, 0, 0, NEAREST, 0)                                                  \
     X(STOCHASTIC_EVEN, stochastic_even, 13, RANDOM, 0, 0, NEAREST, 0)                                                  \
-    X(STOCHASTIC_ODD, stochastic_odd, 14, RANDOM, 0, 0, NEAREST, 0)
+    X(STOCHASTIC_ODD, stochastic_odd, 14, RANDOM, 0, 0, NEAREST, 0)                                                    \
+    X(STOCHASTIC_EQUAL, stochastic_equal, 15, RANDOM, 0, 0, NEAREST, 0)
 
 #endif

@@ -79,7 +79,8 @@ SN_FN sn_cut sn_cut_in_gap(const sn_exact *x, const sn_format *f) {
 SN_FN sn_i32 sn_is_stochastic(const sn_env *env) { return env->rounding >= SN_STOCHASTIC; }
 
 /* Stochastic rounding: whether r random bits, 0 <= r <= 32, added to r bits t of the fraction, carry. The modes differ
- * in what becomes of the bits below t: cut off, or (gfloat's kinds) rounded into t with ties up, to even, or to odd. */
+ * in what becomes of the bits below t: cut off, or (gfloat's kinds) rounded into t with ties up, to even, or to odd; or
+ * the first random bit decides, whatever the fraction. */
 SN_FN sn_i32 sn_carries(const sn_env *env, sn_cut c, sn_i32 sign, sn_u32 random) {
     const sn_u64 half = (sn_u64)1 << 63, one = (sn_u64)1 << env->stochastic_bits;
     sn_u64 t = c.fraction >> 1 >> (63 - env->stochastic_bits), rest = c.fraction << env->stochastic_bits;
@@ -88,6 +89,7 @@ SN_FN sn_i32 sn_carries(const sn_env *env, sn_cut c, sn_i32 sign, sn_u32 random)
     case SN_STOCHASTIC_FLOOR: /* floors in two's complement: a negative number is -ceil(t) + R, below zero or not */
         if (sign) return t + (rest != 0 || c.sticky) > random;
         break;
+    case SN_STOCHASTIC_EQUAL: return (c.fraction != 0 || c.sticky) && 2 * (sn_u64)random >= one;
     case SN_STOCHASTIC_FAST: t += rest >= half; break;
     case SN_STOCHASTIC_EVEN: t += rest > half || (rest == half && (c.sticky || (t & 1))); break;
     case SN_STOCHASTIC_ODD: t += rest > half || (rest == half && (c.sticky || !(t & 1))); break;

@@ -10,6 +10,7 @@ point stands the fraction field in hexadecimal, right-aligned (23 bits in 6 digi
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,10 @@ from softnum.vectors.files import _text
 from softnum.vectors.files.text import TextLayout, VectorReader, refuse_binary, shown
 from softnum.vectors.plans.spec import Block, Spec, VectorSpec
 
-__all__ = ["FptestLayout"]
+__all__ = [
+    "MODES", "OPERATIONS", "Case", "FptestLayout", "case_of", "is_title", "letters_of", "value_of",
+    "went_to_a_handler",
+]  # fmt: skip
 
 #: name -> how a line names the operation
 OPERATIONS = {
@@ -29,8 +33,110 @@ MODES = {"nearest_even": "=0", "nearest_away": "=^", "toward_zero": "0", "up": "
 
 _CASE = re.compile(rb"([bd]\d+\S*)\s")
 _VALUE = re.compile(rb"[QS]\Z|([+-])(?:(Inf|Zero)\Z|([01])\.([0-9A-F]+)P([+-]?\d{1,5})\Z)", re.IGNORECASE)
+_DIGITS = re.compile(rb"[\s0-9A-Fa-f]*\Z")
 _TRAPS = re.compile(rb"[xuozi]+\Z")
 _EXCEPTIONS = re.compile(rb"[xuvwozi]+\Z")
+
+
+class Case(NamedTuple):
+    """What a line says: operation with format, mode, trapped exceptions, operands, result, exceptions that occur."""
+
+    operation: str
+    mode: str
+    traps: bytes
+    operands: list[bytes]
+    result: bytes
+    raised: bytes
+
+    def __bytes__(self) -> bytes:
+        words = [self.operation.encode(), self.mode.encode(), self.traps, *self.operands, b"->", self.result]
+        return b" ".join(word for word in (*words, self.raised) if word)
+
+    def __str__(self) -> str:
+        return bytes(self).decode()
+
+
+def case_of(line: bytes) -> Case:
+    """A line of a vector, in its parts; ValueError with what is wrong.
+
+    >>> case_of(b"b32?- =0 i  -Inf -> 0x1")
+    Case(operation='b32?-', mode='=0', traps=b'i', operands=[b'-Inf'], result=b'0x1', raised=b'')
+    """
+    refuse_binary(line)
+    tokens = line.split()
+    if not _CASE.match(line.strip() + b" "):
+        raise ValueError(f"no operation of a format (such as b32+) in {shown(line)}")
+    if tokens.count(b"->") != 1 or tokens.index(b"->") == len(tokens) - 1:
+        raise ValueError(f"one '->' between operands and result is expected: {shown(line)}")
+    if len(tokens) < 2 or tokens[1].decode() not in MODES.values():
+        raise ValueError(f"no rounding mode ({' '.join(MODES.values())}) behind the operation: {shown(line)}")
+    arrow = tokens.index(b"->")
+    operands, results = tokens[2:arrow], tokens[arrow + 1 :]
+    traps = b""
+    if operands and _TRAPS.match(operands[0]):
+        traps, operands = operands[0], operands[1:]
+    if len(results) > 2:
+        raise ValueError(f"more than a result and exceptions behind '->': {shown(line)}")
+    raised = results[1] if len(results) == 2 else b""
+    if raised and not _EXCEPTIONS.match(raised):
+        raise ValueError(f"exceptions are letters of xuvwozi, found {shown(raised)}")
+    return Case(tokens[0].decode(), tokens[1].decode(), traps, operands, results[0], raised)
+
+
+def is_title(line: bytes) -> bool:
+    """Whether a line is text, as files of the suite begin with it: no vector, nor all digits as other dialects have.
+
+    >>> is_title(b"Floating point tests: Add: Shift"), is_title(b"3F800000 3F800000 40000000 00")
+    (True, False)
+    """
+    return b"->" not in line and not _CASE.match(line.strip() + b" ") and not _DIGITS.match(line)
+
+
+def went_to_a_handler(case: Case) -> bool:
+    """Whether there is no result, or it is what a trapped exception other than inexact delivers.
+
+    >>> went_to_a_handler(case_of(b"b32V =0 i -Inf -> # i"))
+    True
+    """
+    trapped = set(case.traps.replace(b"u", b"uvw")) & set(case.raised)
+    return case.result == b"#" or bool(trapped - set(b"x"))
+
+
+def letters_of(flags: int, tininess: str) -> str:
+    """The exceptions that flags say, in the order xuozi; underflow as v or w by where tininess is judged.
+
+    >>> letters_of(3, "before")
+    'xw'
+    """
+    underflow = "v" if tininess == "after" else "w"
+    return "".join(name for bit, name in ((1, "x"), (2, underflow), (4, "o"), (8, "z"), (16, "i")) if flags & bit)
+
+
+def value_of(where: str, token: bytes, exponent_bits: int, fraction_bits: int) -> bytes:
+    """A number as `FptestLayout.format` writes it; ValueError if it is none of the format.
+
+    >>> value_of("result", b"-zero", 8, 23), value_of("result", b"q", 8, 23)
+    (b'-Zero', b'Q')
+    """
+    found = _VALUE.match(token)
+    digits, bias = -(-fraction_bits // 4), (1 << exponent_bits - 1) - 1
+    if not found:
+        raise ValueError(f"{where}: {shown(token)} is no number such as +1.{'8' * digits}P0, +Inf, -Zero, Q or S")
+    sign, name, lead, fraction, exponent = found.groups()
+    if sign is None:
+        return token.upper()
+    if name is not None:
+        return sign + name.capitalize()
+    if len(fraction) != digits:
+        width = f"{fraction_bits} bits take {digits}"
+        raise ValueError(f"{where}: {shown(token)} has {len(fraction)} digit(s) behind the point where {width}")
+    if int(fraction, 16) >> fraction_bits:
+        raise ValueError(f"{where}: {shown(token)} exceeds {fraction_bits} bits behind the point (right-aligned)")
+    power, least = int(exponent), 1 - bias
+    if not (least <= power <= bias if lead == b"1" else power == least and int(fraction, 16)):
+        rule = f"{least}..{bias}" if lead == b"1" else f"{least}, and the fraction is not 0 (+Zero is),"
+        raise ValueError(f"{where}: the exponent of {shown(token)} must be {rule} behind {lead.decode()}.")
+    return sign + lead + b"." + fraction.upper() + b"P" + str(power).encode()
 
 
 class FptestLayout(TextLayout):
@@ -82,11 +188,7 @@ class FptestLayout(TextLayout):
     # -- out ----------------------------------------------------------------------------------------------------------
     def format(self, block: Block) -> bytes:
         """The lines of a block."""
-        underflow = "v" if self.spec.tininess == "after" else "w"
-        letters = [
-            "".join(name for bit, name in ((1, "x"), (2, underflow), (4, "o"), (8, "z"), (16, "i")) if flags & bit)
-            for flags in range(32)
-        ]
+        letters = [letters_of(flags, self.spec.tininess) for flags in range(32)]
         numbers = [np.ascontiguousarray(codes, np.uint64) for codes in (*block.operands, block.result)]
         ends = [f" {text}\n".encode() if text else b"\n" for text in letters]
         flags = np.ascontiguousarray(block.flags, np.uint8)
@@ -128,60 +230,23 @@ class FptestLayout(TextLayout):
         if not line.strip() or line.startswith(self.comment):
             return []
         refuse_binary(line)
-        tokens = line.split()
-        if not _CASE.match(line.strip() + b" "):
-            raise ValueError(f"no operation of a format (such as b32+) in {shown(line)}")
-        if tokens.count(b"->") != 1 or tokens.index(b"->") == len(tokens) - 1:
-            raise ValueError(f"one '->' between operands and result is expected: {shown(line)}")
-        if len(tokens) < 2 or tokens[1].decode() not in MODES.values():
-            raise ValueError(f"no rounding mode ({' '.join(MODES.values())}) behind the operation: {shown(line)}")
-        if tokens[0].decode() != self.operation or tokens[1].decode() != self.mode:
-            return self._skip(f"{tokens[0].decode()} {tokens[1].decode()}")
-        arrow = tokens.index(b"->")
-        operands, results = tokens[2:arrow], tokens[arrow + 1 :]
-        traps = b""
-        if operands and _TRAPS.match(operands[0]):
-            traps, operands = operands[0], operands[1:]
+        if is_title(line):
+            return self._skip("text")
+        case = case_of(line)
+        if (case.operation, case.mode) != (self.operation, self.mode):
+            return self._skip(f"{case.operation} {case.mode}")
         wanted = len(self._fields) - 1
-        if len(operands) != wanted:
-            raise ValueError(f"{len(operands)} operand(s) where {self.operation} takes {wanted}: {shown(line)}")
-        if len(results) > 2:
-            raise ValueError(f"more than a result and exceptions behind '->': {shown(line)}")
-        raised = results[1] if len(results) == 2 else b""
-        if raised and not _EXCEPTIONS.match(raised):
-            raise ValueError(f"exceptions are letters of xuvwozi, found {shown(raised)}")
-        trapped = set(traps.replace(b"u", b"uvw")) & set(raised)
-        if results[0] == b"#" or trapped - set(b"x"):
+        if len(case.operands) != wanted:
+            raise ValueError(f"{len(case.operands)} operand(s) where {self.operation} takes {wanted}: {shown(line)}")
+        if went_to_a_handler(case):
             return self._skip("the result went to a trap handler")
         values = [
-            self._value(f"operand {i}" if i <= wanted else "result", token, *self._fields[i - 1])
-            for i, token in enumerate([*operands, results[0]], 1)
+            value_of(f"operand {i}" if i <= wanted else "result", token, *self._fields[i - 1])
+            for i, token in enumerate([*case.operands, case.result], 1)
         ]
-        end = b" " + raised + b"\n" if raised else b"\n"
+        end = b" " + case.raised + b"\n" if case.raised else b"\n"
         return [(self._prefix + b" ".join(values[:-1]) + b" -> " + values[-1] + end, 0)]
 
     def _skip(self, what: str) -> list:
         self._skipped[what] = self._skipped.get(what, 0) + 1
         return []
-
-    def _value(self, where: str, token: bytes, exponent_bits: int, fraction_bits: int) -> bytes:
-        """The number as `format` writes it."""
-        found = _VALUE.match(token)
-        digits, bias = -(-fraction_bits // 4), (1 << exponent_bits - 1) - 1
-        if not found:
-            raise ValueError(f"{where}: {shown(token)} is no number such as +1.{'8' * digits}P0, +Inf, -Zero, Q or S")
-        sign, name, lead, fraction, exponent = found.groups()
-        if sign is None:
-            return token.upper()
-        if name is not None:
-            return sign + name.capitalize()
-        if len(fraction) != digits:
-            width = f"{fraction_bits} bits take {digits}"
-            raise ValueError(f"{where}: {shown(token)} has {len(fraction)} digit(s) behind the point where {width}")
-        if int(fraction, 16) >> fraction_bits:
-            raise ValueError(f"{where}: {shown(token)} exceeds {fraction_bits} bits behind the point (right-aligned)")
-        power, least = int(exponent), 1 - bias
-        if not (least <= power <= bias if lead == b"1" else power == least and int(fraction, 16)):
-            rule = f"{least}..{bias}" if lead == b"1" else f"{least}, and the fraction is not 0 (+Zero is),"
-            raise ValueError(f"{where}: the exponent of {shown(token)} must be {rule} behind {lead.decode()}.")
-        return sign + lead + b"." + fraction.upper() + b"P" + str(power).encode()

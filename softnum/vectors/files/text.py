@@ -18,7 +18,17 @@ from softnum.vectors.files import _text
 from softnum.vectors.files.compressed import Unreadable, opened
 from softnum.vectors.plans.spec import Block, Column, Spec
 
-__all__ = ["Rows", "TextLayout", "VectorFileError", "VectorReader", "codes_of", "octets", "octets_of", "shown"]
+__all__ = [
+    "Rows",
+    "TextLayout",
+    "VectorFileError",
+    "VectorReader",
+    "codes_of",
+    "octets",
+    "octets_of",
+    "refuse_binary",
+    "shown",
+]
 
 _SPACE = 0x20
 _READ_ROWS = 1 << 16
@@ -373,6 +383,23 @@ class VectorReader:
         promised = self.header.get("vectors")
         if promised is not None and promised.isdecimal() and int(promised) != total:
             raise self.error(self._line, f"the file ends after {total} vectors; its header says {promised}")
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """(number, line without its end) of every line below the header, whatever it says.
+
+        Raises
+        ------
+        VectorFileError
+            Where the stream, or the last line, is cut off, after what comes before it.
+        """
+        for first, data in self._chunks(_READ_BYTES):
+            *whole, rest = data.split(b"\n")
+            yield from enumerate(whole, first)
+            if rest.strip():
+                problem = f"truncated (the file ends in this line): no end of line behind {shown(rest)}"
+                raise self.error(first + len(whole), f"{problem}; if nothing is missing, add one")
+        if self._failed:
+            raise self.error(self._line, self._failed)
 
     def _chunks(self, size: int) -> Iterator[tuple[int, bytes]]:
         """(number of the first line, whole lines) until the file ends; a last line may lack its newline."""

@@ -100,7 +100,7 @@ def core_codes(fmt) -> np.ndarray:
 @core_codes.fixed
 def _fixed_core(fmt) -> np.ndarray:
     top, mask = 1 << (fmt.bits - 1), (1 << fmt.bits) - 1
-    one = 1 << min(fmt.fraction_bits, fmt.bits - 1)
+    one = 1 << min(max(fmt.fraction_bits, 0), fmt.bits - 1)
     near = [0, 1, 2, one - 1, one, one + 1, one >> 1, top - 1, top, top + 1, top >> 1, mask, mask - 1, mask ^ one]
     return np.array(sorted({v & mask for v in near} | {-v & mask for v in near}), np.uint64)
 
