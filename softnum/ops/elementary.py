@@ -1,7 +1,7 @@
 """Elementary functions on codes and on `Array`, correctly rounded in every format, mode and environment.
 
 They are operations as those of `softnum.ops`, whose table they join, and NumPy's ufuncs of the same names find them.
-The C core evaluates them in integers of many words, of more until the rounding is decided (elementary/functions.h
+The C core evaluates them in integers of many words, of more until the rounding is decided (elementary/unary.h
 says why that ends); no result passes through binary floating point or a mathematical library. Operands of up to 16 bits
 (two of up to 8) are looked up in a table from when as many elements have been asked for as it has.
 """
