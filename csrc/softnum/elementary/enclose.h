@@ -106,10 +106,7 @@ SN_FN void sn_big_double_atanh(sn_big *r, const sn_big *a, sn_i32 n) {
     sn_big s, t, one;
     sn_big_set(&one, 0, 1, 0, n);
     if (sn_big_top(a, n) < -1) {
-        sn_big_copy(&s, a, n);
-        sn_big_set(&t, 0, 2, 0, n);
-        s.exp++;
-        sn_big_twice_atanh(r, &s, &t, n);
+        sn_big_twice_atanh(r, a, &one, n);
         return;
     }
     sn_big_add(&s, &one, a, 0, n);

@@ -147,7 +147,10 @@ SN_FN sn_i32 sn_whole_power_of_ten(const sn_format *fo, const sn_env *env, sn_i6
     const sn_i32 wraps = fo->kind == SN_FIXED && env->overflow == SN_OVERFLOW_WRAP;
     if (k > (minus ? 37 : 54) && !wraps) return 0;
     sn_u128 five = sn_u128_make(0, 1);
-    if (k > 128) five.lo = k = 0;
+    if (k > 128) {
+        five.lo = 0;
+        k = 0;
+    }
     for (sn_i64 i = 0; i < k; i++)
         five = sn_u128_add(sn_u128_shl(five, 2), five);
     *e = sn_exact_make(0, five, (sn_i32)k);
