@@ -70,6 +70,7 @@ if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, b
     from softnum.mac.products.reductions import unit_of_sums
     from softnum.mac.products.sums import sum
     from softnum.mac.statistics import RoundingStats
+    from softnum.ops.scaled import block_by_maximum, block_reduction, scaled_operation
     from softnum.tile import Operator, TileError, operator
 
 
@@ -101,6 +102,7 @@ _LATER = {
     "softnum.mac.products.reductions": ("unit_of_sums",),
     "softnum.mac.products.sums": ("sum",),
     "softnum.mac.statistics": ("RoundingStats",),
+    "softnum.ops.scaled": ("block_by_maximum", "block_reduction", "scaled_operation"),
     "softnum.tile": ("Operator", "TileError", "operator"),
 }
 _PACKAGES = {"inspect": "softnum.inspect", "tile": "softnum.tile"}
@@ -152,7 +154,9 @@ __all__ = [
     "TileError",
     "Which",
     "array",
+    "block_by_maximum",
     "block_format_names",
+    "block_reduction",
     "bound",
     "conv2d",
     "conv2d_backward_data",
@@ -172,6 +176,7 @@ __all__ = [
     "probe",
     "quantize",
     "save",
+    "scaled_operation",
     "shift",
     "show_config",
     "sum",

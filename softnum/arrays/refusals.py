@@ -31,7 +31,6 @@ HINTS = {
     ),
     **dict.fromkeys(("cumprod", "cumulative_prod", "multiply.accumulate", "multiply.reduce", "prod"), _PRODUCT),
     **dict.fromkeys(("linalg.norm", "linalg.vector_norm", "nanstd", "nanvar", "std", "var"), _MOMENT),
-    "arctan2": "softnum.atan(softnum.divide(y, x)) is the angle on the right, rounded twice",
     **dict.fromkeys(
         ("save", "savez", "savez_compressed"),
         "it would lose the format: softnum.save keeps it, of one Array or of a dict of named ones",

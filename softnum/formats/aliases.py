@@ -113,8 +113,17 @@ _OPERATIONS = {
     "log1p": {"P3109": "LogOnePlus", "IEEE 754": "logp1"},
     "rsqrt": {"IEEE 754": "rSqrt"},
     "acos": {"P3109": "ArcCos"},
+    "acosh": {"P3109": "ArcCosh"},
+    "acospi": {"P3109": "ArcCosPi"},
     "asin": {"P3109": "ArcSin"},
+    "asinh": {"P3109": "ArcSinh"},
+    "asinpi": {"P3109": "ArcSinPi"},
     "atan": {"P3109": "ArcTan"},
+    "atan2": {"P3109": "ArcTan2"},
+    "atan2pi": {"P3109": "ArcTan2Pi"},
+    "atanh": {"P3109": "ArcTanh"},
+    "atanpi": {"P3109": "ArcTanPi"},
+    "compound": {"C": "compoundn"},
 }
 
 #: Every alias, in the order in which they are listed.

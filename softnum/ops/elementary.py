@@ -1,7 +1,7 @@
 """Elementary functions on codes and on `Array`, correctly rounded in every format, mode and environment.
 
 They are operations as those of `softnum.ops`, whose table they join, and NumPy's ufuncs of the same names find them.
-The C core evaluates them in integers of many words, of more until the rounding is decided (elementary/functions.h
+The C core evaluates them in integers of many words, of more until the rounding is decided (elementary/unary.h
 says why that ends); no result passes through binary floating point or a mathematical library. Operands of up to 16 bits
 (two of up to 8) are looked up in a table from when as many elements have been asked for as it has.
 """
@@ -13,8 +13,10 @@ from softnum.ops.arithmetic import CODE_OPERATIONS, OPERATIONS
 from softnum.ops.operation import rounded
 
 __all__ = [
-    "acos", "asin", "atan", "cbrt", "cos", "cosh", "erf", "exp", "exp2", "expm1", "gelu", "hypot", "log", "log10",
-    "log1p", "log2", "pow", "reciprocal", "rsqrt", "sigmoid", "silu", "sin", "sinh", "softplus", "tan", "tanh",
+    "acos", "acosh", "acospi", "asin", "asinh", "asinpi", "atan", "atan2", "atan2pi", "atanh", "atanpi", "cbrt",
+    "compound", "cos", "cosh", "cospi", "erf", "exp", "exp10", "exp10m1", "exp2", "exp2m1", "expm1", "gelu", "hypot",
+    "log", "log10", "log10p1", "log1p", "log2", "log2p1", "logaddexp", "logaddexp2", "pow", "pown", "powr",
+    "reciprocal", "rootn", "rsqrt", "sigmoid", "silu", "sin", "sinh", "sinpi", "softplus", "tan", "tanh", "tanpi",
 ]  # fmt: skip
 
 # constants in gradients
@@ -22,27 +24,31 @@ _LN2 = "0.69314718055994530941723212145817656807550013436026"
 _LOG2_E = "1.44269504088896340735992468100189213742664595415299"
 _LOG10_E = "0.43429448190325182765112891891660508229439700580367"
 _TWO_OVER_ROOT_PI = "1.12837916709551257389615890312154517168810125865800"
+_LN10 = "2.30258509299404568401799145468436420760110148862877"
+_PI = "3.14159265358979323846264338327950288419716939937511"
+_ONE_OVER_PI = "0.31830988618379067153776752674502872406891929148091"
 _ROOT_HALF = "0.70710678118654752440084436210484903928483593768847"
 _ONE_OVER_ROOT_TWO_PI = "0.39894228040143267793994605993438186847585863116493"
 
 #: name -> its gradients by the operands, in the Tile language (`softnum.tile.functions`)
-GRADIENTS: dict[str, tuple[str, ...]] = {}
+GRADIENTS: dict[str, tuple[str | None, ...]] = {}
 
+_CLAUSE = "IEEE 754-2019 clause 9.2.1"
 _POLES = "of 0 an infinity with its sign and DIVIDE_BY_ZERO, in P3109's formats NaN"
 
 
-def _one(name: str, text: str, values: str, result: str, gradient: str, source: str = "IEEE 754-2019 clause 9.2.1"):
+def _one(name: str, text: str, values: str, result: str, gradient: str, source: str = _CLAUSE):
     """A function of one operand; the example is of values in binary16."""
     GRADIENTS[name] = (gradient,)
     example = f'>>> sn.{name}(sn.array({values}, "binary16"))\n    Array({result}, binary16)'
     return rounded(name, 1, f"The correctly rounded {text}", source, example, standard="")
 
 
-def _two(name: str, text: str, a: str, b: str, result: str, *gradients: str):
-    """The same of two operands, with a gradient for each."""
+def _two(name: str, text: str, a: str, b: str, result: str, *gradients: str | None, source: str = _CLAUSE):
+    """The same of two operands, with a gradient for each, or None."""
     GRADIENTS[name] = gradients
     example = f'>>> sn.{name}(sn.array({a}, "binary16"), sn.array({b}, "binary16"))\n    Array({result}, binary16)'
-    return rounded(name, 2, f"The correctly rounded {text}", "IEEE 754-2019 clause 9.2.1", example, standard="")
+    return rounded(name, 2, f"The correctly rounded {text}", source, example, standard="")
 
 
 _LIMITS = "special values are limits, NaNs and exceptions those of IEEE 754-2019 clauses 6 and 7"
@@ -61,6 +67,27 @@ expm1 = _one(
     "[0.001, 1.0]",
     "[1.00135803e-03, 1.71875000e+00]",
     "g * exp(a)",
+)
+exp10 = _one(
+    "exp10",
+    "``10**a``, exact for integers of 0 and more; +0 for -infinity.",
+    "[-2.0, 2.0]",
+    "[1.00021362e-02, 1.00000000e+02]",
+    f"g * (y * {_LN10})",
+)
+exp2m1 = _one(
+    "exp2m1",
+    "``2**a - 1``, without cancellation, exact for integers; -0 for -0, -1 for -infinity.",
+    "[0.001, -2.0]",
+    "[ 6.93798065e-04, -7.50000000e-01]",
+    f"g * (exp2(a) * {_LN2})",
+)
+exp10m1 = _one(
+    "exp10m1",
+    "``10**a - 1``, without cancellation, exact for integers of 0 and more; -0 for -0, -1 for -infinity.",
+    "[0.001, 2.0]",
+    "[2.3059845e-03, 9.9000000e+01]",
+    f"g * (exp10(a) * {_LN10})",
 )
 log = _one(
     "log",
@@ -89,6 +116,20 @@ log1p = _one(
     "[0.001, 1.0]",
     "[0.00099945, 0.69335938]",
     "g / (1 + a)",
+)
+log2p1 = _one(
+    "log2p1",
+    "``log2(1 + a)``, without cancellation, exact where 1 + a is a power of 2; special values as of `log1p`.",
+    "[0.001, 7.0]",
+    "[1.44290924e-03, 3.00000000e+00]",
+    f"g * {_LOG2_E} / (1 + a)",
+)
+log10p1 = _one(
+    "log10p1",
+    "``log10(1 + a)``, without cancellation, exact where 1 + a is a power of 10; special values as of `log1p`.",
+    "[0.001, 99.0]",
+    "[4.34160233e-04, 2.00000000e+00]",
+    f"g * {_LOG10_E} / (1 + a)",
 )
 sin = _one(
     "sin",
@@ -132,6 +173,49 @@ atan = _one(
     "[ 0.78515625, -1.56933594]",
     "g / (1 + a * a)",
 )
+sinpi = _one(
+    "sinpi",
+    "``sin(pi * a)``, exact for multiples of 1/2; a zero with a's sign for integers; INVALID for infinities.",
+    "[0.25, -1.5]",
+    "[0.70703125, 1.        ]",
+    f"g * ({_PI} * cospi(a))",
+)
+cospi = _one(
+    "cospi",
+    "``cos(pi * a)``, exact for multiples of 1/2; INVALID for infinities.",
+    "[0.25, -1.0]",
+    "[ 0.70703125, -1.        ]",
+    f"-(g * ({_PI} * sinpi(a)))",
+)
+tanpi = _one(
+    "tanpi",
+    "``tan(pi * a)``, exact for multiples of 1/4; for n + 1/2 an infinity, positive for even n, and DIVIDE_BY_ZERO, in "
+    "P3109's formats NaN; a zero with a's sign for even integers, with the other for odd ones; INVALID for infinities.",
+    "[0.125, -0.25]",
+    "[ 0.41430664, -1.        ]",
+    f"g * ({_PI} * (1 + y * y))",
+)
+asinpi = _one(
+    "asinpi",
+    "``asin(a) / pi``; -0 for -0; INVALID beyond 1.",
+    "[0.5, -1.0]",
+    "[ 0.16662598, -0.5       ]",
+    f"g * ({_ONE_OVER_PI} * rsqrt(1 - a * a))",
+)
+acospi = _one(
+    "acospi",
+    "``acos(a) / pi``; +0 for 1; INVALID beyond 1.",
+    "[0.5, -1.0]",
+    "[0.33325195, 1.        ]",
+    f"-(g * ({_ONE_OVER_PI} * rsqrt(1 - a * a)))",
+)
+atanpi = _one(
+    "atanpi",
+    "``atan(a) / pi``; -0 for -0, 1/2 for infinity.",
+    "[1.0, -1000.0]",
+    "[ 0.25      , -0.49975586]",
+    f"g * ({_ONE_OVER_PI} / (1 + a * a))",
+)
 sinh = _one("sinh", "hyperbolic sine; -0 for -0.", "[0.5, -8.0]", "[ 5.20996094e-01, -1.49000000e+03]", "g * cosh(a)")
 cosh = _one("cosh", "hyperbolic cosine.", "[0.5, -8.0]", "[1.12792969e+00, 1.49000000e+03]", "g * sinh(a)")
 tanh = _one(
@@ -140,6 +224,27 @@ tanh = _one(
     "[0.5, -8.0]",
     "[ 0.4621582, -1.       ]",
     "g * (1 - y * y)",
+)
+asinh = _one(
+    "asinh",
+    "inverse hyperbolic sine; -0 for -0.",
+    "[0.5, -1000.0]",
+    "[ 0.48120117, -7.6015625 ]",
+    "g * rsqrt(1 + a * a)",
+)
+acosh = _one(
+    "acosh",
+    "inverse hyperbolic cosine; +0 for 1; below, INVALID.",
+    "[1.5, 1000.0]",
+    "[0.96240234, 7.6015625 ]",
+    "g * rsqrt(a * a - 1)",
+)
+atanh = _one(
+    "atanh",
+    "inverse hyperbolic tangent; -0 for -0; for 1 and -1 an infinity and DIVIDE_BY_ZERO; beyond, INVALID.",
+    "[0.5, -0.999]",
+    "[ 0.54931641, -3.8125    ]",
+    "g / (1 - a * a)",
 )
 sigmoid = _one(
     "sigmoid",
@@ -224,6 +329,85 @@ hypot = _two(
     "[  5., 300.]",
     "g * (a / y)",
     "g * (b / y)",
+)
+atan2 = _two(
+    "atan2",
+    "angle of the point (b, a) in radians, from -pi to pi: atan of a / b in the quadrant of both; multiples of pi / 4 "
+    "for zeros and infinities by their signs, of two zeros and of two infinities NaN in P3109's formats.",
+    "[1.0, -0.0]",
+    "[-1.0, -2.0]",
+    "[ 2.35546875, -3.140625  ]",
+    "g * (b / (a * a + b * b))",
+    "-(g * (a / (a * a + b * b)))",
+)
+atan2pi = _two(
+    "atan2pi",
+    "``atan2(a, b) / pi``, exact on the axes and diagonals.",
+    "[1.0, -0.0]",
+    "[-1.0, -2.0]",
+    "[ 0.75, -1.  ]",
+    f"g * ({_ONE_OVER_PI} * (b / (a * a + b * b)))",
+    f"-(g * ({_ONE_OVER_PI} * (a / (a * a + b * b))))",
+)
+logaddexp = _two(
+    "logaddexp",
+    "``log(e**a + e**b)``, no intermediate of which overflows; b for a = -infinity, +infinity if an operand is.",
+    "[1.0, 1000.0]",
+    "[1.0, 2.0]",
+    "[   1.69335938, 1000.        ]",
+    "g * exp(a - y)",
+    "g * exp(b - y)",
+    source=f"the definition; {_LIMITS}",
+)
+logaddexp2 = _two(
+    "logaddexp2",
+    "``log2(2**a + 2**b)``, exact for a = b; special values as of `logaddexp`.",
+    "[1.0, 3.0]",
+    "[1.0, 2.0]",
+    "[2.       , 3.5859375]",
+    "g * exp2(a - y)",
+    "g * exp2(b - y)",
+    source=f"the definition; {_LIMITS}",
+)
+_INTEGER = "b is an integer of b's format, and for others the result is INVALID"
+compound = _two(
+    "compound",
+    f"``(1 + a)**b``, without cancellation; {_INTEGER}, as for a below -1; 1 for b = 0, though a be a quiet NaN (not "
+    "in P3109's formats); for a = -1 and negative b +infinity and DIVIDE_BY_ZERO, in P3109's formats NaN.",
+    "[0.125, 0.001]",
+    "[2.0, 1000.0]",
+    "[1.265625, 2.71875 ]",
+    "g * (b * compound(a, b - 1))",
+    None,
+)
+rootn = _two(
+    "rootn",
+    f"b-th root of a, exact for b-th powers; {_INTEGER}, as for b = 0 and for a negative a with an even b; for a = 0 "
+    "and negative b an infinity and DIVIDE_BY_ZERO, in P3109's formats NaN.",
+    "[-32.0, 16.0]",
+    "[5.0, -2.0]",
+    "[-2.  ,  0.25]",
+    "g * (y / (a * b))",
+    None,
+)
+pown = _two(
+    "pown",
+    f"``a**b``; {_INTEGER}; special values as of `pow`, of which those of infinite b are INVALID.",
+    "[-2.0, 1.5]",
+    "[3.0, -1.0]",
+    "[-8.        ,  0.66650391]",
+    "g * (b * pown(a, b - 1))",
+    None,
+)
+powr = _two(
+    "powr",
+    "``e**(b * log(a))``, for a of 0 and more; INVALID below, and without a limit: 0 and infinity to the power 0, 1 "
+    "to an infinite one; for a = 0 and finite negative b +infinity and DIVIDE_BY_ZERO, in P3109's formats NaN.",
+    "[2.0, 3.0]",
+    "[0.5, 4.0]",
+    "[ 1.4140625, 81.       ]",
+    "g * (b * powr(a, b - 1))",
+    "g * (y * log(a))",
 )
 
 _FUNCTIONS = {name: (globals()[name], OPERANDS[name]) for name in ELEMENTARY}

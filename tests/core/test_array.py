@@ -115,7 +115,7 @@ def test_values_and_their_types():
         (ValueError, "9 is not exact in e5m2", lambda a: 9 * a),
         (ValueError, r"element \[1\] of the ndarray: 0.1 is not exact in e5m2", lambda a: np.array([1, 0.1, 0.2]) + a),
         (TypeError, "Array and ndarray of bool do not mix; np.where", lambda a: a * (a > 0)),
-        (TypeError, "numpy.arctan2 is not defined for softnum.Array; softnum.atan", lambda a: np.arctan2(a, a)),
+        (TypeError, "numpy.float_power is not defined for softnum.Array", lambda a: np.float_power(a, a)),
         (TypeError, "numpy.(add.reduce|sum) is not defined for softnum.Array", lambda a: np.add.reduce(a)),
         (TypeError, "numpy.add with out of an array of int64 is", lambda a: np.add(a, a, out=np.zeros(3, np.int64))),
         (TypeError, "numpy.add with out is not defined", lambda a: np.add(np.ones(3), 1, out=a)),

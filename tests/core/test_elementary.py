@@ -20,7 +20,7 @@ from softnum.runtime import _core
 from tests.support.cases import cases
 from tests.support.core_oracles import MODES, edge_codes, overflow_rules, random_codes
 from tests.support.elementary_checks import check
-from tests.support.elementary_oracle import BINARY, UNARY, exact, expected
+from tests.support.elementary_oracle import MORE_UNARY, TWO, UNARY, exact, expected
 
 
 def environments(fmt, modes=MODES):
@@ -48,7 +48,7 @@ def drawn(fmt, count, seed):
     return np.array([i * size + rng.randrange(size) for i in range(count)], np.uint64).astype(fmt.storage_dtype)
 
 
-@pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("name", TWO)
 def test_some_structured_pairs_of_16_bits(name):
     for fmt in map(sn.format, ("binary16", "bfloat16", "dlfloat16")):
         a = drawn(fmt, 40, 3)
@@ -62,7 +62,7 @@ SIXTEEN = ["binary16", "bfloat16", "dlfloat16", "binary16p8se", "q8.8", "uq0.16"
 
 
 @cases("fmt", SIXTEEN)
-@cases("name", UNARY)
+@cases("name", [*UNARY, *MORE_UNARY])
 def test_strata_of_16_bits(name, fmt):
     fmt = sn.format(fmt)
     for i, env in enumerate(environments(fmt, ["nearest_even", "down", "stochastic", "to_odd"])):
@@ -76,7 +76,7 @@ def test_strata_of_16_bits(name, fmt):
 ])  # fmt: skip
 def test_mixed_and_wide_formats(fmt, out):
     fmt, out = sn.format(fmt), sn.format(out)
-    for i, (name, env) in enumerate(zip(UNARY, itertools.cycle(environments(out)), strict=False)):
+    for i, (name, env) in enumerate(zip((*UNARY, *MORE_UNARY), itertools.cycle(environments(out)), strict=False)):
         codes = drawn(fmt, 16, i)
         if fmt.kind == "float":
             codes = np.concatenate([codes, sn.encode(np.linspace(-3, 3, 13), fmt)])
@@ -87,7 +87,7 @@ def test_mixed_and_wide_formats(fmt, out):
 def test_the_reference_says_the_same(fmt):
     fmt = sn.format(fmt)
     for i, (name, env) in enumerate(zip(NAMES, itertools.cycle(environments(fmt)), strict=False)):
-        codes = [drawn(fmt, 8, 2 * i + j) for j in range(2 if name in BINARY else 1)]
+        codes = [drawn(fmt, 8, 2 * i + j) for j in range(2 if name in TWO else 1)]
         if fmt.name == "binary32":  # within what is quick in Python
             codes = [sn.encode(np.random.default_rng(i + j).normal(size=8), fmt) for j, _ in enumerate(codes)]
         check(name, codes, fmt, env, number=None)
@@ -101,7 +101,7 @@ def test_everything_is_decided(fmt, out):
     codes = np.concatenate([edge_codes(fmt), random_codes(fmt, rng, 40)])
     other = rng.choices(codes.tolist(), k=len(codes))
     for name in NAMES:
-        operands = [codes, np.array(other, codes.dtype)] if name in BINARY else [codes]
+        operands = [codes, np.array(other, codes.dtype)] if name in TWO else [codes]
         for mode in ("nearest_even", "stochastic"):
             words = {"random_bits": np.uint32(5)} if mode == "stochastic" else {}
             getattr(sn, name)(*operands, fmt, out_fmt=out, rounding=mode, invalid=int(out == "e8m0fnu"), **words)

@@ -145,7 +145,8 @@ def test_the_table_of_operations_is_complete():
     core = "".join((OPERATIONS_IN_C / name).read_text() for name in ("arith.h", "divide.h", "order.h"))
     cases = (OPERATIONS_IN_C / "operations.h").read_text()
     assert all(f"SN_OP_{name}:" in cases or name in _core.ELEMENTARY for name in in_c) and "sn_classify(" in core
-    functions = (HEADERS / "softnum/elementary/functions.h").read_text()
+    headers = (HEADERS / f"softnum/elementary/{name}.h" for name in ("functions", "unary", "pairs"))
+    functions = "".join(header.read_text() for header in headers)
     assert all(f"SN_ELEMENTARY_{name}" in functions for name in _core.ELEMENTARY)
 
 

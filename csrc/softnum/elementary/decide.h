@@ -26,6 +26,20 @@ SN_FN sn_i64 sn_whole(const sn_number *x) {
     return (sn_i64)(x->exp >= 0 ? x->sig << x->exp : x->sig >> -x->exp);
 }
 
+/* |x| 2^up as an integer, *whole modulo 4, and a fraction: what is returned, times 2^-bits. */
+SN_FN sn_u64 sn_parts(const sn_number *x, sn_i32 up, sn_i32 *whole, sn_i32 *bits) {
+    *whole = *bits = 0;
+    const sn_i32 shift = x->exp + up;
+    if (shift >= 0) {
+        *whole = shift > 1 ? 0 : (sn_i32)((x->sig << shift) & 3);
+        return 0;
+    }
+    *bits = -shift;
+    if (*bits >= 64) return x->sig;
+    *whole = (sn_i32)(x->sig >> *bits & 3);
+    return x->sig & (((sn_u64)1 << *bits) - 1);
+}
+
 /* How many bits of a result, from its top one at 2^top down, decide its rounding. Nearest modes look at one below the
  * last, stochastic ones at r + 1; what lies between 0 and a lowest binade that is normal is cut into as many parts. */
 SN_FN sn_i64 sn_deciding(const sn_format *f, const sn_env *env, sn_i64 top) {

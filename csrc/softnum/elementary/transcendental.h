@@ -136,7 +136,7 @@ SN_FN void sn_big_expm1(sn_big *r, const sn_big *x, sn_i32 n) {
     sn_big_add(r, &t, &one, 1, n);
 }
 
-/* 2 atanh(p / q), for |p / q| <= 1/2 and q > 3/2 */
+/* 2 atanh(p / q), for |p / q| <= 1/2, and q > 3/2 unless p is exact */
 SN_FN void sn_big_twice_atanh(sn_big *r, const sn_big *p, const sn_big *q, sn_i32 n) {
     sn_big t, u;
     if (sn_big_is_zero(p, n)) { /* below 2 |p| */

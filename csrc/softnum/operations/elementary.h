@@ -29,7 +29,29 @@
     X(reciprocal, 1)                                                                                                   \
     X(cbrt, 1)                                                                                                         \
     X(pow, 2)                                                                                                          \
-    X(hypot, 2)
+    X(hypot, 2)                                                                                                        \
+    X(asinh, 1)                                                                                                        \
+    X(acosh, 1)                                                                                                        \
+    X(atanh, 1)                                                                                                        \
+    X(sinpi, 1)                                                                                                        \
+    X(cospi, 1)                                                                                                        \
+    X(tanpi, 1)                                                                                                        \
+    X(asinpi, 1)                                                                                                       \
+    X(acospi, 1)                                                                                                       \
+    X(atanpi, 1)                                                                                                       \
+    X(exp10, 1)                                                                                                        \
+    X(exp2m1, 1)                                                                                                       \
+    X(exp10m1, 1)                                                                                                      \
+    X(log2p1, 1)                                                                                                       \
+    X(log10p1, 1)                                                                                                      \
+    X(atan2, 2)                                                                                                        \
+    X(atan2pi, 2)                                                                                                      \
+    X(logaddexp, 2)                                                                                                    \
+    X(logaddexp2, 2)                                                                                                   \
+    X(compound, 2)                                                                                                     \
+    X(rootn, 2)                                                                                                        \
+    X(pown, 2)                                                                                                         \
+    X(powr, 2)
 
 enum {
 #define SN_ELEMENTARY_ID(name, operands) SN_ELEMENTARY_##name,
