@@ -19,13 +19,13 @@ __all__ = [
     "log1p", "log2", "pow", "reciprocal", "rsqrt", "sigmoid", "silu", "sin", "sinh", "softplus", "tan", "tanh",
 ]  # fmt: skip
 
-# No rounding looks at more than 110 bits of a result (`root_for` in operations.py says what it looks at): a number with
-# the same first BITS bits as an irrational result rounds as it does.
-BITS = 140
+# No rounding looks at more than 170 bits of a result (`_root` in operations.py says what it looks at): a number with the
+# same first BITS bits as an irrational result rounds as it does.
+BITS = 200
 # Beyond 2**FAR all results round alike, and below 2**-FAR.
 FAR = 1 << 18
 # A fraction that no fixed-point format has: large results are inexact too.
-_INEXACT = Fraction(1, 1 << 100)
+_INEXACT = Fraction(1, 1 << 200)
 _LITTLE = Fraction(1, 1 << (BITS + 20))
 
 # f(+-0) = +-0
@@ -162,7 +162,7 @@ def _common(y: reals.Interval) -> Fraction | None:
     if n <= 0 or low >> n != high >> n:
         return None
     middle = (2 * (low >> n) + 1) * Fraction(2) ** (n - 1 + y.e)
-    if n + y.e > -100:
+    if n + y.e > -200:
         middle += _INEXACT
     return middle if y.low > 0 else -middle
 

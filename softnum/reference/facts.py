@@ -3,7 +3,8 @@
 A format object of softnum is taken by its parameters alone (`PARAMETERS`): widths, bias, and where the special values
 lie. What follows from them is derived here once more.
 
-Sources: IEEE Std 754-2019 (binary16/32/64), OCP 8-bit Floating Point Specification (OFP8) r1.0 (e5m2, e4m3fn),
+Sources: IEEE Std 754-2019 (binary16/32/64/128), Intel 64 and IA-32 Software Developer's Manual, volume 1, 4.2.2 and
+8.2.2 (the 80-bit format of x87), OCP 8-bit Floating Point Specification (OFP8) r1.0 (e5m2, e4m3fn),
 OCP Microscaling Formats (MX) v1.0 (e8m0fnu, e3m2fn, e2m3fn, e2m1fn, the block formats), Agrawal et al. 2019
 (dlfloat16), Noune et al. 2022 (the fnuz formats), IEEE P3109 interim report (binaryKpP...), arXiv 2509.25149 (nvfp4),
 Standard for Posit Arithmetic (2022), arXiv 2404.18603 and 2408.10594 (takums).
@@ -16,9 +17,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
-_MOST_BITS = 64
+_MOST_BITS = 128
 _MOST_EXPONENT_BITS = 15
-_MOST_PRECISION = 62
+_MOST_P3109_BITS = 64
 _LEAST_TAPERED, _MOST_TAPERED, _MOST_ES = 3, 32, 5
 
 
@@ -31,7 +32,10 @@ class FloatFacts:
     ones and fraction zero with "ieee", else the last magnitude that is not NaN. ``negative_zero``: whether -0 is a
     value. ``has_zero``: whether code 0 is zero. ``lowest_binade``: what exponent field 0 means, "subnormal" or "normal"
     numbers, or "zero" alone. ``saturating``: what is too large becomes the largest value where "infinity" would give
-    NaN. Formats compare by all of these; the name does not count.
+    NaN. ``explicit_bit``: whether a code also has the significand's first bit, between exponent and fraction (x87).
+    Formats compare by all of these; the name does not count.
+
+    Magnitude codes (`max_code`, `inf_code`, ...) are those without that bit, where a number's neighbour is one more.
     """
 
     exponent_bits: int
@@ -44,16 +48,15 @@ class FloatFacts:
     has_zero: bool
     lowest_binade: str
     saturating: bool
+    explicit_bit: bool
     name: str = field(compare=False)
 
     kind = "float"
 
     def __post_init__(self) -> None:
         most = _MOST_EXPONENT_BITS + (self.mantissa_bits == 0)
-        if not 1 <= self.exponent_bits <= most or not 0 <= self.mantissa_bits < _MOST_PRECISION:
-            raise ValueError(
-                f"{self}: a float has 1..{_MOST_EXPONENT_BITS} exponent bits and 0..{_MOST_PRECISION - 1} fraction bits"
-            )
+        if not 1 <= self.exponent_bits <= most or self.mantissa_bits < 0:
+            raise ValueError(f"{self}: a float has 1..{_MOST_EXPONENT_BITS} exponent bits and 0 or more fraction bits")
         if self.bits > _MOST_BITS:
             raise ValueError(f"{self}: a code has at most {_MOST_BITS} bits, got {self.bits}")
         if self.nan_codes == "ieee" and self.mantissa_bits == 0:
@@ -67,7 +70,7 @@ class FloatFacts:
     @cached_property
     def bits(self) -> int:
         """Width of a code."""
-        return self.signed + self.exponent_bits + self.mantissa_bits
+        return self.signed + self.exponent_bits + self.explicit_bit + self.mantissa_bits
 
     @cached_property
     def emin(self) -> int:
@@ -232,7 +235,7 @@ Format = FloatFacts | FixedFacts | TaperedFacts
 PARAMETERS = {
     "float": (
         "exponent_bits", "mantissa_bits", "bias", "signed", "nan_codes", "infinities", "negative_zero", "has_zero",
-        "lowest_binade", "saturating", "name",
+        "lowest_binade", "saturating", "explicit_bit", "name",
     ),
     "fixed": ("integer_bits", "fraction_bits", "signed"),
     "posit": ("bits", "es"),
@@ -253,15 +256,16 @@ def _ieee(name: str, exponent_bits: int, mantissa_bits: int, **others) -> FloatF
     """A float as IEEE 754 has it, but for what is given."""
     facts = {
         "bias": (1 << exponent_bits >> 1) - 1, "signed": True, "nan_codes": "ieee", "infinities": True,
-        "negative_zero": True, "has_zero": True, "lowest_binade": "subnormal", "saturating": False, **others,
+        "negative_zero": True, "has_zero": True, "lowest_binade": "subnormal", "saturating": False,
+        "explicit_bit": False, **others,
     }  # fmt: skip
     return _float(exponent_bits, mantissa_bits, *(facts[p] for p in PARAMETERS["float"][2:-1]), name)
 
 
 def _p3109(name: str, k: int, p: int, signed: bool, extended: bool) -> FloatFacts:
     """The P3109 format of k bits and precision p, with infinities if it is extended, saturating if it is not."""
-    if not 3 <= k <= _MOST_BITS or not 1 <= p <= k - signed:
-        raise ValueError(f"{name}: P3109 needs 3 <= K <= {_MOST_BITS} and 1 <= P <= K{' - 1' if signed else ''}")
+    if not 3 <= k <= _MOST_P3109_BITS or not 1 <= p <= k - signed:
+        raise ValueError(f"{name}: P3109 needs 3 <= K <= {_MOST_P3109_BITS} and 1 <= P <= K{' - 1' if signed else ''}")
     exponent_bits = k - p + 1 - signed
     return _ieee(
         name, exponent_bits, p - 1, bias=1 << exponent_bits >> 1, signed=signed,
@@ -280,6 +284,8 @@ NAMED = {
         _ieee("binary16", 5, 10),
         _ieee("binary32", 8, 23),
         _ieee("binary64", 11, 52),
+        _ieee("binary128", 15, 112),
+        _ieee("x87_extended", 15, 63, explicit_bit=True),
         _ieee("bfloat16", 8, 7),
         _ieee("tf32", 8, 10),
         _ieee("e5m2", 5, 2),
@@ -330,10 +336,10 @@ def _of_name(name: str) -> Format:
     key = name.strip().lower()
     if key in NAMED:
         return NAMED[key]
-    if match := re.fullmatch(r"e(\d{1,2})m(\d{1,2})", key):
+    if match := re.fullmatch(r"e(\d{1,2})m(\d{1,3})", key):
         e, m = map(int, match.groups())
         return _ieee(f"e{e}m{m}", e, m)
-    if match := re.fullmatch(r"(u?)q(\d{1,2})\.(\d{1,2})", key):
+    if match := re.fullmatch(r"(u?)q(\d{1,3})\.(\d{1,3})", key):
         return _fixed(int(match[2]), int(match[3]), not match[1])
     if match := re.fullmatch(r"binary(\d{1,2})p(\d{1,2})([su])([ef])", key):
         return _p3109(key, int(match[1]), int(match[2]), match[3] == "s", match[4] == "e")

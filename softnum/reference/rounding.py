@@ -12,7 +12,7 @@ from typing import NamedTuple
 from softnum.reference.facts import FloatFacts, Format, TaperedFacts, format_of
 from softnum.reference.nans import default_nan, profile_name, quieted
 from softnum.reference.rules import Flags, checked, overflow_name
-from softnum.reference.values import Value, decode, magnitude_value, tapered_point, value_of
+from softnum.reference.values import Value, decode, magnitude_value, stored_code, tapered_point, value_of
 
 INEXACT, UNDERFLOW, OVERFLOW, DIVIDE_BY_ZERO, INVALID = (
     int(Flags[name]) for name in ("INEXACT", "UNDERFLOW", "OVERFLOW", "DIVIDE_BY_ZERO", "INVALID")
@@ -209,6 +209,8 @@ def deliver(x: Value, fmt: Format | str, env: Environment, raised: int = 0) -> t
         code, flags = round_tapered(x.sign, x.numerator, x.denominator, fmt), 0
     else:
         code, flags = round_float(x.sign, x.numerator, x.denominator, fmt, env)
+    if fmt.kind == "float":
+        code = stored_code(code, fmt)
     return code, FLAGS[0 if fmt.silent else flags | raised]
 
 

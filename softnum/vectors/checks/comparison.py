@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from softnum.formats.wide import integers
 from softnum.vectors.checks.causes import candidates_of, counted
 from softnum.vectors.checks.classes import classes_of
 from softnum.vectors.checks.diagnosis import Diagnosis, Finding, Rules, diagnose
@@ -220,6 +221,8 @@ def entry(codes: np.ndarray | None, i: int):
     """Entry i as an integer, or a tuple of them; None of None."""
     if codes is None:
         return None
+    if codes.dtype.names is not None:
+        return int(integers(codes[i : i + 1])[0])
     return codes[i].item() if codes.ndim == 1 else tuple(codes[i].tolist())
 
 
