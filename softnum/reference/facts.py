@@ -149,7 +149,7 @@ class FixedFacts:
     signed: bool
 
     kind = "fixed"
-    has_nan = infinities = negative_zero = saturating = p3109 = silent = False
+    has_nan = infinities = negative_zero = saturating = p3109 = silent = explicit_bit = False
     has_zero = True
     least_code = 1
 
@@ -188,7 +188,7 @@ class TaperedFacts:
     es: int
 
     has_nan = has_zero = signed = p3109 = silent = True
-    infinities = negative_zero = saturating = False
+    infinities = negative_zero = saturating = explicit_bit = False
     least_code = 1
     nan_codes = "negative_zero"  # where NaR lies
 

@@ -89,6 +89,8 @@ def environment_of(
             raise ValueError(f"rounding={rounding!r} needs random_bits")
         random_bits &= (1 << stochastic_bits) - 1
     profile, invalid = profile_name(nan), 0 if invalid is None else code_of_invalid(invalid, fmt)
+    if profile == "x86" and fmt.explicit_bit:
+        profile = "x87"
     return Environment(rounding, overflow, stochastic_bits, random_bits or 0, tininess, flush_results, profile, invalid)
 
 
@@ -151,7 +153,8 @@ def round_value(
     nan : str
         One of `softnum.reference.rules.NAN_PROFILES`: which NaN comes of NaN operands and of invalid operations.
         "canonical", "riscv" and "arm_default" are one rule: the format's canonical NaN. "x86": the first operand that
-        is NaN, made quiet; else the canonical one, its sign bit set where NaNs have a sign. "arm": the first signaling
+        is NaN, made quiet (in x87's format a quiet one before a signaling one, then that of the larger significand);
+        else the canonical one, its sign bit set where NaNs have a sign. "arm": the first signaling
         operand, else the first NaN, the addend of an fma before its factors; else the canonical one. An operand keeps
         its sign and the leading bits of its fraction. What overflows to NaN is the canonical one in all of them.
     invalid : int, float or Fraction, optional
