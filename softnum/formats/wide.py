@@ -130,7 +130,7 @@ class WideFloatFormat(Wide, FloatFormat, saved_as="wide_float"):
     Parameters
     ----------
     exponent_bits : int
-        2 to 15.
+        1 to 15.
     mantissa_bits : int
         Width of the stored fraction, so that a code has more than 64 bits, or the precision is more than 62.
     explicit_bit : bool
@@ -164,8 +164,8 @@ class WideFloatFormat(Wide, FloatFormat, saved_as="wide_float"):
         self, exponent_bits: int, mantissa_bits: int, *, explicit_bit: bool = False, name: str | None = None
     ) -> None:
         e, m, explicit = int(exponent_bits), int(mantissa_bits), bool(explicit_bit)
-        if not 2 <= e <= MAX_EXPONENT_BITS:
-            raise ValueError(f"exponent_bits must lie in 2..{MAX_EXPONENT_BITS}, got {e}")
+        if not 1 <= e <= MAX_EXPONENT_BITS:
+            raise ValueError(f"exponent_bits must lie in 1..{MAX_EXPONENT_BITS}, got {e}")
         if not explicit and not is_wide(e, m):
             raise ValueError(f"a float of {1 + e + m} bits is softnum.FloatFormat({e}, {m})")
         if explicit and m < 1:
@@ -215,12 +215,14 @@ class WideFloatFormat(Wide, FloatFormat, saved_as="wide_float"):
     @property
     def emax(self) -> int:
         """Exponent of the largest finite value."""
-        return self.bias
+        return (self._infinity - 1 >> self.mantissa_bits) - self.bias
 
     @cached_property
     def max(self) -> float | Fraction:
         """Largest finite value: a float where binary64 holds it, else a Fraction."""
-        return exact_number(((2 << self.mantissa_bits) - 1) * Fraction(2) ** (self.emax - self.mantissa_bits))
+        field, fraction = divmod(self._infinity - 1, 1 << self.mantissa_bits)
+        significand = fraction + ((field > 0) << self.mantissa_bits)
+        return exact_number(significand * Fraction(2) ** (max(field, 1) - self.bias - self.mantissa_bits))
 
     # -- what codes say ------------------------------------------------------------------------------------------------
     sign_bits, magnitudes, sign_and_size, is_zero, is_infinite, is_subnormal = (

@@ -19,7 +19,7 @@ from functools import cached_property, lru_cache
 
 _MOST_BITS = 128
 _MOST_EXPONENT_BITS = 15
-_MOST_P3109_BITS = 64
+_MOST_OTHER_BITS, _MOST_OTHER_PRECISION = 64, 62  # in formats that are not IEEE's
 _LEAST_TAPERED, _MOST_TAPERED, _MOST_ES = 3, 32, 5
 
 
@@ -57,8 +57,13 @@ class FloatFacts:
         most = _MOST_EXPONENT_BITS + (self.mantissa_bits == 0)
         if not 1 <= self.exponent_bits <= most or self.mantissa_bits < 0:
             raise ValueError(f"{self}: a float has 1..{_MOST_EXPONENT_BITS} exponent bits and 0 or more fraction bits")
-        if self.bits > _MOST_BITS:
-            raise ValueError(f"{self}: a code has at most {_MOST_BITS} bits, got {self.bits}")
+        ieee = self.signed and self.nan_codes == "ieee"
+        most = _MOST_BITS if ieee else _MOST_OTHER_BITS
+        if self.bits > most or (self.mantissa_bits >= _MOST_OTHER_PRECISION and not ieee):
+            raise ValueError(
+                f"{self}: a code has at most {most} bits, got {self.bits}, and in other formats than IEEE's a precision "
+                f"of at most {_MOST_OTHER_PRECISION}"
+            )
         if self.nan_codes == "ieee" and self.mantissa_bits == 0:
             raise ValueError(f"{self}: without a fraction there is no code for NaN beside infinity's")
         if self.max_code < self.least_code:
@@ -264,8 +269,8 @@ def _ieee(name: str, exponent_bits: int, mantissa_bits: int, **others) -> FloatF
 
 def _p3109(name: str, k: int, p: int, signed: bool, extended: bool) -> FloatFacts:
     """The P3109 format of k bits and precision p, with infinities if it is extended, saturating if it is not."""
-    if not 3 <= k <= _MOST_P3109_BITS or not 1 <= p <= k - signed:
-        raise ValueError(f"{name}: P3109 needs 3 <= K <= {_MOST_P3109_BITS} and 1 <= P <= K{' - 1' if signed else ''}")
+    if not 3 <= k <= _MOST_OTHER_BITS or not 1 <= p <= k - signed:
+        raise ValueError(f"{name}: P3109 needs 3 <= K <= {_MOST_OTHER_BITS} and 1 <= P <= K{' - 1' if signed else ''}")
     exponent_bits = k - p + 1 - signed
     return _ieee(
         name, exponent_bits, p - 1, bias=1 << exponent_bits >> 1, signed=signed,
@@ -284,8 +289,6 @@ NAMED = {
         _ieee("binary16", 5, 10),
         _ieee("binary32", 8, 23),
         _ieee("binary64", 11, 52),
-        _ieee("binary128", 15, 112),
-        _ieee("x87_extended", 15, 63, explicit_bit=True),
         _ieee("bfloat16", 8, 7),
         _ieee("tf32", 8, 10),
         _ieee("e5m2", 5, 2),
@@ -300,6 +303,8 @@ NAMED = {
         _ieee("e2m3fn", 2, 3, **_FINITE),
         _ieee("e2m1fn", 2, 1, **_FINITE),
         _ieee("dlfloat16", 6, 9, lowest_binade="normal", **_FN),
+        _ieee("binary128", 15, 112),
+        _ieee("x87_extended", 15, 63, explicit_bit=True),
     )
 }
 BLOCKS = {
