@@ -61,7 +61,7 @@ SPECIFIED = [
 ]
 
 
-@cases("name, bits, largest, normal, subnormal, infinity, nans", SPECIFIED, ids=lambda x: str(x)[:12])
+@cases("name, bits, largest, normal, subnormal, infinity, nans", SPECIFIED, ids=[row[0] for row in SPECIFIED])
 def test_specified_facts(name, bits, largest, normal, subnormal, infinity, nans):
     fmt = format_of(name)
     assert (fmt.bits, fmt.name) == (bits, name)
@@ -116,7 +116,7 @@ CUSTOM = [
 
 @cases("fmt", [*(format_of(row[0]) for row in SPECIFIED), *CUSTOM, format_of("q4.4")], ids=str)
 def test_repr_pickle_hash(fmt):
-    again = eval(repr(fmt), {"FloatFormat": FloatFormat, "FixedFormat": FixedFormat})
+    again = eval(repr(fmt), vars(sn))
     assert again == fmt and again.name == fmt.name and hash(again) == hash(fmt) and repr(again) == repr(fmt)
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         other = pickle.loads(pickle.dumps(fmt, protocol))
