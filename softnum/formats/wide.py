@@ -116,6 +116,10 @@ class Wide:
             "Arrays alone (softnum.add, softnum.fma, ...); convert to a format of up to 64 bits"
         )
 
+    def check_modes(self, rounding: str, overflow) -> None:
+        """ValueError: in units sums and products are of other formats."""
+        raise ValueError(f"sums and products of units are not of {self.described}")
+
     def sign_text(self, code: str) -> None:
         """No text in C tells the signs of codes."""
 
