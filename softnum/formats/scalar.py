@@ -131,7 +131,6 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
     name: str = field(compare=False)
 
     kind = "float"
-    explicit_bit = False  # the first bit of a significand is not stored
     lost = "NaN"  # what has no code where there is no NaN
     overflow_rules = FLOAT_OVERFLOW
 

@@ -197,6 +197,22 @@ class WideFloatFormat(Wide, FloatFormat, saved_as="wide_float"):
         field, fraction = divmod(magnitude, 1 << self.mantissa_bits)
         return (2 * field + (field > 0)) << self.mantissa_bits | fraction
 
+    @cached_property
+    def implied_format(self) -> WideFloatFormat | FloatFormat:
+        """The format of the same numbers whose codes leave the significand's first bit out."""
+        made = WideFloatFormat if is_wide(self.exponent_bits, self.mantissa_bits) else FloatFormat
+        return made(self.exponent_bits, self.mantissa_bits) if self.explicit_bit else self
+
+    def from_implied(self, code: int) -> int:
+        """The code of what a code of `implied_format` stands for.
+
+        >>> import softnum as sn
+        >>> hex(sn.format("x87_extended").from_implied(0x3FFF << 63))  # 1
+        '0x3fff8000000000000000'
+        """
+        sign, magnitude = divmod(code, 1 << (self.exponent_bits + self.mantissa_bits))
+        return sign << (self.bits - 1) | self._stored(magnitude)
+
     @property
     def _infinity(self) -> int:
         return ((1 << self.exponent_bits) - 1) << self.mantissa_bits

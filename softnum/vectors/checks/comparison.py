@@ -103,6 +103,8 @@ class Comparison:
         evidence = self.keeper.all()
         if not report.failures or evidence is None:
             return
+        if not isinstance(self.spec, UnitSpec) and any(f.leads for f in (*self.spec.formats, self.spec.out_fmt)):
+            evidence = _few(evidence)  # what is computed in Python integers is tried on few
         diagnosis = self._diagnosis(evidence) if explain else None
         if diagnosis is not None and self._is_wide and {"unexplained", "off-by-one-ulp"} & set(diagnosis.causes):
             # what is left is computed in Python integers, on few vectors
