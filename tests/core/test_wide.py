@@ -451,9 +451,9 @@ GENERATOR = shutil.which("testfloat_gen")
     "extF80_to_f32", "i64_to_extF80", "extF80_lt_quiet",
 ])  # fmt: skip
 def test_testfloat(op, mode):
-    made = subprocess.Popen([GENERATOR, "-level", "1", f"-r{mode}", op], stdout=subprocess.PIPE)
-    head = b"".join(itertools.islice(made.stdout, 5000))
-    made.kill()
+    with subprocess.Popen([GENERATOR, "-level", "1", f"-r{mode}", op], stdout=subprocess.PIPE) as made:
+        head = b"".join(itertools.islice(made.stdout, 5000))
+        made.kill()
     report = check(io.BytesIO(head), op, rounding=mode, any_nan=True)
     assert report.ok, str(report)
 
