@@ -71,7 +71,10 @@ def exact_code(value, fmt, what: str) -> int:
 
 @lru_cache(maxsize=4096)
 def find_code(value, minus_zero: bool, fmt) -> int | tuple[int, int] | None:
-    """The code of exactly this number, a pair of words where it takes two, or None. minus_zero tells -0.0 from 0.0, which are the same key."""
+    """The code of exactly this number, a pair of words where it takes two, or None.
+
+    minus_zero tells -0.0 from 0.0, which are the same key.
+    """
     try:
         code = encode(np.array(value, object), fmt)
     except ValueError:  # NaN or infinite, and no code says so

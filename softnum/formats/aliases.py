@@ -138,9 +138,7 @@ _INTEGER = re.compile(r"(i|ui|u|int|uint)(\d{1,2})")
 _PREFIX = re.compile(r"(?:torch|numpy|np|ml_dtypes)\.(?=.)")
 
 # What is no alias, and why: names of several meanings, and of what softnum has not.
-_LONG_DOUBLE = (
-    "NumPy and C mean x87_extended by it on x86, binary128 or binary64 on other machines: state x87_extended or binary128"
-)
+_LONG_DOUBLE = "NumPy and C mean x87_extended by it on x86, binary128 or binary64 on other machines: state which"
 _REFUSED = {
     "format": {
         "float": "C and PyTorch mean binary32 by it, Python binary64",
@@ -280,4 +278,3 @@ def function_of(name: object) -> Function | None:
             operation_alias(op), format_alias(fmt), None, mode and rounding_alias(mode), kind and kind == "x"
         )
     return None
-

@@ -2,7 +2,8 @@
 
 Families of formats that stand above this module enter their names themselves (`register_family`).
 
-Sources: IEEE Std 754-2019 (binary16/32/64/128), Intel 64 and IA-32 Software Developer's Manual (x87's format), OCP 8-bit Floating Point Specification (OFP8) r1.0 (e5m2, e4m3fn),
+Sources: IEEE Std 754-2019 (binary16/32/64/128), Intel 64 and IA-32 Software Developer's Manual (x87's format), OCP
+8-bit Floating Point Specification (OFP8) r1.0 (e5m2, e4m3fn),
 OCP Microscaling Formats (MX) r1.0 (e8m0fnu, e3m2fn, e2m3fn, e2m1fn), Agrawal et al. 2019 (dlfloat16),
 Noune et al. 2022 (the fnuz formats), IEEE P3109 interim report (binaryKpP...).
 """

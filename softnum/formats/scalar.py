@@ -324,7 +324,8 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
         """Smallest positive normal value; with subnormals alone (one exponent bit), the power of two where they end."""
         first = 1 if self.lowest_binade == "normal" and self.has_zero and self.mantissa_bits else 0
         extra = 1 if self.lowest_binade == "normal" and self.has_zero and not self.mantissa_bits else 0
-        return exact_number(((1 << self.mantissa_bits) + first) * Fraction(2) ** (self.emin + extra - self.mantissa_bits))
+        significand = (1 << self.mantissa_bits) + first
+        return exact_number(significand * Fraction(2) ** (self.emin + extra - self.mantissa_bits))
 
     @property
     def smallest_subnormal(self) -> float | Fraction:

@@ -1,4 +1,4 @@
-"""Formats whose codes take two words: floats of more than 64 bits or a longer significand, x87's, fixed point to 128 bits.
+"""Formats whose codes take two words: floats of more than 64 bits, x87's, fixed point of up to 128.
 
 They are computed in Python integers, by `softnum.wide`: exactly as the others, with every mode and flag, and slowly.
 
@@ -18,7 +18,9 @@ import numpy as np
 from softnum.formats.codes import FixedCodes, FloatCodes
 from softnum.formats.scalar import MAX_BITS, MAX_EXPONENT_BITS, MAX_PRECISION, FixedFormat, FloatFormat, exact_number
 
-__all__ = ["MAX_WIDE_BITS", "TWO_WORDS", "Wide", "WideFixedFormat", "WideFloatFormat", "integers", "is_wide", "two_words"]
+__all__ = [
+    "MAX_WIDE_BITS", "TWO_WORDS", "Wide", "WideFixedFormat", "WideFloatFormat", "integers", "is_wide", "two_words",
+]  # fmt: skip
 
 MAX_WIDE_BITS = 128
 #: what holds a code: fields "high" and "low" of 64 bits, which sort as the codes do
@@ -89,8 +91,7 @@ class Wide:
         """Codes of two words, or integers, as codes of two words; ValueError if one does not fit the format's bits."""
         if codes.dtype == TWO_WORDS:
             if self.bits < MAX_WIDE_BITS and codes.size:
-                limit = two_words((1 << self.bits) - 1)[()]
-                above = (codes["high"] > limit["high"]) | ((codes["high"] == limit["high"]) & (codes["low"] > limit["low"]))
+                above = np.asarray(integers(codes) >> self.bits).astype(bool)
                 if above.any():
                     self._refuse(integers(codes[above])[0], what)
             return codes
@@ -112,8 +113,8 @@ class Wide:
     def described(self) -> str:
         """What errors call the format: by its name, and what it is not for."""
         return (
-            f"{self}, whose codes of {self.bits} bits are computed in Python integers, by the operations on codes and on "
-            "Arrays alone (softnum.add, softnum.fma, ...); convert to a format of up to 64 bits"
+            f"{self}, whose codes of {self.bits} bits are computed in Python integers, by the operations on codes and "
+            "on Arrays alone (softnum.add, softnum.fma, ...); convert to a format of up to 64 bits"
         )
 
     def check_modes(self, rounding: str, overflow) -> None:
@@ -257,7 +258,7 @@ class WideFloatFormat(Wide, FloatFormat, saved_as="wide_float"):
 
     @_of_integers
     def is_unsupported(self, codes: np.ndarray) -> np.ndarray:
-        """Which codes are encodings that x87 does not support: without the significand's first bit, where it must be."""
+        """Which codes are encodings that x87 does not support: without the significand's first bit where it must be."""
         first = (codes >> self.mantissa_bits & 1).astype(bool)
         return (self.exponent_fields(codes) != 0) & ~first & self.explicit_bit
 

@@ -19,8 +19,8 @@ __all__ = [
     "log1p", "log2", "pow", "reciprocal", "rsqrt", "sigmoid", "silu", "sin", "sinh", "softplus", "tan", "tanh",
 ]  # fmt: skip
 
-# No rounding looks at more than 170 bits of a result (`_root` in operations.py says what it looks at): a number with the
-# same first BITS bits as an irrational result rounds as it does.
+# No rounding looks at more than 170 bits of a result (`_root` in operations.py says what it looks at): a number with
+# the same first BITS bits as an irrational result rounds as it does.
 BITS = 200
 # Beyond 2**FAR all results round alike, and below 2**-FAR.
 FAR = 1 << 18

@@ -61,8 +61,8 @@ class FloatFacts:
         most = _MOST_BITS if ieee else _MOST_OTHER_BITS
         if self.bits > most or (self.mantissa_bits >= _MOST_OTHER_PRECISION and not ieee):
             raise ValueError(
-                f"{self}: a code has at most {most} bits, got {self.bits}, and in other formats than IEEE's a precision "
-                f"of at most {_MOST_OTHER_PRECISION}"
+                f"{self}: a code has at most {most} bits, got {self.bits}, and in other formats than IEEE's a "
+                f"precision of at most {_MOST_OTHER_PRECISION}"
             )
         if self.nan_codes == "ieee" and self.mantissa_bits == 0:
             raise ValueError(f"{self}: without a fraction there is no code for NaN beside infinity's")

@@ -1,4 +1,4 @@
-"""What computes with formats of more than 64 bits, in Python integers: the codec and the arithmetic of `softnum.formats.wide`.
+"""What computes with the formats of `softnum.formats.wide`, in Python integers: their codec and their arithmetic.
 
 The results are those that `softnum.reference` defines, by its own functions: TestFloat, MPFR and x87 judge them.
 """

@@ -1,4 +1,4 @@
-"""Operations that a wide format has part in, as operand or result: what `softnum.reference` defines, element by element."""
+"""Operations that a wide format has part in, as operand or result: what `softnum.reference` defines, one by one."""
 
 from __future__ import annotations
 

@@ -104,8 +104,9 @@ class WideCodec(ElementCodec):
             if not isinstance(value, (int, float, Fraction)):
                 raise TypeError(f"encode takes real numbers (int, float, Fraction), got {value!r}")
             codes[index], raised = reference.encode(
-                value, fmt, rounding=mode, overflow=given.overflow, stochastic_bits=env[3], random_bits=int(words[index]),
-                tininess=given.tininess, flush_results=given.flush_results, invalid=given.invalid if stated else None,
+                value, fmt, rounding=mode, overflow=given.overflow, stochastic_bits=env[3],
+                random_bits=int(words[index]), tininess=given.tininess, flush_results=given.flush_results,
+                invalid=given.invalid if stated else None,
             )  # fmt: skip
             if raised & _INVALID and not stated and not fmt.has_nan:
                 raise_no_code(fmt, "encode")

@@ -44,7 +44,9 @@ def drawn(fmt, rng, count: int) -> list[int]:
         kind, code = rng.randrange(3), rng.getrandbits(fmt.bits)
         if kind == 1 and fmt.exponent_bits:
             field, plain = fmt.bias + rng.randrange(-130, 131), fmt.implied_format
-            code = rng.getrandbits(1) << (plain.bits - 1) | field << fmt.mantissa_bits | rng.getrandbits(fmt.mantissa_bits)
+            code = (
+                field << fmt.mantissa_bits | rng.getrandbits(fmt.mantissa_bits) | rng.getrandbits(1) << plain.bits - 1
+            )
             code = fmt.from_implied(code) if fmt.explicit_bit else code
         if kind == 0 or (fmt.explicit_bit and X87.is_unsupported(two_words([code]))[0]):
             code = rng.choice(edges)
@@ -114,7 +116,8 @@ def test_values_come_back_exactly(name):
 
 def test_numbers_in():
     third = sn.encode(["1/3", "0x1.8p3", "-0", "inf"], QUAD)
-    assert integers(third).tolist() == [0x3FFD5555555555555555555555555555, 0x4002 << 112 | 1 << 111, 1 << 127, 0x7FFF << 112]
+    want = [0x3FFD5555555555555555555555555555, 0x4002 << 112 | 1 << 111, 1 << 127, 0x7FFF << 112]
+    assert integers(third).tolist() == want
     assert (sn.encode(Fraction(1, 3), QUAD) == third[0]).all()
     assert sn.encode([2**100 + 1, 0.5], QUAD, return_flags=True)[1].tolist() == [0, 0]
     assert sn.encode([2**113 + 1], QUAD, return_flags=True)[1].tolist() == [1]
@@ -132,7 +135,7 @@ def test_numbers_in():
 def test_long_doubles():
     fmt, x = long_double(), np.array(["0.1", "3", "-inf", "1e4000"], np.longdouble)
     codes = sn.encode(x, fmt)
-    assert (codes == sn.encode(["0x1.999999999999999ap-4" if fmt == X87 else "0.1", "3", "-inf"], fmt)[[0, 1, 2, 0]])[:3].all()
+    assert (codes[:3] == sn.encode(["0.1", "3", "-inf"], fmt)).all()
     assert (sn.decode(codes, fmt, np.longdouble) == x).all()
     back = sn.decode(sn.encode([0.5, 2.0**-16440], X87), X87, np.longdouble)
     assert back[0] == 0.5 and (back[1] != 0 or 2.0**-16440 == 0)
@@ -248,14 +251,16 @@ def test_operations_are_mpfrs(name, operation, mode):
             assert bool(flags[i] & 1) == settings.inexact and bool(flags[i] & 4) == settings.overflow
 
 
-FUNCTIONS = ["exp", "log", "sin", "cos", "tan", "atan", "sinh", "tanh", "log1p", "expm1", "cbrt", "exp2", "log10", "erf"]
+FUNCTIONS = "exp log sin cos tan atan sinh tanh log1p expm1 cbrt exp2 log10 erf".split()
 
 
 @cases("function", FUNCTIONS)
 def test_functions_are_mpfrs(function):
     rng = random.Random(function)
-    theirs = getattr(gmpy2, {"erf": "erf", "cbrt": "cbrt"}.get(function, function))
-    codes = [rng.getrandbits(1) << 127 | (16383 + rng.randrange(-30, 7)) << 112 | rng.getrandbits(112) for _ in range(12)]
+    theirs = getattr(gmpy2, function)
+    codes = [
+        (16383 + rng.randrange(-30, 7)) << 112 | rng.getrandbits(112) | rng.getrandbits(1) << 127 for _ in range(12)
+    ]
     if function.startswith("log"):
         codes = [code & (1 << 127) - 1 for code in codes]
     got = getattr(sn, function)(two_words(codes), QUAD)
@@ -395,7 +400,8 @@ def test_what_unusual_encodings_mean():
 
 # -- vectors -----------------------------------------------------------------------------------------------------------
 LINES = [  # by testfloat_gen of TestFloat 3e, and the mode that it was asked for
-    ("f128_add", "near_even", "3FFF0000000000000000000000000000 3F8E0000000000000000000000000001 3FFF0000000000000000000000000001 01"),
+    ("f128_add", "near_even",
+     "3FFF0000000000000000000000000000 3F8E0000000000000000000000000001 3FFF0000000000000000000000000001 01"),
     ("f128_to_i32", "near_even", "41E00000000000000000000000000000 7FFFFFFF 10"),
     ("f128_to_f32", "near_even", "3FFF0000010000000000000000000000 3F800000 01"),
     ("f128_lt", "near_even", "7FFF8000000000000000000000000000 00000000000000000000000000000000 0 10"),

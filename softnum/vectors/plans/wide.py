@@ -1,4 +1,4 @@
-"""Random operands where a format has codes of two words: the strata of `softnum.vectors.plans.strata`, drawn one by one."""
+"""Random operands where codes take two words: the strata of `softnum.vectors.plans.strata`, drawn one by one."""
 
 from __future__ import annotations
 
@@ -94,9 +94,7 @@ def wide_block(spec, words: np.ndarray, kinds: list[str]) -> tuple[np.ndarray, .
     """
     drawn = [_drawn(f) for f in spec.formats]
     rows = [_row(spec, drawn, kind, iter(row)) for kind, row in zip(kinds, words.tolist(), strict=True)]
-    return tuple(
-        d.fmt.stored([d.stored(row[i]) for row in rows]).reshape(len(rows)) for i, d in enumerate(drawn)
-    )
+    return tuple(d.fmt.stored([d.stored(row[i]) for row in rows]).reshape(len(rows)) for i, d in enumerate(drawn))
 
 
 def _row(spec, drawn: list[_Drawn], kind: str, words) -> list[int]:
