@@ -11,6 +11,7 @@ Noune et al. 2022 (the fnuz formats), IEEE P3109 interim report (binaryKpP...).
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -21,7 +22,9 @@ from softnum.formats.base import AnyFormat, SingleFormat
 from softnum.formats.scalar import MAX_BITS, FixedFormat, FloatFormat, Format
 from softnum.formats.wide import WideFixedFormat, WideFloatFormat, is_wide
 
-__all__ = ["FAMILIES", "dtype_of_format", "format", "format_names", "format_of_dtype", "register_family"]
+__all__ = [
+    "FAMILIES", "dtype_of_format", "format", "format_names", "format_of_dtype", "long_double", "register_family",
+]  # fmt: skip
 
 #: The names that spell a format out, as errors and lists show them.
 FAMILIES = "eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f}, positN, positN_esE, takum_linearN"
@@ -107,7 +110,8 @@ def format(name: str | Format) -> Format:
         A registered name (`format_names`), ``eXmY`` (IEEE-like), ``qI.F`` or ``uqI.F`` (fixed point), IEEE P3109's
         ``binaryKpP{s,u}{e,f}``, ``positN`` or ``positN_esE``, ``takum_linearN``, or what others call one of them
         (``softnum.formats.aliases``). NumPy's float16, float32 and float64 and the float types of ml_dtypes and of
-        PyTorch stand for the formats that they are. A format object is returned as it is.
+        PyTorch stand for the formats that they are, NumPy's longdouble for the machine's. A format object is returned
+        as it is.
 
     Returns
     -------
@@ -133,6 +137,8 @@ def format(name: str | Format) -> Format:
         if isinstance(name, SingleFormat):
             return name
         if isinstance(name, (np.dtype, type)) and (known := format_of_dtype(np.dtype(name))) is not None:
+            return known
+        if name in (np.longdouble, np.dtype(np.longdouble)) and (known := long_double()) is not None:
             return known
         if (known := _format_of_torch(name)) is not None:
             return known
@@ -204,6 +210,17 @@ def format_of_dtype(dtype: np.dtype) -> Format | None:
         match = _ML_DTYPES_NAME.fullmatch(dtype.name)
         return _REGISTRY.get(match[1] if match else _NUMPY_NAME.get(dtype.name))
     return _REGISTRY[_NUMPY_NAME[dtype.name]] if dtype.kind == "f" and dtype.name in _NUMPY_NAME else None
+
+
+def long_double() -> Format | None:
+    """The format that numpy.longdouble is on this machine; None where it is binary64 or a pair of numbers.
+
+    >>> long_double() in (None, format("x87_extended"), format("binary128"))
+    True
+    """
+    digits, bits = np.finfo(np.longdouble).nmant, 8 * np.dtype(np.longdouble).itemsize
+    name = {(63, 128): "x87_extended", (112, 128): "binary128"}.get((digits, bits))
+    return format(name) if name is not None and sys.byteorder == "little" else None
 
 
 def _format_of_torch(dtype) -> Format | None:

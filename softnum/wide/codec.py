@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -15,25 +14,14 @@ from softnum.arrays.parse import numbers_of, python_number
 from softnum.arrays.ufuncs import raise_no_code
 from softnum.formats.codec import Rounding
 from softnum.formats.modes import Flags, rounding_name
-from softnum.formats.names import format, format_of_dtype
+from softnum.formats.names import format, format_of_dtype, long_double
 from softnum.formats.scalar import FixedFormat
 from softnum.formats.wide import WideFixedFormat, WideFloatFormat, two_words
 
-__all__ = ["WideCodec", "long_double"]
+__all__ = ["WideCodec"]
 
 _BINARY = {np.dtype(np.float16): "binary16", np.dtype(np.float32): "binary32", np.dtype(np.float64): "binary64"}
 _INVALID = int(Flags.INVALID)
-
-
-def long_double() -> WideFloatFormat | None:
-    """The format that numpy.longdouble is on this machine; None where it is binary64 or a pair of numbers.
-
-    >>> long_double() in (None, format("x87_extended"), format("binary128"))
-    True
-    """
-    digits, bits = np.finfo(np.longdouble).nmant, 8 * np.dtype(np.longdouble).itemsize
-    name = {(63, 128): "x87_extended", (112, 128): "binary128"}.get((digits, bits))
-    return format(name) if name is not None and sys.byteorder == "little" else None
 
 
 def _bits_of_long_doubles(x: np.ndarray, fmt: WideFloatFormat) -> np.ndarray:

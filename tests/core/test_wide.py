@@ -18,10 +18,11 @@ import softfloatpy
 
 import softnum as sn
 from softnum import reference as ref
+from softnum.formats.c_text import format_constant
+from softnum.formats.names import long_double
 from softnum.formats.wide import TWO_WORDS, integers, two_words
-from softnum.vectors import TextLayout, VectorSpec, check, plan, write
+from softnum.vectors import ReferenceModel, TextLayout, VectorSpec, check, plan, write
 from softnum.vectors.plans.operands import edge_codes
-from softnum.wide.codec import long_double
 from tests.core.test_softfloat import MODES, OPERATIONS, TININESS, softfloat_state
 from tests.support.cases import cases
 from tests.support.mpfr import MPFR_MODES, code_of, context
@@ -133,7 +134,7 @@ def test_numbers_in():
 
 @pytest.mark.skipif(long_double() is None, reason="numpy.longdouble is no format of softnum's here")
 def test_long_doubles():
-    fmt, x = long_double(), np.array(["0.1", "3", "-inf", "1e4000"], np.longdouble)
+    fmt, x = sn.format(np.longdouble), np.array(["0.1", "3", "-inf", "1e4000"], np.longdouble)
     codes = sn.encode(x, fmt)
     assert (codes[:3] == sn.encode(["0.1", "3", "-inf"], fmt)).all()
     assert (sn.decode(codes, fmt, np.longdouble) == x).all()
@@ -480,6 +481,12 @@ def test_refused_by_name(use, name):
         use(name)
 
 
+def test_a_model_of_one_transaction():
+    model = ReferenceModel(VectorSpec.make("extF80_mul"))
+    assert model(0x3FFFC000000000000000, 0x40008000000000000000) == (0x4000C000000000000000, 0)
+    assert ReferenceModel(VectorSpec.make("f128_to_f32"))((1 << 127) + 1) == (1 << 31, 3)
+
+
 def test_other_refusals():
     a = sn.array([1, 2], QUAD)
     with pytest.raises(ValueError, match="a is an Array of binary128, but the unit's operand is binary32"):
@@ -491,3 +498,7 @@ def test_other_refusals():
         a.to_numpy()
     with pytest.raises(TypeError, match="the accumulator of a sum are yours to state"):
         np.sum(a)
+    with pytest.raises(ValueError, match="tensors are not of binary128, whose codes"):
+        sn.operator("function (X) -> (Y) { Y = X + 1; }")(a)
+    with pytest.raises(ValueError, match="no sn_format describes binary128, whose codes"):
+        format_constant("binary128")
