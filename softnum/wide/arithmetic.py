@@ -139,8 +139,9 @@ class WideArithmetic:
         flags = np.array([int(f) for _, f in found], np.uint8).reshape(shape)
         if codes_out and not out_fmt.has_nan and isinstance(given.invalid, str) and (flags & _INVALID).any():
             self._refuse_no_code(name, formats, out_fmt, options, rows, words, found)
-        results = np.empty(shape, object)
-        results[...] = np.array([code for code, _ in found] or [0], object)[: len(found)].reshape(shape)
+        results = np.empty(len(found), object)
+        results[:] = [code for code, _ in found]
+        results = results.reshape(shape)
         told = results.astype(np.uint8) if name in _TOLD else out_fmt.stored(results)
         return told, flags if given.return_flags else None
 

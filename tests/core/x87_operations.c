@@ -1,5 +1,5 @@
-/* The operations of x87 on 80-bit codes, with the flags that they raise, as a witness for tests. Inline assembly, so that
-   no compiler folds them or exchanges their operands. */
+/* The operations of x87 on 80-bit codes, with the flags that they raise, as a witness for tests. Inline assembly, so
+   that no compiler folds them or exchanges their operands. */
 
 #include <stdint.h>
 #include <string.h>
@@ -19,11 +19,8 @@ int x87_operate(int operation, int control, int precision, const uint64_t a[2], 
     __asm__ volatile("fnstcw %0" : "=m"(old));
     __asm__ volatile("fninit; fldcw %0" : : "m"(word));
 #define TWO(text)                                                                                                      \
-    __asm__ volatile("fldt %2; fldt %3; " text "; fnstsw %1; fstpt %0"                                                 \
-                     : "=m"(z), "=a"(status)                                                                           \
-                     : "m"(x), "m"(y))
-#define ONE(text)                                                                                                      \
-    __asm__ volatile("fldt %2; " text "; fnstsw %1; fstpt %0" : "=m"(z), "=a"(status) : "m"(x))
+    __asm__ volatile("fldt %2; fldt %3; " text "; fnstsw %1; fstpt %0" : "=m"(z), "=a"(status) : "m"(x), "m"(y))
+#define ONE(text) __asm__ volatile("fldt %2; " text "; fnstsw %1; fstpt %0" : "=m"(z), "=a"(status) : "m"(x))
     switch (operation) {
     case ADD: TWO("faddp %%st, %%st(1)"); break;
     case SUBTRACT: TWO("fsubrp %%st, %%st(1)"); break;
@@ -31,14 +28,13 @@ int x87_operate(int operation, int control, int precision, const uint64_t a[2], 
     case DIVIDE: TWO("fdivrp %%st, %%st(1)"); break;
     case SQRT: ONE("fsqrt"); break;
     case REMAINDER: /* b first, so that a is on top; again while the reduction is incomplete (C2) */
-        __asm__ volatile("fldt %3; fldt %2; 1: fprem1; fnstsw %%ax; testb $4, %%ah; jnz 1b; fnstsw %1; fstpt %0; fstp %%st(0)"
-                         : "=m"(z), "=a"(status)
-                         : "m"(x), "m"(y));
+        __asm__ volatile(
+            "fldt %3; fldt %2; 1: fprem1; fnstsw %%ax; testb $4, %%ah; jnz 1b; fnstsw %1; fstpt %0; fstp %%st(0)"
+            : "=m"(z), "=a"(status)
+            : "m"(x), "m"(y));
         break;
     case ROUND_TO_INTEGRAL: ONE("frndint"); break;
-    case COMPARE:
-        __asm__ volatile("fldt %2; fldt %1; fucompp; fnstsw %0" : "=a"(status) : "m"(x), "m"(y));
-        break;
+    case COMPARE: __asm__ volatile("fldt %2; fldt %1; fucompp; fnstsw %0" : "=a"(status) : "m"(x), "m"(y)); break;
     case TO_DOUBLE:
         __asm__ volatile("fldt %2; fstpl %0; fnstsw %1" : "=m"(wide), "=a"(status) : "m"(x));
         memcpy(z, &wide, 8);
