@@ -91,6 +91,15 @@ def wide_block(spec, words: np.ndarray, kinds: list[str]) -> tuple[np.ndarray, .
     Returns
     -------
     tuple of ndarrays of codes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softnum.vectors import VectorSpec
+    >>> words = np.arange(48, dtype=np.uint64).reshape(2, 24)
+    >>> a, b = wide_block(VectorSpec.make("add", "binary128"), words, ["edges", "tails"])
+    >>> a.dtype.names, a.shape, b.shape
+    (('high', 'low'), (2,), (2,))
     """
     drawn = [_drawn(f) for f in spec.formats]
     rows = [_row(spec, drawn, kind, iter(row)) for kind, row in zip(kinds, words.tolist(), strict=True)]
