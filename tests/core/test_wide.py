@@ -23,9 +23,9 @@ from softnum.formats.names import long_double
 from softnum.formats.wide import TWO_WORDS, integers, two_words
 from softnum.vectors import ReferenceModel, TextLayout, VectorSpec, check, plan, write
 from softnum.vectors.plans.operands import edge_codes
-from tests.core.test_softfloat import MODES, OPERATIONS, TININESS, softfloat_state
 from tests.support.cases import cases
 from tests.support.mpfr import MPFR_MODES, code_of, context
+from tests.support.softfloat import MODES, OPERATIONS, TININESS, softfloat_state
 
 QUAD, X87 = sn.format("binary128"), sn.format("x87_extended")
 WIDE = ["binary128", "x87_extended", "e11m63", "e15m80", "q100.20", "uq70.58"]
