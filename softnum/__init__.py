@@ -39,6 +39,7 @@ from softnum.formats.modes import Flags
 from softnum.formats.names import format_names
 from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.formats.tapered import PositFormat, TakumLinearFormat
+from softnum.formats.wide import WideFixedFormat, WideFloatFormat
 from softnum.mac.mad import MadUnit
 from softnum.mac.mad import use_tracer as _use_tracer
 from softnum.ops import arithmetic as _arithmetic
@@ -54,6 +55,7 @@ from softnum.ops.ulps import ulp, ulp_error
 from softnum.runtime import gateway as _gateway
 from softnum.runtime.config import __version__ as __version__
 from softnum.runtime.config import get_include, show_config
+from softnum.wide import WideArithmetic as _WideArithmetic  # noqa: F401  registers codec and arithmetic
 
 if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, by _LATER
     from softnum.inspect.bounds.product import ErrorBound, bound
@@ -153,6 +155,8 @@ __all__ = [
     "Stream",
     "TileError",
     "Which",
+    "WideFixedFormat",
+    "WideFloatFormat",
     "array",
     "block_by_maximum",
     "block_format_names",

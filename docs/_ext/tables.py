@@ -33,10 +33,11 @@ def number(x) -> str:
     """A value, exactly: an integer or decimal of few digits, else with its power of two."""
     if x != x or x in (float("inf"), float("-inf")) or x == 0:
         return f"{float(x):g}"
-    shown = repr(float(x)).removesuffix(".0")
-    if len(shown) <= 9 and "e" not in shown:
-        return shown
     numerator, denominator = x.as_integer_ratio()
+    if abs(numerator.bit_length() - denominator.bit_length()) < 1000:  # within binary64
+        shown = repr(float(x)).removesuffix(".0")
+        if len(shown) <= 9 and "e" not in shown:
+            return shown
     sign, numerator = "-" if numerator < 0 else "", abs(numerator)
     zeros = (numerator & -numerator).bit_length() - 1
     exponent = zeros - (denominator.bit_length() - 1)

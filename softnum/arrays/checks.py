@@ -57,6 +57,8 @@ def float_array(x, what: str) -> np.ndarray:
 def check_codes(codes, fmt, what="codes") -> np.ndarray:
     """The codes as an array of unsigned integers; ValueError if one does not fit the format's bits."""
     array = native(codes)
+    if fmt.storage_dtype.names is not None:
+        return fmt.code_array(array, what)
     if array.size == 0:
         return array.astype(fmt.storage_dtype)
     if array.dtype.kind not in "iu":

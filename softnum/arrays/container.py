@@ -434,7 +434,7 @@ class Array(Codes):
     def item(self, *index):
         """One value as a Python number (as `numpy.ndarray.item`): a float, or a Fraction beyond binary64."""
         self._must_lie_on_the_host()
-        return Array(self.codes.item(*index), self.format).tolist()
+        return Array._of(np.array(self.codes.item(*index), self.format.storage_dtype), self.format).tolist()
 
     def fill(self, value) -> None:
         """Set all elements to an exact number or an Array of one element."""

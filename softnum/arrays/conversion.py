@@ -70,15 +70,18 @@ def exact_code(value, fmt, what: str) -> int:
 
 
 @lru_cache(maxsize=4096)
-def find_code(value, minus_zero: bool, fmt) -> int | None:
-    """The code of exactly this number, or None. minus_zero tells -0.0 from 0.0, which are the same key."""
+def find_code(value, minus_zero: bool, fmt) -> int | tuple[int, int] | None:
+    """The code of exactly this number, a pair of words where it takes two, or None.
+
+    minus_zero tells -0.0 from 0.0, which are the same key.
+    """
     try:
         code = encode(np.array(value, object), fmt)
     except ValueError:  # NaN or infinite, and no code says so
         return None
     back = decode(code, fmt, object).item()
     same = back == value and (back == 0 and str(back).startswith("-")) == minus_zero
-    return int(code) if same or (back != back and value != value) else None
+    return code.item() if same or (back != back and value != value) else None
 
 
 def quantize(

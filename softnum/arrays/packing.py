@@ -18,6 +18,7 @@ from softnum.arrays.blocks import BlockArray
 from softnum.arrays.checks import check_codes
 from softnum.arrays.container import Array
 from softnum.formats.names import format
+from softnum.formats.wide import TWO_WORDS
 
 __all__ = ["pack", "pack_bits", "unpack", "unpack_bits"]
 
@@ -88,6 +89,10 @@ def pack(codes, fmt=None) -> np.ndarray:
 
 def pack_bits(codes: np.ndarray, bits: int) -> np.ndarray:
     """`pack` for unsigned codes of so many bits, unchecked."""
+    if codes.dtype == TWO_WORDS:
+        octets = np.stack([codes["low"], codes["high"]], -1).astype("<u8").view(np.uint8)
+        each = np.unpackbits(octets, axis=-1, count=bits, bitorder="little")
+        return np.packbits(each.reshape(*codes.shape[:-1], codes.shape[-1] * bits), axis=-1, bitorder="little")
     if bits == 8 * codes.itemsize:
         return codes.astype(codes.dtype.newbyteorder("<"), order="C").view(np.uint8)
     groups = _padded(codes, _codes_of_group(bits))
@@ -154,6 +159,15 @@ def unpack(packed, fmt, count: int) -> np.ndarray:
 def unpack_bits(packed: np.ndarray, bits: int, count: int, dtype) -> np.ndarray:
     """`unpack` for bytes, unchecked, into codes of that type."""
     dtype = np.dtype(dtype)
+    if dtype == TWO_WORDS:
+        each = np.unpackbits(packed, axis=-1, count=count * bits, bitorder="little")
+        octets = np.packbits(each.reshape(*packed.shape[:-1], count, bits), axis=-1, bitorder="little")
+        words = np.zeros((*octets.shape[:-1], dtype.itemsize), np.uint8)
+        words[..., : octets.shape[-1]] = octets
+        low, high = np.moveaxis(words.view("<u8"), -1, 0)
+        codes = np.empty(low.shape, TWO_WORDS)
+        codes["low"], codes["high"] = low, high
+        return codes
     if bits == 8 * dtype.itemsize:
         return np.ascontiguousarray(packed).view(dtype.newbyteorder("<")).astype(dtype)
     group = _codes_of_group(bits)

@@ -12,7 +12,12 @@ __all__ = ["text_of", "texts_of"]
 def text_of(codes: np.ndarray, fmt) -> str:
     """The values of codes as NumPy would print them, or in exact hexadecimal where one is beyond binary64."""
     texts = texts_of(codes, fmt)
-    return np.array2string(codes, separator=", ", prefix="Array(", formatter={"int": lambda code: texts[int(code)]})
+    if codes.dtype.names is None:
+        named, shown = codes, lambda code: texts[int(code)]
+    else:  # NumPy would print the words of a code
+        flat, named = codes.ravel(), np.arange(codes.size).reshape(codes.shape)
+        shown = lambda place: texts[flat[place].item()]  # noqa: E731
+    return np.array2string(named, separator=", ", prefix="Array(", formatter={"int": shown})
 
 
 def texts_of(codes, fmt) -> dict[int, str]:

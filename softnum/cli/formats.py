@@ -143,6 +143,8 @@ def _number(value, digits: int = 6) -> str:
 def _facts(fmt) -> dict:
     names = _FIXED_FACTS if fmt.kind == "fixed" else _TAPERED_FACTS if fmt.nan_is_least else _FLOAT_FACTS
     facts = {"name": fmt.name, "kind": fmt.kind}
+    if fmt.explicit_bit:
+        facts["explicit_bit"] = True
     for key in names:
         value = getattr(fmt, key)
         facts[key] = value if isinstance(value, (bool, int, float, str)) else _number(value)

@@ -42,6 +42,8 @@ _FORMATS = {
     "binary16": {"NumPy": "float16", "C, NumPy, PyTorch": "half", "TestFloat": "f16", "FPgen": "b16", "CUDA": "fp16"},
     "binary32": {"NumPy": "float32 single", "TestFloat": "f32", "FPgen": "b32", "CUDA": "fp32"},
     "binary64": {"NumPy": "float64 double", "TestFloat": "f64", "FPgen": "b64", "CUDA": "fp64"},
+    "binary128": {"TestFloat": "f128", "FPgen": "b128", "GCC, C": "_Float128 __float128", "IBM, others": "fp128 quad"},
+    "x87_extended": {"TestFloat": "extF80", "GCC": "__float80", "LLVM": "x86_fp80", "others": "float80"},
     "bfloat16": {"TestFloat, Arm": "bf16"},
     "tf32": {"CUDA": "tensorfloat32"},
     "e5m2": {"ml_dtypes": "float8_e5m2"},
@@ -145,11 +147,11 @@ _INTEGER = re.compile(r"(i|ui|u|int|uint)(\d{1,2})")
 _PREFIX = re.compile(r"(?:torch|numpy|np|ml_dtypes)\.(?=.)")
 
 # What is no alias, and why: names of several meanings, and of what softnum has not.
-_WIDE = "its codes have more than 64 bits, the most that softnum's have"
 _JAMMED = (
     "every mode keeps the values of a format, and it would not: round 'toward_zero' (fixed point: 'down') and set the "
     "last bit of the codes; 'to_odd' sets that of inexact results alone"
 )
+_LONG_DOUBLE = "NumPy and C mean x87_extended by it on x86, binary128 or binary64 on other machines: state which"
 _REFUSED = {
     "format": {
         "float": "C and PyTorch mean binary32 by it, Python binary64",
@@ -157,7 +159,7 @@ _REFUSED = {
         "float8": "did you mean e5m2 or e4m3fn",
         "fp6": "did you mean e3m2fn or e2m3fn",
         "fp4": "did you mean e2m1fn",
-        **dict.fromkeys(("f128", "b128", "fp128", "float128", "binary128", "extf80", "float80", "longdouble"), _WIDE),
+        **dict.fromkeys(("float128", "longdouble", "long double", "float96"), _LONG_DOUBLE),
     },
     "rounding": {
         "nearest": "did you mean 'nearest_even'",
@@ -258,11 +260,6 @@ _ARITHMETIC = re.compile(
 def function_of(name: object) -> Function | None:
     """What a name of TestFloat's functions states; None of other names.
 
-    Raises
-    ------
-    ValueError
-        If the function is of a type that softnum has not.
-
     Examples
     --------
     >>> function_of("f32_mulAdd")
@@ -277,7 +274,6 @@ def function_of(name: object) -> Function | None:
     key = name.strip().lower()
     if match := _CONVERSION.fullmatch(key):
         source, target, kind, mode = match.groups()
-        _check_width(name, source, target)
         if source in INTEGERS and target in INTEGERS:
             return None
         if target in INTEGERS:
@@ -292,16 +288,9 @@ def function_of(name: object) -> Function | None:
         )
     if match := _ARITHMETIC.fullmatch(key):
         fmt, op, kind, mode = match.groups()
-        _check_width(name, fmt)
         if kind and (op != "roundtoint" or (kind == "r") != bool(mode)):
             return None
         return Function(
             operation_alias(op), format_alias(fmt), None, mode and rounding_alias(mode), kind and kind == "x"
         )
     return None
-
-
-def _check_width(name: str, *types: str) -> None:
-    for each in types:
-        if each in ("f128", "extf80"):
-            raise ValueError(f"{name}: softnum has no {each}, {_WIDE}")

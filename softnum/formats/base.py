@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
+
 from softnum.formats.codec import Arithmetic, Codec
 from softnum.formats.facts import Facts
 
@@ -22,6 +24,8 @@ class AnyFormat:
     rounds_as_odd = False  # whether any number rounds to it as that number rounded to odd in binary64 does
     bit_strings: tuple[int, bool, int] | None = None  # (bits, whether a takum, es), where its bit strings are rounded
     spare_bits = 0  # of a significand, that values exact in a float type need not leave
+    explicit_bit = False  # whether codes store the first bit of a significand
+    leads = False  # whether its arithmetic computes operations that it has part in, whatever the result's format is
 
     def __init_subclass__(cls, saved_as: str | None = None, **options) -> None:
         super().__init_subclass__(**options)
@@ -62,6 +66,10 @@ class SingleFormat(AnyFormat):
     def element(self):
         """The format of an element's code: the format itself."""
         return self
+
+    def stored(self, numbers) -> np.ndarray:
+        """Integers that are codes as the array that holds codes."""
+        return np.asarray(numbers, self.storage_dtype)
 
     @property
     def bits_per_value(self) -> int:

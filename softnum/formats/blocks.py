@@ -127,6 +127,8 @@ class BlockFormat(AnyFormat, saved_as="block"):
         fmt = names.format(fmt)
         if not isinstance(fmt, (FloatFormat, FixedFormat)):
             raise ValueError(f"BlockFormat: {what} must be a float or fixed-point format, got {fmt}")
+        if fmt.leads:
+            raise ValueError(f"BlockFormat: {what} is {fmt.described}")
         return fmt
 
     def _default_name(self) -> str:

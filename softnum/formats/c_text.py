@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from softnum.formats.blocks import format
-from softnum.formats.checks import check_scalar
+from softnum.formats.checks import check_narrow, check_scalar
 from softnum.runtime import _core
 
 __all__ = ["environment_text", "format_constant", "format_text"]
@@ -63,6 +63,7 @@ def format_constant(fmt, name: str | None = None) -> str:
     """
     fmt = format(fmt)
     check_scalar(fmt, "no sn_format describes {0}, a {0.kind} format; floats and fixed point have one")
+    check_narrow(fmt, "no sn_format describes {}")
     name = re.sub(r"\W", "_", f"format_{fmt}", flags=re.ASCII) if name is None else name
     if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII):
         raise ValueError(f"name={name!r} is no name in C: letters, digits and _, no digit first")

@@ -8,7 +8,8 @@ from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.formats.tapered import TaperedFormat
 
 __all__ = [
-    "check_block", "check_fixed", "check_float", "check_not_custom", "check_not_own", "check_scalar", "check_single",
+    "check_block", "check_fixed", "check_float", "check_narrow", "check_not_custom", "check_not_own", "check_scalar",
+    "check_single",
 ]  # fmt: skip
 
 
@@ -17,9 +18,10 @@ def _refuse(fmt, text: str, error=ValueError):
 
 
 def check_float(fmt, text: str) -> None:
-    """ValueError unless it is a `FloatFormat`."""
+    """ValueError unless it is a `FloatFormat`, of codes of up to 64 bits."""
     if not isinstance(fmt, FloatFormat):
         _refuse(fmt, text)
+    check_narrow(fmt, text)
 
 
 def check_fixed(fmt, text: str) -> None:
@@ -32,6 +34,12 @@ def check_scalar(fmt, text: str) -> None:
     """ValueError unless it is a float or fixed-point format."""
     if not isinstance(fmt, (FloatFormat, FixedFormat)):
         _refuse(fmt, text)
+
+
+def check_narrow(fmt, text: str) -> None:
+    """ValueError for a format whose codes take two words, which says what it is for."""
+    if fmt.leads:
+        raise ValueError(text.format(fmt.described))
 
 
 def check_block(fmt, text: str) -> None:

@@ -7,12 +7,14 @@ from functools import singledispatch
 from softnum.formats.blocks import BlockFormat
 from softnum.formats.custom.formats import CustomFormat
 from softnum.formats.scalar import FixedFormat
+from softnum.formats.wide import Wide
 
 __all__ = ["of_format"]
 
 
 def of_format(function):
-    """A function whose first argument is a format: ``@function.fixed``, ``.custom`` and ``.block`` give it versions.
+    """A function whose first argument is a format: ``@function.fixed``, ``.custom``, ``.block`` and ``.wide``
+    (of codes of two words) give it versions.
 
     >>> import softnum as sn
     >>> @of_format
@@ -25,5 +27,6 @@ def of_format(function):
     (-57344.0, -8.0)
     """
     made = singledispatch(function)
-    made.fixed, made.custom, made.block = map(made.register, (FixedFormat, CustomFormat, BlockFormat))
+    kinds = (FixedFormat, CustomFormat, BlockFormat, Wide)
+    made.fixed, made.custom, made.block, made.wide = map(made.register, kinds)
     return made

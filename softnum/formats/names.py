@@ -2,7 +2,8 @@
 
 Families of formats that stand above this module enter their names themselves (`register_family`).
 
-Sources: IEEE Std 754-2019 (binary16/32/64), OCP 8-bit Floating Point Specification (OFP8) r1.0 (e5m2, e4m3fn),
+Sources: IEEE Std 754-2019 (binary16/32/64/128), Intel 64 and IA-32 Software Developer's Manual (x87's format), OCP
+8-bit Floating Point Specification (OFP8) r1.0 (e5m2, e4m3fn),
 OCP Microscaling Formats (MX) r1.0 (e8m0fnu, e3m2fn, e2m3fn, e2m1fn), Agrawal et al. 2019 (dlfloat16),
 Noune et al. 2022 (the fnuz formats), IEEE P3109 interim report (binaryKpP...).
 """
@@ -10,6 +11,7 @@ Noune et al. 2022 (the fnuz formats), IEEE P3109 interim report (binaryKpP...).
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -18,8 +20,11 @@ import numpy as np
 from softnum.formats.aliases import format_alias, integer_named, near, refused
 from softnum.formats.base import AnyFormat, SingleFormat
 from softnum.formats.scalar import MAX_BITS, FixedFormat, FloatFormat, Format
+from softnum.formats.wide import WideFixedFormat, WideFloatFormat, is_wide
 
-__all__ = ["FAMILIES", "dtype_of_format", "format", "format_names", "format_of_dtype", "register_family"]
+__all__ = [
+    "FAMILIES", "dtype_of_format", "format", "format_names", "format_of_dtype", "long_double", "register_family",
+]  # fmt: skip
 
 #: The names that spell a format out, as errors and lists show them.
 FAMILIES = "eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f}, positN, positN_esE, takum_linearN"
@@ -48,6 +53,8 @@ _REGISTRY: dict[str, Format] = dict(
         _named("e2m3fn", 2, 3, specials="none"),
         _named("e2m1fn", 2, 1, specials="none"),
         _named("dlfloat16", 6, 9, specials="fn", lowest_binade="normal"),
+        ("binary128", WideFloatFormat(15, 112, name="binary128")),
+        ("x87_extended", WideFloatFormat(15, 63, explicit_bit=True, name="x87_extended")),
     ]
 )
 
@@ -56,8 +63,8 @@ _NOT_BLOCKS = (
     "(softnum.array, encode, decode, quantize) and in softnum.BlockDotUnit"
 )
 
-_FLOAT_NAME = re.compile(r"e(\d{1,2})m(\d{1,2})")
-_FIXED_NAME = re.compile(r"(u?)q(-?\d{1,2})\.(-?\d{1,2})")
+_FLOAT_NAME = re.compile(r"e(\d{1,2})m(\d{1,3})")
+_FIXED_NAME = re.compile(r"(u?)q(-?\d{1,3})\.(-?\d{1,3})")
 _P3109_NAME = re.compile(r"binary(\d{1,2})p(\d{1,2})([su])([ef])")
 
 
@@ -103,7 +110,8 @@ def format(name: str | Format) -> Format:
         A registered name (`format_names`), ``eXmY`` (IEEE-like), ``qI.F`` or ``uqI.F`` (fixed point), IEEE P3109's
         ``binaryKpP{s,u}{e,f}``, ``positN`` or ``positN_esE``, ``takum_linearN``, or what others call one of them
         (``softnum.formats.aliases``). NumPy's float16, float32 and float64 and the float types of ml_dtypes and of
-        PyTorch stand for the formats that they are. A format object is returned as it is.
+        PyTorch stand for the formats that they are, NumPy's longdouble for the machine's. A format object is returned
+        as it is.
 
     Returns
     -------
@@ -130,6 +138,8 @@ def format(name: str | Format) -> Format:
             return name
         if isinstance(name, (np.dtype, type)) and (known := format_of_dtype(np.dtype(name))) is not None:
             return known
+        if name in (np.longdouble, np.dtype(np.longdouble)) and (known := long_double()) is not None:
+            return known
         if (known := _format_of_torch(name)) is not None:
             return known
         if isinstance(name, AnyFormat):
@@ -144,9 +154,11 @@ def _named(name: str) -> Format:
     if key in _REGISTRY:
         return _REGISTRY[key]
     if match := _FLOAT_NAME.fullmatch(key):
-        return FloatFormat(int(match[1]), int(match[2]))
+        e, m = int(match[1]), int(match[2])
+        return (WideFloatFormat if is_wide(e, m) else FloatFormat)(e, m)
     if match := _FIXED_NAME.fullmatch(key):
-        return FixedFormat(int(match[2]), int(match[3]), signed=not match[1])
+        i, f = int(match[2]), int(match[3])
+        return (WideFixedFormat if i + f > MAX_BITS else FixedFormat)(i, f, signed=not match[1])
     if match := _P3109_NAME.fullmatch(key):
         return _p3109(key, int(match[1]), int(match[2]), match[3], match[4])
     for pattern, make in _families:
@@ -172,7 +184,7 @@ def _hint(name: str, key: str) -> str:
             "rounds and saturates; softnum.to_integer converts to integers"
         )
     if match := re.fullmatch(r"e(\d+)m(\d+)", key):
-        return "eXmY has up to two digits for each width"
+        return "eXmY has up to two digits for the exponent's width, three for the mantissa's"
     if match := re.fullmatch(r"(binary\d+p\d+)([su]?)([ef]?)", key):
         stem, sign, domain = match.groups()
         wanted = [f"{stem}{s}{d}" for s in (sign or "su") for d in (domain or "ef")]
@@ -198,6 +210,17 @@ def format_of_dtype(dtype: np.dtype) -> Format | None:
         match = _ML_DTYPES_NAME.fullmatch(dtype.name)
         return _REGISTRY.get(match[1] if match else _NUMPY_NAME.get(dtype.name))
     return _REGISTRY[_NUMPY_NAME[dtype.name]] if dtype.kind == "f" and dtype.name in _NUMPY_NAME else None
+
+
+def long_double() -> Format | None:
+    """The format that numpy.longdouble is on this machine; None where it is binary64 or a pair of numbers.
+
+    >>> long_double() in (None, format("x87_extended"), format("binary128"))
+    True
+    """
+    digits, bits = np.finfo(np.longdouble).nmant, 8 * np.dtype(np.longdouble).itemsize
+    name = {(63, 128): "x87_extended", (112, 128): "binary128"}.get((digits, bits))
+    return format(name) if name is not None and sys.byteorder == "little" else None
 
 
 def _format_of_torch(dtype) -> Format | None:

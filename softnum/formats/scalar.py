@@ -21,7 +21,7 @@ from softnum.formats.codes import FixedCodes, FloatCodes
 from softnum.formats.modes import FIXED_OVERFLOW, FLOAT_OVERFLOW
 from softnum.runtime.plain import plain
 
-__all__ = ["FixedFormat", "FloatFormat", "Format"]
+__all__ = ["FixedFormat", "FloatFormat", "Format", "exact_number"]
 
 P3109_VERSION = "4.0"  # of IEEE P3109's interim report, 26 June 2026, whose formats and overflow these are
 MAX_EXPONENT_BITS = 15  # one more where there is no fraction: P3109's binary16p1ue
@@ -48,7 +48,7 @@ def _storage_dtype(bits: int) -> np.dtype:
 
 
 @plain
-def _exact(value: Fraction) -> float | Fraction:
+def exact_number(value: Fraction) -> float | Fraction:
     """The value as a float where binary64 holds it exactly, else as the Fraction it is."""
     try:
         as_float = float(value)
@@ -310,7 +310,7 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
         if field or self.lowest_binade == "normal":
             fraction += 1 << self.mantissa_bits
         exponent = max(field, 0 if self.lowest_binade == "normal" else 1) - self.bias
-        return _exact(fraction * Fraction(2) ** (exponent - self.mantissa_bits))
+        return exact_number(fraction * Fraction(2) ** (exponent - self.mantissa_bits))
 
     @property
     def min(self) -> float | Fraction:
@@ -324,19 +324,20 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
         """Smallest positive normal value; with subnormals alone (one exponent bit), the power of two where they end."""
         first = 1 if self.lowest_binade == "normal" and self.has_zero and self.mantissa_bits else 0
         extra = 1 if self.lowest_binade == "normal" and self.has_zero and not self.mantissa_bits else 0
-        return _exact(((1 << self.mantissa_bits) + first) * Fraction(2) ** (self.emin + extra - self.mantissa_bits))
+        significand = (1 << self.mantissa_bits) + first
+        return exact_number(significand * Fraction(2) ** (self.emin + extra - self.mantissa_bits))
 
     @property
     def smallest_subnormal(self) -> float | Fraction:
         """Smallest positive value; the smallest normal where there are no subnormals."""
         if self.lowest_binade != "subnormal" or self.mantissa_bits == 0:
             return self.smallest_normal
-        return _exact(Fraction(2) ** (self.emin - self.mantissa_bits))
+        return exact_number(Fraction(2) ** (self.emin - self.mantissa_bits))
 
     @property
     def epsilon(self) -> float | Fraction:
         """Distance from 1 to the next larger value of this precision: ``2**-mantissa_bits``."""
-        return _exact(Fraction(2) ** -self.mantissa_bits)
+        return exact_number(Fraction(2) ** -self.mantissa_bits)
 
     @cached_property
     def storage_dtype(self) -> np.dtype:
@@ -542,17 +543,17 @@ class FixedFormat(FixedCodes, SingleFormat, saved_as="fixed"):
     @property
     def max(self) -> float | Fraction:
         """Largest value: a float where binary64 holds it, else a Fraction."""
-        return _exact(((1 << (self.bits - self.signed)) - 1) * Fraction(2) ** -self.fraction_bits)
+        return exact_number(((1 << (self.bits - self.signed)) - 1) * Fraction(2) ** -self.fraction_bits)
 
     @property
     def min(self) -> float | Fraction:
         """Lowest value."""
-        return _exact(-self.signed * (1 << (self.bits - 1)) * Fraction(2) ** -self.fraction_bits)
+        return exact_number(-self.signed * (1 << (self.bits - 1)) * Fraction(2) ** -self.fraction_bits)
 
     @property
     def epsilon(self) -> float | Fraction:
         """The distance between neighbouring values, ``2**-fraction_bits``."""
-        return _exact(Fraction(2) ** -self.fraction_bits)
+        return exact_number(Fraction(2) ** -self.fraction_bits)
 
     smallest_normal = epsilon
     smallest_subnormal = epsilon

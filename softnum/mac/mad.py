@@ -10,6 +10,7 @@ from numbers import Integral
 from softnum.arrays.environment import environment
 from softnum.formats.base import AnyFormat
 from softnum.formats.blocks import shown_format
+from softnum.formats.checks import check_narrow
 from softnum.formats.modes import OVERFLOW_RULES, overflow_name, rounding_name
 from softnum.formats.names import format
 from softnum.formats.scalar import FixedFormat
@@ -187,7 +188,10 @@ def operand_pair(unit) -> tuple:
     pair = unit.operand if isinstance(unit.operand, tuple) else (unit.operand, unit.operand)
     if len(pair) != 2:
         raise ValueError(f"{me}: operand is one format or a pair, got {len(pair)}")
-    return tuple(format(f) for f in pair)
+    pair = tuple(format(f) for f in pair)
+    for fmt in pair:
+        check_narrow(fmt, f"{me}: operand={{}}")
+    return pair
 
 
 @dataclass(frozen=True, repr=False)

@@ -178,6 +178,11 @@ class CoreArithmetic:
         return call_ufunc(name, codes, formats, out_fmt, env, words, with_flags=given.return_flags, invalid=invalid)
 
 
+def _arithmetic_of(formats, out_fmt):
+    """What computes an operation: the arithmetic of the result's format, unless another's leads."""
+    return next((f for f in formats if f.leads), out_fmt).arithmetic
+
+
 def described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits):
     """(codes of the operands, their formats, the result's, whether an operand is an Array), checked."""
     codes, formats, as_array = _operands(name, operands, fmt)
@@ -192,7 +197,7 @@ def described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits)
         out_fmt = formats[0]
     out_fmt = format(out_fmt)
     if name in _LIMITED:
-        out_fmt.arithmetic.check_reach(name, formats[0], out_fmt, rounding, overflow, stochastic_bits)
+        _arithmetic_of(formats, out_fmt).check_reach(name, formats[0], out_fmt, rounding, overflow, stochastic_bits)
     return codes, formats, out_fmt, as_array
 
 
@@ -218,7 +223,7 @@ def apply(
         rounding, overflow, key, random_bits, stochastic_bits, invalid, return_flags, tininess, flush_results
     )
     codes, formats, out_fmt, as_array = described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits)
-    told = out_fmt.arithmetic.apply(
+    told = _arithmetic_of(formats, out_fmt).apply(
         name, codes, formats, out_fmt, given, flush_inputs, nan, extra, codes_out, compute
     )  # fmt: skip
     if compute is not None:

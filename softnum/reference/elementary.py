@@ -21,13 +21,13 @@ __all__ = [
     "reciprocal", "rootn", "rsqrt", "sigmoid", "silu", "sin", "sinh", "sinpi", "softplus", "tan", "tanh", "tanpi",
 ]  # fmt: skip
 
-# No rounding looks at more than 110 bits of a result (`root_for` in operations.py says what it looks at): a number with
+# No rounding looks at more than 170 bits of a result (`_root` in operations.py says what it looks at): a number with
 # the same first BITS bits as an irrational result rounds as it does.
-BITS = 140
+BITS = 200
 # Beyond 2**FAR all results round alike, and below 2**-FAR.
 FAR = 1 << 18
 # A fraction that no fixed-point format has: large results are inexact too.
-_FAR_BELOW = -100
+_FAR_BELOW = -200
 _INEXACT = Fraction(1, 1 << -_FAR_BELOW)
 _LITTLE = Fraction(1, 1 << (BITS + 20))
 _NEARLY_ONE = reals.Interval((1 << 195) - 1, (1 << 195) + 1, -195)

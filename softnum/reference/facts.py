@@ -3,7 +3,8 @@
 A format object of softnum is taken by its parameters alone (`PARAMETERS`): widths, bias, and where the special values
 lie. What follows from them is derived here once more.
 
-Sources: IEEE Std 754-2019 (binary16/32/64), OCP 8-bit Floating Point Specification (OFP8) r1.0 (e5m2, e4m3fn),
+Sources: IEEE Std 754-2019 (binary16/32/64/128), Intel 64 and IA-32 Software Developer's Manual, volume 1, 4.2.2 and
+8.2.2 (the 80-bit format of x87), OCP 8-bit Floating Point Specification (OFP8) r1.0 (e5m2, e4m3fn),
 OCP Microscaling Formats (MX) v1.0 (e8m0fnu, e3m2fn, e2m3fn, e2m1fn, the block formats), Agrawal et al. 2019
 (dlfloat16), Noune et al. 2022 (the fnuz formats), IEEE P3109 interim report (binaryKpP...), arXiv 2509.25149 (nvfp4),
 Standard for Posit Arithmetic (2022), arXiv 2404.18603 and 2408.10594 (takums).
@@ -16,9 +17,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
-_MOST_BITS = 64
+_MOST_BITS = 128
 _MOST_EXPONENT_BITS = 15
-_MOST_PRECISION = 62
+_MOST_OTHER_BITS, _MOST_OTHER_PRECISION = 64, 62  # in formats that are not IEEE's
 _LEAST_TAPERED, _MOST_TAPERED, _MOST_ES = 3, 32, 5
 
 
@@ -31,7 +32,10 @@ class FloatFacts:
     ones and fraction zero with "ieee", else the last magnitude that is not NaN. ``negative_zero``: whether -0 is a
     value. ``has_zero``: whether code 0 is zero. ``lowest_binade``: what exponent field 0 means, "subnormal" or "normal"
     numbers, or "zero" alone. ``saturating``: what is too large becomes the largest value where "infinity" would give
-    NaN. Formats compare by all of these; the name does not count.
+    NaN. ``explicit_bit``: whether a code also has the significand's first bit, between exponent and fraction (x87).
+    Formats compare by all of these; the name does not count.
+
+    Magnitude codes (`max_code`, `inf_code`, ...) are those without that bit, where a number's neighbour is one more.
     """
 
     exponent_bits: int
@@ -44,18 +48,22 @@ class FloatFacts:
     has_zero: bool
     lowest_binade: str
     saturating: bool
+    explicit_bit: bool
     name: str = field(compare=False)
 
     kind = "float"
 
     def __post_init__(self) -> None:
         most = _MOST_EXPONENT_BITS + (self.mantissa_bits == 0)
-        if not 1 <= self.exponent_bits <= most or not 0 <= self.mantissa_bits < _MOST_PRECISION:
+        if not 1 <= self.exponent_bits <= most or self.mantissa_bits < 0:
+            raise ValueError(f"{self}: a float has 1..{_MOST_EXPONENT_BITS} exponent bits and 0 or more fraction bits")
+        ieee = self.signed and self.nan_codes == "ieee"
+        most = _MOST_BITS if ieee else _MOST_OTHER_BITS
+        if self.bits > most or (self.mantissa_bits >= _MOST_OTHER_PRECISION and not ieee):
             raise ValueError(
-                f"{self}: a float has 1..{_MOST_EXPONENT_BITS} exponent bits and 0..{_MOST_PRECISION - 1} fraction bits"
+                f"{self}: a code has at most {most} bits, got {self.bits}, and in other formats than IEEE's a "
+                f"precision of at most {_MOST_OTHER_PRECISION}"
             )
-        if self.bits > _MOST_BITS:
-            raise ValueError(f"{self}: a code has at most {_MOST_BITS} bits, got {self.bits}")
         if self.nan_codes == "ieee" and self.mantissa_bits == 0:
             raise ValueError(f"{self}: without a fraction there is no code for NaN beside infinity's")
         if self.max_code < self.least_code:
@@ -67,7 +75,7 @@ class FloatFacts:
     @cached_property
     def bits(self) -> int:
         """Width of a code."""
-        return self.signed + self.exponent_bits + self.mantissa_bits
+        return self.signed + self.exponent_bits + self.explicit_bit + self.mantissa_bits
 
     @cached_property
     def emin(self) -> int:
@@ -146,7 +154,7 @@ class FixedFacts:
     signed: bool
 
     kind = "fixed"
-    has_nan = infinities = negative_zero = saturating = p3109 = silent = False
+    has_nan = infinities = negative_zero = saturating = p3109 = silent = explicit_bit = False
     has_zero = True
     least_code = 1
 
@@ -187,7 +195,7 @@ class TaperedFacts:
     es: int
 
     has_nan = has_zero = signed = p3109 = silent = True
-    infinities = negative_zero = saturating = False
+    infinities = negative_zero = saturating = explicit_bit = False
     least_code = 1
     nan_codes = "negative_zero"  # where NaR lies
 
@@ -234,7 +242,7 @@ Format = FloatFacts | FixedFacts | TaperedFacts
 PARAMETERS = {
     "float": (
         "exponent_bits", "mantissa_bits", "bias", "signed", "nan_codes", "infinities", "negative_zero", "has_zero",
-        "lowest_binade", "saturating", "name",
+        "lowest_binade", "saturating", "explicit_bit", "name",
     ),
     "fixed": ("integer_bits", "fraction_bits", "signed"),
     "posit": ("bits", "es"),
@@ -255,15 +263,16 @@ def _ieee(name: str, exponent_bits: int, mantissa_bits: int, **others) -> FloatF
     """A float as IEEE 754 has it, but for what is given."""
     facts = {
         "bias": (1 << exponent_bits >> 1) - 1, "signed": True, "nan_codes": "ieee", "infinities": True,
-        "negative_zero": True, "has_zero": True, "lowest_binade": "subnormal", "saturating": False, **others,
+        "negative_zero": True, "has_zero": True, "lowest_binade": "subnormal", "saturating": False,
+        "explicit_bit": False, **others,
     }  # fmt: skip
     return _float(exponent_bits, mantissa_bits, *(facts[p] for p in PARAMETERS["float"][2:-1]), name)
 
 
 def _p3109(name: str, k: int, p: int, signed: bool, extended: bool) -> FloatFacts:
     """The P3109 format of k bits and precision p, with infinities if it is extended, saturating if it is not."""
-    if not 3 <= k <= _MOST_BITS or not 1 <= p <= k - signed:
-        raise ValueError(f"{name}: P3109 needs 3 <= K <= {_MOST_BITS} and 1 <= P <= K{' - 1' if signed else ''}")
+    if not 3 <= k <= _MOST_OTHER_BITS or not 1 <= p <= k - signed:
+        raise ValueError(f"{name}: P3109 needs 3 <= K <= {_MOST_OTHER_BITS} and 1 <= P <= K{' - 1' if signed else ''}")
     exponent_bits = k - p + 1 - signed
     return _ieee(
         name, exponent_bits, p - 1, bias=1 << exponent_bits >> 1, signed=signed,
@@ -296,6 +305,8 @@ NAMED = {
         _ieee("e2m3fn", 2, 3, **_FINITE),
         _ieee("e2m1fn", 2, 1, **_FINITE),
         _ieee("dlfloat16", 6, 9, lowest_binade="normal", **_FN),
+        _ieee("binary128", 15, 112),
+        _ieee("x87_extended", 15, 63, explicit_bit=True),
     )
 }
 BLOCKS = {
@@ -332,10 +343,10 @@ def _of_name(name: str) -> Format:
     key = name.strip().lower()
     if key in NAMED:
         return NAMED[key]
-    if match := re.fullmatch(r"e(\d{1,2})m(\d{1,2})", key):
+    if match := re.fullmatch(r"e(\d{1,2})m(\d{1,3})", key):
         e, m = map(int, match.groups())
         return _ieee(f"e{e}m{m}", e, m)
-    if match := re.fullmatch(r"(u?)q(-?\d{1,2})\.(-?\d{1,2})", key):
+    if match := re.fullmatch(r"(u?)q(-?\d{1,3})\.(-?\d{1,3})", key):
         return _fixed(int(match[2]), int(match[3]), not match[1])
     if match := re.fullmatch(r"binary(\d{1,2})p(\d{1,2})([su])([ef])", key):
         return _p3109(key, int(match[1]), int(match[2]), match[3] == "s", match[4] == "e")

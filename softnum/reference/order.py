@@ -13,7 +13,7 @@ from softnum.reference.nans import INVALID_RESULT, nan_of
 from softnum.reference.operations import is_zero, prepare
 from softnum.reference.rounding import FLAGS, INVALID, Environment, below_zero, deliver, environment_of, with_sign
 from softnum.reference.rules import Flags
-from softnum.reference.values import Value, decode, flushed, is_subnormal
+from softnum.reference.values import Value, decode, flushed, implied_magnitude, is_subnormal, stored_code
 
 __all__ = [
     "CLASSES", "absolute", "classify", "compare", "copysign", "maximum", "maximum_number", "minimum", "minimum_number",
@@ -248,12 +248,12 @@ def _next(code: int, fmt: Format | str, step: int, nan: str) -> tuple[int, Flags
     top = fmt.inf_code if fmt.infinities else fmt.max_code
     if not fmt.has_zero:
         return max(0, min(code + step, top)), FLAGS[0]
-    place = 0 if is_zero(x) else _magnitude_code(code, fmt) - fmt.least_code + 1
+    place = 0 if is_zero(x) else implied_magnitude(code, fmt) - fmt.least_code + 1
     place = (-place if x.sign else place) + step
     highest = top - fmt.least_code + 1
     place = max(-highest if fmt.signed else 0, min(place, highest))
     magnitude = abs(place) + fmt.least_code - 1 if place else 0
-    return with_sign(int(place < 0 or (place == 0 and x.sign)), magnitude, fmt), FLAGS[0]
+    return stored_code(with_sign(int(place < 0 or (place == 0 and x.sign)), magnitude, fmt), fmt), FLAGS[0]
 
 
 # -- signs -------------------------------------------------------------------------------------------------------------
@@ -354,7 +354,7 @@ def _with_sign_of(negative: int, code: int, x: Value, fmt: Format, env: Environm
 
 
 def _magnitude_code(code: int, fmt: FloatFacts) -> int:
-    return index(code) & ((1 << (fmt.exponent_bits + fmt.mantissa_bits)) - 1)
+    return index(code) & ((1 << (fmt.bits - fmt.signed)) - 1)
 
 
 def _sign_bit(code: int, fmt: FloatFacts) -> int:

@@ -12,7 +12,15 @@ from typing import NamedTuple
 from softnum.reference.facts import FloatFacts, Format, TaperedFacts, format_of
 from softnum.reference.nans import default_nan, profile_name, quieted
 from softnum.reference.rules import Flags, checked, overflow_name
-from softnum.reference.values import Value, decode, magnitude_value, tapered_point, tapered_value, value_of
+from softnum.reference.values import (
+    Value,
+    decode,
+    magnitude_value,
+    stored_code,
+    tapered_point,
+    tapered_value,
+    value_of,
+)
 
 INEXACT, UNDERFLOW, OVERFLOW, DIVIDE_BY_ZERO, INVALID = (
     int(Flags[name]) for name in ("INEXACT", "UNDERFLOW", "OVERFLOW", "DIVIDE_BY_ZERO", "INVALID")
@@ -93,6 +101,8 @@ def environment_of(
             raise ValueError(f"rounding={rounding!r} needs random_bits")
         random_bits &= (1 << stochastic_bits) - 1
     profile, invalid = profile_name(nan), 0 if invalid is None else code_of_invalid(invalid, fmt)
+    if profile == "x86" and fmt.explicit_bit:
+        profile = "x87"
     return Environment(rounding, overflow, stochastic_bits, random_bits or 0, tininess, flush_results, profile, invalid)
 
 
@@ -156,7 +166,8 @@ def round_value(
     nan : str
         One of `softnum.reference.rules.NAN_PROFILES`: which NaN comes of NaN operands and of invalid operations.
         "canonical", "riscv" and "arm_default" are one rule: the format's canonical NaN. "x86": the first operand that
-        is NaN, made quiet; else the canonical one, its sign bit set where NaNs have a sign. "arm": the first signaling
+        is NaN, made quiet (in x87's format a quiet one before a signaling one, then that of the larger significand);
+        else the canonical one, its sign bit set where NaNs have a sign. "arm": the first signaling
         operand, else the first NaN, the addend of an fma before its factors; else the canonical one. An operand keeps
         its sign and the leading bits of its fraction. What overflows to NaN is the canonical one in all of them.
     invalid : int, float or Fraction, optional
@@ -214,6 +225,8 @@ def deliver(x: Value, fmt: Format | str, env: Environment, raised: int = 0) -> t
         code, flags = round_tapered(x.sign, x.numerator, x.denominator, fmt), 0
     else:
         code, flags = round_float(x.sign, x.numerator, x.denominator, fmt, env)
+    if fmt.kind == "float":
+        code = stored_code(code, fmt)
     return code, FLAGS[0 if fmt.silent else flags | raised]
 
 

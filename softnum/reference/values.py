@@ -88,7 +88,9 @@ def decode(code: int, fmt: Format | str) -> Value:
         return Value("finite", sign, *tapered_value((1 << fmt.bits) - code if sign else code, fmt.bits, fmt))
 
     sign = code >> (fmt.bits - 1) if fmt.signed else 0
-    magnitude = code & ((1 << (fmt.exponent_bits + fmt.mantissa_bits)) - 1)
+    magnitude = implied_magnitude(code, fmt)
+    if magnitude is None:
+        return UNSUPPORTED
     if fmt.nan_codes == "ieee" and magnitude > fmt.inf_code:
         fraction, quiet_bit = magnitude - fmt.inf_code, 1 << (fmt.mantissa_bits - 1)
         signaling = fmt.mantissa_bits >= 2 and not fraction & quiet_bit
@@ -168,13 +170,42 @@ def to_fraction(code: int, fmt: Format | str) -> Fraction:
     return value.fraction
 
 
+#: What an encoding is that x87 does not support: an operation on it is invalid, and gives the indefinite.
+UNSUPPORTED = Value("nan", 1, 1, 2, True)
+
+
+def implied_magnitude(code: int, fmt: FloatFacts) -> int | None:
+    """The magnitude of a code, the significand's first bit left out that some formats store.
+
+    With exponent field 0 that bit makes a pseudo-denormal, whose value is that of field 1; without it all other fields
+    are unsupported (pseudo-infinities, pseudo-NaNs, unnormals): None. Source: Intel 64 and IA-32 Software Developer's
+    Manual, volume 1, 8.2.2.
+    """
+    if not fmt.explicit_bit:
+        return code & ((1 << (fmt.exponent_bits + fmt.mantissa_bits)) - 1)
+    significand = code & ((2 << fmt.mantissa_bits) - 1)
+    field = code >> (fmt.mantissa_bits + 1) & ((1 << fmt.exponent_bits) - 1)
+    if field == 0:
+        return significand
+    return (field - 1 << fmt.mantissa_bits) + significand if significand >> fmt.mantissa_bits else None
+
+
+def stored_code(code: int, fmt: FloatFacts) -> int:
+    """The code of a sign and an implied magnitude, with the bit that `implied_magnitude` leaves out."""
+    if not fmt.explicit_bit:
+        return code
+    sign = code & 1 << (fmt.bits - 1)
+    field, fraction = divmod(code ^ sign, 1 << fmt.mantissa_bits)
+    return sign | (2 * field + (field > 0)) << fmt.mantissa_bits | fraction
+
+
 def is_subnormal(code: int, fmt: Format | str) -> bool:
     """Whether a code is a subnormal number of its format."""
     fmt = format_of(fmt)
     if not isinstance(fmt, FloatFacts) or fmt.lowest_binade != "subnormal":
         return False
-    magnitude = code & ((1 << (fmt.exponent_bits + fmt.mantissa_bits)) - 1)
-    return 0 < magnitude < 1 << fmt.mantissa_bits
+    magnitude = implied_magnitude(code, fmt)
+    return magnitude is not None and 0 < magnitude < 1 << fmt.mantissa_bits
 
 
 def flushed(value: Value, code: int, fmt: Format | str) -> Value:

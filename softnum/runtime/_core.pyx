@@ -23,6 +23,12 @@ cdef dict _LOWEST = {"subnormal": SN_LOWEST_SUBNORMAL, "normal": SN_LOWEST_NORMA
 
 cdef void fill_format(sn_format *f, fmt) except *:
     cdef uint64_t all_bits
+    if fmt is None or fmt.leads:
+        raise ValueError(
+            "a format whose codes take two words is computed by the operations on codes and on Arrays alone "
+            "(softnum.add, softnum.fma, ...); convert to a format of up to 64 bits" if fmt is None else
+            f"what is asked is not computed in {fmt.described}"
+        )
     memset(f, 0, sizeof(sn_format))
     f.bits = fmt.bits
     f.is_signed = fmt.signed

@@ -11,6 +11,7 @@ import numpy as np
 from softnum.arrays.container import Array, as_operand
 from softnum.arrays.conversion import decode, encode
 from softnum.arrays.environment import random_words, seed_and_stream
+from softnum.formats.checks import check_narrow
 from softnum.formats.facts import fits
 from softnum.formats.modes import rounding_name
 from softnum.ops.elementary import OPERATIONS  # with the elementary functions in it
@@ -37,6 +38,7 @@ class Tensor:
     __slots__ = ("_codes", "_values", "by_values", "format")
 
     def __init__(self, fmt, codes: np.ndarray | None = None, values: np.ndarray | None = None) -> None:
+        check_narrow(fmt, "an operator's tensors are not of {}")
         self.format, self._codes, self._values = fmt, codes, values
         self.by_values = values is not None
 

@@ -178,7 +178,7 @@ class Scoreboard:
         self.compared += 1
         wrong = got.result is not None and got.result != right
         if wrong and right_is_nan:
-            code = np.array([got.result], self.spec.out_fmt.storage_dtype)
+            code = self.spec.out_fmt.stored([got.result])
             wrong = not is_nan(code, self.spec.out_fmt)[0]
         unknown = got.result is None or (got.unknown_flags and not self.ignore_flags)
         compares_flags = right_flags is not None and got.flags is not None and not self.ignore_flags

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from softnum.formats.wide import integers
 from softnum.vectors.plans.spec import Block, Spec
 
 __all__ = ["Expected", "ReferenceModel", "array_of", "evaluated", "known", "transaction", "word_of"]
@@ -42,12 +43,14 @@ def _elements(word: int, bits: int, count: int):
 def word_of(row, bits: int) -> int:
     """A row of a block's array as a word: element 0 in the lowest bits."""
     if np.ndim(row) == 0:
-        return int(row)
+        return int(integers(row)[()])
     return sum(int(code) << (i * bits) for i, code in enumerate(row))
 
 
 def array_of(words, column) -> np.ndarray:
     """The array of a column's entries, given as words."""
+    if column.count == 1 and column.format is not None:
+        return column.format.stored(list(words)).reshape(len(words))
     shape = (len(words),) if column.count == 1 else (len(words), column.count)
     return np.array([_elements(w, column.bits, column.count) for w in words], column.dtype).reshape(shape)
 

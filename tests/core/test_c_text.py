@@ -11,9 +11,10 @@ import pytest
 import softnum as sn
 from softnum.formats.c_text import format_constant
 from softnum.runtime import _core
+from tests.support.format_lists import NARROW
 
 FORMATS = [
-    *sn.format_names(), "q4.4", "uq8.8", "q1.63", "q10.-2", "q-2.10", "binary8p3ue", "binary12p5sf", "e15m48",
+    *NARROW, "q4.4", "uq8.8", "q1.63", "q10.-2", "q-2.10", "binary8p3ue", "binary12p5sf", "e15m48",
     sn.FloatFormat(5, 2, lowest_binade="zero", name="e5m2 flushing"), sn.FloatFormat(4, 3, bias=-20, name="4+3"),
 ]  # fmt: skip
 

@@ -13,6 +13,7 @@ from softnum.formats import FixedFormat, FloatFormat
 from softnum.formats.modes import ROUNDING_MODES, family
 from softnum.formats.names import format as format_of
 from softnum.formats.names import format_names
+from softnum.formats.wide import TWO_WORDS
 from tests.support.cases import cases
 
 F = Fraction
@@ -54,10 +55,13 @@ SPECIFIED = [
     ("binary8p4sf", 8, F(240), two(-7), two(-10), None, {0x80}),
     ("binary8p4ue", 8, F(13, 8) * two(15), two(-15), two(-18), 0xFE, {0xFF}),
     ("binary8p1se", 8, two(62), two(-63), two(-63), 0x7F, {0x80}),
+    # IEEE 754-2019, table 3.5; Intel SDM, volume 1, 4.2.2: codes of two words
+    ("binary128", 128, (2 - two(-112)) * two(16383), two(-16382), two(-16494), 0x7FFF << 112, 0),
+    ("x87_extended", 80, (2 - two(-63)) * two(16383), two(-16382), two(-16445), 0x7FFF8 << 60, 0),
 ]
 
 
-@cases("name, bits, largest, normal, subnormal, infinity, nans", SPECIFIED, ids=lambda x: str(x)[:12])
+@cases("name, bits, largest, normal, subnormal, infinity, nans", SPECIFIED, ids=[row[0] for row in SPECIFIED])
 def test_specified_facts(name, bits, largest, normal, subnormal, infinity, nans):
     fmt = format_of(name)
     assert (fmt.bits, fmt.name) == (bits, name)
@@ -65,7 +69,7 @@ def test_specified_facts(name, bits, largest, normal, subnormal, infinity, nans)
     assert fmt.min == (-largest if fmt.signed else 0 if fmt.has_zero else normal)
     assert fmt.inf_code == infinity and fmt.infinities == (infinity is not None)
     assert fmt.epsilon == two(-fmt.mantissa_bits) and fmt.precision == fmt.mantissa_bits + 1
-    assert fmt.storage_dtype == np.min_scalar_type(2**bits - 1)
+    assert fmt.storage_dtype == (np.min_scalar_type(2**bits - 1) if bits <= 64 else TWO_WORDS)
     if bits <= 16:
         values = [ref.decode(c, fmt) for c in range(1 << bits)]
         found = {c for c, v in enumerate(values) if v.kind == "nan"}
@@ -112,7 +116,7 @@ CUSTOM = [
 
 @cases("fmt", [*(format_of(row[0]) for row in SPECIFIED), *CUSTOM, format_of("q4.4")], ids=str)
 def test_repr_pickle_hash(fmt):
-    again = eval(repr(fmt), {"FloatFormat": FloatFormat, "FixedFormat": FixedFormat})
+    again = eval(repr(fmt), vars(sn))
     assert again == fmt and again.name == fmt.name and hash(again) == hash(fmt) and repr(again) == repr(fmt)
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         other = pickle.loads(pickle.dumps(fmt, protocol))
@@ -142,8 +146,11 @@ def test_formats_compare_by_facts():
         (TypeError, "a format or the name of one is needed, got 8", lambda: format_of(8)),
         (ValueError, "exponent_bits must lie in 1..15, got 0", lambda: format_of("e0m3")),
         (ValueError, "exponent_bits must lie in 1..15, got 16", lambda: FloatFormat(16, 3)),
-        (ValueError, "mantissa_bits must lie in 0..61, got 62", lambda: format_of("e1m62")),
-        (ValueError, "a code has at most 64 bits, got 65", lambda: format_of("e15m49")),
+        (ValueError, "mantissa_bits must lie in 0..61, got 62", lambda: FloatFormat(1, 62)),
+        (ValueError, "a code has at most 64 bits, got 65", lambda: FloatFormat(15, 49)),
+        (ValueError, "a code has at most 128 bits, got 129", lambda: format_of("e15m113")),
+        (ValueError, "exponent_bits must lie in 1..15, got 16", lambda: format_of("e16m112")),
+        (ValueError, r"a float of 64 bits is softnum.FloatFormat\(11, 52\)", lambda: sn.WideFloatFormat(11, 52)),
         (TypeError, "exponent_bits must be an integer, got 5.0", lambda: FloatFormat(5.0, 2)),
         (TypeError, "mantissa_bits must be an integer, got True", lambda: FloatFormat(5, True)),
         (ValueError, "bias must lie in", lambda: FloatFormat(5, 2, bias=2**17)),
@@ -162,9 +169,10 @@ def test_formats_compare_by_facts():
         (ValueError, "has_zero=False needs signed=False",
          lambda: FloatFormat(5, 2, negative_zero=False, has_zero=False, lowest_binade="normal")),
         (ValueError, "leaves no finite value but zero", lambda: FloatFormat(1, 0, specials="fn")),
-        (ValueError, r"integer_bits \+ fraction_bits must lie in 1..64, got 65", lambda: format_of("q33.32")),
+        (ValueError, r"integer_bits \+ fraction_bits must lie in 1..64, got 65", lambda: FixedFormat(33, 32)),
         (ValueError, r"integer_bits \+ fraction_bits must lie in 1..64, got 0", lambda: format_of("uq0.0")),
-        (ValueError, "integer_bits must lie in 0..64, got 99", lambda: format_of("q99.0")),
+        (ValueError, "integer_bits must lie in 0..64, got 99", lambda: FixedFormat(99, 0)),
+        (ValueError, r"must lie in 65..128 \(softnum.FixedFormat: in 1..64\), got 129", lambda: format_of("uq99.30")),
         (ValueError, "a signed fixed-point format needs at least 2 bits", lambda: format_of("q1.0")),
         (ValueError, "P3109 needs 3 <= K <= 64 and 1 <= P <= K - 1", lambda: format_of("binary8p8se")),
         (ValueError, "P3109 needs 3 <= K <= 64 and 1 <= P <= K$", lambda: format_of("binary8p9ue")),

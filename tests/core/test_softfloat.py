@@ -1,7 +1,6 @@
 """binary16, binary32 and binary64 against Berkeley SoftFloat, flags included: edge tables crossed, then random."""
 
 import random
-from contextlib import contextmanager
 
 import numpy as np
 import softfloatpy
@@ -10,41 +9,13 @@ import softnum as sn
 from softnum.formats.names import format as format_of
 from tests.support.cases import cases
 from tests.support.core_oracles import edge_codes, random_codes, show
+from tests.support.softfloat import MODES, OPERATIONS, TININESS, softfloat_state
 
-MODES = {
-    "nearest_even": softfloatpy.RoundingMode.NEAR_EVEN,
-    "nearest_away": softfloatpy.RoundingMode.NEAR_MAX_MAG,
-    "toward_zero": softfloatpy.RoundingMode.MIN_MAG,
-    "up": softfloatpy.RoundingMode.MAX,
-    "down": softfloatpy.RoundingMode.MIN,
-}
-TININESS = {"after": softfloatpy.TininessMode.AFTER_ROUNDING, "before": softfloatpy.TininessMode.BEFORE_ROUNDING}
 TYPES = {
     "binary16": (softfloatpy.Float16, "f16"),
     "binary32": (softfloatpy.Float32, "f32"),
     "binary64": (softfloatpy.Float64, "f64"),
 }
-OPERATIONS = {
-    "add": "add",
-    "subtract": "sub",
-    "multiply": "mul",
-    "fma": "mul_add",
-    "divide": "div",
-    "remainder": "rem",
-    "sqrt": "sqrt",
-}
-
-
-@contextmanager
-def softfloat_state(mode, tininess):
-    softfloatpy.set_rounding_mode(MODES[mode])
-    softfloatpy.set_tininess_mode(TININESS[tininess])
-    try:
-        yield
-    finally:
-        softfloatpy.set_rounding_mode(softfloatpy.RoundingMode.NEAR_EVEN)
-        softfloatpy.set_tininess_mode(softfloatpy.TininessMode.AFTER_ROUNDING)
-        softfloatpy.set_exception_flags(0)
 
 
 def theirs(operation, columns, fmt, mode, tininess):

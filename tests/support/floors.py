@@ -16,6 +16,7 @@ _BELOW = {floor: {*_TOWER[:i]} for i, floor in enumerate(_TOWER)}
 FLOORS = {
     **_BELOW,
     "softnum.reference": set(),
+    "softnum.wide": _BELOW["softnum.mac"] | {"softnum.reference"},
     "softnum.inspect": _BELOW["softnum.inspect"] | {"softnum.reference"},
     "softnum.vectors": _BELOW["softnum.kernels"] | {"softnum.reference"},
     "softnum.tta": {"softnum.runtime", "softnum.formats", "softnum.mac"},
@@ -23,7 +24,7 @@ FLOORS = {
     "softnum.train.designs.shipped": {"softnum"},  # what a user's file would be
     "softnum.torch": {*_TOWER, "softnum.tta"},
     "softnum.cli": {*_TOWER, *_BESIDE, "softnum"} - {"softnum.cli"},
-    "softnum": {*_TOWER, *_BESIDE},
+    "softnum": {*_TOWER, *_BESIDE, "softnum.wide"},
 }
 
 #: folders of csrc, lowest first: a file includes headers of its own and of those before it

@@ -1,8 +1,11 @@
 """Formats of every kind: those with a quick path from binary32, and wide ones."""
 
 from softnum.formats.names import format as format_of
+from softnum.formats.names import format_names
 from softnum.formats.scalar import FloatFormat
 
+#: the registered names, but for formats whose codes take two words
+NARROW = [name for name in format_names() if not format_of(name).leads]
 NAMED = [
     "e5m2", "e4m3", "e4m3fn", "e4m3fnuz", "e5m2fnuz", "e4m3b11fnuz", "e3m4", "e3m2fn", "e2m3fn", "e2m1fn", "binary16",
     "bfloat16", "tf32", "e6m9", "dlfloat16", "e8m0fnu", "binary32", "binary8p3se", "binary8p4sf", "binary8p1se",

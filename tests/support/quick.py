@@ -98,7 +98,7 @@ def aspects(value) -> frozenset[str]:
         return frozenset(f"{key} {aspect}" for key, held in value.items() for aspect in aspects(held))
     kind = type(value).__name__
     if hasattr(value, "bits") and hasattr(value, "kind"):  # a format
-        width = next(width for width in (4, 8, 16, 32, 64) if value.bits <= width)
+        width = next(width for width in (4, 8, 16, 32, 64, 128) if value.bits <= width)
         facts = {f.name: getattr(value, f.name) for f in fields(value)} if is_dataclass(value) else {}
         said = (
             f"{kind} {name} {fact}" for name, fact in facts.items() if isinstance(fact, str | bool) and name != "name"

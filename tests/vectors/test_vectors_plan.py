@@ -15,8 +15,9 @@ from softnum.vectors.plans.generator import _cross
 from softnum.vectors.plans.operands import core_codes, edge_codes
 from softnum.vectors.plans.strata import _ORDER, SHARES, random_block, random_words
 from tests.support.cases import cases
+from tests.support.format_lists import NARROW
 
-FORMATS = [sn.format(n) for n in (*sn.format_names(), "q4.4", "uq0.7", "q1.63", "uq64.0", "e15m40", "binary8p3se")]
+FORMATS = [sn.format(n) for n in (*NARROW, "q4.4", "uq0.7", "q1.63", "uq64.0", "e15m40", "binary8p3se")]
 KNOWN = [
     "0000 0000 0000 FF 0000 00",
     "8000 0001 FF80 6C FF80 00",

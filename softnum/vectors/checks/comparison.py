@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from softnum.formats.wide import integers
 from softnum.vectors.checks.causes import candidates_of, counted
 from softnum.vectors.checks.classes import classes_of
 from softnum.vectors.checks.diagnosis import Diagnosis, Finding, Rules, diagnose
@@ -102,6 +103,8 @@ class Comparison:
         evidence = self.keeper.all()
         if not report.failures or evidence is None:
             return
+        if not isinstance(self.spec, UnitSpec) and any(f.leads for f in (*self.spec.formats, self.spec.out_fmt)):
+            evidence = _few(evidence)  # what is computed in Python integers is tried on few
         diagnosis = self._diagnosis(evidence) if explain else None
         if diagnosis is not None and self._is_wide and {"unexplained", "off-by-one-ulp"} & set(diagnosis.causes):
             # what is left is computed in Python integers, on few vectors
@@ -220,6 +223,8 @@ def entry(codes: np.ndarray | None, i: int):
     """Entry i as an integer, or a tuple of them; None of None."""
     if codes is None:
         return None
+    if codes.dtype.names is not None:
+        return int(integers(codes[i : i + 1])[0])
     return codes[i].item() if codes.ndim == 1 else tuple(codes[i].tolist())
 
 

@@ -314,7 +314,7 @@ def _of_best_flags(trials: _Trials, chosen: Candidate, twins: Sequence[Candidate
 
 def _observed(evidence: Evidence, fmt) -> list[Candidate]:
     """Candidates that the design's own results suggest: a NaN that always has one other code."""
-    if not fmt.has_nan or evidence.got.result.ndim > 1:
+    if not fmt.has_nan or evidence.got.result.ndim > 1 or fmt.leads:
         return []
     codes = np.unique(evidence.got.result[evidence.wrong & is_nan(evidence.want.result, fmt)])
     if len(codes) != 1:

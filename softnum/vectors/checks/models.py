@@ -103,6 +103,9 @@ class Model:
             If the model says nothing of the spec.
         """
         spec, formats = self.spec, self.spec.formats
+        on_bits = (self.keep, self.via, self.nan_code, self.overflow_to, self.zero_sign, not self.flush_sign or None)
+        if any(part is not None for part in on_bits) and any(f.leads for f in (*formats, spec.out_fmt)):
+            raise NotApplicable("codes of two words")
         if self.order is not None:
             if any(f != formats[0] for f in formats):
                 raise NotApplicable("operands of different formats")

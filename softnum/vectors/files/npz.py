@@ -17,6 +17,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from softnum.arrays.checks import check_codes
+from softnum.formats.wide import TWO_WORDS
 from softnum.vectors.files.compressed import COMPRESSIONS, Peeked, Unreadable, opened
 from softnum.vectors.files.text import Rows, VectorFileError
 from softnum.vectors.plans.spec import Block, Column, Spec
@@ -144,7 +146,7 @@ class NpzReader:
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         with warnings.catch_warnings(action="ignore"):  # of headers that Python 2 wrote
             shape, fortran, dtype = read(member)
-        if dtype.kind not in "iu":
+        if dtype.kind not in "iu" and dtype != TWO_WORDS:
             raise self._error(f"array {name!r}: codes are integers, not {dtype}")
         data = np.frombuffer(member.getbuffer()[member.tell() :], dtype)
         return data.reshape(shape, order="F" if fortran else "C")
@@ -159,6 +161,11 @@ class NpzReader:
         shape = "(n,)" if column.count == 1 else f"(n, {column.count})"
         if codes.ndim != 1 + (column.count > 1) or (column.count > 1 and codes.shape[1] != column.count):
             raise self._error(f"array {column.name!r} is of shape {codes.shape} where {shape} is expected")
+        if column.dtype == TWO_WORDS or codes.dtype == TWO_WORDS:
+            try:
+                return check_codes(codes, column.format, f"array {column.name!r}")
+            except (TypeError, ValueError) as error:
+                raise self._error(str(error)) from None
         if codes.size:
             wrong = (codes < 0) | (codes > np.uint64((1 << column.bits) - 1)) if codes.dtype.kind == "i" else (
                 codes >> codes.dtype.type(column.bits) if column.bits < 8 * codes.itemsize else np.zeros(1, bool)

@@ -52,6 +52,8 @@ def octets(column: Column) -> int:
 def octets_of(codes: np.ndarray, column: Column) -> np.ndarray:
     """The bytes of each entry, the least significant first: shape (n, octets)."""
     little = np.ascontiguousarray(codes, column.dtype.newbyteorder("<"))
+    if column.dtype.names is not None:  # the high word comes first
+        return little.view("<u8").reshape(len(codes), 2)[:, ::-1].copy().view(np.uint8)
     if column.count > 1 and column.bits != 8 * column.dtype.itemsize:
         return pack_bits(little, column.bits)
     return little.view(np.uint8).reshape(len(codes), -1)
@@ -66,6 +68,8 @@ def codes_of(part: np.ndarray, column: Column) -> np.ndarray | None:
         return None
     if column.count > 1 and column.bits != 8 * column.dtype.itemsize:
         return unpack_bits(part, column.bits, column.count, column.dtype)
+    if column.dtype.names is not None:
+        part = part.view("<u8")[:, ::-1].copy().view(np.uint8)
     codes = part.view(column.dtype.newbyteorder("<")).astype(column.dtype, copy=False)
     return codes if column.count > 1 else codes.ravel()
 

@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from softnum.formats.modes import Flags
+from softnum.formats.wide import integers
 from softnum.vectors.plans.codes import exponents
 from softnum.vectors.plans.operands import class_codes
 from softnum.vectors.plans.spec import Block, Spec
@@ -60,7 +61,7 @@ class Bins:
 def _occurring(fmt) -> np.ndarray:
     """Which of a format's classes have codes."""
     out = np.zeros(len(fmt.class_names), bool)
-    out[fmt.class_numbers(class_codes(fmt, 1).astype(fmt.storage_dtype))] = True
+    out[fmt.class_numbers(fmt.stored(class_codes(fmt, 1)))] = True
     return out
 
 
@@ -177,7 +178,7 @@ class Coverage:
         bins.add(place[inside])
         fmt = self.spec.out_fmt
         if fmt.exponent_bits:
-            carry = (zero.result ^ away.result) >> fmt.mantissa_bits != 0
+            carry = (integers(zero.result) ^ integers(away.result)) >> fmt.mantissa_bits != 0
             bins.counts[-1] += int(np.count_nonzero(carry & inside & ~exact))
 
     def _add_exponents(self, block: Block) -> None:

@@ -98,11 +98,14 @@ class Plan:
         first = 0
         for tables in self._tables:
             total = prod(len(t) for t in tables)
+            # of codes of two words their places are crossed
+            stored = [f.stored(t) if f.leads else None for t, f in zip(tables, self.spec.formats, strict=True)]
+            tables = [t if s is None else np.arange(len(t)) for t, s in zip(tables, stored, strict=True)]
             for i in range(max(start - first, 0), min(start + n - first, total), _PIECE):
                 size = min(_PIECE, start + n - first - i, total - i)
                 at = first + i - start
-                for column, codes in zip(out, _cross(tables, i, size), strict=True):
-                    column[at : at + size] = codes
+                for column, codes, words in zip(out, _cross(tables, i, size), stored, strict=True):
+                    column[at : at + size] = codes if words is None else words[codes]
             first += total
         return out
 

@@ -10,12 +10,20 @@ __all__ = ["class_codes", "core_codes", "edge_codes"]
 
 
 # -- edge cases --------------------------------------------------------------------------------------------------------
+_ALTERNATING = int("5" * 32, 16)
+
+
+def _table(codes, fmt) -> np.ndarray:
+    """uint64, or Python integers where codes take two words."""
+    return np.array(codes, object if fmt.leads else np.uint64)
+
+
 def _signed(magnitudes, fmt) -> np.ndarray:
     top = 1 << (fmt.bits - fmt.signed)
     kept = sorted({int(v) for v in magnitudes if 0 <= v < top})
     if fmt.signed:
         kept += [v + top for v in kept]
-    return np.array(kept, np.uint64)
+    return _table(kept, fmt)
 
 
 def _half_way_exponents(fmt) -> list[int]:
@@ -58,11 +66,12 @@ def edge_codes(fmt) -> np.ndarray:
     >>> len(edge_codes(sn.format("binary16"))), len(edge_codes(sn.format("e5m2")))
     (324, 144)
     """
+    if fmt.explicit_bit:
+        return _table([fmt.from_implied(int(code)) for code in edge_codes(fmt.implied_format)], fmt)
     m, top, one = fmt.mantissa_bits, (1 << fmt.exponent_bits) - 1, fmt.bias
     ones = (1 << m) - 1
     half = 1 << (m - 1) if m else 0
-    alternating = int("5" * 16, 16)
-    patterns = {0, 1, half - 1, half, half + 1, ones - 1, ones, alternating & ones, (alternating << 1) & ones}
+    patterns = {0, 1, half - 1, half, half + 1, ones - 1, ones, _ALTERNATING & ones, (_ALTERNATING << 1) & ones}
     exponents = {0, 1, 2, one - m - 1, one - m, one - 1, one, one + 1, one + m, one + m + 1, top - 2, top - 1, top}
     exponents |= set(_half_way_exponents(fmt))
     grid = [e << m | p for e in exponents if 0 <= e <= top for p in patterns if 0 <= p <= ones]
@@ -73,10 +82,9 @@ def edge_codes(fmt) -> np.ndarray:
 @edge_codes.custom
 def _fixed_edges(fmt) -> np.ndarray:
     mask = (1 << fmt.bits) - 1
-    alternating = int("5" * 16, 16)
     powers = [1 << k for k in range(fmt.bits)]
-    near = {p + d for p in powers for d in (-1, 0, 1)} | {alternating, alternating << 1, mask, mask - 1}
-    return np.array(sorted({v & mask for v in near} | {-v & mask for v in near}), np.uint64)
+    near = {p + d for p in powers for d in (-1, 0, 1)} | {_ALTERNATING, _ALTERNATING << 1, mask, mask - 1}
+    return _table(sorted({v & mask for v in near} | {-v & mask for v in near}), fmt)
 
 
 @of_format
@@ -88,6 +96,8 @@ def core_codes(fmt) -> np.ndarray:
     >>> len(core_codes(sn.format("binary32")))
     44
     """
+    if fmt.explicit_bit:
+        return _table([fmt.from_implied(int(code)) for code in core_codes(fmt.implied_format)], fmt)
     m, one = fmt.mantissa_bits, max(fmt.bias, 0) << fmt.mantissa_bits
     ones, binade = (1 << m) - 1, 1 << m
     half = binade >> 1
@@ -102,7 +112,7 @@ def _fixed_core(fmt) -> np.ndarray:
     top, mask = 1 << (fmt.bits - 1), (1 << fmt.bits) - 1
     one = 1 << min(max(fmt.fraction_bits, 0), fmt.bits - 1)
     near = [0, 1, 2, one - 1, one, one + 1, one >> 1, top - 1, top, top + 1, top >> 1, mask, mask - 1, mask ^ one]
-    return np.array(sorted({v & mask for v in near} | {-v & mask for v in near}), np.uint64)
+    return _table(sorted({v & mask for v in near} | {-v & mask for v in near}), fmt)
 
 
 # -- classes -----------------------------------------------------------------------------------------------------------
@@ -122,6 +132,6 @@ def class_codes(fmt, few: int = 2) -> np.ndarray:
     ['0x0', '0x1', '0x8', '0x7f', '0x80', '0x81', '0x88']
     """
     codes = edge_codes(fmt)
-    kinds = fmt.class_numbers(codes.astype(fmt.storage_dtype))
+    kinds = fmt.class_numbers(fmt.stored(codes))
     kept = {int(codes[kinds == kind][end]) for kind in set(kinds.tolist()) for end in (0, -1)[:few]}
-    return np.array(sorted(kept), np.uint64)
+    return _table(sorted(kept), fmt)

@@ -22,6 +22,7 @@ from softnum.vectors.plans._draw import SLOTS, Rule, deal, fill_block, fill_word
 from softnum.vectors.plans.operands import edge_codes
 from softnum.vectors.plans.spec import Spec
 from softnum.vectors.plans.unit_spec import UnitSpec
+from softnum.vectors.plans.wide import wide_block
 
 __all__ = ["SHARES", "UNIT_SHARES", "block_size", "random_block", "random_words"]
 
@@ -54,13 +55,14 @@ UNIT_SHARES = {
 _SLOTS, _UNIT_SLOTS = sum(SHARES.values()), sum(UNIT_SHARES.values())
 assert _SLOTS == SLOTS
 _GROUP = 8
+_WIDE_BLOCK, _WIDE_WORDS = 1 << 10, 24  # where codes take two words: vectors of a block, words of a vector
 _OF_POSITIVE = ("sqrt", "rsqrt", "log", "log2", "log10", "log1p", "pow")
 
 
 def block_size(spec: Spec) -> int:
     """Vectors in a random block: 2**15, fewer where a vector has many elements; whole sequences of a mac."""
     if not isinstance(spec, UnitSpec):
-        return _BLOCK
+        return _WIDE_BLOCK if any(f.leads for f in (*spec.formats, spec.out_fmt)) else _BLOCK
     elements = max(c.count for c in spec.columns)
     if spec.op == "mac":
         return _UNIT_SLOTS * max(1, (1 << 10) // spec.shape[2]) * spec.shape[2]
@@ -307,6 +309,10 @@ def _steps(spec) -> list[tuple[Rule, int, int, int]]:
 
 def _operation_block(spec, seed: int, block: int) -> tuple[np.ndarray, ...]:
     formats = spec.formats
+    if block_size(spec) == _WIDE_BLOCK:
+        words = _raw(seed, _DOMAIN_OPERANDS, block, _WIDE_BLOCK * _WIDE_WORDS).reshape(_WIDE_BLOCK, _WIDE_WORDS)
+        kinds = [kind for kind, share in SHARES.items() for _ in range(share // _GROUP)]
+        return wide_block(spec, words, [kinds[g] for g in _ORDER for _ in range(_GROUP)] * (_WIDE_BLOCK // _SLOTS))
     room = _room(len(formats) + 1)
     codes, choice = room[1:], room[0]
     fill_block(_steps(spec), _base(seed, _DOMAIN_OPERANDS, block), choice, codes)
