@@ -110,17 +110,17 @@ def atomic_file(path: str | os.PathLike) -> Iterator:
 def one_at_a_time(path: str | os.PathLike) -> Iterator[None]:
     """What processes do one after another: whoever comes second waits. `path`: an empty file that stays.
 
-    Where there are no locks (Windows, some network file systems) nobody waits.
+    Where there are no locks (Windows, some network file systems), or no such file can be made, nobody waits.
 
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder, one_at_a_time(pathlib.Path(folder, ".lock")):
     ...     pass
     """
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with open(target, "ab") as file:
-        if fcntl is not None:
-            with contextlib.suppress(OSError):
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            file = held.enter_context(open(path, "ab"))
+            if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
