@@ -132,6 +132,22 @@ def test_an_environment_is_made_by_one_process_at_a_time(tmp_path, monkeypatch):
     assert len(made) == 5
 
 
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
+def test_an_environment_that_others_can_write_to_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOFTNUM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(runs, "_holds", lambda python, what: True)
+    there = create_environment().parent.parent
+    assert there == runs.default_environment() and there.stat().st_mode & 0o777 == 0o700
+    there.chmod(0o777)
+    with pytest.raises(ValueError, match=f"others can write to the cache folder .*{there.name}"):
+        create_environment()
+    there.chmod(0o700)
+    (tmp_path / "cache" / "simulations").mkdir(mode=0o700)
+    (tmp_path / "cache" / "simulations").chmod(0o777)
+    with pytest.raises(ValueError, match="others can write to the cache folder .*simulations"):
+        run_tasks("scalesim", [])
+
+
 def test_a_failure_is_told_and_costs_no_other_result(squares):
     with pytest.raises(RuntimeError, match=r"(?s)Squarer failed on square of 13:.*ValueError: thirteen"):
         squares([20, 13, 1], jobs=1)

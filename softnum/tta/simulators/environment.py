@@ -145,7 +145,11 @@ def default_environment(tool: str = "scalesim") -> Path:
     -------
     Path
     """
-    return cache_folder(make=False) / f"{tool}-{TOOLS[tool].version}-py{sys.version_info[0]}.{sys.version_info[1]}"
+    return cache_folder(_part(tool), make=False)
+
+
+def _part(tool: str) -> str:
+    return f"{tool}-{TOOLS[tool].version}-py{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def create_environment(environment: str | os.PathLike | None = None, tool: str = "scalesim") -> Path:
@@ -166,7 +170,7 @@ def create_environment(environment: str | os.PathLike | None = None, tool: str =
     Raises
     ------
     ValueError
-        If there is no such tool.
+        If there is no such tool, or the default folder is one where others can put files (`cache_folder`).
     RuntimeError
         If it cannot be made; the message holds the end of what pip said.
 
@@ -178,7 +182,7 @@ def create_environment(environment: str | os.PathLike | None = None, tool: str =
     if tool not in TOOLS:
         raise ValueError(f"unknown simulator {tool!r}; softnum drives {', '.join(TOOLS)}")
     what = TOOLS[tool]
-    environment = Path(environment) if environment is not None else default_environment(tool)
+    environment = Path(environment) if environment is not None else cache_folder(_part(tool))
     python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if _holds(python, what):
         return python
