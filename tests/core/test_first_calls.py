@@ -3,11 +3,13 @@
 Without the GIL (a free-threaded Python, PYTHON_GIL=0) they do so at the same time; with it they are switched often.
 """
 
+import os
 import subprocess
 import sys
 import threading
 
 import numpy as np
+import pytest
 
 import softnum as sn
 
@@ -74,6 +76,26 @@ def test_extensions_leave_the_gil_off():
     code += "getattr(sys, '_is_gil_enabled', lambda: True)())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout in ("0 True\n", "1 False\n"), done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
+def test_a_child_that_is_forked_while_another_thread_adds():
+    """The thread that holds the lock is not there in the child, which must not wait for it."""
+    code = """if True:
+        import os, threading, warnings
+        import softnum as sn
+        from softnum.runtime import _core
+        warnings.simplefilter("ignore")
+        held = threading.Event()
+        hold = lambda: (_core._adding.acquire(), held.set(), threading.Event().wait())
+        threading.Thread(target=hold, daemon=True).start()
+        held.wait()
+        child = os.fork()
+        if child:
+            os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        os._exit(0 if sn.add(0x3C, 0x3C, "e5m2") == 0x40 else 1)
+    """
+    assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0
 
 
 if __name__ == "__main__":
