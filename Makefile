@@ -15,7 +15,7 @@ C_FILES = $(sort $(shell find csrc fuzz -name '*.[ch]'))
 TESTED = $(CSRC) csrc/tests/test_core.c
 FUZZED = $(CSRC) $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
 
-.PHONY: help build wheel dpi check test test-c test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
+.PHONY: help build wheel dpi check test test-c test-threads test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -81,6 +81,16 @@ build/san/%.o: %.c
 csrc/tests/test_core_san: $(TESTED:%.c=build/san/%.o)
 	$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^
 
+build/tsan/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -O1 -fsanitize=thread -MMD -MP -c -o $@ $<
+
+csrc/tests/test_threads: $(patsubst %.c,build/tsan/%.o,$(filter-out csrc/products/% csrc/draw/%,$(CSRC)) csrc/tests/test_threads.c)
+	$(CC) $(CFLAGS) -fsanitize=thread -pthread -o $@ $^
+
+test-threads: csrc/tests/test_threads ## Build and run loops in threads under ThreadSanitizer (a minute to build).
+	csrc/tests/test_threads
+
 fuzz/driver: build/san/fuzz/driver.o $(FUZZED:%.c=build/san/%.o)
 	$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^
 
@@ -91,7 +101,7 @@ build/fuzz/%.o: %.c
 fuzz/core: $(FUZZED:%.c=build/fuzz/%.o)
 	$(CLANG) $(CFLAGS) $(SANITIZE) -fsanitize=fuzzer -o $@ $^
 
--include $(shell find build/test build/san build/fuzz -name '*.d' 2> /dev/null)
+-include $(shell find build/test build/san build/tsan build/fuzz -name '*.d' 2> /dev/null)
 
 fuzz-core: fuzz/core ## Fuzz the C core with libFuzzer (needs clang; TIME=seconds).
 	@mkdir -p build/fuzz/corpus build/fuzz/finds

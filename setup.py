@@ -116,6 +116,7 @@ class BuildExtensions(build_ext):
         source, versions = ext.sources[0], [f"Cython {Cython.__version__}", f"NumPy {np.__version__}"]
         target = OBJECTS / Path(source).with_suffix(".c")
         options = ["--depfile", "--module-name", ext.name, "-X", "show_performance_hints=False"]
+        options += ["-X", "freethreading_compatible=True"]  # what threads share is given as elementwise.h says
         make(
             target,
             [*options, *versions],

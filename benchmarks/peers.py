@@ -1,8 +1,8 @@
 """softnum beside its peers: what both deliver, and how fast, run in one go: ``python -m benchmarks --only peers``.
 
 Peers are packages that compute in number formats and install from the package index without a deep-learning framework:
-ml_dtypes, gfloat, apytypes, softfloatpy (Berkeley SoftFloat), softposit (SoftPosit) and pychop. What is not installed
-is left out, and said.
+ml_dtypes, gfloat, apytypes, softfloatpy (Berkeley SoftFloat), softposit (SoftPosit) and pychop; and two libraries of C
+and of C++, where variables name their sources (`benchmarks.compiled_peers`). What is not there is left out, and said.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from importlib import metadata
 import numpy as np
 
 import softnum as sn
+from benchmarks.compiled_peers import COMPILED, CPFLOAT_MODES, CPFloat, Universal, built, finite_codes, version
 from benchmarks.measure import Row, against, one_thread
 
 __all__ = ["PEERS", "Agreement", "Difference", "agreements", "differences", "rows", "versions"]
@@ -77,7 +78,8 @@ def _installed(name: str):
 def versions() -> dict[str, str]:
     """The versions of softnum, NumPy and the peers, or "not installed"."""
     found = {"softnum": sn.__version__, "NumPy": np.__version__}
-    return found | {name: metadata.version(name) if _installed(name) else "not installed" for name in PEERS}
+    found |= {name: metadata.version(name) if _installed(name) else "not installed" for name in PEERS}
+    return found | {peer.name: version(peer) for peer in COMPILED}
 
 
 def _differ(mine, peers) -> int:
@@ -100,6 +102,10 @@ def agreements() -> Iterator[Agreement]:
     ):  # fmt: skip
         if _installed(name):
             yield from compare(_installed(name))
+    if cpfloat := built(CPFloat):
+        yield from _with_cpfloat(cpfloat)
+    if universal := built(Universal):
+        yield from _with_universal(universal)
 
 
 def _with_ml_dtypes(ml_dtypes) -> Iterator[Agreement]:
@@ -220,6 +226,38 @@ def _with_pychop(pychop) -> Iterator[Agreement]:
             )
 
 
+def _with_cpfloat(cpfloat: CPFloat) -> Iterator[Agreement]:
+    x = _numbers(1 << 18, -30, 20)
+    for fmt in ("binary16", "bfloat16", "e5m2", "e4m3"):
+        for mode in CPFLOAT_MODES:
+            differ = sum(
+                _differ(sn.quantize(y, fmt, rounding=mode), cpfloat.quantize(y, fmt, mode))
+                for y in (x, x.astype(np.float32))
+            )
+            yield Agreement(f"binary64 and binary32 to {fmt}, {mode}", "CPFloat", 2 * x.size, differ)
+    a, b = (sn.encode(v, "binary16") for v in x.reshape(2, -1))
+    values = [sn.decode(v, "binary16", np.float32) for v in (a, b)]
+    for mode in ("nearest_even", "up", "toward_zero", "to_odd"):
+        for op in ("add", "multiply"):
+            got = cpfloat.operate(op, *values, "binary16", mode)
+            mine = sn.decode(getattr(sn, op)(a, b, "binary16", rounding=mode), "binary16")
+            yield Agreement(f"{op} in binary16, carried by binary32, {mode}", "CPFloat", a.size, _differ(mine, got))
+
+
+def _with_universal(universal: Universal) -> Iterator[Agreement]:
+    x = _numbers(1 << 18, -30, 20).astype(np.float32)
+    for fmt in universal.formats:
+        got = universal.decode(universal.encode(x, fmt), fmt)
+        yield Agreement(f"binary32 to {fmt}", "Universal", x.size, _differ(sn.quantize(x, fmt), got))
+        a, b = finite_codes(fmt, 1 << 18)
+        differ = 0
+        for op in universal.operations:
+            got = universal.decode(universal.operate(op, a, b, fmt), fmt)
+            differ += _differ(sn.decode(getattr(sn, op)(a, b, fmt), fmt).astype(np.float32), got)
+        pairs = "every pair" if sn.format(fmt).bits == 8 else "random codes"
+        yield Agreement(f"a + b, a - b, a * b, a / b in {fmt}, {pairs}", "Universal", 4 * a.size, differ)
+
+
 def differences() -> Iterator[Difference]:
     """Questions that the peers answer otherwise."""
     if ml_dtypes := _installed("ml_dtypes"):
@@ -228,6 +266,14 @@ def differences() -> Iterator[Difference]:
         yield from _gfloat_differs(gfloat)
     if apy := _installed("apytypes"):
         yield from _apytypes_differs(apy)
+    if cpfloat := built(CPFloat):
+        yield from _cpfloat_differs(cpfloat)
+    if universal := built(Universal):
+        infinity = universal.encode(np.float32([np.inf]), "binary16")[0]
+        yield Difference(
+            "the code of infinity in its cfloat of 16 bits, 5 of them the exponent's", "Universal", f"{infinity:#06x}",
+            f"{int(sn.encode(np.inf, 'binary16')):#06x}", "softnum's is IEEE 754's binary16",
+        )  # fmt: skip
 
 
 def _shown(x) -> str:
@@ -285,6 +331,27 @@ def _apytypes_differs(apy) -> Iterator[Difference]:
     )  # fmt: skip
 
 
+def _cpfloat_differs(cpfloat: CPFloat) -> Iterator[Difference]:
+    x, y = np.float32([1]), np.float32([2.0**-60])
+    theirs = cpfloat.operate("add", x, y, "binary16", "up")[0]
+    codes = [sn.encode(v, "binary32") for v in (x, y)]
+    mine = sn.decode(sn.add(*codes, "binary32", out_fmt="binary16", rounding="up"), "binary16")[0]
+    yield Difference(
+        "1 + 2^-60 of binary32, in binary16, rounded up", "CPFloat", _shown(theirs), _shown(mine),
+        "the least number above 1: CPFloat adds in binary32 first, to nearest",
+    )  # fmt: skip
+    at = np.float32([480])
+    yield Difference(
+        "480 to its E4M3 (emax 8)", "CPFloat", _shown(cpfloat.round_to(at, 4, -6, 8)[0]),
+        _shown(sn.quantize(at, "e4m3fn")[0]), "in OCP's E4M3 the code of 480 is NaN",
+    )  # fmt: skip
+    signalling = np.array([0x7F800001], np.uint32).view(np.float32)
+    yield Difference(
+        "a signalling NaN of binary32 to binary16", "CPFloat", _shown(cpfloat.quantize(signalling, "binary16")[0]),
+        _shown(sn.quantize(signalling, "binary16")[0]), "a NaN is no number beyond the range",
+    )  # fmt: skip
+
+
 # -- speed -------------------------------------------------------------------------------------------------------------
 def rows() -> Iterator[Row]:
     """The same work by a peer and by softnum on one thread, taken in turn: the peer's time, and in softnum's."""
@@ -312,6 +379,10 @@ def _rows() -> Iterator[Row]:
             "softposit posit16 addition, a call each", len(pairs),
             lambda: [p + q for p, q in pairs], lambda: sn.add(*codes, "posit16_es1"),
         )  # fmt: skip
+    if cpfloat := built(CPFloat):
+        yield from _cpfloat_rows(cpfloat, rng)
+    if universal := built(Universal):
+        yield from _universal_rows(universal, rng)
     if pychop := _installed("pychop"):
         pychop.backend("numpy")
         y, chop = rng.standard_normal(1 << 16), pychop.Chop(5, 10)
@@ -326,6 +397,51 @@ def _rows() -> Iterator[Row]:
             "softfloatpy f32_mul_add, a call each", len(triples),
             lambda: [sf.f32_mul_add(*t) for t in triples], lambda: sn.fma(*codes, "binary32", return_flags=True),
         )  # fmt: skip
+
+
+def _cpfloat_rows(cpfloat: CPFloat, rng) -> Iterator[Row]:
+    x = rng.standard_normal(1 << 18, dtype=np.float32)
+    for fmt, mode in (
+        ("binary16", "nearest_even"), ("bfloat16", "nearest_even"), ("e4m3", "nearest_even"), ("binary16", "up"),
+        ("binary16", "toward_zero"), ("binary16", "to_odd"), ("binary16", "stochastic"),
+    ):  # fmt: skip
+        key = {"key": 1} if mode == "stochastic" else {}
+        yield _row(
+            f"CPFloat, float32 to {fmt}, {mode}", x.size, lambda: cpfloat.quantize(x, fmt, mode),  # noqa: B023
+            lambda: sn.quantize(x, fmt, rounding=mode, threads=1, **key),  # noqa: B023
+        )  # fmt: skip
+    y = rng.standard_normal(1 << 18)
+    yield _row(
+        "CPFloat, float64 to binary16", y.size,
+        lambda: cpfloat.quantize(y, "binary16"), lambda: sn.quantize(y, "binary16", threads=1),
+    )  # fmt: skip
+    codes = sn.encode(x, "binary16")
+    halves = sn.decode(codes, "binary16", np.float32)
+    for op in ("add", "multiply"):
+        yield _row(
+            f"CPFloat {op} binary16, carried by float32", x.size,
+            lambda: cpfloat.operate(op, halves, halves, "binary16"),  # noqa: B023
+            lambda: getattr(sn, op)(codes, codes, "binary16"),  # noqa: B023
+        )  # fmt: skip
+
+
+def _universal_rows(universal: Universal, rng) -> Iterator[Row]:
+    x = rng.standard_normal(1 << 16, dtype=np.float32)
+    for fmt in universal.formats:
+        yield _row(
+            f"Universal, float32 to {fmt}", x.size,
+            lambda: universal.encode(x, fmt), lambda: sn.encode(x, fmt, threads=1),  # noqa: B023
+        )  # fmt: skip
+        a, b = sn.encode(x, fmt), sn.encode(x[::-1].copy(), fmt)
+        yield _row(
+            f"Universal, {fmt} to float32", x.size,
+            lambda: universal.decode(a, fmt), lambda: sn.decode(a, fmt, np.float32, threads=1),  # noqa: B023
+        )  # fmt: skip
+        for op in ("add", "multiply"):
+            yield _row(
+                f"Universal {op} {fmt}", x.size,
+                lambda: universal.operate(op, a, b, fmt), lambda: getattr(sn, op)(a, b, fmt),  # noqa: B023
+            )  # fmt: skip
 
 
 def _row(name: str, n: int, theirs, mine, unit: str = "ns") -> Row:

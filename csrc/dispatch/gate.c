@@ -8,6 +8,15 @@
 #include <stdlib.h>
 #include <time.h>
 
+/* Which clock pthread_cond_timedwait goes by: one that nobody sets, where it can be chosen. */
+#if defined(__APPLE__)
+#define CLOCK CLOCK_REALTIME
+#define ON_THE_CLOCK(attributes) (void)(attributes)
+#else
+#define CLOCK CLOCK_MONOTONIC
+#define ON_THE_CLOCK(attributes) pthread_condattr_setclock(attributes, CLOCK)
+#endif
+
 struct sn_gate {
     atomic_ullong count;
     int sleepers;
@@ -21,7 +30,11 @@ sn_gate *sn_gate_new(void) {
     atomic_init(&gate->count, 0);
     gate->sleepers = 0;
     pthread_mutex_init(&gate->lock, NULL);
-    pthread_cond_init(&gate->raised, NULL);
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    ON_THE_CLOCK(&clock);
+    pthread_cond_init(&gate->raised, &clock);
+    pthread_condattr_destroy(&clock);
     return gate;
 }
 
@@ -54,7 +67,7 @@ sn_u64 sn_gate_wait(sn_gate *gate, sn_u64 seen, sn_u64 spin, sn_u64 sleep) {
         if (count == seen) sched_yield(); /* whoever is waited for may want this core */
     }
     if (count != seen) return count;
-    const sn_u64 end = now(CLOCK_REALTIME) + sleep; /* which is what pthread_cond_timedwait goes by */
+    const sn_u64 end = now(CLOCK) + sleep;
     const struct timespec until = {(time_t)(end / 1000000000u), (long)(end % 1000000000u)};
     pthread_mutex_lock(&gate->lock);
     gate->sleepers++;

@@ -31,9 +31,8 @@ SN_ALWAYS void body(int op, int operands, definition *define, int width, char **
     memset(&fixed, 0, sizeof fixed);
     for (ptrdiff_t i = 0; i < n; i++) {
         if (i == 0 || steps[operands + 1] != 0) {
-            sn_u64 h = sn_load_code(handle, 8);
-            context = h < d->table->count ? d->table->contexts[h] : NULL;
-            if (!context) d->table->bad_handle = 1;
+            context = sn_context_of(d->table, sn_load_code(handle, 8));
+            if (!context) __atomic_store_n(&d->table->bad_handle, 1, __ATOMIC_RELAXED);
             short_way = context ? context->short_way : SN_NO_SHORT_WAY;
             if (short_way) { /* copies, which out cannot alias */
                 normals = context->normals;

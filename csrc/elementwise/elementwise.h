@@ -35,7 +35,7 @@ typedef struct {
                       sn_prepare_context */
     sn_normals normals;
     sn_fixed_plan fixed;
-    const void *table;        /* results of all codes, or of all pairs (a << 8 | b) of 8 bits; or null */
+    const void *table;        /* results of all codes, or of all pairs (a << 8 | b) of 8 bits; or null: sn_give_table */
     const sn_u8 *table_flags; /* their flags */
     int table_width;          /* bytes of a code in it */
     const sn_lanes *lanes;    /* the vector kernels' way, or null */
@@ -52,6 +52,32 @@ typedef struct {
     sn_context_table *table;
     int with_flags;
 } sn_loop_data;
+
+/* A thread may add contexts, tables and kernels while others compute: what these functions give, others see whole. */
+SN_ALWAYS void sn_give_context(sn_context_table *t, sn_context *context) {
+    t->contexts[t->count] = context;
+    __atomic_store_n(&t->count, t->count + 1, __ATOMIC_RELEASE);
+}
+SN_ALWAYS sn_context *sn_context_of(const sn_context_table *t, sn_u64 handle) {
+    return handle < __atomic_load_n(&t->count, __ATOMIC_ACQUIRE) ? t->contexts[handle] : NULL;
+}
+SN_ALWAYS void sn_give_table(sn_context *x, const void *table, const sn_u8 *flags, int width) {
+    x->table_flags = flags;
+    x->table_width = width;
+    __atomic_store_n(&x->table, table, __ATOMIC_RELEASE);
+}
+SN_ALWAYS const void *sn_table_of(const sn_context *x) { return __atomic_load_n(&x->table, __ATOMIC_ACQUIRE); }
+SN_ALWAYS void sn_give_kernels(sn_context_table *t, const sn_kernels *kernels) {
+    __atomic_store_n(&t->kernels, kernels, __ATOMIC_RELEASE);
+}
+SN_ALWAYS const sn_kernels *sn_kernels_of(const sn_context_table *t) {
+    return __atomic_load_n(&t->kernels, __ATOMIC_ACQUIRE);
+}
+
+/* Whether a loop has met a handle outside the table since this was asked last. */
+SN_ALWAYS int sn_met_bad_handle(sn_context_table *t) {
+    return __atomic_exchange_n(&t->bad_handle, 0, __ATOMIC_RELAXED);
+}
 
 typedef void sn_loop(char **args, const ptrdiff_t *count, const ptrdiff_t *steps, void *data);
 

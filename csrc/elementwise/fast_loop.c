@@ -187,10 +187,10 @@ int sn_fast_loop(int op, int width, char **args, ptrdiff_t n, const ptrdiff_t *s
     if (n == 0 || steps[operands + 1] != 0) return 0; /* one handle for all */
     sn_u64 h;
     memcpy(&h, args[operands + 1], sizeof h);
-    if (h >= d->table->count) return 0;
-    const sn_context *const x = d->table->contexts[h];
-    const sn_kernels *const run = d->table->kernels;
-    if (x->table && x->table_width == width) {
+    const sn_context *const x = sn_context_of(d->table, h);
+    const sn_kernels *const run = sn_kernels_of(d->table);
+    if (!x) return 0;
+    if (sn_table_of(x) && x->table_width == width) {
         by_table(x, operands, width, args, n, steps, d->with_flags);
         return 1;
     }

@@ -18,7 +18,7 @@ from numba.core.errors import NumbaError, UnsupportedBytecodeError
 
 from softnum.formats.custom.primitives import place_of, shown_code
 from softnum.kernels.host.cache import cache_of
-from softnum.kernels.host.jit import jitted
+from softnum.kernels.host.jit import jitted, refuse_recursion
 from softnum.kernels.host.rounding import inlined
 
 __all__ = ["Compiled"]
@@ -66,6 +66,7 @@ class Compiled:
         number, result = (types.int64 if x == np.int64 else types.float64 for x in (self.operand, self.result))
         signature = types.Array(number, 2, "C"), types.Array(result, 1, "C"), types.Array(types.int64, 1, "C")
         cache = cache_of(function, self.count, self.bits, self.makes_codes)
+        refuse_recursion(function, f"{self.what}: {self.name} ({self.where})")
         inner = jitted(function, "python")
         if not cache.holds(signature):
             self._check_result(inner, (number,) * self.count)

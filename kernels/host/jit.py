@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dis
+from collections.abc import Iterator
 from functools import lru_cache
-from types import CellType, FunctionType
+from types import CellType, CodeType, FunctionType
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -12,6 +14,7 @@ from numba.core.errors import TypingError
 from numba.core.imputils import lower_constant
 from numba.extending import models, overload_method, register_model, typeof_impl
 
+from softnum.formats.custom.primitives import place_of
 from softnum.kernels.host.rounding import (
     bits_of_float32,
     bits_of_float64,
@@ -23,7 +26,10 @@ from softnum.kernels.host.rounding import (
 from softnum.kernels.host.scalars import OPERANDS, TABLE_BITS, Scalar, carrier_format, plain
 from softnum.runtime import _core
 
-__all__ = ["TABLE_BITS", "ScalarType", "compiled", "jitted", "looked_up", "number_type", "products_of", "step_words"]
+__all__ = [
+    "TABLE_BITS", "ScalarType", "compiled", "jitted", "looked_up", "number_type", "products_of", "refuse_recursion",
+    "step_words",
+]  # fmt: skip
 
 #: No code: what an operation on codes returns where the format has none for the result.
 _INVALID = 2**64 - 1
@@ -89,8 +95,51 @@ def jitted(function, error_model: str, seen: dict | None = None):
 
 def _is_plain(x, seen: dict) -> bool:
     """Whether x is a Python function of the user's, and none that Numba knows."""
+    return _is_users(x) and seen.get(x, x) is not None
+
+
+def _is_users(x) -> bool:
     known = ("numpy", "numba", "math", "softnum")
-    return isinstance(x, FunctionType) and x.__module__.partition(".")[0] not in known and seen.get(x, x) is not None
+    return isinstance(x, FunctionType) and x.__module__.partition(".")[0] not in known
+
+
+def refuse_recursion(function, what: str, callers: tuple = (), settled: set | None = None) -> None:
+    """TypeError if a function of the user's calls itself, or one that does, by way of others or not.
+
+    In compiled code nothing limits that: the process would end with the stack. what: what the error begins with.
+    """
+    settled = set() if settled is None else settled
+    plain = getattr(function, "py_func", function)
+    if not _is_users(plain) or plain in settled:
+        return
+    if plain in callers:
+        raise TypeError(
+            f"{what}: {plain.__name__} ({place_of(plain)}) calls itself, and compiled code has no limit to that: "
+            "the process would end with the stack; write a loop"
+        )
+    for called in _mentioned(plain):
+        refuse_recursion(called, what, (*callers, plain), settled)
+    settled.add(plain)
+
+
+def _mentioned(function) -> Iterator:
+    """The global and enclosed objects that a function's code loads."""
+    for name in _globals_of(function.__code__):
+        yield function.__globals__.get(name)
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # it is empty yet
+            continue
+
+
+def _globals_of(code: CodeType) -> Iterator[str]:
+    for step in dis.get_instructions(code):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield step.argval
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _globals_of(inner)
 
 
 def number_type(carrier: str):

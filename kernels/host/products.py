@@ -12,7 +12,7 @@ from numba.core.errors import NumbaError, UnsupportedBytecodeError
 from softnum.arrays.conversion import encode
 from softnum.formats.custom.primitives import place_of
 from softnum.kernels.host.cache import cache_of
-from softnum.kernels.host.jit import TABLE_BITS, jitted, looked_up, number_type, products_of
+from softnum.kernels.host.jit import TABLE_BITS, jitted, looked_up, number_type, products_of, refuse_recursion
 from softnum.kernels.host.loops import TILE, is_single, kernel_of
 from softnum.kernels.host.make_scalar import scalar
 from softnum.kernels.host.scalars import Scalar
@@ -59,6 +59,7 @@ def _compiled_kernel(unit, adder: Scalar):
         told = function.symbol, function.lanes
         function = products_of(function) if function.table is None else looked_up(function.table)
     else:
+        refuse_recursion(function, f"CustomMadUnit: {unit.name} ({place_of(function)})")
         function = jitted(function, "python" if unit.carrier == "codes" else "numpy")  # as single numbers behave there
     cache = cache_of(*(told or (function,)), adder, unit.parameters, is_single(unit))
     if not told and not cache.holds(signature):

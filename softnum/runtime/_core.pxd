@@ -166,9 +166,6 @@ cdef extern from "elementwise/elementwise.h" nogil:
         sn_format operand[3]
         sn_format out
         sn_env env
-        const void *table
-        const uint8_t *table_flags
-        int table_width
         const sn_lanes *lanes
 
     void sn_prepare_context(int op, sn_context *context) noexcept
@@ -176,8 +173,14 @@ cdef extern from "elementwise/elementwise.h" nogil:
     ctypedef struct sn_context_table:
         sn_context **contexts
         size_t count
-        int bad_handle
-        const sn_kernels *kernels
+
+    void sn_give_context(sn_context_table *t, sn_context *context) noexcept
+    sn_context *sn_context_of(const sn_context_table *t, uint64_t handle) noexcept
+    void sn_give_table(sn_context *x, const void *table, const uint8_t *flags, int width) noexcept
+    const void *sn_table_of(const sn_context *x) noexcept
+    void sn_give_kernels(sn_context_table *t, const sn_kernels *kernels) noexcept
+    const sn_kernels *sn_kernels_of(const sn_context_table *t) noexcept
+    int sn_met_bad_handle(sn_context_table *t) noexcept
 
     ctypedef struct sn_loop_data:
         sn_context_table *table

@@ -2,6 +2,7 @@
 """Bindings to csrc: argument structs filled, GIL released, C called. No arithmetic here."""
 
 import os
+from threading import RLock
 
 cimport numpy as cnp
 from libc.stdlib cimport calloc, free, malloc
@@ -176,8 +177,7 @@ cdef bint plain_key(key, uint32_t *words):
 
 _ISA_NAMES = {"portable": SN_ISA_PORTABLE, "avx2": SN_ISA_AVX2, "avx512": SN_ISA_AVX512}
 cdef int _detected = sn_detect_isa()
-cdef const sn_kernels *_kernels = NULL
-cdef int _isa  # of these kernels
+cdef int _isa  # of the kernels in use
 
 
 def available_isas():
@@ -187,21 +187,20 @@ def available_isas():
 
 def use_isa(name):
     """Run the fast paths with the named instruction set; ValueError if this CPU or build lacks it."""
-    global _kernels, _isa
+    global _isa
     if name not in _ISA_NAMES:
         raise ValueError(f"SOFTNUM_CPU must be one of {', '.join(_ISA_NAMES)}, got {name!r}")
     if name not in available_isas():
         raise ValueError(f"SOFTNUM_CPU={name}: this CPU or build runs only {', '.join(available_isas())}")
     _isa = _ISA_NAMES[name]
-    _kernels = sn_kernels_for(_isa)
-    _table.kernels = _kernels
+    sn_give_kernels(&_table, sn_kernels_for(_isa))
 
 
 cdef const sn_kernels *kernels() except NULL:
     """The kernels in use: chosen once, when first asked for, so that a wrong SOFTNUM_CPU is an error that can be caught."""
-    if _kernels == NULL:
+    if sn_kernels_of(&_table) == NULL:
         use_isa(os.environ.get("SOFTNUM_CPU") or available_isas()[-1])
-    return _kernels
+    return sn_kernels_of(&_table)
 
 
 def isa_number():
@@ -275,6 +274,16 @@ cdef sn_context_table _table
 _table.contexts = <sn_context **>calloc(MAX_CONTEXTS, sizeof(void *))
 _table.count = 0
 cdef dict _handles = {}
+_adding = RLock()  # to the table of contexts, or a table of results to one of them
+
+
+def _renew():
+    global _adding
+    _adding = RLock()
+
+
+if hasattr(os, "register_at_fork"):  # a forked child has not the thread that may hold it
+    os.register_at_fork(after_in_child=_renew)
 
 
 def intern_context(operation, formats, out, tuple env):
@@ -286,8 +295,6 @@ def intern_context(operation, formats, out, tuple env):
     handle = _handles.get(key)
     if handle is not None:
         return handle
-    if _table.count >= MAX_CONTEXTS:
-        raise MemoryError(f"more than {MAX_CONTEXTS} different combinations of operation, formats and modes")
     context = <sn_context *>calloc(1, sizeof(sn_context))
     if context == NULL or _table.contexts == NULL:
         raise MemoryError("no memory for an operation's context")
@@ -304,21 +311,29 @@ def intern_context(operation, formats, out, tuple env):
         context.lanes = lanes
     else:
         free(lanes)
-    _table.contexts[_table.count] = context
-    handle = np.uint64(_table.count)
-    _table.count += 1
-    _handles[key] = handle
-    return handle
+        lanes = NULL
+    with _adding:
+        handle = _handles.get(key)
+        if handle is not None:  # another thread was faster
+            free(lanes)
+            free(context)
+            return handle
+        if _table.count >= MAX_CONTEXTS:
+            raise MemoryError(f"more than {MAX_CONTEXTS} different combinations of operation, formats and modes")
+        handle = np.uint64(_table.count)
+        sn_give_context(&_table, context)
+        _handles[key] = handle
+        return handle
 
 
 def has_lanes(operation, handle):
     """Whether the vector kernels cover the context."""
-    return _table.contexts[<size_t>int(handle)].lanes != NULL
+    return sn_context_of(&_table, int(handle)).lanes != NULL
 
 
 def define(operation, handle, operands, words):
     """(codes, flags) of an operation by its definition alone: operands and words are 1-d arrays of one length."""
-    cdef sn_context *context = _table.contexts[<size_t>int(handle)]
+    cdef sn_context *context = sn_context_of(&_table, int(handle))
     cdef uint64_t inputs[3]
     cdef uint32_t flags
     cdef int op = OPERATIONS[operation][0]
@@ -342,30 +357,36 @@ def tabulate(operation, handle, int width, Py_ssize_t n):
 
     Returns the OR of the flags of all results, or None without a table.
     """
-    cdef sn_context *context = _table.contexts[<size_t>int(handle)]
+    cdef sn_context *context = sn_context_of(&_table, int(handle))
     cdef int op = OPERATIONS[operation][0]
     cdef size_t size = sn_table_size(op, context)
-    cdef void *table
-    cdef uint8_t *flags
-    if context.table == NULL:
+    if sn_table_of(context) == NULL:
         if size == 0 or width > 4:
             return None
-        if op >= SN_OPERATION_COUNT - SN_ELEMENTARY_COUNT:  # so slow that many calls pay for a table together
-            n = _evaluated[int(handle)] = _evaluated.get(int(handle), 0) + n
-            if n < <Py_ssize_t>size:
+        with _adding:
+            if sn_table_of(context) == NULL and not add_table(op, context, int(handle), width, size, n):
                 return None
-        elif n < <Py_ssize_t>min(size, <size_t>4096 if operation_is_binary(op) else size):
-            return None
-        table, flags = malloc(size * width), <uint8_t *>malloc(size)
-        if table == NULL or flags == NULL:
-            free(table)
-            free(flags)
-            raise MemoryError(f"no memory for a table of {size} results")
-        _flags_of_tables[int(handle)] = sn_fill_table(op, context, width, table, flags)
-        context.table_flags = flags
-        context.table_width = width
-        context.table = table
     return _flags_of_tables[int(handle)]
+
+
+cdef bint add_table(int op, sn_context *context, handle, int width, size_t size, Py_ssize_t n) except -1:
+    """Make the table if n elements are worth it; whether they are."""
+    cdef void *table
+    cdef uint8_t *flags
+    if op >= SN_OPERATION_COUNT - SN_ELEMENTARY_COUNT:  # so slow that many calls pay for a table together
+        n = _evaluated[handle] = _evaluated.get(handle, 0) + n
+        if n < <Py_ssize_t>size:
+            return False
+    elif n < <Py_ssize_t>min(size, <size_t>4096 if operation_is_binary(op) else size):
+        return False
+    table, flags = malloc(size * width), <uint8_t *>malloc(size)
+    if table == NULL or flags == NULL:
+        free(table)
+        free(flags)
+        raise MemoryError(f"no memory for a table of {size} results")
+    _flags_of_tables[handle] = sn_fill_table(op, context, width, table, flags)
+    sn_give_table(context, table, flags, width)
+    return True
 
 
 cdef bint operation_is_binary(int op):
@@ -420,8 +441,7 @@ UFUNCS_FLAGS = {name: make_ufunc(name, op, operands, 1) for name, (op, operands)
 
 def check_handles():
     """Raise if a ufunc has met a handle that was never given out."""
-    if _table.bad_handle:
-        _table.bad_handle = 0
+    if sn_met_bad_handle(&_table):
         raise ValueError("a ufunc was given a handle that intern_context never returned")
 
 

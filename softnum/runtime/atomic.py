@@ -21,7 +21,7 @@ try:
 except ImportError:  # no POSIX
     fcntl = None
 
-__all__ = ["atomic_file", "naming", "write_atomic"]
+__all__ = ["atomic_file", "naming", "one_at_a_time", "write_atomic"]
 
 _NO_SYNC = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)  # of file systems that cannot be asked
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
@@ -104,6 +104,25 @@ def atomic_file(path: str | os.PathLike) -> Iterator:
         finally:
             temporary.unlink(missing_ok=True)
         _sync_folder(target.parent)
+
+
+@contextlib.contextmanager
+def one_at_a_time(path: str | os.PathLike) -> Iterator[None]:
+    """What processes do one after another: whoever comes second waits. `path`: an empty file that stays.
+
+    Where there are no locks (Windows, some network file systems), or no such file can be made, nobody waits.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, one_at_a_time(pathlib.Path(folder, ".lock")):
+    ...     pass
+    """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            file = held.enter_context(open(path, "ab"))
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def write_atomic(path: str | os.PathLike, content: str | bytes) -> None:

@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 from softnum.runtime import _core
+from softnum.runtime.atomic import write_atomic
 from softnum.runtime.config import get_include
 
 __all__ = ["build_simulator_libraries", "vpi_include", "write_bench_files"]
@@ -111,19 +112,16 @@ def write_bench_files(folder: Path) -> list[Path]:
     lines = "\n".join(f"  `SOFTNUM_{operands}({name})" for name, (_, operands) in _core.OPERATIONS.items())
     for path in made:
         text = (source / path.name).read_text(encoding="utf-8")
-        path.write_text(re.sub("  // SN_OPERATIONS:.*", lines, text), encoding="utf-8")
+        write_atomic(path, re.sub("  // SN_OPERATIONS:.*", lines, text))
     return made
 
 
 def _linked(command: list[str], target: Path, objects) -> Path:
-    """Make the library appear whole or not at all."""
+    """Make the library, which appears whole or not at all; beside the objects, whose folder nobody else knows."""
     undefined = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []  # the simulator has the rest
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        _run([*command, "-shared", *undefined, "-o", temporary, *objects])
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    made = objects[0].with_name(target.name)
+    _run([*command, "-shared", *undefined, "-o", made, *objects])
+    write_atomic(target, made.read_bytes())
     return target
 
 

@@ -1,5 +1,6 @@
 """Commands in unusual surroundings: closed streams, pipes, locales, folders, limits, signals. Each is a process."""
 
+import itertools
 import os
 import re
 import resource
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -150,6 +152,38 @@ def test_what_is_being_written_is_left_alone(tmp_path):
         atomic.write_atomic(tmp_path / "two", "2")
         assert temporary.exists() and os.path.lexists(tmp_path / ".x.01234567.tmp")
     assert (tmp_path / "one").read_bytes() == b"1"
+
+
+def test_a_clock_that_jumps(tmp_path):
+    """Nothing asks what time it is: runs, their records and going on are the same while the clock jumps by hours."""
+    library = next(iter(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")), None)
+    if library is None:
+        pytest.skip("needs Debian's package faketime")
+    clock, train = tmp_path / "clock", "softnum train mlp --design c-wang-fp8 --samples 256 --epochs 3"
+    assert shell(f"{train} --out straight", tmp_path).returncode == 0
+    jumping = {
+        "LD_PRELOAD": str(library), "FAKETIME_TIMESTAMP_FILE": str(clock), "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1", "SOFTNUM_THREADS": "2", "SOFTNUM_CACHE": str(tmp_path / "cache"),
+    }  # fmt: skip
+    clock.write_text("+0")
+    process = subprocess.Popen(
+        ["bash", "-c", train.replace("softnum ", f"exec {SOFTNUM} ") + " --out jumping"], cwd=tmp_path,
+        env=os.environ | jumping, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    record, jumps = tmp_path / "jumping" / "c-wang-fp8" / "seed-1.jsonl", itertools.cycle(["-7h", "+30h", "-400d"])
+    while process.poll() is None and not (record.exists() and record.read_bytes().count(b"\n") > 10):
+        clock.write_text(next(jumps))
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    clock.write_text("-300d")  # before the checkpoint was written
+    done = shell(f"{train} --out jumping", tmp_path, **jumping)
+    assert done.returncode == 0, done.stderr
+    for path in (tmp_path / "straight").rglob("*.jsonl"):
+        assert (tmp_path / "jumping" / path.relative_to(tmp_path / "straight")).read_bytes() == path.read_bytes()
+    assert b"-" not in re.sub(rb"[\w/]*c-wang-fp8[\w/.-]*|seed-1", b"", done.stdout + done.stderr)  # no negative time
+    done = shell(f"{train} --out jumping", tmp_path, **jumping)  # finished: it stays
+    assert done.returncode == 0, done.stderr
 
 
 def test_whose_code_runs_is_said_before_it_does(tmp_path):

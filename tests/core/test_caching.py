@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
+import softnum as sn
 from softnum.formats.custom.compiler import compile_c, preprocess
+from softnum.runtime.atomic import write_atomic
 from softnum.runtime.caching import cache_folder, sealed, unsealed
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX's")
@@ -45,6 +47,57 @@ def test_folders_of_other_users_are_refused(tmp_path, monkeypatch):
         cache_folder()
     os.chown(tmp_path, 0, -1)
     assert cache_folder() == folder
+
+
+@pytest.mark.parametrize("damage", [lambda b: b"", lambda b: b[:1000], lambda b: b[:2000] + b"\xff" + b[2001:]])
+def test_a_damaged_library_is_compiled_anew(tmp_path, monkeypatch, damage):
+    """Mapped into the process, it would end it. What its trial left is read, or not, alike."""
+    monkeypatch.setenv("SOFTNUM_CACHE", str(tmp_path / "cache"))
+    text = preprocess("#pragma GCC visibility push(default)\nint one(void) { return 1; }")
+    path = compile_c(text)
+    whole, made = path.read_bytes(), path.stat().st_mtime_ns
+    assert compile_c(text) == path and path.stat().st_mtime_ns == made
+    path.write_bytes(damage(whole))
+    assert compile_c(text) == path and path.read_bytes() == whole
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_what_a_trial_left_may_be_damaged(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOFTNUM_CACHE", str(tmp_path / "cache"))
+    source = "typedef unsigned char n; float as_float(n a) { return a; } "
+    source += "n convert(float x) { return x > 0 && x < 255 ? x : 0; }"
+    fmt = sn.CustomFormat.from_c(source, "n")
+    (passed,) = (tmp_path / "cache" / "c").glob("*.passed")
+    for content in (b"", b"\xff\xfe", passed.read_bytes()[:10]):
+        passed.write_bytes(content)
+        assert sn.CustomFormat.from_c(source, "n") == fmt
+
+
+def test_two_processes_write_one_file(tmp_path, monkeypatch):
+    """It is one content or the other, whole; a link in the place of a temporary file leads nowhere."""
+    code = "import sys; from softnum.runtime.atomic import write_atomic\n"
+    code += "for i in range(60): write_atomic('f', sys.argv[1] * 100_000)"
+    processes = [subprocess.Popen([sys.executable, "-c", code, letter], cwd=tmp_path) for letter in "ab"]
+    seen = set()
+    while any(process.poll() is None for process in processes):
+        if (tmp_path / "f").exists():
+            seen.add((tmp_path / "f").read_bytes())
+    assert seen <= {b"a" * 100_000, b"b" * 100_000} and not any(process.returncode for process in processes)
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]
+    monkeypatch.setattr(os, "urandom", lambda n: b"\0" * n)
+    (tmp_path / ".g.00000000.tmp").symlink_to("f")
+    with pytest.raises(FileExistsError, match=r"\.g\.00000000\.tmp"):
+        write_atomic(tmp_path / "g", "other")
+    assert (tmp_path / "f").stat().st_size == 100_000 and not (tmp_path / "g").exists()
+
+
+def test_processes_wait_for_each_other(tmp_path):
+    code = "import time; from softnum.runtime.atomic import one_at_a_time\nwith one_at_a_time('.lock'):\n"
+    code += "    print('in', flush=True); time.sleep(0.1); print('out', flush=True)"
+    with open(tmp_path / "said", "ab") as said:
+        for process in [subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stdout=said) for _ in range(3)]:
+            assert process.wait(60) == 0
+    assert (tmp_path / "said").read_text() == "in\nout\n" * 3
 
 
 def test_a_folder_that_others_can_replace_is_refused(tmp_path, monkeypatch):

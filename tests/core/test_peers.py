@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from benchmarks import compiled_peers
 from softnum import reference as ref
 from softnum.formats.names import format as format_of
 from tests.support.matmul_units import definition
@@ -236,3 +237,19 @@ def test_ml_dtypes_signs_of_zero_and_saturation_switch():
     assert sn.encode(x, "e4m3fn", overflow="saturate").tolist() == [0x7E, 0xFE, 0x7E, 0x7F]
     assert sn.encode(x, "e4m3fn").tolist() == [0x7F, 0x7F, 0x7F, 0x7F]
     assert sn.encode(x, "e5m2", overflow="saturate_finite").tolist() == [0x7B, 0xFB, 0x7C, 0x7E]
+
+
+def test_libraries_that_are_compiled_for_the_benchmark(tmp_path, monkeypatch):
+    """Without sources they are left out, and said; of a folder that holds none, the compiler says what is missing."""
+    compiled_peers.built.cache_clear()
+    try:
+        for peer in compiled_peers.COMPILED:
+            monkeypatch.delenv(peer.variable, raising=False)
+            assert compiled_peers.built(peer) is None and peer.variable in compiled_peers.version(peer)
+            compiled_peers.built.cache_clear()
+            monkeypatch.setenv(peer.variable, str(tmp_path))
+            assert compiled_peers.version(peer) == "of no known commit"
+            with pytest.raises(RuntimeError, match="failed:"):
+                compiled_peers.built(peer)
+    finally:
+        compiled_peers.built.cache_clear()

@@ -2,6 +2,7 @@
 
 import pickle
 
+import numba
 import numpy as np
 import pytest
 from posit8 import posit8
@@ -210,8 +211,25 @@ def _other(code):
     return _never_stops(code) + 1.0
 
 
-@pytest.mark.parametrize("function", [_endless, _never_stops])
+@numba.njit
+def _of_an_operand(code):  # Numba compiles it, and 200 would end the process
+    return float(code) if code < 100 else _of_an_operand(code) + 1.0
+
+
+@pytest.mark.parametrize("function", [_endless, _never_stops, _of_an_operand, lambda code: _of_an_operand(code)])
 def test_functions_that_call_themselves_are_refused(function):
     """Without an end they would take the process along."""
-    with pytest.raises(TypeError, match="as_float"):
+    with pytest.raises(
+        TypeError, match=r"as_float \(.*: \w+ \(.*test_formats_python.py:\d+\) calls itself.*write a loop"
+    ):
         sn.CustomFormat(8, as_float=function)
+
+
+def test_what_only_looks_like_a_call_of_itself():
+    """A function of another function's name, a table of numbers, an attribute."""
+    table = np.arange(256.0)
+
+    def real(code):
+        return table[code].real
+
+    assert sn.decode([3], sn.CustomFormat(8, as_float=real)) == 3

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,7 +90,7 @@ def test_what_is_kept_does_not_run_again(squares):
     assert squares.ran() == [1, 1, 2, 4]
 
 
-@pytest.mark.parametrize("damage", ["", "{", '{"text": "5", "sha256": 1}', '{"text": 7}', "[1]"])
+@pytest.mark.parametrize("damage", ["", "{", '{"text": "5", "sha256": 1}', '{"text": 7}', "[1]", "[" * 100_000])
 def test_a_damaged_entry_is_simulated_again(squares, damage):
     squares([2])
     (file,) = squares.files()
@@ -100,6 +101,51 @@ def test_a_damaged_entry_is_simulated_again(squares, damage):
     entry = json.loads(good)
     file.write_text(json.dumps({**entry, "text": "9"}))  # a plausible result, but not the one that was kept
     assert squares([2]) == ["4"]
+    for i in range(0, len(good), 7):  # a flipped bit, a cut: the result, or it is simulated again
+        for damaged in (good[:i] + bytes([good[i] ^ 4]) + good[i + 1 :], good[:i]):
+            file.write_bytes(damaged)
+            assert runs._kept(file, Task("square of 2", {}, "out.txt", _is_square)) in (None, "4")
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(IsADirectoryError, match=file.name):
+        squares([2])
+
+
+def test_an_environment_is_made_by_one_process_at_a_time(tmp_path, monkeypatch):
+    """The second finds what the first has made; what is there and is no Python, or another version, is made anew."""
+    made, there = [], tmp_path / "venv"
+
+    def install(environment, python, what):
+        made.append(environment)
+        time.sleep(0.2)
+        python.parent.mkdir(parents=True, exist_ok=True)
+        python.write_text("#!/bin/sh\necho 3.0.0\n")
+        python.chmod(0o755)
+
+    monkeypatch.setattr(runs, "_install", install)
+    with ThreadPoolExecutor(3) as pool:
+        got = set(pool.map(lambda _: create_environment(there), range(3)))
+    assert got == {there / "bin" / "python"} and made == [there]
+    for content in ("", "\0" * 100, "#!/bin/sh\necho 2.0\n", "#!/no/such/shell\n"):
+        (there / "bin" / "python").write_text(content)
+        create_environment(there)
+    assert len(made) == 5
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
+def test_an_environment_that_others_can_write_to_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOFTNUM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(runs, "_holds", lambda python, what: True)
+    there = create_environment().parent.parent
+    assert there == runs.default_environment() and there.stat().st_mode & 0o777 == 0o700
+    there.chmod(0o777)
+    with pytest.raises(ValueError, match=f"others can write to the cache folder .*{there.name}"):
+        create_environment()
+    there.chmod(0o700)
+    (tmp_path / "cache" / "simulations").mkdir(mode=0o700)
+    (tmp_path / "cache" / "simulations").chmod(0o777)
+    with pytest.raises(ValueError, match="others can write to the cache folder .*simulations"):
+        run_tasks("scalesim", [])
 
 
 def test_a_failure_is_told_and_costs_no_other_result(squares):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -16,6 +17,7 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
+from softnum.runtime.atomic import write_atomic
 from softnum.runtime.caching import cache_folder
 from softnum.runtime.config import get_include
 
@@ -133,8 +135,8 @@ def compile_c(text: str, *, cflags=(), what: str = "C source") -> Path:
     Returns
     -------
     Path
-        The library, for `ctypes.CDLL`. Its name is a hash of the text, the flags and the compiler's version; it appears
-        whole or not at all.
+        The library, for `ctypes.CDLL`. Its name is a hash of the text, the flags and the compiler's version, and one of
+        its content: it appears whole or not at all, and a damaged one is compiled anew.
 
     Raises
     ------
@@ -153,17 +155,26 @@ def compile_c(text: str, *, cflags=(), what: str = "C source") -> Path:
     command = _command(what)
     key = "\0".join((*command, _version(command), *flags, text))
     folder = cache_folder("c")
-    path = folder / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.so"
-    if path.exists():
-        return path
+    name = _digest(key.encode())
+    for kept in sorted(folder.glob(f"{name}-*.so")):
+        with contextlib.suppress(OSError):
+            if kept.stem == f"{name}-{_digest(kept.read_bytes())}":
+                return kept
+            kept.unlink()
     linked = ["-dynamiclib"] if sys.platform == "darwin" else ["-shared", "-Wl,-z,defs"]
     try:
         scratch = tempfile.TemporaryDirectory(dir=folder)
     except OSError as error:
         raise ValueError(f"{what}: nothing can be written to {folder} ({error}); set SOFTNUM_CACHE") from None
     with scratch:
-        target = Path(scratch.name) / path.name
+        target = Path(scratch.name) / "library.so"
         read = ["-x", "cpp-output", "-", "-x", "none"]
         _run(what, [*FLAGS, *read, *linked, "-o", target, *flags[len(FLAGS) :], "-lm"], text)
-        os.replace(target, path)
+        content = target.read_bytes()
+        path = folder / f"{name}-{_digest(content)}.so"
+        write_atomic(path, content)
     return path
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:40]

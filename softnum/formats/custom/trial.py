@@ -117,7 +117,7 @@ def try_out(library, calls: Sequence[Call], *, what: str = "C source", timeout: 
     library = Path(library)
     passed = library.with_suffix(".passed")
     key = sha256(json.dumps([[c.symbol, np.dtype(c.result).str, c.what] for c in calls]).encode()).hexdigest()
-    if passed.exists() and key in passed.read_text(encoding="utf-8").split():
+    if key in _passed(passed):
         return
     with tempfile.TemporaryDirectory() as folder:
         task = _task(Path(folder), library, calls)
@@ -133,9 +133,16 @@ def try_out(library, calls: Sequence[Call], *, what: str = "C source", timeout: 
                 f"{what}: {_named(calls[i])} answers differently each time it is asked{_on(operands, index, 0)}: "
                 f"{first}, then {second}; a result may depend on the operands alone"
             )
-    known = passed.read_text(encoding="utf-8").split() if passed.exists() else []
     with atomic_file(passed) as file:
-        file.write("\n".join([*known, key]).encode())
+        file.write("\n".join([*_passed(passed), key]).encode())
+
+
+def _passed(path: Path) -> list[str]:
+    """What a library has passed: keys of calls; none where the file is absent or damaged, which only means a trial."""
+    try:
+        return path.read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return []
 
 
 def _operands(task: dict, i: int, call: Call) -> list[np.ndarray]:

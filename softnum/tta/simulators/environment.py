@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from softnum.runtime.atomic import write_atomic
+from softnum.runtime.atomic import one_at_a_time, write_atomic
 from softnum.runtime.caching import cache_folder
 
 __all__ = ["TOOLS", "Task", "Tool", "create_environment", "default_environment", "run_tasks"]
@@ -145,7 +145,11 @@ def default_environment(tool: str = "scalesim") -> Path:
     -------
     Path
     """
-    return cache_folder(make=False) / f"{tool}-{TOOLS[tool].version}-py{sys.version_info[0]}.{sys.version_info[1]}"
+    return cache_folder(_part(tool), make=False)
+
+
+def _part(tool: str) -> str:
+    return f"{tool}-{TOOLS[tool].version}-py{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def create_environment(environment: str | os.PathLike | None = None, tool: str = "scalesim") -> Path:
@@ -166,7 +170,7 @@ def create_environment(environment: str | os.PathLike | None = None, tool: str =
     Raises
     ------
     ValueError
-        If there is no such tool.
+        If there is no such tool, or the default folder is one where others can put files (`cache_folder`).
     RuntimeError
         If it cannot be made; the message holds the end of what pip said.
 
@@ -178,13 +182,27 @@ def create_environment(environment: str | os.PathLike | None = None, tool: str =
     if tool not in TOOLS:
         raise ValueError(f"unknown simulator {tool!r}; softnum drives {', '.join(TOOLS)}")
     what = TOOLS[tool]
-    environment = Path(environment) if environment is not None else default_environment(tool)
+    environment = Path(environment) if environment is not None else cache_folder(_part(tool))
     python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if _holds(python, what):
+        return python
+    with one_at_a_time(environment.with_name(f".{environment.name}.lock")):
+        if not _holds(python, what):  # which another process may have made meanwhile
+            _install(environment, python, what)
+    return python
+
+
+def _holds(python: Path, what: Tool) -> bool:
+    """Whether an environment's Python runs, and has the tool in its version."""
     check = f"import importlib.metadata as m, {what.module}; print(m.version({what.package!r}))"
-    if python.exists():
+    try:
         probe = subprocess.run([python, "-I", "-c", check], capture_output=True, text=True, check=False)
-        if probe.returncode == 0 and probe.stdout.strip() == what.version:
-            return python
+    except OSError:  # it is absent, or no program
+        return False
+    return probe.returncode == 0 and probe.stdout.strip() == what.version
+
+
+def _install(environment: Path, python: Path, what: Tool) -> None:
     for command in (
         [sys.executable, "-m", "venv", "--clear", str(environment)],
         [str(python), "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what.requirements],
@@ -196,7 +214,6 @@ def create_environment(environment: str | os.PathLike | None = None, tool: str =
                 f"{(done.stderr or done.stdout).strip()[-1500:]}\nInstall {' '.join(what.requirements)} into a virtual "
                 "environment yourself and name it (environment=, or --venv of python -m softnum.tta remake)"
             )
-    return python
 
 
 @dataclass(frozen=True)
@@ -243,7 +260,7 @@ def _kept(path: Path, task: Task) -> str | None:
         if entry["sha256"] != hashlib.sha256(text.encode("utf-8")).hexdigest():
             return None
         task.check(text)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None  # an unreadable entry is no entry: the task is simulated again, and the entry replaced
     return text
 
