@@ -154,6 +154,13 @@ SN_FN void sn_term_enclose(sn_big *r, const sn_term *t, sn_i32 n) {
     r->sign = t->sign;
 }
 
+/* The same with an error of a unit or two: of a word more, cut off. */
+SN_FN void sn_term_enclose_closely(sn_big *r, const sn_term *t, sn_i32 n) {
+    sn_big x;
+    sn_term_enclose(&x, t, n + 1);
+    sn_big_normalize(r, x.w, n + 1, x.exp, x.sign, x.err, n);
+}
+
 /* A logarithm to the base e in the format's, in which L is. */
 SN_FN void sn_big_to_base(sn_big *r, const sn_logarithmic *f, sn_i32 n) {
     sn_big u;
@@ -213,6 +220,48 @@ SN_FN sn_i32 sn_big_cut(const sn_big *x, sn_i32 n, sn_log_cut *cut) {
     const sn_i64 floor = (sn_i64)sn_cut_at(&point, -SN_LOG_ONE).floor;
     cut->floor = point.sign ? -floor - 1 : floor;
     return 1;
+}
+
+/* The cut of L of an irrational number; 0 if an enclosure does not decide it. Of 2^e (1 + p), p small, L is that of 2^e
+ * and a little, which would have lost its digits in words as many as those of the number. */
+SN_FN sn_i32 sn_big_cut_of_log(const sn_big *x, const sn_logarithmic *f, sn_i32 n, sn_log_cut *cut) {
+    sn_big m, one, p, r;
+    if (x->err >= SN_LOST || sn_big_is_zero(x, n)) return 0;
+    const sn_i64 e = sn_big_top(x, n) + (x->w[n - 1] > 0xaaaaaaaaaaaaaaaau);
+    sn_big_copy(&m, x, n);
+    m.sign = 0;
+    m.exp -= e;
+    sn_big_set(&one, 0, 1, 0, n);
+    sn_big_add_to(&p, &m, &one, 1, n, 2);
+    if (p.err >= SN_LOST || sn_big_is_zero(&p, 2)) return 0;
+    if (sn_big_top(&p, 2) >= -16) {
+        m.exp += e;
+        sn_big_log(&r, &m, n);
+        sn_big_to_base(&r, f, n);
+        return sn_big_cut(&r, n, cut);
+    }
+    if (sn_big_top(&p, 2) >= -62) { /* what cancels in m - 1 fits in a word */
+        if (n < 4) return 0;
+        sn_big_add_to(&p, &m, &one, 1, n, n - 1);
+        sn_big_log1p(&r, &p, n - 1);
+        if (e) {
+            sn_big_times_ln_2(&p, e, 0, n - 1);
+            sn_big_add(&r, &r, &p, 0, n - 1);
+        }
+        sn_big_to_base(&r, f, n - 1);
+        return sn_big_cut(&r, n - 1, cut);
+    }
+    if (e == 0 || f->kind == SN_LOG_LNS) {
+        const sn_i64 whole = e > 1 << 20 ? 1 << 20 : e < -(1 << 20) ? -(1 << 20) : e;
+        cut->floor = whole * ((sn_i64)1 << SN_LOG_ONE) - p.sign;
+        cut->sticky = 1;
+        return 1;
+    }
+    sn_big_times_ln_2(&r, e, 0, 2);
+    sn_big_add(&r, &r, &p, 0, 2); /* log(1 + p) is p but for p^2, less than 2^-124 */
+    r.err += 16;
+    sn_big_to_base(&r, f, 2);
+    return sn_big_cut(&r, 2, cut);
 }
 
 /* -- results -------------------------------------------------------------------------------------------------------- */
@@ -306,9 +355,9 @@ SN_FN sn_i32 sn_like_terms(const sn_term *x, const sn_term *y, sn_term *sum) {
     return s.hi == 0;
 }
 
-/* log(x + y) in the format's base, x + y > 0 if the enclosure decides; of powers of the bases by the smaller one's
- * share in the larger. */
-SN_FN void sn_log_of_sum(sn_big *r, const sn_term *x, const sn_term *y, const sn_logarithmic *f, sn_i32 n) {
+/* The cut of L of x + y, |x| > |y|; of powers of the bases by the smaller one's share in the larger. */
+SN_FN sn_i32 sn_cut_of_sum(const sn_term *x, const sn_term *y, sn_i32 root, const sn_logarithmic *f, sn_i32 n,
+                           sn_log_cut *cut) {
     sn_big u, v;
     if (x->sig == 1 && y->sig == 1) {
         const sn_term ratio = {SN_FINITE, y->sign ^ x->sign, 1, y->two - x->two, y->root - x->root};
@@ -316,19 +365,14 @@ SN_FN void sn_log_of_sum(sn_big *r, const sn_term *x, const sn_term *y, const sn
         sn_big_log1p(&u, &u, n);
         sn_big_to_base(&u, f, n);
         sn_term_log(&v, x, f, n);
-        sn_big_add(r, &u, &v, 0, n);
-        return;
+        sn_big_add(&u, &u, &v, 0, n);
+        u.exp -= root;
+        return sn_big_cut(&u, n, cut);
     }
     sn_term_enclose(&u, x, n);
     sn_term_enclose(&v, y, n);
-    sn_big_add(r, &u, &v, 0, n);
-    r->sign = 0;
-    if (sn_big_is_zero(r, n) || r->err >= SN_LOST) {
-        r->err = SN_LOST;
-        return;
-    }
-    sn_big_log(r, r, n);
-    sn_big_to_base(r, f, n);
+    sn_big_add(&u, &u, &v, 0, n);
+    return sn_big_cut_of_log(&u, f, n, cut);
 }
 
 /* Whether |x| > |y|, of terms that are not alike, by enclosures; -1 if they do not tell. */
@@ -364,8 +408,9 @@ SN_FN sn_u64 sn_log_sum(const sn_log_call *c, const sn_term *x, const sn_term *y
     }
     if (sn_like_terms(x, y, &sum)) {
         if (sum.kind == SN_ZERO) return number ? (sn_u64)(c->env.rounding == SN_DOWN) << 63 : sn_log_zero(&c->out);
-        if (!number || !root) return sn_log_power(c, &sum, 1, 1 + root, sum.sign, flags);
-        if (sum.sig == 1) { /* the only square */
+        if (number ? !root : sum.sig == 1) return sn_log_power(c, &sum, 1, 1 + root, sum.sign, flags);
+        if (number && (sum.sig == 1 || sum.sig == 9)) { /* the only squares of the form 2^k + 1 and 1 */
+            sum.sig = sum.sig == 9 ? 3 : 1;
             sum.two /= 2;
             sum.root /= 2;
             return sn_log_finish(c, &sum, flags);
@@ -381,10 +426,8 @@ SN_FN sn_u64 sn_log_sum(const sn_log_call *c, const sn_term *x, const sn_term *y
             sn_big_add(&r, &r, &u, 0, n);
             if (root) sn_big_sqrt(&r, &r, n);
             if (sn_decide(&r, n, c->binary64, &c->env, &e)) return sn_round_pack(c->binary64, &c->env, &e, 0, flags);
-        } else {
-            sn_log_of_sum(&r, high, low, &c->out, n);
-            r.exp -= root;
-            if (sn_big_cut(&r, n, &cut)) return sn_log_round(&c->out, high->sign, cut);
+        } else if (sn_cut_of_sum(high, low, root, &c->out, n, &cut)) {
+            return sn_log_round(&c->out, high->sign, cut);
         }
     }
     return sn_undecided(flags);
@@ -416,18 +459,15 @@ SN_FN sn_u64 sn_log_of_specials(const sn_log_call *c, const sn_term *t, sn_u32 *
 }
 
 /* -- functions ------------------------------------------------------------------------------------------------------ */
-/* sin, cos and tan of x not 0: x 2 / pi less the nearest integer, times pi / 2. */
-SN_FN void sn_log_trigonometric(sn_big *r, sn_i32 fn, const sn_big *x, sn_i32 n) {
+/* sin, cos and tan of x not 0: x 2 / pi less the nearest integer, times pi / 2. Returns the words of *r, fewer than n
+ * by as many as the integer has; 0 if too few are left. */
+SN_FN sn_i32 sn_log_trigonometric(sn_big *r, sn_i32 fn, const sn_big *x, sn_i32 n) {
     sn_big t, s, c;
     sn_big_constant(&t, sn_two_over_pi, 0, n);
     sn_big_mul(&t, &t, x, n);
     const sn_i64 point = -t.exp; /* bits of fraction */
-    sn_i32 quadrant = 0, above = 0;
-    if (point < 1 || t.err >= SN_LOST) {
-        sn_big_set(r, 0, 1, 0, n);
-        r->err = SN_LOST;
-        return;
-    }
+    sn_i32 quadrant = 0, above = 0, m = n;
+    if (point < 1 || t.err >= SN_LOST) return 0;
     if (point <= 64 * n) {
         const sn_i32 at = (sn_i32)(point / 64), bit = (sn_i32)(point % 64);
         sn_u64 v[SN_BIG_WORDS], borrow = 0;
@@ -445,42 +485,65 @@ SN_FN void sn_log_trigonometric(sn_big *r, sn_i32 fn, const sn_big *x, sn_i32 n)
             }
             quadrant = (quadrant + 1) & 3;
         }
-        sn_big_normalize(&t, v, n, t.exp, above, t.err, n);
+        for (m = n; m > 0 && v[m - 1] == 0;)
+            m--;
+        const sn_i32 words = m; /* that are not 0; a large error is cut off with the last */
+        if (m && (m < n || sn_bit_length(v[m - 1]) < 48)) m--;
+        if (m < 2) return 0;
+        sn_big_normalize(&t, v, words, t.exp, above, t.err, m);
     }
+    if (sn_big_is_zero(&t, m)) return 0;
+    sn_big_constant(&s, sn_half_pi, 1, m);
     t.sign = above;
-    if (sn_big_is_zero(&t, n)) {
-        sn_big_set(r, 0, 1, 0, n);
-        r->err = SN_LOST;
-        return;
-    }
-    sn_big_constant(&s, sn_half_pi, 1, n);
-    sn_big_mul(&t, &t, &s, n);
-    sn_big_sin_cos(&s, &c, &t, n);
+    sn_big_mul(&t, &t, &s, m);
+    sn_big_sin_cos(&s, &c, &t, m);
     const sn_i32 odd = quadrant & 1, wants_sine = (fn == SN_ELEMENTARY_sin) != odd;
     if (fn == SN_ELEMENTARY_tan) {
-        sn_big_div(r, odd ? &c : &s, odd ? &s : &c, n);
+        sn_big_div(r, odd ? &c : &s, odd ? &s : &c, m);
         r->sign ^= x->sign ^ odd;
-        return;
+        return m;
     }
-    sn_big_copy(r, wants_sine ? &s : &c, n);
+    sn_big_copy(r, wants_sine ? &s : &c, m);
     r->sign ^= fn == SN_ELEMENTARY_sin ? x->sign ^ quadrant >> 1 : (quadrant ^ quadrant >> 1) & 1;
+    return m;
 }
 
-/* The functions of enclose.h, but for exp, exp2 and cbrt, of an irrational number in their domain. */
-SN_FN void sn_log_enclose(sn_big *r, sn_i32 fn, const sn_big *x, sn_i32 n) {
+/* x Phi(x) for an x that is not exact. A relative error of x becomes one that is 1 + |x| phi / Phi < x^2 + 2 times as
+ * large, less than 2^13 above -64; below, e^-(2^11) is as good as e^-(2^40). */
+SN_FN void sn_log_gelu(sn_big *r, const sn_big *x, sn_i32 n) {
+    sn_big exact;
+    if (x->sign && sn_big_top(x, n) >= 6) {
+        sn_big_set_far(r, 1, 0, n);
+        return;
+    }
+    sn_big_copy(&exact, x, n);
+    exact.err = 0;
+    sn_big_gelu(r, &exact, n);
+    r->err = r->err >= SN_LOST || x->err >> 40 ? SN_LOST : r->err + (x->err << 15);
+}
+
+/* The functions of enclose.h of an irrational number in their domain; the words of *r, 0 if there is no
+ * enclosure. */
+SN_FN sn_i32 sn_log_enclose(sn_big *r, sn_i32 fn, const sn_big *x, sn_i32 n) {
     sn_big a, t, one;
     sn_big_copy(&a, x, n);
     a.sign = 0;
     sn_big_set(&one, 0, 1, 0, n);
     switch (fn) {
+    case SN_ELEMENTARY_exp: sn_big_exp(r, x, n); return n;
+    case SN_ELEMENTARY_exp2:
+        sn_big_constant(&t, sn_ln_2, 0, n);
+        sn_big_mul(&t, &t, x, n);
+        sn_big_exp(r, &t, n);
+        return n;
     case SN_ELEMENTARY_expm1:
         sn_big_expm1(r, &a, n);
-        if (!x->sign) return;
+        if (!x->sign) return n;
         sn_big_add(&t, r, &one, 0, n);
         sn_big_div(r, r, &t, n);
         r->sign = 1;
-        return;
-    case SN_ELEMENTARY_log: sn_big_log(r, x, n); return;
+        return n;
+    case SN_ELEMENTARY_log: sn_big_log(r, x, n); return n;
     case SN_ELEMENTARY_log2:
     case SN_ELEMENTARY_log10:
         sn_big_log(&a, x, n);
@@ -489,11 +552,11 @@ SN_FN void sn_log_enclose(sn_big *r, sn_i32 fn, const sn_big *x, sn_i32 n) {
         else
             sn_big_constant(&t, sn_log10_e, -1, n);
         sn_big_mul(r, &a, &t, n);
-        return;
-    case SN_ELEMENTARY_log1p: sn_big_log1p(r, x, n); return;
+        return n;
+    case SN_ELEMENTARY_log1p: sn_big_log1p(r, x, n); return n;
     case SN_ELEMENTARY_sin:
     case SN_ELEMENTARY_cos:
-    case SN_ELEMENTARY_tan: sn_log_trigonometric(r, fn, x, n); return;
+    case SN_ELEMENTARY_tan: return sn_log_trigonometric(r, fn, x, n);
     case SN_ELEMENTARY_asin:
     case SN_ELEMENTARY_acos: /* by the atan of a / sqrt(1 - a^2), or of sqrt((1 - x) / (1 + x)) */
         sn_big_from_one(&t, fn == SN_ELEMENTARY_asin ? &a : x, fn == SN_ELEMENTARY_acos, n);
@@ -504,30 +567,30 @@ SN_FN void sn_log_enclose(sn_big *r, sn_i32 fn, const sn_big *x, sn_i32 n) {
         sn_big_atan(r, &t, n);
         r->exp += fn == SN_ELEMENTARY_acos;
         r->sign = fn == SN_ELEMENTARY_asin && x->sign;
-        return;
+        return n;
     case SN_ELEMENTARY_atan:
         sn_big_atan(r, &a, n);
         r->sign = x->sign;
-        return;
+        return n;
     case SN_ELEMENTARY_sinh:
         if (sn_big_top(&a, n) < 0) {
             sn_big_mul(&t, &a, &a, n);
             sn_big_series(&t, SN_SERIES_SINH, &t, n);
             sn_big_mul(r, x, &t, n);
-            return;
+            return n;
         }
         sn_big_exp(&t, &a, n);
         sn_big_inverse(&a, &t, n);
         sn_big_add(r, &t, &a, 1, n);
         r->exp--;
         r->sign = x->sign;
-        return;
+        return n;
     case SN_ELEMENTARY_cosh:
         sn_big_exp(&t, &a, n);
         sn_big_inverse(&a, &t, n);
         sn_big_add(r, &t, &a, 0, n);
         r->exp--;
-        return;
+        return n;
     case SN_ELEMENTARY_tanh:
         a.exp++;
         sn_big_expm1(&t, &a, n);
@@ -535,7 +598,7 @@ SN_FN void sn_log_enclose(sn_big *r, sn_i32 fn, const sn_big *x, sn_i32 n) {
         sn_big_add(&one, &one, &t, 0, n);
         sn_big_div(r, &t, &one, n);
         r->sign = x->sign;
-        return;
+        return n;
     case SN_ELEMENTARY_sigmoid:
     case SN_ELEMENTARY_silu:
         sn_big_copy(&t, x, n);
@@ -544,7 +607,7 @@ SN_FN void sn_log_enclose(sn_big *r, sn_i32 fn, const sn_big *x, sn_i32 n) {
         sn_big_add(&t, &t, &one, 0, n);
         sn_big_div(r, fn == SN_ELEMENTARY_silu ? &a : &one, &t, n);
         if (fn == SN_ELEMENTARY_silu) r->sign = x->sign;
-        return;
+        return n;
     case SN_ELEMENTARY_softplus:
         sn_big_copy(&t, &a, n);
         t.sign = 1;
@@ -554,25 +617,24 @@ SN_FN void sn_log_enclose(sn_big *r, sn_i32 fn, const sn_big *x, sn_i32 n) {
             sn_big_copy(r, &t, n);
         else
             sn_big_add(r, x, &t, 0, n);
-        return;
+        return n;
     case SN_ELEMENTARY_erf:
         sn_big_mul(&t, &a, &a, n);
         sn_big_erf_series(&a, &t, n);
         sn_big_constant(&t, sn_erf_scale, 1, n);
         sn_big_mul(&t, &t, x, n);
         sn_big_mul(r, &a, &t, n);
-        return;
-    case SN_ELEMENTARY_gelu:
-        if (sn_big_top(x, n) < 20) {
-            sn_big_gelu(r, x, n);
-        } else { /* e^-(2^38): as good as e^-(2^40) */
-            sn_big_set_far(r, 1, 0, n);
-        }
-        return;
-    default: break;
+        return n;
+    case SN_ELEMENTARY_gelu: sn_log_gelu(r, x, n); return n;
+    case SN_ELEMENTARY_cbrt:
+        sn_big_log(&t, &a, n);
+        sn_big_div_word(&t, &t, 3, n);
+        sn_big_exp(r, &t, n);
+        r->sign = x->sign;
+        return n;
+    default: return 0;
     }
-    sn_big_set(r, 0, 1, 0, n);
-    r->err = SN_LOST;
+    return 0;
 }
 
 /* Where a function of x, |x| >= 2^8 or less, is a number but for less than e^-127 of it: that number, and to which side
@@ -726,37 +788,19 @@ SN_FN sn_u64 sn_log_function(const sn_log_call *c, const sn_term *x, sn_u32 *fla
         sn_big r, u;
         sn_exact e;
         sn_log_cut cut;
+        sn_i32 m = n;
         if (rational || x->kind != SN_FINITE) {
             sn_enclose(&r, fn, &operand, n);
         } else {
-            sn_term_enclose(&u, x, n);
-            if (fn == SN_ELEMENTARY_exp || fn == SN_ELEMENTARY_exp2) {
-                if (fn == SN_ELEMENTARY_exp2) {
-                    sn_big_constant(&r, sn_ln_2, 0, n);
-                    sn_big_mul(&u, &u, &r, n);
-                }
-                sn_big_exp(&r, &u, n);
-            } else if (fn == SN_ELEMENTARY_cbrt) {
-                sn_big_copy(&r, &u, n);
-                r.sign = 0;
-                sn_big_log(&r, &r, n);
-                sn_big_div_word(&r, &r, 3, n);
-                sn_big_exp(&r, &r, n);
-                r.sign = x->sign;
-            } else {
-                sn_log_enclose(&r, fn, &u, n);
-            }
+            sn_term_enclose_closely(&u, x, n);
+            m = sn_log_enclose(&r, fn, &u, n);
         }
+        if (m < 2) continue;
         if (number) {
-            if (sn_decide(&r, n, c->binary64, &c->env, &e)) return sn_round_pack(c->binary64, &c->env, &e, 0, flags);
-            continue;
+            if (sn_decide(&r, m, c->binary64, &c->env, &e)) return sn_round_pack(c->binary64, &c->env, &e, 0, flags);
+        } else if (sn_big_cut_of_log(&r, &c->out, m, &cut)) {
+            return sn_log_round(&c->out, r.sign, cut);
         }
-        if (sn_big_is_zero(&r, n) || r.err >= SN_LOST) continue;
-        const sn_i32 sign = r.sign;
-        r.sign = 0;
-        sn_big_log(&r, &r, n);
-        sn_big_to_base(&r, &c->out, n);
-        if (sn_big_cut(&r, n, &cut)) return sn_log_round(&c->out, sign, cut);
     }
     return sn_undecided(flags);
 }
