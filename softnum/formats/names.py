@@ -22,7 +22,7 @@ from softnum.formats.scalar import MAX_BITS, FixedFormat, FloatFormat, Format
 __all__ = ["FAMILIES", "dtype_of_format", "format", "format_names", "format_of_dtype", "register_family"]
 
 #: The names that spell a format out, as errors and lists show them.
-FAMILIES = "eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f}, positN, positN_esE, takum_linearN"
+FAMILIES = "eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f}, positN, positN_esE, takum_linearN, takumN, lnsI.F"
 
 
 def _named(name: str, e: int, m: int, **facts) -> tuple[str, FloatFormat]:
@@ -101,13 +101,13 @@ def format(name: str | Format) -> Format:
     ----------
     name : str, format or dtype
         A registered name (`format_names`), ``eXmY`` (IEEE-like), ``qI.F`` or ``uqI.F`` (fixed point), IEEE P3109's
-        ``binaryKpP{s,u}{e,f}``, ``positN`` or ``positN_esE``, ``takum_linearN``, or what others call one of them
-        (``softnum.formats.aliases``). NumPy's float16, float32 and float64 and the float types of ml_dtypes and of
+        ``binaryKpP{s,u}{e,f}``, ``positN`` or ``positN_esE``, ``takum_linearN``, ``takumN``, ``lnsI.F``, or what
+        others call one of them (``softnum.formats.aliases``). NumPy's float16, float32 and float64 and the float types of ml_dtypes and of
         PyTorch stand for the formats that they are. A format object is returned as it is.
 
     Returns
     -------
-    FloatFormat, FixedFormat, PositFormat or TakumLinearFormat
+    FloatFormat, FixedFormat, PositFormat, TakumLinearFormat, TakumFormat or LnsFormat
 
     Raises
     ------

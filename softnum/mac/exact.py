@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from softnum.arrays.environment import environment
+from softnum.formats.checks import check_exact
 from softnum.formats.facts import facts
 from softnum.formats.modes import rounding_name
 from softnum.formats.names import format
@@ -85,6 +86,12 @@ class ExactDotUnit(Unit):
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
         put("operand", tuple(format(f) for f in pair))
         put("accumulator", format(self.accumulator))
+        for fmt in (*self.operand, self.accumulator):
+            check_exact(
+                fmt,
+                "ExactDotUnit: values of {} are irrational, and sums of them no number of any accumulator; a MadUnit rounds "
+                "each step, into any format",
+            )
         check_sum_formats(self, "accumulator", custom=self.accumulator.rounds_as_odd)
         self.accumulator.arithmetic.check_modes(self.accumulator, self.rounding, self.overflow)
         for what, fmt in (

@@ -12,7 +12,7 @@ import numpy as np
 from softnum.formats.modes import Flags
 from softnum.mac.mad import MadUnit
 from softnum.mac.order import reduction_order
-from softnum.ops.operation import apply
+from softnum.ops.operation import apply, arithmetic_of
 from softnum.runtime import _tables
 
 __all__ = ["CustomGemm", "CustomSum", "factors", "zero_code"]
@@ -46,7 +46,7 @@ class _Steps:
     def _operation(self, name: str, formats, out, rounding: str | None = None):
         """codes -> codes of out, in the unit's modes."""
         rounding = rounding or self.unit.rounding
-        return out.arithmetic.prepared(name, tuple(formats), out, rounding, self.unit.overflow_of(out))
+        return arithmetic_of(formats, out).prepared(name, tuple(formats), out, rounding, self.unit.overflow_of(out))
 
     def accumulate(self, acc, a, b):
         """One step; codes that broadcast."""
