@@ -24,7 +24,7 @@ from softnum.formats.codes import TwosComplementCodes
 from softnum.formats.custom.formats import CustomFormat
 from softnum.formats.custom.primitives import Primitives, storage_of
 from softnum.formats.custom.rounding import ValueTable
-from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.modes import ROUNDING_MODES, rounding_name
 from softnum.formats.names import register_family
 from softnum.formats.operation_names import USER_OPERANDS
 from softnum.formats.tapered import TaperedFormat, width_of
@@ -35,10 +35,12 @@ __all__ = ["LnsFormat", "LogarithmicFormat", "TakumFormat"]
 
 _LEAST_BITS, _MOST_BITS = 3, 32
 _MOST_INTEGER_BITS = 10  # of an lns, so that binary64 has normal numbers in the places of all values
+_MOST_NUMBER_BITS = 53  # of numbers of other formats beside logarithmic ones, which binary64 holds
 _GRAIN = 2048  # results for each thread
 _MOST_DIGITS = 5000  # of decimal fractions, for numbers that binary64 does not hold
 _BINARY64 = (_tables.BINARY64, 64, 0)
 _SIGN = np.uint64(1 << 63)
+_OF_NUMBERS = ("add", "subtract", "scalb", "convert", "sqrt")  # whose operands may all be of other formats
 _NOT_OWN = ("remainder", "round_to_integral")
 _STEPS = {"next_up": 1, "next_down": -1}
 
@@ -61,7 +63,7 @@ class _Logarithms:
 
     def convert(self, values) -> np.ndarray:
         """The codes that float64 values round to."""
-        values = np.ascontiguousarray(values, np.float64)
+        values = np.asarray(values, np.float64, order="C")
         return compute("convert", (_BINARY64,), self.key, [values.view(np.uint64)]).astype(self.storage)
 
     def partly(self, name: str, *operands) -> tuple[np.ndarray, None]:
@@ -121,8 +123,9 @@ class _Table(ValueTable):
     def in_type(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray | None]:
         """(the values rounded to a float type, which of them are not told apart there, or None)"""
         if dtype not in self._in_types:
-            narrow = _narrowed(self._odd, dtype)
-            lost = ~_kept(narrow, np.arange(len(narrow)).astype(self.storage), lambda x: self._round(x, "nearest_even", 0)[0])
+            narrow = self.values if dtype == np.float64 else _narrowed(self._odd, dtype)
+            codes = np.arange(len(narrow)).astype(self.storage)
+            lost = ~_kept(narrow, codes, lambda x: self._round(x, "nearest_even", False)[0])
             self._in_types[dtype] = narrow, lost if lost.any() else None
         return self._in_types[dtype]
 
@@ -201,7 +204,13 @@ class LogarithmicFormat(CustomFormat):
 
     def check_modes(self, rounding: str, overflow) -> None:
         """ValueError for every mode but nearest_even, and for every overflow rule but saturate_finite."""
-        TaperedFormat.check_modes(self, rounding, overflow)
+        if rounding_name(rounding) != "nearest_even":
+            raise ValueError(
+                f"{self} rounds logarithms to nearest, ties to even, and in no other mode; rounding={rounding!r} is not "
+                "for it (leave it out, or round to a float format first)"
+            )
+        if overflow not in (None, *self.overflow_rules):
+            self.refuse_overflow(overflow)
 
     @property
     def primitives(self) -> Primitives:
@@ -232,6 +241,8 @@ class LogarithmicFormat(CustomFormat):
             return np.where(negative != wanted, self.negated(codes[0]), codes[0]).astype(self.storage_dtype)
         if name.startswith(("minimum", "maximum")):
             return self._chosen(name, *np.broadcast_arrays(*codes))
+        if name == "convert" and formats[0].values_are_exact and formats[0].value_facts.precision > _MOST_NUMBER_BITS:
+            return self.encode(formats[0].codec.decode(codes[0], formats[0], object))
         found = compute(*logarithms_of(name, formats, codes, self._functions.key))
         return found.astype(self.storage_dtype)
 
@@ -267,10 +278,9 @@ class LogarithmicFormat(CustomFormat):
         with np.errstate(all="ignore"):
             low, high = (self._functions.convert(np.nextafter(z, end)) for end in (-np.inf, np.inf))
         codes = self._functions.convert(z)
-        for at in zip(*np.nonzero((low != high) & np.isfinite(z)), strict=True):
-            value = x[at] if isinstance(x[at], (Fraction, float)) else Fraction(x[at])
-            if value != z[at]:
-                codes[at] = self._of_fraction(Fraction(value))
+        for at in map(tuple, np.argwhere((low != high) & np.isfinite(z))):
+            if Fraction(x[at]) != Fraction(float(z[at])):
+                codes[at] = self._of_fraction(Fraction(x[at]))
         return codes
 
     def _of_fraction(self, x: Fraction) -> int:
@@ -331,12 +341,17 @@ class LogarithmicFormat(CustomFormat):
             return self._table.find(x)
         with np.errstate(invalid="ignore"):
             codes = self._functions.convert(x)
-        values = _narrowed(self.core_values(codes), x.dtype) if x.dtype != np.float64 else self._functions.as_float(codes)
+        values = (
+            _narrowed(self.core_values(codes), x.dtype) if x.dtype != np.float64 else self._functions.as_float(codes)
+        )
         return codes, (values != x) & ~(np.isnan(values) & np.isnan(x))
 
     def refuse_overflow(self, rule: str) -> None:
         """ValueError for an overflow rule."""
-        TaperedFormat.refuse_overflow(self, rule)
+        raise ValueError(
+            f"{self} has no overflow: numbers beyond its ends become {self.max:g} or {self.min:g}, and infinities NaN; "
+            f"overflow={rule!r} is not for it (leave it out)"
+        )
 
     # -- codes ---------------------------------------------------------------------------------------------------------
     def in_order(self, a, b) -> np.ndarray:
@@ -373,20 +388,25 @@ def check_operands(name: str, formats, out) -> None:
     if numbers and name in ("multiply", "fma"):
         factors = [f for f in formats[:2] if f.values_are_exact]
         if len(factors) == 2 and sum(f.value_facts.precision for f in factors) > 63:
-            raise ValueError(f"{name}: the product of {factors[0]} and {factors[1]} has more than 63 bits, which are not "
-                             f"rounded to {out}; convert the operands first")
-    elif numbers and name not in ("add", "subtract", "scalb"):
-        unary = USER_OPERANDS.get(name, 1) == 1
-        if not unary and (name != "divide" or formats[1].values_are_exact):
-            raise ValueError(f"{name} of {formats[0]} and {formats[1]} is not defined into {out}; convert the operands "
-                             "to one format first")
-    wide = next((f for f in numbers if f.value_facts.precision > 53), None)
-    if wide is not None:
-        raise ValueError(f"{name}: numbers of {wide} have more than 53 bits, and beside logarithmic numbers no more are "
-                         "taken; convert them first")
+            raise ValueError(
+                f"{name}: the product of {factors[0]} and {factors[1]} has more than 63 bits, which are not "
+                f"rounded to {out}; convert the operands first"
+            )
+    elif numbers and name not in _OF_NUMBERS and (name != "divide" or formats[1].values_are_exact):
+        raise ValueError(
+            f"{name} of {' and '.join(map(str, formats))} is not defined into {out}; convert the operands first"
+        )
+    wide = next((f for f in numbers if f.value_facts.precision > _MOST_NUMBER_BITS), None)
+    if wide is not None and name != "convert":
+        raise ValueError(
+            f"{name}: numbers of {wide} have more than {_MOST_NUMBER_BITS} bits, and beside logarithmic "
+            "numbers no more are taken; convert them first"
+        )
     if name in ("pow", "hypot", "cbrt") and any(type(f) is not type(out) for f in formats):
-        raise ValueError(f"{name} of {_first(formats, out)} is rounded to formats of its base alone, and {out} is none; "
-                         "convert the result")
+        raise ValueError(
+            f"{name} of {_first(formats, out)} is rounded to formats of its base alone, and {out} is none; "
+            "convert the result"
+        )
 
 
 def _first(formats, out):

@@ -178,31 +178,40 @@ SN_FN sn_i32 sn_term_log_is_exact(const sn_term *t, const sn_logarithmic *f, sn_
     return t->sig == 1 && (f->kind == SN_LOG_TAKUM ? t->two : t->root) == 0;
 }
 
+/* x + y, of n + 1 words each, in n: one word may cancel. */
+SN_FN void sn_big_add_closely(sn_big *r, const sn_big *x, const sn_big *y, sn_i32 subtract, sn_i32 n) {
+    sn_big_add_to(r, x, y, subtract, n + 1, n);
+}
+
 /* L of the magnitude of a term. */
 SN_FN void sn_term_log(sn_big *r, const sn_term *t, const sn_logarithmic *f, sn_i32 n) {
-    sn_big u;
+    sn_big x, u;
     sn_i64 own;
     if (sn_term_log_is_exact(t, f, &own)) {
         sn_big_set_integer(r, own, -32, n);
         return;
     }
-    sn_big_set(r, 0, 0, 0, n);
+    if (sn_term_is_rational(t)) { /* log m + e log 2 of m near 1 */
+        sn_big_set(&x, 0, t->sig, t->two >> 32, n);
+        sn_big_log(r, &x, n);
+        sn_big_to_base(r, f, n);
+        return;
+    }
+    sn_big_set(&x, 0, 0, 0, n + 1);
     if (t->sig != 1) {
-        sn_big_set(&u, 0, t->sig, 0, n);
-        sn_big_log(r, &u, n);
+        sn_big_set(&u, 0, t->sig, 0, n + 1);
+        sn_big_log(&x, &u, n + 1);
     }
     if (f->kind == SN_LOG_TAKUM ? t->two : t->root) {
         if (f->kind == SN_LOG_TAKUM)
-            sn_big_times_ln_2(&u, t->two, -32, n);
+            sn_big_times_ln_2(&u, t->two, -32, n + 1);
         else
-            sn_big_set_integer(&u, t->root, -33, n);
-        sn_big_add(r, r, &u, 0, n);
+            sn_big_set_integer(&u, t->root, -33, n + 1);
+        sn_big_add(&x, &x, &u, 0, n + 1);
     }
-    sn_big_to_base(r, f, n);
-    if (own) {
-        sn_big_set_integer(&u, own, -32, n);
-        sn_big_add(r, r, &u, 0, n);
-    }
+    sn_big_to_base(&x, f, n + 1);
+    sn_big_set_integer(&u, own, -32, n + 1);
+    sn_big_add_closely(r, &x, &u, 0, n);
 }
 
 /* The cut of an irrational L; 0 if an enclosure does not decide it. */
@@ -361,17 +370,30 @@ SN_FN sn_i32 sn_cut_of_sum(const sn_term *x, const sn_term *y, sn_i32 root, cons
     sn_big u, v;
     if (x->sig == 1 && y->sig == 1) {
         const sn_term ratio = {SN_FINITE, y->sign ^ x->sign, 1, y->two - x->two, y->root - x->root};
-        sn_term_enclose(&u, &ratio, n);
-        sn_big_log1p(&u, &u, n);
-        sn_big_to_base(&u, f, n);
-        sn_term_log(&v, x, f, n);
-        sn_big_add(&u, &u, &v, 0, n);
+        sn_i64 own;
+        sn_term_enclose_closely(&u, &ratio, n + 2);
+        if (sn_big_top(&u, n + 2) < -44 && sn_term_log_is_exact(x, f, &own)) { /* its logarithm is less than a unit */
+            cut->floor = (root ? 8 : 16) * own - u.sign;
+            cut->sticky = 1;
+            return 1;
+        }
+        if (sn_big_top(&u, n + 2) < -1) {
+            sn_big_normalize(&u, u.w, n + 2, u.exp, u.sign, u.err, n + 1);
+            sn_big_log1p(&u, &u, n + 1);
+        } else {
+            sn_big_set(&v, 0, 1, 0, n + 2);
+            sn_big_add_closely(&u, &v, &u, 0, n + 1);
+            sn_big_log(&u, &u, n + 1);
+        }
+        sn_big_to_base(&u, f, n + 1);
+        sn_term_log(&v, x, f, n + 1);
+        sn_big_add_closely(&u, &u, &v, 0, n);
         u.exp -= root;
         return sn_big_cut(&u, n, cut);
     }
-    sn_term_enclose(&u, x, n);
-    sn_term_enclose(&v, y, n);
-    sn_big_add(&u, &u, &v, 0, n);
+    sn_term_enclose_closely(&u, x, n + 1);
+    sn_term_enclose_closely(&v, y, n + 1);
+    sn_big_add_closely(&u, &u, &v, 0, n);
     return sn_big_cut_of_log(&u, f, n, cut);
 }
 
@@ -380,15 +402,15 @@ SN_FN sn_i32 sn_term_is_larger(const sn_term *x, const sn_term *y) {
     sn_big u, v;
     for (sn_i32 n = 2; n <= SN_LOG_WORDS; n *= 2) {
         if (x->sig == 1 && y->sig == 1) { /* (two_x - two_y) log 2 + (root_x - root_y) / 2 > 0 */
-            sn_big_times_ln_2(&u, x->two - y->two, -32, n);
-            sn_big_set_integer(&v, x->root - y->root, -33, n);
+            sn_big_times_ln_2(&u, x->two - y->two, -32, n + 1);
+            sn_big_set_integer(&v, x->root - y->root, -33, n + 1);
             if (x->two == y->two) return !v.sign;
-            sn_big_add(&u, &u, &v, 0, n);
+            sn_big_add_closely(&u, &u, &v, 0, n);
         } else {
-            sn_term_enclose(&u, x, n);
-            sn_term_enclose(&v, y, n);
+            sn_term_enclose_closely(&u, x, n + 1);
+            sn_term_enclose_closely(&v, y, n + 1);
             u.sign = v.sign = 0;
-            sn_big_add(&u, &u, &v, 1, n);
+            sn_big_add_closely(&u, &u, &v, 1, n);
         }
         if (!sn_big_is_zero(&u, n) && u.err < SN_LOST) return !u.sign;
     }
@@ -421,9 +443,9 @@ SN_FN sn_u64 sn_log_sum(const sn_log_call *c, const sn_term *x, const sn_term *y
     if (larger < 0 && x->sign != y->sign) return sn_undecided(flags);
     for (sn_i32 n = 2; n <= SN_LOG_WORDS; n *= 2) {
         if (number) {
-            sn_term_enclose(&r, high, n);
-            sn_term_enclose(&u, low, n);
-            sn_big_add(&r, &r, &u, 0, n);
+            sn_term_enclose_closely(&r, high, n + 1);
+            sn_term_enclose_closely(&u, low, n + 1);
+            sn_big_add_closely(&r, &r, &u, 0, n);
             if (root) sn_big_sqrt(&r, &r, n);
             if (sn_decide(&r, n, c->binary64, &c->env, &e)) return sn_round_pack(c->binary64, &c->env, &e, 0, flags);
         } else if (sn_cut_of_sum(high, low, root, &c->out, n, &cut)) {
