@@ -607,6 +607,14 @@ class LnsFormat(LogarithmicFormat, saved_as="lns"):
     is_infinite = is_subnormal = TwosComplementCodes.is_infinite
     limit_codes = TwosComplementCodes.limit_codes
 
+    class_names = ("NaN", "lowest", "negative", "zero", "positive", "highest")
+
+    def class_numbers(self, codes: np.ndarray) -> np.ndarray:
+        """The class of each code, as a number into ``class_names`` (int64)."""
+        place, end = self._places(codes), 2 * self.zero_code - 1
+        ends = np.where(place == -end, 1, np.where(place == end, 5, 3 + np.sign(place)))
+        return np.where(self.is_nan(codes), 0, ends)
+
     def sign_bits(self, codes: np.ndarray) -> np.ndarray:
         """Where a value is negative."""
         codes = np.asarray(codes)

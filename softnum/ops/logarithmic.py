@@ -108,8 +108,7 @@ def _compared(codes, formats) -> np.ndarray:
     if formats[0] == formats[1]:
         x, y = (formats[0].value_keys(c) for c in (a, b))
     else:  # by the sign of the difference, which no underflow takes
-        values, kinds = as_values((a, b), formats)
-        x, y = (v.view(np.float64) for v in values)
+        x, y = (_values(c, f) for c, f in zip((a, b), formats, strict=True))
         unsure = np.broadcast_to((x == y) & np.isfinite(x), nan.shape)
         if unsure.any():
             args = logarithms_of("subtract", formats, [np.broadcast_to(c, nan.shape)[unsure] for c in (a, b)], _KEY)
@@ -118,8 +117,13 @@ def _compared(codes, formats) -> np.ndarray:
     return np.where(nan, 3, 1 + (x > y).astype(np.int8) - (x < y).astype(np.int8)).astype(np.uint8)
 
 
+def _values(codes, fmt) -> np.ndarray:
+    """The values in float64; irrational ones are rounded to odd."""
+    return fmt.codec.decode(codes, fmt, np.float64) if fmt.values_are_exact else fmt.core_values(codes)
+
+
 def _is_nan(codes, fmt) -> np.ndarray:
-    return fmt.is_nan(codes) if not fmt.values_are_exact else np.isnan(fmt.codec.decode(codes, fmt, np.float64))
+    return np.isnan(_values(codes, fmt)) if fmt.values_are_exact else fmt.is_nan(codes)
 
 
 LogarithmicFormat.arithmetic = LogarithmicArithmetic()

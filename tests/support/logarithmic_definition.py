@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from fractions import Fraction
-from functools import cached_property
 
 import gmpy2
 
@@ -18,11 +17,11 @@ _DOWN, _UP = gmpy2.RoundDown, gmpy2.RoundUp
 
 def context(bits: int, rounding=gmpy2.RoundToNearest):
     """MPFR's numbers of so many bits."""
-    return gmpy2.local_context(precision=bits, round=rounding, emin=-(2**40), emax=2**40)
+    return gmpy2.context(precision=bits, round=rounding)
 
 
 class Logarithmic:
-    """Codes of `bits` bits whose positive ones stand for ``base**L``; a subclass has `logs` and `points`."""
+    """Codes of `bits` bits whose positive ones stand for ``base**L``; a subclass has `split`, `point` and `code_at`."""
 
     def __init__(self, bits: int) -> None:
         self.bits = bits
@@ -31,35 +30,28 @@ class Logarithmic:
         """(sign, L) of a code; None of NaN, (0, None) of 0."""
         raise NotImplementedError
 
-    @cached_property
-    def table(self):
-        """(positive codes in the order of their L, the points between them in that order)"""
-        return sorted((self.split(c)[1], c) for c in self.positive_codes())
+    def point(self, place: int) -> Fraction:
+        """The L at which rounding goes over from `code_at(place)`, the positive ones' in ascending order, to the next."""
+        raise NotImplementedError
 
     def round_log(self, sign: int, log) -> int:
         """The code of a number of this sign whose L is a Fraction, or a function of bits that gives an interval."""
-        points = self.points
+        places = range(self.count)
         if isinstance(log, Fraction):
             low = high = log
         else:
             for bits in (100, 400, 1500):
                 low, high = (Fraction(*map(int, x.as_integer_ratio())) for x in log(bits))
-                if bisect_left(points, low) == bisect_left(points, high) and high not in self.point_set:
+                at = bisect_left(places, low, key=self.point)
+                if at == self.count or high < self.point(at):
                     break
             else:
-                low = high = points[bisect_left(points, low)]
-        at = bisect_left(points, low)  # the first point that is not below
-        if at < len(points) and points[at] == low == high:
-            below, above = self.code_at(at), self.code_at(at + 1)
-            code = below if below % 2 == 0 else above
-        else:
-            code = self.code_at(at)
+                low = high = self.point(at)
+        at = bisect_left(places, low, key=self.point)  # the first point that is not below
+        code = self.code_at(at)
+        if at < self.count and self.point(at) == low == high and code % 2:
+            code = self.code_at(at + 1)
         return self.negative(code) if sign else code
-
-    @cached_property
-    def point_set(self):
-        """The points, to be looked up."""
-        return frozenset(self.points)
 
     # -- real numbers --------------------------------------------------------------------------------------------------
     def magnitude(self, log: Fraction, bits: int):
@@ -161,24 +153,30 @@ class Logarithmic:
     def function(self, name: str, a: int) -> int:
         """The code of a function of MPFR's that is monotonic around the value of a code, which is neither 0 nor NaN."""
         sign, log = self.split(a)
-        results = []
         for bits in (400, 1500):
+            x, found = self.magnitude(log, bits), []
             for rounding in (_DOWN, _UP):
-                x = self.magnitude(log, bits)
-                ends = [-v if sign else v for v in x]
-                with context(bits, rounding):
-                    values = [getattr(gmpy2, name)(v) for v in ends]
-                results.append(min(values) if rounding == _DOWN else max(values))
-            low, high = results[-2:]
-            if gmpy2.is_nan(low) or gmpy2.is_nan(high) or (gmpy2.is_infinite(low) and gmpy2.is_infinite(high)):
+                with context(bits, rounding):  # in which a sign is changed, too: MPFR rounds then
+                    values = [getattr(gmpy2, name)(-v if sign else v) for v in x]
+                found.append(min(values) if rounding == _DOWN else max(values))
+            low, high = found
+            if gmpy2.is_nan(low) or gmpy2.is_nan(high) or (name.startswith("log") and gmpy2.is_infinite(low)):
                 return self.nan
+            if low == high == 0 and name[0] in "al":  # acos(1), log(1)
+                return self.zero
             if (low > 0) == (high > 0):
                 break
         negative = low < 0
-        ends = [-high, -low] if negative else [low, high]
-        code = {self.round_log(int(negative), lambda bits, v=v: self.log_of((v, v), 1500)) for v in ends}
-        assert len(code) == 1, (name, a)
-        return code.pop()
+        with context(1500):
+            codes = {self.round_log(int(negative), self._end(abs(v))) for v in (low, high)}
+        assert len(codes) == 1, (name, a)
+        return codes.pop()
+
+    def _end(self, value):
+        """L of a number of MPFR's, which beyond its range lies beyond all logarithms."""
+        if value == 0 or gmpy2.is_infinite(value):
+            return Fraction(-(10**6) if value == 0 else 10**6)
+        return lambda bits: self.log_of((value, value), 1500)
 
 
 def _interval(x: Fraction, bits: int):
@@ -216,9 +214,12 @@ class Takum(Logarithmic):
         rest = string[5 + r :]
         return c + Fraction(int("0" + rest, 2), 2 ** len(rest))
 
-    @cached_property
-    def points(self):
-        return [self._log(2 * code + 1, self.bits + 1) for code in range(1, self.nan - 1)]
+    @property
+    def count(self) -> int:
+        return self.nan - 2
+
+    def point(self, place: int) -> Fraction:
+        return self._log(2 * place + 3, self.bits + 1)
 
     def code_at(self, place: int) -> int:
         return place + 1
@@ -251,9 +252,12 @@ class Lns(Logarithmic):
         field = code % (2 * self.zero)
         return code // (2 * self.zero), Fraction(field - 2 * self.zero * (field > self.zero), 2**self.fraction)
 
-    @cached_property
-    def points(self):
-        return [Fraction(2 * field - 1, 2 ** (self.fraction + 1)) for field in range(1 - self.zero, self.zero)]
+    @property
+    def count(self) -> int:
+        return 2 * self.zero - 1
+
+    def point(self, place: int) -> Fraction:
+        return Fraction(2 * (place + 1 - self.zero) - 1, 2 ** (self.fraction + 1))
 
     def code_at(self, place: int) -> int:
         return (place - self.zero) % (2 * self.zero)
