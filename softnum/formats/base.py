@@ -20,7 +20,8 @@ class AnyFormat:
     arithmetic: ClassVar[Arithmetic]
     nan_is_least = False  # whether a NaN is equal to itself and below all numbers, and not unordered
     rounds_as_odd = False  # whether any number rounds to it as that number rounded to odd in binary64 does
-    values_are_exact = True  # whether every value is a rational number, which decoding gives; of logarithmic numbers not
+    values_are_exact = True  # whether values are rational numbers, which decoding gives; those of logarithms are not
+    has_exceptions = True  # whether operations raise flags, and round in modes
     spare_bits = 0  # of a significand, that values exact in a float type need not leave
 
     def __init_subclass__(cls, saved_as: str | None = None, **options) -> None:

@@ -9,7 +9,8 @@ from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.formats.tapered import TaperedFormat
 
 __all__ = [
-    "check_block", "check_exact", "check_fixed", "check_float", "check_not_custom", "check_not_own", "check_scalar", "check_single",
+    "check_block", "check_exact", "check_fixed", "check_float", "check_not_custom", "check_not_own", "check_scalar",
+    "check_single",
 ]  # fmt: skip
 
 

@@ -149,7 +149,7 @@ def _narrowed(odd: np.ndarray, dtype) -> np.ndarray:
 
 
 def _kept(narrow: np.ndarray, codes: np.ndarray, encode) -> np.ndarray:
-    """Where a value rounded to a float type is a normal number, or 0 or NaN, and rounds to the code that it came from."""
+    """Where a value rounded to a float type is a normal number, 0 or NaN, and rounds to the code that it came from."""
     size = np.abs(narrow)
     normal = (size >= np.finfo(narrow.dtype).tiny) & np.isfinite(size) | (size == 0)
     return np.isnan(narrow) | (normal & (encode(narrow) == codes))
@@ -159,10 +159,11 @@ class LogarithmicFormat(CustomFormat):
     """What takums and lnsI.F have in common: `TakumFormat`, `LnsFormat`."""
 
     #: values are irrational: decoding rounds them, and exact sums refuse them
-    values_are_exact = False
+    values_are_exact = has_exceptions = False
     overflow_rules = ("saturate_finite",)
     has_nan = has_zero = signed = True
     infinities = negative_zero = False
+    precision = None  # values have no last bit
 
     def _of(self, functions: _Logarithms, name: str, kind: str) -> None:
         self._functions, self.name, self._tables, self.kind = functions, name, {}, kind
@@ -206,8 +207,8 @@ class LogarithmicFormat(CustomFormat):
         """ValueError for every mode but nearest_even, and for every overflow rule but saturate_finite."""
         if rounding_name(rounding) != "nearest_even":
             raise ValueError(
-                f"{self} rounds logarithms to nearest, ties to even, and in no other mode; rounding={rounding!r} is not "
-                "for it (leave it out, or round to a float format first)"
+                f"{self} rounds logarithms to nearest, ties to even, and in no other mode; rounding={rounding!r} is "
+                "not for it (leave it out, or round to a float format first)"
             )
         if overflow not in (None, *self.overflow_rules):
             self.refuse_overflow(overflow)
@@ -256,7 +257,7 @@ class LogarithmicFormat(CustomFormat):
 
     # -- values to codes and back --------------------------------------------------------------------------------------
     def core_values(self, codes) -> np.ndarray:
-        """The values rounded to odd in float64: they round to fewer bits, and lie to a number of fewer, as the values."""
+        """The values rounded to odd in float64: to fewer bits they round, and by numbers of fewer they lie, as those."""
         return self._functions.as_float(codes, "to_odd")
 
     def encode(self, x, rounding: str = "nearest_even", overflow=None, instead: int | None = None) -> np.ndarray:
@@ -457,8 +458,10 @@ class TakumFormat(LogarithmicFormat, TwosComplementCodes, saved_as="takum"):
     >>> takum == sn.format("takum8")
     True
     >>> a = sn.array([1.0, 2.0, -3.0], takum)
-    >>> a, a * a, a - a
-    (Array([ 1.        ,  1.86824596, -3.08021685], takum8), Array([1.        , 3.49034296, 9.48773584], takum8), Array([0., 0., 0.], takum8))
+    >>> a
+    Array([ 1.        ,  2.11700002, -3.08021685], takum8)
+    >>> a * a
+    Array([1.        , 4.48168907, 9.48773584], takum8)
     """
 
     nan_is_least = True
@@ -524,10 +527,12 @@ class LnsFormat(LogarithmicFormat, saved_as="lns"):
     >>> import softnum as sn
     >>> lns = sn.LnsFormat(4, 3)
     >>> lns == sn.format("lns4.3"), lns.max, lns.smallest
-    (True, 234.75303625047266, 0.004259794993083578)
+    (True, 234.75303506039583, 0.004259795830723663)
     >>> a = sn.array([1.0, 2.0, -3.0, 1e-3], lns)
-    >>> a, a * a, a + a
-    (Array([ 1.        ,  2.        , -3.08442166,  0.        ], lns4.3), Array([1.        , 4.        , 9.51365692, 0.        ], lns4.3), Array([ 2.        ,  4.        , -6.16884331,  0.        ], lns4.3))
+    >>> a
+    Array([ 1.        ,  2.        , -3.08442165,  0.        ], lns4.3)
+    >>> a * a
+    Array([1.        , 4.        , 9.51365692, 0.        ], lns4.3)
     """
 
     _exponential, _per_exponential = "exp2", 1
@@ -537,8 +542,8 @@ class LnsFormat(LogarithmicFormat, saved_as="lns"):
         width_of(name, 1 + integer_bits + fraction_bits)
         if not 1 <= integer_bits <= _MOST_INTEGER_BITS or fraction_bits < 0:
             raise ValueError(
-                f"{name}: a logarithm has 1 to {_MOST_INTEGER_BITS} bits before the point, its sign among them, and 0 or "
-                f"more behind it"
+                f"{name}: a logarithm has 1 to {_MOST_INTEGER_BITS} bits before the point, its sign among them, and 0 "
+                "or more behind it"
             )
         #: Bits of the logarithm before the point, its sign among them, and behind it.
         self.integer_bits, self.fraction_bits = int(integer_bits), int(fraction_bits)

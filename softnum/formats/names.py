@@ -102,8 +102,8 @@ def format(name: str | Format) -> Format:
     name : str, format or dtype
         A registered name (`format_names`), ``eXmY`` (IEEE-like), ``qI.F`` or ``uqI.F`` (fixed point), IEEE P3109's
         ``binaryKpP{s,u}{e,f}``, ``positN`` or ``positN_esE``, ``takum_linearN``, ``takumN``, ``lnsI.F``, or what
-        others call one of them (``softnum.formats.aliases``). NumPy's float16, float32 and float64 and the float types of ml_dtypes and of
-        PyTorch stand for the formats that they are. A format object is returned as it is.
+        others call one of them (``softnum.formats.aliases``). NumPy's float16, float32 and float64 and the float types
+        of ml_dtypes and of PyTorch stand for the formats that they are. A format object is returned as it is.
 
     Returns
     -------

@@ -84,6 +84,7 @@ class TaperedFormat(TwosComplementCodes, CustomFormat):
 
     #: numbers beyond the ends become the values there, infinities NaR
     overflow_rules = ("saturate_finite",)
+    has_exceptions = False
     #: a NaN is equal to itself and below all numbers
     nan_is_least = True
     #: what decides a rounding has 32 bits at most, within the range of binary64

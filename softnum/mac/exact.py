@@ -89,8 +89,8 @@ class ExactDotUnit(Unit):
         for fmt in (*self.operand, self.accumulator):
             check_exact(
                 fmt,
-                "ExactDotUnit: values of {} are irrational, and sums of them no number of any accumulator; a MadUnit rounds "
-                "each step, into any format",
+                "ExactDotUnit: values of {} are irrational, and sums of them no number of any accumulator; a MadUnit "
+                "rounds each step, into any format",
             )
         check_sum_formats(self, "accumulator", custom=self.accumulator.rounds_as_odd)
         self.accumulator.arithmetic.check_modes(self.accumulator, self.rounding, self.overflow)

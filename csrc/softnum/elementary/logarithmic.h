@@ -1,16 +1,17 @@
 /* Logarithmic numbers, correctly rounded: takums (Hunhold 2024) and lnsI.F, and binary64 beside them.
  *
- * A logarithmic number is 0, NaN or (-1)^sign b^L, b = sqrt(e) of a takum and 2 of an lns, L of some fraction bits. Real
- * numbers round in the logarithm: L is cut to the format's bits, to nearest, a tie to the even code. So products,
+ * A logarithmic number is 0, NaN or (-1)^sign b^L, b = sqrt(e) of a takum and 2 of an lns, L of some fraction bits.
+ * Real numbers round in the logarithm: L is cut to the format's bits, to nearest, a tie to the even code. So products,
  * quotients and roots are integer arithmetic on L. All else is enclosed (big.h) in 2 words, then 4 ... 32, until what
  * decides the rounding of L is known.
  *
  * An operand is a term sig 2^two e^(root / 2), sig odd. Terms of different (two modulo 1, root) are linearly
- * independent over the rationals: e^x and e^y are for different algebraic x and y, over the algebraic numbers (Lindemann
- * and Weierstrass), and powers of 2^(1/2^k) below 2 over the rationals. So a sum of two such terms is no rational number
- * and no power of b that L could be rounded at, and the enclosures of it decide; sums of like terms are one term. The
- * logarithm of a term is rational only if nothing but a power of b is left of it. Of functions other than exp, exp2 and
- * pow it is not known for every operand that no result lies on a border; one that did would come out as SN_UNDECIDED. */
+ * independent over the rationals: e^x and e^y are for different algebraic x and y, over the algebraic numbers
+ * (Lindemann and Weierstrass), and powers of 2^(1/2^k) below 2 over the rationals. So a sum of two such terms is no
+ * rational number and no power of b that L could be rounded at, and the enclosures of it decide; sums of like terms are
+ * one term. The logarithm of a term is rational only if nothing but a power of b is left of it. Of functions other than
+ * exp, exp2 and pow it is not known for every operand that no result lies on a border; one that did would come out as
+ * SN_UNDECIDED. */
 #ifndef SOFTNUM_LOGARITHMIC_H
 #define SOFTNUM_LOGARITHMIC_H
 
@@ -62,7 +63,8 @@ typedef struct {
     sn_i32 sticky;
 } sn_log_cut;
 
-/* -- codes and terms ------------------------------------------------------------------------------------------------ */
+/* -- codes and terms ------------------------------------------------------------------------------------------------
+ */
 SN_FN sn_u64 sn_log_nan(const sn_logarithmic *f) {
     return f->kind == SN_LOG_TAKUM ? (sn_u64)1 << (f->bits - 1) : (sn_u64)3 << (f->bits - 2);
 }
@@ -125,7 +127,8 @@ SN_FN sn_u64 sn_code_of_number(const sn_log_call *c, const sn_number *x) {
     return sn_round_pack(c->binary64, &c->env, &e, 0, &flags);
 }
 
-/* -- enclosures ----------------------------------------------------------------------------------------------------- */
+/* -- enclosures -----------------------------------------------------------------------------------------------------
+ */
 /* m 2^exp times log(2) */
 SN_FN void sn_big_times_ln_2(sn_big *r, sn_i64 m, sn_i64 exp, sn_i32 n) {
     sn_big_constant(r, sn_ln_2, 0, n);
@@ -273,15 +276,16 @@ SN_FN sn_i32 sn_big_cut_of_log(const sn_big *x, const sn_logarithmic *f, sn_i32 
     return sn_big_cut(&r, 2, cut);
 }
 
-/* -- results -------------------------------------------------------------------------------------------------------- */
+/* -- results --------------------------------------------------------------------------------------------------------
+ */
 /* The code of (-1)^sign b^L. */
 SN_FN sn_u64 sn_log_round(const sn_logarithmic *f, sn_i32 sign, sn_log_cut cut) {
     if (f->kind == SN_LOG_TAKUM) {
         const sn_tapered takum = {f->bits, 1, 0};
         const sn_i64 whole = cut.floor >> SN_LOG_ONE, c = whole < -300 ? -300 : whole > 300 ? 300 : whole;
         const sn_u64 rest = (sn_u64)cut.floor & (((sn_u64)1 << SN_LOG_ONE) - 1);
-        return sn_tapered_round(&takum, (sn_u64)sign << 63 | (sn_u64)(c + 1023) << 52 |
-                                            rest << (52 - SN_LOG_ONE) | (sn_u64)cut.sticky);
+        return sn_tapered_round(&takum, (sn_u64)sign << 63 | (sn_u64)(c + 1023) << 52 | rest << (52 - SN_LOG_ONE) |
+                                            (sn_u64)cut.sticky);
     }
     const sn_i64 least = -((sn_i64)1 << (f->bits - 2)), half = (sn_i64)1 << (SN_LOG_ONE - 1 - f->fraction);
     const sn_i64 rest = cut.floor & (2 * half - 1);
@@ -480,7 +484,8 @@ SN_FN sn_u64 sn_log_of_specials(const sn_log_call *c, const sn_term *t, sn_u32 *
     }
 }
 
-/* -- functions ------------------------------------------------------------------------------------------------------ */
+/* -- functions ------------------------------------------------------------------------------------------------------
+ */
 /* sin, cos and tan of x not 0: x 2 / pi less the nearest integer, times pi / 2. Returns the words of *r, fewer than n
  * by as many as the integer has; 0 if too few are left. */
 SN_FN sn_i32 sn_log_trigonometric(sn_big *r, sn_i32 fn, const sn_big *x, sn_i32 n) {
@@ -790,7 +795,8 @@ SN_FN sn_u64 sn_log_function(const sn_log_call *c, const sn_term *x, sn_u32 *fla
         }
         if (rational && sn_log_exact_function(c, x, &result, flags)) return result;
         if (fn == SN_ELEMENTARY_log && x->sig == 1 && x->two == 0) { /* root / 2 */
-            sn_term t = {SN_FINITE, x->root < 0, (sn_u64)(x->root < 0 ? -x->root : x->root), -33 * ((sn_i64)1 << 32), 0};
+            sn_term t = {SN_FINITE, x->root < 0, (sn_u64)(x->root < 0 ? -x->root : x->root), -33 * ((sn_i64)1 << 32),
+                         0};
             for (; !(t.sig & 1); t.sig >>= 1)
                 t.two += (sn_i64)1 << 32;
             return sn_log_finish(c, &t, flags);
@@ -802,8 +808,7 @@ SN_FN sn_u64 sn_log_function(const sn_log_call *c, const sn_term *x, sn_u32 *fla
             return sn_log_finish(c, &t, flags);
         }
     }
-    if (x->kind == SN_FINITE && sn_log_is_beside(fn, x, &near, &above))
-        return sn_log_beside(c, &near, above, flags);
+    if (x->kind == SN_FINITE && sn_log_is_beside(fn, x, &near, &above)) return sn_log_beside(c, &near, above, flags);
     const sn_number operand = sn_number_of_term(x);
     const sn_i32 most = fn == SN_ELEMENTARY_gelu ? 16 : SN_LOG_WORDS; /* erfc takes more words than it is asked for */
     for (sn_i32 n = 2; n <= most; n *= 2) {
@@ -827,7 +832,8 @@ SN_FN sn_u64 sn_log_function(const sn_log_call *c, const sn_term *x, sn_u32 *fla
     return sn_undecided(flags);
 }
 
-/* -- operations ----------------------------------------------------------------------------------------------------- */
+/* -- operations -----------------------------------------------------------------------------------------------------
+ */
 /* floor(log2(|x|)), as a number. */
 SN_FN sn_u64 sn_log_exponent(const sn_log_call *c, const sn_term *x, sn_u32 *flags) {
     const sn_logarithmic two = {SN_LOG_LNS, 32, 0};
