@@ -257,7 +257,7 @@ class LogarithmicFormat(CustomFormat):
 
     # -- values to codes and back --------------------------------------------------------------------------------------
     def core_values(self, codes) -> np.ndarray:
-        """The values rounded to odd in float64: to fewer bits they round, and by numbers of fewer they lie, as those."""
+        """The values rounded to odd in float64: to fewer bits they round, and by such numbers they lie, as those."""
         return self._functions.as_float(codes, "to_odd")
 
     def encode(self, x, rounding: str = "nearest_even", overflow=None, instead: int | None = None) -> np.ndarray:
@@ -434,6 +434,21 @@ def _of_numbers(formats, codes) -> tuple[tuple, list]:
     return keys, given
 
 
+def products_of(a, b) -> np.ndarray:
+    """A number for each pair of codes of two formats of one kind, the same one where their product is the same."""
+    if type(a) is not type(b):
+        raise ValueError(f"products of {a} and {b} are no sums of two logarithms of one base")
+    codes = [np.arange(1 << f.bits).astype(f.storage_dtype) for f in (a, b)]
+    logs = [f.logarithms(c) for f, c in zip((a, b), codes, strict=True)]
+    signs, zero, nan = (
+        [method(f, c) for f, c in zip((a, b), codes, strict=True)]
+        for method in (lambda f, c: f.sign_bits(c), lambda f, c: f.is_zero(c), lambda f, c: f.is_nan(c))
+    )
+    sums = (logs[0][:, None] + logs[1]) * 2 + (signs[0][:, None] ^ signs[1])
+    found = np.where(nan[0][:, None] | nan[1], -1 << 61, np.where(zero[0][:, None] | zero[1], 1 << 61, sums))
+    return found.ravel()
+
+
 class TakumFormat(LogarithmicFormat, TwosComplementCodes, saved_as="takum"):
     """A takum of N bits (Hunhold 2024), logarithmic: ``softnum.format("takum16")``.
 
@@ -471,6 +486,7 @@ class TakumFormat(LogarithmicFormat, TwosComplementCodes, saved_as="takum"):
     is_nan, fields, sign_bits = TaperedFormat.is_nan, TaperedFormat.fields, TaperedFormat.sign_bits
     stepped = TaperedFormat.stepped
     order_keys, value_keys = TwosComplementCodes.order_keys, TwosComplementCodes.value_keys
+    is_zero = TwosComplementCodes.is_zero
 
     def __init__(self, bits: int) -> None:
         bits = width_of("TakumFormat", bits)
@@ -483,6 +499,13 @@ class TakumFormat(LogarithmicFormat, TwosComplementCodes, saved_as="takum"):
     @staticmethod
     def _of_logarithm(decimal):
         return decimal(2)
+
+    def logarithms(self, codes: np.ndarray) -> np.ndarray:
+        """The logarithms of magnitudes, int64 in units of 2**-32; of no meaning for 0 and NaR."""
+        number = np.empty(codes.shape, np.float64)
+        _tables.tapered_values((self.bits, True, 0), codes, number)  # 2**c (1 + m)
+        bits = number.view(np.int64) & ((1 << 63) - 1)
+        return (bits >> 20) - (1023 << 32)
 
     def _points(self) -> np.ndarray:
         longer = _Logarithms(_tables.TAKUM, self.bits + 1)
@@ -573,6 +596,11 @@ class LnsFormat(LogarithmicFormat, saved_as="lns"):
     @staticmethod
     def _of_logarithm(decimal):
         return 1 / decimal(2).ln()
+
+    def logarithms(self, codes: np.ndarray) -> np.ndarray:
+        """The logarithms of magnitudes, int64 in units of 2**-32; of no meaning for 0 and NaN."""
+        field = codes.astype(np.int64) & (2 * self.zero_code - 1)
+        return ((field ^ self.zero_code) - self.zero_code) << (32 - self.fraction_bits)
 
     def _points(self) -> np.ndarray:
         finer = _Logarithms(_tables.LNS, self.bits + 1, self.fraction_bits + 1)

@@ -31,7 +31,7 @@ class Logarithmic:
         raise NotImplementedError
 
     def point(self, place: int) -> Fraction:
-        """The L at which rounding goes over from `code_at(place)`, the positive ones' in ascending order, to the next."""
+        """The L at which rounding goes over from `code_at(place)`, a positive number's, to the next one."""
         raise NotImplementedError
 
     def round_log(self, sign: int, log) -> int:

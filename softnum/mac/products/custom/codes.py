@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from softnum.formats.logarithmic import products_of
 from softnum.formats.modes import Flags
 from softnum.mac.mad import MadUnit
 from softnum.mac.order import reduction_order
@@ -73,6 +74,8 @@ def factors(unit: MadUnit) -> np.ndarray:
     """A number for each pair of the operands' codes: the same one where fma cannot tell the pairs apart."""
     pairs = np.arange(1 << sum(f.bits for f in unit.operand), dtype=np.uint64)
     (a, b), acc = unit.operand, unit.accumulator
+    if not (a.values_are_exact and b.values_are_exact):
+        return products_of(a, b)
     if acc.arithmetic.users_own("fma", (a, b, acc), acc):
         return pairs
     codes = (_every(a)[:, None], _every(b))
