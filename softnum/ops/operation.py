@@ -100,7 +100,7 @@ def as_values(codes, formats) -> tuple[list, tuple]:
 
 
 def arithmetic_of(formats, out_fmt):
-    """What computes an operation: the result's format's arithmetic, or that of an operand whose values are not exact."""
+    """What computes an operation: the arithmetic of its result, or of an operand whose values are not exact."""
     return next((f for f in formats if not f.values_are_exact), out_fmt).arithmetic
 
 

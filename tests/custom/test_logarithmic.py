@@ -36,11 +36,7 @@ FUNCTIONS = (
 def drawn(name, count, columns, seed=1):
     fmt = sn.format(name)
     rng = np.random.default_rng([seed, fmt.bits, count])
-    return (
-        np.random.default_rng([seed, fmt.bits, count])
-        .integers(0, 1 << fmt.bits, (columns, count))
-        .astype(fmt.storage_dtype)
-    )
+    return rng.integers(0, 1 << fmt.bits, (columns, count)).astype(fmt.storage_dtype)
 
 
 def near(name, count):
