@@ -621,6 +621,12 @@ class LnsFormat(LogarithmicFormat, saved_as="lns"):
         place = np.where(codes >> (self.bits - 1), -size, size)
         return np.where(self.is_nan(codes), 2 * self.zero_code, place)
 
+    def sign_and_size(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(where the sign bit is set, the magnitudes in the order of their values, from 0)"""
+        kind = codes.dtype.type
+        sign = codes >> kind(self.bits - 1) != 0
+        return sign, (codes & kind(2 * self.zero_code - 1)) ^ kind(self.zero_code)
+
     def order_keys(self, codes: np.ndarray) -> np.ndarray:
         """Unsigned integers that lie as the codes do in the total order, each code's its own, NaN last."""
         return (self._places(np.asarray(codes)) + 2 * self.zero_code - 1).astype(self.storage_dtype)
