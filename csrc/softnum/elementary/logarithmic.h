@@ -239,9 +239,10 @@ SN_FN sn_i32 sn_big_cut(const sn_big *x, sn_i32 n, sn_log_cut *cut) {
 SN_FN sn_i32 sn_big_cut_of_log(const sn_big *x, const sn_logarithmic *f, sn_i32 n, sn_log_cut *cut) {
     sn_big m, one, p, r;
     if (x->err >= SN_LOST || sn_big_is_zero(x, n)) return 0;
-    const sn_i64 e = sn_big_top(x, n) + (x->w[n - 1] > 0xaaaaaaaaaaaaaaaau);
-    sn_big_copy(&m, x, n);
-    m.sign = 0;
+    const sn_i32 words = n;
+    if (x->err >> 16 && n > 2) n--; /* a large error is cut off with the last word */
+    sn_big_normalize(&m, x->w, words, x->exp, 0, x->err, n);
+    const sn_i64 e = sn_big_top(&m, n) + (m.w[n - 1] > 0xaaaaaaaaaaaaaaaau);
     m.exp -= e;
     sn_big_set(&one, 0, 1, 0, n);
     sn_big_add_to(&p, &m, &one, 1, n, 2);
