@@ -15,3 +15,17 @@ def sums(
 ) -> None: ...
 def tapered_values(f: tuple[int, int, int], codes: NDArray, numbers: NDArray[np.float64]) -> None: ...
 def tapered_codes(f: tuple[int, int, int], numbers: NDArray[np.float64], codes: NDArray) -> None: ...
+
+BINARY64: int
+TAKUM: int
+LNS: int
+LOGARITHMIC: dict[str, tuple[int, int]]
+
+def logarithmic(
+    name: str,
+    formats: tuple[tuple[int, int, int], ...],
+    out_format: tuple[int, int, int],
+    rounding: int,
+    codes: tuple[NDArray[np.uint64], ...],
+    out: NDArray[np.uint64],
+) -> int: ...
