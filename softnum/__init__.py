@@ -35,6 +35,7 @@ from softnum.arrays.streams import Stream
 from softnum.formats.blocks import BlockFormat, block_format_names, format
 from softnum.formats.custom import CustomFormat
 from softnum.formats.layouts import tile_scales, untile_scales
+from softnum.formats.logarithmic import LnsFormat, TakumFormat
 from softnum.formats.modes import Flags
 from softnum.formats.names import format_names
 from softnum.formats.scalar import FixedFormat, FloatFormat
@@ -46,6 +47,7 @@ from softnum.ops import arithmetic as _arithmetic
 from softnum.ops import choices as _choices
 from softnum.ops import custom_tables as _custom_operations  # noqa: F401
 from softnum.ops import elementary as _elementary
+from softnum.ops import logarithmic as _logarithmic  # noqa: F401
 from softnum.ops import numpy_values as _numpy_values  # noqa: F401
 from softnum.ops.arithmetic import *  # noqa: F403  what its __all__ lists
 from softnum.ops.choices import *  # noqa: F403
@@ -144,10 +146,12 @@ __all__ = [
     "Flags",
     "FloatFormat",
     "PositFormat",
+    "TakumFormat",
     "TakumLinearFormat",
     "FmaChainUnit",
     "FormatLostWarning",
     "FusedDotUnit",
+    "LnsFormat",
     "MadUnit",
     "Operator",
     "Probe",

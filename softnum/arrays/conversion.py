@@ -77,9 +77,9 @@ def find_code(value, minus_zero: bool, fmt) -> int | tuple[int, int] | None:
     """
     try:
         code = encode(np.array(value, object), fmt)
-    except ValueError:  # NaN or infinite, and no code says so
+        back = decode(code, fmt, object).item()
+    except ValueError:  # NaN or infinite, and no code says so; a code whose value is irrational
         return None
-    back = decode(code, fmt, object).item()
     same = back == value and (back == 0 and str(back).startswith("-")) == minus_zero
     return code.item() if same or (back != back and value != value) else None
 

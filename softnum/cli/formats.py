@@ -15,6 +15,7 @@ _FLOAT_FACTS = (
     "smallest_subnormal", "epsilon", "has_zero", "negative_zero", "infinities", "nan_codes", "lowest_binade",
 )  # fmt: skip
 _TAPERED_FACTS = ("bits", "precision", "max", "min", "smallest", "nan_code")
+_LOGARITHMIC_FACTS = ("bits", "max", "min", "smallest", "nan_code", "values_are_exact")
 _FIXED_FACTS = ("bits", "integer_bits", "fraction_bits", "signed", "max", "min", "epsilon")
 _LISTED = ("bits", "exponent_bits", "mantissa_bits", "bias", "max", "smallest_normal", "smallest_subnormal")
 _BLOCK_FACTS = ("element", "scale", "block_size", "tensor_scale", "bits_per_value", "max", "min", "smallest")
@@ -141,7 +142,10 @@ def _number(value, digits: int = 6) -> str:
 
 
 def _facts(fmt) -> dict:
-    names = _FIXED_FACTS if fmt.kind == "fixed" else _TAPERED_FACTS if fmt.nan_is_least else _FLOAT_FACTS
+    if not fmt.values_are_exact:
+        names = _LOGARITHMIC_FACTS
+    else:
+        names = _FIXED_FACTS if fmt.kind == "fixed" else _TAPERED_FACTS if fmt.nan_is_least else _FLOAT_FACTS
     facts = {"name": fmt.name, "kind": fmt.kind}
     if fmt.explicit_bit:
         facts["explicit_bit"] = True
@@ -181,7 +185,7 @@ def _listing(sn) -> list[dict]:
     console.print(_first_that_fits(console, (table(full, 6, (0, 1)), table(short, 3, (0, 1)), table(short, 3, 0))))
     console.print(
         "Also: eXmY (IEEE-like), qI.F and uqI.F (fixed point), binaryKpP{s,u}{e,f} (IEEE P3109), positN and positN_esE "
-        "(posits), takum_linearN.",
+        "(posits), takum_linearN, takumN and lnsI.F (logarithmic).",
         markup=False,
     )
     console.print(f"Block formats: {', '.join(sn.block_format_names())}.", markup=False, highlight=False)
@@ -240,7 +244,8 @@ def _one(sn, fmt) -> dict:
         for start in range(0, len(values), columns):
             grid.add_row(f"0x{start:02x}", *(_number(v) for v in values[start : start + columns]))
         grids.append(grid)
-    console.print("\nValue of each code, to six digits (--out FILE writes them exactly)", markup=False, highlight=False)
+    written = "writes them exactly" if fmt.values_are_exact else "writes them rounded to binary64: they are irrational"
+    console.print(f"\nValue of each code, to six digits (--out FILE {written})", markup=False, highlight=False)
     console.print(_first_that_fits(console, grids))
     return facts
 

@@ -23,6 +23,8 @@ class AnyFormat:
     nan_is_least = False  # whether a NaN is equal to itself and below all numbers, and not unordered
     rounds_as_odd = False  # whether any number rounds to it as that number rounded to odd in binary64 does
     bit_strings: tuple[int, bool, int] | None = None  # (bits, whether a takum, es), where its bit strings are rounded
+    values_are_exact = True  # whether values are rational numbers, which decoding gives; those of logarithms are not
+    has_exceptions = True  # whether operations raise flags, and round in modes
     spare_bits = 0  # of a significand, that values exact in a float type need not leave
     explicit_bit = False  # whether codes store the first bit of a significand
     leads = False  # whether its arithmetic computes operations that it has part in, whatever the result's format is

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from softnum.formats.blocks import BlockFormat, is_block_format
 from softnum.formats.custom.formats import CustomFormat
+from softnum.formats.logarithmic import LogarithmicFormat
 from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.formats.tapered import TaperedFormat
 
 __all__ = [
-    "check_block", "check_fixed", "check_float", "check_narrow", "check_not_custom", "check_not_own", "check_scalar",
-    "check_single",
+    "check_block", "check_exact", "check_fixed", "check_float", "check_narrow", "check_not_custom", "check_not_own",
+    "check_scalar", "check_single",
 ]  # fmt: skip
 
 
@@ -22,6 +23,12 @@ def check_float(fmt, text: str) -> None:
     if not isinstance(fmt, FloatFormat):
         _refuse(fmt, text)
     check_narrow(fmt, text)
+
+
+def check_exact(fmt, text: str) -> None:
+    """ValueError for a format whose values are irrational, as logarithmic numbers are."""
+    if not fmt.values_are_exact:
+        _refuse(fmt, text)
 
 
 def check_fixed(fmt, text: str) -> None:
@@ -55,8 +62,8 @@ def check_not_custom(fmt, text: str) -> None:
 
 
 def check_not_own(fmt, text: str) -> None:
-    """ValueError for a `CustomFormat` of the user's own, which posits and takums are not."""
-    if isinstance(fmt, CustomFormat) and not isinstance(fmt, TaperedFormat):
+    """ValueError for a `CustomFormat` of the user's own, which posits, takums and logarithmic numbers are not."""
+    if isinstance(fmt, CustomFormat) and not isinstance(fmt, (LogarithmicFormat, TaperedFormat)):
         _refuse(fmt, text)
 
 

@@ -27,7 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: The names that spell a format out, as errors and lists show them.
-FAMILIES = "eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f}, positN, positN_esE, takum_linearN"
+FAMILIES = "eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f}, positN, positN_esE, takum_linearN, takumN, lnsI.F"
 
 
 def _named(name: str, e: int, m: int, **facts) -> tuple[str, FloatFormat]:
@@ -108,14 +108,14 @@ def format(name: str | Format) -> Format:
     ----------
     name : str, format or dtype
         A registered name (`format_names`), ``eXmY`` (IEEE-like), ``qI.F`` or ``uqI.F`` (fixed point), IEEE P3109's
-        ``binaryKpP{s,u}{e,f}``, ``positN`` or ``positN_esE``, ``takum_linearN``, or what others call one of them
-        (``softnum.formats.aliases``). NumPy's float16, float32 and float64 and the float types of ml_dtypes and of
-        PyTorch stand for the formats that they are, NumPy's longdouble for the machine's. A format object is returned
-        as it is.
+        ``binaryKpP{s,u}{e,f}``, ``positN`` or ``positN_esE``, ``takum_linearN``, ``takumN``, ``lnsI.F``, or what
+        others call one of them (``softnum.formats.aliases``). NumPy's float16, float32 and float64 and the float types
+        of ml_dtypes and of PyTorch stand for the formats that they are, NumPy's longdouble for the machine's. A format
+        object is returned as it is.
 
     Returns
     -------
-    FloatFormat, FixedFormat, PositFormat or TakumLinearFormat
+    FloatFormat, FixedFormat, PositFormat, TakumLinearFormat, TakumFormat or LnsFormat
 
     Raises
     ------

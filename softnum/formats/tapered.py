@@ -24,13 +24,14 @@ from softnum.formats.names import register_family
 from softnum.runtime import _tables
 from softnum.runtime.plain import plain
 
-__all__ = ["PositFormat", "TakumLinearFormat", "TaperedFormat"]
+__all__ = ["PositFormat", "TakumLinearFormat", "TaperedFormat", "width_of"]
 
 _LEAST_BITS, _MOST_BITS, _TABULATED, _SHORT = 3, 32, 16, 8
 _MOST_ES = 5  # so that all values of 32 bits, and half-way points, are values of binary64
 
 
-def _width(what: str, bits) -> int:
+def width_of(what: str, bits) -> int:
+    """bits as an int; TypeError or ValueError unless it is an integer in 3..32."""
     if isinstance(bits, bool) or not isinstance(bits, Integral):
         raise TypeError(f"{what}: bits must be an integer, got {bits!r}")
     if not _LEAST_BITS <= bits <= _MOST_BITS:
@@ -84,6 +85,7 @@ class TaperedFormat(TwosComplementCodes, CustomFormat):
 
     #: numbers beyond the ends become the values there, infinities NaR
     overflow_rules = ("saturate_finite",)
+    has_exceptions = False
     #: a NaN is equal to itself and below all numbers
     nan_is_least = True
     #: what decides a rounding has 32 bits at most, within the range of binary64
@@ -230,6 +232,11 @@ class TaperedFormat(TwosComplementCodes, CustomFormat):
         """Name and width, for a record: the name says which format it is."""
         return {"format": str(self), "bits": self.bits}
 
+    @classmethod
+    def from_data(cls, data: dict):
+        """The format that `to_data` described, but for its kind."""
+        return cls(**data)
+
     @property
     def described(self) -> str:
         """What errors call the format."""
@@ -276,7 +283,7 @@ class PositFormat(TaperedFormat, saved_as="posit"):
     """
 
     def __init__(self, bits: int, es: int = 2) -> None:
-        bits = _width("PositFormat", bits)
+        bits = width_of("PositFormat", bits)
         if isinstance(es, bool) or not isinstance(es, Integral):
             raise TypeError(f"PositFormat: es must be an integer, got {es!r}")
         if not 0 <= es <= _MOST_ES:
@@ -303,11 +310,6 @@ class PositFormat(TaperedFormat, saved_as="posit"):
     def to_data(self) -> dict:
         """All that makes the format, as plain data."""
         return {"kind": self.kind, "bits": self.bits, "es": self.es}
-
-    @classmethod
-    def from_data(cls, data: dict) -> PositFormat:
-        """The format that `to_data` described, but for its kind."""
-        return cls(data["bits"], data["es"])
 
 
 class TakumLinearFormat(TaperedFormat, saved_as="takum_linear"):
@@ -338,7 +340,7 @@ class TakumLinearFormat(TaperedFormat, saved_as="takum_linear"):
     """
 
     def __init__(self, bits: int) -> None:
-        bits = _width("TakumLinearFormat", bits)
+        bits = width_of("TakumLinearFormat", bits)
         super().__init__(_Strings(bits, True), f"takum_linear{bits}", "takum_linear")
 
     def _fields(self, rest: str) -> list[tuple[str, int]]:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from softnum.arrays.environment import environment
-from softnum.formats.checks import check_narrow
+from softnum.formats.checks import check_exact, check_narrow
 from softnum.formats.facts import facts
 from softnum.formats.modes import rounding_name
 from softnum.formats.names import format
@@ -88,6 +88,12 @@ class ExactDotUnit(Unit):
         put("accumulator", format(self.accumulator))
         for fmt in self.operand:
             check_narrow(fmt, "ExactDotUnit: operand={}")
+        for fmt in (*self.operand, self.accumulator):
+            check_exact(
+                fmt,
+                "ExactDotUnit: values of {} are irrational, and sums of them no number of any accumulator; a MadUnit "
+                "rounds each step, into any format",
+            )
         check_sum_formats(self, "accumulator", custom=self.accumulator.rounds_as_odd)
         self.accumulator.arithmetic.check_modes(self.accumulator, self.rounding, self.overflow)
         for what, fmt in (

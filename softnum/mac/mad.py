@@ -354,7 +354,10 @@ class MadUnit(Unit):
 
     @property
     def on_codes(self) -> bool:
-        """Whether the unit computes in a custom format, on its codes (``softnum.mac.products.custom.codes``)."""
+        """Whether the unit computes in a custom format, on its codes (``softnum.mac.products.custom.codes``), or on
+        operands whose values are not exact."""
+        if not all(fmt.values_are_exact for fmt in self.operand):
+            return True
         formats = (self.product, self.accumulator, self.outer)
         return any(fmt is not None and fmt.codec.core_format(fmt) is not fmt for fmt in formats)
 

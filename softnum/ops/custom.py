@@ -74,18 +74,18 @@ class Operator:
         if name not in USER_OPERANDS and name not in ("scalb", "convert"):
             known = ", ".join(sorted((*USER_OPERANDS, "scalb")))
             raise ValueError(f"{out} has no operation {name!r} (known: {known})")
-        self.users_own = name in out._functions.operations and all(f == out for f in self.formats)
+        self.users_own = out.has_own(name, self.formats)
         if name in _STEPS and not self.users_own and not out.has_neighbours:
             raise ValueError(f"{name} is defined for custom formats of up to 16 bits, and {out} has {out.bits}")
         foreign = next((f for f in self.formats if f != out), None)
         if name in _CHOSEN and foreign is not None:
             raise ValueError(f"{name} of {foreign} has no result in {out}; convert the operands to {out} first")
-        if self.users_own and (self.rounding != "nearest_even" or overflow is not None):
+        if self.users_own and out.values_are_exact and (self.rounding != "nearest_even" or overflow is not None):
             raise ValueError(
                 f"{name} of {out} is the user's own and rounds in its own way; rounding={rounding!r} and "
                 f"overflow={overflow!r} are not defined for it"
             )
-        if not self.users_own:
+        if not self.users_own or not out.values_are_exact:
             out.check_modes("nearest_even" if name == "round_to_integral" else self.rounding, overflow)
 
     def __call__(self, *codes, partly: bool = False):
@@ -95,7 +95,9 @@ class Operator:
         """
         functions = self.out._functions
         if self.users_own:
-            return functions.partly(self.name, *codes) if partly else (functions.call(self.name, *codes), None)
+            if partly and self.out.values_are_exact:
+                return functions.partly(self.name, *codes)
+            return self.out.own(self.name, self.formats, codes), None
         if self.name in _CHOSEN:
             return self._choose(*codes), None
         if self.name in _STEPS:

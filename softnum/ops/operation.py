@@ -24,7 +24,7 @@ from softnum.formats.names import format
 from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.runtime import _core, gateway
 
-__all__ = ["OPTIONS", "RETURNS", "apply", "as_values", "described", "rounded"]
+__all__ = ["OPTIONS", "RETURNS", "apply", "arithmetic_of", "as_values", "described", "rounded"]
 
 #: parts of the docstrings of operations
 OPTIONS = """
@@ -97,6 +97,11 @@ def as_values(codes, formats) -> tuple[list, tuple]:
     """(codes, formats) by which the core knows the same values: those of custom formats in binary64."""
     taken = [f.codec.for_core(c, f) for c, f in zip(codes, formats, strict=True)]
     return taken, tuple(f.codec.core_format(f) for f in formats)
+
+
+def arithmetic_of(formats, out_fmt):
+    """What computes an operation: the arithmetic of its result, or of an operand that leads, or is not exact."""
+    return next((f for f in formats if f.leads or not f.values_are_exact), out_fmt).arithmetic
 
 
 def _results(name: str, formats, options: dict, *codes) -> np.ndarray:
@@ -178,11 +183,6 @@ class CoreArithmetic:
         return call_ufunc(name, codes, formats, out_fmt, env, words, with_flags=given.return_flags, invalid=invalid)
 
 
-def _arithmetic_of(formats, out_fmt):
-    """What computes an operation: the arithmetic of the result's format, unless another's leads."""
-    return next((f for f in formats if f.leads), out_fmt).arithmetic
-
-
 def described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits):
     """(codes of the operands, their formats, the result's, whether an operand is an Array), checked."""
     codes, formats, as_array = _operands(name, operands, fmt)
@@ -197,7 +197,7 @@ def described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits)
         out_fmt = formats[0]
     out_fmt = format(out_fmt)
     if name in _LIMITED:
-        _arithmetic_of(formats, out_fmt).check_reach(name, formats[0], out_fmt, rounding, overflow, stochastic_bits)
+        arithmetic_of(formats, out_fmt).check_reach(name, formats[0], out_fmt, rounding, overflow, stochastic_bits)
     return codes, formats, out_fmt, as_array
 
 
@@ -223,7 +223,7 @@ def apply(
         rounding, overflow, key, random_bits, stochastic_bits, invalid, return_flags, tininess, flush_results
     )
     codes, formats, out_fmt, as_array = described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits)
-    told = _arithmetic_of(formats, out_fmt).apply(
+    told = arithmetic_of(formats, out_fmt).apply(
         name, codes, formats, out_fmt, given, flush_inputs, nan, extra, codes_out, compute
     )  # fmt: skip
     if compute is not None:

@@ -18,3 +18,17 @@ def tapered_codes(f: tuple[int, int, int], numbers: NDArray[np.float64], codes: 
 def tapered_sums(
     sum: tuple[int, int, int], product: tuple[int, int, int] | None, a: NDArray, b: NDArray, acc: NDArray
 ) -> None: ...
+
+BINARY64: int
+TAKUM: int
+LNS: int
+LOGARITHMIC: dict[str, tuple[int, int]]
+
+def logarithmic(
+    name: str,
+    formats: tuple[tuple[int, int, int], ...],
+    out_format: tuple[int, int, int],
+    rounding: int,
+    codes: tuple[NDArray[np.uint64], ...],
+    out: NDArray[np.uint64],
+) -> int: ...

@@ -1,9 +1,10 @@
 # cython: language_level=3
-"""Bindings to csrc/products/tables/table.h, csrc/products/tapered/tapered.h and csrc/elementwise/tapered.h: shapes checked, argument structs filled, GIL released, C called. No arithmetic here."""
+"""Bindings to csrc/products/tables/table.h, csrc/products/tapered/tapered.h, csrc/elementwise/tapered.h and logarithmic.h: shapes checked, argument structs filled, GIL released, C called. No arithmetic here."""
 
 cimport numpy as cnp
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from softnum.runtime import _core
 
@@ -48,8 +49,37 @@ cdef extern from "products/tapered/tapered.h" nogil:
         ptrdiff_t a_row, a_step, b_step, acc_row, m, n, k
 
     void sn_tapered_gemm(int isa, const sn_tapered_sums *s) noexcept
+cdef extern from "elementwise/logarithmic.h" nogil:
+    enum:
+        SN_LOG_CONVERT, SN_LOG_ADD, SN_LOG_SUBTRACT, SN_LOG_MULTIPLY, SN_LOG_DIVIDE, SN_LOG_FMA, SN_LOG_SQRT
+        SN_LOG_LOGB, SN_LOG_HYPOT, SN_LOG_POW, SN_LOG_FUNCTION, SN_LOG_NUMBER, SN_LOG_TAKUM, SN_LOG_LNS
+
+    ctypedef struct sn_env:
+        int32_t rounding
+
+    ctypedef struct sn_logarithmic:
+        int32_t kind, bits, fraction
+
+    ctypedef struct sn_log_call:
+        int32_t op, fn
+        sn_logarithmic operand[3]
+        sn_logarithmic out
+        sn_env env
+
+    ptrdiff_t sn_log_apply(const sn_log_call *c, int operands, const uint64_t *const *codes, uint64_t *out,
+                           ptrdiff_t n) noexcept
 
 SLACK = SN_TABLE_SLACK
+#: (kind, bits, fraction bits) of a format, as `logarithmic` takes it
+BINARY64, TAKUM, LNS = SN_LOG_NUMBER, SN_LOG_TAKUM, SN_LOG_LNS
+#: operations on logarithmic numbers -> operands
+LOGARITHMIC = {
+    "convert": (SN_LOG_CONVERT, 1), "add": (SN_LOG_ADD, 2), "subtract": (SN_LOG_SUBTRACT, 2),
+    "multiply": (SN_LOG_MULTIPLY, 2), "divide": (SN_LOG_DIVIDE, 2), "fma": (SN_LOG_FMA, 3), "sqrt": (SN_LOG_SQRT, 1),
+    "logb": (SN_LOG_LOGB, 1), "hypot": (SN_LOG_HYPOT, 2), "pow": (SN_LOG_POW, 2),
+}
+
+cdef int _FIRST_FUNCTION = min(_core.OPERATIONS[name][0] for name in _core.ELEMENTARY)
 
 cdef sn_tapered _tapered(tuple f) except *:
     cdef sn_tapered t
@@ -77,6 +107,47 @@ def tapered_codes(tuple f, cnp.ndarray numbers not None, cnp.ndarray codes not N
     cdef void *z = cnp.PyArray_DATA(codes)
     with nogil:
         sn_tapered_codes(&t, <const uint64_t *>x, z, width, n)
+
+
+cdef sn_logarithmic _logarithmic(tuple f) except *:
+    cdef sn_logarithmic t
+    t.kind, t.bits, t.fraction = f
+    return t
+
+
+def logarithmic(str name, tuple formats, tuple out_format, int rounding, tuple codes, uint64_t[::1] out not None):
+    """How many results, from the first on, are known: all that out then has, but where one is not decided.
+
+    name: of `LOGARITHMIC`, or an elementary function of one operand. formats, out_format: (kind, bits, fraction bits).
+    rounding: the number of the mode, for results in binary64. codes: contiguous uint64, each of out's size.
+    """
+    cdef sn_log_call call
+    cdef const uint64_t *of[3]
+    cdef const uint64_t[::1] view
+    cdef int i, count
+    cdef ptrdiff_t n = out.shape[0], known
+    memset(&call, 0, sizeof(call))
+    call.fn = 0
+    if name in LOGARITHMIC:
+        call.op, count = LOGARITHMIC[name]
+    else:
+        call.op, count = SN_LOG_FUNCTION, 1
+        call.fn = _core.OPERATIONS[name][0] - _FIRST_FUNCTION
+    if len(formats) != count or len(codes) != count:
+        raise ValueError(f"{name} has {count} operands")
+    for i in range(count):
+        call.operand[i] = _logarithmic(formats[i])
+        view = codes[i]
+        if view.shape[0] != n:
+            raise ValueError(f"{name}: operands of {view.shape[0]} and {n} elements")
+        of[i] = &view[0] if n else NULL
+    call.out = _logarithmic(out_format)
+    call.env.rounding = rounding
+    if n == 0:
+        return 0
+    with nogil:
+        known = sn_log_apply(&call, count, of, &out[0], n)
+    return known
 
 
 def look_up(const uint8_t[:, ::1] table not None, a, b, out, Py_ssize_t start, Py_ssize_t stop):

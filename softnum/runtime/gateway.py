@@ -141,6 +141,13 @@ def refuse_device(what: str | None = None) -> None:
     raise NoKernel(f"{what or 'this function'} takes no CUDA arrays; {_WAY_OUT}")
 
 
+def check_exact_values(what: str, *formats) -> None:
+    """NoKernel for a format whose values are irrational: no kernel computes with logarithms."""
+    for fmt in formats:
+        if fmt is not None and not fmt.values_are_exact:
+            raise NoKernel(f"{what}: no kernel computes with logarithmic numbers ({fmt}); {_WAY_OUT}")
+
+
 def _computed(name: str, *arguments, **options):
     return _found(_of_the_host, name)(*arguments, **options)
 

@@ -93,7 +93,7 @@ def make_rom(
         rest = rest >> np.uint64(column.width)
     parts.reverse()
     options = dict(rounding=spec.rounding)
-    without_flags = spec.out_fmt.nan_is_least
+    without_flags = not spec.out_fmt.has_exceptions
     if not without_flags:
         options |= dict(overflow=spec.overflow, tininess=tininess, return_flags=True)
     if spec.stochastic_bits is not None:

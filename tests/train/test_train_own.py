@@ -141,6 +141,20 @@ def test_posits_train_by_name(folder):
     assert np.array_equal(layer.matmul("forward", x, x.T), sn.matmul(x, x.T, unit))
 
 
+def test_logarithmic_numbers_train_by_name(folder):
+    """The products of a layer are those of a unit of the same formats."""
+    design = load_design("examples/custom/logarithms.toml")
+    rows = rows_of(design, MLP, folder)
+    losses = [row["loss"] for row in rows[1:] if "loss" in row]
+    assert losses[-1] < losses[0]
+    assert rows[0]["config"]["design"]["layers"]["fc1"]["roles"]["errors"]["format"] == "lns5.10"
+    text = roles("takum8") + '[units]\nforward = { accumulator = "binary32", product = "binary32" }\n'
+    layer = Numerics(write(folder, text), ["fc1", "fc2"], seed=1).layer("fc2")
+    x = sn.quantize(np.linspace(-3, 3, 15, dtype=np.float32).reshape(3, 5), "takum8")
+    unit = sn.MadUnit("binary32", operand="takum8", product="binary32")
+    assert np.array_equal(layer.matmul("forward", x, x.T), sn.matmul(x, x.T, unit))
+
+
 # -- units -------------------------------------------------------------------------------------------------------------
 def test_a_units_function_trains_as_the_built_in_unit(folder):
     unit = '{{ kind = "custom", function = "my_mad.py:mad", accumulator = "e6m9"{} }}'

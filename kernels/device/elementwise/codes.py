@@ -38,7 +38,7 @@ from softnum.ops.custom import Operator, as_values, table_of
 from softnum.ops.custom_tables import into_custom
 from softnum.ops.operation import described
 from softnum.runtime import _core
-from softnum.runtime.gateway import NoKernel
+from softnum.runtime.gateway import NoKernel, check_exact_values
 
 __all__ = ["examples", "holds", "kernels_of", "operation_computation", "table_computation", *_core.OPERATIONS]
 
@@ -182,6 +182,7 @@ def operate(
         *operands, n = operands
         exponents = (_exponents(n),)
     codes, formats, out_fmt, as_array = described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits)
+    check_exact_values(name, *formats, out_fmt)
     shapes = [np.shape(c) if isinstance(c, np.ndarray) else tuple(c.shape) for c in (*codes, *exponents)]
     shape = np.broadcast_shapes(*shapes)
     given = [*(_on_device(c, f"{name}: codes of operand {i}") for i, c in enumerate(codes)), *exponents]

@@ -34,7 +34,7 @@ from softnum.kernels.device.elementwise.launch import Words, example, run, words
 from softnum.kernels.device.elementwise.patterns import reading_text
 from softnum.kernels.device.products.entries import NO_CODE, NOT_EXACT
 from softnum.kernels.device.runtime import _cuda
-from softnum.runtime.gateway import NoKernel
+from softnum.runtime.gateway import NoKernel, check_exact_values
 
 __all__ = [
     "FROM_ARRAY", "FROM_KEY", "NO_WORDS", "check_out", "decode", "encode", "examples", "floats", "kernels_of",
@@ -239,6 +239,7 @@ def _rounded(
 ):  # fmt: skip
     """quantize or encode, as `what` says."""
     fmt, x, to_values = format(fmt), floats(x, what, _FLOATS), what == "quantize"
+    check_exact_values(what, fmt)
     dtype = x.dtype if to_values else np.dtype(fmt.storage_dtype)
     check_out(what, out, x.shape, dtype)
     env = _environment(fmt, rounding, overflow, stochastic_bits, invalid, return_flags, tininess, flush_results)
@@ -303,6 +304,7 @@ def decode(codes, fmt, dtype=np.float64, *, out=None):
         For codes that are no unsigned integers, another dtype, and custom formats of more than 16 bits.
     """
     fmt, dtype = format(fmt), np.dtype(dtype)
+    check_exact_values("decode", fmt)
     if isinstance(codes, Array):
         raise TypeError(f"decode takes codes, got an Array of {codes.format}; give its .codes")
     if codes.dtype.kind != "u":

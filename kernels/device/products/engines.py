@@ -19,7 +19,7 @@ from softnum.mac.exact import ExactDotUnit
 from softnum.mac.family import family_of, register
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.mad import MadUnit
-from softnum.runtime.gateway import NoKernel
+from softnum.runtime.gateway import NoKernel, check_exact_values
 
 __all__ = ["engine_of"]
 
@@ -42,6 +42,7 @@ register(CustomMadUnit, device=lambda unit, words: custom_engine(unit))
 @lru_cache(maxsize=256)
 def engine_of(unit, words: int):
     """What computes a unit's products, for words from an array (FROM_ARRAY) or not; NoKernel of a unit without it."""
+    check_exact_values("matmul", *getattr(unit, "operand", ()), *unit.rounded_to)
     make = family_of(unit).device
     if make is None:
         raise NoKernel(

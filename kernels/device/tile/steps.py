@@ -14,6 +14,7 @@ from softnum.formats.names import format
 from softnum.kernels.device.elementwise.value_tables import find_codes
 from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.tile.text import Made, Text, Value
+from softnum.runtime.gateway import check_exact_values
 from softnum.tile.affine import exact_value
 from softnum.tile.arithmetic import carrier_of
 from softnum.tile.program import COMPARISONS, Constant
@@ -34,6 +35,7 @@ class Tensor:
     __slots__ = ("_codes", "_values", "format", "shape")
 
     def __init__(self, fmt, shape, codes=None, values=None) -> None:
+        check_exact_values("operator", fmt)
         self.format, self.shape, self._codes, self._values = fmt, tuple(shape), codes, values
 
     @property

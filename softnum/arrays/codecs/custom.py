@@ -26,7 +26,7 @@ class CustomCodec(ElementCodec):
         return format("binary64")
 
     def for_core(self, codes, fmt) -> np.ndarray:
-        values = np.ascontiguousarray(fmt.decode(codes, np.float64))
+        values = np.ascontiguousarray(fmt.core_values(codes))
         return values.view(np.uint64).reshape(np.shape(codes))
 
     def codes_of_values(self, x, fmt) -> np.ndarray:
@@ -69,9 +69,7 @@ class CustomCodec(ElementCodec):
         return delivered(fmt.decode(codes, dtype), out)
 
     def _number(self, code: int, fmt) -> Fraction | float:
-        number = float(fmt.decode(np.array(code, fmt.storage_dtype), np.float64))
-        minus_zero = number == 0 and np.signbit(number)
-        return Fraction(number) if np.isfinite(number) and not minus_zero else number
+        return fmt.exact_number(code)
 
 
 CustomFormat.codec = CustomCodec()

@@ -81,8 +81,8 @@ class ElementCodec:
 
     def _quantize(self, x, fmt, given: Rounding, out, threads):
         x = native(x)
-        half = x.dtype == np.float16
-        x = x if half else float_array(x, "quantize")
+        half = x.dtype == np.float16 and fmt.values_are_exact  # of others a type of its own is no narrowed one
+        x = x if x.dtype == np.float16 else float_array(x, "quantize")
         check_out("quantize", out, x.shape, x.dtype)
         if given.return_flags:
             codes, flags = self._encode(x, fmt, given, None, threads)

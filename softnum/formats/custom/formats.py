@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from numbers import Integral, Real
 
@@ -126,6 +127,7 @@ class CustomFormat(SingleFormat, saved_as="table"):
     """
 
     overflow_rules = FLOAT_OVERFLOW
+    _narrow = "a value of {} is not exact in {} (use a wider type)"
     root_bits = last_place = None  # values may lie anywhere
     exponent_bits = 0
     p3109 = False
@@ -416,6 +418,14 @@ class CustomFormat(SingleFormat, saved_as="table"):
                 found[name] = "user" if own else "derived"
         return found
 
+    def has_own(self, name: str, formats) -> bool:
+        """Whether an operation on operands of these formats is a function on codes, and not derived from values."""
+        return name in self._functions.operations and all(f == self for f in formats)
+
+    def own(self, name: str, formats, codes) -> np.ndarray:
+        """The results of such an operation."""
+        return self._functions.call(name, *codes)
+
     # -- arithmetic ----------------------------------------------------------------------------------------------------
     @plain
     def apply(self, name: str, *codes, rounding="nearest_even", overflow=None, invalid="raise") -> np.ndarray:
@@ -528,8 +538,18 @@ class CustomFormat(SingleFormat, saved_as="table"):
             known, where = self._table.in_type(np.dtype(dtype))
             values, inexact = known[codes], None if where is None else where[codes]
         if inexact is not None and inexact.any():
-            raise ValueError(f"a value of {self} is not exact in {np.dtype(dtype)} (use a wider type)")
+            raise ValueError(self._narrow.format(self, np.dtype(dtype)))
         return np.asarray(values)
+
+    def core_values(self, codes) -> np.ndarray:
+        """The values of codes in float64, which computing goes by."""
+        return self.decode(codes, np.float64)
+
+    def exact_number(self, code: int) -> Fraction | float:
+        """The value of a code: a Fraction, or a float for what is none."""
+        number = float(self.decode(np.array(code, self.storage_dtype), np.float64))
+        minus_zero = number == 0 and np.signbit(number)
+        return Fraction(number) if np.isfinite(number) and not minus_zero else number
 
     def quantize(self, x, rounding: str, overflow=None, instead: int | None = None) -> np.ndarray:
         """The values that x rounds to, in x's float type."""

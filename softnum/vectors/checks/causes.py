@@ -76,7 +76,7 @@ def candidates_of(spec: VectorSpec) -> list[Candidate]:
     >>> [str(c) for c in candidates_of(VectorSpec.make("subtract", "e5m2"))][:3]
     ['swapped-operands (b, a)', 'wrong-tie (nearest_away)', 'wrong-tie (nearest_zero)']
     """
-    if any(f.nan_is_least for f in (*spec.formats, spec.out_fmt)):
+    if not all(f.has_exceptions for f in (*spec.formats, spec.out_fmt)):
         return []
     return [Candidate(*row) for row in _rows(spec)]
 

@@ -6,6 +6,8 @@ import contextlib
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from softnum import reference
 from softnum.formats.modes import Flags
 from softnum.inspect.trace import Step, exact_step, number_text, rounding_step, steps_of
@@ -182,13 +184,15 @@ def rounding_of(spec: Spec, failure: Failure) -> Step | None:
     """The exact value of an operation and what its rounding keeps, loses and decides; of units, of a mac's step."""
     if not isinstance(spec, VectorSpec):
         return _rounding_of_step(spec, failure)
+    if not all(f.values_are_exact for f in (*spec.formats, spec.out_fmt)):
+        return None
     env = environment_of(
         spec.out_fmt, spec.rounding, spec.overflow, spec.stochastic_bits or 32, failure.random_bits or 0, spec.tininess
     )
     exact = exact_value(spec, failure.operands, env)
     if exact is None:
         return None
-    if exact.kind != "finite" or spec.out_fmt.nan_is_least:  # posits have no quantum to say more by
+    if exact.kind != "finite" or not spec.out_fmt.has_exceptions:  # posits have no quantum to say more by
         return exact_step(spec.op, spec.op, exact)
     return rounding_step(spec.op, spec.op, exact, spec.out_fmt, env)
 
@@ -260,6 +264,9 @@ def _weight(code, fmt) -> tuple[int, int, int]:
     if isinstance(code, tuple):
         parts = [_weight(c, fmt) for c in code]
         return tuple(map(sum, zip(*parts, strict=True)))
+    if not fmt.values_are_exact:  # the bits of the logarithm's code
+        special = fmt.is_nan(np.array(code, fmt.storage_dtype))
+        return int(special), int(code).bit_count(), 0
     value = reference.decode(code, fmt)
     if value.kind != "finite":
         return 1, 0, 0

@@ -32,7 +32,7 @@ def unit_candidates(spec: UnitSpec) -> list[Candidate]:
     >>> [str(c) for c in unit_candidates(spec)][:2]
     ['alignment-bits (11 instead of 10)', 'alignment-bits (9 instead of 10)']
     """
-    if any(f.nan_is_least for f in (*spec.formats, spec.out_fmt)):
+    if not all(f.has_exceptions for f in (*spec.formats, spec.out_fmt)):
         return []
     return [Candidate(*row) for row in _rows(spec)]
 

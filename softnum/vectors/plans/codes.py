@@ -13,13 +13,16 @@ __all__ = ["bits_text", "distance", "exponents", "is_nan", "value_text"]
 
 
 def value_text(code: int, fmt) -> str:
-    """The value of a code in decimal: exact where binary64 holds it (``repr``), else to its power of two.
+    """The value of a code in decimal: exact where binary64 holds it (``repr``), else to its power of two; an irrational
+    one rounded to binary64.
 
     >>> import softnum as sn
     >>> from softnum.vectors.plans.codes import value_text
     >>> value_text(0x3D, sn.format("e5m2")), value_text(0xFC, sn.format("e5m2"))
     ('1.25', '-inf')
     """
+    if not fmt.values_are_exact:
+        return repr(float(fmt.decode(np.array(code, fmt.storage_dtype), np.float64)))
     value = reference.decode(int(code), fmt)
     sign = "-" if value.sign else ""
     if value.kind != "finite":

@@ -110,7 +110,7 @@ class Coverage:
             self._add_elements(block)
             return
         self._add_operands(block)
-        if self.spec.op in _ROUNDED and not self.spec.out_fmt.nan_is_least:  # which has one mode
+        if self.spec.op in _ROUNDED and self.spec.out_fmt.has_exceptions:  # which has one mode
             self._add_rounding(block)
         if self.spec.op in ("add", "subtract", "multiply", "divide", "fma", "remainder"):
             self._add_exponents(block)

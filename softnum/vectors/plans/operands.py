@@ -118,7 +118,7 @@ def _fixed_core(fmt) -> np.ndarray:
 # -- classes -----------------------------------------------------------------------------------------------------------
 @core_codes.custom
 def _tapered_core(fmt) -> np.ndarray:
-    top, one = fmt.nan_code, fmt.nan_code >> 1
+    top, one = 1 << (fmt.bits - 1), 1 << (fmt.bits - 2)
     near = [0, 1, 2, one - 1, one, one + 1, one >> 1, one + (one >> 1), top - 2, top - 1, top]
     return np.array(sorted({v & (2 * top - 1) for v in near} | {-v & (2 * top - 1) for v in near}), np.uint64)
 

@@ -202,7 +202,7 @@ def computed(op: str, operands, formats, out_fmt: Format, options: dict) -> tupl
         )  # fmt: skip
         return np.isin(order, orders).astype(np.uint8), flags
     function = CODE_OPERATIONS[op][0]
-    without_flags = out_fmt.nan_is_least  # of posits there are none, and no rules to state
+    without_flags = not out_fmt.has_exceptions  # of posits there are none, and no rules to state
     if without_flags:
         options = {k: v for k, v in options.items() if k not in ("overflow", "tininess", "nan")}
     else:

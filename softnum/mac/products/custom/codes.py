@@ -12,10 +12,11 @@ import numpy as np
 
 from softnum.arrays.conversion import decode
 from softnum.formats.facts import facts, fits
+from softnum.formats.logarithmic import products_of
 from softnum.formats.modes import Flags
 from softnum.mac.mad import MadUnit
 from softnum.mac.order import reduction_order
-from softnum.ops.operation import apply
+from softnum.ops.operation import apply, arithmetic_of
 from softnum.runtime import _tables
 
 __all__ = ["CustomGemm", "CustomSum", "factors", "zero_code"]
@@ -51,7 +52,7 @@ class _Steps:
     def _operation(self, name: str, formats, out, rounding: str | None = None):
         """codes -> codes of out, in the unit's modes."""
         rounding = rounding or self.unit.rounding
-        return out.arithmetic.prepared(name, tuple(formats), out, rounding, self.unit.overflow_of(out))
+        return arithmetic_of(formats, out).prepared(name, tuple(formats), out, rounding, self.unit.overflow_of(out))
 
     def accumulate(self, acc, a, b):
         """One step; codes that broadcast."""
@@ -84,6 +85,8 @@ def factors(unit: MadUnit) -> np.ndarray:
     """A number for each pair of the operands' codes: the same one where fma cannot tell the pairs apart."""
     pairs = np.arange(1 << sum(f.bits for f in unit.operand), dtype=np.uint64)
     (a, b), acc = unit.operand, unit.accumulator
+    if not (a.values_are_exact and b.values_are_exact):
+        return products_of(a, b)
     if acc.arithmetic.users_own("fma", (a, b, acc), acc):
         return pairs
     codes = (_every(a)[:, None], _every(b))
@@ -138,7 +141,7 @@ class _Values:
     def of(cls, unit: MadUnit) -> _Values | None:
         """The steps in float32 or else float64; None outside the domain of csrc/products/tapered/body.h."""
         rounded = [f for f in (unit.accumulator, unit.product) if f is not None]
-        if any(f.bit_strings is None for f in rounded):
+        if any(f.bit_strings is None for f in rounded) or not all(f.values_are_exact for f in unit.operand):
             return None
         takums = [f for f in rounded if f.bit_strings[1]]
         held, (a, b) = (*unit.operand, *rounded), map(facts, unit.operand)
