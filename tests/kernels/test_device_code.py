@@ -112,7 +112,7 @@ def test_elementary_functions_stay_apart(linked):
     """Inlined into each other, gelu alone were 700 kB, and these four took the linker minutes and gigabytes."""
     text, calls, size = linked["functions"]
     assert calls and all(f"{name}(" in text for name in ("gelu", "pow", "tanh", "exp"))
-    assert 100_000 < size < 600_000
+    assert 100_000 < size < 700_000  # with all functions in it, each once
 
 
 def test_check_device_code(linked):
