@@ -886,7 +886,7 @@ SN_FN sn_u64 sn_log_pow(const sn_log_call *c, const sn_term *x, const sn_term *y
     sn_log_cut cut;
     sn_big r, u;
     if (x->kind != SN_FINITE || y->kind != SN_FINITE || own == 0) {
-        const sn_u64 z = sn_pow(c->binary64, sn_code_of_number(c, &number_x), c->binary64,
+        const sn_u64 z = sn_pow(SN_ELEMENTARY_pow, c->binary64, sn_code_of_number(c, &number_x), c->binary64,
                                 sn_code_of_number(c, &number_y), c->binary64, &c->env, 0, flags);
         const sn_logarithmic number = {SN_LOG_NUMBER, 64, 0};
         const sn_term t = sn_term_of(&number, z);
