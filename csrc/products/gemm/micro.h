@@ -64,7 +64,6 @@ enum {
 #define SN_UNROLL _Pragma("GCC unroll 8")
 #endif
 
-
 /* x in every lane, -0 and NaN bits included. */
 SN_INLINE sn_vf SN_(broadcast)(float x) {
     sn_u32 bits;
