@@ -62,7 +62,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class Which:
-    """What `which` found; printing it gives a report."""
+    """What `which` found; printing it gives a report.
+
+    >>> import numpy as np, softnum as sn
+    >>> one = np.ones((1, 1))
+    >>> found = sn.which(one, one, result=2 * one)
+    >>> len(found.reproduce), found.differ[0].got
+    (0, 1.0)
+    """
 
     a: np.ndarray
     b: np.ndarray

@@ -189,3 +189,20 @@ def test_numpy_s_names():
         assert (theirs(a, b) == ours(a, b)).all() and (theirs(b, 2) == ours(b, sn.array(2.0, "binary16"))).all()
     if hasattr(np, "atan2"):
         assert (np.atan2(a, b) == sn.atan2(a, b)).all()
+
+
+def test_sums_of_logarithms_far_apart():
+    """Beside a number that is large, or far smaller than the distance of the operands, the rest is too small to see."""
+    cases_of = {
+        "binary64": [("1.7976931348623157e308",) * 2, ("-1.7976931348623157e308",) * 2, ("1e300", "1e299")],
+        "e15m40": [("-6860.46", "-1e-2465"), ("-2e-2465", "-5676"), ("-1e-2465", "-5660"), ("1e-2465", "-5680")],
+        "binary32": [("3e38", "3e38"), ("-1e-38", "-87.5"), ("-1e-38", "-110")],
+    }
+    for name, pairs in cases_of.items():
+        fmt = sn.format(name)
+        for pair, function, mode in itertools.product(pairs, ("logaddexp", "logaddexp2"), MODES[:4]):
+            a, b = (int(sn.encode(x, fmt)) for x in pair)
+            for x, y in ((a, b), (b, a)):
+                got = getattr(sn, function)(np.uint64(x), np.uint64(y), fmt, rounding=mode, return_flags=True)
+                want = getattr(ref, function)(x, y, fmt, rounding=mode)
+                assert tuple(map(int, got)) == tuple(map(int, want)), (name, function, mode, pair)

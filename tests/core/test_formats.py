@@ -171,7 +171,7 @@ def test_formats_compare_by_facts():
         (ValueError, "leaves no finite value but zero", lambda: FloatFormat(1, 0, specials="fn")),
         (ValueError, r"integer_bits \+ fraction_bits must lie in 1..64, got 65", lambda: FixedFormat(33, 32)),
         (ValueError, r"integer_bits \+ fraction_bits must lie in 1..64, got 0", lambda: format_of("uq0.0")),
-        (ValueError, "integer_bits must lie in 0..64, got 99", lambda: FixedFormat(99, 0)),
+        (ValueError, "integer_bits must lie in -63..64, got 99", lambda: FixedFormat(99, 0)),
         (ValueError, r"must lie in 65..128 \(softnum.FixedFormat: in 1..64\), got 129", lambda: format_of("uq99.30")),
         (ValueError, "a signed fixed-point format needs at least 2 bits", lambda: format_of("q1.0")),
         (ValueError, "P3109 needs 3 <= K <= 64 and 1 <= P <= K - 1", lambda: format_of("binary8p8se")),

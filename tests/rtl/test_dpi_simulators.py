@@ -163,7 +163,7 @@ def test_vpi_functions(built, tmp_path):
         ("$softnum_add(a, b, 77, 0, 0, flags)", "0x4d is no handle of softnum_format"),
         ("$softnum_add(wide, b, h, 0, 0, flags)", "a = 0x100000001 is no code of e4m3fn, which has 8 bits"),
         ("$softnum_add({wide, wide}, b, h, 0, 0, flags)", "argument 1 is wider than 64 bits"),
-        ("$softnum_add(a, b, h, 15, 0, flags)", "0xf is no mode"),
+        ("$softnum_add(a, b, h, 16, 0, flags)", "0x10 is no mode"),
         ("$softnum_bits(0)", "0x0 is no handle"),
     ],
 )

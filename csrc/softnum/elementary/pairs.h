@@ -386,8 +386,10 @@ SN_FN sn_u64 sn_log_of_sum(sn_i32 fn, const sn_format *fa, sn_u64 a, const sn_fo
             return sn_round_pack(fo, env, &e, random, flags);
         }
         if (x.kind == SN_FINITE) {
-            const sn_i32 top = sn_top(&x);
-            if (sn_big_floor(&d, n) - 2 + (top < 0 ? top : 0) >= sn_need(fo, env, &x)) {
+            /* to x is added less than 1, and less than 2^-d or e^-d, which is below 2^(-23/16 d), times 2 */
+            const sn_i64 top = sn_top(&x), need = sn_need(fo, env, &x), whole = sn_big_floor(&d, n);
+            const sn_i64 below = binary ? whole : whole + whole * 7 / 16;
+            if (top - 2 >= need || below - 2 + (top < 0 ? top : 0) >= need) {
                 if (!sn_point_beside(fo, env, &x, !x.sign, &e)) return sn_undecided(flags);
                 return sn_round_pack(fo, env, &e, random, flags);
             }

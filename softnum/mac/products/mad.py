@@ -54,11 +54,8 @@ class _Positive:
 
 
 def _without_small(codes: np.ndarray, fmt) -> np.ndarray:
-    """64-bit codes, of an IEEE-like float with zeros and subnormals replaced by +0."""
-    if fmt.kind != "float":
-        return codes
-    magnitude = codes & np.uint64((1 << (fmt.exponent_bits + fmt.mantissa_bits)) - 1)
-    return np.where(magnitude < np.uint64(1 << fmt.mantissa_bits), np.uint64(0), codes)
+    """64-bit codes, zeros and subnormals replaced by +0, code 0."""
+    return np.where(fmt.is_zero(codes) | fmt.is_subnormal(codes), np.uint64(0), codes)
 
 
 def _definition(unit: MadUnit):
