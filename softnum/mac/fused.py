@@ -74,7 +74,7 @@ class FusedDotUnit(Unit):
     """A fused dot-product-add, as tensor cores do it: several products and C, aligned, cut off, added, rounded once.
 
     One step takes `terms` products and the running sum C. Products are exact and not normalised; M is the largest
-    exponent among the terms, C included, but for zeros (see `zero_exponent`); each term is cut off, toward zero, at
+    exponent among the terms, C included, but for zeros (see ``zero_exponent``); each term is cut off, toward zero, at
     `fraction_bits` bits below M; what is left is added exactly and rounded once. Longer sums chain steps: a step's
     result is the next one's C. The last step is filled up with zeros.
 
