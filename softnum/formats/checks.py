@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from softnum.formats.blocks import BlockFormat, is_block_format
+from softnum.formats.built_in import BuiltInFormat
 from softnum.formats.custom.formats import CustomFormat
-from softnum.formats.logarithmic import LogarithmicFormat
 from softnum.formats.scalar import FixedFormat, FloatFormat
-from softnum.formats.tapered import TaperedFormat
 
 __all__ = [
     "check_block", "check_exact", "check_fixed", "check_float", "check_narrow", "check_not_custom", "check_not_own",
@@ -63,7 +62,7 @@ def check_not_custom(fmt, text: str) -> None:
 
 def check_not_own(fmt, text: str) -> None:
     """ValueError for a `CustomFormat` of the user's own, which posits, takums and logarithmic numbers are not."""
-    if isinstance(fmt, CustomFormat) and not isinstance(fmt, (LogarithmicFormat, TaperedFormat)):
+    if isinstance(fmt, CustomFormat) and not isinstance(fmt, BuiltInFormat):
         _refuse(fmt, text)
 
 

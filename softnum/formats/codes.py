@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["FixedCodes", "FloatCodes", "TwosComplementCodes"]
+__all__ = ["BitStringCodes", "FixedCodes", "FloatCodes", "TwosComplementCodes"]
 
 
 class FloatCodes:
@@ -147,6 +147,59 @@ class TwosComplementCodes:
     def limit_codes(self) -> dict[str, int]:
         """None: there is nothing special between the ends."""
         return {}
+
+
+class BitStringCodes(TwosComplementCodes):
+    """What the codes of posits and takums say: bit strings in two's complement, whose one NaN, NaR, is the sign bit."""
+
+    #: a NaN is equal to itself and below all numbers
+    nan_is_least = True
+    smallest_code = 1
+    class_names = ("NaR", "lowest", "negative", "zero", "positive", "highest")
+
+    @property
+    def nan_code(self) -> int:
+        """The code of NaR: the sign bit alone."""
+        return 1 << (self.bits - 1)
+
+    @property
+    def max_code(self) -> int:
+        """The code of the largest value."""
+        return self.nan_code - 1
+
+    def class_numbers(self, codes: np.ndarray) -> np.ndarray:
+        """The class of each code, as a number into ``class_names`` (int64)."""
+        place = self.order_keys(codes).astype(np.int64) - self.nan_code  # from NaR, the least, to the highest
+        ends = np.where(place == 1 - self.nan_code, 1, np.where(place == self.max_code, 5, 3 + np.sign(place)))
+        return np.where(place == -self.nan_code, 0, ends)
+
+    def is_nan(self, codes: np.ndarray) -> np.ndarray:
+        """Which codes are NaR."""
+        return codes == self.nan_code
+
+    def fields(self, code: int) -> list[tuple[str, str]]:
+        """The bits of a code in fields, as (name, bits), of a negative one those of its two's complement."""
+        bits = f"{int(code):0{self.bits}b}"
+        magnitude = -int(code) & (2 * self.nan_code - 1) if code > self.nan_code else int(code)
+        rest = f"{magnitude:0{self.bits}b}"[1:]
+        parts = [("sign", bits[0])]
+        for name, width in self._fields(rest):
+            parts.append((name, rest[:width]))
+            rest = rest[width:]
+        return [(name, part) for name, part in [*parts, ("fraction", rest)] if part]
+
+    def _fields(self, rest: str) -> list[tuple[str, int]]:
+        """(name, width) of what comes after the sign and before the fraction: of a takum."""
+        regime = int(rest[1:4].ljust(3, "0"), 2)
+        return [("direction", 1), ("regime", 3), ("characteristic", regime if rest[0] == "1" else 7 - regime)]
+
+    def sign_bits(self, codes: np.ndarray) -> np.ndarray:
+        """Where a value is negative."""
+        return np.asarray(codes) > self.nan_code
+
+    def stepped(self, codes: np.ndarray, step: int) -> np.ndarray:
+        """The next code, as two's complement: beside the ends lies NaR, and beside NaR the other end."""
+        return (codes.astype(np.int64) + step & (2 * self.nan_code - 1)).astype(self.storage_dtype)
 
 
 class FixedCodes(TwosComplementCodes):

@@ -20,20 +20,19 @@ from functools import cached_property
 
 import numpy as np
 
-from softnum.formats.codes import TwosComplementCodes
+from softnum.formats.built_in import BuiltInFormat, width_of
+from softnum.formats.codes import BitStringCodes, TwosComplementCodes
 from softnum.formats.custom.formats import CustomFormat
-from softnum.formats.custom.primitives import Primitives, storage_of
+from softnum.formats.custom.primitives import storage_of
 from softnum.formats.custom.rounding import ValueTable
-from softnum.formats.modes import ROUNDING_MODES, rounding_name
+from softnum.formats.modes import ROUNDING_MODES
 from softnum.formats.names import register_family
 from softnum.formats.operation_names import USER_OPERANDS
-from softnum.formats.tapered import TaperedFormat, width_of
 from softnum.runtime import _tables
 from softnum.runtime.threads import for_ranges
 
 __all__ = ["LnsFormat", "LogarithmicFormat", "TakumFormat"]
 
-_LEAST_BITS, _MOST_BITS = 3, 32
 _MOST_INTEGER_BITS = 10  # of an lns, so that binary64 has normal numbers in the places of all values
 _MOST_NUMBER_BITS = 53  # of numbers of other formats beside logarithmic ones, which binary64 holds
 _GRAIN = 2048  # results for each thread
@@ -155,14 +154,12 @@ def _kept(narrow: np.ndarray, codes: np.ndarray, encode) -> np.ndarray:
     return np.isnan(narrow) | (normal & (encode(narrow) == codes))
 
 
-class LogarithmicFormat(CustomFormat):
+class LogarithmicFormat(BuiltInFormat):
     """What takums and lnsI.F have in common: `TakumFormat`, `LnsFormat`."""
 
     #: values are irrational: decoding rounds them, and exact sums refuse them
-    values_are_exact = has_exceptions = False
-    overflow_rules = ("saturate_finite",)
-    has_nan = has_zero = signed = True
-    infinities = negative_zero = False
+    values_are_exact = False
+    what_rounds = "logarithms"
     precision = None  # values have no last bit
 
     def _of(self, functions: _Logarithms, name: str, kind: str) -> None:
@@ -175,52 +172,10 @@ class LogarithmicFormat(CustomFormat):
         return _Table(self, self._points()) if self.bits <= 16 else None
 
     @property
-    def has_neighbours(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def smallest(self) -> float:
-        """Smallest positive value, rounded to binary64."""
-        return self._value(self.smallest_code)
-
-    @property
-    def max(self) -> float:
-        """Largest value, rounded to binary64."""
-        return self._value(self.max_code)
-
-    @property
-    def min(self) -> float:
-        """Lowest value, -max."""
-        return -self.max
-
-    def _value(self, code: int) -> float:
-        return float(self._functions.as_float(np.array([code]))[0])
-
-    @property
     def carrier_facts(self) -> tuple[int, int, int]:
         """(precision, lowest exponent of a last bit, highest exponent) of the values rounded to binary64."""
         low, high = (int(np.frexp(x)[1]) - 1 for x in (self.smallest, self.max))
         return 53, low - 52, high
-
-    def check_modes(self, rounding: str, overflow) -> None:
-        """ValueError for every mode but nearest_even, and for every overflow rule but saturate_finite."""
-        if rounding_name(rounding) != "nearest_even":
-            raise ValueError(
-                f"{self} rounds logarithms to nearest, ties to even, and in no other mode; rounding={rounding!r} is "
-                "not for it (leave it out, or round to a float format first)"
-            )
-        if overflow not in (None, *self.overflow_rules):
-            self.refuse_overflow(overflow)
-
-    @property
-    def primitives(self) -> Primitives:
-        """That of all primitives none is the user's."""
-        return Primitives(dict.fromkeys(("as_float", "convert", *USER_OPERANDS, "scalb"), "derived"))
-
-    def infinities_saturate(self, overflow) -> bool:
-        """False: they are NaN."""
-        return False
 
     # -- operations ----------------------------------------------------------------------------------------------------
     def has_own(self, name: str, formats) -> bool:
@@ -347,35 +302,6 @@ class LogarithmicFormat(CustomFormat):
         )
         return codes, (values != x) & ~(np.isnan(values) & np.isnan(x))
 
-    def refuse_overflow(self, rule: str) -> None:
-        """ValueError for an overflow rule."""
-        raise ValueError(
-            f"{self} has no overflow: numbers beyond its ends become {self.max:g} or {self.min:g}, and infinities NaN; "
-            f"overflow={rule!r} is not for it (leave it out)"
-        )
-
-    # -- codes ---------------------------------------------------------------------------------------------------------
-    def in_order(self, a, b) -> np.ndarray:
-        """Whether a comes before b or is the same."""
-        return self.order_keys(np.asarray(a)) <= self.order_keys(np.asarray(b))
-
-    @property
-    def order(self) -> np.ndarray:
-        """Each code's place in the order of the values, of up to 16 bits."""
-        self._known("the order of codes")
-        return self.order_keys(np.arange(1 << self.bits).astype(self.storage_dtype))
-
-    # -- in records and files ------------------------------------------------------------------------------------------
-    label, own_widths, summary = TaperedFormat.label, TaperedFormat.own_widths, TaperedFormat.summary
-    described = TaperedFormat.described
-
-    @classmethod
-    def from_data(cls, data: dict):
-        """The format that `to_data` described, but for its kind."""
-        return cls(**data)
-
-    __repr__, __reduce__ = TaperedFormat.__repr__, TaperedFormat.__reduce__
-
 
 def check_operands(name: str, formats, out) -> None:
     """ValueError unless an operation is defined for operands of these formats, some of them logarithmic, or the result.
@@ -449,7 +375,7 @@ def products_of(a, b) -> np.ndarray:
     return found.ravel()
 
 
-class TakumFormat(LogarithmicFormat, TwosComplementCodes, saved_as="takum"):
+class TakumFormat(BitStringCodes, LogarithmicFormat, saved_as="takum"):
     """A takum of N bits (Hunhold 2024), logarithmic: ``softnum.format("takum16")``.
 
     After the sign come a direction bit D, three bits of regime, so many bits of characteristic c as they say, and a
@@ -479,22 +405,11 @@ class TakumFormat(LogarithmicFormat, TwosComplementCodes, saved_as="takum"):
     Array([1.        , 4.48168907, 9.48773584], takum8)
     """
 
-    nan_is_least = True
     _exponential, _per_exponential = "exp", 2
-    class_names, class_numbers = TaperedFormat.class_names, TaperedFormat.class_numbers
-    nan_code, max_code, smallest_code = TaperedFormat.nan_code, TaperedFormat.max_code, 1
-    is_nan, fields, sign_bits = TaperedFormat.is_nan, TaperedFormat.fields, TaperedFormat.sign_bits
-    stepped = TaperedFormat.stepped
-    order_keys, value_keys = TwosComplementCodes.order_keys, TwosComplementCodes.value_keys
-    is_zero = TwosComplementCodes.is_zero
 
     def __init__(self, bits: int) -> None:
         bits = width_of("TakumFormat", bits)
         self._of(_Logarithms(_tables.TAKUM, bits), f"takum{bits}", "takum")
-
-    def _fields(self, rest: str) -> list[tuple[str, int]]:
-        regime = int(rest[1:4].ljust(3, "0"), 2)
-        return [("direction", 1), ("regime", 3), ("characteristic", regime if rest[0] == "1" else 7 - regime)]
 
     @staticmethod
     def _of_logarithm(decimal):

@@ -15,28 +15,17 @@ from numbers import Integral
 
 import numpy as np
 
-from softnum.formats.base import AnyFormat
-from softnum.formats.codes import TwosComplementCodes
-from softnum.formats.custom.formats import CustomFormat
-from softnum.formats.custom.primitives import Primitives, storage_of
-from softnum.formats.modes import rounding_name
+from softnum.formats.built_in import BuiltInFormat, width_of
+from softnum.formats.codes import BitStringCodes
+from softnum.formats.custom.primitives import storage_of
 from softnum.formats.names import register_family
 from softnum.runtime import _tables
 from softnum.runtime.plain import plain
 
-__all__ = ["PositFormat", "TakumLinearFormat", "TaperedFormat", "width_of"]
+__all__ = ["PositFormat", "TakumLinearFormat", "TaperedFormat"]
 
-_LEAST_BITS, _MOST_BITS, _TABULATED, _SHORT = 3, 32, 16, 8
+_TABULATED, _SHORT = 16, 8  # bits of a code
 _MOST_ES = 5  # so that all values of 32 bits, and half-way points, are values of binary64
-
-
-def width_of(what: str, bits) -> int:
-    """bits as an int; TypeError or ValueError unless it is an integer in 3..32."""
-    if isinstance(bits, bool) or not isinstance(bits, Integral):
-        raise TypeError(f"{what}: bits must be an integer, got {bits!r}")
-    if not _LEAST_BITS <= bits <= _MOST_BITS:
-        raise ValueError(f"{what}: bits must lie in {_LEAST_BITS}..{_MOST_BITS}, got {bits}")
-    return int(bits)
 
 
 class _Strings:
@@ -77,21 +66,15 @@ class _Strings:
         return self.convert(*operands), None
 
 
-class TaperedFormat(TwosComplementCodes, CustomFormat):
+class TaperedFormat(BitStringCodes, BuiltInFormat):
     """What posits and linear takums have in common: `PositFormat`, `TakumLinearFormat`."""
+
+    #: what decides a rounding has 32 bits at most, within the range of binary64
+    rounds_as_odd = True
+    what_rounds = "its bit string"
 
     def __init__(self, strings: _Strings, name: str, kind: str) -> None:
         self._set(strings, name, kind, strings.between() if strings.bits <= _TABULATED else None)
-
-    #: numbers beyond the ends become the values there, infinities NaR
-    overflow_rules = ("saturate_finite",)
-    has_exceptions = False
-    #: a NaN is equal to itself and below all numbers
-    nan_is_least = True
-    #: what decides a rounding has 32 bits at most, within the range of binary64
-    rounds_as_odd = True
-    has_nan = has_zero = signed = True
-    infinities = negative_zero = False
 
     @property
     def bit_strings(self) -> tuple[int, bool, int]:
@@ -99,53 +82,9 @@ class TaperedFormat(TwosComplementCodes, CustomFormat):
         return self._functions.key
 
     @property
-    def nan_code(self) -> int:
-        """The code of NaR: the sign bit alone."""
-        return 1 << (self.bits - 1)
-
-    @property
-    def max_code(self) -> int:
-        """The code of the largest value."""
-        return self.nan_code - 1
-
-    def _value(self, code: int) -> float:
-        return float(self._functions.as_float(np.array([code]))[0])
-
-    @property
-    def max(self) -> float:
-        """Largest value."""
-        return self._value(self.max_code)
-
-    @property
-    def min(self) -> float:
-        """Lowest value, -max."""
-        return -self.max
-
-    @property
     def precision(self) -> int:
         """Most bits of a significand, the hidden one included: that of numbers beside 1."""
         return self.carrier_facts[0]
-
-    @property
-    def smallest(self) -> float:
-        """Smallest positive value."""
-        return self._value(1)
-
-    @property
-    def primitives(self) -> Primitives:
-        """That of all primitives none is the user's."""
-        return Primitives(dict.fromkeys(super().primitives, "derived"))
-
-    def check_modes(self, rounding: str, overflow) -> None:
-        """ValueError for every mode but nearest_even, and for every overflow rule but saturate_finite."""
-        mode = rounding_name(rounding)
-        if mode != "nearest_even":
-            raise ValueError(
-                f"{self} rounds its bit string to nearest, ties to even, as it is defined, and in no other mode; "
-                f"rounding={rounding!r} is not for it (leave it out, or round to a float format first)"
-            )
-        if overflow not in (None, *self.overflow_rules):
-            self.refuse_overflow(overflow)
 
     def encode(self, x, rounding: str = "nearest_even", overflow=None, instead: int | None = None) -> np.ndarray:
         """Codes of the values x (numbers of any kind, taken exactly)."""
@@ -169,84 +108,6 @@ class TaperedFormat(TwosComplementCodes, CustomFormat):
         wide = np.asarray(x, np.float64)
         codes = self._functions.convert(wide)
         return codes, (self._functions.as_float(codes) != wide) & ~np.isnan(wide)
-
-    def infinities_saturate(self, overflow) -> bool:
-        """False: they are NaR."""
-        return False
-
-    def refuse_overflow(self, rule: str) -> None:
-        """ValueError for an overflow rule."""
-        raise ValueError(
-            f"{self} has no overflow: numbers beyond its ends become {self.max:g} or {self.min:g}, and infinities NaR; "
-            f"overflow={rule!r} is not for it (leave it out)"
-        )
-
-    # -- codes ---------------------------------------------------------------------------------------------------------
-    class_names = ("NaR", "lowest", "negative", "zero", "positive", "highest")
-
-    def class_numbers(self, codes: np.ndarray) -> np.ndarray:
-        """The class of each code, as a number into ``class_names`` (int64)."""
-        place = self.order_keys(codes).astype(np.int64) - self.nan_code  # from NaR, the least, to the highest
-        ends = np.where(place == 1 - self.nan_code, 1, np.where(place == self.max_code, 5, 3 + np.sign(place)))
-        return np.where(place == -self.nan_code, 0, ends)
-
-    def is_nan(self, codes: np.ndarray) -> np.ndarray:
-        """Which codes are NaR."""
-        return codes == self.nan_code
-
-    def fields(self, code: int) -> list[tuple[str, str]]:
-        """The bits of a code in fields, as (name, bits), of a negative one those of its two's complement."""
-        bits = f"{int(code):0{self.bits}b}"
-        magnitude = -int(code) & (2 * self.nan_code - 1) if code > self.nan_code else int(code)
-        rest = f"{magnitude:0{self.bits}b}"[1:]
-        parts = [("sign", bits[0])]
-        for name, width in self._fields(rest):
-            parts.append((name, rest[:width]))
-            rest = rest[width:]
-        return [(name, part) for name, part in [*parts, ("fraction", rest)] if part]
-
-    def sign_bits(self, codes: np.ndarray) -> np.ndarray:
-        """Where a value is negative."""
-        return np.asarray(codes) > self.nan_code
-
-    @property
-    def order(self) -> np.ndarray:
-        """Each code's place in the order of the values, NaR first, of up to 16 bits."""
-        self._known("the order of codes")
-        return self.order_keys(np.arange(1 << self.bits).astype(self.storage_dtype))
-
-    def in_order(self, a, b) -> np.ndarray:
-        """Whether a comes before b or is the same, NaR first."""
-        return self.order_keys(a) <= self.order_keys(b)
-
-    has_neighbours = True
-
-    def stepped(self, codes: np.ndarray, step: int) -> np.ndarray:
-        """The next code, as two's complement: beside the ends lies NaR, and beside NaR the other end."""
-        return (codes.astype(np.int64) + step & (2 * self.nan_code - 1)).astype(self.storage_dtype)
-
-    # -- in records and files ------------------------------------------------------------------------------------------
-    label, own_widths = AnyFormat.label, AnyFormat.own_widths
-
-    def summary(self, source: str) -> dict:
-        """Name and width, for a record: the name says which format it is."""
-        return {"format": str(self), "bits": self.bits}
-
-    @classmethod
-    def from_data(cls, data: dict):
-        """The format that `to_data` described, but for its kind."""
-        return cls(**data)
-
-    @property
-    def described(self) -> str:
-        """What errors call the format."""
-        return self.name
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(map(str, self._made_of))})"
-
-    def __reduce__(self):
-        return type(self), self._made_of
 
 
 class PositFormat(TaperedFormat, saved_as="posit"):
@@ -342,11 +203,6 @@ class TakumLinearFormat(TaperedFormat, saved_as="takum_linear"):
     def __init__(self, bits: int) -> None:
         bits = width_of("TakumLinearFormat", bits)
         super().__init__(_Strings(bits, True), f"takum_linear{bits}", "takum_linear")
-
-    def _fields(self, rest: str) -> list[tuple[str, int]]:
-        """(name, width) of what comes after the sign and before the fraction."""
-        regime = int(rest[1:4].ljust(3, "0"), 2)
-        return [("direction", 1), ("regime", 3), ("characteristic", regime if rest[0] == "1" else 7 - regime)]
 
     @property
     def _made_of(self) -> tuple[int]:
