@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "elementwise/elementwise.h"
+#include "tests/formats.h"
 
 enum { THREADS = 4, CONTEXTS = 40, N = 300 };
 
@@ -15,26 +16,6 @@ static sn_context *contexts[CONTEXTS];
 static sn_context_table table = {contexts, 0, 0, NULL};
 static sn_loop_data plain = {&table, 0}, flagged = {&table, 1};
 static atomic_int all_added;
-
-static sn_format ieee(int exponent_bits, int mantissa_bits) {
-    sn_format f;
-    memset(&f, 0, sizeof f);
-    f.kind = SN_FLOAT;
-    f.bits = 1 + exponent_bits + mantissa_bits;
-    f.is_signed = f.has_zero = f.negative_zero = f.has_inf = f.has_nan = 1;
-    f.mantissa_bits = mantissa_bits;
-    f.emax = (1 << (exponent_bits - 1)) - 1;
-    f.emin = 1 - f.emax;
-    f.lowest = SN_LOWEST_SUBNORMAL;
-    f.sign_mask = (sn_u64)1 << (f.bits - 1);
-    f.magnitude_mask = f.sign_mask - 1;
-    f.inf_code = (((sn_u64)1 << exponent_bits) - 1) << mantissa_bits;
-    f.max_code = f.inf_code - 1;
-    f.quiet_bit = (sn_u64)1 << (mantissa_bits - 1);
-    f.nan_first = f.inf_code + 1;
-    f.nan_code = f.inf_code | f.quiet_bit;
-    return f;
-}
 
 static void *compute(void *given) {
     unsigned seed = *(unsigned *)given;

@@ -2,9 +2,6 @@
 
 import ctypes
 import itertools
-import platform
-import shutil
-import subprocess
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,6 +13,7 @@ from softnum.formats import FloatFormat
 from softnum.formats.modes import Flags
 from softnum.formats.names import format as format_of
 from softnum.reference import nans, operations
+from tests.support.c_helpers import built_for_x86
 from tests.support.cases import cases
 
 NONE, INVALID = 0, 16
@@ -168,15 +166,7 @@ def test_stated_values_must_be_values(fmt, number):
 # -- the x86 profile against the CPU -----------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def cpu(tmp_path_factory):
-    if platform.machine() not in ("x86_64", "AMD64"):
-        pytest.skip("this CPU is no x86-64")
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("no C compiler to build the helper with")
-    library = tmp_path_factory.mktemp("x86") / "x86_operations.so"
-    source = Path(__file__).with_name("x86_operations.c")
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
-    return ctypes.CDLL(str(library))
+    return ctypes.CDLL(built_for_x86(tmp_path_factory.mktemp("x86"), Path(__file__).with_name("x86_operations.c")))
 
 
 # as numbered in x86_operations.c; and which of an instruction's operands are a, b and c

@@ -4,7 +4,6 @@ import ctypes
 import io
 import itertools
 import pickle
-import platform
 import random
 import shutil
 import subprocess
@@ -23,6 +22,7 @@ from softnum.formats.names import long_double
 from softnum.formats.wide import TWO_WORDS, integers, two_words
 from softnum.vectors import ReferenceModel, TextLayout, VectorSpec, check, plan, write
 from softnum.vectors.plans.operands import edge_codes
+from tests.support.c_helpers import built_for_x86
 from tests.support.cases import cases
 from tests.support.mpfr import MPFR_MODES, code_of, context
 from tests.support.softfloat import MODES, OPERATIONS, TININESS, softfloat_state
@@ -322,15 +322,7 @@ X87_STATUS = {1: 16, 4: 8, 8: 4, 16: 2, 32: 1}
 
 @pytest.fixture(scope="module")
 def x87(tmp_path_factory):
-    if platform.machine() not in ("x86_64", "AMD64"):
-        pytest.skip("this CPU is no x86-64")
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("no C compiler to build the helper with")
-    library = tmp_path_factory.mktemp("x87") / "x87_operations.so"
-    source = Path(__file__).with_name("x87_operations.c")
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, source], check=True)
-    return ctypes.CDLL(str(library))
+    return ctypes.CDLL(built_for_x86(tmp_path_factory.mktemp("x87"), Path(__file__).with_name("x87_operations.c")))
 
 
 def ask_x87(x87, operation: str, mode: str, a, b, precision: int = 3):

@@ -7,14 +7,13 @@ double to IEEE 754). NaNs are compared as NaNs: which one comes out is the machi
 import ctypes
 import platform
 import random
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
 
 import softnum as sn
 from softnum.formats.names import format as format_of
+from tests.support.c_helpers import X86_64, built
 from tests.support.cases import cases
 from tests.support.core_oracles import edge_codes, random_codes, show
 
@@ -55,18 +54,14 @@ OPERATIONS = {"add": 2, "subtract": 2, "multiply": 2, "divide": 2, "sqrt": 1, "f
 
 @pytest.fixture(scope="module")
 def cpu(tmp_path_factory):
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("no C compiler to build the helper with")
     folder = tmp_path_factory.mktemp("cpu")
     (folder / "cpu.c").write_text(SOURCE)
-    options = ["-O1", "-frounding-math", "-ffp-contract=off", "-shared", "-fPIC"]
-    if platform.machine() in ("x86_64", "AMD64"):
+    options = ["-frounding-math", "-ffp-contract=off"]
+    if X86_64:
         with open("/proc/cpuinfo") as info:  # fmaf as one instruction: the library's own sets flags of its steps
             if " fma " in info.read():
                 options.append("-mfma")
-    subprocess.run([compiler, *options, "-o", folder / "cpu.so", folder / "cpu.c", "-lm"], check=True)
-    return ctypes.CDLL(str(folder / "cpu.so"))
+    return ctypes.CDLL(built(folder, folder / "cpu.c", *options, libraries=["-lm"]))
 
 
 def theirs(cpu, name, codes, fmt, mode):

@@ -3,6 +3,7 @@
 import numpy as np
 
 import softnum as sn
+from softnum import reference as ref
 from softnum.formats.modes import Flags
 from tests.support.core_oracles import show
 from tests.support.elementary_oracle import exact, expected
@@ -28,3 +29,11 @@ def check(name, codes, fmt, env, *, number=exact, out_fmt=None, word=WORD):
                 f"{name}({shown}) in {fmt} -> {out_fmt}, {env}: got {show(got[i], out_fmt)} {Flags(int(flags[i]))!r}, "
                 f"want {show(want, out_fmt)} {want_flags!r}"
             )
+
+
+def check_special(name, operands, want, flags):
+    """The library and the reference give this value of values of binary16, with these flags."""
+    codes = [sn.encode([x], "binary16") for x in operands]
+    code, raised = getattr(sn, name)(*codes, "binary16", return_flags=True)
+    assert code.tolist() == sn.encode([want], "binary16").tolist() and raised.tolist() == [flags]
+    assert getattr(ref, name)(*(int(c[0]) for c in codes), "binary16") == (int(code[0]), Flags(flags))

@@ -1,11 +1,10 @@
 """Floating-point environments that other libraries leave: set from Python, or by a library that is preloaded."""
 
 import ctypes
-import platform
-import shutil
-import subprocess
 
 import pytest
+
+from tests.support.c_helpers import built_for_x86
 
 __all__ = ["ENVIRONMENTS", "PRELOADED", "control", "preloaded"]
 
@@ -34,21 +33,14 @@ PRELOADED = ("ftz and daz", "up")
 
 
 def _library(folder, *options: str):
-    if platform.machine() not in ("x86_64", "AMD64"):
-        pytest.skip("the helper sets MXCSR, which only x86-64 has")
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        pytest.skip("no C compiler to build the helper with")
-    (folder / "mxcsr.c").write_text(_SOURCE)
-    library = folder / "mxcsr.so"
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", *options, "-o", library, folder / "mxcsr.c"], check=True)
-    return library
+    (folder / "mxcsr.c").write_text(_SOURCE)  # sets MXCSR, which only x86-64 has
+    return built_for_x86(folder, folder / "mxcsr.c", *options)
 
 
 @pytest.fixture(scope="module")
 def control(tmp_path_factory):
     """Functions that get and set this thread's environment, and show what it does."""
-    helper = ctypes.CDLL(str(_library(tmp_path_factory.mktemp("mxcsr"))))
+    helper = ctypes.CDLL(_library(tmp_path_factory.mktemp("mxcsr")))
     helper.get.restype = ctypes.c_uint
     helper.set.argtypes = [ctypes.c_uint]
     helper.probe.restype = helper.third.restype = ctypes.c_float
