@@ -31,7 +31,7 @@ def width_of(what: str, bits) -> int:
 
 class BuiltInFormat(CustomFormat):
     """What these formats have in common. A class of them says what its codes are (``max_code``, ``smallest_code``,
-    ``order_keys`` ...), `what_rounds` and ``_made_of``, the arguments that make the format."""
+    ``order_keys`` ...), `what_rounds` and, where it is more than the width, what makes the format."""
 
     what_rounds: str  # to nearest, a tie to the even one
 
@@ -101,6 +101,15 @@ class BuiltInFormat(CustomFormat):
     def summary(self, source: str) -> dict:
         """Name and width, for a record: the name says which format it is."""
         return {"format": str(self), "bits": self.bits}
+
+    @property
+    def _made_of(self) -> tuple[int, ...]:
+        """The arguments that make the format."""
+        return (self.bits,)
+
+    def to_data(self) -> dict:
+        """All that makes the format, as plain data."""
+        return {"kind": self.kind, "bits": self.bits}
 
     @classmethod
     def from_data(cls, data: dict):

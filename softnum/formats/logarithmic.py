@@ -432,14 +432,6 @@ class TakumFormat(BitStringCodes, LogarithmicFormat, saved_as="takum"):
         """The codes of the negative values."""
         return (-codes.astype(np.int64) & (2 * self.nan_code - 1)).astype(self.storage_dtype)
 
-    @property
-    def _made_of(self) -> tuple[int]:
-        return (self.bits,)
-
-    def to_data(self) -> dict:
-        """All that makes the format, as plain data."""
-        return {"kind": self.kind, "bits": self.bits}
-
 
 class LnsFormat(LogarithmicFormat, saved_as="lns"):
     """Sign and logarithm: ``softnum.format("lns4.3")``, of 1 + 4 + 3 bits.

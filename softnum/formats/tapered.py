@@ -170,7 +170,7 @@ class PositFormat(TaperedFormat, saved_as="posit"):
 
     def to_data(self) -> dict:
         """All that makes the format, as plain data."""
-        return {"kind": self.kind, "bits": self.bits, "es": self.es}
+        return {**super().to_data(), "es": self.es}
 
 
 class TakumLinearFormat(TaperedFormat, saved_as="takum_linear"):
@@ -205,19 +205,11 @@ class TakumLinearFormat(TaperedFormat, saved_as="takum_linear"):
         super().__init__(_Strings(bits, True), f"takum_linear{bits}", "takum_linear")
 
     @property
-    def _made_of(self) -> tuple[int]:
-        return (self.bits,)
-
-    @property
     def carrier_facts(self) -> tuple[int, int, int]:
         """(precision, lowest exponent of a last bit, highest exponent) that hold for all values."""
         if self._table is not None:
             return self._table.carrier_facts
         return self.bits - 4, -255 - (self.bits - 12), 254
-
-    def to_data(self) -> dict:
-        """All that makes the format, as plain data."""
-        return {"kind": self.kind, "bits": self.bits}
 
 
 def _posit_of(bits: str, es: str | None) -> PositFormat:

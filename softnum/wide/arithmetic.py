@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from softnum.arrays.checks import check_codes
@@ -13,7 +11,7 @@ from softnum.arrays.ufuncs import check_shapes, raise_no_code
 from softnum.formats.codec import Rounding
 from softnum.formats.modes import Flags, rounding_name
 from softnum.formats.wide import WideFixedFormat, WideFloatFormat, integers
-from softnum.ops.operation import apply as apply_operation
+from softnum.ops.operation import CoreArithmetic
 
 __all__ = ["WideArithmetic"]
 
@@ -78,29 +76,13 @@ def _to_integer(ref, fmt, out_fmt, options: dict, flush: dict):
     return converted
 
 
-class WideArithmetic:
+class WideArithmetic(CoreArithmetic):
     """Operations on codes where a format is wide, `softnum.formats.codec.Arithmetic`."""
 
     carriers = ("codes",)
 
     def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
         """Nothing: Python's integers reach everywhere."""
-
-    def check_modes(self, fmt, rounding, overflow) -> None:
-        """ValueError unless results are rounded to the format in this mode and under this rule."""
-        environment(fmt, rounding, overflow, 32)
-
-    def users_own(self, name: str, formats, out_fmt) -> bool:
-        """Whether an operation is a function of the user's on codes: none."""
-        return False
-
-    def classify(self, codes, fmt) -> np.ndarray:
-        """The classes of IEEE 754-2019 5.7.2 of codes, int64."""
-        return apply_operation("classify", (codes,), fmt, codes_out=False).astype(np.int64)
-
-    def prepared(self, name: str, formats, out_fmt, rounding, overflow):
-        """A function of codes of these formats that returns the results' codes."""
-        return partial(_results, name, formats, {"out_fmt": out_fmt, "rounding": rounding, "overflow": overflow})
 
     def plain(self, name: str, formats, out_fmt, rounding, overflow, stochastic_bits) -> None:
         """None: nothing computes plain arrays at once."""
@@ -164,10 +146,6 @@ class WideArithmetic:
     @staticmethod
     def _no_flags(given: Rounding, values):
         return np.zeros(np.shape(values), np.uint8) if given.return_flags else None
-
-
-def _results(name: str, formats, options: dict, *codes) -> np.ndarray:
-    return apply_operation(name, codes, formats, **options)
 
 
 def _as_values(codes, formats) -> tuple[list, tuple]:

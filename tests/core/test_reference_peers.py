@@ -3,7 +3,6 @@
 import itertools
 import math
 import random
-from contextlib import contextmanager
 from fractions import Fraction
 
 import gmpy2
@@ -15,6 +14,7 @@ from softnum import reference as ref
 from softnum.formats.names import format as format_of
 from softnum.reference import Value, operations, rounding
 from tests.support.cases import cases
+from tests.support.softfloat import MODES, TININESS, TYPES, answer, softfloat_state
 
 INEXACT = 1
 F = Fraction
@@ -177,20 +177,6 @@ def test_mpfr_catches_a_root_of_too_few_bits(too_few, monkeypatch):
 
 
 # -- Berkeley SoftFloat ------------------------------------------------------------------------------------------------
-SOFTFLOAT_MODES = {
-    "nearest_even": softfloatpy.RoundingMode.NEAR_EVEN,
-    "nearest_away": softfloatpy.RoundingMode.NEAR_MAX_MAG,
-    "toward_zero": softfloatpy.RoundingMode.MIN_MAG,
-    "up": softfloatpy.RoundingMode.MAX,
-    "down": softfloatpy.RoundingMode.MIN,
-}
-SOFTFLOAT = {
-    "binary16": (softfloatpy.Float16, "f16"),
-    "binary32": (softfloatpy.Float32, "f32"),
-    "binary64": (softfloatpy.Float64, "f64"),
-}
-
-
 def edge_codes(fmt):
     m, top = fmt.mantissa_bits, fmt.inf_code
     one = fmt.bias << m
@@ -201,30 +187,12 @@ def edge_codes(fmt):
     return [sign << (fmt.bits - 1) | magnitude for magnitude in magnitudes for sign in (0, 1)]
 
 
-@contextmanager
-def softfloat(mode, tininess="after"):
-    softfloatpy.set_rounding_mode(SOFTFLOAT_MODES[mode])
-    softfloatpy.set_tininess_mode(
-        softfloatpy.TininessMode.AFTER_ROUNDING if tininess == "after" else softfloatpy.TininessMode.BEFORE_ROUNDING
-    )
-    try:
-        yield
-    finally:
-        softfloatpy.set_rounding_mode(softfloatpy.RoundingMode.NEAR_EVEN)
-        softfloatpy.set_tininess_mode(softfloatpy.TininessMode.AFTER_ROUNDING)
-        softfloatpy.set_exception_flags(0)
-
-
 def ask_softfloat(name, operation, codes):
     """(result, flags) of one operation: a code, or a truth value."""
-    kind, prefix = SOFTFLOAT[name]
+    kind, prefix = TYPES[name]
     size = format_of(name).bits // 8
-    softfloatpy.set_exception_flags(0)
-    result = getattr(softfloatpy, f"{prefix}_{operation}")(
-        *(kind.from_bytes(code.to_bytes(size, "big")) for code in codes)
-    )
-    flags = int(softfloatpy.get_exception_flags())
-    return (result if isinstance(result, bool) else int.from_bytes(result.to_bytes(), "big")), flags
+    operands = (kind.from_bytes(code.to_bytes(size, "big")) for code in codes)
+    return answer(getattr(softfloatpy, f"{prefix}_{operation}"), *operands)
 
 
 SOFTFLOAT_OPERATIONS = {
@@ -252,16 +220,16 @@ def compare_with_softfloat(operation, name, mode, tininess):
         cases.append((a, b, c)[:operands])
     if operation == "round_to_int":
         cases += [(ref.encode(F(n, 4), fmt)[0],) for n in range(-21, 22)]
-    with softfloat(mode, tininess):
+    with softfloat_state(mode, tininess):
         for codes in cases:
             want = ask_softfloat(name, operation, codes)
             got = ours(*codes, fmt, rounding=mode, tininess=tininess)
             assert got == want, (operation, name, mode, [hex(c) for c in codes], got, hex(want[0]), want[1])
 
 
-@cases("tininess", ["after", "before"])
-@cases("mode", SOFTFLOAT_MODES)
-@cases("name", SOFTFLOAT)
+@cases("tininess", TININESS)
+@cases("mode", MODES)
+@cases("name", TYPES)
 @cases("operation", SOFTFLOAT_OPERATIONS)
 def test_operations_against_softfloat(operation, name, mode, tininess):
     compare_with_softfloat(operation, name, mode, tininess)
@@ -273,48 +241,46 @@ INTEGERS = {
 }  # fmt: skip
 
 
-@cases("mode", SOFTFLOAT_MODES)
-@cases("name", SOFTFLOAT)
+@cases("mode", MODES)
+@cases("name", TYPES)
 def test_integers_out_against_softfloat(name, mode):
     """Invalid ones become what RISC-V makes of them."""
     fmt, rng = format_of(name), random.Random(f"integers {name} {mode}")
-    kind, prefix = SOFTFLOAT[name]
+    kind, prefix = TYPES[name]
     draw, steps = drawer(fmt, rng), (-1, F(-3, 4), F(-1, 2), 0, F(1, 2))
     near = [sign * (two(e) + step) for sign in (1, -1) for e in (0, 3, 31, 32, 63, 64) for step in steps]
     codes = edge_codes(fmt) + [draw() for _ in range(200)]
     codes += [ref.encode(x, fmt, rounding=way, overflow="saturate")[0] for x in near for way in ("up", "down")]
-    with softfloat(mode):
+    with softfloat_state(mode):
         for (to, (_, bits, signed)), code, exact in itertools.product(INTEGERS.items(), codes, (True, False)):
             operand = kind.from_bytes(code.to_bytes(fmt.bits // 8, "big"))
             softfloatpy.set_exception_flags(0)
-            integer = getattr(softfloatpy, f"{prefix}_to_{to}")(operand, SOFTFLOAT_MODES[mode], exact).to_int()
+            integer = getattr(softfloatpy, f"{prefix}_to_{to}")(operand, MODES[mode], exact).to_int()
             want = integer, int(softfloatpy.get_exception_flags())
             assert ref.to_integer(code, fmt, bits, signed, rounding=mode, exact=exact) == want, (hex(code), to)
 
 
-@cases("mode", SOFTFLOAT_MODES)
-@cases("name", SOFTFLOAT)
+@cases("mode", MODES)
+@cases("name", TYPES)
 def test_integers_in_against_softfloat(name, mode):
     fmt, rng = format_of(name), random.Random(f"integers {name} {mode}")
-    prefix = SOFTFLOAT[name][1]
-    with softfloat(mode):
+    prefix = TYPES[name][1]
+    with softfloat_state(mode):
         for start, (kind, bits, signed) in INTEGERS.items():
             low = -(1 << bits - 1) if signed else 0
             drawn = [low + rng.randrange(1 << rng.randrange(1, bits)) for _ in range(50)]
             for x in (0, low, low + 1, low + (1 << bits) - 1, *drawn):
-                softfloatpy.set_exception_flags(0)
-                result = getattr(softfloatpy, f"{start}_to_{prefix}")(kind.from_int(x)).to_bytes()
-                want = int.from_bytes(result, "big"), int(softfloatpy.get_exception_flags())
+                want = answer(getattr(softfloatpy, f"{start}_to_{prefix}"), kind.from_int(x))
                 assert ref.from_integer(x, fmt, rounding=mode) == want, (x, start)
 
 
-@pytest.mark.parametrize("name", SOFTFLOAT)
+@pytest.mark.parametrize("name", TYPES)
 def test_comparisons_against_softfloat(name):
     fmt = format_of(name)
     rng = random.Random(name)
     draw, edges = drawer(fmt, rng), edge_codes(fmt)
     pairs = [(a, b) for a in edges for b in edges] + [(draw(), draw()) for _ in range(300)]
-    with softfloat("nearest_even"):
+    with softfloat_state("nearest_even"):
         for pair in pairs:
             for kind, names in (("quiet", ("eq", "le_quiet", "lt_quiet")), ("signaling", ("eq_signaling", "le", "lt"))):
                 order, flags = ref.compare(*pair, fmt, kind)

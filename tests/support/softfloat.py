@@ -1,11 +1,17 @@
-"""Berkeley SoftFloat, by softfloatpy: its names of modes and operations, and its state."""
+"""Berkeley SoftFloat, by softfloatpy: its names of formats, modes and operations, its state, and its answers."""
 
 from contextlib import contextmanager
 
 import softfloatpy
 
-__all__ = ["MODES", "OPERATIONS", "TININESS", "softfloat_state"]
+__all__ = ["MODES", "OPERATIONS", "TININESS", "TYPES", "answer", "softfloat_state"]
 
+#: the class of numbers, the prefix of functions
+TYPES = {
+    "binary16": (softfloatpy.Float16, "f16"),
+    "binary32": (softfloatpy.Float32, "f32"),
+    "binary64": (softfloatpy.Float64, "f64"),
+}
 MODES = {
     "nearest_even": softfloatpy.RoundingMode.NEAR_EVEN,
     "nearest_away": softfloatpy.RoundingMode.NEAR_MAX_MAG,
@@ -26,7 +32,7 @@ OPERATIONS = {
 
 
 @contextmanager
-def softfloat_state(mode, tininess):
+def softfloat_state(mode, tininess="after"):
     softfloatpy.set_rounding_mode(MODES[mode])
     softfloatpy.set_tininess_mode(TININESS[tininess])
     try:
@@ -35,3 +41,11 @@ def softfloat_state(mode, tininess):
         softfloatpy.set_rounding_mode(softfloatpy.RoundingMode.NEAR_EVEN)
         softfloatpy.set_tininess_mode(softfloatpy.TininessMode.AFTER_ROUNDING)
         softfloatpy.set_exception_flags(0)
+
+
+def answer(function, *operands):
+    """(result, flags) of a function of softfloatpy: a code, or a truth value."""
+    softfloatpy.set_exception_flags(0)
+    result = function(*operands)
+    flags = int(softfloatpy.get_exception_flags())
+    return (result if isinstance(result, bool) else int.from_bytes(result.to_bytes(), "big")), flags

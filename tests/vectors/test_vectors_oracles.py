@@ -10,48 +10,24 @@ from softnum import reference
 from softnum.formats import FloatFormat
 from softnum.vectors import VectorSpec, generate, plan
 from tests.support.cases import cases
-
-ROUNDING = {
-    "nearest_even": softfloatpy.RoundingMode.NEAR_EVEN,
-    "nearest_away": softfloatpy.RoundingMode.NEAR_MAX_MAG,
-    "toward_zero": softfloatpy.RoundingMode.MIN_MAG,
-    "up": softfloatpy.RoundingMode.MAX,
-    "down": softfloatpy.RoundingMode.MIN,
-}
-TININESS = {
-    "after": softfloatpy.TininessMode.AFTER_ROUNDING,
-    "before": softfloatpy.TininessMode.BEFORE_ROUNDING,
-}
-KINDS = {"binary16": (softfloatpy.Float16, "f16"), "binary32": (softfloatpy.Float32, "f32")}
-NAMES = {"add": "add", "subtract": "sub", "multiply": "mul", "fma": "mul_add"}
+from tests.support.softfloat import MODES, OPERATIONS, TININESS, TYPES, answer, softfloat_state
 
 
-@pytest.fixture
-def softfloat():
-    yield softfloatpy
-    softfloatpy.set_rounding_mode(softfloatpy.RoundingMode.NEAR_EVEN)
-    softfloatpy.set_tininess_mode(softfloatpy.TininessMode.AFTER_ROUNDING)
-    softfloatpy.set_exception_flags(0)
-
-
-@pytest.mark.parametrize("rounding", ROUNDING)
-@pytest.mark.parametrize("op", NAMES)
-@pytest.mark.parametrize("fmt", KINDS)
-def test_results_and_flags_equal_softfloat(softfloat, fmt, op, rounding):
-    kind, prefix = KINDS[fmt]
-    theirs = getattr(softfloat, f"{prefix}_{NAMES[op]}")
+@pytest.mark.parametrize("rounding", MODES)
+@pytest.mark.parametrize("op", ["add", "subtract", "multiply", "fma"])
+@pytest.mark.parametrize("fmt", ["binary16", "binary32"])
+def test_results_and_flags_equal_softfloat(fmt, op, rounding):
+    kind, prefix = TYPES[fmt]
+    theirs = getattr(softfloatpy, f"{prefix}_{OPERATIONS[op]}")
     size = 2 if fmt == "binary16" else 4
-    softfloat.set_rounding_mode(ROUNDING[rounding])
     seen = 0
-    for tininess, mode in TININESS.items():
-        softfloat.set_tininess_mode(mode)
-        for block in generate(op, fmt, rounding=rounding, tininess=tininess, count=6000, seed=11):
-            for *operands, result, flags in zip(*(c.tolist() for c in block.columns), strict=True):
-                softfloat.set_exception_flags(0)
-                got = theirs(*(kind.from_bytes(v.to_bytes(size, "big")) for v in operands))
-                want = int.from_bytes(got.to_bytes(), "big"), int(softfloat.get_exception_flags())
-                assert (result, flags) == want, ([hex(v) for v in operands], tininess)
-                seen += 1
+    for tininess in TININESS:
+        with softfloat_state(rounding, tininess):
+            for block in generate(op, fmt, rounding=rounding, tininess=tininess, count=6000, seed=11):
+                for *operands, result, flags in zip(*(c.tolist() for c in block.columns), strict=True):
+                    want = answer(theirs, *(kind.from_bytes(v.to_bytes(size, "big")) for v in operands))
+                    assert (result, flags) == want, ([hex(v) for v in operands], tininess)
+                    seen += 1
     assert seen == 12000
 
 
