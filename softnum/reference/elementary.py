@@ -394,7 +394,8 @@ def _exact_root(x: Fraction, n: int) -> Fraction | None:
     if (size.numerator & (size.numerator - 1)) == 0 == (size.denominator & (size.denominator - 1)):
         found = _power_of_two(Fraction(size.numerator.bit_length() - size.denominator.bit_length(), n))
     else:
-        found = _dyadic_root(size, abs(n)) if abs(n) <= 64 else None
+        odd = size.numerator // (size.numerator & -size.numerator)  # 3**abs(n) or more where it is such a power
+        found = _dyadic_root(size, abs(n)) if abs(n) < odd.bit_length() else None
         found = 1 / found if found is not None and n < 0 else found
     return None if found is None else sign * found
 

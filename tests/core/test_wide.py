@@ -273,6 +273,19 @@ def test_functions_are_mpfrs(function):
             assert integers(got[i : i + 1])[0] == code_of(want, QUAD), hex(code)
 
 
+def test_exact_roots_of_high_degree():
+    """Of powers of 3 that only wide formats hold, and of the numbers beside them."""
+    for fmt, power in ((QUAD, 70), (sn.format("uq128.0"), 80)):
+        numbers = sn.encode([3**power - 1, 3**power, 3**power + 1], fmt)
+        degree = sn.encode([power] * 3, fmt)
+        for mode, want in (("down", [-1, 0, 0]), ("up", [0, 0, 1])):
+            found, flags = sn.rootn(numbers, degree, fmt=fmt, rounding=mode, return_flags=True)
+            three = integers(sn.encode([3], fmt))[0]
+            assert [code - three for code in integers(found).tolist()] == want and flags.tolist() == [1, 0, 1]
+    third = sn.rootn(sn.encode([3**70], QUAD), sn.encode([-70], QUAD), fmt=QUAD)
+    assert (third == sn.encode(["1/3"], QUAD)).all()
+
+
 @cases("overflow", ["saturate", "wrap"])
 @cases("mode", ["nearest_even", "down", "up", "toward_zero"])
 @cases("name", ["q100.20", "uq70.58", "q1.127", "uq128.0"])
