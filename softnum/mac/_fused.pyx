@@ -21,6 +21,12 @@ cdef extern from "products/fused/fused.h" nogil:
         int32_t terms, fraction_bits, min_exponent, zero_exponent, truncate_fraction, always_infinity, c_after, same_output, period
         const int32_t *order
 
+    enum: SN_TWO_STAGE_STREAMS, SN_TWO_STAGE_NO_LIMIT
+
+    ctypedef struct sn_two_stage_unit:
+        sn_fused_unit fused
+        int32_t sum_fraction_bits, c_fraction_bits, interleave, down, c_reach, product_limit
+
     uint32_t sn_fused_definition(const sn_fused_unit *u, const sn_product_codes *g) noexcept
 
     ctypedef struct sn_fused_plan:
@@ -30,6 +36,7 @@ cdef extern from "products/fused/fused.h" nogil:
         float limit, least_start, most_start
 
     int sn_fused_path(const sn_fused_unit *u, sn_fused_plan *p) noexcept
+    int sn_two_stage_path(const sn_two_stage_unit *w, sn_fused_plan *p) noexcept
 
     ctypedef struct sn_fused_values:
         const float *a
@@ -48,12 +55,6 @@ cdef extern from "products/fused/fused.h" nogil:
         const int32_t *order
 
     uint32_t sn_chain_definition(const sn_chain_unit *u, const sn_product_codes *g) noexcept
-
-    enum: SN_TWO_STAGE_STREAMS, SN_TWO_STAGE_NO_LIMIT
-
-    ctypedef struct sn_two_stage_unit:
-        sn_fused_unit fused
-        int32_t sum_fraction_bits, c_fraction_bits, interleave, down, c_reach, product_limit
 
     uint32_t sn_two_stage_definition(const sn_two_stage_unit *w, const sn_product_codes *g) noexcept
 
@@ -163,32 +164,37 @@ cdef class DefinitionChain:
         return run_each(<sn_definition>sn_chain_definition, &self.u, a, b, c, out, words)
 
 
+cdef void fill_two_stage(sn_two_stage_unit *w, unit) except *:
+    """Fills *w."""
+    cdef sn_fused_unit *u = &w.fused
+    fill_format(&u.a, unit.operand[0])
+    fill_format(&u.b, unit.operand[1])
+    fill_format(&u.accumulator, unit.accumulator)
+    fill_format(&u.output, unit.accumulator)
+    fill_env(&u.sum_env, unit.environment)
+    fill_env(&u.output_env, unit.environment)
+    fill_env(&u.after_env, unit.environment)
+    u.terms = u.period = unit.terms
+    u.fraction_bits = unit.fraction_bits
+    u.min_exponent = SN_FUSED_NO_FLOOR
+    u.zero_exponent = SN_FUSED_NO_FLOOR if unit.zero_exponent is None else unit.zero_exponent
+    u.truncate_fraction = -1
+    u.always_infinity = u.c_after = 0
+    u.same_output = 1
+    u.order = NULL
+    w.sum_fraction_bits, w.c_fraction_bits = unit.sum_fraction_bits, unit.c_fraction_bits
+    w.interleave, w.down = unit.interleave, unit.alignment == "down"
+    w.c_reach = -1 if unit.c_reach is None else unit.c_reach
+    w.product_limit = SN_TWO_STAGE_NO_LIMIT if unit.product_limit is None else unit.product_limit
+
+
 cdef class DefinitionTwoStage:
     """The GEMM of a dot-product-add in two stages on 64-bit codes."""
 
     cdef sn_two_stage_unit w
 
     def __cinit__(self, unit):
-        cdef sn_fused_unit *u = &self.w.fused
-        fill_format(&u.a, unit.operand[0])
-        fill_format(&u.b, unit.operand[1])
-        fill_format(&u.accumulator, unit.accumulator)
-        fill_format(&u.output, unit.accumulator)
-        fill_env(&u.sum_env, unit.environment)
-        fill_env(&u.output_env, unit.environment)
-        fill_env(&u.after_env, unit.environment)
-        u.terms = u.period = unit.terms
-        u.fraction_bits = unit.fraction_bits
-        u.min_exponent = SN_FUSED_NO_FLOOR
-        u.zero_exponent = SN_FUSED_NO_FLOOR if unit.zero_exponent is None else unit.zero_exponent
-        u.truncate_fraction = -1
-        u.always_infinity = u.c_after = 0
-        u.same_output = 1
-        u.order = NULL
-        self.w.sum_fraction_bits, self.w.c_fraction_bits = unit.sum_fraction_bits, unit.c_fraction_bits
-        self.w.interleave, self.w.down = unit.interleave, unit.alignment == "down"
-        self.w.c_reach = -1 if unit.c_reach is None else unit.c_reach
-        self.w.product_limit = SN_TWO_STAGE_NO_LIMIT if unit.product_limit is None else unit.product_limit
+        fill_two_stage(&self.w, unit)
 
     def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
         """As DefinitionFused.run."""
@@ -212,6 +218,15 @@ def fast(unit):
     cdef sn_fused_unit u
     engine.order = fill_unit(&u, unit)
     return engine if sn_fused_path(&u, &engine.p) else None
+
+
+def fast_two_stage(unit):
+    """The same of a unit in two stages."""
+    cdef FastFused engine = FastFused.__new__(FastFused)
+    cdef sn_two_stage_unit w
+    fill_two_stage(&w, unit)
+    engine.order = NULL
+    return engine if sn_two_stage_path(&w, &engine.p) else None
 
 
 cdef class FastFused:

@@ -41,10 +41,15 @@ typedef struct {
     float limit;                      /* the accumulator's largest value */
     float most_start;                 /* C must be no larger, in magnitude */
     float least_start;                /* C must be zero or no smaller, in magnitude */
+    sn_i32 two_stage;                 /* the unit is `stages`, whose fused part is `unit` */
+    sn_two_stage_unit stages;
 } sn_fused_plan;
 
 /* The fast path of a unit into *p; 0 if it has none: the domain that products/fused/body.h states. */
 int sn_fused_path(const sn_fused_unit *u, sn_fused_plan *p);
+
+/* The same of a unit in two stages (products/fused/stages.h). */
+int sn_two_stage_path(const sn_two_stage_unit *w, sn_fused_plan *p);
 
 /* As sn_product_codes, on float32 carriers; NaNs out are canonical. */
 typedef struct {

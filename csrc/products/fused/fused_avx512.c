@@ -6,6 +6,8 @@
 #define SN_MAX16(a, b) (sn_vh) _mm512_max_epi16((__m512i)(a), (__m512i)(b))
 #define SN_TO_FLOAT(x) (sn_vf) _mm512_cvt_roundepi32_ps((__m512i)(x), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
 #define SN_ADD16(a, b) (sn_vh) _mm512_adds_epi16((__m512i)(a), (__m512i)(b))
+#define SN_DOWN64(x, k)                                                                                                \
+    (sn_wf)(_mm512_add_round_pd((__m512d)(x), (__m512d)(k), _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC) - (__m512d)(k))
 #include "products/fused/body.h"
 
 extern void sn_fused_avx512(const sn_fused_plan *p, const sn_fused_values *g);
