@@ -3,7 +3,7 @@
 Without a step-by-step source there is no preset: TPUs, for one, have none, as how they round and in which order they
 add is not published in enough detail.
 
-Sources: rows that an H200 and an H100 computed (tests/data, by tests/kernels/recording); recorded rows of eight GPUs
+Sources: rows that an H200 and an H100 computed (tests/data, by kernels/recording); recorded rows of eight GPUs
 (north-numerical-computing/MATLAB-tensor-core, model_validation; Khattak and Mikaitis, arXiv 2512.07004); MMA-Sim (arXiv
 2511.10909); Wang et al. 2018, "Training Deep Neural Networks with 8-bit Floating Point Numbers"; Intel 64 and IA-32
 Software Developer's Manual, volume 2 (VDPBF16PS, VPDPBUSD); PTX ISA (mma).

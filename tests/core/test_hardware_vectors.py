@@ -1,6 +1,6 @@
 """Dot products and conversions that real GPUs computed, bit for bit.
 
-tests/data/nvidia_h200 holds what tests/kernels/recording recorded on an H200: rows of each matrix instruction, and
+tests/data/nvidia_h200 holds what kernels/recording recorded on an H200: rows of each matrix instruction, and
 results of functions. Rows of eight more GPUs are public; SOFTNUM_HARDWARE_VECTORS names their folder.
 """
 
@@ -15,9 +15,9 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
+from softnum.kernels.recording.mma import FORMATS as TYPES
+from softnum.kernels.recording.mma import INSTRUCTIONS, decoded, differing
 from tests.support.cases import cases
-from tests.support.mma import FORMATS as TYPES
-from tests.support.mma import INSTRUCTIONS, decoded, differing
 
 FORMATS = {"fp16": "binary16", "bf16": "bfloat16", "tf32": "tf32", "e4m3": "e4m3fn", "e5m2": "e5m2"}
 CASES = [
