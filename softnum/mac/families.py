@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from softnum.mac.block_fused import BlockFusedDotUnit
 from softnum.mac.blocks import BlockDotUnit
 from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.custom import CustomMadUnit
@@ -16,5 +17,6 @@ FAMILIES: dict[type, Family] = {
     units: register(units)
     for units in (
         MadUnit, FusedDotUnit, FmaChainUnit, ExactDotUnit, BlockDotUnit, ChunkedDotUnit, CustomMadUnit,
+        BlockFusedDotUnit,
     )
 }  # fmt: skip

@@ -1,0 +1,24 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+class DefinitionBlockFused:
+    def __init__(self, unit: Any) -> None: ...
+    def run(
+        self,
+        a: NDArray[np.uint64],
+        b: NDArray[np.uint64],
+        scale_a: NDArray[np.uint64],
+        scale_b: NDArray[np.uint64],
+        tensor: tuple[int, int] | None,
+        binary32: Any,
+        c: NDArray[np.uint64] | None,
+        out: NDArray[np.uint64],
+        m0: int,
+        m1: int,
+        n0: int,
+        n1: int,
+        first: tuple[int, int] = (0, 0),
+        tallies: NDArray[np.uint64] | None = None,
+    ) -> int: ...
