@@ -14,11 +14,16 @@ from softnum.reference.rules import Flags
 from softnum.reference.values import Value, decode
 
 
-def exponent_of(x: Value, fmt: Format | str, of_zero: int | None = None) -> int:
-    """The exponent that hardware gives a number: at least the format's lowest; 0 of what has none."""
-    if x.kind != "finite" or (not x.numerator and of_zero is None):
-        return 0
+def exponent_of(x: Value, fmt: Format | str, of_zero: int | None = None) -> int | None:
+    """The exponent that hardware gives a number: at least the format's lowest; None of what has none."""
+    if x.kind != "finite":
+        return None
     return max(floor_log2(x.numerator, x.denominator), format_of(fmt).emin) if x.numerator else of_zero
+
+
+def sum_of_exponents(*exponents: int | None) -> int | None:
+    """The exponent of a product of such factors."""
+    return None if None in exponents else sum(exponents)
 
 
 def cut(x: Fraction, unit: Fraction) -> int:
@@ -49,20 +54,18 @@ def signed(x: Fraction) -> Value:
 
 
 def fused_step(
-    products: Sequence[tuple[Value, int]],
-    c: tuple[Value, int],
+    products: Sequence[tuple[Value, int | None]],
+    c: tuple[Value, int | None],
     out_fmt: Format | str,
     *,
     fraction_bits: int,
     min_exponent: int | None,
-    zeros_count: bool,
     rounding: str,
     truncate_fraction: int | None,
     overflow: str | None,
     observe: Callable[..., None],
 ) -> tuple[int, Flags]:
-    """One step: (value, exponent) of each product and of C; the exponents of specials are not looked at, nor those of
-    zeros unless they count."""
+    """One step: (value, exponent) of each product and of C; None: it takes no part in the largest exponent."""
     always_infinity = overflow == "always_infinity"
     env = environment_of(out_fmt, rounding, None if always_infinity else overflow)
     terms = [*products, c]
@@ -75,7 +78,7 @@ def fused_step(
         special = Value("nan", 0, 1, 2, any(x.signaling for x, _ in terms))
     elif infinite:
         special = Value("inf", infinite.pop())
-    exponents = [e for x, e in terms if x.numerator or zeros_count]
+    exponents = [e for _, e in terms if e is not None]
     if special or not exponents:
         exact = special or Value("finite")
         code, flags = deliver(exact, out_fmt, env)
@@ -185,7 +188,7 @@ def fused_dot(
         for k in ks:
             x, y = decode(a_codes[k], fa), decode(b_codes[k], fb)
             exponents = exponent_of(x, fa, zero_exponent), exponent_of(y, fb, zero_exponent)
-            products.append((product_of(x, y), sum(exponents)))
+            products.append((product_of(x, y), sum_of_exponents(*exponents)))
         start = decode(total, accumulator)
 
         def watch(*step, ks=ks, products=products, start=start):
@@ -195,7 +198,7 @@ def fused_dot(
         last = first + terms >= len(positions) and c_mode == "fused"
         total, raised = fused_step(
             products, (start, exponent_of(start, accumulator, zero_exponent)), output if last else accumulator,
-            fraction_bits=fraction_bits, min_exponent=min_exponent, zeros_count=zero_exponent is not None,
+            fraction_bits=fraction_bits, min_exponent=min_exponent,
             rounding=output_rounding, truncate_fraction=truncate_fraction, overflow=overflow, observe=watch,
         )  # fmt: skip
         flags |= raised
