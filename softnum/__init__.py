@@ -75,6 +75,7 @@ if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, b
     from softnum.mac.products.reductions import unit_of_sums
     from softnum.mac.products.sums import sum
     from softnum.mac.statistics import RoundingStats
+    from softnum.mac.two_stage import TwoStageDotUnit
     from softnum.ops.scaled import block_by_maximum, block_reduction, scaled_operation
     from softnum.tile import Operator, TileError, operator
 
@@ -108,6 +109,7 @@ _LATER = {
     "softnum.mac.products.reductions": ("unit_of_sums",),
     "softnum.mac.products.sums": ("sum",),
     "softnum.mac.statistics": ("RoundingStats",),
+    "softnum.mac.two_stage": ("TwoStageDotUnit",),
     "softnum.ops.scaled": ("block_by_maximum", "block_reduction", "scaled_operation"),
     "softnum.tile": ("Operator", "TileError", "operator"),
 }
@@ -161,6 +163,7 @@ __all__ = [
     "RoundingStats",
     "Stream",
     "TileError",
+    "TwoStageDotUnit",
     "Which",
     "WideFixedFormat",
     "WideFloatFormat",

@@ -25,6 +25,7 @@ from softnum.inspect.steps import (
     custom,  # noqa: F401  register the steps of their units
     fused,  # noqa: F401  register the steps of their units
     mad,  # noqa: F401  register the steps of their units
+    two_stage,  # noqa: F401  register the steps of their units
 )
 from softnum.inspect.steps.blocks import block_vectors
 from softnum.inspect.steps.step import Step, decoded, exact_step, number, number_text, rounding_step, steps_of

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 MOST_FRACTION_BITS: int
 MOST_TERMS: int
+MOST_STREAMS: int
 
 class DefinitionFused:
     def __init__(self, unit: Any) -> None: ...
@@ -26,6 +27,27 @@ class DefinitionFused:
     ) -> int: ...
 
 class DefinitionChain:
+    def __init__(self, unit: Any) -> None: ...
+    def run(
+        self,
+        a: NDArray[np.uint64],
+        b: NDArray[np.uint64],
+        c: NDArray[np.uint64] | None,
+        out: NDArray[np.uint64],
+        words: NDArray[np.uint32] | None,
+        keys: tuple[int, int, int, int],
+        batch: int,
+        m0: int,
+        m1: int,
+        n0: int,
+        n1: int,
+        first: tuple[int, int] = (0, 0),
+        tallies: NDArray[np.uint64] | None = None,
+    ) -> int: ...
+
+def fast(unit: Any) -> FastFused | None: ...
+
+class DefinitionTwoStage:
     def __init__(self, unit: Any) -> None: ...
     def run(
         self,

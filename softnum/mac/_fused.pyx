@@ -49,8 +49,17 @@ cdef extern from "products/fused/fused.h" nogil:
 
     uint32_t sn_chain_definition(const sn_chain_unit *u, const sn_product_codes *g) noexcept
 
+    enum: SN_TWO_STAGE_STREAMS, SN_TWO_STAGE_NO_LIMIT
+
+    ctypedef struct sn_two_stage_unit:
+        sn_fused_unit fused
+        int32_t sum_fraction_bits, c_fraction_bits, interleave, down, c_reach, product_limit
+
+    uint32_t sn_two_stage_definition(const sn_two_stage_unit *w, const sn_product_codes *g) noexcept
+
 MOST_FRACTION_BITS = SN_FUSED_FRACTION_BITS
 MOST_TERMS = SN_FUSED_TERMS
+MOST_STREAMS = SN_TWO_STAGE_STREAMS
 
 
 cdef int32_t *order_of(unit) except? NULL:
@@ -152,6 +161,49 @@ cdef class DefinitionChain:
     def run_each(self, a, b, c, out, words):
         """Many short sums, a row of a and b for each: `run_each` in _products.pxd says how."""
         return run_each(<sn_definition>sn_chain_definition, &self.u, a, b, c, out, words)
+
+
+cdef class DefinitionTwoStage:
+    """The GEMM of a dot-product-add in two stages on 64-bit codes."""
+
+    cdef sn_two_stage_unit w
+
+    def __cinit__(self, unit):
+        cdef sn_fused_unit *u = &self.w.fused
+        fill_format(&u.a, unit.operand[0])
+        fill_format(&u.b, unit.operand[1])
+        fill_format(&u.accumulator, unit.accumulator)
+        fill_format(&u.output, unit.accumulator)
+        fill_env(&u.sum_env, unit.environment)
+        fill_env(&u.output_env, unit.environment)
+        fill_env(&u.after_env, unit.environment)
+        u.terms = u.period = unit.terms
+        u.fraction_bits = unit.fraction_bits
+        u.min_exponent = SN_FUSED_NO_FLOOR
+        u.zero_exponent = SN_FUSED_NO_FLOOR if unit.zero_exponent is None else unit.zero_exponent
+        u.truncate_fraction = -1
+        u.always_infinity = u.c_after = 0
+        u.same_output = 1
+        u.order = NULL
+        self.w.sum_fraction_bits, self.w.c_fraction_bits = unit.sum_fraction_bits, unit.c_fraction_bits
+        self.w.interleave, self.w.down = unit.interleave, unit.alignment == "down"
+        self.w.c_reach = -1 if unit.c_reach is None else unit.c_reach
+        self.w.product_limit = SN_TWO_STAGE_NO_LIMIT if unit.product_limit is None else unit.product_limit
+
+    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
+        """As DefinitionFused.run."""
+        cdef sn_product_codes g
+        cdef uint32_t flags
+        if out.shape[0] == 0 or out.shape[1] == 0:
+            return 0
+        fill_codes(&g, a, b, c, out, None, m0, m1, n0, n1, first, tallies, 1)
+        with nogil:
+            flags = sn_two_stage_definition(&self.w, &g)
+        return flags
+
+    def run_each(self, a, b, c, out, words):
+        """Many short sums, a row of a and b for each: `run_each` in _products.pxd says how."""
+        return run_each(<sn_definition>sn_two_stage_definition, &self.w, a, b, c, out, words)
 
 
 def fast(unit):

@@ -1,4 +1,4 @@
-"""BlockFusedDotUnit: tensor cores whose operands are blocks with scales. Hardware's: softnum.mac.tensor_core_presets."""
+"""BlockFusedDotUnit: tensor cores whose operands are blocks with scales. Hardware's: softnum.mac.block_scaled."""
 
 from __future__ import annotations
 
@@ -119,7 +119,9 @@ class BlockFusedDotUnit(Unit):
             if fmt.scale.infinities:
                 raise ValueError(f"{me}: operand={fmt} has scales of {fmt.scale}, which has infinities; take another")
             if self.group == 1:
-                check_float(fmt.element, f"{me}: operand={fmt} has elements of {{}}, no floats, and group=1 takes those")
+                check_float(
+                    fmt.element, f"{me}: operand={fmt} has elements of {{}}, no floats, and group=1 takes those"
+                )
         a, b = self.operand
         if a.block_size != b.block_size:
             raise ValueError(f"{me}: blocks of {a.block_size} ({a}) and of {b.block_size} ({b}) do not meet")

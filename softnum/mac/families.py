@@ -10,13 +10,14 @@ from softnum.mac.exact import ExactDotUnit
 from softnum.mac.family import Family, register
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.mad import MadUnit
+from softnum.mac.two_stage import TwoStageDotUnit
 
 __all__ = ["FAMILIES"]
 
 FAMILIES: dict[type, Family] = {
     units: register(units)
     for units in (
-        MadUnit, FusedDotUnit, FmaChainUnit, ExactDotUnit, BlockDotUnit, ChunkedDotUnit, CustomMadUnit,
-        BlockFusedDotUnit,
+        MadUnit, FusedDotUnit, FmaChainUnit, TwoStageDotUnit, ExactDotUnit, BlockDotUnit, ChunkedDotUnit,
+        CustomMadUnit, BlockFusedDotUnit,
     )
 }  # fmt: skip

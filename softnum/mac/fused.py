@@ -15,19 +15,24 @@ from softnum.mac import _fused
 from softnum.mac.family import register
 from softnum.mac.mad import Unit, shown_flushes
 
-__all__ = ["FmaChainUnit", "FusedDotUnit", "put_step", "shown_cut"]
+__all__ = [
+    "FmaChainUnit", "FusedDotUnit", "checked_float", "checked_integer", "deterministic", "float_pair", "put_step",
+    "shown_cut",
+]  # fmt: skip
 
 _MOST_EXPONENT = 1 << 16
 _MOST_PERIOD = 1 << 16
 
 
-def _integer(unit: str, what: str, value, low: int, high: int) -> int:
+def checked_integer(unit: str, what: str, value, low: int, high: int) -> int:
+    """An integer within limits; ValueError of anything else."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= high:
         raise ValueError(f"{unit}: {what} must be an integer in {low}..{high}, got {value!r}")
     return int(value)
 
 
-def _float_format(unit: str, what: str, fmt) -> FloatFormat:
+def checked_float(unit: str, what: str, fmt) -> FloatFormat:
+    """A float format that has a zero; ValueError of any other."""
     fmt = format(fmt)
     check_float(fmt, f"{unit}: {what} must be a float format, got {{}}")
     if not fmt.has_zero:
@@ -35,13 +40,14 @@ def _float_format(unit: str, what: str, fmt) -> FloatFormat:
     return fmt
 
 
-def _pair(unit: str, operand) -> tuple:
+def float_pair(unit: str, operand) -> tuple:
+    """The formats of two factors, of one given or two."""
     if operand is None:
         raise ValueError(f"{unit}: state operand=, the format (or pair of formats) of the factors")
     pair = operand if isinstance(operand, tuple) else (operand, operand)
     if len(pair) != 2:
         raise ValueError(f"{unit}: operand is one format or a pair, got {len(pair)}")
-    return tuple(_float_format(unit, "operand", f) for f in pair)
+    return tuple(checked_float(unit, "operand", f) for f in pair)
 
 
 def _order(unit: str, k_order, terms: int) -> tuple | None:
@@ -56,7 +62,8 @@ def _order(unit: str, k_order, terms: int) -> tuple | None:
     return order
 
 
-def _deterministic(unit: str, what: str, rounding: str) -> str:
+def deterministic(unit: str, what: str, rounding: str) -> str:
+    """The name of a mode that is not stochastic."""
     name = rounding_name(rounding)
     if name.startswith("stochastic"):
         raise ValueError(f"{unit}: {what}={rounding!r} is not defined for this unit; use a deterministic mode")
@@ -67,17 +74,17 @@ def put_step(unit) -> None:
     """Check what a fused step is made of, and make its numbers plain integers and its formats formats."""
     name = type(unit).__name__
     put = lambda field, value: object.__setattr__(unit, field, value)  # noqa: E731
-    put("terms", _integer(name, "terms", unit.terms, 1, _fused.MOST_TERMS))
-    put("fraction_bits", _integer(name, "fraction_bits", unit.fraction_bits, 0, _fused.MOST_FRACTION_BITS))
-    put("accumulator", _float_format(name, "accumulator", unit.accumulator))
+    put("terms", checked_integer(name, "terms", unit.terms, 1, _fused.MOST_TERMS))
+    put("fraction_bits", checked_integer(name, "fraction_bits", unit.fraction_bits, 0, _fused.MOST_FRACTION_BITS))
+    put("accumulator", checked_float(name, "accumulator", unit.accumulator))
     if unit.min_exponent is not None:
-        put("min_exponent", _integer(name, "min_exponent", unit.min_exponent, -_MOST_EXPONENT, _MOST_EXPONENT))
+        put("min_exponent", checked_integer(name, "min_exponent", unit.min_exponent, -_MOST_EXPONENT, _MOST_EXPONENT))
     if unit.zero_exponent is not None:
         most = min(0, unit.accumulator.emin)
-        put("zero_exponent", _integer(name, "zero_exponent", unit.zero_exponent, -_MOST_EXPONENT, most))
+        put("zero_exponent", checked_integer(name, "zero_exponent", unit.zero_exponent, -_MOST_EXPONENT, most))
     if unit.truncate_fraction is not None:
-        put("truncate_fraction", _integer(name, "truncate_fraction", unit.truncate_fraction, 0, 127))
-    put("output_rounding", _deterministic(name, "output_rounding", unit.output_rounding))
+        put("truncate_fraction", checked_integer(name, "truncate_fraction", unit.truncate_fraction, 0, 127))
+    put("output_rounding", deterministic(name, "output_rounding", unit.output_rounding))
     if unit.overflow not in (None, "always_infinity"):
         overflow_name(unit.overflow, unit.accumulator)
 
@@ -179,9 +186,9 @@ class FusedDotUnit(Unit):
     def __post_init__(self) -> None:
         name = "FusedDotUnit"
         put = lambda field, value: object.__setattr__(self, field, value)  # noqa: E731
-        put("operand", _pair(name, self.operand))
+        put("operand", float_pair(name, self.operand))
         put_step(self)
-        put("output", None if self.output is None else _float_format(name, "output", self.output))
+        put("output", None if self.output is None else checked_float(name, "output", self.output))
         put("k_order", _order(name, self.k_order, self.terms))
         if self.c not in ("fused", "after"):
             raise ValueError(f"FusedDotUnit: c must be 'fused' or 'after', got {self.c!r}")
@@ -292,9 +299,9 @@ class FmaChainUnit(Unit):
     def __post_init__(self) -> None:
         name = "FmaChainUnit"
         put = lambda field, value: object.__setattr__(self, field, value)  # noqa: E731
-        put("operand", _pair(name, self.operand))
-        put("accumulator", _float_format(name, "accumulator", self.accumulator))
-        put("rounding", _deterministic(name, "rounding", self.rounding))
+        put("operand", float_pair(name, self.operand))
+        put("accumulator", checked_float(name, "accumulator", self.accumulator))
+        put("rounding", deterministic(name, "rounding", self.rounding))
         put("k_order", _order(name, self.k_order, 1))
         put("flush_inputs", bool(self.flush_inputs))
         if self.overflow is not None:

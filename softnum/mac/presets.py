@@ -23,6 +23,7 @@ from softnum.mac.families import FAMILIES
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.mad import MadUnit, Unit
 from softnum.mac.mx_presets import BLOCK_UNITS, block_preset
+from softnum.mac.two_stage import TwoStageDotUnit
 
 __all__ = ["Evidence", "KINDS", "unit", "unit_of", "units"]
 
@@ -351,6 +352,29 @@ def _cdna(generation: int, operand: str, terms: int) -> tuple[Unit, dict]:
     }
 
 
+def _cdna3(operand: str, terms: int) -> tuple[Unit, dict]:
+    """16 and 8 bits, and xf32, on CDNA3: products aligned and added, then their sum and C."""
+    eight = terms == 16
+    made = TwoStageDotUnit(
+        terms, 24, 31, 24, "binary32", operand=operand, interleave=2 if eight else 1, c_reach=25 if eight else None,
+        product_limit=128, zero_exponent=_ZERO,
+    )  # fmt: skip
+    said = {
+        "terms": f"{terms} products, whose sum meets C; the result is the next C",
+        "fraction_bits": "products cut off toward zero at 24 bits below their largest exponent",
+        "alignment": "their sum and C rounded toward minus infinity, at 31 and 24 bits below the larger exponent",
+        "output_rounding": "one rounding to nearest even; subnormals stay",
+        "product_limit": "a finite product of 2**128 or more makes the result infinite",
+        "zero_exponent": f"zeros count with the exponent {_ZERO}",
+        "special_values": "NaN, infinite times zero and infinities of both signs give NaN, any other infinity wins",
+        "underflow": "what rounds to zero keeps its sign; a zero sum is +0",
+    }
+    if eight:
+        said["interleave"] = "even and odd k are aligned on their own, these sums as the whole, rounded down"
+        said["c_reach"] = "C counts as 0 where its exponent is more than 25 below"
+    return made, {name: Evidence("published", f"{text}: {_MMA_SIM}") for name, text in said.items()}
+
+
 def _cdna_chain(fmt: str) -> tuple[Unit, dict]:
     """Operands as wide as the sums: fused multiply-adds in turn."""
     source = f"k ascending, from C, IEEE 754's, nothing flushed: {_MMA_SIM}"
@@ -365,6 +389,11 @@ _OTHERS = {
     "amd_cdna1_bf16": partial(_cdna, 1, "bfloat16", 2),
     "amd_cdna2_bf16": partial(_cdna, 2, "bfloat16", 2),
     "amd_cdna2_bf16_1k": partial(_cdna, 2, "bfloat16", 4),
+    "amd_cdna3_fp16": partial(_cdna3, "binary16", 8),
+    "amd_cdna3_bf16": partial(_cdna3, "bfloat16", 8),
+    "amd_cdna3_xf32": partial(_cdna3, "tf32", 4),
+    "amd_cdna3_fp8": partial(_cdna3, "e4m3fnuz", 16),
+    "amd_cdna3_bf8": partial(_cdna3, "e5m2fnuz", 16),
     **{f"amd_cdna{n}_fp32": partial(_cdna_chain, "binary32") for n in (1, 2, 3)},
     **{f"amd_cdna{n}_fp64": partial(_cdna_chain, "binary64") for n in (2, 3)},
     "x86_avx512_bf16": _avx512_bf16,
@@ -419,7 +448,8 @@ def unit(name: str, output=None, *, disputed=None) -> Unit:
     name : str
         One of `units`. ``nvidia_GPU_OPERAND``: tensor cores; FP8 on H100 and H200 is WGMMA there, and ``..._mma`` the
         other instruction, into binary16 unless told; ``nvidia_tcgen05_OPERAND``: a B200's instructions of that name.
-        ``amd_cdnaN_OPERAND``: AMD's matrix cores, ``bf16_1k`` the instructions of that name. ``x86_avx512_bf16``:
+        ``amd_cdnaN_OPERAND``: AMD's matrix cores, ``bf16_1k`` the instructions of that name, ``fp8`` e4m3fnuz, ``bf8``
+        e5m2fnuz (the pairs of both: ``dataclasses.replace(unit, operand=...)``). ``x86_avx512_bf16``:
         VDPBF16PS. ``x86_vnni_int8``: VPDPBUSD, a unsigned, b signed. ``ibm_fp8_2018``: Wang et al. 2018.
         ``int8_int32``: signed bytes into 32 bits that wrap around. ``ocp_mx...``, ``nvfp4``: block formats, as far as
         their sources go (a `BlockDotUnit`).

@@ -24,12 +24,14 @@ from softnum.reference.operations import *  # noqa: F403
 from softnum.reference.order import *  # noqa: F403
 from softnum.reference.random_words import philox4x32_10, random_word_elementwise, random_words_matmul
 from softnum.reference.rounding import round_value
+from softnum.reference.two_stage import two_stage_dot
 from softnum.reference.values import Value, decode, to_fraction
 
 __all__ = [
     "Value", "block_dot", "block_fused_dot", "block_scale", "decode", "decode_block", "encode_block", "exact_dot",
     "fma_chain_dot", "from_integer", "fused_dot", "mad_dot", "philox4x32_10", "random_word_elementwise",
-    "random_words_matmul", "round_value", "shift", "tensor_scale", "to_fraction", "to_integer", "ulp_error",
+    "random_words_matmul", "round_value", "shift", "tensor_scale", "to_fraction", "to_integer",
+    "two_stage_dot", "ulp_error",
 ]  # fmt: skip
 __all__ += _elementary.__all__
 __all__ += _operations.__all__

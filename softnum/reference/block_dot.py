@@ -171,7 +171,9 @@ def block_dot(
         step, raised = tensor_scaled(total, tensor_scales, c, accumulator, env)
         total, flags = step.code, flags | raised
         if observe is not None:
-            observe(BlockStep(None, range(0), step.sum, step.scales, step.exact, None, step.start, step.total, env, total))
+            observe(
+                BlockStep(None, range(0), step.sum, step.scales, step.exact, None, step.start, step.total, env, total)
+            )
     return total, flags
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from softnum.reference.block_dot import TensorStep, tensor_scaled
-from softnum.reference.facts import Format, block_format_of, format_of
-from softnum.reference.fused import FusedStep, exponent_of, fused_step, product_of, signed, sum_of_exponents
+from softnum.reference.facts import Format, block_format_of
+from softnum.reference.fused import FusedStep, exponent_of_product, fused_step, product_of, signed
 from softnum.reference.rounding import environment_of
 from softnum.reference.rules import Flags
 from softnum.reference.values import Value, decode
@@ -109,11 +109,13 @@ def block_fused_dot(
         )
         pairs = [(decode(a_codes[k], fa.element), decode(b_codes[k], fb.element)) for k in ks]
         products = [product_of(x, y) for x, y in pairs]
-        exponents = [exponent_of(s, f.scale, zero_exponent) for s, f in zip(scales, (fa, fb), strict=True)]
+        factors = [*zip(scales, (fa.scale, fb.scale), strict=True)]
         if group == 1:
-            exponents += [exponent_of(x, f.element, zero_exponent) for x, f in zip(pairs[0], (fa, fb), strict=True)]
+            factors += zip(pairs[0], (fa.element, fb.element), strict=True)
         total = signed(sum(x.fraction for x in products if x.kind == "finite"))
-        return BlockFusedTerm(ks, products, total, scales, _scaled(total, scales), sum_of_exponents(*exponents))
+        return BlockFusedTerm(
+            ks, products, total, scales, _scaled(total, scales), exponent_of_product(factors, zero_exponent)
+        )
 
     total, flags = 0 if c is None or tensor_scales is not None else c, Flags(0)
     for first in range(0, length, terms):
@@ -131,7 +133,7 @@ def block_fused_dot(
                 observe(BlockFusedStep(found, FusedStep(ks, [x for x, _ in values], start, *step)))
 
         total, raised = fused_step(
-            values, (start, exponent_of(start, format_of(accumulator), zero_exponent)), accumulator,
+            values, (start, exponent_of_product([(start, accumulator)], zero_exponent)), accumulator,
             fraction_bits=fraction_bits, min_exponent=min_exponent, rounding=output_rounding,
             truncate_fraction=truncate_fraction, overflow=overflow, observe=watch,
         )  # fmt: skip

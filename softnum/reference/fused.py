@@ -14,16 +14,18 @@ from softnum.reference.rules import Flags
 from softnum.reference.values import Value, decode
 
 
-def exponent_of(x: Value, fmt: Format | str, of_zero: int | None = None) -> int | None:
-    """The exponent that hardware gives a number: at least the format's lowest; None of what has none."""
-    if x.kind != "finite":
-        return None
+def exponent_of(x: Value, fmt: Format | str, of_zero: int | None = None) -> int:
+    """The exponent that hardware gives a number: at least the format's lowest; 0 of what has none."""
+    if x.kind != "finite" or (not x.numerator and of_zero is None):
+        return 0
     return max(floor_log2(x.numerator, x.denominator), format_of(fmt).emin) if x.numerator else of_zero
 
 
-def sum_of_exponents(*exponents: int | None) -> int | None:
-    """The exponent of a product of such factors."""
-    return None if None in exponents else sum(exponents)
+def exponent_of_product(factors: Sequence[tuple[Value, Format | str]], of_zero: int | None) -> int | None:
+    """The exponent of a product, which is not normalised; None of what has none, which takes no part in the largest."""
+    if any(x.kind != "finite" or (not x.numerator and of_zero is None) for x, _ in factors):
+        return None
+    return sum(exponent_of(x, fmt, of_zero) for x, fmt in factors)
 
 
 def cut(x: Fraction, unit: Fraction) -> int:
@@ -187,8 +189,7 @@ def fused_dot(
         products = []
         for k in ks:
             x, y = decode(a_codes[k], fa), decode(b_codes[k], fb)
-            exponents = exponent_of(x, fa, zero_exponent), exponent_of(y, fb, zero_exponent)
-            products.append((product_of(x, y), sum_of_exponents(*exponents)))
+            products.append((product_of(x, y), exponent_of_product([(x, fa), (y, fb)], zero_exponent)))
         start = decode(total, accumulator)
 
         def watch(*step, ks=ks, products=products, start=start):
@@ -197,7 +198,8 @@ def fused_dot(
 
         last = first + terms >= len(positions) and c_mode == "fused"
         total, raised = fused_step(
-            products, (start, exponent_of(start, accumulator, zero_exponent)), output if last else accumulator,
+            products, (start, exponent_of_product([(start, accumulator)], zero_exponent)),
+            output if last else accumulator,
             fraction_bits=fraction_bits, min_exponent=min_exponent,
             rounding=output_rounding, truncate_fraction=truncate_fraction, overflow=overflow, observe=watch,
         )  # fmt: skip

@@ -30,6 +30,11 @@ OTHERS = [
           ("nearest_even", "toward_zero", "away_from_zero", "down"),
           ({}, {"flush_inputs": True}, {"flush_results": "before"}, {"flush_results": "after"},
            {"flush_inputs": True, "flush_results": "after", "k_order": (2, 0, 1)}))),
+    *(sn.TwoStageDotUnit(4, f, f + 2, f, "e5m6", operand="e4m3fn", output_rounding=mode, **more)
+      for f, mode, more in itertools.product(
+          (3, 9), ("nearest_even", "toward_zero"),
+          ({}, {"interleave": 2, "c_reach": 4}, {"zero_exponent": -20},
+           {"product_limit": 9, "alignment": "toward_zero"}))),
     *(sn.ExactDotUnit(acc, operand="e5m2", rounding=mode)
       for acc, mode in itertools.product(("e4m3", "q6.4", "e5m2"), ("nearest_even", "stochastic", "up"))),
     *(sn.ChunkedDotUnit(inner, 5, "e5m4", rounding=mode)
@@ -177,6 +182,7 @@ TINY = sn.FloatFormat(2, 0, specials="none", name="tiny")
     sn.MadUnit("e2m1", operand=TINY, product=sn.FloatFormat(3, 0, specials="fn"), **KAHAN),
     sn.FusedDotUnit(2, 1, "e3m2", operand=TINY, min_exponent=-1),
     sn.FmaChainUnit("e3m1", operand=TINY, flush_inputs=True, flush_results="after"),
+    sn.TwoStageDotUnit(2, 1, 2, 1, "e3m2", operand=TINY, interleave=2),
     sn.ExactDotUnit("q3.1", operand=TINY, rounding="up"),
 ], ids=str)  # fmt: skip
 def test_every_pair_of_vectors(unit):

@@ -39,7 +39,7 @@ def test_the_list():
     assert set(names) - {n for n in names if n.startswith("nvidia")} == {
         "x86_avx512_bf16", "x86_vnni_int8", "ibm_fp8_2018", "int8_int32",
         *(f"amd_cdna{n}_{f}" for n in (1, 2) for f in ("fp16", "bf16", "fp32")), "amd_cdna2_bf16_1k",
-        "amd_cdna3_fp32", "amd_cdna2_fp64", "amd_cdna3_fp64",
+        "amd_cdna2_fp64", *(f"amd_cdna3_{f}" for f in ("fp32", "fp64", "fp16", "bf16", "xf32", "fp8", "bf8")),
         *(f"ocp_{name}" for name in sn.block_format_names() if name.startswith("mx")), "nvfp4",
     }  # fmt: skip
 

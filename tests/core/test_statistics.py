@@ -52,6 +52,7 @@ UNITS = {
     "tensor core, p3109": sn.FusedDotUnit(2, 6, "binary8p4se", operand="e4m3", overflow="always_infinity"),
     "chain": sn.FmaChainUnit("e4m3", operand="e5m2", k_order=(2, 0, 1), flush_results="after", flush_inputs=True),
     "chain, saturating": sn.FmaChainUnit("e4m3", operand="e4m3", overflow="saturate", rounding="away_from_zero"),
+    "two stages": sn.TwoStageDotUnit(4, 5, 6, 4, "e4m3", operand="e4m3", interleave=2, product_limit=8),
     "exact": sn.ExactDotUnit("e4m3", operand="e5m2", overflow="saturate"),
     "exact, fixed": sn.ExactDotUnit("q4.4", operand="e2m3fn", overflow="wrap"),
     "exact, stochastic": sn.ExactDotUnit("e3m2", operand="e4m3", rounding="stochastic", stochastic_bits=7),

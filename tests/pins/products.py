@@ -80,6 +80,7 @@ def units() -> dict:
     add("fused 16 nearest", sn.FusedDotUnit(16, 25, "binary16", operand="e4m3fn", output_rounding="nearest_even"))
     add("fused c added", sn.FusedDotUnit(8, 24, "binary32", operand="bfloat16", c="after"))
     add("fused floor", sn.FusedDotUnit(8, 24, "binary32", operand="tf32", min_exponent=-133, truncate_fraction=13))
+    add("two stages", sn.TwoStageDotUnit(8, 24, 31, 24, "binary32", operand="binary16", zero_exponent=-126))
     order = (1, 0)
     add(
         "chain order",

@@ -17,9 +17,9 @@ import softnum as sn
 
 FORMATS = {
     "f16": "binary16", "bf16": "bfloat16", "tf32": "tf32", "e4m3": "e4m3fn", "e5m2": "e5m2", "f32": "binary32",
-    "f64": "binary64",
+    "f64": "binary64", "xf32": "tf32", "fp8": "e4m3fnuz", "bf8": "e5m2fnuz",
 }  # fmt: skip
-_CUT = {"tf32": 13}  # bits of a pattern of binary32 that count for nothing
+_CUT = {"tf32": 13, "xf32": 13}  # bits of a pattern of binary32 that count for nothing
 _OPERAND = {"f16": "fp16", "bf16": "bf16", "tf32": "tf32", "e4m3": "e4m3", "e5m2": "e5m2"}
 
 # (bits kept, the most products of a step, whether FP8) -> presets, of which each answers
@@ -43,6 +43,8 @@ def presets(entry: dict) -> list[str]:
     if family in ("cdna1", "cdna2"):
         more = "_1k" if (a, entry["terms_per_step"]) == ("bf16", 4) else ""
         return [f"amd_{family}_{_OPERAND[a]}{more}"]
+    if family == "cdna3":
+        return [f"amd_cdna3_{_OPERAND.get(a, a)}"]
     if family == "fma":
         return [name for name in sn.units() if name.startswith("amd_") and name.endswith(f"_fp{a[1:]}")]
     if family != "nv":
@@ -65,7 +67,7 @@ def presets(entry: dict) -> list[str]:
 def unit_of(name: str, entry: dict, disputed: str | None = None):
     """The unit of a preset for an arithmetic, whose operands may be of two formats."""
     if not name.startswith("nvidia"):
-        return sn.unit(name)
+        return replace(sn.unit(name), operand=(FORMATS[entry["a"]], FORMATS[entry["b"]]))
     output = "binary16" if entry["d"] == "f16" else "binary32"
     made = sn.unit(name, None if re.search("_(bf16|tf32)$", name) else output, disputed=disputed)
     return replace(made, operand=(FORMATS[entry["a"]], FORMATS[entry["b"]]))

@@ -4,6 +4,8 @@
     forward = { preset = "nvidia_h100_fp16", output = "binary16" }
     forward = { kind = "mad", accumulator = "e6m9", chunk = 64 }          # softnum.MadUnit
     forward = { kind = "fused", accumulator = "binary32", terms = 8, fraction_bits = 24 }    # softnum.FusedDotUnit
+    forward = { kind = "two_stage", accumulator = "binary32", terms = 8, fraction_bits = 24, sum_fraction_bits = 31,
+                c_fraction_bits = 24 }                                    # softnum.TwoStageDotUnit
     forward = { kind = "exact", accumulator = "binary32" }                # softnum.ExactDotUnit
     forward = { preset = "nvidia_h100_e4m3", chunk = 128 }                # softnum.ChunkedDotUnit: promoted to binary32
     forward = { kind = "block_dot", accumulator = "binary32" }            # softnum.BlockDotUnit, of block formats
@@ -13,11 +15,12 @@
 A custom unit's function may also be an object that is a unit already; nothing else is stated beside it then.
 
 Without ``operand`` a unit takes what the roles hold that feed it; a preset states its own. Without ``kind`` it is a
-"block_dot" where these are block formats, or it has an ``inner``, else a "mad". ``inner`` is a unit of kind mad, fused
-or exact, or a preset, which multiplies elements.
+"block_dot" where these are block formats, or it has an ``inner``, else a "mad". ``inner`` is a unit of kind mad, fused,
+two_stage or exact, or a preset, which multiplies elements.
 
-A unit of kind fused or exact, or a preset, may have a ``chunk``: the sums of so many products, each from +0, are added
-in ``outer_accumulator`` (binary32), in the mode ``outer_rounding`` (nearest_even). Of kind mad, chunk is its own.
+A unit of kind fused, two_stage or exact, or a preset, may have a ``chunk``: the sums of so many products, each from +0,
+are added in ``outer_accumulator`` (binary32), in the mode ``outer_rounding`` (nearest_even). Of kind mad, chunk is its
+own.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from softnum.mac.families import FAMILIES
 from softnum.mac.family import Family
 from softnum.mac.fused import FusedDotUnit
 from softnum.mac.mad import Unit
+from softnum.mac.two_stage import TwoStageDotUnit
 from softnum.train.designs.objects import UnitFunction, describe_format
 
 __all__ = [
@@ -64,9 +68,9 @@ KINDS = {
 PRESET_KEYS = ("kind", "name", "preset", "output")
 #: keys of a ChunkedDotUnit around a unit, and the kinds that take them
 CHUNK_KEYS = ("chunk", "outer_accumulator", "outer_rounding")
-CHUNKED_KINDS = ("fused", "exact", "preset")
-#: what FP8 tensor cores multiply in any pairing
-_PAIRED = {format("e4m3fn"), format("e5m2")}
+CHUNKED_KINDS = ("fused", "two_stage", "exact", "preset")
+#: what FP8 tensor cores and matrix cores multiply in any pairing
+_PAIRED = ({format("e4m3fn"), format("e5m2")}, {format("e4m3fnuz"), format("e5m2fnuz")})
 #: of the unit ``inner`` of a block_dot
 INNER_KINDS = (*(f.kind for f in FAMILIES.values() if f.kind and f.from_text and not f.of_blocks), "preset")
 
@@ -74,7 +78,7 @@ INNER_KINDS = (*(f.kind for f in FAMILIES.values() if f.kind and f.from_text and
 def operands_of(spec: dict, formats: tuple) -> tuple:
     """The operands of a spec's unit: those that it states, else the formats of the roles that feed it.
 
-    A preset of an FP8 tensor core multiplies e4m3fn and e5m2 in any pairing.
+    A preset of an FP8 tensor core multiplies e4m3fn and e5m2 in any pairing, of AMD e4m3fnuz and e5m2fnuz.
 
     >>> import softnum as sn
     >>> core = sn.unit("nvidia_h100_e4m3")
@@ -83,7 +87,8 @@ def operands_of(spec: dict, formats: tuple) -> tuple:
     ['e5m2', 'e4m3fn']
     """
     stated = spec.get("operand", formats)
-    if isinstance(spec.get("preset"), FusedDotUnit) and {*stated, *formats} <= _PAIRED:
+    fused = isinstance(spec.get("preset"), (FusedDotUnit, TwoStageDotUnit))
+    if fused and any({*stated, *formats} <= pair for pair in _PAIRED):
         return formats
     return stated
 

@@ -50,6 +50,27 @@ sn_u32 sn_chain_definition(const sn_chain_unit *unit, const sn_product_codes *g)
     return sn_told_no_code(&told);
 }
 
+sn_u32 sn_two_stage_definition(const sn_two_stage_unit *unit, const sn_product_codes *g) {
+    sn_two_stage_unit w = *unit;
+    const sn_format *f = &w.fused.accumulator;
+    if (g->tallies) sn_let_raise(&w.fused.accumulator);
+    const sn_i64 steps = sn_two_stage_steps(&w, g->k);
+    sn_told told = sn_told_nothing(g->tallies);
+    for (ptrdiff_t row = g->m0; row < g->m1; row++)
+        for (ptrdiff_t j = 0; j < g->n; j++) {
+            const sn_u64 *a = g->a + row * g->lda, *b = g->b + j;
+            sn_u64 sum = g->c ? g->c[row * g->ldc + j] : 0;
+            for (sn_i64 i = 0; i < steps; i++) {
+                sn_u32 raised = 0;
+                sn_i32 infinite = 0;
+                sum = sn_two_stage_step(&w, a, 1, b, g->ldb, g->k, i * w.fused.terms, sum, &raised, &infinite);
+                sn_tell(&told, f, &w.fused.sum_env, sum, raised, infinite);
+            }
+            g->out[row * g->ldo + j] = sum;
+        }
+    return sn_told_no_code(&told);
+}
+
 extern void sn_fused_portable(const sn_fused_plan *p, const sn_fused_values *g);
 extern void sn_fused_avx2(const sn_fused_plan *p, const sn_fused_values *g);
 extern void sn_fused_avx512(const sn_fused_plan *p, const sn_fused_values *g);

@@ -9,6 +9,7 @@
 #include "products/codes.h"
 #include "softnum/units/chain.h"
 #include "softnum/units/fused.h"
+#include "softnum/units/two_stage.h"
 
 /* What the tallies of a definition count: steps, the last one too if its format is the accumulator; what is rounded
  * into another output; additions of C after. Bits that are cut off before do not make a rounding inexact. */
@@ -20,6 +21,9 @@ sn_u32 sn_fused_definition(const sn_fused_unit *u, const sn_product_codes *g);
 
 /* The same for a chain of fused multiply-adds, whose one tally is of them all; 1 if a NaN had no code. */
 sn_u32 sn_chain_definition(const sn_chain_unit *u, const sn_product_codes *g);
+
+/* The same for a dot-product-add in two stages. */
+sn_u32 sn_two_stage_definition(const sn_two_stage_unit *w, const sn_product_codes *g);
 
 /* What the fast path knows of a unit whose accumulator is its output. Exponents are biased by 127. */
 typedef struct {

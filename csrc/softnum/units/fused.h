@@ -137,15 +137,26 @@ SN_FN void sn_fused_add(sn_fused_sum *s, const sn_fused_term *term) {
         s->positive = sn_u128_add(s->positive, aligned);
 }
 
+/* Whether special values among the terms decide the result, and which it is. */
+SN_FN sn_i32 sn_fused_special(const sn_fused_kinds *kinds, const sn_format *fo, const sn_env *env, sn_u32 *flags,
+                              sn_u64 *code) {
+    if (kinds->signaling) sn_raise(fo, SN_INVALID, flags);
+    if (kinds->invalid || (!kinds->nan && kinds->infinite[0] && kinds->infinite[1]))
+        *code = sn_invalid_result(fo, env, flags);
+    else if (kinds->nan)
+        *code = fo->has_nan ? fo->nan_code : sn_invalid_result(fo, env, flags);
+    else if (kinds->infinite[0] || kinds->infinite[1])
+        *code = sn_inf_result(fo, env, kinds->infinite[1], flags);
+    else
+        return 0;
+    return 1;
+}
+
 /* The sum, cut and rounded into fo. */
 SN_FN sn_u64 sn_fused_round(const sn_fused_unit *u, sn_fused_sum *s, const sn_format *fo, const sn_env *env,
                             sn_u32 *flags) {
-    const sn_fused_kinds *kinds = &s->kinds;
-    if (kinds->signaling) sn_raise(fo, SN_INVALID, flags);
-    if (kinds->invalid || (!kinds->nan && kinds->infinite[0] && kinds->infinite[1]))
-        return sn_invalid_result(fo, env, flags);
-    if (kinds->nan) return fo->has_nan ? fo->nan_code : sn_invalid_result(fo, env, flags);
-    if (kinds->infinite[0] || kinds->infinite[1]) return sn_inf_result(fo, env, kinds->infinite[1], flags);
+    sn_u64 special;
+    if (sn_fused_special(&s->kinds, fo, env, flags, &special)) return special;
     sn_i32 sign = sn_u128_less(s->positive, s->negative);
     sn_u128 sum = sign ? sn_u128_sub(s->negative, s->positive) : sn_u128_sub(s->positive, s->negative);
     if (sn_u128_is_zero(sum)) return 0;

@@ -17,6 +17,7 @@ from softnum.mac.family import family_of, register
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.mad import MadUnit
 from softnum.mac.order import reduction_order
+from softnum.mac.two_stage import TwoStageDotUnit
 
 __all__ = ["NOTHING", "Chances", "Growth", "Local", "chances_of", "growth_of", "local", "plus", "times", "upward"]
 
@@ -240,16 +241,36 @@ def _fused(unit: FusedDotUnit, k: int, products: Growth, start: float | None) ->
 def _fused_step(unit: FusedDotUnit, fmt) -> Local:
     """One step: terms are cut at 2**(M - F), the sum to its own bits, and rounded."""
     cut = times(float(unit.terms + 1), 2.0**-unit.fraction_bits)
-    floor = Fraction(2) ** unit.accumulator.emin  # a sum counts with this exponent at least
+    floor = _floor(unit)
     if unit.min_exponent is not None:
         floor += Fraction(2) ** unit.min_exponent
-    if unit.zero_exponent is not None:  # beside the largest operand
-        floor += Fraction(2) ** (unit.zero_exponent + max(f.emax for f in unit.operand))
     own = 0.0 if unit.truncate_fraction is None else 2.0**-unit.truncate_fraction
     after = local(fmt, unit.output_rounding, -inf)
     below = times(cut, upward(floor))
     end = plus(own, after.relative)
     return Local(_both(cut, end), plus(times(below, plus(1.0, end)), after.absolute))
+
+
+def _two_stage(unit: TwoStageDotUnit, k: int, products: Growth, start: float | None) -> Growth:
+    growth = (products if start is None else products.beside(start))._replace(lifted=True)
+    if unit.product_limit is not None:
+        growth = growth._replace(most=min(growth.most, Fraction(2) ** unit.product_limit))
+    cut = times(float(unit.terms + (unit.interleave if unit.interleave > 1 else 0)), 2.0**-unit.fraction_bits)
+    cut = plus(cut, 2.0**-unit.sum_fraction_bits, 2.0**-unit.c_fraction_bits)
+    if unit.c_reach is not None:
+        cut = plus(cut, 2.0**-unit.c_reach)
+    after = local(unit.accumulator, unit.output_rounding, -inf)
+    below = times(cut, upward(_floor(unit)))
+    step = Local(_both(cut, after.relative), plus(times(below, plus(1.0, after.relative)), after.absolute))
+    return growth.rounded(step, unit.accumulator, unit.steps(k)) if k else growth
+
+
+def _floor(unit: FusedDotUnit | TwoStageDotUnit) -> Fraction:
+    """What is added to a sum's magnitude where it stands for the largest exponent: a sum has the lowest at least."""
+    floor = Fraction(2) ** unit.accumulator.emin
+    if unit.zero_exponent is not None:  # beside the largest operand
+        floor += Fraction(2) ** (unit.zero_exponent + max(f.emax for f in unit.operand))
+    return floor
 
 
 def _chain(unit: FmaChainUnit, k: int, products: Growth, start: float | None) -> Growth:
@@ -337,6 +358,7 @@ def _blocks(unit: BlockDotUnit, k: int, block: Growth, start: float | None) -> G
 register(MadUnit, growth=_mad, chances=_mad_chances)
 register(FusedDotUnit, growth=_fused)
 register(FmaChainUnit, growth=_chain)
+register(TwoStageDotUnit, growth=_two_stage)
 register(ExactDotUnit, growth=_exact, chances=_exact_chances)
 register(ChunkedDotUnit, growth=_chunked)
 register(BlockDotUnit, growth=_blocks)

@@ -17,6 +17,7 @@ from softnum.mac.exact import ExactDotUnit
 from softnum.mac.family import family_of, register
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.mad import MadUnit
+from softnum.mac.two_stage import TwoStageDotUnit
 from softnum.reference.operations import exact_sum
 from softnum.reference.rounding import environment_of, floor_log2
 from softnum.reference.values import decode
@@ -109,6 +110,11 @@ def _fused(unit: FusedDotUnit, a, b, c, words) -> Fraction | float:
     return total
 
 
+def _two_stage(unit: TwoStageDotUnit, a, b, c, words) -> Fraction | float:
+    steps, _ = steps_of(unit, a, b, c, words)
+    return _together(lost(step, unit.output_rounding) for step in steps)
+
+
 def _chain(unit: FmaChainUnit, a, b, c, words) -> Fraction | float:
     steps, _ = steps_of(unit, a, b, c, words)
     total, acc = Fraction(0), decode(0 if c is None else c, unit.accumulator).fraction
@@ -184,6 +190,7 @@ def _inner_errors(unit: BlockDotUnit, a, b, words) -> list:
 register(MadUnit, running=_mad)
 register(FusedDotUnit, running=_fused)
 register(FmaChainUnit, running=_chain)
+register(TwoStageDotUnit, running=_two_stage)
 register(ExactDotUnit, running=_exact)
 register(ChunkedDotUnit, running=_chunked)
 register(BlockDotUnit, running=_blocks)

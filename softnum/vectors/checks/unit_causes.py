@@ -11,6 +11,7 @@ from softnum.mac.exact import ExactDotUnit
 from softnum.mac.family import family_of, register
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.mad import MadUnit
+from softnum.mac.two_stage import TwoStageDotUnit
 from softnum.vectors.checks.causes import Candidate, counted
 from softnum.vectors.plans.unit_spec import UnitSpec
 
@@ -143,6 +144,25 @@ class _Fused(Causes):
         yield "between steps", {"accumulator": other, "output": unit.result}
 
 
+class _TwoStage(Causes):
+    mode = "output_rounding"
+
+    def own(self, spec: UnitSpec):
+        unit = spec.unit
+        for name, what in (("fraction_bits", "products"), ("sum_fraction_bits", "their sum"), ("c_fraction_bits", "C")):
+            f = getattr(unit, name)
+            for other in sorted(range(max(0, f - 8), min(100, f + 8) + 1), key=lambda n: (abs(n - f), -n)):
+                if other != f:
+                    yield "alignment-bits", f"{other} instead of {f} of {what}", {name: other}
+        other = {"down": "toward_zero", "toward_zero": "down"}[unit.alignment]
+        yield "wrong-mode", f"sums are aligned {other.replace('_', ' ')}", {"alignment": other}
+        for terms in (1, 2, 4, 8, 16, 32):
+            if terms != unit.terms and terms % unit.interleave == 0:
+                yield "chunk-length", f"{terms} products a step instead of {unit.terms}", {"terms": terms}
+        if unit.interleave > 1:
+            yield "summation-order", "all products of a step are aligned together", {"interleave": 1}
+
+
 class _Chain(Causes):
     def own(self, spec: UnitSpec):
         unit = spec.unit
@@ -265,5 +285,6 @@ def _wider(fmt, more: int):
 register(MadUnit, causes=_Mad())
 register(FusedDotUnit, causes=_Fused())
 register(FmaChainUnit, causes=_Chain())
+register(TwoStageDotUnit, causes=_TwoStage())
 register(ExactDotUnit, causes=_Exact())
 register(ChunkedDotUnit, causes=_Chunked())

@@ -1,0 +1,144 @@
+"""TwoStageDotUnit: the definition in C against the reference, rules by hand; tests/core/test_mma_sim.py has CDNA3's."""
+
+import pickle
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+import softnum as sn
+from softnum import reference as ref
+from softnum.mac.presets import unit_of
+from softnum.mac.products.engines import definition_of
+from tests.core.test_fused_unit import near, some_codes
+from tests.support.cases import cases
+
+
+def staged(terms, bits, accumulator, operand, **options):
+    return sn.TwoStageDotUnit(terms, *bits, accumulator, operand=operand, **options)
+
+
+CDNA3 = {"product_limit": 128, "zero_exponent": -126}
+UNITS = [
+    staged(8, (24, 31, 24), "binary32", "binary16", **CDNA3),
+    staged(4, (24, 31, 24), "binary32", "tf32", **CDNA3),
+    staged(16, (24, 31, 24), "binary32", ("e4m3fnuz", "e5m2fnuz"), interleave=2, c_reach=25, **CDNA3),
+    staged(8, (24, 31, 24), "binary32", "bfloat16", product_limit=128),
+    staged(3, (5, 9, 4), "e5m6", "e5m2"),
+    staged(4, (3, 2, 7), "e5m3", "e4m3", interleave=2, output_rounding="up"),
+    staged(6, (6, 0, 3), "e4m3", "e4m3fn", interleave=3, alignment="toward_zero", c_reach=2),
+    staged(8, (100, 100, 100), "binary64", "binary32", interleave=8, zero_exponent=-1100),
+    staged(5, (2, 5, 5), "e5m2", "e3m2fn", product_limit=4, overflow="saturate", zero_exponent=-14),
+    staged(2, (7, 3, 3), "binary16", "e5m2", alignment="toward_zero", output_rounding="to_odd", c_reach=0),
+    staged(1, (0, 0, 0), "bfloat16", "e4m3", output_rounding="down"),
+    staged(4, (8, 8, 8), "binary8p4se", "binary8p3se", product_limit=6),
+    staged(4, (8, 8, 8), "e2m3fn", "e2m3fn", zero_exponent=0),
+]
+
+
+def options_of(u):
+    return {f.name: getattr(u, f.name) for f in fields(u)}
+
+
+def finite_alone(u):
+    return not u.accumulator.has_nan
+
+
+@cases("u", UNITS, ids=str)
+def test_the_definition_is_the_reference(u):
+    rng = np.random.default_rng(1)
+    fa, fb = u.operand
+    for k in (0, 1, 2, 3, 7, 8, 17, 33):
+        for source in ("near", "edges", "sparse"):
+            n = 12
+            if source == "near":
+                a, b, c = near(fa, rng, (n, k)), near(fb, rng, (n, k)), near(u.accumulator, rng, n)
+            else:
+                finite = finite_alone(u)
+                a, b = some_codes(fa, rng, (n, k), finite), some_codes(fb, rng, (n, k), finite)
+                c = some_codes(u.accumulator, rng, (n,), finite)
+            if source == "sparse":
+                a[rng.random(a.shape) < 0.6] = 0
+                c[rng.random(n) < 0.5] = 0
+            out = np.empty(n, np.uint64)
+            definition_of(u).run_each(*map(np.ascontiguousarray, (a, b, c)), out, None)
+            want = [
+                ref.two_stage_dot(x.tolist(), y.tolist(), c=int(z), **options_of(u))[0]
+                for x, y, z in zip(a, b, c, strict=True)
+            ]
+            assert out.tolist() == want, (k, source)
+
+
+@cases("u", UNITS, ids=str)
+def test_what_a_unit_is(u):
+    assert unit_of(u.expression) == u == pickle.loads(pickle.dumps(u))
+    rng = np.random.default_rng(2)
+    codes = [near(f, rng, 11).astype(f.storage_dtype) for f in u.operand]
+    a, b = (sn.Array(x, f) for x, f in zip(codes, u.operand, strict=True))
+    found = u.trace(a, b)
+    got = sn.dot(a, b, u)
+    assert found.result == got or (found.result != found.result and got != got)
+    _, flags = ref.two_stage_dot(*(x.tolist() for x in codes), **options_of(u))
+    assert int(found.flags) == int(flags)
+
+
+def test_each_rule_by_hand():
+    unit = staged(8, (24, 31, 24), "binary32", "binary16", zero_exponent=-126)
+    one = np.float32([1])
+    # C is rounded down where it is aligned, so that a small negative C counts
+    assert sn.dot(one, one, unit, -(2.0**-100)) == 1 - 2.0**-24 and sn.dot(one, one, unit, 2.0**-100) == 1
+    # products are cut toward zero, 24 bits below the largest
+    x = np.float32([1, 2.0**-12])
+    assert sn.dot(x, np.float32([1, -(2.0**-13)]), unit) == 1
+    assert sn.dot(x, np.float32([1, -(2.0**-12)]), unit) == 1 - 2.0**-24
+    # their sum has 31 bits beside C: half a place of C decides a tie, and 2**-32 does not count unless it is negative
+    tie, small = np.float32([2.0**-12, 0]), np.float32([2.0**-12, 0])
+    assert sn.dot(tie, small, unit, 1 + 2.0**-23) == 1 + 2.0**-22  # 1 + 2**-23 + 2**-24, to even
+    assert sn.dot(-tie, small * np.float32(2.0**-12), unit, 1.0) == 1  # -2**-36 -> -2**-31, and 1 - 2**-31 is rounded
+    # a sum of zero is +0, and what rounds to zero keeps its sign
+    zero = sn.dot(np.float32([1, 1]), np.float32([1, -1]), unit, 0.0)
+    assert zero == 0 and not np.signbit(zero)
+    low = staged(2, (24, 31, 24), "e5m2", "binary16")
+    zero = sn.dot(np.float32([2.0**-14]), np.float32([-(2.0**-14)]), low, 0.0)
+    assert zero == 0 and np.signbit(zero)
+
+
+def test_streams_and_reach():
+    joined, apart = (
+        staged(4, (4, 9, 9), "binary32", "binary16", interleave=streams, alignment="toward_zero") for streams in (1, 2)
+    )
+    # 2**-5 is cut off beside 1, but not beside its own stream's 2**-1 until the streams meet
+    x, one = np.float32([1, 0.5, 0, 2.0**-5]), np.ones(4, np.float32)
+    assert sn.dot(x, one, joined) == sn.dot(x, one, apart) == 1.5
+    x[1:] = [2.0**-5, 0, 2.0**-5]
+    assert sn.dot(x, one, joined) == 1 and sn.dot(x, one, apart) == 1 + 2.0**-4
+    near_c = staged(1, (4, 9, 9), "binary32", "binary16", c_reach=3)
+    assert [float(sn.dot(one[:1], one[:1], near_c, -(2.0**-i))) for i in (3, 4)] == [0.875, 1.0]
+
+
+def test_products_beyond_the_limit():
+    unit = staged(4, (24, 31, 24), "binary32", "bfloat16", product_limit=128)
+    big = np.float32([2.0**64, 2.0**64])
+    assert sn.dot(big, big * np.float32([1, 0]), unit) == np.inf
+    assert np.isnan(sn.dot(big, big * np.float32([1, -1]), unit))
+    assert sn.dot(big, big * np.float32([-1, 0]), unit, np.inf) == np.inf  # an infinity decides first
+    assert np.isnan(sn.dot(big, np.float32([2.0**64, np.nan]), unit))
+    free = staged(4, (24, 31, 24), "binary32", "bfloat16")
+    assert sn.dot(big, big * np.float32([1, -1]), free) == 0  # no limit: they cancel
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"terms": 0}, "terms must be an integer in 1"),
+    ({"fraction_bits": 101}, "fraction_bits must be an integer in 0..100, got 101"),
+    ({"interleave": 3}, "interleave must divide terms, got interleave=3, terms=8"),
+    ({"interleave": 9, "terms": 9}, "interleave must be an integer in 1..8"),
+    ({"alignment": "up"}, "alignment must be down or toward_zero, got 'up'"),
+    ({"output_rounding": "stochastic"}, "not defined for this unit"),
+    ({"zero_exponent": 3}, "zero_exponent must be an integer"),
+    ({"operand": "q4.4"}, "operand must be a float format"),
+    ({"overflow": "wrap"}, "wrap"),
+])  # fmt: skip
+def test_what_is_refused(change, message):
+    given = {"terms": 8, "fraction_bits": 24, "sum_fraction_bits": 31, "c_fraction_bits": 24, "operand": "binary16"}
+    with pytest.raises(ValueError, match=message):
+        sn.TwoStageDotUnit(**{**given, "accumulator": "binary32", **change})
