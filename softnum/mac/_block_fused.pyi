@@ -22,3 +22,22 @@ class DefinitionBlockFused:
         first: tuple[int, int] = (0, 0),
         tallies: NDArray[np.uint64] | None = None,
     ) -> int: ...
+
+def finish(out: NDArray[np.float64], c: NDArray[np.float64] | None, tensor: float) -> None: ...
+def fast_groups(unit: Any) -> FastGroups | None: ...
+
+class FastGroups:
+    @property
+    def powers(self) -> bool: ...
+    def run(
+        self,
+        a: NDArray[np.float32],
+        b: NDArray[np.float32],
+        scale_a: NDArray[np.float64],
+        power_a: NDArray[np.float64],
+        scale_b: NDArray[np.float64],
+        power_b: NDArray[np.float64],
+        c: NDArray[np.float32] | None,
+        out: NDArray[np.float32],
+        n0: int,
+    ) -> None: ...

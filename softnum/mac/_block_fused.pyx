@@ -5,8 +5,15 @@ from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libc.string cimport memset
 
+cimport numpy as cnp
+
+import numpy as np
+
 from softnum.runtime._core cimport *
 from softnum.mac._products cimport before, fill_codes, sn_product_codes
+from softnum.runtime import _core
+
+cnp.import_array()
 
 cdef extern from "products/fused/fused.h" nogil:
     enum: SN_FUSED_NO_FLOOR
@@ -38,6 +45,44 @@ cdef extern from "products/blocks/block_fused.h" nogil:
         ptrdiff_t lds_a, lds_b
 
     uint32_t sn_block_fused_definition(const sn_block_fused *u, const sn_block_fused_codes *g) noexcept
+
+    enum: SN_BLOCK_TILE, SN_BLOCK_BINARY32
+
+    ctypedef struct sn_block_fast:
+        int32_t how
+
+    ctypedef struct sn_block_values:
+        const double *c
+        double *out
+        ptrdiff_t rows, n
+
+    ctypedef struct sn_block_kernels:
+        void (*finish)(const sn_block_fast *u, const sn_block_values *g, double tensor, ptrdiff_t step) noexcept nogil
+
+    const sn_block_kernels *sn_block_kernels_for(int isa) noexcept
+
+    ctypedef struct sn_block_fused_plan:
+        sn_block_fused_unit unit
+        int32_t powers
+        double floor_power, zero_power
+        uint64_t keep
+
+    int sn_block_fused_path(const sn_block_fused_unit *u, sn_block_fused_plan *p) noexcept
+
+    ctypedef struct sn_block_fused_values:
+        const float *a
+        const float *b
+        const double *scale_a
+        const double *power_a
+        const double *scale_b
+        const double *power_b
+        const float *c
+        float *out
+        double *room
+        ptrdiff_t rows, n, n_total, k, blocks
+
+    ctypedef void (*sn_block_fused_kernel)(const sn_block_fused_plan *p, const sn_block_fused_values *g) noexcept nogil
+    sn_block_fused_kernel sn_block_fused_kernel_for(int isa) noexcept
 
 
 cdef void fill_unit(sn_block_fused *u, unit) except *:
@@ -95,3 +140,68 @@ cdef class DefinitionBlockFused:
         with nogil:
             lost = sn_block_fused_definition(&u, &g)
         return lost
+
+
+def finish(out, c, double tensor):
+    """out = R(c + out * tensor) in binary32, to nearest even, c or None: contiguous float64 arrays of binary32 numbers."""
+    cdef sn_block_fast u
+    cdef sn_block_values g
+    cdef cnp.ndarray z = out, w
+    cdef uint64_t saved
+    cdef const sn_block_kernels *kernels = sn_block_kernels_for(_core.isa_number())
+    memset(&u, 0, sizeof(u))
+    memset(&g, 0, sizeof(g))
+    u.how = SN_BLOCK_BINARY32
+    g.out, g.rows, g.n = <double *>cnp.PyArray_DATA(z), out.shape[0], out.shape[1]
+    if c is not None:
+        w = c
+        g.c = <const double *>cnp.PyArray_DATA(w)
+    with nogil:
+        saved = sn_fp_enter()
+        kernels.finish(&u, &g, tensor, 0)
+        sn_fp_leave(saved)
+
+
+def fast_groups(unit):
+    """The engine on carriers of a unit whose terms are groups of products, or None where the definition computes it."""
+    cdef FastGroups engine = FastGroups.__new__(FastGroups)
+    cdef sn_block_fused u
+    fill_unit(&u, unit)
+    return engine if sn_block_fused_path(&u.unit, &engine.p) else None
+
+
+cdef class FastGroups:
+    """The GEMM of a fused unit of block formats on float32 carriers: what `fast_groups` makes."""
+
+    cdef sn_block_fused_plan p
+
+    @property
+    def powers(self):
+        """Whether scales are powers of two, which count with themselves."""
+        return bool(self.p.powers)
+
+    def run(self, a, b, scale_a, power_a, scale_b, power_b, c, out, n0):
+        """Rows of one product, columns n0 to n0 + out's: contiguous arrays, as sn_block_fused_values has them."""
+        cdef sn_block_fused_values g
+        cdef cnp.ndarray x = a, y = b, sx = scale_a, px = power_a, sy = scale_b, py = power_b, z = out, w, room
+        cdef Py_ssize_t column = n0
+        cdef uint64_t saved
+        cdef sn_block_fused_kernel kernel = sn_block_fused_kernel_for(_core.isa_number())
+        g.rows, g.n, g.n_total, g.k, g.blocks = out.shape[0], out.shape[1], b.shape[1], a.shape[1], scale_a.shape[1]
+        room = np.empty((g.k + 2 * g.blocks) * SN_BLOCK_TILE)
+        g.a = <const float *>cnp.PyArray_DATA(x)
+        g.b = <const float *>cnp.PyArray_DATA(y) + column
+        g.scale_a = <const double *>cnp.PyArray_DATA(sx)
+        g.power_a = <const double *>cnp.PyArray_DATA(px)
+        g.scale_b = <const double *>cnp.PyArray_DATA(sy) + column
+        g.power_b = <const double *>cnp.PyArray_DATA(py) + column
+        g.out = <float *>cnp.PyArray_DATA(z)
+        g.room = <double *>cnp.PyArray_DATA(room)
+        g.c = NULL
+        if c is not None:
+            w = c
+            g.c = <const float *>cnp.PyArray_DATA(w)
+        with nogil:
+            saved = sn_fp_enter()
+            kernel(&self.p, &g)
+            sn_fp_leave(saved)

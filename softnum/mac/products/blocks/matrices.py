@@ -19,6 +19,7 @@ from softnum.mac.block_fused import BlockFusedDotUnit
 from softnum.mac.blocks import BlockDotUnit
 from softnum.mac.family import family_of
 from softnum.mac.products.blocks.fast import fast_product
+from softnum.mac.products.blocks.fused import fast_fused_product
 from softnum.mac.products.engines import definition_of
 from softnum.mac.products.operands import blocks_of, checked_operand, codes_of, random_words_of
 from softnum.runtime.threads import for_each
@@ -217,7 +218,8 @@ class _FusedProduct(_Product):
     """The same under a BlockFusedDotUnit, whose engine takes all of K at once."""
 
     def fast(self, threads) -> np.ndarray | None:
-        return None
+        """As of `_Product`."""
+        return fast_fused_product(self, threads)
 
     def _piece(self, out, i, m0, m1, n0, n1) -> int:
         if m1 <= m0 or n1 <= n0:
