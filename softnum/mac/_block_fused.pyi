@@ -24,9 +24,25 @@ class DefinitionBlockFused:
     ) -> int: ...
 
 def finish(out: NDArray[np.float64], c: NDArray[np.float64] | None, tensor: float) -> None: ...
-def fast_groups(unit: Any) -> FastGroups | None: ...
+def fast(unit: Any) -> FastProducts | FastGroups | None: ...
+
+NAN_SHIFT: int
+
+class FastProducts:
+    by_powers: bool
+    def run(
+        self,
+        a: NDArray[np.float32],
+        b: NDArray[np.float32],
+        shift_a: NDArray[np.int32],
+        shift_b: NDArray[np.int32],
+        c: NDArray[np.float32] | None,
+        out: NDArray[np.float32],
+        n0: int,
+    ) -> None: ...
 
 class FastGroups:
+    by_powers: bool
     @property
     def powers(self) -> bool: ...
     def run(

@@ -46,7 +46,25 @@ cdef extern from "products/blocks/block_fused.h" nogil:
 
     uint32_t sn_block_fused_definition(const sn_block_fused *u, const sn_block_fused_codes *g) noexcept
 
-    enum: SN_BLOCK_TILE, SN_BLOCK_BINARY32
+    enum: SN_BLOCK_TILE, SN_BLOCK_BINARY32, SN_FUSED_NAN_SHIFT
+
+    ctypedef struct sn_fused_plan:
+        const sn_block_fused_unit *blocks
+
+    int sn_fused_path_of_blocks(const sn_block_fused_unit *u, sn_fused_plan *p) noexcept
+
+    ctypedef struct sn_fused_values:
+        const float *a
+        const float *b
+        const float *c
+        float *out
+        ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k
+        const int32_t *shift_a
+        const int32_t *shift_b
+        ptrdiff_t lds_a, lds_b
+
+    ctypedef void (*sn_fused_kernel)(const sn_fused_plan *p, const sn_fused_values *g) noexcept nogil
+    sn_fused_kernel sn_fused_kernel_for(int isa) noexcept
 
     ctypedef struct sn_block_fast:
         int32_t how
@@ -162,18 +180,59 @@ def finish(out, c, double tensor):
         sn_fp_leave(saved)
 
 
-def fast_groups(unit):
-    """The engine on carriers of a unit whose terms are groups of products, or None where the definition computes it."""
-    cdef FastGroups engine = FastGroups.__new__(FastGroups)
+NAN_SHIFT = SN_FUSED_NAN_SHIFT
+
+
+def fast(unit):
+    """A unit's engine on carriers, or None where the definition alone computes it."""
+    cdef FastProducts engine = FastProducts.__new__(FastProducts)
+    cdef FastGroups groups = FastGroups.__new__(FastGroups)
+    fill_unit(&engine.u, unit)
+    if sn_fused_path_of_blocks(&engine.u.unit, &engine.p):
+        return engine
+    return groups if sn_block_fused_path(&engine.u.unit, &groups.p) else None
+
+
+cdef class FastProducts:
+    """The GEMM of a fused unit of block formats on float32 carriers, each product a term: what `fast` makes."""
+
     cdef sn_block_fused u
-    fill_unit(&u, unit)
-    return engine if sn_block_fused_path(&u.unit, &engine.p) else None
+    cdef sn_fused_plan p
+    by_powers = True
+
+    def run(self, a, b, shift_a, shift_b, c, out, n0):
+        """Rows of one product, columns n0 to n0 + out's: contiguous arrays of float32, and of int32 for the scales.
+
+        shift_a (rows, blocks), shift_b (blocks, columns of b): exponents of scales, NAN_SHIFT of NaN.
+        """
+        cdef sn_fused_values g
+        cdef cnp.ndarray x = a, y = b, sx = shift_a, sy = shift_b, z = out, w
+        cdef Py_ssize_t column = n0
+        cdef uint64_t saved
+        cdef sn_fused_kernel kernel = sn_fused_kernel_for(_core.isa_number())
+        g.lda, g.ldb, g.ldo, g.ldc = a.shape[1], b.shape[1], out.shape[1], out.shape[1]
+        g.lds_a, g.lds_b = shift_a.shape[1], shift_b.shape[1]
+        g.m0, g.m1, g.n, g.k = 0, out.shape[0], out.shape[1], a.shape[1]
+        g.a = <const float *>cnp.PyArray_DATA(x)
+        g.b = <const float *>cnp.PyArray_DATA(y) + column
+        g.shift_a = <const int32_t *>cnp.PyArray_DATA(sx)
+        g.shift_b = <const int32_t *>cnp.PyArray_DATA(sy) + column
+        g.out = <float *>cnp.PyArray_DATA(z)
+        g.c = NULL
+        if c is not None:
+            w = c
+            g.c = <const float *>cnp.PyArray_DATA(w)
+        with nogil:
+            saved = sn_fp_enter()
+            kernel(&self.p, &g)
+            sn_fp_leave(saved)
 
 
 cdef class FastGroups:
-    """The GEMM of a fused unit of block formats on float32 carriers: what `fast_groups` makes."""
+    """The GEMM of a fused unit of block formats on float32 carriers: what `fast` makes where terms are sums."""
 
     cdef sn_block_fused_plan p
+    by_powers = False
 
     @property
     def powers(self):
