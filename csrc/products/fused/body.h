@@ -438,7 +438,7 @@ SN_INLINE void SN_(strips)(const sn_fused_plan *p, const sn_fused_values *g, int
 static void SN_(fused_kernel)(const sn_fused_plan *p, const sn_fused_values *g) {
     const int cut = p->keep != 0xffffffffu;
     if (p->blocks)
-        SN_(strips)(p, g, 0, 1, 1, 0, 1);
+        cut ? SN_(strips)(p, g, 0, 1, 1, 0, 1) : SN_(strips)(p, g, 0, 1, 0, 0, 1);
     else if (p->nearest)
         p->may_carry ? SN_(strips)(p, g, 1, 1, 0, 0, 0) : SN_(strips)(p, g, 1, 0, 0, 0, 0);
     else if (p->bounded && !p->may_carry)
