@@ -63,6 +63,7 @@ if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, b
     from softnum.inspect.bounds.product import ErrorBound, bound
     from softnum.inspect.probes import Probe, probe
     from softnum.inspect.which import Which, which
+    from softnum.mac.block_fused import BlockFusedDotUnit
     from softnum.mac.blocks import BlockDotUnit
     from softnum.mac.chunked import ChunkedDotUnit
     from softnum.mac.custom import CustomMadUnit
@@ -96,6 +97,7 @@ _LATER = {
     "softnum.inspect.bounds.product": ("ErrorBound", "bound"),
     "softnum.inspect.probes": ("Probe", "probe"),
     "softnum.inspect.which": ("Which", "which"),
+    "softnum.mac.block_fused": ("BlockFusedDotUnit",),
     "softnum.mac.blocks": ("BlockDotUnit",),
     "softnum.mac.chunked": ("ChunkedDotUnit",),
     "softnum.mac.custom": ("CustomMadUnit",),
@@ -139,6 +141,7 @@ __all__ = [
     "BlockArray",
     "BlockDotUnit",
     "BlockFormat",
+    "BlockFusedDotUnit",
     "ChunkedDotUnit",
     "CustomFormat",
     "CustomMadUnit",

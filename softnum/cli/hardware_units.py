@@ -78,12 +78,18 @@ def _telling(name: str, output: str | None) -> list[dict]:
     if not units:
         return []
     first = next(iter(units.values()))
-    widths = [-(-f.bits // 4) for f in (*first.operand, first.c_format, first.result)]
+    elements = [getattr(f, "element", f) for f in first.operand]
+    widths = [-(-f.bits // 4) for f in (*elements, first.c_format, first.result)]
     code = lambda x, width: f"0x{x:0{width}x}"  # noqa: E731
     return [
         {
             "a": [code(x, widths[0]) for x in row.a],
             "b": [code(x, widths[1]) for x in row.b],
+            **{
+                what: [code(x, 2) for x in codes]
+                for what, codes in (("scale_a", row.scale_a), ("scale_b", row.scale_b))
+                if codes
+            },
             "c": code(row.c, widths[2]),
             "results": {name: code(x, widths[3]) for name, x in row.results.items()},
         }
@@ -139,10 +145,11 @@ def _show(facts: dict) -> None:
         return
     console.print("Inputs on which the sources' units differ (codes; what is not shown is zero):", highlight=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("a", "b", "C", *facts["telling"][0]["results"]):
+    lists = [key for key in facts["telling"][0] if key not in ("c", "results")]
+    for title in (*(key.replace("_", " ") for key in lists), "C", *facts["telling"][0]["results"]):
         table.add_column(title, overflow="fold")
     for row in facts["telling"]:
-        table.add_row(_short(row["a"]), _short(row["b"]), row["c"], *row["results"].values())
+        table.add_row(*(_short(row[key]) for key in lists), row["c"], *row["results"].values())
     console.print(table, markup=False, highlight=False)
 
 

@@ -20,6 +20,7 @@ from softnum.formats.dispatch import of_format
 from softnum.formats.facts import fits
 from softnum.formats.modes import Flags
 from softnum.inspect.steps import (
+    block_fused,  # noqa: F401  register the steps of their units
     chunked,  # noqa: F401  register the steps of their units
     custom,  # noqa: F401  register the steps of their units
     fused,  # noqa: F401  register the steps of their units

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from softnum.mac.block_fused import BlockFusedDotUnit
 from softnum.mac.blocks import BlockDotUnit
 from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.custom import CustomMadUnit
@@ -17,6 +18,6 @@ FAMILIES: dict[type, Family] = {
     units: register(units)
     for units in (
         MadUnit, FusedDotUnit, FmaChainUnit, TwoStageDotUnit, ExactDotUnit, BlockDotUnit, ChunkedDotUnit,
-        CustomMadUnit,
+        CustomMadUnit, BlockFusedDotUnit,
     )
 }  # fmt: skip

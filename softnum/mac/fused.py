@@ -15,7 +15,10 @@ from softnum.mac import _fused
 from softnum.mac.family import register
 from softnum.mac.mad import Unit, shown_flushes
 
-__all__ = ["FmaChainUnit", "FusedDotUnit", "checked_float", "checked_integer", "deterministic", "float_pair"]
+__all__ = [
+    "FmaChainUnit", "FusedDotUnit", "checked_float", "checked_integer", "deterministic", "float_pair", "put_step",
+    "shown_cut",
+]  # fmt: skip
 
 _MOST_EXPONENT = 1 << 16
 _MOST_PERIOD = 1 << 16
@@ -65,6 +68,36 @@ def deterministic(unit: str, what: str, rounding: str) -> str:
     if name.startswith("stochastic"):
         raise ValueError(f"{unit}: {what}={rounding!r} is not defined for this unit; use a deterministic mode")
     return name
+
+
+def put_step(unit) -> None:
+    """Check what a fused step is made of, and make its numbers plain integers and its formats formats."""
+    name = type(unit).__name__
+    put = lambda field, value: object.__setattr__(unit, field, value)  # noqa: E731
+    put("terms", checked_integer(name, "terms", unit.terms, 1, _fused.MOST_TERMS))
+    put("fraction_bits", checked_integer(name, "fraction_bits", unit.fraction_bits, 0, _fused.MOST_FRACTION_BITS))
+    put("accumulator", checked_float(name, "accumulator", unit.accumulator))
+    if unit.min_exponent is not None:
+        put("min_exponent", checked_integer(name, "min_exponent", unit.min_exponent, -_MOST_EXPONENT, _MOST_EXPONENT))
+    if unit.zero_exponent is not None:
+        most = min(0, unit.accumulator.emin)
+        put("zero_exponent", checked_integer(name, "zero_exponent", unit.zero_exponent, -_MOST_EXPONENT, most))
+    if unit.truncate_fraction is not None:
+        put("truncate_fraction", checked_integer(name, "truncate_fraction", unit.truncate_fraction, 0, 127))
+    put("output_rounding", deterministic(name, "output_rounding", unit.output_rounding))
+    if unit.overflow not in (None, "always_infinity"):
+        overflow_name(unit.overflow, unit.accumulator)
+
+
+def shown_cut(unit) -> str:
+    """How a step aligns its terms, in words: below which exponent they are cut."""
+    return (
+        f"cut to {unit.fraction_bits} fraction bits below the largest exponent"
+        + ("" if unit.min_exponent is None else f" (at least {unit.min_exponent})")
+        + ("" if unit.zero_exponent is None else f" (a zero's being {unit.zero_exponent})")
+        + ", then added"
+        + ("" if unit.truncate_fraction is None else f", sums cut to {unit.truncate_fraction} fraction bits")
+    )
 
 
 def _shown_order(order: tuple) -> str:
@@ -153,25 +186,12 @@ class FusedDotUnit(Unit):
     def __post_init__(self) -> None:
         name = "FusedDotUnit"
         put = lambda field, value: object.__setattr__(self, field, value)  # noqa: E731
-        put("terms", checked_integer(name, "terms", self.terms, 1, _fused.MOST_TERMS))
-        put("fraction_bits", checked_integer(name, "fraction_bits", self.fraction_bits, 0, _fused.MOST_FRACTION_BITS))
         put("operand", float_pair(name, self.operand))
-        put("accumulator", checked_float(name, "accumulator", self.accumulator))
+        put_step(self)
         put("output", None if self.output is None else checked_float(name, "output", self.output))
-        if self.min_exponent is not None:
-            limits = -_MOST_EXPONENT, _MOST_EXPONENT
-            put("min_exponent", checked_integer(name, "min_exponent", self.min_exponent, *limits))
-        if self.zero_exponent is not None:
-            most = min(0, self.accumulator.emin)
-            put("zero_exponent", checked_integer(name, "zero_exponent", self.zero_exponent, -_MOST_EXPONENT, most))
-        if self.truncate_fraction is not None:
-            put("truncate_fraction", checked_integer(name, "truncate_fraction", self.truncate_fraction, 0, 127))
-        put("output_rounding", deterministic(name, "output_rounding", self.output_rounding))
         put("k_order", _order(name, self.k_order, self.terms))
         if self.c not in ("fused", "after"):
             raise ValueError(f"FusedDotUnit: c must be 'fused' or 'after', got {self.c!r}")
-        if self.overflow not in (None, "always_infinity"):
-            overflow_name(self.overflow, self.accumulator)
 
     @property
     def result(self):
@@ -222,14 +242,7 @@ class FusedDotUnit(Unit):
         text = f"acc = {self.output_rounding}(acc + {products}): {a} x {b} -> {self.accumulator}"
         if self.output is not None and self.output != self.accumulator:
             text += f" -> {self.output}"
-        text += (
-            f", exact products and acc cut to {self.fraction_bits} fraction bits below the largest exponent"
-            + ("" if self.min_exponent is None else f" (at least {self.min_exponent})")
-            + ("" if self.zero_exponent is None else f" (a zero's being {self.zero_exponent})")
-            + ", then added"
-        )
-        if self.truncate_fraction is not None:
-            text += f", sums cut to {self.truncate_fraction} fraction bits"
+        text += f", exact products and acc {shown_cut(self)}"
         if self.k_order is not None:
             text += f", k in the order {_shown_order(self.k_order)} of each {self.period}"
         if self.c == "after":

@@ -19,6 +19,7 @@ from functools import lru_cache, partial
 from softnum.formats.blocks import BlockFormat
 from softnum.formats.names import format
 from softnum.formats.scalar import FixedFormat, FloatFormat
+from softnum.mac.block_scaled import BLOCK_SCALED, block_scaled, block_scaled_as_mma_sim
 from softnum.mac.families import FAMILIES
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.mad import MadUnit, Unit
@@ -416,18 +417,20 @@ def units() -> tuple[str, ...]:
     >>> [name for name in sn.units() if "a100" in name]
     ['nvidia_a100_fp16', 'nvidia_a100_bf16', 'nvidia_a100_tf32']
     """
-    return (*_NVIDIA, *_OTHERS, *BLOCK_UNITS)
+    return (*_NVIDIA, *BLOCK_SCALED, *_OTHERS, *BLOCK_UNITS)
 
 
 @lru_cache(maxsize=256)
 def _made(name: str, output: str | None, disputed: str | None) -> Unit:
-    if disputed is not None and name not in _NVIDIA:
+    if disputed is not None and name not in (*_NVIDIA, *BLOCK_SCALED):
         raise ValueError(f"unit {name!r}: sources agree on it; leave out disputed={disputed!r}")
-    if name in BLOCK_UNITS:
+    if name in (*BLOCK_UNITS, *BLOCK_SCALED):
         if output is not None:
             raise ValueError(f"unit {name!r} has one output; leave out output={output!r}")
-        made, rows = block_preset(name)
+        made, rows = block_preset(name) if name in BLOCK_UNITS else block_scaled(name)
         evidence = {what: Evidence(*row) for what, row in rows.items()}
+        if disputed is not None:
+            made, evidence = block_scaled_as_mma_sim(made), {"all": Evidence("published", _MMA_SIM)}
     elif name in _OTHERS:
         if output is not None:
             raise ValueError(f"unit {name!r} has one output; leave out output={output!r}")
@@ -447,7 +450,9 @@ def unit(name: str, output=None, *, disputed=None) -> Unit:
     ----------
     name : str
         One of `units`. ``nvidia_GPU_OPERAND``: tensor cores; FP8 on H100 and H200 is WGMMA there, and ``..._mma`` the
-        other instruction, into binary16 unless told; ``nvidia_tcgen05_OPERAND``: a B200's instructions of that name.
+        other instruction, into binary16 unless told; ``nvidia_tcgen05_OPERAND``: a B200's instructions of that name,
+        ``mxf8f6f4``, ``mxf4`` and ``mxf4nvf4`` those of blocks with scales (a `BlockFusedDotUnit`; other operands than
+        the one shown: ``dataclasses.replace(unit, operand=...)``).
         ``amd_cdnaN_OPERAND``: AMD's matrix cores, ``bf16_1k`` the instructions of that name, ``fp8`` e4m3fnuz, ``bf8``
         e5m2fnuz (the pairs of both: ``dataclasses.replace(unit, operand=...)``). ``x86_avx512_bf16``:
         VDPBF16PS. ``x86_vnni_int8``: VPDPBUSD, a unsigned, b signed. ``ibm_fp8_2018``: Wang et al. 2018.

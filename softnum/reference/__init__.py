@@ -13,6 +13,7 @@ from softnum.reference import elementary as _elementary
 from softnum.reference import operations as _operations
 from softnum.reference import order as _order
 from softnum.reference.block_dot import block_dot
+from softnum.reference.block_fused import block_fused_dot
 from softnum.reference.blocks import block_scale, decode_block, encode_block, tensor_scale
 from softnum.reference.elementary import *  # noqa: F403  what its __all__ lists
 from softnum.reference.exact import exact_dot
@@ -27,9 +28,10 @@ from softnum.reference.two_stage import two_stage_dot
 from softnum.reference.values import Value, decode, to_fraction
 
 __all__ = [
-    "Value", "block_dot", "block_scale", "decode", "decode_block", "encode_block", "exact_dot", "fma_chain_dot",
-    "from_integer", "fused_dot", "mad_dot", "philox4x32_10", "random_word_elementwise", "random_words_matmul",
-    "round_value", "shift", "tensor_scale", "to_fraction", "to_integer", "two_stage_dot", "ulp_error",
+    "Value", "block_dot", "block_fused_dot", "block_scale", "decode", "decode_block", "encode_block", "exact_dot",
+    "fma_chain_dot", "from_integer", "fused_dot", "mad_dot", "philox4x32_10", "random_word_elementwise",
+    "random_words_matmul", "round_value", "shift", "tensor_scale", "to_fraction", "to_integer",
+    "two_stage_dot", "ulp_error",
 ]  # fmt: skip
 __all__ += _elementary.__all__
 __all__ += _operations.__all__

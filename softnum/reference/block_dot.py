@@ -14,7 +14,7 @@ from softnum.reference.rounding import Environment, deliver, environment_of, rou
 from softnum.reference.rules import Flags
 from softnum.reference.values import Value, decode
 
-__all__ = ["BlockStep", "block_dot"]
+__all__ = ["BlockStep", "TensorStep", "block_dot", "tensor_scaled"]
 
 
 class BlockStep(NamedTuple):
@@ -28,6 +28,18 @@ class BlockStep(NamedTuple):
     product: tuple[Format | str, Environment, int] | None  # what that is rounded to, if it is; the format as given
     start: Value  # of the addition
     total: Value  # its exact result
+    environment: Environment
+    code: int
+
+
+class TensorStep(NamedTuple):
+    """The step of the arrays' scales."""
+
+    sum: Value
+    scales: tuple[Value, Value]
+    exact: Value  # the sum times the scales
+    start: Value  # C, or +0
+    total: Value
     environment: Environment
     code: int
 
@@ -156,17 +168,27 @@ def block_dot(
             observe(BlockStep(j, ks, s, scales, exact, rounded, start, whole, env, total))
     if tensor_scales is not None:
         env = environment(accumulator, rounding, counter, 1)
-        s = decode(total, accumulator)
-        scales = tuple(_value(t) for t in tensor_scales)
-        exact = whole = _scaled(s, scales)
-        start = Value("finite") if c is None else decode(c, accumulator)
-        if c is not None:
-            whole = exact_sum(start, exact, env)
-        total, raised = deliver(whole, accumulator, env)
-        flags |= raised
+        step, raised = tensor_scaled(total, tensor_scales, c, accumulator, env)
+        total, flags = step.code, flags | raised
         if observe is not None:
-            observe(BlockStep(None, range(0), s, scales, exact, None, start, whole, env, total))
+            observe(
+                BlockStep(None, range(0), step.sum, step.scales, step.exact, None, step.start, step.total, env, total)
+            )
     return total, flags
+
+
+def tensor_scaled(
+    code: int, tensor_scales: tuple, c: int | None, accumulator: Format | str, env: Environment
+) -> tuple[TensorStep, Flags]:
+    """A sum times both arrays' scales, and C added to it if there is one; and the flags of the one rounding."""
+    s = decode(code, accumulator)
+    scales = tuple(_value(t) for t in tensor_scales)
+    exact = whole = _scaled(s, scales)
+    start = Value("finite") if c is None else decode(c, accumulator)
+    if c is not None:
+        whole = exact_sum(start, exact, env)
+    code, raised = deliver(whole, accumulator, env)
+    return TensorStep(s, scales, exact, start, whole, env, code), raised
 
 
 def _value(t) -> Value:

@@ -21,6 +21,13 @@ def exponent_of(x: Value, fmt: Format | str, of_zero: int | None = None) -> int:
     return max(floor_log2(x.numerator, x.denominator), format_of(fmt).emin) if x.numerator else of_zero
 
 
+def exponent_of_product(factors: Sequence[tuple[Value, Format | str]], of_zero: int | None) -> int | None:
+    """The exponent of a product, which is not normalised; None of what has none, which takes no part in the largest."""
+    if any(x.kind != "finite" or (not x.numerator and of_zero is None) for x, _ in factors):
+        return None
+    return sum(exponent_of(x, fmt, of_zero) for x, fmt in factors)
+
+
 def cut(x: Fraction, unit: Fraction) -> int:
     """How often a unit fits into a number: toward zero."""
     quotient = abs(x) // unit
@@ -49,20 +56,18 @@ def signed(x: Fraction) -> Value:
 
 
 def fused_step(
-    products: Sequence[tuple[Value, int]],
-    c: tuple[Value, int],
+    products: Sequence[tuple[Value, int | None]],
+    c: tuple[Value, int | None],
     out_fmt: Format | str,
     *,
     fraction_bits: int,
     min_exponent: int | None,
-    zeros_count: bool,
     rounding: str,
     truncate_fraction: int | None,
     overflow: str | None,
     observe: Callable[..., None],
 ) -> tuple[int, Flags]:
-    """One step: (value, exponent) of each product and of C; the exponents of specials are not looked at, nor those of
-    zeros unless they count."""
+    """One step: (value, exponent) of each product and of C; None: it takes no part in the largest exponent."""
     always_infinity = overflow == "always_infinity"
     env = environment_of(out_fmt, rounding, None if always_infinity else overflow)
     terms = [*products, c]
@@ -75,7 +80,7 @@ def fused_step(
         special = Value("nan", 0, 1, 2, any(x.signaling for x, _ in terms))
     elif infinite:
         special = Value("inf", infinite.pop())
-    exponents = [e for x, e in terms if x.numerator or zeros_count]
+    exponents = [e for _, e in terms if e is not None]
     if special or not exponents:
         exact = special or Value("finite")
         code, flags = deliver(exact, out_fmt, env)
@@ -184,8 +189,7 @@ def fused_dot(
         products = []
         for k in ks:
             x, y = decode(a_codes[k], fa), decode(b_codes[k], fb)
-            exponents = exponent_of(x, fa, zero_exponent), exponent_of(y, fb, zero_exponent)
-            products.append((product_of(x, y), sum(exponents)))
+            products.append((product_of(x, y), exponent_of_product([(x, fa), (y, fb)], zero_exponent)))
         start = decode(total, accumulator)
 
         def watch(*step, ks=ks, products=products, start=start):
@@ -194,8 +198,9 @@ def fused_dot(
 
         last = first + terms >= len(positions) and c_mode == "fused"
         total, raised = fused_step(
-            products, (start, exponent_of(start, accumulator, zero_exponent)), output if last else accumulator,
-            fraction_bits=fraction_bits, min_exponent=min_exponent, zeros_count=zero_exponent is not None,
+            products, (start, exponent_of_product([(start, accumulator)], zero_exponent)),
+            output if last else accumulator,
+            fraction_bits=fraction_bits, min_exponent=min_exponent,
             rounding=output_rounding, truncate_fraction=truncate_fraction, overflow=overflow, observe=watch,
         )  # fmt: skip
         flags |= raised

@@ -13,10 +13,17 @@
         SN_FMA64_TO(x, y, z, _MM_FROUND_TO_POS_INF), SN_FMA64_TO(x, y, z, _MM_FROUND_TO_NEG_INF))
 #define SN_FMA64_TO(x, y, z, mode)                                                                                     \
     _mm512_fmadd_round_pd((__m512d)(x), (__m512d)(y), (__m512d)(z), (mode) | _MM_FROUND_NO_EXC)
+#define SN_TRUNCATE64(x) (sn_wf) _mm512_roundscale_pd((__m512d)(x), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
 #include "products/blocks/body.h"
+#include "products/blocks/groups.h"
 
 extern const sn_block_kernels sn_block_kernels_avx512;
 const sn_block_kernels sn_block_kernels_avx512 = {SN_(block_gemm), SN_(block_outer), SN_(block_finish)};
+
+extern void sn_block_fused_avx512(const sn_block_fused_plan *p, const sn_block_fused_values *g);
+void sn_block_fused_avx512(const sn_block_fused_plan *p, const sn_block_fused_values *g) {
+    SN_(block_fused_groups)(p, g);
+}
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

@@ -22,7 +22,13 @@
  * Zeros that count have at most the exponent of the accumulator's subnormals, and at most 0. So C, zero or not, has
  * that exponent or more, which the plan's floor of M says; the zeros that fill up a step have less; and beside an
  * operand below 2^128 they make M 127 at most, whose scales are normal numbers. A lane that left the domain holds a NaN
- * until the end. */
+ * until the end.
+ *
+ * Operands with scales (plan->blocks), powers of two: what is packed is the element times its scale, and the exponent
+ * of the element plus the scale's. Elements have last bits of 2^-26 or above and lie below 2^27, and scales within
+ * 2^-SN_MOST_SHIFT and 2^SN_MOST_SHIFT (where elements are not zero, or zeros count), so that carriers are normal
+ * numbers and packed exponents fit: all above holds of them, a counting zero's exponent being at most -126 + 2 *
+ * SN_MOST_SHIFT + 26. */
 #ifndef SOFTNUM_FUSED_BODY_H
 #define SOFTNUM_FUSED_BODY_H
 
@@ -46,7 +52,8 @@ enum {
     SN_DEPTH = 128,          /* k at a time: what is packed stays in the first cache */
     SN_ROWS = SN_FUSED_ROWS, /* rows at a time */
     SN_BLOCK = 128,          /* rows that share packed columns */
-    SN_NO_EXPONENT = -4096   /* of a zero: never the largest */
+    SN_MOST_SHIFT = 96,
+    SN_NO_EXPONENT = -4096 /* of a zero: never the largest */
 };
 
 enum { SN_SUMS_TO_ZERO, SN_SUMS_TO_NEAREST, SN_SUMS_IN_STAGES };
@@ -55,7 +62,7 @@ typedef struct {
     float value[SN_DEPTH][SN_STRIP];
     sn_u32 exponent[SN_DEPTH][SN_V]; /* of columns i (low half) and SN_V + i, as SN_(packed_exponents) has them */
     sn_u32 bad[SN_STRIP];            /* all ones: an infinity or NaN in the column */
-    sn_i32 least, most;              /* exponents that occur */
+    sn_i32 least, most, any_bad;     /* exponents that occur; whether a column is bad */
 } sn_fused_columns;
 
 typedef struct {
@@ -74,8 +81,29 @@ SN_INLINE sn_vi SN_(exponents)(sn_vu bits, sn_i32 least_biased) {
 
 /* Exponents as int16: 128 times the exponent, so that what is above the low half of a word is a binary32's exponent
  * field; for zeros the plan's. */
-SN_INLINE sn_vu SN_(packed_exponents)(sn_vi e, sn_i32 bias, sn_u32 of_zeros) {
-    return SN_SELECT32(e == SN_NO_EXPONENT, (sn_vu){0} + of_zeros, (sn_vu)(e + bias) << 7) & 0xffffu;
+SN_INLINE sn_vu SN_(packed_exponents)(sn_vi e, sn_i32 bias, sn_vu of_zeros) {
+    return SN_SELECT32(e == SN_NO_EXPONENT, of_zeros, (sn_vu)(e + bias) << 7) & 0xffffu;
+}
+
+/* Elements with scales 2^shift: what they count with, their carriers, and what zeros count with; all ones where that is
+ * none of the domain. */
+typedef struct {
+    sn_vf value;
+    sn_vi exponent;
+    sn_vu of_zeros, bad;
+} SN_(scaled);
+
+SN_INLINE SN_(scaled) SN_(scale)(sn_vf value, sn_vi e, sn_vi shift, sn_u32 of_zeros) {
+    SN_(scaled) s;
+    const sn_vi zero = e == SN_NO_EXPONENT,
+                inside = SN_MAX(SN_MIN(shift, (sn_vi){0} + SN_MOST_SHIFT), (sn_vi){0} - SN_MOST_SHIFT);
+    const sn_vi counts = of_zeros == 0x8000u ? ~zero : ~(sn_vi){0};
+    s.bad = (sn_vu)((e == 128) | (shift == SN_FUSED_NAN_SHIFT) | ((inside != shift) & counts));
+    s.value = value * (sn_vf)((sn_vu)(inside + 127) << 23);
+    s.exponent = (sn_vi)SN_SELECT32(zero | (e == 128), (sn_vu){0} + (sn_u32)SN_NO_EXPONENT, (sn_vu)(e + inside));
+    s.of_zeros = (sn_vu){0} + of_zeros;
+    if (of_zeros != 0x8000u) s.of_zeros += (sn_vu)inside << 7;
+    return s;
 }
 
 SN_INLINE sn_i32 SN_(least)(sn_vi v) {
@@ -93,24 +121,40 @@ SN_INLINE sn_i32 SN_(most)(sn_vi v) {
 }
 
 /* where[j]: the k of position j; -1 past the end. */
-SN_INLINE void SN_(pack_columns)(const sn_fused_plan *p, const sn_fused_values *g, const ptrdiff_t *where, int depth,
-                                 ptrdiff_t column, sn_fused_columns *pack) {
+SN_INLINE void SN_(pack_columns)(const sn_fused_plan *p, const sn_fused_values *g, int blocks, const ptrdiff_t *where,
+                                 int depth, ptrdiff_t column, sn_fused_columns *pack) {
     const sn_vi zero = {0};
     const ptrdiff_t valid = g->n - column < SN_STRIP ? g->n - column : SN_STRIP;
     sn_vi least = zero + 4096, most = zero + SN_NO_EXPONENT;
     sn_vu bad[2] = {{0}, {0}};
+    sn_i32 shift[SN_STRIP] = {0};
+    ptrdiff_t block = -1;
     for (int j = 0; j < depth; j++) {
         float *row = pack->value[j];
         if (where[j] < 0 || valid < SN_STRIP) memset(row, 0, SN_STRIP * sizeof(float));
         if (where[j] >= 0) memcpy(row, g->b + where[j] * g->ldb + column, (size_t)valid * sizeof(float));
+        if (blocks && where[j] >= 0 && where[j] / p->blocks->block != block) {
+            block = where[j] / p->blocks->block;
+            memcpy(shift, g->shift_b + block * g->lds_b + column, (size_t)valid * sizeof *shift);
+        }
         sn_vu halves[2];
         for (int v = 0; v < 2; v++) {
-            sn_vu bits = sn_load_words32((const sn_u32 *)(const void *)(row + v * SN_V));
+            sn_vu bits = sn_load_words32((const sn_u32 *)(const void *)(row + v * SN_V)), of_zeros = {0};
             sn_vi e = SN_(exponents)(bits, p->least_b);
-            bad[v] |= (sn_vu)(e == 128);
+            of_zeros += p->zero_b;
+            if (blocks && where[j] >= 0) {
+                const sn_vi by = (sn_vi)sn_load_words32((const sn_u32 *)(const void *)(shift + v * SN_V));
+                const SN_(scaled) s = SN_(scale)((sn_vf)bits, e, by, p->zero_b);
+                memcpy(row + v * SN_V, &s.value, sizeof s.value);
+                e = s.exponent;
+                of_zeros = s.of_zeros;
+                bad[v] |= s.bad;
+            } else {
+                bad[v] |= (sn_vu)(e == 128);
+            }
             least = SN_MIN(least, (sn_vi)SN_SELECT32(e == SN_NO_EXPONENT, zero + 4096, e));
             most = SN_MAX(most, e);
-            halves[v] = SN_(packed_exponents)(e, 0, p->zero_b);
+            halves[v] = SN_(packed_exponents)(e, 0, of_zeros);
         }
         halves[0] |= halves[1] << 16;
         memcpy(pack->exponent[j], &halves[0], sizeof halves[0]);
@@ -118,13 +162,15 @@ SN_INLINE void SN_(pack_columns)(const sn_fused_plan *p, const sn_fused_values *
     memcpy(pack->bad, bad, sizeof bad);
     pack->least = SN_(least)(least);
     pack->most = SN_(most)(most);
+    pack->any_bad = SN_(least)((sn_vi)(bad[0] | bad[1])) != 0;
 }
 
-SN_INLINE void SN_(pack_rows)(const sn_fused_plan *p, const sn_fused_values *g, const ptrdiff_t *where, int depth,
-                              ptrdiff_t row, ptrdiff_t rows, sn_fused_rows *pack) {
+SN_INLINE void SN_(pack_rows)(const sn_fused_plan *p, const sn_fused_values *g, int blocks, const ptrdiff_t *where,
+                              int depth, ptrdiff_t row, ptrdiff_t rows, sn_fused_rows *pack) {
     const sn_vi zero = {0};
     for (int r = 0; r < SN_ROWS; r++) {
         float *to = pack->value[r];
+        sn_i32 shift[SN_DEPTH] = {0};
         if (r >= rows) {
             memset(to, 0, sizeof pack->value[r]);
         } else if (!p->unit.order && where[depth - 1] >= 0) {
@@ -135,19 +181,33 @@ SN_INLINE void SN_(pack_rows)(const sn_fused_plan *p, const sn_fused_values *g, 
         }
         for (int j = depth; j < SN_DEPTH; j++)
             to[j] = 0;
+        for (int j = 0; blocks && r < rows && j < depth; j++)
+            if (where[j] >= 0) shift[j] = g->shift_a[(row + r) * g->lds_a + where[j] / p->blocks->block];
         sn_vi least = zero + 4096, most = zero + SN_NO_EXPONENT;
+        sn_vu bad = {0};
         for (int j = 0; j < SN_DEPTH; j += SN_V) {
-            sn_vu bits = sn_load_words32((const sn_u32 *)(const void *)(to + j));
+            sn_vu bits = sn_load_words32((const sn_u32 *)(const void *)(to + j)), of_zeros = {0};
             sn_vi e = SN_(exponents)(bits, p->least_a);
+            of_zeros += p->zero_a;
+            if (blocks) {
+                const sn_vi by = (sn_vi)sn_load_words32((const sn_u32 *)(const void *)(shift + j));
+                const SN_(scaled) s = SN_(scale)((sn_vf)bits, e, by, p->zero_a);
+                memcpy(to + j, &s.value, sizeof s.value);
+                e = s.exponent;
+                of_zeros = s.of_zeros;
+                bad |= s.bad;
+            } else {
+                bad |= (sn_vu)(e == 128);
+            }
             least = SN_MIN(least, (sn_vi)SN_SELECT32(e == SN_NO_EXPONENT, zero + 4096, e));
             most = SN_MAX(most, e);
-            sn_vu biased = SN_(packed_exponents)(e, 127, p->zero_a);
+            sn_vu biased = SN_(packed_exponents)(e, 127, of_zeros);
             biased |= biased << 16;
             memcpy(pack->exponent[r] + j, &biased, sizeof biased);
         }
         pack->least[r] = SN_(least)(least);
         pack->most[r] = SN_(most)(most);
-        pack->bad[r] = pack->most[r] == 128;
+        pack->bad[r] = SN_(least)((sn_vi)bad) != 0;
         if (pack->bad[r]) memset(to, 0, sizeof pack->value[r]); /* its results are the definition's */
     }
 }
@@ -273,7 +333,7 @@ SN_INLINE void SN_(mark)(const sn_fused_plan *p, const sn_fused_rows *rows, cons
         const int out = rows->bad[r] || rows->least[r] + columns->least < p->low ||
                         (rows->most[r] > SN_NO_EXPONENT && columns->most > SN_NO_EXPONENT &&
                          rows->most[r] + columns->most > p->high);
-        if (!out && columns->most != 128) continue;
+        if (!out && !columns->any_bad) continue;
         for (int i = 0; i < SN_STRIP; i++)
             if (out || columns->bad[i]) sums[r][i] = __builtin_nanf("");
     }
@@ -353,7 +413,7 @@ SN_INLINE void SN_(rows_of_strip)(const sn_fused_plan *p, const sn_fused_values 
 }
 
 SN_INLINE void SN_(strips)(const sn_fused_plan *p, const sn_fused_values *g, int kind, int may_carry, int cut,
-                           int bounded) {
+                           int bounded, int blocks) {
     const ptrdiff_t step = SN_DEPTH / p->unit.period * p->unit.period;
     const ptrdiff_t length = (g->k + p->unit.period - 1) / p->unit.period * p->unit.period;
     sn_fused_columns columns __attribute__((aligned(64)));
@@ -370,9 +430,9 @@ SN_INLINE void SN_(strips)(const sn_fused_plan *p, const sn_fused_values *g, int
                 if (where[j] >= g->k) where[j] = -1;
             }
             for (ptrdiff_t r = 0; r < height; r += SN_ROWS)
-                SN_(pack_rows)(p, g, where, depth, block + r, height - r, &rows[r / SN_ROWS]);
+                SN_(pack_rows)(p, g, blocks, where, depth, block + r, height - r, &rows[r / SN_ROWS]);
             for (ptrdiff_t column = 0; column < g->n; column += SN_STRIP) {
-                SN_(pack_columns)(p, g, where, depth, column, &columns);
+                SN_(pack_columns)(p, g, blocks, where, depth, column, &columns);
                 for (ptrdiff_t r = 0; r < height; r += SN_ROWS)
                     SN_(rows_of_strip)(p, g, kind, may_carry, cut, bounded, depth, &rows[r / SN_ROWS], &columns,
                                        block + r, height - r < SN_ROWS ? height - r : SN_ROWS, column);
@@ -385,20 +445,20 @@ SN_INLINE void SN_(strips)(const sn_fused_plan *p, const sn_fused_values *g, int
 
 static void SN_(fused_kernel)(const sn_fused_plan *p, const sn_fused_values *g) {
     const int cut = p->keep != 0xffffffffu, stages = SN_SUMS_IN_STAGES;
-    if (p->two_stage && p->stages.interleave == 2)
-        SN_(strips)(p, g, stages, 1, 1, 0);
-    else if (p->two_stage)
-        SN_(strips)(p, g, stages, 0, 1, 0);
+    if (p->two_stage)
+        p->stages.interleave == 2 ? SN_(strips)(p, g, stages, 1, 1, 0, 0) : SN_(strips)(p, g, stages, 0, 1, 0, 0);
+    else if (p->blocks)
+        cut ? SN_(strips)(p, g, 0, 1, 1, 0, 1) : SN_(strips)(p, g, 0, 1, 0, 0, 1);
     else if (p->nearest)
-        p->may_carry ? SN_(strips)(p, g, 1, 1, 0, 0) : SN_(strips)(p, g, 1, 0, 0, 0);
+        p->may_carry ? SN_(strips)(p, g, 1, 1, 0, 0, 0) : SN_(strips)(p, g, 1, 0, 0, 0, 0);
     else if (p->bounded && !p->may_carry)
-        cut ? SN_(strips)(p, g, 0, 0, 1, 1) : SN_(strips)(p, g, 0, 0, 0, 1);
+        cut ? SN_(strips)(p, g, 0, 0, 1, 1, 0) : SN_(strips)(p, g, 0, 0, 0, 1, 0);
     else if (p->bounded && !cut)
-        SN_(strips)(p, g, 0, 1, 0, 1);
+        SN_(strips)(p, g, 0, 1, 0, 1, 0);
     else if (!p->may_carry && !cut)
-        SN_(strips)(p, g, 0, 0, 0, 0);
+        SN_(strips)(p, g, 0, 0, 0, 0, 0);
     else
-        SN_(strips)(p, g, 0, 1, 1, 0); /* any */
+        SN_(strips)(p, g, 0, 1, 1, 0, 0); /* any */
 }
 
 #endif

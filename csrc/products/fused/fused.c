@@ -166,6 +166,22 @@ int sn_two_stage_path(const sn_two_stage_unit *w, sn_fused_plan *p) {
     return 1;
 }
 
+/* Shifts of up to this many binades keep the elements' carriers normal numbers: products/fused/body.h. */
+enum { ELEMENTS_LAST = -26, ELEMENTS_TOP = 26, LEAST_ZERO = -150 };
+
+int sn_fused_path_of_blocks(const sn_block_fused_unit *u, sn_fused_plan *p) {
+    const sn_fused_unit *f = &u->fused;
+    const sn_facts a = sn_facts_of(&f->a), b = sn_facts_of(&f->b);
+    if (u->group != 1 || !sn_fused_path(f, p) || p->nearest) return 0;
+    if (u->scale_a.mantissa_bits || u->scale_a.has_zero || u->scale_b.mantissa_bits || u->scale_b.has_zero) return 0;
+    if (a.last < ELEMENTS_LAST || b.last < ELEMENTS_LAST || a.top > ELEMENTS_TOP || b.top > ELEMENTS_TOP) return 0;
+    if (f->zero_exponent != SN_FUSED_NO_FLOOR && f->zero_exponent < LEAST_ZERO) return 0;
+    p->bounded = 0; /* scales may make products as large as there are */
+    p->most_start = p->limit;
+    p->blocks = u;
+    return 1;
+}
+
 static sn_u64 code_of(const sn_format *f, float x) {
     sn_env env = {0};
     sn_u32 bits, flags = 0;
@@ -175,6 +191,44 @@ static sn_u64 code_of(const sn_format *f, float x) {
 
 enum { SN_FUSED_PIECE = 128 };
 
+/* The code of a scale of this exponent. */
+static sn_u64 scale_of(const sn_format *f, sn_i32 shift) {
+    sn_env env = {0};
+    sn_u32 flags = 0;
+    if (shift == SN_FUSED_NAN_SHIFT) return f->nan_code;
+    return sn_convert(&sn_binary64, (sn_u64)(shift + 1023) << 52, f, &env, 0, &flags); /* exact */
+}
+
+/* sn_fused_value of operands with scales, whose blocks lie within a step or the other way round. */
+static float value_of_blocks(const sn_fused_plan *p, const sn_fused_values *g, ptrdiff_t row, ptrdiff_t column) {
+    const sn_fused_unit *u = &p->unit;
+    const float *a = g->a + row * g->lda, *b = g->b + column;
+    const sn_i32 *shift_a = g->shift_a + row * g->lds_a, *shift_b = g->shift_b + column;
+    sn_u64 x[SN_FUSED_PIECE], y[SN_FUSED_PIECE], sx[SN_FUSED_PIECE], sy[SN_FUSED_PIECE];
+    sn_u64 sum = g->c ? code_of(&u->accumulator, g->c[row * g->ldc + column]) : 0;
+    sn_block_fused_unit each = *p->blocks;
+    each.block = 1; /* of the scales below there is one for each product */
+    for (ptrdiff_t k0 = 0; k0 < g->k; k0 += u->terms) {
+        const ptrdiff_t length = g->k - k0 < u->terms ? g->k - k0 : u->terms;
+        for (ptrdiff_t k = 0; k < length; k++) {
+            const ptrdiff_t block = (k0 + k) / p->blocks->block;
+            x[k] = code_of(&u->a, a[k0 + k]);
+            y[k] = code_of(&u->b, b[(k0 + k) * g->ldb]);
+            sx[k] = scale_of(&p->blocks->scale_a, shift_a[block]);
+            sy[k] = scale_of(&p->blocks->scale_b, shift_b[block * g->lds_b]);
+        }
+        const sn_block_fused_operands o = {x, y, sx, sy, 1, 1, 1, 1, length};
+        sn_fused_told told;
+        sum = sn_block_fused_step(&each, &o, 0, sum, &told);
+    }
+    sn_env env = {0};
+    sn_u32 flags = 0;
+    const sn_u32 bits = (sn_u32)sn_convert(&u->accumulator, sum, &sn_binary32, &env, 0, &flags);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 float sn_fused_value(const sn_fused_plan *p, const sn_fused_values *g, ptrdiff_t row, ptrdiff_t column) {
     const sn_fused_unit *u = &p->unit;
     const float *a = g->a + row * g->lda, *b = g->b + column;
@@ -183,6 +237,7 @@ float sn_fused_value(const sn_fused_plan *p, const sn_fused_values *g, ptrdiff_t
     for (ptrdiff_t k = 0; k < g->k && !lost; k++)
         lost = a[k] != a[k] || b[k * g->ldb] != b[k * g->ldb];
     if (lost) return __builtin_nanf("");
+    if (p->blocks) return value_of_blocks(p, g, row, column);
     const ptrdiff_t piece = SN_FUSED_PIECE / u->period * u->period; /* whole periods: the plan has them this short */
     sn_u64 x[SN_FUSED_PIECE], y[SN_FUSED_PIECE];
     sn_u32 flags = 0, bits;

@@ -7,6 +7,7 @@
 
 #include "dispatch/kernels.h"
 #include "products/codes.h"
+#include "softnum/units/block_fused.h"
 #include "softnum/units/chain.h"
 #include "softnum/units/fused.h"
 #include "softnum/units/two_stage.h"
@@ -43,6 +44,8 @@ typedef struct {
     float least_start;                /* C must be zero or no smaller, in magnitude */
     sn_i32 two_stage;                 /* the unit is `stages`, whose fused part is `unit` */
     sn_two_stage_unit stages;
+    const sn_block_fused_unit
+        *blocks; /* null, or the unit whose operands have scales: powers of two, sn_fused_values */
 } sn_fused_plan;
 
 /* The fast path of a unit into *p; 0 if it has none: the domain that products/fused/body.h states. */
@@ -51,12 +54,19 @@ int sn_fused_path(const sn_fused_unit *u, sn_fused_plan *p);
 /* The same of a unit in two stages (products/fused/stages.h). */
 int sn_two_stage_path(const sn_two_stage_unit *w, sn_fused_plan *p);
 
-/* As sn_product_codes, on float32 carriers; NaNs out are canonical. */
+/* The same of a unit of block formats, each of whose products is a term; the plan keeps the pointer. */
+int sn_fused_path_of_blocks(const sn_block_fused_unit *u, sn_fused_plan *p);
+
+/* As sn_product_codes, on float32 carriers; NaNs out are canonical. With a plan of blocks: elements, and the exponents
+ * of their scales, which are powers of two, or SN_FUSED_NAN_SHIFT of one that is NaN. */
+enum { SN_FUSED_NAN_SHIFT = 1 << 14 };
 typedef struct {
     const float *a, *b, *c;
     float *out;
     ptrdiff_t lda, ldb, ldc, ldo;
     ptrdiff_t m0, m1, n, k;
+    const sn_i32 *shift_a, *shift_b; /* rows of blocks, and blocks of columns, as codes of scales lie */
+    ptrdiff_t lds_a, lds_b;
 } sn_fused_values;
 
 typedef void (*sn_fused_kernel)(const sn_fused_plan *p, const sn_fused_values *g);

@@ -14,14 +14,15 @@ from softnum.reference.block_dot import BlockStep, block_dot
 from softnum.reference.exact import exact_terms
 from softnum.reference.values import decode
 
-__all__ = ["block_vectors"]
+__all__ = ["block_vectors", "tensor_scales_of"]
 
 
-def block_vectors(unit: BlockDotUnit, a, b) -> list[BlockArray]:
+def block_vectors(unit, a, b) -> list[BlockArray]:
     """The operands of a trace, checked."""
+    kind = type(unit).__name__
     for x, fmt, what in ((a, unit.operand[0], "a"), (b, unit.operand[1], "b")):
         if not isinstance(x, BlockArray):
-            raise TypeError(f"trace: {what} must be a BlockArray under a BlockDotUnit: softnum.array(x, {str(fmt)!r})")
+            raise TypeError(f"trace: {what} must be a BlockArray under a {kind}: softnum.array(x, {str(fmt)!r})")
         if x.format != fmt:
             raise ValueError(f"trace: {what} is a BlockArray of {x.format}, but the unit's operand is {fmt}")
         if x.ndim != 1:
@@ -29,7 +30,8 @@ def block_vectors(unit: BlockDotUnit, a, b) -> list[BlockArray]:
     return [a, b]
 
 
-def _tensor_scales(unit: BlockDotUnit, a: BlockArray, b: BlockArray):
+def tensor_scales_of(unit, a: BlockArray, b: BlockArray) -> tuple[Fraction, Fraction] | None:
+    """The scales of both arrays; None of formats that have none."""
     if not unit.tensor_scales:
         return None
     return tuple(Fraction(1) if x.tensor_scale is None else Fraction(float(x.tensor_scale)) for x in (a, b))
@@ -72,7 +74,7 @@ def _steps(unit: BlockDotUnit, a: BlockArray, b: BlockArray, c, words):
         inner_format=None if inner is None else inner.result,
         inner_steps=lambda length: inner.steps(length) if inner is not None and inner.stochastic else 0,
         product=unit.product, rounding=unit.rounding, product_rounding=unit.product_rounding, overflow=unit.overflow,
-        stochastic_bits=unit.stochastic_bits, tensor_scales=_tensor_scales(unit, a, b), c=c, words=words,
+        stochastic_bits=unit.stochastic_bits, tensor_scales=tensor_scales_of(unit, a, b), c=c, words=words,
         observe=seen.append,
     )  # fmt: skip
     steps = []

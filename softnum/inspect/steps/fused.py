@@ -10,7 +10,7 @@ from softnum.reference.operations import add, fma
 from softnum.reference.rounding import environment_of
 from softnum.reference.values import Value, decode, flushed
 
-__all__ = []
+__all__ = ["end_steps"]
 
 
 def _sum_value(x, y, total) -> Value:
@@ -34,7 +34,12 @@ def _fused_steps(step: FusedStep, index: int, truncate: int | None) -> list[Step
                 steps.append(cut_step("aligned", "a * b", x, n * step.unit, step.unit, where | {"k": k}))
         if step.c.numerator:
             steps.append(cut_step("aligned", "acc", step.c, step.aligned[-1] * step.unit, step.unit, where))
-    steps.append(exact_step("sum", "acc + sum(a * b)", step.total, where=where))
+    return steps + end_steps(step, where, truncate, "acc + sum(a * b)")
+
+
+def end_steps(step: FusedStep, where: dict, truncate: int | None, formula: str) -> list[Step]:
+    """The last of a fused step's own: its terms' sum, what that is cut to, and its rounding."""
+    steps = [exact_step("sum", formula, step.total, where=where)]
     if truncate is not None and step.total.numerator:
         quantum = abs(step.total.fraction)
         size = quantum.numerator.bit_length() - quantum.denominator.bit_length()

@@ -15,9 +15,11 @@ from softnum.arrays.ufuncs import raise_no_code
 from softnum.formats.facts import fits
 from softnum.formats.names import format
 from softnum.mac import _blocks
+from softnum.mac.block_fused import BlockFusedDotUnit
 from softnum.mac.blocks import BlockDotUnit
 from softnum.mac.family import family_of
 from softnum.mac.products.blocks.fast import fast_product
+from softnum.mac.products.blocks.fused import fast_fused_product
 from softnum.mac.products.engines import definition_of
 from softnum.mac.products.operands import blocks_of, checked_operand, codes_of, random_words_of
 from softnum.runtime.threads import for_each
@@ -25,10 +27,10 @@ from softnum.runtime.threads import for_each
 __all__ = ["block_matmul", "block_operands"]
 
 
-def _operand(x, fmt, what: str, axis: int, outer: str) -> BlockArray:
+def _operand(x, fmt, what: str, axis: int, outer: str, kind: str) -> BlockArray:
     if not isinstance(x, BlockArray):
         raise TypeError(
-            f"matmul: {what} must be a BlockArray under a BlockDotUnit, got {type(x).__name__}: values do not tell "
+            f"matmul: {what} must be a BlockArray under a {kind}, got {type(x).__name__}: values do not tell "
             f"their scales; encode them first: softnum.array({what}, {str(fmt)!r}, axis={axis})"
         )
     if x.format != fmt:
@@ -47,9 +49,11 @@ def block_operands(a, b, unit) -> tuple[BlockArray, BlockArray]:
     """Both operands, checked to be what the unit takes, or TypeError or ValueError; of their shapes, the last two."""
     if not family_of(unit).of_blocks:
         raise TypeError(f"matmul: BlockArrays are multiplied under a BlockDotUnit, got {unit!r}")
+    kind = type(unit).__name__
     return (
-        _operand(a, unit.operand[0], "a", -1, "(..., M, K)"), _operand(b, unit.operand[1], "b", -2, "(..., K, N)")
-    )  # fmt: skip
+        _operand(a, unit.operand[0], "a", -1, "(..., M, K)", kind),
+        _operand(b, unit.operand[1], "b", -2, "(..., K, N)", kind),
+    )
 
 
 def block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies=None):
@@ -72,8 +76,9 @@ def block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies=None):
     if out is not None and dtype is None:
         raise ValueError(f"matmul: the result is an Array of {result}; out= is for float32 and float64 results")
     check_out("matmul", out, shape, dtype)
-    product = _Product(unit, a, b, c, lead, keys, words, numbers, tallies)
-    values = None if dtype is None or tallies is not None else fast_product(product, threads)
+    kind = _FusedProduct if isinstance(unit, BlockFusedDotUnit) else _Product
+    product = kind(unit, a, b, c, lead, keys, words, numbers, tallies)
+    values = None if dtype is None or tallies is not None else product.fast(threads)
     if values is None:
         codes = product.by_definition(threads).reshape(shape)
         values = Array(codes, result) if dtype is None else decode(codes, result, dtype)
@@ -140,6 +145,15 @@ class _Product:
         """By which random words number a product, row and column of this call."""
         return *self.numbers.of(product, row), column
 
+    @cached_property
+    def tensor_codes(self) -> tuple[int, int]:
+        """The arrays' scales in binary32."""
+        return tuple(int(encode(np.float64(t), format("binary32"))) for t in self.tensor)
+
+    def fast(self, threads) -> np.ndarray | None:
+        """The result as float64 values; None where there is no fast path."""
+        return fast_product(self, threads)
+
     def by_definition(self, threads) -> np.ndarray:
         """Codes of the result, through the scalar functions of the core."""
         out = np.zeros((self.batches, self.m, self.n), np.uint64)
@@ -182,9 +196,7 @@ class _Product:
             lost |= outer.add(sums, a, b, scale_a, scale_b, *rest, step, own)
             first += length
         if unit.tensor_scales and self.k:
-            wide = format("binary32")
-            scales = (int(encode(np.float64(t), wide)) for t in self.tensor)
-            lost |= outer.finish(*scales, wide, c, *rest, self.last, own)
+            lost |= outer.finish(*self.tensor_codes, format("binary32"), c, *rest, self.last, own)
         out[i, m0:m1, n0:n1] = total
         return lost
 
@@ -200,3 +212,26 @@ class _Product:
             bits = inner.stochastic_bits
             own = _blocks.words_of_steps(self.keys, i, m0, m1, n0, n1, steps, inner.two_roundings, bits > 16)
         return definition_of(inner).run(a, b, None, sums, own, self.keys, i, m0, m1, n0, n1, (m0, n0), tallies)
+
+
+class _FusedProduct(_Product):
+    """The same under a BlockFusedDotUnit, whose engine takes all of K at once."""
+
+    def fast(self, threads) -> np.ndarray | None:
+        """As of `_Product`."""
+        return fast_fused_product(self, threads)
+
+    def _piece(self, out, i, m0, m1, n0, n1) -> int:
+        if m1 <= m0 or n1 <= n0:
+            return 0
+        part = slice(m0, m1), slice(n0, n1)
+        a, scale_a = (np.ascontiguousarray(x[i, part[0]], np.uint64) for x in (self.a, self.scale_a))
+        b, scale_b = (np.ascontiguousarray(x[i, :, part[1]], np.uint64) for x in (self.b, self.scale_b))
+        c = None if self.c is None else np.ascontiguousarray(self.c[i][part])
+        total = np.empty((m1 - m0, n1 - n0), np.uint64)
+        counts = None if self.tallies is None else self.tallies.part(self.unit)
+        lost = definition_of(self.unit).run(
+            a, b, scale_a, scale_b, self.tensor_codes, format("binary32"), c, total, m0, m1, n0, n1, (m0, n0), counts
+        )
+        out[i][part] = total
+        return lost
