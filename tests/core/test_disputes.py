@@ -12,7 +12,7 @@ import softnum as sn
 from softnum.cli import build_app
 from softnum.inspect.disputes import choices, telling
 
-NVIDIA = [name for name in sn.units() if name.startswith("nvidia_")]
+NVIDIA = [n for n in sn.units() if n.startswith("nvidia_") and isinstance(sn.unit(n), sn.FusedDotUnit)]
 
 
 def dot_of_codes(unit, row):

@@ -146,6 +146,27 @@ def test_integers_of_an_h100(name):
     assert one.d == "s32" and rows_that_differ(name, H100, overflow="wrap" if one.saturate else "saturate")[1] > 10
 
 
+def _of_preset(one):
+    """A preset that computes an instruction of integers or binary64."""
+    if one.d == "f64":
+        return sn.unit("nvidia_fp64")
+    unit = sn.unit(f"nvidia_{'u' * (one.a[0] == 'u')}int8{'_satfinite' * one.saturate}")
+    return replace(unit, operand=(TYPES[one.a], TYPES[one.b]))
+
+
+@cases("name", [name for name, one in INSTRUCTION.items() if one.d in ("s32", "f64")])
+def test_presets_of_integers_and_binary64(name):
+    one, rows = INSTRUCTION[name], 0
+    for folder, entries in ((H200, ARITHMETICS), (H100, OF_H100)):
+        if name not in entries:
+            continue
+        with np.load(folder / f"{name}.npz") as data:
+            found = one.rows_that_differ(data, _of_preset(one))
+        assert not any(wrong.any() for wrong in found)
+        rows += sum(map(len, found))
+    assert rows >= 100
+
+
 def test_an_h100_was_recorded_of_all_integers():
     assert OF_H100.keys() == {name for name, one in INSTRUCTION.items() if one.d == "s32"}
     assert INSTRUCTION.keys() == ARITHMETICS.keys() | OF_H100.keys()

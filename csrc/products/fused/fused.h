@@ -74,6 +74,12 @@ typedef void (*sn_fused_kernel)(const sn_fused_plan *p, const sn_fused_values *g
 /* That of an instruction set (SN_ISA_*); null if this build has none for it. */
 sn_fused_kernel sn_fused_kernel_for(int isa);
 
+/* Whether packed operands may have a format: exponents as binary32's or narrower, and subnormals. */
+int sn_fused_is_usual(const sn_format *f);
+
+/* The code of a carrier that is a value of the format. */
+sn_u64 sn_fused_code(const sn_format *f, float x);
+
 /* One element by the definition: what the fast paths leave. */
 float sn_fused_value(const sn_fused_plan *p, const sn_fused_values *g, ptrdiff_t row, ptrdiff_t column);
 
