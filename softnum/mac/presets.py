@@ -34,7 +34,7 @@ __all__ = ["Evidence", "KINDS", "unit", "unit_of", "units"]
 KINDS = ("recorded", "measured", "published", "published, disputed", "modelled")
 
 #: Whose choices there are besides the presets' own, where sources disagree.
-DISPUTED = ("mma-sim",)
+DISPUTED = ("mma-sim", "matlab")
 
 
 @dataclass(frozen=True)
@@ -429,6 +429,17 @@ def _cdna(generation: int, operand: str, terms: int) -> tuple[Unit, dict]:
     }
 
 
+def _cdna1_as_matlab(name: str) -> tuple[Unit, dict]:
+    """CDNA1 by MATLAB-tensor-core's choice."""
+    other = _OTHERS[name]()[0]
+    made = GroupedDotUnit(
+        other.chunk, "binary32", operand=other.operand, reduction="exact", partial_rounding=None,
+        rounding="nearest_even",
+    )  # fmt: skip
+    source = "MATLAB-tensor-core, MI100: the products and C added exactly, and rounded once to nearest even"
+    return made, {"all": Evidence("published, disputed", f"{source}. {_MMA_SIM} rounds each product and pair")}
+
+
 def _cdna3(operand: str, terms: int) -> tuple[Unit, dict]:
     """16 and 8 bits, and xf32, on CDNA3: products aligned and added, then their sum and C."""
     eight = terms == 16
@@ -505,10 +516,17 @@ def units() -> tuple[str, ...]:
     return (*_NVIDIA, *BLOCK_SCALED, *_OTHERS, *BLOCK_UNITS)
 
 
+#: of each of `DISPUTED`, the presets that it has otherwise
+_CHOSEN_OTHERWISE = {
+    "mma-sim": {*_NVIDIA, *BLOCK_SCALED},
+    "matlab": {"amd_cdna1_fp16", "amd_cdna1_bf16"},
+}
+
+
 @lru_cache(maxsize=256)
 def _made(name: str, output: str | None, disputed: str | None) -> Unit:
-    if disputed is not None and name not in (*_NVIDIA, *BLOCK_SCALED):
-        raise ValueError(f"unit {name!r}: sources agree on it; leave out disputed={disputed!r}")
+    if disputed is not None and name not in _CHOSEN_OTHERWISE[disputed]:
+        raise ValueError(f"unit {name!r}: what {disputed!r} says of it is the preset; leave out disputed={disputed!r}")
     if name in (*BLOCK_UNITS, *BLOCK_SCALED):
         if output is not None:
             raise ValueError(f"unit {name!r} has one output; leave out output={output!r}")
@@ -519,7 +537,7 @@ def _made(name: str, output: str | None, disputed: str | None) -> Unit:
     elif name in _OTHERS:
         if output is not None:
             raise ValueError(f"unit {name!r} has one output; leave out output={output!r}")
-        made, evidence = _OTHERS[name]()
+        made, evidence = _OTHERS[name]() if disputed is None else _cdna1_as_matlab(name)
     else:
         made, evidence = _nvidia(name, output)
         if disputed is not None:
@@ -547,9 +565,10 @@ def unit(name: str, output=None, *, disputed=None) -> Unit:
         their sources go (a `BlockDotUnit`).
     output : {"binary32", "binary16"}, optional
         The other output of a tensor core, where it has one: then C is of that format too.
-    disputed : {"mma-sim"}, optional
-        Whose choices are taken where sources disagree on a tensor core and no hardware has been asked: MMA-Sim's. By
-        default those that have the most for them; ``evidence`` calls them "published, disputed" and says why.
+    disputed : {"mma-sim", "matlab"}, optional
+        Whose choices are taken where sources disagree and no hardware has been asked: MMA-Sim's of a tensor core,
+        MATLAB-tensor-core's of CDNA1. By default those that have the most for them; ``evidence`` calls them "published,
+        disputed" and says why.
 
     Returns
     -------
