@@ -4,10 +4,10 @@
 int LLVMFuzzerTestOneInput(const sn_u8 *data, size_t size) {
     /* by what an input costs: microseconds for one operation, a quarter of a millisecond for what handles arrays */
     static void (*const checks[])(fuzz_input *) = {
-        fuzz_operation, fuzz_operation, fuzz_operation, fuzz_operation, fuzz_operation, fuzz_operation,
-        fuzz_operation, fuzz_loops,     fuzz_loops,     fuzz_arrays,    fuzz_arrays,    fuzz_arrays,
-        fuzz_quantize,  fuzz_quantize,  fuzz_quantize,  fuzz_gemm,      fuzz_gemm,      fuzz_gemm,
-        fuzz_mad,       fuzz_chain,     fuzz_integer,   fuzz_fused,     fuzz_exact,     fuzz_tapered};
+        fuzz_operation, fuzz_operation, fuzz_operation, fuzz_operation, fuzz_operation, fuzz_operation, fuzz_operation,
+        fuzz_loops,     fuzz_loops,     fuzz_arrays,    fuzz_arrays,    fuzz_arrays,    fuzz_quantize,  fuzz_quantize,
+        fuzz_quantize,  fuzz_gemm,      fuzz_gemm,      fuzz_gemm,      fuzz_mad,       fuzz_chain,     fuzz_integer,
+        fuzz_fused,     fuzz_exact,     fuzz_tapered,   fuzz_two_stage};
     fuzz_input in = {data, size};
     checks[fuzz_choose(&in, sizeof checks / sizeof *checks)](&in);
     return 0;

@@ -259,6 +259,133 @@ void fuzz_fused(fuzz_input *in) {
     fuzz_free_product(&p);
 }
 
+/* ---- two stages -------------------------------------------------------------------------------------------------- */
+
+static sn_two_stage_unit take_stages(fuzz_input *in) {
+    sn_two_stage_unit w;
+    memset(&w, 0, sizeof w);
+    sn_fused_unit *u = &w.fused;
+    const int shape = fuzz_choose(in, 256), more = fuzz_choose(in, 256), fast = shape & 1;
+    u->a = fuzz_take_float(in, fast ? 16 : 64, 15);
+    u->b = shape & 2 ? u->a : fuzz_take_float(in, fast ? 16 : 64, 15);
+    u->accumulator = u->output = shape & 4 || fast ? fuzz_carrier(32) : fuzz_take_float(in, 64, 15);
+    u->sum_env = take_env(fast ? SN_NEAREST_EVEN : fuzz_choose(in, SN_STOCHASTIC),
+                          fast ? SN_OVERFLOW_INFINITY : fuzz_choose(in, 3));
+    w.interleave = 1 + (fast ? fuzz_choose(in, 2) : fuzz_choose(in, SN_TWO_STAGE_STREAMS));
+    u->terms = u->period = w.interleave * (1 + fuzz_choose(in, 9));
+    const int limit = fast ? 30 : SN_FUSED_FRACTION_BITS + 1;
+    u->fraction_bits = fuzz_choose(in, limit);
+    w.sum_fraction_bits = fuzz_choose(in, fast ? 40 : limit);
+    w.c_fraction_bits = fuzz_choose(in, fast ? 40 : limit);
+    u->min_exponent = u->zero_exponent = SN_FUSED_NO_FLOOR;
+    if (shape & 8) u->zero_exponent = u->accumulator.emin < 0 ? u->accumulator.emin : 0;
+    u->truncate_fraction = -1;
+    u->same_output = 1;
+    w.down = fast || (more & 1);
+    w.c_reach = more & 2 ? fuzz_choose(in, 40) : -1;
+    w.product_limit = more & 4 ? (fast ? 127 : -64) + fuzz_choose(in, 128) : SN_TWO_STAGE_NO_LIMIT;
+    return w;
+}
+
+/* n * 2^-below, rounded down or toward zero. */
+static sn_i64 shifted(sn_i64 n, int below, int down) {
+    if (below <= 0) return n * ((sn_i64)1 << -below);
+    const int far = below > 62 ? 62 : below;
+    const sn_i64 floor = n >= 0 ? n >> far : -(-n >> far) - ((-n & (((sn_i64)1 << far) - 1)) != 0);
+    return !down && n < 0 ? -(-n >> far) : floor;
+}
+
+/* One step; the caller has seen to it that sums stay below 2^62. */
+static sn_u64 stages_step(const sn_two_stage_unit *w, const sn_u64 *a, const sn_u64 *b, size_t stride, size_t length,
+                          size_t first, sn_u64 c, sn_u32 *flags) {
+    const sn_fused_unit *u = &w->fused;
+    const sn_format *f = &u->accumulator;
+    const sn_env cut = fuzz_plain_env(SN_TOWARD_ZERO), down = fuzz_plain_env(w->down ? SN_DOWN : SN_TOWARD_ZERO);
+    const fuzz_number z = fuzz_decode(f, c);
+    const int counts = u->zero_exponent != SN_FUSED_NO_FLOOR;
+    kinds streams[SN_TWO_STAGE_STREAMS], all = {0, 0, 0, {0, 0}}, x = {0, 0, 0, {0, 0}};
+    sn_i64 sums[SN_TWO_STAGE_STREAMS] = {0};
+    sn_u32 ignored = 0;
+    int beyond[2] = {0, 0};
+    memset(streams, 0, sizeof streams);
+    const size_t end = first + (size_t)u->terms < length ? first + (size_t)u->terms : length;
+    for (size_t k = first; k < end; k++) {
+        const fuzz_number p = fuzz_decode(&u->a, a[k]), q = fuzz_decode(&u->b, b[k * stride]);
+        const int zero = p.kind == FUZZ_ZERO || q.kind == FUZZ_ZERO, more = p.kind > q.kind ? p.kind : q.kind;
+        const int of_p = p.kind == FUZZ_ZERO ? u->zero_exponent : p.exponent;
+        const int of_q = q.kind == FUZZ_ZERO ? u->zero_exponent : q.exponent;
+        const int kind = more == FUZZ_INF && zero ? FUZZ_NAN
+                         : more > FUZZ_FINITE     ? more
+                         : zero && !counts        ? FUZZ_ZERO
+                                                  : FUZZ_FINITE;
+        note(&streams[(k - first) % (size_t)w->interleave], kind, p.sign ^ q.sign, of_p + of_q);
+        note(&all, kind, p.sign ^ q.sign, of_p + of_q);
+        if (more == FUZZ_FINITE && !zero && w->product_limit != SN_TWO_STAGE_NO_LIMIT) {
+            const sn_format units = fuzz_integers(w->product_limit);
+            const sn_u64 size = sn_multiply(&u->a, a[k], &u->b, b[k * stride], &units, &cut, 0, &ignored);
+            if (signed_integer(size) != 0) beyond[p.sign ^ q.sign] = 1;
+        }
+    }
+    x = all;
+    note(&x, z.kind == FUZZ_ZERO && counts ? FUZZ_FINITE : z.kind, z.sign,
+         z.kind == FUZZ_ZERO ? u->zero_exponent : z.exponent);
+    if (x.nan || x.infinite[0] || x.infinite[1]) return special(&x, f, &u->sum_env, flags);
+    if (beyond[0] || beyond[1]) {
+        const kinds infinite = {0, 0, 0, {beyond[0], beyond[1]}};
+        return special(&infinite, f, &u->sum_env, flags);
+    }
+    if (!x.any) return 0;
+    sn_i64 sum = 0;
+    for (int s = 0; s < w->interleave; s++) {
+        if (!streams[s].any) continue;
+        const sn_format units = fuzz_integers(streams[s].largest - u->fraction_bits);
+        for (size_t k = first + (size_t)s; k < end; k += (size_t)w->interleave)
+            sums[s] += signed_integer(sn_multiply(&u->a, a[k], &u->b, b[k * stride], &units, &cut, 0, &ignored));
+        sum += shifted(sums[s], all.largest - streams[s].largest, w->down);
+    }
+    const int n = x.largest,
+              most = w->sum_fraction_bits > w->c_fraction_bits ? w->sum_fraction_bits : w->c_fraction_bits;
+    if (all.any) sum = shifted(sum, n - w->sum_fraction_bits - (all.largest - u->fraction_bits), w->down);
+    sum *= (sn_i64)1 << (most - w->sum_fraction_bits);
+    const int of_c = z.kind == FUZZ_ZERO ? n : z.exponent;
+    if (w->c_reach < 0 || of_c >= n - w->c_reach) {
+        const sn_format units = fuzz_integers(n - w->c_fraction_bits);
+        sum +=
+            signed_integer(sn_convert(f, c, &units, &down, 0, &ignored)) * ((sn_i64)1 << (most - w->c_fraction_bits));
+    }
+    if (sum == 0) return 0;
+    const sn_format wide = fuzz_integers(n - most);
+    return sn_convert(&wide, (sum < 0 ? 0 - (sn_u64)sum : (sn_u64)sum) | (sum < 0 ? wide.sign_mask : 0), f, &u->sum_env,
+                      0, flags);
+}
+
+static sn_u32 define_stages(const void *unit, const sn_product_codes *g) { return sn_two_stage_definition(unit, g); }
+
+void fuzz_two_stage(fuzz_input *in) {
+    const sn_two_stage_unit w = take_stages(in);
+    const sn_fused_unit *u = &w.fused;
+    sn_fused_plan fast;
+    const int planned = sn_two_stage_path(&w, &fast), deep = planned && fuzz_choose(in, 16) == 15;
+    fuzz_product p = {.fa = &u->a, .fb = &u->b, .fc = &u->accumulator, .fo = &u->accumulator};
+    fuzz_take_product(in, &p, HIGHEST, deep ? 3 : LARGEST, deep ? 300 : DEEPEST, planned);
+    fuzz_define(&p, define_stages, &w);
+    if (u->fraction_bits <= 40 && w.sum_fraction_bits <= 50 && w.c_fraction_bits <= 50) {
+        for (size_t i = 0; i < p.m * p.n; i++) {
+            sn_u64 want = p.c ? p.c[i] : 0;
+            sn_u32 flags = 0;
+            for (size_t first = 0; first < p.k; first += (size_t)u->terms)
+                want = stages_step(&w, p.a + i / p.n * p.k, p.b + i % p.n, p.n, p.k, first, want, &flags);
+            if (want != p.out[i]) fail(u, &p, i, want, "the definition is the sum of integers that were rounded down");
+        }
+    }
+    for (int isa = 0; planned && isa <= sn_detect_isa(); isa++)
+        for (int which = 0; which < FUZZ_PARTS; which++) {
+            const fuzz_part part = fuzz_part_of(&p, which);
+            if (part.m0 < part.m1 && part.n0 < part.n1) run(&p, &fast, part, isa);
+        }
+    fuzz_free_product(&p);
+}
+
 /* ---- chains ------------------------------------------------------------------------------------------------------ */
 
 static sn_u32 define_chain(const void *unit, const sn_product_codes *g) { return sn_chain_definition(unit, g); }

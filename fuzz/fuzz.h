@@ -77,6 +77,7 @@ void fuzz_gemm(fuzz_input *in);      /* gemm32 and gemm64 of every instruction s
 void fuzz_integer(fuzz_input *in);   /* the same for fixed point without rounding */
 void fuzz_mad(fuzz_input *in);       /* sn_gemm_definition against a plain loop over single operations */
 void fuzz_fused(fuzz_input *in);     /* fused units: fast paths, and the definition against integers */
+void fuzz_two_stage(fuzz_input *in); /* units in two stages: the same */
 void fuzz_chain(fuzz_input *in);     /* sn_chain_definition against single fused multiply-adds */
 void fuzz_exact(fuzz_input *in);     /* exact sums: fast paths, and the definition against a sum in digits */
 void fuzz_tapered(fuzz_input *in);   /* sums in posits and takums over values, against single numbers */
