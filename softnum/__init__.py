@@ -61,6 +61,8 @@ from softnum.wide import WideArithmetic as _WideArithmetic  # noqa: F401  regist
 
 if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, by _LATER
     from softnum.inspect.bounds.product import ErrorBound, bound
+    from softnum.inspect.permitted.freedom import Freedom
+    from softnum.inspect.permitted.judge import Permitted, PermittedProduct, permitted
     from softnum.inspect.probes import Probe, probe
     from softnum.inspect.which import Which, which
     from softnum.mac.blocks import BlockDotUnit
@@ -93,6 +95,8 @@ def _trace(unit, *arguments, **options):
 #: module -> the names of it that are imported when they are first asked for: many programs do without them
 _LATER = {
     "softnum.inspect.bounds.product": ("ErrorBound", "bound"),
+    "softnum.inspect.permitted.freedom": ("Freedom",),
+    "softnum.inspect.permitted.judge": ("Permitted", "PermittedProduct", "permitted"),
     "softnum.inspect.probes": ("Probe", "probe"),
     "softnum.inspect.which": ("Which", "which"),
     "softnum.mac.blocks": ("BlockDotUnit",),
@@ -145,11 +149,14 @@ __all__ = [
     "FixedFormat",
     "Flags",
     "FloatFormat",
+    "Permitted",
+    "PermittedProduct",
     "PositFormat",
     "TakumFormat",
     "TakumLinearFormat",
     "FmaChainUnit",
     "FormatLostWarning",
+    "Freedom",
     "FusedDotUnit",
     "LnsFormat",
     "MadUnit",
@@ -181,6 +188,7 @@ __all__ = [
     "matmul",
     "operator",
     "pack",
+    "permitted",
     "probe",
     "quantize",
     "save",
