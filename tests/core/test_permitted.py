@@ -252,7 +252,7 @@ def drawn(rng, specials):
     return spec, a, b, c
 
 
-@cases("seed", range(24))
+@cases("seed", range(16))
 def test_sets_against_brute_force(seed):
     rng, several = np.random.default_rng(seed), 0
     for _ in range(40):
@@ -279,5 +279,358 @@ def test_all_operands_of_three_products():
     spec = sn.Freedom("e2m1fn", overflow="saturate", zeros="ieee")
     b = [0b0010, 0b0011, 0b1001]  # 1, 1.5, -0.5
     for a in itertools.product(range(16), repeat=3):
-        if a[0] <= a[1]:
+        if a[0] <= a[1] and a[2] % 2 == 0:
             agree(list(a), b, None, spec)
+
+
+# -- enclosures of long sums: random trees, and trees that err to one side, lie within -------------------------------
+WIDER = (
+    ("binary16", "binary16"), ("bfloat16", "bfloat16"), ("binary32", "binary16"), ("e5m2", "e5m2"), ("e4m3", "e4m3"),
+    ("e4m3fn", "e4m3fn"), ("e5m10", "e5m2"), ("dlfloat16", "e5m2"), ("binary32", "binary32"),
+)  # fmt: skip
+
+
+def long_sum(rng):
+    accumulator, operand = WIDER[rng.integers(len(WIDER))]
+    fmt, of = sn.format(accumulator), sn.format(operand)
+    pick = lambda *options: options[rng.integers(len(options))]  # noqa: E731
+    spec = sn.Freedom(
+        accumulator, operand, rounding=pick("nearest_even", "nearest_even", *MODES, ("down", "up")),
+        products=pick(("rounded", "fused"), "rounded", "fused", "exact"), zeros=pick("padded", "ieee"),
+        intermediate=pick("rounded", "rounded", "rounded", "either"), output=pick(None, None, None, "e4m3", "binary16"),
+        flush_inputs=pick(False, False, False, True, "either"), flush_results=pick(None, None, "before", "after"),
+    )  # fmt: skip
+    k = int(rng.integers(2, 33))
+    small, large = of.smallest_normal, of.max
+    level = pick(0, 0, 0, 1, 2)
+    scale = {0: 1.0, 1: float(small) ** pick(0.3, 0.5, 1.0), 2: float(large) ** pick(0.3, 0.45, 0.5)}[level]
+    spread = pick(0, 2, 6)
+
+    def operands():
+        x = rng.standard_normal(k) * 2.0 ** rng.integers(-spread, spread + 1, k) * scale
+        sign = pick(1, 0)
+        return sn.encode(np.abs(x) if sign else x, of, overflow="saturate").tolist()
+
+    a, b = operands(), operands()
+    c = int(sn.encode([rng.standard_normal() * scale], fmt, overflow="saturate")[0]) if rng.random() < 0.4 else None
+    return spec, a, b, c
+
+
+def run_through(machine, pairs, c, choose, order):
+    """One computation: `order` takes two of so many numbers, `choose` one of what an addition may give."""
+    items = [choose(machine.leaf(*pair)) for pair in pairs]
+    items += [choose(machine.closed({c: ("c",)}))] if c is not None else []
+    if len(items) == 1:
+        items.append(0)
+    while len(items) > 1:
+        i, j = order(len(items))
+        x, y = items[i], items[j]
+        items = [z for n, z in enumerate(items) if n not in (i, j)]
+        sums = machine.sums(x, y)
+        if not sums:  # two products that were not rounded: one starts from +0
+            x = choose(machine.sums(x, 0))
+            sums = machine.sums(x, y)
+        items.append(choose(machine.closed(dict.fromkeys(sums, ("c",)))))
+    last = items[0]
+    if not isinstance(last, int) and last.raw:
+        last = choose(machine.sums(last, 0))
+    return machine.results({last: ("c",)})
+
+
+@cases("seed", range(16))
+def test_enclosures_of_long_sums(seed):
+    rng = np.random.default_rng(50 + seed)
+    kinds, close = set(), 0.0
+    for _ in range(12):
+        spec, a, b, c = long_sum(rng)
+        pairs = list(zip(a, b, strict=True))
+        outer = bounded(Machine(spec), pairs, c)
+        machine = Machine(spec)
+
+        def value(item, machine=machine):
+            x = ref.decode(item, machine.accumulator) if isinstance(item, int) else item.value
+            return x.fraction if x.kind == "finite" else 0
+
+        anything = lambda items: list(items)[rng.integers(len(items))]  # noqa: E731
+        highest = lambda items, value=value: max(items, key=value)  # noqa: E731
+        lowest = lambda items, value=value: min(items, key=value)  # noqa: E731
+        pair = lambda n: tuple(int(i) for i in rng.choice(n, 2, replace=False))  # noqa: E731
+        running = lambda n: (n - 1, int(rng.integers(n - 1)))  # noqa: E731
+        ends = []
+        for choose, order in itertools.product((anything, highest, lowest), (pair, running, lambda n: (n - 1, n - 2))):
+            for code in run_through(machine, pairs, c, choose, order):
+                x = ref.decode(code, spec.output)
+                kinds.add(x.kind)
+                assert outer.holds(x), (spec, a, b, c, x, outer)
+                if x.kind == "finite":
+                    ends.append(x.fraction)
+        if ends and outer.high is not None and outer.high > outer.low:
+            close = max(close, float((max(ends) - min(ends)) / (outer.high - outer.low)))
+    assert "finite" in kinds and close > 0.01
+
+
+@pytest.mark.parametrize(
+    ("accumulator", "rounding", "terms", "reached"),
+    [  # all errors go one way, and are as large as they may be: the bound is nearly met
+        ("binary16", "toward_zero", [1.0] + [2.0**-10 * 0.999] * 30, "low"),
+        ("bfloat16", "up", [1.0] + [2.0**-16] * 60, "high"),
+        ("binary32", "nearest_even", [1.0] + [2.0**-24] * 500, "low"),
+        ("e4m3", "down", [16.0] + [1.0] * 12, "low"),
+    ],
+)
+def test_enclosures_are_nearly_met(accumulator, rounding, terms, reached):
+    terms = sn.quantize(terms, accumulator)
+    spec = sn.Freedom(accumulator, rounding=rounding)
+    unit = sn.MadUnit(accumulator, operand=accumulator, rounding=rounding)
+    got = Fraction(float(sn.dot(terms, np.ones(len(terms)), unit)))
+    found = sn.permitted(terms, np.ones(len(terms)), spec, effort=0).enclosure
+    exact = sum(map(Fraction, map(float, terms)))
+    end = found.low if reached == "low" else found.high
+    assert found.low <= got <= found.high and (end - exact) / (got - exact) < 2.2
+
+
+def test_sums_that_are_exact_have_one_result():
+    found = sn.permitted(np.arange(1.0, 200), np.ones(199), sn.Freedom("binary32"))
+    assert found.enclosure.low == found.enclosure.high == 19900
+    assert "all results: from 19900.0 to 19900.0" in str(found)
+
+
+def test_overflow_on_the_way():
+    spec = sn.Freedom("binary16")
+    a, b = [300.0, 300.0, -300.0, 300.0], [200.0, 200.0, 200.0, 1.0]
+    found = sn.permitted(a, b, spec)
+    assert found.results == (60288.0, np.inf) and sn.permitted(a, b, spec, effort=0).enclosure.specials == {"inf"}
+    a, b = [300.0, 300.0, -300.0, -300.0], [200.0] * 4
+    assert sn.permitted(a, b, spec).results[:3] == (-np.inf, 0.0, np.inf)
+    assert np.isnan(sn.permitted(a, b, spec).results[3]) and len(sn.permitted(a, b, spec).results) == 4
+    assert sn.permitted(a, b, spec, effort=0).enclosure.specials == {"inf", "-inf", "nan"}
+    cut = sn.Freedom("binary16", rounding="toward_zero")
+    assert sn.permitted(a, b, cut, effort=0).enclosure.low == -65504
+
+
+# -- verdicts ------------------------------------------------------------------------------------------------------------
+BINARY32 = sn.Freedom("binary32")
+
+
+def matrices(seed, m, k, n):
+    """Sums of about 1e-4 of terms of one sign: far below a usual tolerance, and without cancellation."""
+    rng = np.random.default_rng(seed)
+    draw = lambda shape: (np.abs(rng.standard_normal(shape)) * 2.0**-10).astype(np.float32)  # noqa: E731
+    return draw((m, k)), draw((k, n))
+
+
+@cases("k", [64, 256])
+def test_numpys_products_are_permitted(k):
+    rng = np.random.default_rng(k)
+    a, b = rng.standard_normal((4, k)).astype(np.float32), rng.standard_normal((k, 4)).astype(np.float32)
+    for name, result in {
+        "matmul": a @ b, "einsum": np.einsum("ik,kj->ij", a, b), "sum": (a[:, :, None] * b[None]).sum(1),
+        "dot": np.array([[np.dot(x, y) for y in np.ascontiguousarray(b.T)] for x in a]),
+    }.items():  # fmt: skip
+        found = sn.permitted(a, b, BINARY32, result=result)
+        assert found.count("refuted") == 0, (name, str(found))
+        assert found.count("permitted") >= 14, (name, str(found))
+        witness, at = found.elements[2][3].witness, (2, 3)
+        if witness is not None:
+            assert witness.replay(a[at[0]], b[:, at[1]], BINARY32) == result[at]
+            assert not witness.problem(BINARY32, k, False)
+
+
+def test_pytorchs_products_are_permitted():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    rng = np.random.default_rng(7)
+    for k in (64, 256):
+        a, b = rng.standard_normal((4, k)).astype(np.float32), rng.standard_normal((k, 5)).astype(np.float32)
+        result = (torch.from_numpy(a) @ torch.from_numpy(b)).numpy()
+        found = sn.permitted(a, b, BINARY32, result=result)
+        assert found.count("refuted") == 0 and found.count("permitted") >= 17, str(found)
+
+
+def test_a_kernel_of_zeros_is_refuted_where_a_tolerance_accepts_it():
+    a, b = matrices(3, 6, 96, 5)
+    zeros = np.zeros((6, 5), np.float32)
+    assert np.allclose(zeros, a @ b, rtol=1e-3, atol=1e-3)
+    found = sn.permitted(a, b, BINARY32, result=zeros)
+    assert found.verdict == "refuted" and found.count("refuted") == 30
+    assert "all results are from" in found.elements[0][0].proof
+    assert sn.permitted(a, b, BINARY32, result=a @ b).count("refuted") == 0
+
+
+def test_small_faults_are_refuted():
+    a, b = matrices(4, 4, 128, 3)
+    right = a @ b
+    for wrong in (right * np.float32(1 + 2e-5), right - a[:, :1] * b[:1], np.full_like(right, np.nan)):
+        assert sn.permitted(a, b, BINARY32, result=wrong).count("refuted") == 12
+    halves = sn.quantize(right, "binary16").astype(np.float32)  # a kernel that returns binary16
+    assert sn.permitted(a, b, BINARY32, result=halves).count("refuted") >= 10
+
+
+def test_a_result_that_is_no_value_of_the_format():
+    found = sn.permitted([1.0], [1.0], sn.Freedom("binary16"), result=1 + 2.0**-20)
+    assert found.verdict == "refuted" and found.proof == "it is no value of binary16"
+    assert sn.permitted([1.0], [-0.0], sn.Freedom("binary16", zeros="ieee"), result=0.0).verdict == "permitted"
+    rounded = sn.Freedom("binary16", zeros="ieee", products="rounded")
+    assert sn.permitted([1.0], [-0.0], rounded, result=0.0).verdict == "refuted"
+    assert sn.permitted([np.inf], [0.0], rounded, result=np.nan).verdict == "permitted"
+    assert sn.permitted([], [], rounded, result=0.0).verdict == "permitted"
+    assert sn.permitted([], [], rounded, -2.0, -2.0).verdict == "permitted"
+
+
+def test_narrow_operands_with_a_wide_accumulator():
+    rng = np.random.default_rng(2)
+    spec = sn.Freedom("binary32", "e4m3fn", output="bfloat16")
+    a, b = (sn.quantize(rng.standard_normal(s), "e4m3fn") for s in ((5, 100), (100, 4)))
+    result = sn.quantize(sn.matmul(a, b, sn.MadUnit("binary32", operand="e4m3fn", lanes=4)), "bfloat16")
+    found = sn.permitted(a, b, spec, result=result)
+    assert found.verdict == "permitted" and found.first("refuted") is None
+    one = found.elements[0][0]
+    assert one.witness.nodes[-1].op == "output" and one.witness.replay(a[0], b[:, 0], spec) == result[0, 0]
+    exact = sn.Freedom("binary32", "e4m3fn", intermediate="exact", products="exact")
+    unit = sn.ExactDotUnit("binary32", operand="e4m3fn")
+    assert sn.permitted(a[0], b[:, 0], exact).enclosure.holds(ref.decode(*_code(sn.dot(a[0], b[:, 0], unit))))
+
+
+def _code(x):
+    return int(np.float32(x).view(np.uint32)), "binary32"
+
+
+UNITS = {
+    "a running sum": sn.MadUnit("e5m6", operand="e5m2"),
+    "rounded products": sn.MadUnit("e5m6", operand="e5m2", product="e5m6"),
+    "lanes": sn.MadUnit("e5m6", operand="e5m2", lanes=8, reduction="tree"),
+    "chunks": sn.MadUnit("e5m6", operand="e5m2", chunk=16),
+    "cut off": sn.MadUnit("e5m6", operand="e5m2", rounding="toward_zero"),
+    "binary16": sn.MadUnit("e5m6", operand="e5m2", product="e5m3", rounding="up"),
+    "flushed": sn.MadUnit("e5m6", operand="e5m2", flush_inputs=True, flush_results="after"),
+}
+
+
+@cases("name", list(UNITS))
+@cases("with_c", [False, True])
+def test_units_lie_within_the_freedom_they_use(name, with_c):
+    unit, rng = UNITS[name], np.random.default_rng(11)
+    a, b = (sn.quantize(rng.standard_normal(s), "e5m2") for s in ((4, 64), (64, 4)))
+    c = sn.quantize(rng.standard_normal((4, 4)), "e5m6") if with_c else None
+    spec = sn.Freedom(
+        "e5m6", "e5m2", product=unit.product, rounding=unit.rounding, flush_inputs=unit.flush_inputs,
+        flush_results=unit.flush_results, products="fused" if unit.product is None else "rounded",
+    )  # fmt: skip
+    found = sn.permitted(a, b, spec, c, sn.matmul(a, b, unit, c))
+    assert found.verdict == "permitted", str(found)
+    strict = sn.Freedom("e5m6", "e5m2", order="given", grouping="sequential", products="fused", c="first")
+    judged = sn.permitted(a, b, strict, c, sn.matmul(a, b, unit, c))
+    # products of e5m2 are exact in e5m6, and nothing here is subnormal
+    same = ("a running sum", "rounded products", "flushed")
+    assert judged.verdict == ("permitted" if name in same else "refuted") and judged.count("undecided") == 0
+
+
+def test_the_answer_for_every_result_of_a_small_sum():
+    """Each code of the format is permitted just where brute force reaches it, by the search or by the set."""
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        spec = sn.Freedom("e4m3", order=str(rng.choice(["any", "given"])))
+        a, b = (sn.quantize(rng.standard_normal(4) * 4, "e4m3", overflow="saturate") for _ in range(2))
+        codes = [sn.encode(x, "e4m3").tolist() for x in (a, b)]
+        wanted = brute(*codes, None, spec)
+        for code in range(256):
+            value = float(sn.decode([code], "e4m3")[0])
+            found = sn.permitted(a, b, spec, result=value)
+            assert found.verdict == ("permitted" if canonical(code, "e4m3") in wanted else "refuted")
+            if found.witness is not None:
+                assert found.witness.problem(spec, 4, False) == ""
+                assert found.witness.value(*codes, spec) == canonical(code, "e4m3")
+
+
+@cases("seed", range(4))
+def test_what_the_search_finds_is_permitted_and_replays(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(6):
+        spec, a, b, c = long_sum(rng)
+        pairs = list(zip(a, b, strict=True))
+        rows = [np.array([x], f.storage_dtype) for x, f in zip((a, b), spec.operand, strict=True)]
+        start = None if c is None else np.array([c], spec.accumulator.storage_dtype)
+        machine = Machine(spec)
+        anything = lambda items: list(items)[rng.integers(len(items))]  # noqa: E731
+        (code, *_) = run_through(machine, pairs, c, anything, lambda n: (n - 1, n - 2))
+        for witness in (found_by_orders(spec, *rows, start, [code]).get(0), found_by_chance(spec, pairs, c, code)):
+            if witness is not None:
+                assert witness.problem(spec, len(a), c is not None) == ""
+                assert canonical(witness.value(a, b, spec, c), spec.output) == code
+
+
+# -- witnesses -------------------------------------------------------------------------------------------------------
+def test_witnesses_that_break_a_rule_are_told():
+    spec = sn.Freedom("binary32", order="given", products="rounded", zeros="ieee")
+    found = sn.permitted([1, 2, 4], [1, 1, 1], spec, result=7)
+    nodes = found.witness.nodes
+    assert found.witness.problem(spec, 3, False) == ""
+    told = lambda nodes, spec=spec, k=3, c=False: Witness(tuple(nodes)).problem(spec, k, c)  # noqa: E731
+    assert "2 of 3 products" in told([n for n in nodes if n.left != 2 or n.op != "product"][:3])
+    product = [n for n in nodes if n.op == "product"]
+    add = next(n for n in nodes if n.op == "add")
+    far = [*(product[0]._replace(left=i) for i in (0, 2, 1)), add._replace(left=0, right=1), add._replace(left=3, right=2)]
+    assert "no neighbours" in told(far)
+    assert told(far, sn.Freedom("binary32", products="rounded")) == ""
+    assert "not rounded on its own" in told([product[0]._replace(op="exact"), *far[1:]])
+    free = sn.Freedom("binary32", products="rounded")
+    assert "taken twice" in told([*far[:4], add._replace(left=3, right=1)], free)
+    assert "adds two sums" in told(
+        [*(product[0]._replace(left=i) for i in range(4)), add._replace(left=0, right=1), add._replace(left=2, right=3),
+         add._replace(left=4, right=5)], sn.Freedom("binary32", grouping="sequential"), 4)  # fmt: skip
+    assert "there is no C" in told([nodes[0]._replace(op="c"), *far])
+    assert "flushes" in told([far[0]._replace(reads=(True, False)), *far[1:]])
+
+
+def test_witnesses_as_text_and_data():
+    spec = sn.Freedom("e4m3", order="given", products="rounded")
+    found = sn.permitted([16, 1, 1], [1, 1, 1], spec, 2.0)
+    assert found.verdict is None and found.codes
+    found = sn.permitted([16, 1, 1], [1, 1, 1], spec, 2.0, result=found.results[-1])
+    assert found.witness.replay([16, 1, 1], [1, 1, 1], spec, 2.0) == found.given
+    again = Witness(tuple(type(found.witness.nodes[0])(*node) for node in found.to_dict()["witness"]["nodes"]))
+    assert again.nodes == found.witness.nodes and "round(a0*b0)" in again.formula()
+
+
+# -- what is stated --------------------------------------------------------------------------------------------------
+def test_specifications_as_text():
+    for spec in (
+        sn.Freedom("binary32"), sn.Freedom("e4m3", ("e5m2", "e4m3fn"), rounding=("up", "down"), flush_results=(None, "after")),
+        sn.Freedom("binary32", "q4.4", output="binary16", c="last", zeros="ieee", flush_inputs="either", overflow="saturate"),
+        sn.Freedom("binary32", product="binary16", intermediate="either", products=("exact", "rounded")),
+    ):  # fmt: skip
+        assert freedom_of(spec.expression) == spec and freedom_of(spec) is spec
+        assert str(spec)
+    assert sn.Freedom("binary32", rounding="rne") == sn.Freedom("binary32")
+
+
+@cases("error, text, make", [
+    (ValueError, "order must be one of", lambda: sn.Freedom("binary32", order="all")),
+    (ValueError, "takes random bits", lambda: sn.Freedom("binary32", rounding="stochastic")),
+    (TypeError, "floating-point format", lambda: sn.Freedom("q4.4", "e5m2")),
+    (ValueError, "must have signs and a zero", lambda: sn.Freedom("e8m0fnu", "e5m2")),
+    (TypeError, "operands must be floats", lambda: sn.Freedom("binary32", "posit8")),
+    (ValueError, "flush_inputs must be", lambda: sn.Freedom("binary32", flush_inputs="no")),
+    (ValueError, "products needs at least one", lambda: sn.Freedom("binary32", products=())),
+    (ValueError, "no expression of a specification", lambda: freedom_of("Freedom('binary32', order=print)")),
+    (ValueError, "one reads", lambda: freedom_of("Freedom('binary32'")),
+    (TypeError, "a Freedom, or its expression", lambda: freedom_of(3)),
+    (ValueError, "a has 2 elements|got \\(2,\\) and \\(3,\\)", lambda: sn.permitted([1, 2], [1, 2, 3], BINARY32)),
+    (ValueError, "the result has shape", lambda: sn.permitted([1], [1], BINARY32, result=[1.0])),
+    (ValueError, "c has shape", lambda: sn.permitted([1], [1], BINARY32, [1.0])),
+    (ValueError, "is no value of", lambda: sn.permitted([0.1], [1], BINARY32)),
+    (ValueError, "effort must be", lambda: sn.permitted([1], [1], BINARY32, effort=-1)),
+    (ValueError, "no code for it", lambda: sn.permitted(
+        [np.inf], [0.0], sn.Freedom("e2m1fn", "binary32", products="rounded"))),
+], ids=lambda x: None)  # fmt: skip
+def test_what_is_refused(error, text, make):
+    with pytest.raises(error, match=text):
+        make()
+
+
+def test_the_effort_bounds_the_work():
+    machine = Machine(BINARY32, 10)
+    with pytest.raises(Exceeded):
+        reachable(machine, [(i, i + 1) for i in range(0x3F800000, 0x3F800009)], None)
+    found = sn.permitted(np.arange(1.0, 10) / 8, np.arange(1.0, 10), BINARY32, effort=20)
+    assert found.codes is None and found.enclosure is not None
+    assert judge.EFFORT == 200_000

@@ -180,7 +180,7 @@ class Machine:
             code = self.delivered(other, self.accumulator, self.ways[0])
             yield (code if isinstance(item, int) else Term(other)), ("sign", made)
         small = isinstance(item, int) and self.flushing and is_subnormal(item, self.accumulator)
-        if zero or small or not isinstance(item, int):
+        if zero or small or not isinstance(item, int) or value.kind == "inf":  # which saturation makes a number
             for new, (op, way, reads) in self.sums(item, 0).items():
                 yield new, (op, made, ("zero",), way, reads)
 

@@ -204,6 +204,15 @@ def _reductions(lanes: int) -> list[tuple[str, tuple]]:
             for within, second in level.items():
                 name = within if not above else f"{above} to {width}, then {within}"
                 found.setdefault((*first, *second), name)
+    for width in (8, 16):
+        if lanes > width:  # each register folded, then the registers, then one
+            registers = [r * width for r in range(lanes // width)]
+            folded = [(r + i, r + width // 2 + i) for r in registers for i in range(width // 2)]
+            for how, order in (("in order", "sequential"), ("as a tree", "tree")):
+                upright = [(registers[i] + w, registers[j] + w)
+                           for i, j in reduction_order(len(registers), order) for w in range(width // 2)]  # fmt: skip
+                pairs = (*folded, *upright, *_across(width // 2, 4), *reduction_order(4, "tree"))
+                found.setdefault(pairs, f"in {width}s folded, {how}, then halves across to 4, then as a tree")
     return [(name, pairs) for pairs, name in found.items()]
 
 
