@@ -61,7 +61,7 @@ from softnum.wide import WideArithmetic as _WideArithmetic  # noqa: F401  regist
 
 if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, by _LATER
     from softnum.inspect.bounds.product import ErrorBound, bound
-    from softnum.inspect.permitted.freedom import Freedom
+    from softnum.inspect.permitted.freedom import Freedom, ImeFreedom
     from softnum.inspect.permitted.judge import Permitted, PermittedProduct, permitted
     from softnum.inspect.probes import Probe, probe
     from softnum.inspect.which import Which, which
@@ -95,7 +95,7 @@ def _trace(unit, *arguments, **options):
 #: module -> the names of it that are imported when they are first asked for: many programs do without them
 _LATER = {
     "softnum.inspect.bounds.product": ("ErrorBound", "bound"),
-    "softnum.inspect.permitted.freedom": ("Freedom",),
+    "softnum.inspect.permitted.freedom": ("Freedom", "ImeFreedom"),
     "softnum.inspect.permitted.judge": ("Permitted", "PermittedProduct", "permitted"),
     "softnum.inspect.probes": ("Probe", "probe"),
     "softnum.inspect.which": ("Which", "which"),
@@ -157,6 +157,7 @@ __all__ = [
     "FmaChainUnit",
     "FormatLostWarning",
     "Freedom",
+    "ImeFreedom",
     "FusedDotUnit",
     "LnsFormat",
     "MadUnit",

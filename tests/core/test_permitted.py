@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import json
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import softnum as sn
 from softnum import reference as ref
+from softnum.cli import build_app
 from softnum.inspect.permitted import judge
 from softnum.inspect.permitted.arithmetic import Exceeded, Machine
 from softnum.inspect.permitted.enclosure import bounded, hull
@@ -634,3 +637,75 @@ def test_the_effort_bounds_the_work():
     found = sn.permitted(np.arange(1.0, 10) / 8, np.arange(1.0, 10), BINARY32, effort=20)
     assert found.codes is None and found.enclosure is not None
     assert judge.EFFORT == 200_000
+
+
+# -- RISC-V's Integrated Matrix Extension ----------------------------------------------------------------------------
+def ime(a, b, c, spec, group, rnd):
+    """One disclosure, by Fractions: of numbers whose sums are not zero."""
+    size, acc = group * spec.w, Fraction(c)
+    rounded = lambda x, mode: ref.decode(ref.round_value(x, 0, spec.accumulator, rounding=mode)[0], spec.accumulator)  # noqa: E731
+    for first in range(0, len(a), size):
+        s = sum(Fraction(x) * Fraction(y) for x, y in zip(a[first : first + size], b[first : first + size], strict=True))
+        if rnd != "xct":
+            s = rounded(s, spec.rounding if rnd == "frm" else "to_odd").fraction
+        acc = rounded(acc + s, spec.rounding).fraction
+    return float(acc)
+
+
+@cases("seed", range(4))
+def test_ime_by_its_definition(seed):
+    rng, different = np.random.default_rng(seed), 0
+    for accumulator, operand, lam, w in (("binary32", "binary16", 4, 2), ("binary16", "e4m3", 8, 2), ("bfloat16", "bfloat16", 4, 1)):
+        mode = str(rng.choice(["nearest_even", "toward_zero", "down", "up", "nearest_away"]))
+        spec = sn.ImeFreedom(accumulator, operand, lam=lam, w=w, rounding=mode)
+        a, b = (sn.quantize(np.abs(rng.standard_normal(2 * lam * w)) + 0.1, operand).tolist() for _ in range(2))
+        c = float(sn.quantize([abs(rng.standard_normal())], accumulator)[0])
+        wanted = {ime(a, b, c, spec, g, rnd) for g in spec.groups for rnd in spec.rnd}
+        found = sn.permitted(a, b, spec, c)
+        assert set(found.results) == wanted
+        different += len(wanted) > 1
+        for x in wanted:
+            judged = sn.permitted(a, b, spec, c, x)
+            assert judged.verdict == "permitted" and x in judged.witness.replay(a, b, spec, c)
+        other = sn.permitted(a, b, spec, c, result=2 * max(wanted))
+        assert other.verdict == "refuted" and "none of" in other.proof or len(wanted) == 1
+    assert different
+
+
+def test_ime_as_text_and_what_it_refuses():
+    for spec in (
+        sn.ImeFreedom("binary32", "e5m2", lam=8, w=4, groups=(2, 4), rnd="rto", rounding="up"), sn.ImeFreedom("binary64", lam=2),
+    ):  # fmt: skip
+        assert freedom_of(spec.expression) == spec and spec.expression in repr(spec)
+    with pytest.raises(ValueError, match="no multiple of lambda"):
+        sn.permitted([1.0] * 6, [1.0] * 6, sn.ImeFreedom("binary32", lam=4))
+    for options, text in (
+        ({"lam": 3}, "lam must be"), ({"groups": 8}, "powers of two up to lambda"), ({"rnd": "odd"}, "rnd must be"),
+        ({"rounding": "to_odd"}, "frm is one of"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=text):
+            sn.ImeFreedom("binary32", **options)
+    zeros = sn.permitted([1.0, -1.0], [1.0, 1.0], sn.ImeFreedom("binary32", lam=2), -0.0)
+    assert [str(x) for x in zeros.results] == ["-0.0", "0.0"]
+
+
+# -- the command line ------------------------------------------------------------------------------------------------
+def test_the_command_line(tmp_path):
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((3, 48)).astype(np.float32), rng.standard_normal((48, 4)).astype(np.float32)
+    c = rng.standard_normal((3, 4)).astype(np.float32)
+    arrays = {"a": a, "b": b, "c": c, "d": a @ b, "zero": np.zeros((3, 4)), "e": sn.matmul(a, b, sn.MadUnit("binary32", operand="binary32"), c)}
+    paths = {name: tmp_path / f"{name}.npy" for name in arrays}
+    for name, array in arrays.items():
+        np.save(paths[name], array)
+    run = lambda *files: CliRunner().invoke(build_app(), ["permitted", *map(str, files)])  # noqa: E731
+    shown = run(paths["a"], paths["b"], paths["d"])
+    assert shown.exit_code == 0 and "12 elements: 12 permitted, 0 refuted, 0 undecided" in shown.stdout
+    out = tmp_path / "found.json"
+    shown = run(paths["a"], paths["b"], paths["zero"], "--json", "--out", out)
+    assert shown.exit_code == 1 and json.loads(shown.stdout) == json.loads(out.read_text())
+    assert json.loads(shown.stdout)["refuted"] == 12 and json.loads(shown.stdout)["first refuted"]["at"] == [0, 0]
+    spec = ["--spec", "Freedom('binary32', order='given', grouping='sequential', c='first')"]
+    assert run(paths["a"], paths["b"], paths["c"], paths["e"], *spec).exit_code == 0
+    assert run(paths["a"], paths["b"], paths["d"], "--spec", "Freedom('e5m2')").exit_code == 2
+    assert run(paths["a"], paths["b"]).exit_code == 2

@@ -11,7 +11,7 @@ from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.mac.mad import operand_pair, shown
 from softnum.mac.presets import evaluated
 
-__all__ = ["Freedom", "freedom_of"]
+__all__ = ["Freedom", "ImeFreedom", "freedom_of"]
 
 _ORDERS = ("any", "given")
 _GROUPINGS = ("any", "sequential")
@@ -220,7 +220,122 @@ or fused, C anywhere, +0 added anywhere
         return text + (f", result rounded to {self.output}" if self.output != self.accumulator else "")
 
 
-def freedom_of(what) -> Freedom:
+_FRM = ("nearest_even", "toward_zero", "down", "up", "nearest_away")
+_RND = ("frm", "rto", "xct")
+
+
+@dataclass(frozen=True, repr=False)
+class ImeFreedom:
+    """What RISC-V's Integrated Matrix Extension leaves to an implementation that discloses (G, psm = 0, rnd).
+
+    A step takes lambda sub-dot-products of W products each, in groups of G consecutive ones. The partial sum S of a
+    group's products is exact (psm = 0); C becomes ``round_frm(C + S)``, where S is rounded before to C's format by the
+    mode in frm (rnd = "frm"), rounded to odd ("rto") or not ("xct").
+
+    Parameters
+    ----------
+    accumulator : FloatFormat or str
+        C's format.
+    operand : format, or a pair of formats, optional
+        Of a and b. Default: the accumulator.
+    lam, w : int
+        lambda, a power of two up to 64, and W: 1, 2, 4 or 8. K is a multiple of their product: LMUL steps in order.
+    groups : int, or several, optional
+        The G that are possible, powers of two up to lambda. Default: all of them.
+    rnd : str, or several
+    rounding : str
+        The mode in frm: one of RISC-V's five.
+
+    Raises
+    ------
+    ValueError
+        If a number or name is out of range.
+
+    Notes
+    -----
+    RISC-V Integrated Matrix Extension, section "Accumulation and rounding model (floating-point)", of the repository
+    riscv/integrated-matrix-extension, src/unpriv/integrated-matrix.adoc (a draft of 2026). With psm = 1 the reduction
+    is the implementation's own and has to be published by it: any result may be one, so there is none to refute, and
+    it is left out; so is microscaling. The draft states neither the sign of a partial sum that is zero nor where
+    rounding to odd overflows to: both answers are permitted.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> spec = sn.ImeFreedom("binary16", lam=4)
+    >>> found = sn.permitted([1024, 0.5, 0.5, 0.5], [1, 1, 1, 1], spec, 1024.0)
+    >>> found.results
+    (2048.0, 2050.0)
+    >>> print(sn.permitted([1024, 0.5, 0.5, 0.5], [1, 1, 1, 1], spec, 1024.0, result=2050.0).witness)
+    G = 4, psm = 0, rnd = frm
+    """
+
+    accumulator: object
+    operand: object = None
+    lam: int = 4
+    w: int = 1
+    groups: object = None
+    rnd: object = _RND
+    rounding: str = "nearest_even"
+
+    def __post_init__(self) -> None:
+        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+        put("accumulator", format(self.accumulator))
+        if self.operand is None:
+            put("operand", self.accumulator)
+        put("operand", operand_pair(self))
+        if not isinstance(self.accumulator, FloatFormat) or not (self.accumulator.has_zero and self.accumulator.signed):
+            raise ValueError(f"ImeFreedom: accumulator must be a float with signs and a zero, got {self.accumulator}")
+        for fmt in self.operand:
+            if not isinstance(fmt, FloatFormat):
+                raise TypeError(f"ImeFreedom: operands must be floats of up to 64 bits, got {fmt!r}")
+        for name, known in (("lam", (1, 2, 4, 8, 16, 32, 64)), ("w", (1, 2, 4, 8))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"ImeFreedom: {name} must be one of {known}, got {getattr(self, name)!r}")
+        known = tuple(1 << i for i in range(self.lam.bit_length()))
+        groups = known if self.groups is None else self.groups
+        groups = tuple(groups) if isinstance(groups, (tuple, list)) else (groups,)
+        if not groups or any(g not in known for g in groups):
+            raise ValueError(f"ImeFreedom: groups must be powers of two up to lambda, {known}, got {self.groups!r}")
+        put("groups", tuple(g for g in known if g in groups))
+        rnd = self.rnd if isinstance(self.rnd, (tuple, list)) else (self.rnd,)
+        if not rnd or any(x not in _RND for x in rnd):
+            raise ValueError(f"ImeFreedom: rnd must be of {', '.join(_RND)}, got {self.rnd!r}")
+        put("rnd", tuple(x for x in _RND if x in rnd))
+        put("rounding", rounding_name(self.rounding))
+        if self.rounding not in _FRM:
+            raise ValueError(f"ImeFreedom: frm is one of {', '.join(_FRM)}, got {self.rounding!r}")
+
+    @property
+    def output(self):
+        """The format of the result."""
+        return self.accumulator
+
+    @property
+    def expression(self) -> str:
+        """The Python expression that makes it, formats by name."""
+        parts = [shown(self.accumulator)]
+        if self.operand != (self.accumulator, self.accumulator):
+            parts.append(f"operand={shown(self.operand)}")
+        parts += [f"lam={self.lam}", f"w={self.w}"]
+        if self.groups != tuple(1 << i for i in range(self.lam.bit_length())):
+            parts.append(f"groups={self.groups!r}")
+        parts += [f"rnd={self.rnd!r}"] if self.rnd != _RND else []
+        parts += [f"rounding={self.rounding!r}"] if self.rounding != "nearest_even" else []
+        return f"ImeFreedom({', '.join(parts)})"
+
+    def __repr__(self) -> str:
+        return self.expression
+
+    def __str__(self) -> str:
+        a, b = self.operand
+        return (
+            f"IME: {a} x {b} -> {self.accumulator}, lambda = {self.lam}, W = {self.w}, "
+            f"G of {', '.join(map(str, self.groups))}, psm = 0, rnd of {', '.join(self.rnd)}, frm {self.rounding}"
+        )
+
+
+def freedom_of(what) -> Freedom | ImeFreedom:
     """A specification, given itself or by the expression that its `repr` shows.
 
     Raises ValueError for other text.
@@ -229,8 +344,9 @@ def freedom_of(what) -> Freedom:
     >>> freedom_of("Freedom('binary32', operand='e4m3fn', order='given')").order
     'given'
     """
-    if isinstance(what, Freedom):
+    if isinstance(what, (Freedom, ImeFreedom)):
         return what
     if not isinstance(what, str):
         raise TypeError(f"a Freedom, or its expression, is needed, got {what!r}")
-    return evaluated(what, {"Freedom": Freedom}, "specification", "Freedom('binary32', operand='binary16')")
+    kinds = {"Freedom": Freedom, "ImeFreedom": ImeFreedom}
+    return evaluated(what, kinds, "specification", "Freedom('binary32', operand='binary16')")

@@ -12,7 +12,8 @@ from softnum.arrays.checks import float_array
 from softnum.arrays.container import Array
 from softnum.inspect.permitted.arithmetic import Exceeded, Machine
 from softnum.inspect.permitted.enclosure import Enclosure, bounded, hull
-from softnum.inspect.permitted.freedom import Freedom, freedom_of
+from softnum.inspect.permitted.freedom import Freedom, ImeFreedom, freedom_of
+from softnum.inspect.permitted.ime import ImeWitness, ime_results
 from softnum.inspect.permitted.operands import given_code, number_of, operand_codes
 from softnum.inspect.permitted.search import found_by_chance, found_by_orders
 from softnum.inspect.permitted.sets import reachable, splits
@@ -34,26 +35,37 @@ class Permitted:
 
     Attributes
     ----------
-    spec : Freedom
+    spec : Freedom or ImeFreedom
     verdict : str or None
         "permitted", "refuted" or "undecided"; None where no result was given.
     codes : tuple of int or None
         The codes of all results, in the order of their values; None where there were too many computations.
     enclosure : Enclosure or None
         What all results lie in, where it was needed.
-    witness : Witness or None
+    witness : Witness, ImeWitness or None
         Of what is permitted: a computation that gives it.
     given : int, float, Fraction or str
         The result that was judged.
     proof : str
         Of what is refuted: why.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> print(sn.permitted([2048, 1, 1], [1, 1, 1], sn.Freedom("binary16"), result=2051.0))
+    2051.0: refuted
+      it is no value of binary16
+    of any tree of additions of binary16 in any order (nearest_even), products of binary16 x binary16 rounded to \
+binary16 or fused, C anywhere, +0 added anywhere
+    >>> sn.permitted([2048, 1, 1], [1, 1, 1], sn.Freedom("binary16")).results
+    (2048.0, 2050.0)
     """
 
-    spec: Freedom
+    spec: Freedom | ImeFreedom
     verdict: str | None
     codes: tuple[int, ...] | None = None
     enclosure: Enclosure | None = None
-    witness: Witness | None = None
+    witness: Witness | ImeWitness | None = None
     given: object = None
     proof: str = ""
 
@@ -101,12 +113,21 @@ class PermittedProduct:
 
     Attributes
     ----------
-    spec : Freedom
+    spec : Freedom or ImeFreedom
     elements : tuple of tuple of Permitted
         ``elements[row][column]``.
+
+    Examples
+    --------
+    >>> import numpy as np, softnum as sn
+    >>> a, b = np.full((2, 64), 0.125, np.float32), np.full((64, 2), 0.1, np.float32)
+    >>> print(sn.permitted(a, b, sn.Freedom("binary32"), result=a @ b).verdict)
+    permitted
+    >>> sn.permitted(a, b, sn.Freedom("binary32"), result=np.zeros((2, 2))).count("refuted")
+    4
     """
 
-    spec: Freedom
+    spec: Freedom | ImeFreedom
     elements: tuple[tuple[Permitted, ...], ...]
 
     @property
@@ -207,7 +228,7 @@ def permitted(a, b, spec, c=None, result=None, *, effort: int = EFFORT):
     ----------
     a, b : array_like or Array, shape (K,) each, or (M, K) and (K, N)
         Values of the specification's operand formats (checked).
-    spec : Freedom or str
+    spec : Freedom, ImeFreedom or str
         What is specified and what is left open, or its expression.
     c : array_like or Array, a number or shape (M, N), optional
         Where there is one: a value of the accumulator's format.
@@ -241,12 +262,12 @@ def permitted(a, b, spec, c=None, result=None, *, effort: int = EFFORT):
     >>> import softnum as sn
     >>> spec = sn.Freedom("e4m3", order="given", grouping="any", products="rounded")
     >>> print(sn.permitted([16, 1, 1], [1, 1, 1], spec))
-    results: 2: 16, 18
+    results: 2: 16.0, 18.0
     of any tree of additions of e4m3 in the order given (nearest_even), products of e4m3 x e4m3 rounded to e4m3, \
 C anywhere, +0 added anywhere
     >>> found = sn.permitted([16, 1, 1], [1, 1, 1], spec, result=18.0)
     >>> found.verdict, str(found.witness)
-    ('permitted', 'round(a0*b0) + (round(a1*b1) + round(a2*b2))')
+    ('permitted', 'a running sum from the last to the first, rounded products')
     >>> sn.permitted([16, 1, 1], [1, 1, 1], spec, result=20.0).proof
     'it is none of the 2 results'
     """
@@ -288,6 +309,12 @@ def _results(result, spec: Freedom, shape) -> list[tuple[int | None, object]]:
 def judged(spec: Freedom, a: np.ndarray, b: np.ndarray, c, given, effort: int) -> list[Permitted]:
     """The answers for many dot products: codes a and b of shape (n, K), c None or (n,), given None or (code, shown) of
     each."""
+    if isinstance(spec, ImeFreedom):
+        return [
+            _of_ime(spec, list(zip(x.tolist(), y.tolist(), strict=True)), None if c is None else int(c[i]),
+                    None if given is None else given[i])
+            for i, (x, y) in enumerate(zip(a, b, strict=True))
+        ]  # fmt: skip
     witnesses: dict[int, Witness] = {}
     if given is not None:
         wanted = [code for code, _ in given]
@@ -302,6 +329,23 @@ def judged(spec: Freedom, a: np.ndarray, b: np.ndarray, c, given, effort: int) -
         else:
             answers.append(_judged(spec, pairs, start, *given[i], witnesses.get(i), effort))
     return answers
+
+
+def _of_ime(spec: ImeFreedom, pairs, c, given) -> Permitted:
+    made = ime_results(spec, pairs, c)
+    codes = tuple(sorted(made, key=lambda code: _place(code, spec.output)))
+    if given is None:
+        return Permitted(spec, None, codes)
+    code, shown = given
+    if code in made:
+        return Permitted(spec, "permitted", codes, witness=made[code], given=shown)
+    return Permitted(spec, "refuted", codes, given=shown, proof=_none_of(code, codes, spec))
+
+
+def _none_of(code, codes, spec) -> str:
+    if code is None:
+        return f"it is no value of {spec.output}"
+    return f"it is none of the {len(codes)} results" if len(codes) > 1 else "it is not the one result"
 
 
 def _all(spec: Freedom, pairs, c, effort: int):
@@ -336,15 +380,14 @@ def _all(spec: Freedom, pairs, c, effort: int):
 
 def _judged(spec: Freedom, pairs, c, code, shown, witness: Witness | None, effort: int) -> Permitted:
     if code is None:
-        return Permitted(spec, "refuted", given=shown, proof=f"it is no value of {spec.output}")
+        return Permitted(spec, "refuted", given=shown, proof=_none_of(code, (), spec))
     if witness is not None:
         return Permitted(spec, "permitted", witness=witness, given=shown)
     codes, enclosure, made = _all(spec, pairs, c, effort)
     if codes is not None:
         if code in made:
             return Permitted(spec, "permitted", codes, witness=witness_of(made[code], pairs, spec), given=shown)
-        what = f"it is none of the {len(codes)} results" if len(codes) > 1 else "it is not the one result"
-        return Permitted(spec, "refuted", codes, given=shown, proof=what)
+        return Permitted(spec, "refuted", codes, given=shown, proof=_none_of(code, codes, spec))
     value = decode(code, format_of(spec.output))
     if not enclosure.holds(value):
         return Permitted(spec, "refuted", None, enclosure, given=shown, proof=f"all results are {_enclosed(enclosure)}")

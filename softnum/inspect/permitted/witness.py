@@ -14,6 +14,7 @@ from softnum.reference.values import Value, decode, flushed
 
 __all__ = ["Node", "Witness", "witness_of"]
 
+_NAN = Value("nan", 0, 1, 2)
 #: Products up to which the text of a witness is its formula.
 _SHORT = 16
 
@@ -49,11 +50,14 @@ class Witness:
     Examples
     --------
     >>> import softnum as sn
-    >>> found = sn.permitted([1, 2, 3], [1, 1, 2.0**-25], sn.Freedom("binary32"), result=3.0)
+    >>> a, b, spec = [16, 1, 1, -16], [1, 1, 1, 1], sn.Freedom("e4m3", products="fused")
+    >>> found = sn.permitted(a, b, spec, result=2.0)
     >>> print(found.witness)
-    fma(a0, b0, fma(a1, b1, fma(a2, b2, 0)))
-    >>> found.witness.replay([1, 2, 3], [1, 1, 2.0**-25], sn.Freedom("binary32"))
-    3.0
+    a running sum from the last to the first, fused multiply-adds
+    >>> found.witness.formula()
+    'fma(a0, b0, fma(a1, b1, fma(a2, b2, fma(a3, b3, 0))))'
+    >>> found.witness.replay(a, b, spec)
+    2.0
     """
 
     nodes: tuple[Node, ...]
@@ -92,6 +96,7 @@ class Witness:
                         for codes, fmt, flush in zip((a, b), operands, node.reads, strict=True)
                     )  # fmt: skip
                     exact = exact_product(x, y, environment_of(accumulator))
+                    exact = _NAN if exact.kind == "invalid" else exact  # which exact_sum takes as its first operand alone
                     if node.op == "exact":
                         done.append((exact, None))
                         continue
