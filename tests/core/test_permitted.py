@@ -44,35 +44,11 @@ def leaves_of(tree):
 
 
 def fits(tree, spec, k):
-    """Whether the order, the grouping and C's place permit a tree over the products 0..k-1 and "c"."""
+    """Whether the order and C's place permit a tree over the products 0..k-1 and "c"."""
     if not isinstance(tree, tuple):
         return True
     if spec.c == "last" and "c" in leaves_of(tree):
         return "c" in tree and all(fits(part, spec._with(c="any"), k) for part in tree if part != "c")
-    if spec.c == "first" and spec.order == "any" and spec.grouping == "any":
-        spec = spec._with(c="any")
-    if spec.grouping == "sequential":
-        order = []
-        node = tree
-        while isinstance(node, tuple):
-            alone = [part for part in node if not isinstance(part, tuple)]
-            if not alone:
-                return False
-            if len(alone) == 2:
-                order.append(set(alone))
-                break
-            order.append({alone[0]})
-            (node,) = (part for part in node if isinstance(part, tuple))
-        order.reverse()
-        if spec.c == "first" and "c" in leaves_of(tree) and "c" not in order[0]:
-            return False
-        if spec.order == "any":
-            return True
-        start = set(order[0])
-        seen = [x for x in start if x != "c"] + [x for step in order[1:] for x in step if x != "c"]
-        return sorted(seen[: len(start - {"c"})]) + seen[len(start - {"c"}) :] == list(range(k)) and (
-            0 in start or (start == {0, "c"})
-        )
     if spec.order == "any":
         return True
     places = [-1 if x == "c" else x for x in leaves_of(tree) if x != "c" or spec.c == "first"]
@@ -113,25 +89,52 @@ def canonical(code, fmt):
     return format_of(fmt).nan_code if ref.decode(code, fmt).kind == "nan" else code
 
 
-def outcomes(tree, a, b, c, spec):
-    """Everything that a tree may give: ("number", code) or ("raw", a's code, b's code)."""
-    acc, formats = spec.accumulator, spec.operand
-    out = set()
-    if tree == "c":
-        out = {("number", c)}
-    elif not isinstance(tree, tuple):
-        for x, y in itertools.product(choices(a[tree], formats[0], spec), choices(b[tree], formats[1], spec)):
-            raw = ("raw", x, y)
-            if "rounded" in spec.products:
-                out |= {("number", ref.multiply(x, y, formats, out_fmt=acc, **e)[0]) for e in environments(spec, acc)}
-            out.add(raw) if set(spec.products) & {"fused", "exact"} else None
-            if "fused" in spec.products:
-                out |= {("number", z) for z in joined(raw, ("number", 0), spec)}
-    else:
-        left, right = (outcomes(part, a, b, c, spec) for part in tree)
-        for x, y in itertools.product(left, right):
-            out |= {("number", z) for z in joined(x, y, spec)}
+def bare_forms(leaf, a, b, c, spec):
+    """What a leaf may be before anything is added to it: ("number", code) or ("raw", a's code, b's code)."""
+    if leaf == "c":
+        return {("number", c)}
+    out, acc, formats = set(), spec.accumulator, spec.operand
+    for x, y in itertools.product(choices(a[leaf], formats[0], spec), choices(b[leaf], formats[1], spec)):
+        if "rounded" in spec.products:
+            out |= {("number", ref.multiply(x, y, formats, out_fmt=acc, **e)[0]) for e in environments(spec, acc)}
+        if set(spec.products) & {"fused", "exact"}:
+            out.add(("raw", x, y))
+    return out
+
+
+def forms(leaf, a, b, c, spec):
+    """What a leaf may be, +0 added to it included."""
+    out = bare_forms(leaf, a, b, c, spec)
+    if "fused" in spec.products:
+        out |= {("number", z) for x in out if x[0] == "raw" for z in joined(x, ("number", 0), spec)}
     return closed(out, spec)
+
+
+def sequences(spec, k, with_c):
+    """The orders of a running sum's terms."""
+    for ks in itertools.permutations(range(k)) if spec.order == "any" else [tuple(range(k))]:
+        if not with_c:
+            yield ks
+            continue
+        for place in {"first": (0,), "last": (k,), "any": range(k + 1)}[spec.c]:
+            yield (*ks[:place], "c", *ks[place:])
+
+
+def running(sequence, a, b, c, spec):
+    """Everything that a running sum may give, term by term."""
+    total = {x for x in forms(sequence[0], a, b, c, spec) if x[0] == "number" or "exact" in spec.products}
+    for leaf in sequence[1:]:
+        terms = bare_forms(leaf, a, b, c, spec)
+        total = closed({("number", z) for x in total for y in terms for z in joined(x, y, spec)}, spec)
+    return total
+
+
+def outcomes(tree, a, b, c, spec):
+    """Everything that a tree may give."""
+    if not isinstance(tree, tuple):
+        return forms(tree, a, b, c, spec)
+    left, right = (outcomes(part, a, b, c, spec) for part in tree)
+    return closed({("number", z) for x in left for y in right for z in joined(x, y, spec)}, spec)
 
 
 def joined(x, y, spec):
@@ -178,17 +181,17 @@ def brute(a, b, c, spec):
     k = len(a)
     leaves = [*range(k), *(["c"] if c is not None else [])]
     found = set()
-    for tree in trees(tuple(leaves)):
-        if fits(tree, Plain(spec), k):
-            for x in outcomes(tree, a, b, c, spec):
-                if x[0] == "number":
-                    found.add(x[1])
-                elif "exact" in spec.products:  # one product alone
-                    value = ref.decode(x[1], spec.operand[0]), ref.decode(x[2], spec.operand[1])
-                    for e in environments(spec, spec.accumulator):
-                        sign = value[0].sign ^ value[1].sign
-                        exact = value[0].fraction * value[1].fraction
-                        found.add(ref.round_value(exact, sign, spec.accumulator, **e)[0])
+    if spec.grouping == "sequential":
+        every = (running(s, a, b, c, spec) for s in sequences(spec, k, c is not None))
+    else:
+        every = (outcomes(t, a, b, c, spec) for t in trees(tuple(leaves)) if fits(t, Plain(spec), k))
+    for x in itertools.chain.from_iterable(every):
+        if x[0] == "number":
+            found.add(x[1])
+        elif "exact" in spec.products:  # one product alone
+            exact = [ref.decode(code, fmt) for code, fmt in zip(x[1:], spec.operand, strict=True)]
+            product, sign = exact[0].fraction * exact[1].fraction, exact[0].sign ^ exact[1].sign
+            found |= {ref.round_value(product, sign, spec.accumulator, **e)[0] for e in environments(spec, spec.accumulator)}
     return {canonical(x, spec.accumulator) for x in found}
 
 

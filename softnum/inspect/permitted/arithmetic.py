@@ -115,8 +115,9 @@ class Machine:
         return found
 
     # -- leaves --------------------------------------------------------------------------------------------------------
-    def leaf(self, a: int, b: int) -> dict:
-        """Everything that a product may be as an operand: {item: what made it}."""
+    def leaf(self, a: int, b: int, bare: bool = False) -> dict:
+        """Everything that a product may be as an operand: {item: what made it}; bare: as the next term of a running sum,
+        which nothing was added to before."""
         found: dict = {}
         products = {}
         for fa in self._factor_readings(a, 0):
@@ -137,10 +138,10 @@ class Machine:
                 found.setdefault(Term(exact), made)
             elif "fused" in self.freedom.products:
                 found.setdefault(Term(exact, True), made)
-            if "fused" in self.freedom.products:
+            if "fused" in self.freedom.products and not bare:
                 for item, (op, way, read) in self.sums(Term(exact, True), 0).items():
                     found.setdefault(item, (op, made, ("zero",), way, read))
-        return self.closed(found)
+        return found if bare else self.closed(found)
 
     def _factor_readings(self, code: int, which: int) -> tuple[bool, ...]:
         return self.reads if is_subnormal(code, self.operands[which]) else (False,)

@@ -276,11 +276,21 @@ class _Hulls:
         ends = found.setdefault(raw, [value, value])
         ends[0], ends[1] = min(ends[0], value), max(ends[1], value)
 
-    def leaf(self, pair, index: int) -> dict:
-        return self._of(self.machine.leaf(*pair))
+    def leaf(self, pair, index: int, bare: bool = False) -> dict:
+        return self._of(self.machine.leaf(*pair, bare))
 
-    def start(self, code: int) -> dict:
-        return self._of(self.machine.closed({code: ("c",)}))
+    def start(self, code: int, bare: bool = False) -> dict:
+        made: dict = {code: ("c",)}
+        return self._of(made if bare else self.machine.closed(made))
+
+    def begun(self, leaf: dict) -> dict:
+        return {raw: list(ends) for raw, ends in leaf.items() if not raw}
+
+    def merged(self, left: dict, right: dict) -> dict:
+        for raw, ends in right.items():
+            for value in ends:
+                self._put(left, raw, value)
+        return left
 
     def zero(self) -> dict:
         return {False: [Fraction(0), Fraction(0)]}

@@ -19,11 +19,16 @@ class SetsOfItems:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
 
-    def leaf(self, pair: tuple[int, int], index: int) -> dict:
-        return {item: _named(made, index) for item, made in self.machine.leaf(*pair).items()}
+    def leaf(self, pair: tuple[int, int], index: int, bare: bool = False) -> dict:
+        return {item: _named(made, index) for item, made in self.machine.leaf(*pair, bare).items()}
 
-    def start(self, code: int) -> dict:
-        return self.machine.closed({code: ("c",)})
+    def start(self, code: int, bare: bool = False) -> dict:
+        made: dict = {code: ("c",)}
+        return made if bare else self.machine.closed(made)
+
+    def begun(self, leaf: dict) -> dict:
+        """A running sum of one term: no product that a number has to be added to."""
+        return {item: made for item, made in leaf.items() if isinstance(item, int) or not item.raw}
 
     def zero(self) -> dict:
         return self.machine.closed({0: ("zero",)})
@@ -39,6 +44,10 @@ class SetsOfItems:
                 for item, (op, way, reads) in sums(x, y).items():
                     if item not in target:
                         target[item] = (op, made_x, made_y, way, reads)
+
+    def merged(self, left: dict, right: dict) -> dict:
+        """What is one or the other."""
+        return {**right, **left}
 
     def closed(self, target: dict) -> dict:
         return self.machine.closed(target)
@@ -75,7 +84,7 @@ def folded(algebra, freedom, pairs, c: int | None):
     if not last:
         return total
     target = algebra.new()
-    algebra.join(target, total, algebra.start(c))
+    algebra.join(target, total, algebra.start(c, freedom.grouping == "sequential"))
     return algebra.closed(target)
 
 
@@ -122,12 +131,14 @@ def _any_tree(algebra, freedom, pairs, c):
 
 def _any_running(algebra, freedom, pairs, c):
     kinds, counts, first = _kinds(pairs)
-    leaves = [algebra.leaf(kind, at) for kind, at in zip(kinds, first, strict=True)]
+    starts = [algebra.begun(algebra.leaf(kind, at)) for kind, at in zip(kinds, first, strict=True)]
+    terms = [algebra.leaf(kind, at, True) for kind, at in zip(kinds, first, strict=True)]
     start = None
     if c is not None and freedom.c == "first":
         start = algebra.start(c)
     elif c is not None:
-        leaves.append(algebra.start(c))
+        starts.append(algebra.start(c))
+        terms.append(algebra.start(c, True))
         counts = [*counts, 1]
     found = {}
     for state in sorted(every(*(range(n + 1) for n in counts)), key=lambda s: (sum(s), s)):
@@ -135,12 +146,12 @@ def _any_running(algebra, freedom, pairs, c):
             found[state] = start
             continue
         if start is None and sum(state) == 1:
-            found[state] = leaves[state.index(1)]
+            found[state] = starts[state.index(1)]
             continue
         target = algebra.new()
         for i, n in enumerate(state):
             if n:
-                algebra.join(target, found[tuple(m - (j == i) for j, m in enumerate(state))], leaves[i])
+                algebra.join(target, found[tuple(m - (j == i) for j, m in enumerate(state))], terms[i])
         found[state] = algebra.closed(target)
     return found[tuple(counts)]
 
@@ -170,25 +181,29 @@ def _neighbours(algebra, freedom, pairs, c):
 
 
 def _running(algebra, freedom, pairs, c):
-    leaves = [algebra.leaf(pair, i) for i, pair in enumerate(pairs)]
-    anywhere = c is not None and freedom.c == "any"
-    if c is not None and not anywhere:
-        leaves.insert(0, algebra.start(c))
-    without, with_c = leaves[0], None
-    start = None
-    if anywhere:  # C in front, or after each product
-        start = algebra.start(c)
+    first = algebra.begun(algebra.leaf(pairs[0], 0))
+    terms = [algebra.leaf(pair, i, True) for i, pair in enumerate(pairs)]
+
+    def added(total, term):
         target = algebra.new()
-        algebra.join(target, leaves[0], start)
-        with_c = algebra.closed(target)
-    for leaf in leaves[1:]:
+        algebra.join(target, total, term)
+        return algebra.closed(target)
+
+    if c is None:
+        total = first
+        for term in terms[1:]:
+            total = added(total, term)
+        return total
+    total = algebra.start(c)
+    if freedom.c == "first":
+        for term in terms:
+            total = added(total, term)
+        return total
+    with_c, without = added(total, terms[0]), first  # C in front, or after each product
+    for i in range(len(terms)):
+        if i:
+            with_c, without = added(with_c, terms[i]), added(without, terms[i])
         target = algebra.new()
-        algebra.join(target, without, leaf)
-        after = algebra.closed(target)
-        if anywhere:
-            target = algebra.new()
-            algebra.join(target, with_c, leaf)
-            algebra.join(target, after, start)
-            with_c = algebra.closed(target)
-        without = after
-    return with_c if anywhere else without
+        algebra.join(target, without, algebra.start(c, True))
+        with_c = algebra.merged(with_c, algebra.closed(target))
+    return with_c

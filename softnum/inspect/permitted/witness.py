@@ -243,6 +243,8 @@ def _problem(nodes, freedom: Freedom, k: int, with_c: bool) -> str:
                     min(x.low, y.low), max(x.high, y.high), x.places + y.places, x.products + y.products, x.cs + y.cs
                 )
                 problem = _place(x, y, both, freedom, k, with_c) if x.leaves and y.leaves else ""
+                if x.leaves and y.leaves and freedom.grouping == "sequential":
+                    problem = problem or _next(x, y, ops, freedom)
                 if problem:
                     return f"step {at} {problem}"
                 spans.append(both)
@@ -267,6 +269,23 @@ def _problem(nodes, freedom: Freedom, k: int, with_c: bool) -> str:
     if nodes[-1].op == "exact" or (freedom.output != freedom.accumulator and nodes[-1].op != "output"):
         return "the sum is not rounded to its format"
     return ""
+
+
+def _next(x: _Span, y: _Span, ops: tuple[str, str], freedom: Freedom) -> str:
+    """What is wrong with an addition of a running sum: to it, or to its first term, a term is added as it is."""
+    bare = [op in ("exact", "product", "c") for op in ops]
+    if x.leaves > 1 or y.leaves > 1:
+        return "" if bare[x.leaves > 1] else "adds two sums"
+    leads = None  # which of the two is the first term, where that is not free
+    if freedom.order == "given" and x.products and y.products:
+        leads = int(y.low < x.low)
+    elif (x.cs or y.cs) and freedom.c != "any":
+        leads = int(bool(y.cs) == (freedom.c == "first"))
+    if leads is None:
+        return "" if any(bare) else "adds two sums"
+    if ops[leads] == "exact" and "exact" not in freedom.products:
+        return "starts from a product that is not rounded"
+    return "" if bare[1 - leads] else "adds two sums"
 
 
 def _place(x: _Span, y: _Span, both: _Span, freedom: Freedom, k: int, with_c: bool) -> str:
