@@ -28,11 +28,14 @@ def permitted(
         ),
     ],
     spec: Annotated[
-        str, typer.Option(help="The specification: Freedom('binary32', order='any', products=('rounded', 'fused'), ...).")
+        str,
+        typer.Option(help="The specification: Freedom('binary32', order='any', products=('rounded', 'fused'), ...)."),
     ] = "Freedom('binary32')",
     effort: Annotated[
         int | None,
-        typer.Option(help="Additions that are looked at before an enclosure takes the place of the set.  [default: 200000]"),
+        typer.Option(
+            help="Additions that are looked at before an enclosure takes the place of the set.  [default: 200000]"
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write what was found to this file, as JSON.")] = None,

@@ -191,7 +191,9 @@ def brute(a, b, c, spec):
         elif "exact" in spec.products:  # one product alone
             exact = [ref.decode(code, fmt) for code, fmt in zip(x[1:], spec.operand, strict=True)]
             product, sign = exact[0].fraction * exact[1].fraction, exact[0].sign ^ exact[1].sign
-            found |= {ref.round_value(product, sign, spec.accumulator, **e)[0] for e in environments(spec, spec.accumulator)}
+            found |= {
+                ref.round_value(product, sign, spec.accumulator, **e)[0] for e in environments(spec, spec.accumulator)
+            }
     return {canonical(x, spec.accumulator) for x in found}
 
 
@@ -244,7 +246,8 @@ def drawn(rng, specials):
     bits = sn.format(operand).bits
     codes = lambda n, width: [int(x) for x in rng.integers(0, 1 << width, n)]  # noqa: E731
     kinds = ("finite",) if not specials else ("finite", "inf", "nan")
-    def operands(n, of, width):  # noqa: E306
+
+    def operands(n, of, width):
         out = []
         while len(out) < n:
             x = codes(1, width)[0]
@@ -253,6 +256,7 @@ def drawn(rng, specials):
             if ref.decode(x, of).kind in kinds:
                 out.append(x)
         return out
+
     a, b = operands(k, operand, bits), operands(k, operand, bits)
     c = operands(1, accumulator, fmt.bits)[0] if rng.random() < 0.5 else None
     return spec, a, b, c
@@ -414,7 +418,7 @@ def test_overflow_on_the_way():
     assert sn.permitted(a, b, cut, effort=0).enclosure.low == -65504
 
 
-# -- verdicts ------------------------------------------------------------------------------------------------------------
+# -- verdicts ----
 BINARY32 = sn.Freedom("binary32")
 
 
@@ -574,7 +578,11 @@ def test_witnesses_that_break_a_rule_are_told():
     assert "2 of 3 products" in told([n for n in nodes if n.left != 2 or n.op != "product"][:3])
     product = [n for n in nodes if n.op == "product"]
     add = next(n for n in nodes if n.op == "add")
-    far = [*(product[0]._replace(left=i) for i in (0, 2, 1)), add._replace(left=0, right=1), add._replace(left=3, right=2)]
+    far = [
+        *(product[0]._replace(left=i) for i in (0, 2, 1)),
+        add._replace(left=0, right=1),
+        add._replace(left=3, right=2),
+    ]
     assert "no neighbours" in told(far)
     assert told(far, sn.Freedom("binary32", products="rounded")) == ""
     assert "not rounded on its own" in told([product[0]._replace(op="exact"), *far[1:]])
@@ -600,8 +608,10 @@ def test_witnesses_as_text_and_data():
 # -- what is stated --------------------------------------------------------------------------------------------------
 def test_specifications_as_text():
     for spec in (
-        sn.Freedom("binary32"), sn.Freedom("e4m3", ("e5m2", "e4m3fn"), rounding=("up", "down"), flush_results=(None, "after")),
-        sn.Freedom("binary32", "q4.4", output="binary16", c="last", zeros="ieee", flush_inputs="either", overflow="saturate"),
+        sn.Freedom("binary32"),
+        sn.Freedom("e4m3", ("e5m2", "e4m3fn"), rounding=("up", "down"), flush_results=(None, "after")),
+        sn.Freedom("binary32", "q4.4", output="binary16", c="last", zeros="ieee", flush_inputs="either"),
+        sn.Freedom("binary32", overflow="saturate", flush_inputs=True),
         sn.Freedom("binary32", product="binary16", intermediate="either", products=("exact", "rounded")),
     ):  # fmt: skip
         assert freedom_of(spec.expression) == spec and freedom_of(spec) is spec
@@ -648,7 +658,9 @@ def ime(a, b, c, spec, group, rnd):
     size, acc = group * spec.w, Fraction(c)
     rounded = lambda x, mode: ref.decode(ref.round_value(x, 0, spec.accumulator, rounding=mode)[0], spec.accumulator)  # noqa: E731
     for first in range(0, len(a), size):
-        s = sum(Fraction(x) * Fraction(y) for x, y in zip(a[first : first + size], b[first : first + size], strict=True))
+        s = sum(
+            Fraction(x) * Fraction(y) for x, y in zip(a[first : first + size], b[first : first + size], strict=True)
+        )
         if rnd != "xct":
             s = rounded(s, spec.rounding if rnd == "frm" else "to_odd").fraction
         acc = rounded(acc + s, spec.rounding).fraction
@@ -658,7 +670,8 @@ def ime(a, b, c, spec, group, rnd):
 @cases("seed", range(4))
 def test_ime_by_its_definition(seed):
     rng, different = np.random.default_rng(seed), 0
-    for accumulator, operand, lam, w in (("binary32", "binary16", 4, 2), ("binary16", "e4m3", 8, 2), ("bfloat16", "bfloat16", 4, 1)):
+    sizes = ("binary32", "binary16", 4, 2), ("binary16", "e4m3", 8, 2), ("bfloat16", "bfloat16", 4, 1)
+    for accumulator, operand, lam, w in sizes:
         mode = str(rng.choice(["nearest_even", "toward_zero", "down", "up", "nearest_away"]))
         spec = sn.ImeFreedom(accumulator, operand, lam=lam, w=w, rounding=mode)
         a, b = (sn.quantize(np.abs(rng.standard_normal(2 * lam * w)) + 0.1, operand).tolist() for _ in range(2))
@@ -671,13 +684,14 @@ def test_ime_by_its_definition(seed):
             judged = sn.permitted(a, b, spec, c, x)
             assert judged.verdict == "permitted" and x in judged.witness.replay(a, b, spec, c)
         other = sn.permitted(a, b, spec, c, result=2 * max(wanted))
-        assert other.verdict == "refuted" and "none of" in other.proof or len(wanted) == 1
+        assert (other.verdict == "refuted" and "none of" in other.proof) or len(wanted) == 1
     assert different
 
 
 def test_ime_as_text_and_what_it_refuses():
     for spec in (
-        sn.ImeFreedom("binary32", "e5m2", lam=8, w=4, groups=(2, 4), rnd="rto", rounding="up"), sn.ImeFreedom("binary64", lam=2),
+        sn.ImeFreedom("binary32", "e5m2", lam=8, w=4, groups=(2, 4), rnd="rto", rounding="up"),
+        sn.ImeFreedom("binary64", lam=2),
     ):  # fmt: skip
         assert freedom_of(spec.expression) == spec and spec.expression in repr(spec)
     with pytest.raises(ValueError, match="no multiple of lambda"):
@@ -697,7 +711,8 @@ def test_the_command_line(tmp_path):
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((3, 48)).astype(np.float32), rng.standard_normal((48, 4)).astype(np.float32)
     c = rng.standard_normal((3, 4)).astype(np.float32)
-    arrays = {"a": a, "b": b, "c": c, "d": a @ b, "zero": np.zeros((3, 4)), "e": sn.matmul(a, b, sn.MadUnit("binary32", operand="binary32"), c)}
+    started = sn.matmul(a, b, sn.MadUnit("binary32", operand="binary32"), c)
+    arrays = {"a": a, "b": b, "c": c, "d": a @ b, "zero": np.zeros((3, 4)), "e": started}
     paths = {name: tmp_path / f"{name}.npy" for name in arrays}
     for name, array in arrays.items():
         np.save(paths[name], array)

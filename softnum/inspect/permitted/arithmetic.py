@@ -91,8 +91,10 @@ class Machine:
         return self.reads
 
     def sums(self, x, y) -> dict:
-        """Everything that the addition of two operands may give: {item: (op, way, (read x, read y))}; op "sum": not
-        rounded, the way says the sign of an exact zero."""
+        """Everything that the addition of two operands may give: {item: (op, way, (read x, read y))}.
+
+        Of op "sum" it is not rounded, and the way says the sign of an exact zero.
+        """
         if self.left is not None:
             self.left -= 1
             if self.left < 0:
@@ -116,8 +118,10 @@ class Machine:
 
     # -- leaves --------------------------------------------------------------------------------------------------------
     def leaf(self, a: int, b: int, bare: bool = False) -> dict:
-        """Everything that a product may be as an operand: {item: what made it}; bare: as the next term of a running sum,
-        which nothing was added to before."""
+        """Everything that a product may be as an operand: {item: what made it}.
+
+        bare: as the next term of a running sum, which nothing was added to before.
+        """
         found: dict = {}
         products = {}
         for fa in self._factor_readings(a, 0):

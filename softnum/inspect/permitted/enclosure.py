@@ -4,8 +4,8 @@ docs/permitted.md has the proofs. There are two enclosures.
 
 `bounded` holds for any tree. A binary tree of n leaves has n - 1 inner nodes; in the order of their sizes, those of a
 node's subtree before it, the r-th has at most r + 1 leaves. So the exact sum that the r-th node rounds lies between
--(N_(r+1) + D-) and P_(r+1) + D+, where P_k and N_k are the sums of the k largest positive and negative terms, and D+ and
-D- what the nodes before it may have been rounded up and down in all. What it rounds by is bounded by its place.
+-(N_(r+1) + D-) and P_(r+1) + D+, where P_k and N_k are the sums of the k largest positive and negative terms, and D+
+and D- what the nodes before it may have been rounded up and down in all. What it rounds by is bounded by its place.
 
 `hull` is the least and the greatest result themselves: a rounding never exchanges two numbers, so that the least sum of
 some terms is that of the least sums of two parts of them. It takes a dynamic program, as the set of results does.
@@ -166,14 +166,12 @@ def bounded(machine: Machine, pairs, c: int | None) -> Enclosure:
     low, high = sum(lows, Fraction(0)), sum(highs, Fraction(0))
     why = [
         f"{n} terms, whose sum lies in {_span(low, high)}",
-        f"of any tree the last addition's exact sum is at most {_short(last_up)} above and {_short(last_down)} below that: "
-        f"its partial sums lie in {_span(-bottom - last_down, top + last_up)}",
+        f"of any tree the last addition's exact sum is at most {_short(last_up)} above and {_short(last_down)} below "
+        f"that: its partial sums lie in {_span(-bottom - last_down, top + last_up)}",
     ]
     if over or under:
-        strict = rule in (None, "infinity") and fmt.infinities and not fmt.saturating and all(
-            mode.startswith("nearest") or mode == "away_from_zero" for mode in freedom.rounding
-        )
-        if not strict:
+        outward = all(mode.startswith("nearest") or mode == "away_from_zero" for mode in freedom.rounding)
+        if not (outward and rule in (None, "infinity") and fmt.infinities):
             return _anything(machine, (*why, "a partial sum may overflow, and not to an infinity"))
         specials |= {"inf"} if over else set()
         specials |= {"-inf"} if under else set()
@@ -344,7 +342,7 @@ class _Hulls:
 
 
 def hull(machine: Machine, pairs, c: int | None, outer: Enclosure) -> Enclosure | None:
-    """The least and the greatest result, where `outer`, an enclosure, excludes overflows and specials; raises `Exceeded`."""
+    """The least and the greatest result, where `outer`, an enclosure, excludes specials; raises `Exceeded`."""
     if outer.specials or outer.low is None:
         return None
     algebra = _Hulls(machine)

@@ -206,9 +206,8 @@ or fused, C anywhere, +0 added anywhere
         text += {"rounded": "", "exact": ", sums rounded at the end", "either": ", sums rounded or not"}[
             self.intermediate
         ]
-        text += {False: "", True: ", subnormal operands read as zero", "either": ", subnormal operands read as zero or not"}[
-            self.flush_inputs
-        ]
+        text += ", subnormal operands read as zero" if self.flush_inputs else ""
+        text += " or not" if self.flush_inputs == "either" else ""
         if self.flush_results != (None,):
             told = {
                 None: "kept", "before": "zero if tiny before rounding", "after": "zero if tiny after rounding",

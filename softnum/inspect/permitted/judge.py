@@ -1,4 +1,4 @@
-"""`softnum.permitted`: the results of a dot product that a specification permits, and whether a given one is among them."""
+"""`softnum.permitted`: the results that a specification permits of a dot product, and whether a given one is one."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ binary16 or fused, C anywhere, +0 added anywhere
     @property
     @plain
     def results(self) -> tuple | None:
-        """All results as numbers: floats, or Fractions and text that no float64 holds; None where they are not known."""
+        """All results as numbers: floats, or Fractions that no float64 holds; None where they are not known."""
         return None if self.codes is None else tuple(number_of(code, self.spec.output) for code in self.codes)
 
     def to_dict(self) -> dict:

@@ -336,8 +336,11 @@ def found_by_orders(spec: Freedom, a: np.ndarray, b: np.ndarray, c, wanted: list
 
 
 def found_by_chance(spec: Freedom, pairs, c: int | None, wanted: int) -> Witness | None:
-    """A witness by one of some hundred orders that a fixed seed draws: permutations, where the order is free, as running
-    sums and as trees by halves, each product fused or rounded by chance; or None."""
+    """A witness by one of some hundred orders that a fixed seed draws, or None.
+
+    They are permutations, where the order is free, as running sums and as trees by halves, each product fused or
+    rounded by chance.
+    """
     k = len(pairs)
     styles = _styles(spec)
     if not k or spec.intermediate == "exact" or not styles:
@@ -361,7 +364,8 @@ def found_by_chance(spec: Freedom, pairs, c: int | None, wanted: int) -> Witness
                 except ValueError:
                     continue
                 for at in np.flatnonzero(total == wanted)[:1].tolist():
-                    witness = _drawn(spec, places[at].tolist(), fused[at].tolist(), c is not None, way, flush, halves)
+                    drawn = places[at].tolist(), fused[at].tolist()
+                    witness = _drawn(spec, *drawn, c is not None, way, flush, halves)
                     if not witness.problem(spec, k, c is not None):
                         return witness
     return None

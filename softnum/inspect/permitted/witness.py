@@ -22,10 +22,11 @@ _SHORT = 16
 class Node(NamedTuple):
     """One step of a computation; `left` and `right` are numbers of earlier steps, but of a product `left` is its k.
 
-    ``op``: "zero" (+0), "c", "product" (a_k * b_k, rounded), "exact" (a_k * b_k), "add" (rounded), "sum" (not), "sign" (a zero
-    of the other sign), "deliver" (rounded to the accumulator) or "output" (to the result's format). ``way``: which of
-    ``Freedom.ways`` a rounding takes; of a sum it says the sign of an exact zero. ``reads``: which operands a flush of subnormal inputs makes
-    zero; of a product, those of a and b.
+    ``op``: "zero" (+0), "c", "product" (a_k * b_k, rounded), "exact" (a_k * b_k), "add" (rounded), "sum" (not), "sign"
+    (a zero of the other sign), "deliver" (rounded to the accumulator) or "output" (to the result's format). ``way``:
+    which of ``Freedom.ways`` a rounding takes; of a sum it says the sign of an exact zero. ``reads``: which operands a
+    flush of subnormal inputs makes zero; of a product, those of a and b. ``flush``: of a rounded product in a format of
+    its own, whether it is flushed when it is read.
     """
 
     op: str
@@ -33,7 +34,7 @@ class Node(NamedTuple):
     right: int = -1
     way: int | None = None
     reads: tuple[bool, bool] = (False, False)
-    flush: bool = False  # of a rounded product, whether it is flushed when it is read
+    flush: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,8 @@ class Witness:
                         for codes, fmt, flush in zip((a, b), operands, node.reads, strict=True)
                     )  # fmt: skip
                     exact = exact_product(x, y, environment_of(accumulator))
-                    exact = _NAN if exact.kind == "invalid" else exact  # which exact_sum takes as its first operand alone
+                    if exact.kind == "invalid":  # exact_sum looks for it in its first operand alone
+                        exact = _NAN
                     if node.op == "exact":
                         done.append((exact, None))
                         continue

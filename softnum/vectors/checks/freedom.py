@@ -180,9 +180,8 @@ def _spec_of(header: dict, spec, stated: dict, source: str) -> FreedomSpec:
     given = {key: value for key, value in stated.items() if value is not None}
     for key, value in given.items():
         if key in told and told[key] != (tuple(value) if key == "shape" else value):
-            raise VectorFileError(
-                source, 0, f"the header says {key} {told[key]}, but {value} was asked for; to overrule it: --ignore-header"
-            )
+            asked = f"but {value} was asked for; to overrule it: --ignore-header"
+            raise VectorFileError(source, 0, f"the header says {key} {told[key]}, {asked}")
     facts = {"op": "dot", **told, **given}
     made = FreedomSpec.make(facts.pop("op"), spec, **facts)
     if "unit" in header:
@@ -196,7 +195,9 @@ def _same_formats(text: str, made: FreedomSpec, source: str) -> None:
     except ValueError as error:
         raise VectorFileError(source, 0, f"the header is unusable: {error}") from None
     if unit.stochastic:
-        raise VectorFileError(source, 0, f"the vectors have the random bits of {text}; a specification judges sums without")
+        raise VectorFileError(
+            source, 0, f"the vectors have the random bits of {text}; a specification judges sums without"
+        )
     freedom = made.freedom
     pairs = [("operands", tuple(unit.operand), tuple(freedom.operand)), ("results", unit.result, freedom.output)]
     if made.layout.with_c:
