@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import softnum as sn
 from softnum import reference as ref
 from softnum.cli import build_app
-from softnum.inspect.permitted import judge
+from softnum.inspect.permitted import enclosure, judge
 from softnum.inspect.permitted.arithmetic import Exceeded, Machine
 from softnum.inspect.permitted.enclosure import bounded, hull
 from softnum.inspect.permitted.freedom import freedom_of
@@ -622,9 +622,11 @@ def test_specifications_as_text():
 @cases("error, text, make", [
     (ValueError, "order must be one of", lambda: sn.Freedom("binary32", order="all")),
     (ValueError, "takes random bits", lambda: sn.Freedom("binary32", rounding="stochastic")),
-    (TypeError, "floating-point format", lambda: sn.Freedom("q4.4", "e5m2")),
+    (ValueError, "floating-point format", lambda: sn.Freedom("q4.4", "e5m2")),
+    (ValueError, "up to 64 bits", lambda: sn.Freedom("binary128")),
+    (ValueError, "up to 64 bits", lambda: sn.ImeFreedom("binary32", "q4.4")),
     (ValueError, "must have signs and a zero", lambda: sn.Freedom("e8m0fnu", "e5m2")),
-    (TypeError, "operands must be floats", lambda: sn.Freedom("binary32", "posit8")),
+    (ValueError, "operands must be floats", lambda: sn.Freedom("binary32", "posit8")),
     (ValueError, "flush_inputs must be", lambda: sn.Freedom("binary32", flush_inputs="no")),
     (ValueError, "products needs at least one", lambda: sn.Freedom("binary32", products=())),
     (ValueError, "no expression of a specification", lambda: freedom_of("Freedom('binary32', order=print)")),
@@ -727,3 +729,29 @@ def test_the_command_line(tmp_path):
     assert run(paths["a"], paths["b"], paths["c"], paths["e"], *spec).exit_code == 0
     assert run(paths["a"], paths["b"], paths["d"], "--spec", "Freedom('e5m2')").exit_code == 2
     assert run(paths["a"], paths["b"]).exit_code == 2
+
+
+# -- the comparisons themselves --------------------------------------------------------------------------------------
+FAULTS = {
+    "errors of half their size": (enclosure, "_lost", lambda *known: tuple(x / 2 for x in LOST(*known))),
+    "the largest term left out": (enclosure, "sorted", lambda terms, reverse: sorted(terms, reverse=reverse)[1:]),
+    "nothing is flushed": (Machine, "readings", lambda self, item: (False,)),
+    "+0 is never added": (Machine, "closed", lambda self, found: found),
+}
+LOST = enclosure._lost
+
+
+@cases("name", list(FAULTS))
+def test_a_planted_fault_is_caught(name, monkeypatch):
+    where, what, fault = FAULTS[name]
+    monkeypatch.setattr(where, what, fault, raising=False)
+    rng = np.random.default_rng(0)
+    spec = sn.Freedom("binary16", rounding="toward_zero")
+    terms = sn.encode([1.0] + [2.0**-10 * 0.999] * 30, "binary16").tolist()
+    one = sn.encode([1.0], "binary16").tolist()[0]
+    with pytest.raises(AssertionError):
+        outer = bounded(Machine(spec), [(x, one) for x in terms], None)
+        assert outer.holds(ref.decode(one, "binary16"))
+        for _ in range(400):
+            case, *operands = drawn(rng, specials=False)
+            agree(*operands, case)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass, fields
 from itertools import product as every
 
+from softnum.formats.checks import check_float, check_scalar
 from softnum.formats.modes import ROUNDING_MODES, overflow_name, rounding_name
 from softnum.formats.names import format
-from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.mac.mad import operand_pair, shown
 from softnum.mac.presets import evaluated
 
@@ -25,6 +25,13 @@ _FLUSHES = (None, "before", "after", "subnormal")
 def _one_of(name: str, value, known) -> None:
     if value not in known:
         raise ValueError(f"Freedom: {name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+
+
+def _check_sums(fmt, what: str) -> None:
+    """ValueError unless sums can be of this format: a float with signs and a zero."""
+    check_float(fmt, f"{what} must be a floating-point format of up to 64 bits, not {{}}")
+    if not (fmt.has_zero and fmt.signed):
+        raise ValueError(f"{what} must have signs and a zero, which {fmt} lacks")
 
 
 def _several(name: str, value, known) -> tuple:
@@ -84,9 +91,7 @@ class Freedom:
     Raises
     ------
     ValueError
-        If a name is unknown, a mode is stochastic, or a format has no zero or no signs.
-    TypeError
-        If a format is not of the kinds above.
+        If a name is unknown, a mode is stochastic, or a format is not of the kinds above, or without zero or signs.
 
     Notes
     -----
@@ -130,13 +135,9 @@ or fused, C anywhere, +0 added anywhere
             put(name, self.accumulator if made is None else format(made))
         for name in ("accumulator", "product", "output"):
             fmt = getattr(self, name)
-            if not isinstance(fmt, FloatFormat):
-                raise TypeError(f"Freedom: {name} must be a floating-point format of up to 64 bits, got {fmt!r}")
-            if not (fmt.has_zero and fmt.signed):
-                raise ValueError(f"Freedom: {name} must have signs and a zero, which {fmt} lacks")
+            _check_sums(fmt, f"Freedom: {name}")
         for fmt in self.operand:
-            if not isinstance(fmt, (FloatFormat, FixedFormat)):
-                raise TypeError(f"Freedom: operands must be floats or fixed point of up to 64 bits, got {fmt!r}")
+            check_scalar(fmt, "Freedom: operands must be floats or fixed point of up to 64 bits, not {}")
         modes = self.rounding if isinstance(self.rounding, (tuple, list)) else (self.rounding,)
         modes = tuple(map(rounding_name, modes))
         for mode in modes:
@@ -248,7 +249,7 @@ class ImeFreedom:
     Raises
     ------
     ValueError
-        If a number or name is out of range.
+        If a number or name is out of range, or a format is no float.
 
     Notes
     -----
@@ -283,11 +284,9 @@ class ImeFreedom:
         if self.operand is None:
             put("operand", self.accumulator)
         put("operand", operand_pair(self))
-        if not isinstance(self.accumulator, FloatFormat) or not (self.accumulator.has_zero and self.accumulator.signed):
-            raise ValueError(f"ImeFreedom: accumulator must be a float with signs and a zero, got {self.accumulator}")
+        _check_sums(self.accumulator, "ImeFreedom: accumulator")
         for fmt in self.operand:
-            if not isinstance(fmt, FloatFormat):
-                raise TypeError(f"ImeFreedom: operands must be floats of up to 64 bits, got {fmt!r}")
+            check_float(fmt, "ImeFreedom: operands must be floats of up to 64 bits, not {}")
         for name, known in (("lam", (1, 2, 4, 8, 16, 32, 64)), ("w", (1, 2, 4, 8))):
             if getattr(self, name) not in known:
                 raise ValueError(f"ImeFreedom: {name} must be one of {known}, got {getattr(self, name)!r}")
