@@ -61,6 +61,8 @@ from softnum.wide import WideArithmetic as _WideArithmetic  # noqa: F401  regist
 
 if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, by _LATER
     from softnum.inspect.bounds.product import ErrorBound, bound
+    from softnum.inspect.permitted.freedom import Freedom, ImeFreedom
+    from softnum.inspect.permitted.judge import Permitted, PermittedProduct, permitted
     from softnum.inspect.probes import Probe, probe
     from softnum.inspect.which import Which, which
     from softnum.mac.block_fused import BlockFusedDotUnit
@@ -96,6 +98,8 @@ def _trace(unit, *arguments, **options):
 #: module -> the names of it that are imported when they are first asked for: many programs do without them
 _LATER = {
     "softnum.inspect.bounds.product": ("ErrorBound", "bound"),
+    "softnum.inspect.permitted.freedom": ("Freedom", "ImeFreedom"),
+    "softnum.inspect.permitted.judge": ("Permitted", "PermittedProduct", "permitted"),
     "softnum.inspect.probes": ("Probe", "probe"),
     "softnum.inspect.which": ("Which", "which"),
     "softnum.mac.block_fused": ("BlockFusedDotUnit",),
@@ -152,11 +156,15 @@ __all__ = [
     "FixedFormat",
     "Flags",
     "FloatFormat",
+    "Permitted",
+    "PermittedProduct",
     "PositFormat",
     "TakumFormat",
     "TakumLinearFormat",
     "FmaChainUnit",
     "FormatLostWarning",
+    "Freedom",
+    "ImeFreedom",
     "FusedDotUnit",
     "GroupedDotUnit",
     "LnsFormat",
@@ -190,6 +198,7 @@ __all__ = [
     "matmul",
     "operator",
     "pack",
+    "permitted",
     "probe",
     "quantize",
     "save",

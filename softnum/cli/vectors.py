@@ -263,6 +263,13 @@ def check(
     length: Length = None,
     shape: Shape = None,
     with_c: WithC = None,
+    spec: Annotated[
+        str | None,
+        typer.Option(
+            help="Of dot, gemm: judge by a specification with freedom, in place of a unit: Freedom('binary32', "
+            "operand='binary16'). Each result is permitted, refuted or undecided."
+        ),
+    ] = None,
     any_nan: Annotated[
         bool, typer.Option("--any-nan", help="Any NaN equals any other; else it must be the canonical one.")
     ] = False,
@@ -298,6 +305,7 @@ def check(
       softnum vectors check dut.txt --op multiply --format binary16 --rounding rne --ignore-flags
       ./dut < operands.txt | softnum vectors check --op fma --format e5m2 --any-nan
       softnum vectors check --op all *.fptest
+      softnum vectors check dot.txt --spec "Freedom('binary32', operand='binary16')"
 
     Exit codes: 0 all equal, 1 differences, 2 unusable input (the message names file and line).
     """
@@ -321,6 +329,11 @@ def check(
             raise ValueError(f"{file!r} is a directory; name a file of vectors")
     # how many vectors a file holds is known at its end; a stream may be long
     expected = sum(_WORTH_A_BAR if file == "-" else os.stat(file).st_size // 16 for file in files)
+    if spec is not None:
+        foreign = _given(format=fmt, html=html, any_nan=any_nan or None, ulp=ulp or None)
+        own = ("length", "shape", "with_c", "ignore_header", "max_failures", "dialect", "ignore_flags", "explain")
+        foreign |= _given(**{key: value for key, value in options.items() if key not in (*own, "any_nan", "ulp")})
+        _check_spec(files, spec, op, foreign, {key: options[key] for key in own[:-2]}, expected, out)
     if _mixed(op, files, dialect):
         stated = dict(format=fmt, html=html, any_nan=any_nan or None, ulp=ulp or None)
         stated |= {key: value for key, value in options.items() if key not in _OF_SUITES}
@@ -334,6 +347,24 @@ def check(
                 _deliver(error.report, out, html)
             raise
     _deliver(report, out, html)
+    raise typer.Exit(report.exit_status)
+
+
+def _check_spec(files, spec: str, op, foreign: dict, options: dict, expected, out) -> None:
+    """Judge a file of sums by a specification, and end."""
+    from softnum.vectors import check_permitted
+
+    for name in foreign:
+        name = name.replace("out_fmt", "result_format").replace("_", "-")
+        raise ValueError(f"--{name} is not of --spec, which states formats and modes, and compares bits")
+    if len(files) > 1:
+        raise ValueError(f"--spec judges one file, got {len(files)}")
+    with _bar("vectors read", None, expected) as progress:
+        report = check_permitted(files[0], spec, op, progress=progress, **options)
+    typer.echo(str(report))
+    if out is not None:
+        with atomic_file(out) as file:
+            file.write((json.dumps(report.to_dict(), indent=1) + "\n").encode())
     raise typer.Exit(report.exit_status)
 
 

@@ -8,7 +8,7 @@ import typer
 
 from softnum.cli.exits import exit_codes, writable_file
 
-__all__ = ["register"]
+__all__ = ["read_array", "register"]
 
 
 def register(app: typer.Typer) -> None:
@@ -48,7 +48,7 @@ def which(
         raise ValueError(f"state the files A B [C] RESULT, three or four; got {len(files)}")
     if out is not None:
         writable_file(out)
-    a, b, *c, result = map(_read, files)
+    a, b, *c, result = map(read_array, files)
     found = sn.which(a, b, *c, result=result, threads=threads)
     facts = found.to_dict()
     typer.echo(json.dumps(facts, indent=1) if as_json else str(found))
@@ -62,7 +62,7 @@ def which(
         raise typer.Exit(1)
 
 
-def _read(path: Path):
+def read_array(path: Path):
     """The array of a file."""
     import numpy as np
 

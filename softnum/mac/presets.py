@@ -28,7 +28,7 @@ from softnum.mac.mad import MadUnit, Unit
 from softnum.mac.mx_presets import BLOCK_UNITS, block_preset
 from softnum.mac.two_stage import TwoStageDotUnit
 
-__all__ = ["Evidence", "KINDS", "unit", "unit_of", "units"]
+__all__ = ["Evidence", "KINDS", "evaluated", "unit", "unit_of", "units"]
 
 #: What a property of a unit can rest on, the strongest first.
 KINDS = ("recorded", "measured", "published", "published, disputed", "modelled")
@@ -620,27 +620,36 @@ def unit_of(what) -> Unit:
         raise TypeError(f"a unit, the name of one or its expression is needed, got {what!r}")
     if "(" not in what:
         return unit(what)
+    return evaluated(what, _KINDS, "unit", "MadUnit('e6m9', operand='e5m2')")
+
+
+def evaluated(text: str, kinds: dict, what: str, example: str):
+    """The value of an expression of names of `kinds` and of formats, called with constants: nothing else is run.
+
+    >>> from softnum.mac.presets import evaluated
+    >>> evaluated("pair(1, 'e5m2')", {"pair": lambda x, y: (x, y)}, "pair", "pair(1, 2)")
+    (1, 'e5m2')
+    """
     try:
-        return _evaluated(ast.parse(what.strip(), mode="eval").body, what)
+        return _evaluated(ast.parse(text.strip(), mode="eval").body, text, kinds, what)
     except (SyntaxError, RecursionError, MemoryError):  # the last two of ten thousand brackets
-        raise ValueError(f"no expression of a unit: {what!r}; one reads MadUnit('e6m9', operand='e5m2')") from None
+        raise ValueError(f"no expression of a {what}: {text!r}; one reads {example}") from None
 
 
-def _evaluated(node, text: str):
-    """The value of an expression of names of units and formats, called with constants: nothing else is run."""
+def _evaluated(node, text: str, kinds: dict, what: str):
     match node:
         case ast.Constant():
             return node.value
         case ast.Tuple() | ast.List():
-            return tuple(_evaluated(part, text) for part in node.elts)
+            return tuple(_evaluated(part, text, kinds, what) for part in node.elts)
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
             return -number
-        case ast.Call(func=ast.Name(id=name)) if name in _KINDS | _PARTS:
-            args = [_evaluated(part, text) for part in node.args]
-            options = {k.arg: _evaluated(k.value, text) for k in node.keywords if k.arg}
+        case ast.Call(func=ast.Name(id=name)) if name in kinds | _PARTS:
+            args = [_evaluated(part, text, kinds, what) for part in node.args]
+            options = {k.arg: _evaluated(k.value, text, kinds, what) for k in node.keywords if k.arg}
             try:
-                return (_KINDS | _PARTS)[name](*args, **options)
+                return (kinds | _PARTS)[name](*args, **options)
             except TypeError as error:  # arguments that it does not take
-                raise ValueError(f"no expression of a unit: {ast.unparse(node)!r}: {error}") from None
-    known = ", ".join(_KINDS)
-    raise ValueError(f"no expression of a unit: {text!r}, at {ast.unparse(node)!r}; known are {known} with constants")
+                raise ValueError(f"no expression of a {what}: {ast.unparse(node)!r}: {error}") from None
+    known = ", ".join(kinds)
+    raise ValueError(f"no expression of a {what}: {text!r}, at {ast.unparse(node)!r}; known are {known} with constants")

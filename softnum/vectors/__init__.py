@@ -9,6 +9,7 @@
 from softnum.vectors.checks.causes import CAUSES
 from softnum.vectors.checks.checker import check
 from softnum.vectors.checks.failures import Failure
+from softnum.vectors.checks.freedom import PermittedReport, check_permitted
 from softnum.vectors.checks.html import page_of
 from softnum.vectors.checks.report import CauseFound, CheckReport
 from softnum.vectors.checks.suite import SuiteDifference, SuiteReport, check_suite
@@ -36,6 +37,7 @@ __all__ = [
     "Coverage",
     "Dialect",
     "Failure",
+    "PermittedReport",
     "Plan",
     "Rows",
     "ReferenceModel",
@@ -49,6 +51,7 @@ __all__ = [
     "VectorSpec",
     "build_simulator_libraries",
     "check",
+    "check_permitted",
     "check_suite",
     "generate",
     "header_of",

@@ -1,0 +1,1 @@
+"""Results that a specification permits: the reachable set, a proven enclosure, a witness."""
