@@ -1,19 +1,14 @@
-"""Every public name shows how it is used, and what softnum.tta shows is so (other packages' tests run theirs)."""
+"""Every public name shows how it is used; tests/core/test_in_step.py and others run what is shown."""
 
 import doctest
 import importlib
-import pkgutil
 from types import ModuleType
 
 import pytest
 
-import softnum.tta
-from tests.support.cases import cases
-
 PACKAGES = ("softnum", "softnum.kernels", "softnum.reference", "softnum.train", "softnum.tta")
 #: they install or run another program, so that their examples are shown and not run
 NOT_RUN = {"softnum.tta.create_environment", "softnum.tta.simulate"}
-MODULES = sorted(info.name for info in pkgutil.walk_packages(softnum.tta.__path__, "softnum.tta."))
 
 
 def without_examples(package):
@@ -51,8 +46,3 @@ def test_a_name_without_an_example_is_found():
     package.__all__ = ["bare", "good", "idle", "number"]
     package.bare, package.good, package.idle, package.number = bare, good, idle, 7
     assert without_examples(package) == ({"package.bare"}, {"package.idle"})
-
-
-@cases("name", MODULES)
-def test_examples_of_tta_run(name):
-    assert not doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE).failed
