@@ -19,7 +19,7 @@ from softnum.mac.order import reduction_order
 
 __all__ = [
     "MAX_LANES", "ONE", "MadUnit", "Unit", "check_sum_formats", "in_lanes", "operand_pair", "put_order", "shown",
-    "use_tracer",
+    "use_disclosures", "use_tracer", "unit_of_disclosure",
 ]  # fmt: skip
 
 #: The most lanes a unit has: their sums stand side by side while a chunk lasts.
@@ -29,11 +29,22 @@ ONE = FixedFormat(1, 0, signed=False)
 _REDUCTIONS = ("sequential", "tree", "pairwise")
 _COMPENSATIONS = ("kahan",)
 _tracers: list[Callable] = []  # at most one
+_disclosures: list[tuple[Callable, Callable]] = []  # at most one
 
 
 def use_tracer(trace: Callable) -> None:
     """Let `trace` be the body of `Unit.trace`: it takes the unit and that method's arguments."""
     _tracers[:] = [trace]
+
+
+def use_disclosures(disclose: Callable, read: Callable) -> None:
+    """Let `disclose` be the body of `Unit.disclosure`, which takes the unit, and `read` what makes the unit again."""
+    _disclosures[:] = [(disclose, read)]
+
+
+def unit_of_disclosure(given) -> Unit:
+    """The unit of a disclosure: of its data, their text or the path of a file."""
+    return _disclosures[-1][1](given)
 
 
 class Unit:
@@ -60,6 +71,7 @@ class Unit:
     roundings: tuple[str | None, ...] = ("sum",)
     on_codes: bool = False
     evidence: dict = {}  # of a preset: what each property rests on (softnum.mac.presets.Evidence)
+    preset: tuple | None = None  # of a preset: its name, output and disputed, as `softnum.unit` took them
 
     @property
     def result(self):
@@ -145,6 +157,35 @@ class Unit:
         (np.float32(10.0), Fraction(19, 2), Fraction(3, 4))
         """
         return _tracers[-1](self, a, b, c, key=key, random_bits=random_bits)
+
+    def disclosure(self):
+        """All that is needed to compute what the unit computes, as a page and as data.
+
+        Returns
+        -------
+        Disclosure
+            Printed, a page in Markdown: formats, parameters, the definition in steps, roundings, evidence and test
+            vectors. ``.to_dict()`` and ``.to_json()`` are the same as data, which `softnum.unit` reads.
+
+        Raises
+        ------
+        TypeError
+            If the unit's family states no definition: of a CustomMadUnit, whose step is a function of the user's.
+        ValueError
+            If a format's values cannot be stated, as those of logarithms or of functions of the user's; or a format has
+            the name of another.
+
+        Examples
+        --------
+        >>> import softnum as sn
+        >>> unit = sn.MadUnit("e5m2", operand="e5m2", chunk=4)
+        >>> page = unit.disclosure()
+        >>> [line for line in str(page).splitlines() if line.startswith("#")][:3]
+        ['# Disclosure of a MadUnit', '## Inputs and result', '## Parameters']
+        >>> page.to_dict()["vectors"][0]["result"], sn.unit(page.to_json()) == unit
+        ('0x3c', True)
+        """
+        return _disclosures[-1][0](self)
 
 
 def shown(value) -> str:

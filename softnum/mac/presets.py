@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import ast
 import difflib
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -21,7 +23,7 @@ from softnum.formats.names import format
 from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.mac.families import FAMILIES
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
-from softnum.mac.mad import MadUnit, Unit
+from softnum.mac.mad import MadUnit, Unit, unit_of_disclosure
 from softnum.mac.mx_presets import BLOCK_UNITS, block_preset
 
 __all__ = ["Evidence", "KINDS", "unit", "unit_of", "units"]
@@ -407,17 +409,19 @@ def _made(name: str, output: str | None, disputed: str | None) -> Unit:
         made, evidence = _nvidia(name, output)
         if disputed is not None:
             made, evidence = _as_mma_sim(name, made)
-    vars(made)["evidence"] = evidence  # no field: units that compute the same are equal, whatever that rests on
+    # no fields: units that compute the same are equal, whatever that rests on
+    vars(made).update(evidence=evidence, preset=(name, output, disputed))
     return made
 
 
-def unit(name: str, output=None, *, disputed=None) -> Unit:
+def unit(name, output=None, *, disputed=None) -> Unit:
     """A unit of real hardware.
 
     Parameters
     ----------
-    name : str
-        One of `units`. ``nvidia_GPU_OPERAND``: tensor cores; FP8 on H100 and H200 is WGMMA there, and ``..._mma`` the
+    name : str, dict or path
+        One of `units`; or a disclosure (``unit.disclosure()``): the text of its JSON, its data, or the `pathlib.Path`
+        of a file of it. ``nvidia_GPU_OPERAND``: tensor cores; FP8 on H100 and H200 is WGMMA there, and ``..._mma`` the
         other instruction, into binary16 unless told; ``nvidia_tcgen05_OPERAND``: a B200's instructions of that name.
         ``amd_cdnaN_OPERAND``: AMD's matrix cores, ``bf16_1k`` the instructions of that name. ``x86_avx512_bf16``:
         VDPBF16PS. ``x86_vnni_int8``: VPDPBUSD, a unsigned, b signed. ``ibm_fp8_2018``: Wang et al. 2018.
@@ -432,12 +436,15 @@ def unit(name: str, output=None, *, disputed=None) -> Unit:
     Returns
     -------
     Unit
-        With ``evidence``, a dict: for each property what it rests on (`Evidence`). C is the instruction's own.
+        With ``evidence``, a dict: for each property what it rests on (`Evidence`). C is the instruction's own. Of a
+        disclosure, the unit that was disclosed, with its evidence.
 
     Raises
     ------
     ValueError
-        If there is no such unit, or it has no such output, or nothing of it is disputed.
+        If there is no such unit, or it has no such output, or nothing of it is disputed. If a disclosure contradicts
+        itself: a fact of a format by its others or its name, order, rounding or inputs by the parameters, a vector by
+        the unit. (Its words are for people and not read.)
 
     Examples
     --------
@@ -449,6 +456,10 @@ def unit(name: str, output=None, *, disputed=None) -> Unit:
     acc = nearest_even(acc + a0*b0 + ... + a3*b3): binary16 x binary16 -> binary16, exact products and acc cut to 23
     fraction bits below the largest exponent, then added, overflow always_infinity
     """
+    if isinstance(name, (Mapping, os.PathLike)) or (isinstance(name, str) and name.lstrip().startswith("{")):
+        if output is not None or disputed is not None:
+            raise ValueError("a disclosure states one unit; leave out output= and disputed=")
+        return unit_of_disclosure(name)
     if name not in units():
         near = difflib.get_close_matches(str(name), units(), n=1, cutoff=0.5) or [
             known for known in units() if str(name).lower() in known
@@ -477,7 +488,7 @@ def unit_of(what) -> Unit:
         return what
     if not isinstance(what, str):
         raise TypeError(f"a unit, the name of one or its expression is needed, got {what!r}")
-    if "(" not in what:
+    if "(" not in what or what.lstrip().startswith("{"):
         return unit(what)
     try:
         return _evaluated(ast.parse(what.strip(), mode="eval").body, what)
