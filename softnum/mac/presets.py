@@ -454,7 +454,7 @@ def unit(name, output=None, *, disputed=None) -> Unit:
     (4, 23, 'recorded')
     >>> print(sn.unit("nvidia_v100_fp16", output="binary16"))
     acc = nearest_even(acc + a0*b0 + ... + a3*b3): binary16 x binary16 -> binary16, exact products and acc cut to 23
-    fraction bits below the largest exponent, then added, overflow always_infinity
+    fraction bits below the largest exponent (at least -19), then added, overflow always_infinity
     """
     if isinstance(name, (Mapping, os.PathLike)) or (isinstance(name, str) and name.lstrip().startswith("{")):
         if output is not None or disputed is not None:

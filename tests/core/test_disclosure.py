@@ -22,6 +22,7 @@ from tests.support.matmul_units import TERNARY
 
 LEAST = 12  # vectors of a page
 
+PROMOTED = sn.ChunkedDotUnit(sn.unit("nvidia_h100_e4m3"), 40)
 FREE = [
     sn.ExactDotUnit("e6m3", operand="e5m2"),
     sn.ExactDotUnit("posit16", operand="posit8"),
@@ -49,7 +50,7 @@ FREE = [
     ),
     sn.FusedDotUnit(2, 11, "binary8p3se", operand="binary8p3se", overflow="always_infinity", k_order=(3, 1, 2, 0)),
     sn.FusedDotUnit(2, 11, "binary16", operand="e5m2", output="e4m3fn", c="after", overflow="saturate"),
-    sn.ChunkedDotUnit(sn.unit("nvidia_h100_e4m3"), 40),
+    PROMOTED,
     sn.ChunkedDotUnit(sn.ExactDotUnit("q8.8", operand="q4.4"), 5, "q4.4", "up", "wrap"),
     sn.ChunkedDotUnit(sn.MadUnit("e6m9", operand="e5m2", lanes=3, rounding="down"), 5, "e6m9", "down"),
     sn.BlockDotUnit(
@@ -245,7 +246,7 @@ def test_the_page_has_all_of_the_data():
     assert "step 2: k = 2, 3, 6, 7" in text
     output = sn.unit("nvidia_h100_fp16", output="binary16", disputed="mma-sim").disclosure()
     assert str(output).startswith("# Disclosure of nvidia_h100_fp16 (output binary16, disputed mma-sim)")
-    promoted = str(FREE[19].disclosure())
+    promoted = str(PROMOTED.disclosure())
     assert "## inner" in promoted and "see inner" in promoted
 
 
@@ -337,7 +338,7 @@ def test_what_is_no_disclosure_is_refused():
 
 
 def test_contradictions_inside_are_refused():
-    data = data_of(FREE[19])
+    data = data_of(PROMOTED)
     data["inner"]["order"]["terms"] = 16
     with pytest.raises(ValueError, match="inner.order.terms is 32"):
         sn.unit(data)

@@ -60,7 +60,9 @@ _REDUCTION = {
 # -- MadUnit -----------------------------------------------------------------------------------------------------------
 def _mad(unit: MadUnit) -> Statement:
     for what, fmt in (("accumulator", unit.accumulator), ("product", unit.product), ("outer sum", unit.outer)):
-        if fmt is not None and fmt.kind in ("table", "custom"):
+        if fmt is None or not fmt.values_are_exact:
+            continue  # which the table of formats refuses
+        if fmt.codec.core_format(fmt) is not fmt and not fmt.rounds_as_odd:
             raise ValueError(
                 f"no disclosure of this unit is known: its {what} is of {fmt}, whose operations are the user's or "
                 "derived "

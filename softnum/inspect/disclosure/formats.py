@@ -7,7 +7,8 @@ from fractions import Fraction
 
 from softnum.formats.base import AnyFormat, format_of_data
 from softnum.formats.blocks import format
-from softnum.reference.facts import format_of
+from softnum.formats.dispatch import of_format
+from softnum.reference.facts import format_of as facts_of_format
 from softnum.reference.values import to_fraction
 
 __all__ = ["FormatTable", "exact_text", "hexadecimal", "read_formats"]
@@ -25,7 +26,7 @@ _MADE_OF = {
     "block": ("element", "scale", "block_size", "tensor_scale"),
 }  # fmt: skip
 _NAMED = ("float", "table", "block")  # whose name is not made of their facts
-_PARTS = ("element", "scale", "tensor_scale")
+_PARTS = {"block": ("element", "scale", "tensor_scale")}  # that are formats
 
 
 def hexadecimal(code: int, fmt) -> str:
@@ -76,10 +77,9 @@ class FormatTable:
                 f"a disclosure calls formats by their names, and {name!r} is the name of another format than {fmt!r}; "
                 "give that one a name of its own (name=)"
             )
-        if fmt.kind == "block":
-            for part in _PARTS:
-                if getattr(fmt, part) is not None:
-                    self.add(getattr(fmt, part))
+        for part in _PARTS.get(fmt.kind, ()):
+            if getattr(fmt, part) is not None:
+                self.add(getattr(fmt, part))
         self.formats[name] = fmt
         return name
 
@@ -94,23 +94,19 @@ def describe(fmt) -> dict:
     made = fmt.to_data()
     for key in _MADE_OF[fmt.kind]:
         facts[key] = made[key]
-    if fmt.kind == "block":
-        facts |= {part: None if getattr(fmt, part) is None else str(getattr(fmt, part)) for part in _PARTS}
-    else:
-        facts["bits"] = fmt.bits
-    if fmt.kind == "float":
-        facts |= _derived(fmt)
-    elif fmt.kind in ("posit", "takum_linear"):
-        facts["nan_code"] = hexadecimal(fmt.nan_code, fmt)
-    return facts | {"words": _WORDS[fmt.kind](fmt)}
+    for part in _PARTS.get(fmt.kind, ()):
+        facts[part] = None if getattr(fmt, part) is None else str(getattr(fmt, part))
+    return facts | _derived(fmt) | {"words": _WORDS[fmt.kind](fmt)}
 
 
+@of_format
 def _derived(fmt) -> dict:
     """What follows from a float's widths, bias and special values."""
-    facts = format_of(fmt)
+    facts = facts_of_format(fmt)
     code = lambda x: None if x is None else hexadecimal(x, fmt)  # noqa: E731
     value = lambda x: exact_text(to_fraction(x, facts))  # noqa: E731
     return {
+        "bits": fmt.bits,
         "emin": facts.emin,
         "emax": fmt.emax,
         "largest_code": code(facts.max_code),
@@ -122,6 +118,21 @@ def _derived(fmt) -> dict:
         "infinity_code": code(facts.inf_code),
         "nan_code": code(facts.nan_code),
     }
+
+
+@_derived.fixed
+def _(fmt) -> dict:
+    return {"bits": fmt.bits}
+
+
+@_derived.custom
+def _(fmt) -> dict:
+    return {"bits": fmt.bits} | ({"nan_code": hexadecimal(fmt.nan_code, fmt)} if fmt.nan_is_least else {})
+
+
+@_derived.block
+def _(fmt) -> dict:
+    return {}
 
 
 # -- in words ----------------------------------------------------------------------------------------------------------
@@ -225,7 +236,7 @@ def read_formats(data: dict) -> dict[str, AnyFormat]:
     Raises ValueError where two statements differ, and for a kind or fact that is missing or unknown.
     """
     made: dict[str, AnyFormat] = {}
-    for name in sorted(data, key=lambda name: data[name].get("kind") == "block"):  # whose parts are made before
+    for name in sorted(data, key=lambda name: data[name].get("kind") in _PARTS):  # parts are made before
         made[name] = _read(name, data[name], made)
     return made
 
@@ -238,7 +249,7 @@ def _read(name: str, facts: dict, made: dict):
     if missing:
         raise ValueError(f"formats.{name}: {missing[0]} is not stated")
     parts = {key: facts[key] for key in _MADE_OF[kind]}
-    for part in _PARTS if kind == "block" else ():
+    for part in _PARTS.get(kind, ()):
         if parts[part] is not None and parts[part] not in made:
             raise ValueError(f"formats.{name}: its {part} {parts[part]!r} is no format of the file")
         parts[part] = None if parts[part] is None else made[parts[part]].to_data()

@@ -12,10 +12,13 @@ from softnum.arrays.blocks import BlockArray
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode, encode
 from softnum.arrays.streams import Stream
+from softnum.formats.built_in import BuiltInFormat
+from softnum.formats.dispatch import of_format
 from softnum.inspect.disclosure.formats import hexadecimal
 from softnum.inspect.disclosure.statement import Statement
 from softnum.mac.family import family_of
 from softnum.mac.products.matrices import dot
+from softnum.reference.facts import format_of as facts_of_format
 
 __all__ = ["Row", "operand_formats", "result_of", "rows_of"]
 
@@ -79,7 +82,7 @@ def result_of(unit, row: Row) -> int:
     Raises ValueError where it is NaN or infinite, and the format has no code for that.
     """
     arrays = [
-        _array(codes, scales, tensor, fmt)
+        _array(fmt, codes, scales, tensor)
         for codes, scales, tensor, fmt in zip(
             (row.a, row.b), (row.a_scales, row.b_scales), row.tensor_scales, unit.operand, strict=True
         )
@@ -92,9 +95,14 @@ def result_of(unit, row: Row) -> int:
     return int(encode(np.float64(got), unit.result))
 
 
-def _array(codes, scales, tensor, fmt):
-    if fmt.kind != "block":
-        return Array(np.array(codes, fmt.storage_dtype), fmt)
+@of_format
+def _array(fmt, codes, scales, tensor):
+    """An operand of these codes."""
+    return Array(np.array(codes, fmt.storage_dtype), fmt)
+
+
+@_array.block
+def _(fmt, codes, scales, tensor):
     whole = None
     if fmt.tensor_scale is not None:
         whole = float(decode(np.array(tensor, fmt.tensor_scale.storage_dtype), fmt.tensor_scale))
@@ -103,50 +111,71 @@ def _array(codes, scales, tensor, fmt):
 
 
 # -- which rows there are ----------------------------------------------------------------------------------------------
+@dataclass
 class _Codes:
     """Codes of one format that rules are about; None of what it does not have."""
 
-    def __init__(self, fmt) -> None:
-        self.fmt = fmt
-        codes = np.arange(1 << min(fmt.bits, 8), dtype=fmt.storage_dtype)
-        self.zero = 0 if fmt.has_zero else None
+    fmt: object
+    largest: int
+    lowest: int | None
+    smallest: int
+    negative: int | None = None  # what beside a number's code makes the negative's, of sign and magnitude
+    minus_zero: int | None = None
+    infinity: int | None = None
+    minus_infinity: int | None = None
+    nan: int | None = None
+
+    def __post_init__(self) -> None:
+        self.zero = 0 if self.fmt.has_zero else None
         self.one, self.minus_one, self.half = (self.near(Fraction(x, 2)) for x in (2, -2, 1))
-        self.infinity = self.minus_infinity = self.nan = self.minus_zero = None
-        if fmt.kind == "table":
-            values = decode(codes[: 1 << fmt.bits], fmt)
-            finite = np.where(np.isfinite(values), values, 0)
-            self.largest, self.lowest = int(finite.argmax()), int(finite.argmin())
-            positive = np.where(finite > 0, finite, np.inf)
-            self.smallest = int(positive.argmin())
-            nans, infinities = np.flatnonzero(np.isnan(values)), np.flatnonzero(np.isinf(values))
-            self.nan = int(nans[0]) if nans.size else None
-            self.infinity = int(infinities[0]) if infinities.size else None
-        elif fmt.kind == "fixed":
-            top = 1 << fmt.bits - 1
-            self.largest, self.lowest = (top - 1, top) if fmt.signed else (2 * top - 1, 0)
-            self.smallest = 1
-        else:
-            sign = 1 << fmt.bits - 1
-            self.largest, self.smallest = fmt.max_code, getattr(fmt, "smallest_code", None)
-            self.nan = fmt.nan_code if fmt.has_nan else None
-            if fmt.kind == "float":
-                self.smallest = encode(float(fmt.smallest_subnormal), fmt).item() if fmt.bits < 64 else 1
-                self.lowest = sign | fmt.max_code if fmt.signed else None
-                self.minus_zero = sign if fmt.negative_zero else None
-                if fmt.infinities:
-                    self.infinity = fmt.inf_code
-                    self.minus_infinity = sign | fmt.inf_code if fmt.signed else None
-            else:
-                self.lowest = (1 << fmt.bits) - fmt.max_code
 
     def near(self, x: Fraction) -> int | None:
         """The code of a number, None if it is none of the format's."""
         try:
-            code = self.fmt.encode(np.array([float(x)]))[0] if self.fmt.kind == "table" else encode(float(x), self.fmt)
-            same = float(decode(np.asarray(code, self.fmt.storage_dtype), self.fmt)) == float(x)
-        except ValueError:
+            code = encode(np.array([float(x)]), self.fmt)
+            same = float(decode(code, self.fmt)[0]) == float(x)
+        except (ValueError, OverflowError):
             return None
-        return int(code) if same else None
+        return int(code[0]) if same else None
+
+    def minus(self, code: int) -> int | None:
+        """The code of the negative of a number, where its sign is a bit."""
+        return None if self.negative is None else self.negative | code
+
+
+@of_format
+def _codes(fmt) -> _Codes:
+    """What a format has of them."""
+    sign = 1 << fmt.bits - 1 if fmt.signed else None
+    signed = lambda code: None if sign is None or code is None else sign | code  # noqa: E731
+    facts = facts_of_format(fmt)
+    return _Codes(
+        fmt, facts.max_code, signed(facts.max_code), facts.least_code, sign, sign if fmt.negative_zero else None,
+        facts.inf_code, signed(facts.inf_code), facts.nan_code,
+    )  # fmt: skip
+
+
+@_codes.fixed
+def _(fmt) -> _Codes:
+    top = 1 << fmt.bits - 1
+    return _Codes(fmt, top - 1, top, 1) if fmt.signed else _Codes(fmt, 2 * top - 1, 0, 1)
+
+
+@_codes.register(BuiltInFormat)
+def _(fmt) -> _Codes:
+    return _Codes(fmt, fmt.max_code, (1 << fmt.bits) - fmt.max_code, fmt.smallest_code, nan=fmt.nan_code)
+
+
+@_codes.custom
+def _(fmt) -> _Codes:
+    values = decode(np.arange(1 << fmt.bits, dtype=fmt.storage_dtype), fmt)
+    finite = np.where(np.isfinite(values), values, 0)
+    first = lambda found: int(np.flatnonzero(found)[0]) if found.any() else None  # noqa: E731
+    least = int(np.where(finite > 0, finite, np.inf).argmin())
+    return _Codes(
+        fmt, int(finite.argmax()), int(finite.argmin()), least, infinity=first(values == np.inf),
+        minus_infinity=first(values == -np.inf), nan=first(np.isnan(values)),
+    )  # fmt: skip
 
 
 def rows_of(unit, statement: Statement) -> Iterator[tuple[Row, int]]:
@@ -174,8 +203,8 @@ def rows_of(unit, statement: Statement) -> Iterator[tuple[Row, int]]:
 
 
 def _special(unit, period: int) -> Iterator[Row]:
-    a, b = (_Codes(f) for f in operand_formats(unit))
-    c = _Codes(unit.c_format)
+    a, b = (_codes(f) for f in operand_formats(unit))
+    c = _codes(unit.c_format)
     one = (a.one, b.one)
     for shows, pairs, start in (
         ("one product", [one], _NO_C),
@@ -227,16 +256,15 @@ def _special(unit, period: int) -> Iterator[Row]:
 
 def _ties(unit, a: _Codes, b: _Codes, c: _Codes) -> Iterator[Row]:
     """C = 1 and 1.0...01 beside half of its last place, and a bit more and less."""
-    if unit.result.kind not in ("float", "fixed") or c.one is None:
+    if c.one is None or unit.c_format.nan_is_least:  # of bit strings the next code lies elsewhere
         return
-    last = -unit.result.mantissa_bits if unit.result.kind == "float" else -unit.result.fraction_bits
+    last = int(unit.c_format.last_place(0))
     for start, of in ((c.one, "1"), (c.one + 1, "1 and a last place")):
         for exponent, what in ((last - 1, "half a last place"), (last - 2, "a quarter"), (last - 3, "an eighth")):
             pair = _powers(a, b, exponent)
             if pair is not None:
                 yield _row(f"{of}, and {what}", [pair], start)
-                if pair[1] is not None and b.fmt.kind == "float" and b.fmt.signed:
-                    yield _row(f"{of}, less {what}", [(pair[0], pair[1] | 1 << b.fmt.bits - 1)], start)
+                yield _row(f"{of}, less {what}", [(pair[0], b.minus(pair[1]))], start)
         half, less = _powers(a, b, last - 1), _powers(a, b, last - 5)
         if half is not None and less is not None:
             yield _row(f"{of}, half a last place and a bit more", [half, less], start)
@@ -244,12 +272,12 @@ def _ties(unit, a: _Codes, b: _Codes, c: _Codes) -> Iterator[Row]:
 
 def _at_exponents(unit, statement: Statement, period: int) -> Iterator[Row]:
     """Powers of two where the family's rules change: beside 1, a product or C, and alone, one and as many as meet."""
-    a, b = (_Codes(f) for f in operand_formats(unit))
-    c = _Codes(unit.c_format)
+    a, b = (_codes(f) for f in operand_formats(unit))
+    c = _codes(unit.c_format)
     for exponent in statement.beside_one:
         pair = _powers(a, b, exponent)
-        if pair is not None and b.minus_one is not None and b.fmt.kind == "float":
-            minus = pair[0], pair[1] | 1 << b.fmt.bits - 1
+        if pair is not None:
+            minus = pair[0], b.minus(pair[1])
             yield _row(f"1, and 2^{exponent}", [(a.one, b.one), pair], _NO_C)
             yield _row(f"-1, and 2^{exponent}", [(a.one, b.minus_one), pair], _NO_C)
             if c.one is not None:
@@ -322,10 +350,12 @@ def _near_one(fmt, words) -> int:
     """The code of a number within some powers of two of 1, all of its fraction random."""
     x = (2**20 + next(words) % 2**20) * 2.0 ** (next(words) % 7 - 23)
     x = -x if fmt.signed and next(words) % 2 else x
-    if fmt.kind == "float" and fmt.emax < 1023:
-        x = max(min(x, float(fmt.max)), float(fmt.min))
-    codes = fmt.encode(np.array([x])) if fmt.kind == "table" else encode([x], fmt)
-    return int(codes[0])
+    return int(encode(np.array([x]), fmt, overflow=_saturating(fmt))[0])
+
+
+def _saturating(fmt) -> str | None:
+    """An overflow rule by which what is too large becomes the largest value; None where that is the only one."""
+    return "saturate" if "saturate" in fmt.overflow_rules else None
 
 
 def _with_scales(unit, row: Row) -> Iterator[Row]:
@@ -333,8 +363,8 @@ def _with_scales(unit, row: Row) -> Iterator[Row]:
     if not family_of(unit).of_blocks:
         yield row
         return
-    scales = [_Codes(f.scale) for f in unit.operand]
-    tensors = [None if f.tensor_scale is None else _Codes(f.tensor_scale) for f in unit.operand]
+    scales = [_codes(f.scale) for f in unit.operand]
+    tensors = [None if f.tensor_scale is None else _codes(f.tensor_scale) for f in unit.operand]
     blocks = unit.operand[0].blocks(len(row.a)) if row.a else 0
     ways = [("", [s.one for s in scales], [None if t is None else t.one for t in tensors])]
     if row.shows in ("one product", "the largest operands", "the smallest operand"):
