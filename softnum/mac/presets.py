@@ -6,7 +6,7 @@ add is not published in enough detail.
 Sources: rows that an H200 and an H100 computed (tests/data, by tests/kernels/recording); recorded rows of eight GPUs
 (north-numerical-computing/MATLAB-tensor-core, model_validation; Khattak and Mikaitis, arXiv 2512.07004); MMA-Sim (arXiv
 2511.10909); Wang et al. 2018, "Training Deep Neural Networks with 8-bit Floating Point Numbers"; Intel 64 and IA-32
-Software Developer's Manual, volume 2 (VDPBF16PS, VPDPBUSD); PTX ISA (mma).
+Software Developer's Manual, volume 2 (VDPBF16PS, VPDPBUSD, TDPBF16PS, TDPFP16PS, TDPBSSD); PTX ISA (mma).
 """
 
 from __future__ import annotations
@@ -299,6 +299,42 @@ def _avx512_bf16() -> tuple[Unit, dict]:
     }
 
 
+_SDM = "Intel SDM, volume 2, operation of {}; tests/core/test_x86_amx.py runs it where the CPU has it"
+
+
+def _amx(operand: str) -> tuple[Unit, dict]:
+    """Tiles of 16-bit floats: two chains of fused multiply-adds from zero, of the even k and the odd, their sum, C."""
+    source = _SDM.format({"bfloat16": "TDPBF16PS", "binary16": "TDPFP16PS"}[operand])
+    kept = operand == "binary16"
+    made = MadUnit(
+        "binary32", operand=operand, lanes=2, chunk=32, flush_inputs="sums" if kept else True, flush_results="after"
+    )
+    inputs = "subnormal a and b are read as they are, a subnormal C as a zero" if kept else "subnormals read as zeros"
+    return made, {
+        "lanes": Evidence("published", f"even and odd k apart, each from zero, fused multiply-adds in turn: {source}"),
+        "chunk": Evidence("published", f"a tile's 32 of K, fewer in a narrower one; their sum is added to C: {source}"),
+        "reduction": Evidence("published", f"the even k's sum and the odd k's, then that and C: {source}"),
+        "rounding": Evidence("published", f"each to nearest even, MXCSR not looked at: {source}"),
+        "flush_inputs": Evidence("published", f"{inputs}: {source}"),
+        "flush_results": Evidence(
+            "published",
+            f"subnormal results are zeros (FTZ), as x86 has it where they are tiny after rounding: {source}",
+        ),
+        "special_values": Evidence("modelled", "infinities and NaN as in IEEE 754; NaN canonical"),
+    }
+
+
+def _amx_int8() -> tuple[Unit, dict]:
+    source = _SDM.format("TDPBSSD")
+    return MadUnit("q32.0", operand="q8.0", overflow="wrap"), {
+        "operand": Evidence(
+            "published", f"a and b signed (TDPBSUD, TDPBUSD, TDPBUUD: unsigned ones are uq8.0): {source}"
+        ),
+        "products": Evidence("published", f"exact: {source}"),
+        "overflow": Evidence("published", f"modulo 2**32, so the order does not matter: {source}"),
+    }
+
+
 def _vnni_int8() -> tuple[Unit, dict]:
     made = MadUnit("q32.0", operand=("uq8.0", "q8.0"), overflow="wrap")
     return made, {
@@ -370,6 +406,9 @@ _OTHERS = {
     **{f"amd_cdna{n}_fp32": partial(_cdna_chain, "binary32") for n in (1, 2, 3)},
     **{f"amd_cdna{n}_fp64": partial(_cdna_chain, "binary64") for n in (2, 3)},
     "x86_avx512_bf16": _avx512_bf16,
+    "x86_amx_bf16": partial(_amx, "bfloat16"),
+    "x86_amx_fp16": partial(_amx, "binary16"),
+    "x86_amx_int8": _amx_int8,
     "x86_vnni_int8": _vnni_int8,
     "ibm_fp8_2018": _ibm_fp8_2018,
     "int8_int32": _int8_int32,
@@ -424,7 +463,7 @@ def unit(name, output=None, *, disputed=None) -> Unit:
         of a file of it. ``nvidia_GPU_OPERAND``: tensor cores; FP8 on H100 and H200 is WGMMA there, and ``..._mma`` the
         other instruction, into binary16 unless told; ``nvidia_tcgen05_OPERAND``: a B200's instructions of that name.
         ``amd_cdnaN_OPERAND``: AMD's matrix cores, ``bf16_1k`` the instructions of that name. ``x86_avx512_bf16``:
-        VDPBF16PS. ``x86_vnni_int8``: VPDPBUSD, a unsigned, b signed. ``ibm_fp8_2018``: Wang et al. 2018.
+        VDPBF16PS. ``x86_amx_OPERAND``: TDPBF16PS, TDPFP16PS, TDPBSSD. ``x86_vnni_int8``: VPDPBUSD, a unsigned, b signed. ``ibm_fp8_2018``: Wang et al. 2018.
         ``int8_int32``: signed bytes into 32 bits that wrap around. ``ocp_mx...``, ``nvfp4``: block formats, as far as
         their sources go (a `BlockDotUnit`).
     output : {"binary32", "binary16"}, optional

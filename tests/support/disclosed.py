@@ -193,10 +193,12 @@ class Node:
         self.a, self.b, self.c = (data["inputs"][x] for x in "abc")
         self.inner = None if data["inner"] is None else Node(page, data["inner"])
 
-    def read(self, name: str, code: int) -> V:
-        """A value, zero if it is subnormal and the unit reads it so."""
+    def read(self, name: str, code: int, operand: bool = False) -> V:
+        """A value, zero if it is subnormal and the unit reads it so; operand: whether it is one of a or b."""
         v = self.value(name, code)
-        if self.p.get("flush_inputs") is True and is_subnormal(self.formats[name], code):
+        if self.p.get("flush_inputs") in ((True,) if operand else (True, "sums")) and is_subnormal(
+            self.formats[name], code
+        ):
             return V("number", v.s if self.formats[name]["negative_zero"] else 0)
         return v
 
@@ -362,7 +364,7 @@ class Node:
             sums, errors = starts, [0] * lanes
             for k in range(first, last):
                 i = (k - first) % lanes
-                v = self.product(self.read(self.a, a[k]), self.read(self.b, b[k]))
+                v = self.product(self.read(self.a, a[k], True), self.read(self.b, b[k], True))
                 if "R_product" in roundings:
                     v = self.read(roundings["R_product"]["format"], self.round("R_product", v, word(k, 0)))
                 sums[i], errors[i] = add(sums[i], errors[i], v, "R_sum", accumulator, k)

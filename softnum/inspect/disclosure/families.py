@@ -140,10 +140,11 @@ def _read_words(unit) -> str:
     if unit.flush_inputs == "positive":
         return f"{text} Where one is subnormal or a zero of either sign, it counts as +0. Products and sums do not."
     if unit.flush_inputs:
+        what = "C" if unit.flush_inputs == "sums" else "a, b, C"
         return (
-            f"{text} Whatever is read, a, b, C and every sum and rounded product that is used again, counts as a zero "
-            "of its "
-            "sign where it is subnormal (+0 in a format without -0)."
+            f"{text} Whatever is read, {what} and every sum and rounded product that is used again, counts as a zero "
+            "of its sign where it is subnormal (+0 in a format without -0)."
+            + (" a and b are read as they are." if unit.flush_inputs == "sums" else "")
         )
     return text
 
