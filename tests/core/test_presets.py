@@ -37,7 +37,8 @@ def test_the_list():
         f"nvidia_{g}_{f}_mma" for g in ("h100", "h200", "b200") for f in ("e4m3", "e5m2")
     }
     assert set(names) - {n for n in names if n.startswith("nvidia")} == {
-        "x86_avx512_bf16", "x86_amx_bf16", "x86_amx_fp16", "x86_amx_int8", "x86_vnni_int8", "ibm_fp8_2018", "int8_int32",
+        "x86_avx512_bf16", *(f"x86_amx_{f}" for f in ("bf16", "fp16", "int8")), "x86_vnni_int8", "ibm_fp8_2018",
+        "int8_int32",
         *(f"amd_cdna{n}_{f}" for n in (1, 2) for f in ("fp16", "bf16", "fp32")), "amd_cdna2_bf16_1k",
         "amd_cdna3_fp32", "amd_cdna2_fp64", "amd_cdna3_fp64",
         *(f"ocp_{name}" for name in sn.block_format_names() if name.startswith("mx")), "nvfp4",

@@ -1,4 +1,4 @@
-"""The presets of Intel's AMX against the operation of its manual, written here once more, and the CPU where it has it."""
+"""The presets of Intel's AMX: against its manual's operation, written here once more, and the CPU where it has it."""
 
 import ctypes
 import platform
