@@ -460,8 +460,9 @@ def unit(name, output=None, *, disputed=None) -> Unit:
     ----------
     name : str, dict or path-like
         One of `units`; or a disclosure (``unit.disclosure()``): the text of its JSON, its data, or a path (of
-        pathlib, not a str) to a file of it. ``nvidia_GPU_OPERAND``: tensor cores; FP8 on H100 and H200 is WGMMA there, and ``..._mma`` the
-        other instruction, into binary16 unless told; ``nvidia_tcgen05_OPERAND``: a B200's instructions of that name.
+        pathlib, not a str) to a file of it. ``nvidia_GPU_OPERAND``: tensor cores; FP8 on H100 and H200 is WGMMA there,
+        and ``..._mma`` the other instruction, into binary16 unless told; ``nvidia_tcgen05_OPERAND``: a B200's
+        instructions of that name.
         ``amd_cdnaN_OPERAND``: AMD's matrix cores, ``bf16_1k`` the instructions of that name. ``x86_avx512_bf16``:
         VDPBF16PS. ``x86_amx_OPERAND``: TDPBF16PS, TDPFP16PS, TDPBSSD. ``x86_vnni_int8``: VPDPBUSD, a unsigned, b
         signed. ``ibm_fp8_2018``: Wang et al. 2018.
