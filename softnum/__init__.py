@@ -42,6 +42,7 @@ from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.formats.tapered import PositFormat, TakumLinearFormat
 from softnum.formats.wide import WideFixedFormat, WideFloatFormat
 from softnum.mac.mad import MadUnit
+from softnum.mac.mad import use_disclosures as _use_disclosures
 from softnum.mac.mad import use_tracer as _use_tracer
 from softnum.ops import arithmetic as _arithmetic
 from softnum.ops import choices as _choices
@@ -61,6 +62,7 @@ from softnum.wide import WideArithmetic as _WideArithmetic  # noqa: F401  regist
 
 if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, by _LATER
     from softnum.inspect.bounds.product import ErrorBound, bound
+    from softnum.inspect.disclosure.document import Disclosure
     from softnum.inspect.permitted.freedom import Freedom, ImeFreedom
     from softnum.inspect.permitted.judge import Permitted, PermittedProduct, permitted
     from softnum.inspect.probes import Probe, probe
@@ -95,9 +97,24 @@ def _trace(unit, *arguments, **options):
     return trace(unit, *arguments, **options)
 
 
+def _disclose(unit):
+    with _PlainEnvironment():
+        from softnum.inspect.disclosure.document import disclose
+
+    return disclose(unit)
+
+
+def _read_disclosure(given):
+    with _PlainEnvironment():
+        from softnum.inspect.disclosure.reading import read
+
+    return read(given)
+
+
 #: module -> the names of it that are imported when they are first asked for: many programs do without them
 _LATER = {
     "softnum.inspect.bounds.product": ("ErrorBound", "bound"),
+    "softnum.inspect.disclosure.document": ("Disclosure",),
     "softnum.inspect.permitted.freedom": ("Freedom", "ImeFreedom"),
     "softnum.inspect.permitted.judge": ("Permitted", "PermittedProduct", "permitted"),
     "softnum.inspect.probes": ("Probe", "probe"),
@@ -141,6 +158,7 @@ def __dir__() -> list[str]:
 _NAMESPACES[:] = [lambda: _import_module("softnum.ops.namespace")]
 _gateway.use_loader(_load_kernels)
 _use_tracer(_trace)
+_use_disclosures(_disclose, _read_disclosure)
 
 __all__ = [
     "Array",
@@ -151,6 +169,7 @@ __all__ = [
     "ChunkedDotUnit",
     "CustomFormat",
     "CustomMadUnit",
+    "Disclosure",
     "ErrorBound",
     "ExactDotUnit",
     "FixedFormat",

@@ -7,6 +7,7 @@ import json
 import re
 import textwrap
 from collections import Counter
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -197,6 +198,65 @@ def presets() -> str:
         counts = ", ".join(f"{kinds.count(k)} {k}" for k in KINDS if k in kinds)
         rows.setdefault((str(unit), counts), []).append(f"`{name}`")
     return table(("names", "computes", "properties"), [(", ".join(n), f"`{s}`", c) for (s, c), n in rows.items()])
+
+
+#: what the parts of a preset's name before its operand stand for
+_MACHINES = {
+    "nvidia_turing": "NVIDIA Turing", "nvidia_ada": "NVIDIA Ada", "nvidia_rtx_blackwell": "NVIDIA RTX Blackwell",
+    "nvidia_tcgen05": "NVIDIA B200, tcgen05", "x86_avx512": "x86, VDPBF16PS", "x86_vnni": "x86, VPDPBUSD",
+    "x86_amx": "Intel AMX", "ibm_fp8": "IBM, Wang et al. 2018", "int8": "bytes into 32 bits",
+    **{f"nvidia_{gpu}": f"NVIDIA {gpu.upper()}" for gpu in ("v100", "a100", "a2", "l40s", "h100", "h200", "b200")},
+    **{f"amd_cdna{n}": f"AMD CDNA{n}" for n in (1, 2, 3)},
+}  # fmt: skip
+
+
+def _machine(name: str) -> str:
+    known = [part for part in _MACHINES if name.startswith(part + "_")]
+    return _MACHINES[max(known, key=len)] if known else "no machine: a standard's formats"
+
+
+def _in_short(unit) -> str:
+    """A unit by its family and the parameters that are not as usual."""
+    shown = []
+    for f in fields(unit):
+        value = getattr(unit, f.name)
+        if f.name in ("operand", "accumulator", "output", "overflow") or value == f.default or value is None:
+            continue
+        value = f"{len(value)} in an order of their own" if isinstance(value, tuple) else str(value)
+        shown.append(f"{f.name.replace('_', ' ')} {value}")
+    a, b = unit.operand
+    formats = f"{a} x {b} -> {unit.result}" if a != b else f"{a} -> {unit.result}"
+    return ", ".join([f"`{type(unit).__name__}`", formats, *shown])
+
+
+def _kinds(unit) -> str:
+    """Which properties rest on what."""
+    by_kind = {kind: [name for name, e in unit.evidence.items() if e.kind == kind] for kind in KINDS}
+    return "; ".join(f"*{kind}* {', '.join(names).replace('_', ' ')}" for kind, names in by_kind.items() if names)
+
+
+def _speeds() -> dict[str, float]:
+    """By preset, times of sgemm's that a product takes, as `benchmarks` recorded them; {} where there is no record."""
+    path = ROOT / "benchmarks/records/units.json"
+    if not path.exists():
+        return {}
+    rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    return {row["unit"]: row["sgemms"] for row in rows if row.get("output") is None}
+
+
+def machines() -> str:
+    """All presets: machine, unit, evidence, how many recorded and computed rows are compared, and speed if recorded."""
+    counts = json.loads((ROOT / "tests/data/compared_rows.json").read_text(encoding="utf-8"))["presets"]
+    speeds = _speeds()
+    rows: dict[tuple, list[str]] = {}
+    for name in sn.units():
+        unit, compared = sn.unit(name), counts.get(name, {})
+        of = tuple(f"{compared[x]:,}" if x in compared else "-" for x in ("hardware", "mma_sim"))
+        speed = (f"{speeds[name]:.3g}" if name in speeds else "-",) if speeds else ()
+        rows.setdefault((_machine(name), _in_short(unit), _kinds(unit), *of, *speed), []).append(f"`{name}`")
+    header = ["preset", "machine", "unit", "evidence", "rows of hardware", "rows of MMA-Sim"]
+    header += ["time, in sgemms"] if speeds else []
+    return table(header, [(", ".join(names), *row) for row, names in rows.items()], "llll" + "r" * (len(header) - 4))
 
 
 def evidence(name: str) -> str:
@@ -628,7 +688,7 @@ MAKERS = {
     "gpu-machine": gpu_machine, "gpu-products": gpu_products, "gpu-quantize": gpu_quantize,
     "gpu-recording": gpu_recording, "gpu-run": gpu_run,
     "gpu-torch": gpu_torch, "gpu-training": gpu_training, "guarantees": guarantees,
-    "long-sums": long_sums, "modes": modes,
+    "long-sums": long_sums, "machines": machines, "modes": modes,
     "nan-profiles": nan_profiles, "overflow": overflow, "peer-agreements": peer_agreements,
     "peer-differences": peer_differences, "peer-speeds": peer_speeds, "peer-versions": peer_versions,
     "presets": presets, "promotion": promotion, "stochastic": stochastic,

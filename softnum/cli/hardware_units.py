@@ -22,33 +22,45 @@ def register(app: typer.Typer) -> None:
 def units(
     name: Annotated[str | None, typer.Argument(help="One of the names.  [default: list them]")] = None,
     output: Annotated[str | None, typer.Option(help="The other output, where the unit has one: binary16.")] = None,
-    disputed: Annotated[str | None, typer.Option(help="By whose choices, where sources disagree: mma-sim, or matlab.")] = None,
+    disputed: Annotated[
+        str | None, typer.Option(help="By whose choices, where sources disagree: mma-sim, or matlab.")
+    ] = None,
+    disclosure: Annotated[
+        bool, typer.Option("--disclosure", help="Print all that is needed to compute what the unit does, as a page.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write what is shown to this file, as JSON.")] = None,
 ) -> None:
     """List the units of real hardware, or show one: what it computes, its parameters, and what each rests on.
 
     Where sources disagree, it shows inputs that would tell on a chip who is right: codes of a, b and C, and the result
-    by each.
+    by each. --disclosure prints the page that states the whole unit: formats, definition, roundings, test vectors.
 
     \b
       softnum units nvidia_h100_fp16
       softnum units nvidia_h100_fp16 --output binary16 --json
       softnum units nvidia_a100_bf16 --disputed mma-sim
+      softnum units nvidia_h100_fp16 --disclosure > page.md
+      softnum units nvidia_h100_fp16 --disclosure --json  (which softnum.unit reads)
     """
     import softnum as sn
 
     if out is not None:
         writable_file(out)
     if name is None:
-        for option, given in (("--output", output), ("--disputed", disputed)):
+        for option, given in (("--output", output), ("--disputed", disputed), ("--disclosure", disclosure or None)):
             if given is not None:
                 raise ValueError(f"{option} needs the NAME of a unit")
         shown = [{"name": n, "computes": str(sn.unit(n))} for n in sn.units()]
+    elif disclosure:
+        page = sn.unit(name, output, disputed=disputed).disclosure()
+        shown = page.to_dict()
     else:
         shown = _facts(name, sn.unit(name, output, disputed=disputed)) | {"telling": _telling(name, output)}
     if as_json:
         typer.echo(json.dumps(shown, indent=1))
+    elif disclosure:
+        typer.echo(str(page))
     elif name is None:
         _list(shown)
     else:

@@ -47,6 +47,8 @@ class Family:
         What its roundings can make of an error, `softnum.inspect.bounds.growth`; None where nothing is known.
     chances : ``(unit, k, products, start)``
         The roundings of a stochastic sum, for bounds that hold with a probability.
+    disclosure : ``(unit)``
+        What its disclosure says besides its formats, `softnum.inspect.disclosure.statement.Statement`.
     running : ``(unit, a, b, c, words)``
         A bound of one sum's error from its steps, and the code of the result, `softnum.inspect.bounds.running`.
     loops : ``(loops, space, factors, tensors, unit, options)``
@@ -69,6 +71,7 @@ class Family:
     adds_operands: bool = False
     sequence: Callable | None = None
     steps: Callable | None = None
+    disclosure: Callable | None = None
     growth: Callable | None = None
     chances: Callable | None = None
     running: Callable | None = None

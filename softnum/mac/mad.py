@@ -19,7 +19,7 @@ from softnum.mac.order import reduction_order
 
 __all__ = [
     "MAX_LANES", "ONE", "MadUnit", "Unit", "check_sum_formats", "in_lanes", "operand_pair", "put_order", "shown",
-    "use_tracer",
+    "use_disclosures", "use_tracer", "unit_of_disclosure",
 ]  # fmt: skip
 
 #: The most lanes a unit has: their sums stand side by side while a chunk lasts.
@@ -28,12 +28,24 @@ MAX_LANES = 1024
 ONE = FixedFormat(1, 0, signed=False)
 _REDUCTIONS = ("sequential", "tree", "pairwise")
 _COMPENSATIONS = ("kahan",)
+_FLUSHED_INPUTS = ("sums", "positive")  # besides all and none
 _tracers: list[Callable] = []  # at most one
+_disclosures: list[tuple[Callable, Callable]] = []  # at most one
 
 
 def use_tracer(trace: Callable) -> None:
     """Let `trace` be the body of `Unit.trace`: it takes the unit and that method's arguments."""
     _tracers[:] = [trace]
+
+
+def use_disclosures(disclose: Callable, read: Callable) -> None:
+    """Let `disclose` be the body of `Unit.disclosure`, which takes the unit, and `read` what makes the unit again."""
+    _disclosures[:] = [(disclose, read)]
+
+
+def unit_of_disclosure(given) -> Unit:
+    """The unit of a disclosure: of its data, their text or the path of a file."""
+    return _disclosures[-1][1](given)
 
 
 class Unit:
@@ -60,6 +72,7 @@ class Unit:
     roundings: tuple[str | None, ...] = ("sum",)
     on_codes: bool = False
     evidence: dict = {}  # of a preset: what each property rests on (softnum.mac.presets.Evidence)
+    preset: tuple | None = None  # of a preset: its name, output and disputed, as `softnum.unit` took them
 
     @property
     def result(self):
@@ -145,6 +158,35 @@ class Unit:
         (np.float32(10.0), Fraction(19, 2), Fraction(3, 4))
         """
         return _tracers[-1](self, a, b, c, key=key, random_bits=random_bits)
+
+    def disclosure(self):
+        """All that is needed to compute what the unit computes, as a page and as data.
+
+        Returns
+        -------
+        Disclosure
+            Printed, a page in Markdown: formats, parameters, the definition in steps, roundings, evidence and test
+            vectors. ``.to_dict()`` and ``.to_json()`` are the same as data, which `softnum.unit` reads.
+
+        Raises
+        ------
+        TypeError
+            If the unit's family states no definition: of a CustomMadUnit, whose step is a function of the user's.
+        ValueError
+            If a format's values cannot be stated, as those of logarithms or of functions of the user's; or a format has
+            the name of another.
+
+        Examples
+        --------
+        >>> import softnum as sn
+        >>> unit = sn.MadUnit("e5m2", operand="e5m2", chunk=4)
+        >>> page = unit.disclosure()
+        >>> [line for line in str(page).splitlines() if line.startswith("#")][:3]
+        ['# Disclosure of a MadUnit', '## Inputs and result', '## Parameters']
+        >>> page.to_dict()["vectors"][0]["result"], sn.unit(page.to_json()) == unit
+        ('0x3c', True)
+        """
+        return _disclosures[-1][0](self)
 
 
 def shown(value) -> str:
@@ -233,9 +275,10 @@ class MadUnit(Unit):
         ``y = R(p - e)``, ``t = R(acc + y)``, ``e = R(R(t - acc) - y)``, ``acc = t``, all in the sum's format; p is the
         rounded product, or the exact one, so that ``R(a * b - e)`` is one rounding. What a sum's e holds at its end is
         dropped, and the additions of lanes are plain ones. An infinite sum turns to NaN at the next step.
-    flush_inputs : bool or "positive"
-        True: every operation reads subnormal operands as zeros of their sign: a and b, products, sums and C.
-        "positive": a, b and C are read as +0 where they are subnormal or zero; products and sums are read as they are.
+    flush_inputs : bool, "sums" or "positive"
+        True: every operation reads subnormal operands as zeros of their sign: a and b, products, sums and C. "sums":
+        products, sums and C, but not a and b. "positive": a, b and C are read as +0 where they are subnormal or zero;
+        products and sums are read as they are.
     flush_results : {None, "before", "after", "subnormal"}
         Every rounding gives a zero of its sign where the result is tiny before, or after, a rounding with unbounded
         exponent, or is subnormal once it is rounded.
@@ -307,9 +350,12 @@ class MadUnit(Unit):
         if self.chunk is None and self.outer_accumulator is not None:
             raise ValueError("MadUnit: outer_accumulator needs chunk=, the length of the inner sums")
         environment(self.accumulator, self.rounding, None, self.stochastic_bits)  # checks r
-        if self.flush_inputs != "positive":
+        if self.flush_inputs not in _FLUSHED_INPUTS:
             if isinstance(self.flush_inputs, str):
-                raise ValueError(f"MadUnit: flush_inputs must be a bool or 'positive', got {self.flush_inputs!r}")
+                raise ValueError(
+                    f"MadUnit: flush_inputs must be a bool, {' or '.join(map(repr, _FLUSHED_INPUTS))}, got "
+                    f"{self.flush_inputs!r}"
+                )
             put("flush_inputs", bool(self.flush_inputs))
         self.environments  # noqa: B018  checks flush_results
         self._check_custom()
@@ -340,9 +386,9 @@ class MadUnit(Unit):
         """The overflow rule of one of the unit's formats: None if it does not know that of the unit."""
         return self.overflow if self.overflow in fmt.overflow_rules else None
 
-    def _environment(self, fmt, rounding: str) -> tuple[int, ...]:
+    def _environment(self, fmt, rounding: str, reads: tuple) -> tuple[int, ...]:
         return environment(
-            fmt, rounding, self.overflow_of(fmt), self.stochastic_bits, flush_inputs=self.flush_inputs is True,
+            fmt, rounding, self.overflow_of(fmt), self.stochastic_bits, flush_inputs=self.flush_inputs in reads,
             flush_results=self.flush_results,
         )  # fmt: skip
 
@@ -385,11 +431,12 @@ class MadUnit(Unit):
 
     @cached_property
     def environments(self) -> tuple[tuple, tuple, tuple]:
-        """(product, sum, outer sum): (rounding, overflow, tininess, r) each, in the core's numbers."""
+        """(product, sum, outer sum): (rounding, overflow, tininess, r) each, in the core's numbers. a and b are read in
+        the first, sums and rounded products in the others."""
         return (
-            self._environment(self.product or self.accumulator, self.product_mode),
-            self._environment(self.accumulator, self.rounding),
-            self._environment(self.outer, self.rounding),
+            self._environment(self.product or self.accumulator, self.product_mode, (True,)),
+            self._environment(self.accumulator, self.rounding, (True, "sums")),
+            self._environment(self.outer, self.rounding, (True, "sums")),
         )
 
     @property
@@ -449,8 +496,8 @@ def shown_flushes(unit) -> str:
     """What a unit flushes, in words."""
     text = ""
     if unit.flush_inputs:
-        positive = unit.flush_inputs == "positive"
-        text += ", subnormal and zero inputs read as +0" if positive else ", subnormal inputs read as zero"
+        how = {"positive": "subnormal and zero inputs read as +0", "sums": "subnormal sums read as zero"}
+        text += f", {how.get(unit.flush_inputs, 'subnormal inputs read as zero')}"
     if unit.flush_results == "subnormal":
         return text + ", subnormal results become zero"
     return text + (f", results tiny {unit.flush_results} rounding become zero" if unit.flush_results else "")

@@ -6,7 +6,8 @@ add is not published in enough detail.
 Sources: rows that an H200 and an H100 computed (tests/data, by kernels/recording); recorded rows of eight GPUs
 (north-numerical-computing/MATLAB-tensor-core, model_validation; Khattak and Mikaitis, arXiv 2512.07004); MMA-Sim (arXiv
 2511.10909); Wang et al. 2018, "Training Deep Neural Networks with 8-bit Floating Point Numbers"; Intel 64 and IA-32
-Software Developer's Manual, volume 2 (VDPBF16PS, VPDPBUSD); PTX ISA (mma); RISC-V Instruction Set Manual, volume I
+Software Developer's Manual, volume 2 (VDPBF16PS, VPDPBUSD, TDPBF16PS, TDPFP16PS,
+TDPBSSD); PTX ISA (mma); RISC-V Instruction Set Manual, volume I
 (RVBNA), the drafts of its Zvdota and Zvbdota families (pull request 2618), and Spike (riscv-isa-sim).
 """
 
@@ -14,6 +15,8 @@ from __future__ import annotations
 
 import ast
 import difflib
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -24,7 +27,7 @@ from softnum.mac.block_scaled import BLOCK_SCALED, block_scaled, block_scaled_as
 from softnum.mac.families import FAMILIES
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.grouped import GroupedDotUnit
-from softnum.mac.mad import MadUnit, Unit
+from softnum.mac.mad import MadUnit, Unit, unit_of_disclosure
 from softnum.mac.mx_presets import BLOCK_UNITS, block_preset
 from softnum.mac.two_stage import TwoStageDotUnit
 
@@ -301,6 +304,42 @@ def _avx512_bf16() -> tuple[Unit, dict]:
     }
 
 
+_SDM = "Intel SDM, volume 2, operation of {}; tests/core/test_x86_amx.py runs it where the CPU has it"
+
+
+def _amx(operand: str) -> tuple[Unit, dict]:
+    """Tiles of 16-bit floats: two chains of fused multiply-adds from zero, of the even k and the odd, their sum, C."""
+    source = _SDM.format({"bfloat16": "TDPBF16PS", "binary16": "TDPFP16PS"}[operand])
+    kept = operand == "binary16"
+    made = MadUnit(
+        "binary32", operand=operand, lanes=2, chunk=32, flush_inputs="sums" if kept else True, flush_results="after"
+    )
+    inputs = "subnormal a and b are read as they are, a subnormal C as a zero" if kept else "subnormals read as zeros"
+    return made, {
+        "lanes": Evidence("published", f"even and odd k apart, each from zero, fused multiply-adds in turn: {source}"),
+        "chunk": Evidence("published", f"a tile's 32 of K, fewer in a narrower one; their sum is added to C: {source}"),
+        "reduction": Evidence("published", f"the even k's sum and the odd k's, then that and C: {source}"),
+        "rounding": Evidence("published", f"each to nearest even, MXCSR not looked at: {source}"),
+        "flush_inputs": Evidence("published", f"{inputs}: {source}"),
+        "flush_results": Evidence(
+            "published",
+            f"subnormal results are zeros (FTZ), as x86 has it where they are tiny after rounding: {source}",
+        ),
+        "special_values": Evidence("modelled", "infinities and NaN as in IEEE 754; NaN canonical"),
+    }
+
+
+def _amx_int8() -> tuple[Unit, dict]:
+    source = _SDM.format("TDPBSSD")
+    return MadUnit("q32.0", operand="q8.0", overflow="wrap"), {
+        "operand": Evidence(
+            "published", f"a and b signed (TDPBSUD, TDPBUSD, TDPBUUD: unsigned ones are uq8.0): {source}"
+        ),
+        "products": Evidence("published", f"exact: {source}"),
+        "overflow": Evidence("published", f"modulo 2**32, so the order does not matter: {source}"),
+    }
+
+
 def _vnni_int8() -> tuple[Unit, dict]:
     made = MadUnit("q32.0", operand=("uq8.0", "q8.0"), overflow="wrap")
     return made, {
@@ -485,6 +524,9 @@ _OTHERS = {
     **{f"amd_cdna{n}_fp32": partial(_cdna_chain, "binary32") for n in (1, 2, 3)},
     **{f"amd_cdna{n}_fp64": partial(_cdna_chain, "binary64") for n in (2, 3)},
     "x86_avx512_bf16": _avx512_bf16,
+    "x86_amx_bf16": partial(_amx, "bfloat16"),
+    "x86_amx_fp16": partial(_amx, "binary16"),
+    "x86_amx_int8": _amx_int8,
     "x86_vnni_int8": _vnni_int8,
     "ibm_fp8_2018": _ibm_fp8_2018,
     "int8_int32": _int8_int32,
@@ -542,25 +584,28 @@ def _made(name: str, output: str | None, disputed: str | None) -> Unit:
         made, evidence = _nvidia(name, output)
         if disputed is not None:
             made, evidence = _as_mma_sim(name, made)
-    vars(made)["evidence"] = evidence  # no field: units that compute the same are equal, whatever that rests on
+    # no fields: units that compute the same are equal, whatever that rests on
+    vars(made).update(evidence=evidence, preset=(name, output, disputed))
     return made
 
 
-def unit(name: str, output=None, *, disputed=None) -> Unit:
+def unit(name, output=None, *, disputed=None) -> Unit:
     """A unit of real hardware.
 
     Parameters
     ----------
-    name : str
-        One of `units`. ``nvidia_GPU_OPERAND``: tensor cores; FP8 on H100 and H200 is WGMMA there, and ``..._mma`` the
-        other instruction, into binary16 unless told; ``nvidia_tcgen05_OPERAND``: a B200's instructions of that name,
-        ``mxf8f6f4``, ``mxf4`` and ``mxf4nvf4`` those of blocks with scales (a `BlockFusedDotUnit`; other operands than
-        the one shown: ``dataclasses.replace(unit, operand=...)``).
+    name : str, dict or path-like
+        One of `units`; or a disclosure (``unit.disclosure()``): the text of its JSON, its data, or a path (of
+        pathlib, not a str) to a file of it. ``nvidia_GPU_OPERAND``: tensor cores; FP8 on H100 and H200 is WGMMA there,
+        and ``..._mma`` the other instruction, into binary16 unless told; ``nvidia_tcgen05_OPERAND``: a B200's
+        instructions of that name, ``mxf8f6f4``, ``mxf4`` and ``mxf4nvf4`` those of blocks with scales (a
+        `BlockFusedDotUnit`; other operands than the one shown: ``dataclasses.replace(unit, operand=...)``).
         ``nvidia_int8``, ``nvidia_uint4_satfinite`` and so on, ``nvidia_b1_and``, ``nvidia_fp64``: mma, of every GPU
         that has it. ``riscv_rvbna_OPERAND_vlenN``: RISC-V's widening dot products of vector registers of N bits.
         ``amd_cdnaN_OPERAND``: AMD's matrix cores, ``bf16_1k`` the instructions of that name, ``fp8`` e4m3fnuz, ``bf8``
-        e5m2fnuz (the pairs of both: ``dataclasses.replace(unit, operand=...)``). ``x86_avx512_bf16``:
-        VDPBF16PS. ``x86_vnni_int8``: VPDPBUSD, a unsigned, b signed. ``ibm_fp8_2018``: Wang et al. 2018.
+        e5m2fnuz (the pairs of both: ``dataclasses.replace`` too). ``x86_avx512_bf16``: VDPBF16PS.
+        ``x86_amx_OPERAND``: TDPBF16PS, TDPFP16PS, TDPBSSD. ``x86_vnni_int8``: VPDPBUSD, a unsigned, b signed.
+        ``ibm_fp8_2018``: Wang et al. 2018.
         ``int8_int32``: signed bytes into 32 bits that wrap around. ``ocp_mx...``, ``nvfp4``: block formats, as far as
         their sources go (a `BlockDotUnit`).
     output : {"binary32", "binary16"}, optional
@@ -573,12 +618,15 @@ def unit(name: str, output=None, *, disputed=None) -> Unit:
     Returns
     -------
     Unit
-        With ``evidence``, a dict: for each property what it rests on (`Evidence`). C is the instruction's own.
+        With ``evidence``, a dict: for each property what it rests on (`Evidence`). C is the instruction's own. Of a
+        disclosure, the unit that was disclosed, with its evidence.
 
     Raises
     ------
     ValueError
-        If there is no such unit, or it has no such output, or nothing of it is disputed.
+        If there is no such unit, or it has no such output, or nothing of it is disputed. If a disclosure contradicts
+        itself: a fact of a format by its others or its name, order, rounding or inputs by the parameters, a vector by
+        the unit. (Its words are for people and not read.)
 
     Examples
     --------
@@ -590,6 +638,10 @@ def unit(name: str, output=None, *, disputed=None) -> Unit:
     acc = nearest_even(acc + a0*b0 + ... + a3*b3): binary16 x binary16 -> binary16, exact products and acc cut to 23
     fraction bits below the largest exponent (at least -19), then added, overflow always_infinity
     """
+    if isinstance(name, (Mapping, os.PathLike)) or (isinstance(name, str) and name.lstrip().startswith("{")):
+        if output is not None or disputed is not None:
+            raise ValueError("a disclosure states one unit; leave out output= and disputed=")
+        return unit_of_disclosure(name)
     if name not in units():
         near = difflib.get_close_matches(str(name), units(), n=1, cutoff=0.5) or [
             known for known in units() if str(name).lower() in known
@@ -618,7 +670,7 @@ def unit_of(what) -> Unit:
         return what
     if not isinstance(what, str):
         raise TypeError(f"a unit, the name of one or its expression is needed, got {what!r}")
-    if "(" not in what:
+    if "(" not in what or what.lstrip().startswith("{"):
         return unit(what)
     return evaluated(what, _KINDS, "unit", "MadUnit('e6m9', operand='e5m2')")
 

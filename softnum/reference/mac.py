@@ -88,7 +88,7 @@ def mad_dot(
     reduction: str = "sequential",
     outer_accumulator: Format | str | None = None,
     compensated: str | None = None,
-    flush_inputs: bool = False,
+    flush_inputs: bool | str = False,
     flush_results: str | None = None,
     c: int | None = None,
     key: int | tuple[int, int] | None = None,
@@ -201,9 +201,9 @@ def mad_dot(
         both = sum_is_stochastic and product_is_stochastic
         return random_words_matmul(seed, stream, batch, m, n, k, stochastic_bits, both)
 
-    def read(code: int, fmt: Format | str) -> Value:
+    def read(code: int, fmt: Format | str, operand: bool = False) -> Value:
         value = decode(code, fmt)
-        return flushed(value, code, fmt) if flush_inputs is True else value
+        return flushed(value, code, fmt) if flush_inputs is True or (flush_inputs == "sums" and not operand) else value
 
     flags = Flags(0)
     where: dict[str, int] = {}
@@ -250,7 +250,7 @@ def mad_dot(
             where.update(k=k)
             if not alone:
                 where.update(lane=lane)
-            x, y = read(a_codes[k], operands[0]), read(b_codes[k], operands[1])
+            x, y = read(a_codes[k], operands[0], True), read(b_codes[k], operands[1], True)
             factors = (("a", x), ("b", y))
             exact = exact_product(x, y, environment_of(accumulator))
             if observe is not None:

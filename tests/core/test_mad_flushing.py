@@ -11,7 +11,7 @@ import softnum as sn
 from softnum.mac.products.engines import definition_of, fast_of
 from softnum.reference import mad_dot
 
-INPUTS, RESULTS = (False, True, "positive"), (None, "before", "after", "subnormal")
+INPUTS, RESULTS = (False, True, "sums", "positive"), (None, "before", "after", "subnormal")
 
 
 @pytest.mark.parametrize("order", [{}, {"lanes": 3}, {"chunk": 2}, {"product": "e5m2"}, {"lanes": 2, "chunk": 2}])
@@ -79,7 +79,7 @@ def test_operations_flush_what_rounds_to_a_subnormal():
 
 def test_what_is_refused():
     for wrong in ("+0", "yes"):
-        with pytest.raises(ValueError, match="flush_inputs must be a bool or 'positive'"):
+        with pytest.raises(ValueError, match="flush_inputs must be a bool, 'sums' or 'positive'"):
             sn.MadUnit("e5m2", operand="e5m2", flush_inputs=wrong)
     with pytest.raises(ValueError, match="flush_results must be None, 'before' or 'after' rounding or 'subnormal'"):
         sn.MadUnit("e5m2", operand="e5m2", flush_results="never")

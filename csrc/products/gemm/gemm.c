@@ -87,7 +87,7 @@ static SN_NOINLINE sn_u64 accumulate(const sn_term *p, sn_u64 sum, sn_u64 *error
 /* Step k of all outputs of the block, into the sums of one lane. */
 static void multiply_add(block *b, ptrdiff_t k, ptrdiff_t lane) {
     const sn_mad_unit *u = b->u;
-    const sn_env *env = u->fused ? &u->sum_env : &u->product_env;
+    const sn_env *env = &u->product_env; /* which reads a and b, also where no product is rounded */
     const sn_format *f = &u->accumulator;
     sn_told *told = &b->told[SN_TALLY_SUM], *rest = &b->told[SN_TALLY_COMPENSATION];
     const int short_way = !u->compensated && !told->tally, random = b->random;

@@ -25,8 +25,8 @@ __all__ = ["engine_of"]
 
 
 def _mad_engine(unit: MadUnit, words: int):
-    if unit.flush_inputs == "positive":
-        raise NoKernel(f"no kernel reads small operands as +0 ({unit}); copy the operands to the host")
+    if isinstance(unit.flush_inputs, str):
+        raise NoKernel(f"no kernel flushes some of what it reads alone ({unit}); copy the operands to the host")
     if unit.on_codes:
         return TableEngine(unit)
     return BlocksEngine(unit) if words != FROM_ARRAY and takes(unit) else DefinitionEngine(unit)
