@@ -321,7 +321,8 @@ _PTX = "PTX ISA, mma and wgmma"
 _INTEGERS = "H200 and H100, tests/data/nvidia_h200 and nvidia_h100"
 # of PTX: the format, the products of the longest instruction, and whether its rows were recorded
 _NVIDIA_INTEGERS = {
-    "int8": ("q8.0", 32, True), "uint8": ("uq8.0", 32, True), "int4": ("q4.0", 64, False), "uint4": ("uq4.0", 64, False),
+    "int8": ("q8.0", 32, True), "uint8": ("uq8.0", 32, True), "int4": ("q4.0", 64, False),
+    "uint4": ("uq4.0", 64, False),
 }  # fmt: skip
 
 
@@ -335,8 +336,8 @@ def _nvidia_integer(operand: str, saturates: bool) -> tuple[Unit, dict]:
         return MadUnit("q32.0", operand=fmt, overflow="wrap"), evidence
     evidence["overflow"] = Evidence(kind, f".satfinite: the sum of all products and C ends at the ends: {source}")
     evidence["chunk"] = Evidence(
-        kind if in_rows else "published",
-        f"{terms} products an instruction, whose result is the next one's C: {source}. Shorter ones have a smaller chunk",
+        kind,
+        f"{terms} products an instruction, whose result is the next one's C: {source}. Shorter ones: a smaller chunk",
     )
     return MadUnit("q32.0", operand=fmt, chunk=terms, overflow="saturate"), evidence  # no chunk's own sum overflows
 
@@ -588,7 +589,7 @@ def unit(name: str, output=None, *, disputed=None) -> Unit:
     (4, 23, 'recorded')
     >>> print(sn.unit("nvidia_v100_fp16", output="binary16"))
     acc = nearest_even(acc + a0*b0 + ... + a3*b3): binary16 x binary16 -> binary16, exact products and acc cut to 23
-    fraction bits below the largest exponent, then added, overflow always_infinity
+    fraction bits below the largest exponent (at least -19), then added, overflow always_infinity
     """
     if name not in units():
         near = difflib.get_close_matches(str(name), units(), n=1, cutoff=0.5) or [

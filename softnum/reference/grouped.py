@@ -116,7 +116,7 @@ def grouped_dot(
     >>> one, small = 0x3F80, 0x3080  # 1 and 2**-30 in bfloat16
     >>> code, flags = ref.grouped_dot([one, small], [one, one], terms=4, accumulator="binary32", operand="bfloat16")
     >>> hex(code), flags
-    ('0x3f800001', <Flags.0: 0>)
+    ('0x3f800001', <Flags: 0>)
     """
     fa, fb = (format_of(f) for f in (operand if isinstance(operand, (tuple, list)) else (operand, operand)))
     if len(b_codes) != len(a_codes):
