@@ -213,6 +213,7 @@ __all__ = [
     "format_names",
     "from_integer",
     "get_include",
+    "ime_unit",
     "load",
     "matmul",
     "operator",

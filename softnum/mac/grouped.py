@@ -169,7 +169,8 @@ class GroupedDotUnit(Unit):
         if self.reduction == "exact":
             text += ", partial sums exact before that" if self.partial_rounding else ", partial sums exact"
         else:
-            text += f", products rounded to odd at {self.fraction_bits} fraction bits below the largest exponent, then added"
+            text += f", products rounded to odd at {self.fraction_bits} fraction bits below the largest exponent"
+            text += ", then added"
         return text + ("; what overflows is infinite" if "to_odd" in (self.rounding, self.partial_rounding) else "")
 
 

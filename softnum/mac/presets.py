@@ -360,7 +360,8 @@ _PTX = "PTX ISA, mma and wgmma"
 _INTEGERS = "H200 and H100, tests/data/nvidia_h200 and nvidia_h100"
 # of PTX: the format, the products of the longest instruction, and whether its rows were recorded
 _NVIDIA_INTEGERS = {
-    "int8": ("q8.0", 32, True), "uint8": ("uq8.0", 32, True), "int4": ("q4.0", 64, False), "uint4": ("uq4.0", 64, False),
+    "int8": ("q8.0", 32, True), "uint8": ("uq8.0", 32, True), "int4": ("q4.0", 64, False),
+    "uint4": ("uq4.0", 64, False),
 }  # fmt: skip
 
 
@@ -374,8 +375,8 @@ def _nvidia_integer(operand: str, saturates: bool) -> tuple[Unit, dict]:
         return MadUnit("q32.0", operand=fmt, overflow="wrap"), evidence
     evidence["overflow"] = Evidence(kind, f".satfinite: the sum of all products and C ends at the ends: {source}")
     evidence["chunk"] = Evidence(
-        kind if in_rows else "published",
-        f"{terms} products an instruction, whose result is the next one's C: {source}. Shorter ones have a smaller chunk",
+        kind,
+        f"{terms} products an instruction, whose result is the next one's C: {source}. Shorter ones: a smaller chunk",
     )
     return MadUnit("q32.0", operand=fmt, chunk=terms, overflow="saturate"), evidence  # no chunk's own sum overflows
 

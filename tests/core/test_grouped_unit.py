@@ -107,14 +107,15 @@ def test_what_the_published_pseudocode_computes():
         assert (codes[~subnormal] | np.uint64(1) == right[~subnormal] | np.uint64(1)).all()
         assert (codes[lost & ~subnormal] + np.uint64(1) == right[lost & ~subnormal]).all()
         assert lost[~subnormal].any() == (fa != TINY)
-    # 1 / 4 and 1 / 2 are the subnormals 4 / 16 and 8 / 16 of the result; it has 1 / 16 of both, and 2^-1 more below 2^-2
-    tiny, normal = 0b0001, 0b0100  # 1 / 2 and 2 in e2m1
-    unit = sn.GroupedDotUnit(2, sn.FloatFormat(2, 4), operand=TINY)
-    for factor, by_words in ((tiny, 4), (0b0010, 8)):
-        a, b = [[0, tiny]], [[0, factor]]
-        assert by_pseudocode(unit, a, b, corrected)[0] == sums(unit, a, b) == by_words
-        assert by_pseudocode(unit, a, b, published)[0] == 1
-    assert by_pseudocode(unit, [[0, normal]], [[0, normal]], published)[0] == sums(unit, [[0, normal]], [[0, normal]])
+    # one product of bfloat16, 1.5 * 2^-e: the smaller it is, the larger is what the pseudocode has
+    unit = sn.GroupedDotUnit(8, "binary32", operand="bfloat16")
+    got = []
+    for e in range(126, 151):
+        a, b = [[(127 - 64) << 7] + [0] * 7], [[(127 - (e - 64)) << 7 | 0x40] + [0] * 7]
+        right = int(sums(unit, a, b)[0])
+        assert right == by_pseudocode(unit, a, b, corrected)[0] == (3 << 22 >> e - 126 | (e > 148))
+        got.append(int(by_pseudocode(unit, a, b, published)[0][0]))
+    assert got == [3 << 22, *(12 << e - 127 for e in range(127, 151))] and got[-1] == 0x06000000
 
 
 def dot(a, b, unit, c=None):
@@ -224,9 +225,8 @@ def test_the_definition_is_the_reference(u):
         if isinstance(got, sn.Array):
             assert got.codes.tolist() == want, (k, kind)
         else:  # carriers hold one NaN; K = 0 returns C's
-            assert_same_bits(
-                got, sn.decode(np.array(want, u.result.storage_dtype), u.result, got.dtype), str(u), k, kind
-            )
+            want = sn.decode(np.array(want, u.result.storage_dtype), u.result, got.dtype)
+            assert_same_bits(got, want, str(u), k, kind)
 
 
 @cases("u", UNITS, ids=str)
@@ -253,7 +253,9 @@ def test_the_bits_of_a_trace():
     assert (steps[4].kept, steps[4].lost, steps[4].decision) == (0, Fraction(1, 32), "up")
     assert steps[5].exact == Fraction(9, 4) - Fraction(1, 2**25)
     too_large = unit.trace([2.0**127], [2.0], None).steps[-2]
-    assert too_large.decision == "overflow" and too_large.value == "inf"
+    assert too_large.decision == "overflow" and too_large.value == "inf" and too_large.flags == sn.Flags.OVERFLOW
+    assert not unit.trace([1.0, 2.0**-30], [1.0, 1.0]).flags
+    assert unit.trace([1.0, 2.0**-30], [1.0, 1.0]).steps[-2].decision == "up"
 
 
 def test_counts_and_threads():
@@ -263,9 +265,8 @@ def test_counts_and_threads():
     one, stats = sn.matmul(a, b, unit, return_stats=True)
     assert stats["partial sum"].roundings == stats["sum"].roundings == 81 * 3 and stats["sum"].inexact
     assert np.array_equal(one, sn.matmul(a, b, unit, threads=2))
-    assert sn.matmul(a, b, grouped(4, "binary32", "bfloat16", partial_rounding=None), return_stats=True)[
-        1
-    ].kinds.keys() == {"sum"}
+    once = grouped(4, "binary32", "bfloat16", partial_rounding=None)
+    assert sn.matmul(a, b, once, return_stats=True)[1].kinds.keys() == {"sum"}
     assert float(sn.sum(np.float32([1, 2.0**-12, -1]), grouped(4, "binary32", "bfloat16"))) == 2.0**-12
 
 

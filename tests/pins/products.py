@@ -81,6 +81,8 @@ def units() -> dict:
     add("fused c added", sn.FusedDotUnit(8, 24, "binary32", operand="bfloat16", c="after"))
     add("fused floor", sn.FusedDotUnit(8, 24, "binary32", operand="tf32", min_exponent=-133, truncate_fraction=13))
     add("two stages", sn.TwoStageDotUnit(8, 24, 31, 24, "binary32", operand="binary16", zero_exponent=-126))
+    add("groups", sn.GroupedDotUnit(8, "binary32", operand="bfloat16"))
+    add("groups exact", sn.ime_unit(2, 0, "xct", w=4, operand="e4m3fn"))
     order = (1, 0)
     add(
         "chain order",

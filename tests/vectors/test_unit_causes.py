@@ -180,12 +180,9 @@ def test_a_fault_in_a_dot_product(cause, detail, unit, k, with_c, design):
 def test_the_right_loops_are_right():
     """The designs above, without their faults."""
     for unit, design in (
-        (PLAIN, turn()),
-        (BF16, in_chunks(8)),
-        (CORE, aligned(12)),
-        (ROUNDED, turn(product="e5m4")),
+        (PLAIN, turn()), (BF16, in_chunks(8)), (CORE, aligned(12)), (ROUNDED, turn(product="e5m4")),
         (GROUPS, groups()),
-    ):
+    ):  # fmt: skip
         spec = UnitSpec.make("dot", unit, length=16)
         block = vectors_of(spec)
         results = [design(spec.unit, x, y, 0) for x, y in zip(*(v.tolist() for v in block.operands), strict=True)]

@@ -6,6 +6,7 @@
     forward = { kind = "fused", accumulator = "binary32", terms = 8, fraction_bits = 24 }    # softnum.FusedDotUnit
     forward = { kind = "two_stage", accumulator = "binary32", terms = 8, fraction_bits = 24, sum_fraction_bits = 31,
                 c_fraction_bits = 24 }                                    # softnum.TwoStageDotUnit
+    forward = { kind = "grouped", accumulator = "binary32", terms = 8 }   # softnum.GroupedDotUnit
     forward = { kind = "exact", accumulator = "binary32" }                # softnum.ExactDotUnit
     forward = { preset = "nvidia_h100_e4m3", chunk = 128 }                # softnum.ChunkedDotUnit: promoted to binary32
     forward = { kind = "block_dot", accumulator = "binary32" }            # softnum.BlockDotUnit, of block formats
@@ -16,7 +17,7 @@ A custom unit's function may also be an object that is a unit already; nothing e
 
 Without ``operand`` a unit takes what the roles hold that feed it; a preset states its own. Without ``kind`` it is a
 "block_dot" where these are block formats, or it has an ``inner``, else a "mad". ``inner`` is a unit of kind mad, fused,
-two_stage or exact, or a preset, which multiplies elements.
+two_stage, grouped or exact, or a preset, which multiplies elements.
 
 A unit of kind fused, two_stage or exact, or a preset, may have a ``chunk``: the sums of so many products, each from +0,
 are added in ``outer_accumulator`` (binary32), in the mode ``outer_rounding`` (nearest_even). Of kind mad, chunk is its
@@ -37,6 +38,7 @@ from softnum.mac.custom import CustomMadUnit
 from softnum.mac.families import FAMILIES
 from softnum.mac.family import Family
 from softnum.mac.fused import FusedDotUnit
+from softnum.mac.grouped import GroupedDotUnit
 from softnum.mac.mad import Unit
 from softnum.mac.two_stage import TwoStageDotUnit
 from softnum.train.designs.objects import UnitFunction, describe_format
@@ -87,7 +89,7 @@ def operands_of(spec: dict, formats: tuple) -> tuple:
     ['e5m2', 'e4m3fn']
     """
     stated = spec.get("operand", formats)
-    fused = isinstance(spec.get("preset"), (FusedDotUnit, TwoStageDotUnit))
+    fused = isinstance(spec.get("preset"), (FusedDotUnit, TwoStageDotUnit, GroupedDotUnit))
     if fused and any({*stated, *formats} <= pair for pair in _PAIRED):
         return formats
     return stated

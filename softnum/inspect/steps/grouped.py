@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from softnum.formats.modes import Flags
 from softnum.inspect.steps.step import Step, exact_step, number, rounding_step
 from softnum.mac.family import register
 from softnum.mac.grouped import GroupedDotUnit
@@ -19,16 +22,16 @@ def _jammed_step(x: Value, multiple: int, unit, where) -> Step:
     return Step("jammed", "to_odd(a * b)", number(x), where, (), sign * kept, unit, lost, decision)
 
 
-def _rounded(name: str, formula: str, exact: Value, fmt, env, code: int, where, terms=()) -> Step:
+def _rounded(name: str, formula: str, exact: Value, fmt, env, code: int, quiet: bool, where, terms=()) -> Step:
     step = rounding_step(name, formula, exact, fmt, env, where=where, terms=terms)
+    if quiet and env.rounding == "to_odd":  # RVBNA tells of nothing else
+        step = replace(step, flags=step.flags & (Flags.INVALID | Flags.OVERFLOW))
     if step.code == code:
         return step
-    return Step(
-        **{**vars(step), "code": code, "decision": "overflow"}
-    )  # a rounding to odd, which ends at infinity here
+    return replace(step, code=code, decision="overflow")  # a rounding to odd, which ends at infinity here
 
 
-def _group_steps(step: GroupStep, index: int) -> list[Step]:
+def _group_steps(step: GroupStep, index: int, quiet: bool) -> list[Step]:
     where = {"group": index}
     steps = [
         exact_step("exact product", "a * b", x, where=where | {"k": k})
@@ -42,10 +45,10 @@ def _group_steps(step: GroupStep, index: int) -> list[Step]:
     added = step.total
     if step.partial is not None:
         fmt, env, code = step.partial
-        steps.append(_rounded("partial sum", "S = round(sum)", step.total, fmt, env, code, where))
+        steps.append(_rounded("partial sum", "S = round(sum)", step.total, fmt, env, code, quiet, where))
         added = decode(code, fmt)
     terms = (("acc", step.acc), ("S", added))
-    steps.append(_rounded("sum", "acc + S", step.exact, step.format, step.environment, step.code, where, terms))
+    steps.append(_rounded("sum", "acc + S", step.exact, step.format, step.environment, step.code, quiet, where, terms))
     return steps
 
 
@@ -56,7 +59,7 @@ def _steps(unit: GroupedDotUnit, a, b, c, words):
         partial=unit.partial, partial_rounding=unit.partial_rounding, rounding=unit.rounding,
         guard_bits=unit.guard_bits, c=c, observe=seen.append,
     )  # fmt: skip
-    return [s for i, step in enumerate(seen) for s in _group_steps(step, i)], code
+    return [s for i, step in enumerate(seen) for s in _group_steps(step, i, unit.reduction == "bulk")], code
 
 
 register(GroupedDotUnit, steps=_steps)

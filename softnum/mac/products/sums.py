@@ -82,13 +82,13 @@ def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threa
     Parameters
     ----------
     x : array_like of float32 or float64, or Array, any shape
-        Values of the accumulator's format, or all of them of one of the operands' formats (checked; of a FusedDotUnit
-        or FmaChainUnit the operands' alone). What is added is the value, so that it does not matter which format it is
-        read in. A CUDA array is summed on its device, to the same bits.
+        Values of the accumulator's format, or all of them of one of the operands' formats (checked; of a FusedDotUnit,
+        FmaChainUnit or GroupedDotUnit the operands' alone). What is added is the value, so that it does not matter
+        which format it is read in. A CUDA array is summed on its device, to the same bits.
     unit : Unit
         MadUnit: ``acc = R(acc + x)`` from +0; the product and its rounding are left out, chunks and lanes are not.
         CustomMadUnit: likewise, if its function is a product. ExactDotUnit: the exact sum, rounded once. FusedDotUnit,
-        FmaChainUnit: the dot product of ones with x.
+        FmaChainUnit, GroupedDotUnit: the dot product of ones with x.
     axis : int or tuple of ints, optional
         The axes summed over; None: all. The order of summation is the C order of these axes, the last one fastest,
         whatever the order in the tuple and the layout in memory.
