@@ -63,6 +63,7 @@ class RoundingStats:
     after); only the rounding counts: bits that the alignment cuts off, or `truncate_fraction`, make no rounding
     inexact. FmaChainUnit: "sum", with the zeros that fill up the last period. ExactDotUnit: "sum", one an output.
     ChunkedDotUnit: "outer sum" (additions of chunks), and "inner ..." for each kind of the inner unit.
+    BlockFusedDotUnit: "sum" (of each step, as of FusedDotUnit), "tensor scales" (as of BlockDotUnit).
     BlockDotUnit: "scaled sum" (if it is rounded), "sum" (additions of blocks), "tensor scales" (the last step of
     operands that have them), and "inner ..." for each kind of the inner unit.
 

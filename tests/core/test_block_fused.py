@@ -12,7 +12,7 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from softnum.mac.presets import unit_of
-from softnum.mac.products.blocks.fused import fused_engine
+from softnum.mac.products.engines import fast_of
 from tests.support.block_units import any_codes, operand, small
 from tests.support.cases import cases
 from tests.support.public import PUBLIC
@@ -87,7 +87,7 @@ def factors(rng, u, m, k, n, tame):
 
 
 def test_which_have_fast_paths():
-    assert all(fused_engine(u) is not None for u in FAST) and all(fused_engine(u) is None for u in SLOW)
+    assert all(fast_of(u) is not None for u in FAST) and all(fast_of(u) is None for u in SLOW)
 
 
 @cases("u", ALL, ids=str)
