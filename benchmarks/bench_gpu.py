@@ -23,7 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 import softnum as sn
-from benchmarks.measure import commit, nvidia_driver
+from benchmarks.measure import commit
+from softnum.kernels.recording.device import nvidia_driver
 from softnum.runtime.atomic import write_atomic
 
 __all__ = ["H200", "RECORDS", "Case", "Figure", "cases", "limit", "main"]

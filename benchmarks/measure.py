@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Row", "against", "best", "commit", "nvidia_driver", "one_thread"]
+__all__ = ["Row", "against", "best", "commit", "one_thread"]
 
 
 @dataclass(frozen=True)
@@ -69,10 +68,3 @@ def commit() -> str:
     except (OSError, subprocess.CalledProcessError):
         return "no git checkout"
     return run.stdout.strip()
-
-
-def nvidia_driver() -> str | None:
-    """The version of this machine's driver, such as "580.159.04"; None where there is none, or it does not say."""
-    path = Path("/proc/driver/nvidia/version")
-    words = path.read_text().split() if path.exists() else []
-    return next((word for word in words if re.fullmatch(r"\d+(\.\d+)+", word)), None)

@@ -24,7 +24,11 @@ UNITS = [
     ("nvidia_h100_tf32", None),
     ("nvidia_b200_e4m3", None),
     ("nvidia_h100_e4m3_mma", None),
+    ("riscv_rvbna_bf16_vlen128", None),
+    ("riscv_rvbna_bf16_vlen512", None),
+    ("riscv_rvbna_e4m3_vlen128", None),
     ("x86_vnni_int8", None),
+    ("nvidia_int8_satfinite", None),
     ("ibm_fp8_2018", None),
 ]
 _NARROWER = 3.0  # AVX2 against AVX-512

@@ -69,6 +69,7 @@ if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, b
     from softnum.mac.custom import CustomMadUnit
     from softnum.mac.exact import ExactDotUnit, exact
     from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+    from softnum.mac.grouped import GroupedDotUnit, ime_unit
     from softnum.mac.presets import unit, units
     from softnum.mac.products.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
     from softnum.mac.products.matrices import dot, matmul
@@ -103,6 +104,7 @@ _LATER = {
     "softnum.mac.custom": ("CustomMadUnit",),
     "softnum.mac.exact": ("ExactDotUnit", "exact"),
     "softnum.mac.fused": ("FmaChainUnit", "FusedDotUnit"),
+    "softnum.mac.grouped": ("GroupedDotUnit", "ime_unit"),
     "softnum.mac.presets": ("unit", "units"),
     "softnum.mac.products.conv": ("conv2d", "conv2d_backward_data", "conv2d_backward_weight"),
     "softnum.mac.products.matrices": ("dot", "matmul"),
@@ -156,6 +158,7 @@ __all__ = [
     "FmaChainUnit",
     "FormatLostWarning",
     "FusedDotUnit",
+    "GroupedDotUnit",
     "LnsFormat",
     "MadUnit",
     "Operator",

@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 def units(
     name: Annotated[str | None, typer.Argument(help="One of the names.  [default: list them]")] = None,
     output: Annotated[str | None, typer.Option(help="The other output, where the unit has one: binary16.")] = None,
-    disputed: Annotated[str | None, typer.Option(help="By whose choices, where sources disagree: mma-sim.")] = None,
+    disputed: Annotated[str | None, typer.Option(help="By whose choices, where sources disagree: mma-sim, or matlab.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write what is shown to this file, as JSON.")] = None,
 ) -> None:

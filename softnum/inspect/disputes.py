@@ -13,7 +13,7 @@ from softnum.arrays.conversion import encode
 from softnum.formats.blocks import BlockFormat
 from softnum.mac.block_fused import BlockFusedDotUnit
 from softnum.mac.family import family_of
-from softnum.mac.fused import FusedDotUnit
+from softnum.mac.mad import MadUnit, Unit
 from softnum.mac.presets import DISPUTED, unit
 from softnum.mac.products.matrices import matmul
 from softnum.runtime.plain import plain
@@ -38,7 +38,7 @@ class Telling:
     scale_b: tuple[int, ...] = ()
 
 
-def choices(name: str, output=None) -> dict[str, FusedDotUnit | BlockFusedDotUnit]:
+def choices(name: str, output=None) -> dict[str, Unit]:
     """A preset and the same by others' choices, by the names of the choices; {} where nothing of it is disputed.
 
     Parameters
@@ -78,7 +78,7 @@ def _powers(fa, fb, exponent: int) -> tuple[float, float]:
 
 
 def _rows(fa, fb, fc, terms: int):
-    """(factors, C) of sums of up to `terms` products, the simplest first."""
+    """(factors, C) of sums of up to `terms` products, the simplest first; last those that a rounding inside tells."""
     a, b, c = map(_small, (fa, fb, fc))
     starts, last = (0.0, *c[::6]), int(np.log2(float(fc.smallest_subnormal)))
     pairs = [(x, b[0]) for x in a] + [(a[1], y) for y in b[1:]]
@@ -89,20 +89,23 @@ def _rows(fa, fb, fc, terms: int):
         yield [_powers(fa, fb, last - below)] * terms, 0.0
     for pair in pairs:  # half of C's last place, which is a tie, and a bit more
         yield [_powers(fa, fb, last - 1), pair][:terms], 0.0
+    half = _powers(fa, fb, -fc.precision)  # halves of the last place beside 1
+    for count, start in ((1, 2.0**-fc.precision), (2, 0.0), (3, 0.0)):
+        yield [(1.0, 1.0), *[half] * count][:terms], start
 
 
 @plain
-def telling(units: Mapping[str, FusedDotUnit | BlockFusedDotUnit], most: int = 4) -> list[Telling]:
+def telling(units: Mapping[str, Unit], most: int = 4) -> list[Telling]:
     """Short inputs on which units of the same formats do not all agree.
 
     Tried are products whose exponents are small, alone or beside a zero times the largest operand, and a C that is zero
-    or small: where the least M and the exponents of zeros matter. Nothing is random. Of block formats with a scale of
-    the array, which no instruction has, the inputs have none.
+    or small: where the least M and the exponents of zeros matter; and halves of a last place beside 1. Nothing is
+    random. Of block formats with a scale of the array, which no instruction has, the inputs have none.
 
     Parameters
     ----------
-    units : mapping of str to FusedDotUnit or BlockFusedDotUnit
-        Of the same operands, accumulator and output.
+    units : mapping of str to Unit
+        Of the same operands, accumulator and output: each a step of as many products, or a chunk of a `MadUnit`.
     most : int
         Of inputs; those that part the units in another way come first.
 
@@ -121,8 +124,9 @@ def telling(units: Mapping[str, FusedDotUnit | BlockFusedDotUnit], most: int = 4
     if family_of(first).of_blocks:
         return _telling_blocks(units, most)
     (fa, fb), fc = first.operand, first.c_format
-    rows = list(_rows(fa, fb, fc, first.terms))
-    left, right = (np.zeros((len(rows), first.terms)) for _ in "ab")
+    terms = first.chunk if isinstance(first, MadUnit) else first.terms
+    rows = list(_rows(fa, fb, fc, terms))
+    left, right = (np.zeros((len(rows), terms)) for _ in "ab")
     for i, (factors, _) in enumerate(rows):
         left[i, : len(factors)], right[i, : len(factors)] = zip(*factors, strict=True)
     starts = np.array([start for _, start in rows])

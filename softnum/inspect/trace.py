@@ -24,6 +24,7 @@ from softnum.inspect.steps import (
     chunked,  # noqa: F401  register the steps of their units
     custom,  # noqa: F401  register the steps of their units
     fused,  # noqa: F401  register the steps of their units
+    grouped,  # noqa: F401  register the steps of their units
     mad,  # noqa: F401  register the steps of their units
     two_stage,  # noqa: F401  register the steps of their units
 )

@@ -45,8 +45,6 @@ class DefinitionChain:
         tallies: NDArray[np.uint64] | None = None,
     ) -> int: ...
 
-def fast(unit: Any) -> FastFused | None: ...
-
 class DefinitionTwoStage:
     def __init__(self, unit: Any) -> None: ...
     def run(
@@ -66,12 +64,31 @@ class DefinitionTwoStage:
         tallies: NDArray[np.uint64] | None = None,
     ) -> int: ...
 
-def fast(unit: Any) -> FastFused | None: ...
+class DefinitionGrouped:
+    def __init__(self, unit: Any) -> None: ...
+    def run(
+        self,
+        a: NDArray[np.uint64],
+        b: NDArray[np.uint64],
+        c: NDArray[np.uint64] | None,
+        out: NDArray[np.uint64],
+        words: NDArray[np.uint32] | None,
+        keys: tuple[int, int, int, int],
+        batch: int,
+        m0: int,
+        m1: int,
+        n0: int,
+        n1: int,
+        first: tuple[int, int] = (0, 0),
+        tallies: NDArray[np.uint64] | None = None,
+    ) -> int: ...
 
-class FastFused:
+def fast(unit: Any) -> FastFused | None: ...
+def fast_two_stage(unit: Any) -> FastFused | None: ...
+def fast_grouped(unit: Any) -> FastGrouped | None: ...
+
+class FastOfCarriers:
     wide: bool
-    @property
-    def plan(self) -> dict[str, Any]: ...
     def run(
         self,
         a: NDArray[Any],
@@ -97,3 +114,9 @@ class FastFused:
         last: int,
         n: int,
     ) -> None: ...
+
+class FastFused(FastOfCarriers):
+    @property
+    def plan(self) -> dict[str, Any]: ...
+
+class FastGrouped(FastOfCarriers): ...

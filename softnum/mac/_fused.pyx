@@ -1,10 +1,11 @@
 # cython: language_level=3
-"""Bindings to csrc/products/fused/fused.h: argument structs filled, GIL released, C called. No arithmetic here."""
+"""Bindings to csrc/products/fused/fused.h and grouped/grouped.h: argument structs filled, GIL released, C called. No arithmetic here."""
 
 cimport numpy as cnp
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
 from softnum.runtime._core cimport *
 from softnum.mac._products cimport before, fill_codes, run_each, sn_definition, sn_product_codes
@@ -21,6 +22,12 @@ cdef extern from "products/fused/fused.h" nogil:
         int32_t terms, fraction_bits, min_exponent, zero_exponent, truncate_fraction, always_infinity, c_after, same_output, period
         const int32_t *order
 
+    enum: SN_TWO_STAGE_STREAMS, SN_TWO_STAGE_NO_LIMIT
+
+    ctypedef struct sn_two_stage_unit:
+        sn_fused_unit fused
+        int32_t sum_fraction_bits, c_fraction_bits, interleave, down, c_reach, product_limit
+
     uint32_t sn_fused_definition(const sn_fused_unit *u, const sn_product_codes *g) noexcept
 
     ctypedef struct sn_fused_plan:
@@ -30,6 +37,7 @@ cdef extern from "products/fused/fused.h" nogil:
         float limit, least_start, most_start
 
     int sn_fused_path(const sn_fused_unit *u, sn_fused_plan *p) noexcept
+    int sn_two_stage_path(const sn_two_stage_unit *w, sn_fused_plan *p) noexcept
 
     ctypedef struct sn_fused_values:
         const float *a
@@ -49,13 +57,28 @@ cdef extern from "products/fused/fused.h" nogil:
 
     uint32_t sn_chain_definition(const sn_chain_unit *u, const sn_product_codes *g) noexcept
 
-    enum: SN_TWO_STAGE_STREAMS, SN_TWO_STAGE_NO_LIMIT
-
-    ctypedef struct sn_two_stage_unit:
-        sn_fused_unit fused
-        int32_t sum_fraction_bits, c_fraction_bits, interleave, down, c_reach, product_limit
-
     uint32_t sn_two_stage_definition(const sn_two_stage_unit *w, const sn_product_codes *g) noexcept
+
+cdef extern from "products/grouped/grouped.h" nogil:
+    enum: SN_GROUPED_TALLIES
+
+    ctypedef struct sn_grouped_unit:
+        sn_fused_unit products
+        sn_format accumulator, partial
+        sn_env sum_env, partial_env
+        int32_t terms, fraction_bits, rounded, bottom, words
+
+    void sn_let_raise(sn_format *f) noexcept
+
+    uint32_t sn_grouped_definition(const sn_grouped_unit *u, const sn_product_codes *g) noexcept
+
+    ctypedef struct sn_grouped_plan:
+        int32_t wide
+
+    int sn_grouped_path(const sn_grouped_unit *u, sn_grouped_plan *p) noexcept
+
+    ctypedef void (*sn_grouped_kernel)(const sn_grouped_plan *p, const sn_fused_values *g) noexcept nogil
+    sn_grouped_kernel sn_grouped_kernel_for(int isa) noexcept
 
 MOST_FRACTION_BITS = SN_FUSED_FRACTION_BITS
 MOST_TERMS = SN_FUSED_TERMS
@@ -163,32 +186,37 @@ cdef class DefinitionChain:
         return run_each(<sn_definition>sn_chain_definition, &self.u, a, b, c, out, words)
 
 
+cdef void fill_two_stage(sn_two_stage_unit *w, unit) except *:
+    """Fills *w."""
+    cdef sn_fused_unit *u = &w.fused
+    fill_format(&u.a, unit.operand[0])
+    fill_format(&u.b, unit.operand[1])
+    fill_format(&u.accumulator, unit.accumulator)
+    fill_format(&u.output, unit.accumulator)
+    fill_env(&u.sum_env, unit.environment)
+    fill_env(&u.output_env, unit.environment)
+    fill_env(&u.after_env, unit.environment)
+    u.terms = u.period = unit.terms
+    u.fraction_bits = unit.fraction_bits
+    u.min_exponent = SN_FUSED_NO_FLOOR
+    u.zero_exponent = SN_FUSED_NO_FLOOR if unit.zero_exponent is None else unit.zero_exponent
+    u.truncate_fraction = -1
+    u.always_infinity = u.c_after = 0
+    u.same_output = 1
+    u.order = NULL
+    w.sum_fraction_bits, w.c_fraction_bits = unit.sum_fraction_bits, unit.c_fraction_bits
+    w.interleave, w.down = unit.interleave, unit.alignment == "down"
+    w.c_reach = -1 if unit.c_reach is None else unit.c_reach
+    w.product_limit = SN_TWO_STAGE_NO_LIMIT if unit.product_limit is None else unit.product_limit
+
+
 cdef class DefinitionTwoStage:
     """The GEMM of a dot-product-add in two stages on 64-bit codes."""
 
     cdef sn_two_stage_unit w
 
     def __cinit__(self, unit):
-        cdef sn_fused_unit *u = &self.w.fused
-        fill_format(&u.a, unit.operand[0])
-        fill_format(&u.b, unit.operand[1])
-        fill_format(&u.accumulator, unit.accumulator)
-        fill_format(&u.output, unit.accumulator)
-        fill_env(&u.sum_env, unit.environment)
-        fill_env(&u.output_env, unit.environment)
-        fill_env(&u.after_env, unit.environment)
-        u.terms = u.period = unit.terms
-        u.fraction_bits = unit.fraction_bits
-        u.min_exponent = SN_FUSED_NO_FLOOR
-        u.zero_exponent = SN_FUSED_NO_FLOOR if unit.zero_exponent is None else unit.zero_exponent
-        u.truncate_fraction = -1
-        u.always_infinity = u.c_after = 0
-        u.same_output = 1
-        u.order = NULL
-        self.w.sum_fraction_bits, self.w.c_fraction_bits = unit.sum_fraction_bits, unit.c_fraction_bits
-        self.w.interleave, self.w.down = unit.interleave, unit.alignment == "down"
-        self.w.c_reach = -1 if unit.c_reach is None else unit.c_reach
-        self.w.product_limit = SN_TWO_STAGE_NO_LIMIT if unit.product_limit is None else unit.product_limit
+        fill_two_stage(&self.w, unit)
 
     def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
         """As DefinitionFused.run."""
@@ -206,6 +234,47 @@ cdef class DefinitionTwoStage:
         return run_each(<sn_definition>sn_two_stage_definition, &self.w, a, b, c, out, words)
 
 
+cdef void fill_grouped(sn_grouped_unit *u, unit) except *:
+    memset(u, 0, sizeof(sn_grouped_unit))
+    fill_format(&u.products.a, unit.operand[0])
+    fill_format(&u.products.b, unit.operand[1])
+    u.products.zero_exponent = SN_FUSED_NO_FLOOR
+    fill_format(&u.accumulator, unit.accumulator)
+    fill_format(&u.partial, unit.partial_format)
+    sn_let_raise(&u.accumulator)
+    sn_let_raise(&u.partial)
+    fill_env(&u.sum_env, unit.environments[0])
+    fill_env(&u.partial_env, unit.environments[1])
+    u.terms = unit.terms
+    u.fraction_bits = -1 if unit.fraction_bits is None else unit.fraction_bits
+    u.rounded = unit.partial_rounding is not None
+    u.bottom, u.words = unit.bottom, unit.words
+
+
+cdef class DefinitionGrouped:
+    """The GEMM on 64-bit codes of a unit that sums groups."""
+
+    cdef sn_grouped_unit u
+
+    def __cinit__(self, unit):
+        fill_grouped(&self.u, unit)
+
+    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
+        """As DefinitionFused.run."""
+        cdef sn_product_codes g
+        cdef uint32_t flags
+        if out.shape[0] == 0 or out.shape[1] == 0:
+            return 0
+        fill_codes(&g, a, b, c, out, None, m0, m1, n0, n1, first, tallies, SN_GROUPED_TALLIES)
+        with nogil:
+            flags = sn_grouped_definition(&self.u, &g)
+        return flags
+
+    def run_each(self, a, b, c, out, words):
+        """Many short sums, a row of a and b for each: `run_each` in _products.pxd says how."""
+        return run_each(<sn_definition>sn_grouped_definition, &self.u, a, b, c, out, words)
+
+
 def fast(unit):
     """A fused unit's engine on carriers, or None where the definition alone computes it."""
     cdef FastFused engine = FastFused.__new__(FastFused)
@@ -214,12 +283,87 @@ def fast(unit):
     return engine if sn_fused_path(&u, &engine.p) else None
 
 
-cdef class FastFused:
-    """A fused unit's GEMM on float32 carriers: what `fast` makes."""
+def fast_two_stage(unit):
+    """The same of a unit in two stages."""
+    cdef FastFused engine = FastFused.__new__(FastFused)
+    cdef sn_two_stage_unit w
+    fill_two_stage(&w, unit)
+    engine.order = NULL
+    return engine if sn_two_stage_path(&w, &engine.p) else None
+
+
+def fast_grouped(unit):
+    """The engine on carriers of a unit that sums groups, or None where the definition alone computes it."""
+    cdef FastGrouped engine = FastGrouped.__new__(FastGrouped)
+    cdef sn_grouped_unit u
+    fill_grouped(&u, unit)
+    return engine if sn_grouped_path(&u, &engine.p) else None
+
+
+cdef class FastOfCarriers:
+    """A GEMM on float32 carriers."""
+
+    wide = False
+
+    cdef void compute(self, int isa, const sn_fused_values *g) noexcept nogil:
+        pass
+
+    def run_products(self, a, b, c, out, keys, first, last, n):
+        """As `FastGemm.run_products`, of float32 arrays."""
+        cdef sn_fused_values g
+        cdef cnp.ndarray x = a, y = b, z = out, w = c
+        cdef uint64_t saved
+        cdef int isa = _core.isa_number()
+        cdef Py_ssize_t i, start = first, stop = last, m = x.shape[1]
+        cdef bint from_c = c is not None
+        cdef const float *c0 = <const float *>cnp.PyArray_DATA(w) if from_c else NULL
+        cdef const float *a0 = <const float *>cnp.PyArray_DATA(x)
+        cdef const float *b0 = <const float *>cnp.PyArray_DATA(y)
+        cdef float *out0 = <float *>cnp.PyArray_DATA(z)
+        g.lda, g.ldb, g.ldo = x.shape[2], y.shape[2], z.shape[2]
+        g.m0, g.m1, g.n, g.k = 0, m, n, x.shape[2]
+        g.c, g.ldc = NULL, 0
+        with nogil:
+            saved = sn_fp_enter()
+            for i in range(start, stop):
+                g.a, g.b, g.out = a0 + i * m * g.lda, b0 + i * g.k * g.ldb, out0 + i * m * g.ldo
+                if from_c:
+                    g.c, g.ldc = c0 + i * m * g.ldo, g.ldo
+                self.compute(isa, &g)
+            sn_fp_leave(saved)
+
+    def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0)):
+        """Rows m0..m1 and columns n0..n1 of one product of contiguous float32 arrays; b's rows may be padded."""
+        cdef Py_ssize_t row = first[0], column = <Py_ssize_t>n0 - <Py_ssize_t>first[1]
+        cdef sn_fused_values g
+        cdef cnp.ndarray x = a, y = b, z = out, w
+        cdef uint64_t saved
+        cdef int isa = _core.isa_number()
+        g.lda, g.ldb, g.ldo = x.strides[0] // 4, y.strides[0] // 4, z.strides[0] // 4
+        g.m0, g.m1, g.n, g.k = m0, m1, n1 - n0, a.shape[1]
+        g.a = <const float *>before(cnp.PyArray_DATA(x), row * g.lda, 4)
+        g.b = <const float *>cnp.PyArray_DATA(y) + column
+        g.out = <float *>before(cnp.PyArray_DATA(z), row * g.ldo - column, 4)
+        g.c = NULL
+        g.ldc = 0
+        if c is not None:
+            w = c
+            g.ldc = w.strides[0] // 4
+            g.c = <const float *>before(cnp.PyArray_DATA(w), row * g.ldc - column, 4)
+        with nogil:
+            saved = sn_fp_enter()
+            self.compute(isa, &g)
+            sn_fp_leave(saved)
+
+
+cdef class FastFused(FastOfCarriers):
+    """A fused unit's: what `fast` and `fast_two_stage` make."""
 
     cdef sn_fused_plan p
     cdef int32_t *order
-    wide = False
+
+    cdef void compute(self, int isa, const sn_fused_values *g) noexcept nogil:
+        sn_fused_kernel_for(isa)(&self.p, g)
 
     @property
     def plan(self):
@@ -235,49 +379,11 @@ cdef class FastFused:
     def __dealloc__(self):
         free(self.order)
 
-    def run_products(self, a, b, c, out, keys, first, last, n):
-        """As `FastGemm.run_products`, of float32 arrays."""
-        cdef sn_fused_values g
-        cdef cnp.ndarray x = a, y = b, z = out, w = c
-        cdef uint64_t saved
-        cdef Py_ssize_t i, start = first, stop = last, m = x.shape[1]
-        cdef bint from_c = c is not None
-        cdef const float *c0 = <const float *>cnp.PyArray_DATA(w) if from_c else NULL
-        cdef const float *a0 = <const float *>cnp.PyArray_DATA(x)
-        cdef const float *b0 = <const float *>cnp.PyArray_DATA(y)
-        cdef float *out0 = <float *>cnp.PyArray_DATA(z)
-        cdef sn_fused_kernel kernel = sn_fused_kernel_for(_core.isa_number())
-        g.lda, g.ldb, g.ldo = x.shape[2], y.shape[2], z.shape[2]
-        g.m0, g.m1, g.n, g.k = 0, m, n, x.shape[2]
-        g.c, g.ldc = NULL, 0
-        with nogil:
-            saved = sn_fp_enter()
-            for i in range(start, stop):
-                g.a, g.b, g.out = a0 + i * m * g.lda, b0 + i * g.k * g.ldb, out0 + i * m * g.ldo
-                if from_c:
-                    g.c, g.ldc = c0 + i * m * g.ldo, g.ldo
-                kernel(&self.p, &g)
-            sn_fp_leave(saved)
 
-    def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0)):
-        """Rows m0..m1 and columns n0..n1 of one product of contiguous float32 arrays; b's rows may be padded."""
-        cdef Py_ssize_t row = first[0], column = <Py_ssize_t>n0 - <Py_ssize_t>first[1]
-        cdef sn_fused_values g
-        cdef cnp.ndarray x = a, y = b, z = out, w
-        cdef uint64_t saved
-        cdef sn_fused_kernel kernel = sn_fused_kernel_for(_core.isa_number())
-        g.lda, g.ldb, g.ldo = x.strides[0] // 4, y.strides[0] // 4, z.strides[0] // 4
-        g.m0, g.m1, g.n, g.k = m0, m1, n1 - n0, a.shape[1]
-        g.a = <const float *>before(cnp.PyArray_DATA(x), row * g.lda, 4)
-        g.b = <const float *>cnp.PyArray_DATA(y) + column
-        g.out = <float *>before(cnp.PyArray_DATA(z), row * g.ldo - column, 4)
-        g.c = NULL
-        g.ldc = 0
-        if c is not None:
-            w = c
-            g.ldc = w.strides[0] // 4
-            g.c = <const float *>before(cnp.PyArray_DATA(w), row * g.ldc - column, 4)
-        with nogil:
-            saved = sn_fp_enter()
-            kernel(&self.p, &g)
-            sn_fp_leave(saved)
+cdef class FastGrouped(FastOfCarriers):
+    """That of a unit that sums groups: what `fast_grouped` makes."""
+
+    cdef sn_grouped_plan p
+
+    cdef void compute(self, int isa, const sn_fused_values *g) noexcept nogil:
+        sn_grouped_kernel_for(isa)(&self.p, g)

@@ -9,6 +9,7 @@ from softnum.mac.custom import CustomMadUnit
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.family import Family, register
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+from softnum.mac.grouped import GroupedDotUnit
 from softnum.mac.mad import MadUnit
 from softnum.mac.two_stage import TwoStageDotUnit
 
@@ -17,7 +18,7 @@ __all__ = ["FAMILIES"]
 FAMILIES: dict[type, Family] = {
     units: register(units)
     for units in (
-        MadUnit, FusedDotUnit, FmaChainUnit, TwoStageDotUnit, ExactDotUnit, BlockDotUnit, ChunkedDotUnit,
-        CustomMadUnit, BlockFusedDotUnit,
+        MadUnit, FusedDotUnit, FmaChainUnit, TwoStageDotUnit, GroupedDotUnit, ExactDotUnit, BlockDotUnit,
+        ChunkedDotUnit, CustomMadUnit, BlockFusedDotUnit,
     )
 }  # fmt: skip

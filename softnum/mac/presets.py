@@ -3,10 +3,11 @@
 Without a step-by-step source there is no preset: TPUs, for one, have none, as how they round and in which order they
 add is not published in enough detail.
 
-Sources: rows that an H200 and an H100 computed (tests/data, by tests/kernels/recording); recorded rows of eight GPUs
+Sources: rows that an H200 and an H100 computed (tests/data, by kernels/recording); recorded rows of eight GPUs
 (north-numerical-computing/MATLAB-tensor-core, model_validation; Khattak and Mikaitis, arXiv 2512.07004); MMA-Sim (arXiv
 2511.10909); Wang et al. 2018, "Training Deep Neural Networks with 8-bit Floating Point Numbers"; Intel 64 and IA-32
-Software Developer's Manual, volume 2 (VDPBF16PS, VPDPBUSD); PTX ISA (mma).
+Software Developer's Manual, volume 2 (VDPBF16PS, VPDPBUSD); PTX ISA (mma); RISC-V Instruction Set Manual, volume I
+(RVBNA), the drafts of its Zvdota and Zvbdota families (pull request 2618), and Spike (riscv-isa-sim).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.mac.block_scaled import BLOCK_SCALED, block_scaled, block_scaled_as_mma_sim
 from softnum.mac.families import FAMILIES
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+from softnum.mac.grouped import GroupedDotUnit
 from softnum.mac.mad import MadUnit, Unit
 from softnum.mac.mx_presets import BLOCK_UNITS, block_preset
 from softnum.mac.two_stage import TwoStageDotUnit
@@ -32,7 +34,7 @@ __all__ = ["Evidence", "KINDS", "unit", "unit_of", "units"]
 KINDS = ("recorded", "measured", "published", "published, disputed", "modelled")
 
 #: Whose choices there are besides the presets' own, where sources disagree.
-DISPUTED = ("mma-sim",)
+DISPUTED = ("mma-sim", "matlab")
 
 
 @dataclass(frozen=True)
@@ -315,6 +317,80 @@ def _int8_int32() -> tuple[Unit, dict]:
     }
 
 
+_PTX = "PTX ISA, mma and wgmma"
+_INTEGERS = "H200 and H100, tests/data/nvidia_h200 and nvidia_h100"
+# of PTX: the format, the products of the longest instruction, and whether its rows were recorded
+_NVIDIA_INTEGERS = {
+    "int8": ("q8.0", 32, True), "uint8": ("uq8.0", 32, True), "int4": ("q4.0", 64, False), "uint4": ("uq4.0", 64, False),
+}  # fmt: skip
+
+
+def _nvidia_integer(operand: str, saturates: bool) -> tuple[Unit, dict]:
+    """mma of integers: exact sums, which wrap around, or with .satfinite end at the ends once an instruction."""
+    fmt, terms, in_rows = _NVIDIA_INTEGERS[operand]
+    kind, source = ("recorded", _INTEGERS) if in_rows else ("published", f"{_PTX}; no recorded rows")
+    evidence = {"products": Evidence(kind, f"exact, and so are sums: {source}")}
+    if not saturates:
+        evidence["overflow"] = Evidence(kind, f"modulo 2**32, so the order does not matter: {source}")
+        return MadUnit("q32.0", operand=fmt, overflow="wrap"), evidence
+    evidence["overflow"] = Evidence(kind, f".satfinite: the sum of all products and C ends at the ends: {source}")
+    evidence["chunk"] = Evidence(
+        kind if in_rows else "published",
+        f"{terms} products an instruction, whose result is the next one's C: {source}. Shorter ones have a smaller chunk",
+    )
+    return MadUnit("q32.0", operand=fmt, chunk=terms, overflow="saturate"), evidence  # no chunk's own sum overflows
+
+
+def _nvidia_b1_and() -> tuple[Unit, dict]:
+    source = f"{_PTX}; no recorded rows"
+    return MadUnit("q32.0", operand="uq1.0", overflow="wrap"), {
+        "products": Evidence("published", f".and.popc: the count of bits that are 1 in both: {source}"),
+        "overflow": Evidence("modelled", "modulo 2**32, as integers without .satfinite"),
+    }
+
+
+def _nvidia_fp64() -> tuple[Unit, dict]:
+    rows = "H200, mma of f64 of all shapes, tests/data/nvidia_h200"
+    return MadUnit("binary64", operand="binary64"), {
+        "chaining": Evidence("recorded", f"fused multiply-adds, k ascending, from C: {rows}"),
+        "rounding": Evidence("recorded", f"each to nearest even, nothing flushed: {rows}"),
+        "special_values": Evidence("recorded", f"as IEEE 754 has them; NaN compared as NaN: {rows}"),
+    }
+
+
+_SPIKE = "Spike (riscv-isa-sim, June 2026)"
+_RVBNA = "RISC-V Instruction Set Manual, volume I, RVBNA (August 2026)"
+_ZVDOTA = "the draft of Zvdota and Zvbdota (riscv-isa-manual, pull request 2618)"
+
+
+def _riscv(operand: str, vlen: int) -> tuple[Unit, dict]:
+    """vfwdota.vv, vfwbdota.vv of bfloat16; vfqwdota.vv, vfqwbdota.vv of FP8: a register's products are a group."""
+    terms = vlen // 8 // _BYTES[operand]
+    made = GroupedDotUnit(terms, "binary32", operand=_OPERANDS[operand])
+    return made, {
+        "reduction": Evidence("published", f"bulk-normalized, zeros taking no part in M: {_RVBNA}"),
+        "terms": Evidence(
+            "published",
+            f"all of a vector register, VLEN = {vlen}: {_SPIKE}; {_ZVDOTA} lets an implementation make equal sets of "
+            "them, which is another unit",
+        ),
+        "guard_bits": Evidence("published", f"{(terms - 1).bit_length()}, which is mandated: {_RVBNA}"),
+        "partial": Evidence("published", f"binary32: {_SPIKE}; {_ZVDOTA} permits more precision"),
+        "partial_rounding": Evidence(
+            "published, disputed",
+            f"to odd, subnormal results too, what overflows being infinite: the words of {_RVBNA}, the pseudocode as "
+            f"its pull request 3244 corrects it, and {_SPIKE}; the pseudocode itself cuts sums off, and gives other "
+            "subnormals",
+        ),
+        "rounding": Evidence(
+            "published", f"C is added, rounded to odd, to infinity where too large: {_ZVDOTA}, {_SPIKE}"
+        ),
+        "zero": Evidence("published", f"a sum of zero is +0: {_RVBNA}"),
+        "special_values": Evidence("published", f"{_RVBNA}; the NaN is the canonical one"),
+        "chaining": Evidence("published", f"instruction after instruction, a result being the next C: {_ZVDOTA}"),
+    }
+
+
 def _ibm_fp8_2018() -> tuple[Unit, dict]:
     source = "Wang et al. 2018"
     return MadUnit("e6m9", operand="e5m2", chunk=64), {
@@ -351,6 +427,17 @@ def _cdna(generation: int, operand: str, terms: int) -> tuple[Unit, dict]:
             "published", f"products, sums of pairs and sums that are subnormal are zeros: {both}"
         ),
     }
+
+
+def _cdna1_as_matlab(name: str) -> tuple[Unit, dict]:
+    """CDNA1 by MATLAB-tensor-core's choice."""
+    other = _OTHERS[name]()[0]
+    made = GroupedDotUnit(
+        other.chunk, "binary32", operand=other.operand, reduction="exact", partial_rounding=None,
+        rounding="nearest_even",
+    )  # fmt: skip
+    source = "MATLAB-tensor-core, MI100: the products and C added exactly, and rounded once to nearest even"
+    return made, {"all": Evidence("published, disputed", f"{source}. {_MMA_SIM} rounds each product and pair")}
 
 
 def _cdna3(operand: str, terms: int) -> tuple[Unit, dict]:
@@ -401,6 +488,15 @@ _OTHERS = {
     "x86_vnni_int8": _vnni_int8,
     "ibm_fp8_2018": _ibm_fp8_2018,
     "int8_int32": _int8_int32,
+    **{f"nvidia_{name}": partial(_nvidia_integer, name, False) for name in _NVIDIA_INTEGERS},
+    **{f"nvidia_{name}_satfinite": partial(_nvidia_integer, name, True) for name in _NVIDIA_INTEGERS},
+    "nvidia_b1_and": _nvidia_b1_and,
+    "nvidia_fp64": _nvidia_fp64,
+    **{
+        f"riscv_rvbna_{operand}_vlen{vlen}": partial(_riscv, operand, vlen)
+        for operand in ("bf16", "e4m3", "e5m2")
+        for vlen in (128, 256, 512)
+    },
 }
 _NVIDIA = [
     *(f"nvidia_{gpu}_{operand}" for gpu, (_, operands) in _GPUS.items() for operand in operands),
@@ -420,10 +516,17 @@ def units() -> tuple[str, ...]:
     return (*_NVIDIA, *BLOCK_SCALED, *_OTHERS, *BLOCK_UNITS)
 
 
+#: of each of `DISPUTED`, the presets that it has otherwise
+_CHOSEN_OTHERWISE = {
+    "mma-sim": {*_NVIDIA, *BLOCK_SCALED},
+    "matlab": {"amd_cdna1_fp16", "amd_cdna1_bf16"},
+}
+
+
 @lru_cache(maxsize=256)
 def _made(name: str, output: str | None, disputed: str | None) -> Unit:
-    if disputed is not None and name not in (*_NVIDIA, *BLOCK_SCALED):
-        raise ValueError(f"unit {name!r}: sources agree on it; leave out disputed={disputed!r}")
+    if disputed is not None and name not in _CHOSEN_OTHERWISE[disputed]:
+        raise ValueError(f"unit {name!r}: what {disputed!r} says of it is the preset; leave out disputed={disputed!r}")
     if name in (*BLOCK_UNITS, *BLOCK_SCALED):
         if output is not None:
             raise ValueError(f"unit {name!r} has one output; leave out output={output!r}")
@@ -434,7 +537,7 @@ def _made(name: str, output: str | None, disputed: str | None) -> Unit:
     elif name in _OTHERS:
         if output is not None:
             raise ValueError(f"unit {name!r} has one output; leave out output={output!r}")
-        made, evidence = _OTHERS[name]()
+        made, evidence = _OTHERS[name]() if disputed is None else _cdna1_as_matlab(name)
     else:
         made, evidence = _nvidia(name, output)
         if disputed is not None:
@@ -453,6 +556,8 @@ def unit(name: str, output=None, *, disputed=None) -> Unit:
         other instruction, into binary16 unless told; ``nvidia_tcgen05_OPERAND``: a B200's instructions of that name,
         ``mxf8f6f4``, ``mxf4`` and ``mxf4nvf4`` those of blocks with scales (a `BlockFusedDotUnit`; other operands than
         the one shown: ``dataclasses.replace(unit, operand=...)``).
+        ``nvidia_int8``, ``nvidia_uint4_satfinite`` and so on, ``nvidia_b1_and``, ``nvidia_fp64``: mma, of every GPU
+        that has it. ``riscv_rvbna_OPERAND_vlenN``: RISC-V's widening dot products of vector registers of N bits.
         ``amd_cdnaN_OPERAND``: AMD's matrix cores, ``bf16_1k`` the instructions of that name, ``fp8`` e4m3fnuz, ``bf8``
         e5m2fnuz (the pairs of both: ``dataclasses.replace(unit, operand=...)``). ``x86_avx512_bf16``:
         VDPBF16PS. ``x86_vnni_int8``: VPDPBUSD, a unsigned, b signed. ``ibm_fp8_2018``: Wang et al. 2018.
@@ -460,9 +565,10 @@ def unit(name: str, output=None, *, disputed=None) -> Unit:
         their sources go (a `BlockDotUnit`).
     output : {"binary32", "binary16"}, optional
         The other output of a tensor core, where it has one: then C is of that format too.
-    disputed : {"mma-sim"}, optional
-        Whose choices are taken where sources disagree on a tensor core and no hardware has been asked: MMA-Sim's. By
-        default those that have the most for them; ``evidence`` calls them "published, disputed" and says why.
+    disputed : {"mma-sim", "matlab"}, optional
+        Whose choices are taken where sources disagree and no hardware has been asked: MMA-Sim's of a tensor core,
+        MATLAB-tensor-core's of CDNA1. By default those that have the most for them; ``evidence`` calls them "published,
+        disputed" and says why.
 
     Returns
     -------

@@ -55,7 +55,7 @@ class TwoStageDotUnit(Unit):
     overflow : str, optional
         As of `MadUnit`.
     zero_exponent : int, optional
-        As of `FusedDotUnit`: the exponent that an operand or a C of zero counts with. None: it takes no part in M and N.
+        As of `FusedDotUnit`. None: an operand or a C of zero takes no part in M and N.
 
     Notes
     -----
@@ -155,4 +155,5 @@ def _adder(unit: TwoStageDotUnit, fmt):
 
 register(
     TwoStageDotUnit, kind="two_stage", adder=_adder, adds_operands=True, definition=_fused.DefinitionTwoStage,
+    fast=_fused.fast_two_stage,
 )  # fmt: skip

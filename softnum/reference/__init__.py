@@ -18,6 +18,7 @@ from softnum.reference.blocks import block_scale, decode_block, encode_block, te
 from softnum.reference.elementary import *  # noqa: F403  what its __all__ lists
 from softnum.reference.exact import exact_dot
 from softnum.reference.fused import fma_chain_dot, fused_dot
+from softnum.reference.grouped import grouped_dot
 from softnum.reference.integers import from_integer, shift, to_integer, ulp_error
 from softnum.reference.mac import mad_dot
 from softnum.reference.operations import *  # noqa: F403
@@ -29,9 +30,9 @@ from softnum.reference.values import Value, decode, to_fraction
 
 __all__ = [
     "Value", "block_dot", "block_fused_dot", "block_scale", "decode", "decode_block", "encode_block", "exact_dot",
-    "fma_chain_dot", "from_integer", "fused_dot", "mad_dot", "philox4x32_10", "random_word_elementwise",
-    "random_words_matmul", "round_value", "shift", "tensor_scale", "to_fraction", "to_integer",
-    "two_stage_dot", "ulp_error",
+    "fma_chain_dot", "from_integer", "fused_dot", "grouped_dot", "mad_dot", "philox4x32_10", "random_word_elementwise",
+    "random_words_matmul", "round_value", "shift", "tensor_scale", "to_fraction", "to_integer", "two_stage_dot",
+    "ulp_error",
 ]  # fmt: skip
 __all__ += _elementary.__all__
 __all__ += _operations.__all__

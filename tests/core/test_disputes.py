@@ -13,7 +13,7 @@ import softnum as sn
 from softnum.cli import build_app
 from softnum.inspect.disputes import choices, telling
 
-NVIDIA = [name for name in sn.units() if name.startswith("nvidia_")]
+NVIDIA = [n for n in sn.units() if n.startswith("nvidia_") and isinstance(sn.unit(n), sn.FusedDotUnit)]
 
 
 def block_vectors(unit, row):
@@ -94,9 +94,9 @@ def test_zeros_that_count():
 
 
 def test_what_is_refused():
-    with pytest.raises(ValueError, match="disputed is None or 'mma-sim', got 'matlab'"):
-        sn.unit("nvidia_a100_fp16", disputed="matlab")
-    with pytest.raises(ValueError, match="sources agree on it; leave out disputed='mma-sim'"):
+    with pytest.raises(ValueError, match="disputed is None or 'mma-sim' or 'matlab', got 'hardware'"):
+        sn.unit("nvidia_a100_fp16", disputed="hardware")
+    with pytest.raises(ValueError, match="what 'mma-sim' says of it is the preset; leave out disputed='mma-sim'"):
         sn.unit("int8_int32", disputed="mma-sim")
     assert choices("x86_avx512_bf16") == {}
 
@@ -109,3 +109,24 @@ def test_the_command_line():
     run = CliRunner().invoke(build_app(), ["units", "nvidia_a100_bf16", "--disputed", "mma-sim"])
     assert "a zero's being -126" in " ".join(run.stdout.split()) and "8 x 0x1980" in run.stdout
     assert CliRunner().invoke(build_app(), ["units", "--disputed", "mma-sim"]).exit_code != 0
+
+
+@pytest.mark.parametrize("name", ["amd_cdna1_fp16", "amd_cdna1_bf16"])
+def test_cdna1_by_either_source(name):
+    """MMA-Sim rounds products and pairs; MATLAB-tensor-core has one exact sum with C."""
+    units = choices(name)
+    assert units == {"default": sn.unit(name), "matlab": sn.unit(name, disputed="matlab")}
+    fmt, exact = units["default"].operand[0], units["matlab"]
+    assert exact.evidence["all"].kind == "published, disputed"
+    rng = np.random.default_rng(1)
+    a, b = (sn.quantize(rng.standard_normal((40, exact.terms)), fmt) for _ in "ab")
+    c = sn.quantize(rng.standard_normal(40), "binary32")
+    got = [float(sn.dot(x, y, exact, z)) for x, y, z in zip(a, b, c, strict=True)]
+    one = sn.ExactDotUnit("binary32", operand="binary64")  # of products and C: by ones
+    for x, y, z, result in zip(a, b, c, got, strict=True):
+        terms = [float(u) * float(v) for u, v in zip(x, y, strict=True)] + [float(z)]
+        assert result == float(sn.dot(np.array(terms), np.ones(len(terms)), one))
+    for found in telling(units):
+        assert len(set(found.results.values())) == 2
+    with pytest.raises(ValueError, match="leave out disputed='matlab'"):
+        sn.unit("nvidia_a100_fp16", disputed="matlab")

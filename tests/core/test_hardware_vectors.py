@@ -1,6 +1,6 @@
 """Dot products and conversions that real GPUs computed, bit for bit.
 
-tests/data/nvidia_h200 holds what tests/kernels/recording recorded on an H200: rows of each matrix instruction, and
+tests/data/nvidia_h200 holds what kernels/recording recorded on an H200: rows of each matrix instruction, and
 results of functions. Rows of eight more GPUs are public; SOFTNUM_HARDWARE_VECTORS names their folder.
 """
 
@@ -15,9 +15,9 @@ import pytest
 
 import softnum as sn
 from softnum import reference as ref
+from softnum.kernels.recording.mma import FORMATS as TYPES
+from softnum.kernels.recording.mma import INSTRUCTIONS, decoded, differing
 from tests.support.cases import cases
-from tests.support.mma import FORMATS as TYPES
-from tests.support.mma import INSTRUCTIONS, decoded, differing
 
 FORMATS = {"fp16": "binary16", "bf16": "bfloat16", "tf32": "tf32", "e4m3": "e4m3fn", "e5m2": "e5m2"}
 CASES = [
@@ -144,6 +144,27 @@ def test_integers_of_an_h100(name):
     rows, wrong = rows_that_differ(name, H100)
     assert rows == entry["rows"] + 4 * entry["chains"] and wrong == 0
     assert one.d == "s32" and rows_that_differ(name, H100, overflow="wrap" if one.saturate else "saturate")[1] > 10
+
+
+def _of_preset(one):
+    """A preset that computes an instruction of integers or binary64."""
+    if one.d == "f64":
+        return sn.unit("nvidia_fp64")
+    unit = sn.unit(f"nvidia_{'u' * (one.a[0] == 'u')}int8{'_satfinite' * one.saturate}")
+    return replace(unit, operand=(TYPES[one.a], TYPES[one.b]))
+
+
+@cases("name", [name for name, one in INSTRUCTION.items() if one.d in ("s32", "f64")])
+def test_presets_of_integers_and_binary64(name):
+    one, rows = INSTRUCTION[name], 0
+    for folder, entries in ((H200, ARITHMETICS), (H100, OF_H100)):
+        if name not in entries:
+            continue
+        with np.load(folder / f"{name}.npz") as data:
+            found = one.rows_that_differ(data, _of_preset(one))
+        assert not any(wrong.any() for wrong in found)
+        rows += sum(map(len, found))
+    assert rows >= 100
 
 
 def test_an_h100_was_recorded_of_all_integers():

@@ -13,10 +13,12 @@ from tests.support.cases import cases
 from tests.support.public import PUBLIC
 
 GPUS = ("v100", "a100", "a2", "ada", "l40s", "h100", "h200", "b200")
+CORES = [n for n in sn.units() if n.startswith("nvidia_") and isinstance(sn.unit(n), sn.FusedDotUnit)]
+INTEGERS = ("int8", "uint8", "int4", "uint4")
 
 
 def outputs(name):
-    if not name.startswith("nvidia_") or "_mxf" in name:
+    if name not in CORES:
         return (None,)
     if name.endswith("_mma"):
         return (None, "binary32", "binary16")
@@ -36,7 +38,10 @@ def test_the_list():
     assert {n for n in names if n.endswith("_mma")} == {
         f"nvidia_{g}_{f}_mma" for g in ("h100", "h200", "b200") for f in ("e4m3", "e5m2")
     }
-    assert set(names) - {n for n in names if n.startswith("nvidia")} == {
+    assert set(names) - set(CORES) == {
+        *(f"nvidia_{n}{end}" for n in INTEGERS for end in ("", "_satfinite")), "nvidia_b1_and", "nvidia_fp64",
+        *(f"nvidia_{g}_{f}" for g in ("tcgen05", "rtx_blackwell") for f in ("mxf8f6f4", "mxf4", "mxf4nvf4")),
+        *(f"riscv_rvbna_{f}_vlen{n}" for f in ("bf16", "e4m3", "e5m2") for n in (128, 256, 512)),
         "x86_avx512_bf16", "x86_vnni_int8", "ibm_fp8_2018", "int8_int32",
         *(f"amd_cdna{n}_{f}" for n in (1, 2) for f in ("fp16", "bf16", "fp32")), "amd_cdna2_bf16_1k",
         "amd_cdna2_fp64", *(f"amd_cdna3_{f}" for f in ("fp32", "fp64", "fp16", "bf16", "xf32", "fp8", "bf8")),
@@ -58,16 +63,16 @@ def test_every_preset(name, output):
         b = sn.array(rng.integers(-3, 4, (70, 5)), unit.operand[1], axis=-2, **one)
         assert np.array_equal(sn.matmul(a, b, unit), a.decode() @ b.decode())
         return
-    a = sn.quantize(rng.integers(0, 4, (3, 70)), unit.operand[0]).astype(np.float32)
-    b = sn.quantize(rng.integers(-3, 4, (70, 5)), unit.operand[1]).astype(np.float32)
+    a = sn.quantize(rng.integers(0, 4, (3, 70)), unit.operand[0], overflow="saturate").astype(np.float32)
+    b = sn.quantize(rng.integers(-3, 4, (70, 5)), unit.operand[1], overflow="saturate").astype(np.float32)
     assert np.array_equal(sn.matmul(a, b, unit), a @ b)  # small integers: every unit is exact
     if output == "binary16" or (name.endswith("_mma") and output is None):
         assert str(unit.result) == str(unit.c_format) == "binary16"
-    elif name.startswith("nvidia"):
+    elif name in CORES:
         assert str(unit.result) == "binary32"
 
 
-@cases("name", [n for n in sn.units() if n.startswith("nvidia")])
+@cases("name", CORES)
 def test_tensor_cores_have_fast_paths(name):
     for output in outputs(name):
         assert fast_of(sn.unit(name, output)) is not None
@@ -116,6 +121,20 @@ def test_signed_and_unsigned_bytes():
         sn.dot([-1.0], [1.0], unit)
     a, b = np.full(70000, -128.0), np.full(70000, -128.0)
     assert sn.dot(a, b, sn.unit("int8_int32")) == 70000 * 2**14 % 2**32 - (70000 * 2**14 >> 31) % 2 * 2**32
+
+
+def test_integers_of_mma():
+    assert sn.unit("nvidia_int8") == sn.unit("int8_int32")
+    ends = sn.unit("nvidia_int8_satfinite")
+    x, y = np.full(64, -128.0), np.full(64, 127.0)
+    y[32:] = -128
+    start = -(2.0**31) + 5  # the first instruction ends at the least number, the second goes on from there
+    assert sn.dot(x, y, ends, start) == -(2.0**31) + 32 * 2.0**14
+    assert sn.dot(x, y, sn.unit("nvidia_int8"), start) == start - 32 * 128 * 127 + 32 * 2.0**14
+    assert sn.dot(-x[:32] - 1, y[32:], ends, 2.0**31 - 1) == 2**31 - 1 - 32 * 127 * 128
+    assert sn.dot([-8.0] * 64, [-8.0] * 64, sn.unit("nvidia_int4_satfinite"), 2.0**31 - 8) == 2**31 - 1
+    bits = np.random.default_rng(1).integers(0, 2, (2, 256)).astype(float)
+    assert sn.dot(*bits, sn.unit("nvidia_b1_and")) == (bits[0] * bits[1]).sum()
 
 
 def test_refusals():

@@ -9,9 +9,11 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from softnum.mac.presets import unit_of
-from softnum.mac.products.engines import definition_of
-from tests.core.test_fused_unit import near, some_codes
+from softnum.mac.products.engines import definition_of, fast_of
+from tests.core.test_fused_unit import KINDS, near, operands, some_codes
 from tests.support.cases import cases
+from tests.support.core_oracles import assert_same_bits
+from tests.support.matmul_units import definition
 
 
 def staged(terms, bits, accumulator, operand, **options):
@@ -67,6 +69,34 @@ def test_the_definition_is_the_reference(u):
                 for x, y, z in zip(a, b, c, strict=True)
             ]
             assert out.tolist() == want, (k, source)
+
+
+FAST = [
+    *UNITS[:4],
+    *(sn.unit(f"amd_cdna3_{operand}") for operand in ("fp16", "bf16", "xf32", "fp8", "bf8")),
+    staged(8, (20, 38, 30), "binary32", ("e5m2", "binary16"), interleave=2),
+    staged(7, (12, 12, 20), "binary32", "bfloat16", c_reach=12, zero_exponent=-126),
+    staged(2, (28, 31, 0), "binary32", "e4m3fn", product_limit=127, interleave=2, zero_exponent=-126),
+    staged(1, (0, 0, 5), "binary32", "binary16"),
+]
+
+
+def test_which_units_are_fast():
+    assert [str(u) for u in FAST if fast_of(u) is None] == []
+    assert [u for u in UNITS if fast_of(u) is not None] == UNITS[:4]
+
+
+@cases("u", FAST, ids=str)
+def test_fast_paths_are_the_definition(u, isa):
+    rng = np.random.default_rng(3)
+    for kind in KINDS:
+        for m, n, k in ((1, 1, 1), (2, 7, 5), (5, 33, 16), (3, 17, 33), (4, 40, 150), (130, 9, 40), (2, 3, 300)):
+            a, b, c = operands(u, rng, m, n, k, kind)
+            if kind == "wide":  # sums of all sizes meet all sizes of C
+                c *= np.float32(2.0) ** rng.integers(-60, 60, c.shape, dtype=np.int32).astype(np.float32)
+            for start in (None, c):
+                want = definition(a, b, u, start)
+                assert_same_bits(sn.matmul(a, b, u, start, threads=1), want, str(u), kind, (m, n, k))
 
 
 @cases("u", UNITS, ids=str)

@@ -128,6 +128,6 @@ fi
 
 if has record; then
     step "what the matrix instructions compute"
-    run -m tests.kernels.recording "$reports/recording" || failed=1
+    run -m softnum.kernels.recording "$reports/recording" || failed=1
 fi
 exit "$failed"

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from softnum.kernels.recording import functions
+from softnum.kernels.recording.__main__ import main
+from softnum.kernels.recording.device import compiled, text
+from softnum.kernels.recording.mma import CODES, INSTRUCTIONS, decoded, differing, encoded, size_of
+from softnum.kernels.recording.rows import CHAINED, KINDS, STEPS, at_the_least_exponent, operands, rows
+from softnum.kernels.recording.tiles import computed
 from tests.kernels.dry_run import build, headers
-from tests.kernels.recording import functions
-from tests.kernels.recording.__main__ import main
-from tests.kernels.recording.device import compiled, text
-from tests.kernels.recording.rows import CHAINED, KINDS, STEPS, at_the_least_exponent, operands, rows
-from tests.kernels.recording.tiles import computed
 from tests.support.cases import cases
-from tests.support.mma import CODES, INSTRUCTIONS, decoded, differing, encoded, size_of
 
 FOLDERS = [Path(__file__).parents[1] / "data" / f"nvidia_{gpu}" for gpu in ("h200", "h100")]
 NAMED = {one.file: one for one in INSTRUCTIONS}
@@ -296,7 +296,7 @@ def test_the_command_teaches(capsys):
 
 
 def test_compiling_alone(capsys, monkeypatch):
-    monkeypatch.setattr("tests.kernels.recording.__main__.compiled", lambda source, chip: chip.encode())
+    monkeypatch.setattr("softnum.kernels.recording.__main__.compiled", lambda source, chip: chip.encode())
     assert main(["--compile-only", "sm_90a"]) == 0
     assert capsys.readouterr().out.splitlines() == [f"{name} 6" for name in (*NAMED, *functions.FUNCTIONS)]
 
@@ -310,7 +310,7 @@ def test_the_command_on_a_stand_in(tmp_path):
     environment = {**build(tmp_path), "PYTHONPATH": str(root)}
 
     def run(*arguments):
-        command = [sys.executable, "-P", "-W", "error", "-m", "tests.kernels.recording", "--each", "2", *arguments]
+        command = [sys.executable, "-P", "-W", "error", "-m", "softnum.kernels.recording", "--each", "2", *arguments]
         return subprocess.run(command, env=environment, capture_output=True, text=True)
 
     done = run(str(tmp_path / "first"))

@@ -6,9 +6,9 @@ NaN are compared as NaN: the hardware's has a payload of its own.
 import numpy as np
 import pytest
 
-from tests.kernels.recording.device import compiled, text
-from tests.kernels.recording.rows import KINDS
-from tests.support.mma import INSTRUCTIONS, size_of
+from softnum.kernels.recording.device import compiled, text
+from softnum.kernels.recording.mma import INSTRUCTIONS, size_of
+from softnum.kernels.recording.rows import KINDS
 
 # the GPU whose presets a compute capability has; others are not known to be like one of these
 GPUS = {(8, 0): "a100", (8, 6): "a2", (8, 9): "ada", (9, 0): "h100", (10, 0): "b200"}
@@ -16,7 +16,7 @@ GPUS = {(8, 0): "a100", (8, 6): "a2", (8, 9): "ada", (9, 0): "h100", (10, 0): "b
 
 @pytest.fixture(scope="module")
 def device():
-    from tests.kernels.recording.device import Device
+    from softnum.kernels.recording.device import Device
 
     found = Device()
     if found.capability not in GPUS:
@@ -27,7 +27,7 @@ def device():
 @pytest.mark.gpu
 @pytest.mark.parametrize("one", INSTRUCTIONS, ids=lambda one: one.file)
 def test_hardware(device, one):
-    from tests.kernels.recording.__main__ import recorded
+    from softnum.kernels.recording.__main__ import recorded
 
     if not one.on(device.capability):
         pytest.skip("this GPU has no such instruction")

@@ -20,6 +20,7 @@ ROUNDED = "MadUnit('e6m9', operand='e5m2', product='e5m4')"
 FIXED = "MadUnit('q8.8', operand='q4.4', overflow='wrap')"
 SATURATING = "MadUnit('q6.8', operand='q4.4', overflow='saturate')"
 CORE = "FusedDotUnit(4, 12, 'binary32', operand='e5m2')"
+GROUPS = "GroupedDotUnit(4, 'e6m9', operand='e5m2')"
 EXACT = "ExactDotUnit('e5m3', operand='e4m3fn')"
 CHAIN = "FmaChainUnit('e4m3', operand='e4m3', flush_results='after')"
 STOCHASTIC = "MadUnit('e6m9', operand='e5m2', rounding='stochastic', stochastic_bits=8)"
@@ -114,6 +115,16 @@ def aligned(bits, terms=4):
     return design
 
 
+def groups(**changes):
+    """A unit that sums groups, with other parts than it should have."""
+
+    def design(unit, a, b, c):
+        stated = {"terms": unit.terms, "accumulator": unit.accumulator, "operand": unit.operand}
+        return ref.grouped_dot(a, b, **stated | changes, c=c)[0]
+
+    return design
+
+
 def without_small_operands(unit, a, b, c):
     small = [1 << f.mantissa_bits for f in unit.operand]
     rest = [[0 if (x & 2 ** (f.bits - 1) - 1) < s else x for x in v] for v, f, s in zip((a, b), unit.operand, small)]  # noqa: B905
@@ -132,6 +143,11 @@ DOTS = [
     ("rounds-each-product", "to e5m3", PLAIN, 8, False, turn(product="e5m3")),
     ("rounds-each-product", "every addition", EXACT, 8, False, turn()),
     ("exact-product-instead", "", ROUNDED, 8, False, turn()),
+    ("chunk-length", "8 products a group instead of 4", GROUPS, 16, False, groups(terms=8)),
+    ("alignment-bits", "1 guard bits instead of 2", GROUPS, 8, True, groups(guard_bits=1)),
+    ("truncation", "toward_zero of partial sums", GROUPS, 8, False, groups(partial_rounding="toward_zero")),
+    ("wrong-mode", "nearest_even", GROUPS, 8, True, groups(rounding="nearest_even")),
+    ("accumulator-width", "partial sums are not rounded", GROUPS, 8, True, groups(partial_rounding=None)),
     ("truncation", "toward_zero", PLAIN, 8, False, turn(rounding="toward_zero")),
     ("wrong-tie", "nearest_away", PLAIN, 8, False, turn(rounding="nearest_away")),
     ("wrong-mode", "up", PLAIN, 8, False, turn(rounding="up")),
@@ -163,7 +179,13 @@ def test_a_fault_in_a_dot_product(cause, detail, unit, k, with_c, design):
 
 def test_the_right_loops_are_right():
     """The designs above, without their faults."""
-    for unit, design in ((PLAIN, turn()), (BF16, in_chunks(8)), (CORE, aligned(12)), (ROUNDED, turn(product="e5m4"))):
+    for unit, design in (
+        (PLAIN, turn()),
+        (BF16, in_chunks(8)),
+        (CORE, aligned(12)),
+        (ROUNDED, turn(product="e5m4")),
+        (GROUPS, groups()),
+    ):
         spec = UnitSpec.make("dot", unit, length=16)
         block = vectors_of(spec)
         results = [design(spec.unit, x, y, 0) for x, y in zip(*(v.tolist() for v in block.operands), strict=True)]

@@ -56,6 +56,8 @@ enum {
     SN_NO_EXPONENT = -4096 /* of a zero: never the largest */
 };
 
+enum { SN_SUMS_TO_ZERO, SN_SUMS_TO_NEAREST, SN_SUMS_IN_STAGES };
+
 typedef struct {
     float value[SN_DEPTH][SN_STRIP];
     sn_u32 exponent[SN_DEPTH][SN_V]; /* of columns i (low half) and SN_V + i, as SN_(packed_exponents) has them */
@@ -323,6 +325,8 @@ SN_INLINE void SN_(steps)(const sn_fused_plan *p, int nearest, int may_carry, in
         }
 }
 
+#include "products/fused/stages.h"
+
 SN_INLINE void SN_(mark)(const sn_fused_plan *p, const sn_fused_rows *rows, const sn_fused_columns *columns,
                          float sums[SN_ROWS][SN_STRIP]) {
     for (int r = 0; r < SN_ROWS; r++) {
@@ -389,8 +393,9 @@ SN_INLINE void SN_(finish)(const sn_fused_plan *p, const sn_fused_values *g, ptr
     }
 }
 
-/* The steps of a packed block for some rows and a strip of columns, on the sums in their place. */
-SN_INLINE void SN_(rows_of_strip)(const sn_fused_plan *p, const sn_fused_values *g, int nearest, int may_carry, int cut,
+/* The steps of a packed block for some rows and a strip of columns, on the sums in their place. kind: an SN_SUMS_...;
+ * in two stages may_carry says that there are two streams, and cut that C has a reach. */
+SN_INLINE void SN_(rows_of_strip)(const sn_fused_plan *p, const sn_fused_values *g, int kind, int may_carry, int cut,
                                   int bounded, int depth, const sn_fused_rows *rows, const sn_fused_columns *columns,
                                   ptrdiff_t row, ptrdiff_t count, ptrdiff_t column) {
     const ptrdiff_t valid = g->n - column < SN_STRIP ? g->n - column : SN_STRIP;
@@ -398,13 +403,16 @@ SN_INLINE void SN_(rows_of_strip)(const sn_fused_plan *p, const sn_fused_values 
     float *out = g->out + row * g->ldo + column;
     for (ptrdiff_t r = 0; r < count; r++)
         memcpy(sums[r], out + r * g->ldo, (size_t)valid * sizeof(float));
-    SN_(steps)(p, nearest, may_carry, cut, bounded, depth, rows, columns, sums);
+    if (kind == SN_SUMS_IN_STAGES)
+        SN_(stage_steps)(p, may_carry ? 2 : 1, cut, depth, rows, columns, sums);
+    else
+        SN_(steps)(p, kind == SN_SUMS_TO_NEAREST, may_carry, cut, bounded, depth, rows, columns, sums);
     SN_(mark)(p, rows, columns, sums);
     for (ptrdiff_t r = 0; r < count; r++)
         memcpy(out + r * g->ldo, sums[r], (size_t)valid * sizeof(float));
 }
 
-SN_INLINE void SN_(strips)(const sn_fused_plan *p, const sn_fused_values *g, int nearest, int may_carry, int cut,
+SN_INLINE void SN_(strips)(const sn_fused_plan *p, const sn_fused_values *g, int kind, int may_carry, int cut,
                            int bounded, int blocks) {
     const ptrdiff_t step = SN_DEPTH / p->unit.period * p->unit.period;
     const ptrdiff_t length = (g->k + p->unit.period - 1) / p->unit.period * p->unit.period;
@@ -426,7 +434,7 @@ SN_INLINE void SN_(strips)(const sn_fused_plan *p, const sn_fused_values *g, int
             for (ptrdiff_t column = 0; column < g->n; column += SN_STRIP) {
                 SN_(pack_columns)(p, g, blocks, where, depth, column, &columns);
                 for (ptrdiff_t r = 0; r < height; r += SN_ROWS)
-                    SN_(rows_of_strip)(p, g, nearest, may_carry, cut, bounded, depth, &rows[r / SN_ROWS], &columns,
+                    SN_(rows_of_strip)(p, g, kind, may_carry, cut, bounded, depth, &rows[r / SN_ROWS], &columns,
                                        block + r, height - r < SN_ROWS ? height - r : SN_ROWS, column);
             }
         }
@@ -436,8 +444,10 @@ SN_INLINE void SN_(strips)(const sn_fused_plan *p, const sn_fused_values *g, int
 }
 
 static void SN_(fused_kernel)(const sn_fused_plan *p, const sn_fused_values *g) {
-    const int cut = p->keep != 0xffffffffu;
-    if (p->blocks)
+    const int cut = p->keep != 0xffffffffu, stages = SN_SUMS_IN_STAGES;
+    if (p->two_stage)
+        p->stages.interleave == 2 ? SN_(strips)(p, g, stages, 1, 1, 0, 0) : SN_(strips)(p, g, stages, 0, 1, 0, 0);
+    else if (p->blocks)
         cut ? SN_(strips)(p, g, 0, 1, 1, 0, 1) : SN_(strips)(p, g, 0, 1, 0, 0, 1);
     else if (p->nearest)
         p->may_carry ? SN_(strips)(p, g, 1, 1, 0, 0, 0) : SN_(strips)(p, g, 1, 0, 0, 0, 0);

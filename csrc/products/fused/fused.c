@@ -91,7 +91,7 @@ sn_fused_kernel sn_fused_kernel_for(int isa) {
 
 enum { DEEPEST = 128 }; /* the longest period that products/fused/body.h packs */
 
-static int is_usual(const sn_format *f) {
+int sn_fused_is_usual(const sn_format *f) {
     return f->lowest == SN_LOWEST_SUBNORMAL && f->emin >= -126 && sn_fits(sn_facts_of(f), 32);
 }
 
@@ -104,7 +104,9 @@ int sn_fused_path(const sn_fused_unit *u, sn_fused_plan *p) {
     const sn_i32 zero = u->zero_exponent < -252 ? SN_FUSED_NO_FLOOR : u->zero_exponent; /* + 127 lies below low */
     sn_i32 floor = u->min_exponent > low ? u->min_exponent : low;
     if (zero > floor) floor = zero; /* C, zero or not, has that exponent at least */
-    if (!u->same_output || u->period > DEEPEST || !is_usual(&u->a) || !is_usual(&u->b) || !is_usual(acc)) return 0;
+    if (!u->same_output || u->period > DEEPEST || !sn_fused_is_usual(&u->a) || !sn_fused_is_usual(&u->b) ||
+        !sn_fused_is_usual(acc))
+        return 0;
     if (sn_facts_of(&u->a).precision + sn_facts_of(&u->b).precision > 24 || F > 29 || floor > high) return 0;
     if (!acc->has_nan && (can_be_special(&u->a) || can_be_special(&u->b) || can_be_special(acc)))
         return 0; /* a result without a code is an error, which only the definition tells */
@@ -139,6 +141,34 @@ int sn_fused_path(const sn_fused_unit *u, sn_fused_plan *p) {
     return 1;
 }
 
+int sn_two_stage_path(const sn_two_stage_unit *w, sn_fused_plan *p) {
+    const sn_fused_unit *u = &w->fused;
+    const sn_i32 F = u->fraction_bits, sum = w->sum_fraction_bits, c = w->c_fraction_bits;
+    const sn_i32 zero = u->zero_exponent < -252 ? SN_FUSED_NO_FLOOR : u->zero_exponent, most = sum > c ? sum : c;
+    if (!sn_fused_is_usual(&u->a) || !sn_fused_is_usual(&u->b) ||
+        memcmp(&u->accumulator, &sn_binary32, sizeof sn_binary32) != 0)
+        return 0;
+    if (u->sum_env.rounding != SN_NEAREST_EVEN || u->sum_env.overflow != SN_OVERFLOW_INFINITY) return 0;
+    if (u->terms > DEEPEST || (zero != SN_FUSED_NO_FLOOR && zero != sn_binary32.emin)) return 0;
+    if (sn_facts_of(&u->a).precision + sn_facts_of(&u->b).precision > 24 || !w->down || w->interleave > 2) return 0;
+    if (F > 29 || (sn_i64)u->terms << (F + 2) > (sn_i64)1 << 31 || w->product_limit < 127) return 0;
+    if (most > 40 || most < F || most + 31 - F > 50) return 0;
+    memset(p, 0, sizeof *p);
+    p->unit = *u;
+    p->stages = *w;
+    if (w->c_reach < 0) p->stages.c_reach = 1 << 16;
+    p->two_stage = 1;
+    p->least_a = u->a.emin + 127;
+    p->least_b = u->b.emin + 127;
+    p->zero_a = zero == SN_FUSED_NO_FLOOR ? 0x8000u : (sn_u32)(zero + 127) << 7 & 0xffffu;
+    p->zero_b = zero == SN_FUSED_NO_FLOOR ? 0x8000u : (sn_u32)zero << 7 & 0xffffu;
+    p->low = F - 124;
+    p->high = 124; /* products below 2^126 */
+    p->keep = 0xffffffffu;
+    p->most_start = 0x1.fffffep127f;
+    return 1;
+}
+
 /* Shifts of up to this many binades keep the elements' carriers normal numbers: products/fused/body.h. */
 enum { ELEMENTS_LAST = -26, ELEMENTS_TOP = 26, LEAST_ZERO = -150 };
 
@@ -155,7 +185,7 @@ int sn_fused_path_of_blocks(const sn_block_fused_unit *u, sn_fused_plan *p) {
     return 1;
 }
 
-static sn_u64 code_of(const sn_format *f, float x) {
+sn_u64 sn_fused_code(const sn_format *f, float x) {
     sn_env env = {0};
     sn_u32 bits, flags = 0;
     memcpy(&bits, &x, sizeof bits);
@@ -178,15 +208,15 @@ static float value_of_blocks(const sn_fused_plan *p, const sn_fused_values *g, p
     const float *a = g->a + row * g->lda, *b = g->b + column;
     const sn_i32 *shift_a = g->shift_a + row * g->lds_a, *shift_b = g->shift_b + column;
     sn_u64 x[SN_FUSED_PIECE], y[SN_FUSED_PIECE], sx[SN_FUSED_PIECE], sy[SN_FUSED_PIECE];
-    sn_u64 sum = g->c ? code_of(&u->accumulator, g->c[row * g->ldc + column]) : 0;
+    sn_u64 sum = g->c ? sn_fused_code(&u->accumulator, g->c[row * g->ldc + column]) : 0;
     sn_block_fused_unit each = *p->blocks;
     each.block = 1; /* of the scales below there is one for each product */
     for (ptrdiff_t k0 = 0; k0 < g->k; k0 += u->terms) {
         const ptrdiff_t length = g->k - k0 < u->terms ? g->k - k0 : u->terms;
         for (ptrdiff_t k = 0; k < length; k++) {
             const ptrdiff_t block = (k0 + k) / p->blocks->block;
-            x[k] = code_of(&u->a, a[k0 + k]);
-            y[k] = code_of(&u->b, b[(k0 + k) * g->ldb]);
+            x[k] = sn_fused_code(&u->a, a[k0 + k]);
+            y[k] = sn_fused_code(&u->b, b[(k0 + k) * g->ldb]);
             sx[k] = scale_of(&p->blocks->scale_a, shift_a[block]);
             sy[k] = scale_of(&p->blocks->scale_b, shift_b[block * g->lds_b]);
         }
@@ -214,15 +244,18 @@ float sn_fused_value(const sn_fused_plan *p, const sn_fused_values *g, ptrdiff_t
     const ptrdiff_t piece = SN_FUSED_PIECE / u->period * u->period; /* whole periods: the plan has them this short */
     sn_u64 x[SN_FUSED_PIECE], y[SN_FUSED_PIECE];
     sn_u32 flags = 0, bits;
-    sn_u64 c = g->c ? code_of(&u->accumulator, g->c[row * g->ldc + column]) : 0, sum = u->c_after ? 0 : c;
+    sn_i32 told;
+    sn_u64 c = g->c ? sn_fused_code(&u->accumulator, g->c[row * g->ldc + column]) : 0, sum = u->c_after ? 0 : c;
     for (ptrdiff_t k0 = 0; k0 < g->k; k0 += piece) {
         ptrdiff_t length = g->k - k0 < piece ? g->k - k0 : piece;
         for (ptrdiff_t k = 0; k < length; k++) {
-            x[k] = code_of(&u->a, a[k0 + k]);
-            y[k] = code_of(&u->b, b[(k0 + k) * g->ldb]);
+            x[k] = sn_fused_code(&u->a, a[k0 + k]);
+            y[k] = sn_fused_code(&u->b, b[(k0 + k) * g->ldb]);
         }
         for (sn_i64 step = 0; step < sn_fused_steps(u, length); step++)
-            sum = sn_fused_step(u, x, 1, y, 1, length, step * u->terms, sum, &u->accumulator, &u->sum_env, &flags);
+            sum = p->two_stage ? sn_two_stage_step(&p->stages, x, 1, y, 1, length, step * u->terms, sum, &flags, &told)
+                               : sn_fused_step(u, x, 1, y, 1, length, step * u->terms, sum, &u->accumulator,
+                                               &u->sum_env, &flags);
     }
     if (u->c_after) sum = g->k ? sn_add(&u->accumulator, sum, &u->output, c, &u->output, &u->after_env, 0, &flags) : c;
     sn_env env = {0};

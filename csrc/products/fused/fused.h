@@ -42,12 +42,17 @@ typedef struct {
     float limit;                      /* the accumulator's largest value */
     float most_start;                 /* C must be no larger, in magnitude */
     float least_start;                /* C must be zero or no smaller, in magnitude */
+    sn_i32 two_stage;                 /* the unit is `stages`, whose fused part is `unit` */
+    sn_two_stage_unit stages;
     const sn_block_fused_unit
         *blocks; /* null, or the unit whose operands have scales: powers of two, sn_fused_values */
 } sn_fused_plan;
 
 /* The fast path of a unit into *p; 0 if it has none: the domain that products/fused/body.h states. */
 int sn_fused_path(const sn_fused_unit *u, sn_fused_plan *p);
+
+/* The same of a unit in two stages (products/fused/stages.h). */
+int sn_two_stage_path(const sn_two_stage_unit *w, sn_fused_plan *p);
 
 /* The same of a unit of block formats, each of whose products is a term; the plan keeps the pointer. */
 int sn_fused_path_of_blocks(const sn_block_fused_unit *u, sn_fused_plan *p);
@@ -68,6 +73,12 @@ typedef void (*sn_fused_kernel)(const sn_fused_plan *p, const sn_fused_values *g
 
 /* That of an instruction set (SN_ISA_*); null if this build has none for it. */
 sn_fused_kernel sn_fused_kernel_for(int isa);
+
+/* Whether packed operands may have a format: exponents as binary32's or narrower, and subnormals. */
+int sn_fused_is_usual(const sn_format *f);
+
+/* The code of a carrier that is a value of the format. */
+sn_u64 sn_fused_code(const sn_format *f, float x);
 
 /* One element by the definition: what the fast paths leave. */
 float sn_fused_value(const sn_fused_plan *p, const sn_fused_values *g, ptrdiff_t row, ptrdiff_t column);

@@ -6,10 +6,28 @@
 #define SN_MAX16(a, b) (sn_vh) _mm512_max_epi16((__m512i)(a), (__m512i)(b))
 #define SN_TO_FLOAT(x) (sn_vf) _mm512_cvt_roundepi32_ps((__m512i)(x), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
 #define SN_ADD16(a, b) (sn_vh) _mm512_adds_epi16((__m512i)(a), (__m512i)(b))
+#define SN_DOWN64(x, k)                                                                                                \
+    (sn_wf)(_mm512_add_round_pd((__m512d)(x), (__m512d)(k), _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC) - (__m512d)(k))
 #include "products/fused/body.h"
+
+#define SN_JAM(x) SN_(jam)(x)
+SN_INLINE sn_vu SN_(jam)(sn_vf x) {
+    const __m512i below = _mm512_cvt_roundps_epi32((__m512)x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    const __m512i above = _mm512_cvt_roundps_epi32((__m512)x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
+    return (sn_vu)_mm512_ternarylogic_epi32(below, above, _mm512_set1_epi32(1), 0xf8); /* below | (above & 1) */
+}
+#define SN_ODD_SUM(x, y) SN_(odd_sum)((__m512)(x), (__m512)(y))
+SN_INLINE sn_vf SN_(odd_sum)(__m512 x, __m512 y) {
+    const __m512 lower = _mm512_add_round_ps(x, y, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    return SN_WHERE_ODD(lower, lower, _mm512_add_round_ps(x, y, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC));
+}
+#include "products/grouped/body.h"
 
 extern void sn_fused_avx512(const sn_fused_plan *p, const sn_fused_values *g);
 void sn_fused_avx512(const sn_fused_plan *p, const sn_fused_values *g) { SN_(fused_kernel)(p, g); }
+
+extern void sn_grouped_avx512(const sn_grouped_plan *p, const sn_fused_values *g);
+void sn_grouped_avx512(const sn_grouped_plan *p, const sn_fused_values *g) { SN_(grouped_kernel)(p, g); }
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

@@ -78,6 +78,7 @@ typedef struct {
     sn_i32 shift, bits, is_signed; /* from products to the accumulator; of the accumulator */
     sn_i32 wraps;
     sn_i32 careful; /* saturate after each step */
+    sn_i64 chunk;   /* products that are summed from 0, before that is added; 0: none are */
     sn_i64 least, most;
     double scale; /* the accumulator's last place */
 } sn_gemm_integers;

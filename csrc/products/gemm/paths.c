@@ -265,7 +265,8 @@ int sn_integer_path(const sn_mad_unit *u, sn_gemm_integers *g) {
     const sn_format *a = &u->operand_a, *b = &u->operand_b, *f = &u->accumulator;
     const int wraps = u->sum_env.overflow == SN_OVERFLOW_WRAP;
     memset(g, 0, sizeof *g);
-    if (u->lanes > 1 || u->compensated || u->chunk || !u->fused || sn_is_stochastic(&u->sum_env)) return 0;
+    if (u->lanes > 1 || u->compensated || !u->fused || sn_is_stochastic(&u->sum_env)) return 0;
+    if (u->chunk && (memcmp(&u->outer, f, sizeof *f) != 0 || u->outer_env.overflow != u->sum_env.overflow)) return 0;
     if (!is_fixed(a) || !is_fixed(b) || !is_fixed(f) || f->bits > 32) return 0;
     if (a->bits > 15 + !!a->is_signed || b->bits > 15 + !!b->is_signed) return 0;
     const sn_i32 shift = f->mantissa_bits - a->mantissa_bits - b->mantissa_bits;
@@ -280,6 +281,7 @@ int sn_integer_path(const sn_mad_unit *u, sn_gemm_integers *g) {
     g->bits = f->bits;
     g->is_signed = f->is_signed;
     g->wraps = wraps;
+    g->chunk = u->chunk;
     g->least = f->is_signed ? -((sn_i64)1 << (f->bits - 1)) : 0;
     g->most = ((sn_i64)1 << (f->bits - !!f->is_signed)) - 1;
     g->scale = sn_of_bits((sn_u64)(1023 - f->mantissa_bits) << 52);

@@ -47,28 +47,32 @@ SN_FN sn_u64 sn_nan_of_kind(const sn_format *f, const sn_env *env, sn_i32 kind, 
 }
 
 /* The code of a term. */
+SN_FN sn_u64 sn_term_code(const sn_term *t, const sn_format *f, const sn_env *env, sn_u32 word, sn_u32 *raised) {
+    if (t->kind >= SN_QUIET_NAN) return sn_nan_of_kind(f, env, t->kind, raised);
+    if (t->kind == SN_INF) return sn_inf_result(f, env, t->exact.sign, raised);
+    return sn_round_pack(f, env, &t->exact, word, raised);
+}
+
+/* That of a term + y. */
+SN_FN sn_u64 sn_term_sum_code(const sn_term *t, const sn_number *y, const sn_format *f, const sn_env *env, sn_u32 word,
+                              sn_u32 *raised) {
+    if (t->kind >= SN_QUIET_NAN || y->kind >= SN_QUIET_NAN)
+        return sn_nan_of_kind(f, env, t->kind > y->kind ? t->kind : y->kind, raised);
+    return sn_add_numbers(t->exact, t->kind == SN_INF, y, f, env, word, raised);
+}
+
+/* The two, told. */
 SN_FN sn_u64 sn_term_round(const sn_term *t, const sn_format *f, const sn_env *env, sn_u32 word, sn_told *told) {
     sn_u32 raised = 0;
-    sn_u64 code;
-    if (t->kind >= SN_QUIET_NAN)
-        code = sn_nan_of_kind(f, env, t->kind, &raised);
-    else if (t->kind == SN_INF)
-        code = sn_inf_result(f, env, t->exact.sign, &raised);
-    else
-        code = sn_round_pack(f, env, &t->exact, word, &raised);
+    const sn_u64 code = sn_term_code(t, f, env, word, &raised);
     sn_tell(told, f, env, code, raised, t->kind == SN_INF);
     return code;
 }
 
-/* That of a term + y. */
 SN_FN sn_u64 sn_term_add(const sn_term *t, const sn_number *y, const sn_format *f, const sn_env *env, sn_u32 word,
                          sn_told *told) {
     sn_u32 raised = 0;
-    sn_u64 code;
-    if (t->kind >= SN_QUIET_NAN || y->kind >= SN_QUIET_NAN)
-        code = sn_nan_of_kind(f, env, t->kind > y->kind ? t->kind : y->kind, &raised);
-    else
-        code = sn_add_numbers(t->exact, t->kind == SN_INF, y, f, env, word, &raised);
+    const sn_u64 code = sn_term_sum_code(t, y, f, env, word, &raised);
     sn_tell(told, f, env, code, raised, t->kind == SN_INF || y->kind == SN_INF);
     return code;
 }

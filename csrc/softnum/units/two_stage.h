@@ -115,6 +115,8 @@ SN_FN sn_u64 sn_two_stage_step(const sn_two_stage_unit *w, const sn_u64 *a, sn_i
     sn_i32 beyond[2] = {0, 0}, any = 0, largest = 0, cut = 0;
     sn_number z = sn_unpack(f, c);
     sn_two_stage_clear(&all);
+    addend.sig = sn_u128_make(0, 0);
+    addend.exp = addend.exponent = addend.sign = 0;
     const sn_i32 with_c = sn_fused_addend(u, &z, &all, &addend);
     for (sn_i32 s = 0; s < w->interleave; s++) {
         sn_fused_kinds *kinds = &streams[s].kinds;

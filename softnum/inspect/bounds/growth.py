@@ -15,6 +15,7 @@ from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.family import family_of, register
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+from softnum.mac.grouped import GroupedDotUnit
 from softnum.mac.mad import MadUnit
 from softnum.mac.order import reduction_order
 from softnum.mac.two_stage import TwoStageDotUnit
@@ -282,6 +283,20 @@ def _chain(unit: FmaChainUnit, k: int, products: Growth, start: float | None) ->
     return growth.rounded(how, unit.accumulator, unit.steps(k) if flushes else k)
 
 
+def _grouped(unit: GroupedDotUnit, k: int, products: Growth, start: float | None) -> Growth:
+    if not k:
+        return NOTHING
+    group, jam = products, 0.0
+    if unit.reduction == "bulk":  # each product of a group is off by less than the last bit that is kept
+        jam = times(float(min(k, unit.terms)), 2.0**-unit.fraction_bits)
+        group = group._replace(relative=_both(group.relative, jam), last=-inf, lifted=True)
+    if unit.partial_rounding is not None:
+        group = group.rounded(local(unit.partial_format, unit.partial_rounding, group.last), unit.partial_format)
+    group = group if start is None else group.beside(start)
+    n = unit.steps(k)
+    return group.several(n).rounded(local(unit.accumulator, unit.rounding, group.last), unit.accumulator, n)
+
+
 # -- what chance makes of a stochastic sum ---------------------------------------------------------------------------
 
 
@@ -358,6 +373,7 @@ def _blocks(unit: BlockDotUnit, k: int, block: Growth, start: float | None) -> G
 register(MadUnit, growth=_mad, chances=_mad_chances)
 register(FusedDotUnit, growth=_fused)
 register(FmaChainUnit, growth=_chain)
+register(GroupedDotUnit, growth=_grouped)
 register(TwoStageDotUnit, growth=_two_stage)
 register(ExactDotUnit, growth=_exact, chances=_exact_chances)
 register(ChunkedDotUnit, growth=_chunked)

@@ -16,6 +16,7 @@ from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.family import family_of, register
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+from softnum.mac.grouped import GroupedDotUnit
 from softnum.mac.mad import MadUnit
 from softnum.mac.two_stage import TwoStageDotUnit
 from softnum.reference.operations import exact_sum
@@ -132,6 +133,11 @@ def _chain(unit: FmaChainUnit, a, b, c, words) -> Fraction | float:
     return total
 
 
+def _grouped(unit: GroupedDotUnit, a, b, c, words) -> Fraction | float:
+    steps, _ = steps_of(unit, a, b, c, words)
+    return _together(lost(s, unit.partial_rounding if s.name == "partial sum" else unit.rounding) for s in steps)
+
+
 def _exact(unit: ExactDotUnit, a, b, c, words) -> Fraction | float:
     steps, _ = steps_of(unit, a, b, c, words)
     return _together(lost(step, unit.rounding) for step in steps)
@@ -190,6 +196,7 @@ def _inner_errors(unit: BlockDotUnit, a, b, words) -> list:
 register(MadUnit, running=_mad)
 register(FusedDotUnit, running=_fused)
 register(FmaChainUnit, running=_chain)
+register(GroupedDotUnit, running=_grouped)
 register(TwoStageDotUnit, running=_two_stage)
 register(ExactDotUnit, running=_exact)
 register(ChunkedDotUnit, running=_chunked)

@@ -15,6 +15,7 @@ from softnum.formats.facts import fits
 from softnum.mac import _gemm
 from softnum.mac.family import family_of
 from softnum.mac.fused import FusedDotUnit
+from softnum.mac.grouped import GroupedDotUnit
 from softnum.mac.mad import MadUnit, Unit
 from softnum.mac.products.blocks.matrices import block_matmul
 from softnum.mac.products.engines import coded, definition_of, fast_of
@@ -140,7 +141,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         C on codes of 16 bits together.
     b : the same, shape (..., K, N)
         Values of the second operand format.
-    unit : MadUnit, FusedDotUnit, FmaChainUnit or ExactDotUnit; or BlockDotUnit
+    unit : MadUnit, FusedDotUnit, FmaChainUnit, GroupedDotUnit, ExactDotUnit or ChunkedDotUnit; or BlockDotUnit
         A BlockDotUnit takes BlockArrays of its formats, blocked along K: a along axis -1, b along axis -2.
     c : optional, shape broadcast to (..., M, N)
         The initial accumulator (of the outer sum under chunk): values of the result's format. Default +0.
@@ -180,7 +181,7 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     >>> sn.matmul(a, a.T, unit)  # the sum of forty ones sticks at 16: 16 + 1 rounds back
     array([[16.]], dtype=float32)
     """
-    if isinstance(unit, (MadUnit, FusedDotUnit)) and out is None and not return_stats:
+    if isinstance(unit, (MadUnit, FusedDotUnit, GroupedDotUnit)) and out is None and not return_stats:
         with _core.PlainEnvironment():
             result = _at_once(a, b, unit, c, threads)
         if result is not None:

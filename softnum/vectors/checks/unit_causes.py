@@ -10,6 +10,7 @@ from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.family import family_of, register
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+from softnum.mac.grouped import GroupedDotUnit
 from softnum.mac.mad import MadUnit
 from softnum.mac.two_stage import TwoStageDotUnit
 from softnum.vectors.checks.causes import Candidate, counted
@@ -53,7 +54,8 @@ def _rows(spec: UnitSpec) -> Iterator[tuple[str, str, dict]]:
             }  # fmt: skip
     yield from causes.own(spec)
     yield from _modes(unit, causes.mode, infinite=causes.always_infinity)
-    yield from _overflow(unit, causes.always_infinity)
+    if causes.overflow_rules:
+        yield from _overflow(unit, causes.always_infinity)
     yield "flush-to-zero", "operands", {"flush_operands": True}
     if spec.with_c:
         yield "flush-to-zero", "operands and C", {"flush_operands": True, "flush_c": True}
@@ -68,6 +70,7 @@ class Causes:
     mode = "rounding"  #: the field that has the mode of the sums
     ordered = True  #: whether the order of the products changes the result
     always_infinity = False  #: whether the unit has that overflow rule
+    overflow_rules = True  #: whether the unit takes overflow rules
 
     def own(self, spec: UnitSpec):
         """Causes of this family alone: (cause, detail, changes of the unit's fields or of its model)."""
@@ -171,6 +174,30 @@ class _Chain(Causes):
             yield "summation-order", "k in turn", {"k_order": None}
 
 
+class _Grouped(Causes):
+    overflow_rules = False
+
+    def own(self, spec: UnitSpec):
+        unit = spec.unit
+        for terms in (1, 2, 4, 8, 16, 32, 64):
+            if terms != unit.terms:
+                yield "chunk-length", f"{terms} products a group instead of {unit.terms}", {"terms": terms}
+        if unit.reduction == "bulk":
+            guard = unit.fraction_bits - unit.partial_format.mantissa_bits
+            for other in range(max(0, guard - 4), guard + 5):
+                if other != guard:
+                    yield "alignment-bits", f"{other} guard bits instead of {guard}", {"guard_bits": other}
+        if unit.partial_rounding is None:
+            yield "wrong-mode", "partial sums are rounded to odd", {"partial_rounding": "to_odd"}
+        else:
+            yield from _modes(unit, "partial_rounding", of=" of partial sums")
+            yield "accumulator-width", "partial sums are not rounded", {"partial_rounding": None}
+
+    def inner_widths(self, unit, other):
+        if unit.partial_rounding is not None:
+            yield "of partial sums", {"partial": other}
+
+
 class _Chunked(Causes):
     def own(self, spec: UnitSpec):
         unit, k = spec.unit, spec.shape[2]
@@ -223,7 +250,7 @@ def _modes(unit, name: str, mode: str | None = None, of: str = "", infinite: boo
         elif not other.startswith("stochastic") and mode.startswith("stochastic"):
             cause = "random-ignored"
         yield cause, other + of, {name: other}
-        if cause in ("truncation", "wrong-mode") and _rule(unit) == "infinity" and infinite:
+        if infinite and cause in ("truncation", "wrong-mode") and _rule(unit) == "infinity":
             yield cause, f"{other}{of}, overflow to infinity", {name: other, "overflow": "always_infinity"}
 
 
@@ -285,6 +312,7 @@ def _wider(fmt, more: int):
 register(MadUnit, causes=_Mad())
 register(FusedDotUnit, causes=_Fused())
 register(FmaChainUnit, causes=_Chain())
+register(GroupedDotUnit, causes=_Grouped())
 register(TwoStageDotUnit, causes=_TwoStage())
 register(ExactDotUnit, causes=_Exact())
 register(ChunkedDotUnit, causes=_Chunked())

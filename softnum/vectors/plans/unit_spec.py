@@ -32,7 +32,7 @@ class UnitSpec(Spec):
     ----------
     op : {"dot", "mac", "gemm"}
         A dot product a vector; one step of a sequence a vector; a product of two small matrices a vector.
-    unit : MadUnit, FusedDotUnit, FmaChainUnit or ExactDotUnit
+    unit : MadUnit, FusedDotUnit, FmaChainUnit, GroupedDotUnit or ExactDotUnit
     shape : (int, int, int)
         (M, N, K); M = N = 1 for dot and mac. K of a mac: the steps of a sequence.
     with_c : bool

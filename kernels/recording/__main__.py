@@ -1,4 +1,4 @@
-"""The command: ``python -m tests.kernels.recording FOLDER``."""
+"""The command: ``python -m softnum.kernels.recording FOLDER``."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import nvidia_driver
-from tests.kernels.recording import functions
-from tests.kernels.recording.device import Device, compiled, text
-from tests.kernels.recording.rows import KINDS, STEPS, operands
-from tests.kernels.recording.tiles import computed
-from tests.support.mma import INSTRUCTIONS, Instruction, decoded, differing
+from softnum.kernels.recording import functions
+from softnum.kernels.recording.device import Device, compiled, nvidia_driver, text
+from softnum.kernels.recording.mma import INSTRUCTIONS, Instruction, decoded, differing
+from softnum.kernels.recording.rows import KINDS, STEPS, operands
+from softnum.kernels.recording.tiles import computed
 
 HELP = f"""\
-Record what this GPU's matrix instructions compute: of mma.sync and wgmma in floating point and in bytes, those of
-tests/support/mma.py that the chip has, rows of d = a*b + c, and chains of {STEPS} instructions, each d being the next
-one's c. All are eight columns wide; left out are sparse ones, and integers of four bits and one.
+Record what this GPU's matrix instructions compute: of mma.sync and wgmma in floating point and in bytes, those that the
+chip has, rows of d = a*b + c, and chains of {STEPS} instructions, each d being the next one's c. All are eight columns
+wide; left out are sparse ones, and integers of four bits and one.
 
 FOLDER gets a file for each instruction, NumPy's .npz, of codes: a and b (rows, K), c and d (rows,), kind (rows,), the
 row's kind by its number; chain_a and chain_b (chains, {STEPS}, K), chain_c (chains,), chain_d (chains, {STEPS}).
@@ -118,7 +117,7 @@ def compile_all(chip: str) -> None:
 def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
     """What the command was told."""
     parser = argparse.ArgumentParser(
-        prog="python -m tests.kernels.recording", description=HELP, epilog=EPILOG,
+        prog="python -m softnum.kernels.recording", description=HELP, epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument("folder", type=Path, nargs="?", help="where the files go; it is made if it is not there")

@@ -7,7 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-import softnum as sn
+from softnum.arrays.conversion import decode, encode
+from softnum.mac.exact import ExactDotUnit
+from softnum.mac.mad import MadUnit
+from softnum.mac.presets import unit as preset
+from softnum.mac.products.matrices import matmul
 
 FORMATS = {
     "f16": "binary16", "bf16": "bfloat16", "tf32": "tf32", "e4m3": "e4m3fn", "e5m2": "e5m2", "f32": "binary32",
@@ -28,7 +32,7 @@ def encoded(x, kind: str) -> np.ndarray:
     """Values that a type has, as its codes: those of tf32 are binary32's."""
     if kind in ("tf32", "f32"):
         return np.asarray(x, np.float32).view(np.uint32)
-    return np.asarray(sn.encode(np.asarray(x, np.float64), FORMATS[kind])).astype(CODES[kind])
+    return np.asarray(encode(np.asarray(x, np.float64), FORMATS[kind])).astype(CODES[kind])
 
 
 def decoded(codes, kind: str) -> np.ndarray:
@@ -36,7 +40,7 @@ def decoded(codes, kind: str) -> np.ndarray:
     codes = np.ascontiguousarray(codes, CODES[kind])
     if kind == "tf32":
         return (codes & np.uint32(0xFFFFE000)).view(np.float32)
-    return sn.decode(codes, FORMATS[kind])
+    return decode(codes, FORMATS[kind])
 
 
 def differing(got, want) -> np.ndarray:
@@ -109,13 +113,13 @@ class Instruction:
     def unit(self, gpu: str):
         """What it computes on a GPU of the presets', such as "h200"."""
         if self.d == "f64":
-            return sn.MadUnit("binary64", operand="binary64")
+            return MadUnit("binary64", operand="binary64")
         operands = FORMATS[self.a], FORMATS[self.b]
         if self.d == "s32":
-            return sn.ExactDotUnit("q32.0", operand=operands, overflow="saturate" if self.saturate else "wrap")
+            return ExactDotUnit("q32.0", operand=operands, overflow="saturate" if self.saturate else "wrap")
         by_mma = size_of(self.a) == 1 and self.kind == "mma" and gpu in ("h100", "h200", "b200")
         name = f"nvidia_{gpu}_{'fp16' if self.a == 'f16' else self.a}{'_mma' * by_mma}"
-        unit = sn.unit(name, output=FORMATS[self.d])
+        unit = preset(name, output=FORMATS[self.d])
         return replace(unit, operand=operands, terms=min(unit.terms, self.k))
 
     def rows_that_differ(self, arrays, unit) -> list[np.ndarray]:
@@ -123,7 +127,7 @@ class Instruction:
         found = []
         for codes in steps_of(arrays):
             a, b, c, d = (decoded(x, kind) for x, kind in zip(codes, (self.a, self.b, self.d, self.d), strict=True))
-            got = sn.matmul(a[:, None, :], b[:, :, None], unit, c[:, None, None])[:, 0, 0]
+            got = matmul(a[:, None, :], b[:, :, None], unit, c[:, None, None])[:, 0, 0]
             found.append(differing(got, d))
         return found
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.kernels.recording.device import KERNEL
+from softnum.kernels.recording.device import KERNEL
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.support.mma import CODES, Instruction, size_of
+from softnum.kernels.recording.mma import CODES, Instruction, size_of
 
 _DIAGONAL = np.arange(8)
 

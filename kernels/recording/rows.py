@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-import softnum as sn
-from tests.support.mma import CODES, FORMATS, Instruction, encoded, size_of
+from softnum.arrays.conversion import quantize
+from softnum.formats.names import format
+from softnum.kernels.recording.mma import CODES, FORMATS, Instruction, encoded, size_of
 
 STEPS = 4  # instructions of a chain
 CHAINED = ("random", "wide", "cancellation", "rounding", "floor", "codes")  # kinds that there are chains of
@@ -34,7 +35,7 @@ class Draw:
 
     @property
     def formats(self) -> tuple:
-        return tuple(sn.format(FORMATS[kind]) for kind in (self.one.a, self.one.b, self.one.d))
+        return tuple(format(FORMATS[kind]) for kind in (self.one.a, self.one.b, self.one.d))
 
     def significands(self, shape) -> np.ndarray:
         """From 1 to 2, of either sign."""
@@ -43,7 +44,7 @@ class Draw:
     def numbers(self, fmt, shape, low: int, high: int) -> np.ndarray:
         """Of a format, with exponents from low to high."""
         x = self.significands(shape)
-        return sn.quantize(np.ldexp(x, self.rng.integers(low, high + 1, shape)), fmt, overflow="saturate")
+        return quantize(np.ldexp(x, self.rng.integers(low, high + 1, shape)), fmt, overflow="saturate")
 
     def some(self, part: float) -> np.ndarray:
         """Where in a or b this part of the elements lies."""
@@ -79,7 +80,7 @@ def cancellation(draw, a, b, c):
     a[where] = draw.numbers(fa, where.sum(), max(least_exponent_of(fa), fa.emin - 2), -4)
     negative = draw.some_rows(0.4)
     small = draw.numbers(fd, draw.count, -20 if fd.bits > 16 else -12, 3)
-    return a, b, np.where(negative, sn.quantize(-a[:, 0, 0] * b[:, 0, 0], fd), small)
+    return a, b, np.where(negative, quantize(-a[:, 0, 0] * b[:, 0, 0], fd), small)
 
 
 def subnormal(draw, a, b, c):
@@ -113,8 +114,8 @@ def floor(draw, a, b, c):
     goal = draw.rng.integers(lowest, lowest + 45, draw.count)[:, None, None]
     of_a = np.clip(goal // 2 + draw.rng.integers(-2, 3, draw.shape), low_a, fa.emax)
     of_b = np.clip(goal - of_a + draw.rng.integers(-3, 1, draw.shape), low_b, fb.emax)
-    a = sn.quantize(np.ldexp(draw.significands(draw.shape), of_a), fa, overflow="saturate")
-    b = sn.quantize(np.ldexp(draw.significands(draw.shape), of_b), fb, overflow="saturate")
+    a = quantize(np.ldexp(draw.significands(draw.shape), of_a), fa, overflow="saturate")
+    b = quantize(np.ldexp(draw.significands(draw.shape), of_b), fb, overflow="saturate")
     a = np.where(draw.some(0.6), 0.0, a)
     c = draw.numbers(fd, draw.count, low_d, low_d + 30)
     return a, b, np.where(draw.some_rows(0.4), 0.0, c)
@@ -212,7 +213,7 @@ def at_the_least_exponent(one: Instruction, of_c: bool) -> list[np.ndarray]:
     binary32 are cut toward zero, and 2^m - 2^t is less than 2^m; those in binary16 are rounded to nearest, and
     2^m + 2^-25 + 2^t is no tie.
     """
-    fa, fb, fd = (sn.format(FORMATS[kind]) for kind in (one.a, one.b, one.d))
+    fa, fb, fd = (format(FORMATS[kind]) for kind in (one.a, one.b, one.d))
     single = one.d == "f32"
     low_a, low_b, low_d = map(least_exponent_of, (fa, fb, fd))
     exponents = [
@@ -234,7 +235,7 @@ def at_the_least_exponent(one: Instruction, of_c: bool) -> list[np.ndarray]:
         a[i, 0, place], b[i, 0, place] = _factors(second, t, low_a, fb)  # subnormal factors, where they must be
     exact = np.ones(len(exponents), bool)
     for x, fmt in ((a, fa), (b, fb), (c, fd)):
-        exact &= (sn.quantize(x, fmt) == x).all(tuple(range(1, x.ndim)))
+        exact &= (quantize(x, fmt) == x).all(tuple(range(1, x.ndim)))
     return [encoded(x, kind)[exact] for x, kind in ((a, one.a), (b, one.b), (c, one.d))]
 
 

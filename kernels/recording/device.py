@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
-from tests.support.mma import Instruction, size_of
+from softnum.kernels.recording.mma import Instruction, size_of
 
 KERNEL = "_record"
 
@@ -22,6 +24,13 @@ _SHARED = """
   __shared__ __align__(1024) unsigned held[64];
   unsigned long long at = (unsigned long long)__cvta_generic_to_shared(held);
   unsigned long long descriptor = ((at & 0x3FFFF) >> 4) | (8ull << 16) | (8ull << 32);"""
+
+
+def nvidia_driver() -> str | None:
+    """The version of this machine's driver, such as "580.159.04"; None where there is none, or it does not say."""
+    path = Path("/proc/driver/nvidia/version")
+    words = path.read_text().split() if path.exists() else []
+    return next((word for word in words if re.fullmatch(r"\d+(\.\d+)+", word)), None)
 
 
 def _group(first: int, count: int) -> str:
