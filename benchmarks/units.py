@@ -12,7 +12,8 @@ from softnum.runtime import _core
 
 #: Goals, in sgemms.
 LIMITS = {"nvidia_v100_fp16": 10.0, "nvidia_a100_fp16": 15.0, "nvidia_h100_fp16": 15.0, "nvidia_h100_e4m3": 15.0,
-          "ocp_mxfp8_e4m3": 15.0, "ocp_mxfp4_e2m1": 15.0, "nvfp4": 15.0}  # fmt: skip
+          "ocp_mxfp8_e4m3": 15.0, "ocp_mxfp4_e2m1": 15.0, "nvfp4": 15.0, "nvidia_tcgen05_mxf8f6f4": 15.0,
+          "nvidia_tcgen05_mxf4": 15.0, "nvidia_tcgen05_mxf4nvf4": 15.0}  # fmt: skip
 UNITS = [
     *((name, None) for name in LIMITS),
     ("ocp_mxfp8_e5m2", None),
@@ -35,7 +36,7 @@ _NARROWER = 3.0  # AVX2 against AVX-512
 
 def _operands(unit, n: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.Generator(np.random.Philox(3))
-    if isinstance(unit, sn.BlockDotUnit):
+    if isinstance(unit.operand[0], sn.BlockFormat):
         return tuple(
             sn.array(rng.standard_normal((n, n), dtype=np.float32), f, axis=axis)
             for f, axis in zip(unit.operand, (-1, -2), strict=True)

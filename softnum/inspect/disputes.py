@@ -99,8 +99,8 @@ def telling(units: Mapping[str, Unit], most: int = 4) -> list[Telling]:
     """Short inputs on which units of the same formats do not all agree.
 
     Tried are products whose exponents are small, alone or beside a zero times the largest operand, and a C that is zero
-    or small: where the least M and the exponents of zeros matter; and halves of a last place beside 1. Nothing is random. Of block formats with a scale of
-    the array, which no instruction has, the inputs have none.
+    or small: where the least M and the exponents of zeros matter; and halves of a last place beside 1. Nothing is
+    random. Of block formats with a scale of the array, which no instruction has, the inputs have none.
 
     Parameters
     ----------

@@ -198,4 +198,5 @@ class BlockFusedDotUnit(Unit):
 
 register(
     BlockFusedDotUnit, kind="block_fused", of_blocks=True, definition=_block_fused.DefinitionBlockFused,
+    fast=_block_fused.fast,
 )  # fmt: skip

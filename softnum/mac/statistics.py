@@ -64,7 +64,7 @@ class RoundingStats:
     inexact. FmaChainUnit: "sum", with the zeros that fill up the last period. ExactDotUnit: "sum", one an output.
     GroupedDotUnit: "partial sum" (if it is rounded), "sum" (additions of groups); products that are rounded to odd make
     no rounding inexact. ChunkedDotUnit: "outer sum" (additions of chunks), and "inner ..." for each kind of the inner
-    unit.
+    unit. BlockFusedDotUnit: "sum" (of each step, as of FusedDotUnit), "tensor scales" (as of BlockDotUnit).
     BlockDotUnit: "scaled sum" (if it is rounded), "sum" (additions of blocks), "tensor scales" (the last step of
     operands that have them), and "inner ..." for each kind of the inner unit.
 

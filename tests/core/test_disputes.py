@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,14 @@ from softnum.cli import build_app
 from softnum.inspect.disputes import choices, telling
 
 NVIDIA = [n for n in sn.units() if n.startswith("nvidia_") and isinstance(sn.unit(n), sn.FusedDotUnit)]
+
+
+def block_vectors(unit, row):
+    """The operands of a row whose blocks have scales; without one of the whole array, which no instruction has."""
+    fmts = [sn.BlockFormat(f.element, f.scale, f.block_size) for f in unit.operand]
+    parts = zip((row.a, row.b), (row.scale_a, row.scale_b), fmts, strict=True)
+    unit = replace(unit, operand=tuple(fmts))
+    return unit, [sn.BlockArray(np.array(a, np.uint8), np.array(s, np.uint8), f) for a, s, f in parts]
 
 
 def dot_of_codes(unit, row):
@@ -42,6 +51,21 @@ def test_inputs_tell_the_choices_apart(name):
                 sn.Array(np.array(c, f.storage_dtype), f) for c, f in zip((row.a, row.b), unit.operand, strict=True)
             )
             c = sn.Array(np.array([row.c], unit.c_format.storage_dtype), unit.c_format)
+            assert unit.trace(x, y, c).code == row.results[choice]  # by the reference
+
+
+@pytest.mark.parametrize("name", [name for name in sn.units() if "_mxf" in name and name.startswith("nvidia_")])
+def test_inputs_with_scales_tell_the_choices_apart(name):
+    units = choices(name)
+    assert units["mma-sim"] == sn.unit(name, disputed="mma-sim") and units["mma-sim"].zero_exponent == -126
+    rows = telling(units)
+    assert bool(rows) == (not name.endswith("nvf4"))  # whose scales leave no sum small enough
+    for row in rows:
+        assert len(set(row.results.values())) > 1
+        for choice, unit in units.items():
+            unit, (x, y) = block_vectors(unit, row)
+            c = sn.decode(np.uint32(row.c), "binary32")
+            assert sn.encode(sn.dot(x, y, unit, c), "binary32") == row.results[choice]
             assert unit.trace(x, y, c).code == row.results[choice]  # by the reference
 
 

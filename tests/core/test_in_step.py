@@ -17,7 +17,7 @@ from softnum.arrays.lanes import words_of_key
 from softnum.formats.facts import facts
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES, Flags, family, goes_up, rounding_name
 from softnum.inspect import _probe, probes
-from softnum.mac import _blocks, _gemm
+from softnum.mac import _block_fused, _blocks, _gemm
 from softnum.mac.statistics import RoundingCounts
 from softnum.ops import CLASSES, OPERATIONS
 from softnum.runtime import _core, config
@@ -172,7 +172,11 @@ def test_kinds_of_roundings_and_their_counts_have_the_headers_order():
     fused = enumerated("softnum/units/fused.h", "SN_FUSED_C_ADDED")
     assert fused == ["SN_FUSED_TO_ACCUMULATOR", "SN_FUSED_TO_OUTPUT"] and constants(
         (HEADERS / "products/fused/fused.h").read_text()
-    ) == {"SN_FUSED_TALLIES": 3}
+    ) == {"SN_FUSED_TALLIES": 3, "SN_FUSED_NAN_SHIFT": _block_fused.NAN_SHIFT}
+    of_blocks = sn.unit("nvidia_tcgen05_mxf4nvf4").roundings
+    want = {"sum": "STEPS", "tensor scales": "TENSOR"}
+    counted = enumerated("products/blocks/block_fused.h", "SN_BLOCK_FUSED_TALLIES")
+    assert [f"SN_BLOCK_FUSED_{want[name]}" for name in of_blocks] == counted
     output = sn.FusedDotUnit(2, 8, "e5m2", operand="e5m2", output="e4m3")
     after = sn.FusedDotUnit(2, 8, "e5m2", operand="e5m2", c="after")
     assert (output.roundings, after.roundings) == (("sum", "output", None), ("sum", None, "C added"))

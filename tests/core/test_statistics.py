@@ -175,6 +175,9 @@ BLOCK_UNITS = [
     sn.BlockDotUnit("e5m7", operand="nvfp4", rounding="down"),
     sn.BlockDotUnit("q4.4", operand="nvfp4", inner=sn.FusedDotUnit(4, 2, "e5m2", operand="e2m1fn")),
     sn.BlockDotUnit("binary8p4se", operand="mxfp8_e4m3", inner=sn.ExactDotUnit("binary8p4se", operand="e4m3fn")),
+    sn.BlockFusedDotUnit(16, 7, "e5m7", operand="mxfp8_e5m2"),
+    sn.BlockFusedDotUnit(32, 5, "e4m3", operand="nvfp4", group=8, output_rounding="nearest_even"),
+    sn.BlockFusedDotUnit(32, 9, "binary8p4se", operand="mxfp8_e5m2", overflow="always_infinity"),
 ]
 
 
@@ -193,6 +196,8 @@ def test_blocks(unit, with_c, monkeypatch):
     assert result.tobytes() == sn.matmul(a, b, unit, c).tobytes()
 
     def kind_of(step):
+        if isinstance(unit, sn.BlockFusedDotUnit):
+            return KINDS[step.name] if step.name in ("rounded", "tensor scales") else None
         if "block" not in step.where:
             return "tensor scales"
         if step.formula == "acc + scaled sum" or step.name == "scaled sum":

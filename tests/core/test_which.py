@@ -12,7 +12,7 @@ import softnum as sn
 from softnum.cli import build_app
 from softnum.inspect.which import candidates
 
-UNITS = {name: unit for name, unit in candidates().items() if not isinstance(unit, sn.BlockDotUnit)}
+UNITS = {name: unit for name, unit in candidates().items() if not isinstance(unit.operand[0], sn.BlockFormat)}
 
 
 def operands(unit, seed=0, shape=(6, 96, 5)):

@@ -117,6 +117,8 @@ def test_refused(device):
         sn.matmul(_cuda.to_device(np.ones((2, 32), np.float32)), y, unit)
     with pytest.raises(TypeError, match="BlockArrays are multiplied under a BlockDotUnit"):
         sn.matmul(x, y, sn.MadUnit("binary32", operand="e4m3fn"))
+    with pytest.raises(TypeError, match="no CUDA kernel computes BlockFusedDotUnits; copy the CUDA arrays to the host"):
+        sn.matmul(x, y, sn.unit("nvidia_tcgen05_mxf8f6f4"))
     with pytest.raises(ValueError, match="but is along axis -2"):
         sn.matmul(y, y, unit)
     with pytest.raises(TypeError, match="lies on the host"):

@@ -120,7 +120,7 @@ def matrices() -> Iterator[tuple[str, str]]:
         key = {"threads": THREADS, **({"key": KEY} if unit.stochastic else {})}
         try:
             a, b = operand(unit, 0, (19, k), 31), operand(unit, 1, (k, 21), 32)
-            if not isinstance(unit, sn.BlockDotUnit):
+            if not block:
                 wide = [operand(unit, 0, (70, 130), 33), operand(unit, 1, (130, 66), 34)]
         except (ValueError, TypeError) as error:
             yield name, f"{type(error).__name__}: {error}"

@@ -17,7 +17,7 @@ from softnum.train.designs.loss_scaling import LossScaling, overflow_shows
 from softnum.train.designs.objects import describe_format, file_of
 from softnum.train.designs.scales import Hadamard, describe_scale, length_along, scale_bits
 from softnum.train.designs.sparsity import Sparsity
-from softnum.train.designs.unit_specs import build_unit, describe_unit, operands_of
+from softnum.train.designs.unit_specs import BLOCK_KINDS, build_unit, describe_unit, operands_of
 
 __all__ = [
     "BLOCK_ROLES", "COMPENSATION", "ENGINES", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "PASS_ROLES",
@@ -465,7 +465,7 @@ def _of_single_numbers(given: dict, units: dict[str, dict]) -> tuple[dict, dict]
     plain = {}
     for key, spec in units.items():
         blocks = any(isinstance(fmt, BlockFormat) for fmt in spec.get("operand", ()))
-        if blocks or spec.get("kind") == "block_dot" or "inner" in spec or scaled.intersection(OPERAND_ROLES[key]):
+        if blocks or spec.get("kind") in BLOCK_KINDS or "inner" in spec or scaled.intersection(OPERAND_ROLES[key]):
             spec = {"accumulator": _accumulator(spec)}
         plain[key] = spec
     return roles, plain
@@ -550,9 +550,9 @@ def _number_format(fmt: BlockFormat):
 def _check_mixed(where: str, roundings: dict[str, RoleRounding], spec: dict) -> None:
     """Raise ValueError if a block format's numbers and others cannot be multiplied as single ones, by a unit's spec."""
     have = " by ".join(f"role {role!r} ({rounding.format})" for role, rounding in roundings.items())
-    if spec.get("kind") == "block_dot" or "inner" in spec:
+    if (kind := spec.get("kind", "block_dot" if "inner" in spec else "mad")) in BLOCK_KINDS:
         raise ValueError(
-            f"{where} multiplies {have} in a unit of kind 'block_dot', which takes block formats of both operands; "
+            f"{where} multiplies {have} in a unit of kind {kind!r}, which takes block formats of both operands; "
             "give it another kind, which multiplies the numbers of the block format, or both roles block formats"
         )
     if any(rounding.scale is not None for rounding in roundings.values()):

@@ -41,7 +41,7 @@ from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.objects import checksum, load_format, load_object, load_operator, load_unit_function
 from softnum.train.designs.scales import Hadamard, OwnScaling, scale_of
 from softnum.train.designs.sparsity import Gradual, Sparsity
-from softnum.train.designs.unit_specs import CHUNK_KEYS, CHUNKED_KINDS, INNER_KINDS, KINDS, PRESET_KEYS
+from softnum.train.designs.unit_specs import BLOCK_KINDS, CHUNK_KEYS, CHUNKED_KINDS, INNER_KINDS, KINDS, PRESET_KEYS
 from softnum.train.recipes import DelayedScaling
 
 __all__ = ["design_names", "load_design"]
@@ -476,7 +476,7 @@ class _Reader:
             pair = entry["operand"] if isinstance(entry["operand"], list) else [entry["operand"]] * 2
             if len(pair) != 2:
                 self.fail(f"{where}.operand", f"must be one format or a pair, got {entry['operand']!r}")
-            block = kind == "block_dot" or "kind" not in entry
+            block = kind in BLOCK_KINDS or "kind" not in entry
             spec["operand"] = tuple(self.format(f"{where}.operand", text, block=block) for text in pair)
         return spec | chunked
 

@@ -11,13 +11,15 @@
     forward = { preset = "nvidia_h100_e4m3", chunk = 128 }                # softnum.ChunkedDotUnit: promoted to binary32
     forward = { kind = "block_dot", accumulator = "binary32" }            # softnum.BlockDotUnit, of block formats
     forward = { kind = "block_dot", accumulator = "binary32", inner = { kind = "mad", accumulator = "e6m9" } }
+    forward = "nvidia_tcgen05_mxf8f6f4"                                   # softnum.BlockFusedDotUnit, of block formats
     forward = { kind = "custom", function = "my_mad.py:mad", lanes = 4 }  # softnum.CustomMadUnit; also "my_mad.c:mad"
 
 A custom unit's function may also be an object that is a unit already; nothing else is stated beside it then.
 
-Without ``operand`` a unit takes what the roles hold that feed it; a preset states its own. Without ``kind`` it is a
-"block_dot" where these are block formats, or it has an ``inner``, else a "mad". ``inner`` is a unit of kind mad, fused,
-two_stage, grouped or exact, or a preset, which multiplies elements.
+Without ``operand`` a unit takes what the roles hold that feed it; a preset states its own, unless it is of an
+instruction that multiplies formats in any pairing. Without ``kind`` it is a "block_dot" where these are block formats,
+or it has an ``inner``, else a "mad". ``inner`` is a unit of kind mad, fused, two_stage, grouped or exact, or a
+preset, which multiplies elements.
 
 A unit of kind fused, two_stage or exact, or a preset, may have a ``chunk``: the sums of so many products, each from +0,
 are added in ``outer_accumulator`` (binary32), in the mode ``outer_rounding`` (nearest_even). Of kind mad, chunk is its
@@ -33,6 +35,7 @@ from typing import Any
 
 from softnum.formats.base import AnyFormat
 from softnum.formats.blocks import BlockFormat, format
+from softnum.mac.block_fused import BlockFusedDotUnit
 from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.custom import CustomMadUnit
 from softnum.mac.families import FAMILIES
@@ -44,6 +47,7 @@ from softnum.mac.two_stage import TwoStageDotUnit
 from softnum.train.designs.objects import UnitFunction, describe_format
 
 __all__ = [
+    "BLOCK_KINDS",
     "CHUNKED_KINDS",
     "CHUNK_KEYS",
     "INNER_KINDS",
@@ -73,6 +77,10 @@ CHUNK_KEYS = ("chunk", "outer_accumulator", "outer_rounding")
 CHUNKED_KINDS = ("fused", "two_stage", "exact", "preset")
 #: what FP8 tensor cores and matrix cores multiply in any pairing
 _PAIRED = ({format("e4m3fn"), format("e5m2")}, {format("e4m3fnuz"), format("e5m2fnuz")})
+#: and what Blackwell's mxf8f6f4 does
+_PAIRED_BLOCKS = {format(f"mxfp{name}") for name in ("8_e4m3", "8_e5m2", "6_e3m2", "6_e2m3", "4_e2m1")}
+#: kinds that multiply block formats
+BLOCK_KINDS = tuple(f.kind for f in FAMILIES.values() if f.kind and f.of_blocks)
 #: of the unit ``inner`` of a block_dot
 INNER_KINDS = (*(f.kind for f in FAMILIES.values() if f.kind and f.from_text and not f.of_blocks), "preset")
 
@@ -80,7 +88,8 @@ INNER_KINDS = (*(f.kind for f in FAMILIES.values() if f.kind and f.from_text and
 def operands_of(spec: dict, formats: tuple) -> tuple:
     """The operands of a spec's unit: those that it states, else the formats of the roles that feed it.
 
-    A preset of an FP8 tensor core multiplies e4m3fn and e5m2 in any pairing, of AMD e4m3fnuz and e5m2fnuz.
+    A preset of an FP8 tensor core multiplies e4m3fn and e5m2 in any pairing, of AMD e4m3fnuz and e5m2fnuz, of
+    Blackwell's mxf8f6f4 the MX formats of floats.
 
     >>> import softnum as sn
     >>> core = sn.unit("nvidia_h100_e4m3")
@@ -91,6 +100,9 @@ def operands_of(spec: dict, formats: tuple) -> tuple:
     stated = spec.get("operand", formats)
     fused = isinstance(spec.get("preset"), (FusedDotUnit, TwoStageDotUnit, GroupedDotUnit))
     if fused and any({*stated, *formats} <= pair for pair in _PAIRED):
+        return formats
+    of_blocks = isinstance(spec.get("preset"), BlockFusedDotUnit) and spec["preset"].group == 1
+    if of_blocks and {*stated, *formats} <= _PAIRED_BLOCKS:
         return formats
     return stated
 
@@ -107,15 +119,15 @@ def build_unit(spec: dict, operand: tuple):
     kind = spec.pop("kind", "block_dot" if any(blocks) else "mad")
     spec.pop("operand", None)
     made = kind == "custom" and isinstance(spec["function"].value, Unit)
-    if not made and set(blocks) != {kind == "block_dot"}:
+    if not made and set(blocks) != {kind in BLOCK_KINDS}:
         have = " x ".join(map(str, operand))
-        if kind == "block_dot":
-            raise ValueError(f"kind 'block_dot' multiplies block formats, got {have}; take kind = \"mad\" or another")
+        if kind in BLOCK_KINDS:
+            raise ValueError(f'kind {kind!r} multiplies block formats, got {have}; take kind = "mad" or another')
         raise ValueError(f'kind {kind!r} multiplies single numbers, got {have}; block formats take kind = "block_dot"')
-    if kind == "block_dot":
+    if kind in BLOCK_KINDS:
         _, formats, options, _ = KINDS[kind]
         if foreign := [key for key in spec if key not in (*formats, *options)]:
-            raise ValueError(f"{', '.join(foreign)}: no option of kind 'block_dot', which multiplies block formats")
+            raise ValueError(f"{', '.join(foreign)}: no option of kind {kind!r}, which multiplies block formats")
         if "inner" in spec:
             elements = tuple(fmt.element for fmt in operand)
             spec["inner"] = build_unit(spec["inner"], spec["inner"].get("operand", elements))

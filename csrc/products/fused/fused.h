@@ -59,7 +59,7 @@ int sn_fused_path_of_blocks(const sn_block_fused_unit *u, sn_fused_plan *p);
 
 /* As sn_product_codes, on float32 carriers; NaNs out are canonical. With a plan of blocks: elements, and the exponents
  * of their scales, which are powers of two, or SN_FUSED_NAN_SHIFT of one that is NaN. */
-enum { SN_FUSED_NAN_SHIFT = 1 << 14 };
+enum { SN_FUSED_NAN_SHIFT = 16384 };
 typedef struct {
     const float *a, *b, *c;
     float *out;

@@ -130,8 +130,11 @@ def growth_of(unit, k: int, products: Growth, start: float | None) -> Growth:
     """
     grow = family_of(unit).growth
     if grow is None or unit.on_codes:
+        reason = "its arithmetic is the user's own, or that of custom formats"
+        if family_of(unit).of_blocks:
+            reason = f"none are derived of {type(unit).__name__}s"
         raise TypeError(
-            f"bound: no error bounds are known of {unit}: its arithmetic is the user's own, or that of custom formats; "
+            f"bound: no error bounds are known of {unit}: {reason}; "
             "its error against the exact sum is softnum.ulp_error"
         )
     return grow(unit, k, products, start)

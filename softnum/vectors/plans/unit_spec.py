@@ -87,7 +87,8 @@ class UnitSpec(Spec):
         unit = unit_of(unit)
         family, kind = family_of(unit), type(unit).__name__
         if family.of_blocks:
-            raise ValueError(f"{op}: no vectors of a {kind}: its operands are blocks; use its inner unit")
+            other = "its inner unit" if hasattr(unit, "inner") else "a FusedDotUnit on the elements"
+            raise ValueError(f"{op}: no vectors of a {kind}: its operands are blocks; use {other}")
         for fmt in unit.operand:
             check_not_own(fmt, f"{op}: {{}} is a value table or custom format, of which no vectors are made")
         for fmt in unit.rounded_to:

@@ -5,25 +5,15 @@ csrc/products/fused/body.h says what the one takes whose terms are products, csr
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
 from softnum.arrays.conversion import decode
 from softnum.mac import _block_fused
-from softnum.mac.block_fused import BlockFusedDotUnit
+from softnum.mac.products.engines import fast_of
 from softnum.mac.products.operands import blocks_of, carried
-from softnum.runtime.identity import by_identity
 from softnum.runtime.threads import for_each
 
-__all__ = ["fast_fused_product", "fused_engine"]
-
-
-@by_identity
-@lru_cache(maxsize=256)
-def fused_engine(unit: BlockFusedDotUnit):
-    """The unit's engine on carriers, or None outside its domain."""
-    return _block_fused.fast(unit)
+__all__ = ["fast_fused_product"]
 
 
 def _exponents(scales: np.ndarray) -> np.ndarray:
@@ -42,7 +32,7 @@ def _powers(scales: np.ndarray, emin: int, of_zero: int | None) -> np.ndarray:
 def fast_fused_product(p, threads) -> np.ndarray | None:
     """A product of `softnum.mac.products.blocks.matrices`, as float32 values; None where there is no fast path."""
     unit = p.unit
-    engine = fused_engine(unit)
+    engine = fast_of(unit)
     if engine is None or not p.k:
         return None
     a, b = (
