@@ -58,7 +58,6 @@ static void run(const fuzz_product *p, const sn_mad_unit *d, const sn_gemm_unit 
     g.b = b.origin;
     g.c = c.origin;
     g.out = out.origin;
-    g.panel = fuzz_buffer(p->k * SN_PANEL, sizeof *g.panel);
     g.lda = (ptrdiff_t)a.ld;
     g.ldb = (ptrdiff_t)b.ld;
     g.ldc = (ptrdiff_t)c.ld;
@@ -68,6 +67,7 @@ static void run(const fuzz_product *p, const sn_mad_unit *d, const sn_gemm_unit 
     g.n = (ptrdiff_t)n;
     g.k = (ptrdiff_t)p->k;
     g.n0 = (ptrdiff_t)part.n0;
+    g.panel = fuzz_buffer(sn_gemm_room(u, &g, bits), 1);
     const sn_u64 saved = sn_fp_enter();
     (bits == 32 ? sn_gemm_kernels_for(isa)->gemm32 : sn_gemm_kernels_for(isa)->gemm64)(u, &g);
     sn_fp_leave(saved);

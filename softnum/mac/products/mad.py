@@ -65,11 +65,7 @@ def _definition(unit: MadUnit):
 
 
 def _fast(unit: MadUnit):
-    return (
-        None
-        if unit.on_codes or unit.flush_inputs == "positive"
-        else _gemm.fast(unit, _operands(unit), tuple(map(facts, unit.operand)))
-    )
+    return None if unit.on_codes else _gemm.fast(unit, _operands(unit), tuple(map(facts, unit.operand)))
 
 
 register(MadUnit, adder=adder, definition=_definition, fast=_fast)
