@@ -20,7 +20,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-
 from rich.console import Console
 from rich.table import Table
 

@@ -1,5 +1,5 @@
-"""Units whose steps are the CPU's own operations (csrc/products/gemm/ieee.h) against the definition, bit for bit: lanes,
-chunks, orders, subnormals that become zeros, on each instruction set."""
+"""Units whose steps are the CPU's own operations (csrc/products/gemm/ieee.h) against the definition, bit for bit:
+lanes, chunks, orders, subnormals that become zeros, on each instruction set."""
 
 from __future__ import annotations
 
@@ -141,7 +141,8 @@ WAYS = [
 @cases("u", WAYS, ids=str)
 def test_sizes_threads_stacks_and_strides(u, isa):
     rng = np.random.default_rng(4)
-    for m, n, k in ((1, 1, 1), (2, 15, 3), (3, 16, 2), (4, 17, 5), (9, 32, 8), (5, 33, 7), (8, 63, 4), (13, 65, 6), (2, 9, 0)):
+    sizes = (1, 1, 1), (2, 15, 3), (3, 16, 2), (4, 17, 5), (9, 32, 8), (5, 33, 7), (8, 63, 4), (13, 65, 6), (2, 9, 0)
+    for m, n, k in sizes:
         a, b = numbers(u.operand[0], rng, (m, k), "tiny"), numbers(u.operand[1], rng, (k, n), "tiny")
         for c in (None, start(u.c_format, rng, (m, n), "tiny")):
             compare(u, a, b, c, threads=1)
@@ -151,18 +152,21 @@ def test_sizes_threads_stacks_and_strides(u, isa):
     for threads in (1, 3):
         compare(u, a, b.swapaxes(2, 3), c, threads=threads)
         compare(u, a[:, ::-1, ::2, ::-1], b[:1, :, ::-3].swapaxes(2, 3), threads=threads)
-    image, weight = numbers(u.operand[0], rng, (2, 3, 5, 6), "near one"), numbers(u.operand[1], rng, (4, 3, 3, 2), "near one")
+    shapes = (2, 3, 5, 6), (4, 3, 3, 2)
+    image, weight = (numbers(f, rng, shape, "near one") for f, shape in zip(u.operand, shapes, strict=True))
     want = sn.conv2d(image, weight, u, return_stats=True)[0]  # which the definition computes
     assert_same_bits(sn.conv2d(image, weight, u), want, str(u), "conv2d")
+    x = numbers(u.operand[1], rng, (5, 13), "special")
+    assert_same_bits(sn.sum(x, u, axis=1), sn.sum(x, u, axis=1, return_stats=True)[0], str(u), "sum")
 
 
 @cases("name", ENVIRONMENTS)
 def test_the_callers_floating_point_environment(control, name, isa):
     rng = np.random.default_rng(5)
-    given = [
-        (u, numbers(u.operand[0], rng, (5, 9), "tiny"), numbers(u.operand[1], rng, (9, 20), "tiny"), start(u.c_format, rng, (5, 20), "tiny"))
-        for u in WAYS
-    ]  # fmt: skip
+    given = []
+    for u in WAYS:
+        factors = (numbers(f, rng, shape, "tiny") for f, shape in zip(u.operand, ((5, 9), (9, 20)), strict=True))
+        given.append((u, *factors, start(u.c_format, rng, (5, 20), "tiny")))
     want = [definition(a, b, u, c) for u, a, b, c in given]
     before = control.get()
     control.set(ENVIRONMENTS[name])
@@ -180,14 +184,15 @@ def test_results_at_the_least_normal_number(isa):
     rng = np.random.default_rng(6)
     for results, product in itertools.product(("before", "after"), (None, "binary32")):
         u = made("binary32", "binary32", product=product, flush_results=results)
-        units = [u, replace(u, flush_inputs=True), replace(u, lanes=2), replace(u, chunk=1), replace(u, lanes=2, chunk=2)]
+        others = {"flush_inputs": True}, {"lanes": 2}, {"chunk": 1}, {"lanes": 2, "chunk": 2}
+        units = [u, *(replace(u, **other) for other in others)]
         near = np.float64([1, 1 - 2.0**-24, 1 + 2.0**-23, 1 - 2.0**-23, 1.5])
         signs = rng.choice([-1, 1], (1, 40))
         small = [np.ldexp(rng.choice(near, shape), e) for shape, e in (((12, 1), -60), ((1, 40), -66))]
         tiny = [np.ldexp(rng.choice(near, shape), rng.integers(-76, -74, shape)) for shape in ((12, 1), (1, 40))]
         least = np.ldexp(rng.choice([-1.0, 1.0], (12, 40)), -126).astype(np.float32)
         seen = set()
-        for unit, (a, b, c) in itertools.product(units, ((*small, None), (*small, least), (*tiny, None), (*tiny, least))):
+        for unit, (a, b), c in itertools.product(units, (small, tiny), (None, least)):
             given = a.astype(np.float32), (b * signs).astype(np.float32)
             compare(unit, *given, c)
             plain = sn.matmul(*given, replace(unit, flush_results=None), c)

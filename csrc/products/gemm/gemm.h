@@ -133,7 +133,7 @@ typedef struct {
     sn_i32 lanes;         /* 1 to SN_MAX_LANES */
     sn_i32 reduction;     /* SN_REDUCTION_* */
     sn_i32 compensated;   /* running sums carry a compensation (Kahan); their rounding is not stochastic */
-    sn_i32 positive;      /* a, b and C are read as +0 where they are subnormal or zero: the definition's caller does it */
+    sn_i32 positive; /* a, b and C are read as +0 where they are subnormal or zero: the definition's caller does it */
     sn_u32 key[2], key2[2];
     sn_u32 batch;
 } sn_mad_unit;

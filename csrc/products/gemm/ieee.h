@@ -9,8 +9,8 @@
  *
  * Zeros (SN_ZEROS_*). Small operands and C are replaced once, before the sums. Of sums and rounded products:
  *   - read: what is subnormal is a zero where it is an operand of a sum, and stays in a result.
- *   - written: a rounding whose result is subnormal gives a zero of its sign. So does one that judges tininess before or
- *     after the rounding, where x * y is exact in the carrier: x * y + z is then a multiple of its smallest subnormal,
+ *   - written: a rounding whose result is subnormal gives a zero of its sign. So does one that judges tininess before
+ * or after the rounding, where x * y is exact in the carrier: x * y + z is then a multiple of its smallest subnormal,
  *     below twice the least normal number exact, so that it is tiny if and only if its result is subnormal.
  *     Additions of two numbers of the carrier are always such.
  *   - marked: else a result r below 2^-126 is tiny both before and after, one above is neither, and 2^-126 itself, to
@@ -19,17 +19,17 @@
  *     2^-126, below which it is tiny before, and of 2^-126 - 2^-151, below which it is tiny after a rounding to 24 bits
  *     with an unbounded exponent; both are even binary64 numbers.
  *   - nowhere, though the unit has them: C is 0 or normal, and of these rows and this panel all products are multiples
- *     of 2^q with q at least 24 (53) above the least normal exponent. So are their sums without C, rounded or not. Let s
- *     be such a sum and t one with C, 0 or normal: if |t| is at least 2^(q - 1), t + s is a multiple of 2^(q - 24)
- *     (2^(q - 53)), that is 0, or normal; else s is 0, and t + s is t, or |t + s| is above 2^(q - 1). No rounding is of
- *     a tiny number then.
+ *     of 2^q with q at least 24 (53) above the least normal exponent. So are their sums without C, rounded or not. Let
+ * s be such a sum and t one with C, 0 or normal: if |t| is at least 2^(q - 1), t + s is a multiple of 2^(q - 24) (2^(q
+ * - 53)), that is 0, or normal; else s is 0, and t + s is t, or |t + s| is above 2^(q - 1). No rounding is of a tiny
+ * number then.
  *
- * A chunk that is filled up with zeros (`each`) is the same: lanes start from +0, and one without a product is +0, which
- * is what 0 * 0 added to it gives.
+ * A chunk that is filled up with zeros (`each`) is the same: lanes start from +0, and one without a product is +0,
+ * which is what 0 * 0 added to it gives.
  *
  * Ways: `rows`, sums in registers, and `each`, a product for each lane of a chunk, which become a tree in registers;
- * `lanes`, all else, whose sums lie in memory. Instructions for a vector of 16 products, AVX-512, of which two begin per
- * cycle; sgemm needs 1: rows 1, with written zeros 5, marked 7; each 2, with written zeros 8. */
+ * `lanes`, all else, whose sums lie in memory. Instructions for a vector of 16 products, AVX-512, of which two begin
+ * per cycle; sgemm needs 1: rows 1, with written zeros 5, marked 7; each 2, with written zeros 8. */
 
 #if E_BITS == 32
 #define E_F float

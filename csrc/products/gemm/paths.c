@@ -267,7 +267,8 @@ static int ieee(const described *d, sn_gemm_unit *g) {
     e->positive = u->positive;
     e->before = results == SN_FLUSH_BEFORE;
     e->flush = SN_ZEROS_MARKED;
-    if (!results) e->flush = e->reads ? SN_ZEROS_READ : SN_ZEROS_NOWHERE;
+    if (!results)
+        e->flush = e->reads ? SN_ZEROS_READ : SN_ZEROS_NOWHERE;
     else if (results == SN_FLUSH_SUBNORMAL || exact)
         e->flush = SN_ZEROS_WRITTEN;
     if (e->flush == SN_ZEROS_MARKED && bits == 64) return 0;
