@@ -14,8 +14,12 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import argparse
+import json
 import platform
+from dataclasses import asdict
+from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -37,7 +41,7 @@ from benchmarks import (
     values,
     vectors,
 )  # fmt: skip
-from benchmarks.measure import Row, commit
+from benchmarks.measure import Row, commit, cpu
 from softnum.runtime import _core
 
 
@@ -88,18 +92,27 @@ def main() -> None:
     parser.add_argument("--elements", type=int, default=10**7, help="array length of the values' rows")
     parser.add_argument("--gemm", type=int, default=512, help="side of the square GEMMs")
     parser.add_argument("--only", choices=SECTIONS, action="append", help="sections to run (default: all)")
+    parser.add_argument("--out", type=Path, help="a file to keep the rows in, as JSON")
     options = parser.parse_args()
     title = f"softnum {sn.__version__} ({commit()}), {_core.current_isa()}, {platform.machine()}; 1 thread unless said"
     table = Table(title=f"{title}; a float32 copy takes {values.peak():.2f} ns an element")
     for column in ("work", "speed", "", "measured", "in", "limit", "met"):
         table.add_column(column, justify="right" if column in ("speed", "measured", "limit") else "left")
+    kept = []
     for name in options.only or SECTIONS:
         for row in SECTIONS[name](options):
+            kept.append({"section": name, **asdict(row)})
             ratio = "" if row.ratio is None else f"{row.ratio:.3g}"
             table.add_row(row.name, f"{row.speed:.3g}", row.speed_unit, ratio, row.ratio_unit, *verdict(row))
         table.add_section()
     console = Console(width=120)
     console.print(table)
+    if options.out:
+        about = {
+            "softnum": sn.__version__, "commit": commit(), "python": platform.python_version(),
+            "numpy": np.__version__, "cpu": cpu(), "isa": _core.current_isa(), "threads": 1,
+        }  # fmt: skip
+        options.out.write_text(json.dumps({"about": about, "rows": kept}, indent=1) + "\n", encoding="utf-8")
     if "peers" in (options.only or SECTIONS):
         console.print(*peer_tables())
 

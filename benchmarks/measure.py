@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Row", "against", "best", "commit", "one_thread"]
+__all__ = ["Row", "against", "best", "commit", "cpu", "one_thread"]
 
 
 @dataclass(frozen=True)
@@ -68,3 +69,11 @@ def commit() -> str:
     except (OSError, subprocess.CalledProcessError):
         return "no git checkout"
     return run.stdout.strip()
+
+
+def cpu() -> str:
+    """What this machine calls its CPU, such as "AMD EPYC 9R14"; its architecture where it does not say."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor() or platform.machine())

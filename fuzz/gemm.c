@@ -12,6 +12,22 @@ static sn_env env_for(const sn_format *f, int rounding, int overflow, int stocha
     return env;
 }
 
+/* A unit of the CPU's own operations: lanes, and subnormals that become zeros. */
+static void take_hardware(fuzz_input *in, sn_mad_unit *d) {
+    const int how = fuzz_choose(in, 256);
+    const sn_format f = fuzz_carrier(how & 1 ? 64 : 32);
+    sn_env env = fuzz_plain_env(SN_NEAREST_EVEN);
+    env.flush_inputs = how >> 1 & 1;
+    env.flush_results = how >> 2 & 3;
+    d->product = d->accumulator = d->outer = f;
+    d->product_env = d->sum_env = d->outer_env = env;
+    d->two_roundings = 0;
+    if (how & 16) d->operand_a = fuzz_carrier(32);
+    d->lanes = 1 + fuzz_choose(in, 6);
+    d->reduction = how >> 5 & 3 ? (how >> 5 & 3) - 1 : SN_REDUCTION_TREE;
+    if (how & 128) d->chunk = d->lanes;
+}
+
 static sn_mad_unit take_unit(fuzz_input *in) {
     sn_mad_unit d;
     memset(&d, 0, sizeof d);
@@ -34,6 +50,7 @@ static sn_mad_unit take_unit(fuzz_input *in) {
     d.sum_env = env_for(&d.accumulator, sum_mode, overflow, r);
     d.outer_env = env_for(&d.outer, sum_mode, overflow, r);
     d.two_roundings = !d.fused && product_mode == SN_STOCHASTIC && sum_mode == SN_STOCHASTIC;
+    if (fuzz_choose(in, 4) == 0) take_hardware(in, &d);
     const sn_u64 seed = fuzz_take(in, 2);
     memcpy(d.key, sn_philox_key(seed, 0, SN_DOMAIN_MATMUL).w, sizeof d.key);
     memcpy(d.key2, sn_philox_key(seed, 0, SN_DOMAIN_MATMUL_SECOND).w, sizeof d.key2);
@@ -58,7 +75,6 @@ static void run(const fuzz_product *p, const sn_mad_unit *d, const sn_gemm_unit 
     g.b = b.origin;
     g.c = c.origin;
     g.out = out.origin;
-    g.panel = fuzz_buffer(p->k * SN_PANEL, sizeof *g.panel);
     g.lda = (ptrdiff_t)a.ld;
     g.ldb = (ptrdiff_t)b.ld;
     g.ldc = (ptrdiff_t)c.ld;
@@ -68,6 +84,7 @@ static void run(const fuzz_product *p, const sn_mad_unit *d, const sn_gemm_unit 
     g.n = (ptrdiff_t)n;
     g.k = (ptrdiff_t)p->k;
     g.n0 = (ptrdiff_t)part.n0;
+    g.panel = fuzz_buffer(sn_gemm_room(u, &g, bits), 1);
     const sn_u64 saved = sn_fp_enter();
     (bits == 32 ? sn_gemm_kernels_for(isa)->gemm32 : sn_gemm_kernels_for(isa)->gemm64)(u, &g);
     sn_fp_leave(saved);

@@ -2,6 +2,7 @@
  * set. Before including this, an isa_*.c defines SN_(name), which gives a function its suffix, SN_BYTES, the width of a
  * vector, and the few operations that vector types lack or compile badly:
  *   SN_FMA(x, y, z)                  x * y + z in binary32, rounded once
+ *   SN_FMA64(x, y, z)                the same in binary64; only where the CPU has it
  *   SN_MULTIPLY_ADD(x, y, z), SN_SUBTRACT_PRODUCT(x, y, z)
  *                                    z + x * y, z - x * y in binary32, where x * y is exact
  *   SN_FMA_BOTH(x, y, z, lower, upper), SN_ODD_ENTER(), SN_ODD_LEAVE()

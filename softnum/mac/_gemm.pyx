@@ -5,6 +5,7 @@ decision which path computes a unit."""
 cimport numpy as cnp
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 import math
@@ -22,6 +23,7 @@ cnp.import_array()
 
 cdef extern from "products/gemm/gemm.h" nogil:
     enum: SN_PATH_MAGIC, SN_PATH_MIXED, SN_PATH_FIXED, SN_PATH_NATIVE, SN_PATH_ODD, SN_PATH_STOCHASTIC, SN_PATH_WIDE
+    enum: SN_PATH_IEEE
     enum: SN_PRODUCT_EXACT, SN_PRODUCT_NEAREST, SN_PRODUCT_STOCHASTIC, SN_PRODUCT_FUSED
     enum: SN_GEMM_LANES, SN_PANEL, SN_MAD_TALLIES
 
@@ -32,7 +34,13 @@ cdef extern from "products/gemm/gemm.h" nogil:
         float limit[2]
         float overflow[2]
 
+    enum: SN_ZEROS_NOWHERE, SN_ZEROS_READ, SN_ZEROS_WRITTEN, SN_ZEROS_MARKED
+
+    ctypedef struct sn_ieee:
+        int32_t flush
+
     ctypedef struct sn_gemm_unit:
+        sn_ieee ieee
         int32_t path, product, exact_below
         int64_t chunk
         sn_round32 product32, sum32, outer32
@@ -49,6 +57,8 @@ cdef extern from "products/gemm/gemm.h" nogil:
         void *out
         float *panel
         ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k, n0
+
+    size_t sn_gemm_room(const sn_gemm_unit *u, const sn_gemm_args *g, int bits) noexcept
 
     ctypedef struct sn_gemm_integers:
         const int16_t *a
@@ -68,6 +78,12 @@ cdef extern from "products/gemm/gemm.h" nogil:
 
     const sn_gemm_kernels *sn_gemm_kernels_for(int isa) noexcept
 
+    ctypedef struct sn_chain_unit:
+        sn_format a, b, accumulator
+        sn_env env
+        int32_t period
+        const int32_t *order
+
     enum: SN_REDUCTION_SEQUENTIAL, SN_REDUCTION_TREE, SN_REDUCTION_PAIRWISE
     enum: SN_MAX_LANES
 
@@ -76,7 +92,7 @@ cdef extern from "products/gemm/gemm.h" nogil:
         sn_env product_env, sum_env, outer_env
         int32_t fused, two_roundings
         int64_t chunk
-        int32_t lanes, reduction, compensated
+        int32_t lanes, reduction, compensated, positive
         uint32_t key[2]
         uint32_t key2[2]
         uint32_t batch
@@ -85,6 +101,7 @@ cdef extern from "products/gemm/gemm.h" nogil:
 
     enum: SN_LEVEL_FULL, SN_LEVEL_TESTED, SN_LEVEL_SIGNED, SN_LEVEL_BARE
     int sn_gemm_path(const sn_mad_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g) noexcept
+    int sn_chain_path(const sn_chain_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g) noexcept
     int sn_gemm_level(const sn_gemm_unit *u, ptrdiff_t k, const double *largest, int negative_zero) noexcept
     int sn_integer_path(const sn_mad_unit *u, sn_gemm_integers *g) noexcept
     int sn_integers_fit(const sn_gemm_integers *g, ptrdiff_t k, double a, double b, double c) noexcept
@@ -96,9 +113,10 @@ LANES = SN_GEMM_LANES
 MAX_LANES = SN_MAX_LANES
 REDUCTION = {"sequential": SN_REDUCTION_SEQUENTIAL, "tree": SN_REDUCTION_TREE, "pairwise": SN_REDUCTION_PAIRWISE}
 _PATH = {SN_PATH_MAGIC: "magic", SN_PATH_MIXED: "mixed", SN_PATH_FIXED: "fixed", SN_PATH_NATIVE: "native",
-         SN_PATH_ODD: "odd", SN_PATH_STOCHASTIC: "stochastic", SN_PATH_WIDE: "wide"}
+         SN_PATH_ODD: "odd", SN_PATH_STOCHASTIC: "stochastic", SN_PATH_WIDE: "wide", SN_PATH_IEEE: "ieee"}
 _PRODUCT = {SN_PRODUCT_EXACT: "exact", SN_PRODUCT_NEAREST: "nearest", SN_PRODUCT_STOCHASTIC: "stochastic",
             SN_PRODUCT_FUSED: "fused"}
+_ZEROS = {SN_ZEROS_NOWHERE: "nowhere", SN_ZEROS_READ: "read", SN_ZEROS_WRITTEN: "written", SN_ZEROS_MARKED: "marked"}
 _LEVEL = {SN_LEVEL_FULL: "full", SN_LEVEL_TESTED: "tested", SN_LEVEL_SIGNED: "signed", SN_LEVEL_BARE: "bare"}
 
 
@@ -140,6 +158,7 @@ cdef void fill_unit(sn_mad_unit *u, unit, operands) except *:
     u.lanes = unit.lanes
     u.reduction = REDUCTION[unit.reduction]
     u.compensated = unit.compensated is not None
+    u.positive = unit.flush_inputs == "positive"
 
 
 def core_facts(fmt):
@@ -167,14 +186,43 @@ def fast(unit, operands, facts):
     return gemm if bits else None
 
 
+def fast_chain(unit, facts):
+    """The engine on carriers of a chain of fused multiply-adds: a `FastGemm`, or None.
+
+    facts: as of `fast`.
+    """
+    cdef sn_chain_unit u
+    cdef FastGemm gemm = FastGemm.__new__(FastGemm)
+    memset(&u, 0, sizeof(sn_chain_unit))
+    fill_format(&u.a, unit.operand[0])
+    fill_format(&u.b, unit.operand[1])
+    fill_format(&u.accumulator, unit.accumulator)
+    fill_env(&u.env, unit.environment)
+    u.period = unit.period
+    if unit.k_order is not None:
+        gemm.order = <int32_t *>malloc(u.period * sizeof(int32_t))
+        if gemm.order == NULL:
+            raise MemoryError("no memory for a unit's order of summation")
+        for i, k in enumerate(unit.k_order):
+            gemm.order[i] = k
+    u.order = gemm.order
+    cdef int bits = sn_chain_path(&u, facts_from(facts[0]), facts_from(facts[1]), &gemm.u)
+    gemm.wide = bits == 64
+    return gemm if bits else None
+
+
 cdef class FastGemm:
-    """One unit's GEMM on float32 or, if `wide`, float64 carriers: what `fast` makes.
+    """One unit's GEMM on float32 or, if `wide`, float64 carriers: what `fast` and `fast_chain` make.
 
     Its attributes are fields of sn_gemm_unit (csrc/products/gemm/gemm.h), paths and roundings of products by name.
     """
 
     cdef sn_gemm_unit u
+    cdef int32_t *order
     cdef readonly bint wide
+
+    def __dealloc__(self):
+        free(self.order)
 
     @property
     def path(self):
@@ -183,6 +231,11 @@ cdef class FastGemm:
     @property
     def product_rounding(self):
         return _PRODUCT[self.u.product]
+
+    @property
+    def zeros(self):
+        """Where subnormals become zeros (csrc/products/gemm/ieee.h): "nowhere", "read", "written" or "marked"."""
+        return _ZEROS[self.u.ieee.flush]
 
     @property
     def exact_below(self):
@@ -308,8 +361,8 @@ cdef class FastGemm:
     cdef int compute(self, const sn_gemm_unit *u, sn_gemm_args *g) except -1:
         cdef const sn_gemm_kernels *fast = kernels()
         cdef uint64_t saved
-        cdef cnp.npy_intp floats = (g.k + 1) * SN_PANEL  # a row more, to begin at a cache line
-        cdef cnp.ndarray panel = cnp.PyArray_EMPTY(1, &floats, cnp.NPY_FLOAT32, 0)
+        cdef cnp.npy_intp room = sn_gemm_room(u, g, 64 if self.wide else 32) + 64  # to begin at a cache line
+        cdef cnp.ndarray panel = cnp.PyArray_EMPTY(1, &room, cnp.NPY_UINT8, 0)
         g.panel = <float *>((<uintptr_t>cnp.PyArray_DATA(panel) + 63) & ~<uintptr_t>63)
         with nogil:
             saved = sn_fp_enter()

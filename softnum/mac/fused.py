@@ -8,10 +8,11 @@ from numbers import Integral
 
 from softnum.arrays.environment import environment
 from softnum.formats.checks import check_float
+from softnum.formats.facts import facts
 from softnum.formats.modes import overflow_name, rounding_name
 from softnum.formats.names import format
 from softnum.formats.scalar import FloatFormat
-from softnum.mac import _fused
+from softnum.mac import _fused, _gemm
 from softnum.mac.family import register
 from softnum.mac.mad import Unit, shown_flushes
 
@@ -342,4 +343,7 @@ register(
     FusedDotUnit, kind="fused", formats=("accumulator", "output"), adder=_adder, adds_operands=True,
     definition=_fused.DefinitionFused, fast=_fused.fast,
 )  # fmt: skip
-register(FmaChainUnit, adder=_adder, adds_operands=True, definition=_fused.DefinitionChain)
+register(
+    FmaChainUnit, adder=_adder, adds_operands=True, definition=_fused.DefinitionChain,
+    fast=lambda unit: _gemm.fast_chain(unit, tuple(map(facts, unit.operand))),
+)  # fmt: skip

@@ -8,6 +8,7 @@ import pytest
 
 import softnum as sn
 from softnum.mac.presets import KINDS, Evidence
+from softnum.mac.products.blocks.fast import block_engine
 from softnum.mac.products.engines import fast_of
 from tests.support.cases import cases
 from tests.support.public import PUBLIC
@@ -73,10 +74,11 @@ def test_every_preset(name, output):
         assert str(unit.result) == "binary32"
 
 
-@cases("name", CORES)
-def test_tensor_cores_have_fast_paths(name):
+@cases("name", sn.units())
+def test_all_have_fast_paths(name):
     for output in outputs(name):
-        assert fast_of(sn.unit(name, output)) is not None
+        unit = sn.unit(name, output)
+        assert (block_engine if isinstance(unit, sn.BlockDotUnit) else fast_of)(unit) is not None
 
 
 def test_parameters():

@@ -109,7 +109,38 @@ static SN_(ways) SN_(choose32)(const sn_gemm_unit *u, const sn_gemm_args *g) {
     return w;
 }
 
+#ifdef SN_FMA64
+#define SN_MULTIPLY_ADD64 SN_FMA64
+#else
+/* x * y + z, by the definition where compilers have no instruction for it. */
+static SN_NOINLINE sn_wf SN_(fma64)(sn_wf x, sn_wf y, sn_wf z) {
+    sn_wf out;
+    for (int i = 0; i < SN_W; i++) {
+#ifdef __FP_FAST_FMA
+        out[i] = __builtin_fma(x[i], y[i], z[i]);
+#else
+        const sn_format *f = &sn_binary64;
+        const sn_env nearest = {0};
+        sn_u32 flags = 0;
+        out[i] = sn_of_bits(sn_fma(f, ((sn_wu)x)[i], f, ((sn_wu)y)[i], f, ((sn_wu)z)[i], f, &nearest, 0, &flags));
+#endif
+    }
+    return out;
+}
+#define SN_FMA64(x, y, z) SN_(fma64)(x, y, z)
+#define SN_MULTIPLY_ADD64(x, y, z) ((z) + (x) * (y))
+#endif
+
+#define E_BITS 32
+#include "products/gemm/ieee.h"
+#define E_BITS 64
+#include "products/gemm/ieee.h"
+
 static void SN_(gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) {
+    if (u->path == SN_PATH_IEEE) {
+        SN_(ieee_gemm32)(u, g);
+        return;
+    }
     SN_(ways) ways = SN_(choose32)(u, g);
     const float *a = g->a;
     const int tells = ways.exact != ways.safe;

@@ -7,10 +7,11 @@
 #include "dispatch/facts.h"
 #include "dispatch/kernels.h"
 #include "products/codes.h"
+#include "softnum/units/chain.h"
 
 /* ---- fast paths -------------------------------------------------------------------------------------------------- */
 
-/* How gemm32 computes; the domains: products/gemm/micro.h, products/gemm/odd.h, products/gemm/stochastic.h. */
+/* How gemm32 computes; the domains: products/gemm/micro.h, odd.h, stochastic.h and ieee.h there. */
 enum {
     SN_PATH_MAGIC = 0,
     SN_PATH_MIXED = 1,
@@ -18,7 +19,8 @@ enum {
     SN_PATH_NATIVE = 3,
     SN_PATH_ODD = 4,
     SN_PATH_STOCHASTIC = 5,
-    SN_PATH_WIDE = 6
+    SN_PATH_WIDE = 6,
+    SN_PATH_IEEE = 7
 };
 
 /* SN_PRODUCT_FUSED: native, and the product is not exact in binary32: one rounding by the hardware's fma. */
@@ -35,8 +37,25 @@ typedef struct {
     float overflow[2]; /* what replaces values beyond: [positive, negative] */
 } sn_round32;
 
+/* Where subnormals become zeros (products/gemm/ieee.h): nowhere; sums as they are read; results; results, those marked
+ * that may have been tiny and are not subnormal; results, tininess decided. */
+enum { SN_ZEROS_NOWHERE, SN_ZEROS_READ, SN_ZEROS_WRITTEN, SN_ZEROS_MARKED, SN_ZEROS_DECIDED };
+
+/* What SN_PATH_IEEE knows more. */
 typedef struct {
-    sn_i32 path;               /* SN_PATH_*; sn_gemm64 computes SN_PATH_WIDE, sn_gemm32 the others */
+    sn_i32 lanes, reduction; /* as in sn_mad_unit */
+    sn_i32 each;             /* a chunk has as many products as lanes, added as a tree: 2 or 4; else 0 */
+    sn_i32 flush;            /* SN_ZEROS_* */
+    sn_i32 before;           /* SN_ZEROS_MARKED: tininess is judged before the rounding */
+    sn_i32 reads, positive;  /* what is subnormal of C is a zero of its sign; what is, or is zero, is +0 */
+    sn_i32 signs[2];         /* of a and b: zeros keep their sign */
+    sn_u64 least[2];         /* patterns of the carrier: magnitudes of a and b below become zeros */
+    sn_i32 period;           /* of the order of k; the last period is filled up with zeros */
+    const sn_i32 *order;     /* null: as they come */
+} sn_ieee;
+
+typedef struct {
+    sn_i32 path;               /* SN_PATH_*; sn_gemm64 computes carriers of 64 bits, sn_gemm32 the others */
     sn_i32 product;            /* SN_PRODUCT_* */
     sn_i32 exact_below;        /* addends are multiples of the sum's last place, chunks' sums of the outer sum's */
     sn_i32 may_be_exact_below; /* no, but of most operands they are: of these precisions and last places */
@@ -47,14 +66,15 @@ typedef struct {
     sn_u32 key[2], key2[2];                /* Philox keys of domains 1 and 2 */
     sn_i32 two_roundings;                  /* both product and sum are stochastic */
     sn_u32 batch;
+    sn_ieee ieee;
 } sn_gemm_unit;
 
 /* out[m, n] = the unit's sum over k of a[m, k] * b[k, n], starting from c[m, n] (or +0), for m in [m0, m1), n in [0,
  * n). b has rows of ldb >= n rounded up to SN_GEMM_LANES elements, of which those from n on are 0. n0 is added to the
  * column and nothing to the row index in the Philox counters. Canonical NaNs out.
- * panel: room for k rows of SN_PANEL floats, in which a part of b is laid out for gemm32; 64-byte alignment is fastest.
+ * panel: room of sn_gemm_room bytes, in which a part of b is laid out; 64-byte alignment is fastest.
  */
-enum { SN_GEMM_LANES = 16, SN_PANEL = 32 };
+enum { SN_GEMM_LANES = 16, SN_PANEL = 32, SN_IEEE_ROWS = 4 };
 
 typedef struct {
     const void *a, *b, *c; /* float (sn_gemm32) or double (sn_gemm64) */
@@ -63,6 +83,9 @@ typedef struct {
     ptrdiff_t lda, ldb, ldc, ldo; /* in elements */
     ptrdiff_t m0, m1, n, k, n0;
 } sn_gemm_args;
+
+/* The bytes that g->panel must have; bits: of the carriers. */
+size_t sn_gemm_room(const sn_gemm_unit *u, const sn_gemm_args *g, int bits);
 
 typedef short sn_i16;
 
@@ -111,6 +134,7 @@ typedef struct {
     sn_i32 lanes;         /* 1 to SN_MAX_LANES */
     sn_i32 reduction;     /* SN_REDUCTION_* */
     sn_i32 compensated;   /* running sums carry a compensation (Kahan); their rounding is not stochastic */
+    sn_i32 positive; /* a, b and C are read as +0 where they are subnormal or zero: the definition's caller does it */
     sn_u32 key[2], key2[2];
     sn_u32 batch;
 } sn_mad_unit;
@@ -131,6 +155,9 @@ sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_product_codes *g);
 /* The fast path of a unit into *g, but keys and batch: returns the bits of its carriers, 32 or 64; 0 if it has none. a,
  * b: the operands' values, which may be fewer than their formats'. */
 int sn_gemm_path(const sn_mad_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g);
+
+/* The same of a chain, whose order must outlive *g. */
+int sn_chain_path(const sn_chain_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g);
 
 /* How much of a rounding a product can do without (softnum/device/steps.h). */
 enum { SN_LEVEL_FULL, SN_LEVEL_TESTED, SN_LEVEL_SIGNED, SN_LEVEL_BARE };

@@ -114,14 +114,15 @@ static int has_fixed(const sn_mad_unit *u) {
 /* Whether addends are multiples of the sum's last place, and chunks' sums of the outer sum's. */
 static int nothing_below(const described *d) { return d->addend.last >= d->sum.last && d->sum.last >= d->outer.last; }
 
-static int is_binary32(const sn_format *f, const sn_env *env) {
-    return memcmp(f, &sn_binary32, sizeof *f) == 0 && env->rounding == SN_NEAREST_EVEN &&
+/* Whether a rounding is what the CPU's operations do in this format. */
+static int is_carrier(const sn_format *f, const sn_env *env, const sn_format *carrier) {
+    return memcmp(f, carrier, sizeof *f) == 0 && env->rounding == SN_NEAREST_EVEN &&
            env->overflow == SN_OVERFLOW_INFINITY;
 }
 
-static int exact_in_32(const described *d) {
-    return d->product.precision <= 24 && d->product.last >= -149 && d->product.top <= 127;
-}
+static int is_binary32(const sn_format *f, const sn_env *env) { return is_carrier(f, env, &sn_binary32); }
+
+static int exact_in_32(const described *d) { return sn_fits(d->product, 32); }
 
 static int native(const described *d, sn_gemm_unit *g) {
     const sn_mad_unit *u = d->unit;
@@ -131,7 +132,7 @@ static int native(const described *d, sn_gemm_unit *g) {
     g->product = !u->fused        ? SN_PRODUCT_NEAREST /* the hardware's multiplication is the product's rounding */
                  : exact_in_32(d) ? SN_PRODUCT_EXACT
                                   : SN_PRODUCT_FUSED;
-    return 1;
+    return 32;
 }
 
 /* Whether a term is added to a float's values with a sum that binary32 holds. */
@@ -164,7 +165,7 @@ static int magic(const described *d, sn_gemm_unit *g) {
     g->exact_below = g->path == SN_PATH_MAGIC && nothing_below(d) &&
                      (u->fused || d->product.precision + u->product.mantissa_bits <= 22);
     if (g->path == SN_PATH_MAGIC) exact_for_some(d, g);
-    return 1;
+    return 32;
 }
 
 static int odd(const described *d, sn_gemm_unit *g) {
@@ -180,7 +181,7 @@ static int odd(const described *d, sn_gemm_unit *g) {
         bound32(&u->accumulator, 0, &g->sum32);
         bound32(&u->outer, 0, &g->outer32);
     }
-    return 1;
+    return 32;
 }
 
 static int stochastic(const described *d, sn_gemm_unit *g) {
@@ -203,7 +204,7 @@ static int stochastic(const described *d, sn_gemm_unit *g) {
     if (!u->fused) bound32(&u->product, r, &g->product32);
     bound32(&u->accumulator, 0, &g->sum32);
     bound32(&u->outer, 0, &g->outer32);
-    return 1;
+    return 32;
 }
 
 /* Whether bounds, which are binary32 numbers, tell when sums of this format overflow. */
@@ -235,20 +236,97 @@ static int wide(const described *d, sn_gemm_unit *g) {
                                                             : SN_PRODUCT_NEAREST;
     g->two_roundings = g->product == SN_PRODUCT_STOCHASTIC && u->sum_env.rounding == SN_STOCHASTIC;
     bare64(d, g);
-    return 1;
+    return 64;
 }
 
-int sn_gemm_path(const sn_mad_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g) {
-    static int (*const paths[])(const described *, sn_gemm_unit *) = {native, magic, odd, stochastic, wide};
+static int flushes_alike(const sn_env *x, const sn_env *y) {
+    return x->flush_inputs == y->flush_inputs && x->flush_results == y->flush_results;
+}
+
+/* The zeros that an operand's values become: below the least normal number of its format, if it has others. */
+static void zeros_of(const sn_format *f, const sn_format *carrier, int which, sn_ieee *e) {
+    const int subnormals = f->kind == SN_FLOAT && f->lowest == SN_LOWEST_SUBNORMAL && f->mantissa_bits > 0 &&
+                           sn_fits(sn_facts_of(f), carrier->bits); /* custom values, in binary64, are normal there */
+    e->signs[which] = !e->positive && f->negative_zero;
+    if (e->reads || e->positive)
+        e->least[which] = subnormals ? sn_pattern_of(carrier, f, (sn_u64)1 << f->mantissa_bits) : (sn_u64)e->positive;
+}
+
+static int ieee(const described *d, sn_gemm_unit *g) {
+    const sn_mad_unit *u = d->unit;
+    const sn_format *f = u->accumulator.bits == 64 ? &sn_binary64 : &sn_binary32;
+    const int bits = f->bits, exact = sn_fits(d->product, bits), results = u->sum_env.flush_results;
+    if (!is_carrier(&u->accumulator, &u->sum_env, f) || !is_carrier(&u->outer, &u->outer_env, f)) return 0;
+    if (!operands_fit(d, bits) || !flushes_alike(&u->sum_env, &u->outer_env)) return 0;
+    if (!u->fused && !(is_carrier(&u->product, &u->product_env, f) && flushes_alike(&u->sum_env, &u->product_env)))
+        return 0;
+    sn_ieee *e = &g->ieee;
+    e->lanes = u->lanes;
+    e->reduction = u->reduction;
+    e->reads = u->sum_env.flush_inputs;
+    e->positive = u->positive;
+    e->before = results == SN_FLUSH_BEFORE;
+    e->flush = SN_ZEROS_MARKED;
+    if (!results)
+        e->flush = e->reads ? SN_ZEROS_READ : SN_ZEROS_NOWHERE;
+    else if (results == SN_FLUSH_SUBNORMAL || exact)
+        e->flush = SN_ZEROS_WRITTEN;
+    if (e->flush == SN_ZEROS_MARKED && bits == 64) return 0;
+    const int tree = u->lanes == 2 || (u->lanes == 4 && u->reduction != SN_REDUCTION_SEQUENTIAL);
+    if (u->fused && tree && u->chunk == u->lanes && (e->flush == SN_ZEROS_NOWHERE || e->flush == SN_ZEROS_WRITTEN))
+        e->each = u->lanes;
+    zeros_of(&u->operand_a, f, 0, e);
+    zeros_of(&u->operand_b, f, 1, e);
+    e->period = e->each ? e->each : 1;
+    g->path = SN_PATH_IEEE;
+    g->product = !u->fused ? SN_PRODUCT_NEAREST : exact ? SN_PRODUCT_EXACT : SN_PRODUCT_FUSED;
+    g->precision[0] = d->a.precision;
+    g->precision[1] = d->b.precision;
+    g->last[0] = d->a.last;
+    g->last[1] = d->b.last;
+    return bits;
+}
+
+/* ordered: products come in an order of their own, which the last path alone knows. */
+static int path_of(const sn_mad_unit *u, sn_facts a, sn_facts b, int ordered, sn_gemm_unit *g) {
+    static int (*const paths[])(const described *, sn_gemm_unit *) = {native, magic, odd, stochastic, wide, ieee};
+    enum { PATHS = sizeof paths / sizeof *paths };
     described d = {u, a, b, sn_facts_of_product(a, b), {0}, sn_facts_of(&u->accumulator), sn_facts_of(&u->outer)};
     d.addend = u->fused ? d.product : sn_facts_of(&u->product);
-    if (u->lanes > 1 || u->compensated || u->sum_env.flush_inputs || u->sum_env.flush_results) return 0;
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    if (u->compensated) return 0;
+    const int flushes = u->sum_env.flush_inputs || u->sum_env.flush_results || u->positive;
+    for (size_t i = u->lanes > 1 || flushes || ordered ? PATHS - 1 : 0; i < PATHS; i++) {
         memset(g, 0, sizeof *g);
         g->chunk = u->chunk;
-        if (paths[i](&d, g)) return g->path == SN_PATH_WIDE ? 64 : 32;
+        const int bits = paths[i](&d, g);
+        if (bits) return bits;
     }
     return 0;
+}
+
+int sn_gemm_path(const sn_mad_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g) { return path_of(u, a, b, 0, g); }
+
+int sn_chain_path(const sn_chain_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g) {
+    sn_mad_unit d;
+    memset(&d, 0, sizeof d);
+    d.operand_a = u->a;
+    d.operand_b = u->b;
+    d.product = d.accumulator = d.outer = u->accumulator;
+    d.product_env = d.sum_env = d.outer_env = u->env;
+    d.fused = d.lanes = 1;
+    const int bits = path_of(&d, a, b, u->order != NULL, g);
+    if (!bits || !u->order) return bits;
+    g->ieee.period = u->period;
+    g->ieee.order = u->order;
+    return bits;
+}
+
+size_t sn_gemm_room(const sn_gemm_unit *u, const sn_gemm_args *g, int bits) {
+    const size_t size = (size_t)bits / 8;
+    if (u->path != SN_PATH_IEEE) return (size_t)g->k * SN_PANEL * size;
+    const size_t period = (size_t)u->ieee.period, length = ((size_t)g->k + period - 1) / period * period;
+    const size_t sums = SN_IEEE_ROWS * ((size_t)u->ieee.lanes + 1) * SN_PANEL;
+    return (length * SN_PANEL + sums + (size_t)(g->m1 - g->m0) * length) * size;
 }
 
 int sn_gemm_level(const sn_gemm_unit *u, ptrdiff_t k, const double largest[3], int negative_zero) {

@@ -144,6 +144,10 @@ SN_INLINE void SN_(columns64)(const sn_gemm_unit *u, const sn_gemm_args *g, int 
 }
 
 static void SN_(gemm64)(const sn_gemm_unit *u, const sn_gemm_args *g) {
+    if (u->path == SN_PATH_IEEE) {
+        SN_(ieee_gemm64)(u, g);
+        return;
+    }
     int stochastic = u->sum64.rounding == SN_STOCHASTIC;
     switch (u->product) {
     case SN_PRODUCT_NEAREST:

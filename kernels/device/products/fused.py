@@ -364,7 +364,7 @@ def kernels_of(unit):
     layouts, geometries, sizes = ("rows", "rows", "matrix", "rows"), (array(i64),) * 3, (i64,) * 4
     marked = None
     carrier = "float32" if fits(unit.result, np.float32) else "float64"
-    if fast_of(unit) is not None:
+    if isinstance(unit, FusedDotUnit) and fast_of(unit) is not None:
         marked = tile_of(unit, simulated=False)
         kernel = fast_kernel(unit, layouts, ("float32",) * 3, False, *marked)
         floats = (array(f32),) * 3

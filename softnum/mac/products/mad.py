@@ -41,7 +41,7 @@ class _Positive:
         self.unit, self.engine = unit, _gemm.DefinitionGemm(unit, _operands(unit))
 
     def _read(self, *codes) -> list:
-        formats = (*self.unit.operand, self.unit.outer)
+        formats = (*_operands(self.unit), self.unit.outer)
         return [None if x is None else _without_small(x, f) for x, f in zip(codes, formats, strict=True)]
 
     def run(self, a, b, c, *rest, **options) -> int:
@@ -65,11 +65,7 @@ def _definition(unit: MadUnit):
 
 
 def _fast(unit: MadUnit):
-    return (
-        None
-        if unit.on_codes or unit.flush_inputs == "positive"
-        else _gemm.fast(unit, _operands(unit), tuple(map(facts, unit.operand)))
-    )
+    return None if unit.on_codes else _gemm.fast(unit, _operands(unit), tuple(map(facts, unit.operand)))
 
 
 register(MadUnit, adder=adder, definition=_definition, fast=_fast)
