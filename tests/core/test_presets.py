@@ -57,8 +57,8 @@ def test_every_preset(name, output):
     assert eval(repr(unit), PUBLIC) == unit
     assert unit.evidence and all(e.kind in KINDS and e.source for e in unit.evidence.values())
     rng = np.random.default_rng(1)
-    if isinstance(unit, sn.BlockDotUnit):
-        one = {"tensor_scale": 1.0} if unit.tensor_scales else {}
+    if isinstance(unit, (sn.BlockDotUnit, sn.BlockFusedDotUnit)):
+        one = {"tensor_scale": 1.0} if getattr(unit, "tensor_scales", False) else {}
         a = sn.array(rng.integers(0, 4, (3, 70)), unit.operand[0], axis=-1, **one)
         b = sn.array(rng.integers(-3, 4, (70, 5)), unit.operand[1], axis=-2, **one)
         assert np.array_equal(sn.matmul(a, b, unit), a.decode() @ b.decode())
