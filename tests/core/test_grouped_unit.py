@@ -284,7 +284,7 @@ FAST = [
     grouped(4, "binary32", "tf32", guard_bits=6),
     grouped(8, "binary32", "e2m1fn", guard_bits=0, **NEAREST),
 ]
-KINDS = {"normal": 0, "near": 3, "wide": 40, "widest": 126}
+KINDS = {"normal": 0, "near": 3, "wide": 40, "wider": 60, "widest": 126}
 
 
 def finite_operands(u, rng, m, n, k, spread):
@@ -334,6 +334,16 @@ def test_what_fast_paths_leave(u, isa):
             if sn.quantize(x, u.operand[0])[0, 0] == x[0, 0] and sn.quantize(y, u.operand[1])[0, 0] == y[0, 0]:
                 first = np.full((1, 1), start, np.float32)
                 assert_same_bits(sn.matmul(x, y, u, first), definition(x, y, u, first), str(u), start)
+
+
+@cases("u", [FAST[1], FAST[2], FAST[7]], ids=str)
+def test_products_far_apart(u, isa):
+    """What lies far below the largest product is a unit of the last place, however far it is."""
+    for e in range(-126, 0):
+        for x in (1.0, -1.0):
+            a, b = np.float32([[2.0**60, 2.0 ** (e // 2)]]), np.float32([[2.0**30], [x * 2.0 ** (e - e // 2)]])
+            assert_same_bits(sn.matmul(a, b, u), definition(a, b, u), str(u), e)
+            assert sn.matmul(a, b, u) != 2.0**90
 
 
 def test_which_have_fast_paths():

@@ -16,7 +16,8 @@
  *   - operands and C are finite, and so is each sum, as rounded to nearest: else there is an infinity or a NaN from
  * then on;
  *   - exponents of products that are not zero within [F - 124, 125]. So M is at least F - 124 (a lower one, of zeros
- *     alone, is kept there), a partial sum is a multiple of 2^-124, and scales are normal numbers. */
+ *     alone, is kept there), a partial sum is a multiple of 2^-124, and scales are normal numbers;
+ *   - M is at most 127 + F above a product's exponent: times 2^(F - M) it is a multiple of 2^-149, and not lost. */
 #ifndef SOFTNUM_GROUPED_BODY_H
 #define SOFTNUM_GROUPED_BODY_H
 
@@ -112,6 +113,15 @@ SN_INLINE void SN_(groups)(const sn_grouped_plan *p, int wide, int odd, int dept
         }
 }
 
+/* As SN_(mark): where products are so far apart that one of them, times 2^(F - M), might become zero. */
+SN_INLINE void SN_(mark_wide)(const sn_grouped_plan *p, const sn_fused_rows *rows, const sn_fused_columns *columns,
+                              float sums[SN_ROWS][SN_STRIP]) {
+    for (int r = 0; r < SN_ROWS; r++)
+        if (rows->most[r] + columns->most - rows->least[r] - columns->least > 127 + p->unit.fraction_bits)
+            for (int i = 0; i < SN_STRIP; i++)
+                sums[r][i] = __builtin_nanf("");
+}
+
 SN_INLINE void SN_(group_strips)(const sn_grouped_plan *p, const sn_fused_values *g, int wide, int odd) {
     const ptrdiff_t step = SN_DEPTH / p->unit.terms * p->unit.terms;
     const ptrdiff_t length = (g->k + p->unit.terms - 1) / p->unit.terms * p->unit.terms;
@@ -142,6 +152,7 @@ SN_INLINE void SN_(group_strips)(const sn_grouped_plan *p, const sn_fused_values
                         memcpy(sums[i], out + i * g->ldo, (size_t)valid * sizeof(float));
                     SN_(groups)(p, wide, odd, depth, &rows[r / SN_ROWS], &columns, sums);
                     SN_(mark)(&p->packing, &rows[r / SN_ROWS], &columns, sums);
+                    SN_(mark_wide)(p, &rows[r / SN_ROWS], &columns, sums);
                     for (ptrdiff_t i = 0; i < count; i++)
                         memcpy(out + i * g->ldo, sums[i], (size_t)valid * sizeof(float));
                 }
