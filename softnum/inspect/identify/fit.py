@@ -1,0 +1,222 @@
+"""Units against rows that a box answered: which agree, what of a unit could be otherwise, and which row says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+
+from softnum.arrays.container import Array
+from softnum.arrays.conversion import decode
+from softnum.inspect.identify.box import REFUSED, Box, bits_of
+from softnum.inspect.identify.families import Facts, Family
+from softnum.inspect.identify.pools import Rows, pools
+from softnum.mac.mad import Unit
+from softnum.mac.products.matrices import matmul
+
+__all__ = ["Data", "Row", "fit", "predicted", "undecided"]
+
+
+def predicted(unit: Unit, a, b, c=None) -> np.ndarray:
+    """The bits of a unit's results, `REFUSED` where it has no code for one."""
+    try:
+        got = matmul(a, b, unit, c)
+    except ValueError:
+        if a.shape[0] > 1:
+            i = a.shape[0] // 2
+            parts = ((a[:i], None if c is None else c[:i]), (a[i:], None if c is None else c[i:]))
+            return np.concatenate([predicted(unit, x, b, y) for x, y in parts])
+        if b.shape[1] > 1:
+            i = b.shape[1] // 2
+            parts = ((b[:, :i], None if c is None else c[:, :i]), (b[:, i:], None if c is None else c[:, i:]))
+            return np.concatenate([predicted(unit, a, x, y) for x, y in parts], axis=1)
+        return np.full((1, 1), REFUSED)
+    return bits_of(decode(got.codes, got.format) if isinstance(got, Array) else got)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One dot product that the box was asked for, and its answer, in bits of binary64."""
+
+    kind: str
+    a: tuple[float, ...]
+    b: tuple[float, ...]
+    c: float | None
+    bits: int
+
+    @property
+    def output(self) -> float | None:
+        """The result; None where the box refused."""
+        return None if self.bits == int(REFUSED) else float(np.uint64(self.bits).view(np.float64))
+
+    def predicted(self, unit: Unit) -> int:
+        """A unit's answer."""
+        c = None if self.c is None else np.array([[self.c]])
+        return int(predicted(unit, np.array([self.a]), np.array(self.b)[:, None], c)[0, 0])
+
+    @property
+    def size(self) -> tuple:
+        """What makes one row simpler than another: products that are not zero, length, bits of the numbers."""
+        numbers = [x for x in (*self.a, *self.b, *([] if self.c is None else [self.c]))]
+        terms = sum(1 for x, y in zip(self.a, self.b, strict=True) if x or y) + bool(self.c)
+        special = sum(1 for x in numbers if not np.isfinite(x))
+        return terms, len(self.a), special, sum(1 for x in numbers if x not in (0.0, 1.0, -1.0))
+
+
+@dataclass
+class Block:
+    """Rows with one column, and the box's answers; ``hits``: how many units it has refuted."""
+
+    rows: Rows
+    bits: np.ndarray
+    hits: int = 0
+
+
+class Data:
+    """All rows that a box has answered, in blocks."""
+
+    def __init__(self, box: Box, facts: Facts) -> None:
+        self.box, self.facts = box, facts
+        self.blocks: list[Block] = []
+        self.lengths: list[int] = []
+
+    @property
+    def formats(self) -> tuple:
+        """What rows are drawn from."""
+        return self.facts.operand, self.facts.c_formats[0], self.facts.outputs[0]
+
+    def ask(self, rows: Rows) -> Block:
+        """Ask the box, and keep its answers."""
+        block = Block(rows, self.box.block(rows.a, rows.b, rows.c))
+        self.blocks.append(block)
+        return block
+
+    def fill(self, lengths: list[int], seed: int = 0) -> None:
+        """Ask the rows of all kinds."""
+        self.lengths = lengths
+        for rows in pools(self.formats, self.box.takes_c, lengths, seed):
+            self.ask(rows)
+
+    def wrong(self, unit: Unit, most: float = np.inf) -> int:
+        """How many answers are not a unit's, or more than `most` as soon as that is clear."""
+        count = 0
+        self.blocks.sort(key=lambda x: -x.hits)  # stable
+        for block in self.blocks:
+            rows = block.rows
+            wrong = int((predicted(unit, rows.a, rows.b, rows.c) != block.bits).sum())
+            if wrong:
+                block.hits += 1
+                count += wrong
+                if count > most:
+                    return count
+        return count
+
+    def refuting(self, unit: Unit, most: int = 6) -> list[Row]:
+        """Rows whose answers are not a unit's, the simplest first, of up to so many blocks."""
+        found = []
+        for block in sorted(self.blocks, key=lambda x: x.rows.a.shape[1]):
+            rows = block.rows
+            at = np.argwhere(predicted(unit, rows.a, rows.b, rows.c) != block.bits)
+            found += [row_of(block, *i) for i in at[:8]]
+            most -= bool(len(at))
+            if most <= 0:
+                break
+        return sorted(found, key=lambda row: row.size)
+
+
+def row_of(block: Block, i: int, j: int) -> Row:
+    """One answer of a block."""
+    rows = block.rows
+    c = None if rows.c is None else float(rows.c[i, j])
+    return Row(rows.kind, tuple(rows.a[i].tolist()), tuple(rows.b[:, j].tolist()), c, int(block.bits[i, j]))
+
+
+def _otherwise(unit: Unit, names, choices) -> Iterator[tuple[tuple, Unit]]:
+    """Units with other values of these fields."""
+    for values in product(*(choices.get(name, ()) for name in names)):
+        if all(getattr(unit, name) == value for name, value in zip(names, values, strict=True)):
+            continue
+        try:
+            yield values, replace(unit, **dict(zip(names, values, strict=True)))
+        except ValueError:  # these do not go together
+            continue
+
+
+def fit(start: Unit, family: Family, data: Data, most: float = np.inf) -> tuple[Unit, int]:
+    """The unit that a start leads to, a field or a few at a time, and how many answers are not its."""
+    best, score = start, data.wrong(start, most)
+    better = True
+    while score and better:
+        better = False
+        choices = family.choices(best, data.facts)
+        for names in [*((name,) for name in choices), *family.joint]:
+            if len(names) > 1 and better:
+                break  # one at a time leads on
+            found = best
+            for _, other in _otherwise(best, names, family.choices(best, data.facts)):
+                wrong = data.wrong(other, score - 1)
+                if wrong < score:
+                    found, score, better = other, wrong, True
+                    if not score:
+                        return found, 0
+            best = found
+    return best, score
+
+
+def _tell(unit: Unit, other: Unit, data: Data, seeds) -> Row | None:
+    """Ask what would tell two units apart, and give the row if it refutes the second; None if nothing does."""
+    for seed in seeds:
+        for rows in pools(data.formats, data.box.takes_c, data.lengths, seed):
+            mine, its = (predicted(x, rows.a, rows.b, rows.c) for x in (unit, other))
+            at = np.argwhere(mine != its)
+            if len(at):
+                i, j = at[0]
+                c = None if rows.c is None else rows.c[i : i + 1, j : j + 1]
+                block = data.ask(Rows(rows.kind, rows.a[i : i + 1], rows.b[:, j : j + 1], c))
+                row = row_of(block, 0, 0)
+                return row if row.predicted(other) != row.bits else None
+    return None
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Of one field: its value, what refutes others, and which others nothing refutes."""
+
+    name: str
+    value: object
+    refuted: tuple[tuple[object, Row], ...]
+    open: tuple
+
+
+def undecided(unit: Unit, family: Family, data: Data, told: Callable[[str], None]) -> Iterator[Decided]:
+    """For each field, the values that are refuted, each with a row, and those that nothing tells from the unit's."""
+    for name, values in family.choices(unit, data.facts).items():
+        own = getattr(unit, name)
+        refuted, left = [], []
+        for (value,), other in _otherwise(unit, (name,), {name: _some(own, values)}):
+            if other == unit:
+                continue
+            rows = data.refuting(other, 3)
+            row = rows[0] if rows else _tell(unit, other, data, (1, 2) if len(left) < 2 else ())
+            if row is None:
+                left.append(value)
+            else:
+                refuted.append((value, row))
+        told(name)
+        yield Decided(name, own, tuple(refuted), tuple(left))
+
+
+def _some(own, values) -> tuple:
+    """Of many numbers, those next to a field's own, and a few farther away."""
+    numbers = sorted({v for v in values if isinstance(v, int) and not isinstance(v, bool)})
+    rest = [v for v in values if v not in numbers or isinstance(v, bool)]
+    if len(numbers) < 12:
+        formats = [v for v in rest if v is not None and not isinstance(v, str)]
+        return tuple(values) if len(formats) < 20 else tuple(rest[:14])
+    if own is None:
+        return (*rest, *numbers[:: max(1, len(numbers) // 8)])
+    place = numbers.index(own) if own in numbers else 0
+    near = numbers[max(0, place - 2) : place + 3]
+    return (*rest, *near, *numbers[:: max(1, len(numbers) // 4)])
