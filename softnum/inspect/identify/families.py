@@ -173,8 +173,6 @@ def _chains(facts: Facts) -> Iterator[tuple[int, tuple | None, str | None]]:
         if sorted(flat) != list(range(period)):
             continue
         order = None if flat == list(range(period)) else tuple(flat)
-        if order is not None and period > n // 2:
-            break
         if facts.agrees(lambda m, o=order: chain_sizes(m, terms, o, where)):
             yield terms, order, where
             return
@@ -205,8 +203,8 @@ def _fused_choices(unit: FusedDotUnit, facts: Facts) -> Mapping[str, tuple]:
         "truncate_fraction": (None, *range(unit.fraction_bits + 12)),
         "overflow": (None, "always_infinity", *unit.accumulator.overflow_rules),
         "fraction_bits": _near(unit.fraction_bits, 0, _WIDEST),
-        "zero_exponent": (None, *range(min(0, unit.accumulator.emin), bottom, -1)),
         "min_exponent": (None, *_near(unit.accumulator.emin, bottom, top)),
+        "zero_exponent": (None, *range(min(0, unit.accumulator.emin), bottom, -1)),
         "accumulator": tuple(f for f in _accumulators(facts) if f.precision is not None),
         "output": (None, *facts.outputs[:4]),
         "c": ("fused", "after"),
@@ -219,13 +217,11 @@ def _lanes(facts: Facts) -> Iterator[tuple[int, int | None, str]]:
     if not facts.sizes:
         return
     n, tree = facts.tree()
-    if tree is None:
+    if tree is None or not _binary(tree):
         return
-    node, partners = tree, {1}
     sizes = facts.matrix(n)
     least = sizes[0][sizes[0] > 0].min()
-    partners |= {int(j) for j in np.flatnonzero(sizes[0] == least) if 0 < j < n}
-    del node
+    partners = {1, *(int(j) for j in np.flatnonzero(sizes[0] == least) if 0 < j < n)}
     seen = set()
     for lanes in sorted(partners | set(range(1, min(n, 64) + 1))):
         chunks = [None, *range(1, n + 1)] if lanes in partners else [lanes]
@@ -241,6 +237,10 @@ def _lanes(facts: Facts) -> Iterator[tuple[int, int | None, str]]:
                     continue  # as without
                 if _first_agrees(facts, shortest, model) and facts.agrees(model):
                     yield lanes, chunk, reduction
+
+
+def _binary(tree) -> bool:
+    return not isinstance(tree, list) or (len(tree) == 2 and all(map(_binary, tree)))
 
 
 def _first_agrees(facts: Facts, n: int, model) -> bool:

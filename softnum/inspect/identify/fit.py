@@ -12,11 +12,11 @@ from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode
 from softnum.inspect.identify.box import REFUSED, Box, bits_of
 from softnum.inspect.identify.families import Facts, Family
-from softnum.inspect.identify.pools import Rows, pools
+from softnum.inspect.identify.pools import Rows, last_places, pools
 from softnum.mac.mad import Unit
 from softnum.mac.products.matrices import matmul
 
-__all__ = ["Data", "Row", "fit", "predicted", "undecided"]
+__all__ = ["Data", "Row", "fit", "kicked", "predicted", "undecided"]
 
 
 def predicted(unit: Unit, a, b, c=None) -> np.ndarray:
@@ -81,6 +81,7 @@ class Data:
         self.box, self.facts = box, facts
         self.blocks: list[Block] = []
         self.lengths: list[int] = []
+        self._pools: dict[int, list[Rows]] = {}
 
     @property
     def formats(self) -> tuple:
@@ -96,8 +97,16 @@ class Data:
     def fill(self, lengths: list[int], seed: int = 0) -> None:
         """Ask the rows of all kinds."""
         self.lengths = lengths
+        for rows in last_places(self.formats, self.box.takes_c):
+            self.ask(rows)
         for rows in pools(self.formats, self.box.takes_c, lengths, seed):
             self.ask(rows)
+
+    def pool(self, seed: int) -> list[Rows]:
+        """Rows of all kinds that the box was not asked."""
+        if seed not in self._pools:
+            self._pools[seed] = list(pools(self.formats, self.box.takes_c, self.lengths, seed))
+        return self._pools[seed]
 
     def wrong(self, unit: Unit, most: float = np.inf) -> int:
         """How many answers are not a unit's, or more than `most` as soon as that is clear."""
@@ -144,9 +153,14 @@ def _otherwise(unit: Unit, names, choices) -> Iterator[tuple[tuple, Unit]]:
             continue
 
 
-def fit(start: Unit, family: Family, data: Data, most: float = np.inf) -> tuple[Unit, int]:
-    """The unit that a start leads to, a field or a few at a time, and how many answers are not its."""
+def fit(start: Unit, family: Family, data: Data, most: float = np.inf, fixed: str = "") -> tuple[Unit, int]:
+    """The unit that a start leads to, a field or a few at a time, and how many answers are not its.
+
+    ``most``: a start that has more wrong is left alone. ``fixed``: a field that stays as it is.
+    """
     best, score = start, data.wrong(start, most)
+    if score > most:
+        return best, score
     better = True
     while score and better:
         better = False
@@ -154,6 +168,8 @@ def fit(start: Unit, family: Family, data: Data, most: float = np.inf) -> tuple[
         for names in [*((name,) for name in choices), *family.joint]:
             if len(names) > 1 and better:
                 break  # one at a time leads on
+            if fixed in names:
+                continue
             found = best
             for _, other in _otherwise(best, names, family.choices(best, data.facts)):
                 wrong = data.wrong(other, score - 1)
@@ -165,10 +181,26 @@ def fit(start: Unit, family: Family, data: Data, most: float = np.inf) -> tuple[
     return best, score
 
 
+def kicked(unit: Unit, family: Family, data: Data, wrong: float) -> tuple[Unit, int]:
+    """The unit that leads on where no field alone does: one field is set to the least bad of its other values, and the
+    rest fitted again."""
+    best, score = unit, wrong
+    choices = family.choices(unit, data.facts)
+    for name in choices:
+        others = [(data.wrong(x), i, x) for i, (_, x) in enumerate(_otherwise(unit, (name,), choices))]
+        for _, _, other in sorted(others, key=lambda x: x[:2])[:2]:
+            found, count = fit(other, family, data, fixed=name)
+            if count < score:
+                best, score = found, count
+            if not score:
+                return best, score
+    return best, int(score)
+
+
 def _tell(unit: Unit, other: Unit, data: Data, seeds) -> Row | None:
     """Ask what would tell two units apart, and give the row if it refutes the second; None if nothing does."""
     for seed in seeds:
-        for rows in pools(data.formats, data.box.takes_c, data.lengths, seed):
+        for rows in data.pool(seed):
             mine, its = (predicted(x, rows.a, rows.b, rows.c) for x in (unit, other))
             at = np.argwhere(mine != its)
             if len(at):
@@ -199,7 +231,7 @@ def undecided(unit: Unit, family: Family, data: Data, told: Callable[[str], None
             if other == unit:
                 continue
             rows = data.refuting(other, 3)
-            row = rows[0] if rows else _tell(unit, other, data, (1, 2) if len(left) < 2 else ())
+            row = rows[0] if rows else _tell(unit, other, data, (1, 2) if len(left) < 4 else ())
             if row is None:
                 left.append(value)
             else:

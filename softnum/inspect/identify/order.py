@@ -21,6 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 _GAP = 120  # binades between M and a unit, where the formats have as many
+_KEPT = 25  # bits that a sum may keep below its largest term, so that units together are still below
 _SIGNS = ((1, 1), (-1, 1), (1, -1), (-1, -1))
 
 
@@ -59,7 +60,7 @@ def masks_of(operand, c_format, output) -> Masks | None:
         return None
     mask = min(highest, max(lowest + _GAP, _GAP // 2))
     unit = max(lowest, mask - _GAP)
-    most = 1 << min(output.precision, c_format.precision, 20)
+    most = 1 << max(0, min(output.precision, c_format.precision, 20, mask - unit - _KEPT - 1))
     shift = min(max(0, b[0]), b[1])
     if a[0] <= unit - shift and mask - shift <= a[1]:  # one b for all
         return Masks(mask, unit, (mask - shift, shift), (unit - shift, shift), most)

@@ -9,7 +9,7 @@ import numpy as np
 
 from softnum.arrays.conversion import quantize
 
-__all__ = ["KINDS", "Rows", "draw", "pools"]
+__all__ = ["KINDS", "Rows", "draw", "last_places", "pools"]
 
 
 @dataclass(frozen=True)
@@ -159,16 +159,36 @@ def _lowest(f, rng, m, k):
 
 
 def _floors(f, rng, m, k):
-    """Many products, each a little below C's last places, that add up where a floor keeps them or cuts them off."""
+    """Sums a little below a last place of C, and many small terms: whether these are kept decides the place."""
     (la, ta), (lb, tb) = _reach(f.a), _reach(f.b)
-    last = f.sums[0]
-    below = int(rng.integers(-2, 14))
-    eb = min(max((last - below) // 2, lb), tb)
-    ea = min(max(last - below - eb, la), ta)
+    last = f.sums[0] - int(rng.integers(0, 2))
+    below = rng.integers(1, 13, m)  # bits that the first term lacks
     digits = f.a.mantissa_bits if f.a.precision is not None else 0
+    small = last - int(rng.integers(1, 14)) - int(np.log2(k))
+    eb = np.full(k, np.clip((small - int(rng.integers(0, 6))) // 2, lb, tb))
+    eb[0] = np.clip(last // 2, lb, tb)
+    a = np.zeros((m, k))
     shapes = np.array([1.0, 1.5, 2 - 2.0**-digits, 1 + 2.0**-digits])
-    a = _into(f.a, shapes[rng.integers(0, 4, (m, k))] * 2.0**ea) * (rng.random((m, k)) < 0.8)
-    return a, np.full(k, 2.0**eb), _numbers(f.c, rng, m, last, last + 3, 2) * (rng.random(m) < 0.5)
+    exponents = small + rng.integers(-2, 2, (m, 1)) - eb
+    a[:] = shapes[rng.integers(0, 4, (m, k))] * 2.0 ** np.clip(exponents, la, ta)
+    a *= rng.random((m, k)) < 0.9
+    a[:, 0] = (1 - 2.0**-below) * 2.0 ** np.clip(last - eb[0], la, ta)
+    a *= rng.choice([-1.0, 1.0], (m, 1)) if f.a.signed else 1.0
+    often = 0.1
+    if rng.random() < 0.6:  # a tie, and few of the smallest products there are, or some above
+        often = 1 - min(0.9, 1.5 / k)
+        a[:, 0] = rng.choice([0.5, 1.0, 1.5], m) * 2.0 ** np.clip(last - eb[0], la, ta)
+        low = int(rng.choice([la, la + 1, la + 2, la + digits, la + digits + 1]))
+        eb[1:] = np.clip(rng.integers(lb, lb + 3 if rng.random() < 0.5 else max(lb + 3, small - low + 1), k - 1), lb, tb)
+        a[:, 1:] = shapes[rng.integers(0, 4, (m, k - 1))] * 2.0 ** (low + rng.integers(0, 3, (m, k - 1)))
+    zero = rng.random((m, k)) < often
+    zero[:, 0] = False
+    b = 2.0**eb
+    if k > 1 and rng.random() < 0.4:  # zeros beside the largest factors
+        j = int(rng.integers(1, k))
+        a[:, j], b[j] = 0.0, 2.0 ** int(rng.integers(lb, tb + 1))
+    c = _numbers(f.c, rng, m, f.sums[0], f.sums[0] + 3, 2) * (rng.random(m) < 0.3)
+    return _into(f.a, np.where(zero, 0.0, a)), b, c
 
 
 def _zeros(f, rng, m, k):
@@ -242,6 +262,59 @@ def draw(kind: str, formats: tuple, takes_c: bool, seed, shape: tuple[int, int, 
 def _zeros_of(fmt, x) -> np.ndarray:
     """Numbers whose zeros a format has."""
     return x if fmt.negative_zero else np.where(x == 0, 0.0, x)
+
+
+def last_places(formats: tuple, takes_c: bool) -> Iterator[Rows]:
+    """Sums whose last place hangs on one small power of two, for each that there is, alone and beside zeros of any
+    size: what lies below a least M, or below that of a zero, is lost."""
+    f = _Formats(*formats)
+    if f.c.precision is None or f.a.precision is None or f.b.precision is None:
+        return
+    (la, ta), (lb, tb) = _reach(f.a), _reach(f.b)
+    lasts = {f.sums[0], _reach(f.out)[0]}
+
+    def factors(e: int) -> tuple[int, int] | None:
+        eb = min(max(e // 2, lb), tb)
+        return (e - eb, eb) if la <= e - eb <= ta else None
+
+    def ones(top: int, last: int) -> list[tuple[float, float]] | None:
+        """Products whose sum is 2^top - 2^last."""
+        terms = []
+        while top > last:
+            bits = min(top - last, f.a.precision)
+            found = factors(top - bits)
+            if found is None or found[0] + bits > ta:
+                return None
+            terms.append(((2.0**bits - 1) * 2.0 ** found[0], 2.0 ** found[1]))
+            top -= bits
+        return terms
+
+    def row(terms, start=0.0) -> Rows:
+        a, b = (np.array(x) for x in zip(*terms, strict=True))
+        return Rows("last places", a[None], b[:, None], np.full((1, 1), start) if takes_c else None)
+
+    kept: list[list[tuple[float, float]]] = []
+    for last in sorted(lasts):
+        for small in range(last - 1, max(f.products[0], last - 64) - 1, -1):
+            end = factors(small)
+            half = factors(last - 1)
+            full = ones(last, small)
+            for terms in ([(2.0 ** half[0], 2.0 ** half[1])] if half else None, full):
+                if terms and end:
+                    kept.append([*terms, (2.0 ** end[0], 2.0 ** end[1])])
+    for terms in kept:
+        if len(terms) <= 4:
+            yield row(terms)
+    some = [terms for terms in kept if len(terms) <= 3][::5][:6]
+    for y in range(lb, tb + 1, max(1, (tb - lb) // 48)):
+        for terms in some:
+            yield row([*terms, (0.0, 2.0**y)])
+        if takes_c:
+            yield row([(0.0, 2.0**y)], 2.0 ** f.sums[0])
+            yield row([(0.0, 2.0**y)], 2.0 ** (f.sums[0] + 8))
+    for x in range(la, ta + 1, max(1, (ta - la) // 16)):
+        if takes_c:
+            yield row([(2.0**x, 0.0)], 2.0 ** f.sums[0])
 
 
 def pools(formats: tuple, takes_c: bool, lengths, seed: int, rows: int = 12) -> Iterator[Rows]:

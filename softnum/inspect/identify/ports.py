@@ -234,8 +234,8 @@ def _roughly(port: Port) -> list:
         reach = [(port.top, top - 1), (port.bottom, last)]
         apart = [abs(x - y) for x, y in reach if x is not None]
         found.append((sum(apart), fmt))
-    found.sort(key=lambda x: x[0])  # stable: names first
-    return list(dict.fromkeys(fmt for _, fmt in found))
+    least = min((apart for apart, _ in found), default=0)
+    return list(dict.fromkeys(fmt for apart, fmt in found if apart == least))[:2]
 
 
 def _port(box: Box, name: str) -> tuple[Port, list]:

@@ -10,7 +10,7 @@ from softnum.arrays.conversion import quantize
 from softnum.formats.names import format
 from softnum.inspect.identify.box import BadBox, Box, Exhausted
 from softnum.inspect.identify.families import FAMILIES, Facts, Family
-from softnum.inspect.identify.fit import Data, Decided, Row, fit, predicted, row_of, undecided
+from softnum.inspect.identify.fit import Data, Decided, Row, fit, kicked, predicted, row_of, undecided
 from softnum.inspect.identify.order import (
     Masks, all_pairs, masks_of, meeting, shown_tree, some_pairs, steps_of,
 )  # fmt: skip
@@ -26,8 +26,9 @@ from softnum.runtime.plain import plain
 __all__ = ["MEASURING", "identify"]
 
 #: The most dot products that finding a unit takes, beside the random rows that it is checked on.
-MEASURING = 100_000
+MEASURING = 150_000
 _SHORT, _LONG = 36, 136  # products of the sums whose order is looked at
+_ORDER = 40_000  # dot products that the order of a long sum may take
 _BLOCK = 32  # rows and columns of a block of random rows
 _ROUNDS = 12  # times that a refuted unit is mended
 _SHOWN = 2  # refuted values of a property that are told
@@ -65,7 +66,7 @@ def identify(
     -------
     Identified
         ``unit``, or None with ``reason`` and ``refutation``; ``evidence``, ``undecided``, ``equivalent``, ``calls``,
-        ``products``; a report when it is printed. The box computes no more than 100 000 dot products and `rows` more.
+        ``products``; a report when it is printed. The box computes no more than 150 000 dot products and `rows` more.
 
     Raises
     ------
@@ -82,7 +83,7 @@ def identify(
     >>> import softnum as sn
     >>> secret = sn.FusedDotUnit(4, 20, "binary32", operand="e5m2")
     >>> found = sn.identify(lambda a, b, c=None: sn.matmul(a, b, secret, c), rows=2000)
-    >>> found.unit == secret, found.products < 102_000
+    >>> found.unit == secret, found.products < 152_000
     (True, True)
     """
     if not 8 <= longest <= 1024:
@@ -139,6 +140,7 @@ class _Search:
             return self.none(reason)
         self._order()
         self._alignment()
+        self._begin()  # again, with what was measured since
         data = Data(box, self.facts)
         data.fill(self._lengths(), self.seed)
         return self._fit(data)
@@ -221,6 +223,7 @@ class _Search:
     def _order(self) -> None:
         self.masks = masks_of(self.operand, self.facts.c_formats[0], self.facts.outputs[0])
         if self.masks is None:
+            self._begin()
             self.undecided.append(
                 Undecided("order", (), "no number of these formats swallows another, so that sums have no order")
             )
@@ -228,8 +231,10 @@ class _Search:
         short, long = min(_SHORT, self.longest), self.longest
         self._ask_order(short, all_pairs)
         self._ask_order(long, some_pairs)
-        if not any(True for _ in self._starts()):
-            self._ask_order(long, all_pairs)
+        if not self._begin():
+            per_row = lambda n: -(-n // self.masks.most) * n * n // 2  # noqa: E731
+            self._ask_order(max(n for n in range(short, long + 1) if n == short or per_row(n) < _ORDER), all_pairs)
+            self._begin()
         n, tree = self.facts.tree()
         if self.facts.nothing_lost:
             self._shown("order", "none: nothing is lost", "the unit beside a mask and its negative is still there", (0, 1), 3)
@@ -270,10 +275,10 @@ class _Search:
         x = min(max(exponent - min(max(0, uy), my), ux), mx)
         return number * 2.0**x, 2.0 ** (exponent - x)
 
-    def _starts(self):
-        for family in FAMILIES.values():
-            for start in family.starts(self.facts):
-                yield family, start
+    def _begin(self) -> bool:
+        """Find units to begin from; whether there are any."""
+        self.starts = [(family, start) for family in FAMILIES.values() for start in family.starts(self.facts)]
+        return bool(self.starts)
 
     # -- what a sum of several terms keeps ---------------------------------------------------------------------------
     def _alignment(self) -> None:
@@ -337,7 +342,7 @@ class _Search:
 
     def _lengths(self) -> list[int]:
         terms = 4
-        for _, start in self._starts():
+        for _, start in self.starts:
             terms = max(getattr(start, "period", 1), getattr(start, "chunk", None) or 1, getattr(start, "lanes", 1))
             break
         terms = min(terms, self.longest // 2)
@@ -346,7 +351,7 @@ class _Search:
 
     # -- the unit ----------------------------------------------------------------------------------------------------
     def _fit(self, data: Data) -> Identified:
-        starts = [(data.wrong(start), i, family, start) for i, (family, start) in enumerate(self._starts())]
+        starts = [(data.wrong(start), i, family, start) for i, (family, start) in enumerate(self.starts)]
         starts.sort(key=lambda x: x[:2])
         if not starts:
             return self.none("none of the families: none has the order that was found")
@@ -358,6 +363,8 @@ class _Search:
             if not wrong:
                 break
         wrong, unit, family = closest
+        if wrong:
+            unit, wrong = kicked(unit, family, data, wrong)
         for _ in range(_ROUNDS):
             if wrong:
                 break
@@ -371,6 +378,8 @@ class _Search:
                     unit, wrong, family = found, count, other
                 if not wrong:
                     break
+            if wrong:
+                unit, wrong = kicked(unit, family, data, wrong)
         row = min(data.refuting(unit), key=lambda r: r.size)
         row = shrunk(row, unit, self.box, self.operand, self.facts.c_formats[0])
         return self.none("none of the families: no unit of theirs has all answers", _refutation(row, unit))
