@@ -144,7 +144,7 @@ def _narrower(facts: Facts) -> tuple:
 
 
 def _overflows(fmt) -> tuple:
-    return (None, *fmt.overflow_rules)
+    return (None, *fmt.overflow_rules[1:])  # the first is the default
 
 
 # -- one fused sum a step --------------------------------------------------------------------------------------------
@@ -201,12 +201,12 @@ def _fused_choices(unit: FusedDotUnit, facts: Facts) -> Mapping[str, tuple]:
     return {
         "output_rounding": _MODES,
         "truncate_fraction": (None, *range(unit.fraction_bits + 12)),
-        "overflow": (None, "always_infinity", *unit.accumulator.overflow_rules),
+        "overflow": (*_overflows(unit.accumulator), "always_infinity"),
         "fraction_bits": _near(unit.fraction_bits, 0, _WIDEST),
         "min_exponent": (None, *_near(unit.accumulator.emin, bottom, top)),
         "zero_exponent": (None, *range(min(0, unit.accumulator.emin), bottom, -1)),
         "accumulator": tuple(f for f in _accumulators(facts) if f.precision is not None),
-        "output": (None, *facts.outputs[:4]),
+        "output": (None, *(f for f in facts.outputs if f != unit.accumulator)),
         "c": ("fused", "after"),
     }
 
@@ -278,7 +278,7 @@ def _mad_choices(unit: MadUnit, facts: Facts) -> Mapping[str, tuple]:
     if unit.product is not None:
         found["product_rounding"] = (None, *_MODES)
     if unit.chunk is not None:
-        found["outer_accumulator"] = (None, *sums)
+        found["outer_accumulator"] = (None, *(f for f in sums if f != unit.accumulator))
     return found
 
 

@@ -161,23 +161,21 @@ def fit(start: Unit, family: Family, data: Data, most: float = np.inf, fixed: st
     best, score = start, data.wrong(start, most)
     if score > most:
         return best, score
-    better = True
-    while score and better:
-        better = False
+    while score:
         choices = family.choices(best, data.facts)
+        found = best
         for names in [*((name,) for name in choices), *family.joint]:
-            if len(names) > 1 and better:
-                break  # one at a time leads on
-            if fixed in names:
-                continue
-            found = best
-            for _, other in _otherwise(best, names, family.choices(best, data.facts)):
+            if fixed in names or (len(names) > 1 and found is not best):
+                continue  # several at a time only where one leads nowhere
+            for _, other in _otherwise(best, names, choices):
                 wrong = data.wrong(other, score - 1)
                 if wrong < score:
-                    found, score, better = other, wrong, True
+                    found, score = other, wrong
                     if not score:
                         return found, 0
-            best = found
+        if found is best:
+            break
+        best = found
     return best, score
 
 
