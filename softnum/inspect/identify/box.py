@@ -11,7 +11,7 @@ from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode
 from softnum.formats.facts import fits
 
-__all__ = ["REFUSED", "Box", "Exhausted", "bits_of"]
+__all__ = ["REFUSED", "Box", "Exhausted", "bits_of", "in_halves"]
 
 #: what stands for the result of an input that is refused, among the bits of results: no NaN that `bits_of` makes
 REFUSED = np.uint64(0xFFF0DEADFFFFFFFF)
@@ -26,6 +26,19 @@ def bits_of(x) -> np.ndarray:
     """Numbers so that equal ones are equal, -0 and +0 differ and NaNs do not."""
     x = np.asarray(x, np.float64)
     return np.where(np.isnan(x), np.nan, x).view(np.uint64)
+
+
+def in_halves(of: Callable, a, b, c) -> np.ndarray:
+    """A product that was refused, by halves; `REFUSED` where that is a single one."""
+    part = lambda x, i: None if x is None else x[i]  # noqa: E731
+    if a.shape[0] > 1:
+        i = a.shape[0] // 2
+        return np.concatenate([of(a[s], b, part(c, s)) for s in (slice(i), slice(i, None))])
+    if b.shape[1] > 1:
+        i = b.shape[1] // 2
+        sides = (slice(i), slice(i, None))
+        return np.concatenate([of(a, b[:, s], part(c, (slice(None), s))) for s in sides], axis=1)
+    return np.full((1, 1), REFUSED)
 
 
 def _takes_c(f: Callable) -> bool:
@@ -75,15 +88,7 @@ class Box:
         try:
             return bits_of(self.call(a, b, c))
         except _REFUSALS:
-            if a.shape[0] > 1:
-                i = a.shape[0] // 2
-                parts = ((a[:i], None if c is None else c[:i]), (a[i:], None if c is None else c[i:]))
-                return np.concatenate([self.block(x, b, y) for x, y in parts])
-            if b.shape[1] > 1:
-                i = b.shape[1] // 2
-                parts = ((b[:, :i], None if c is None else c[:, :i]), (b[:, i:], None if c is None else c[:, i:]))
-                return np.concatenate([self.block(a, x, y) for x, y in parts], axis=1)
-            return np.full((1, 1), REFUSED)
+            return in_halves(self.block, a, b, c)
 
     def rows(self, a, b, c=None) -> np.ndarray:
         """The bits of dot products of the rows of a, (R, K), with one b, (K,), from c, (R,)."""

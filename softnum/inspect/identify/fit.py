@@ -10,29 +10,26 @@ import numpy as np
 
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode
-from softnum.inspect.identify.box import REFUSED, Box, bits_of
+from softnum.inspect.identify.box import REFUSED, Box, bits_of, in_halves
 from softnum.inspect.identify.families import Facts, Family
 from softnum.inspect.identify.pools import Rows, last_places, pools
 from softnum.mac.mad import Unit
 from softnum.mac.products.matrices import matmul
 
-__all__ = ["Data", "Row", "fit", "kicked", "predicted", "undecided"]
+__all__ = ["Data", "Row", "fit", "kicked", "predicted", "race", "undecided"]
+
+_ENDS = 4  # starts that may lead nowhere before the best of them is taken
 
 
 def predicted(unit: Unit, a, b, c=None) -> np.ndarray:
-    """The bits of a unit's results, `REFUSED` where it has no code for one."""
+    """The bits of a unit's results, of matrices or of stacks of them; `REFUSED` where it has no code for one."""
     try:
         got = matmul(a, b, unit, c)
     except ValueError:
-        if a.shape[0] > 1:
-            i = a.shape[0] // 2
-            parts = ((a[:i], None if c is None else c[:i]), (a[i:], None if c is None else c[i:]))
-            return np.concatenate([predicted(unit, x, b, y) for x, y in parts])
-        if b.shape[1] > 1:
-            i = b.shape[1] // 2
-            parts = ((b[:, :i], None if c is None else c[:, :i]), (b[:, i:], None if c is None else c[:, i:]))
-            return np.concatenate([predicted(unit, a, x, y) for x, y in parts], axis=1)
-        return np.full((1, 1), REFUSED)
+        if a.ndim == 3:
+            each = zip(a, b, [None] * len(a) if c is None else c, strict=True)
+            return np.stack([predicted(unit, *x) for x in each])
+        return in_halves(lambda *x: predicted(unit, *x), a, b, c)
     return bits_of(decode(got.codes, got.format) if isinstance(got, Array) else got)
 
 
@@ -66,12 +63,25 @@ class Row:
 
 
 @dataclass
-class Block:
-    """Rows with one column, and the box's answers; ``hits``: how many units it has refuted."""
+class Group:
+    """Rows of one shape and the box's answers, (B, M, K), (B, K, N) and (B, M, N); ``hits``: units refuted."""
 
-    rows: Rows
+    kinds: list[str]
+    a: np.ndarray
+    b: np.ndarray
+    c: np.ndarray | None
     bits: np.ndarray
     hits: int = 0
+
+    def wrong(self, unit: Unit) -> np.ndarray:
+        """Which answers are not a unit's."""
+        return predicted(unit, self.a, self.b, self.c) != self.bits
+
+    def row(self, i: int, m: int, n: int) -> Row:
+        """One answer."""
+        c = None if self.c is None else float(self.c[i, m, n])
+        return Row(self.kinds[i], tuple(self.a[i, m].tolist()), tuple(self.b[i, :, n].tolist()), c,
+                   int(self.bits[i, m, n]))  # fmt: skip
 
 
 class Data:
@@ -79,8 +89,9 @@ class Data:
 
     def __init__(self, box: Box, facts: Facts) -> None:
         self.box, self.facts = box, facts
-        self.blocks: list[Block] = []
+        self.groups: dict[tuple, Group] = {}
         self.lengths: list[int] = []
+        self._new: dict[tuple, list[tuple[Rows, np.ndarray]]] = {}
         self._pools: dict[int, list[Rows]] = {}
 
     @property
@@ -88,11 +99,25 @@ class Data:
         """What rows are drawn from."""
         return self.facts.operand, self.facts.c_formats[0], self.facts.outputs[0]
 
-    def ask(self, rows: Rows) -> Block:
+    def ask(self, rows: Rows) -> np.ndarray:
         """Ask the box, and keep its answers."""
-        block = Block(rows, self.box.block(rows.a, rows.b, rows.c))
-        self.blocks.append(block)
-        return block
+        bits = self.box.block(rows.a, rows.b, rows.c)
+        self._new.setdefault((*rows.a.shape, rows.b.shape[1], rows.c is None), []).append((rows, bits))
+        return bits
+
+    def _gathered(self) -> list[Group]:
+        """All answers, those that refuted most units first."""
+        for shape, new in self._new.items():
+            old = self.groups.get(shape)
+            join = lambda before, more: np.stack(more) if old is None else np.concatenate([before, np.stack(more)])  # noqa: E731
+            self.groups[shape] = Group(
+                [*([] if old is None else old.kinds), *(x.kind for x, _ in new)],
+                join(old and old.a, [x.a for x, _ in new]), join(old and old.b, [x.b for x, _ in new]),
+                None if shape[-1] else join(old and old.c, [x.c for x, _ in new]),
+                join(old and old.bits, [bits for _, bits in new]), 0 if old is None else old.hits,
+            )  # fmt: skip
+        self._new = {}
+        return sorted(self.groups.values(), key=lambda x: -x.hits)  # stable
 
     def fill(self, lengths: list[int], seed: int = 0) -> None:
         """Ask the rows of all kinds."""
@@ -111,35 +136,25 @@ class Data:
     def wrong(self, unit: Unit, most: float = np.inf) -> int:
         """How many answers are not a unit's, or more than `most` as soon as that is clear."""
         count = 0
-        self.blocks.sort(key=lambda x: -x.hits)  # stable
-        for block in self.blocks:
-            rows = block.rows
-            wrong = int((predicted(unit, rows.a, rows.b, rows.c) != block.bits).sum())
+        for group in self._gathered():
+            wrong = int(group.wrong(unit).sum())
             if wrong:
-                block.hits += 1
+                group.hits += 1
                 count += wrong
                 if count > most:
                     return count
         return count
 
     def refuting(self, unit: Unit, most: int = 6) -> list[Row]:
-        """Rows whose answers are not a unit's, the simplest first, of up to so many blocks."""
+        """Rows whose answers are not a unit's, the simplest first, of up to so many shapes."""
         found = []
-        for block in sorted(self.blocks, key=lambda x: x.rows.a.shape[1]):
-            rows = block.rows
-            at = np.argwhere(predicted(unit, rows.a, rows.b, rows.c) != block.bits)
-            found += [row_of(block, *i) for i in at[:8]]
+        for group in sorted(self._gathered(), key=lambda x: x.a.shape[2]):
+            at = np.argwhere(group.wrong(unit))
+            found += [group.row(*i) for i in at[:40].tolist()]
             most -= bool(len(at))
             if most <= 0:
                 break
         return sorted(found, key=lambda row: row.size)
-
-
-def row_of(block: Block, i: int, j: int) -> Row:
-    """One answer of a block."""
-    rows = block.rows
-    c = None if rows.c is None else float(rows.c[i, j])
-    return Row(rows.kind, tuple(rows.a[i].tolist()), tuple(rows.b[:, j].tolist()), c, int(block.bits[i, j]))
 
 
 def _otherwise(unit: Unit, names, choices) -> Iterator[tuple[tuple, Unit]]:
@@ -153,30 +168,54 @@ def _otherwise(unit: Unit, names, choices) -> Iterator[tuple[tuple, Unit]]:
             continue
 
 
-def fit(start: Unit, family: Family, data: Data, most: float = np.inf, fixed: str = "") -> tuple[Unit, int]:
-    """The unit that a start leads to, a field or a few at a time, and how many answers are not its.
+def better(unit: Unit, score: int, family: Family, data: Data, fixed: str = "") -> tuple[Unit, int]:
+    """The best unit with another value of one field, or of a few where one leads nowhere, and its wrong answers.
 
-    ``most``: a start that has more wrong is left alone. ``fixed``: a field that stays as it is.
+    The unit itself where none is better. ``fixed``: a field that stays as it is.
     """
-    best, score = start, data.wrong(start, most)
-    if score > most:
-        return best, score
+    choices = family.choices(unit, data.facts)
+    found = unit
+    for names in [*((name,) for name in choices), *family.joint]:
+        if fixed in names or (len(names) > 1 and found is not unit):
+            continue
+        for _, other in _otherwise(unit, names, choices):
+            wrong = data.wrong(other, score - 1)
+            if wrong < score:
+                found, score = other, wrong
+                if not score:
+                    return found, 0
+    return found, score
+
+
+def fit(unit: Unit, family: Family, data: Data, fixed: str = "") -> tuple[Unit, int]:
+    """The unit that a start leads to, and how many answers are not its."""
+    score = data.wrong(unit)
     while score:
-        choices = family.choices(best, data.facts)
-        found = best
-        for names in [*((name,) for name in choices), *family.joint]:
-            if fixed in names or (len(names) > 1 and found is not best):
-                continue  # several at a time only where one leads nowhere
-            for _, other in _otherwise(best, names, choices):
-                wrong = data.wrong(other, score - 1)
-                if wrong < score:
-                    found, score = other, wrong
-                    if not score:
-                        return found, 0
-        if found is best:
+        found, score = better(unit, score, family, data, fixed)
+        if found is unit:
             break
-        best = found
-    return best, score
+        unit = found
+    return unit, score
+
+
+def race(starts: list[tuple[Family, Unit]], data: Data) -> tuple[Unit, int, Family]:
+    """The unit that the best of several starts leads to: always the one that has the fewest answers wrong goes on."""
+    running = [(data.wrong(unit), i, unit, family) for i, (family, unit) in enumerate(starts)]
+    ended: list[tuple] = []
+    while running:
+        running.sort(key=lambda x: x[:2])
+        score, i, unit, family = running.pop(0)
+        if not score:
+            return unit, 0, family
+        found, score = better(unit, score, family, data)
+        if found is unit:
+            ended.append((score, i, unit, family))
+            if len(ended) == _ENDS:
+                break
+        else:
+            running.append((score, i, found, family))
+    score, _, unit, family = min(ended, key=lambda x: x[:2])
+    return unit, score, family
 
 
 def kicked(unit: Unit, family: Family, data: Data, wrong: float) -> tuple[Unit, int]:
@@ -204,8 +243,9 @@ def _tell(unit: Unit, other: Unit, data: Data, seeds) -> Row | None:
             if len(at):
                 i, j = at[0]
                 c = None if rows.c is None else rows.c[i : i + 1, j : j + 1]
-                block = data.ask(Rows(rows.kind, rows.a[i : i + 1], rows.b[:, j : j + 1], c))
-                row = row_of(block, 0, 0)
+                bits = data.ask(Rows(rows.kind, rows.a[i : i + 1], rows.b[:, j : j + 1], c))
+                start = None if c is None else float(c[0, 0])
+                row = Row(rows.kind, tuple(rows.a[i].tolist()), tuple(rows.b[:, j].tolist()), start, int(bits[0, 0]))
                 return row if row.predicted(other) != row.bits else None
     return None
 

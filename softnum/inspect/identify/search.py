@@ -10,7 +10,7 @@ from softnum.arrays.conversion import quantize
 from softnum.formats.names import format
 from softnum.inspect.identify.box import BadBox, Box, Exhausted
 from softnum.inspect.identify.families import FAMILIES, Facts, Family
-from softnum.inspect.identify.fit import Data, Decided, Row, fit, kicked, predicted, row_of, undecided
+from softnum.inspect.identify.fit import Data, Decided, Row, fit, kicked, predicted, race, undecided
 from softnum.inspect.identify.order import (
     Masks, all_pairs, masks_of, meeting, shown_tree, some_pairs, steps_of,
 )  # fmt: skip
@@ -351,41 +351,25 @@ class _Search:
 
     # -- the unit ----------------------------------------------------------------------------------------------------
     def _fit(self, data: Data) -> Identified:
-        starts = [(data.wrong(start), i, family, start) for i, (family, start) in enumerate(self.starts)]
-        starts.sort(key=lambda x: x[:2])
-        if not starts:
+        if not self.starts:
             return self.none("none of the families: none has the order that was found")
-        closest: tuple[float, Unit | None, Family | None] = (np.inf, None, None)
-        for _, _, family, start in starts[:8]:
-            unit, wrong = fit(start, family, data)
-            if wrong < closest[0]:
-                closest = wrong, unit, family
-            if not wrong:
-                break
-        wrong, unit, family = closest
-        if wrong:
-            unit, wrong = kicked(unit, family, data, wrong)
+        unit, wrong, family = race(self.starts, data)
         for _ in range(_ROUNDS):
             if wrong:
+                unit, wrong = kicked(unit, family, data, wrong)
+            if wrong:
                 break
-            failed = self._check(unit, data)
-            if failed is None:
+            if self._check(unit, data):
                 return self._told(unit, family, data)
             unit, wrong = fit(unit, family, data)
-            for _, _, other, start in starts[:8] if wrong else ():
-                found, count = fit(start, other, data, wrong)
-                if count < wrong:
-                    unit, wrong, family = found, count, other
-                if not wrong:
-                    break
             if wrong:
-                unit, wrong = kicked(unit, family, data, wrong)
+                unit, wrong, family = race([(family, unit), *self.starts], data)
         row = min(data.refuting(unit), key=lambda r: r.size)
         row = shrunk(row, unit, self.box, self.operand, self.facts.c_formats[0])
         return self.none("none of the families: no unit of theirs has all answers", _refutation(row, unit))
 
-    def _check(self, unit: Unit, data: Data) -> Rows | None:
-        """Random rows that the unit fails, which the data then have; None if there are none."""
+    def _check(self, unit: Unit, data: Data) -> bool:
+        """Whether the unit has all random rows; a column that it fails is among the data then."""
         rng = np.random.default_rng((self.seed, 7))
         kinds, asked, number = list(KINDS), 0, 0
         longest = max(data.lengths)
@@ -402,9 +386,9 @@ class _Search:
                 j = wrong[0][1]
                 part = Rows(rows.kind, rows.a, rows.b[:, j : j + 1], None if rows.c is None else rows.c[:, j : j + 1])
                 data.ask(part)
-                return part
+                return False
         self.checked = asked
-        return None
+        return True
 
     def _told(self, unit: Unit, family: Family, data: Data) -> Identified:
         told: list[Decided] = list(undecided(unit, family, data, lambda _: None))
