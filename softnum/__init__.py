@@ -61,6 +61,7 @@ from softnum.wide import WideArithmetic as _WideArithmetic  # noqa: F401  regist
 
 if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, by _LATER
     from softnum.inspect.bounds.product import ErrorBound, bound
+    from softnum.inspect.identify import Identified, identify
     from softnum.inspect.probes import Probe, probe
     from softnum.inspect.which import Which, which
     from softnum.mac.blocks import BlockDotUnit
@@ -93,6 +94,7 @@ def _trace(unit, *arguments, **options):
 #: module -> the names of it that are imported when they are first asked for: many programs do without them
 _LATER = {
     "softnum.inspect.bounds.product": ("ErrorBound", "bound"),
+    "softnum.inspect.identify": ("Identified", "identify"),
     "softnum.inspect.probes": ("Probe", "probe"),
     "softnum.inspect.which": ("Which", "which"),
     "softnum.mac.blocks": ("BlockDotUnit",),
@@ -151,6 +153,7 @@ __all__ = [
     "FmaChainUnit",
     "FormatLostWarning",
     "FusedDotUnit",
+    "Identified",
     "LnsFormat",
     "MadUnit",
     "Operator",
@@ -177,6 +180,7 @@ __all__ = [
     "format_names",
     "from_integer",
     "get_include",
+    "identify",
     "load",
     "matmul",
     "operator",

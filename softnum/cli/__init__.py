@@ -29,6 +29,7 @@ VERBS = {
     "formats": "softnum.cli.formats",
     "units": "softnum.cli.hardware_units",
     "which": "softnum.cli.which",
+    "identify": "softnum.cli.identify",
     "vectors": "softnum.cli.vectors",
     "rtl": "softnum.cli.rtl",
 }

@@ -11,7 +11,7 @@ from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode
 from softnum.formats.facts import fits
 
-__all__ = ["REFUSED", "Box", "Exhausted", "bits_of", "in_halves"]
+__all__ = ["REFUSED", "Box", "Exhausted", "bits_of", "in_halves", "takes_start"]
 
 #: what stands for the result of an input that is refused, among the bits of results: no NaN that `bits_of` makes
 REFUSED = np.uint64(0xFFF0DEADFFFFFFFF)
@@ -41,7 +41,8 @@ def in_halves(of: Callable, a, b, c) -> np.ndarray:
     return np.full((1, 1), REFUSED)
 
 
-def _takes_c(f: Callable) -> bool:
+def takes_start(f: Callable) -> bool:
+    """Whether a function can be called with a third argument."""
     try:
         inspect.signature(f).bind(None, None, None)
     except TypeError:
@@ -60,7 +61,7 @@ class Box:
     def __init__(self, f: Callable, most: int) -> None:
         self.f, self.most = f, most
         self.calls = self.products = 0
-        self.takes_c = _takes_c(f)
+        self.takes_c = takes_start(f)
         self.dtypes = [np.float64] * 3
 
     def carries(self, a, b, c) -> None:

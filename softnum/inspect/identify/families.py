@@ -8,7 +8,7 @@ A family joins in by `find_as`; the search knows none of them by name::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -99,21 +99,24 @@ class Family:
         For each field, what else it can be.
     joint : tuple of tuples of str
         Fields that are tried together where one at a time leads nowhere.
+    simpler : ``(unit) -> iterable of units``
+        Usual ways to state what computes the same, taken where they have all answers too.
     """
 
     name: str
     starts: Callable[[Facts], Iterable[Unit]]
     choices: Callable[[Unit, Facts], Mapping[str, tuple]]
     joint: tuple[tuple[str, ...], ...] = ()
+    simpler: Callable[[Unit], Iterable[Unit]] = lambda unit: ()
 
 
 #: Families by name, in the order in which they are looked for.
 FAMILIES: dict[str, Family] = {}
 
 
-def find_as(name: str, starts, choices, joint=()) -> Family:
-    """Look for one more family."""
-    FAMILIES[name] = Family(name, starts, choices, tuple(joint))
+def find_as(name: str, starts, choices, **more) -> Family:
+    """Look for one more family; the arguments are the attributes of `Family`."""
+    FAMILIES[name] = Family(name, starts, choices, **more)
     return FAMILIES[name]
 
 
@@ -209,6 +212,12 @@ def _fused_choices(unit: FusedDotUnit, facts: Facts) -> Mapping[str, tuple]:
         "output": (None, *(f for f in facts.outputs if f != unit.accumulator)),
         "c": ("fused", "after"),
     }
+
+
+def _fused_simpler(unit: FusedDotUnit) -> Iterator[Unit]:
+    """A shorter sum in the accumulator's format, and not a result in a format of its own."""
+    if unit.output is not None and unit.output != unit.accumulator:
+        yield replace(unit, output=None, truncate_fraction=unit.output.mantissa_bits)
 
 
 # -- multiply-adds ---------------------------------------------------------------------------------------------------
@@ -313,11 +322,6 @@ def _exact_choices(unit: ExactDotUnit, facts: Facts) -> Mapping[str, tuple]:
     }  # fmt: skip
 
 
-def stated(unit: Unit) -> dict:
-    """The fields of a unit by name."""
-    return {f.name: getattr(unit, f.name) for f in fields(unit)}
-
-
 find_as(
     "multiply-adds", _mad_starts, _mad_choices,
     joint=(("flush_inputs", "flush_results"), ("product", "rounding"), ("accumulator", "overflow")),
@@ -325,6 +329,9 @@ find_as(
 find_as("a chain of fused multiply-adds", _fma_starts, _fma_choices, joint=(("flush_inputs", "flush_results"),))
 find_as(
     "fused sums", _fused_starts, _fused_choices,
-    joint=(("output_rounding", "truncate_fraction"), ("output_rounding", "overflow"), ("fraction_bits", "output_rounding")),
+    joint=(
+        ("output_rounding", "truncate_fraction"), ("output_rounding", "overflow"), ("fraction_bits", "output_rounding"),
+    ),
+    simpler=_fused_simpler,
 )  # fmt: skip
 find_as("the exact sum", _exact_starts, _exact_choices)

@@ -68,6 +68,7 @@ class _Formats:
         (la, ta), (lb, tb) = map(_reach, operand)
         self.products = la + lb, ta + tb
         self.sums = _reach(c_format)
+        self.normal = [int(np.ceil(np.log2(float(fmt.smallest_normal)))) for fmt in (c_format, output)]
 
 
 def _aligned(f: _Formats, rng, shape, low: int, high: int, bits=None) -> tuple[np.ndarray, np.ndarray]:
@@ -142,10 +143,21 @@ def _halves(f, rng, m, k):
 
 def _tiny(f, rng, m, k):
     """Sums near the smallest numbers, with zeros, powers of two and ties among them."""
-    bottom = max(f.sums[0], f.products[0])
+    bottom = max(int(rng.choice([f.sums[0], f.normal[0], f.normal[1]])), f.products[0])
     a, b = _aligned(f, rng, (m, k), bottom - 6, bottom + 14, bits=int(rng.choice([0, 1, 3, 12])))
     a = np.where(rng.random((m, k)) < 0.3, 0.0, a)
-    return a, b, _numbers(f.c, rng, m, f.sums[0], f.sums[0] + 12, int(rng.choice([0, 2, 30]))) * (rng.random(m) < 0.6)
+    low = max(f.sums[0], bottom)
+    c = _numbers(f.c, rng, m, low, low + 12, int(rng.choice([0, 2, 30])))
+    return a, b, np.where(rng.random(m) < 0.6, c, 0.0)
+
+
+def _differences(f, rng, m, k):
+    """Normal numbers whose difference is none, C among them: what is flushed shows."""
+    bottom = max(int(rng.choice(f.normal)), f.products[0])
+    a, b = _aligned(f, rng, (m, k), bottom, bottom + 1, bits=int(rng.choice([1, 2, 5])))
+    few = rng.random((m, k)) < min(1.0, 2.0 / k)
+    c = _numbers(f.c, rng, m, bottom, bottom + 1, int(rng.choice([1, 2, 5, 23])))
+    return np.where(few, a, 0.0), b, np.where(rng.random(m) < 0.7, c, 0.0)
 
 
 def _lowest(f, rng, m, k):
@@ -234,6 +246,7 @@ def _special(f, rng, m, k):
 #: Of rows, by name.
 KINDS = {
     "plain": _plain, "wide": _wide, "ties": _ties, "cancelling": _cancelling, "halves": _halves, "tiny": _tiny,
+    "differences": _differences,
     "zeros": _zeros, "floors": _floors, "lowest": _lowest, "overflowing": _overflowing, "special": _special,
     "whole range": _whole,
 }  # fmt: skip
