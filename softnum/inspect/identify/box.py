@@ -64,15 +64,16 @@ class Box:
         self.takes_c = takes_start(f)
         self.dtypes = [np.float64] * 3
 
-    def carries(self, a, b, c) -> None:
-        """From now on operands and C come in float32, where their formats fit in that."""
-        self.dtypes = [np.float32 if fits(fmt, np.float32) else np.float64 for fmt in (a, b, c)]
+    def carries(self, *formats) -> None:
+        """From now on a, b and C come in float32, where their formats fit in that; those that are told."""
+        self.dtypes[: len(formats)] = [np.float32 if fits(fmt, np.float32) else np.float64 for fmt in formats]
 
     def call(self, a, b, c=None) -> np.ndarray:
         """One call, (M, K) and (K, N); its result as float64."""
         shape = a.shape[0], b.shape[1]
         if self.products + shape[0] * shape[1] > self.most:
             raise Exhausted
+        c = c if self.takes_c else None
         self.calls += 1
         self.products += shape[0] * shape[1]
         a, b, c = (None if x is None else x.astype(t) for x, t in zip((a, b, c), self.dtypes, strict=True))

@@ -33,7 +33,8 @@ def one_by_one(f: Callable) -> Callable:
         out = np.empty((a.shape[0], b.shape[1]))
         for i, j in np.ndindex(out.shape):
             start = [x[i : i + 1, j : j + 1] for x in c]
-            out[i, j] = np.asarray(f(a[i : i + 1], b[:, j : j + 1], *start)).item()
+            column = np.ascontiguousarray(b[:, j : j + 1])  # strides, too, make libraries choose another way
+            out[i, j] = np.asarray(f(np.ascontiguousarray(a[i : i + 1]), column, *start)).item()
         return out
 
     return alone if takes_start(f) else lambda a, b: alone(a, b)

@@ -43,6 +43,8 @@ class Facts:
         Bits kept below the largest term of a sum that takes several at once; None where no such sum was found.
     alignment : str, optional
         How what lies below is cut: "toward_zero", "down", "up" or "nearest".
+    start : float, optional
+        -0.0 where the box takes no C, and a sum of -0 alone is -0: its unit is one with a C of -0.
     """
 
     operand: tuple
@@ -52,6 +54,7 @@ class Facts:
     sizes: Mapping[int, tuple] = field(default_factory=dict)
     fraction: int | None = None
     alignment: str | None = None
+    start: float | None = None
 
     @property
     def nothing_lost(self) -> bool:
@@ -291,6 +294,12 @@ def _mad_choices(unit: MadUnit, facts: Facts) -> Mapping[str, tuple]:
     return found
 
 
+def _mad_simpler(unit: MadUnit) -> Iterator[Unit]:
+    """Two lanes, and not a rounded product that is added to another."""
+    if unit.chunk == 2 and unit.lanes == 1 and unit.product == unit.accumulator:
+        yield replace(unit, product=None, product_rounding=None, lanes=2, reduction="tree")
+
+
 def _fma_starts(facts: Facts) -> Iterator[Unit]:
     for terms, order, where in _chains(facts):
         if terms == 1 and where != "after":
@@ -316,6 +325,12 @@ def _exact_starts(facts: Facts) -> Iterator[Unit]:
         yield from _made(ExactDotUnit, out, operand=facts.operand)
 
 
+def _exact_simpler(unit: ExactDotUnit) -> Iterator[Unit]:
+    """Sums that wrap around, in which no order matters."""
+    if unit.overflow == "wrap":
+        yield MadUnit(unit.accumulator, operand=unit.operand, overflow="wrap")
+
+
 def _exact_choices(unit: ExactDotUnit, facts: Facts) -> Mapping[str, tuple]:
     return {
         "rounding": _MODES, "overflow": _overflows(unit.accumulator), "accumulator": _accumulators(facts),
@@ -325,6 +340,7 @@ def _exact_choices(unit: ExactDotUnit, facts: Facts) -> Mapping[str, tuple]:
 find_as(
     "multiply-adds", _mad_starts, _mad_choices,
     joint=(("flush_inputs", "flush_results"), ("product", "rounding"), ("accumulator", "overflow")),
+    simpler=_mad_simpler,
 )  # fmt: skip
 find_as("a chain of fused multiply-adds", _fma_starts, _fma_choices, joint=(("flush_inputs", "flush_results"),))
 find_as(
@@ -334,4 +350,4 @@ find_as(
     ),
     simpler=_fused_simpler,
 )  # fmt: skip
-find_as("the exact sum", _exact_starts, _exact_choices)
+find_as("the exact sum", _exact_starts, _exact_choices, simpler=_exact_simpler)

@@ -122,15 +122,20 @@ class Data:
     def fill(self, lengths: list[int], seed: int = 0) -> None:
         """Ask the rows of all kinds."""
         self.lengths = lengths
-        for rows in last_places(self.formats, self.box.takes_c):
+        for rows in last_places(self.formats, self.start):
             self.ask(rows)
-        for rows in pools(self.formats, self.box.takes_c, lengths, seed):
+        for rows in pools(self.formats, self.start, lengths, seed):
             self.ask(rows)
+
+    @property
+    def start(self) -> str | float | None:
+        """Where sums start: at "C", at +0 (None), or at -0, as those do that begin with their first product."""
+        return "C" if self.box.takes_c else self.facts.start
 
     def pool(self, seed: int) -> list[Rows]:
         """Rows of all kinds that the box was not asked."""
         if seed not in self._pools:
-            self._pools[seed] = list(pools(self.formats, self.box.takes_c, self.lengths, seed))
+            self._pools[seed] = list(pools(self.formats, self.start, self.lengths, seed))
         return self._pools[seed]
 
     def wrong(self, unit: Unit, most: float = np.inf) -> int:
@@ -224,8 +229,11 @@ def kicked(unit: Unit, family: Family, data: Data, wrong: float) -> tuple[Unit, 
     best, score = unit, wrong
     choices = family.choices(unit, data.facts)
     for name in choices:
-        others = [(data.wrong(x), i, x) for i, (_, x) in enumerate(_otherwise(unit, (name,), choices))]
-        for _, _, other in sorted(others, key=lambda x: x[:2])[:2]:
+        limit = 3 * wrong + 20
+        others = [(data.wrong(x, limit), i, x) for i, (_, x) in enumerate(_otherwise(unit, (name,), choices))]
+        for bad, _, other in sorted(others, key=lambda x: x[:2])[:1]:
+            if bad > limit:
+                continue
             found, count = fit(other, family, data, fixed=name)
             if count < score:
                 best, score = found, count

@@ -252,8 +252,8 @@ KINDS = {
 }  # fmt: skip
 
 
-def draw(kind: str, formats: tuple, takes_c: bool, seed, shape: tuple[int, int, int]) -> Rows:
-    """Rows of a kind; formats are (operand, C's, result's), the shape (M, K, N)."""
+def draw(kind: str, formats: tuple, start: str | float | None, seed, shape: tuple[int, int, int]) -> Rows:
+    """Rows of a kind; formats are (operand, C's, result's), the shape (M, K, N). start: of sums, "C", None or a number."""
     m, k, n = shape
     rng = np.random.default_rng(seed)
     f = _Formats(*formats)
@@ -265,8 +265,8 @@ def draw(kind: str, formats: tuple, takes_c: bool, seed, shape: tuple[int, int, 
         some = rng.random(m) < 0.5
         a = np.where(some[:, None], other, a)
     a, b = _zeros_of(f.a, a), _zeros_of(f.b, np.stack(columns, 1))
-    if not takes_c:
-        return Rows(kind, a, b, None)
+    if start != "C":
+        return Rows(kind, a, b, None if start is None else np.full((m, n), start))
     c = _zeros_of(f.c, c)
     c = np.repeat(c[:, None], n, 1) if n == 1 else np.stack([rng.permutation(c) for _ in range(n)], 1)
     return Rows(kind, a, b, c)
@@ -277,10 +277,11 @@ def _zeros_of(fmt, x) -> np.ndarray:
     return x if fmt.negative_zero else np.where(x == 0, 0.0, x)
 
 
-def last_places(formats: tuple, takes_c: bool) -> Iterator[Rows]:
+def last_places(formats: tuple, begin: str | float | None) -> Iterator[Rows]:
     """Sums whose last place hangs on one small power of two, for each that there is, alone and beside zeros of any
     size: what lies below a least M, or below that of a zero, is lost."""
-    f = _Formats(*formats)
+    f, takes_c = _Formats(*formats), begin == "C"
+    number = None if begin in ("C", None) else np.full((1, 1), begin)
     if f.c.precision is None or f.a.precision is None or f.b.precision is None:
         return
     (la, ta), (lb, tb) = _reach(f.a), _reach(f.b)
@@ -304,7 +305,7 @@ def last_places(formats: tuple, takes_c: bool) -> Iterator[Rows]:
 
     def row(terms, start=0.0) -> Rows:
         a, b = (np.array(x) for x in zip(*terms, strict=True))
-        return Rows("last places", a[None], b[:, None], np.full((1, 1), start) if takes_c else None)
+        return Rows("last places", a[None], b[:, None], np.full((1, 1), start) if takes_c else number)
 
     kept: list[list[tuple[float, float]]] = []
     for last in sorted(lasts):
@@ -330,12 +331,12 @@ def last_places(formats: tuple, takes_c: bool) -> Iterator[Rows]:
             yield row([(2.0**x, 0.0)], 2.0 ** f.sums[0])
 
 
-def pools(formats: tuple, takes_c: bool, lengths, seed: int, rows: int = 12) -> Iterator[Rows]:
-    """Rows of all kinds and lengths; half of those of short sums come without C too."""
+def pools(formats: tuple, start: str | float | None, lengths, seed: int, rows: int = 12) -> Iterator[Rows]:
+    """Rows of all kinds and lengths; where there is C, half of those of short sums come without it too."""
     for number, kind in enumerate(KINDS):
         for k in lengths:
-            yield draw(kind, formats, takes_c, (seed, number, k), (rows, k, 1))
-    if takes_c:
+            yield draw(kind, formats, start, (seed, number, k), (rows, k, 1))
+    if start == "C":
         for number, kind in enumerate(KINDS):
             for k in lengths[::2]:
-                yield draw(kind, formats, False, (seed, number, k, 1), (rows // 2, k, 1))
+                yield draw(kind, formats, None, (seed, number, k, 1), (rows // 2, k, 1))

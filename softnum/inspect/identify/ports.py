@@ -194,15 +194,14 @@ def _rounding(ask: _Asker) -> Port:
     mantissa = _last(tells, range(1, _MANTISSA + 1)) or 0
     counter = (lambda e: 1.0) if at_c else (lambda e: 2.0 ** -min(max(e, -1000), 1000))  # keeps products near 1
 
-    def passes(e: int) -> bool:
+    def passes(e: int, most: int = 1000) -> bool:
         if at_c:
             return ask.value(2.0**e, 0.0) == 2.0**e
-        return any(
-            ask.value(2.0**e, counter(e) * more) == 2.0**e * counter(e) * more for more in (1.0, 2.0, 0.5)
-        )
+        other = counter(max(e, -most))
+        return any(ask.value(2.0**e, other * x) == 2.0**e * other * x for x in (1.0, 2.0, 0.5))
 
     top = _last(passes, range(1024))
-    small = _last(lambda e: passes(-e), range(_REACH + 1))
+    small = _last(lambda e: passes(-e, top or 0), range(_REACH + 1))
     fixed = small == 0 and mantissa == 0 and ask.value(3.0) == 3.0
     got = ask.value(np.inf), ask.value(np.nan)
     infinities = True if got[0] is not None and np.isinf(got[0]) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from softnum.arrays.conversion import encode
 from softnum.inspect.trace import Trace
@@ -150,6 +150,8 @@ class Identified:
         Where there is no unit: what refutes the closest one.
     reason : str
         Where there is no unit: why, in a sentence.
+    start : float or None
+        -0.0 where the box takes no C, and its sums begin with their first product: the unit has its answers with this C.
     """
 
     unit: Unit | None
@@ -160,7 +162,8 @@ class Identified:
     products: int = 0
     rows: int = 0
     refutation: Refutation | None = None
-    reason: str = field(default="")
+    reason: str = ""
+    start: float | None = None
 
     def __str__(self) -> str:
         if self.unit is None:
@@ -169,6 +172,7 @@ class Identified:
                 lines += ["", f"closest: {self.refutation.unit}", f"refuted by {self.refutation}"]
         else:
             lines = [f"{self.unit.expression}", f"  {self.unit}"]
+            lines += ["  from a C of -0, for sums begin with their first product"] if self.start is not None else []
             lines += [f"the same: {', '.join(self.equivalent)}"] if self.equivalent else []
         asked = f"{self.calls} calls, {self.products} dot products"
         checked = f", {self.rows} of them random rows that the unit gives bit for bit" if self.unit is not None else ""
@@ -186,6 +190,7 @@ class Identified:
         return {
             "unit": None if self.unit is None else self.unit.expression,
             "computes": None if self.unit is None else str(self.unit),
+            "start": self.start,
             "equivalent": list(self.equivalent),
             "reason": self.reason,
             "calls": self.calls,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from softnum.inspect.identify.report import Finding, Identified, Refutation, Und
 from softnum.inspect.identify.shrink import shrunk
 from softnum.inspect.which import candidates
 from softnum.mac.family import family_of
-from softnum.mac.mad import Unit
+from softnum.mac.mad import MadUnit, Unit
 from softnum.runtime.plain import plain
 
 __all__ = ["MEASURING", "identify"]
@@ -125,7 +126,7 @@ class _Search:
     def _found(self, unit, **more) -> Identified:
         return Identified(
             unit, tuple(self.evidence), tuple(self.undecided), calls=self.box.calls, products=self.box.products,
-            rows=self.checked, **more,
+            rows=self.checked, start=getattr(self, "facts", None) and self.facts.start, **more,
         )  # fmt: skip
 
     def run(self) -> Identified:
@@ -160,6 +161,7 @@ class _Search:
                 found.append(formats[0])
                 self._noted(f"format of {name}", formats[0], port)
             self.operand = tuple(found)
+        box.carries(*self.operand)
         starts = []
         if box.takes_c:
             port, starts = start_port(box)
@@ -177,6 +179,11 @@ class _Search:
         box.carries(*self.operand, self.facts.c_formats[0])
         if not box.takes_c:
             self.undecided.append(Undecided("C", (), "the box takes no C: what it does to a sum's start is not asked"))
+            out = box.one([-0.0], [1.0]) if self.operand[0].negative_zero else None
+            if out == 0 and np.signbit(out):
+                self.facts.start = -0.0
+                why = "a sum of -0 is -0: it begins with its first product, as the unit does with a C of -0"
+                self.evidence.append(Finding("start", -0.0, why, (-0.0,), (1.0,), None, out))
         return ""
 
     def _noted(self, name: str, fmt, port: Port) -> None:
@@ -187,9 +194,10 @@ class _Search:
     def _same_always(self) -> str:
         """Whether the same input has the same answer, again and in other company; why not, or ""."""
         formats = self.facts.operand, self.facts.c_formats[0], self.facts.outputs[0]
+        start = "C" if self.box.takes_c else None
         for kind in ("plain", "wide", "halves"):
             for k in (1, 3, 19, min(70, self.longest)):
-                x = draw(kind, formats, self.box.takes_c, (self.seed, k), (6, k, 6))
+                x = draw(kind, formats, start, (self.seed, k), (6, k, 6))
                 first = self.box.block(x.a, x.b, x.c)
                 again = [self.box.block(x.a, x.b, x.c) for _ in range(3)]
                 for other in again:
@@ -209,7 +217,7 @@ class _Search:
                             "none of the families: a dot product alone has another result than among others; "
                             "softnum.inspect.identify.one_by_one(f) asks for each alone"
                         )
-        x = draw("plain", formats, self.box.takes_c, self.seed, (1, 3, 1))
+        x = draw("plain", formats, start, self.seed, (1, 3, 1))
         out = self.box.block(x.a, x.b, x.c)
         self.evidence.append(
             Finding("stochastic", False, "the same input four times, alone and among others, has one answer",
@@ -354,7 +362,8 @@ class _Search:
     # -- the unit ----------------------------------------------------------------------------------------------------
     def _fit(self, data: Data) -> Identified:
         if not self.starts:
-            return self.none("none of the families: none has the order that was found")
+            unit = min(FAMILIES["multiply-adds"].starts(replace(self.facts, sizes={})), key=data.wrong)
+            return self._refuted("none of the families: none has the order that was found", unit, data)
         unit, wrong, family = race(self.starts, data)
         for _ in range(_ROUNDS):
             if wrong:
@@ -366,9 +375,12 @@ class _Search:
             unit, wrong = fit(unit, family, data)
             if wrong:
                 unit, wrong, family = race([(family, unit), *self.starts], data)
+        return self._refuted("none of the families: no unit of theirs has all answers", unit, data)
+
+    def _refuted(self, reason: str, unit: Unit, data: Data) -> Identified:
         row = min(data.refuting(unit), key=lambda r: r.size)
         row = shrunk(row, unit, self.box, self.operand, self.facts.c_formats[0])
-        return self.none("none of the families: no unit of theirs has all answers", _refutation(row, unit))
+        return self.none(reason, _refutation(row, unit))
 
     def _check(self, unit: Unit, data: Data) -> bool:
         """Whether the unit has all random rows; a column that it fails is among the data then."""
@@ -378,8 +390,8 @@ class _Search:
         while asked < self.rows:
             side = min(_BLOCK, int(np.ceil(np.sqrt(self.rows - asked))))
             k = int(rng.integers(1, longest + 1)) if number % 8 else int(rng.integers(1, self.longest + 1))
-            with_c = self.box.takes_c and number % 5 != 0
-            rows = draw(kinds[number % len(kinds)], data.formats, with_c, (self.seed, 11, number), (side, k, side))
+            start = None if number % 5 == 0 and data.start == "C" else data.start
+            rows = draw(kinds[number % len(kinds)], data.formats, start, (self.seed, 11, number), (side, k, side))
             number += 1
             got = self.box.block(rows.a, rows.b, rows.c)
             asked += got.size
@@ -395,7 +407,7 @@ class _Search:
     def _told(self, unit: Unit, family: Family, data: Data) -> Identified:
         for simpler in family.simpler(unit):
             if not data.wrong(simpler, 0) and self._alike(simpler, unit, data):
-                unit = simpler
+                unit, family = simpler, _family_of(simpler, family)
                 break
         told: list[Decided] = list(undecided(unit, family, data, lambda _: None))
         if data.wrong(unit):  # what was asked to tell values apart refuted the unit itself
@@ -432,10 +444,15 @@ class _Search:
         for number in range(4 * len(KINDS)):
             k = data.lengths[number % len(data.lengths)]
             kind = list(KINDS)[number % len(KINDS)]
-            rows = draw(kind, data.formats, self.box.takes_c, (self.seed, 13, number), (_BLOCK, k, 8))
+            rows = draw(kind, data.formats, data.start, (self.seed, 13, number), (_BLOCK, k, 8))
             if (predicted(preset, rows.a, rows.b, rows.c) != predicted(unit, rows.a, rows.b, rows.c)).any():
                 return False
         return True
+
+
+def _family_of(unit: Unit, family: Family) -> Family:
+    """The family whose choices a unit has: the one given, or that of the unit's class."""
+    return FAMILIES["multiply-adds"] if isinstance(unit, MadUnit) else family
 
 
 def _input(x: Rows, i: int, j: int) -> tuple:

@@ -42,7 +42,7 @@ def _without(row: Row) -> Iterator[Row]:
             yield Row(row.kind, a[:k] + a[k + 1 :], b[:k] + b[k + 1 :], row.c, 0)
         if (a[k] or b[k] != 1.0) and (a[k], b[k]) != (0.0, 0.0):
             yield Row(row.kind, a[:k] + (0.0,) + a[k + 1 :], b[:k] + (0.0,) + b[k + 1 :], row.c, 0)
-    if row.c:
+    if row.c:  # -0 is where sums start that begin with a product
         yield Row(row.kind, a, b, 0.0, 0)
 
 
