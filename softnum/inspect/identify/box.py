@@ -76,8 +76,9 @@ class Box:
         c = c if self.takes_c else None
         self.calls += 1
         self.products += shape[0] * shape[1]
-        a, b, c = (None if x is None else x.astype(t) for x, t in zip((a, b, c), self.dtypes, strict=True))
-        got = self.f(a, b) if c is None else self.f(a, b, c)
+        with np.errstate(all="ignore"):
+            a, b, c = (None if x is None else x.astype(t) for x, t in zip((a, b, c), self.dtypes, strict=True))
+            got = self.f(a, b) if c is None else self.f(a, b, c)
         got = np.asarray(decode(got.codes, got.format) if isinstance(got, Array) else got)
         if got.shape != shape:
             raise BadBox(f"identify: the box gives an array of shape {got.shape} for {a.shape} and {b.shape}")

@@ -156,7 +156,8 @@ def _strict(ask: _Asker) -> Port:
     top = _last(lambda e: takes(2.0**e), range(1024))
     bottom = -_last(lambda e: takes(2.0**-e), range(_REACH + 1))
     mantissa = _last(lambda k: takes(1 + 2.0**-k), range(1, _MANTISSA + 1)) or 0
-    fixed = takes(2.0 ** (mantissa + 1) + 1) if mantissa + 1 <= top else False
+    wide = min(top, _MANTISSA - mantissa)
+    fixed = wide > 0 and takes(2.0**wide + 2.0**-mantissa)
     infinities, nan = takes(np.inf), takes(np.nan)
     if fixed:
         largest = 2.0**top
