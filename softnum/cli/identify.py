@@ -88,9 +88,7 @@ def identify(
         if not callable(box):
             raise ValueError(f"{function} is no function")
     try:
-        found = find(
-            one_by_one(box) if alone else box, operand=formats, output=output, rows=rows, longest=longest
-        )
+        found = find(one_by_one(box) if alone else box, operand=formats, output=output, rows=rows, longest=longest)
     finally:
         if program is not None:
             program.close()

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 import softnum as sn
 from softnum.cli import build_app
 from softnum.inspect.identify import FAMILIES, Command, find_as, library_function, one_by_one
-from softnum.inspect.identify.boxes import Command as Program
 from softnum.mac.family import family_of
 
 
@@ -39,7 +38,7 @@ def presets():
 
 
 PRESETS = presets()
-FAST = ["nvidia_v100_fp16 (binary16)", "nvidia_a100_bf16", "nvidia_h100_e5m2", "amd_cdna1_fp32", "int8_int32"]
+FAST = ["nvidia_v100_fp16 (binary16)", "nvidia_h100_bf16", "amd_cdna1_fp32", "int8_int32"]
 
 
 def is_found(name, unit, found):
@@ -55,7 +54,7 @@ def is_found(name, unit, found):
 def test_presets_are_found(name):
     found = sn.identify(box_of(PRESETS[name]), rows=2000)
     is_found(name, PRESETS[name], found)
-    assert found.products <= 152_000 and found.rows == 2000
+    assert found.products <= 152_000 and found.rows >= 2000
 
 
 @pytest.mark.slow
@@ -86,7 +85,10 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize("name", PLANTED)
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in list(PLANTED)[2:]]
+
+
+@pytest.mark.parametrize("name", [*list(PLANTED)[:2], *SLOW])
 def test_units_that_no_preset_has(name):
     unit = PLANTED[name]
     found = sn.identify(box_of(unit), operand=unit.operand, rows=2000)
@@ -105,14 +107,14 @@ def test_units_that_no_preset_has(name):
 def truncated_multiplier(a, b, c=None):
     """Four terms a step, but products lose what lies below 2^-9 of their power of two."""
     unit = sn.FusedDotUnit(4, 40, "binary32", operand=("binary64", "bfloat16"))
+    ones = np.ones((4, 1), np.float32)
     out = np.zeros((a.shape[0], b.shape[1])) if c is None else c.astype(np.float64)
     for first in range(0, a.shape[1], 4):
-        x, y = a[:, first : first + 4].astype(np.float64), b[first : first + 4].astype(np.float64)
-        for i, j in np.ndindex(out.shape):
-            significand, exponent = np.frexp(x[i] * y[:, j])
-            products = np.ldexp(np.trunc(significand * 1024), exponent - 10)
-            ones = np.ones((len(products), 1), np.float32)
-            out[i, j] = sn.matmul(products[None], ones, unit, np.array([[out[i, j]]])).item()
+        x, y = a[:, first : first + 4].astype(np.float64), b[first : first + 4].T.astype(np.float64)
+        significand, exponent = np.frexp(x[:, None] * y)
+        products = np.ldexp(np.trunc(significand * 1024), exponent - 10)
+        sums = sn.matmul(products[..., None, :], ones[: products.shape[-1]], unit, out[..., None, None])
+        out = sums[..., 0, 0].astype(np.float64)
     return out
 
 
@@ -343,11 +345,9 @@ def test_a_program(tmp_path):
         found = sn.identify(program, operand="q8.0", output="q32.0", rows=200)
     assert found.unit == sn.unit("int8_int32") and "int8_int32" in found.equivalent
     assert program.process.returncode == 0
-    with Program([sys.executable, "-c", "print('zz')"], operand="q8.0", output="q32.0") as program:
-        with pytest.raises(OSError, match="answers 'zz', no code of q32.0"):
-            program(np.ones((1, 1)), np.ones((1, 1)))
-    with Program([sys.executable, "-c", ""], operand="q8.0", output="q32.0") as program:
-        with pytest.raises(OSError, match="with 0 of 1 answers given"):
+    for code, message in (("print('zz')", "answers 'zz', no code of q32.0"), ("", "with 0 of 1 answers given")):
+        command = Command([sys.executable, "-c", code], operand="q8.0", output="q32.0")
+        with command as program, pytest.raises(OSError, match=message):
             program(np.ones((1, 1)), np.ones((1, 1)))
 
 
@@ -393,7 +393,7 @@ def test_vdpbf16ps(tmp_path):
             out = end[:total].reshape(m, n)
         return out
 
-    found = sn.identify(box, operand="bfloat16", output="binary32", rows=2000)
+    found = sn.identify(box, operand="bfloat16", output="binary32", rows=1000)
     is_found("x86_avx512_bf16", sn.unit("x86_avx512_bf16"), found)
 
 
@@ -401,7 +401,8 @@ def test_the_command_line(tmp_path, built):
     (tmp_path / "boxes.py").write_text(
         "import numpy as np, softnum as sn\n"
         "def core(a, b, c=None):\n    return sn.matmul(a, b, sn.unit('nvidia_v100_fp16'), c)\n"
-        "def odd(a, b):\n    out = sn.matmul(a, b, sn.unit('nvidia_v100_fp16'))\n    return np.where(out == 3, 4, out)\n"
+        "def odd(a, b):\n"
+        "    out = sn.matmul(a, b, sn.unit('nvidia_v100_fp16'))\n    return np.where(out == 0.5, 1, out)\n"
         "number = 3\n"
     )
     run = lambda *words: CliRunner().invoke(build_app(), ["identify", *map(str, words)])  # noqa: E731
@@ -412,7 +413,7 @@ def test_the_command_line(tmp_path, built):
     shown = run("--library", f"{built}:mac", "--rows", 300, "--operand", "binary32")
     assert shown.exit_code == 0 and "MadUnit('binary32', operand='binary32')" in shown.stdout
     shown = run(f"{file}:odd", "--operand", "binary16", "--output", "binary32", "--rows", 2000)
-    assert shown.exit_code == 1 and "the box gives 4.0, the closest unit 3.0" in shown.stdout
+    assert shown.exit_code == 1 and "the box gives 1.0, the closest unit 0.5" in shown.stdout
     for words in (
         (), (f"{file}:core", "--library", f"{built}:mac"), (f"{file}:number",), ("--library", "mac"),
         ("--command", "cat"), (f"{file}:core", "--start", "binary32"), (tmp_path / "none.py",),

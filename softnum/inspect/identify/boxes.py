@@ -83,7 +83,7 @@ def library_function(path, symbol: str) -> Callable:
         c = np.zeros((m, n)) if c is None else c
         with np.errstate(over="ignore"):
             args = [np.ascontiguousarray(x, np.float32) for x in (a, b, c)]
-        if any((x != y).any() for x, y in zip(map(np.nan_to_num, args), map(np.nan_to_num, (a, b, c)), strict=True)):
+        if not all(((x == y) | (np.isnan(x) & np.isnan(y))).all() for x, y in zip(args, (a, b, c), strict=True)):
             raise ValueError("a number is none of binary32")
         out = np.empty((m, n), np.float32)
         function(*args, out, m, n, k)
@@ -134,7 +134,8 @@ class Command:
         c = np.zeros((a.shape[0], b.shape[1])) if c is None else c
         codes = [_codes(x, fmt) for x, fmt in ((a, fa), (b.T, fb), (c, fc))]
         lines = [
-            " ".join(f"{code:x}" for code in (*codes[0][i], *codes[1][j], codes[2][i][j])) for i, j in np.ndindex(c.shape)
+            " ".join(f"{code:x}" for code in (*codes[0][i], *codes[1][j], codes[2][i][j]))
+            for i, j in np.ndindex(c.shape)
         ]
         got: list[int] = []
         for first in range(0, len(lines), _LINES):

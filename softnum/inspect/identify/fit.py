@@ -18,6 +18,7 @@ from softnum.mac.products.matrices import matmul
 
 __all__ = ["Data", "Row", "fit", "kicked", "predicted", "race", "undecided"]
 
+_CLOSE = 60  # answers that a unit may have wrong and still be worth changing several fields at a time
 _ENDS = 4  # starts that may lead nowhere before the best of them is taken
 
 
@@ -181,7 +182,7 @@ def better(unit: Unit, score: int, family: Family, data: Data, fixed: str = "") 
     choices = family.choices(unit, data.facts)
     found = unit
     for names in [*((name,) for name in choices), *family.joint]:
-        if fixed in names or (len(names) > 1 and found is not unit):
+        if fixed in names or (len(names) > 1 and (found is not unit or score > _CLOSE)):
             continue
         for _, other in _otherwise(unit, names, choices):
             wrong = data.wrong(other, score - 1)
@@ -227,7 +228,7 @@ def kicked(unit: Unit, family: Family, data: Data, wrong: float) -> tuple[Unit, 
     """The unit that leads on where no field alone does: one field is set to the least bad of its other values, and the
     rest fitted again."""
     best, score = unit, wrong
-    choices = family.choices(unit, data.facts)
+    choices = family.choices(unit, data.facts) if wrong <= _CLOSE else {}
     for name in choices:
         limit = 3 * wrong + 20
         others = [(data.wrong(x, limit), i, x) for i, (_, x) in enumerate(_otherwise(unit, (name,), choices))]

@@ -191,7 +191,9 @@ def _floors(f, rng, m, k):
         often = 1 - min(0.9, 1.5 / k)
         a[:, 0] = rng.choice([0.5, 1.0, 1.5], m) * 2.0 ** np.clip(last - eb[0], la, ta)
         low = int(rng.choice([la, la + 1, la + 2, la + digits, la + digits + 1]))
-        eb[1:] = np.clip(rng.integers(lb, lb + 3 if rng.random() < 0.5 else max(lb + 3, small - low + 1), k - 1), lb, tb)
+        eb[1:] = np.clip(
+            rng.integers(lb, lb + 3 if rng.random() < 0.5 else max(lb + 3, small - low + 1), k - 1), lb, tb
+        )
         a[:, 1:] = shapes[rng.integers(0, 4, (m, k - 1))] * 2.0 ** (low + rng.integers(0, 3, (m, k - 1)))
     zero = rng.random((m, k)) < often
     zero[:, 0] = False

@@ -13,7 +13,13 @@ from softnum.inspect.identify.box import BadBox, Box, Exhausted
 from softnum.inspect.identify.families import FAMILIES, Facts, Family
 from softnum.inspect.identify.fit import Data, Decided, Row, fit, kicked, predicted, race, undecided
 from softnum.inspect.identify.order import (
-    Masks, all_pairs, masks_of, meeting, shown_tree, some_pairs, steps_of,
+    Masks,
+    all_pairs,
+    masks_of,
+    meeting,
+    shown_tree,
+    some_pairs,
+    steps_of,
 )  # fmt: skip
 from softnum.inspect.identify.pools import KINDS, Rows, draw
 from softnum.inspect.identify.ports import Port, operand_port, result_port, start_port
@@ -247,15 +253,16 @@ class _Search:
             self._begin()
         n, tree = self.facts.tree()
         if self.facts.nothing_lost:
-            self._shown("order", "none: nothing is lost", "the unit beside a mask and its negative is still there", (0, 1), 3)
+            why = "the unit beside a mask and its negative is still there"
+            self._shown("order", "none: nothing is lost", why, (0, 1), 3)
         elif tree is None:
-            self.undecided.append(
-                Undecided("order", (), "what masks reveal is no tree: a mask did not swallow all units, or gave other ones")
-            )
+            why = "what masks reveal is no tree: a mask did not swallow all units, or gave other ones"
+            self.undecided.append(Undecided("order", (), why))
         else:
             shown = shown_tree(tree, n)
             shown = shown if len(shown) < 400 else shown[:190] + " ... " + shown[-190:]
-            self._shown("order", shown, "2^x and -2^x at two places; what is left of the ones are those beyond", (0, 1), n)
+            why = f"2^{self.masks.mask}, its negative, and units of 2^{self.masks.unit}: those are left that are added later"
+            self._shown("order", shown, why, (0, 1), n)
 
     def _ask_order(self, n: int, pairs_of) -> None:
         pairs = np.array(pairs_of(n + self.box.takes_c))
@@ -364,7 +371,7 @@ class _Search:
         if not self.starts:
             unit = min(FAMILIES["multiply-adds"].starts(replace(self.facts, sizes={})), key=data.wrong)
             return self._refuted("none of the families: none has the order that was found", unit, data)
-        unit, wrong, family = race(self.starts, data)
+        unit, wrong, family = self._led(data)
         for _ in range(_ROUNDS):
             if wrong:
                 unit, wrong = kicked(unit, family, data, wrong)
@@ -374,8 +381,20 @@ class _Search:
                 return self._told(unit, family, data)
             unit, wrong = fit(unit, family, data)
             if wrong:
-                unit, wrong, family = race([(family, unit), *self.starts], data)
+                found = self._led(data)
+                unit, wrong, family = min(found, (unit, wrong, family), key=lambda x: x[1])
         return self._refuted("none of the families: no unit of theirs has all answers", unit, data)
+
+    def _led(self, data: Data) -> tuple[Unit, int, Family]:
+        """Where the starts of the families lead, one family after the other."""
+        ends = []
+        for family in FAMILIES.values():
+            starts = [start for start in self.starts if start[0] is family]
+            if starts:
+                ends.append(race(starts, data))
+                if not ends[-1][1]:
+                    break
+        return min(ends, key=lambda x: x[1])
 
     def _refuted(self, reason: str, unit: Unit, data: Data) -> Identified:
         row = min(data.refuting(unit), key=lambda r: r.size)
@@ -428,14 +447,11 @@ class _Search:
         best = sorted(shown.items(), key=lambda x: (-len(x[1]), x[0].size))[:_SHOWN]
         for row, values in best:
             others = ", ".join(str(v) for v in values[:6]) + (", ..." if len(values) > 6 else "")
-            self.evidence.append(
-                Finding(field.name, field.value, f"not {others}, by an input of the kind {row.kind!r}", row.a, row.b, row.c, row.output)
-            )
+            why = f"not {others}, by an input of the kind {row.kind!r}"
+            self.evidence.append(Finding(field.name, field.value, why, row.a, row.b, row.c, row.output))
         if field.open:
             some = ", ".join(str(v) for v in field.open[:6]) + (", ..." if len(field.open) > 6 else "")
-            self.undecided.append(
-                Undecided(field.name, field.open, f"{field.value}; no input told it from {some}")
-            )
+            self.undecided.append(Undecided(field.name, field.open, f"{field.value}; no input told it from {some}"))
 
     def _alike(self, preset: Unit, unit: Unit, data: Data) -> bool:
         """Whether a preset has all answers, and what the unit gives for more rows than the box was asked."""
