@@ -33,8 +33,8 @@ def identify(
     command: Annotated[
         str | None,
         typer.Option(
-            help="Instead, a program that reads lines of codes in hexadecimal, K of a, K of b and that of C, and answers "
-            "each with a line of the result's code. Needs --operand and --output."
+            help="Instead, a program that reads lines of codes in hexadecimal, K of a, K of b and that of C, and "
+            "answers each with a line of the result's code. Needs --operand and --output."
         ),
     ] = None,
     operand: Annotated[

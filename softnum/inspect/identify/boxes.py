@@ -48,9 +48,9 @@ def library_function(path, symbol: str) -> Callable:
     path : path-like
         The library; its code runs with all rights of this process.
     symbol : str
-        A function ``void f(const float *a, const float *b, const float *c, float *out, int64_t m, int64_t n, int64_t k)``
-        of matrices in rows without gaps: a is m by k, b k by n, c and out m by n. out is a @ b + c; C is +0 where none
-        is given.
+        A function ``void f(const float *a, const float *b, const float *c, float *out, int64_t m, int64_t n,
+        int64_t k)`` of matrices in rows without gaps: a is m by k, b k by n, c and out m by n. out is a @ b + c; C is
+        +0 where none is given.
 
     Returns
     -------
@@ -96,8 +96,8 @@ class Command:
     """A program as a box: a line of codes in, a line with one code out.
 
     For each dot product the program gets a line of 2 K + 1 codes in hexadecimal, those of a, those of b, and that of C
-    (+0 where none is given), and answers with a line of one code before the next ones are needed. Up to 64 lines come at
-    once, so that it must not wait for the end of its input, and must flush. A simulator of an RTL design is such a
+    (+0 where none is given), and answers with a line of one code before the next ones are needed. Up to 64 lines come
+    at once, so that it must not wait for the end of its input, and must flush. A simulator of an RTL design is such a
     program: its test bench reads standard input.
 
     Parameters

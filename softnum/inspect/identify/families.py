@@ -242,8 +242,7 @@ def _lanes(facts: Facts) -> Iterator[tuple[int, int | None, str]]:
                 if lanes > MAX_LANES or (lanes, chunk, reduction) in seen:
                     continue
                 seen.add((lanes, chunk, reduction))
-                with_c = facts.takes_c
-                model = lambda m, x=(lanes, chunk, reduction): lane_sizes(m, *x, with_c)  # noqa: E731
+                model = lambda m, x=(lanes, chunk, reduction): lane_sizes(m, *x, facts.takes_c)  # noqa: E731
                 shortest = min(facts.sizes)
                 if chunk is not None and chunk >= max(facts.sizes):
                     continue  # as without

@@ -57,7 +57,7 @@ class Row:
     @property
     def size(self) -> tuple:
         """What makes one row simpler than another: products that are not zero, length, bits of the numbers."""
-        numbers = [x for x in (*self.a, *self.b, *([] if self.c is None else [self.c]))]
+        numbers = [*self.a, *self.b, *([] if self.c is None else [self.c])]
         terms = sum(1 for x, y in zip(self.a, self.b, strict=True) if x or y) + bool(self.c)
         special = sum(1 for x in numbers if not np.isfinite(x))
         return terms, len(self.a), special, sum(1 for x in numbers if x not in (0.0, 1.0, -1.0))
@@ -110,12 +110,11 @@ class Data:
         """All answers, those that refuted most units first."""
         for shape, new in self._new.items():
             old = self.groups.get(shape)
-            join = lambda before, more: np.stack(more) if old is None else np.concatenate([before, np.stack(more)])  # noqa: E731
             self.groups[shape] = Group(
                 [*([] if old is None else old.kinds), *(x.kind for x, _ in new)],
-                join(old and old.a, [x.a for x, _ in new]), join(old and old.b, [x.b for x, _ in new]),
-                None if shape[-1] else join(old and old.c, [x.c for x, _ in new]),
-                join(old and old.bits, [bits for _, bits in new]), 0 if old is None else old.hits,
+                _joined(old and old.a, [x.a for x, _ in new]), _joined(old and old.b, [x.b for x, _ in new]),
+                None if shape[-1] else _joined(old and old.c, [x.c for x, _ in new]),
+                _joined(old and old.bits, [bits for _, bits in new]), 0 if old is None else old.hits,
             )  # fmt: skip
         self._new = {}
         return sorted(self.groups.values(), key=lambda x: -x.hits)  # stable
@@ -161,6 +160,10 @@ class Data:
             if most <= 0:
                 break
         return sorted(found, key=lambda row: row.size)
+
+
+def _joined(before: np.ndarray | None, more: list) -> np.ndarray:
+    return np.stack(more) if before is None else np.concatenate([before, np.stack(more)])
 
 
 def _otherwise(unit: Unit, names, choices) -> Iterator[tuple[tuple, Unit]]:

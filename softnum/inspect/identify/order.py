@@ -1,7 +1,7 @@
 """The order of a sum, as masks reveal it.
 
-After FPRev (arXiv 2411.00442): a leaf is M, another -M, the others are units so small that M swallows them. What is left
-of the units says how many leaves are below the node where M and -M meet. Nodes may have more than two children, as
+After FPRev (arXiv 2411.00442): a leaf is M, another -M, the others are units so small that M swallows them. What is
+left of the units says how many leaves are below the node where M and -M meet. Nodes may have more than two children, as
 those of fused sums do; C is a leaf like the products.
 """
 

@@ -131,7 +131,7 @@ def _halves(f, rng, m, k):
     c = _into(f.c, rng.choice([-1.0, 1.0], m) * (1 + rng.integers(0, 8, m) * 2.0 ** (1 - digits)) * 2.0**e)
     a = np.zeros((m, k))
     b = np.ones(k)
-    (la, ta), (lb, tb) = _reach(f.a), _reach(f.b)
+    lb, tb = _reach(f.b)
     for i in range(k):
         want = -digits - int(rng.integers(-1, 3))
         eb = min(max(want // 2, lb), tb)
@@ -255,7 +255,10 @@ KINDS = {
 
 
 def draw(kind: str, formats: tuple, start: str | float | None, seed, shape: tuple[int, int, int]) -> Rows:
-    """Rows of a kind; formats are (operand, C's, result's), the shape (M, K, N). start: of sums, "C", None or a number."""
+    """Rows of a kind; formats are (operand, C's, result's), the shape (M, K, N).
+
+    start: "C" for random ones, None for none, or the number that each sum starts from.
+    """
     m, k, n = shape
     rng = np.random.default_rng(seed)
     f = _Formats(*formats)

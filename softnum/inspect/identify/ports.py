@@ -35,8 +35,8 @@ class Port:
     """What is known of a format; None: not known.
 
     ``strict``: whether other numbers are refused. ``least``: the smallest number above zero. ``normal``: the exponent
-    of the lowest binade with all its mantissa bits. ``top``, ``bottom``: exponents of the largest and the smallest power
-    of two that got through, where nothing is refused.
+    of the lowest binade with all its mantissa bits. ``top``, ``bottom``: exponents of the largest and the smallest
+    power of two that got through, where nothing is refused.
     """
 
     strict: bool = False

@@ -151,7 +151,8 @@ class Identified:
     reason : str
         Where there is no unit: why, in a sentence.
     start : float or None
-        -0.0 where the box takes no C, and its sums begin with their first product: the unit has its answers with this C.
+        -0.0 where the box takes no C, and its sums begin with their first product: the unit has its answers with this
+        C.
     """
 
     unit: Unit | None

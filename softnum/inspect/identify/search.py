@@ -261,7 +261,8 @@ class _Search:
         else:
             shown = shown_tree(tree, n)
             shown = shown if len(shown) < 400 else shown[:190] + " ... " + shown[-190:]
-            why = f"2^{self.masks.mask}, its negative, and units of 2^{self.masks.unit}: those are left that are added later"
+            m = self.masks
+            why = f"2^{m.mask}, its negative, and units of 2^{m.unit}: those are left that are added later"
             self._shown("order", shown, why, (0, 1), n)
 
     def _ask_order(self, n: int, pairs_of) -> None:
@@ -338,10 +339,8 @@ class _Search:
             return
         fraction, (a, b, start), out = kept[-1]
         self.facts.fraction = fraction
-        self.evidence.append(
-            Finding("fraction_bits", fraction, f"beside 2^{m.mask} and its negative 2^{m.mask - fraction} is kept, half of it not",
-                    tuple(a), tuple(b), start, out)
-        )  # fmt: skip
+        why = f"beside 2^{m.mask} and its negative 2^{m.mask - fraction} is kept, half of it not"
+        self.evidence.append(Finding("fraction_bits", fraction, why, tuple(a), tuple(b), start, out))
         last = m.mask - fraction
         quarter = 1.5 if self.operand[0].precision and self.operand[0].mantissa_bits else 1.0
         tried = [(-1, quarter), (-1, -quarter), (-2, 1.0), (-2, -1.0)]
@@ -352,10 +351,8 @@ class _Search:
         self.facts.alignment = names.get(cut)
         if self.facts.alignment:
             a, b, start, out = answers[1]
-            self.evidence.append(
-                Finding("alignment", self.facts.alignment, f"of -{quarter * 0.5} of the last place is left {cut[1]:g} of it",
-                        tuple(a), tuple(b), start, out)
-            )  # fmt: skip
+            why = f"of -{quarter * 0.5} of the last place is left {cut[1]:g} of it"
+            self.evidence.append(Finding("alignment", self.facts.alignment, why, tuple(a), tuple(b), start, out))
 
     def _lengths(self) -> list[int]:
         terms = 4
