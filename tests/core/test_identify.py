@@ -401,8 +401,8 @@ def test_the_command_line(tmp_path, built):
     (tmp_path / "boxes.py").write_text(
         "import numpy as np, softnum as sn\n"
         "def core(a, b, c=None):\n    return sn.matmul(a, b, sn.unit('nvidia_v100_fp16'), c)\n"
-        "def odd(a, b):\n"
-        "    out = sn.matmul(a, b, sn.unit('nvidia_v100_fp16'))\n    return np.where(out == 0.5, 1, out)\n"
+        "def by_rows(a, b):\n    out = sn.matmul(a, b, sn.unit('nvidia_v100_fp16'))\n"
+        "    return out if len(a) == 1 else np.nextafter(out, np.float32(9))\n"
         "number = 3\n"
     )
     run = lambda *words: CliRunner().invoke(build_app(), ["identify", *map(str, words)])  # noqa: E731
@@ -412,8 +412,10 @@ def test_the_command_line(tmp_path, built):
     assert "nvidia_v100_fp16" in json.loads(shown.stdout)["equivalent"]
     shown = run("--library", f"{built}:mac", "--rows", 300, "--operand", "binary32")
     assert shown.exit_code == 0 and "MadUnit('binary32', operand='binary32')" in shown.stdout
-    shown = run(f"{file}:odd", "--operand", "binary16", "--output", "binary32", "--rows", 2000)
-    assert shown.exit_code == 1 and "the box gives 1.0, the closest unit 0.5" in shown.stdout
+    shown = run(f"{file}:by_rows", "--operand", "binary16", "--output", "binary32")
+    assert shown.exit_code == 1 and "a dot product alone has another result than among others" in shown.stdout
+    shown = run(f"{file}:by_rows", "--operand", "binary16", "--output", "binary32", "--rows", 200, "--alone")
+    assert shown.exit_code == 0 and "the same: nvidia_v100_fp16" in shown.stdout
     for words in (
         (), (f"{file}:core", "--library", f"{built}:mac"), (f"{file}:number",), ("--library", "mac"),
         ("--command", "cat"), (f"{file}:core", "--start", "binary32"), (tmp_path / "none.py",),

@@ -153,6 +153,14 @@ class Identified:
     start : float or None
         -0.0 where the box takes no C, and its sums begin with their first product: the unit has its answers with this
         C.
+
+    Examples
+    --------
+    >>> import softnum as sn
+    >>> secret = sn.MadUnit("q32.0", operand="q8.0", overflow="wrap")
+    >>> found = sn.identify(lambda a, b, c: sn.matmul(a, b, secret, c), rows=100)
+    >>> found.equivalent, len(found.evidence) > 10, found.refutation
+    (('int8_int32',), True, None)
     """
 
     unit: Unit | None
