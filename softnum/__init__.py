@@ -63,6 +63,7 @@ from softnum.wide import WideArithmetic as _WideArithmetic  # noqa: F401  regist
 if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, by _LATER
     from softnum.inspect.bounds.product import ErrorBound, bound
     from softnum.inspect.disclosure.document import Disclosure
+    from softnum.inspect.identify import Identified, identify
     from softnum.inspect.permitted.freedom import Freedom, ImeFreedom
     from softnum.inspect.permitted.judge import Permitted, PermittedProduct, permitted
     from softnum.inspect.probes import Probe, probe
@@ -117,6 +118,7 @@ _LATER = {
     "softnum.inspect.disclosure.document": ("Disclosure",),
     "softnum.inspect.permitted.freedom": ("Freedom", "ImeFreedom"),
     "softnum.inspect.permitted.judge": ("Permitted", "PermittedProduct", "permitted"),
+    "softnum.inspect.identify": ("Identified", "identify"),
     "softnum.inspect.probes": ("Probe", "probe"),
     "softnum.inspect.which": ("Which", "which"),
     "softnum.mac.block_fused": ("BlockFusedDotUnit",),
@@ -186,6 +188,7 @@ __all__ = [
     "ImeFreedom",
     "FusedDotUnit",
     "GroupedDotUnit",
+    "Identified",
     "LnsFormat",
     "MadUnit",
     "Operator",
@@ -213,6 +216,7 @@ __all__ = [
     "format_names",
     "from_integer",
     "get_include",
+    "identify",
     "ime_unit",
     "load",
     "matmul",

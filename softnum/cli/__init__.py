@@ -30,6 +30,7 @@ VERBS = {
     "units": "softnum.cli.hardware_units",
     "which": "softnum.cli.which",
     "permitted": "softnum.cli.permitted",
+    "identify": "softnum.cli.identify",
     "vectors": "softnum.cli.vectors",
     "rtl": "softnum.cli.rtl",
 }

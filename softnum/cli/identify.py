@@ -1,0 +1,102 @@
+"""``softnum identify``: the unit of a black box: a function of Python or of a shared library, or a program."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from softnum.cli.exits import exit_codes, writable_file
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the program."""
+    app.command("identify", short_help="Find the unit that a function or a program multiplies with.")(
+        exit_codes(identify)
+    )
+
+
+def identify(
+    function: Annotated[
+        str | None,
+        typer.Argument(help="A function f(a, b) or f(a, b, c) of Python: module:function or file.py:function."),
+    ] = None,
+    library: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead, LIBRARY.so:SYMBOL, void f(const float *a, const float *b, const float *c, float *out, "
+            "int64_t m, int64_t n, int64_t k)."
+        ),
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead, a program that reads lines of codes in hexadecimal, K of a, K of b and that of C, and "
+            "answers each with a line of the result's code. Needs --operand and --output."
+        ),
+    ] = None,
+    operand: Annotated[
+        str | None, typer.Option(help="The format of a and b, or two of them: uq8.0,q8.0.  [default: found]")
+    ] = None,
+    output: Annotated[str | None, typer.Option(help="The format of the result.  [default: found]")] = None,
+    start: Annotated[
+        str | None, typer.Option(help="With --command, the format of C.  [default: that of the result]")
+    ] = None,
+    rows: Annotated[int, typer.Option(min=0, help="Random rows that the unit is checked on.")] = 100_000,
+    longest: Annotated[int, typer.Option(min=8, max=1024, help="Products of the longest sums that are asked.")] = 136,
+    alone: Annotated[bool, typer.Option("--alone", help="Ask for each dot product on its own.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Also write what was found to this file, as JSON.")] = None,
+) -> None:
+    """Find the unit that a black box computes dot products with: formats, order, bits kept, roundings, flushes.
+
+    The unit that is printed gives every result that was asked; otherwise the smallest input that refutes the closest
+    one is, and the exit code is 1. It computes no more than 150 000 dot products and those of --rows.
+
+    \b
+      softnum identify numpy:matmul --operand binary32 --alone
+      softnum identify --library ./libmac.so:mac
+      softnum identify --command 'vvp mac.vvp' --operand q8.0 --output q32.0 --rows 1000
+    """
+    from softnum.inspect.identify import Command, library_function, one_by_one
+    from softnum.inspect.identify import identify as find
+
+    if sum(x is not None for x in (function, library, command)) != 1:
+        raise ValueError("state one of FUNCTION, --library and --command")
+    if command is None and start is not None:
+        raise ValueError("--start goes with --command")
+    if out is not None:
+        writable_file(out)
+    formats = None if operand is None else tuple(operand.split(","))
+    formats = formats if formats is None or len(formats) > 1 else formats[0]
+    program = None
+    if command is not None:
+        if operand is None or output is None:
+            raise ValueError("--command needs --operand and --output, whose codes the lines have")
+        box = program = Command(command, operand=formats, output=output, start=start)
+    elif library is not None:
+        path, _, symbol = library.rpartition(":")
+        if not path:
+            raise ValueError(f"--library is LIBRARY.so:SYMBOL, got {library!r}")
+        box = library_function(path, symbol)
+    else:
+        from softnum.train.designs.objects import load_object
+
+        box = load_object(function, Path())
+        if not callable(box):
+            raise ValueError(f"{function} is no function")
+    try:
+        found = find(one_by_one(box) if alone else box, operand=formats, output=output, rows=rows, longest=longest)
+    finally:
+        if program is not None:
+            program.close()
+    facts = found.to_dict()
+    typer.echo(json.dumps(facts, indent=1) if as_json else str(found))
+    if out is not None:
+        from softnum.runtime.atomic import write_atomic
+
+        write_atomic(out, json.dumps(facts, indent=1) + "\n")
+    if found.unit is None:
+        raise typer.Exit(1)

@@ -1,0 +1,352 @@
+"""Families of units that are looked for: how each begins from what was measured, and what of it is then tried.
+
+A family joins in by `find_as`; the search knows none of them by name::
+
+    find_as("mine", starts=my_starts, choices=my_choices)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.names import format
+from softnum.formats.scalar import FloatFormat
+from softnum.inspect.identify.order import chain_sizes, lane_sizes, steps_of, tree_of
+from softnum.mac.exact import ExactDotUnit
+from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+from softnum.mac.mad import MAX_LANES, MadUnit, Unit
+
+__all__ = ["FAMILIES", "Facts", "Family", "find_as"]
+
+_MODES = tuple(mode for mode in ROUNDING_MODES if not mode.startswith("stochastic"))
+_FLUSHES = (None, "before", "after", "subnormal")
+_WIDEST = 60  # fraction bits that are tried
+
+
+@dataclass
+class Facts:
+    """What was measured of a box, whatever its family.
+
+    Attributes
+    ----------
+    operand : pair of formats
+    c_formats, outputs : tuples of formats
+        That C and the result can have, the likeliest first.
+    takes_c : bool
+    sizes : mapping
+        n -> (pairs, meeting sizes): `softnum.inspect.identify.order.meeting` of sums of n products.
+    fraction : int, optional
+        Bits kept below the largest term of a sum that takes several at once; None where no such sum was found.
+    alignment : str, optional
+        How what lies below is cut: "toward_zero", "down", "up" or "nearest".
+    start : float, optional
+        -0.0 where the box takes no C, and a sum of -0 alone is -0: its unit is one with a C of -0.
+    """
+
+    operand: tuple
+    c_formats: tuple
+    outputs: tuple
+    takes_c: bool
+    sizes: Mapping[int, tuple] = field(default_factory=dict)
+    fraction: int | None = None
+    alignment: str | None = None
+    start: float | None = None
+
+    @property
+    def nothing_lost(self) -> bool:
+        """Whether no unit was ever swallowed: sums are exact, or make up for what they lose."""
+        return bool(self.sizes) and all((found == 2).all() for _, found in self.sizes.values())
+
+    def agrees(self, model: Callable[[int], np.ndarray]) -> bool:
+        """Whether a model, n -> matrix of meeting sizes, has all that was measured."""
+        for n, (pairs, found) in self.sizes.items():
+            known = found >= 0
+            pairs = pairs[known]
+            if (model(n)[pairs[:, 0], pairs[:, 1]] != found[known]).any():
+                return False
+        return bool(self.sizes)
+
+    def matrix(self, n: int) -> np.ndarray | None:
+        """The meeting sizes of each two leaves; None where not all are known."""
+        pairs, found = self.sizes[n]
+        leaves = n + self.takes_c
+        if len(pairs) != leaves * (leaves - 1) // 2 or (found < 0).any():
+            return None
+        sizes = np.zeros((leaves, leaves), int)
+        sizes[pairs[:, 0], pairs[:, 1]] = sizes[pairs[:, 1], pairs[:, 0]] = found
+        return sizes
+
+    def tree(self):
+        """(n, tree) of the longest sum whose order is known in full; (0, None) if none is."""
+        for n in sorted(self.sizes, reverse=True):
+            sizes = self.matrix(n)
+            if sizes is not None and (tree := tree_of(sizes)) is not None:
+                return n, tree
+        return 0, None
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of unit that is looked for.
+
+    Attributes
+    ----------
+    name : str
+    starts : ``(facts) -> iterable of units``
+        Units to begin from, the likeliest first.
+    choices : ``(unit, facts) -> mapping of str to sequence``
+        For each field, what else it can be.
+    joint : tuple of tuples of str
+        Fields that are tried together where one at a time leads nowhere.
+    simpler : ``(unit) -> iterable of units``
+        Usual ways to state what computes the same, taken where they have all answers too.
+    """
+
+    name: str
+    starts: Callable[[Facts], Iterable[Unit]]
+    choices: Callable[[Unit, Facts], Mapping[str, tuple]]
+    joint: tuple[tuple[str, ...], ...] = ()
+    simpler: Callable[[Unit], Iterable[Unit]] = lambda unit: ()
+
+
+#: Families by name, in the order in which they are looked for.
+FAMILIES: dict[str, Family] = {}
+
+
+def find_as(name: str, starts, choices, **more) -> Family:
+    """Look for one more family; the arguments are the attributes of `Family`."""
+    FAMILIES[name] = Family(name, starts, choices, **more)
+    return FAMILIES[name]
+
+
+def _made(kind, *args, **options) -> Iterator[Unit]:
+    try:
+        yield kind(*args, **options)
+    except ValueError:  # the parts do not fit together
+        return
+
+
+def _accumulators(facts: Facts) -> tuple:
+    """Formats that sums can be kept in."""
+    known = [*facts.c_formats, *facts.outputs, *facts.operand]
+    if any(f.precision is None for f in facts.c_formats):
+        return tuple(dict.fromkeys(known))
+    names = ("binary32", "binary64", "binary16", "bfloat16", "tf32", "e6m9", "e5m10", "e8m13")
+    return tuple(dict.fromkeys([*(f for f in known if f.precision is not None), *map(format, names)]))
+
+
+def _narrower(facts: Facts) -> tuple:
+    """Formats of sums of all mantissa lengths, with the exponents of the result."""
+    made = []
+    for out in facts.outputs[:1]:
+        if out.precision is not None:
+            for e in dict.fromkeys((out.exponent_bits, 8, 11)):
+                made += [FloatFormat(e, m) for m in range(1, 53)]
+    return tuple(made)
+
+
+def _overflows(fmt) -> tuple:
+    return (None, *fmt.overflow_rules[1:])  # the first is the default
+
+
+# -- one fused sum a step --------------------------------------------------------------------------------------------
+def _chains(facts: Facts) -> Iterator[tuple[int, tuple | None, str | None]]:
+    """(products of a step, their order, where C is) that agree with what was measured."""
+    n, tree = facts.tree()
+    steps = None if tree is None else steps_of(tree)
+    if not steps:
+        return
+    where = None
+    if facts.takes_c:
+        where = "fused" if n in steps[0] else "after" if steps[-1] == [n] else "other"
+        steps = [[k for k in step if k != n] for step in steps]
+        steps = [step for step in steps if step]
+    if where == "other":
+        return
+    sizes = [len(step) for step in steps]
+    terms = max(sizes)
+    if where != "fused" and sizes[0] == 2 and set(sizes[1:]) <= {1}:
+        terms = 1  # the first product meets +0, which is no leaf
+        steps = [[steps[0][0]], [steps[0][1]], *steps[1:]]
+    if terms >= n and n > 2:  # more than were asked at once
+        return
+    for period in range(terms, n + 1, terms):
+        flat = [k for step in steps for k in sorted(step) if k < period]
+        if sorted(flat) != list(range(period)):
+            continue
+        order = None if flat == list(range(period)) else tuple(flat)
+        if facts.agrees(lambda m, o=order: chain_sizes(m, terms, o, where)):
+            yield terms, order, where
+            return
+
+
+def _fused_starts(facts: Facts) -> Iterator[Unit]:
+    for terms, order, where in _chains(facts):
+        for out in facts.outputs[:3]:
+            accumulators = dict.fromkeys([*facts.c_formats[:2], *facts.outputs[:2]])
+            for accumulator in accumulators if where != "after" else [out, *accumulators]:
+                for mode in ("toward_zero", "nearest_even"):
+                    yield from _made(
+                        FusedDotUnit, terms, min(100, 24 if facts.fraction is None else facts.fraction), accumulator,
+                        operand=facts.operand, output=None if out == accumulator else out, output_rounding=mode,
+                        k_order=order, c="after" if where == "after" else "fused",
+                    )  # fmt: skip
+
+
+def _near(value: int, low: int, high: int) -> tuple[int, ...]:
+    return tuple(sorted(range(low, high + 1), key=lambda x: abs(x - value)))
+
+
+def _fused_choices(unit: FusedDotUnit, facts: Facts) -> Mapping[str, tuple]:
+    bottom = unit.accumulator.emin - 60
+    top = max(unit.operand[0].emax + unit.operand[1].emax, 8)
+    return {
+        "output_rounding": _MODES,
+        "truncate_fraction": (None, *range(unit.fraction_bits + 12)),
+        "overflow": (*_overflows(unit.accumulator), "always_infinity"),
+        "fraction_bits": _near(unit.fraction_bits, 0, _WIDEST),
+        "min_exponent": (None, *_near(unit.accumulator.emin, bottom, top)),
+        "zero_exponent": (None, *range(min(0, unit.accumulator.emin), bottom, -1)),
+        "accumulator": tuple(f for f in _accumulators(facts) if f.precision is not None),
+        "output": (None, *(f for f in facts.outputs if f != unit.accumulator)),
+        "c": ("fused", "after"),
+    }
+
+
+def _fused_simpler(unit: FusedDotUnit) -> Iterator[Unit]:
+    """A shorter sum in the accumulator's format, and not a result in a format of its own."""
+    if unit.output is not None and unit.output != unit.accumulator:
+        yield replace(unit, output=None, truncate_fraction=unit.output.mantissa_bits)
+
+
+# -- multiply-adds ---------------------------------------------------------------------------------------------------
+def _lanes(facts: Facts) -> Iterator[tuple[int, int | None, str]]:
+    """(lanes, chunk, reduction) that agree with what was measured."""
+    if not facts.sizes:
+        return
+    n, tree = facts.tree()
+    if tree is None or not _binary(tree):
+        return
+    sizes = facts.matrix(n)
+    least = sizes[0][sizes[0] > 0].min()
+    partners = {1, *(int(j) for j in np.flatnonzero(sizes[0] == least) if 0 < j < n)}
+    seen = set()
+    for lanes in sorted(partners | set(range(1, min(n, 64) + 1))):
+        chunks = [None, *range(1, n + 1)] if lanes in partners else [lanes]
+        for chunk in chunks:
+            for reduction in ("sequential", "tree", "pairwise") if lanes > 1 else ("sequential",):
+                if lanes > MAX_LANES or (lanes, chunk, reduction) in seen:
+                    continue
+                seen.add((lanes, chunk, reduction))
+                model = lambda m, x=(lanes, chunk, reduction): lane_sizes(m, *x, facts.takes_c)  # noqa: E731
+                shortest = min(facts.sizes)
+                if chunk is not None and chunk >= max(facts.sizes):
+                    continue  # as without
+                if _first_agrees(facts, shortest, model) and facts.agrees(model):
+                    yield lanes, chunk, reduction
+
+
+def _binary(tree) -> bool:
+    return not isinstance(tree, list) or (len(tree) == 2 and all(map(_binary, tree)))
+
+
+def _first_agrees(facts: Facts, n: int, model) -> bool:
+    pairs, found = facts.sizes[n]
+    sizes = model(n)[pairs[:, 0], pairs[:, 1]]
+    return bool((sizes == found)[found >= 0].all())
+
+
+def _mad_starts(facts: Facts) -> Iterator[Unit]:
+    orders = list(_lanes(facts)) if facts.sizes else [(1, None, "sequential")]
+    kahan = facts.nothing_lost
+    if kahan:
+        orders = [(1, None, "sequential")]
+    for lanes, chunk, reduction in orders[:4]:
+        for out in facts.outputs[:3]:
+            for product in (None, out):
+                yield from _made(
+                    MadUnit, out, operand=facts.operand, product=product, lanes=lanes, chunk=chunk,
+                    reduction=reduction, compensated="kahan" if kahan else None,
+                )  # fmt: skip
+
+
+def _mad_choices(unit: MadUnit, facts: Facts) -> Mapping[str, tuple]:
+    sums = _accumulators(facts)
+    accumulators = (*sums, *_narrower(facts)) if unit.chunk else sums
+    found = {
+        "product": (None, *sums, *_narrower(facts)[:52]),
+        "rounding": _MODES,
+        "overflow": _overflows(unit.accumulator),
+        "flush_results": _FLUSHES,
+        "flush_inputs": (False, True, "positive"),
+        "accumulator": accumulators,
+        "compensated": (None, "kahan"),
+    }
+    if unit.product is not None:
+        found["product_rounding"] = (None, *_MODES)
+    if unit.chunk is not None:
+        found["outer_accumulator"] = (None, *(f for f in sums if f != unit.accumulator))
+    return found
+
+
+def _mad_simpler(unit: MadUnit) -> Iterator[Unit]:
+    """Two lanes, and not a rounded product that is added to another."""
+    if unit.chunk == 2 and unit.lanes == 1 and unit.product == unit.accumulator:
+        yield replace(unit, product=None, product_rounding=None, lanes=2, reduction="tree")
+
+
+def _fma_starts(facts: Facts) -> Iterator[Unit]:
+    for terms, order, where in _chains(facts):
+        if terms == 1 and where != "after":
+            for out in facts.outputs[:3]:
+                yield from _made(FmaChainUnit, out, operand=facts.operand, k_order=order)
+
+
+def _fma_choices(unit: FmaChainUnit, facts: Facts) -> Mapping[str, tuple]:
+    return {
+        "rounding": _MODES,
+        "flush_inputs": (False, True),
+        "flush_results": _FLUSHES,
+        "overflow": _overflows(unit.accumulator),
+        "accumulator": tuple(f for f in _accumulators(facts) if f.precision is not None),
+    }
+
+
+# -- one rounding ----------------------------------------------------------------------------------------------------
+def _exact_starts(facts: Facts) -> Iterator[Unit]:
+    if facts.sizes and not facts.nothing_lost:
+        return
+    for out in facts.outputs[:3]:
+        yield from _made(ExactDotUnit, out, operand=facts.operand)
+
+
+def _exact_simpler(unit: ExactDotUnit) -> Iterator[Unit]:
+    """Sums that wrap around, in which no order matters."""
+    if unit.overflow == "wrap":
+        yield MadUnit(unit.accumulator, operand=unit.operand, overflow="wrap")
+
+
+def _exact_choices(unit: ExactDotUnit, facts: Facts) -> Mapping[str, tuple]:
+    return {
+        "rounding": _MODES, "overflow": _overflows(unit.accumulator), "accumulator": _accumulators(facts),
+    }  # fmt: skip
+
+
+find_as(
+    "multiply-adds", _mad_starts, _mad_choices,
+    joint=(("flush_inputs", "flush_results"), ("product", "rounding"), ("accumulator", "overflow")),
+    simpler=_mad_simpler,
+)  # fmt: skip
+find_as("a chain of fused multiply-adds", _fma_starts, _fma_choices, joint=(("flush_inputs", "flush_results"),))
+find_as(
+    "fused sums", _fused_starts, _fused_choices,
+    joint=(
+        ("output_rounding", "truncate_fraction"), ("output_rounding", "overflow"), ("fraction_bits", "output_rounding"),
+    ),
+    simpler=_fused_simpler,
+)  # fmt: skip
+find_as("the exact sum", _exact_starts, _exact_choices, simpler=_exact_simpler)
