@@ -78,10 +78,10 @@ def block_scaled(name: str) -> tuple[BlockFusedDotUnit, dict]:
     evidence |= {
         "min_exponent": _floor_of(kind),
         "zero_exponent": (
-            "published, disputed",
-            f"none: zero products and a C of zero take no part in M: {_MATLAB} of sums without scales, and an H200 and "
-            f"an H100; {_MMA_SIM} gives every zero the exponent {_ZERO}, scales of zero too, to which the others of a "
-            "product add",
+            "modelled",
+            f"none: zero products and a C of zero take no part in M, as of sums without scales ({_MATLAB}, and an H200 "
+            f"and an H100); {_MMA_SIM} gives every zero the exponent {_ZERO}, scales of zero too, to which the others "
+            "of a product add",
         ),
     }
     if made.tensor_scales:
@@ -97,7 +97,7 @@ def _floor_of(kind: _Kind) -> tuple[str, str]:
     if kind.min_exponent is None:
         return "published", f"none: {_MMA_SIM} states no floor but the exponent of zeros, and nobody else has F = 35"
     return (
-        "published, disputed",
+        "modelled",
         f"{kind.min_exponent}, as of sums without scales (-108 - F): {_MATLAB}, an H200 and an H100; {_MMA_SIM} "
         "has none but by zeros",
     )

@@ -10,9 +10,9 @@ import softnum as sn
 from softnum import reference as ref
 from softnum.mac.presets import unit_of
 from softnum.mac.products.engines import definition_of, fast_of
-from tests.core.test_fused_unit import KINDS, near, operands, some_codes
 from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits
+from tests.support.fused_operands import KINDS, near, operands, some_codes
 from tests.support.matmul_units import definition
 
 
