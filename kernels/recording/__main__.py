@@ -137,12 +137,16 @@ def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0, or 1 if an instruction that the chip should have cannot be recorded."""
+    """0; 1 if an instruction that the chip should have cannot be recorded, 2 if there is no GPU."""
     given = arguments_of(arguments)
     if given.compile_only:
         compile_all(given.compile_only)
         return 0
-    device = Device()
+    try:
+        device = Device()
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     given.folder.mkdir(parents=True, exist_ok=True)
     entries, failed = record_instructions(device, given.folder, given.seed, given.each)
     manifest = {

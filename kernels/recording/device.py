@@ -119,7 +119,7 @@ def compiled(source: str, chip: str) -> bytes:
 
 
 class Device:
-    """A GPU.
+    """A GPU; OSError where there is none, its driver is missing, or cuda-bindings is not installed.
 
     Attributes
     ----------
@@ -128,10 +128,15 @@ class Device:
     """
 
     def __init__(self, number: int = 0):
-        from cuda.bindings import driver
+        try:
+            from cuda.bindings import driver
 
+            checked(driver.cuInit(0))
+        except (ImportError, RuntimeError) as error:
+            raise OSError(
+                f"recording needs an NVIDIA GPU, its driver and cuda-bindings (pip install 'softnum[cuda]'): {error}"
+            ) from None
         self._cuda = driver
-        checked(driver.cuInit(0))
         device = checked(driver.cuDeviceGet(number))
         checked(driver.cuCtxSetCurrent(checked(driver.cuDevicePrimaryCtxRetain(device))))
         self.name = checked(driver.cuDeviceGetName(100, device)).split(b"\0")[0].decode()

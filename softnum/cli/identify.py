@@ -37,6 +37,13 @@ def identify(
             "answers each with a line of the result's code. Needs --operand and --output."
         ),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Instead, record rows of each matrix instruction of this machine's GPU into a folder.",
+        ),
+    ] = None,
     operand: Annotated[
         str | None, typer.Option(help="The format of a and b, or two of them: uq8.0,q8.0.  [default: found]")
     ] = None,
@@ -55,16 +62,24 @@ def identify(
     The unit that is printed gives every result that was asked; otherwise the smallest input that refutes the closest
     one is, and the exit code is 1. It computes no more than 150 000 dot products and those of --rows.
 
+    --record asks a GPU once, for later: inputs and results of its mma and wgmma instructions, the GPU, driver and date
+    with them (python -m softnum.kernels.recording --help tells what is in the folder).
+
     \b
       softnum identify numpy:matmul --operand binary32 --alone
       softnum identify --library ./libmac.so:mac
       softnum identify --command 'vvp mac.vvp' --operand q8.0 --output q32.0 --rows 1000
+      softnum identify --record rows-of-my-gpu
     """
     from softnum.inspect.identify import Command, library_function, one_by_one
     from softnum.inspect.identify import identify as find
 
-    if sum(x is not None for x in (function, library, command)) != 1:
-        raise ValueError("state one of FUNCTION, --library and --command")
+    if sum(x is not None for x in (function, library, command, record)) != 1:
+        raise ValueError("state one of FUNCTION, --library, --command and --record")
+    if record is not None:
+        from softnum.kernels.recording.__main__ import main
+
+        raise typer.Exit(main([str(record)]))
     if command is None and start is not None:
         raise ValueError("--start goes with --command")
     if out is not None:

@@ -46,7 +46,7 @@ class TwoStageDotUnit(Unit):
     alignment : {"down", "toward_zero"}
         How S, C and the sums of streams are aligned: rounded toward minus infinity, or cut off.
     c_reach : int, optional
-        C counts as 0 where its exponent is below N - `c_reach`. None: it always counts.
+        C counts as 0 where its exponent is below N - ``c_reach``. None: it always counts.
     product_limit : int, optional
         A finite product of 2**product_limit or more, in magnitude, makes the result infinite (NaN if there are such of
         both signs), unless a NaN or an infinity decides. None: products have no such limit.

@@ -10,8 +10,10 @@ from shutil import which
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import softnum as sn
+from softnum.cli import build_app
 from softnum.kernels.recording import functions
 from softnum.kernels.recording.__main__ import main
 from softnum.kernels.recording.device import compiled, text
@@ -293,6 +295,19 @@ def test_the_command_teaches(capsys):
     with pytest.raises(SystemExit):
         main([])
     assert "name the folder that the files go to" in capsys.readouterr().err
+
+
+def test_without_a_gpu(capsys, monkeypatch, tmp_path):
+    """The verb says what is needed, and makes no folder."""
+
+    def none(number=0):
+        raise OSError("recording needs an NVIDIA GPU")
+
+    monkeypatch.setattr("softnum.kernels.recording.__main__.Device", none)
+    run = CliRunner().invoke(build_app(), ["identify", "--record", str(tmp_path / "rows")])
+    assert run.exit_code == 2 and "recording needs an NVIDIA GPU" in run.stderr and not (tmp_path / "rows").exists()
+    run = CliRunner().invoke(build_app(), ["identify", "numpy:matmul", "--record", "rows"])
+    assert run.exit_code == 2 and "state one of" in run.stderr
 
 
 def test_compiling_alone(capsys, monkeypatch):
