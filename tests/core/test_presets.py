@@ -11,22 +11,11 @@ from softnum.mac.presets import KINDS, Evidence
 from softnum.mac.products.blocks.fast import block_engine
 from softnum.mac.products.engines import fast_of
 from tests.support.cases import cases
+from tests.support.preset_list import ALL, CORES, outputs
 from tests.support.public import PUBLIC
 
 GPUS = ("v100", "a100", "a2", "ada", "l40s", "h100", "h200", "b200")
-CORES = [n for n in sn.units() if n.startswith("nvidia_") and isinstance(sn.unit(n), sn.FusedDotUnit)]
 INTEGERS = ("int8", "uint8", "int4", "uint4")
-
-
-def outputs(name):
-    if name not in CORES:
-        return (None,)
-    if name.endswith("_mma"):
-        return (None, "binary32", "binary16")
-    return (None, "binary32", "binary16") if name.split("_")[-1] not in ("bf16", "tf32") else (None, "binary32")
-
-
-ALL = [(name, output) for name in sn.units() for output in outputs(name)]
 
 
 def test_the_list():

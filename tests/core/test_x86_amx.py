@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from tests.core.test_x86_dot import around, differing
+from tests.support.x86_rows import around, differing
 
 KINDS = {"bf16": "bfloat16", "fp16": "binary16"}
 LEAST = Fraction(2) ** -126
@@ -24,7 +24,7 @@ def to_binary32(x: Fraction, negative_zero: bool) -> float:
         return -0.0 if negative_zero else 0.0
     near = float(
         x
-    )  # to nearest even in binary64: made odd where it is not exact, so that the next rounding is the only
+    )  # to nearest even in binary64: made odd where it is not exact, so that the next is the only rounding
     if Fraction(near) != x:
         below = near if abs(Fraction(near)) < abs(x) else np.nextafter(near, 0.0)
         bits = np.float64(below).view(np.uint64) | np.uint64(1)

@@ -15,6 +15,7 @@ import softnum as sn
 from softnum import reference as ref
 from softnum.formats.names import format as format_of
 from tests.support.core_oracles import random_codes
+from tests.support.x86_rows import around, differing
 
 MXCSR = 0x1F80  # the default: all exceptions masked, to nearest even, no flushing
 COUNTS = [pytest.param(10**5, id="1e5"), pytest.param(10**6, id="1e6", marks=pytest.mark.slow)]
@@ -58,12 +59,6 @@ def bf16(cpu):
 def as_bfloat16(x):
     """Nearest bfloat16 codes of float32."""
     return sn.encode(x, "bfloat16").astype(np.uint16)
-
-
-def around(rng, size, exponent):
-    """Values whose exponents lie around one, signs and significands random."""
-    e = np.clip(exponent + rng.integers(-3, 4, size), -140, 127)
-    return np.ldexp(rng.choice([-1, 1], size) * (1 + rng.random(size)), e).astype(np.float32)
 
 
 def inputs(kind, n, rng):
@@ -112,11 +107,6 @@ KINDS = ["any bits", "near one", "cancelling", "least normal", "boundary", "tiny
 def preset_dots(unit, a, b, c):
     x, y = (sn.decode(v, "bfloat16", np.float32) for v in (a, b))
     return sn.matmul(x[:, None, :], y[:, :, None], unit, c[:, None, None])[:, 0, 0]
-
-
-def differing(got, want):
-    """Where bits differ; NaNs are one."""
-    return np.flatnonzero((got.view(np.uint32) != want.view(np.uint32)) & ~(np.isnan(got) & np.isnan(want)))
 
 
 @pytest.mark.parametrize("count", COUNTS)
