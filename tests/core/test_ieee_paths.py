@@ -52,6 +52,10 @@ FLUSHING += [
     )
     if inputs or results
 ]
+FLUSHING += [  # operands are read as they are, sums and C with subnormals as zeros
+    made("binary32", operand, flush_inputs="sums", flush_results=results, **shape)
+    for operand, results, shape in itertools.product(("binary16", "bfloat16"), RESULTS, SHAPES[::2])
+]
 FLUSHING += [
     made("binary64", "binary32", flush_results="after"), made("binary32", TERNARY, flush_inputs="positive"),
     made("binary32", "q4.4", flush_inputs=True), made("binary32", ("e5m2", "q4.4"), flush_inputs="positive", lanes=2),
@@ -69,7 +73,8 @@ CHAINS += [
     sn.FmaChainUnit("bfloat16", operand="bfloat16"), sn.FmaChainUnit("binary16", operand="e5m2", rounding="up"),
     sn.FmaChainUnit("e6m9", operand="e5m2", rounding="nearest_away"),
 ]  # fmt: skip
-PRESETS = [sn.unit(name) for name in sn.units() if name.startswith(("amd_", "x86_avx512"))]
+PRESETS = [sn.unit(name) for name in sn.units() if name.startswith(("amd_", "x86_avx512", "x86_amx"))]
+PRESETS = [u for u in PRESETS if isinstance(u, (sn.MadUnit, sn.FmaChainUnit)) and u.accumulator.kind == "float"]
 UNITS = [*PLAIN, *FLUSHING, *CHAINS, *PRESETS]
 
 
