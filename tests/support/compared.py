@@ -12,8 +12,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-from tests.support.mma import INSTRUCTIONS, size_of
 
+from softnum.kernels.recording.mma import INSTRUCTIONS, size_of
 from tests.support import mma_sim
 
 __all__ = ["FILE", "counts", "counted_files"]
