@@ -277,7 +277,8 @@ def _mad_starts(facts: Facts) -> Iterator[Unit]:
 def _mad_choices(unit: MadUnit, facts: Facts) -> Mapping[str, tuple]:
     sums = _accumulators(facts)
     accumulators = (*sums, *_narrower(facts)) if unit.chunk else sums
-    found = {
+    found = {} if facts.sizes else {"chunk": (None, 2, 4, 8, 16, 32, 64, 128)}  # saturated sums alone show it
+    found |= {
         "product": (None, *sums, *_narrower(facts)[:52]),
         "rounding": _MODES,
         "overflow": _overflows(unit.accumulator),

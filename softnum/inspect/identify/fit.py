@@ -19,7 +19,7 @@ from softnum.mac.products.matrices import matmul
 __all__ = ["Data", "Row", "fit", "kicked", "predicted", "race", "undecided"]
 
 _CLOSE = 60  # answers that a unit may have wrong and still be worth changing several fields at a time
-_ENDS = 4  # starts that may lead nowhere before the best of them is taken
+_ENDS = 8  # starts that may lead nowhere before the best of them is taken
 
 
 def predicted(unit: Unit, a, b, c=None) -> np.ndarray:

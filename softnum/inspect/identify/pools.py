@@ -330,7 +330,7 @@ def last_places(formats: tuple, begin: str | float | None) -> Iterator[Rows]:
             yield row([*terms, (0.0, 2.0**y)])
         if takes_c:
             yield row([(0.0, 2.0**y)], 2.0 ** f.sums[0])
-            yield row([(0.0, 2.0**y)], 2.0 ** (f.sums[0] + 8))
+            yield row([(0.0, 2.0**y)], float(f.c.smallest_normal) * (2 - 2.0**-f.c.mantissa_bits))
     for x in range(la, ta + 1, max(1, (ta - la) // 16)):
         if takes_c:
             yield row([(2.0**x, 0.0)], 2.0 ** f.sums[0])

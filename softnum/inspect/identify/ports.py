@@ -157,7 +157,7 @@ def _strict(ask: _Asker) -> Port:
     bottom = -_last(lambda e: takes(2.0**-e), range(_REACH + 1))
     mantissa = _last(lambda k: takes(1 + 2.0**-k), range(1, _MANTISSA + 1)) or 0
     wide = min(top, _MANTISSA - mantissa)
-    fixed = wide > 0 and takes(2.0**wide + 2.0**-mantissa)
+    fixed = takes(2.0**wide + 2.0**-mantissa) if wide > 0 else top == bottom == 0  # 1 alone: a bit
     infinities, nan = takes(np.inf), takes(np.nan)
     if fixed:
         largest = 2.0**top

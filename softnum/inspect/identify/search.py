@@ -361,6 +361,7 @@ class _Search:
             break
         terms = min(terms, self.longest // 2)
         more = {1, 2, 3, 4, 7, terms // 2, terms - 1, terms, terms + 1, 2 * terms + 1}
+        more |= {17, 33, 70} if self.masks is None else set()  # nothing was seen of the order
         return sorted(k for k in more if 1 <= k <= self.longest)
 
     # -- the unit ----------------------------------------------------------------------------------------------------
