@@ -56,6 +56,10 @@ FLUSHING += [
     made("binary64", "binary32", flush_results="after"), made("binary32", TERNARY, flush_inputs="positive"),
     made("binary32", "q4.4", flush_inputs=True), made("binary32", ("e5m2", "q4.4"), flush_inputs="positive", lanes=2),
 ]  # fmt: skip
+FLUSHING += [  # sums that are read as zeros, operands that are not
+    made("binary32", operand, flush_inputs="sums", flush_results=results, **shape)
+    for operand, results, shape in itertools.product(("binary16", "binary32"), RESULTS, SHAPES[::3])
+]
 ORDERS = (None, (1, 0), (2, 0, 1))
 CHAINS = [
     sn.FmaChainUnit(accumulator, operand=operand, k_order=order, flush_inputs=inputs, flush_results=results)
@@ -69,7 +73,8 @@ CHAINS += [
     sn.FmaChainUnit("bfloat16", operand="bfloat16"), sn.FmaChainUnit("binary16", operand="e5m2", rounding="up"),
     sn.FmaChainUnit("e6m9", operand="e5m2", rounding="nearest_away"),
 ]  # fmt: skip
-PRESETS = [sn.unit(name) for name in sn.units() if name.startswith(("amd_", "x86_avx512"))]
+PRESETS = [sn.unit(name) for name in sn.units() if name.startswith(("amd_", "x86_avx512", "x86_amx"))]
+PRESETS = [u for u in PRESETS if isinstance(u, (sn.MadUnit, sn.FmaChainUnit)) and u.accumulator.kind == "float"]
 UNITS = [*PLAIN, *FLUSHING, *CHAINS, *PRESETS]
 
 
