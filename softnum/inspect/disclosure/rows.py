@@ -127,23 +127,24 @@ class _Codes:
     nan: int | None = None
 
     def __post_init__(self) -> None:
-        self._near: dict[Fraction, int | None] = {}
+        self._powers: dict[int, int | None] = {}
         self.zero = 0 if self.fmt.has_zero else None
         self.one, self.minus_one, self.half = (self.near(Fraction(x, 2)) for x in (2, -2, 1))
 
     def near(self, x: Fraction) -> int | None:
         """The code of a number, None if it is none of the format's."""
-        if x not in self._near:
-            self._near[x] = self._encoded(x)
-        return self._near[x]
-
-    def _encoded(self, x: Fraction) -> int | None:
         try:
             code = encode(np.array([float(x)]), self.fmt)
             same = float(decode(code, self.fmt)[0]) == float(x)
         except (ValueError, OverflowError):
             return None
         return int(code[0]) if same else None
+
+    def power(self, exponent: int) -> int | None:
+        """The same of a power of two; kept, for searches ask for them again and again."""
+        if exponent not in self._powers:
+            self._powers[exponent] = self.near(Fraction(2) ** exponent)
+        return self._powers[exponent]
 
     def minus(self, code: int) -> int | None:
         """The code of the negative of a number, where its sign is a bit."""
@@ -409,7 +410,7 @@ def _scaled(a: _Codes, b: _Codes, factor: int, exponent: int) -> tuple[int, int]
 def _powers(a: _Codes, b: _Codes, exponent: int) -> tuple[int, int] | None:
     """Codes of two powers of two whose product has this exponent."""
     for of_a in sorted(range(-160, 161), key=lambda e: (abs(2 * e - exponent), e)):
-        pair = a.near(Fraction(2) ** of_a), b.near(Fraction(2) ** (exponent - of_a))
+        pair = a.power(of_a), b.power(exponent - of_a)
         if None not in pair:
             return pair
         if abs(2 * of_a - exponent) > 320:
