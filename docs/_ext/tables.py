@@ -202,6 +202,7 @@ def presets() -> str:
 
 #: what the parts of a preset's name before its operand stand for
 _MACHINES = {
+    "nvidia": "NVIDIA tensor cores", "riscv_rvbna": "RISC-V, RVBNA",
     "nvidia_turing": "NVIDIA Turing", "nvidia_ada": "NVIDIA Ada", "nvidia_rtx_blackwell": "NVIDIA RTX Blackwell",
     "nvidia_tcgen05": "NVIDIA B200, tcgen05", "x86_avx512": "x86, VDPBF16PS", "x86_vnni": "x86, VPDPBUSD",
     "x86_amx": "Intel AMX", "ibm_fp8": "IBM, Wang et al. 2018", "int8": "bytes into 32 bits",
@@ -235,13 +236,20 @@ def _kinds(unit) -> str:
     return "; ".join(f"*{kind}* {', '.join(names).replace('_', ' ')}" for kind, names in by_kind.items() if names)
 
 
+_GEMM = re.compile(r"GEMM \d+\^3, (?P<preset>\w+)")
+
+
 def _speeds() -> dict[str, float]:
-    """By preset, times of sgemm's that a product takes, as `benchmarks` recorded them; {} where there is no record."""
+    """By preset, times of sgemm's that a product takes, as `benchmarks` recorded them; {} where there is no record.
+
+    Rows of a preset alone: not those into another output or by another choice, whose names go on after the preset's.
+    """
     path = ROOT / "benchmarks/records/units.json"
     if not path.exists():
         return {}
     rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
-    return {row["unit"]: row["sgemms"] for row in rows if row.get("output") is None}
+    found = ((_GEMM.fullmatch(row["name"]), row["ratio"]) for row in rows)
+    return {match["preset"]: ratio for match, ratio in found if match}
 
 
 def machines() -> str:

@@ -13,7 +13,9 @@ import softnum as sn
 from softnum.mac.family import family_of, register
 from softnum.mac.mad import Unit
 from softnum.mac.products.engines import definition_of
+from tests.core.test_block_fused import ALL as BLOCK_FUSED
 from tests.core.test_presets import ALL
+from tests.core.test_two_stage import UNITS as TWO_STAGE
 from tests.support.cases import cases
 from tests.support.disclosed import Page
 from tests.support.mad_units import NEW
@@ -63,10 +65,24 @@ FREE = [
     ),
     sn.BlockDotUnit("binary32", operand=sn.BlockFormat("e3m2fn", "e5m2", None)),
 ]  # fmt: skip
+FREE += [*TWO_STAGE[2:], *BLOCK_FUSED[3:], *(
+    sn.GroupedDotUnit(n, accumulator, operand=operand, **options) for n, accumulator, operand, options in (
+        (3, "binary16", ("e5m2", "e4m3fn"), {"rounding": "nearest_even"}),
+        (4, "e4m5", "e5m2", {"partial": "e5m2", "guard_bits": 1}),
+        (4, "e4m3fn", "e4m3fn", {"partial_rounding": None, "rounding": "down"}),
+        (2, "e5m2", "e5m2", {"reduction": "exact"}),
+        (5, "bfloat16", "e5m2", {"reduction": "exact", "partial_rounding": "down", "partial": "binary16"}),
+        (5, "e5m3", "e4m3", {"reduction": "exact", "partial_rounding": None, "rounding": "down"}),
+        (4, "binary8p4se", "binary8p3se", {}),
+    )
+)]  # fmt: skip
 FREE += [sn.MadUnit("e4m3", operand="e5m2", rounding=mode, lanes=3, stochastic_bits=6) for mode in (
     "nearest_away", "nearest_zero", "nearest_up", "nearest_down", "away_from_zero", "to_odd", "stochastic_fast",
     "stochastic_odd", "stochastic_equal",
 )]  # fmt: skip
+
+
+ROWS = (sn.FusedDotUnit, sn.FmaChainUnit, sn.TwoStageDotUnit, sn.GroupedDotUnit, sn.BlockFusedDotUnit)
 
 
 def presets():
@@ -119,7 +135,8 @@ def drawn(fmt, rng, shape, kind):
 
 def batches(unit, count, rng):
     """(a, b, c): codes of rows, short ones and longer than a period; count of them in all."""
-    longest = getattr(unit, "period", None) or getattr(unit, "chunk", None) or getattr(unit, "lanes", 1)
+    parts = (getattr(unit, name, None) for name in ("period", "chunk", "lanes", "terms"))
+    longest = next((n for n in parts if n), 1)
     lengths = sorted({1, 2, 3, 5, min(longest, 16), min(longest, 32) + 1})
     for k in lengths:
         rows = max(4, count // (2 * len(lengths)) if k < 6 else count // (4 * len(lengths)))
@@ -147,11 +164,12 @@ def check_rows(unit, count):
 
 def check_blocks(unit, page, rng):
     """40 sums of one length, of blocks with scales."""
-    k, n = int(rng.choice([1, 5, 33, 49])), 40
+    k, n = int(rng.choice([1, 5, 33, 49, 70])), 40
     blocks = unit.operand[0].blocks(k)
     a, b = (rng.integers(0, 1 << f.element.bits, (n, k)) for f in unit.operand)
     near = [sn.encode(1.0, f.scale).item() for f in unit.operand]
     x, y = (rng.integers(max(0, e - 9), e + 9, (n, blocks)) for e in near)
+    x[rng.random(x.shape) < 0.02], y[rng.random(y.shape) < 0.02] = 0, 0
     x[rng.random(x.shape) < 0.02] = (1 << unit.operand[0].scale.bits) - 1  # NaN in e8m0fnu and e4m3fn
     tensors = [None if f.tensor_scale is None else float(rng.choice([1.0, 0.5, 3.0])) for f in unit.operand]
     arrays = [
@@ -192,9 +210,9 @@ def test_free_units_by_their_pages_alone(unit):
     check_page(unit)
 
 
-@cases("unit", [u for u in FREE if isinstance(u, (sn.FusedDotUnit, sn.FmaChainUnit)) and u.accumulator.bits > 8])
+@cases("unit", [u for u in FREE if isinstance(u, ROWS) and u.accumulator.bits > 8])
 def test_rows_of_free_units(unit):
-    assert check_rows(unit, 300) >= 300
+    assert check_rows(unit, 320) >= 320
 
 
 @pytest.mark.slow
@@ -213,19 +231,54 @@ def test_vectors_meet_every_rule():
         assert any(part in s for s in shown), part
 
 
-def test_the_vectors_tell_units_apart():
+def check_changes(base, changes):
     """A unit with another choice anywhere fails the vectors of the page."""
-    base = sn.unit("nvidia_a100_bf16")
-    page = data_of(base)
+    page, missed = data_of(base), []
+    for change in changes:
+        other = Page(data_of(replace(base, **change)))
+        if all(other.dot(v) == int(v["result"], 16) for v in page["vectors"]):
+            missed.append(change)
+    assert not missed
+
+
+def test_the_vectors_tell_units_apart():
     changes = [
         {"terms": 4}, {"fraction_bits": 23}, {"fraction_bits": 25}, {"min_exponent": None}, {"min_exponent": -131},
         {"output_rounding": "nearest_even"}, {"truncate_fraction": 13}, {"c": "after"}, {"zero_exponent": -126},
         {"overflow": None}, {"k_order": tuple(range(15, -1, -1))},
     ]  # fmt: skip
-    for change in changes:
-        other = Page(data_of(replace(base, **change)))
-        found = sum(other.dot(v) != int(v["result"], 16) for v in page["vectors"])
-        assert found, change
+    check_changes(sn.unit("nvidia_a100_bf16"), changes)
+
+
+def test_the_vectors_tell_two_stage_units_apart():
+    changes = [
+        {"terms": 4}, {"fraction_bits": 23}, {"fraction_bits": 25}, {"sum_fraction_bits": 30},
+        {"c_fraction_bits": 23}, {"c_fraction_bits": 25}, {"alignment": "toward_zero"}, {"c_reach": 25},
+        {"product_limit": None}, {"product_limit": 127}, {"output_rounding": "toward_zero"}, {"zero_exponent": None},
+    ]  # fmt: skip
+    check_changes(sn.unit("amd_cdna3_bf16"), changes)
+    changes = [{"interleave": 1}, {"interleave": 4}, {"c_reach": None}, {"c_reach": 23}, {"terms": 8}]
+    check_changes(sn.unit("amd_cdna3_bf8"), changes)
+
+
+def test_the_vectors_tell_grouped_units_apart():
+    changes = [
+        {"terms": 4}, {"reduction": "exact"}, {"partial": "e8m22"}, {"partial_rounding": None},
+        {"partial_rounding": "nearest_even"}, {"rounding": "nearest_even"}, {"guard_bits": 2}, {"guard_bits": 4},
+    ]  # fmt: skip
+    check_changes(sn.unit("riscv_rvbna_bf16_vlen128"), changes)
+
+
+def test_the_vectors_tell_block_fused_units_apart():
+    changes = [
+        {"fraction_bits": 24}, {"fraction_bits": 26}, {"terms": 16}, {"group": 4}, {"min_exponent": None},
+        {"min_exponent": -120}, {"output_rounding": "nearest_even"}, {"truncate_fraction": 13}, {"overflow": None},
+        {"zero_exponent": -126},
+    ]  # fmt: skip
+    check_changes(sn.unit("nvidia_tcgen05_mxf8f6f4"), changes)
+    changes = [{"fraction_bits": 34}, {"fraction_bits": 36}, {"terms": 16}]
+    check_changes(sn.unit("nvidia_tcgen05_mxf4"), [*changes, {"group": 8}])
+    check_changes(sn.unit("nvidia_tcgen05_mxf4nvf4"), changes)
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------

@@ -60,6 +60,10 @@ FLUSHING += [
     made("binary64", "binary32", flush_results="after"), made("binary32", TERNARY, flush_inputs="positive"),
     made("binary32", "q4.4", flush_inputs=True), made("binary32", ("e5m2", "q4.4"), flush_inputs="positive", lanes=2),
 ]  # fmt: skip
+FLUSHING += [  # sums that are read as zeros, operands that are not
+    made("binary32", operand, flush_inputs="sums", flush_results=results, **shape)
+    for operand, results, shape in itertools.product(("binary16", "binary32"), RESULTS, SHAPES[::3])
+]
 ORDERS = (None, (1, 0), (2, 0, 1))
 CHAINS = [
     sn.FmaChainUnit(accumulator, operand=operand, k_order=order, flush_inputs=inputs, flush_results=results)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from softnum.kernels.recording.mma import INSTRUCTIONS, size_of
-from tests.support import mma_sim
+from tests.support import mma_sim, mma_sim_blocks
 
 __all__ = ["FILE", "counts", "counted_files"]
 
@@ -55,7 +55,8 @@ def _of_mma_sim(folder: Path) -> dict[str, int]:
     """Rows that MMA-Sim computed, with the results of chains."""
     found: dict[str, int] = defaultdict(int)
     for entry in mma_sim.manifest(folder).values():
-        for name in mma_sim.presets(entry):
+        of_blocks = "scale" in entry
+        for name in (mma_sim_blocks if of_blocks else mma_sim).presets(entry):
             found[name] += entry["rows"] + _CHAIN * entry["chains"]
     return found
 

@@ -173,12 +173,13 @@ class Page:
         codes = lambda name: [int(x, 16) for x in row.get(name, [])]  # noqa: E731
         c = None if row["c"] is None else int(row["c"], 16)
         words = row.get("random_bits")
-        if self.data["family"] == "BlockDotUnit":
+        of_blocks = {"BlockDotUnit": self.top.block_dot, "BlockFusedDotUnit": self.top.block_fused_dot}
+        if self.data["family"] in of_blocks:
             tensors = []
             for text, name in zip(row.get("tensor_scales", [None, None]), (self.top.a, self.top.b), strict=True):
                 f = self.formats[name]["tensor_scale"]
                 tensors.append(V("number", 0, Fraction(1)) if f is None else decode(self.formats[f], int(text, 16)))
-            return self.top.block_dot(
+            return of_blocks[self.data["family"]](
                 codes("a"), codes("b"), codes("a_scales"), codes("b_scales"), tensors, c, words
             )  # fmt: skip
         return self.top.dot(codes("a"), codes("b"), c, words)
@@ -408,12 +409,7 @@ class Node:
         order = [first + i for first in range(0, len(a), period) for i in places]
         sum_code = 0 if after or c is None else c
         for first in range(0, len(order), terms):
-            products = []
-            for k in order[first : first + terms]:
-                if k < len(a):
-                    x, y = self.value(self.a, a[k]), self.value(self.b, b[k])
-                    es = self.exponent(self.a, x), self.exponent(self.b, y)
-                    products.append((self.product(x, y), None if None in es else sum(es)))
+            products = self.products(a, b, [k for k in order[first : first + terms] if k < len(a)])
             acc = self.value(accumulator, sum_code)
             last = first + terms >= len(order) and "R_output" in roundings
             sum_code = self.fused_step([*products, (acc, self.exponent(accumulator, acc))], "R_output" if last else "R")
@@ -426,7 +422,7 @@ class Node:
         if v.kind != "number":
             return None
         if v.is_zero:
-            return self.p["zero_exponent"]
+            return self.p.get("zero_exponent")
         return max(log2(v.x), self.formats[name]["emin"])
 
     def fused_step(self, terms, rounding: str) -> int:
@@ -455,6 +451,90 @@ class Node:
             x = x // q * q
         code = self.round(rounding, V("number", s, x))
         return 0 if self.value(self.data["roundings"][rounding]["format"], code).is_zero else code
+
+    def products(self, a, b, ks):
+        """(a product, the sum of its factors' exponents, None if one has none) of each k."""
+        found = []
+        for k in ks:
+            x, y = self.value(self.a, a[k]), self.value(self.b, b[k])
+            es = self.exponent(self.a, x), self.exponent(self.b, y)
+            found.append((self.product(x, y), None if None in es else sum(es)))
+        return found
+
+    def TwoStageDotUnit(self, a, b, c, words):
+        terms, n = self.data["order"]["terms"], self.data["order"]["interleave"]
+        acc = 0 if c is None else c
+        for first in range(0, len(a), terms):
+            products = self.products(a, b, range(first, min(first + terms, len(a))))
+            acc = self.two_stage_step([products[i::n] for i in range(n)], self.value(self.c, acc))
+        return acc
+
+    def two_stage_step(self, streams, c: V) -> int:
+        p = self.p
+        products = [v for stream in streams for v, _ in stream]
+        signs = {v.s for v in (*products, c) if v.kind == "infinity"}
+        if any(v.kind == "nan" for v in (*products, c)):
+            return self.round("R", NAN)
+        if not signs and p["product_limit"] is not None:
+            signs = {v.s for v in products if v.x >= power(p["product_limit"])}
+        if signs:
+            return self.round("R", NAN if len(signs) == 2 else V("infinity", signs.pop()))
+
+        def align(x: Fraction, q: Fraction) -> Fraction:
+            return x // q * q if p["alignment"] == "down" else (abs(x) // q * q) * (-1 if x < 0 else 1)
+
+        sums = []
+        for stream in streams:
+            exponents = [e for _, e in stream if e is not None]
+            if exponents:
+                q = power(max(exponents) - p["fraction_bits"])
+                s = sum((v.x // q * q * (-1 if v.s else 1) for v, _ in stream), Fraction(0))
+                sums.append((max(exponents), s))
+        own = self.exponent(self.c, c)
+        s = Fraction(0)
+        if sums:
+            m = max(e for e, _ in sums)
+            s = sum(align(x, power(m - p["fraction_bits"])) for _, x in sums) if len(streams) > 1 else sums[0][1]
+        tops = [e for e, _ in sums] + ([] if own is None else [own])
+        if not tops:
+            return 0
+        top = max(tops)
+        t = align(s, power(top - p["sum_fraction_bits"]))
+        if p["c_reach"] is None or own is None or own >= top - p["c_reach"]:
+            t += align(c.signed, power(top - p["c_fraction_bits"]))
+        return self.round("R", V("number", int(t < 0), abs(t))) if t else 0
+
+    def GroupedDotUnit(self, a, b, c, words):
+        p, roundings = self.p, self.data["roundings"]
+        terms, acc = self.data["order"]["terms"], 0 if c is None else c
+        for first in range(0, len(a), terms):
+            products = self.products(a, b, range(first, min(first + terms, len(a))))
+            values = [v for v, _ in products]
+            if p["reduction"] == "exact":
+                mode = roundings["R_partial" if "R_partial" in roundings else "R_sum"]["mode"]
+                s = exact_sum([ZERO, *values], int(mode == "down"))
+            else:
+                s = exact_sum(values, 0)
+                if s.kind == "number":
+                    s = self.bulk_sum(products)
+            if "R_partial" in roundings:
+                s = self.value(roundings["R_partial"]["format"], self.round("R_partial", s))
+            acc = self.round("R_sum", self.sum(self.value(self.c, acc), s, "R_sum"))
+        return acc
+
+    def bulk_sum(self, products) -> V:
+        exponents = [e for v, e in products if not v.is_zero]
+        if not exponents:
+            return ZERO
+        partial = self.formats[self.p["partial"] or self.p["accumulator"]]["mantissa_bits"]
+        guard = self.p["guard_bits"]
+        guard = (self.data["order"]["terms"] - 1).bit_length() if guard is None else guard
+        unit, total = power(max(exponents) - partial - guard), 0
+        for v, _ in products:
+            n = int(v.x // unit)
+            n += v.x % unit != 0 and n % 2 == 0
+            total += -n if v.s else n
+        return V("number", int(total < 0), abs(total) * unit)
 
     def ExactDotUnit(self, a, b, c, words):
         if not a:
@@ -514,6 +594,42 @@ class Node:
             if c is not None:
                 t = self.sum(t, self.value(name, c), "R_sum")
             acc = self.round("R_sum", t, word(step, 1))
+        return acc
+
+    def block_fused_dot(self, a, b, a_scales, b_scales, tensors, c, words) -> int:
+        if not a:
+            return 0 if c is None else c
+        fa, fb = self.formats[self.a], self.formats[self.b]
+        order, whole = self.data["order"], "R_tensor" in self.data["roundings"]
+        group, size = order["group"], order["block_size"]
+        acc = 0 if whole or c is None else c
+        for first in range(0, len(a), order["terms"]):
+            last = min(first + order["terms"], len(a))
+            start = self.value(self.c, acc)
+            terms = [(start, self.exponent(self.c, start))]
+            for k in range(first, last, group):
+                names = [fa["scale"], fb["scale"]]
+                factors = [
+                    self.value(f, scales[k // size]) for f, scales in zip(names, (a_scales, b_scales), strict=True)
+                ]
+                factors = [x._replace(s=0) for x in factors]
+                scale = self.product(*factors)
+                ks = range(k, min(k + group, last))
+                pairs = [(self.value(fa["element"], a[i]), self.value(fb["element"], b[i])) for i in ks]
+                products = [self.product(x, y) for x, y in pairs]
+                if group == 1:
+                    names, factors = [*names, fa["element"], fb["element"]], [*factors, *pairs[0]]
+                special = [(v, None) for v in (self.product(x, scale) for x in products) if v.kind != "number"]
+                es = [self.exponent(f, x) for f, x in zip(names, factors, strict=True)]
+                if not special:
+                    terms.append((self.product(exact_sum(products, 0), scale), None if None in es else sum(es)))
+                terms += special
+            acc = self.fused_step(terms, "R")
+        if whole:
+            total = self.product(self.value(self.c, acc), self.product(*tensors))
+            if c is not None:
+                total = self.sum(total, self.value(self.c, c), "R_tensor")
+            acc = self.round("R_tensor", total)
         return acc
 
 

@@ -243,9 +243,9 @@ static int flushes_alike(const sn_env *x, const sn_env *y) {
     return x->flush_inputs == y->flush_inputs && x->flush_results == y->flush_results;
 }
 
-/* The zeros that an operand's values become: below the least normal number of its format, if it has others and is read
- * so. */
-static void zeros_of(const sn_format *f, const sn_format *carrier, int which, int reads, sn_ieee *e) {
+/* The zeros that an operand's values become: below the least normal number of its format, if it has others and the
+ * unit reads operands so. */
+static void zeros_of(const sn_format *f, const sn_format *carrier, int reads, int which, sn_ieee *e) {
     const int subnormals = f->kind == SN_FLOAT && f->lowest == SN_LOWEST_SUBNORMAL && f->mantissa_bits > 0 &&
                            sn_fits(sn_facts_of(f), carrier->bits); /* custom values, in binary64, are normal there */
     e->signs[which] = !e->positive && f->negative_zero;
@@ -276,8 +276,8 @@ static int ieee(const described *d, sn_gemm_unit *g) {
     const int tree = u->lanes == 2 || (u->lanes == 4 && u->reduction != SN_REDUCTION_SEQUENTIAL);
     if (u->fused && tree && u->chunk == u->lanes && (e->flush == SN_ZEROS_NOWHERE || e->flush == SN_ZEROS_WRITTEN))
         e->each = u->lanes;
-    zeros_of(&u->operand_a, f, 0, u->product_env.flush_inputs, e);
-    zeros_of(&u->operand_b, f, 1, u->product_env.flush_inputs, e);
+    zeros_of(&u->operand_a, f, u->product_env.flush_inputs, 0, e); /* sums alone may be read as zeros */
+    zeros_of(&u->operand_b, f, u->product_env.flush_inputs, 1, e);
     e->period = e->each ? e->each : 1;
     g->path = SN_PATH_IEEE;
     g->product = !u->fused ? SN_PRODUCT_NEAREST : exact ? SN_PRODUCT_EXACT : SN_PRODUCT_FUSED;

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from softnum.inspect.disclosure.roundings import Rounded
 from softnum.inspect.disclosure.statement import Paragraph, Statement, product_rule, sum_rule
+from softnum.mac.block_fused import BlockFusedDotUnit
 from softnum.mac.blocks import BlockDotUnit
 from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.custom import CustomMadUnit
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.family import register
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+from softnum.mac.grouped import GroupedDotUnit
 from softnum.mac.mad import MadUnit
 from softnum.mac.order import reduction_order
+from softnum.mac.two_stage import TwoStageDotUnit
 
 __all__ = []
 
@@ -214,6 +217,57 @@ def _fused(unit: FusedDotUnit) -> Statement:
     )
 
 
+_SPECIAL_TERMS = Paragraph(
+    "Special values",
+    "If a term is NaN, or there are infinite terms of both signs, the step gives NaN; if there is an infinite term "
+    "else, that infinity, by the rounding's rule for infinities. What follows is then left out.",
+)
+_ROUNDED_SUM = "S is rounded once. Where S is 0, and where it rounds to a zero of either sign, the result is +0."
+
+
+def _aligned_sum(unit, terms: str, formula: str) -> list[Paragraph]:
+    """How terms with exponents become the sum S of a step; terms and formula: what they are besides C."""
+    least = "" if unit.min_exponent is None else f", and at least {unit.min_exponent}"
+    f = unit.fraction_bits
+    steps = [
+        Paragraph(
+            "Alignment",
+            f"M is the largest exponent of a term{least}. If no term has an exponent, the step gives +0. Every term "
+            f"is cut off, toward zero, to a multiple of 2^(M - {f}): {f} bits below M are kept.",
+            f"cut(x) = sign(x) * floor(|x| / 2^(M - {f})) * 2^(M - {f})",
+        ),
+        Paragraph("Sum", f"What is left of {terms} and of C is added exactly.", f"S = cut(C) + {formula}"),
+    ]
+    if unit.truncate_fraction is not None:
+        t = unit.truncate_fraction
+        steps.append(
+            Paragraph(
+                "Cut of the sum",
+                f"S, unless it is 0, is cut off toward zero to {t} bits below its own leading bit.",
+                f"q = 2^(floor(log2 |S|) - {t});  S = sign(S) * floor(|S| / q) * q",
+            )
+        )
+    return steps
+
+
+def _chained_order(unit) -> Paragraph:
+    """Steps of `terms` products in their order, each the C of the next."""
+    t = unit.terms
+    first = f"Step j has k = {t}j" + (f" to {t}j + {t - 1}" if t > 1 else "")
+    return Paragraph(
+        "Order",
+        f"A step takes {t} product{'s' if t > 1 else ''} and C at once, and its result is the C of the next step. "
+        f"{first}: there are ceil(K / {t}) steps. Where k is K or more there is no term, and no exponent.",
+        "C_(j+1) = step(C_j; a[k], b[k] for the k of step j)",
+    )
+
+
+_CHAINED_C = (
+    "The first step's C is the unit's, or +0 if that is missing; the others' is the result of the step before. A sum "
+    "of nothing (K = 0) is C as it stands, or +0."
+)
+
+
 def _fused_steps(unit: FusedDotUnit) -> list[Paragraph]:
     (a, b), after = unit.operand, unit.c == "after"
     last = "R_output" if unit.result != unit.accumulator and not after else "R"
@@ -237,38 +291,8 @@ def _fused_steps(unit: FusedDotUnit) -> list[Paragraph]:
             "e(a * b) = e(a) + e(b)",
         )
     )
-    steps.append(
-        Paragraph(
-            "Special values",
-            "If a term is NaN, or there are infinite terms of both signs, the step gives NaN; if there is an infinite "
-            "term "
-            "else, that infinity, by the rounding's rule for infinities. What follows is then left out.",
-        )
-    )
-    least = "" if unit.min_exponent is None else f", and at least {unit.min_exponent}"
-    f = unit.fraction_bits
-    steps.append(
-        Paragraph(
-            "Alignment",
-            f"M is the largest exponent of a term{least}. If no term has an exponent, the step gives +0. Every term "
-            "is cut "
-            f"off, toward zero, to a multiple of 2^(M - {f}): {f} bits below M are kept.",
-            f"cut(x) = sign(x) * floor(|x| / 2^(M - {f})) * 2^(M - {f})",
-        )
-    )
-    steps.append(
-        Paragraph("Sum", "What is left of the products and of C is added exactly.", "S = cut(C) + sum of cut(a * b)")
-    )
-    if unit.truncate_fraction is not None:
-        t = unit.truncate_fraction
-        steps.append(
-            Paragraph(
-                "Cut of the sum",
-                f"S, unless it is 0, is cut off toward zero to {t} bits below its own leading bit.",
-                f"q = 2^(floor(log2 |S|) - {t});  S = sign(S) * floor(|S| / q) * q",
-            )
-        )
-    text = "S is rounded once. Where S is 0, and where it rounds to a zero of either sign, the result is +0."
+    steps += [_SPECIAL_TERMS, *_aligned_sum(unit, "the products", "sum of cut(a * b)")]
+    text = _ROUNDED_SUM
     if last == "R_output":
         text += " The last step rounds by R_output instead, into the output's format."
     steps.append(
@@ -376,6 +400,12 @@ def _exact(unit: ExactDotUnit) -> Statement:
     return Statement(steps, {"R": Rounded(unit.accumulator, unit.rounding, unit.overflow, unit.stochastic_bits)}, {}, 4)
 
 
+def _tensor_scales(unit) -> str:
+    """What the scales of arrays are called."""
+    every = all(f.tensor_scale is not None for f in unit.operand)
+    return "Ta and Tb being the scales of the arrays a and b" + ("" if every else " (1 where a format has none)")
+
+
 # -- BlockDotUnit ------------------------------------------------------------------------------------------------------
 def _block(unit: BlockDotUnit) -> Statement:
     bits = unit.stochastic_bits
@@ -414,9 +444,7 @@ def _block(unit: BlockDotUnit) -> Statement:
         ),
     ]
     if unit.tensor_scales:
-        which = "Ta and Tb being the scales of the arrays a and b" + (
-            "" if all(f.tensor_scale is not None for f in unit.operand) else " (1 where a format has none)"
-        )
+        which = _tensor_scales(unit)
         steps.append(
             Paragraph(
                 "Arrays' scales",
@@ -446,6 +474,240 @@ def _block(unit: BlockDotUnit) -> Statement:
         steps.append(random_words(bits, unit.two_roundings))
     order = {"block_size": unit.block_size}
     return Statement(steps, roundings, order, unit.block_size or 4, unit.inner)
+
+
+# -- TwoStageDotUnit ---------------------------------------------------------------------------------------------------
+def _two_stage(unit: TwoStageDotUnit) -> Statement:
+    roundings = {"R": Rounded(unit.accumulator, unit.output_rounding, unit.overflow)}
+    order = {"terms": unit.terms, "interleave": unit.interleave}
+    near = lambda bits: (1 - bits, -bits, -bits - 1)  # noqa: E731
+    beside = sorted({*near(unit.fraction_bits), *near(unit.sum_fraction_bits)}, reverse=True)
+    reach = (-2 * unit.c_fraction_bits - 2,) if unit.c_reach is None else near(unit.c_reach)
+    limit = () if unit.product_limit is None else (unit.product_limit, unit.product_limit - 1)
+    return Statement(
+        _two_stage_steps(unit), roundings, order, unit.terms, beside_one=tuple(beside), alone=limit,
+        c_beside_one=tuple(sorted({*near(unit.c_fraction_bits), *reach}, reverse=True)),
+    )  # fmt: skip
+
+
+def _two_stage_steps(unit: TwoStageDotUnit) -> list[Paragraph]:
+    (a, b), c, n, f = unit.operand, unit.accumulator, unit.interleave, unit.fraction_bits
+    zeros = (
+        "A product with a zero factor, and C where it is zero, has no exponent."
+        if unit.zero_exponent is None
+        else f"A factor that is zero counts with the exponent {unit.zero_exponent}, and so does a zero C: a product "
+        "with a zero factor has this plus the other factor's."
+    )
+    special = _SPECIAL_TERMS.text
+    if unit.product_limit is not None:
+        special = special.replace(
+            "What follows",
+            f"Else, if finite products of 2^{unit.product_limit} or more in magnitude are among the terms, they count "
+            "as infinities of their signs: of both signs, the step gives NaN; of one, that infinity. What follows",
+        )
+    multiple = "q * floor(x / q)" if unit.alignment == "down" else "sign(x) * q * floor(|x| / q)"
+    how = "rounded down, toward minus infinity" if unit.alignment == "down" else "cut off, toward zero"
+    steps = [
+        _chained_order(unit),
+        Paragraph(
+            "Terms",
+            f"The products are exact. {product_rule()} The exponent of a number x that is not zero is that of its "
+            f"format, no lower than the lowest: max(floor(log2 |x|), emin), emin being {a.emin} of a ({a}), {b.emin} "
+            f"of b ({b}) and {c.emin} of C ({c}). That of a product is the sum of its factors' exponents: it is not "
+            f"normalised. {zeros}",
+            "e(a * b) = e(a) + e(b)",
+        ),
+        Paragraph("Special values", special),
+    ]
+    cut = f"cut(x) = sign(x) * floor(|x| / 2^({{}} - {f})) * 2^({{}} - {f})"
+    if n == 1:
+        steps.append(
+            Paragraph(
+                "Products",
+                f"M is the largest exponent of a product. Every product is cut off, toward zero, to a multiple of 2^(M "
+                f"- {f}), and what is left is added exactly. If no product has an exponent, there is no M, and S is 0.",
+                cut.format("M", "M") + "\nS = sum of cut(a * b)",
+            )
+        )
+    else:
+        steps.append(
+            Paragraph(
+                "Products",
+                f"The products of a step are of {n} streams: product k belongs to stream i = k mod {n}. M_i is the "
+                f"largest exponent of a product of stream i. Each of its products is cut off, toward zero, to a "
+                f"multiple of 2^(M_i - {f}), and what is left is added exactly: S_i. If none of its products has an "
+                "exponent, there is no M_i, and S_i is 0.",
+                cut.format("M_i", "M_i") + "\nS_i = sum of cut(a * b)",
+            )
+        )
+        steps.append(
+            Paragraph(
+                "Streams",
+                f"M is the largest M_i. Each S_i is {how}, to a multiple of 2^(M - {f}), and what is left is added "
+                "exactly. If there is no M, S is 0.",
+                f"align(x, q) = {multiple}\nS = align(S_0, 2^(M - {f})) + ... + align(S_{n - 1}, 2^(M - {f}))",
+            )
+        )
+    reach = ""
+    if unit.c_reach is not None:
+        reach = f" Where C has an exponent below N - {unit.c_reach}, it counts as 0."
+    steps.append(
+        Paragraph(
+            "Sum",
+            f"N is the larger of M and C's exponent; if there is neither, the step gives +0. S and C are {how}, S to a "
+            f"multiple of 2^(N - {unit.sum_fraction_bits}), C to one of 2^(N - {unit.c_fraction_bits}), and added "
+            f"exactly.{reach}",
+            (f"align(x, q) = {multiple}\n" if n == 1 else "")
+            + f"T = align(S, 2^(N - {unit.sum_fraction_bits})) + align(C, 2^(N - {unit.c_fraction_bits}))",
+        )
+    )
+    steps.append(
+        Paragraph(
+            "Rounding",
+            "T is rounded once. Where T is 0, the result is +0; what rounds to zero keeps its sign.",
+            "result of the step = R(T)",
+        )
+    )
+    return [*steps, Paragraph("C", _CHAINED_C)]
+
+
+# -- GroupedDotUnit ----------------------------------------------------------------------------------------------------
+def _grouped(unit: GroupedDotUnit) -> Statement:
+    limit = lambda mode: "always_infinity" if mode == "to_odd" else None  # noqa: E731  as RVBNA has it
+    roundings = {"R_sum": Rounded(unit.accumulator, unit.rounding, limit(unit.rounding))}
+    mode = unit.partial_rounding
+    if mode is not None:
+        roundings["R_partial"] = Rounded(unit.partial_format, mode, limit(mode))
+    t, f, (a, b) = unit.terms, unit.fraction_bits, unit.operand
+    special = (
+        f"The products are exact. {product_rule()} A NaN among the products of a group makes its sum S NaN, infinities "
+        "of both signs do too, and an infinity else makes S itself."
+    )
+    steps = [
+        Paragraph(
+            "Groups",
+            f"The K products are taken {t} at a time, k = 0, 1, ...; the last group may be shorter. Groups are added "
+            "in order.",
+        ),
+        Paragraph("Special values", special, "p[k] = a[k] * b[k]"),
+    ]
+    if unit.reduction == "exact":
+        zero = "A sum that is 0 is +0."
+        if (mode or unit.rounding) == "down":
+            zero = "A sum that is 0 is -0, but +0 where all products are +0."
+        text = f"It is exact. {zero}"
+        steps.append(Paragraph("Sum of a group", text, "S = sum of p[k] over the k of the group"))
+    else:
+        steps += [
+            Paragraph(
+                "Alignment",
+                "The exponent of a number x that is not zero is that of its format, no lower than the lowest: "
+                f"max(floor(log2 |x|), emin), emin being {a.emin} of a ({a}) and {b.emin} of b ({b}). That of a "
+                "product that is not zero is the sum of its factors' exponents: it is not normalised. M is the "
+                "largest exponent of a product of the group. If all products are zeros, S is +0.",
+                "e(a * b) = e(a) + e(b)",
+            ),
+            Paragraph(
+                "Rounding of products",
+                f"The magnitude of each product is rounded to an integer number of units of 2^(M - {f}), to odd: what "
+                "is no integer becomes the odd one of its two neighbours.",
+                f"n = floor(|p| / 2^(M - {f})), and n + 1 where |p| / 2^(M - {f}) is no integer and n is even\n"
+                f"odd(p) = sign(p) * n * 2^(M - {f})",
+            ),
+            Paragraph(
+                "Sum of a group",
+                "What became of the products is added exactly. A sum that is 0 is +0.",
+                "S = sum of odd(p[k]) over the k of the group",
+            ),
+        ]
+    text = "S is added as it is, and the sum rounded once. "
+    if mode is not None:
+        text = "S is rounded, then added; the sum is exact, then rounded. "
+    added = "S" if mode is None else "R_partial(S)"
+    steps += [
+        Paragraph("Step", text + sum_rule(unit.rounding), f"acc = R_sum(acc + {added})"),
+        Paragraph("C", "acc starts from C, or +0 if it is missing. A sum of nothing (K = 0) is C as it stands, or +0."),
+    ]
+    beside = () if f is None else (1 - f, -f, -f - 1)
+    return Statement(steps, roundings, {"terms": t}, t, beside_one=beside)
+
+
+# -- BlockFusedDotUnit -------------------------------------------------------------------------------------------------
+def _block_fused(unit: BlockFusedDotUnit) -> Statement:
+    rule = None if unit.overflow == "always_infinity" else unit.overflow
+    roundings = {"R": Rounded(unit.accumulator, unit.output_rounding, unit.overflow)}
+    if unit.tensor_scales:
+        roundings["R_tensor"] = Rounded(unit.accumulator, "nearest_even", rule)
+    order = {"terms": unit.terms, "group": unit.group, "block_size": unit.block_size}
+    kept = -unit.fraction_bits
+    least = () if unit.min_exponent is None else tuple(unit.min_exponent + kept + i for i in (1, 0, -1))
+    return Statement(
+        _block_fused_steps(unit), roundings, order, unit.terms, beside_one=(kept + 1, kept, kept - 1), alone=least,
+        together=unit.group,
+    )  # fmt: skip
+
+
+def _block_fused_steps(unit: BlockFusedDotUnit) -> list[Paragraph]:
+    (a, b), c, g = unit.operand, unit.accumulator, unit.group
+    zero = unit.zero_exponent
+    emins = f"{a.scale.emin} of X ({a.scale}), {b.scale.emin} of Y ({b.scale})"
+    if g == 1:
+        emins += f", {a.element.emin} of a ({a.element}), {b.element.emin} of b ({b.element})"
+    exponent = (
+        "The exponent of a number x that is not zero is that of its format, no lower than the lowest: max(floor(log2 "
+        f"|x|), emin), emin being {emins} and {c.emin} of C ({c})."
+    )
+    zeros = f"A factor that is zero counts with the exponent {zero}, and so does a zero C."
+    if g == 1:
+        if zero is None:
+            zeros = "A term with a zero factor, and C where it is zero, has no exponent."
+        terms = Paragraph(
+            "Terms",
+            "They are the products of two elements and both scales, and C. The products are exact. "
+            f"{product_rule()} {exponent} That of a product is the sum of its four factors' exponents: it is not "
+            f"normalised. {zeros}",
+            "p[k] = a[k] * b[k] * |X[j]| * |Y[j]|, j the block of k\ne(p[k]) = e(a[k]) + e(b[k]) + e(X[j]) + e(Y[j])",
+        )
+        names = "the products", "sum of cut(p[k])"
+    else:
+        if zero is None:
+            zeros = "With a zero scale a term has no exponent, and C where it is zero has none."
+        terms = Paragraph(
+            "Terms",
+            f"Each {g} products in their order are a group, which lies within one block; the last may be shorter. The "
+            "terms are the sum of each group's products, times the two scales of their block, and C; sums and products "
+            f"are exact. {product_rule()} Where a product of two elements and both scales is NaN or infinite, it is "
+            f"a term itself. {exponent} That of a group's term is the sum of the two "
+            f"scales' exponents, whatever the sum of its products is, 0 too. {zeros}",
+            f"G[i] = sum of a[k] * b[k], k = {g}i to {g}i + {g - 1}\np[i] = G[i] * |X[j]| * |Y[j]|, j the block of "
+            "group i\ne(p[i]) = e(X[j]) + e(Y[j])",
+        )
+        names = "the groups' terms", "sum of cut(p[i])"
+    steps = [
+        _chained_order(unit),
+        Paragraph(
+            "Blocks",
+            f"k = 0, ..., K - 1 in blocks of {unit.block_size} elements, the last perhaps fewer; X[j] and Y[j] are the "
+            "scales of a's and b's block j. The sign of a scale counts for nothing.",
+        ),
+        terms,
+        _SPECIAL_TERMS,
+        *_aligned_sum(unit, *names),
+        Paragraph("Rounding", _ROUNDED_SUM, "result of the step = R(S)"),
+    ]
+    if not unit.tensor_scales:
+        return [*steps, Paragraph("C", _CHAINED_C)]
+    which = _tensor_scales(unit)
+    return [
+        *steps,
+        Paragraph(
+            "Arrays' scales",
+            f"The first step's C is +0. The last step's result, acc, is multiplied by the exact Ta * Tb, {which}, and "
+            f"the unit's C, if there is one, added: exactly, and rounded once. {sum_rule('nearest_even')} A sum of "
+            "nothing (K = 0) is C as it stands, or +0.",
+            "result = R_tensor(acc * (Ta * Tb) + C), without C R_tensor(acc * (Ta * Tb))",
+        ),
+    ]
 
 
 # -- ChunkedDotUnit ----------------------------------------------------------------------------------------------------
@@ -486,4 +748,7 @@ register(FmaChainUnit, disclosure=_chain)
 register(ExactDotUnit, disclosure=_exact)
 register(BlockDotUnit, disclosure=_block)
 register(ChunkedDotUnit, disclosure=_chunked)
+register(TwoStageDotUnit, disclosure=_two_stage)
+register(GroupedDotUnit, disclosure=_grouped)
+register(BlockFusedDotUnit, disclosure=_block_fused)
 register(CustomMadUnit, disclosure=_custom)

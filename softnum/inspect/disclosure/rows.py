@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -126,6 +127,7 @@ class _Codes:
     nan: int | None = None
 
     def __post_init__(self) -> None:
+        self._powers: dict[int, int | None] = {}
         self.zero = 0 if self.fmt.has_zero else None
         self.one, self.minus_one, self.half = (self.near(Fraction(x, 2)) for x in (2, -2, 1))
 
@@ -137,6 +139,12 @@ class _Codes:
         except (ValueError, OverflowError):
             return None
         return int(code[0]) if same else None
+
+    def power(self, exponent: int) -> int | None:
+        """The same of a power of two; kept, for searches ask for them again and again."""
+        if exponent not in self._powers:
+            self._powers[exponent] = self.near(Fraction(2) ** exponent)
+        return self._powers[exponent]
 
     def minus(self, code: int) -> int | None:
         """The code of the negative of a number, where its sign is a bit."""
@@ -184,7 +192,11 @@ def rows_of(unit, statement: Statement) -> Iterator[tuple[Row, int]]:
     Rows without a result are left out, and those that say what another has said.
     """
     seen, period = set(), min(statement.period, _LONGEST)
-    for row in (*_special(unit, period), *_at_exponents(unit, statement, period), *_random(unit, period)):
+    rows = (
+        *_special(unit, period), *_at_exponents(unit, statement, period), *_by_scales(unit, statement),
+        *_random(unit, period),
+    )  # fmt: skip
+    for row in rows:
         if any(x is None for x in (*row.a, *row.b)):
             continue
         for made in _with_scales(unit, row):
@@ -248,10 +260,14 @@ def _special(unit, period: int) -> Iterator[Row]:
         yield _row("more products than a period, from C", ones, c.one)
     if period > 1:
         for place in sorted({0, 1, period // 2, period - 1}):
+            before = place - 1 if place else period - 1
             pairs = [(a.smallest, b.one)] * period
-            pairs[place] = (a.largest, b.one)
-            pairs[place - 1 if place else period - 1] = (a.largest, b.minus_one)
+            pairs[place], pairs[before] = (a.largest, b.one), (a.largest, b.minus_one)
             yield _row(f"which products meet: large ones at k = {place} and before", pairs, _NO_C)
+            if family_of(unit).of_blocks:  # whose elements lie near each other
+                pairs = [(a.smallest, b.smallest)] * period
+                pairs[place], pairs[before] = (a.largest, b.largest), (a.largest, b.lowest)
+                yield _row(f"which products meet: the largest at k = {place} and before", pairs, _NO_C)
 
 
 def _ties(unit, a: _Codes, b: _Codes, c: _Codes) -> Iterator[Row]:
@@ -280,31 +296,106 @@ def _at_exponents(unit, statement: Statement, period: int) -> Iterator[Row]:
             minus = pair[0], b.minus(pair[1])
             yield _row(f"1, and 2^{exponent}", [(a.one, b.one), pair], _NO_C)
             yield _row(f"-1, and 2^{exponent}", [(a.one, b.minus_one), pair], _NO_C)
+            yield _row(f"1, 2^{exponent}, and -1", [(a.one, b.one), pair, (a.one, b.minus_one)], _NO_C)
             if c.one is not None:
                 yield _row(f"C = 1, and -2^{exponent}", [minus], c.one)
                 yield _row(f"C = 1, and 2^{exponent} as often as fits", [pair] * period, c.one)
+                yield from _beyond_half(unit, a, b, c, exponent)
     for exponent in statement.alone:
         pair = _powers(a, b, exponent)
         if pair is not None:
             yield _row(f"2^{exponent}", [pair], _NO_C)
             yield _row(f"2^{exponent} as often as fits", [pair] * period, _NO_C)
             yield _row(f"2^{exponent}, beside the smallest C", [pair], c.smallest)
-            yield from _sums_to_the_smallest(unit, a, b, exponent)
+            if exponent > 0:
+                yield _row(f"2^{exponent} and -2^{exponent}", [pair, (pair[0], b.minus(pair[1]))], _NO_C)
+            else:
+                yield from _sums_to_the_smallest(unit, a, b, exponent)
+    for exponent in statement.c_beside_one:
+        small = c.near(Fraction(2) ** exponent)
+        if small is not None:
+            yield _row(f"1, and C = 2^{exponent}", [(a.one, b.one)], small)
+            if c.minus(small) is not None:
+                yield _row(f"1, and C = -2^{exponent}", [(a.one, b.one)], c.minus(small))
 
 
-def _sums_to_the_smallest(unit, a: _Codes, b: _Codes, exponent: int) -> Iterator[Row]:
-    """Products that come to the smallest result, and to a bit more than half of it, thanks to one of 2^exponent."""
+def _by_scales(unit, statement: Statement) -> Iterator[Row]:
+    """Of blocks that meet in one step: powers of two that lie so far apart only by their scales, beside C and alone."""
+    if not family_of(unit).of_blocks:
+        return
+    a, b = (_codes(f) for f in operand_formats(unit))
+    x, y = (_codes(f.scale) for f in unit.operand)
+    c, size = _codes(unit.c_format), unit.block_size
+    tensors = tuple(None if f.tensor_scale is None else _codes(f.tensor_scale).one for f in unit.operand)
+    for exponent, count in itertools.product(statement.beside_one, sorted({1, statement.together})):
+        for base in range(0, 64, 4):
+            each = base + exponent - (count - 1).bit_length()
+            large, small = _powers(x, y, base), _scaled_powers((a, b), (x, y), each)
+            start = c.near(Fraction(2) ** base)
+            if small is None or large is None or start is None:
+                continue
+            ((p, q), scales), what = small, f"2^{each} by scales" + (f", {count} times" if count > 1 else "")
+            for sign, first in (("", b.one), ("-", b.minus_one)):
+                if size < statement.period:
+                    codes = (a.one, *[a.zero] * (size - 1), *[p] * count), (first, *[b.zero] * (size - 1), *[q] * count)
+                    both = tuple(zip(large, scales, strict=True))
+                    yield Row(f"{sign}2^{base}, and {what}", *codes, None, *both, tensors)
+            if 3 * size <= statement.period:
+                codes = tuple(
+                    (z.one, *[z.zero] * (size - 1), *[small] * count, *[z.zero] * (size - count), last)
+                    for z, small, last in ((a, p, a.one), (b, q, b.minus_one))
+                )
+                both = tuple((one, other, one) for one, other in zip(large, scales, strict=True))
+                yield Row(f"2^{base}, {what}, and -2^{base}", *codes, None, *both, tensors)
+            for sign, from_ in (("", start), ("-", c.minus(start))) if not unit.tensor_scales else ():
+                if from_ is not None:
+                    both = tuple((scale,) for scale in scales)
+                    yield Row(f"C = {sign}2^{base}, and {what}", (p,) * count, (q,) * count, from_, *both, tensors)
+            break
+    for exponent in statement.alone:
+        scaled = exponent + 4  # which leaves elements of 2^-4 and more
+        scales = _powers(x, y, scaled)
+        for row in _sums_to_the_smallest(unit, a, b, exponent, scaled) if scales is not None else ():
+            blocks = unit.operand[0].blocks(len(row.a))
+            yield replace(row, a_scales=scales[:1] * blocks, b_scales=scales[1:] * blocks, tensor_scales=tensors)
+
+
+def _scaled_powers(elements, scales, exponent: int):
+    """Codes of two elements, and of two scales, powers of two whose product has this exponent."""
+    for of_elements in (0, -1, -2, -3, 1, 2, 3):
+        pair, both = _powers(*elements, of_elements), _powers(*scales, exponent - of_elements)
+        if pair is not None and both is not None:
+            return pair, both
+    return None
+
+
+def _beyond_half(unit, a: _Codes, b: _Codes, c: _Codes, exponent: int) -> Iterator[Row]:
+    """C = 1 and half of its last place, to which 2^exponent is added, where it is smaller."""
+    if unit.c_format.nan_is_least:
+        return
+    last = int(unit.c_format.last_place(0))
+    half, small = _powers(a, b, last - 1), _powers(a, b, exponent)
+    if half is not None and exponent < last - 1:
+        yield _row(f"C = 1, half a last place, and 2^{exponent}", [half, small], c.one)
+
+
+def _sums_to_the_smallest(unit, a: _Codes, b: _Codes, exponent: int, scaled: int = 0) -> Iterator[Row]:
+    """Products that come to the smallest result, and to a bit more than half of it, thanks to one of 2^exponent.
+
+    scaled: of blocks, the exponent that their scales have, so that elements have that much less.
+    """
     result = unit.result
-    last, least = _powers(a, b, exponent), result.emin - result.mantissa_bits
-    half = _powers(a, b, least - 1)
+    least = result.emin - result.mantissa_bits - scaled
+    exponent -= scaled
+    last, half = _powers(a, b, exponent), _powers(a, b, least - 1)
     if half is not None:
-        yield _row(f"half of the smallest result, and 2^{exponent}", [half, last], _NO_C)
+        yield _row(f"half of the smallest result, and 2^{exponent + scaled}", [half, last], _NO_C)
     pairs, bits, precision = [last], least - exponent, a.fmt.mantissa_bits + 1
     for low in range(0, bits, precision):  # 2^least - 2^exponent in parts of as many ones as a factor has
         width = min(precision, bits - low)
         part = _scaled(a, b, (1 << width) - 1, exponent + low)
         pairs.append((None, None) if part is None else part)
-    yield _row(f"2^{least} in parts, the smallest of 2^{exponent}", pairs[::-1], _NO_C)
+    yield _row(f"2^{least + scaled} in parts, the smallest of 2^{exponent + scaled}", pairs[::-1], _NO_C)
 
 
 def _scaled(a: _Codes, b: _Codes, factor: int, exponent: int) -> tuple[int, int] | None:
@@ -319,7 +410,7 @@ def _scaled(a: _Codes, b: _Codes, factor: int, exponent: int) -> tuple[int, int]
 def _powers(a: _Codes, b: _Codes, exponent: int) -> tuple[int, int] | None:
     """Codes of two powers of two whose product has this exponent."""
     for of_a in sorted(range(-160, 161), key=lambda e: (abs(2 * e - exponent), e)):
-        pair = a.near(Fraction(2) ** of_a), b.near(Fraction(2) ** (exponent - of_a))
+        pair = a.power(of_a), b.power(exponent - of_a)
         if None not in pair:
             return pair
         if abs(2 * of_a - exponent) > 320:
@@ -359,8 +450,8 @@ def _saturating(fmt) -> str | None:
 
 
 def _with_scales(unit, row: Row) -> Iterator[Row]:
-    """The row with the scales of its blocks: ones; the ends; NaN; in turn."""
-    if not family_of(unit).of_blocks:
+    """The row with the scales of its blocks: ones; the ends; NaN; zero; of the other sign; in turn."""
+    if not family_of(unit).of_blocks or row.a_scales:
         yield row
         return
     scales = [_codes(f.scale) for f in unit.operand]
@@ -372,6 +463,8 @@ def _with_scales(unit, row: Row) -> Iterator[Row]:
             (", largest scales", [s.largest for s in scales], ways[0][2]),
             (", smallest scales", [0 if not s.fmt.has_zero else s.smallest for s in scales], ways[0][2]),
             (", a scale of NaN", [scales[0].nan, scales[1].one], ways[0][2]),
+            (", a scale of zero", [scales[0].zero, scales[1].one], ways[0][2]),
+            (", a negative scale", [scales[0].one, scales[1].minus_one], ways[0][2]),
         ]
         if any(t is not None for t in tensors):
             ways.append((", arrays' scales of 1/2", ways[0][1], [None if t is None else t.half for t in tensors]))

@@ -42,6 +42,10 @@ class Statement:
         A unit inside the unit, whose statement the page has too.
     beside_one, alone : tuple of int
         Exponents of products that test vectors have beside 1, and alone: where a rule changes.
+    c_beside_one : tuple of int
+        Exponents of C that they have beside a product of 1.
+    together : int
+        Products that are added exactly before any is cut off: vectors of blocks have one, and so many.
     """
 
     steps: list[Paragraph]
@@ -51,6 +55,8 @@ class Statement:
     inner: object = None
     beside_one: tuple[int, ...] = ()
     alone: tuple[int, ...] = ()
+    c_beside_one: tuple[int, ...] = ()
+    together: int = 1
 
 
 def statement_of(unit) -> Statement:
