@@ -15,7 +15,7 @@ C_FILES = $(sort $(shell find csrc fuzz -name '*.[ch]'))
 TESTED = $(CSRC) csrc/tests/test_core.c
 FUZZED = $(CSRC) $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
 
-.PHONY: help build wheel dpi check test test-c test-threads test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
+.PHONY: help build wheel dpi check test test-c test-c-san test-threads test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -62,8 +62,10 @@ test-exhaustive: ## Run the exhaustive tier (an hour and a half); where it was i
 test-mutants: ## Plant faults in csrc and see that tests fail (half an hour; JOBS=at a time).
 	$(PYTHON) tests/mutants.py --jobs $(JOBS)
 
-test-c: csrc/tests/test_core csrc/tests/test_core_san fuzz/driver ## Build and run the C tests, plain and under ASan and UBSan, and a little fuzzing.
+test-c: csrc/tests/test_core test-c-san ## Build and run the C tests, plain and under ASan and UBSan, and a little fuzzing.
 	csrc/tests/test_core
+
+test-c-san: csrc/tests/test_core_san fuzz/driver ## Those under ASan and UBSan alone.
 	csrc/tests/test_core_san
 	fuzz/driver -n 400000
 
