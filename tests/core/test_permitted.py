@@ -729,6 +729,9 @@ def test_the_command_line(tmp_path):
     assert run(paths["a"], paths["b"], paths["c"], paths["e"], *spec).exit_code == 0
     assert run(paths["a"], paths["b"], paths["d"], "--spec", "Freedom('e5m2')").exit_code == 2
     assert run(paths["a"], paths["b"]).exit_code == 2
+    np.save(tmp_path / "complex.npy", (a @ b).astype(complex))
+    shown = run(paths["a"], paths["b"], tmp_path / "complex.npy")
+    assert shown.exit_code == 2 and "got complex128" in shown.output
 
 
 # -- the comparisons themselves --------------------------------------------------------------------------------------
