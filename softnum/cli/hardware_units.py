@@ -53,7 +53,11 @@ def units(
                 raise ValueError(f"{option} needs the NAME of a unit")
         shown = [{"name": n, "computes": str(sn.unit(n))} for n in sn.units()]
     elif disclosure:
-        page = sn.unit(name, output, disputed=disputed).disclosure()
+        unit = sn.unit(name, output, disputed=disputed)
+        try:
+            page = unit.disclosure()
+        except TypeError as error:  # its family has none
+            raise ValueError(str(error)) from error
         shown = page.to_dict()
     else:
         shown = _facts(name, sn.unit(name, output, disputed=disputed)) | {"telling": _telling(name, output)}

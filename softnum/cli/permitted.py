@@ -60,7 +60,10 @@ def permitted(
         writable_file(out)
     a, b, *c, result = map(read_array, files)
     options = {} if effort is None else {"effort": effort}
-    found = sn.permitted(a, b, spec, *c, result=result, **options)
+    try:
+        found = sn.permitted(a, b, spec, *c, result=result, **options)
+    except TypeError as error:  # files of text or complex numbers
+        raise ValueError(str(error)) from error
     facts = found.to_dict()
     typer.echo(json.dumps(facts, indent=1) if as_json else str(found))
     if out is not None:

@@ -49,7 +49,10 @@ def which(
     if out is not None:
         writable_file(out)
     a, b, *c, result = map(read_array, files)
-    found = sn.which(a, b, *c, result=result, threads=threads)
+    try:
+        found = sn.which(a, b, *c, result=result, threads=threads)
+    except TypeError as error:  # files of text or complex numbers
+        raise ValueError(str(error)) from error
     facts = found.to_dict()
     typer.echo(json.dumps(facts, indent=1) if as_json else str(found))
     if traces and not as_json and (parts := found.part()):

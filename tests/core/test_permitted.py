@@ -208,7 +208,7 @@ def agree(a, b, c, spec):
         assert witness.problem(spec, len(a), c is not None) == "", (spec, witness.formula())
         assert canonical(witness.value(a, b, spec, c), spec.output) == code, (spec, witness.formula())
     outer = bounded(Machine(spec), pairs, c)
-    inner = hull(Machine(spec), pairs, c, outer)
+    inner = hull(Machine(spec), pairs, c)
     values = [ref.decode(code, spec.output) for code in made]
     for value in values:
         assert outer.holds(value), (spec, a, b, c, value, outer)
@@ -729,6 +729,9 @@ def test_the_command_line(tmp_path):
     assert run(paths["a"], paths["b"], paths["c"], paths["e"], *spec).exit_code == 0
     assert run(paths["a"], paths["b"], paths["d"], "--spec", "Freedom('e5m2')").exit_code == 2
     assert run(paths["a"], paths["b"]).exit_code == 2
+    np.save(tmp_path / "complex.npy", (a @ b).astype(complex))
+    shown = run(paths["a"], paths["b"], tmp_path / "complex.npy")
+    assert shown.exit_code == 2 and "got complex128" in shown.output
 
 
 # -- the comparisons themselves --------------------------------------------------------------------------------------
@@ -755,3 +758,42 @@ def test_a_planted_fault_is_caught(name, monkeypatch):
         for _ in range(400):
             case, *operands = drawn(rng, specials=False)
             agree(*operands, case)
+
+
+def test_infinities_that_the_output_lacks_are_no_zeros():
+    """Sums that overflow to an infinity, which the output's format saturates: the least and greatest are not known."""
+    spec = sn.Freedom("e3m4", "e4m3", output="e2m3fn", products="exact", intermediate="either")
+    a, b = [6.5, -10.0, 4.5, 6.0, 0.8125, -3.25], [1.0] * 6
+    results = sn.permitted(a, b, spec).results
+    assert 7.5 in results
+    for effort in (0, 400, 800, 1500):
+        for result in results:
+            assert sn.permitted(a, b, spec, result=result, effort=effort).verdict != "refuted", (effort, result)
+
+
+def test_an_exact_sum_of_infinities_is_replayed():
+    spec = sn.Freedom("e2m2", "e3m2fn", products="rounded", intermediate="exact", overflow="infinity")
+    found = sn.permitted([20.0, 12.0], [-24.0, 3.5], spec, 1.75, result=float("nan"))
+    assert found.verdict == "permitted"
+    assert np.isnan(found.witness.replay([20.0, 12.0], [-24.0, 3.5], spec, 1.75))
+
+
+def test_a_product_alone_is_rounded_to_the_accumulator():
+    """Its code in the product's format says nothing of a result."""
+    spec = sn.Freedom("e3m1", "e3m4", product="e3m4", products="rounded", zeros="ieee")
+    for result in (0.125, 0.0):
+        found = sn.permitted([0.015625], [1.0], spec, result=result)
+        assert found.verdict == ("refuted" if result else "permitted")
+        assert result or found.witness.replay([0.015625], [1.0], spec) == 0
+
+
+def test_a_nan_that_the_output_lacks_is_no_result():
+    """A NaN that only the enclosure cannot exclude is no error, and ends that overflow are no results."""
+    spec = sn.Freedom("e2m2", output="e2m3fn", rounding="up", products="fused", intermediate="rounded")
+    a, b = [3.0, 2.0, -3.5, 1.25], [0.5, -1.5, -1.75, -1.25]
+    for result in sn.permitted(a, b, spec).results:
+        assert sn.permitted(a, b, spec, result=result, effort=0).verdict != "refuted"
+    spec = sn.Freedom("binary8p3se", product="e3m2fn", output="e4m3fn", c="last", zeros="either", intermediate="either")
+    a, b, c = [64.0, 40960.0, 7.62939453125e-06], [192.0, 0.0068359375, 1536.0], -0.00390625
+    assert all(not found.enclosure.tight for found in [sn.permitted(a, b, spec, c, effort=e) for e in (0, 100)]
+               if found.enclosure)  # fmt: skip

@@ -172,3 +172,16 @@ def test_what_is_refused(change, message):
     given = {"terms": 8, "fraction_bits": 24, "sum_fraction_bits": 31, "c_fraction_bits": 24, "operand": "binary16"}
     with pytest.raises(ValueError, match=message):
         sn.TwoStageDotUnit(**{**given, "accumulator": "binary32", **change})
+
+
+@pytest.mark.parametrize("name", ["nvidia_h100_fp16", "amd_cdna3_fp16", "riscv_rvbna_bf16_vlen128", "amd_cdna2_bf16"])
+def test_out_may_be_an_operand(name):
+    unit, rng = sn.unit(name), np.random.default_rng(5)
+    x = sn.quantize(rng.standard_normal((9, 9)), unit.operand[0]).astype(np.float32)
+    want = sn.matmul(x, x, unit, x)
+    for pick in ((0,), (1,), (2,), (0, 1, 2)):
+        operands = [x, x, x]
+        out = x.copy()
+        for i in pick:
+            operands[i] = out
+        assert_same_bits(sn.matmul(*operands[:2], unit, operands[2], out=out), want)

@@ -92,6 +92,9 @@ def test_the_command_line(tmp_path):
     out = tmp_path / "found.json"
     shown = run(tmp_path / "a.npz", *list(paths.values())[1:], "--json", "--out", out)
     assert shown.exit_code == 0 and json.loads(shown.stdout) == json.loads(out.read_text())
+    np.save(tmp_path / "text.npy", np.full((4, 4), "x"))
+    refused = run(*list(paths.values())[:3], tmp_path / "text.npy")
+    assert refused.exit_code == 2 and "got <U1" in refused.output
     assert "nvidia_h100_fp16" in json.loads(shown.stdout)["reproduce"][0]["names"]
     assert run(paths["a"], paths["b"], paths["d"]).exit_code == 1  # without C nothing gives it
     assert run(paths["a"], paths["b"]).exit_code == 2

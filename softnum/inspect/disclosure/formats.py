@@ -236,6 +236,9 @@ def read_formats(data: dict) -> dict[str, AnyFormat]:
     Raises ValueError where two statements differ, and for a kind or fact that is missing or unknown.
     """
     made: dict[str, AnyFormat] = {}
+    for name, facts in data.items():
+        if not (isinstance(facts, dict) and isinstance(facts.get("kind"), str)):
+            raise ValueError(f"formats.{name} must be an object whose kind is text, got {facts!r}")
     for name in sorted(data, key=lambda name: data[name].get("kind") in _PARTS):  # parts are made before
         made[name] = _read(name, data[name], made)
     return made
@@ -250,7 +253,7 @@ def _read(name: str, facts: dict, made: dict):
         raise ValueError(f"formats.{name}: {missing[0]} is not stated")
     parts = {key: facts[key] for key in _MADE_OF[kind]}
     for part in _PARTS.get(kind, ()):
-        if parts[part] is not None and parts[part] not in made:
+        if parts[part] is not None and not (isinstance(parts[part], str) and parts[part] in made):
             raise ValueError(f"formats.{name}: its {part} {parts[part]!r} is no format of the file")
         parts[part] = None if parts[part] is None else made[parts[part]].to_data()
     named = {"name": name} if kind in _NAMED else {}

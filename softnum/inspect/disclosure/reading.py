@@ -14,6 +14,7 @@ from softnum.inspect.disclosure.rows import Row, result_of
 from softnum.mac.families import FAMILIES
 from softnum.mac.mad import Unit
 from softnum.mac.presets import Evidence
+from softnum.mac.presets import unit as preset_of
 from softnum.runtime.plain import plain
 
 __all__ = ["read"]
@@ -49,8 +50,11 @@ def read(given) -> Unit:
     try:
         evidence = {name: Evidence(**row) for name, row in data["evidence"].items()}
         preset = None if data["preset"] is None else tuple(data["preset"][k] for k in ("name", "output", "disputed"))
-    except (TypeError, ValueError, KeyError) as error:
+        known = unit if preset is None else preset_of(preset[0], preset[1], disputed=preset[2])
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise ValueError(f"evidence or preset: {error}") from None
+    if known != unit:
+        raise ValueError(f"preset: {preset[0]} is another unit, {known.expression}")
     vars(unit).update(evidence=evidence, preset=preset)
     return unit
 
@@ -63,6 +67,8 @@ def _loaded(given) -> dict:
         data = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"a disclosure is JSON: {error}") from None
+    except RecursionError:
+        raise ValueError("a disclosure is JSON, and not as nested: this is too deep") from None
     if not isinstance(data, dict):
         raise ValueError(f"a disclosure is an object of JSON, got {type(data).__name__}")
     return data
@@ -71,10 +77,12 @@ def _loaded(given) -> dict:
 def _unit(data: dict, formats: dict, where: str) -> Unit:
     """The unit that a family and its parameters make; formats in them by name."""
     kinds = {kind.__name__: kind for kind, family in FAMILIES.items() if family.disclosure is not None}
-    kind = kinds.get(data.get("family"))
+    name, given = data.get("family"), data.get("parameters")
+    kind = kinds.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise ValueError(f"{where}: no family {data.get('family')!r} of units is known (known: {', '.join(kinds)})")
-    given = data.get("parameters")
+        raise ValueError(f"{where}: no family {name!r} of units is known (known: {', '.join(kinds)})")
+    if not isinstance(given, dict):
+        raise ValueError(f"{where}: parameters must be an object, got {given!r}")
     known = {f.name: f for f in fields(kind)}
     for name in known:
         if name not in given:
@@ -136,7 +144,7 @@ def _check_vectors(unit: Unit, vectors: list) -> None:
             raise ValueError(f"vectors[{i}]: no vector: {type(error).__name__}: {error}") from None
         try:
             got = result_of(unit, row)
-        except ValueError as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"vectors[{i}] ({row.shows}): {error}") from None
         if got != stated:
             raise ValueError(

@@ -234,6 +234,8 @@ def _special(unit, period: int) -> Iterator[Row]:
         ("an infinity and an infinite C of the other sign", [(a.infinity, b.one)], c.minus_infinity),
         ("the smallest operand", [(a.smallest, b.one)], _NO_C),
         ("the smallest operand in b, beside C", [(a.one, b.smallest)], c.smallest),
+        ("the smallest operand times the largest", [(a.smallest, b.largest)], _NO_C),
+        ("the largest operand times the smallest", [(a.largest, b.smallest)], _NO_C),
         ("the smallest operands", [(a.smallest, b.smallest)], _NO_C),
         ("the smallest operands, negative", [(a.smallest, b.smallest), (a.smallest, b.minus_one)], _NO_C),
         ("the smallest C", [(a.zero, b.zero)], c.smallest),

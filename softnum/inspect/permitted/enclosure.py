@@ -131,6 +131,11 @@ def _lost(machine: Machine, bottom: Fraction, top: Fraction, grain: int | None) 
 
 def bounded(machine: Machine, pairs, c: int | None) -> Enclosure:
     """The enclosure that holds whatever the tree."""
+    return _delivered(machine, _of_sums(machine, pairs, c))
+
+
+def _of_sums(machine: Machine, pairs, c: int | None) -> Enclosure:
+    """The same of the finished sum, before it is rounded to the output's format."""
     freedom, fmt = machine.freedom, machine.accumulator
     terms = _Terms(machine, pairs, c)
     specials = set(terms.possible)
@@ -140,7 +145,7 @@ def bounded(machine: Machine, pairs, c: int | None) -> Enclosure:
     both = keeps_infinities and {"inf", "-inf"} <= terms.certain
     if "nan" in terms.certain or both:
         why = ("two terms are infinities of both signs" if both else "a term is NaN",)
-        return _delivered(machine, Enclosure(None, None, frozenset(("nan",)), False, why))
+        return Enclosure(None, None, frozenset(("nan",)), False, why)
     if not keeps_infinities and specials & {"inf", "-inf"}:
         return _anything(machine, ("a term is infinite, and sums may be numbers all the same",))
     lows, highs = terms.lows, terms.highs
@@ -179,9 +184,9 @@ def bounded(machine: Machine, pairs, c: int | None) -> Enclosure:
     if {"inf", "-inf"} <= specials:
         specials.add("nan")
     if terms.certain:
-        return _delivered(machine, Enclosure(None, None, frozenset(specials), False, (*why, "a term is infinite")))
+        return Enclosure(None, None, frozenset(specials), False, (*why, "a term is infinite"))
     found = Enclosure(low - last_down, high + last_up, frozenset(specials), False, tuple(why))
-    return _delivered(machine, _rounded(machine, found))
+    return _rounded(machine, found)
 
 
 def _anything(machine: Machine, why: tuple[str, ...]) -> Enclosure:
@@ -189,7 +194,7 @@ def _anything(machine: Machine, why: tuple[str, ...]) -> Enclosure:
     fmt, most = machine.accumulator, _largest(machine.accumulator)
     names = {"inf", "-inf"} if fmt.infinities else set()
     names |= {"nan"} if fmt.has_nan else set()
-    return _delivered(machine, Enclosure(-most, most, frozenset(names), False, (*why, "nothing is excluded")))
+    return Enclosure(-most, most, frozenset(names), False, (*why, "nothing is excluded"))
 
 
 def _largest(fmt) -> Fraction:
@@ -226,11 +231,13 @@ def _delivered(machine: Machine, found: Enclosure) -> Enclosure:
         return found
     specials = set()
     for name in found.specials:
+        if name == "nan" and not fmt.has_nan and (found.low is not None or len(found.specials) > 1):
+            continue  # no computation that gives it has a result
         value = Value("nan", 0, 1, 2) if name == "nan" else Value("inf", int(name == "-inf"))
         for env in machine.output_ways:
             specials.add(_name(decode(machine.delivered(value, fmt, env), fmt)))
     ends: list[Fraction] = []
-    most = _largest(fmt)
+    most, tight = _largest(fmt), found.tight
     for x in () if found.low is None else (found.low, found.high):
         for env in machine.output_ways:
             for read in {x, Fraction(0)} if machine.flushing and abs(x) < machine.accumulator.smallest_normal else {x}:
@@ -240,13 +247,14 @@ def _delivered(machine: Machine, found: Enclosure) -> Enclosure:
                 else:
                     specials.add(_name(value))
                     ends.append(most if x > 0 else -most)
+                    tight = False
     numbers = [x for x in specials if isinstance(x, Fraction)]
     ends += numbers
     names = frozenset(x for x in specials if isinstance(x, str))
     why = (*found.why, f"rounded to {machine.freedom.output}")
     if not ends:
-        return Enclosure(None, None, names, found.tight, why)
-    return Enclosure(min(ends), max(ends), names, found.tight, why)
+        return Enclosure(None, None, names, tight, why)
+    return Enclosure(min(ends), max(ends), names, tight, why)
 
 
 def _name(x: Value):
@@ -341,9 +349,9 @@ class _Hulls:
         return target
 
 
-def hull(machine: Machine, pairs, c: int | None, outer: Enclosure) -> Enclosure | None:
-    """The least and the greatest result, where `outer`, an enclosure, excludes specials; raises `Exceeded`."""
-    if outer.specials or outer.low is None:
+def hull(machine: Machine, pairs, c: int | None) -> Enclosure | None:
+    """The least and the greatest result; None where a term or a sum may be an infinity or NaN; raises `Exceeded`."""
+    if _Terms(machine, pairs, c).possible or _of_sums(machine, pairs, c).specials:
         return None
     algebra = _Hulls(machine)
     total = folded(algebra, machine.freedom, pairs, c)

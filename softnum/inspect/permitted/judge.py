@@ -370,7 +370,7 @@ def _all(spec: Freedom, pairs, c, effort: int):
         try:
             if least > effort:
                 raise Exceeded
-            inner = hull(Machine(spec, effort), pairs, c, outer)
+            inner = hull(Machine(spec, effort), pairs, c)
         except Exceeded:
             inner = None
         return None, inner or outer, {}

@@ -290,6 +290,8 @@ def found_by_orders(spec: Freedom, a: np.ndarray, b: np.ndarray, c, wanted: list
         return found
     pool = _Pool()
     orders = [x for style in _styles(spec) for x in _Orders(pool, style, c is not None, spec).orders(k)]
+    if spec.product != spec.accumulator:  # a product alone is no number of the accumulator yet
+        orders = [x for x in orders if pool.nodes[x[1]].op != "product"]
     fits: dict[tuple, bool] = {}
 
     def permits(number: int, way: int, flush: bool) -> bool:

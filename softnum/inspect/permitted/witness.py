@@ -110,7 +110,7 @@ class Witness:
                     x, y = read(node.left, node.reads[0]), read(node.right, node.reads[1])
                     exact = exact_sum(x, y, env(accumulator, freedom.accumulator, node.way))
                     if node.op == "sum":
-                        done.append((exact, None))
+                        done.append((_NAN if exact.kind == "invalid" else exact, None))
                     else:
                         done.append(rounded(exact, accumulator, freedom.accumulator, node.way))
                 case "sign":

@@ -237,14 +237,20 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
             return values
         out[...] = values
         return out
-    flat = np.empty((batches, m, n), dtype) if out is None or not out.flags.c_contiguous else out.reshape(batches, m, n)
+    # an engine may read operands again after it wrote results: out gets those that lie in it at the end
+    direct = (
+        out is not None
+        and out.flags.c_contiguous
+        and not any(x is not None and np.may_share_memory(out, x) for x in (a, b, c))
+    )
+    flat = out.reshape(batches, m, n) if direct else np.empty((batches, m, n), dtype)
     a = np.broadcast_to(a, (*lead, m, k)).reshape(batches, m, k)
     b = np.broadcast_to(b, (*lead, k, n)).reshape(batches, k, n)
     c = None if c is None else np.broadcast_to(c, shape).reshape(batches, m, n)
     _run_fast(gemm, a, b, c, flat, keys, numbers, threads, k)
     if out is None:
         return flat.reshape(shape)
-    if not out.flags.c_contiguous:
+    if not direct:
         out[...] = flat.reshape(shape)
     return out
 
