@@ -196,7 +196,7 @@ def check_blocks(unit, page, rng):
 @cases("unit", list(PRESETS))
 def test_every_preset_by_its_page_alone(unit):
     check_page(unit)
-    assert check_rows(unit, 150) >= 150
+    assert check_rows(unit, 160) >= 160
 
 
 @pytest.mark.slow
