@@ -13,14 +13,14 @@ import softnum as sn
 from softnum.mac.family import family_of, register
 from softnum.mac.mad import Unit
 from softnum.mac.products.engines import definition_of
-from tests.core.test_block_fused import ALL as BLOCK_FUSED
-from tests.core.test_two_stage import UNITS as TWO_STAGE
+from tests.support.block_fused_units import ALL as BLOCK_FUSED
 from tests.support.cases import cases
 from tests.support.disclosed import Page
 from tests.support.mad_units import NEW
 from tests.support.matmul_units import ALL as OTHERS
 from tests.support.matmul_units import TERNARY
 from tests.support.preset_list import ALL
+from tests.support.two_stage_units import UNITS as TWO_STAGE
 
 LEAST = 12  # vectors of a page
 
