@@ -68,8 +68,10 @@ class Facts:
 
     @property
     def two_stages(self) -> bool:
-        """Whether C is aligned in another way than the products it is added to."""
-        return self.c_fraction is not None and (self.c_fraction, self.c_alignment) != (self.fraction, self.alignment)
+        """Whether C is aligned in another way than the products it is added to, or what is added is rounded down."""
+        if self.c_fraction is None:
+            return False
+        return self.c_fraction != self.fraction or "down" in (self.alignment, self.c_alignment)
 
     @property
     def nothing_lost(self) -> bool:
@@ -242,20 +244,22 @@ def _fused_simpler(unit: FusedDotUnit) -> Iterator[Unit]:
 
 # -- products first, then their sum and C ----------------------------------------------------------------------------
 def _two_stage_starts(facts: Facts) -> Iterator[Unit]:
-    if not facts.two_stages:
+    if facts.c_fraction is None:
         return
+    more = 7 if facts.two_stages else 0
     for terms, order, where in _chains(facts):
         if order is None and where == "fused" and terms > 1:
             for out in facts.outputs[:2]:
-                for zero in (None, min(0, out.emin)):
+                for zero in (None, min(0, out.emin)) if facts.two_stages else (None,):
                     yield from _made(
-                        TwoStageDotUnit, terms, facts.fraction, min(100, facts.fraction + 7), facts.c_fraction, out,
+                        TwoStageDotUnit, terms, facts.fraction, min(100, facts.fraction + more), facts.c_fraction, out,
                         operand=facts.operand, alignment="down" if facts.c_alignment == "down" else "toward_zero",
                         zero_exponent=zero,
                     )  # fmt: skip
 
 
 def _two_stage_choices(unit: TwoStageDotUnit, facts: Facts) -> Mapping[str, tuple]:
+    about = lambda bits: _near(bits, max(0, bits - 3), bits + 3)  # noqa: E731  these were measured
     bottom = unit.accumulator.emin - 60
     top = unit.operand[0].emax + unit.operand[1].emax
     limits = {*range(top - 6, top + 3), *range(unit.accumulator.emax - 2, unit.accumulator.emax + 4)}
@@ -263,9 +267,9 @@ def _two_stage_choices(unit: TwoStageDotUnit, facts: Facts) -> Mapping[str, tupl
         "alignment": ("down", "toward_zero"),
         "interleave": tuple(s for s in range(1, 9) if unit.terms % s == 0),
         "output_rounding": _MODES,
-        "fraction_bits": _near(unit.fraction_bits, 0, _WIDEST),
+        "fraction_bits": about(unit.fraction_bits),
         "sum_fraction_bits": _near(unit.sum_fraction_bits, 0, _WIDEST),
-        "c_fraction_bits": _near(unit.c_fraction_bits, 0, _WIDEST),
+        "c_fraction_bits": about(unit.c_fraction_bits),
         "c_reach": (None, *range(65)),
         "product_limit": (None, *sorted(limits)),
         "overflow": (*_overflows(unit.accumulator), "always_infinity"),

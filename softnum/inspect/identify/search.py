@@ -449,7 +449,8 @@ class _Search:
     def _lengths(self) -> list[int]:
         terms = 4
         for _, start in self.starts:
-            terms = max(getattr(start, "period", getattr(start, "terms", 1)), getattr(start, "chunk", None) or 1, getattr(start, "lanes", 1))
+            sizes = (getattr(start, name, None) or 1 for name in ("period", "terms", "chunk", "lanes"))
+            terms = max(sizes)
             break
         terms = min(terms, self.longest // 2)
         more = {1, 2, 3, 4, 7, terms // 2, terms - 1, terms, terms + 1, 2 * terms + 1}
