@@ -23,7 +23,7 @@ def box_of(unit):
 
 
 #: kinds of units that there are families of
-SOUGHT = (sn.MadUnit, sn.FmaChainUnit, sn.FusedDotUnit, sn.ExactDotUnit)
+SOUGHT = (sn.MadUnit, sn.FmaChainUnit, sn.FusedDotUnit, sn.ExactDotUnit, sn.TwoStageDotUnit, sn.GroupedDotUnit)
 
 
 def presets():
@@ -43,7 +43,17 @@ def presets():
 PRESETS = presets()
 FAST = {
     "nvidia_v100_fp16 (binary16)": sn.unit("nvidia_v100_fp16", "binary16"),
-    **{name: sn.unit(name) for name in ("nvidia_h100_bf16", "amd_cdna1_fp32", "int8_int32")},
+    **{
+        name: sn.unit(name)
+        for name in (
+            "nvidia_h100_bf16",
+            "amd_cdna1_fp32",
+            "int8_int32",
+            "amd_cdna3_bf8",
+            "riscv_rvbna_bf16_vlen128",
+            "riscv_rvbna_e4m3_vlen512",
+        )
+    },
 }
 
 
@@ -69,6 +79,25 @@ def test_all_presets_are_found(name):
     found = sn.identify(box_of(PRESETS[name]))
     is_found(name, PRESETS[name], found)
     assert found.products <= 250_000 and found.rows >= 100_000
+
+
+@pytest.mark.parametrize("name", ["amd_cdna1_fp16", pytest.param("amd_cdna1_bf16", marks=pytest.mark.slow)])
+def test_groups_that_are_exact_are_found(name):
+    unit = sn.unit(name, disputed="matlab")
+    found = sn.identify(box_of(unit), rows=2000)
+    is_found(f"{name} (matlab)", unit, found)
+    assert found.unit == unit and [x.name for x in found.undecided] == ["partial"]
+    rows = [x for x in found.evidence if x.name == "terms"]
+    assert rows and all(x.value == unit.terms for x in rows)
+
+
+def test_how_c_is_aligned_is_measured():
+    found = sn.identify(box_of(sn.unit("amd_cdna3_bf16")), rows=500)
+    assert found.unit == sn.unit("amd_cdna3_bf16") and found.undecided == ()
+    of = {x.name: x for x in reversed(found.evidence)}
+    kept = of["c_fraction_bits"]
+    assert of["alignment"].value == "toward_zero" and kept.value == 24
+    assert (kept.c, kept.output) == (-(2.0**35), -(2.0**36))
 
 
 @pytest.mark.slow

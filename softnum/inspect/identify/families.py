@@ -18,7 +18,9 @@ from softnum.formats.scalar import FloatFormat
 from softnum.inspect.identify.order import chain_sizes, lane_sizes, steps_of, tree_of
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
+from softnum.mac.grouped import GroupedDotUnit
 from softnum.mac.mad import MAX_LANES, MadUnit, Unit
+from softnum.mac.two_stage import TwoStageDotUnit
 
 __all__ = ["FAMILIES", "Facts", "Family", "find_as"]
 
@@ -42,7 +44,12 @@ class Facts:
     fraction : int, optional
         Bits kept below the largest term of a sum that takes several at once; None where no such sum was found.
     alignment : str, optional
-        How what lies below is cut: "toward_zero", "down", "up" or "nearest".
+        How what lies below is cut: "toward_zero", "down", "up", "nearest", "away" or "to_odd".
+    c_fraction, c_alignment
+        The same of C beside products, where C is among the terms of that sum.
+    group : tuple of int and str, optional
+        (products of a group, "bulk" or "exact"): of groups whose sums are formed before they meet C; "bulk" if they
+        round to odd what they cut.
     start : float, optional
         -0.0 where the box takes no C, and a sum of -0 alone is -0: its unit is one with a C of -0.
     """
@@ -54,7 +61,17 @@ class Facts:
     sizes: Mapping[int, tuple] = field(default_factory=dict)
     fraction: int | None = None
     alignment: str | None = None
+    c_fraction: int | None = None
+    c_alignment: str | None = None
+    group: tuple[int, str] | None = None
     start: float | None = None
+
+    @property
+    def two_stages(self) -> bool:
+        """Whether C is aligned in another way than the products it is added to, or what is added is rounded down."""
+        if self.c_fraction is None:
+            return False
+        return self.c_fraction != self.fraction or "down" in (self.alignment, self.c_alignment)
 
     @property
     def nothing_lost(self) -> bool:
@@ -185,6 +202,8 @@ def _chains(facts: Facts) -> Iterator[tuple[int, tuple | None, str | None]]:
 
 
 def _fused_starts(facts: Facts) -> Iterator[Unit]:
+    if facts.two_stages:
+        return
     for terms, order, where in _chains(facts):
         for out in facts.outputs[:3]:
             accumulators = dict.fromkeys([*facts.c_formats[:2], *facts.outputs[:2]])
@@ -221,6 +240,77 @@ def _fused_simpler(unit: FusedDotUnit) -> Iterator[Unit]:
     """A shorter sum in the accumulator's format, and not a result in a format of its own."""
     if unit.output is not None and unit.output != unit.accumulator:
         yield replace(unit, output=None, truncate_fraction=unit.output.mantissa_bits)
+
+
+# -- products first, then their sum and C ----------------------------------------------------------------------------
+def _two_stage_starts(facts: Facts) -> Iterator[Unit]:
+    if facts.c_fraction is None:
+        return
+    more = 7 if facts.two_stages else 0
+    for terms, order, where in _chains(facts):
+        if order is None and where == "fused" and terms > 1:
+            for out in facts.outputs[:2]:
+                for zero in (None, min(0, out.emin)) if facts.two_stages else (None,):
+                    yield from _made(
+                        TwoStageDotUnit, terms, facts.fraction, min(100, facts.fraction + more), facts.c_fraction, out,
+                        operand=facts.operand, alignment="down" if facts.c_alignment == "down" else "toward_zero",
+                        zero_exponent=zero,
+                    )  # fmt: skip
+
+
+def _two_stage_choices(unit: TwoStageDotUnit, facts: Facts) -> Mapping[str, tuple]:
+    about = lambda bits: _near(bits, max(0, bits - 3), bits + 3)  # noqa: E731  these were measured
+    bottom = unit.accumulator.emin - 60
+    top = unit.operand[0].emax + unit.operand[1].emax
+    limits = {*range(top - 6, top + 3), *range(unit.accumulator.emax - 2, unit.accumulator.emax + 4)}
+    return {
+        "alignment": ("down", "toward_zero"),
+        "interleave": tuple(s for s in range(1, 9) if unit.terms % s == 0),
+        "output_rounding": _MODES,
+        "fraction_bits": about(unit.fraction_bits),
+        "sum_fraction_bits": _near(unit.sum_fraction_bits, 0, _WIDEST),
+        "c_fraction_bits": about(unit.c_fraction_bits),
+        "c_reach": (None, *range(65)),
+        "product_limit": (None, *sorted(limits)),
+        "overflow": (*_overflows(unit.accumulator), "always_infinity"),
+        "zero_exponent": (None, *range(min(0, unit.accumulator.emin), bottom, -1)),
+        "accumulator": tuple(f for f in _accumulators(facts) if f.precision is not None),
+    }
+
+
+# -- groups, then C --------------------------------------------------------------------------------------------------
+def _grouped_starts(facts: Facts) -> Iterator[Unit]:
+    if facts.group is None:
+        return
+    terms, reduction = facts.group
+    reductions = ("exact", "bulk") if terms == 2 else (reduction,)  # two products that cancel lose nothing in either
+    for out in facts.outputs[:2]:
+        for kind in reductions:
+            modes = ((None, "nearest_even"), ("nearest_even", "nearest_even"), ("to_odd", "to_odd"))
+            for partial, rounding in modes if kind == "exact" else modes[::-1]:
+                for unit in _made(
+                    GroupedDotUnit, terms, out, operand=facts.operand, reduction=kind, partial_rounding=partial,
+                    rounding=rounding,
+                ):  # fmt: skip
+                    if kind == "bulk" and facts.fraction not in (None, unit.fraction_bits):
+                        guard = max(0, facts.fraction - out.mantissa_bits)
+                        unit = replace(unit, guard_bits=guard)
+                    yield unit
+
+
+def _grouped_choices(unit: GroupedDotUnit, facts: Facts) -> Mapping[str, tuple]:
+    sums = tuple(f for f in _accumulators(facts) if f.precision is not None and f.signed)
+    found = {
+        "rounding": _MODES,
+        "partial_rounding": (None, *_MODES),
+        "accumulator": sums,
+        "partial": (None, *(f for f in (*sums, *_narrower(facts)[:52]) if f != unit.accumulator)),
+        "reduction": ("bulk", "exact"),
+    }
+    if unit.reduction == "bulk":
+        mandated = (unit.terms - 1).bit_length()
+        found["guard_bits"] = (None, *(g for g in range(_WIDEST - unit.partial_format.mantissa_bits) if g != mandated))
+    return found
 
 
 # -- multiply-adds ---------------------------------------------------------------------------------------------------
@@ -261,6 +351,8 @@ def _first_agrees(facts: Facts, n: int, model) -> bool:
 
 
 def _mad_starts(facts: Facts) -> Iterator[Unit]:
+    if facts.group:
+        return
     orders = list(_lanes(facts)) if facts.sizes else [(1, None, "sequential")]
     kahan = facts.nothing_lost
     if kahan:
@@ -319,7 +411,7 @@ def _fma_choices(unit: FmaChainUnit, facts: Facts) -> Mapping[str, tuple]:
 
 # -- one rounding ----------------------------------------------------------------------------------------------------
 def _exact_starts(facts: Facts) -> Iterator[Unit]:
-    if facts.sizes and not facts.nothing_lost:
+    if facts.group or (facts.sizes and not facts.nothing_lost):
         return
     for out in facts.outputs[:3]:
         yield from _made(ExactDotUnit, out, operand=facts.operand)
@@ -351,3 +443,11 @@ find_as(
     simpler=_fused_simpler,
 )  # fmt: skip
 find_as("the exact sum", _exact_starts, _exact_choices, simpler=_exact_simpler)
+find_as(
+    "products, then their sum and C", _two_stage_starts, _two_stage_choices,
+    joint=(("interleave", "c_reach"), ("c_fraction_bits", "c_reach"), ("fraction_bits", "sum_fraction_bits")),
+)  # fmt: skip
+find_as(
+    "groups, then their sum and C", _grouped_starts, _grouped_choices,
+    joint=(("partial_rounding", "rounding"), ("partial", "guard_bits")),
+)  # fmt: skip

@@ -123,6 +123,7 @@ class _Search:
         self.output = None if output is None else format(output)
         self.evidence: list[Finding] = []
         self.undecided: list[Undecided] = []
+        self.measured: list[Rows] = []  # what is asked again as rows: random ones may not show it
         self.checked = 0
 
     def none(self, reason: str, refutation: Refutation | None = None) -> Identified:
@@ -152,6 +153,8 @@ class _Search:
         self._begin()  # again, with what was measured since
         data = Data(box, self.facts)
         data.fill(self._lengths(), self.seed)
+        for rows in self.measured:
+            data.ask(rows)
         return self._fit(data)
 
     # -- formats -----------------------------------------------------------------------------------------------------
@@ -244,14 +247,18 @@ class _Search:
                 Undecided("order", (), "no number of these formats swallows another, so that sums have no order")
             )
             return
+        if self._groups("bulk"):
+            return
         short, long = min(_SHORT, self.longest), self.longest
         self._ask_order(short, all_pairs)
         self._ask_order(long, some_pairs)
-        if not self._begin():
+        if not self._begin() and not self._groups("exact"):
             per_row = lambda n: -(-n // self.masks.most) * n * n // 2  # noqa: E731
             self._ask_order(max(n for n in range(short, long + 1) if n == short or per_row(n) < _ORDER), all_pairs)
             self._begin()
         n, tree = self.facts.tree()
+        if self.facts.group:
+            return
         if self.facts.nothing_lost:
             why = "the unit beside a mask and its negative is still there"
             self._shown("order", "none: nothing is lost", why, (0, 1), 3)
@@ -269,6 +276,63 @@ class _Search:
         pairs = np.array(pairs_of(n + self.box.takes_c))
         signed = [f.signed for f in self.operand]
         self.facts.sizes = {**self.facts.sizes, n: (pairs, meeting(self.box, n, pairs, self.masks, signed))}
+
+    def _groups(self, reduction: str) -> bool:
+        """Whether products are added in groups before they meet C, each sum exact or what it cuts rounded to odd."""
+        (la, ta), (lb, tb), (lc, tc), (lo, to) = (
+            (fmt.span[0], fmt.span[1] - 1) for fmt in (*self.operand, self.facts.c_formats[0], self.facts.outputs[0])
+        )
+        mask = min(60, ta + tb, tc - 1, to - 1)
+        unit = max(-60, la + lb, lc, lo)
+        if mask - unit < 3 or not self.operand[0].signed:
+            return False
+        split = lambda e: min(max(e - min(max(e // 2, lb), tb), la), ta)  # noqa: E731
+        (mx, ux), n = (split(mask), split(unit)), self.longest
+        c = 0.0 if self.box.takes_c else None
+
+        def row(plus: int, minus: int, at: int) -> tuple[list[float], list[float]]:
+            a, b = [0.0] * n, [1.0] * n
+            a[plus], b[plus], a[minus], b[minus] = 2.0**mx, 2.0 ** (mask - mx), -(2.0**mx), 2.0 ** (mask - mx)
+            a[at], b[at] = 2.0**ux, 2.0 ** (unit - ux)
+            return a, b
+
+        def left(places) -> np.ndarray:
+            a, b = zip(*(row(*at) for at in places), strict=True)
+            return self.box.each(a, b, None if c is None else [c] * len(places)).view(np.float64) * 2.0**-unit
+
+        def told(name: str, value, why: str, at: tuple[int, int, int]) -> None:
+            a, b = row(*at)
+            self.evidence.append(Finding(name, value, why, tuple(a), tuple(b), c, self.box.one(a, b, c)))
+            start = None if c is None else np.array([[c]])
+            self.measured.append(Rows("groups", np.array([a]), np.array(b)[:, None], start))
+
+        first = float(left([(0, 1, 2)])[0])
+        odd = reduction == "bulk"
+        if not (np.isfinite(first) and first > 1 and np.log2(first) % 1 == 0 if odd else first == 1):
+            return False
+        kept = left([(0, 1, j) if odd else (0, j, 1) for j in range(2, n)]) == 1
+        terms = int(np.argmax(kept == odd)) + 2
+        later = left([(terms, terms + 1, j) if odd else (terms, j, terms + 1) for j in range(terms + 2, n)]) == 1
+        if 2 * terms >= n or (kept != ((np.arange(2, n) >= terms) == odd)).any():
+            return False
+        if (later != ((np.arange(terms + 2, n) >= 2 * terms) == odd)).any():  # the next group is as long
+            return False
+        self.facts.group = terms, reduction
+        if not self._begin():
+            self.facts.group = None
+            return False
+        if odd:
+            self.facts.fraction, self.facts.alignment = mask - unit - int(np.log2(first)), "to_odd"
+            last = mask - self.facts.fraction
+            told("fraction_bits", self.facts.fraction, f"beside 2^{mask} and its negative 2^{unit} becomes 2^{last}",
+                 (0, 1, 2))  # fmt: skip
+            told("terms", terms, f"product {terms - 1} is added with 0 and 1: 2^{unit} is lost", (0, 1, terms - 1))
+            told("terms", terms, f"product {terms} is not: 2^{unit} is left", (0, 1, terms))
+        else:
+            if terms > 2:
+                told("terms", terms, f"product {terms - 1} is added with 0 and 1: 2^{unit} is left", (0, terms - 1, 1))
+            told("terms", terms, f"product {terms} is not: 2^{unit} is lost", (0, terms, 1))
+        return True
 
     def _shown(self, name: str, value, why: str, at: tuple[int, int], n: int) -> None:
         """A finding by a mask at two products among units."""
@@ -353,11 +417,40 @@ class _Search:
             a, b, start, out = answers[1]
             why = f"of -{quarter * 0.5} of the last place is left {cut[1]:g} of it"
             self.evidence.append(Finding("alignment", self.facts.alignment, why, tuple(a), tuple(b), start, out))
+            if not with_c and n in step and self.box.takes_c:
+                self._alignment_of_c(places)
+
+    def _alignment_of_c(self, places: list[int]) -> None:
+        """The same of C, which is among the terms of that sum."""
+        m: Masks = self.masks
+        (mx, my), length = m.mask_factors, max(places[:2]) + 1
+        a, b = [0.0] * length, [1.0] * length
+        for place, sign in zip(places, (1, -1), strict=False):
+            a[place], b[place] = sign * 2.0**mx, 2.0**my
+        if not self.operand[0].signed:
+            a, b = [abs(x) for x in a], [np.copysign(y, x) for x, y in zip(a, b, strict=True)]
+        kept = lambda d: self.box.one(a, b, 2.0 ** (m.mask - d)) == 2.0 ** (m.mask - d)  # noqa: E731
+        depth, fraction = m.mask - m.unit, self.facts.fraction
+        if fraction + 1 > depth:
+            return
+        if not kept(fraction) or kept(fraction + 1):
+            fraction = next((d - 1 for d in range(1, depth + 1) if not kept(d)), 0)
+        last = m.mask - fraction
+        if fraction < 1 or last - 1 < m.unit:
+            return
+        below = self.box.one(a, b, -(2.0 ** (last - 1)))
+        self.facts.c_fraction = fraction
+        self.facts.c_alignment = "down" if below == -(2.0**last) else self.facts.alignment
+        if self.facts.two_stages:
+            why = f"beside 2^{m.mask} and its negative half of the last place that is kept of C, negative, is {below:g}"
+            row = tuple(a), tuple(b), -(2.0 ** (last - 1)), below
+            self.evidence.append(Finding("c_fraction_bits", fraction, why, *row))
 
     def _lengths(self) -> list[int]:
         terms = 4
         for _, start in self.starts:
-            terms = max(getattr(start, "period", 1), getattr(start, "chunk", None) or 1, getattr(start, "lanes", 1))
+            sizes = (getattr(start, name, None) or 1 for name in ("period", "terms", "chunk", "lanes"))
+            terms = max(sizes)
             break
         terms = min(terms, self.longest // 2)
         more = {1, 2, 3, 4, 7, terms // 2, terms - 1, terms, terms + 1, 2 * terms + 1}
