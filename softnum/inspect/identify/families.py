@@ -375,7 +375,7 @@ def _mad_choices(unit: MadUnit, facts: Facts) -> Mapping[str, tuple]:
         "rounding": _MODES,
         "overflow": _overflows(unit.accumulator),
         "flush_results": _FLUSHES,
-        "flush_inputs": (False, True, "positive"),
+        "flush_inputs": (False, True, "positive", "sums"),
         "accumulator": accumulators,
         "compensated": (None, "kahan"),
     }

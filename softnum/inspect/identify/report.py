@@ -158,7 +158,7 @@ class Identified:
     --------
     >>> import softnum as sn
     >>> secret = sn.MadUnit("q32.0", operand="q8.0", overflow="wrap")
-    >>> found = sn.identify(lambda a, b, c: sn.matmul(a, b, secret, c), rows=100)
+    >>> found = sn.identify(lambda a, b, c=None: sn.matmul(a, b, secret, c), rows=100)
     >>> found.equivalent, len(found.evidence) > 10, found.refutation
     (('int8_int32',), True, None)
     """
