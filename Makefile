@@ -4,6 +4,7 @@ CC ?= cc
 CLANG ?= clang
 TIME ?= 60
 JOBS ?= 2
+FUZZ ?= 400000
 WARNINGS = -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Werror
 CFLAGS = -std=c11 -O2 -g1 -ffp-contract=off -fno-math-errno $(WARNINGS) -Icsrc -Ifuzz
 SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -67,7 +68,7 @@ test-c: csrc/tests/test_core test-c-san ## Build and run the C tests, plain and 
 
 test-c-san: csrc/tests/test_core_san fuzz/driver ## Those under ASan and UBSan alone.
 	csrc/tests/test_core_san
-	fuzz/driver -n 400000
+	fuzz/driver -n $(FUZZ)
 
 build/test/%.o: %.c
 	@mkdir -p $(@D)

@@ -77,8 +77,9 @@ def test_a_full_disk_names_the_file(tmp_path):
 
 
 @pytest.mark.parametrize("locale", [
-    {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "ascii"},
-    {"LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "utf-8:strict"},
+    {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    pytest.param({"PYTHONIOENCODING": "ascii"}, marks=pytest.mark.slow),
+    pytest.param({"LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "utf-8:strict"}, marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_locales_and_folders_that_are_no_text(tmp_path, locale):
     """What ASCII lacks is printed as a question mark; in UTF-8 names of files are their bytes."""

@@ -12,6 +12,7 @@ from benchmarks.gpu_baselines import per_output
 from softnum.kernels.device.runtime import _cuda
 
 
+@pytest.mark.slow
 def test_figures(monkeypatch, tmp_path, capsys):
     if not _cuda.SIMULATOR:
         pytest.skip("on a GPU the figures are run by themselves")

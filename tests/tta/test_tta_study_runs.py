@@ -224,7 +224,7 @@ def started(file, out):
             study.communicate(timeout=60)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_study_that_is_killed_goes_on(tmp_path, how):
     file, out = write_study(tmp_path, ["c-wang-fp8"], epochs=15), tmp_path / "out"
     with started(file, out) as study:
