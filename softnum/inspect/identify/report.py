@@ -160,7 +160,7 @@ class Identified:
     >>> secret = sn.MadUnit("q32.0", operand="q8.0", overflow="wrap")
     >>> found = sn.identify(lambda a, b, c=None: sn.matmul(a, b, secret, c), rows=100)
     >>> found.equivalent, len(found.evidence) > 10, found.refutation
-    (('int8_int32',), True, None)
+    (('x86_amx_int8', 'int8_int32', 'nvidia_int8'), True, None)
     """
 
     unit: Unit | None
