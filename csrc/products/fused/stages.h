@@ -84,7 +84,8 @@ SN_INLINE void SN_(stage_steps)(const sn_fused_plan *p, int streams, int reach, 
                     const sn_vi other = m[1][r][v];
                     top = SN_MAX(top, other);
                     sum >>= SN_MIN(top - m[0][r][v], zero + 31);
-                    sum += total[1][r][v] >> SN_MIN(top - other, zero + 31);
+                    const sn_vi second = total[1][r][v] >> SN_MIN(top - other, zero + 31);
+                    sum = (sn_vi)((sn_vu)sum + (sn_vu)second); /* lanes out of the domain wrap around */
                 }
                 sn_vi own = ((sn_vi)((sn_vu)acc[r][v] & 0x7f800000u) >> 23) - 127;
                 own = SN_MAX(own, zero - 126);
