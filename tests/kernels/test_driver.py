@@ -28,6 +28,7 @@ def python(tmp_path_factory):
     return run
 
 
+@pytest.mark.slow
 def test_the_hosts_side(python):
     done = python(Path(__file__).with_name("host_side.py"))
     if "is not installed" in done.stdout:

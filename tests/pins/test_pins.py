@@ -60,6 +60,7 @@ def test_texts_names_and_schemas():
     compare(recomputed(*TEXTS))
 
 
+@pytest.mark.slow
 def test_commands_and_their_exit_codes():
     compare(recomputed("runs"))
 
