@@ -7,8 +7,7 @@ MOST_FRACTION_BITS: int
 MOST_TERMS: int
 MOST_STREAMS: int
 
-class DefinitionFused:
-    def __init__(self, unit: Any) -> None: ...
+class Definition:
     def run(
         self,
         a: NDArray[np.uint64],
@@ -24,64 +23,27 @@ class DefinitionFused:
         n1: int,
         first: tuple[int, int] = (0, 0),
         tallies: NDArray[np.uint64] | None = None,
+    ) -> int: ...
+    def run_each(
+        self,
+        a: NDArray[np.uint64],
+        b: NDArray[np.uint64],
+        c: NDArray[np.uint64] | None,
+        out: NDArray[np.uint64],
+        words: NDArray[np.uint32] | None,
     ) -> int: ...
 
-class DefinitionChain:
+class DefinitionFused(Definition):
     def __init__(self, unit: Any) -> None: ...
-    def run(
-        self,
-        a: NDArray[np.uint64],
-        b: NDArray[np.uint64],
-        c: NDArray[np.uint64] | None,
-        out: NDArray[np.uint64],
-        words: NDArray[np.uint32] | None,
-        keys: tuple[int, int, int, int],
-        batch: int,
-        m0: int,
-        m1: int,
-        n0: int,
-        n1: int,
-        first: tuple[int, int] = (0, 0),
-        tallies: NDArray[np.uint64] | None = None,
-    ) -> int: ...
 
-class DefinitionTwoStage:
+class DefinitionChain(Definition):
     def __init__(self, unit: Any) -> None: ...
-    def run(
-        self,
-        a: NDArray[np.uint64],
-        b: NDArray[np.uint64],
-        c: NDArray[np.uint64] | None,
-        out: NDArray[np.uint64],
-        words: NDArray[np.uint32] | None,
-        keys: tuple[int, int, int, int],
-        batch: int,
-        m0: int,
-        m1: int,
-        n0: int,
-        n1: int,
-        first: tuple[int, int] = (0, 0),
-        tallies: NDArray[np.uint64] | None = None,
-    ) -> int: ...
 
-class DefinitionGrouped:
+class DefinitionTwoStage(Definition):
     def __init__(self, unit: Any) -> None: ...
-    def run(
-        self,
-        a: NDArray[np.uint64],
-        b: NDArray[np.uint64],
-        c: NDArray[np.uint64] | None,
-        out: NDArray[np.uint64],
-        words: NDArray[np.uint32] | None,
-        keys: tuple[int, int, int, int],
-        batch: int,
-        m0: int,
-        m1: int,
-        n0: int,
-        n1: int,
-        first: tuple[int, int] = (0, 0),
-        tallies: NDArray[np.uint64] | None = None,
-    ) -> int: ...
+
+class DefinitionGrouped(Definition):
+    def __init__(self, unit: Any) -> None: ...
 
 def fast(unit: Any) -> FastFused | None: ...
 def fast_two_stage(unit: Any) -> FastFused | None: ...

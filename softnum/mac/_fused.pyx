@@ -121,44 +121,54 @@ cdef int32_t *fill_unit(sn_fused_unit *u, unit) except? NULL:
     return order
 
 
-cdef class DefinitionFused:
+cdef class Definition:
+    """A unit's GEMM on 64-bit codes, through the scalar functions of the core: what a subclass has filled."""
+
+    cdef sn_definition definition
+    cdef const void *unit
+    cdef Py_ssize_t kinds  # of roundings that it counts
+
+    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
+        """Rows m0..m1, columns n0..n1 of one product of codes; nothing here is random: words, keys, batch are unused.
+
+        tallies: None, or uint64 of shape (kinds of roundings, 6), to which those of the unit's header are added.
+        """
+        cdef sn_product_codes g
+        cdef uint32_t flags
+        if out.shape[0] == 0 or out.shape[1] == 0:
+            return 0
+        fill_codes(&g, a, b, c, out, None, m0, m1, n0, n1, first, tallies, self.kinds)
+        with nogil:
+            flags = self.definition(self.unit, &g)
+        return flags
+
+    def run_each(self, a, b, c, out, words):
+        """Many short sums, a row of a and b for each: `run_each` in _products.pxd says how."""
+        return run_each(self.definition, self.unit, a, b, c, out, words)
+
+
+cdef class DefinitionFused(Definition):
     """A fused unit's GEMM on 64-bit codes, through the scalar functions of the core."""
 
     cdef sn_fused_unit u
     cdef int32_t *order
 
     def __cinit__(self, unit):
+        self.definition, self.unit, self.kinds = <sn_definition>sn_fused_definition, &self.u, SN_FUSED_TALLIES
         self.order = fill_unit(&self.u, unit)
 
     def __dealloc__(self):
         free(self.order)
 
-    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
-        """Rows m0..m1, columns n0..n1 of one product of codes; nothing here is random: words, keys, batch are unused.
 
-        tallies: None, or uint64 of shape (kinds of roundings, 6), to which those of fused.h are added.
-        """
-        cdef sn_product_codes g
-        cdef uint32_t flags
-        if out.shape[0] == 0 or out.shape[1] == 0:
-            return 0
-        fill_codes(&g, a, b, c, out, None, m0, m1, n0, n1, first, tallies, SN_FUSED_TALLIES)
-        with nogil:
-            flags = sn_fused_definition(&self.u, &g)
-        return flags
-
-    def run_each(self, a, b, c, out, words):
-        """Many short sums, a row of a and b for each: `run_each` in _products.pxd says how."""
-        return run_each(<sn_definition>sn_fused_definition, &self.u, a, b, c, out, words)
-
-
-cdef class DefinitionChain:
+cdef class DefinitionChain(Definition):
     """The GEMM of a chain of fused multiply-adds on 64-bit codes."""
 
     cdef sn_chain_unit u
     cdef int32_t *order
 
     def __cinit__(self, unit):
+        self.definition, self.unit, self.kinds = <sn_definition>sn_chain_definition, &self.u, 1
         fill_format(&self.u.a, unit.operand[0])
         fill_format(&self.u.b, unit.operand[1])
         fill_format(&self.u.accumulator, unit.accumulator)
@@ -170,68 +180,31 @@ cdef class DefinitionChain:
     def __dealloc__(self):
         free(self.order)
 
-    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
-        """As DefinitionFused.run."""
-        cdef sn_product_codes g
-        cdef uint32_t flags
-        if out.shape[0] == 0 or out.shape[1] == 0:
-            return 0
-        fill_codes(&g, a, b, c, out, None, m0, m1, n0, n1, first, tallies, 1)
-        with nogil:
-            flags = sn_chain_definition(&self.u, &g)
-        return flags
-
-    def run_each(self, a, b, c, out, words):
-        """Many short sums, a row of a and b for each: `run_each` in _products.pxd says how."""
-        return run_each(<sn_definition>sn_chain_definition, &self.u, a, b, c, out, words)
-
 
 cdef void fill_two_stage(sn_two_stage_unit *w, unit) except *:
-    """Fills *w."""
     cdef sn_fused_unit *u = &w.fused
+    memset(w, 0, sizeof(sn_two_stage_unit))
     fill_format(&u.a, unit.operand[0])
     fill_format(&u.b, unit.operand[1])
     fill_format(&u.accumulator, unit.accumulator)
-    fill_format(&u.output, unit.accumulator)
     fill_env(&u.sum_env, unit.environment)
-    fill_env(&u.output_env, unit.environment)
-    fill_env(&u.after_env, unit.environment)
     u.terms = u.period = unit.terms
     u.fraction_bits = unit.fraction_bits
-    u.min_exponent = SN_FUSED_NO_FLOOR
     u.zero_exponent = SN_FUSED_NO_FLOOR if unit.zero_exponent is None else unit.zero_exponent
-    u.truncate_fraction = -1
-    u.always_infinity = u.c_after = 0
-    u.same_output = 1
-    u.order = NULL
     w.sum_fraction_bits, w.c_fraction_bits = unit.sum_fraction_bits, unit.c_fraction_bits
     w.interleave, w.down = unit.interleave, unit.alignment == "down"
     w.c_reach = -1 if unit.c_reach is None else unit.c_reach
     w.product_limit = SN_TWO_STAGE_NO_LIMIT if unit.product_limit is None else unit.product_limit
 
 
-cdef class DefinitionTwoStage:
+cdef class DefinitionTwoStage(Definition):
     """The GEMM of a dot-product-add in two stages on 64-bit codes."""
 
     cdef sn_two_stage_unit w
 
     def __cinit__(self, unit):
+        self.definition, self.unit, self.kinds = <sn_definition>sn_two_stage_definition, &self.w, 1
         fill_two_stage(&self.w, unit)
-
-    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
-        """As DefinitionFused.run."""
-        cdef sn_product_codes g
-        cdef uint32_t flags
-        if out.shape[0] == 0 or out.shape[1] == 0:
-            return 0
-        fill_codes(&g, a, b, c, out, None, m0, m1, n0, n1, first, tallies, 1)
-        with nogil:
-            flags = sn_two_stage_definition(&self.w, &g)
-        return flags
-
-    def run_each(self, a, b, c, out, words):
-        """Many short sums, a row of a and b for each: `run_each` in _products.pxd says how."""
-        return run_each(<sn_definition>sn_two_stage_definition, &self.w, a, b, c, out, words)
 
 
 cdef void fill_grouped(sn_grouped_unit *u, unit) except *:
@@ -251,28 +224,14 @@ cdef void fill_grouped(sn_grouped_unit *u, unit) except *:
     u.bottom, u.words = unit.bottom, unit.words
 
 
-cdef class DefinitionGrouped:
+cdef class DefinitionGrouped(Definition):
     """The GEMM on 64-bit codes of a unit that sums groups."""
 
     cdef sn_grouped_unit u
 
     def __cinit__(self, unit):
+        self.definition, self.unit, self.kinds = <sn_definition>sn_grouped_definition, &self.u, SN_GROUPED_TALLIES
         fill_grouped(&self.u, unit)
-
-    def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
-        """As DefinitionFused.run."""
-        cdef sn_product_codes g
-        cdef uint32_t flags
-        if out.shape[0] == 0 or out.shape[1] == 0:
-            return 0
-        fill_codes(&g, a, b, c, out, None, m0, m1, n0, n1, first, tallies, SN_GROUPED_TALLIES)
-        with nogil:
-            flags = sn_grouped_definition(&self.u, &g)
-        return flags
-
-    def run_each(self, a, b, c, out, words):
-        """Many short sums, a row of a and b for each: `run_each` in _products.pxd says how."""
-        return run_each(<sn_definition>sn_grouped_definition, &self.u, a, b, c, out, words)
 
 
 def fast(unit):
