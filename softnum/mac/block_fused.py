@@ -1,4 +1,4 @@
-"""BlockFusedDotUnit: tensor cores whose operands are blocks with scales. Hardware's: softnum.mac.block_scaled."""
+"""BlockFusedDotUnit: tensor cores of blocks with scales. Hardware's: softnum.mac.machines.block_scaled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fused dot-product units: tensor cores, chains of fused multiply-adds. Hardware's parameters: softnum.mac.presets."""
+"""Fused dot-product units: tensor cores, chains of fused multiply-adds. Hardware's parameters: softnum.mac.machines."""
 
 from __future__ import annotations
 

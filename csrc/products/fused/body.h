@@ -242,6 +242,37 @@ SN_INLINE sn_vf SN_(round_sum)(const sn_fused_plan *p, int nearest, int cut, sn_
     return (x + c) - c; /* what rounds to zero is +0 */
 }
 
+/* The largest exponents, as packed, among products first, first + step, ... before end; at least `least`. */
+SN_INLINE void SN_(largest)(const sn_fused_rows *rows, const sn_fused_columns *columns, int first, int end, int step,
+                            short least, sn_vh largest[SN_ROWS]) {
+    for (int r = 0; r < SN_ROWS; r++)
+        largest[r] = (sn_vh){0} + least;
+    for (int t = first; t < end; t += step) {
+        sn_vh e;
+        memcpy(&e, columns->exponent[t], sizeof e);
+        for (int r = 0; r < SN_ROWS; r++)
+            largest[r] = SN_MAX16(largest[r], SN_ADD16(e, (sn_vh)((sn_vu){0} + rows->exponent[r][t])));
+    }
+}
+
+/* Those of one half of the columns, as exponent fields of binary32. */
+SN_INLINE sn_vi SN_(exponent_field)(sn_vh largest, int half) {
+    return (sn_vi)(half ? (sn_vu)largest & 0xffff0000u : (sn_vu)largest << 16);
+}
+
+/* The same products, times scale, cut off to integers and added to sum. */
+SN_INLINE void SN_(add_aligned)(const sn_fused_rows *rows, const sn_fused_columns *columns, int first, int end,
+                                int step, sn_vf scale[SN_ROWS][2], sn_vu sum[SN_ROWS][2]) {
+    for (int t = first; t < end; t += step) {
+        const sn_vf y0 = sn_load_vf(columns->value[t]), y1 = sn_load_vf(columns->value[t] + SN_V);
+        for (int r = 0; r < SN_ROWS; r++) {
+            const sn_vf x = SN_(all)(rows->value[r][t]);
+            sum[r][0] += (sn_vu)SN_(to_int)(x * y0 * scale[r][0]);
+            sum[r][1] += (sn_vu)SN_(to_int)(x * y1 * scale[r][1]);
+        }
+    }
+}
+
 /* The steps of a packed block for SN_ROWS rows; sums: what was summed before, and after. Of the kinds of units, bounded
  * are those whose sums cannot overflow. */
 SN_INLINE void SN_(steps)(const sn_fused_plan *p, int nearest, int may_carry, int cut, int bounded, int depth,
@@ -264,17 +295,10 @@ SN_INLINE void SN_(steps)(const sn_fused_plan *p, int nearest, int may_carry, in
         sn_vh largest[SN_ROWS];
         sn_vf scale[SN_ROWS][2];
         sn_vu total[SN_ROWS][2];
-        for (int r = 0; r < SN_ROWS; r++)
-            largest[r] = (sn_vh){0} + (short)(p->floor << 7);
-        for (int t = k; t < k + terms; t++) {
-            sn_vh e;
-            memcpy(&e, columns->exponent[t], sizeof e);
-            for (int r = 0; r < SN_ROWS; r++)
-                largest[r] = SN_MAX16(largest[r], SN_ADD16(e, (sn_vh)((sn_vu){0} + rows->exponent[r][t])));
-        }
+        SN_(largest)(rows, columns, k, k + terms, 1, (short)(p->floor << 7), largest);
         for (int r = 0; r < SN_ROWS; r++)
             for (int v = 0; v < 2; v++) {
-                sn_vi m = (sn_vi)(v ? (sn_vu)largest[r] & 0xffff0000u : (sn_vu)largest[r] << 16);
+                sn_vi m = SN_(exponent_field)(largest[r], v);
                 sn_vi own = (sn_vi)((sn_vu)acc[r][v] & 0x7f800000u);
                 if (nearest) own = SN_MAX(own, least_c) & (((sn_vi)acc[r][v] & 0x7fffffff) != 0);
                 m = SN_MAX(m, own);
@@ -288,14 +312,7 @@ SN_INLINE void SN_(steps)(const sn_fused_plan *p, int nearest, int may_carry, in
             for (int r = 0; r < SN_ROWS; r++)
                 for (int v = 0; v < 2; v++)
                     sum[r][v] = may_carry ? (sn_vu){0} : total[r][v];
-            for (int t = first; t < end; t++) {
-                const sn_vf y0 = sn_load_vf(columns->value[t]), y1 = sn_load_vf(columns->value[t] + SN_V);
-                for (int r = 0; r < SN_ROWS; r++) {
-                    const sn_vf x = SN_(all)(rows->value[r][t]);
-                    sum[r][0] += (sn_vu)SN_(to_int)(x * y0 * scale[r][0]);
-                    sum[r][1] += (sn_vu)SN_(to_int)(x * y1 * scale[r][1]);
-                }
-            }
+            SN_(add_aligned)(rows, columns, first, end, 1, scale, sum);
             for (int r = 0; r < SN_ROWS; r++)
                 for (int v = 0; v < 2; v++) {
                     if (may_carry) {

@@ -50,29 +50,14 @@ SN_INLINE void SN_(stage_steps)(const sn_fused_plan *p, int streams, int reach, 
             sn_vh largest[SN_ROWS];
             sn_vf scale[SN_ROWS][2];
             sn_vu sum[SN_ROWS][2];
-            for (int r = 0; r < SN_ROWS; r++)
-                largest[r] = (sn_vh){0} + (short)-32768;
-            for (int t = k + s; t < k + terms; t += streams) {
-                sn_vh e;
-                memcpy(&e, columns->exponent[t], sizeof e);
-                for (int r = 0; r < SN_ROWS; r++)
-                    largest[r] = SN_MAX16(largest[r], SN_ADD16(e, (sn_vh)((sn_vu){0} + rows->exponent[r][t])));
-            }
+            SN_(largest)(rows, columns, k + s, k + terms, streams, -32768, largest);
             for (int r = 0; r < SN_ROWS; r++)
                 for (int v = 0; v < 2; v++) {
-                    const sn_vu half = v ? (sn_vu)largest[r] & 0xffff0000u : (sn_vu)largest[r] << 16;
-                    m[s][r][v] = ((sn_vi)half >> 23) - 127;
+                    m[s][r][v] = (SN_(exponent_field)(largest[r], v) >> 23) - 127;
                     scale[r][v] = (sn_vf)((sn_vu)(bits + 127 - SN_MAX(m[s][r][v], lowest)) << 23);
                     sum[r][v] = (sn_vu){0};
                 }
-            for (int t = k + s; t < k + terms; t += streams) {
-                const sn_vf y0 = sn_load_vf(columns->value[t]), y1 = sn_load_vf(columns->value[t] + SN_V);
-                for (int r = 0; r < SN_ROWS; r++) {
-                    const sn_vf x = SN_(all)(rows->value[r][t]);
-                    sum[r][0] += (sn_vu)SN_(to_int)(x * y0 * scale[r][0]);
-                    sum[r][1] += (sn_vu)SN_(to_int)(x * y1 * scale[r][1]);
-                }
-            }
+            SN_(add_aligned)(rows, columns, k + s, k + terms, streams, scale, sum);
             for (int r = 0; r < SN_ROWS; r++)
                 for (int v = 0; v < 2; v++)
                     total[s][r][v] = (sn_vi)sum[r][v];

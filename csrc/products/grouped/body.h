@@ -62,18 +62,10 @@ SN_INLINE void SN_(groups)(const sn_grouped_plan *p, int wide, int odd, int dept
         sn_vf scale[SN_ROWS][2];
         sn_vu sum[SN_ROWS][2];
         sn_vi high[SN_ROWS][2];
-        for (int r = 0; r < SN_ROWS; r++)
-            largest[r] = (sn_vh){0} + (short)(p->packing.floor << 7);
-        for (int t = k; t < k + terms; t++) {
-            sn_vh e;
-            memcpy(&e, columns->exponent[t], sizeof e);
-            for (int r = 0; r < SN_ROWS; r++)
-                largest[r] = SN_MAX16(largest[r], SN_ADD16(e, (sn_vh)((sn_vu){0} + rows->exponent[r][t])));
-        }
+        SN_(largest)(rows, columns, k, k + terms, 1, (short)(p->packing.floor << 7), largest);
         for (int r = 0; r < SN_ROWS; r++)
             for (int v = 0; v < 2; v++) {
-                const sn_vu m = v ? (sn_vu)largest[r] & 0xffff0000u : (sn_vu)largest[r] << 16;
-                scale[r][v] = (sn_vf)((254u << 23) + bits - m);
+                scale[r][v] = (sn_vf)((254u << 23) + bits - (sn_vu)SN_(exponent_field)(largest[r], v));
                 sum[r][v] = (sn_vu){0};
                 high[r][v] = (sn_vi){0};
             }

@@ -6,7 +6,7 @@
  *   - each term is cut off, toward zero, at fraction_bits bits below M; what is left is added exactly;
  *   - a sum of zero is +0; any other may be cut to truncate_fraction bits of its own exponent, and is rounded once;
  *     what rounds to zero is +0 too.
- * Longer sums chain steps: the result of one is the C of the next. Parameters of real hardware: softnum/presets.py.
+ * Longer sums chain steps: the result of one is the C of the next. Parameters of real hardware: softnum/mac/machines.
  * Sources: Khattak and Mikaitis (arXiv 2512.07004); MMA-Sim (arXiv 2511.10909). */
 #ifndef SOFTNUM_FUSED_H
 #define SOFTNUM_FUSED_H

@@ -8,8 +8,8 @@ from itertools import product as every
 from softnum.formats.checks import check_float, check_scalar
 from softnum.formats.modes import ROUNDING_MODES, overflow_name, rounding_name
 from softnum.formats.names import format
+from softnum.mac.expressions import evaluated
 from softnum.mac.mad import operand_pair, shown
-from softnum.mac.presets import evaluated
 
 __all__ = ["Freedom", "ImeFreedom", "freedom_of"]
 

@@ -1,4 +1,4 @@
-"""Blackwell's matrix instructions with block scales by name, for `softnum.mac.presets`, and what they rest on.
+"""Blackwell's matrix instructions with block scales.
 
 Sources: MMA-Sim (arXiv 2511.10909), the only one that has them step by step; PTX ISA (tcgen05.mma, and mma, with
 .block_scale) for what they multiply. No rows of hardware are published, and MATLAB-tensor-core has none of them.
@@ -7,14 +7,12 @@ Sources: MMA-Sim (arXiv 2511.10909), the only one that has them step by step; PT
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from softnum.mac.block_fused import BlockFusedDotUnit
+from softnum.mac.machines.preset import MATLAB, MMA_SIM, ZERO_OF_MMA_SIM, Evidence, Made, Preset
 
-__all__ = ["BLOCK_SCALED", "block_scaled", "block_scaled_as_mma_sim"]
-
-_MMA_SIM = "MMA-Sim (arXiv 2511.10909)"
-_MATLAB = "MATLAB-tensor-core's models"
-_ZERO = -126  # the exponent that MMA-Sim gives to any zero
+__all__ = ["PRESETS"]
 
 
 @dataclass(frozen=True)
@@ -33,23 +31,18 @@ _KINDS = {
     "mxf8f6f4": _Kind(
         "mxfp8_e4m3", 32, 25, 1, -133,
         "elements e4m3, e5m2, e3m2, e2m3 and e2m1 in any pairing (dataclasses.replace(unit, operand=...)), scales "
-        f"ue8m0, blocks of 32: PTX ISA; {_MMA_SIM} computes e4m3 and e5m2 of them, the others by the same rule",
+        f"ue8m0, blocks of 32: PTX ISA; {MMA_SIM} computes e4m3 and e5m2 of them, the others by the same rule",
     ),
-    "mxf4": _Kind("mxfp4_e2m1", 64, 35, 16, None, f"e2m1, scales ue8m0, blocks of 32: PTX ISA; {_MMA_SIM}"),
+    "mxf4": _Kind("mxfp4_e2m1", 64, 35, 16, None, f"e2m1, scales ue8m0, blocks of 32: PTX ISA; {MMA_SIM}"),
     "mxf4nvf4": _Kind(
         "nvfp4", 64, 35, 16, None,
         "e2m1, scales ue4m3 or ue8m0, blocks of 16 or 32 (without a scale of the array: dataclasses.replace(unit, "
-        f"operand=softnum.BlockFormat('e2m1fn', 'e4m3fn', 16))): PTX ISA; {_MMA_SIM}",
+        f"operand=softnum.BlockFormat('e2m1fn', 'e4m3fn', 16))): PTX ISA; {MMA_SIM}",
     ),
 }  # fmt: skip
 
-#: Name: the instruction's kind.
-BLOCK_SCALED = {f"nvidia_{machine}_{kind}": kind for machine in ("tcgen05", "rtx_blackwell") for kind in _KINDS}
 
-
-def block_scaled(name: str) -> tuple[BlockFusedDotUnit, dict]:
-    """The unit of a name of `BLOCK_SCALED`, and for each property a (kind, source) pair of evidence."""
-    kind = _KINDS[BLOCK_SCALED[name]]
+def _block_scaled(kind: _Kind, output: None) -> Made:
     made = BlockFusedDotUnit(
         kind.terms, kind.fraction_bits, "binary32", operand=kind.operand, group=kind.group,
         min_exponent=kind.min_exponent, overflow="always_infinity",
@@ -73,19 +66,19 @@ def block_scaled(name: str) -> tuple[BlockFusedDotUnit, dict]:
             "is that of the scales, also where they are zero"
         )
         told["scales"] = "ue4m3: as e4m3, the sign bit counts for nothing; subnormal scales are below 1"
-    evidence = {"operand": ("published", kind.takes)}
-    evidence |= {what: ("published", f"{text}: {_MMA_SIM}") for what, text in told.items()}
+    evidence = {"operand": Evidence("published", kind.takes)}
+    evidence |= {what: Evidence("published", f"{text}: {MMA_SIM}") for what, text in told.items()}
     evidence |= {
         "min_exponent": _floor_of(kind),
-        "zero_exponent": (
+        "zero_exponent": Evidence(
             "modelled",
-            f"none: zero products and a C of zero take no part in M, as of sums without scales ({_MATLAB}, and an H200 "
-            f"and an H100); {_MMA_SIM} gives every zero the exponent {_ZERO}, scales of zero too, to which the others "
-            "of a product add",
+            f"none: zero products and a C of zero take no part in M, as of sums without scales ({MATLAB}, and an H200 "
+            f"and an H100); {MMA_SIM} gives every zero the exponent {ZERO_OF_MMA_SIM}, scales of zero too, to "
+            "which the others of a product add",
         ),
     }
     if made.tensor_scales:
-        evidence["tensor_scales"] = (
+        evidence["tensor_scales"] = Evidence(
             "modelled",
             "the scales of the arrays are software's: their exact product times the sum, and C, rounded once to "
             "nearest even. C is a term of the first step only of formats without such a scale",
@@ -93,16 +86,26 @@ def block_scaled(name: str) -> tuple[BlockFusedDotUnit, dict]:
     return made, evidence
 
 
-def _floor_of(kind: _Kind) -> tuple[str, str]:
+def _floor_of(kind: _Kind) -> Evidence:
     if kind.min_exponent is None:
-        return "published", f"none: {_MMA_SIM} states no floor but the exponent of zeros, and nobody else has F = 35"
-    return (
+        return Evidence(
+            "published", f"none: {MMA_SIM} states no floor but the exponent of zeros, and nobody else has F = 35"
+        )
+    return Evidence(
         "modelled",
-        f"{kind.min_exponent}, as of sums without scales (-108 - F): {_MATLAB}, an H200 and an H100; {_MMA_SIM} "
+        f"{kind.min_exponent}, as of sums without scales (-108 - F): {MATLAB}, an H200 and an H100; {MMA_SIM} "
         "has none but by zeros",
     )
 
 
-def block_scaled_as_mma_sim(made: BlockFusedDotUnit) -> BlockFusedDotUnit:
+def _as_mma_sim(name: str, made: BlockFusedDotUnit) -> Made:
     """The same by MMA-Sim's choices."""
-    return replace(made, min_exponent=None, zero_exponent=_ZERO)
+    made = replace(made, min_exponent=None, zero_exponent=ZERO_OF_MMA_SIM)
+    return made, {"all": Evidence("published", MMA_SIM)}
+
+
+PRESETS = {
+    f"nvidia_{machine}_{name}": Preset(partial(_block_scaled, kind), disputed={"mma-sim": _as_mma_sim})
+    for machine in ("tcgen05", "rtx_blackwell")
+    for name, kind in _KINDS.items()
+}

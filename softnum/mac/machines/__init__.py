@@ -1,0 +1,1 @@
+"""Units of real machines, by what makes them: the tables that `softnum.mac.presets` finds names in."""
