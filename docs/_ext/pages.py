@@ -54,9 +54,10 @@ class PublicNames(SphinxDirective):
             names = self.options["names"].split()
         else:
             sources = self.options.get("from", "").split()
-            names = [n for n in public if not sources or defining_module(module, n) in sources]
-            if not names:
-                raise self.error(f"public-names: nothing of {module} is defined in {' '.join(sources)}")
+            where = {n: defining_module(module, n) for n in public}
+            names = [n for n in public if not sources or where[n] in sources]
+            if idle := set(sources) - set(where.values()):
+                raise self.error(f"public-names: nothing of {module} is defined in {' '.join(sorted(idle))}")
         taken.update(names)
         if not names:
             return []
