@@ -1,0 +1,102 @@
+"""What units of exact sums, and of sums of groups, say of themselves on a disclosure."""
+
+from __future__ import annotations
+
+from softnum.inspect.disclosure.families.shared import random_words
+from softnum.inspect.disclosure.roundings import Rounded
+from softnum.inspect.disclosure.statement import Paragraph, Statement, product_rule, sum_rule
+from softnum.mac.exact import ExactDotUnit
+from softnum.mac.family import register
+from softnum.mac.grouped import GroupedDotUnit
+
+__all__ = []
+
+
+def _exact(unit: ExactDotUnit) -> Statement:
+    zero = "-0" if unit.rounding == "down" else "+0"
+    steps = [
+        Paragraph(
+            "Terms",
+            f"C, or +0 if it is missing, and the K products, which are exact. {product_rule()}",
+            "p[k] = a[k] * b[k]",
+        ),
+        Paragraph(
+            "Sum",
+            "It is exact: the order does not matter. A NaN among the terms gives NaN, infinities of both signs too, "
+            "and an infinity else gives itself. A sum that is 0 has the sign of its terms if all are zeros of one "
+            f"sign; any other is {zero}. A fixed-point register of {unit.width} bits, its last bit worth "
+            f"2^{unit.bottom}, holds C and any 2^32 - 1 products.",
+            "s = C + p[0] + ... + p[K-1]",
+        ),
+        Paragraph(
+            "Rounding", "The sum is rounded once. A sum of nothing (K = 0) is C as it stands, or +0.", "result = R(s)"
+        ),
+    ]
+    if unit.stochastic:
+        steps.append(Paragraph("Numbers of the steps", "The one rounding takes the sum's word of step 0."))
+        steps.append(random_words(unit.stochastic_bits, False))
+    return Statement(steps, {"R": Rounded(unit.accumulator, unit.rounding, unit.overflow, unit.stochastic_bits)}, {}, 4)
+
+
+def _grouped(unit: GroupedDotUnit) -> Statement:
+    limit = lambda mode: "always_infinity" if mode == "to_odd" else None  # noqa: E731  as RVBNA has it
+    roundings = {"R_sum": Rounded(unit.accumulator, unit.rounding, limit(unit.rounding))}
+    mode = unit.partial_rounding
+    if mode is not None:
+        roundings["R_partial"] = Rounded(unit.partial_format, mode, limit(mode))
+    t, f, (a, b) = unit.terms, unit.fraction_bits, unit.operand
+    special = (
+        f"The products are exact. {product_rule()} A NaN among the products of a group makes its sum S NaN, infinities "
+        "of both signs do too, and an infinity else makes S itself."
+    )
+    steps = [
+        Paragraph(
+            "Groups",
+            f"The K products are taken {t} at a time, k = 0, 1, ...; the last group may be shorter. Groups are added "
+            "in order.",
+        ),
+        Paragraph("Special values", special, "p[k] = a[k] * b[k]"),
+    ]
+    if unit.reduction == "exact":
+        zero = "A sum that is 0 is +0."
+        if (mode or unit.rounding) == "down":
+            zero = "A sum that is 0 is -0, but +0 where all products are +0."
+        text = f"It is exact. {zero}"
+        steps.append(Paragraph("Sum of a group", text, "S = sum of p[k] over the k of the group"))
+    else:
+        steps += [
+            Paragraph(
+                "Alignment",
+                "The exponent of a number x that is not zero is that of its format, no lower than the lowest: "
+                f"max(floor(log2 |x|), emin), emin being {a.emin} of a ({a}) and {b.emin} of b ({b}). That of a "
+                "product that is not zero is the sum of its factors' exponents: it is not normalised. M is the "
+                "largest exponent of a product of the group. If all products are zeros, S is +0.",
+                "e(a * b) = e(a) + e(b)",
+            ),
+            Paragraph(
+                "Rounding of products",
+                f"The magnitude of each product is rounded to an integer number of units of 2^(M - {f}), to odd: what "
+                "is no integer becomes the odd one of its two neighbours.",
+                f"n = floor(|p| / 2^(M - {f})), and n + 1 where |p| / 2^(M - {f}) is no integer and n is even\n"
+                f"odd(p) = sign(p) * n * 2^(M - {f})",
+            ),
+            Paragraph(
+                "Sum of a group",
+                "What became of the products is added exactly. A sum that is 0 is +0.",
+                "S = sum of odd(p[k]) over the k of the group",
+            ),
+        ]
+    text = "S is added as it is, and the sum rounded once. "
+    if mode is not None:
+        text = "S is rounded, then added; the sum is exact, then rounded. "
+    added = "S" if mode is None else "R_partial(S)"
+    steps += [
+        Paragraph("Step", text + sum_rule(unit.rounding), f"acc = R_sum(acc + {added})"),
+        Paragraph("C", "acc starts from C, or +0 if it is missing. A sum of nothing (K = 0) is C as it stands, or +0."),
+    ]
+    beside = () if f is None else (1 - f, -f, -f - 1)
+    return Statement(steps, roundings, {"terms": t}, t, beside_one=beside)
+
+
+register(ExactDotUnit, disclosure=_exact)
+register(GroupedDotUnit, disclosure=_grouped)
