@@ -30,6 +30,7 @@ def random_words(r: int, both: bool) -> Paragraph:
 
 
 def read_words(unit) -> str:
+    """How operands and sums are read, subnormal values among them."""
     text = "a[k], b[k] and C are the values of their codes."
     if unit.flush_inputs == "positive":
         return f"{text} Where one is subnormal or a zero of either sign, it counts as +0. Products and sums do not."
@@ -95,6 +96,6 @@ CHAINED_C = (
 
 
 def tensor_scales(unit) -> str:
-    """What the scales of arrays are called."""
+    """What the scales of whole arrays are called in formulas of products."""
     every = all(f.tensor_scale is not None for f in unit.operand)
     return "Ta and Tb being the scales of the arrays a and b" + ("" if every else " (1 where a format has none)")
