@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -35,6 +36,16 @@ def test_each_c_source_is_in_the_library_once():
     if shutil.which("ar"):
         members = subprocess.run(["ar", "t", OBJECTS / "libsoftnum.a"], capture_output=True, text=True, check=True)
         assert sorted(members.stdout.split()) == sorted(p.with_suffix(".o").name for p in core_sources())
+
+
+def test_all_packages_are_installed():
+    """An editable install finds packages that a wheel lacks."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    folders = {name: settings["package-dir"].get(name, name.replace(".", "/")) for name in settings["packages"]}
+    there = {
+        p.parent.relative_to(ROOT) for top in ("softnum", "kernels", "train") for p in (ROOT / top).rglob("__init__.py")
+    }
+    assert sorted(map(str, there - set(map(Path, folders.values())))) == []
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
