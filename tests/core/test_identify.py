@@ -23,7 +23,10 @@ def box_of(unit):
 
 
 #: kinds of units that there are families of
-SOUGHT = (sn.MadUnit, sn.FmaChainUnit, sn.FusedDotUnit, sn.ExactDotUnit, sn.TwoStageDotUnit, sn.GroupedDotUnit)
+SOUGHT = (
+    sn.MadUnit, sn.FmaChainUnit, sn.FusedDotUnit, sn.ExactDotUnit, sn.TwoStageDotUnit, sn.GroupedDotUnit,
+    sn.BlockDotUnit, sn.BlockFusedDotUnit,
+)  # fmt: skip
 
 
 def presets():
@@ -52,6 +55,8 @@ FAST = {
             "amd_cdna3_bf8",
             "riscv_rvbna_bf16_vlen128",
             "riscv_rvbna_e4m3_vlen512",
+            "ocp_mxfp8_e4m3",
+            "nvidia_tcgen05_mxf8f6f4",
         )
     },
 }
@@ -137,6 +142,64 @@ def test_units_that_no_preset_has(name):
         assert np.array_equal(sn.matmul(x, y, unit), sn.matmul(x, y, found.unit), equal_nan=True)
     if name == "six terms, rounded twice":
         assert found.unit == unit
+
+
+BLOCKS = {
+    "sixteen products, groups of four": sn.BlockFusedDotUnit(
+        16, 20, "binary32", operand="mxfp4", group=4, output_rounding="nearest_even"
+    ),
+    "blocks summed in bfloat16": sn.BlockDotUnit(
+        "binary32", operand="mxfp8_e5m2", inner=sn.MadUnit("bfloat16", operand="e5m2"), rounding="toward_zero"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [next(iter(BLOCKS)), *(pytest.param(x, marks=pytest.mark.slow) for x in list(BLOCKS)[1:])]
+)
+def test_units_of_blocks_that_no_preset_has(name):
+    unit = BLOCKS[name]
+    found = sn.identify(box_of(unit), rows=2000)
+    assert type(found.unit) is type(unit) and found.equivalent == (), found
+    rng = np.random.default_rng(4)
+    for scale in (1, 2.0**-60, 2.0**30):
+        x, y = (rng.standard_normal((24, 200)) * scale * 2.0 ** rng.integers(-9, 9, (24, 200)) for _ in "xy")
+        x, y = sn.array(x, unit.operand[0], axis=-1), sn.array(y, unit.operand[1], axis=-1).T
+        assert np.array_equal(sn.matmul(x, y, unit), sn.matmul(x, y, found.unit), equal_nan=True)
+
+
+def test_evidence_of_blocks_is_what_the_box_gives():
+    unit = sn.unit("nvfp4")
+    found = sn.identify(box_of(unit), operand="nvfp4", output="binary32", rows=200)
+    assert found.unit == unit
+    for x in found.evidence:
+        codes = x.codes(unit)
+        arrays = [
+            sn.BlockArray(
+                np.array(codes[name], np.uint8), np.array(codes[f"{name}_scales"], np.uint8), "nvfp4", -1,
+                float(sn.decode(np.array(codes[f"{name}_tensor_scale"], np.uint32), "binary32")),
+            )
+            for name in "ab"
+        ]  # fmt: skip
+        got = sn.dot(*arrays, unit, None if x.c is None else np.float32(x.c))
+        assert np.array_equal(float(got), x.output, equal_nan=True), x
+        assert len(x.a) == len(x.b) and len(x.a_scales) == -(-len(x.a) // 16) + 1
+    assert {"a_scales", "b_scales"} <= set(found.to_dict()["evidence"][-1])
+
+
+def test_no_family_of_blocks_has_it():
+    unit = sn.unit("ocp_mxfp4_e2m1")
+
+    def odd(a, b, c=None):
+        d = sn.matmul(a, b, unit, c)
+        return np.where(d == 0.5, 1, d)
+
+    found = sn.identify(odd, operand="mxfp4", output="binary32", rows=500, longest=40)
+    refuted = found.refutation
+    assert found.unit is None and (refuted.output, refuted.expected) == (1.0, 0.5)
+    assert len(refuted.a) == len(refuted.a_scales) == 1 and "by scales" in str(refuted) and refuted.trace is not None
+    with pytest.raises(ValueError, match="refuses 1 \\* 1, as numbers and in blocks"):
+        sn.identify(box_of(unit), operand="mxfp8_e4m3")
 
 
 def truncated_multiplier(a, b, c=None):
@@ -372,6 +435,29 @@ def test_a_library(built):
         library_function(built.with_name("none.so"), "mac")
     with pytest.raises(ValueError, match="no library that can be loaded"):
         library_function(built.with_name("mac.c"), "mac")
+
+
+BLOCKS_PY = """
+import sys
+import numpy as np, softnum as sn
+unit = sn.unit("ocp_mxfp4_e2m1")
+for line in sys.stdin:
+    x = [int(word, 16) for word in line.split()]
+    side = len(x) // 2
+    k = side - -(-side // 33)
+    a, b = (sn.BlockArray(np.array(y[:k], np.uint8), np.array(y[k:], np.uint8), "mxfp4") for y in (x[:side], x[side:-1]))
+    got = sn.dot(a, b, unit, sn.decode(np.array([x[-1]], np.uint32), "binary32")[0])
+    print(f"{int(sn.encode([got], 'binary32')[0]):x}", flush=True)
+"""
+
+
+def test_a_program_that_takes_blocks(tmp_path):
+    (tmp_path / "blocks.py").write_text(BLOCKS_PY)
+    with Command([sys.executable, tmp_path / "blocks.py"], operand="mxfp4", output="binary32") as program:
+        found = sn.identify(program, operand="mxfp4", output="binary32", rows=200, longest=40)
+        with pytest.raises(TypeError, match="takes BlockArrays of mxfp4_e2m1, got ndarray"):
+            program(np.ones((1, 1)), np.ones((1, 1)))
+    assert found.unit == sn.unit("ocp_mxfp4_e2m1")
 
 
 def test_a_program(tmp_path):

@@ -10,6 +10,7 @@ import numpy as np
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode
 from softnum.formats.facts import fits
+from softnum.inspect.identify.blocks import array_of, is_block_pair, with_scales
 
 __all__ = ["REFUSED", "Box", "Exhausted", "bits_of", "in_halves", "takes_start"]
 
@@ -55,7 +56,8 @@ def takes_start(f: Callable) -> bool:
 class Box:
     """A function of a, b and maybe c, what it was asked, and how often.
 
-    ``calls``, ``products``: how many there were so far. ``takes_c``: whether it has a third argument.
+    ``calls``, ``products``: how many there were so far. ``takes_c``: whether it has a third argument. ``blocks``: the
+    block formats whose BlockArrays it takes; a and b are rows as `softnum.inspect.identify.blocks` has them then.
     """
 
     def __init__(self, f: Callable, most: int) -> None:
@@ -63,10 +65,15 @@ class Box:
         self.calls = self.products = 0
         self.takes_c = takes_start(f)
         self.dtypes = [np.float64] * 3
+        self.blocks: tuple | None = None
 
-    def carries(self, *formats) -> None:
-        """From now on a, b and C come in float32, where their formats fit in that; those that are told."""
-        self.dtypes[: len(formats)] = [np.float32 if fits(fmt, np.float32) else np.float64 for fmt in formats]
+    def carries(self, operand, *c_format) -> None:
+        """From now on a, b and C come in float32, where their formats fit in that; or a and b in blocks."""
+        self.blocks = operand if is_block_pair(operand) else None
+        dtype = lambda fmt: np.float32 if fits(fmt, np.float32) else np.float64  # noqa: E731
+        if self.blocks is None:
+            self.dtypes[:2] = map(dtype, operand)
+        self.dtypes[2:] = [*map(dtype, c_format), *self.dtypes[2 + len(c_format) :]]
 
     def call(self, a, b, c=None) -> np.ndarray:
         """One call, (M, K) and (K, N); its result as float64."""
@@ -77,7 +84,11 @@ class Box:
         self.calls += 1
         self.products += shape[0] * shape[1]
         with np.errstate(all="ignore"):
-            a, b, c = (None if x is None else x.astype(t) for x, t in zip((a, b, c), self.dtypes, strict=True))
+            c = None if c is None else c.astype(self.dtypes[2])
+            if self.blocks is None:
+                a, b = a.astype(self.dtypes[0]), b.astype(self.dtypes[1])
+            else:
+                a, b = array_of(a, self.blocks[0], -1), array_of(b, self.blocks[1], -2)
             got = self.f(a, b) if c is None else self.f(a, b, c)
         got = np.asarray(decode(got.codes, got.format) if isinstance(got, Array) else got)
         if got.shape != shape:
@@ -111,7 +122,9 @@ class Box:
         return out
 
     def one(self, a, b, c=None) -> float | None:
-        """One dot product of two lists of numbers; None where it is refused."""
+        """One dot product of two lists of numbers; None where it is refused. Of blocks: their elements, scales of 1."""
+        if self.blocks is not None:
+            a, b = (with_scales(x, fmt) for x, fmt in zip((a, b), self.blocks, strict=True))
         got = self.rows([a], b, None if c is None else [c])
         return None if got[0] == REFUSED else float(got.view(np.float64)[0])
 

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
+from softnum.arrays.blocks import BlockArray
 from softnum.arrays.checks import native
 from softnum.arrays.conversion import decode, encode
+from softnum.formats.blocks import BlockFormat
+from softnum.formats.blocks import format as any_format
 from softnum.formats.names import format
 from softnum.inspect.identify.box import takes_start
 from softnum.runtime.notices import about_to_run
@@ -29,12 +32,14 @@ def one_by_one(f: Callable) -> Callable:
     [[3.0, 3.0], [3.0, 3.0]]
     """
 
+    own = lambda x: x.copy() if isinstance(x, BlockArray) else np.ascontiguousarray(x)  # noqa: E731
+
     def alone(a, b, *c):
         out = np.empty((a.shape[0], b.shape[1]))
         for i, j in np.ndindex(out.shape):
             start = [x[i : i + 1, j : j + 1] for x in c]
-            column = np.ascontiguousarray(b[:, j : j + 1])  # strides, too, make libraries choose another way
-            out[i, j] = np.asarray(f(np.ascontiguousarray(a[i : i + 1]), column, *start)).item()
+            column = own(b[:, j : j + 1])  # strides, too, make libraries choose another way
+            out[i, j] = np.asarray(f(own(a[i : i + 1]), column, *start)).item()
         return out
 
     return alone if takes_start(f) else lambda a, b: alone(a, b)
@@ -96,7 +101,8 @@ class Command:
     """A program as a box: a line of codes in, a line with one code out.
 
     For each dot product the program gets a line of 2 K + 1 codes in hexadecimal, those of a, those of b, and that of C
-    (+0 where none is given), and answers with a line of one code before the next ones are needed. Up to 64 lines come
+    (+0 where none is given); of block formats those of a's elements, of the scales of its blocks, and of the array's
+    scale where there is one, then the same of b. It answers with a line of one code before the next ones are needed. Up to 64 lines come
     at once, so that it must not wait for the end of its input, and must flush. A simulator of an RTL design is such a
     program: its test bench reads standard input.
 
@@ -104,7 +110,7 @@ class Command:
     ----------
     command : str or sequence of str
         The program and its arguments; it runs with all rights of this process.
-    operand : format, str or a pair of them
+    operand : format, BlockFormat, str or a pair of them
         Of the codes of a and b.
     output : format or str
         Of the code of the result.
@@ -124,7 +130,7 @@ class Command:
         if not self.words:
             raise ValueError("the command has no words")
         pair = operand if isinstance(operand, tuple) else (operand, operand)
-        self.formats = tuple(map(format, (*pair, output if start is None else start, output)))
+        self.formats = (*map(any_format, pair), *map(format, (output if start is None else start, output)))
         about_to_run(self.words[0])
         self.process = subprocess.Popen(self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
@@ -186,9 +192,18 @@ class Command:
 
 
 def _codes(x, fmt) -> list[list[int]]:
+    if isinstance(fmt, BlockFormat) or isinstance(x, BlockArray):
+        return _codes_of_blocks(x, fmt)
     x = np.asarray(x, np.float64)
     codes = encode(x, fmt)
     back = decode(codes, fmt).astype(np.float64)
     if not ((back == x) | (np.isnan(back) & np.isnan(x))).all():
         raise ValueError(f"a number is none of {fmt}")
     return native(codes).tolist()
+
+
+def _codes_of_blocks(x, fmt) -> list[list[int]]:
+    if not isinstance(x, BlockArray) or x.format != fmt:
+        raise TypeError(f"the program takes BlockArrays of {fmt}, got {getattr(x, 'format', type(x).__name__)}")
+    whole = [] if fmt.tensor_scale is None else encode([float(x.tensor_scale)], fmt.tensor_scale).tolist()
+    return [[*codes, *scales, *whole] for codes, scales in zip(x.codes.tolist(), x.scales.tolist(), strict=True)]

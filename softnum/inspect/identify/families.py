@@ -15,7 +15,10 @@ import numpy as np
 from softnum.formats.modes import ROUNDING_MODES
 from softnum.formats.names import format
 from softnum.formats.scalar import FloatFormat
+from softnum.inspect.identify.blocks import is_block_pair
 from softnum.inspect.identify.order import chain_sizes, lane_sizes, steps_of, tree_of
+from softnum.mac.block_fused import BlockFusedDotUnit
+from softnum.mac.blocks import BlockDotUnit
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.grouped import GroupedDotUnit
@@ -50,6 +53,10 @@ class Facts:
     group : tuple of int and str, optional
         (products of a group, "bulk" or "exact"): of groups whose sums are formed before they meet C; "bulk" if they
         round to odd what they cut.
+    step : int, optional
+        Of block formats: products of a step, as far as blocks tell; 0 where none is shorter than what was asked.
+    by_scales : bool
+        Of block formats: whether the scales of a block of zeros count.
     start : float, optional
         -0.0 where the box takes no C, and a sum of -0 alone is -0: its unit is one with a C of -0.
     """
@@ -64,7 +71,14 @@ class Facts:
     c_fraction: int | None = None
     c_alignment: str | None = None
     group: tuple[int, str] | None = None
+    step: int | None = None
+    by_scales: bool = False
     start: float | None = None
+
+    @property
+    def of_blocks(self) -> bool:
+        """Whether the operands have block formats."""
+        return is_block_pair(self.operand)
 
     @property
     def two_stages(self) -> bool:
@@ -121,6 +135,8 @@ class Family:
         Fields that are tried together where one at a time leads nowhere.
     simpler : ``(unit) -> iterable of units``
         Usual ways to state what computes the same, taken where they have all answers too.
+    of_blocks : bool
+        Whether its operands have block formats.
     """
 
     name: str
@@ -128,6 +144,7 @@ class Family:
     choices: Callable[[Unit, Facts], Mapping[str, tuple]]
     joint: tuple[tuple[str, ...], ...] = ()
     simpler: Callable[[Unit], Iterable[Unit]] = lambda unit: ()
+    of_blocks: bool = False
 
 
 #: Families by name, in the order in which they are looked for.
@@ -149,7 +166,7 @@ def _made(kind, *args, **options) -> Iterator[Unit]:
 
 def _accumulators(facts: Facts) -> tuple:
     """Formats that sums can be kept in."""
-    known = [*facts.c_formats, *facts.outputs, *facts.operand]
+    known = [*facts.c_formats, *facts.outputs, *(() if facts.of_blocks else facts.operand)]
     if any(f.precision is None for f in facts.c_formats):
         return tuple(dict.fromkeys(known))
     names = ("binary32", "binary64", "binary16", "bfloat16", "tf32", "e6m9", "e5m10", "e8m13")
@@ -429,6 +446,64 @@ def _exact_choices(unit: ExactDotUnit, facts: Facts) -> Mapping[str, tuple]:
     }  # fmt: skip
 
 
+# -- blocks with scales ----------------------------------------------------------------------------------------------
+def _block_starts(facts: Facts) -> Iterator[Unit]:
+    if facts.step not in (None, facts.operand[0].block_size):
+        return
+    for out in facts.outputs[:3]:
+        yield from _made(BlockDotUnit, out, operand=facts.operand)
+
+
+def _block_choices(unit: BlockDotUnit, facts: Facts) -> Mapping[str, tuple]:
+    sums = tuple(f for f in _accumulators(facts) if f.precision is not None)
+    elements = tuple(f.element for f in unit.operand)
+    inner = [
+        made for f in sums for product in (None, f) for made in _made(MadUnit, f, operand=elements, product=product)
+    ]
+    found = {
+        "rounding": _MODES,
+        "product": (None, *sums, *_narrower(facts)[:52]),
+        "overflow": _overflows(unit.accumulator),
+        "inner": (None, *inner),
+        "accumulator": sums,
+    }
+    return found if unit.product is None else found | {"product_rounding": (None, *_MODES)}
+
+
+def _block_fused_starts(facts: Facts) -> Iterator[Unit]:
+    size = facts.operand[0].block_size
+    if size is None:
+        return
+    steps = (facts.step,) if facts.step else (size, 2 * size, 4 * size)
+    if facts.step in (None, size):
+        steps += tuple(size >> n for n in range(1, size.bit_length()))
+    for out in facts.outputs[:2]:
+        for terms in steps:
+            groups = [terms >> n for n in range(terms.bit_length())]
+            for group in groups if facts.by_scales else [1] if facts.step not in (None, size) else [1, *groups[:-1]]:
+                for mode in ("toward_zero", "nearest_even"):
+                    yield from _made(
+                        BlockFusedDotUnit, terms, 25 if facts.fraction is None else facts.fraction, out,
+                        operand=facts.operand, group=group, output_rounding=mode,
+                    )  # fmt: skip
+
+
+def _block_fused_choices(unit: BlockFusedDotUnit, facts: Facts) -> Mapping[str, tuple]:
+    bottom = unit.accumulator.emin - 60
+    sizes = tuple(1 << n for n in range(9))
+    return {
+        "output_rounding": _MODES,
+        "truncate_fraction": (None, *range(unit.fraction_bits + 12)),
+        "overflow": (*_overflows(unit.accumulator), "always_infinity"),
+        "fraction_bits": _near(unit.fraction_bits, 0, _WIDEST),
+        "group": sizes,
+        "terms": sizes,
+        "min_exponent": (None, *_near(unit.accumulator.emin, bottom, 8)),
+        "zero_exponent": (None, *range(min(0, unit.accumulator.emin), bottom, -1)),
+        "accumulator": tuple(f for f in _accumulators(facts) if f.precision is not None),
+    }
+
+
 find_as(
     "multiply-adds", _mad_starts, _mad_choices,
     joint=(("flush_inputs", "flush_results"), ("product", "rounding"), ("accumulator", "overflow")),
@@ -450,4 +525,13 @@ find_as(
 find_as(
     "groups, then their sum and C", _grouped_starts, _grouped_choices,
     joint=(("partial_rounding", "rounding"), ("partial", "guard_bits")),
+)  # fmt: skip
+find_as("sums of blocks, scaled", _block_starts, _block_choices, joint=(("product", "rounding"),), of_blocks=True)
+find_as(
+    "fused sums of blocks with scales", _block_fused_starts, _block_fused_choices,
+    joint=(
+        ("terms", "group"), ("output_rounding", "truncate_fraction"), ("output_rounding", "overflow"),
+        ("fraction_bits", "output_rounding"),
+    ),
+    of_blocks=True,
 )  # fmt: skip

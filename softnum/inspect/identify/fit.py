@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 
 import numpy as np
 
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode
+from softnum.inspect.identify.blocks import array_of, is_block_pair, parts
 from softnum.inspect.identify.box import REFUSED, Box, bits_of, in_halves
 from softnum.inspect.identify.families import Facts, Family
 from softnum.inspect.identify.pools import Rows, last_places, pools
@@ -25,12 +27,22 @@ _ENDS = 8  # starts that may lead nowhere before the best of them is taken
 def predicted(unit: Unit, a, b, c=None) -> np.ndarray:
     """The bits of a unit's results, of matrices or of stacks of them; `REFUSED` where it has no code for one."""
     try:
-        got = matmul(a, b, unit, c)
+        got = _product(a, b, unit, c)
     except ValueError:
         if a.ndim == 3:
             each = zip(a, b, [None] * len(a) if c is None else c, strict=True)
             return np.stack([predicted(unit, *x) for x in each])
         return in_halves(lambda *x: predicted(unit, *x), a, b, c)
+    return _numbers(got)
+
+
+def _product(a, b, unit: Unit, c):
+    if is_block_pair(unit.operand):
+        a, b = array_of(a, unit.operand[0], -1), array_of(b, unit.operand[1], -2)
+    return matmul(a, b, unit, c)
+
+
+def _numbers(got) -> np.ndarray:
     return bits_of(decode(got.codes, got.format) if isinstance(got, Array) else got)
 
 
@@ -65,7 +77,10 @@ class Row:
 
 @dataclass
 class Group:
-    """Rows of one shape and the box's answers, (B, M, K), (B, K, N) and (B, M, N); ``hits``: units refuted."""
+    """Rows of one shape and the box's answers, (B, M, K), (B, K, N) and (B, M, N); ``hits``: units refuted.
+
+    ``operand``: the block formats of a and b, which have one scale of the array each; None of other formats.
+    """
 
     kinds: list[str]
     a: np.ndarray
@@ -73,10 +88,22 @@ class Group:
     c: np.ndarray | None
     bits: np.ndarray
     hits: int = 0
+    operand: tuple | None = None
+
+    @cached_property
+    def _arrays(self) -> tuple:
+        """a and b as units take them."""
+        if self.operand is None:
+            return self.a, self.b
+        return array_of(self.a, self.operand[0], -1), array_of(self.b, self.operand[1], -2)
 
     def wrong(self, unit: Unit) -> np.ndarray:
         """Which answers are not a unit's."""
-        return predicted(unit, self.a, self.b, self.c) != self.bits
+        try:
+            got = _numbers(matmul(*self._arrays, unit, self.c))
+        except ValueError:  # it has no code for one
+            got = predicted(unit, self.a, self.b, self.c)
+        return got != self.bits
 
     def row(self, i: int, m: int, n: int) -> Row:
         """One answer."""
@@ -103,8 +130,17 @@ class Data:
     def ask(self, rows: Rows) -> np.ndarray:
         """Ask the box, and keep its answers."""
         bits = self.box.block(rows.a, rows.b, rows.c)
-        self._new.setdefault((*rows.a.shape, rows.b.shape[1], rows.c is None), []).append((rows, bits))
+        key = (*rows.a.shape, rows.b.shape[1], *self._of_arrays(rows), rows.c is None)
+        self._new.setdefault(key, []).append((rows, bits))
         return bits
+
+    def _of_arrays(self, rows: Rows) -> list[float]:
+        """The scales of the arrays, where the formats have one."""
+        if self.box.blocks is None:
+            return []
+        pairs = zip((rows.a, rows.b.T), self.box.blocks, strict=True)
+        wholes = [parts(x, fmt)[2] for x, fmt in pairs]
+        return [float(whole.flat[0]) for whole in wholes if whole is not None]
 
     def _gathered(self) -> list[Group]:
         """All answers, those that refuted most units first."""
@@ -114,7 +150,7 @@ class Data:
                 [*([] if old is None else old.kinds), *(x.kind for x, _ in new)],
                 _joined(old and old.a, [x.a for x, _ in new]), _joined(old and old.b, [x.b for x, _ in new]),
                 None if shape[-1] else _joined(old and old.c, [x.c for x, _ in new]),
-                _joined(old and old.bits, [bits for _, bits in new]), 0 if old is None else old.hits,
+                _joined(old and old.bits, [bits for _, bits in new]), 0 if old is None else old.hits, self.box.blocks,
             )  # fmt: skip
         self._new = {}
         return sorted(self.groups.values(), key=lambda x: -x.hits)  # stable

@@ -8,8 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from softnum.arrays.conversion import quantize
+from softnum.inspect.identify.blocks import in_blocks, is_block_pair, plain_like
 
 __all__ = ["KINDS", "Rows", "draw", "last_places", "pools"]
+
+
+_APART = 3  # terms that are put into blocks of their own
 
 
 @dataclass(frozen=True)
@@ -259,6 +263,8 @@ def draw(kind: str, formats: tuple, start: str | float | None, seed, shape: tupl
 
     start: "C" for random ones, None for none, or the number that each sum starts from.
     """
+    if is_block_pair(formats[0]):
+        return _in_blocks(draw(kind, _plain_formats(formats), start, seed, shape), formats[0], (*_words(seed), 17))
     m, k, n = shape
     rng = np.random.default_rng(seed)
     f = _Formats(*formats)
@@ -277,6 +283,20 @@ def draw(kind: str, formats: tuple, start: str | float | None, seed, shape: tupl
     return Rows(kind, a, b, c)
 
 
+def _plain_formats(formats: tuple) -> tuple:
+    return tuple(map(plain_like, formats[0])), *formats[1:]
+
+
+def _words(seed) -> tuple:
+    return seed if isinstance(seed, tuple) else (seed,)
+
+
+def _in_blocks(rows: Rows, operand, seed) -> Rows:
+    """Rows of plain numbers as those of block formats."""
+    rng = None if seed is None else np.random.default_rng(seed)
+    return Rows(rows.kind, in_blocks(rows.a, operand[0], rng), in_blocks(rows.b.T, operand[1], rng).T, rows.c)
+
+
 def _zeros_of(fmt, x) -> np.ndarray:
     """Numbers whose zeros a format has."""
     return x if fmt.negative_zero else np.where(x == 0, 0.0, x)
@@ -285,6 +305,14 @@ def _zeros_of(fmt, x) -> np.ndarray:
 def last_places(formats: tuple, begin: str | float | None) -> Iterator[Rows]:
     """Sums whose last place hangs on one small power of two, for each that there is, alone and beside zeros of any
     size: what lies below a least M, or below that of a zero, is lost."""
+    if is_block_pair(formats[0]):
+        size = formats[0][0].size(1)
+        for rows in last_places(_plain_formats(formats), begin):
+            if rows.a.shape[1] <= _APART:
+                spread = [np.zeros((1, size * rows.a.shape[1])) for _ in "ab"]
+                spread[0][:, ::size], spread[1][:, ::size] = rows.a, rows.b.T
+                yield _in_blocks(Rows(rows.kind, spread[0], spread[1].T, rows.c), formats[0], None)
+        return
     f, takes_c = _Formats(*formats), begin == "C"
     number = None if begin in ("C", None) else np.full((1, 1), begin)
     if f.c.precision is None or f.a.precision is None or f.b.precision is None:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from softnum.arrays.conversion import encode
+from softnum.inspect.identify.blocks import parts
 from softnum.inspect.trace import Trace
 from softnum.mac.mad import Unit
 
-__all__ = ["Finding", "Identified", "Refutation", "Undecided"]
+__all__ = ["Finding", "Identified", "Refutation", "Undecided", "in_parts"]
 
 
 def _number(x: float | None) -> str:
     if x is None:
         return "refused"
-    return repr(x) if abs(x) < 1e5 and x == round(x, 6) else x.hex()
+    if abs(x) < 1e5 and x == round(x, 6):
+        return repr(x)
+    significand, exponent = math.frexp(x)
+    return f"{'-' * (x < 0)}2^{exponent - 1}" if abs(significand) == 0.5 else x.hex()
 
 
 def _vector(numbers) -> str:
@@ -27,6 +34,27 @@ def _vector(numbers) -> str:
         kept = [f"{i}: {_number(x)}" for i, x in enumerate(numbers) if x]
         return "{" + ", ".join(kept[:8]) + (", ..." if len(kept) > 8 else "") + "}"
     return "[" + ", ".join(map(_number, numbers)) + "]"
+
+
+def _input(of: Finding | Refutation) -> str:
+    """a, b and C of one dot product, in words."""
+    by = lambda scales: f" by scales {_vector(scales)}" if scales else ""  # noqa: E731
+    start = "" if of.c is None else f", C = {_number(of.c)}"
+    return f"a = {_vector(of.a)}{by(of.a_scales)}, b = {_vector(of.b)}{by(of.b_scales)}{start}"
+
+
+def _plain_input(of: Finding | Refutation) -> dict:
+    found = {"a": list(map(_plain, of.a)), "b": list(map(_plain, of.b)), "c": _plain(of.c), "output": _plain(of.output)}
+    scales = {"a_scales": list(map(_plain, of.a_scales)), "b_scales": list(map(_plain, of.b_scales))}
+    return found | scales if of.a_scales or of.b_scales else found
+
+
+def in_parts(of: Finding | Refutation, operand) -> Finding | Refutation:
+    """The same, elements and scales of rows of block formats apart."""
+    sides = zip((of.a, of.b), operand, strict=True)
+    split = [[() if x is None else tuple(x.tolist()) for x in parts(np.array(row), fmt)] for row, fmt in sides]
+    (a, *of_a), (b, *of_b) = split
+    return replace(of, a=a, b=b, a_scales=sum(of_a, ()), b_scales=sum(of_b, ()))
 
 
 @dataclass(frozen=True)
@@ -46,6 +74,9 @@ class Finding:
         Where its sum started; None where no C was given.
     output : float or None
         What the box gave; None where it refused the input.
+    a_scales, b_scales : tuple of float
+        Of block formats: the scales of the blocks, a and b being their elements, and last that of the array where the
+        format has one.
     """
 
     name: str
@@ -55,25 +86,33 @@ class Finding:
     b: tuple[float, ...]
     c: float | None
     output: float | None
+    a_scales: tuple[float, ...] = ()
+    b_scales: tuple[float, ...] = ()
 
     def codes(self, unit: Unit) -> dict:
-        """The input and the result as codes of a unit's formats, a test vector: a, b, c and result."""
-        pairs = zip((self.a, self.b), unit.operand, strict=True)
-        codes = {name: encode(list(x), fmt).tolist() for name, (x, fmt) in zip("ab", pairs, strict=True)}
+        """The input and the result as codes of a unit's formats, a test vector: a, b, c and result, and the scales."""
+        codes = {}
+        for name, x, scales, fmt in zip(
+            "ab", (self.a, self.b), (self.a_scales, self.b_scales), unit.operand, strict=True
+        ):
+            if not scales:
+                codes[name] = encode(list(x), fmt).tolist()
+                continue
+            own = len(scales) - (fmt.tensor_scale is not None)
+            codes |= {name: encode(list(x), fmt.element).tolist(),
+                      f"{name}_scales": encode(list(scales[:own]), fmt.scale).tolist()}  # fmt: skip
+            if fmt.tensor_scale is not None:
+                codes[f"{name}_tensor_scale"] = int(encode(list(scales[own:]), fmt.tensor_scale)[0])
         codes["c"] = None if self.c is None else int(encode([self.c], unit.c_format)[0])
         codes["result"] = None if self.output is None else int(encode([self.output], unit.result)[0])
         return codes
 
     def __str__(self) -> str:
-        start = "" if self.c is None else f", C = {_number(self.c)}"
-        return f"{self.why}\n    a = {_vector(self.a)}, b = {_vector(self.b)}{start}: {_number(self.output)}"
+        return f"{self.why}\n    {_input(self)}: {_number(self.output)}"
 
     def to_dict(self) -> dict:
         """As plain data; infinities and NaN as text."""
-        return {
-            "property": self.name, "value": _plain(self.value), "why": self.why, "a": list(map(_plain, self.a)),
-            "b": list(map(_plain, self.b)), "c": _plain(self.c), "output": _plain(self.output),
-        }  # fmt: skip
+        return {"property": self.name, "value": _plain(self.value), "why": self.why, **_plain_input(self)}
 
 
 @dataclass(frozen=True)
@@ -103,21 +142,16 @@ class Refutation:
     output: float | None
     expected: float | None
     trace: Trace | None
+    a_scales: tuple[float, ...] = ()
+    b_scales: tuple[float, ...] = ()
 
     def __str__(self) -> str:
-        start = "" if self.c is None else f", C = {_number(self.c)}"
-        text = (
-            f"a = {_vector(self.a)}, b = {_vector(self.b)}{start}:\n"
-            f"  the box gives {_number(self.output)}, the closest unit {_number(self.expected)}"
-        )
+        text = f"{_input(self)}:\n  the box gives {_number(self.output)}, the closest unit {_number(self.expected)}"
         return text if self.trace is None else f"{text}\n{self.trace}"
 
     def to_dict(self) -> dict:
         """As plain data."""
-        return {
-            "closest": self.unit.expression, "a": list(map(_plain, self.a)), "b": list(map(_plain, self.b)),
-            "c": _plain(self.c), "output": _plain(self.output), "expected": _plain(self.expected),
-        }  # fmt: skip
+        return {"closest": self.unit.expression, **_plain_input(self), "expected": _plain(self.expected)}
 
 
 def _plain(value):

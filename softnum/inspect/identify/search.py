@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from softnum.arrays.conversion import quantize
+from softnum.formats.blocks import format as any_format
 from softnum.formats.names import format
+from softnum.inspect.identify.blocks import array_of, is_block_pair, known_pairs, with_scales
 from softnum.inspect.identify.box import BadBox, Box, Exhausted
 from softnum.inspect.identify.families import FAMILIES, Facts, Family
 from softnum.inspect.identify.fit import Data, Decided, Row, fit, kicked, predicted, race, undecided
@@ -23,10 +25,10 @@ from softnum.inspect.identify.order import (
 )  # fmt: skip
 from softnum.inspect.identify.pools import KINDS, Rows, draw
 from softnum.inspect.identify.ports import Port, operand_port, result_port, start_port
-from softnum.inspect.identify.report import Finding, Identified, Refutation, Undecided
+from softnum.inspect.identify.report import Finding, Identified, Refutation, Undecided, in_parts
+from softnum.inspect.identify.scales import Probe, steps_of_blocks
 from softnum.inspect.identify.shrink import shrunk
 from softnum.inspect.which import candidates
-from softnum.mac.family import family_of
 from softnum.mac.mad import MadUnit, Unit
 from softnum.runtime.plain import plain
 
@@ -119,7 +121,7 @@ class _Search:
             pair = operand if isinstance(operand, tuple) else (operand, operand)
             if len(pair) != 2:
                 raise ValueError(f"identify: operand is one format or a pair, got {len(pair)}")
-            self.operand = tuple(map(format, pair))
+            self.operand = tuple(map(any_format, pair))
         self.output = None if output is None else format(output)
         self.evidence: list[Finding] = []
         self.undecided: list[Undecided] = []
@@ -131,15 +133,24 @@ class _Search:
         return self._found(None, reason=reason, refutation=refutation)
 
     def _found(self, unit, **more) -> Identified:
+        evidence = self.evidence
+        if self.box.blocks:
+            evidence = [in_parts(x, self.box.blocks) for x in evidence]
         return Identified(
-            unit, tuple(self.evidence), tuple(self.undecided), calls=self.box.calls, products=self.box.products,
+            unit, tuple(evidence), tuple(self.undecided), calls=self.box.calls, products=self.box.products,
             rows=self.checked, start=getattr(self, "facts", None) and self.facts.start, **more,
         )  # fmt: skip
 
     def run(self) -> Identified:
         box = self.box
-        if box.one([1.0], [1.0]) != 1.0:
-            raise BadBox(f"identify: the box gives {box.one([1.0], [1.0])} for 1 * 1; it is no product of matrices")
+        self._blocks()
+        first = box.one([1.0], [1.0])
+        if first is None:
+            raise BadBox(
+                "identify: the box refuses 1 * 1, as numbers and in blocks of every known format; state operand="
+            )
+        if first != 1.0:
+            raise BadBox(f"identify: the box gives {first} for 1 * 1; it is no product of matrices")
         if box.takes_c and box.one([1.0], [1.0], 1.0) != 2.0:
             box.takes_c = False  # its third argument is another thing
         reason = self._formats()
@@ -148,8 +159,11 @@ class _Search:
         reason = self._same_always()
         if reason:
             return self.none(reason)
-        self._order()
-        self._alignment()
+        if box.blocks:
+            self._steps_of_blocks()
+        else:
+            self._order()
+            self._alignment()
         self._begin()  # again, with what was measured since
         data = Data(box, self.facts)
         data.fill(self._lengths(), self.seed)
@@ -158,6 +172,33 @@ class _Search:
         return self._fit(data)
 
     # -- formats -----------------------------------------------------------------------------------------------------
+    def _blocks(self) -> None:
+        """Whether a and b come in blocks: as stated, or where the box refuses numbers and takes BlockArrays."""
+        box, stated = self.box, self.operand is not None
+        if stated and not is_block_pair(self.operand):
+            return
+        if not stated and box.one([1.0], [1.0]) is not None:
+            return
+        for pair in [self.operand] if stated else known_pairs():
+            box.carries(pair)
+            if box.one([1.0], [1.0]) is not None:
+                break
+        else:
+            box.blocks = None
+            return
+        self.operand = box.blocks
+        if not stated:
+            for name, fmt in zip("ab", self.operand, strict=True):
+                why = (
+                    f"BlockArrays of {fmt} are taken at {name}; numbers, and blocks of others that come before, refused"
+                )
+                self.evidence.append(self._ones(f"format of {name}", fmt, why))
+
+    def _ones(self, name: str, value, why: str) -> Finding:
+        """A finding by 1 * 1 in blocks."""
+        a, b = (tuple(with_scales([1.0], fmt).tolist()) for fmt in self.operand)
+        return Finding(name, value, why, a, b, None, self.box.one([1.0], [1.0]))
+
     def _formats(self) -> str:
         """Find what is not stated; why that cannot be, or ""."""
         box = self.box
@@ -170,7 +211,8 @@ class _Search:
                 found.append(formats[0])
                 self._noted(f"format of {name}", formats[0], port)
             self.operand = tuple(found)
-        box.carries(*self.operand)
+        box.carries(self.operand)
+        factors = tuple(f.element for f in self.operand) if box.blocks else self.operand
         starts = []
         if box.takes_c:
             port, starts = start_port(box)
@@ -178,17 +220,17 @@ class _Search:
                 self._noted("format of C", starts[0], port)
         outputs = [] if self.output is None else [self.output]
         if not outputs:
-            port, outputs = result_port(box, self.operand, starts[0] if starts else None)
+            port, outputs = result_port(box, factors, starts[0] if starts else None)
             if not outputs:
                 return f"no format is known that has what was seen of the results: {port.words}; state output="
             self._noted("format of the result", outputs[0], port)
         if self.output is not None and self.output in starts:
             starts = [self.output, *(s for s in starts if s != self.output)]
         self.facts = Facts(self.operand, tuple(starts[:4] or outputs[:1]), tuple(outputs[:4]), box.takes_c)
-        box.carries(*self.operand, self.facts.c_formats[0])
+        box.carries(self.operand, self.facts.c_formats[0])
         if not box.takes_c:
             self.undecided.append(Undecided("C", (), "the box takes no C: what it does to a sum's start is not asked"))
-            out = box.one([-0.0], [1.0]) if self.operand[0].negative_zero else None
+            out = box.one([-0.0], [1.0]) if factors[0].negative_zero else None
             if out == 0 and np.signbit(out):
                 self.facts.start = -0.0
                 why = "a sum of -0 is -0: it begins with its first product, as the unit does with a C of -0"
@@ -197,7 +239,10 @@ class _Search:
 
     def _noted(self, name: str, fmt, port: Port) -> None:
         for seen in port.seen[:3]:
-            self.evidence.append(Finding(name, fmt, seen.why, seen.a, seen.b, seen.c, seen.output))
+            a, b = seen.a, seen.b
+            if self.box.blocks:
+                a, b = (tuple(with_scales(x, f).tolist()) for x, f in zip((a, b), self.operand, strict=True))
+            self.evidence.append(Finding(name, fmt, seen.why, a, b, seen.c, seen.output))
 
     # -- the same answer always --------------------------------------------------------------------------------------
     def _same_always(self) -> str:
@@ -252,10 +297,11 @@ class _Search:
         short, long = min(_SHORT, self.longest), self.longest
         self._ask_order(short, all_pairs)
         self._ask_order(long, some_pairs)
-        if not self._begin() and not self._groups("exact"):
+        if not self._begin():
             per_row = lambda n: -(-n // self.masks.most) * n * n // 2  # noqa: E731
             self._ask_order(max(n for n in range(short, long + 1) if n == short or per_row(n) < _ORDER), all_pairs)
-            self._begin()
+            if not self._begin():
+                self._groups("exact")
         n, tree = self.facts.tree()
         if self.facts.group:
             return
@@ -359,8 +405,16 @@ class _Search:
 
     def _begin(self) -> bool:
         """Find units to begin from; whether there are any."""
-        self.starts = [(family, start) for family in FAMILIES.values() for start in family.starts(self.facts)]
+        families = [family for family in FAMILIES.values() if family.of_blocks == self.facts.of_blocks]
+        self.starts = [(family, start) for family in families for start in family.starts(self.facts)]
         return bool(self.starts)
+
+    def _steps_of_blocks(self) -> None:
+        """What one step of a sum of blocks takes, and keeps."""
+        probe = Probe(self.box, self.operand, self.facts, self.longest)
+        steps_of_blocks(probe)
+        self.evidence += probe.evidence
+        self.undecided += probe.undecided
 
     # -- what a sum of several terms keeps ---------------------------------------------------------------------------
     def _alignment(self) -> None:
@@ -453,6 +507,10 @@ class _Search:
             terms = max(sizes)
             break
         terms = min(terms, self.longest // 2)
+        if self.box.blocks:
+            size = self.operand[0].size(terms)
+            more = {1, 3, size // 2, size - 1, size, size + 1, 2 * size, 2 * size + 3, 4 * size, 2 * terms + 1}
+            return sorted(k for k in more if 1 <= k <= self.longest)
         more = {1, 2, 3, 4, 7, terms // 2, terms - 1, terms, terms + 1, 2 * terms + 1}
         more |= {17, 33, 70} if self.masks is None else set()  # nothing was seen of the order
         return sorted(k for k in more if 1 <= k <= self.longest)
@@ -516,20 +574,24 @@ class _Search:
 
     def _told(self, unit: Unit, family: Family, data: Data) -> Identified:
         for simpler in family.simpler(unit):
-            if not data.wrong(simpler, 0) and self._alike(simpler, unit, data):
+            if not data.wrong(simpler, 0) and self._apart(simpler, unit, data) is None:
                 unit, family = simpler, _family_of(simpler, family)
                 break
+        same = []
+        for name, preset in candidates().items():
+            if preset.operand != unit.operand or preset.result != unit.result or data.wrong(preset, 0):
+                continue
+            row = self._apart(preset, unit, data)
+            if row is None:
+                same.append(name)
+            elif (predicted(unit, row.a, row.b, row.c) != data.ask(row)).any():
+                return self._fit(data)
         told: list[Decided] = list(undecided(unit, family, data, lambda _: None))
         if data.wrong(unit):  # what was asked to tell values apart refuted the unit itself
             return self._fit(data)
         for field in told:
             self._decided(field)
-        same = []
-        for name, preset in candidates().items():
-            plain_operand = not family_of(preset).of_blocks and preset.operand == unit.operand
-            if plain_operand and preset.result == unit.result and (preset == unit or self._alike(preset, unit, data)):
-                same.append(name)
-        return self._found(unit, equivalent=tuple(same))
+        return self._found(unit, equivalent=tuple(name for name in same if not data.wrong(candidates()[name], 0)))
 
     def _decided(self, field: Decided) -> None:
         shown: dict[Row, list] = {}
@@ -544,17 +606,18 @@ class _Search:
             some = ", ".join(str(v) for v in field.open[:6]) + (", ..." if len(field.open) > 6 else "")
             self.undecided.append(Undecided(field.name, field.open, f"{field.value}; no input told it from {some}"))
 
-    def _alike(self, preset: Unit, unit: Unit, data: Data) -> bool:
-        """Whether a preset has all answers, and what the unit gives for more rows than the box was asked."""
-        if data.wrong(preset, 0):
-            return False
-        for number in range(4 * len(KINDS)):
+    def _apart(self, one: Unit, other: Unit, data: Data) -> Rows | None:
+        """A row that tells two units apart, of more than the box was asked; None where none does."""
+        kinds = list(KINDS)
+        for number in range(4 * len(kinds)):
             k = data.lengths[number % len(data.lengths)]
-            kind = list(KINDS)[number % len(KINDS)]
-            rows = draw(kind, data.formats, data.start, (self.seed, 13, number), (_BLOCK, k, 8))
-            if (predicted(preset, rows.a, rows.b, rows.c) != predicted(unit, rows.a, rows.b, rows.c)).any():
-                return False
-        return True
+            rows = draw(kinds[number % len(kinds)], data.formats, data.start, (self.seed, 13, number), (_BLOCK, k, 8))
+            differ = predicted(one, rows.a, rows.b, rows.c) != predicted(other, rows.a, rows.b, rows.c)
+            if differ.any():
+                i, j = np.argwhere(differ)[0]
+                c = None if rows.c is None else rows.c[i : i + 1, j : j + 1]
+                return Rows(rows.kind, rows.a[i : i + 1], rows.b[:, j : j + 1], c)
+        return None
 
 
 def _family_of(unit: Unit, family: Family) -> Family:
@@ -569,7 +632,10 @@ def _input(x: Rows, i: int, j: int) -> tuple:
 def _refutation(row: Row, unit: Unit) -> Refutation:
     expected = Row(row.kind, row.a, row.b, row.c, row.predicted(unit)).output
     trace = None
+    blocked = is_block_pair(unit.operand)
     if expected is not None:
-        a, b = (quantize(np.array(x), fmt) for x, fmt in zip((row.a, row.b), unit.operand, strict=True))
+        sides = [(np.array(x), fmt) for x, fmt in zip((row.a, row.b), unit.operand, strict=True)]
+        a, b = (array_of(x, fmt, -1) if blocked else quantize(x, fmt) for x, fmt in sides)
         trace = unit.trace(a, b, row.c)
-    return Refutation(unit, row.a, row.b, row.c, row.output, expected, trace)
+    told = Refutation(unit, row.a, row.b, row.c, row.output, expected, trace)
+    return in_parts(told, unit.operand) if blocked else told

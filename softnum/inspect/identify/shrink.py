@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from softnum.arrays.conversion import quantize
+from softnum.formats.blocks import BlockFormat
+from softnum.inspect.identify.blocks import ends, is_block_pair, parts
 from softnum.inspect.identify.box import Box
 from softnum.inspect.identify.fit import Row
 from softnum.mac.mad import Unit
@@ -30,9 +32,14 @@ def _simpler(x: float) -> Iterator[float]:
             yield y
 
 
-def _without(row: Row) -> Iterator[Row]:
+def _without(row: Row, operand) -> Iterator[Row]:
     """The row with a product fewer, or zero, or without C."""
     a, b = row.a, row.b
+    if row.c:  # -0 is where sums start that begin with a product
+        yield Row(row.kind, a, b, 0.0, 0)
+    if is_block_pair(operand):
+        yield from _without_blocks(row, operand)
+        return
     for half in (len(a) // 2, len(a) - 1):
         if 0 < half < len(a):
             yield Row(row.kind, a[:half], b[:half], row.c, 0)
@@ -42,19 +49,49 @@ def _without(row: Row) -> Iterator[Row]:
             yield Row(row.kind, a[:k] + a[k + 1 :], b[:k] + b[k + 1 :], row.c, 0)
         if (a[k] or b[k] != 1.0) and (a[k], b[k]) != (0.0, 0.0):
             yield Row(row.kind, a[:k] + (0.0,) + a[k + 1 :], b[:k] + (0.0,) + b[k + 1 :], row.c, 0)
-    if row.c:  # -0 is where sums start that begin with a product
-        yield Row(row.kind, a, b, 0.0, 0)
+
+
+def _without_blocks(row: Row, operand) -> Iterator[Row]:
+    """The row with fewer products at its end, a block fewer at its beginning, or a product that is zero."""
+    sides = [parts(np.array(x), fmt) for x, fmt in zip((row.a, row.b), operand, strict=True)]
+    k, size = len(sides[0][0]), operand[0].size(len(sides[0][0]))
+
+    def cut(first: int, last: int) -> Row:
+        made = [
+            np.concatenate([x[first:last], scales[first // size : -(-last // size)], [] if whole is None else whole])
+            for x, scales, whole in sides
+        ]
+        return Row(row.kind, *(tuple(x.tolist()) for x in made), row.c, 0)
+
+    for last in (k // 2, k - 1):
+        if 0 < last < k:
+            yield cut(0, last)
+    if k > size:
+        yield cut(size, k)
+    for i in range(k):
+        if row.a[i] or row.b[i]:
+            a, b = (x[:i] + (0.0,) + x[i + 1 :] for x in (row.a, row.b))
+            yield Row(row.kind, a, b, row.c, 0)
+
+
+def _formats_of(row: tuple, fmt) -> list:
+    """The format of each number of a row: of blocks, the elements, their scales, and the array's."""
+    if not isinstance(fmt, BlockFormat):
+        return [fmt] * len(row)
+    elements, scales, whole = parts(np.array(row), fmt)
+    return [fmt.element] * len(elements) + [fmt.scale] * len(scales) + [fmt.tensor_scale] * (whole is not None)
 
 
 def _rounder(row: Row, operand, c_format) -> Iterator[Row]:
     """The row with a simpler number."""
-    fits = lambda x, fmt: float(quantize(np.array([x]), fmt, rounding="toward_zero", overflow="saturate")[0]) == x  # noqa: E731
+    fits = lambda x, fmt: float(quantize(np.array([x]), fmt, rounding="toward_zero", overflow=ends(fmt))[0]) == x  # noqa: E731
+    of_a, of_b = (_formats_of(x, fmt) for x, fmt in zip((row.a, row.b), operand, strict=True))
     for k in range(len(row.a)):
         for y in _simpler(row.a[k]):
-            if fits(y, operand[0]):
+            if fits(y, of_a[k]):
                 yield Row(row.kind, row.a[:k] + (y,) + row.a[k + 1 :], row.b, row.c, 0)
         for y in _simpler(row.b[k]):
-            if fits(y, operand[1]):
+            if fits(y, of_b[k]):
                 yield Row(row.kind, row.a, row.b[:k] + (y,) + row.b[k + 1 :], row.c, 0)
     for y in _simpler(row.c) if row.c else ():
         if fits(y, c_format):
@@ -73,7 +110,7 @@ def shrunk(row: Row, unit: Unit, box: Box, operand, c_format) -> Row:
     tried, better = 0, True
     while better:
         better = False
-        for other in [*_without(row), *_rounder(row, operand, c_format)]:
+        for other in [*_without(row, operand), *_rounder(row, operand, c_format)]:
             if _weight(other) >= _weight(row):
                 continue
             if tried >= _MOST or box.products >= box.most:
