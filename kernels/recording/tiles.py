@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.kernels.recording.mma import CODES, Instruction, size_of
+from softnum.kernels.recording.mma import CODES, Instruction, decoded, differing, encoded, size_of
 
 _DIAGONAL = np.arange(8)
 
@@ -78,13 +78,43 @@ def computed(device, one: Instruction, a, b, c) -> np.ndarray:
     RuntimeError
         If the warps and bands of the instruction do not agree.
     """
+    steps = range(1, a.shape[1] + 1)
+    return np.stack([chained(device, one, a[:, :count], b[:, :count], c) for count in steps], 1)
+
+
+def chained(device, one: Instruction, a, b, c) -> np.ndarray:
+    """The same after the last step alone, (rows,)."""
     left, right = registers_a(one, _tiled(a, one.a)), registers_b(one, _tiled(b, one.b))
-    start = registers_c(one, _tiled(c, one.d))
-    out = np.empty((8 * len(start), a.shape[1]), CODES[one.d])
-    for step in range(a.shape[1]):
-        upto = slice(0, step + 1)
-        found = results(one, device.run(one, left[:, upto], right[:, upto], start, step + 1))
-        if (found != found[0]).any():
-            raise RuntimeError(f"{one.name}: a row's result depends on where in the tile it is")
-        out[:, step] = found[0].reshape(-1)
-    return out[: len(a)]
+    found = results(one, device.run(one, left, right, registers_c(one, _tiled(c, one.d)), a.shape[1]))
+    if (found != found[0]).any():
+        raise RuntimeError(f"{one.name}: a row's result depends on where in the tile it is")
+    return found[0].reshape(-1)[: len(a)]
+
+
+def box(device, one: Instruction):
+    """An instruction as a black box for `softnum.identify`: f(a, b) or f(a, b, c), matrices of numbers.
+
+    More products than it takes go through it again and again, a result being the next one's c; the last may be filled
+    up with zeros. f raises ValueError for numbers that are none of the instruction's types.
+    """
+
+    def codes(x, kind: str) -> np.ndarray:
+        x = np.ascontiguousarray(x, np.float64)
+        with np.errstate(over="ignore"):
+            found = encoded(x, kind)
+        if differing(decoded(found, kind).astype(np.float64), x).any():
+            raise ValueError(f"{one.name}: a number is none of {kind}")
+        return found
+
+    def f(a, b, c=None):
+        (m, k), n = a.shape, b.shape[1]
+        steps = max(1, -(-k // one.k))
+        rows = np.zeros((m, steps * one.k), CODES[one.a]), np.zeros((n, steps * one.k), CODES[one.b])
+        rows[0][:, :k], rows[1][:, :k] = codes(a, one.a), codes(b.T, one.b)
+        left, right = np.repeat(rows[0], n, 0), np.tile(rows[1], (m, 1))
+        start = codes(np.zeros((m, n)) if c is None else c, one.d)
+        shape = m * n, steps, one.k
+        got = chained(device, one, left.reshape(shape), right.reshape(shape), start.reshape(-1))
+        return decoded(got, one.d).reshape(m, n)
+
+    return f

@@ -37,6 +37,14 @@ def identify(
             "answers each with a line of the result's code. Needs --operand and --output."
         ),
     ] = None,
+    instruction: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Instead, a matrix instruction of this machine's GPU, as mma_m16n8k16_f32_f16_f16_f32 or "
+            "wgmma_m64n8k16_f32_bf16_bf16.",
+        ),
+    ] = None,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -69,13 +77,14 @@ def identify(
       softnum identify numpy:matmul --operand binary32 --alone
       softnum identify --library ./libmac.so:mac
       softnum identify --command 'vvp mac.vvp' --operand q8.0 --output q32.0 --rows 1000
+      softnum identify --instruction mma_m16n8k16_f32_f16_f16_f32
       softnum identify --record rows-of-my-gpu
     """
     from softnum.inspect.identify import Command, library_function, one_by_one
     from softnum.inspect.identify import identify as find
 
-    if sum(x is not None for x in (function, library, command, record)) != 1:
-        raise ValueError("state one of FUNCTION, --library, --command and --record")
+    if sum(x is not None for x in (function, library, command, instruction, record)) != 1:
+        raise ValueError("state one of FUNCTION, --library, --command, --instruction and --record")
     if record is not None:
         from softnum.kernels.recording.__main__ import main
 
@@ -96,6 +105,8 @@ def identify(
         if not path:
             raise ValueError(f"--library is LIBRARY.so:SYMBOL, got {library!r}")
         box = library_function(path, symbol)
+    elif instruction is not None:
+        box = _instruction(instruction)
     else:
         from softnum.train.designs.objects import load_object
 
@@ -115,3 +126,18 @@ def identify(
         write_atomic(out, json.dumps(facts, indent=1) + "\n")
     if found.unit is None:
         raise typer.Exit(1)
+
+
+def _instruction(name: str):
+    """A matrix instruction of this machine's GPU as a box."""
+    from softnum.kernels.recording.device import Device
+    from softnum.kernels.recording.mma import INSTRUCTIONS
+    from softnum.kernels.recording.tiles import box
+
+    named = {one.file: one for one in INSTRUCTIONS}
+    if name not in named:
+        raise ValueError(f"unknown instruction {name!r}; known: {', '.join(named)}")
+    device, one = Device(), named[name]
+    if not one.on(device.capability):
+        raise ValueError(f"{device.name}, of compute capability {device.capability}, has no {one.ptx}")
+    return box(device, one)

@@ -15,7 +15,11 @@ from typer.testing import CliRunner
 
 import softnum as sn
 from softnum.cli import build_app
-from softnum.inspect.identify import FAMILIES, Command, find_as, library_function, one_by_one
+from softnum.inspect.identify import FAMILIES, Command, find_as, library_function, one_by_one, sum_order
+from softnum.inspect.identify.box import Box
+from softnum.inspect.identify.fit import Row
+from softnum.inspect.identify.pools import draw
+from softnum.inspect.identify.shrink import shrunk
 
 
 def box_of(unit):
@@ -168,6 +172,18 @@ def test_units_of_blocks_that_no_preset_has(name):
         assert np.array_equal(sn.matmul(x, y, unit), sn.matmul(x, y, found.unit), equal_nan=True)
 
 
+def test_rows_of_blocks_get_simpler():
+    unit, other = sn.unit("ocp_mxfp4_e2m1"), sn.BlockDotUnit("binary16", operand="mxfp4")
+    box = Box(box_of(unit), 5000)
+    box.carries(unit.operand, sn.format("binary32"))
+    x = draw("plain", (unit.operand, sn.format("binary32"), sn.format("binary32")), "C", 3, (1, 70, 1))
+    bits = int(box.block(x.a, x.b, x.c)[0, 0])
+    row = Row(x.kind, tuple(x.a[0].tolist()), tuple(x.b[:, 0].tolist()), float(x.c[0, 0]), bits)
+    assert row.predicted(other) != row.bits == row.predicted(unit)
+    small = shrunk(row, other, box, unit.operand, sn.format("binary32"))
+    assert small.predicted(other) != small.bits == small.predicted(unit) and len(small.a) == 2 < len(row.a) == 73
+
+
 def test_evidence_of_blocks_is_what_the_box_gives():
     unit = sn.unit("nvfp4")
     found = sn.identify(box_of(unit), operand="nvfp4", output="binary32", rows=200)
@@ -187,6 +203,7 @@ def test_evidence_of_blocks_is_what_the_box_gives():
     assert {"a_scales", "b_scales"} <= set(found.to_dict()["evidence"][-1])
 
 
+@pytest.mark.slow
 def test_no_family_of_blocks_has_it():
     unit = sn.unit("ocp_mxfp4_e2m1")
 
@@ -339,6 +356,67 @@ def test_numpys_sums(name):
     judged(box, sn.identify(box, operand="binary32", rows=500))
 
 
+def softmax(t):
+    """Of terms e^x, the sum of them under 1."""
+    e = t.astype(np.float32)
+    return (e / e.sum()).max()
+
+
+@pytest.mark.parametrize("lanes, chunk, reduction", [(4, 12, "tree"), (1, None, "sequential"), (3, None, "sequential")])
+def test_orders_of_positive_sums(lanes, chunk, reduction):
+    unit = sn.MadUnit("binary32", operand="binary32", lanes=lanes, chunk=chunk, reduction=reduction)
+    order = sum_order(lambda x: sn.dot(x.astype(np.float32), np.ones(30, np.float32), unit), 30)
+    assert unit in order.units("binary32")
+    small = sn.MadUnit("bfloat16", operand="bfloat16", lanes=lanes, chunk=chunk, reduction=reduction)
+    terms = lambda x: sn.dot(x.astype(np.float32), np.ones(30, np.float32), small)  # noqa: E731
+    assert str(sum_order(terms, 30, small=1.5 * 2.0**-9)) == str(order)
+
+
+def test_softmaxs_sum():
+    assert str(sum_order(softmax, 9)) == "((((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7))) + 8)"  # NumPy's
+    fused = sn.FusedDotUnit(4, 26, "binary32", operand="binary32")
+    at_once = sum_order(lambda x: sn.dot(x.astype(np.float32), np.ones(4, np.float32), fused), 4, small=2.0**-24)
+    assert str(at_once) == "(0 + 1 + 2 + 3)" and at_once.units("binary32") == ()
+    with pytest.raises(ValueError, match="two small terms are lost beside a large one wherever they stand"):
+        sum_order(lambda x: x.astype(np.float32).sum(), 5, small=2.0**-40)
+    with pytest.raises(ValueError, match="the same for one large term and for two"):
+        sum_order(lambda x: x.max(), 5)
+    with pytest.raises(ValueError, match="is not lost beside"):
+        sum_order(lambda x: x.sum(), 5)
+    with pytest.raises(ValueError, match="no tree has all answers"):
+        sum_order(lambda x: x.astype(np.float32).sum() if x[3] != 1 else x.sum() + x[1], 6, small=2.0**-24)
+    with pytest.raises(ValueError, match="n must lie in 1..4096, got 0"):
+        sum_order(softmax, 0)
+
+
+@pytest.mark.slow
+def test_pytorchs_softmax():
+    torch = pytest.importorskip("torch")
+
+    def largest(t):
+        with np.errstate(divide="ignore"):
+            return torch.softmax(torch.from_numpy(np.log(t.astype(np.float32))), 0).max().item()
+
+    order = sum_order(largest, 40)
+    of = lambda x: torch.softmax(torch.from_numpy(np.asarray(x, np.float32)), 0).numpy()  # noqa: E731
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        x = rng.uniform(-19, -17.4, 40)
+        e = np.array([of([0, each])[1] for each in x])  # beside 1 they are lost, so that the sum is 1
+        x[7], e[7] = 0.0, 1.0
+        assert of(x)[7] == np.float32(1) / added(order.tree, e) != 1
+
+
+def added(tree, terms):
+    """The sum of terms in an order, in binary32."""
+    if not isinstance(tree, list):
+        return terms[tree]
+    first, *rest = (added(child, terms) for child in tree)
+    for x in rest:
+        first = np.float32(first + x)
+    return first
+
+
 @pytest.mark.slow
 def test_pytorchs_sums():
     torch = pytest.importorskip("torch")
@@ -445,7 +523,8 @@ for line in sys.stdin:
     x = [int(word, 16) for word in line.split()]
     side = len(x) // 2
     k = side - -(-side // 33)
-    a, b = (sn.BlockArray(np.array(y[:k], np.uint8), np.array(y[k:], np.uint8), "mxfp4") for y in (x[:side], x[side:-1]))
+    y = np.array(x[:-1], np.uint8)
+    a, b = (sn.BlockArray(z[:k], z[k:], "mxfp4") for z in (y[:side], y[side:]))
     got = sn.dot(a, b, unit, sn.decode(np.array([x[-1]], np.uint32), "binary32")[0])
     print(f"{int(sn.encode([got], 'binary32')[0]):x}", flush=True)
 """

@@ -19,7 +19,7 @@ from softnum.kernels.recording.__main__ import main
 from softnum.kernels.recording.device import compiled, text
 from softnum.kernels.recording.mma import CODES, INSTRUCTIONS, decoded, differing, encoded, size_of
 from softnum.kernels.recording.rows import CHAINED, KINDS, STEPS, at_the_least_exponent, operands, rows
-from softnum.kernels.recording.tiles import computed
+from softnum.kernels.recording.tiles import box, computed
 from tests.kernels.dry_run import build, headers
 from tests.support.cases import cases
 
@@ -200,6 +200,27 @@ def test_warps_that_disagree_are_told():
         RuntimeError, match=r"m16n8k16\.f32\.f16\.f16\.f32: a row's result depends on where in the tile"
     ):
         computed(Wrong(), one, *rows(np.random.default_rng(0), one, "random", 2))
+
+
+def test_an_instruction_as_a_black_box():
+    one = NAMED["mma_m16n8k8_f32_bf16_bf16_f32"]
+    f, unit = box(Exactly(), one), one.unit("h200")
+    rng = np.random.default_rng(1)
+    a, b = (sn.quantize(rng.standard_normal(s), "bfloat16").astype(np.float32) for s in ((3, 19), (19, 5)))
+    c = rng.standard_normal((3, 5)).astype(np.float32)
+    assert not differing(f(a, b, c), sn.matmul(a, b, unit, c)).any()
+    assert not differing(f(a, b), sn.matmul(a, b, unit)).any()
+    with pytest.raises(ValueError, match=r"m16n8k8\.f32\.bf16\.bf16\.f32: a number is none of bf16"):
+        f(a + 2.0**-20, b)
+    shown = CliRunner().invoke(build_app(), ["identify", "--instruction", "mma_m16n8k7"])
+    assert shown.exit_code == 2 and "mma_m16n8k8_f32_bf16_bf16_f32" in shown.output
+
+
+@pytest.mark.slow
+def test_an_instruction_is_identified():
+    one = NAMED["mma_m16n8k8_f32_bf16_bf16_f32"]
+    found = sn.identify(box(Exactly(), one), operand="bfloat16", output="binary32", rows=100, longest=20)
+    assert found.unit == one.unit("h200") or "nvidia_h200_bf16" in found.equivalent
 
 
 # ---- operands --------------------------------------------------------------------------------------------------------

@@ -102,9 +102,9 @@ class Command:
 
     For each dot product the program gets a line of 2 K + 1 codes in hexadecimal, those of a, those of b, and that of C
     (+0 where none is given); of block formats those of a's elements, of the scales of its blocks, and of the array's
-    scale where there is one, then the same of b. It answers with a line of one code before the next ones are needed. Up to 64 lines come
-    at once, so that it must not wait for the end of its input, and must flush. A simulator of an RTL design is such a
-    program: its test bench reads standard input.
+    scale where there is one, then the same of b. It answers with a line of one code before the next ones are needed. Up
+    to 64 lines come at once, so that it must not wait for the end of its input, and must flush. A simulator of an RTL
+    design is such a program: its test bench reads standard input.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from softnum.mac.grouped import GroupedDotUnit
 from softnum.mac.mad import MAX_LANES, MadUnit, Unit
 from softnum.mac.two_stage import TwoStageDotUnit
 
-__all__ = ["FAMILIES", "Facts", "Family", "find_as"]
+__all__ = ["FAMILIES", "Facts", "Family", "find_as", "lanes_of"]
 
 _MODES = tuple(mode for mode in ROUNDING_MODES if not mode.startswith("stochastic"))
 _FLUSHES = (None, "before", "after", "subnormal")
@@ -331,7 +331,7 @@ def _grouped_choices(unit: GroupedDotUnit, facts: Facts) -> Mapping[str, tuple]:
 
 
 # -- multiply-adds ---------------------------------------------------------------------------------------------------
-def _lanes(facts: Facts) -> Iterator[tuple[int, int | None, str]]:
+def lanes_of(facts: Facts) -> Iterator[tuple[int, int | None, str]]:
     """(lanes, chunk, reduction) that agree with what was measured."""
     if not facts.sizes:
         return
@@ -370,7 +370,7 @@ def _first_agrees(facts: Facts, n: int, model) -> bool:
 def _mad_starts(facts: Facts) -> Iterator[Unit]:
     if facts.group:
         return
-    orders = list(_lanes(facts)) if facts.sizes else [(1, None, "sequential")]
+    orders = list(lanes_of(facts)) if facts.sizes else [(1, None, "sequential")]
     kahan = facts.nothing_lost
     if kahan:
         orders = [(1, None, "sequential")]

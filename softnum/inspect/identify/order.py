@@ -16,8 +16,8 @@ from softnum.inspect.identify.box import Box
 from softnum.mac.order import reduction_order
 
 __all__ = [
-    "Masks", "all_pairs", "chain_sizes", "lane_sizes", "masks_of", "meeting", "shown_tree", "some_pairs", "steps_of",
-    "tree_of",
+    "Masks", "all_pairs", "chain_sizes", "lane_sizes", "masks_of", "meeting", "shown_tree", "sizes_of", "some_pairs",
+    "steps_of", "tree_of",
 ]  # fmt: skip
 
 _GAP = 120  # binades between M and a unit, where the formats have as many
@@ -177,7 +177,8 @@ def steps_of(tree) -> list[list[int]] | None:
     return steps[::-1]
 
 
-def _sizes(node, leaves: int) -> np.ndarray:
+def sizes_of(node, leaves: int) -> np.ndarray:
+    """The matrix of meeting sizes of a tree."""
     sizes = np.zeros((leaves, leaves), int)
 
     def below(node) -> list[int]:
@@ -243,4 +244,4 @@ def lane_sizes(n: int, lanes: int, chunk: int | None, reduction: str, with_c: bo
         total = c
         for first in range(0, n, chunk):
             total = add(total, inner(range(first, min(n, first + chunk)), None))
-    return _sizes(total, n + with_c)
+    return sizes_of(total, n + with_c)
