@@ -16,6 +16,7 @@ from softnum.arrays.blocks import BlockArray
 from softnum.arrays.conversion import encode, quantize
 from softnum.formats.blocks import BlockFormat, block_format_names
 from softnum.formats.blocks import format as any_format
+from softnum.formats.dispatch import of_format
 from softnum.formats.scalar import FloatFormat
 
 __all__ = [
@@ -33,7 +34,27 @@ __all__ = [
 
 def is_block_pair(operand) -> bool:
     """Whether a pair of formats is one of block formats."""
-    return any(isinstance(fmt, BlockFormat) for fmt in operand)
+    return any(map(_in_blocks, operand))
+
+
+@of_format
+def _in_blocks(fmt) -> bool:
+    return False
+
+
+_in_blocks.block(lambda fmt: True)
+
+
+@of_format
+def formats_of(fmt, length: int) -> list:
+    """The format of each number of a row: of blocks, those of the elements, of their scales, and of the array's."""
+    return [fmt] * length
+
+
+@formats_of.block
+def _(fmt, length: int) -> list:
+    elements, scales, whole = parts(np.zeros(length), fmt)
+    return [fmt.element] * len(elements) + [fmt.scale] * len(scales) + [fmt.tensor_scale] * (whole is not None)
 
 
 def known_pairs() -> Iterator[tuple[BlockFormat, BlockFormat]]:

@@ -13,8 +13,8 @@ import numpy as np
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.checks import native
 from softnum.arrays.conversion import decode, encode
-from softnum.formats.blocks import BlockFormat
 from softnum.formats.blocks import format as any_format
+from softnum.formats.dispatch import of_format
 from softnum.formats.names import format
 from softnum.inspect.identify.box import takes_start
 from softnum.runtime.notices import about_to_run
@@ -138,7 +138,7 @@ class Command:
         """The program's results of matrices; ValueError for numbers that have no code."""
         fa, fb, fc, out = self.formats
         c = np.zeros((a.shape[0], b.shape[1])) if c is None else c
-        codes = [_codes(x, fmt) for x, fmt in ((a, fa), (b.T, fb), (c, fc))]
+        codes = [_codes(fmt, x) for fmt, x in ((fa, a), (fb, b.T), (fc, c))]
         lines = [
             " ".join(f"{code:x}" for code in (*codes[0][i], *codes[1][j], codes[2][i][j]))
             for i, j in np.ndindex(c.shape)
@@ -191,9 +191,8 @@ class Command:
         self.close()
 
 
-def _codes(x, fmt) -> list[list[int]]:
-    if isinstance(fmt, BlockFormat) or isinstance(x, BlockArray):
-        return _codes_of_blocks(x, fmt)
+@of_format
+def _codes(fmt, x) -> list[list[int]]:
     x = np.asarray(x, np.float64)
     codes = encode(x, fmt)
     back = decode(codes, fmt).astype(np.float64)
@@ -202,7 +201,8 @@ def _codes(x, fmt) -> list[list[int]]:
     return native(codes).tolist()
 
 
-def _codes_of_blocks(x, fmt) -> list[list[int]]:
+@_codes.block
+def _(fmt, x) -> list[list[int]]:
     if not isinstance(x, BlockArray) or x.format != fmt:
         raise TypeError(f"the program takes BlockArrays of {fmt}, got {getattr(x, 'format', type(x).__name__)}")
     whole = [] if fmt.tensor_scale is None else encode([float(x.tensor_scale)], fmt.tensor_scale).tolist()

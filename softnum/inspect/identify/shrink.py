@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from softnum.arrays.conversion import quantize
-from softnum.formats.blocks import BlockFormat
-from softnum.inspect.identify.blocks import ends, is_block_pair, parts
+from softnum.inspect.identify.blocks import ends, formats_of, is_block_pair, parts
 from softnum.inspect.identify.box import Box
 from softnum.inspect.identify.fit import Row
 from softnum.mac.mad import Unit
@@ -74,18 +73,10 @@ def _without_blocks(row: Row, operand) -> Iterator[Row]:
             yield Row(row.kind, a, b, row.c, 0)
 
 
-def _formats_of(row: tuple, fmt) -> list:
-    """The format of each number of a row: of blocks, the elements, their scales, and the array's."""
-    if not isinstance(fmt, BlockFormat):
-        return [fmt] * len(row)
-    elements, scales, whole = parts(np.array(row), fmt)
-    return [fmt.element] * len(elements) + [fmt.scale] * len(scales) + [fmt.tensor_scale] * (whole is not None)
-
-
 def _rounder(row: Row, operand, c_format) -> Iterator[Row]:
     """The row with a simpler number."""
     fits = lambda x, fmt: float(quantize(np.array([x]), fmt, rounding="toward_zero", overflow=ends(fmt))[0]) == x  # noqa: E731
-    of_a, of_b = (_formats_of(x, fmt) for x, fmt in zip((row.a, row.b), operand, strict=True))
+    of_a, of_b = (formats_of(fmt, len(row.a)) for fmt in operand)
     for k in range(len(row.a)):
         for y in _simpler(row.a[k]):
             if fits(y, of_a[k]):
