@@ -273,7 +273,9 @@ def test_the_ways():
     assert ways("binary64") == ("definition", "definition")
 
 
-@pytest.mark.parametrize("name", ["mxfp8_e4m3", "nvfp4", "unsigned of 8"])
+@pytest.mark.parametrize(
+    "name", ["mxfp8_e4m3", *(pytest.param(x, marks=pytest.mark.slow) for x in ("nvfp4", "unsigned of 8"))]
+)
 def test_tiles(device, name):
     """Blocks that fill the last axis, and the last thread block or not."""
     fmt = {"unsigned of 8": sn.BlockFormat("uq1.7", "uq8.4", 8)}.get(name) or sn.format(name)
