@@ -361,6 +361,10 @@ CONTRADICTIONS = {
     "inputs": (lambda d: d["inputs"].update(c="binary16"), "inputs.c is 'binary32'"),
     "result": (lambda d: d.update(result="binary16"), "result is 'binary32'"),
     "a vector": (lambda d: d["vectors"][0].update(result="0x3f800001"), r"vectors\[0\] \(one product\): .* 0x3f800000"),
+    "digits of a code": (lambda d: d["vectors"][0].update(result=" 0x3f80_0000"), r"vectors\[0\].result is '0x3f800000'"),
+    "a code without its zeros": (lambda d: d["vectors"][0]["b"].__setitem__(0, "15360"), r"vectors\[0\]"),
+    "a vector's part more": (lambda d: d["vectors"][0].update(d="0x0"), r"vectors\[0\]: 'd' is no part of it"),
+    "true for 1": (lambda d: d["order"].update(terms=True), "order.terms is 16"),
     "no vector": (lambda d: d["vectors"][3].pop("a"), r"vectors\[3\]: no vector|vectors\[3\]"),
     "evidence": (lambda d: d["evidence"]["c"].update(kind="guessed"), "evidence is one of"),
     "parameters and vectors": (
@@ -382,6 +386,14 @@ def test_contradictions_are_refused(what):
     change(data)
     with pytest.raises(ValueError, match=message):
         sn.unit(data)
+
+
+def test_what_is_stated_twice_is_refused():
+    text = sn.unit("nvidia_h100_fp16").disclosure().to_json()
+    assert sn.unit(text) == sn.unit("nvidia_h100_fp16")
+    again = text.replace('"fraction_bits": 25', '"fraction_bits": 24, "fraction_bits": 25', 1)
+    with pytest.raises(ValueError, match="'fraction_bits' is stated twice"):
+        sn.unit(again)
 
 
 def test_what_is_no_disclosure_is_refused():

@@ -64,7 +64,7 @@ def _loaded(given) -> dict:
         return dict(given)
     text = Path(given).read_text(encoding="utf-8") if isinstance(given, os.PathLike) else given
     try:
-        data = json.loads(text)
+        data = json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         raise ValueError(f"a disclosure is JSON: {error}") from None
     except RecursionError:
@@ -72,6 +72,14 @@ def _loaded(given) -> dict:
     if not isinstance(data, dict):
         raise ValueError(f"a disclosure is an object of JSON, got {type(data).__name__}")
     return data
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is stated twice in one object")
+    return made
 
 
 def _unit(data: dict, formats: dict, where: str) -> Unit:
@@ -132,7 +140,7 @@ def _same(derived, given, where: str) -> None:
                 raise ValueError(f"{where}: {key!r} is no part of it")
         for key, value in derived.items():
             _same(value, given.get(key), f"{where}.{key}")
-    elif derived != given:
+    elif derived != given or type(derived) is not type(given):
         raise ValueError(f"{where} is {derived!r} by the unit's parameters, and the file says {given!r}")
 
 
@@ -151,3 +159,4 @@ def _check_vectors(unit: Unit, vectors: list) -> None:
                 f"vectors[{i}] ({row.shows}): the unit of the parameters gives {got:#x}, and the file says "
                 f"{vector['result']}"
             )
+        _same(row.to_dict(unit, got), vector, f"vectors[{i}]")
