@@ -361,7 +361,9 @@ CONTRADICTIONS = {
     "inputs": (lambda d: d["inputs"].update(c="binary16"), "inputs.c is 'binary32'"),
     "result": (lambda d: d.update(result="binary16"), "result is 'binary32'"),
     "a vector": (lambda d: d["vectors"][0].update(result="0x3f800001"), r"vectors\[0\] \(one product\): .* 0x3f800000"),
-    "digits of a code": (lambda d: d["vectors"][0].update(result=" 0x3f80_0000"), r"vectors\[0\].result is '0x3f800000'"),
+    "digits of a code": (
+        lambda d: d["vectors"][0].update(result=" 0x3f80_0000"), r"vectors\[0\].result is '0x3f800000'"
+    ),
     "a code without its zeros": (lambda d: d["vectors"][0]["b"].__setitem__(0, "15360"), r"vectors\[0\]"),
     "a vector's part more": (lambda d: d["vectors"][0].update(d="0x0"), r"vectors\[0\]: 'd' is no part of it"),
     "true for 1": (lambda d: d["order"].update(terms=True), "order.terms is 16"),
