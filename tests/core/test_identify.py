@@ -172,6 +172,14 @@ def test_units_of_blocks_that_no_preset_has(name):
         assert np.array_equal(sn.matmul(x, y, unit), sn.matmul(x, y, found.unit), equal_nan=True)
 
 
+def test_blocks_without_c_and_of_a_whole_axis():
+    unit = sn.unit("nvidia_tcgen05_mxf8f6f4")
+    found = sn.identify(lambda a, b: sn.matmul(a, b, unit), rows=300)
+    assert "nvidia_tcgen05_mxf8f6f4" in found.equivalent and "C" in {x.name for x in found.undecided}
+    whole = sn.BlockDotUnit("binary32", operand=sn.BlockFormat("e4m3fn", "e8m0fnu", None))
+    assert sn.identify(box_of(whole), operand=whole.operand, rows=300).unit == whole
+
+
 def test_rows_of_blocks_get_simpler():
     unit, other = sn.unit("ocp_mxfp4_e2m1"), sn.BlockDotUnit("binary16", operand="mxfp4")
     box = Box(box_of(unit), 5000)

@@ -121,10 +121,15 @@ class Box:
             out[at] = self.rows(a[at], b[at[0]], None if c is None else c[at])
         return out
 
+    def packed(self, a, b) -> tuple:
+        """Two lists of numbers as rows: of blocks with scales of 1."""
+        if self.blocks is None:
+            return tuple(a), tuple(b)
+        return tuple(tuple(with_scales(x, fmt).tolist()) for x, fmt in zip((a, b), self.blocks, strict=True))
+
     def one(self, a, b, c=None) -> float | None:
         """One dot product of two lists of numbers; None where it is refused. Of blocks: their elements, scales of 1."""
-        if self.blocks is not None:
-            a, b = (with_scales(x, fmt) for x, fmt in zip((a, b), self.blocks, strict=True))
+        a, b = self.packed(a, b)
         got = self.rows([a], b, None if c is None else [c])
         return None if got[0] == REFUSED else float(got.view(np.float64)[0])
 

@@ -136,7 +136,7 @@ class _Asker:
     def note(self, why: str, v: float, other: float = 1.0, c: float | None = None) -> None:
         out = self.value(v, other, c)
         a, b, start = (0.0, other, v) if self.port == "c" else (v, other, c) if self.port == "a" else (other, v, c)
-        self.seen.append(Seen(why, (a,), (b,), start, out))
+        self.seen.append(Seen(why, *self.box.packed((a,), (b,)), start, out))
 
 
 def _last(holds, numbers) -> int | None:
@@ -258,10 +258,11 @@ def start_port(box: Box) -> tuple[Port, list]:
     return _port(box, "c")
 
 
-def result_port(box: Box, operand, c_format) -> tuple[Port, list]:
+def result_port(box: Box, operand, c_format, more=()) -> tuple[Port, list]:
     """What is known of the result's format, and formats that it can be.
 
     Its precision is seen in sums of 1 and a smaller power of two, and in products; its range in products, and in C.
+    ``more``: others, each (what it is, a, b), rows as `Box.rows` takes them.
     """
     fa, fb = operand
     seen: list[Seen] = []
@@ -272,7 +273,7 @@ def result_port(box: Box, operand, c_format) -> tuple[Port, list]:
         got = box.one(a, b, c)
         if got is not None and np.isfinite(got):
             values.append(got)
-            seen.append(Seen(why, tuple(a), tuple(b), c, got))
+            seen.append(Seen(why, *box.packed(a, b), c, got))
 
     ones = lambda f: float(2 - 2.0**-f.mantissa_bits) if f.precision is not None else 3.0  # noqa: E731
     add("a product with as many bits as there are", [ones(fa)], [ones(fb)])
@@ -299,6 +300,11 @@ def result_port(box: Box, operand, c_format) -> tuple[Port, list]:
             x = min(max(e // 2, la), ta - 1)
             if lb <= e - x < tb:
                 add(f"2^{e}", [2.0**x], [2.0 ** (e - x)])
+    for why, a, b in more:
+        got = float(box.block(a[None], b[:, None]).view(np.float64)[0, 0])
+        if np.isfinite(got):
+            values.append(got)
+            seen.append(Seen(why, tuple(a.tolist()), tuple(b.tolist()), None, got))
     whole = all(v == np.floor(v) for v in values) and fa.precision is None
     numbers = [abs(v) for v in values if v]
     bits = max((_bits(v) for v in numbers), default=1)

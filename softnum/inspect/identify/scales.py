@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from softnum.inspect.identify.blocks import powers, with_scales
 from softnum.inspect.identify.box import Box
 from softnum.inspect.identify.families import Facts
-from softnum.inspect.identify.report import Finding, Undecided
+from softnum.inspect.identify.report import Finding
 
 __all__ = ["Probe", "steps_of_blocks"]
 
@@ -17,14 +19,10 @@ _FAR = 60  # binades of products on either side of 1
 class Probe:
     """Dot products of few elements, each a power of two by its own and its block's scale; and what they showed."""
 
-    def __init__(self, box: Box, operand, facts: Facts, longest: int) -> None:
-        self.box, self.operand, self.facts, self.longest = box, operand, facts, longest
+    def __init__(self, box: Box, operand, longest: int) -> None:
+        self.box, self.operand, self.longest = box, operand, longest
         self.size = operand[0].size(longest)
         self.evidence: list[Finding] = []
-        self.undecided: list[Undecided] = []
-        bounds = [b for f in (facts.c_formats[0], facts.outputs[0]) for b in [f.span]]
-        self.low = max(-_FAR, *(last for last, _ in bounds))
-        self.high = min(_FAR, *(top - 2 for _, top in bounds))
 
     def product(self, exponent: int) -> tuple[tuple[int, int], tuple[int, int]] | None:
         """Exponents of two elements and of two scales whose product is a power of two; None where there are none."""
@@ -72,24 +70,35 @@ class Probe:
         bits = self.box.block(rows[0][None], rows[1][:, None], c)
         return float(bits.view(np.float64)[0, 0])
 
+    def sums(self) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+        """Sums of 1 and a smaller power of two in another block, and powers of two alone, by their scales."""
+        single = [(f"2^{e}", {0: (1, e)}) for e in range(-1100, 1100)]
+        pairs = [(f"1 + 2^-{k}", {0: (1, 0), self.size: (1, -k)}) for k in range(1, 63)]
+        for why, terms in [*pairs, *single]:
+            rows = self.row(terms)
+            if rows is not None:
+                yield why, *rows
+
     def note(self, name: str, value, why: str, rows) -> None:
         """Keep what was found, and by which rows."""
         c = 0.0 if self.box.takes_c else None
         self.evidence.append(Finding(name, value, why, *(tuple(x.tolist()) for x in rows), c, self.ask(rows)))
 
 
-def steps_of_blocks(probe: Probe) -> None:
+def steps_of_blocks(probe: Probe, facts: Facts) -> None:
     """Find how many products a step takes, whether scales of zeros count, and which bits a step keeps."""
-    facts, size = probe.facts, probe.size
-    if not all(f.element.signed for f in probe.operand[:1]):
+    size = probe.size
+    if not probe.operand[0].element.signed or probe.operand[0].block_size is None:
         return
-    mask = next((e for e in range(probe.high, 0, -1) if probe.product(e)), None)
-    unit = next((e for e in range(probe.low, 0) if probe.product(e)), None)
+    bounds = [f.span for f in (facts.c_formats[0], facts.outputs[0])]
+    low, high = max(-_FAR, *(last for last, _ in bounds)), min(_FAR, *(top - 2 for _, top in bounds))
+    mask = next((e for e in range(high, 0, -1) if probe.product(e)), None)
+    unit = next((e for e in range(low, 0) if probe.product(e)), None)
     if mask is None or unit is None:
         return
     far = 2.0**unit
     pair = {0: (1, mask), 1: (-1, mask)}
-    _terms(probe, pair, unit)
+    _terms(probe, facts, pair, unit)
     zeros = probe.row({size: (1, unit)}, {0: mask})
     if facts.step is None or facts.step > size:
         facts.by_scales = probe.ask(zeros) == 0
@@ -97,11 +106,11 @@ def steps_of_blocks(probe: Probe) -> None:
             probe.note("group", "more than 1", "a block of zeros swallows what lies far below its scales", zeros)
         elif probe.ask(zeros) == far:
             probe.note("group", 1, "a block of zeros swallows nothing, whatever its scales are", zeros)
-    _fraction(probe, pair, mask)
+    _fraction(probe, facts, pair, (mask, low))
 
 
-def _terms(probe: Probe, pair: dict, unit: int) -> None:
-    facts, size = probe.facts, probe.size
+def _terms(probe: Probe, facts: Facts, pair: dict, unit: int) -> None:
+    size = probe.size
     for block in range(1, probe.longest // size):
         rows = probe.row({**pair, block * size: (1, unit)})
         if probe.ask(rows) == 2.0**unit:
@@ -115,12 +124,12 @@ def _terms(probe: Probe, pair: dict, unit: int) -> None:
             return
 
 
-def _fraction(probe: Probe, pair: dict, mask: int) -> None:
+def _fraction(probe: Probe, facts: Facts, pair: dict, bounds: tuple[int, int]) -> None:
     """Beside the largest products, of both signs, the smallest that is kept: in their block, or in another one."""
-    facts, size = probe.facts, probe.size
+    size, (mask, low) = probe.size, bounds
     apart = facts.step is None or facts.step > size
     kept = None
-    for depth in range(1, mask - probe.low + 1):
+    for depth in range(1, mask - low + 1):
         rows = probe.row({**pair, size: (1, mask - depth)}) if apart else _in_one(probe, depth)
         if rows is None:
             break

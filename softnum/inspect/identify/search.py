@@ -10,7 +10,7 @@ import numpy as np
 from softnum.arrays.conversion import quantize
 from softnum.formats.blocks import format as any_format
 from softnum.formats.names import format
-from softnum.inspect.identify.blocks import array_of, is_block_pair, known_pairs, with_scales
+from softnum.inspect.identify.blocks import array_of, is_block_pair, known_pairs
 from softnum.inspect.identify.box import BadBox, Box, Exhausted
 from softnum.inspect.identify.families import FAMILIES, Facts, Family
 from softnum.inspect.identify.fit import Data, Decided, Row, fit, kicked, predicted, race, undecided
@@ -196,8 +196,7 @@ class _Search:
 
     def _ones(self, name: str, value, why: str) -> Finding:
         """A finding by 1 * 1 in blocks."""
-        a, b = (tuple(with_scales([1.0], fmt).tolist()) for fmt in self.operand)
-        return Finding(name, value, why, a, b, None, self.box.one([1.0], [1.0]))
+        return Finding(name, value, why, *self.box.packed([1.0], [1.0]), None, self.box.one([1.0], [1.0]))
 
     def _formats(self) -> str:
         """Find what is not stated; why that cannot be, or ""."""
@@ -220,7 +219,8 @@ class _Search:
                 self._noted("format of C", starts[0], port)
         outputs = [] if self.output is None else [self.output]
         if not outputs:
-            port, outputs = result_port(box, factors, starts[0] if starts else None)
+            more = Probe(box, self.operand, self.longest).sums() if box.blocks and not box.takes_c else ()
+            port, outputs = result_port(box, factors, starts[0] if starts else None, more)
             if not outputs:
                 return f"no format is known that has what was seen of the results: {port.words}; state output="
             self._noted("format of the result", outputs[0], port)
@@ -239,10 +239,7 @@ class _Search:
 
     def _noted(self, name: str, fmt, port: Port) -> None:
         for seen in port.seen[:3]:
-            a, b = seen.a, seen.b
-            if self.box.blocks:
-                a, b = (tuple(with_scales(x, f).tolist()) for x, f in zip((a, b), self.operand, strict=True))
-            self.evidence.append(Finding(name, fmt, seen.why, a, b, seen.c, seen.output))
+            self.evidence.append(Finding(name, fmt, seen.why, seen.a, seen.b, seen.c, seen.output))
 
     # -- the same answer always --------------------------------------------------------------------------------------
     def _same_always(self) -> str:
@@ -411,10 +408,9 @@ class _Search:
 
     def _steps_of_blocks(self) -> None:
         """What one step of a sum of blocks takes, and keeps."""
-        probe = Probe(self.box, self.operand, self.facts, self.longest)
-        steps_of_blocks(probe)
+        probe = Probe(self.box, self.operand, self.longest)
+        steps_of_blocks(probe, self.facts)
         self.evidence += probe.evidence
-        self.undecided += probe.undecided
 
     # -- what a sum of several terms keeps ---------------------------------------------------------------------------
     def _alignment(self) -> None:
