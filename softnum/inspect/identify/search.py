@@ -126,6 +126,7 @@ class _Search:
         self.evidence: list[Finding] = []
         self.undecided: list[Undecided] = []
         self.measured: list[Rows] = []  # what is asked again as rows: random ones may not show it
+        self.random: list[tuple[Rows, np.ndarray]] = []  # rows that units are checked on, and the box's answers
         self.checked = 0
 
     def none(self, reason: str, refutation: Refutation | None = None) -> Identified:
@@ -547,7 +548,7 @@ class _Search:
         return self.none(reason, _refutation(row, unit))
 
     def _check(self, unit: Unit, data: Data) -> bool:
-        """Whether the unit has all random rows; a column that it fails is among the data then."""
+        """Whether the unit has all random rows, the same each time; a column that it fails is among the data then."""
         rng = np.random.default_rng((self.seed, 7))
         kinds, asked, number = list(KINDS), 0, 0
         longest = max(data.lengths)
@@ -555,9 +556,11 @@ class _Search:
             side = min(_BLOCK, int(np.ceil(np.sqrt(self.rows - asked))))
             k = int(rng.integers(1, longest + 1)) if number % 8 else int(rng.integers(1, self.longest + 1))
             start = None if number % 5 == 0 and data.start == "C" else data.start
-            rows = draw(kinds[number % len(kinds)], data.formats, start, (self.seed, 11, number), (side, k, side))
+            if number == len(self.random):
+                rows = draw(kinds[number % len(kinds)], data.formats, start, (self.seed, 11, number), (side, k, side))
+                self.random.append((rows, self.box.block(rows.a, rows.b, rows.c)))
+            rows, got = self.random[number]
             number += 1
-            got = self.box.block(rows.a, rows.b, rows.c)
             asked += got.size
             wrong = np.argwhere(predicted(unit, rows.a, rows.b, rows.c) != got)
             if len(wrong):
