@@ -158,9 +158,8 @@ BLOCKS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [next(iter(BLOCKS)), *(pytest.param(x, marks=pytest.mark.slow) for x in list(BLOCKS)[1:])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BLOCKS)
 def test_units_of_blocks_that_no_preset_has(name):
     unit = BLOCKS[name]
     found = sn.identify(box_of(unit), rows=2000)
