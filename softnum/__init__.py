@@ -82,6 +82,7 @@ if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, b
     from softnum.mac.products.sums import sum
     from softnum.mac.statistics import RoundingStats
     from softnum.mac.two_stage import TwoStageDotUnit
+    from softnum.ops.jamming import jam
     from softnum.ops.scaled import block_by_maximum, block_reduction, scaled_operation
     from softnum.tile import Operator, TileError, operator
 
@@ -135,6 +136,7 @@ _LATER = {
     "softnum.mac.products.sums": ("sum",),
     "softnum.mac.statistics": ("RoundingStats",),
     "softnum.mac.two_stage": ("TwoStageDotUnit",),
+    "softnum.ops.jamming": ("jam",),
     "softnum.ops.scaled": ("block_by_maximum", "block_reduction", "scaled_operation"),
     "softnum.tile": ("Operator", "TileError", "operator"),
 }
@@ -218,6 +220,7 @@ __all__ = [
     "get_include",
     "identify",
     "ime_unit",
+    "jam",
     "load",
     "matmul",
     "operator",

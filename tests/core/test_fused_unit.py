@@ -51,6 +51,9 @@ FAST = [
     fused(3, 9, "e3m2fn", "e2m3fn", **RNE),
 ]
 SLOW = [
+    fused(3, 20, "binary8p4ue", "binary8p3se", output_rounding="to_odd", overflow="p3109_v3_2_1"),
+    fused(4, 23, "binary32", "binary8p3se", output="binary8p4ue", output_rounding="to_odd", overflow="p3109_v3_2_1"),
+    fused(4, 23, "binary32", "binary8p3se", output="binary8p4ue", c="after", overflow="p3109_v3_2_1"),
     fused(5, 7, "bfloat16", "bfloat16", **RNE),
     fused(4, 23, "binary32", "binary16", **RNE),
     fused(4, 23, "binary32", "binary16", output_rounding="up"),

@@ -13,6 +13,7 @@ from softnum import reference as ref
 from tests.support import p3109_definition as p3109
 from tests.support.p3109_definition import INF, NAN, OLDER, ROUNDING, STOCHASTIC, Exact, Format
 from tests.support.p3109_definition import SATURATION as NEWER
+from tests.support.matmul_units import definition
 
 KINDS = [(signed, extended) for signed in (True, False) for extended in (True, False)]
 TINY = [Format(k, p, *kind) for k, p in ((3, 1), (4, 2), (5, 1), (5, 4)) for kind in KINDS]
@@ -169,7 +170,8 @@ def test_version_3_by_hand():
         assert sn.quantize(x, "binary8p3ue", rounding=mode, overflow=V3).tolist() == [0, 0, 0, 2, most], mode
     x = np.array([1e9, -1e9, -3.0])
     for mode in ROUNDING.values():
-        assert np.array_equal(sn.encode(x, "binary8p3se", mode, V3), sn.encode(x, "binary8p3se", mode, "infinity"))
+        old, new = (sn.encode(x, "binary8p3se", rounding=mode, overflow=rule) for rule in (V3, "infinity"))
+        assert np.array_equal(old, new), mode
     a, b = sn.array([2.0, 1.0, np.inf], "binary8p3ue"), sn.array([3.0, 0.0, 1.0], "binary8p3ue")
     assert sn.subtract(a, b, overflow=V3).tolist() == [0, 1, np.inf]
     assert np.isnan(sn.divide(a, b, overflow=V3)).tolist() == [False, True, False]
@@ -188,7 +190,7 @@ def test_version_3_by_hand():
     (lambda: sn.ExactDotUnit("e5m2", operand="e5m2", overflow=V3), "e5m2 is none"),
     (lambda: sn.FusedDotUnit(4, 20, "binary32", "e5m2", overflow=V3), "binary32 is none"),
     (lambda: sn.FmaChainUnit("binary32", operand="e5m2", overflow=V3), "binary32 is none"),
-    (lambda: sn.BlockDotUnit("binary32", operand="mxfp8_e5m2", product="bfloat16", overflow=V3), "binary32 is none"),
+    (lambda: sn.BlockDotUnit("binary32", operand="mxfp8_e5m2", product="bfloat16", overflow=V3), "bfloat16 is none"),
     (lambda: ref.encode(1, "binary8p3sf", overflow=V3), "which is no P3109 format with infinities"),
     (lambda: ref.mad_dot([0], [0], operand="e5m2", accumulator="e5m2", overflow=V3), "no P3109 format with infinities"),
 ])  # fmt: skip
@@ -237,20 +239,20 @@ def test_units_of_version_3(unit):
                 want[i, j] = p3109.project(total, UNSIGNED, _mode(unit), "OvfInf")
                 total = p3109.decode(int(want[i, j]), UNSIGNED)
     x, y = sn.Array(a, SIGNED.name), sn.Array(b, SIGNED.name)
-    got = sn.matmul(x, y, unit).codes
-    assert np.array_equal(got, want)
-    floats = sn.matmul(*(sn.decode(codes, SIGNED.name) for codes in (a, b)), unit)
-    assert np.array_equal(sn.encode(floats, UNSIGNED.name), want)
+    carriers = [[sn.decode(codes, SIGNED.name, t) for codes in (a, b)] for t in (np.float32, np.float64)]
+    for got in (definition(x, y, unit), *(sn.matmul(*operands, unit) for operands in ((x, y), *carriers))):
+        assert np.array_equal(sn.encode(got, UNSIGNED.name), want)
     if _mode(unit) != "TowardPositive":
-        newer = sn.matmul(x, y, dataclasses.replace(unit, overflow=None)).codes
-        assert (newer != want).mean() > 0.2
+        newer = sn.matmul(x, y, dataclasses.replace(unit, overflow=None))
+        assert (sn.encode(newer, UNSIGNED.name) != want).mean() > 0.2
 
 
 def test_a_disclosure_says_so():
     unit = sn.ExactDotUnit(UNSIGNED.name, rounding="to_odd", **SIDES)
-    rounding = unit.disclosure().data["roundings"]["R"]
-    assert rounding["too_large"][0] == rounding["infinity"][0] == "0x3E" and rounding["negative"] == "0x00"
-    assert unit == sn.unit(unit.disclosure().data)
+    page = unit.disclosure()
+    rounding = page.to_dict()["roundings"]["R"]
+    assert rounding["too_large"][0] == rounding["infinity"][0] == "0x3e" and rounding["negative"] == "0x00"
+    assert unit == sn.unit(page.to_json())
 
 
 @pytest.mark.parametrize("name", ["binary16p1ue", "binary16p1uf"])
