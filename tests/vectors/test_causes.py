@@ -230,5 +230,5 @@ def test_every_cause_of_operations_has_a_planted_fault():
 
 def test_the_page_has_every_cause():
     page = (Path(__file__).resolve().parents[2] / "docs/reference/causes.md").read_text()
-    rows = dict(re.findall(r"^\| `([a-z-]+)` \| (.*?) \|", page, re.MULTILINE))
+    rows = dict(re.findall(r"^\| `([a-z0-9-]+)` \| (.*?) \|", page, re.MULTILINE))
     assert {name: rows.get(name) for name in CAUSES} == CAUSES
