@@ -41,7 +41,8 @@ _SHORT = tuple(a.alias.lower() for a in ALIASES if a.kind == "rounding" and a.wh
 NAN_PROFILES: dict[str, int] = {"canonical": 0, "riscv": 0, "arm_default": 0, "x86": 1, "arm": 2}
 
 #: The version that P3109's formats are of, IEEE P3109's interim report of 26 June 2026: "infinity" is its SatNone
-#: (4.7.5). Rules of older versions, which say otherwise where nothing saturates: OvfInf of v3.2.1 (12 January 2026, 4.9.4).
+#: (4.7.5). Rules of older versions, which say otherwise where nothing saturates: OvfInf of v3.2.1 (12 January 2026,
+#: 4.9.4).
 P3109_VERSION = "4.0"
 P3109_VERSIONS = {"p3109_v3_2_1": "3.2.1"}
 #: The overflow rules that floats have, P3109's formats with infinities, and fixed point; the first is the default.
@@ -51,8 +52,8 @@ FIXED_OVERFLOW = ("saturate", "saturate_finite", "wrap")
 _REFUSALS = {
     "wrap": "fixed point; {} is a float format",
     "infinity": "floats; {} has no infinity (use 'saturate' or 'wrap')",
-    "p3109_v3_2_1": "formats of P3109 with infinities; {} is none (P3109's finite formats have 'saturate' alone in that "
-    "version, and other formats no versions)",
+    "p3109_v3_2_1": "formats of P3109 with infinities; {} is none (in that version P3109's finite formats have "
+    "'saturate' alone)",
 }
 
 OVERFLOW_RULES: dict[str, int] = {"infinity": 0, "saturate": 1, "saturate_finite": 2, "wrap": 3, "p3109_v3_2_1": 5}

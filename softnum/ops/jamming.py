@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import encode
 from softnum.formats.modes import Flags

@@ -146,7 +146,7 @@ def round_value(
     overflow : str, optional
         "infinity" (default for floats), "saturate" (default for fixed point), "saturate_finite", "wrap" (of fixed
         point), or "p3109_v3_2_1" (of P3109's formats with infinities): OvfInf of the interim report v3.2.1, 4.9.4, by
-        which what lies below zero is 0 in formats without signs, and rounding to odd overflows to infinity in them, too.
+        which in formats without signs what lies below zero is 0, and rounding to odd overflows to infinity.
     stochastic_bits, random_bits : int
         The stochastic modes use the low r = ``stochastic_bits`` bits R of ``random_bits``. With t the exact discarded
         fraction of an ulp and N = 2**r, a magnitude rounds up iff

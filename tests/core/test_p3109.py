@@ -11,9 +11,9 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from tests.support import p3109_definition as p3109
+from tests.support.matmul_units import definition
 from tests.support.p3109_definition import INF, NAN, OLDER, ROUNDING, STOCHASTIC, Exact, Format
 from tests.support.p3109_definition import SATURATION as NEWER
-from tests.support.matmul_units import definition
 
 KINDS = [(signed, extended) for signed in (True, False) for extended in (True, False)]
 TINY = [Format(k, p, *kind) for k, p in ((3, 1), (4, 2), (5, 1), (5, 4)) for kind in KINDS]

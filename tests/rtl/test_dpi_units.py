@@ -11,7 +11,6 @@ import pytest
 import softnum as sn
 from tests.support.dpi_calls import mode_of
 
-
 OLDER = "p3109_v3_2_1"
 
 

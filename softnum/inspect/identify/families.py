@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from softnum.formats.modes import FLOAT_OVERFLOW, ROUNDING_MODES
+from softnum.formats.modes import P3109_VERSIONS, ROUNDING_MODES
 from softnum.formats.names import format
 from softnum.formats.scalar import FloatFormat
 from softnum.inspect.identify.order import chain_sizes, lane_sizes, steps_of, tree_of
@@ -167,8 +167,8 @@ def _narrower(facts: Facts) -> tuple:
 
 
 def _overflows(fmt) -> tuple:
-    rules = FLOAT_OVERFLOW if fmt.signed and fmt.kind == "float" else fmt.overflow_rules  # P3109's older is as new there
-    return (None, *rules[1:])  # the first is the default
+    same = P3109_VERSIONS if fmt.signed else ()  # an older version says otherwise of formats without signs alone
+    return (None, *(rule for rule in fmt.overflow_rules[1:] if rule not in same))  # the first is the default
 
 
 # -- one fused sum a step --------------------------------------------------------------------------------------------
