@@ -54,6 +54,7 @@ from softnum.ops.arithmetic import *  # noqa: F403  what its __all__ lists
 from softnum.ops.choices import *  # noqa: F403
 from softnum.ops.elementary import *  # noqa: F403
 from softnum.ops.integers import from_integer, shift, to_integer
+from softnum.ops.jamming import jam
 from softnum.ops.ulps import ulp, ulp_error
 from softnum.runtime import gateway as _gateway
 from softnum.runtime.config import __version__ as __version__
@@ -82,7 +83,6 @@ if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, b
     from softnum.mac.products.sums import sum
     from softnum.mac.statistics import RoundingStats
     from softnum.mac.two_stage import TwoStageDotUnit
-    from softnum.ops.jamming import jam
     from softnum.ops.scaled import block_by_maximum, block_reduction, scaled_operation
     from softnum.tile import Operator, TileError, operator
 
@@ -136,7 +136,6 @@ _LATER = {
     "softnum.mac.products.sums": ("sum",),
     "softnum.mac.statistics": ("RoundingStats",),
     "softnum.mac.two_stage": ("TwoStageDotUnit",),
-    "softnum.ops.jamming": ("jam",),
     "softnum.ops.scaled": ("block_by_maximum", "block_reduction", "scaled_operation"),
     "softnum.tile": ("Operator", "TileError", "operator"),
 }

@@ -154,7 +154,7 @@ def _facts(fmt) -> dict:
     for key in names:
         value = getattr(fmt, key)
         facts[key] = value if isinstance(value, (bool, int, float, str)) else _number(value)
-    if fmt.kind == "float" and fmt.p3109:
+    if fmt.p3109:
         facts["p3109_version"] = P3109_VERSION
         for rule, version in P3109_VERSIONS.items():
             if rule in fmt.overflow_rules:

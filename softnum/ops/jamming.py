@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import encode
+from softnum.formats.dispatch import of_format
 from softnum.formats.modes import Flags
 from softnum.formats.names import format
 from softnum.runtime.plain import plain
@@ -54,24 +57,32 @@ def jam(x, fmt, *, overflow=None) -> Array:
     Array([ 1.25,  1.25, -1.75,  0.  ,   inf], e5m2)
     """
     fmt = format(fmt)
-    if fmt.kind == "fixed" and fmt.bits <= 64:
-        codes, flags = encode(x, fmt, rounding="down", overflow=overflow, return_flags=True)
-        jammed = (flags & Flags.OVERFLOW == 0) | (overflow == "wrap")
-    elif _is_usual(fmt):
-        if overflow is not None:
-            raise ValueError(f"jam: a float stops at its largest value; overflow={overflow!r} is for fixed point")
-        codes, flags = encode(x, fmt, rounding="toward_zero", return_flags=True)
-        jammed = ~(fmt.is_nan(codes) | fmt.is_infinite(codes)) & (~fmt.is_zero(codes) | (flags & Flags.INEXACT != 0))
-    else:
-        raise ValueError(
-            f"jam: {fmt} is neither fixed point nor a float of up to 64 bits with signs, -0, subnormal numbers and a "
-            "largest value whose code is odd"
-        )
+    codes, jammed = _cut_off(fmt, x, overflow)
     return Array(codes | jammed.astype(codes.dtype), fmt)
 
 
-def _is_usual(fmt) -> bool:
-    """Whether a float has room for a last bit that is set: below the largest value, and beside each zero."""
-    if fmt.kind != "float" or fmt.bits > 64:
-        return False
-    return fmt.signed and fmt.negative_zero and fmt.lowest_binade == "subnormal" and fmt.max_code % 2 == 1
+@of_format
+def _cut_off(fmt, x, overflow) -> tuple[np.ndarray, np.ndarray]:
+    """Codes of x without what has no place, and which of them get their last bit."""
+    if not (fmt.signed and fmt.negative_zero and fmt.lowest_binade == "subnormal" and fmt.max_code % 2):
+        _refuse(fmt)
+    if overflow is not None:
+        raise ValueError(f"jam: a float stops at its largest value; overflow={overflow!r} is for fixed point")
+    codes, flags = encode(x, fmt, rounding="toward_zero", return_flags=True)
+    number = ~(fmt.is_nan(codes) | fmt.is_infinite(codes))
+    return codes, number & (~fmt.is_zero(codes) | (flags & Flags.INEXACT != 0))
+
+
+@_cut_off.fixed
+def _(fmt, x, overflow):
+    codes, flags = encode(x, fmt, rounding="down", overflow=overflow, return_flags=True)
+    return codes, (flags & Flags.OVERFLOW == 0) | (overflow == "wrap")
+
+
+@_cut_off.wide
+@_cut_off.custom
+def _refuse(fmt, *_):
+    raise ValueError(
+        f"jam: {fmt} is neither fixed point nor a float of up to 64 bits with signs, -0, subnormal numbers and a "
+        "largest value whose code is odd"
+    )
