@@ -128,10 +128,15 @@ sn_env fuzz_plain_env(int rounding) {
     return env;
 }
 
+sn_i32 fuzz_overflow(const sn_format *f, int rule, int older) {
+    if (f->kind == SN_FIXED) return rule + 1;
+    return f->p3109 && f->has_inf && rule == SN_OVERFLOW_INFINITY && older ? SN_OVERFLOW_P3109_V3_2_1 : rule;
+}
+
 sn_env fuzz_take_env(fuzz_input *in, const sn_format *out) {
     sn_env env = fuzz_plain_env(fuzz_choose(in, SN_ROUNDING_MODES));
     const int more = fuzz_choose(in, 256);
-    env.overflow = more % 3 + (out->kind == SN_FIXED);
+    env.overflow = fuzz_overflow(out, more % 3, more & 2);
     env.tininess = more >> 2 & 1;
     env.flush_inputs = (more >> 3 & 3) == 3;
     if (more >> 7) env.flush_results = more >> 5 & 3;

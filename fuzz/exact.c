@@ -31,7 +31,8 @@ static int take_unit(fuzz_input *in, sn_exact_unit *u) {
         u->accumulator = fuzz_float(8, 38 + fuzz_choose(in, 12), 127);
     }
     u->env = fuzz_plain_env(shape & 16 ? SN_NEAREST_EVEN : fuzz_choose(in, SN_ROUNDING_MODES));
-    u->env.overflow = fuzz_choose(in, 3) + fuzz_is_fixed(&u->accumulator);
+    const int rule = fuzz_choose(in, 6);
+    u->env.overflow = fuzz_overflow(&u->accumulator, rule % 3, rule > 2);
     if (sn_is_stochastic(&u->env)) u->env.stochastic_bits = 1 + fuzz_choose(in, 32);
     int last[3], top[3];
     span_of(&u->operand_a, &last[0], &top[0]);

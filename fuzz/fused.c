@@ -41,8 +41,10 @@ static sn_fused_unit take_unit(fuzz_input *in) {
     const int usual = u.accumulator.mantissa_bits == 23 ? SN_TOWARD_ZERO : SN_NEAREST_EVEN;
     const int rounding = fast ? usual : fuzz_choose(in, SN_STOCHASTIC), overflow = more % 3;
     u.always_infinity = (shape & 0x30) == 0x30;
-    u.sum_env = u.output_env = take_env(rounding, u.always_infinity ? SN_OVERFLOW_INFINITY : overflow);
-    u.after_env = take_env(SN_NEAREST_EVEN, u.sum_env.overflow);
+    const int older = !u.always_infinity && (more & 0x80), rule = u.always_infinity ? SN_OVERFLOW_INFINITY : overflow;
+    u.sum_env = take_env(rounding, fuzz_overflow(&u.accumulator, rule, older));
+    u.output_env = take_env(rounding, fuzz_overflow(&u.output, rule, older));
+    u.after_env = take_env(SN_NEAREST_EVEN, u.output_env.overflow);
     const int few = fuzz_choose(in, 8);
     u.terms = few < 6 ? 1 + fuzz_choose(in, 16) : few == 6 ? 32 : 1 + fuzz_choose(in, 130);
     u.fraction_bits = fuzz_choose(in, fast ? 30 : SN_FUSED_FRACTION_BITS + 1);

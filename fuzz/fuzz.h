@@ -40,6 +40,9 @@ sn_format fuzz_take_format(fuzz_input *in, int max_bits);
 sn_format fuzz_float(int exponent_bits, int mantissa_bits, int bias); /* as IEEE 754's, with another bias */
 sn_format fuzz_fixed(int integer_bits, int fraction_bits, int is_signed);
 sn_env fuzz_take_env(fuzz_input *in, const sn_format *out);
+/* A rule for results in f, of three; older: for formats of P3109 with infinities that of its older draft, instead of
+ * the first. */
+sn_i32 fuzz_overflow(const sn_format *f, int rule, int older);
 sn_env fuzz_plain_env(int rounding); /* for exact results, and for rounding to odd */
 
 /* A code, often one where something happens; now and then with bits set above the format's. */

@@ -7,7 +7,8 @@ enum { HIGHEST = 9, LARGEST = 70, DEEPEST = 20 };
 
 static sn_env env_for(const sn_format *f, int rounding, int overflow, int stochastic_bits) {
     sn_env env = fuzz_plain_env(rounding);
-    env.overflow = fuzz_is_fixed(f) ? (overflow ? overflow : SN_OVERFLOW_SATURATE) : overflow % 3;
+    env.overflow =
+        fuzz_is_fixed(f) ? (overflow ? overflow : SN_OVERFLOW_SATURATE) : fuzz_overflow(f, overflow % 3, overflow == 3);
     if (sn_is_stochastic(&env)) env.stochastic_bits = stochastic_bits;
     return env;
 }

@@ -7,7 +7,8 @@ enum { HIGHEST = 9, LARGEST = 24, DEEPEST = 24, MOST_LANES = 40 };
 
 static sn_env take_env(fuzz_input *in, const sn_format *f, int rounding, int r) {
     sn_env env = fuzz_plain_env(rounding);
-    env.overflow = fuzz_choose(in, 3) + fuzz_is_fixed(f);
+    const int rule = fuzz_choose(in, 6);
+    env.overflow = fuzz_overflow(f, rule % 3, rule > 2);
     if (sn_is_stochastic(&env)) env.stochastic_bits = r;
     return env;
 }

@@ -54,6 +54,7 @@ from softnum.ops.arithmetic import *  # noqa: F403  what its __all__ lists
 from softnum.ops.choices import *  # noqa: F403
 from softnum.ops.elementary import *  # noqa: F403
 from softnum.ops.integers import from_integer, shift, to_integer
+from softnum.ops.jamming import jam
 from softnum.ops.ulps import ulp, ulp_error
 from softnum.runtime import gateway as _gateway
 from softnum.runtime.config import __version__ as __version__
@@ -218,6 +219,7 @@ __all__ = [
     "get_include",
     "identify",
     "ime_unit",
+    "jam",
     "load",
     "matmul",
     "operator",

@@ -34,6 +34,9 @@ SN_FN sn_u64 softnum_error_again(sn_u64 *flags) {
     return ~(sn_u64)0;
 }
 
+/* Whether a format has a rule, SN_OVERFLOW_*. */
+int softnum_knows(const sn_format *f, sn_i32 overflow);
+
 /* The environment of a mode for a result in the format f; 0, with a message, where there is none. */
 int softnum_env(const char *who, sn_u64 mode, const sn_format *f, sn_u32 field, sn_env *env);
 

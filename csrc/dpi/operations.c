@@ -18,6 +18,16 @@ sn_u64 softnum_no_handle(const char *who, sn_u64 formats, sn_u64 *flags) {
     return softnum_error(flags, "%s: 0x%llx is no handle of softnum_format", who, (unsigned long long)formats);
 }
 
+int softnum_knows(const sn_format *f, sn_i32 overflow) {
+    switch (overflow) {
+    case SN_OVERFLOW_SATURATE:
+    case SN_OVERFLOW_SATURATE_FINITE: return 1;
+    case SN_OVERFLOW_INFINITY: return f->kind != SN_FIXED;
+    case SN_OVERFLOW_WRAP: return f->kind == SN_FIXED;
+    default: return overflow == SN_OVERFLOW_P3109_V3_2_1 && f->p3109 && f->has_inf;
+    }
+}
+
 int softnum_env(const char *who, sn_u64 mode, const sn_format *f, sn_u32 field, sn_env *env) {
     const sn_u32 rule = (mode >> SOFTNUM_OVERFLOW_SHIFT) & 15, r = (mode >> SOFTNUM_BITS_SHIFT) & 255;
     char name[16];
@@ -29,22 +39,23 @@ int softnum_env(const char *who, sn_u64 mode, const sn_format *f, sn_u32 field, 
     env->flush_results = (mode >> SOFTNUM_FLUSH_SHIFT) & 3;
     env->nan = (mode >> SOFTNUM_NAN_SHIFT) & 15;
     env->stochastic_bits = r && sn_is_stochastic(env) ? (sn_i32)r : 32;
-    if (mode >> 32 || ((mode >> 20) & 15) || env->rounding >= SN_ROUNDING_MODES || env->overflow > SN_OVERFLOW_WRAP ||
+    if (mode >> 32 || ((mode >> 20) & 15) || env->rounding >= SN_ROUNDING_MODES ||
+        (env->overflow > SN_OVERFLOW_WRAP && env->overflow != SN_OVERFLOW_P3109_V3_2_1) ||
         env->nan >= SN_NAN_PROFILES || r > 32) {
         softnum_error(NULL, "%s: 0x%llx is no mode: OR one SN_ rounding mode with SOFTNUM_ options", who,
                       (unsigned long long)mode);
         return 0;
     }
     softnum_name(field, name);
-    if (env->overflow == SN_OVERFLOW_WRAP && f->kind != SN_FIXED) {
+    if (softnum_knows(f, env->overflow)) return 1;
+    if (env->overflow == SN_OVERFLOW_WRAP)
         softnum_error(NULL, "%s: SN_OVERFLOW_WRAP is for fixed point; %s is a float format", who, name);
-        return 0;
-    }
-    if (env->overflow == SN_OVERFLOW_INFINITY && f->kind == SN_FIXED) {
+    else if (env->overflow == SN_OVERFLOW_INFINITY)
         softnum_error(NULL, "%s: SN_OVERFLOW_INFINITY is for floats; %s has no infinity", who, name);
-        return 0;
-    }
-    return 1;
+    else
+        softnum_error(NULL, "%s: SN_OVERFLOW_P3109_V3_2_1 is for P3109's formats with infinities; %s is none%s", who,
+                      name, f->p3109 ? ", and has SN_OVERFLOW_SATURATE in version 3.2.1" : "");
+    return 0;
 }
 
 int softnum_fits(const char *who, const char *what, sn_u64 code, const sn_format *f, sn_u32 field) {

@@ -76,8 +76,8 @@ SN_OPERATIONS(SOFTNUM_DPI_PROTOTYPE)
 
 /* One step of a MadUnit: acc + a * b in the result's format. The handle's c is the product's format; without one the
  * product is exact, and there is one rounding. mode: of the sum; product_mode: of the product. random: the product's
- * word in the low half, the sum's in the high half (one rounding: the sum's). An overflow rule that one of the two
- * formats does not know leaves that one its default. */
+ * word in the low half, the sum's in the high half (one rounding: the sum's). An overflow rule that only the other of
+ * the two formats knows leaves a format its default. */
 SOFTNUM_DPI sn_u64 softnum_dpi_mac(sn_u64 acc, sn_u64 a, sn_u64 b, sn_u64 formats, sn_u64 mode, sn_u64 product_mode,
                                    sn_u64 random, sn_u64 *flags);
 
@@ -90,7 +90,7 @@ SOFTNUM_DPI sn_u64 softnum_dpi_exact_dot(const sn_u32 *a, const sn_u32 *b, sn_u6
                                          sn_u64 mode, sn_u64 random, sn_u64 *flags);
 /* FusedDotUnit(terms, fraction_bits, ...), the handle's c being the accumulator (else it is the result's format).
  * min_exponent: SN_FUSED_NO_FLOOR for none; truncate_fraction: -1 for none; c_after: 1 if C is added after the steps,
- * to nearest even. */
+ * to nearest even. An overflow rule that one of accumulator and result does not know leaves that one its default. */
 SOFTNUM_DPI sn_u64 softnum_dpi_fused_dot(const sn_u32 *a, const sn_u32 *b, sn_u64 length, sn_u64 c, sn_u64 formats,
                                          sn_u64 mode, sn_u64 terms, sn_u64 fraction_bits, sn_i64 min_exponent,
                                          sn_i64 truncate_fraction, sn_u64 c_after, sn_u64 *flags);

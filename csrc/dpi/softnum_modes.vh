@@ -24,6 +24,7 @@ localparam [63:0] SOFTNUM_OVERFLOW_SATURATE = 64'h200;
 localparam [63:0] SOFTNUM_OVERFLOW_SATURATE_FINITE = 64'h300;
 localparam [63:0] SOFTNUM_OVERFLOW_WRAP = 64'h400;
 localparam [63:0] SOFTNUM_OVERFLOW_ALWAYS_INFINITY = 64'h500; // of softnum_fused_dot
+localparam [63:0] SOFTNUM_OVERFLOW_P3109_V3_2_1 = 64'h600; // of P3109's formats with infinities, an older draft's
 localparam [63:0] SOFTNUM_TININESS_BEFORE = 64'h1000;
 localparam [63:0] SOFTNUM_FLUSH_INPUTS = 64'h2000;
 localparam [63:0] SOFTNUM_FLUSH_BEFORE = 64'h4000;

@@ -69,17 +69,18 @@ static int has_zero(const char *who, const sn_format *f, sn_u32 field) {
     return 0;
 }
 
-/* As softnum_env; a rule of overflow that this kind of format does not know leaves it its default. */
-static int own_env(const char *who, sn_u64 mode, const sn_format *f, sn_u32 field, sn_env *env) {
-    const sn_u64 rule = (mode >> SOFTNUM_OVERFLOW_SHIFT) & 15;
-    const sn_u64 foreign = f->kind == SN_FIXED ? SN_OVERFLOW_INFINITY + 1 : SN_OVERFLOW_WRAP + 1;
-    return softnum_env(who, rule == foreign ? mode & ~((sn_u64)15 << SOFTNUM_OVERFLOW_SHIFT) : mode, f, field, env);
+/* As softnum_env; a rule of overflow that only the unit's other format knows leaves this one its default. */
+static int own_env(const char *who, sn_u64 mode, const sn_format *f, const sn_format *other, sn_u32 field,
+                   sn_env *env) {
+    const sn_i32 rule = (sn_i32)((mode >> SOFTNUM_OVERFLOW_SHIFT) & 15) - 1;
+    const int foreign = rule >= 0 && !softnum_knows(f, rule) && softnum_knows(other, rule);
+    return softnum_env(who, foreign ? mode & ~((sn_u64)15 << SOFTNUM_OVERFLOW_SHIFT) : mode, f, field, env);
 }
 
-/* As own_env or softnum_env (strict) of results in format i: posits and takums have one mode. */
-static int env_of(const char *who, sn_u64 mode, int strict, const sum_formats *s, int i, const sn_format *f,
+/* As own_env, of results in format i: posits and takums have one mode. */
+static int env_of(const char *who, sn_u64 mode, const sum_formats *s, int i, const sn_format *f, const sn_format *other,
                   sn_env *env) {
-    if (!(strict ? softnum_env : own_env)(who, mode, f, s->field[i], env)) return 0;
+    if (!own_env(who, mode, f, other, s->field[i], env)) return 0;
     if (!s->tapered[i]) return 1;
     env->rounding = SN_TO_ODD;
     if (mode == SN_NEAREST_EVEN) return 1;
@@ -97,13 +98,13 @@ sn_u64 softnum_dpi_mac(sn_u64 acc, sn_u64 a, sn_u64 b, sn_u64 formats, sn_u64 mo
     if (!read_formats(who, formats, 1, &s, flags)) return ~(sn_u64)0;
     if (!code_fits(who, "acc", acc, &s, OUT, &s.out) || !code_fits(who, "a", a, &s, A, &s.a) ||
         !code_fits(who, "b", b, &s, B, &s.b) || !has_zero(who, &s.out, s.field[3]) ||
-        !has_zero(who, &s.third, s.field[2]) || !env_of(who, mode, 0, &s, OUT, &s.out, &sum))
+        !has_zero(who, &s.third, s.field[2]) || !env_of(who, mode, &s, OUT, &s.out, &s.third, &sum))
         return softnum_error_again(flags);
     acc = into_core(&s, OUT, acc);
     a = into_core(&s, A, a);
     b = into_core(&s, B, b);
     if (s.has_third) {
-        if (!env_of(who, product_mode, 0, &s, THIRD, &s.third, &product)) return softnum_error_again(flags);
+        if (!env_of(who, product_mode, &s, THIRD, &s.third, &s.out, &product)) return softnum_error_again(flags);
         sn_u64 p = sn_multiply(&s.a, a, &s.b, b, &s.third, &product, (sn_u32)random, &of_product);
         p = into_core(&s, THIRD, out_of_core(&s, THIRD, p));
         acc = sn_add(&s.out, acc, &s.third, p, &s.out, &sum, (sn_u32)(random >> 32), &raised);
@@ -150,7 +151,7 @@ sn_u64 softnum_dpi_exact_dot(const sn_u32 *a, const sn_u32 *b, sn_u64 length, sn
     if (s.has_third && s.field[2] != s.field[3])
         return softnum_error(flags, "%s: c is of the result's format; state A,B->OUT", who);
     if (!known_length(who, length, &s) || !code_fits(who, "c", c, &s, OUT, &s.out) ||
-        !has_zero(who, &s.out, s.field[3]) || !env_of(who, mode, 1, &s, OUT, &s.out, &env))
+        !has_zero(who, &s.out, s.field[3]) || !env_of(who, mode, &s, OUT, &s.out, &s.out, &env))
         return softnum_error_again(flags);
     span(&s.a, &last_a, &top_a);
     span(&s.b, &last_b, &top_b);
@@ -199,8 +200,8 @@ sn_u64 softnum_dpi_fused_dot(const sn_u32 *a, const sn_u32 *b, sn_u64 length, sn
     if (u.always_infinity) mode &= ~always;
     if (!known_length(who, length, &s) || !softnum_fits(who, "c", c, of_c, s.field[c_after ? 3 : 2]) ||
         !has_zero(who, &s.a, s.field[0]) || !has_zero(who, &s.b, s.field[1]) || !has_zero(who, &s.third, s.field[2]) ||
-        !has_zero(who, &s.out, s.field[3]) || !softnum_env(who, mode, &s.third, s.field[2], &u.sum_env) ||
-        !softnum_env(who, mode, &s.out, s.field[3], &u.output_env))
+        !has_zero(who, &s.out, s.field[3]) || !own_env(who, mode, &s.third, &s.out, s.field[2], &u.sum_env) ||
+        !own_env(who, mode, &s.out, &s.third, s.field[3], &u.output_env))
         return softnum_error_again(flags);
     if (sn_is_stochastic(&u.sum_env))
         return softnum_error(flags, "%s: this unit rounds in a mode that is not stochastic", who);

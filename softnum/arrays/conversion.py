@@ -113,8 +113,9 @@ def quantize(
         does, and saturates by default.
     rounding : str
         A rounding mode (``softnum.formats.modes.ROUNDING_MODES``, or short: rne rna rtz rup rdn rto sr).
-    overflow : {"infinity", "saturate", "saturate_finite", "wrap"}, optional
-        Default "infinity" for floats and "saturate" for fixed point; "wrap" is for fixed point.
+    overflow : {"infinity", "saturate", "saturate_finite", "wrap", "p3109_v3_2_1"}, optional
+        Default "infinity" for floats and "saturate" for fixed point; "wrap" is for fixed point, and the last, the rule
+        of an older draft, for P3109's formats with infinities.
     key : int, (int, int) or Stream, optional
         Seed, or (seed, stream), for stochastic rounding: element i in C order takes word ``i mod 4`` of Philox counter
         ``i div 4``, whatever the thread count or instruction set.

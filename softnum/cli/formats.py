@@ -142,6 +142,8 @@ def _number(value, digits: int = 6) -> str:
 
 
 def _facts(fmt) -> dict:
+    from softnum.formats.modes import P3109_VERSION, P3109_VERSIONS
+
     if not fmt.values_are_exact:
         names = _LOGARITHMIC_FACTS
     else:
@@ -152,6 +154,11 @@ def _facts(fmt) -> dict:
     for key in names:
         value = getattr(fmt, key)
         facts[key] = value if isinstance(value, (bool, int, float, str)) else _number(value)
+    if fmt.p3109:
+        facts["p3109_version"] = P3109_VERSION
+        for rule, version in P3109_VERSIONS.items():
+            if rule in fmt.overflow_rules:
+                facts[f"version_{version}"] = f"overflow {rule}"
     return facts
 
 

@@ -61,7 +61,9 @@ Rounding = Annotated[
 ]
 Overflow = Annotated[
     str | None,
-    typer.Option(help="infinity, saturate, saturate_finite or wrap.  [default: infinity; fixed point: saturate]"),
+    typer.Option(
+        help="infinity, saturate, saturate_finite, wrap or p3109_v3_2_1.  [default: infinity; fixed point: saturate]"
+    ),
 ]
 Tininess = Annotated[
     str | None, typer.Option(help="When underflow is judged: after or before rounding.  [default: after]")

@@ -13,8 +13,9 @@ from softnum.formats.aliases import ALIASES, near, refused, rounding_alias
 from softnum.runtime import _core
 
 __all__ = [
-    "FIXED_OVERFLOW", "FLOAT_OVERFLOW", "LANE_MODES", "NAN_PROFILES", "OVERFLOW_RULES", "ROUNDING_MODES",
-    "STOCHASTIC_MODES", "Flags", "family", "goes_up", "nan_profile", "overflow_name", "rounding_name",
+    "FIXED_OVERFLOW", "FLOAT_OVERFLOW", "LANE_MODES", "NAN_PROFILES", "OVERFLOW_RULES", "P3109_OVERFLOW",
+    "P3109_VERSION", "P3109_VERSIONS", "ROUNDING_MODES", "STOCHASTIC_MODES", "Flags", "family", "goes_up",
+    "nan_profile", "overflow_name", "overflow_of_formats", "rounding_name",
 ]  # fmt: skip
 
 _FAMILIES = ("even", "nearest", "directed", "odd", "stochastic", "random", "none")
@@ -39,15 +40,23 @@ _SHORT = tuple(a.alias.lower() for a in ALIASES if a.kind == "rounding" and a.wh
 #: Which NaN an operation delivers; the names of one number are names for one rule.
 NAN_PROFILES: dict[str, int] = {"canonical": 0, "riscv": 0, "arm_default": 0, "x86": 1, "arm": 2}
 
-#: The overflow rules that floats have, and fixed point; the first is the default.
+#: The version that P3109's formats are of, IEEE P3109's interim report of 26 June 2026: "infinity" is its SatNone
+#: (4.7.5). Rules of older versions, which say otherwise where nothing saturates: OvfInf of v3.2.1 (12 January 2026,
+#: 4.9.4).
+P3109_VERSION = "4.0"
+P3109_VERSIONS = {"p3109_v3_2_1": "3.2.1"}
+#: The overflow rules that floats have, P3109's formats with infinities, and fixed point; the first is the default.
 FLOAT_OVERFLOW = ("infinity", "saturate", "saturate_finite")
+P3109_OVERFLOW = (*FLOAT_OVERFLOW, *P3109_VERSIONS)
 FIXED_OVERFLOW = ("saturate", "saturate_finite", "wrap")
 _REFUSALS = {
     "wrap": "fixed point; {} is a float format",
     "infinity": "floats; {} has no infinity (use 'saturate' or 'wrap')",
+    "p3109_v3_2_1": "formats of P3109 with infinities; {} is none (in that version P3109's finite formats have "
+    "'saturate' alone)",
 }
 
-OVERFLOW_RULES: dict[str, int] = {"infinity": 0, "saturate": 1, "saturate_finite": 2, "wrap": 3}
+OVERFLOW_RULES: dict[str, int] = {"infinity": 0, "saturate": 1, "saturate_finite": 2, "wrap": 3, "p3109_v3_2_1": 5}
 
 
 class Flags(IntFlag):
@@ -128,7 +137,8 @@ def nan_profile(name: str) -> int:
 def overflow_name(name: str | None, fmt) -> str:
     """The overflow rule for a format: the one given, or the default (infinity for floats, saturate for fixed point).
 
-    Raises ValueError for an unknown rule, for "wrap" on a float and "infinity" on fixed point.
+    Raises ValueError for an unknown rule, and for one that the format does not have: "wrap" of a float, "infinity" of
+    fixed point, P3109's older rule of other formats.
     """
     if name is None:
         return fmt.overflow_rules[0]
@@ -137,3 +147,14 @@ def overflow_name(name: str | None, fmt) -> str:
         fmt.refuse_overflow(name)
         raise ValueError(f"overflow={name!r} is for {_REFUSALS[name].format(fmt)}")
     return name
+
+
+def overflow_of_formats(name: str | None, fmt, *others) -> str | None:
+    """The overflow rule for one of several formats that a rule is stated for: None, its own default, where only others
+    know it.
+
+    Raises ValueError for an unknown rule, and for one that none of them has.
+    """
+    if name not in fmt.overflow_rules and any(name in other.overflow_rules for other in others):
+        return None
+    return name if name is None else overflow_name(name, fmt)

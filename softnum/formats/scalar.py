@@ -18,12 +18,11 @@ import numpy as np
 
 from softnum.formats.base import SingleFormat
 from softnum.formats.codes import FixedCodes, FloatCodes
-from softnum.formats.modes import FIXED_OVERFLOW, FLOAT_OVERFLOW
+from softnum.formats.modes import FIXED_OVERFLOW, FLOAT_OVERFLOW, P3109_OVERFLOW
 from softnum.runtime.plain import plain
 
 __all__ = ["FixedFormat", "FloatFormat", "Format", "exact_number"]
 
-P3109_VERSION = "4.0"  # of IEEE P3109's interim report, 26 June 2026, whose formats and overflow these are
 MAX_EXPONENT_BITS = 15  # one more where there is no fraction: P3109's binary16p1ue
 MAX_PRECISION = 62
 MAX_BITS = 64
@@ -132,7 +131,6 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
 
     kind = "float"
     lost = "NaN"  # what has no code where there is no NaN
-    overflow_rules = FLOAT_OVERFLOW
 
     def __init__(
         self,
@@ -354,6 +352,11 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
         """Whether it is a format of IEEE P3109: results raise no flags, x / 0 is NaN, NaN comes first in order."""
         single = "negative_zero" if self.signed else "all_ones"
         return self.nan_codes == single and (self.infinities or self.saturating)
+
+    @property
+    def overflow_rules(self) -> tuple[str, ...]:
+        """The overflow rules of its results; the first is the default."""
+        return P3109_OVERFLOW if self.p3109 and self.infinities else FLOAT_OVERFLOW
 
     # -- beside other formats, and in records --------------------------------------------------------------------------
     def contains(self, other) -> bool | None:

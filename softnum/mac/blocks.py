@@ -9,7 +9,7 @@ from softnum.arrays.environment import environment
 from softnum.formats.blocks import format
 from softnum.formats.checks import check_block
 from softnum.formats.facts import facts
-from softnum.formats.modes import OVERFLOW_RULES, rounding_name
+from softnum.formats.modes import overflow_of_formats, rounding_name
 from softnum.formats.names import format as plain_format
 from softnum.mac import _blocks
 from softnum.mac.family import family_of, register
@@ -189,9 +189,7 @@ class BlockDotUnit(Unit):
 
     def rule_for(self, fmt) -> str | None:
         """The overflow rule, where a format knows it; its default where only the other one does."""
-        both = self.product is not None and self.product.overflow_rules != self.accumulator.overflow_rules
-        foreign = self.overflow in OVERFLOW_RULES and self.overflow not in fmt.overflow_rules
-        return None if both and foreign else self.overflow
+        return overflow_of_formats(self.overflow, fmt, self.accumulator, self.product or self.accumulator)
 
     @property
     def rounded_to(self) -> tuple:

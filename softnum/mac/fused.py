@@ -9,7 +9,7 @@ from numbers import Integral
 from softnum.arrays.environment import environment
 from softnum.formats.checks import check_float
 from softnum.formats.facts import facts
-from softnum.formats.modes import overflow_name, rounding_name
+from softnum.formats.modes import overflow_name, overflow_of_formats, rounding_name
 from softnum.formats.names import format
 from softnum.formats.scalar import FloatFormat
 from softnum.mac import _fused, _gemm
@@ -71,8 +71,9 @@ def deterministic(unit: str, what: str, rounding: str) -> str:
     return name
 
 
-def put_step(unit) -> None:
-    """Check what a fused step is made of, and make its numbers plain integers and its formats formats."""
+def put_step(unit, *others) -> None:
+    """Check what a fused step is made of, and make its numbers plain integers and its formats formats; others: formats
+    beside the accumulator that it rounds to."""
     name = type(unit).__name__
     put = lambda field, value: object.__setattr__(unit, field, value)  # noqa: E731
     put("terms", checked_integer(name, "terms", unit.terms, 1, _fused.MOST_TERMS))
@@ -87,7 +88,7 @@ def put_step(unit) -> None:
         put("truncate_fraction", checked_integer(name, "truncate_fraction", unit.truncate_fraction, 0, 127))
     put("output_rounding", deterministic(name, "output_rounding", unit.output_rounding))
     if unit.overflow not in (None, "always_infinity"):
-        overflow_name(unit.overflow, unit.accumulator)
+        overflow_of_formats(unit.overflow, unit.accumulator, *others)
 
 
 def shown_cut(unit) -> str:
@@ -142,7 +143,8 @@ class FusedDotUnit(Unit):
         added to their result with one rounding to nearest even.
     overflow : str, optional
         As of `MadUnit`, by default "infinity", under which a rounding toward zero ends at the largest value; or
-        "always_infinity": sums that are too large become infinite whatever the mode.
+        "always_infinity": sums that are too large become infinite whatever the mode. A rule that one of accumulator and
+        output does not know leaves that one its default.
     zero_exponent : int, optional
         The exponent that an operand or a C of zero counts with, so that a product with a zero factor has this plus the
         other factor's: at most 0, and at most the accumulator's lowest. None: terms that are zero take no part in M.
@@ -188,8 +190,8 @@ class FusedDotUnit(Unit):
         name = "FusedDotUnit"
         put = lambda field, value: object.__setattr__(self, field, value)  # noqa: E731
         put("operand", float_pair(name, self.operand))
-        put_step(self)
         put("output", None if self.output is None else checked_float(name, "output", self.output))
+        put_step(self, *([] if self.output is None else [self.output]))
         put("k_order", _order(name, self.k_order, self.terms))
         if self.c not in ("fused", "after"):
             raise ValueError(f"FusedDotUnit: c must be 'fused' or 'after', got {self.c!r}")
@@ -224,12 +226,18 @@ class FusedDotUnit(Unit):
     @cached_property
     def environments(self) -> tuple[tuple, tuple, tuple]:
         """(accumulator, output, C added after): the core's numbers of each rounding."""
-        rule = None if self.overflow == "always_infinity" else self.overflow
+        rules = [None if self.overflow == "always_infinity" else self.overflow_of(f) for f in self.rounded_to]
         return (
-            environment(self.accumulator, self.output_rounding, rule, 32),
-            environment(self.result, self.output_rounding, rule, 32),
-            environment(self.result, "nearest_even", rule, 32),
+            environment(self.accumulator, self.output_rounding, rules[0], 32),
+            environment(self.result, self.output_rounding, rules[1], 32),
+            environment(self.result, "nearest_even", rules[1], 32),
         )
+
+    def overflow_of(self, fmt) -> str | None:
+        """The overflow rule of one of the unit's formats: None, its default, where only the other one knows it."""
+        if self.overflow == "always_infinity":
+            return self.overflow
+        return overflow_of_formats(self.overflow, fmt, *self.rounded_to)
 
     def steps(self, k: int) -> int:
         """Number of steps of a sum of length k."""

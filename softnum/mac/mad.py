@@ -11,7 +11,7 @@ from softnum.arrays.environment import environment
 from softnum.formats.base import AnyFormat
 from softnum.formats.blocks import shown_format
 from softnum.formats.checks import check_narrow
-from softnum.formats.modes import OVERFLOW_RULES, overflow_name, rounding_name
+from softnum.formats.modes import overflow_of_formats, rounding_name
 from softnum.formats.names import format
 from softnum.formats.scalar import FixedFormat
 from softnum.mac.family import register
@@ -254,7 +254,7 @@ class MadUnit(Unit):
         The mode of the product; None means `rounding`.
     overflow : str, optional
         The overflow rule. None: each format's default. A rule that one of the formats does not know ("wrap" in a float,
-        "infinity" in fixed point) leaves that one its default.
+        "infinity" in fixed point, P3109's older one in other formats) leaves that one its default.
     stochastic_bits : int
         r of the stochastic modes, 1 to 32.
     lanes : int
@@ -375,11 +375,8 @@ class MadUnit(Unit):
                     )
 
     def _known_overflow(self) -> str:
-        if self.overflow not in OVERFLOW_RULES:
-            return overflow_name(self.overflow, self.accumulator)  # raises, with the list
-        formats = [f for f in (self.accumulator, self.product, self.outer_accumulator) if f is not None]
-        if all(self.overflow not in f.overflow_rules for f in formats):
-            overflow_name(self.overflow, self.accumulator)  # raises: no format of the unit knows the rule
+        formats = [f for f in (self.product, self.outer_accumulator) if f is not None]
+        overflow_of_formats(self.overflow, self.accumulator, *formats)  # raises if no format of the unit knows the rule
         return self.overflow
 
     def overflow_of(self, fmt) -> str | None:

@@ -11,7 +11,7 @@ from softnum.reference.exact import exact_terms
 from softnum.reference.facts import Format, block_format_of, format_of
 from softnum.reference.operations import exact_sum
 from softnum.reference.rounding import Environment, deliver, environment_of, rounding_name
-from softnum.reference.rules import Flags
+from softnum.reference.rules import Flags, rule_for
 from softnum.reference.values import Value, decode
 
 __all__ = ["BlockStep", "TensorStep", "block_dot", "tensor_scaled"]
@@ -129,13 +129,13 @@ def block_dot(
         raise ValueError(f"a dot product needs equally long operands, got {length} and {len(b_codes)}")
     if length == 0:
         return 0 if c is None else c, Flags(0)
-    mixed = product is not None and format_of(product).kind != accumulator.kind
+    sums = (accumulator, *([] if product is None else [format_of(product)]))
     flags = Flags(0)
 
     def environment(fmt: Format | str, mode: str, step: int, which: int) -> Environment:
-        foreign = mixed and {"wrap": "float", "infinity": "fixed"}.get(overflow) == format_of(fmt).kind
+        rule = rule_for(overflow, format_of(fmt), *sums)
         word = words(step)[which] if words is not None and mode.startswith("stochastic") else None
-        return environment_of(fmt, mode, None if foreign else overflow, stochastic_bits, word)
+        return environment_of(fmt, mode, rule, stochastic_bits, word)
 
     size = fa.block_size or length
     total = 0 if c is None or tensor_scales is not None else c

@@ -10,7 +10,7 @@ from softnum.reference.facts import Format, format_of
 from softnum.reference.nans import INVALID_RESULT
 from softnum.reference.operations import add, convert, fma
 from softnum.reference.rounding import INEXACT, OVERFLOW, Environment, deliver, environment_of, floor_log2, round_float
-from softnum.reference.rules import Flags
+from softnum.reference.rules import Flags, rule_for
 from softnum.reference.values import Value, decode
 
 
@@ -175,7 +175,9 @@ def fused_dot(
     if len(b_codes) != length:
         raise ValueError(f"a dot product needs equally long operands, got {length} and {len(b_codes)}")
     c = 0 if c is None else c
-    rule = None if overflow == "always_infinity" else overflow
+    formats = format_of(accumulator), format_of(output)
+    rule = None if overflow == "always_infinity" else rule_for(overflow, formats[1], *formats)
+    own = overflow if overflow == "always_infinity" else rule_for(overflow, formats[0], *formats)
     if length == 0:
         if c_mode == "after" or format_of(output) == format_of(accumulator):
             return c, Flags(0)
@@ -201,7 +203,8 @@ def fused_dot(
             products, (start, exponent_of_product([(start, accumulator)], zero_exponent)),
             output if last else accumulator,
             fraction_bits=fraction_bits, min_exponent=min_exponent,
-            rounding=output_rounding, truncate_fraction=truncate_fraction, overflow=overflow, observe=watch,
+            rounding=output_rounding, truncate_fraction=truncate_fraction,
+            overflow=rule if last and overflow != "always_infinity" else own, observe=watch,
         )  # fmt: skip
         flags |= raised
     if c_mode == "after":

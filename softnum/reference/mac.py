@@ -9,7 +9,7 @@ from softnum.reference.facts import Format, format_of
 from softnum.reference.operations import exact_fma, exact_product, exact_sum, negated
 from softnum.reference.random_words import random_words_matmul
 from softnum.reference.rounding import Environment, deliver, environment_of, rounding_name
-from softnum.reference.rules import Flags
+from softnum.reference.rules import Flags, rule_for
 from softnum.reference.values import Value, decode, flushed, is_subnormal
 
 
@@ -163,6 +163,7 @@ def mad_dot(
     """
     operands = tuple(map(format_of, operand if isinstance(operand, (tuple, list)) else (operand, operand)))
     outer = accumulator if outer_accumulator is None else outer_accumulator
+    sums = [format_of(f) for f in (accumulator, outer, product) if f is not None]
     rounding = rounding_name(rounding)
     product_rounding = rounding if product_rounding is None else rounding_name(product_rounding)
     if flush_inputs == "positive":
@@ -211,10 +212,10 @@ def mad_dot(
     def rounded(name: str, formula: str, exact, fmt: Format | str, step: int, *terms, mode: str = rounding) -> int:
         """exact(environment), rounded to the format with the words of the step."""
         nonlocal flags
-        foreign = {"wrap": "float", "infinity": "fixed"}.get(overflow) == format_of(fmt).kind
+        rule = rule_for(overflow, format_of(fmt), *sums)
         word = words(step)[0 if name == "product" else 1]
         env = environment_of(
-            fmt, mode, None if foreign else overflow, stochastic_bits, word, flush_results=flush_results
+            fmt, mode, rule, stochastic_bits, word, flush_results=flush_results
         )  # fmt: skip
         value = exact(env)
         code, raised = deliver(value, fmt, env)

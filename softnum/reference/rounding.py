@@ -144,7 +144,9 @@ def round_value(
     rounding : str
         One of `softnum.reference.rounding.ROUNDING_MODES`.
     overflow : str, optional
-        "infinity" (default for floats), "saturate" (default for fixed point), "saturate_finite" or "wrap".
+        "infinity" (default for floats), "saturate" (default for fixed point), "saturate_finite", "wrap" (of fixed
+        point), or "p3109_v3_2_1" (of P3109's formats with infinities): OvfInf of the interim report v3.2.1, 4.9.4, by
+        which in formats without signs what lies below zero is 0, and rounding to odd overflows to infinity.
     stochastic_bits, random_bits : int
         The stochastic modes use the low r = ``stochastic_bits`` bits R of ``random_bits``. With t the exact discarded
         fraction of an ulp and N = 2**r, a magnitude rounds up iff
@@ -360,7 +362,7 @@ def round_float(sign: int, numerator: int, denominator: int, fmt: Format, env: E
 
 def below_zero(fmt: FloatFacts, env: Environment, infinite: bool = False) -> int:
     """What a negative number, or -infinity, becomes in a format with a zero and no signs: 0; of P3109's, where nothing
-    saturates, NaN, but for what is finite in a mode that goes up there (interim report v4.0, 4.7.5)."""
+    saturates, NaN, but for what is finite in a mode that goes up there (interim report v4.0, 4.7.5; 0 by v3.2.1)."""
     goes_to_zero = not infinite and env.rounding in ("toward_zero", "up")
     return fmt.nan_code if fmt.p3109 and env.overflow == "infinity" and not goes_to_zero else 0
 
@@ -417,9 +419,9 @@ def stochastic_goes_up(sign: int, rest: int, unit: int, env: Environment) -> boo
 
 
 def overflowed(sign: int, fmt: FloatFacts, env: Environment) -> int:
-    toward_zero = env.rounding in ("toward_zero", "down" if sign == 0 else "up") or (
-        env.rounding == "to_odd" and not (fmt.p3109 and fmt.signed and fmt.infinities and fmt.max_code % 2 == 0)
-    )
-    if toward_zero or env.overflow != "infinity":
+    older = env.overflow == "p3109_v3_2_1"
+    odd_infinity = older or (fmt.p3109 and fmt.signed and fmt.infinities and fmt.max_code % 2 == 0)
+    stays = "toward_zero", "down" if sign == 0 else "up", *(() if odd_infinity else ("to_odd",))
+    if env.rounding in stays or env.overflow not in ("infinity", "p3109_v3_2_1"):
         return with_sign(sign, fmt.max_code, fmt)
     return infinity_result(sign, fmt, env)[0]

@@ -7,7 +7,7 @@ from enum import IntFlag
 
 #: The rule that each NaN profile names: `softnum.reference.nans` has the three.
 NAN_PROFILES = {"canonical": "canonical", "riscv": "canonical", "arm_default": "canonical", "x86": "x86", "arm": "arm"}
-OVERFLOW_RULES = ("infinity", "saturate", "saturate_finite", "wrap")
+OVERFLOW_RULES = ("infinity", "saturate", "saturate_finite", "wrap", "p3109_v3_2_1")
 
 
 class Flags(IntFlag):
@@ -38,11 +38,30 @@ def checked(what: str, name: object, known: Iterable[str], others: Iterable[str]
 def overflow_name(name: str | None, fmt) -> str:
     """The overflow rule for a format: the one given, or "saturate" for fixed point and "infinity" for floats.
 
-    ValueError for an unknown rule, for "wrap" on a float and "infinity" on fixed point.
+    ValueError for an unknown rule, and for one that the format does not have.
     """
     fixed = fmt.kind == "fixed"
     if name is None:
         return "saturate" if fixed else "infinity"
-    if checked("overflow rule", name, OVERFLOW_RULES) == ("infinity" if fixed else "wrap"):
-        raise ValueError(f"overflow={name!r} is not for {fmt}, which is {'fixed point' if fixed else 'a float format'}")
+    if not has_rule(checked("overflow rule", name, OVERFLOW_RULES), fmt):
+        what = "fixed point" if fixed else "a float format"
+        if name == "p3109_v3_2_1":
+            what = "no P3109 format with infinities"
+        raise ValueError(f"overflow={name!r} is not for {fmt}, which is {what}")
     return name
+
+
+def has_rule(name: str, fmt) -> bool:
+    """Whether a format has an overflow rule: "wrap" is fixed point's, "infinity" floats', and "p3109_v3_2_1" that of
+    P3109's formats with infinities."""
+    fixed = fmt.kind == "fixed"
+    some = {"infinity": not fixed, "wrap": fixed, "p3109_v3_2_1": fmt.p3109 and fmt.infinities}
+    return some.get(name, name in OVERFLOW_RULES)
+
+
+def rule_for(name: str | None, fmt, *others) -> str | None:
+    """The overflow rule of one of several formats that a rule is stated for: None, its default, where only others have
+    it. ValueError for an unknown rule, and for one that none of them has."""
+    if name is not None and not has_rule(name, fmt) and any(has_rule(name, other) for other in others):
+        return None
+    return name if name is None else overflow_name(name, fmt)

@@ -38,6 +38,9 @@ FREE = [
     sn.MadUnit("bfloat16", operand="e5m2", rounding="up", flush_inputs=True, flush_results="after"),
     sn.MadUnit("bfloat16", operand="e5m2", rounding="down", compensated="kahan", chunk=4),
     sn.MadUnit("binary8p4ue", operand=("binary8p4ue", "binary8p3se"), product="binary8p3sf"),
+    sn.FusedDotUnit(
+        4, 20, "binary32", "binary8p3se", output="binary8p4ue", output_rounding="to_odd", overflow="p3109_v3_2_1"
+    ),
     sn.MadUnit("e6m9", operand="e5m2", lanes=5, reduction="pairwise", rounding="down", flush_inputs="positive"),
     sn.MadUnit("q8.8", operand="q4.4", product="e4m3", lanes=3, chunk=7, reduction="tree", overflow="wrap"),
     sn.MadUnit(

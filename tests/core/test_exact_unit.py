@@ -33,6 +33,7 @@ UNITS = [
     unit("e4m3fnuz", "e5m2fnuz"),
     unit("binary8p3se", "binary8p3se"),
     unit("binary8p4uf", "binary8p3se"),
+    unit("binary8p4ue", "binary8p3se", rounding="to_odd", overflow="p3109_v3_2_1"),
     unit("dlfloat16", "dlfloat16"),
     unit("binary16", "binary16"),
     unit("binary16", "binary16", overflow="saturate_finite"),

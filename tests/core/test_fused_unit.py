@@ -65,6 +65,9 @@ SLOW = [
     fused(3, 9, "e3m2fn", "e5m2", **RNE),
     fused(4, 20, "binary32", "binary32", min_exponent=40, truncate_fraction=0),
     fused(4, 12, "binary16", "binary16", **RNE, truncate_fraction=8),
+    fused(3, 20, "binary8p4ue", "binary8p3se", output_rounding="to_odd", overflow="p3109_v3_2_1"),
+    fused(4, 23, "binary32", "binary8p3se", output="binary8p4ue", output_rounding="to_odd", overflow="p3109_v3_2_1"),
+    fused(4, 23, "binary32", "binary8p3se", output="binary8p4ue", c="after", overflow="p3109_v3_2_1"),
 ]
 CHAINS = [
     sn.FmaChainUnit("binary32", operand="bfloat16", k_order=(1, 0), flush_inputs=True, flush_results="after"),

@@ -21,7 +21,9 @@ MORE = [
     ("e5m2", {}), ("e4m3fn", {"overflow": "saturate"}), ("e2m1fn", {}), ("e6m9", {"overflow": "saturate"}),
     ("binary16", {}), ("tf32", {}), ("e8m21", {}), ("e8m20", {}), ("dlfloat16", {}), ("binary8p3sf", {}),
     ("q12.12", {}), ("uq4.4", {}), ("q4.8", {"overflow": "wrap"}), ("e4m3", {"rounding": "toward_zero"}),
-    ("binary64", {}), ("e6m9", {"overflow": "saturate_finite"}), ("e6m9", {"carrier": "float64"}), ("q20.20", {}),
+    ("binary64", {}), ("e6m9", {"overflow": "saturate_finite"}),
+    ("binary8p4ue", {"overflow": "p3109_v3_2_1"}), ("binary8p4ue", {"overflow": "p3109_v3_2_1", "rounding": "to_odd"}),
+    ("e6m9", {"carrier": "float64"}), ("q20.20", {}),
     ("e11m40", {}), ("e10m40", {}), ("q4.8", {"carrier": "float64"}),
 ]  # fmt: skip
 NAMES = ("round", "add", "subtract", "multiply", "divide", "fma", "sqrt")

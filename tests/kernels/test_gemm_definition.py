@@ -65,6 +65,22 @@ def test_special_values(device, by_definition, lanes):
         check_product(device, unit, a, a.T.copy(), np.full((5, 5), -0.0, np.float32))
 
 
+@pytest.mark.parametrize("unit", [
+    sn.MadUnit("binary8p4ue", operand="binary8p3se", rounding="to_odd", overflow="p3109_v3_2_1"),
+    sn.MadUnit("binary8p4ue", operand="binary8p3se", product="e5m2", overflow="p3109_v3_2_1", lanes=2),
+    sn.ExactDotUnit("binary8p4ue", operand="binary8p3se", rounding="to_odd", overflow="p3109_v3_2_1"),
+    sn.FusedDotUnit(
+        4, 20, "binary32", "binary8p3se", output="binary8p4ue", output_rounding="to_odd", overflow="p3109_v3_2_1"
+    ),
+])  # fmt: skip
+def test_the_older_draft_of_p3109(device, unit):
+    rng = np.random.default_rng(9)
+    codes = [rng.integers(0, 256, shape).astype(np.uint8) for shape in ((4, 5), (5, 4))]
+    a, b = (sn.decode(x, "binary8p3se", np.float32) for x in codes)
+    check_product(device, unit, a, b)
+    check_product(device, unit, np.where(np.isfinite(a), a, 0), np.where(np.isfinite(b), -np.abs(b), 0))
+
+
 def test_random_bits(device):
     unit = sn.MadUnit("e6m9", operand="e5m2", product="e5m2", rounding="sr", lanes=3, reduction="tree")
     rng = np.random.default_rng(8)

@@ -136,6 +136,9 @@ def test_environments(device):
     ):  # fmt: skip
         both(device, sn.multiply, (a, b), "binary16", return_flags=True, **options)
     both(device, sn.add, (codes("q4.4", 9), codes("q4.4", 9, 2)), "q4.4", overflow="wrap", return_flags=True)
+    of_p3109 = codes("binary8p3ue", 40), codes("binary8p3ue", 40, 2)
+    both(device, sn.subtract, of_p3109, "binary8p3ue", overflow="p3109_v3_2_1")
+    both(device, sn.multiply, of_p3109, "binary8p3ue", rounding="to_odd", overflow="p3109_v3_2_1")
 
 
 def test_comparisons(device):

@@ -146,6 +146,13 @@ def test_wide(rounding):
     assert all(check(fmt, rounding, "float64", stochastic_bits=32, n=256) for fmt in WIDE)
 
 
+@pytest.mark.parametrize("carrier", ["float32", "float64"])
+def test_the_older_draft_of_p3109(carrier):
+    for fmt in ("binary8p3ue", "binary8p4ue", "binary8p3se"):
+        for rounding in ("nearest_even", "nearest_down", "up", "down", "toward_zero", "to_odd", "stochastic_floor"):
+            assert check(fmt, rounding, carrier, n=64, overflow="p3109_v3_2_1")
+
+
 @pytest.mark.parametrize("overflow", ["infinity", "saturate", "saturate_finite"])
 @pytest.mark.parametrize("carrier", ["float32", "float64"])
 def test_overflow_rules(carrier, overflow):

@@ -140,6 +140,8 @@ def test_operation(dpi, name):
         if elementary or name == "sqrt":
             rules = ("saturate",)
         rule = rng.choice((None, *rules))
+        if result_format.p3109 and result_format.infinities and rng.random() < 0.5:
+            rule = "p3109_v3_2_1"
         bits, inputs, before = rng.choice((1, 7, 16, 32)), rng.random() < 0.3, rng.random() < 0.3
         results, nan = rng.choice((None, None, "before", "after")), rng.choice((0, 0, 1, 2))
         n = 12
@@ -186,11 +188,14 @@ def test_a_nan_without_a_code_is_code_0_and_invalid(dpi):
         ("add", [0, 0x40], "e2m3fn", 0, "softnum_add: b = 0x40 is no code of e2m3fn, which has 6 bits"),
         ("add", [0, 0], "e5m2", len(ROUNDING_MODES), f"softnum_add: {len(ROUNDING_MODES):#x} is no mode"),
         ("add", [0, 0], "e5m2", 1 << 40, "is no mode"),
-        ("add", [0, 0], "e5m2", 6 << 8, "is no mode"),
+        ("add", [0, 0], "e5m2", 7 << 8, "is no mode"),
         ("add", [0, 0], "e5m2", 33 << 24, "is no mode"),
         ("add", [0, 0], "e5m2", 1 << 20, "is no mode"),
         ("add", [0, 0], "e5m2", mode_of(overflow="wrap"), "SN_OVERFLOW_WRAP is for fixed point; e5m2 is"),
         ("add", [0, 0], "q4.4", mode_of(overflow="infinity"), "is for floats; q4.4 has no infinity"),
+        ("add", [0, 0], "e5m2", mode_of(overflow="p3109_v3_2_1"), "P3109's formats with infinities; e5m2 is none"),
+        ("add", [0, 0], "binary8p3uf", mode_of(overflow="p3109_v3_2_1"), "SN_OVERFLOW_SATURATE in version 3.2.1"),
+        ("add", [0, 0], "binary8p3ue", 5 << 8, "is no mode"),
         ("add", [0, 0], "e5m2,e5m2,e5m2->e5m2", 0, "softnum_add has 2 operands of a format"),
         ("negate", [0], "e5m2->e4m3", 0, "the result is in the format of a, e5m2, not e4m3"),
         ("total_order", [0, 0], "e5m2,e4m3->e5m2", 0, "codes of one format have a total order"),

@@ -11,6 +11,8 @@ import pytest
 import softnum as sn
 from tests.support.dpi_calls import mode_of
 
+OLDER = "p3109_v3_2_1"
+
 
 def word_of(codes, bits):
     """A word of elements as the library takes it: 128 words of 32 bits."""
@@ -35,6 +37,10 @@ def finite(fmt, rng, n):
             "e5m2,e5m2,q8.8->e6m9",
         ),
         (sn.MadUnit("q32.0", operand=("uq8.0", "q8.0"), overflow="wrap"), "uq8.0,q8.0->q32.0"),
+        (
+            sn.MadUnit("binary8p4ue", operand="binary8p3se", product="e5m2", rounding="down", overflow=OLDER),
+            "binary8p3se,binary8p3se,e5m2->binary8p4ue",
+        ),
     ],
 )  # fmt: skip
 def test_mac_is_a_step_of_a_mad_unit(dpi, unit, formats):
@@ -98,6 +104,37 @@ def test_fused_dot(dpi, name):
             -1 if unit.truncate_fraction is None else unit.truncate_fraction, int(unit.c == "after"),
         )  # fmt: skip
         assert got == int(sn.encode(want, unit.result))
+
+
+@pytest.mark.parametrize("unit, formats", [
+    (sn.ExactDotUnit("binary8p4ue", operand="binary8p3se", overflow=OLDER), "binary8p3se->binary8p4ue"),
+    (sn.FusedDotUnit(4, 30, "binary8p4ue", "binary8p3se", overflow=OLDER), "binary8p3se->binary8p4ue"),
+    (
+        sn.FusedDotUnit(4, 30, "binary32", "binary8p3se", output="binary8p4ue", overflow=OLDER),
+        "binary8p3se,binary8p3se,binary32->binary8p4ue",
+    ),
+])  # fmt: skip
+def test_the_older_draft_of_p3109(dpi, unit, formats):
+    (fmt, _), rng, length, seen = unit.operand, random.Random(formats), 9, set()
+    for mode in ("nearest_even", "to_odd", "down"):
+        unit = dataclasses.replace(unit, **{"output_rounding" if hasattr(unit, "terms") else "rounding": mode})
+        for _ in range(20):
+            a, b = finite(fmt, rng, length), finite(fmt, rng, length)
+            want = sn.encode(sn.dot(sn.Array(a, fmt), sn.Array(b, fmt), unit), unit.result)
+            given = word_of(a, fmt.bits), word_of(b, fmt.bits), length, 0, dpi.format(formats), mode_of(mode, OLDER)
+            if isinstance(unit, sn.ExactDotUnit):
+                got, _ = dpi.call("exact_dot", *given, 0)
+            else:
+                got, _ = dpi.call("fused_dot", *given, 4, 30, -(1 << 30), -1, 0)
+            seen.add(got)
+            assert got == int(want)
+    assert {0, 0xFE} <= seen
+
+
+def test_a_rule_that_no_format_of_a_mac_knows(dpi):
+    for formats, rule in (("e5m2->e6m9", OLDER), ("e5m2,e5m2,e5m2->e6m9", "wrap"), ("q4.4->q8.8", "infinity")):
+        with pytest.raises(ValueError, match="is for"):
+            dpi.call("mac", 0, 0, 0, dpi.format(formats), mode_of(overflow=rule), 0, 0)
 
 
 def test_units_refuse_what_they_do_not_know(dpi):

@@ -34,8 +34,10 @@ OPERATIONS = {
 
 def overflow_rules(fmt) -> list[str]:
     """The overflow rules that apply to a format."""
-    foreign = "infinity" if fmt.kind == "fixed" else "wrap"
-    return [rule for rule in OVERFLOW_RULES if rule != foreign]
+    foreign = {"infinity" if fmt.kind == "fixed" else "wrap"}
+    if not (fmt.p3109 and fmt.infinities):
+        foreign.add("p3109_v3_2_1")
+    return [rule for rule in OVERFLOW_RULES if rule not in foreign]
 
 
 def show(code: int, fmt) -> str:

@@ -39,6 +39,8 @@ FIXED = [
 ]
 UNITS = [unit(acc, op, **kind, **shape) for acc, op, kind in (*FLOATS, *FIXED) for shape in SHAPES]
 CHUNK_SUMS = [
+    unit("binary8p4ue", "binary8p3se", chunk=5, lanes=3, rounding="to_odd", overflow="p3109_v3_2_1"),
+    unit("binary8p4ue", "binary8p3se", product="e5m2", overflow="p3109_v3_2_1"),
     unit("e5m2", "e5m2", chunk=3, outer_accumulator="e6m9", lanes=2),
     unit("e6m9", "e5m2", chunk=5, outer_accumulator="e5m2", compensated="kahan"),
     unit("binary16", "binary16", chunk=3, outer_accumulator="binary32", lanes=4, reduction="pairwise"),

@@ -1,6 +1,7 @@
-"""IEEE P3109, interim report v4.0 (26 June 2026), in fractions: decoding, projection, operations (4.7, 4.10, 4.11).
+"""IEEE P3109, interim report v4.0 (26 June 2026), in fractions: decoding, projection, operations (4.7, 4.10, 4.11); and
+saturation as v3.2.1 (12 January 2026) has it. Decoding, rounding and operations give the same in both.
 
-Written from the report and nothing else: no part of softnum is used. A value is a Fraction, or one of NAN, INF, -INF.
+Written from the reports and nothing else: no part of softnum is used. A value is a Fraction, or one of NAN, INF, -INF.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import NamedTuple
 INF = float("inf")
 NAN = "NaN"
 SATURATION = {"SatFinite": "saturate", "SatPropagate": "saturate_finite", "SatNone": "infinity"}
+OLDER = {"SatFinite": "saturate", "SatPropagate": "saturate_finite", "OvfInf": "p3109_v3_2_1"}
 ROUNDING = {
     "TowardZero": "toward_zero", "TowardPositive": "up", "TowardNegative": "down", "NearestTiesToEven": "nearest_even",
     "NearestTiesToAway": "nearest_away", "ToOdd": "to_odd",
@@ -123,6 +125,34 @@ def saturate(X, f: Format, mode: str, rule: str):
     return -INF if f.extended else low
 
 
+def saturate_older(X, f: Format, mode: str, rule: str):
+    """v3.2.1, 4.9.4, line by line; by 4.9.2 a finite format is under SatFinite, or it is an error."""
+    assert f.extended or rule == "SatFinite"
+    high = decode(f.greatest, f)
+    low = -high if f.signed else Fraction(0)
+    if X == NAN:
+        return NAN
+    infinite = X in (INF, -INF)
+    if not infinite and low <= X <= high:
+        return X
+    above = X == INF or (not infinite and X >= high)
+    if rule == "SatFinite":
+        return high if above else low
+    if infinite:  # SatPropagate and OvfInf say the same
+        if above:
+            return INF if f.extended else high
+        return -INF if f.signed and f.extended else low
+    if rule == "SatPropagate":
+        return high if above else low
+    if not above and mode in ("TowardZero", "TowardPositive"):
+        return low
+    if above and mode in ("TowardZero", "TowardNegative"):
+        return high
+    if not above:
+        return -INF if f.signed and f.extended else low
+    return INF if f.extended else high
+
+
 _CODES: dict[Format, dict] = {}
 
 
@@ -134,8 +164,9 @@ def encode(X, f: Format) -> int:
 
 
 def project(X, f: Format, mode: str, rule: str, N: int = 0, R: int = 0) -> int:
-    """4.7.3."""
-    return encode(saturate(round_to_precision(X, f, mode, N, R), f, mode, rule), f)
+    """4.7.3; under OvfInf, which v4.0 does not have, v3.2.1's 4.9.2."""
+    by_version = saturate_older if rule == "OvfInf" else saturate
+    return encode(by_version(round_to_precision(X, f, mode, N, R), f, mode, rule), f)
 
 
 class Exact:

@@ -21,5 +21,6 @@ UNITS = [
     staged(2, (7, 3, 3), "binary16", "e5m2", alignment="toward_zero", output_rounding="to_odd", c_reach=0),
     staged(1, (0, 0, 0), "bfloat16", "e4m3", output_rounding="down"),
     staged(4, (8, 8, 8), "binary8p4se", "binary8p3se", product_limit=6),
+    staged(4, (8, 8, 8), "binary8p4ue", "binary8p3se", output_rounding="to_odd", overflow="p3109_v3_2_1"),
     staged(4, (8, 8, 8), "e2m3fn", "e2m3fn", zero_exponent=0),
 ]

@@ -68,6 +68,9 @@ PLANTED = [
     ("overflow-to-infinity", "", make("multiply", "e5m2", overflow="saturate_finite"), faulty.by(overflow="infinity")),
     ("overflow-to-max", "", MUL16, faulty.by(overflow="saturate_finite")),
     ("overflow-to-max", "infinite operands", MUL16, faulty.by(overflow="saturate")),
+    ("p3109-version", "version 3.2.1", make("subtract", "binary8p3ue"), faulty.by(overflow="p3109_v3_2_1")),
+    ("p3109-version", "version 4.0", make("multiply", "binary8p3ue", rounding="to_odd", overflow="p3109_v3_2_1"),
+     faulty.by(overflow="infinity")),
     ("wrap-instead-of-saturate", "", FIXED, faulty.by(overflow="wrap")),
     ("wrap-instead-of-saturate", "", make("subtract", "uq4.4"), faulty.by(overflow="wrap")),
     ("saturate-instead-of-wrap", "", WRAP, faulty.by(overflow="saturate")),
@@ -227,5 +230,5 @@ def test_every_cause_of_operations_has_a_planted_fault():
 
 def test_the_page_has_every_cause():
     page = (Path(__file__).resolve().parents[2] / "docs/reference/causes.md").read_text()
-    rows = dict(re.findall(r"^\| `([a-z-]+)` \| (.*?) \|", page, re.MULTILINE))
+    rows = dict(re.findall(r"^\| `([a-z0-9-]+)` \| (.*?) \|", page, re.MULTILINE))
     assert {name: rows.get(name) for name in CAUSES} == CAUSES

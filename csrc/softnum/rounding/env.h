@@ -10,7 +10,15 @@
 #define SN_MODE_COUNT(NAME, name, number, family, negative, constant, direction, bump) +1
 enum { SN_MODES(SN_MODE_NUMBER) SN_ROUNDING_MODES = 0 SN_MODES(SN_MODE_COUNT) };
 
-enum { SN_OVERFLOW_INFINITY = 0, SN_OVERFLOW_SATURATE = 1, SN_OVERFLOW_SATURATE_FINITE = 2, SN_OVERFLOW_WRAP = 3 };
+/* The last: OvfInf of P3109's interim report v3.2.1 (4.9.4), for its formats with infinities alone, where INFINITY is
+ * SatNone of v4.0. 4 is no rule of a rounding's: csrc/dpi/softnum_dpi.h has it for fused dot products. */
+enum {
+    SN_OVERFLOW_INFINITY = 0,
+    SN_OVERFLOW_SATURATE = 1,
+    SN_OVERFLOW_SATURATE_FINITE = 2,
+    SN_OVERFLOW_WRAP = 3,
+    SN_OVERFLOW_P3109_V3_2_1 = 5
+};
 
 enum { SN_TININESS_AFTER = 0, SN_TININESS_BEFORE = 1 };
 

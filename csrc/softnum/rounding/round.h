@@ -124,11 +124,12 @@ SN_FN sn_u64 sn_overflowed(const sn_format *f, const sn_env *env, sn_i32 sign, s
     sn_note_event(env, SN_NOTED_OVERFLOW);
     sn_raise(f, SN_FLAG_OVERFLOW | SN_INEXACT, flags);
     if (sign && !f->is_signed) return sn_below_zero(f, env, 0);
-    /* the largest value of a signed format of P3109's with infinities is even, and infinity the odd one (v4.0, 4.7.5)
-     */
-    const sn_i32 odd_infinity = f->p3109 && f->is_signed && f->has_inf;
+    /* the largest value of a signed format of P3109's with infinities is even, and infinity the odd one (v4.0, 4.7.5);
+     * by v3.2.1 rounding to odd goes to infinity in the unsigned ones, too */
+    const sn_i32 v3 = env->overflow == SN_OVERFLOW_P3109_V3_2_1;
+    const sn_i32 odd_infinity = f->p3109 && f->has_inf && (f->is_signed || v3);
     if (mode == SN_TOWARD_ZERO || (mode == SN_TO_ODD && !odd_infinity) || (mode == SN_UP && sign) ||
-        (mode == SN_DOWN && !sign) || env->overflow != SN_OVERFLOW_INFINITY)
+        (mode == SN_DOWN && !sign) || (env->overflow != SN_OVERFLOW_INFINITY && !v3))
         return sn_with_sign(f, f->max_code, sign);
     if (f->has_inf) return sn_with_sign(f, f->inf_code, sign);
     return f->has_nan && !f->saturating ? f->nan_code : sn_with_sign(f, f->max_code, sign);

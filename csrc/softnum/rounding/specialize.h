@@ -11,7 +11,8 @@
  * - fma(0, inf, quiet NaN) (7.2 c): INVALID and the NaN of no operand; SN_NAN_X86: the quiet NaN, no flag.
  * - Tininess (7.5): an argument, sn_env.tininess; tests and Python default to after rounding.
  * - A NaN in a target without one, and an infinity in fixed point: INVALID and sn_env.invalid_code.
- * - IEEE P3109 formats (sn_format.p3109) raise no flags, and saturate by v4.0 of its interim report (4.7.5). */
+ * - IEEE P3109 formats (sn_format.p3109) raise no flags, and saturate by v4.0 of its interim report (4.7.5),
+ *   under SN_OVERFLOW_P3109_V3_2_1 by that version's (4.9.4). */
 #ifndef SOFTNUM_SPECIALIZE_H
 #define SOFTNUM_SPECIALIZE_H
 
@@ -73,7 +74,8 @@ SN_FN sn_number sn_read(const sn_format *f, const sn_env *env, sn_u64 code) {
 }
 
 /* What a negative number, or -infinity, becomes in a format without signs: 0. Of P3109's, where nothing saturates, NaN:
- * v4.0, 4.7.5, SatNone; modes that go toward zero from below give 0 for what is finite. */
+ * v4.0, 4.7.5, SatNone; modes that go toward zero from below give 0 for what is finite. By v3.2.1 0 under every rule.
+ */
 SN_FN sn_u64 sn_below_zero(const sn_format *f, const sn_env *env, sn_i32 infinite) {
     const sn_i32 upward = env->rounding == SN_TOWARD_ZERO || env->rounding == SN_UP;
     return f->p3109 && env->overflow == SN_OVERFLOW_INFINITY && (infinite || !upward) ? f->nan_code : 0;

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.modes import P3109_VERSIONS, ROUNDING_MODES
 from softnum.formats.names import format
 from softnum.formats.scalar import FloatFormat
 from softnum.inspect.identify.blocks import is_block_pair
@@ -184,7 +184,8 @@ def _narrower(facts: Facts) -> tuple:
 
 
 def _overflows(fmt) -> tuple:
-    return (None, *fmt.overflow_rules[1:])  # the first is the default
+    same = P3109_VERSIONS if fmt.signed else ()  # an older version says otherwise of formats without signs alone
+    return (None, *(rule for rule in fmt.overflow_rules[1:] if rule not in same))  # the first is the default
 
 
 # -- one fused sum a step --------------------------------------------------------------------------------------------

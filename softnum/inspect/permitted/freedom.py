@@ -6,7 +6,7 @@ from dataclasses import MISSING, dataclass, fields
 from itertools import product as every
 
 from softnum.formats.checks import check_float, check_scalar
-from softnum.formats.modes import ROUNDING_MODES, overflow_name, rounding_name
+from softnum.formats.modes import ROUNDING_MODES, overflow_of_formats, rounding_name
 from softnum.formats.names import format
 from softnum.mac.expressions import evaluated
 from softnum.mac.mad import operand_pair, shown
@@ -158,9 +158,7 @@ or fused, C anywhere, +0 added anywhere
                 raise ValueError(f"Freedom: flush_inputs must be a bool or 'either', got {self.flush_inputs!r}")
             put("flush_inputs", bool(self.flush_inputs))
         put("flush_results", _several("flush_results", self.flush_results, _FLUSHES))
-        known = [f for f in (self.accumulator, self.product, self.output) if self.overflow in f.overflow_rules]
-        if self.overflow is not None and not known:
-            overflow_name(self.overflow, self.accumulator)  # raises, with the list
+        overflow_of_formats(self.overflow, self.accumulator, self.product, self.output)  # raises if none knows it
 
     def overflow_of(self, fmt) -> str | None:
         """The overflow rule of one of the formats: None if it does not know the one that is stated."""

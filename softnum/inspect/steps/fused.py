@@ -63,7 +63,8 @@ def _dot_steps(unit: FusedDotUnit, a, b, c, words):
     )  # fmt: skip
     steps = [s for i, step in enumerate(seen) for s in _fused_steps(step, i, unit.truncate_fraction)]
     if unit.c == "after" and seen:
-        rule = None if unit.overflow == "always_infinity" else unit.overflow
+        own = unit.overflow_of(unit.result)
+        rule = None if own == "always_infinity" else own
         x, y = decode(seen[-1].code, unit.accumulator), decode(c or 0, unit.result)
         total, _ = add(seen[-1].code, c or 0, (unit.accumulator, unit.result), out_fmt=unit.result, overflow=rule)
         exact = _sum_value(x, y, decode(total, unit.result))

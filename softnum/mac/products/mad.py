@@ -7,7 +7,6 @@ from dataclasses import fields, replace
 import numpy as np
 
 from softnum.formats.facts import facts
-from softnum.formats.modes import overflow_name
 from softnum.mac import _gemm
 from softnum.mac.family import register
 from softnum.mac.mad import ONE, MadUnit
@@ -22,11 +21,9 @@ def adder(unit: MadUnit, fmt) -> MadUnit:
         options = {field.name: getattr(unit, field.name) for field in fields(unit)}
         return CustomSum(**{**options, "operand": (ONE, fmt), "product": None, "product_rounding": None})
     overflow = unit.overflow
-    if overflow is not None and unit.product is not None:
-        try:  # a rule that the product's format alone knows goes with it
-            overflow_name(overflow, unit.accumulator)
-        except ValueError:
-            overflow = None
+    if unit.product is not None:  # a rule that the product's format alone knows goes with it
+        outer = unit.outer_accumulator or unit.accumulator
+        overflow = overflow if any(overflow in f.overflow_rules for f in (unit.accumulator, outer)) else None
     return replace(unit, operand=(ONE, fmt), product=None, product_rounding=None, overflow=overflow)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any
 
-from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.modes import P3109_VERSION, P3109_VERSIONS, ROUNDING_MODES
 from softnum.formats.names import format
 from softnum.vectors.plans.spec import VectorSpec
 
@@ -30,6 +30,7 @@ CAUSES: dict[str, str] = {
     "missing-subnormals": "the accumulator has no subnormal numbers",
     "overflow-to-infinity": "what is too large becomes infinite (NaN, where the format has no infinity)",
     "overflow-to-max": "what is too large becomes the largest finite value",
+    "p3109-version": "what is out of range follows another version of P3109",
     "wrap-instead-of-saturate": "what is too large wraps around",
     "saturate-instead-of-wrap": "what is too large saturates where it should wrap around",
     "rounds-each-product": "each product is rounded before it is added",
@@ -108,7 +109,8 @@ def _rows(spec: VectorSpec) -> Iterator[tuple[str, str, dict]]:
         else:
             yield "wrap-instead-of-saturate", "", {"overflow": "wrap"}
     else:
-        if spec.overflow != "infinity":
+        yield from p3109_versions(spec.overflow, out)
+        if spec.overflow not in ("infinity", *P3109_VERSIONS):
             yield "overflow-to-infinity", "", {"overflow": "infinity"}
         yield "overflow-to-infinity", "in every rounding mode", {"overflow_to": "infinity"}
         for rule, text in (("saturate_finite", ""), ("saturate", "infinite operands too")):
@@ -123,6 +125,16 @@ def _rows(spec: VectorSpec) -> Iterator[tuple[str, str, dict]]:
             yield "nan-payload", f"as {profile} delivers them", {"nan": profile}
     for sign in ("positive", "negative", "inverted"):
         yield "sign-of-zero", f"always {sign}" if sign != "inverted" else sign, {"zero_sign": sign}
+
+
+def p3109_versions(rule: str, *formats):
+    """The rule of another version of P3109 where nothing saturates."""
+    if any(older in fmt.overflow_rules for fmt in formats for older in P3109_VERSIONS):
+        versions = {"infinity": P3109_VERSION, **P3109_VERSIONS}
+        if rule in versions:
+            for other, version in versions.items():
+                if other != rule:
+                    yield "p3109-version", f"as version {version} has it", {"overflow": other}
 
 
 def _modes(spec: VectorSpec):
@@ -140,7 +152,7 @@ def _modes(spec: VectorSpec):
             cause, text = "truncation", "of two's complement, toward minus infinity"
         yield cause, text, {"rounding": mode}
         # a design whose rounding is wrong may deliver what is too large as the right mode does
-        if spec.overflow == "infinity" and cause != "wrong-tie":
+        if spec.overflow in ("infinity", *P3109_VERSIONS) and cause != "wrong-tie":
             if spec.rounding in ("toward_zero", "to_odd"):
                 yield cause, f"{text}, overflow to the largest value", {"rounding": mode, "overflow": "saturate_finite"}
             elif mode in ("toward_zero", "to_odd", "up", "down"):

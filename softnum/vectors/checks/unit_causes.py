@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from softnum.formats.modes import ROUNDING_MODES
+from softnum.formats.modes import P3109_VERSIONS, ROUNDING_MODES
 from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.exact import ExactDotUnit
@@ -13,7 +13,7 @@ from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.grouped import GroupedDotUnit
 from softnum.mac.mad import MadUnit
 from softnum.mac.two_stage import TwoStageDotUnit
-from softnum.vectors.checks.causes import Candidate, counted
+from softnum.vectors.checks.causes import Candidate, counted, p3109_versions
 from softnum.vectors.plans.unit_spec import UnitSpec
 
 __all__ = ["Causes", "unit_candidates"]
@@ -268,7 +268,8 @@ def _overflow(unit, always_infinity: bool):
         else:
             yield "wrap-instead-of-saturate", "", {"overflow": "wrap"}
         return
-    if rule != "infinity":
+    yield from p3109_versions(rule, *(f for f in unit.rounded_to if f is not None))
+    if rule not in ("infinity", *P3109_VERSIONS):
         yield "overflow-to-infinity", "", {"overflow": "infinity"}
     if always_infinity and rule != "always_infinity":
         yield "overflow-to-infinity", "in every rounding mode", {"overflow": "always_infinity"}

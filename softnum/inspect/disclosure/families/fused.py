@@ -21,10 +21,11 @@ __all__ = []
 
 def _fused(unit: FusedDotUnit) -> Statement:
     after = unit.c == "after"
-    rule = None if unit.overflow == "always_infinity" else unit.overflow
-    roundings = {"R": Rounded(unit.accumulator, unit.output_rounding, unit.overflow)}
+    own = unit.overflow_of(unit.result)
+    rule = None if own == "always_infinity" else own
+    roundings = {"R": Rounded(unit.accumulator, unit.output_rounding, unit.overflow_of(unit.accumulator))}
     if unit.result != unit.accumulator and not after:
-        roundings["R_output"] = Rounded(unit.result, unit.output_rounding, unit.overflow)
+        roundings["R_output"] = Rounded(unit.result, unit.output_rounding, own)
         roundings["R_convert"] = Rounded(unit.result, unit.output_rounding, rule)
     if after:
         roundings["R_c"] = Rounded(unit.result, "nearest_even", rule)
