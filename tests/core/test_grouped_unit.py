@@ -162,7 +162,7 @@ def grouped(terms, accumulator, operand, **options):
     return sn.GroupedDotUnit(terms, accumulator, operand=operand, **options)
 
 
-EXACT = {"reduction": "exact"}
+EXACT, ROUNDED, SIGNED = {"reduction": "exact"}, {"reduction": "rounded"}, {"zeros": "signed"}
 UNITS = [
     grouped(4, "binary32", "bfloat16"),
     grouped(5, "binary32", ("e5m2", "e4m3fn"), rounding="nearest_even"),
@@ -180,6 +180,14 @@ UNITS = [
     grouped(3, "binary16", "binary16", **EXACT, partial_rounding=None, rounding="down"),
     grouped(2, "e4m3fn", ("e4m3fn", "e5m2"), **EXACT, partial_rounding=None),
     grouped(2, "binary64", "binary32", **EXACT, partial="binary32", rounding="nearest_even"),
+    grouped(2, "binary32", "bfloat16", **ROUNDED, **SIGNED, flush_inputs=True, flush_results="before"),
+    grouped(4, "binary16", "e4m3fn", **EXACT, **SIGNED, partial_rounding=None, rounding="nearest_even", scale=-5),
+    grouped(3, "binary32", "binary16", **ROUNDED, partial="binary16", partial_rounding="down", rounding="down"),
+    grouped(5, "e5m2", "e4m3", **ROUNDED, **SIGNED, scale=2, overflow="saturate_finite", flush_results="subnormal"),
+    grouped(2, "binary32", "binary16", **EXACT, partial_rounding="nearest_even", rounding="nearest_even"),
+    grouped(3, "bfloat16", "binary32", **EXACT, **SIGNED, flush_inputs=True, rounding="up", overflow="saturate"),
+    grouped(4, "binary16", "e5m2", flush_inputs=True, flush_results="after", scale=-9, overflow="saturate_finite"),
+    grouped(2, "binary16", "binary16", **EXACT, **SIGNED, partial_rounding=None, rounding="down", scale=-200),
 ]
 
 
@@ -187,7 +195,8 @@ def options_of(u):
     return {
         name: getattr(u, name)
         for name in (
-            "terms", "accumulator", "operand", "reduction", "partial", "partial_rounding", "rounding", "guard_bits"
+            "terms", "accumulator", "operand", "reduction", "partial", "partial_rounding", "rounding", "guard_bits",
+            "zeros", "scale", "flush_inputs", "flush_results", "overflow",
         )
     }  # fmt: skip
 
@@ -239,6 +248,10 @@ def test_texts_traces_and_bounds(u):
         for start in (None, c):
             trace, got = u.trace(a, b, start), sn.dot(a, b, u, start)
             assert same_bits(np.atleast_1d(trace.result), np.atleast_1d(got)) and str(u) in str(trace)
+            if u.scale or u.flushes:
+                with pytest.raises(TypeError, match="no error bounds are known of a GroupedDotUnit that"):
+                    sn.bound(u, a[None], b[:, None])
+                continue
             exact = sum(map(Fraction.__mul__, map(Fraction, a.tolist()), map(Fraction, b.tolist())), Fraction(0))
             error = abs(Fraction(float(got)) - exact - Fraction(0.0 if start is None else float(start)))
             bound = sn.bound(u, a[None], b[:, None], None if start is None else np.reshape(start, (1, 1)))
@@ -347,7 +360,7 @@ def test_products_far_apart(u, isa):
 
 
 def test_which_have_fast_paths():
-    assert all(fast_of(u) is None for u in UNITS if u not in (UNITS[0], UNITS[1]))
+    assert [i for i, u in enumerate(UNITS) if fast_of(u)] == [0, 1, 12, 16, 17, 20]
     assert all(fast_of(sn.unit(name)) for name in sn.units() if name.startswith("riscv"))
     u, c = FAST[2], np.float32([[-0.0, np.inf]])
     assert_same_bits(sn.matmul(np.zeros((1, 0), np.float32), np.zeros((0, 2), np.float32), u, c), c)
@@ -409,7 +422,17 @@ def test_presets():
 
 def test_refusals():
     for options, words in (
-        ({"reduction": "tree"}, "reduction must be one of bulk, exact"),
+        ({"reduction": "tree"}, "reduction must be one of bulk, exact, rounded"),
+        ({"reduction": "rounded", "partial_rounding": None}, "state partial_rounding="),
+        ({"zeros": "signed"}, "is for reduction='exact' or 'rounded'"),
+        ({"zeros": "negative"}, "zeros must be 'positive' or 'signed'"),
+        ({"scale": 300}, "scale must be an integer in -256..256"),
+        ({"overflow": "wrap"}, "overflow"),
+        ({"flush_results": "always"}, "flush_results must be"),
+        (
+            {"reduction": "exact", "accumulator": "binary64", "operand": sn.FloatFormat(11, 2, bias=2000), "scale": -256},
+            "wider than 5120 bits; take a scale nearer to 0",
+        ),
         ({"terms": 0}, "terms must be an integer in 1.."),
         ({"reduction": "exact", "guard_bits": 3}, "guard_bits=3 are of reduction='bulk'"),
         ({"guard_bits": 90}, "guard_bits must be an integer in 0..77"),

@@ -283,7 +283,8 @@ def _grouped_starts(facts: Facts) -> Iterator[Unit]:
     if facts.group is None:
         return
     terms, reduction = facts.group
-    reductions = ("exact", "bulk") if terms == 2 else (reduction,)  # two products that cancel lose nothing in either
+    # two products that cancel lose nothing in any
+    reductions = ("exact", "bulk", "rounded") if terms == 2 else (reduction,)
     for out in facts.outputs[:2]:
         for kind in reductions:
             modes = ((None, "nearest_even"), ("nearest_even", "nearest_even"), ("to_odd", "to_odd"))
@@ -305,7 +306,12 @@ def _grouped_choices(unit: GroupedDotUnit, facts: Facts) -> Mapping[str, tuple]:
         "partial_rounding": (None, *_MODES),
         "accumulator": sums,
         "partial": (None, *(f for f in (*sums, *_narrower(facts)[:52]) if f != unit.accumulator)),
-        "reduction": ("bulk", "exact"),
+        "reduction": ("bulk", "exact", "rounded"),
+        "zeros": ("positive", "signed"),
+        "flush_inputs": (False, True),
+        "flush_results": _FLUSHES,
+        "overflow": _overflows(unit.accumulator),
+        "scale": (0, *_near(unit.scale, -128, 16)),
     }
     if unit.reduction == "bulk":
         mandated = (unit.terms - 1).bit_length()
@@ -449,5 +455,8 @@ find_as(
 )  # fmt: skip
 find_as(
     "groups, then their sum and C", _grouped_starts, _grouped_choices,
-    joint=(("partial_rounding", "rounding"), ("partial", "guard_bits")),
+    joint=(
+        ("partial_rounding", "rounding"), ("partial", "guard_bits"), ("flush_inputs", "flush_results"),
+        ("reduction", "zeros"),
+    ),
 )  # fmt: skip
