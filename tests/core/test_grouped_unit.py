@@ -162,7 +162,9 @@ def grouped(terms, accumulator, operand, **options):
     return sn.GroupedDotUnit(terms, accumulator, operand=operand, **options)
 
 
+NEAREST = {"rounding": "nearest_even"}
 EXACT, ROUNDED, SIGNED = {"reduction": "exact"}, {"reduction": "rounded"}, {"zeros": "signed"}
+ONCE = {**EXACT, **NEAREST, "partial_rounding": None}
 UNITS = [
     grouped(4, "binary32", "bfloat16"),
     grouped(5, "binary32", ("e5m2", "e4m3fn"), rounding="nearest_even"),
@@ -285,7 +287,6 @@ def test_counts_and_threads():
 
 # ---- fast paths ------------------------------------------------------------------------------------------------------
 
-NEAREST = {"rounding": "nearest_even"}
 FAST = [
     grouped(1, "binary32", "binary16"),
     grouped(3, "binary32", "bfloat16"),
@@ -296,6 +297,19 @@ FAST = [
     grouped(64, "binary32", "e4m3fn", **NEAREST),
     grouped(4, "binary32", "tf32", guard_bits=6),
     grouped(8, "binary32", "e2m1fn", guard_bits=0, **NEAREST),
+    sn.unit("arm_bfdot"),
+    sn.unit("arm_bfdot_ebf"),
+    sn.unit("arm_fdot_fp16"),
+    sn.unit("arm_fdot_e5m2"),
+    sn.unit("arm_fdot_e4m3", "binary16"),
+    sn.unit("arm_fmlal_e4m3", "binary16"),
+    sn.unit("arm_fmlal_e5m2"),
+    grouped(3, "binary32", "bfloat16", **ROUNDED, flush_inputs=True, flush_results="after"),
+    grouped(5, "e6m9", ("bfloat16", "e5m2"), **ONCE, scale=-7),
+    grouped(2, "binary32", ("bfloat16", "binary16"), **EXACT, partial_rounding="nearest_even", **NEAREST),
+    grouped(1, "e7m20", "bfloat16", **ONCE),
+    grouped(2, "binary32", "binary16", **ONCE, **SIGNED, scale=-127),
+    grouped(1, "e4m3fn", "e4m3fn", **ONCE),
 ]
 KINDS = {"normal": 0, "near": 3, "wide": 40, "wider": 60, "widest": 126}
 
@@ -307,7 +321,7 @@ def finite_operands(u, rng, m, n, k, spread):
         x = rng.standard_normal(shape) * 2.0 ** rng.integers(-spread, spread + 1, shape)
         if spread == 3:
             x = rng.choice([-1, 1], shape) * rng.choice([1, 1.5, 1.75, 1.9990234375, 2.0**-9, 0], shape)
-        x[rng.random(shape) < 0.1] = 0
+        x = np.where(rng.random(shape) < 0.1, rng.choice([0.0, -0.0], shape), x)
         sides.append(sn.quantize(x, fmt, overflow="saturate").astype(np.float32))
     a, b, c = sides
     if k > 2 and spread < 40:
@@ -332,17 +346,20 @@ def test_what_fast_paths_leave(u, isa):
     """Infinities, NaNs, C beyond all sums, and sums that overflow, or do but to nearest."""
     rng = np.random.default_rng(3)
     a, b, c = finite_operands(u, rng, 9, 70, 40, 0)
-    most = np.finfo(np.float32).max
-    c[0], c[1], c[2, :3] = most, -most, (np.nan, np.inf, -np.inf)
-    c[5], c[6] = 2.0**-149, -(2.0**-149)
+    out = u.result
+    most, least = np.float32(out.max), np.float32(out.smallest_subnormal)
+    c[0], c[1], c[2, 0] = most, -most, np.nan
+    if out.infinities:
+        c[2, 1:3] = np.inf, -np.inf
+    c[5], c[6] = least, -least
     if u.operand[0].has_nan:
         a[3, 7], b[11, 50] = np.nan, np.nan
     if u.operand[0].infinities:
         a[4, 1] = np.inf
     assert_same_bits(sn.matmul(a, b, u, c), definition(a, b, u, c), str(u))
-    half = np.full((1, 1), 2.0**103, np.float32)  # half a unit in the last place of the largest number
+    half = np.full((1, 1), 2.0 ** (out.emax - out.mantissa_bits - 1), np.float32)  # half of the largest number's last place
     large = np.full((1, 1), float(u.operand[0].max), np.float32)
-    for start in (most, np.nextafter(most, np.float32(0))):
+    for start in (most, np.float32(sn.decode(np.array(out.max_code - 1, out.storage_dtype), out))):
         for x, y in ((large, large), (half, np.ones((1, 1), np.float32))):
             if sn.quantize(x, u.operand[0])[0, 0] == x[0, 0] and sn.quantize(y, u.operand[1])[0, 0] == y[0, 0]:
                 first = np.full((1, 1), start, np.float32)
