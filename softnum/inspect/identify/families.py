@@ -280,9 +280,12 @@ def _two_stage_choices(unit: TwoStageDotUnit, facts: Facts) -> Mapping[str, tupl
 
 # -- groups, then C --------------------------------------------------------------------------------------------------
 def _grouped_starts(facts: Facts) -> Iterator[Unit]:
-    if facts.group is None:
+    group = facts.group
+    if group is None and any(order[:2] == (2, 2) for order in _lanes(facts)):
+        group = 2, "exact"  # a pair's sum, which need not be one of rounded products
+    if group is None:
         return
-    terms, reduction = facts.group
+    terms, reduction = group
     # two products that cancel lose nothing in any
     reductions = ("exact", "bulk", "rounded") if terms == 2 else (reduction,)
     for out in facts.outputs[:2]:

@@ -63,8 +63,18 @@ def _grouped(unit: GroupedDotUnit) -> Statement:
         Paragraph("Step", text + sum_rule(unit.rounding), f"acc = R_sum(acc + {added})"),
         Paragraph("C", "acc starts from C, or +0 if it is missing. A sum of nothing (K = 0) is C as it stands, or +0."),
     ]
-    beside = () if f is None else (1 - f, -f, -f - 1)
-    return Statement(steps, roundings, {"terms": t}, t, beside_one=beside)
+    kept = f if f is not None else max(fmt.mantissa_bits for fmt in unit.rounded_to) + 1
+    return Statement(
+        steps, roundings, {"terms": t}, t, beside_one=(1 - kept, -kept, -kept - 1), alone=_smallest_of_groups(unit)
+    )
+
+
+def _smallest_of_groups(unit: GroupedDotUnit) -> tuple[int, ...]:
+    """Exponents of products where flushing begins, and where a scaled one is the smallest number."""
+    if unit.flush_results is None and not unit.scale:
+        return ()
+    least = {fmt.emin for fmt in unit.rounded_to} if unit.flush_results else {fmt.span[0] for fmt in unit.rounded_to}
+    return tuple(sorted(e - unit.scale - i for e in least for i in (0, 1)))
 
 
 def _of_groups(unit: GroupedDotUnit, fmt, mode: str) -> Rounded:
