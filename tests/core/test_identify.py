@@ -52,6 +52,8 @@ FAST = {
             "amd_cdna3_bf8",
             "riscv_rvbna_bf16_vlen128",
             "riscv_rvbna_e4m3_vlen512",
+            "arm_bfdot",
+            "arm_fdot_e4m3",
         )
     },
 }
@@ -61,6 +63,9 @@ def is_found(name, unit, found):
     """The unit itself, or one that no answer tells from it, which says in what it may differ."""
     assert found.unit is not None, found.reason
     assert name in found.equivalent, (found.unit, found.equivalent)
+    if type(found.unit) is not type(unit):  # one product a group is a chain of multiply-adds
+        assert getattr(unit, "terms", None) == 1, found.unit
+        return
     differ = [f.name for f in fields(unit) if getattr(unit, f.name) != getattr(found.unit, f.name)]
     order = {"lanes", "chunk", "reduction", "product"}  # of which different ones can mean the same sum
     assert set(differ) <= {x.name for x in found.undecided} | order, (found.unit, differ)
@@ -86,7 +91,7 @@ def test_groups_that_are_exact_are_found(name):
     unit = sn.unit(name, disputed="matlab")
     found = sn.identify(box_of(unit), rows=2000)
     is_found(f"{name} (matlab)", unit, found)
-    assert found.unit == unit and [x.name for x in found.undecided] == ["partial"]
+    assert found.unit == unit and [x.name for x in found.undecided] == ["partial", "overflow"]  # no sum is too large
     rows = [x for x in found.evidence if x.name == "terms"]
     assert rows and all(x.value == unit.terms for x in rows)
 

@@ -217,7 +217,10 @@ def _zeros(f, rng, m, k):
     zero = lambda fmt, n: np.where(rng.random(n) < 0.5, -0.0 if fmt.negative_zero else 0.0, 0.0)  # noqa: E731
     a = np.where(rng.random((m, k)) < 0.85, zero(f.a, (m, k)), _numbers(f.a, rng, (m, k), -1, 1, 0))
     b = np.where(rng.random(k) < 0.5, zero(f.b, k), _numbers(f.b, rng, k, -1, 1, 0))
-    return a, b, zero(f.c, m)
+    c = zero(f.c, m)
+    if m > 1:  # all products, and C, are -0
+        a[0], c[0] = np.copysign(0.0, -np.copysign(1.0, b)), -0.0
+    return a, b, c
 
 
 def _overflowing(f, rng, m, k):
