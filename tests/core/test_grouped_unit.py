@@ -357,7 +357,9 @@ def test_what_fast_paths_leave(u, isa):
     if u.operand[0].infinities:
         a[4, 1] = np.inf
     assert_same_bits(sn.matmul(a, b, u, c), definition(a, b, u, c), str(u))
-    half = np.full((1, 1), 2.0 ** (out.emax - out.mantissa_bits - 1), np.float32)  # half of the largest number's last place
+    half = np.full(
+        (1, 1), 2.0 ** (out.emax - out.mantissa_bits - 1), np.float32
+    )  # half of the largest number's last place
     large = np.full((1, 1), float(u.operand[0].max), np.float32)
     for start in (most, np.float32(sn.decode(np.array(out.max_code - 1, out.storage_dtype), out))):
         for x, y in ((large, large), (half, np.ones((1, 1), np.float32))):
@@ -447,7 +449,12 @@ def test_refusals():
         ({"overflow": "wrap"}, "overflow"),
         ({"flush_results": "always"}, "flush_results must be"),
         (
-            {"reduction": "exact", "accumulator": "binary64", "operand": sn.FloatFormat(11, 2, bias=2000), "scale": -256},
+            {
+                "reduction": "exact",
+                "accumulator": "binary64",
+                "operand": sn.FloatFormat(11, 2, bias=2000),
+                "scale": -256,
+            },
             "wider than 5120 bits; take a scale nearer to 0",
         ),
         ({"terms": 0}, "terms must be an integer in 1.."),

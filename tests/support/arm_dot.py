@@ -152,9 +152,8 @@ def round_base(x, layout, fpcr, saturates=False):
             return biased + 1, whole // 2
         return (1 if biased == 0 and whole == 2**layout.f else biased), whole
 
-    if fpcr.ah and fpcr.fz:
-        if rounded(exponent - layout.least + 1, mantissa)[0] < 1:
-            return layout.zero(sign)
+    if fpcr.ah and fpcr.fz and rounded(exponent - layout.least + 1, mantissa)[0] < 1:
+        return layout.zero(sign)
     biased = max(exponent - layout.least + 1, 0)
     if biased == 0:
         mantissa /= Fraction(2) ** (layout.least - exponent)

@@ -520,7 +520,8 @@ class Node:
             else:
                 s = exact_sum(values, 0)
                 if s.kind == "number":
-                    s = self.bulk_sum([(v, None if e is None else e + p["scale"]) for v, (_, e) in zip(values, products, strict=True)])
+                    exponents = [None if e is None else e + p["scale"] for _, e in products]
+                    s = self.bulk_sum(list(zip(values, exponents, strict=True)))
             if "R_partial" in roundings and p["reduction"] != "rounded":
                 s = self.partial("R_partial", s)
             acc = self.round("R_sum", self.sum(self.read(self.c, acc), s, "R_sum"))

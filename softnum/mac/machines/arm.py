@@ -53,8 +53,8 @@ def _fused_pairs(operand: str, output: None) -> Made:
     )  # fmt: skip
     brain = operand == "bfloat16"
     modes = (
-        "FPCR.RMode: round to nearest; others are dataclasses.replace(unit, partial_rounding=mode, rounding=mode), mode "
-        "'up', 'down' or 'toward_zero' (FPRoundingMode)"
+        "FPCR.RMode: round to nearest; others are dataclasses.replace(unit, partial_rounding=mode, rounding=mode), "
+        "mode 'up', 'down' or 'toward_zero' (FPRoundingMode)"
     )
     flushes = (
         "FPCR.FZ, FIZ and AH are 0: nothing is flushed. FZ = 1: flush_inputs=True, flush_results='before'; with AH = 1 "
@@ -79,7 +79,12 @@ def _fp8(operand: str, terms: dict[str, int], names: str, output: str | None) ->
     """Sums of FP8 products, added to C without another rounding."""
     result = output or "binary32"
     made = GroupedDotUnit(
-        terms[result], result, operand=operand, reduction="exact", partial_rounding=None, rounding="nearest_even",
+        terms[result],
+        result,
+        operand=operand,
+        reduction="exact",
+        partial_rounding=None,
+        rounding="nearest_even",
         zeros="signed",
     )
     told = {
@@ -93,8 +98,8 @@ def _fp8(operand: str, terms: dict[str, int], names: str, output: str | None) ->
         "overflow": "infinite, FPMR.OSM = 0; with OSM = 1 the largest number, infinite terms staying infinite: "
         "dataclasses.replace(unit, overflow='saturate_finite'). FPMR.OSC is of conversions (FPRound_FP8)",
         "zeros": "a sum of zeros of one sign, C's too, keeps it; any other sum of 0 is +0",
-        "special_values": "any NaN, infinite times zero and infinities of both signs give NaN, any other infinity wins; "
-        f"{_NAN}",
+        "special_values": "any NaN, infinite times zero and infinities of both signs give NaN, any other infinity "
+        f"wins; {_NAN}",
         "chaining": _CHAINED,
     }
     return made, _published("A1.5.5 and J1.3.3, FP8DotAddFP", told)
@@ -104,8 +109,8 @@ _OUTPUTS = ("binary32", "binary16")
 _FP8 = {
     "fdot": (
         {"binary32": 4, "binary16": 2},
-        "four products into binary32: FDOT (FEAT_FP8DOT4), FMOPA; two into binary16: FDOT (FEAT_FP8DOT2), FMOPA, FVDOT. "
-        "FVDOTB and FVDOTT are two into binary32: dataclasses.replace(unit, terms=2)",
+        "four products into binary32: FDOT (FEAT_FP8DOT4), FMOPA; two into binary16: FDOT (FEAT_FP8DOT2), FMOPA, "
+        "FVDOT. FVDOTB and FVDOTT are two into binary32: dataclasses.replace(unit, terms=2)",
     ),
     "fmlal": (
         {"binary32": 1, "binary16": 1},
