@@ -91,7 +91,8 @@ def test_groups_that_are_exact_are_found(name):
     unit = sn.unit(name, disputed="matlab")
     found = sn.identify(box_of(unit), rows=2000)
     is_found(f"{name} (matlab)", unit, found)
-    assert found.unit == unit and [x.name for x in found.undecided] == ["partial", "overflow"]  # no sum is too large
+    large = ["overflow"] if name == "amd_cdna1_fp16" else []  # no sum of products of binary16 is too large
+    assert found.unit == unit and [x.name for x in found.undecided] == ["partial", *large]
     rows = [x for x in found.evidence if x.name == "terms"]
     assert rows and all(x.value == unit.terms for x in rows)
 
