@@ -378,6 +378,17 @@ def test_products_far_apart(u, isa):
             assert sn.matmul(a, b, u) != 2.0**90
 
 
+@cases("u", [sn.unit("arm_bfdot"), FAST[2]], ids=str)
+def test_sums_to_odd_that_overflow(u, isa):
+    """They are infinite, where rounding to odd by operations of a CPU gives the largest number."""
+    most = np.finfo(np.float32).max
+    a, b = np.float32([[2.0**104, 0]]), np.float32([[1, 2.0**-9], [1, 1]])  # a last place of it, and less
+    for sign in (1, -1):
+        c = np.full((1, 2), sign * most, np.float32)
+        got = sn.matmul(sign * a, b, u, c)
+        assert got.tolist() == [[sign * np.inf, sign * float(most)]] and same_bits(got, definition(sign * a, b, u, c))
+
+
 def test_which_have_fast_paths():
     assert [i for i, u in enumerate(UNITS) if fast_of(u)] == [0, 1, 12, 16, 17, 20]
     assert all(fast_of(sn.unit(name)) for name in sn.units() if name.startswith("riscv"))

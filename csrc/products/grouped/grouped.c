@@ -75,6 +75,7 @@ static int steps_path(const sn_grouped_unit *u, sn_grouped_plan *p, sn_i32 fract
     p->packing.high = 126 - sn_bit_length((sn_u64)u->terms - 1);
     p->least_operand = -126;
     p->least_start = 0x1p-103f;
+    p->most_bits--; /* what overflows may have become the largest number */
     return 1;
 }
 

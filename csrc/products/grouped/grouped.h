@@ -31,7 +31,7 @@ typedef struct {
     sn_i32 how;            /* SN_GROUPS_* */
     sn_i32 reach;          /* how far apart the exponents of products may lie */
     sn_i32 least_operand;  /* the exponent of operands that are not zero */
-    sn_u32 most_bits;      /* the accumulator's largest number, as binary32 */
+    sn_u32 most_bits;      /* the largest magnitude of sums, as binary32 */
     sn_u64 most_bits64;    /* and as binary64 */
     float least_start;     /* what a C other than 0 is at least; 0 where any will do */
     double scale;          /* what products are multiplied by */

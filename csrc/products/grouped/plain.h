@@ -13,7 +13,8 @@
  *   - STEPS: operands have binary32's exponents, and all is flushed; STEPS and FUSED: partial sums and accumulator are
  *     binary32's.
  * Domain, checked here, block by block; what lies outside goes to the definition, an element at a time:
- *   - operands are finite; sums too, but of FUSED: there an overflow is an infinity that IEEE 754 goes on with;
+ *   - operands are finite; sums too, but of FUSED: there an overflow is an infinity that IEEE 754 goes on with; of
+ * STEPS they are below the largest number;
  *   - exponents of products that are not zero within [low, high]: low, where their last bits are 2^-149 or above, and
  * of STEPS 2^-126, as then all sums are multiples of that and none is subnormal, if C is one too (least_start), and no
  *     operand is subnormal (least_operand); high, where a group's sum stays below 2^128;
@@ -77,7 +78,7 @@ SN_INLINE void SN_(plain_groups)(const sn_grouped_plan *p, int how, int depth, c
                                  const sn_fused_columns *columns, float sums[SN_ROWS][SN_STRIP]) {
     const int terms = p->unit.terms;
     const sn_vf none = SN_(all)(p->unit.first_term ? -0.0f : 0.0f); /* -0 + x is x */
-    const sn_u32 to_top = 0x80000000u - 1 - p->most_bits;           /* beyond the largest number the top bit is set */
+    const sn_u32 to_top = 0x80000000u - 1 - p->most_bits; /* beyond the largest magnitude the top bit is set */
     sn_vf acc[SN_ROWS][2];
     sn_vu beyond[SN_ROWS][2];
     for (int r = 0; r < SN_ROWS; r++)
