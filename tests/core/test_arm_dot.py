@@ -238,6 +238,17 @@ def test_qemu_agrees(qemu):
         agree(sn.unit("arm_bfdot"), qemu, rows_of(7, 50_000), fpcr)
 
 
+@cases("name, bits, flush", [
+    ("FIZ", 1, {"flush_inputs": True}), ("AH and FZ", 1 << 24 | 2, {"flush_results": "after"}),
+    ("all", 1 << 24 | 3, {"flush_inputs": True, "flush_results": "after"}),
+])  # fmt: skip
+def test_qemu_agrees_with_other_flushes(qemu, name, bits, flush):
+    """FPCR.FIZ and AH; with the latter NaN is 0xFFC00000."""
+    unit, (a, b, c) = replace(sn.unit("arm_bfdot_ebf"), **flush), rows_of(9, 20_000)
+    dot, _ = qemu(a, b, c, 1 << 13 | bits)
+    assert (by_definition(unit, a[:, :2], b[:, :2], c) == np.where(dot == 0xFFC00000, 0x7FC00000, dot)).all()
+
+
 @cases("fz", [False, True])
 @cases("rmode", MODES)
 def test_qemu_agrees_with_extended_behaviours(qemu, rmode, fz):
