@@ -202,7 +202,7 @@ def presets() -> str:
 
 #: what the parts of a preset's name before its operand stand for
 _MACHINES = {
-    "nvidia": "NVIDIA tensor cores", "riscv_rvbna": "RISC-V, RVBNA",
+    "nvidia": "NVIDIA tensor cores", "riscv_rvbna": "RISC-V, RVBNA", "arm": "Arm",
     "nvidia_turing": "NVIDIA Turing", "nvidia_ada": "NVIDIA Ada", "nvidia_rtx_blackwell": "NVIDIA RTX Blackwell",
     "nvidia_tcgen05": "NVIDIA B200, tcgen05", "x86_avx512": "x86, VDPBF16PS", "x86_vnni": "x86, VPDPBUSD",
     "x86_amx": "Intel AMX", "ibm_fp8": "IBM, Wang et al. 2018", "int8": "bytes into 32 bits",

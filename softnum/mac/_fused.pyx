@@ -60,20 +60,20 @@ cdef extern from "products/fused/fused.h" nogil:
     uint32_t sn_two_stage_definition(const sn_two_stage_unit *w, const sn_product_codes *g) noexcept
 
 cdef extern from "products/grouped/grouped.h" nogil:
-    enum: SN_GROUPED_TALLIES
+    enum: SN_GROUPED_TALLIES, SN_GROUPED_EXACT, SN_GROUPED_STEPS
 
     ctypedef struct sn_grouped_unit:
         sn_fused_unit products
         sn_format accumulator, partial
         sn_env sum_env, partial_env
-        int32_t terms, fraction_bits, rounded, bottom, words
+        int32_t terms, fraction_bits, rounded, first_term, scale, bottom, words
 
     void sn_let_raise(sn_format *f) noexcept
 
     uint32_t sn_grouped_definition(const sn_grouped_unit *u, const sn_product_codes *g) noexcept
 
     ctypedef struct sn_grouped_plan:
-        int32_t wide
+        int32_t how
 
     int sn_grouped_path(const sn_grouped_unit *u, sn_grouped_plan *p) noexcept
 
@@ -219,8 +219,13 @@ cdef void fill_grouped(sn_grouped_unit *u, unit) except *:
     fill_env(&u.sum_env, unit.environments[0])
     fill_env(&u.partial_env, unit.environments[1])
     u.terms = unit.terms
-    u.fraction_bits = -1 if unit.fraction_bits is None else unit.fraction_bits
+    if unit.reduction == "bulk":
+        u.fraction_bits = unit.fraction_bits
+    else:
+        u.fraction_bits = SN_GROUPED_EXACT if unit.reduction == "exact" else SN_GROUPED_STEPS
     u.rounded = unit.partial_rounding is not None
+    u.first_term = unit.zeros == "signed"
+    u.scale = unit.scale
     u.bottom, u.words = unit.bottom, unit.words
 
 

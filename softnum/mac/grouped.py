@@ -1,4 +1,4 @@
-"""GroupedDotUnit: partial sums of groups, exact or bulk-normalized, each added to the accumulator (RISC-V's units)."""
+"""GroupedDotUnit: partial sums of groups, each added to the accumulator (RISC-V's and Arm's dot products)."""
 
 from __future__ import annotations
 
@@ -6,37 +6,42 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from softnum.arrays.environment import environment
+from softnum.formats.modes import overflow_name
 from softnum.formats.names import format
-from softnum.mac import _fused
+from softnum.mac import _exact, _fused
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.family import register
 from softnum.mac.fused import checked_float, checked_integer, deterministic, float_pair
-from softnum.mac.mad import Unit
+from softnum.mac.mad import Unit, shown_flushes
 
 __all__ = ["GroupedDotUnit", "ime_unit"]
 
-_REDUCTIONS = ("bulk", "exact")
+_REDUCTIONS = ("bulk", "exact", "rounded")
+_ZEROS = ("positive", "signed")
+_MOST_SCALE = 256
+_TERMS = 32  # matmul takes sums of fewer than 2**32 products
 
 
 @dataclass(frozen=True, repr=False)
 class GroupedDotUnit(Unit):
-    """Each group of products becomes a partial sum S, and ``acc = R(acc + S)``: RISC-V's dot products.
+    """Each group of products becomes a partial sum S, and ``acc = R(acc + S)``: RISC-V's and Arm's dot products.
 
-    S is exact, or bulk-normalized as the RISC-V Bulk Normalization Algorithm (RVBNA) has it: products are exact and not
-    normalised; M is the largest exponent among those that are not zero, a subnormal factor counting with its format's
-    lowest; each product is brought to a multiple of 2^(M - `fraction_bits`), its magnitude rounded to odd; what is left
-    is added exactly. S is then rounded to `partial`, or added as it is. The last group is filled up with zeros.
+    S is exact; or each product is rounded, and then each addition of one to those before it; or S is bulk-normalized as
+    the RISC-V Bulk Normalization Algorithm (RVBNA) has it: products are exact and not normalised; M is the largest
+    exponent among those that are not zero, a subnormal factor counting with its format's lowest; each product is
+    brought to a multiple of 2^(M - `fraction_bits`), its magnitude rounded to odd; what is left is added exactly. S is
+    then rounded to `partial`, or added as it is. The last group is filled up with products that are +0.
 
     Parameters
     ----------
     terms : int
-        Products of a group: RVBNA's n; of RISC-V's matrix extension G * W.
+        Products of a group: RVBNA's n; of RISC-V's matrix extension G * W; two of BFDOT.
     accumulator : format or str
         The format of C, of the running sum and of the result: a signed float.
     operand : format or str, or a pair of them
         The format of a and b, floats.
-    reduction : {"bulk", "exact"}
-        How S is formed.
+    reduction : {"bulk", "exact", "rounded"}
+        How S is formed. "rounded": by roundings to `partial`, of each product and of each sum.
     partial : format or str, optional
         The format that S is rounded to, RVBNA's q and f; None means `accumulator`.
     partial_rounding : str or None
@@ -45,6 +50,18 @@ class GroupedDotUnit(Unit):
         The mode of the addition.
     guard_bits : int, optional
         RVBNA's g, of "bulk" alone; None means what it mandates, ceil(log2(terms)).
+    zeros : {"positive", "signed"}
+        Where the sum of a group starts. "positive": from +0, so that it is never -0 (but in the mode "down").
+        "signed": from the first product, so that a sum of products that are all -0 is -0; not of "bulk".
+    scale : int
+        Products count times 2^scale; from -256 to 256. Arm's FP8 instructions have -UInt(FPMR.LSCALE).
+    flush_inputs : bool
+        Read subnormal operands, partial sums and C as zeros of their sign.
+    flush_results : {None, "before", "after", "subnormal"}
+        Every rounding gives a zero of its sign where the result is tiny before, or after, a rounding with unbounded
+        exponent, or is subnormal once it is rounded.
+    overflow : str, optional
+        The overflow rule of all roundings; None: "infinity", by which a rounding to odd gives an infinity too.
 
     Raises
     ------
@@ -53,14 +70,15 @@ class GroupedDotUnit(Unit):
 
     Notes
     -----
-    A rounding to odd that overflows gives an infinity, as RVBNA has it, and not the largest number, as the mode has it
-    elsewhere in softnum. A bulk-normalized sum of zero is +0, and so is an exact one but in the mode "down". A NaN
-    operand, inf * 0 and inf - inf give NaN, any other infinity wins. K = 0 gives C. Products of more bits than
-    ``fraction_bits`` + 2, which RVBNA's pseudocode has no shift for, are rounded to odd like the others.
+    A rounding to odd that overflows gives an infinity, as RVBNA and Arm have it, and not the largest number, as the
+    mode has it elsewhere in softnum; with an `overflow` that saturates, that. A bulk-normalized sum of zero is +0. An
+    exact sum of zero is +0 too, and in the mode "down" -0, unless all its terms are zeros of one sign. A NaN operand,
+    inf * 0 and inf - inf give NaN, any other infinity wins. K = 0 gives C. Products of more bits than ``fraction_bits``
+    + 2, which RVBNA's pseudocode has no shift for, are rounded to odd like the others.
 
-    Source: RISC-V Instruction Set Manual, volume I, "RISC-V Bulk Normalization Algorithm": its words. The masks of its
+    Sources: RISC-V Instruction Set Manual, volume I, "RISC-V Bulk Normalization Algorithm": its words. The masks of its
     pseudocode (as of August 2026) do not do what these say, which its pull request 3244 corrects:
-    docs/hardware-units.md.
+    docs/hardware-units.md. Arm Architecture Reference Manual (DDI 0487), J1.3.3: BFDotAdd, FPDot, FP8DotAddFP.
 
     Examples
     --------
@@ -72,6 +90,10 @@ class GroupedDotUnit(Unit):
     >>> a = np.array([1, 2.0**-30, 0, 0], np.float32)
     >>> float(sn.dot(a, np.ones(4, np.float32), unit)) == 1 + 2.0**-23  # the last bit says that something was lost
     True
+    >>> unit = sn.GroupedDotUnit(2, "binary32", operand="bfloat16", reduction="rounded", zeros="signed")
+    >>> zeros = np.zeros(2, np.float32)
+    >>> sn.dot(-zeros, zeros + 1, unit, -0.0)
+    np.float32(-0.0)
     """
 
     terms: int
@@ -82,6 +104,11 @@ class GroupedDotUnit(Unit):
     partial_rounding: str | None = "to_odd"
     rounding: str = "to_odd"
     guard_bits: int | None = None
+    zeros: str = "positive"
+    scale: int = 0
+    flush_inputs: bool = False
+    flush_results: str | None = None
+    overflow: str | None = None
 
     def __post_init__(self) -> None:
         name = "GroupedDotUnit"
@@ -98,10 +125,27 @@ class GroupedDotUnit(Unit):
         put("rounding", deterministic(name, "rounding", self.rounding))
         if self.partial_rounding is not None:
             put("partial_rounding", deterministic(name, "partial_rounding", self.partial_rounding))
+        elif self.reduction == "rounded":
+            raise ValueError(f"{name}: reduction='rounded' rounds products; state partial_rounding=, the mode")
+        if self.zeros not in _ZEROS:
+            raise ValueError(f"{name}: zeros must be {' or '.join(map(repr, _ZEROS))}, got {self.zeros!r}")
+        if self.reduction == "bulk" and self.zeros != "positive":
+            raise ValueError(
+                f"{name}: zeros={self.zeros!r} is for reduction='exact' or 'rounded'; bulk-normalized sums of 0 are +0"
+            )
+        put("scale", checked_integer(name, "scale", self.scale, -_MOST_SCALE, _MOST_SCALE))
+        put("flush_inputs", bool(self.flush_inputs))
+        if self.overflow is not None:
+            put("overflow", overflow_name(self.overflow, self.accumulator))
+        self.environments  # noqa: B018  checks flush_results, and the rule of partial
+        if self.reduction != "bulk" and self.guard_bits is not None:
+            raise ValueError(f"{name}: guard_bits={self.guard_bits} are of reduction='bulk'; other sums need none")
         if self.reduction == "exact":
-            if self.guard_bits is not None:
-                raise ValueError(f"{name}: guard_bits={self.guard_bits} are of reduction='bulk'; exact sums need none")
-            self.exact  # noqa: B018  checks the width
+            self.exact  # noqa: B018  checks the formats
+            if self.words > _exact.MOST_WORDS:
+                raise ValueError(
+                    f"{name}: exact sums would be wider than {64 * _exact.MOST_WORDS} bits; take a scale nearer to 0"
+                )
         elif self.guard_bits is not None:
             most = _fused.MOST_FRACTION_BITS - self.partial_format.mantissa_bits
             put("guard_bits", checked_integer(name, "guard_bits", self.guard_bits, 0, most))
@@ -113,8 +157,8 @@ class GroupedDotUnit(Unit):
 
     @property
     def fraction_bits(self) -> int | None:
-        """Bits kept below M, RVBNA's q - 1 + g; None of exact sums."""
-        if self.reduction == "exact":
+        """Bits kept below M, RVBNA's q - 1 + g; None of sums without M."""
+        if self.reduction != "bulk":
             return None
         guard = (self.terms - 1).bit_length() if self.guard_bits is None else self.guard_bits
         return self.partial_format.mantissa_bits + guard
@@ -127,12 +171,21 @@ class GroupedDotUnit(Unit):
     @property
     def bottom(self) -> int:
         """Exponent of the last bit of the exact sum."""
-        return self.exact.bottom if self.reduction == "exact" else 0
+        return self._span[0]
 
     @property
     def words(self) -> int:
         """The exact sum's width in words of 64 bits."""
-        return self.exact.words if self.reduction == "exact" else 0
+        return self._span[1]
+
+    @cached_property
+    def _span(self) -> tuple[int, int]:
+        if self.reduction != "exact":
+            return 0, 0
+        (last_a, top_a), (last_b, top_b), (last_c, top_c) = (f.span for f in (*self.operand, self.accumulator))
+        bottom = min(last_a + last_b + self.scale, last_c)
+        width = max(top_a + top_b + self.scale, top_c) + _TERMS - bottom + 1
+        return bottom, -(-width // 64)
 
     @property
     def rounded_to(self) -> tuple:
@@ -148,9 +201,19 @@ class GroupedDotUnit(Unit):
     def environments(self) -> tuple[tuple, tuple]:
         """(accumulator, partial): the core's numbers of each rounding."""
         return (
-            environment(self.accumulator, self.rounding, None, 32),
-            environment(self.partial_format, self.partial_rounding or "nearest_even", None, 32),
+            self._environment(self.accumulator, self.rounding),
+            self._environment(self.partial_format, self.partial_rounding or "nearest_even"),
         )
+
+    def _environment(self, fmt, rounding: str) -> tuple:
+        return environment(
+            fmt, rounding, self.overflow, 32, flush_inputs=self.flush_inputs, flush_results=self.flush_results
+        )
+
+    @property
+    def flushes(self) -> bool:
+        """Whether subnormal operands or results are flushed."""
+        return self.flush_inputs or self.flush_results is not None
 
     def steps(self, k: int) -> int:
         """Number of groups of a sum of length k."""
@@ -158,20 +221,38 @@ class GroupedDotUnit(Unit):
 
     def __str__(self) -> str:
         a, b = self.operand
-        products = " + ".join(f"a{t}*b{t}" for t in range(self.terms))
-        if self.terms > 2:
-            products = f"a0*b0 + ... + a{self.terms - 1}*b{self.terms - 1}"
-        if self.partial_rounding is not None:
-            products = f"{self.partial_rounding}({products})"
-        text = f"acc = {self.rounding}(acc + {products}): {a} x {b} -> {self.accumulator}"
+        odd = "to_odd" in (self.rounding, self.partial_rounding)
+        text = f"acc = {self.rounding}(acc + {self._shown_sum()}): {a} x {b} -> {self.accumulator}"
         if self.partial is not None and self.partial != self.accumulator:
             text += f", partial sums in {self.partial}" if self.partial_rounding else f", as for {self.partial}"
         if self.reduction == "exact":
             text += ", partial sums exact before that" if self.partial_rounding else ", partial sums exact"
+        elif self.reduction == "rounded":
+            text += f", each product and sum of a group rounded ({self.partial_rounding})"
         else:
             text += f", products rounded to odd at {self.fraction_bits} fraction bits below the largest exponent"
             text += ", then added"
-        return text + ("; what overflows is infinite" if "to_odd" in (self.rounding, self.partial_rounding) else "")
+        text += ", groups of zeros of one sign keep it" if self.zeros == "signed" else ""
+        text += shown_flushes(self)
+        if self.overflow:
+            text += f", overflow {self.overflow}"
+        return text + ("; what overflows is infinite" if odd and self.overflow in (None, "infinity") else "")
+
+    def _shown_sum(self) -> str:
+        """The partial sum, as a formula."""
+        mode = self.partial_rounding
+        terms = [f"a{t}*b{t}" for t in range(self.terms)]
+        if self.terms > 2:
+            terms = [terms[0], "...", terms[-1]]
+        if self.reduction == "rounded":
+            scale = f"2^{self.scale}*" if self.scale else ""
+            terms = [t if t == "..." else f"{mode}({scale}{t})" for t in terms]
+        products = " + ".join(terms)
+        if self.scale and self.reduction != "rounded":
+            products = f"2^{self.scale} * ({products})"
+        if mode is None or (self.reduction == "rounded" and self.terms == 1):
+            return products
+        return f"{mode}({products})"
 
 
 def ime_unit(g: int, psm: int, rnd: str, *, w: int, operand, accumulator="binary32", frm="nearest_even"):

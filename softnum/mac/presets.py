@@ -14,7 +14,7 @@ from functools import lru_cache
 from softnum.formats.names import format
 from softnum.mac.expressions import evaluated
 from softnum.mac.families import FAMILIES
-from softnum.mac.machines import amd, block_scaled, nvidia, riscv, standards, x86
+from softnum.mac.machines import amd, arm, block_scaled, nvidia, riscv, standards, x86
 from softnum.mac.machines.preset import DISPUTED, KINDS, Evidence
 from softnum.mac.mad import Unit, unit_of_disclosure
 
@@ -22,7 +22,7 @@ __all__ = ["DISPUTED", "KINDS", "Evidence", "unit", "unit_of", "units"]
 
 _PRESETS = {
     **nvidia.TENSOR_CORES, **block_scaled.PRESETS, **amd.PRESETS, **x86.PRESETS, **standards.PAPERS, **nvidia.INTEGERS,
-    **riscv.PRESETS, **standards.BLOCK_FORMATS,
+    **riscv.PRESETS, **arm.PRESETS, **standards.BLOCK_FORMATS,
 }  # fmt: skip
 
 
@@ -61,12 +61,14 @@ def unit(name, output=None, *, disputed=None) -> Unit:
         that has it. ``riscv_rvbna_OPERAND_vlenN``: RISC-V's widening dot products of vector registers of N bits.
         ``amd_cdnaN_OPERAND``: AMD's matrix cores, ``bf16_1k`` the instructions of that name, ``fp8`` e4m3fnuz, ``bf8``
         e5m2fnuz (the pairs of both: ``dataclasses.replace`` too). ``x86_avx512_bf16``: VDPBF16PS.
+        ``arm_bfdot``: Arm's BFDOT and BFMMLA, ``arm_bfdot_ebf`` with FPCR.EBF = 1; ``arm_fdot_fp16``, and of FP8
+        ``arm_fdot_OPERAND``, ``arm_fmlal_OPERAND`` (FMLAL, FMLALL) and ``arm_fmmla_OPERAND``.
         ``x86_amx_OPERAND``: TDPBF16PS, TDPFP16PS, TDPBSSD. ``x86_vnni_int8``: VPDPBUSD, a unsigned, b signed.
         ``ibm_fp8_2018``: Wang et al. 2018.
         ``int8_int32``: signed bytes into 32 bits that wrap around. ``ocp_mx...``, ``nvfp4``: block formats, as far as
         their sources go (a `BlockDotUnit`).
     output : {"binary32", "binary16"}, optional
-        The other output of a tensor core, where it has one: then C is of that format too.
+        The other output of a tensor core or an instruction, where it has one: then C is of that format too.
     disputed : {"mma-sim", "matlab"}, optional
         Whose choices are taken where sources disagree and no hardware has been asked: MMA-Sim's of a tensor core,
         MATLAB-tensor-core's of CDNA1. By default those that have the most for them; ``evidence`` calls them "published,

@@ -95,6 +95,12 @@ def exact_terms(
     return terms, [total.and_then(term, rounding == "down") for term in terms]
 
 
+def sum_of_terms(terms: Sequence[Value], down: bool) -> Value:
+    """The exact sum of terms, at least one, as `exact_terms` has it; down: whether it is rounded down."""
+    total = _Total()
+    return [total.and_then(term, down) for term in terms][-1]
+
+
 def _product(x: Value, y: Value) -> Value:
     """The exact product; "invalid" for infinity times zero."""
     if "nan" in (x.kind, y.kind):

@@ -1,4 +1,4 @@
-"""Dot products of groups, exact or bulk-normalized (RISC-V's), as a plain loop over Python integers."""
+"""Dot products of groups (RISC-V's and Arm's), as a plain loop over Python integers."""
 
 from __future__ import annotations
 
@@ -6,25 +6,37 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from softnum.reference.exact import exact_terms
+from softnum.reference.exact import sum_of_terms
 from softnum.reference.facts import Format, format_of
 from softnum.reference.fused import exponent_of, product_of, signed
 from softnum.reference.nans import INVALID_RESULT
 from softnum.reference.operations import exact_sum
-from softnum.reference.rounding import INVALID, OVERFLOW, Environment, deliver, environment_of, rounding_name
+from softnum.reference.rounding import INVALID, OVERFLOW, Environment, deliver, environment_of
 from softnum.reference.rules import Flags
-from softnum.reference.values import Value, decode
+from softnum.reference.values import Value, decode, flushed
+
+
+class PartialStep(NamedTuple):
+    """A rounding within a group: of a product, or of its sum with those before it."""
+
+    k: int | None  # of the product; None: the group was filled up
+    before: Value | None  # what it was added to; None: the product itself is rounded
+    exact: Value
+    code: int
+    value: Value  # as it is read
 
 
 class GroupStep(NamedTuple):
     """What a group came to, for whoever watches `grouped_dot`."""
 
     ks: list[int]
-    products: list[Value]
+    products: list[Value]  # times their power of two
+    inner: list[PartialStep]  # where each is rounded
     unit: Fraction | None  # what products are rounded to odd multiples of; None: they are not
     jammed: list[int]  # those multiples
     total: Value  # the partial sum before it is rounded
     partial: tuple[Format | str, Environment, int] | None  # where it is rounded: the format, how, and the code
+    added: Value  # the partial sum as it is added
     acc: Value  # what it is added to
     exact: Value  # the sum of both
     format: Format | str
@@ -61,12 +73,61 @@ def bulk_sum(
 
 
 def to_infinity(code: int, raised: Flags, fmt: Format | str, env: Environment) -> int:
-    """What a rounding gives; infinity where it was to odd, and overflowed."""
+    """What a rounding gives; infinity where it was to odd, and overflowed, and nothing saturates."""
     facts = format_of(fmt)
-    if env.rounding != "to_odd" or not raised & OVERFLOW or not facts.infinities:
+    if env.rounding != "to_odd" or not raised & OVERFLOW or not facts.infinities or env.overflow != "infinity":
         return code
     sign = decode(code, fmt).sign
     return deliver(Value("inf", sign), fmt, env)[0]
+
+
+def scaled(x: Value, scale: int) -> Value:
+    """A value times 2^scale."""
+    if x.kind != "finite":
+        return x
+    power = Fraction(2) ** scale
+    return Value("finite", x.sign, x.numerator * power.numerator, x.denominator * power.denominator)
+
+
+class _Rounding:
+    """Roundings of one kind: to a format, in an environment; the flags that they raised."""
+
+    def __init__(self, fmt: Format | str, env: Environment, flushes: bool) -> None:
+        self.fmt, self.env, self.flushes, self.flags = fmt, env, flushes, Flags(0)
+
+    def read(self, code: int) -> Value:
+        """A code's value, zero for a subnormal one where these are flushed."""
+        value = decode(code, self.fmt)
+        return flushed(value, code, format_of(self.fmt)) if self.flushes else value
+
+    def round(self, exact: Value) -> int:
+        """The code of an exact result."""
+        code, raised = deliver(exact, self.fmt, self.env)
+        self.flags |= raised
+        return to_infinity(code, raised, self.fmt, self.env)
+
+
+def steps_in_turn(
+    products: Sequence[Value], ks: Sequence[int], short: bool, signed_zeros: bool, how: _Rounding
+) -> tuple[int, list[PartialStep]]:
+    """The code of a sum whose products are rounded, and each addition; and these roundings. short: a +0 is added."""
+    code, steps = 0, []
+    for i, (k, product) in enumerate(zip(ks, products, strict=True)):
+        rounded = how.round(product)
+        steps.append(PartialStep(k, None, product, rounded, how.read(rounded)))
+        if i == 0 and signed_zeros:
+            code = rounded
+            continue
+        before = how.read(code)
+        exact = exact_sum(how.read(rounded), before, how.env)
+        code = how.round(exact)
+        steps.append(PartialStep(k, before, exact, code, how.read(code)))
+    if short:
+        before = how.read(code)
+        exact = exact_sum(Value("finite"), before, how.env)
+        code = how.round(exact)
+        steps.append(PartialStep(None, before, exact, code, how.read(code)))
+    return code, steps
 
 
 def grouped_dot(
@@ -81,6 +142,11 @@ def grouped_dot(
     partial_rounding: str | None = "to_odd",
     rounding: str = "to_odd",
     guard_bits: int | None = None,
+    zeros: str = "positive",
+    scale: int = 0,
+    flush_inputs: bool = False,
+    flush_results: str | None = None,
+    overflow: str | None = None,
     c: int | None = None,
     observe: Callable[[GroupStep], None] | None = None,
 ) -> tuple[int, Flags]:
@@ -90,7 +156,8 @@ def grouped_dot(
     ----------
     a_codes, b_codes : sequences of K ints
         Codes of the operands.
-    terms, accumulator, operand, reduction, partial, partial_rounding, rounding, guard_bits
+    terms, accumulator, operand, reduction, partial, partial_rounding, rounding, guard_bits, zeros, scale, flush_inputs,
+    flush_results, overflow
         As in `softnum.GroupedDotUnit`.
     c : int, optional
         The code of C, in the accumulator; +0 if missing.
@@ -123,37 +190,50 @@ def grouped_dot(
         raise ValueError(f"a dot product needs equally long operands, got {len(a_codes)} and {len(b_codes)}")
     partial = accumulator if partial is None else partial
     guard = (terms - 1).bit_length() if guard_bits is None else guard_bits
-    env = environment_of(accumulator, rounding)
     acc, flags = 0 if c is None else c, Flags(0)
+
+    def rounding_to(fmt, mode: str) -> _Rounding:
+        env = environment_of(fmt, mode, overflow, flush_results=flush_results)
+        return _Rounding(fmt, env, flush_inputs)
+
+    def value(code: int, fmt: Format) -> Value:
+        x = decode(code, fmt)
+        return flushed(x, code, fmt) if flush_inputs else x
+
     for first in range(0, len(a_codes), terms):
         ks = list(range(first, min(first + terms, len(a_codes))))
-        pairs = [(decode(a_codes[k], fa), decode(b_codes[k], fb)) for k in ks]
-        products = [product_of(x, y) for x, y in pairs]
-        unit, multiples, group = None, [], Flags(0)
+        pairs = [(value(a_codes[k], fa), value(b_codes[k], fb)) for k in ks]
+        products = [scaled(product_of(x, y), scale) for x, y in pairs]
+        added_to = rounding_to(accumulator, rounding)
+        rounds = None if partial_rounding is None else rounding_to(partial, partial_rounding)
+        unit, multiples, group, inner, code = None, [], Flags(0), [], None
         if reduction == "bulk":
-            exponents = [exponent_of(x, fa) + exponent_of(y, fb) for x, y in pairs]
+            exponents = [exponent_of(x, fa) + exponent_of(y, fb) + scale for x, y in pairs]
             fraction_bits = format_of(partial).mantissa_bits + guard
             total, unit, multiples, group = bulk_sum(list(zip(products, exponents, strict=True)), fraction_bits)
+        elif reduction == "rounded":
+            code, inner = steps_in_turn(products, ks, len(ks) < terms, zeros == "signed", rounds)
+            total = decode(code, partial)
         else:
-            codes = [[codes[k] for k in ks] for codes in (a_codes, b_codes)]
-            total = exact_terms(*codes, (fa, fb), accumulator, 0, rounding_name(partial_rounding or rounding))[1][-1]
+            start = [] if zeros == "signed" and len(ks) == terms else [Value("finite")]
+            total = sum_of_terms([*start, *products], (partial_rounding or rounding) == "down")
         rounded, added = None, total
-        if partial_rounding is not None:
-            how = environment_of(partial, partial_rounding)
-            code, raised = deliver(total, partial, how)
-            code = to_infinity(code, raised, partial, how)
-            group |= _told(raised, how, reduction)
-            rounded, added = (partial, how, code), decode(code, partial)
-        before = decode(acc, accumulator)
-        exact = exact_sum(added, before, env)
-        acc, raised = deliver(exact, accumulator, env)
-        acc = to_infinity(acc, raised, accumulator, env)
-        group |= _told(raised, env, reduction)
+        if rounds is not None:
+            code = rounds.round(total) if code is None else code
+            group |= _told(rounds.flags, rounds.env, reduction)
+            rounded, added = (partial, rounds.env, code), rounds.read(code)
+        before = added_to.read(acc)
+        exact = exact_sum(added, before, added_to.env)
+        if reduction == "exact" and rounds is None and zeros == "signed":
+            exact = sum_of_terms([before, *start, *products], rounding == "down")
+        acc = added_to.round(exact)
+        group |= _told(added_to.flags, added_to.env, reduction)
         flags |= group
         if observe is not None:
             observe(
                 GroupStep(
-                    ks, products, unit, multiples, total, rounded, before, exact, accumulator, env, acc, group
+                    ks, products, inner, unit, multiples, total, rounded, added, before, exact, accumulator,
+                    added_to.env, acc, group,
                 )
             )  # fmt: skip
     return acc, flags

@@ -270,6 +270,15 @@ def test_the_vectors_tell_grouped_units_apart():
         {"partial_rounding": "nearest_even"}, {"rounding": "nearest_even"}, {"guard_bits": 2}, {"guard_bits": 4},
     ]  # fmt: skip
     check_changes(sn.unit("riscv_rvbna_bf16_vlen128"), changes)
+    changes = [
+        {"terms": 4}, {"reduction": "exact"}, {"partial_rounding": "nearest_even"}, {"rounding": "nearest_even"},
+        {"zeros": "positive"}, {"scale": -1}, {"flush_inputs": False}, {"flush_results": None},
+        {"overflow": "saturate_finite"},
+    ]  # fmt: skip
+    check_changes(sn.unit("arm_bfdot"), changes)
+    changes = [{"partial_rounding": None}, {"terms": 1}, {"zeros": "positive"}, {"flush_results": "before"}]
+    check_changes(sn.unit("arm_bfdot_ebf"), changes)
+    check_changes(sn.unit("arm_fdot_e4m3", "binary16"), [{"terms": 4}, {"scale": -1}, {"overflow": "saturate"}])
 
 
 def test_the_vectors_tell_block_fused_units_apart():

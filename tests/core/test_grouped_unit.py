@@ -162,7 +162,9 @@ def grouped(terms, accumulator, operand, **options):
     return sn.GroupedDotUnit(terms, accumulator, operand=operand, **options)
 
 
-EXACT = {"reduction": "exact"}
+NEAREST = {"rounding": "nearest_even"}
+EXACT, ROUNDED, SIGNED = {"reduction": "exact"}, {"reduction": "rounded"}, {"zeros": "signed"}
+ONCE = {**EXACT, **NEAREST, "partial_rounding": None}
 UNITS = [
     grouped(4, "binary32", "bfloat16"),
     grouped(5, "binary32", ("e5m2", "e4m3fn"), rounding="nearest_even"),
@@ -180,6 +182,14 @@ UNITS = [
     grouped(3, "binary16", "binary16", **EXACT, partial_rounding=None, rounding="down"),
     grouped(2, "e4m3fn", ("e4m3fn", "e5m2"), **EXACT, partial_rounding=None),
     grouped(2, "binary64", "binary32", **EXACT, partial="binary32", rounding="nearest_even"),
+    grouped(2, "binary32", "bfloat16", **ROUNDED, **SIGNED, flush_inputs=True, flush_results="before"),
+    grouped(4, "binary16", "e4m3fn", **EXACT, **SIGNED, partial_rounding=None, rounding="nearest_even", scale=-5),
+    grouped(3, "binary32", "binary16", **ROUNDED, partial="binary16", partial_rounding="down", rounding="down"),
+    grouped(5, "e5m2", "e4m3", **ROUNDED, **SIGNED, scale=2, overflow="saturate_finite", flush_results="subnormal"),
+    grouped(2, "binary32", "binary16", **EXACT, partial_rounding="nearest_even", rounding="nearest_even"),
+    grouped(3, "bfloat16", "binary32", **EXACT, **SIGNED, flush_inputs=True, rounding="up", overflow="saturate"),
+    grouped(4, "binary16", "e5m2", flush_inputs=True, flush_results="after", scale=-9, overflow="saturate_finite"),
+    grouped(2, "binary16", "binary16", **EXACT, **SIGNED, partial_rounding=None, rounding="down", scale=-200),
 ]
 
 
@@ -187,7 +197,8 @@ def options_of(u):
     return {
         name: getattr(u, name)
         for name in (
-            "terms", "accumulator", "operand", "reduction", "partial", "partial_rounding", "rounding", "guard_bits"
+            "terms", "accumulator", "operand", "reduction", "partial", "partial_rounding", "rounding", "guard_bits",
+            "zeros", "scale", "flush_inputs", "flush_results", "overflow",
         )
     }  # fmt: skip
 
@@ -239,6 +250,10 @@ def test_texts_traces_and_bounds(u):
         for start in (None, c):
             trace, got = u.trace(a, b, start), sn.dot(a, b, u, start)
             assert same_bits(np.atleast_1d(trace.result), np.atleast_1d(got)) and str(u) in str(trace)
+            if u.scale or u.flushes:
+                with pytest.raises(TypeError, match="no error bounds are known of a GroupedDotUnit that"):
+                    sn.bound(u, a[None], b[:, None])
+                continue
             exact = sum(map(Fraction.__mul__, map(Fraction, a.tolist()), map(Fraction, b.tolist())), Fraction(0))
             error = abs(Fraction(float(got)) - exact - Fraction(0.0 if start is None else float(start)))
             bound = sn.bound(u, a[None], b[:, None], None if start is None else np.reshape(start, (1, 1)))
@@ -272,7 +287,6 @@ def test_counts_and_threads():
 
 # ---- fast paths ------------------------------------------------------------------------------------------------------
 
-NEAREST = {"rounding": "nearest_even"}
 FAST = [
     grouped(1, "binary32", "binary16"),
     grouped(3, "binary32", "bfloat16"),
@@ -283,6 +297,19 @@ FAST = [
     grouped(64, "binary32", "e4m3fn", **NEAREST),
     grouped(4, "binary32", "tf32", guard_bits=6),
     grouped(8, "binary32", "e2m1fn", guard_bits=0, **NEAREST),
+    sn.unit("arm_bfdot"),
+    sn.unit("arm_bfdot_ebf"),
+    sn.unit("arm_fdot_fp16"),
+    sn.unit("arm_fdot_e5m2"),
+    sn.unit("arm_fdot_e4m3", "binary16"),
+    sn.unit("arm_fmlal_e4m3", "binary16"),
+    sn.unit("arm_fmlal_e5m2"),
+    grouped(3, "binary32", "bfloat16", **ROUNDED, flush_inputs=True, flush_results="after"),
+    grouped(5, "e6m9", ("bfloat16", "e5m2"), **ONCE, scale=-7),
+    grouped(2, "binary32", ("bfloat16", "binary16"), **EXACT, partial_rounding="nearest_even", **NEAREST),
+    grouped(1, "e7m20", "bfloat16", **ONCE),
+    grouped(2, "binary32", "binary16", **ONCE, **SIGNED, scale=-127),
+    grouped(1, "e4m3fn", "e4m3fn", **ONCE),
 ]
 KINDS = {"normal": 0, "near": 3, "wide": 40, "wider": 60, "widest": 126}
 
@@ -294,7 +321,7 @@ def finite_operands(u, rng, m, n, k, spread):
         x = rng.standard_normal(shape) * 2.0 ** rng.integers(-spread, spread + 1, shape)
         if spread == 3:
             x = rng.choice([-1, 1], shape) * rng.choice([1, 1.5, 1.75, 1.9990234375, 2.0**-9, 0], shape)
-        x[rng.random(shape) < 0.1] = 0
+        x = np.where(rng.random(shape) < 0.1, rng.choice([0.0, -0.0], shape), x)
         sides.append(sn.quantize(x, fmt, overflow="saturate").astype(np.float32))
     a, b, c = sides
     if k > 2 and spread < 40:
@@ -319,17 +346,22 @@ def test_what_fast_paths_leave(u, isa):
     """Infinities, NaNs, C beyond all sums, and sums that overflow, or do but to nearest."""
     rng = np.random.default_rng(3)
     a, b, c = finite_operands(u, rng, 9, 70, 40, 0)
-    most = np.finfo(np.float32).max
-    c[0], c[1], c[2, :3] = most, -most, (np.nan, np.inf, -np.inf)
-    c[5], c[6] = 2.0**-149, -(2.0**-149)
+    out = u.result
+    most, least = np.float32(out.max), np.float32(out.smallest_subnormal)
+    c[0], c[1], c[2, 0] = most, -most, np.nan
+    if out.infinities:
+        c[2, 1:3] = np.inf, -np.inf
+    c[5], c[6] = least, -least
     if u.operand[0].has_nan:
         a[3, 7], b[11, 50] = np.nan, np.nan
     if u.operand[0].infinities:
         a[4, 1] = np.inf
     assert_same_bits(sn.matmul(a, b, u, c), definition(a, b, u, c), str(u))
-    half = np.full((1, 1), 2.0**103, np.float32)  # half a unit in the last place of the largest number
+    half = np.full(
+        (1, 1), 2.0 ** (out.emax - out.mantissa_bits - 1), np.float32
+    )  # half of the largest number's last place
     large = np.full((1, 1), float(u.operand[0].max), np.float32)
-    for start in (most, np.nextafter(most, np.float32(0))):
+    for start in (most, np.float32(sn.decode(np.array(out.max_code - 1, out.storage_dtype), out))):
         for x, y in ((large, large), (half, np.ones((1, 1), np.float32))):
             if sn.quantize(x, u.operand[0])[0, 0] == x[0, 0] and sn.quantize(y, u.operand[1])[0, 0] == y[0, 0]:
                 first = np.full((1, 1), start, np.float32)
@@ -346,8 +378,19 @@ def test_products_far_apart(u, isa):
             assert sn.matmul(a, b, u) != 2.0**90
 
 
+@cases("u", [sn.unit("arm_bfdot"), FAST[2]], ids=str)
+def test_sums_to_odd_that_overflow(u, isa):
+    """They are infinite, where rounding to odd by operations of a CPU gives the largest number."""
+    most = np.finfo(np.float32).max
+    a, b = np.float32([[2.0**104, 0]]), np.float32([[1, 2.0**-9], [1, 1]])  # a last place of it, and less
+    for sign in (1, -1):
+        c = np.full((1, 2), sign * most, np.float32)
+        got = sn.matmul(sign * a, b, u, c)
+        assert got.tolist() == [[sign * np.inf, sign * float(most)]] and same_bits(got, definition(sign * a, b, u, c))
+
+
 def test_which_have_fast_paths():
-    assert all(fast_of(u) is None for u in UNITS if u not in (UNITS[0], UNITS[1]))
+    assert [i for i, u in enumerate(UNITS) if fast_of(u)] == [0, 1, 12, 16, 17, 20]
     assert all(fast_of(sn.unit(name)) for name in sn.units() if name.startswith("riscv"))
     u, c = FAST[2], np.float32([[-0.0, np.inf]])
     assert_same_bits(sn.matmul(np.zeros((1, 0), np.float32), np.zeros((0, 2), np.float32), u, c), c)
@@ -409,7 +452,22 @@ def test_presets():
 
 def test_refusals():
     for options, words in (
-        ({"reduction": "tree"}, "reduction must be one of bulk, exact"),
+        ({"reduction": "tree"}, "reduction must be one of bulk, exact, rounded"),
+        ({"reduction": "rounded", "partial_rounding": None}, "state partial_rounding="),
+        ({"zeros": "signed"}, "is for reduction='exact' or 'rounded'"),
+        ({"zeros": "negative"}, "zeros must be 'positive' or 'signed'"),
+        ({"scale": 300}, "scale must be an integer in -256..256"),
+        ({"overflow": "wrap"}, "overflow"),
+        ({"flush_results": "always"}, "flush_results must be"),
+        (
+            {
+                "reduction": "exact",
+                "accumulator": "binary64",
+                "operand": sn.FloatFormat(11, 2, bias=2000),
+                "scale": -256,
+            },
+            "wider than 5120 bits; take a scale nearer to 0",
+        ),
         ({"terms": 0}, "terms must be an integer in 1.."),
         ({"reduction": "exact", "guard_bits": 3}, "guard_bits=3 are of reduction='bulk'"),
         ({"guard_bits": 90}, "guard_bits must be an integer in 0..77"),

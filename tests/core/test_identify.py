@@ -61,6 +61,8 @@ FAST = {
             "riscv_rvbna_e4m3_vlen512",
             "ocp_mxfp8_e4m3",
             "nvidia_tcgen05_mxf8f6f4",
+            "arm_bfdot",
+            "arm_fdot_e4m3",
         )
     },
 }
@@ -70,6 +72,9 @@ def is_found(name, unit, found):
     """The unit itself, or one that no answer tells from it, which says in what it may differ."""
     assert found.unit is not None, found.reason
     assert name in found.equivalent, (found.unit, found.equivalent)
+    if type(found.unit) is not type(unit):  # one product a group is a chain of multiply-adds
+        assert getattr(unit, "terms", None) == 1, found.unit
+        return
     differ = [f.name for f in fields(unit) if getattr(unit, f.name) != getattr(found.unit, f.name)]
     order = {"lanes", "chunk", "reduction", "product"}  # of which different ones can mean the same sum
     assert set(differ) <= {x.name for x in found.undecided} | order, (found.unit, differ)
@@ -95,7 +100,8 @@ def test_groups_that_are_exact_are_found(name):
     unit = sn.unit(name, disputed="matlab")
     found = sn.identify(box_of(unit), rows=2000)
     is_found(f"{name} (matlab)", unit, found)
-    assert found.unit == unit and [x.name for x in found.undecided] == ["partial"]
+    large = ["overflow"] if name == "amd_cdna1_fp16" else []  # no sum of products of binary16 is too large
+    assert found.unit == unit and [x.name for x in found.undecided] == ["partial", *large]
     rows = [x for x in found.evidence if x.name == "terms"]
     assert rows and all(x.value == unit.terms for x in rows)
 

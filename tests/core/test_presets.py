@@ -32,6 +32,8 @@ def test_the_list():
         *(f"nvidia_{n}{end}" for n in INTEGERS for end in ("", "_satfinite")), "nvidia_b1_and", "nvidia_fp64",
         *(f"nvidia_{g}_{f}" for g in ("tcgen05", "rtx_blackwell") for f in ("mxf8f6f4", "mxf4", "mxf4nvf4")),
         *(f"riscv_rvbna_{f}_vlen{n}" for f in ("bf16", "e4m3", "e5m2") for n in (128, 256, 512)),
+        "arm_bfdot", "arm_bfdot_ebf", "arm_fdot_fp16",
+        *(f"arm_{i}_{f}" for i in ("fdot", "fmlal", "fmmla") for f in ("e4m3", "e5m2")),
         "x86_avx512_bf16", *(f"x86_amx_{f}" for f in ("bf16", "fp16", "int8")), "x86_vnni_int8", "ibm_fp8_2018",
         "int8_int32",
         *(f"amd_cdna{n}_{f}" for n in (1, 2) for f in ("fp16", "bf16", "fp32")), "amd_cdna2_bf16_1k",

@@ -456,7 +456,7 @@ class Node:
         """(a product, the sum of its factors' exponents, None if one has none) of each k."""
         found = []
         for k in ks:
-            x, y = self.value(self.a, a[k]), self.value(self.b, b[k])
+            x, y = self.read(self.a, a[k], True), self.read(self.b, b[k], True)
             es = self.exponent(self.a, x), self.exponent(self.b, y)
             found.append((self.product(x, y), None if None in es else sum(es)))
         return found
@@ -509,18 +509,33 @@ class Node:
         terms, acc = self.data["order"]["terms"], 0 if c is None else c
         for first in range(0, len(a), terms):
             products = self.products(a, b, range(first, min(first + terms, len(a))))
-            values = [v for v, _ in products]
-            if p["reduction"] == "exact":
+            values = [v if v.kind != "number" else V("number", v.s, v.x * power(p["scale"])) for v, _ in products]
+            if p["zeros"] == "signed":
+                values += [ZERO] * (terms - len(values))
+            if p["reduction"] == "rounded":
+                s = self.sum_in_turn(values)
+            elif p["reduction"] == "exact":
                 mode = roundings["R_partial" if "R_partial" in roundings else "R_sum"]["mode"]
-                s = exact_sum([ZERO, *values], int(mode == "down"))
+                s = exact_sum(values if p["zeros"] == "signed" else [ZERO, *values], int(mode == "down"))
             else:
                 s = exact_sum(values, 0)
                 if s.kind == "number":
-                    s = self.bulk_sum(products)
-            if "R_partial" in roundings:
-                s = self.value(roundings["R_partial"]["format"], self.round("R_partial", s))
-            acc = self.round("R_sum", self.sum(self.value(self.c, acc), s, "R_sum"))
+                    exponents = [None if e is None else e + p["scale"] for _, e in products]
+                    s = self.bulk_sum(list(zip(values, exponents, strict=True)))
+            if "R_partial" in roundings and p["reduction"] != "rounded":
+                s = self.partial("R_partial", s)
+            acc = self.round("R_sum", self.sum(self.read(self.c, acc), s, "R_sum"))
         return acc
+
+    def partial(self, name: str, v: V) -> V:
+        return self.read(self.data["roundings"][name]["format"], self.round(name, v))
+
+    def sum_in_turn(self, values) -> V:
+        s = None if self.p["zeros"] == "signed" else ZERO
+        for v in values:
+            v = self.partial("R_partial", v)
+            s = v if s is None else self.partial("R_partial", self.sum(s, v, "R_partial"))
+        return s
 
     def bulk_sum(self, products) -> V:
         exponents = [e for v, e in products if not v.is_zero]

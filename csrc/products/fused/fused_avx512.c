@@ -21,6 +21,12 @@ SN_INLINE sn_vf SN_(odd_sum)(__m512 x, __m512 y) {
     const __m512 lower = _mm512_add_round_ps(x, y, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
     return SN_WHERE_ODD(lower, lower, _mm512_add_round_ps(x, y, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC));
 }
+#define SN_ODD_SUM64(x, y) SN_(odd_sum64)((__m512d)(x), (__m512d)(y))
+SN_INLINE sn_wf SN_(odd_sum64)(__m512d x, __m512d y) {
+    const __m512d lower = _mm512_add_round_pd(x, y, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    const __m512d upper = _mm512_add_round_pd(x, y, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
+    return (sn_wf)_mm512_mask_blend_pd(_mm512_test_epi64_mask((__m512i)lower, _mm512_set1_epi64(1)), upper, lower);
+}
 #include "products/grouped/body.h"
 
 extern void sn_fused_avx512(const sn_fused_plan *p, const sn_fused_values *g);

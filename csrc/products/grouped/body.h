@@ -1,5 +1,6 @@
-/* Bulk-normalized dot products of groups over binary32 carriers: included once per instruction set, by the fused_*.c,
- * whose packed operands (products/fused/body.h) these are.
+/* Dot products of groups over binary32 carriers: included once per instruction set, by the fused_*.c, whose packed
+ * operands (products/fused/body.h) these are. What is said here is of bulk-normalized sums; of others,
+ * products/grouped/plain.h.
  *
  * A group, for SN_V columns at once: p = a * b in binary32; M by the maximum of exponents in int16; each p times 2^(F -
  * M), a multiple of its own last bit, becomes the int32 below it, odd where that lost anything: as the integers above
@@ -17,7 +18,8 @@
  * then on;
  *   - exponents of products that are not zero within [F - 124, 125]. So M is at least F - 124 (a lower one, of zeros
  *     alone, is kept there), a partial sum is a multiple of 2^-124, and scales are normal numbers;
- *   - M is at most 127 + F above a product's exponent: times 2^(F - M) it is a multiple of 2^-149, and not lost. */
+ *   - M is at most 127 + F (reach) above a product's exponent: times 2^(F - M) it is a multiple of 2^-149, and not
+ * lost. */
 #ifndef SOFTNUM_GROUPED_BODY_H
 #define SOFTNUM_GROUPED_BODY_H
 
@@ -105,16 +107,25 @@ SN_INLINE void SN_(groups)(const sn_grouped_plan *p, int wide, int odd, int dept
         }
 }
 
-/* As SN_(mark): where products are so far apart that one of them, times 2^(F - M), might become zero. */
-SN_INLINE void SN_(mark_wide)(const sn_grouped_plan *p, const sn_fused_rows *rows, const sn_fused_columns *columns,
-                              float sums[SN_ROWS][SN_STRIP]) {
+#include "products/grouped/plain.h"
+
+/* As SN_(mark): where exponents of products are too far apart, or operands too small. */
+SN_INLINE void SN_(mark_groups)(const sn_grouped_plan *p, const sn_fused_rows *rows, const sn_fused_columns *columns,
+                                float sums[SN_ROWS][SN_STRIP]) {
     for (int r = 0; r < SN_ROWS; r++)
-        if (rows->most[r] + columns->most - rows->least[r] - columns->least > 127 + p->unit.fraction_bits)
+        if (rows->most[r] + columns->most - rows->least[r] - columns->least > p->reach ||
+            rows->least[r] < p->least_operand || columns->least < p->least_operand)
             for (int i = 0; i < SN_STRIP; i++)
                 sums[r][i] = __builtin_nanf("");
 }
 
-SN_INLINE void SN_(group_strips)(const sn_grouped_plan *p, const sn_fused_values *g, int wide, int odd) {
+/* Marks what sums must not start from. */
+SN_INLINE void SN_(mark_starts)(const sn_grouped_plan *p, float *x, ptrdiff_t n) {
+    for (ptrdiff_t i = 0; i < n; i++)
+        if (x[i] != 0 && __builtin_fabsf(x[i]) < p->least_start) x[i] = __builtin_nanf("");
+}
+
+SN_INLINE void SN_(group_strips)(const sn_grouped_plan *p, const sn_fused_values *g, int how) {
     const ptrdiff_t step = SN_DEPTH / p->unit.terms * p->unit.terms;
     const ptrdiff_t length = (g->k + p->unit.terms - 1) / p->unit.terms * p->unit.terms;
     sn_fused_columns columns __attribute__((aligned(64)));
@@ -128,6 +139,8 @@ SN_INLINE void SN_(group_strips)(const sn_grouped_plan *p, const sn_fused_values
                 memcpy(g->out + r * g->ldo, g->c + r * g->ldc, (size_t)g->n * sizeof(float));
             else
                 memset(g->out + r * g->ldo, 0, (size_t)g->n * sizeof(float));
+        for (ptrdiff_t r = block; g->c && p->least_start > 0 && r < block + height; r++)
+            SN_(mark_starts)(p, g->out + r * g->ldo, g->n);
         for (ptrdiff_t k = 0; k < length; k += step) {
             const int depth = (int)(length - k < step ? length - k : step);
             for (int j = 0; j < depth; j++)
@@ -142,9 +155,15 @@ SN_INLINE void SN_(group_strips)(const sn_grouped_plan *p, const sn_fused_values
                     float *out = g->out + (block + r) * g->ldo + column;
                     for (ptrdiff_t i = 0; i < count; i++)
                         memcpy(sums[i], out + i * g->ldo, (size_t)valid * sizeof(float));
-                    SN_(groups)(p, wide, odd, depth, &rows[r / SN_ROWS], &columns, sums);
-                    SN_(mark)(&p->packing, &rows[r / SN_ROWS], &columns, sums);
-                    SN_(mark_wide)(p, &rows[r / SN_ROWS], &columns, sums);
+                    const sn_fused_rows *these = &rows[r / SN_ROWS];
+                    if (how == SN_GROUPS_WIDE || how == SN_GROUPS_WIDE_NARROW)
+                        SN_(wide_groups)(p, how == SN_GROUPS_WIDE_NARROW, depth, these, &columns, sums);
+                    else if (how >= SN_GROUPS_STEPS)
+                        SN_(plain_groups)(p, how, depth, these, &columns, sums);
+                    else
+                        SN_(groups)(p, how & SN_GROUPS_LONG, how & SN_GROUPS_ODD, depth, these, &columns, sums);
+                    SN_(mark)(&p->packing, these, &columns, sums);
+                    SN_(mark_groups)(p, these, &columns, sums);
                     for (ptrdiff_t i = 0; i < count; i++)
                         memcpy(out + i * g->ldo, sums[i], (size_t)valid * sizeof(float));
                 }
@@ -160,11 +179,17 @@ SN_INLINE void SN_(group_strips)(const sn_grouped_plan *p, const sn_fused_values
 }
 
 static void SN_(grouped_kernel)(const sn_grouped_plan *p, const sn_fused_values *g) {
-    const int odd = p->unit.sum_env.rounding == SN_TO_ODD;
-    if (p->wide)
-        odd ? SN_(group_strips)(p, g, 1, 1) : SN_(group_strips)(p, g, 1, 0);
-    else
-        odd ? SN_(group_strips)(p, g, 0, 1) : SN_(group_strips)(p, g, 0, 0);
+    switch (p->how) {
+    case SN_GROUPS_BULK: SN_(group_strips)(p, g, SN_GROUPS_BULK); break;
+    case SN_GROUPS_LONG: SN_(group_strips)(p, g, SN_GROUPS_LONG); break;
+    case SN_GROUPS_ODD: SN_(group_strips)(p, g, SN_GROUPS_ODD); break;
+    case SN_GROUPS_LONG | SN_GROUPS_ODD: SN_(group_strips)(p, g, SN_GROUPS_LONG | SN_GROUPS_ODD); break;
+    case SN_GROUPS_STEPS: SN_(group_strips)(p, g, SN_GROUPS_STEPS); break;
+    case SN_GROUPS_FUSED: SN_(group_strips)(p, g, SN_GROUPS_FUSED); break;
+    case SN_GROUPS_NARROW: SN_(group_strips)(p, g, SN_GROUPS_NARROW); break;
+    case SN_GROUPS_WIDE: SN_(group_strips)(p, g, SN_GROUPS_WIDE); break;
+    default: SN_(group_strips)(p, g, SN_GROUPS_WIDE_NARROW);
+    }
 }
 
 #endif

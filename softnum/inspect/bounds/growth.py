@@ -287,13 +287,21 @@ def _chain(unit: FmaChainUnit, k: int, products: Growth, start: float | None) ->
 
 
 def _grouped(unit: GroupedDotUnit, k: int, products: Growth, start: float | None) -> Growth:
+    if unit.flushes or unit.scale:
+        what = "flushes subnormals" if unit.flushes else f"sums products times 2^{unit.scale}"
+        raise TypeError(f"bound: no error bounds are known of a GroupedDotUnit that {what} ({unit})")
     if not k:
         return NOTHING
     group, jam = products, 0.0
     if unit.reduction == "bulk":  # each product of a group is off by less than the last bit that is kept
         jam = times(float(min(k, unit.terms)), 2.0**-unit.fraction_bits)
         group = group._replace(relative=_both(group.relative, jam), last=-inf, lifted=True)
-    if unit.partial_rounding is not None:
+    if unit.reduction == "rounded":  # the first product of a group is added to nothing, or to 0
+        n = min(k, unit.terms)
+        group = group.rounded(local(unit.partial_format, unit.partial_rounding, group.last), unit.partial_format)
+        how = local(unit.partial_format, unit.partial_rounding, group.last)
+        group = group.several(n).rounded(how, unit.partial_format, n - 1)
+    elif unit.partial_rounding is not None:
         group = group.rounded(local(unit.partial_format, unit.partial_rounding, group.last), unit.partial_format)
     group = group if start is None else group.beside(start)
     n = unit.steps(k)

@@ -135,7 +135,8 @@ def _chain(unit: FmaChainUnit, a, b, c, words) -> Fraction | float:
 
 def _grouped(unit: GroupedDotUnit, a, b, c, words) -> Fraction | float:
     steps, _ = steps_of(unit, a, b, c, words)
-    return _together(lost(s, unit.partial_rounding if s.name == "partial sum" else unit.rounding) for s in steps)
+    inner = ("product", "partial sum")
+    return _together(lost(s, unit.partial_rounding if s.name in inner else unit.rounding) for s in steps)
 
 
 def _exact(unit: ExactDotUnit, a, b, c, words) -> Fraction | float:

@@ -249,6 +249,7 @@ def _special(unit, period: int) -> Iterator[Row]:
         ("a sum of zero with C", [(a.one, b.minus_one)], c.one),
         ("negative zeros", [(a.minus_zero, b.one)], c.minus_zero),
         ("a negative zero from +0", [(a.minus_zero, b.one)], _NO_C),
+        ("negative zeros, as many as meet", [(a.minus_zero, b.one)] * period, c.minus_zero),
         ("zeros of both signs", [(a.minus_zero, b.one)], 0),
         ("cancellation of large terms", [(a.largest, b.one), (a.smallest, b.one), (a.largest, b.minus_one)], _NO_C),
         ("a large C, cancelled", [(a.one, b.one), (a.one, b.half)], c.lowest),
@@ -298,7 +299,9 @@ def _at_exponents(unit, statement: Statement, period: int) -> Iterator[Row]:
             minus = pair[0], b.minus(pair[1])
             yield _row(f"1, and 2^{exponent}", [(a.one, b.one), pair], _NO_C)
             yield _row(f"-1, and 2^{exponent}", [(a.one, b.minus_one), pair], _NO_C)
-            yield _row(f"1, 2^{exponent}, and -1", [(a.one, b.one), pair, (a.one, b.minus_one)], _NO_C)
+            apart = [(a.one, b.one), pair, (a.one, b.minus_one)]
+            yield _row(f"1, 2^{exponent}, and -1", apart, _NO_C)
+            yield _row(f"1, 2^{exponent}, -1, and 2^{exponent}", [*apart, pair], _NO_C)
             if c.one is not None:
                 yield _row(f"C = 1, and -2^{exponent}", [minus], c.one)
                 yield _row(f"C = 1, and 2^{exponent} as often as fits", [pair] * period, c.one)
@@ -309,6 +312,9 @@ def _at_exponents(unit, statement: Statement, period: int) -> Iterator[Row]:
             yield _row(f"2^{exponent}", [pair], _NO_C)
             yield _row(f"2^{exponent} as often as fits", [pair] * period, _NO_C)
             yield _row(f"2^{exponent}, beside the smallest C", [pair], c.smallest)
+            more = c.near(Fraction(3, 2) * Fraction(2) ** exponent)
+            if more is not None:
+                yield _row(f"C = 1.5 2^{exponent}, and -2^{exponent}", [(pair[0], b.minus(pair[1]))], more)
             if exponent > 0:
                 yield _row(f"2^{exponent} and -2^{exponent}", [pair, (pair[0], b.minus(pair[1]))], _NO_C)
             else:

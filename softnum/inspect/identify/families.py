@@ -298,10 +298,14 @@ def _two_stage_choices(unit: TwoStageDotUnit, facts: Facts) -> Mapping[str, tupl
 
 # -- groups, then C --------------------------------------------------------------------------------------------------
 def _grouped_starts(facts: Facts) -> Iterator[Unit]:
-    if facts.group is None:
+    group = facts.group
+    if group is None and any(order[:2] == (2, 2) for order in _lanes(facts)):
+        group = 2, "exact"  # a pair's sum, which need not be one of rounded products
+    if group is None:
         return
-    terms, reduction = facts.group
-    reductions = ("exact", "bulk") if terms == 2 else (reduction,)  # two products that cancel lose nothing in either
+    terms, reduction = group
+    # two products that cancel lose nothing in any
+    reductions = ("exact", "bulk", "rounded") if terms == 2 else (reduction,)
     for out in facts.outputs[:2]:
         for kind in reductions:
             modes = ((None, "nearest_even"), ("nearest_even", "nearest_even"), ("to_odd", "to_odd"))
@@ -323,7 +327,12 @@ def _grouped_choices(unit: GroupedDotUnit, facts: Facts) -> Mapping[str, tuple]:
         "partial_rounding": (None, *_MODES),
         "accumulator": sums,
         "partial": (None, *(f for f in (*sums, *_narrower(facts)[:52]) if f != unit.accumulator)),
-        "reduction": ("bulk", "exact"),
+        "reduction": ("bulk", "exact", "rounded"),
+        "zeros": ("positive", "signed"),
+        "flush_inputs": (False, True),
+        "flush_results": _FLUSHES,
+        "overflow": _overflows(unit.accumulator),
+        "scale": (0, *_near(unit.scale, -128, 16)),
     }
     if unit.reduction == "bulk":
         mandated = (unit.terms - 1).bit_length()
@@ -525,7 +534,10 @@ find_as(
 )  # fmt: skip
 find_as(
     "groups, then their sum and C", _grouped_starts, _grouped_choices,
-    joint=(("partial_rounding", "rounding"), ("partial", "guard_bits")),
+    joint=(
+        ("partial_rounding", "rounding"), ("partial", "guard_bits"), ("flush_inputs", "flush_results"),
+        ("reduction", "zeros"),
+    ),
 )  # fmt: skip
 find_as("sums of blocks, scaled", _block_starts, _block_choices, joint=(("product", "rounding"),), of_blocks=True)
 find_as(

@@ -210,18 +210,21 @@ def _floors(f, rng, m, k):
 
 
 def _zeros(f, rng, m, k):
-    """Zeros times large numbers beside small ones, and zeros of both signs."""
+    """Zeros times large numbers beside small ones, and zeros of both signs; first a sum of -0 alone."""
     if rng.random() < 0.5:
         low = max(f.sums[0], f.products[0])
         a, b = _aligned(f, rng, (m, k), low - 2, low + 30)
         c = _numbers(f.c, rng, m, f.sums[0], f.sums[0] + 30) * (rng.random(m) < 0.7)
         large = rng.integers(0, k, max(1, k // 3))
         b[large], a[:, large] = _numbers(f.b, rng, len(large), _reach(f.b)[1] - 2, _reach(f.b)[1]), 0.0
-        return a, b, c
-    zero = lambda fmt, n: np.where(rng.random(n) < 0.5, -0.0 if fmt.negative_zero else 0.0, 0.0)  # noqa: E731
-    a = np.where(rng.random((m, k)) < 0.85, zero(f.a, (m, k)), _numbers(f.a, rng, (m, k), -1, 1, 0))
-    b = np.where(rng.random(k) < 0.5, zero(f.b, k), _numbers(f.b, rng, k, -1, 1, 0))
-    return a, b, zero(f.c, m)
+    else:
+        zero = lambda fmt, n: np.where(rng.random(n) < 0.5, -0.0 if fmt.negative_zero else 0.0, 0.0)  # noqa: E731
+        a = np.where(rng.random((m, k)) < 0.85, zero(f.a, (m, k)), _numbers(f.a, rng, (m, k), -1, 1, 0))
+        b = np.where(rng.random(k) < 0.5, zero(f.b, k), _numbers(f.b, rng, k, -1, 1, 0))
+        c = zero(f.c, m)
+    if m > 1:
+        a[0], c[0] = np.copysign(0.0, -np.copysign(1.0, b)), -0.0
+    return a, b, c
 
 
 def _overflowing(f, rng, m, k):

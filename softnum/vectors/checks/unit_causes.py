@@ -175,8 +175,6 @@ class _Chain(Causes):
 
 
 class _Grouped(Causes):
-    overflow_rules = False
-
     def own(self, spec: UnitSpec):
         unit = spec.unit
         for terms in (1, 2, 4, 8, 16, 32, 64):
@@ -187,11 +185,17 @@ class _Grouped(Causes):
             for other in range(max(0, guard - 4), guard + 5):
                 if other != guard:
                     yield "alignment-bits", f"{other} guard bits instead of {guard}", {"guard_bits": other}
+        yield from _flushes(unit)
         if unit.partial_rounding is None:
             yield "wrong-mode", "partial sums are rounded to odd", {"partial_rounding": "to_odd"}
         else:
             yield from _modes(unit, "partial_rounding", of=" of partial sums")
+        if unit.partial_rounding is not None and unit.reduction != "rounded":
             yield "accumulator-width", "partial sums are not rounded", {"partial_rounding": None}
+        if unit.reduction == "rounded":
+            yield "accumulator-width", "products and sums of a group are not rounded", {"reduction": "exact"}
+        elif unit.reduction == "exact" and unit.partial_rounding is not None:
+            yield "rounds-each-product", f"to {unit.partial_format}", {"reduction": "rounded"}
 
     def inner_widths(self, unit, other):
         if unit.partial_rounding is not None:
