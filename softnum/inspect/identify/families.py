@@ -299,7 +299,7 @@ def _two_stage_choices(unit: TwoStageDotUnit, facts: Facts) -> Mapping[str, tupl
 # -- groups, then C --------------------------------------------------------------------------------------------------
 def _grouped_starts(facts: Facts) -> Iterator[Unit]:
     group = facts.group
-    if group is None and any(order[:2] == (2, 2) for order in _lanes(facts)):
+    if group is None and any(order[:2] == (2, 2) for order in lanes_of(facts)):
         group = 2, "exact"  # a pair's sum, which need not be one of rounded products
     if group is None:
         return
