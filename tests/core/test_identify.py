@@ -60,7 +60,6 @@ FAST = {
             "riscv_rvbna_bf16_vlen128",
             "riscv_rvbna_e4m3_vlen512",
             "ocp_mxfp8_e4m3",
-            "nvidia_tcgen05_mxf8f6f4",
             "arm_bfdot",
             "arm_fdot_e4m3",
         )
@@ -177,6 +176,7 @@ def test_units_of_blocks_that_no_preset_has(name):
         assert np.array_equal(sn.matmul(x, y, unit), sn.matmul(x, y, found.unit), equal_nan=True)
 
 
+@pytest.mark.slow
 def test_blocks_without_c_and_of_a_whole_axis():
     unit = sn.unit("nvidia_tcgen05_mxf8f6f4")
     found = sn.identify(lambda a, b: sn.matmul(a, b, unit), rows=300)
@@ -246,6 +246,7 @@ def truncated_multiplier(a, b, c=None):
     return out
 
 
+@pytest.mark.slow
 def test_what_no_family_has():
     found = sn.identify(truncated_multiplier, operand="bfloat16", output="binary32", rows=500, longest=20)
     assert found.unit is None and found.reason.startswith("none of the families")

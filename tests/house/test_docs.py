@@ -34,11 +34,22 @@ GENERATED = sorted(
 )
 
 
+#: Pages whose examples train for a quarter of a minute and more.
+LONG = {
+    "docs/tutorials/studies.md", "docs/tutorials/training.md", "docs/tutorials/recipes.md", "docs/reference/report.md",
+    "docs/reference/memory-and-network.md", "docs/reference/vector-files.md",
+}  # fmt: skip
+
+
 def name_of(page):
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
+def page_of(page):
+    return pytest.param(page, id=name_of(page), marks=pytest.mark.slow if name_of(page) in LONG else ())
+
+
+@pytest.mark.parametrize("page", map(page_of, WITH_EXAMPLES))
 def test_examples_run(page, tmp_path, monkeypatch):
     (folder := tmp_path / "page").mkdir()
     monkeypatch.chdir(folder)

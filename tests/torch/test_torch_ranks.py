@@ -12,7 +12,7 @@ import softnum.torch as st  # noqa: E402
 from tests.support import torch_ranks as ranks  # noqa: E402
 from tests.support.cases import cases  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.slow]
 
 BLOCKS = """
 name = "blocks"

@@ -15,7 +15,7 @@ from tests.support import torch_ranks as ranks  # noqa: E402
 from tests.support import torch_scales as scales  # noqa: E402
 from tests.support.cases import cases  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

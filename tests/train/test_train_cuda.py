@@ -200,7 +200,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize(
-    "network", [pytest.param(x, marks=pytest.mark.slow if x == "transformer-lm" else ()) for x in OTHERS]
+    "network", [pytest.param(x, marks=pytest.mark.slow if x.startswith("transformer-lm") else ()) for x in OTHERS]
 )
 def test_an_iteration_of_other_networks(network, tmp_path):
     """Embeddings, attention, dropout, and the other losses: what a record and a checkpoint hold of it."""

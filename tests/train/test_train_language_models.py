@@ -90,7 +90,7 @@ def test_every_operation_of_a_gru_is_rounded(tmp_path, monkeypatch):
 # -- against PyTorch ---------------------------------------------------------------------------------------------------
 @needs_torch
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("design", ["float64", "float32"])
+@pytest.mark.parametrize("design", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
 def test_losses_are_pytorchs(case, design, tmp_path):
     """The same weights and batches give the same first twenty losses."""
     import torch
