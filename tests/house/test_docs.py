@@ -49,7 +49,7 @@ def page_of(page):
     return pytest.param(page, id=name_of(page), marks=pytest.mark.slow if name_of(page) in LONG else ())
 
 
-@pytest.mark.parametrize("page", map(page_of, WITH_EXAMPLES))
+@pytest.mark.parametrize("page", [page_of(page) for page in WITH_EXAMPLES])
 def test_examples_run(page, tmp_path, monkeypatch):
     (folder := tmp_path / "page").mkdir()
     monkeypatch.chdir(folder)
