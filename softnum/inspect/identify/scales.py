@@ -17,12 +17,12 @@ _FAR = 60  # binades of products on either side of 1
 
 
 class Probe:
-    """Dot products of few elements, each a power of two by its own and its block's scale; and what they showed."""
+    """Dot products of few elements, each a power of two by its own and its block's scale; what they show is noted in
+    `evidence`."""
 
-    def __init__(self, box: Box, operand, longest: int) -> None:
-        self.box, self.operand, self.longest = box, operand, longest
+    def __init__(self, box: Box, operand, longest: int, evidence: list[Finding]) -> None:
+        self.box, self.operand, self.longest, self.evidence = box, operand, longest, evidence
         self.size = operand[0].size(longest)
-        self.evidence: list[Finding] = []
 
     def product(self, exponent: int) -> tuple[tuple[int, int], tuple[int, int]] | None:
         """Exponents of two elements and of two scales whose product is a power of two; None where there are none."""
