@@ -8,6 +8,7 @@ FUZZ ?= 400000
 WARNINGS = -Wall -Wextra -Wconversion -Wshadow -Wmissing-prototypes -Werror
 CFLAGS = -std=c11 -O2 -g1 -ffp-contract=off -fno-math-errno $(WARNINGS) -Icsrc -Ifuzz
 SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+# of csrc's texts for instruction sets, which take most of the time to compile
 SANITIZE_LANES ?= $(SANITIZE)
 CSRC = $(sort $(shell find csrc -name '*.c' -not -path 'csrc/dpi/*' -not -path 'csrc/tests/*'))
 DPI = csrc/dpi/names.c csrc/dpi/operations.c csrc/dpi/units.c
@@ -78,7 +79,6 @@ build/test/%.o: %.c
 csrc/tests/test_core: $(TESTED:%.c=build/test/%.o)
 	$(CC) $(CFLAGS) -o $@ $^
 
-# a text for each instruction set: most of the time to compile
 build/san/%_portable.o build/san/%_avx2.o build/san/%_avx512.o: SANITIZE := $(SANITIZE_LANES)
 build/san/%.o: %.c
 	@mkdir -p $(@D)

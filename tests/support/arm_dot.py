@@ -118,15 +118,20 @@ def bf_mul_h(x, y):
     return bf_round(value1 * value2)
 
 
-def fp_add_bf16(x, y):
-    (kind1, sign1, value1), (kind2, sign2, value2) = (unpack(c, SINGLE, True) for c in (x, y))
+def added(x, y, flush, rounded, zero):
+    """x + y, read with subnormal numbers as zeros or not, rounded by a function; zero: a sum of 0 of unlike signs."""
+    (kind1, sign1, value1), (kind2, sign2, value2) = (unpack(c, SINGLE, flush) for c in (x, y))
     special = of_special((kind1, kind2), (sign1, sign2))
     if special is not None:
         return special
     if kind1 == kind2 == ZERO and sign1 == sign2:
         return SINGLE.zero(sign1)
     total = value1 + value2
-    return bf_round(total) if total else SINGLE.zero(0)
+    return rounded(total) if total else zero
+
+
+def fp_add_bf16(x, y):
+    return added(x, y, True, bf_round, SINGLE.zero(0))
 
 
 # ---- rounding by FPCR ------------------------------------------------------------------------------------------------
@@ -193,14 +198,7 @@ def fp_dot(x, y, layout, fpcr):
 
 
 def fp_add(x, y, fpcr):
-    (kind1, sign1, value1), (kind2, sign2, value2) = (unpack(c, SINGLE, flushes_inputs(fpcr)) for c in (x, y))
-    special = of_special((kind1, kind2), (sign1, sign2))
-    if special is not None:
-        return special
-    if kind1 == kind2 == ZERO and sign1 == sign2:
-        return SINGLE.zero(sign1)
-    total = value1 + value2
-    return round_base(total, SINGLE, fpcr) if total else of_zero(fpcr)
+    return added(x, y, flushes_inputs(fpcr), lambda total: round_base(total, SINGLE, fpcr), of_zero(fpcr))
 
 
 # ---- the instructions ------------------------------------------------------------------------------------------------
