@@ -20,29 +20,22 @@ from softnum.formats.dispatch import of_format
 from softnum.formats.scalar import FloatFormat
 
 __all__ = [
-    "array_of",
-    "ends",
-    "in_blocks",
-    "is_block_pair",
-    "known_pairs",
-    "parts",
-    "plain_like",
-    "powers",
+    "array_of", "ends", "formats_of", "in_blocks", "is_block_pair", "known_pairs", "parts", "plain_like", "powers",
     "with_scales",
-]
+]  # fmt: skip
 
 
 def is_block_pair(operand) -> bool:
     """Whether a pair of formats is one of block formats."""
-    return any(map(_in_blocks, operand))
+    return any(map(_is_block, operand))
 
 
 @of_format
-def _in_blocks(fmt) -> bool:
+def _is_block(fmt) -> bool:
     return False
 
 
-_in_blocks.block(lambda fmt: True)
+_is_block.block(lambda fmt: True)
 
 
 @of_format
@@ -153,7 +146,7 @@ def in_blocks(x: np.ndarray, fmt: BlockFormat, rng: np.random.Generator | None) 
     elements = quantize(elements, fmt.element, rounding="toward_zero", overflow=ends(fmt.element)).astype(np.float64)
     whole = 1.0
     if fmt.tensor_scale is not None and rng is not None and rng.random() < 0.25:
-        whole = float(rng.choice([0.75, 2.0**-12, 1 + 2.0**-20]))
+        whole = float(quantize(rng.choice([0.75, 2.0**-12, 1 + 2.0**-20]), fmt.tensor_scale, overflow="saturate"))
     return with_scales(elements.reshape(rows, -1)[:, :k], fmt, scales, whole)
 
 
