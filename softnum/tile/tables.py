@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from softnum.tile.syntax import TileError
 __all__ = ["MOST_BITS", "Group", "Table", "Tables", "is_elementwise"]
 
 MOST_BITS = 16  # of codes that are looked up
+_MAKING = Lock()  # the arrays of a table
 _MOST_TABLES = 32  # of one operator, the last used: up to 128 KiB for each of their outputs
 
 
@@ -63,9 +65,12 @@ class Table:
         return {name: table.take(codes) for name, table in self._outputs.items()}
 
     def _keep(self, codes: np.ndarray, compute) -> None:
-        for name, elements in compute(codes).items():
-            if name not in self._outputs:
-                self._outputs[name] = np.zeros(len(self._known), elements.dtype)
+        found = compute(codes)
+        if not self._outputs:
+            made = {name: np.zeros(len(self._known), elements.dtype) for name, elements in found.items()}
+            with _MAKING:  # else a second thread's arrays take the place of those that the first has filled
+                self._outputs = self._outputs or made
+        for name, elements in found.items():
             self._outputs[name][codes] = elements
         self._known[codes] = True  # last: another thread may look, and finds what it must compute itself
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.tile import elementwise
+from softnum.tile import elementwise, tables
 from tests.support.tile_programs import Draw
 
 FORMATS = ["e5m2", "e4m3fn", "e4m3fnuz", "e6m9", "bfloat16", "binary32", "q4.4", "q8.8", "e2m3fn"]
@@ -265,6 +265,26 @@ def test_few_tables_are_kept():
     for size in range(1, 60):
         op(sn.array(np.ones(size), "e5m2"))
     assert len(op._tables._kept) == 32
+
+
+def test_a_table_that_two_threads_begin_at_once(monkeypatch):
+    """A second thread fills the table between the first one's look and its arrays: nothing of it is lost."""
+    table, squares = tables.Table(256), lambda codes: {"y": (codes * codes % 251).astype(np.uint16)}
+    zeros, begun = np.zeros, []
+
+    def at_the_worst_time(*args):
+        if not begun and args[0] == 256 and args[1] == np.uint16:
+            begun.append(True)
+            other = threading.Thread(target=table.look_up, args=(np.arange(50), squares))
+            other.start()
+            other.join()
+        return zeros(*args)
+
+    monkeypatch.setattr(tables.np, "zeros", at_the_worst_time)
+    table.look_up(np.arange(100, 150), squares)
+    assert begun
+    for codes in (np.arange(50), np.arange(100, 150)):
+        assert np.array_equal(table.look_up(codes, squares)["y"], codes * codes % 251)
 
 
 def test_threads_share_tables():
