@@ -213,6 +213,7 @@ def test_free_units_by_their_pages_alone(unit):
     check_page(unit)
 
 
+@pytest.mark.slow
 @cases("unit", [u for u in FREE if isinstance(u, ROWS) and u.accumulator.bits > 8])
 def test_rows_of_free_units(unit):
     assert check_rows(unit, 320) >= 320

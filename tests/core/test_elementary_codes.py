@@ -232,6 +232,7 @@ def special_codes(fmt) -> list[int]:
     return np.flatnonzero(facts(fmt)[1] > NEGATIVE).tolist()
 
 
+@pytest.mark.slow
 @cases("fmt", [*SMALL, *map(sn.format, ("binary16", "bfloat16", "q8.8"))], ids=repr)
 def test_the_fast_oracle_equals_the_slow_one(fmt):
     """Codes at random, edges, zeros, infinities and NaNs, asked of `elementary_oracle` one by one."""

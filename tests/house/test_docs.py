@@ -37,7 +37,8 @@ GENERATED = sorted(
 #: Pages whose examples train for a quarter of a minute and more.
 LONG = {
     "docs/tutorials/studies.md", "docs/tutorials/training.md", "docs/tutorials/recipes.md", "docs/reference/report.md",
-    "docs/reference/memory-and-network.md", "docs/reference/vector-files.md",
+    "docs/reference/memory-and-network.md", "docs/reference/estimates.md",
+    "docs/reference/vector-files.md",
 }  # fmt: skip
 
 

@@ -211,6 +211,7 @@ def test_what_has_no_kernel(device):
         op.backward(x, [x], [x], fmt="e6m9")
 
 
+@pytest.mark.slow
 def test_several_functions(device):
     """By the definition, where results are random or the format has no table; in one kernel, and in a sum's body."""
     text = "function (X[N]) -> (Y, S) { Y = gelu(X) + tanh(X) * exp(-X); S[] = +(sin(X[i]) * sigmoid(Y[i])); }"
