@@ -54,7 +54,7 @@ def presets() -> Iterator[tuple[str, sn.Unit, float | None]]:
                 continue
             if output is None or unit.result != own.result:
                 title = name + (f" to {output}" if output else "") + (f", {disputed}" if disputed else "")
-                yield title, unit, None if disputed == "matlab" else _LIMITS.get(title, _LIMIT)
+                yield title, unit, _LIMITS.get(title, _LIMIT)
 
 
 def _ratio(unit, a, b, sgemm, repeats: int = 5) -> tuple[float, float]:

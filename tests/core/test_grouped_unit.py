@@ -310,6 +310,8 @@ FAST = [
     grouped(1, "e7m20", "bfloat16", **ONCE),
     grouped(2, "binary32", "binary16", **ONCE, **SIGNED, scale=-127),
     grouped(1, "e4m3fn", "e4m3fn", **ONCE),
+    sn.unit("amd_cdna1_fp16", disputed="matlab"),
+    sn.unit("amd_cdna1_bf16", disputed="matlab"),
 ]
 KINDS = {"normal": 0, "near": 3, "wide": 40, "wider": 60, "widest": 126}
 
@@ -376,6 +378,23 @@ def test_products_far_apart(u, isa):
             a, b = np.float32([[2.0**60, 2.0 ** (e // 2)]]), np.float32([[2.0**30], [x * 2.0 ** (e - e // 2)]])
             assert_same_bits(sn.matmul(a, b, u), definition(a, b, u), str(u), e)
             assert sn.matmul(a, b, u) != 2.0**90
+
+
+@cases("u", [FAST[-2], FAST[-1], FAST[17]], ids=str)
+def test_exact_groups_of_products_far_apart(u, isa):
+    """The least product decides a tie, at each distance from the largest; columns beside it have none that small."""
+    fmt_a, fmt_b = u.operand
+    one_a, one_b = (1 + f.epsilon for f in u.operand)
+    top = 15 if fmt_a.emax > 15 else 14
+    tie = 2.0 ** -(u.result.mantissa_bits + 1)
+    for e in range(60):
+        a = np.float32([[2.0**top, one_a * 2.0 ** max(top - e + e // 2, fmt_a.emin)]])
+        b = np.float32([[1.0, 1.0, 1.0], [one_b * 2.0 ** max(-(e // 2), fmt_b.emin), 0.0, 0.25]])
+        for sign in (1, -1):
+            b[1, 0] *= sign
+            for start in (0.0, tie * 2.0**top, -tie * 2.0**top, -(2.0**top)):
+                c = sn.quantize(np.full((1, 3), start * 2.0 ** getattr(u, "scale", 0)), u.result).astype(np.float32)
+                assert_same_bits(sn.matmul(a, b, u, c), definition(a, b, u, c), str(u), (e, sign, start))
 
 
 @cases("u", [sn.unit("arm_bfdot"), FAST[2]], ids=str)

@@ -109,14 +109,19 @@ SN_INLINE void SN_(groups)(const sn_grouped_plan *p, int wide, int odd, int dept
 
 #include "products/grouped/plain.h"
 
-/* As SN_(mark): where exponents of products are too far apart, or operands too small. */
-SN_INLINE void SN_(mark_groups)(const sn_grouped_plan *p, const sn_fused_rows *rows, const sn_fused_columns *columns,
-                                float sums[SN_ROWS][SN_STRIP]) {
-    for (int r = 0; r < SN_ROWS; r++)
-        if (rows->most[r] + columns->most - rows->least[r] - columns->least > p->reach ||
-            rows->least[r] < p->least_operand || columns->least < p->least_operand)
+/* As SN_(mark): where operands are too small, or exponents of products too far apart in a block; of wide sums, where a
+ * product itself lies too far below the largest that the block may have. */
+SN_INLINE void SN_(mark_groups)(const sn_grouped_plan *p, int wide, int depth, const sn_fused_rows *rows,
+                                const sn_fused_columns *columns, float sums[SN_ROWS][SN_STRIP]) {
+    for (int r = 0; r < SN_ROWS; r++) {
+        const sn_i32 most = rows->most[r] + columns->most;
+        const int apart = most - rows->least[r] - columns->least > p->reach;
+        if (apart && wide)
+            SN_(mark_small_products)(most - p->reach, depth, rows->value[r], columns, sums[r]);
+        else if (apart || rows->least[r] < p->least_operand || columns->least < p->least_operand)
             for (int i = 0; i < SN_STRIP; i++)
                 sums[r][i] = __builtin_nanf("");
+    }
 }
 
 /* Marks what sums must not start from. */
@@ -163,7 +168,8 @@ SN_INLINE void SN_(group_strips)(const sn_grouped_plan *p, const sn_fused_values
                     else
                         SN_(groups)(p, how & SN_GROUPS_LONG, how & SN_GROUPS_ODD, depth, these, &columns, sums);
                     SN_(mark)(&p->packing, these, &columns, sums);
-                    SN_(mark_groups)(p, these, &columns, sums);
+                    SN_(mark_groups)(p, how == SN_GROUPS_WIDE || how == SN_GROUPS_WIDE_NARROW, depth, these, &columns,
+                                     sums);
                     for (ptrdiff_t i = 0; i < count; i++)
                         memcpy(out + i * g->ldo, sums[i], (size_t)valid * sizeof(float));
                 }

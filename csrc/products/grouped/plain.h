@@ -18,7 +18,8 @@
  *   - exponents of products that are not zero within [low, high]: low, where their last bits are 2^-149 or above, and
  * of STEPS 2^-126, as then all sums are multiples of that and none is subnormal, if C is one too (least_start), and no
  *     operand is subnormal (least_operand); high, where a group's sum stays below 2^128;
- *   - WIDE: exponents so near each other (reach) that a group's sum has no more than 53 bits. */
+ *   - WIDE: exponents of products that are not zero at most `reach` below the largest possible in the block: then a
+ * group's sum has no more than 53 bits. */
 #ifndef SOFTNUM_GROUPED_PLAIN_H
 #define SOFTNUM_GROUPED_PLAIN_H
 
@@ -170,6 +171,23 @@ SN_INLINE void SN_(wide_groups)(const sn_grouped_plan *p, int narrow, int depth,
                 const sn_wu marked = SN_SELECT64((sn_wi)beyond[r][i] < 0, nan, acc[r][i]);
                 SN_(wide_store)(sums[r] + v * SN_V + i * SN_W, (sn_wf)marked);
             }
+    }
+}
+
+/* Where a product of the row that is not zero may have an exponent, the sum of its operands', below `exponent`: such a
+ * product is below 2^(exponent + 1). */
+SN_INLINE void SN_(mark_small_products)(sn_i32 exponent, int depth, const float *row, const sn_fused_columns *columns,
+                                        float sums[SN_STRIP]) {
+    const sn_i32 e = exponent + 1; /* 2^e in binary32, below the largest product */
+    const sn_i32 bound = e >= -126 ? (e + 127) << 23 : e >= -149 ? 1 << (e + 149) : 0;
+    for (int v = 0; v < 2; v++) {
+        sn_vi least = (sn_vi){0} + 0x7fffffff;
+        for (int k = 0; k < depth; k++) {
+            const sn_vf product = SN_(all)(row[k]) * sn_load_vf(columns->value[k] + v * SN_V);
+            least = SN_MIN(least, (sn_vi)(((sn_vu)product - 1) & 0x7fffffffu)); /* zeros come last */
+        }
+        const sn_vu marked = SN_SELECT32(least < bound - 1, (sn_vu){0} + 0x7fc00000u, sn_load_vf(sums + v * SN_V));
+        memcpy(sums + v * SN_V, &marked, sizeof marked);
     }
 }
 
