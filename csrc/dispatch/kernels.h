@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include "softnum/operations/elementary.h"
 #include "softnum/rounding/env.h"
 #include "softnum/rounding/format.h"
 #include "softnum/word/philox.h"
@@ -170,6 +171,24 @@ typedef struct {
     sn_u32 exp_span, inexact, underflow, overflows, raises; /* flags: those, and all that the format raises */
 } sn_normals;
 
+/* ---- functions --------------------------------------------------------------------------------------------------- */
+
+#define SN_FUNCTIONS_IN_LANES(X)                                                                                       \
+    X(exp)                                                                                                             \
+    X(exp2)                                                                                                            \
+    X(exp10)                                                                                                           \
+    X(expm1) X(exp2m1) X(exp10m1) X(sinh) X(cosh) X(tanh) X(sigmoid) X(silu) X(log) X(log2) X(log10) X(log1p)          \
+        X(log2p1) X(log10p1) X(sin) X(cos) X(tan) X(sinpi) X(cospi) X(tanpi)
+
+/* What they give: codes of a format of SN_FUNCTION_BITS fraction bits that has more exponents than binary64. */
+enum { SN_FUNCTION_BITS = 48, SN_FUNCTION_BIAS = 16383 };
+
+/* A function of one operand prepared for binary64 lanes; the domain and its proof: elementwise/functions/evaluate.h. */
+typedef struct {
+    sn_i32 function, shift; /* SN_ELEMENTARY_*; bits of a binary64 number that decide nothing */
+    sn_decoding in;
+} sn_function;
+
 /* ---- operations on values ---------------------------------------------------------------------------------------- */
 
 enum { SN_CARRIED_OWN, SN_CARRIED_SINGLE, SN_CARRIED_DOUBLE }; /* elementwise/carried.c */
@@ -221,6 +240,9 @@ typedef struct {
      * next multiple of 16 elements. */
     void (*short_floats)(int operation, const sn_normals *plan, const void *const in[3], int width, void *out,
                          sn_u8 *flags, sn_u8 *outside, size_t n, const sn_u32 *words);
+    /* codes[i] = a code of SN_FUNCTION_FORMAT that rounds as the function of x[i] does; where outside[i] is set it
+     * means nothing. Every array is read and written up to the next multiple of 16 elements. */
+    void (*function)(const sn_function *p, const double *x, sn_u64 *codes, sn_u8 *outside, size_t n);
     /* out[i] = the operation on values, n of them, at most 8 * SN_WORD_BLOCKS; 1: one had no result. All three pointers
      * can be read. */
     int (*carried)(const sn_carried *p, const float *const in[3], float *out, size_t n, const sn_random_source *random);

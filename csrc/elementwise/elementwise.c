@@ -1,3 +1,4 @@
+#include "elementwise/functions/functions.h"
 #include "elementwise/short/fixed.h"
 #include "elementwise/short/floats.h"
 
@@ -102,6 +103,12 @@ int sn_operation_operands(int op) {
 
 void sn_prepare_context(int op, sn_context *context) {
     const sn_format *operands = context->operand, *out = &context->out;
+    if (op >= SN_OP_exp) {
+        const int there =
+            sn_function_prepare(op - SN_OP_exp, operands, out, &context->env, &context->function, &context->normals);
+        context->short_way = there ? SN_IN_LANES : SN_NO_SHORT_WAY;
+        return;
+    }
     context->short_way = sn_normals_prepare(op, operands, out, &context->env, &context->normals) ? SN_NORMALS
                          : sn_fixed_prepare(op, operands, out, &context->env, &context->fixed)   ? SN_FIXED_POINT
                                                                                                  : SN_NO_SHORT_WAY;

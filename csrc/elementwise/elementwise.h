@@ -26,7 +26,7 @@ typedef struct {
     sn_i32 right, left;
 } sn_fixed_plan;
 
-enum { SN_NO_SHORT_WAY = 0, SN_NORMALS = 1, SN_FIXED_POINT = 2 };
+enum { SN_NO_SHORT_WAY = 0, SN_NORMALS = 1, SN_FIXED_POINT = 2, SN_IN_LANES = 3 };
 
 typedef struct {
     sn_format operand[3], out;
@@ -35,7 +35,8 @@ typedef struct {
                       sn_prepare_context */
     sn_normals normals;
     sn_fixed_plan fixed;
-    const void *table;        /* results of all codes, or of all pairs (a << 8 | b) of 8 bits; or null: sn_give_table */
+    sn_function function; /* SN_IN_LANES: elementwise/functions/functions.h; normals has the rounding of its results */
+    const void *table;    /* results of all codes, or of all pairs (a << 8 | b) of 8 bits; or null: sn_give_table */
     const sn_u8 *table_flags; /* their flags */
     int table_width;          /* bytes of a code in it */
     const sn_lanes *lanes;    /* the vector kernels' way, or null */

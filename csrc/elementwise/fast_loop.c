@@ -182,6 +182,55 @@ static void by_short_lanes(int op, const sn_context *x, const sn_kernels *run, i
     sn_fp_leave(saved);
 }
 
+static void narrow(void *out, int width, const sn_u64 *codes, size_t n) {
+    switch (width) {
+    case 1:
+        for (size_t i = 0; i < n; i++)
+            ((sn_u8 *)out)[i] = (sn_u8)codes[i];
+        break;
+    case 2:
+        for (size_t i = 0; i < n; i++)
+            ((sn_u16 *)out)[i] = (sn_u16)codes[i];
+        break;
+    case 4:
+        for (size_t i = 0; i < n; i++)
+            ((sn_u32 *)out)[i] = (sn_u32)codes[i];
+        break;
+    default: memcpy(out, codes, n * sizeof *codes);
+    }
+}
+
+/* As by_short_lanes, of a function: its operands as binary64 numbers, its results in SN_FUNCTION_FORMAT, converted. */
+static void by_function(int op, const sn_context *x, const sn_kernels *run, int width, char **args, ptrdiff_t n,
+                        const ptrdiff_t *steps, int with_flags) {
+    scratch s;
+    double numbers[BLOCK];
+    sn_u64 between[BLOCK];
+    sn_u8 undecided[BLOCK];
+    memset(&s, 0, sizeof s);
+    memset(numbers, 0, sizeof numbers);
+    const sn_u64 saved = sn_fp_enter();
+    for (ptrdiff_t i = 0; i < n; i += BLOCK) {
+        const size_t take = n - i < BLOCK ? (size_t)(n - i) : (size_t)BLOCK;
+        const void *in[3], *const results[3] = {between, NULL, NULL};
+        const sn_u32 *words = load_block(in, 1, sn_is_stochastic(&x->env), width, args, steps, i, take, &s);
+        run->decode64(&x->function.in, in[0], width, numbers, take);
+        run->function(&x->function, numbers, between, undecided, take);
+        run->short_floats(SN_LANES_CONVERT, &x->normals, results, 8, between, s.flags, s.outside, take, words);
+        narrow(s.results, width, between, take);
+        for (size_t j = 0; j < take; j += 8) {
+            sn_u64 any, more;
+            memcpy(&any, s.outside + j, 8);
+            memcpy(&more, undecided + j, 8);
+            for (size_t k = j; (any | more) && k < j + 8 && k < take; k++)
+                if (s.outside[k] | undecided[k]) define_one(op, x, in, width, words, k, &s);
+        }
+        copy_strided(args[3] + i * steps[3], steps[3], (const char *)s.results, width, width, take);
+        if (with_flags) copy_strided(args[4] + i * steps[4], steps[4], (const char *)s.flags, 1, 1, take);
+    }
+    sn_fp_leave(saved);
+}
+
 int sn_fast_loop(int op, int width, char **args, ptrdiff_t n, const ptrdiff_t *steps, const sn_loop_data *d) {
     const int operands = sn_operation_operands(op);
     if (n == 0 || steps[operands + 1] != 0) return 0; /* one handle for all */
@@ -197,6 +246,10 @@ int sn_fast_loop(int op, int width, char **args, ptrdiff_t n, const ptrdiff_t *s
     if (!run || n < 8) return 0;
     if (x->lanes && !d->with_flags) {
         by_lanes(x, run, operands, width, args, n, steps);
+        return 1;
+    }
+    if (x->short_way == SN_IN_LANES && run->short_floats) {
+        by_function(op, x, run, width, args, n, steps, d->with_flags);
         return 1;
     }
     if (x->short_way != SN_NORMALS || !x->normals.in_lanes || !run->short_floats) return 0;

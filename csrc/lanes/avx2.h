@@ -42,6 +42,8 @@
 #define SN_XOR3(a, b, c) ((a) ^ (b) ^ (c))
 #define SN_JOIN_LOW32(a, b) (sn_wu) _mm256_blend_epi32((__m256i)(a), (__m256i)((b) << 32), 0xaa)
 #define SN_JOIN_HIGH32(a, b) (sn_wu) _mm256_blend_epi32((__m256i)SN_HIGH32(a), (__m256i)(b), 0xaa)
+#define SN_LOOK_UP16 SN_GATHER64
+#define SN_GATHER64(table, index) (sn_wf) _mm256_i64gather_pd(table, (__m256i)(index), 8)
 #define SN_SQRT64(a) (sn_wf) _mm256_sqrt_pd((__m256d)(a))
 #define SN_128(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
 #define SN_64(p) _mm_loadl_epi64((const __m128i *)(const void *)(p))

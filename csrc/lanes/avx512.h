@@ -57,6 +57,9 @@
                                       (__m512i)(b))
 #define SN_LEADING_ZEROS32(a) (sn_vu) _mm512_lzcnt_epi32((__m512i)(a))
 #define SN_LEADING_ZEROS64(a) (sn_wu) _mm512_lzcnt_epi64((__m512i)(a))
+#define SN_LOOK_UP16(table, index)                                                                                     \
+    (sn_wf) _mm512_permutex2var_pd(_mm512_loadu_pd(table), (__m512i)(index), _mm512_loadu_pd((table) + 8))
+#define SN_GATHER64(table, index) (sn_wf) _mm512_i64gather_pd((__m512i)(index), table, 8)
 #define SN_SQRT64(a) (sn_wf) _mm512_sqrt_pd((__m512d)(a))
 #define SN_128(p) _mm_loadu_si128((const __m128i *)(const void *)(p))
 #define SN_256(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))

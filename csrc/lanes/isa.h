@@ -25,6 +25,8 @@
  *   SN_HIGH32(a)                     the high halves of 64-bit lanes in the low ones' place, anything above
  *   SN_EVEN_LANES(a, b), SN_ODD_LANES(a, b)
  *                                    a0 b0 a2 b2 ..., a1 b1 a3 b3 ... of 64-bit lanes
+ *   SN_GATHER64(table, index)       doubles of a table, by the 64-bit lanes of index
+ *   SN_LOOK_UP16(table, index)      the same, of a table of 16
  *   SN_SQRT64(a)                     the root in binary64
  *   SN_LOAD8_32(p) ..., SN_STORE8_32(p, v) ...
  *                                    codes of 8, 16, 32 or 64 bits in lanes of 32 or 64

@@ -28,6 +28,8 @@
 #define SN_XOR3(a, b, c) ((a) ^ (b) ^ (c))
 #define SN_JOIN_LOW32(a, b) (((a) & 0xffffffffu) | ((b) << 32))
 #define SN_JOIN_HIGH32(a, b) (((a) >> 32) | ((b) & 0xffffffff00000000u))
+#define SN_LOOK_UP16 SN_GATHER64
+#define SN_GATHER64(table, index) ((sn_wf){(table)[(index)[0]], (table)[(index)[1]]})
 #define SN_SQRT64(a) ((sn_wf){__builtin_sqrt((a)[0]), __builtin_sqrt((a)[1])})
 #define SN_STREAM(p, v) memcpy(p, &(v), sizeof(v))
 #define SN_STREAM_END() ((void)0)

@@ -74,6 +74,7 @@ def test_scalesim_says_of_the_example_what_its_reports_say(tmp_path):
         assert (made / path.name).read_bytes() == path.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["10m", "100m"])
 def test_the_studies_of_gpts_run_where_the_text_lies_beside_them(size, tmp_path):
     for name in ("bfloat16.toml", f"times-{size}.csv"):

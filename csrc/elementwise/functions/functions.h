@@ -1,0 +1,12 @@
+/* Functions in lanes: which there are, for which formats, and the format of what they give. */
+#ifndef SOFTNUM_FUNCTIONS_IN_LANES_H
+#define SOFTNUM_FUNCTIONS_IN_LANES_H
+
+#include "elementwise/elementwise.h"
+
+/* Prepare function fn (SN_ELEMENTARY_*); 0 if it, a format or the environment lies outside the domain
+ * (elementwise/functions/evaluate.h). */
+int sn_function_prepare(int fn, const sn_format *in, const sn_format *out, const sn_env *env, sn_function *p,
+                        sn_normals *to_out);
+
+#endif

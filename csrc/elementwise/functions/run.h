@@ -1,0 +1,98 @@
+/* The loop over functions in lanes: included once per instruction set, by elementwise_*.c. */
+#ifndef SOFTNUM_FUNCTIONS_RUN_H
+#define SOFTNUM_FUNCTIONS_RUN_H
+
+#include "elementwise/functions/exponential.h"
+#include "elementwise/functions/logarithm.h"
+#include "elementwise/functions/trigonometric.h"
+
+/* The code of a binary64 number that lies where the result does, and is inexact if that is. */
+SN_INLINE sn_wu SN_(code_of)(sn_wu number, sn_wi scale) {
+    const sn_wu size = number & ~SN_SIGN64;
+    const sn_wu code = (size >> 4 | ((sn_wu)((size & 15) != 0) & 1)) +
+                       ((sn_wu)(scale + (SN_FUNCTION_BIAS - 1023)) << SN_FUNCTION_BITS);
+    return SN_SELECT64(size == 0, (sn_wu){0}, code) | (number & SN_SIGN64);
+}
+
+/* The code that stands for what lies between both ends; *outside: where they do not decide. `rest`: the bits that
+ * decide nothing. Let s be the sum rounded, in units of its last place, and e its error, of half a unit at most.
+ *   - err is 64 units at most, and s is 128 from any number without such bits: it stands for the result. So in most
+ * vectors; else, lane by lane:
+ *   - err is half a unit at most: so it does, unless it is such a number itself; then e tells on which side the result
+ * lies if it exceeds err, and that it is s if both are 0. */
+SN_INLINE sn_wu SN_(decided)(SN_(enclosure) e, sn_wu rest, sn_wu *outside) {
+    sn_wf error;
+    const sn_wf sum = SN_(two_sum)(e.hi, e.lo, &error), size = SN_(magnitude64)(sum);
+    sn_wu bits = (sn_wu)sum;
+    const sn_wu near = (sn_wu)(((bits + 128) & rest) < 256) | (sn_wu)(e.err * 0x1p46 > size);
+    *outside = e.outside;
+    if (SN_ANY_GREATER64((sn_wi){0}, (sn_wi)near)) {
+        const sn_wu at_end = (sn_wu)((bits & rest) == 0), exact = (sn_wu)(e.err == 0.0) & (sn_wu)(error == 0.0);
+        const sn_wu told =
+            (sn_wu)(e.err * 0x1p54 <= size) & (~at_end | exact | (sn_wu)(SN_(magnitude64)(error) > e.err));
+        const sn_wu inward = (sn_wu)((sn_wi)(bits ^ (sn_wu)error) < 0); /* all ones, and -1 */
+        *outside |= near & ~told;
+        bits += at_end & ~exact & (inward | 1);
+    }
+    return SN_(code_of)(SN_SELECT64(size == 0.0, e.hi, bits), e.scale); /* a zero with hi's sign */
+}
+
+/* How a function is computed from x, and what it is where x lies outside its domain: negative, of logarithms. */
+SN_INLINE void SN_(function_loop)(int function, const double *x, int shift, sn_u64 *codes, sn_u8 *outside, size_t n) {
+    const sn_wu rest = (sn_wu){0} + (((sn_u64)1 << shift) - 1);
+    for (size_t i = 0; i < n; i += SN_W) {
+        const sn_wf given = sn_load_wf(x + i);
+        const sn_wu bits = (sn_wu)given, size = bits & ~SN_SIGN64;
+        const sn_wu zero = (sn_wu)(size == 0), usual = (sn_wu)((sn_wu)(size - SN_FUNCTION_LEAST) < SN_FUNCTION_SPAN);
+        const sn_wf number = SN_(where64)((sn_wi)usual, given);
+        SN_(enclosure) e;
+        sn_wu undecided, invalid = {0}, left = ~(usual | zero);
+        switch (function) {
+        case SN_ELEMENTARY_exp: e = SN_(exp_in_lanes)(SN_BASE_E, number); break;
+        case SN_ELEMENTARY_exp2: e = SN_(exp_in_lanes)(SN_BASE_2, number); break;
+        case SN_ELEMENTARY_exp10: e = SN_(exp_in_lanes)(SN_BASE_10, number); break;
+        case SN_ELEMENTARY_expm1: e = SN_(expm1_in_lanes)(SN_BASE_E, number); break;
+        case SN_ELEMENTARY_exp2m1: e = SN_(expm1_in_lanes)(SN_BASE_2, number); break;
+        case SN_ELEMENTARY_exp10m1: e = SN_(expm1_in_lanes)(SN_BASE_10, number); break;
+        case SN_ELEMENTARY_sinh: e = SN_(sinh_in_lanes)(1, number); break;
+        case SN_ELEMENTARY_cosh: e = SN_(sinh_in_lanes)(0, number); break;
+        case SN_ELEMENTARY_tanh: e = SN_(tanh_in_lanes)(number); break;
+        case SN_ELEMENTARY_sigmoid: e = SN_(sigmoid_in_lanes)(0, number); break;
+        case SN_ELEMENTARY_silu: e = SN_(sigmoid_in_lanes)(1, number); break;
+        case SN_ELEMENTARY_sin: e = SN_(trigonometric_in_lanes)(SN_SINE, 0, number); break;
+        case SN_ELEMENTARY_cos: e = SN_(trigonometric_in_lanes)(SN_COSINE, 0, number); break;
+        case SN_ELEMENTARY_tan: e = SN_(trigonometric_in_lanes)(SN_TANGENT, 0, number); break;
+        case SN_ELEMENTARY_sinpi: e = SN_(trigonometric_in_lanes)(SN_SINE, 1, number); break;
+        case SN_ELEMENTARY_cospi: e = SN_(trigonometric_in_lanes)(SN_COSINE, 1, number); break;
+        case SN_ELEMENTARY_tanpi: e = SN_(trigonometric_in_lanes)(SN_TANGENT, 1, number); break;
+        default: {
+            const int more = function == SN_ELEMENTARY_log1p || function == SN_ELEMENTARY_log2p1 ||
+                             function == SN_ELEMENTARY_log10p1;
+            const int base = function == SN_ELEMENTARY_log || function == SN_ELEMENTARY_log1p     ? SN_LOG_E
+                             : function == SN_ELEMENTARY_log2 || function == SN_ELEMENTARY_log2p1 ? SN_LOG_2
+                                                                                                  : SN_LOG_10;
+            const double least = more ? -1.0 : 0.0;
+            const sn_wi within = number > least;
+            invalid = usual & (sn_wu)(number < least);
+            if (!more) left = ~usual;
+            left |= usual & (sn_wu)(number == least);
+            e = SN_(log_in_lanes)(base, more, SN_(either64)(within, number, SN_(f64)(1.0)));
+        }
+        }
+        sn_wu code = SN_(decided)(e, rest, &undecided);
+        code |= zero & (sn_wu)((code & ~SN_SIGN64) == 0) & bits; /* a zero of -0 is -0 */
+        code = SN_SELECT64(invalid, (sn_wu){0} + SN_FUNCTION_SIGNALING, code);
+        left |= undecided & ~invalid;
+        memcpy(codes + i, &code, sizeof code);
+        SN_STORE8_64((char *)outside + i, left);
+    }
+}
+
+static void SN_(function)(const sn_function *p, const double *x, sn_u64 *codes, sn_u8 *outside, size_t n) {
+#define FUNCTION(name)                                                                                                 \
+    case SN_ELEMENTARY_##name: SN_(function_loop)(SN_ELEMENTARY_##name, x, p->shift, codes, outside, n); break;
+    switch (p->function) { SN_FUNCTIONS_IN_LANES(FUNCTION) }
+#undef FUNCTION
+}
+
+#endif

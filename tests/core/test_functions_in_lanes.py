@@ -1,0 +1,107 @@
+"""Functions in binary64 lanes (csrc/elementwise/functions): the definition's codes and flags, in every mode."""
+
+import shutil
+import subprocess
+import sys
+
+import gmpy2
+import numpy as np
+import pytest
+
+import softnum as sn
+from tests.support.cases import cases
+from tests.support.core_oracles import MODES, by_definition, edge_codes
+from tests.support.lanes import FUNCTIONS, approximations, stated
+
+PAIRS = [
+    ("binary32", "binary32"), ("binary32", "e5m2"), ("tf32", "binary32"), ("binary32", "bfloat16"), ("e8m21", "e8m21"),
+    ("e11m18", "e11m18"), ("binary32", "e6m9"), ("binary24p16se", "binary32"), ("binary32", "binary16p8se"),
+    ("e11m16", "e5m2fnuz"),
+]  # fmt: skip
+
+
+def operands(fmt, rng, n: int) -> np.ndarray:
+    """Edges, all codes, numbers of moderate size, and multiples of powers of two."""
+    numbers = rng.standard_normal(n) * 2.0 ** rng.integers(-30, 8, n)
+    steps = rng.integers(-40, 41, n) * 2.0 ** rng.integers(-6, 1, n)
+    drawn = rng.integers(0, 2**fmt.bits, n).astype(fmt.storage_dtype)
+    return np.concatenate([edge_codes(fmt), drawn, *(sn.encode(x, fmt, overflow="saturate") for x in (numbers, steps))])
+
+
+@cases("name", FUNCTIONS)
+def test_lanes_are_the_definition(name, isa):
+    rng = np.random.default_rng(FUNCTIONS.index(name))
+    for i, (fmt, out) in enumerate(PAIRS):
+        fmt, out = sn.format(fmt), sn.format(out)
+        codes = operands(fmt, rng, 150)
+        for mode in ("nearest_even", MODES[(3 * i + 1) % len(MODES)], MODES[(FUNCTIONS.index(name) + i) % len(MODES)]):
+            environment, words = {"rounding": mode}, np.uint32(0)
+            if mode.startswith("stochastic"):
+                environment["stochastic_bits"] = (4, 12)[i % 2]
+                words = rng.integers(0, 2**32, len(codes), dtype=np.uint32)
+            call = environment | ({"random_bits": words} if words.ndim else {})
+            got, flags = getattr(sn, name)(codes, fmt, out_fmt=out, return_flags=True, **call)
+            want, wanted_flags = by_definition(name, (codes,), (fmt,), out, words, **environment)
+            wrong = np.flatnonzero((got != want) | (flags != wanted_flags))
+            assert not len(wrong), (name, str(fmt), str(out), mode, hex(codes[wrong[0]]), got[wrong[0]], want[wrong[0]])
+
+
+@cases("name", FUNCTIONS)
+def test_overflow_rules_and_flags(name, isa):
+    """What is too large, by every rule; tininess before and after rounding; no flags where there are none."""
+    rng = np.random.default_rng(1)
+    fmt = sn.format("binary32")
+    codes = operands(fmt, rng, 60)
+    for out, rule, tininess in (
+        ("binary16", "saturate", "before"), ("e4m3fn", "infinity", "after"), ("bfloat16", "infinity", "before"),
+    ):  # fmt: skip
+        out = sn.format(out)
+        environment = {"overflow": rule, "tininess": tininess}
+        got, flags = getattr(sn, name)(codes, fmt, out_fmt=out, return_flags=True, **environment)
+        want, wanted_flags = by_definition(name, (codes,), (fmt,), out, **environment)
+        assert np.array_equal(got, want) and np.array_equal(flags, wanted_flags)
+        assert np.array_equal(got, getattr(sn, name)(codes, fmt, out_fmt=out, **environment))
+
+
+@cases("name", FUNCTIONS)
+def test_strides_and_places(name, isa):
+    """Arrays that are not contiguous, of lengths around a block's, and a result where the operand was."""
+    rng = np.random.default_rng(2)
+    for n in (1, 7, 8, 9, 255, 256, 257, 700):
+        codes = operands(sn.format("binary32"), rng, n)[:n]
+        want = by_definition(name, (codes,), (sn.format("binary32"),), sn.format("binary32"))[0]
+        wide = np.zeros((n, 3), np.uint32)
+        wide[:, 1] = codes
+        assert np.array_equal(getattr(sn, name)(wide[:, 1], "binary32"), want)
+        assert np.array_equal(getattr(sn, name)(codes[::-1], "binary32"), want[::-1])
+
+
+def test_constants():
+    """Every table, by MPFR."""
+    tables, constants = approximations.tables(), approximations.constants()
+    assert stated("powers") == tables["powers"][0] and stated("turns_least") == tables["turns"][2]
+    with gmpy2.context(precision=1400):
+        turn = gmpy2.const_pi()
+        for e, *parts in zip(
+            approximations.EXPONENTS, *(stated("turns" + s) for s in ("", "_low", "_least")), strict=True
+        ):
+            exact = gmpy2.fmod(gmpy2.exp2(e - 29) * 2 / turn, 4)
+            assert abs(sum(map(gmpy2.mpfr, parts)) - exact) < gmpy2.exp2(-97)
+            assert (parts[0] * 2.0**21).is_integer() and (parts[1] * 2.0**44).is_integer() and abs(parts[1]) < 2.0**-21
+        for j, (high, low) in enumerate(zip(stated("powers"), stated("powers_low"), strict=True)):
+            assert abs(gmpy2.mpfr(high) + low - gmpy2.exp2(gmpy2.mpfr(j) / 16)) < gmpy2.exp2(-105)
+        for name, log in (("log", gmpy2.log), ("log2", gmpy2.log2), ("log10", gmpy2.log10)):
+            for c, high, low in zip(
+                stated("log_inverse"), stated(f"{name}_cells"), stated(f"{name}_cells_low"), strict=True
+            ):
+                assert abs(gmpy2.mpfr(high) + low + log(gmpy2.mpfr(c))) < gmpy2.exp2(-94)
+                assert (high * 2.0**42).is_integer()
+    assert constants["log2_octave_low"] == 0.0
+
+
+@pytest.mark.skipif(not (shutil.which("sollya") and shutil.which("gappa")), reason="needs sollya and gappa")
+def test_polynomials_keep_the_bounds_that_are_stated():
+    done = subprocess.run(
+        [sys.executable, approximations.__file__, "--prove"], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.count("proved") == len(approximations.POLYNOMIALS)

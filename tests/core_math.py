@@ -1,0 +1,112 @@
+"""Every binary32 operand of the functions that CORE-MATH has: python -m tests.core_math SOURCES [--out FILE].
+
+SOURCES is a checkout of CORE-MATH (core-math.gitlabpages.inria.fr), whose binary32 functions are compiled, and called
+with the CPU rounding to nearest and up; NaNs are alike. A range is 2^28 operands; what passed stays in FILE, with a
+digest of softnum's results, and is not computed again. Functions that CORE-MATH lacks are compared with softnum's
+definition, by multiple precision, which takes a hundred times as long: --definition.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import hashlib
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from rich.progress import track
+
+import softnum as sn
+from softnum.runtime.atomic import write_atomic
+from tests.support.core_oracles import by_definition
+
+MODES = {"nearest_even": "FE_TONEAREST", "up": "FE_UPWARD"}
+RANGES = 16
+CHUNK = 1 << 20
+NAMES = [
+    "exp", "exp2", "exp10", "expm1", "exp2m1", "exp10m1", "log", "log2", "log10", "log1p", "log2p1", "log10p1",
+    "sin", "cos", "tan", "sinpi", "cospi", "tanpi", "asin", "acos", "atan", "asinpi", "acospi", "atanpi",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "cbrt", "rsqrt",
+]  # fmt: skip
+OTHERS = ["sigmoid", "silu", "softplus", "gelu", "reciprocal"]
+
+
+def library(sources: Path, folder: Path) -> ctypes.CDLL:
+    """CORE-MATH's functions over arrays, in a rounding mode."""
+    files, loops = [], ["#include <fenv.h>", "#include <stddef.h>"]
+    for name in NAMES:
+        [file] = sources.glob(f"src/binary32/*/{name}f.c")
+        files.append(str(file))
+        loops += [f"float cr_{name}f(float);"]
+        for mode, macro in MODES.items():
+            body = f"fesetround({macro}); for (size_t i = 0; i < n; i++) y[i] = cr_{name}f(x[i]);"
+            loops.append(
+                f"void {name}_{mode}(const float *x, float *y, size_t n) {{ {body} fesetround(FE_TONEAREST); }}"
+            )
+    (folder / "loops.c").write_text("\n".join(loops))
+    objects = [str(folder / "loops.c"), *files]
+    command = ["cc", "-O2", "-march=native", "-frounding-math", "-fno-math-errno", "-w", "-shared", "-fPIC"]
+    subprocess.run([*command, *objects, "-o", str(folder / "core_math.so"), "-lm"], check=True)
+    return ctypes.CDLL(str(folder / "core_math.so"))
+
+
+def oracle(lib: ctypes.CDLL | None, name: str, mode: str):
+    fmt = sn.format("binary32")
+    if lib is None:
+        return lambda codes: by_definition(name, (codes,), (fmt,), fmt, rounding=mode)[0]
+    call = getattr(lib, f"{name}_{mode}")
+    call.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+
+    def results(codes: np.ndarray) -> np.ndarray:
+        out = np.empty_like(codes)
+        call(codes.ctypes.data, out.ctypes.data, len(codes))
+        return out
+
+    return results
+
+
+def compare(name: str, mode: str, want, number: int) -> str:
+    """The digest of a range of results; an error if one is not the oracle's."""
+    digest, size = hashlib.sha256(), (1 << 32) // RANGES
+    for first in range(number * size, (number + 1) * size, CHUNK):
+        codes = np.arange(first, first + CHUNK, dtype=np.uint64).astype(np.uint32)
+        got, true = getattr(sn, name)(codes, "binary32", rounding=mode), want(codes)
+        both = ((got & 0x7FFFFFFF) > 0x7F800000) & ((true & 0x7FFFFFFF) > 0x7F800000)
+        wrong = np.flatnonzero((got != true) & ~both)
+        if len(wrong):
+            i = wrong[0]
+            raise SystemExit(
+                f"{name}({codes[i]:#010x}) {mode}: {got[i]:#010x}, not {true[i]:#010x}; {len(wrong)} in {CHUNK}"
+            )
+        digest.update(got.tobytes())
+    return digest.hexdigest()[:16]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sources", type=Path, nargs="?", help="a checkout of CORE-MATH")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/records/core_math.json"))
+    parser.add_argument("--only", default="", help="functions, by commas")
+    parser.add_argument("--definition", action="store_true", help="those that CORE-MATH lacks")
+    args = parser.parse_args()
+    if args.sources is None and not args.definition:
+        parser.error("a checkout of CORE-MATH, or --definition")
+    done = json.loads(args.out.read_text()) if args.out.exists() else {}
+    names = OTHERS if args.definition else NAMES
+    names = [name for name in names if not args.only or name in args.only.split(",")]
+    with tempfile.TemporaryDirectory() as folder:
+        lib = None if args.definition else library(args.sources, Path(folder))
+        jobs = [(name, mode, i) for name in names for mode in MODES for i in range(RANGES)]
+        jobs = [(n, m, i) for n, m, i in jobs if len(done.get(n, {}).get(m, [])) <= i]
+        for name, mode, i in track(jobs, "ranges of 2^28"):
+            digest = compare(name, mode, oracle(lib, name, mode), i)
+            done.setdefault(name, {}).setdefault(mode, []).append(digest)
+            write_atomic(args.out, json.dumps(done, indent=1) + "\n")
+    print(f"{sum(len(d) for modes in done.values() for d in modes.values())} ranges of 2^28 operands are equal")
+
+
+if __name__ == "__main__":
+    main()
