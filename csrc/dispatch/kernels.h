@@ -177,8 +177,11 @@ typedef struct {
     X(exp)                                                                                                             \
     X(exp2)                                                                                                            \
     X(exp10)                                                                                                           \
-    X(expm1) X(exp2m1) X(exp10m1) X(sinh) X(cosh) X(tanh) X(sigmoid) X(silu) X(log) X(log2) X(log10) X(log1p)          \
-        X(log2p1) X(log10p1) X(sin) X(cos) X(tan) X(sinpi) X(cospi) X(tanpi)
+    X(expm1)                                                                                                           \
+    X(exp2m1)                                                                                                          \
+    X(exp10m1)                                                                                                         \
+    X(sinh) X(cosh) X(tanh) X(sigmoid) X(silu) X(log) X(log2) X(log10) X(log1p) X(log2p1) X(log10p1) X(sin) X(cos)     \
+        X(tan) X(sinpi) X(cospi) X(tanpi)
 
 /* What they give: codes of a format of SN_FUNCTION_BITS fraction bits that has more exponents than binary64. */
 enum { SN_FUNCTION_BITS = 48, SN_FUNCTION_BIAS = 16383 };
