@@ -180,8 +180,11 @@ typedef struct {
     X(expm1)                                                                                                           \
     X(exp2m1)                                                                                                          \
     X(exp10m1)                                                                                                         \
-    X(sinh) X(cosh) X(tanh) X(sigmoid) X(silu) X(log) X(log2) X(log10) X(log1p) X(log2p1) X(log10p1) X(sin) X(cos)     \
-        X(tan) X(sinpi) X(cospi) X(tanpi)
+    X(sinh)                                                                                                            \
+    X(cosh)                                                                                                            \
+    X(tanh)                                                                                                            \
+    X(sigmoid)                                                                                                         \
+    X(silu) X(log) X(log2) X(log10) X(log1p) X(log2p1) X(log10p1) X(sin) X(cos) X(tan) X(sinpi) X(cospi) X(tanpi)
 
 /* What they give: codes of a format of SN_FUNCTION_BITS fraction bits that has more exponents than binary64. */
 enum { SN_FUNCTION_BITS = 48, SN_FUNCTION_BIAS = 16383 };
