@@ -2,19 +2,19 @@
  * set, by elementwise_*.c.
  *
  * A function f gives (hi, lo, err, scale): |f(x) - (hi + lo) 2^scale| <= err 2^scale, where err = 0 means that hi + lo
- * is exact, and else hi + lo is no result: elementary/unary.h says why none lies on a border. hi + (lo - err) and hi +
- * (lo + err) are rounded to odd in binary64. A rounding of precision p looks at no more than the first q = p + 2 bits
- * of a number, p + r + 2 with r random ones, and whether anything follows them (elementwise/operate.h): if both ends
- * have those bits in common, and neither is a number of q bits unless both are the exact result, each of them is
- * rounded as f(x) is. It is handed on as a code of SN_FUNCTION_FORMAT, of 48 fraction bits, the last one sticky, and of
- * more exponents than binary64, so that no result under- or overflows before its format says so. q <= 46.
+ * is exact, and else f(x) is no dyadic number: elementary/unary.h says why none lies on a border. A rounding of
+ * precision p looks at no more than the first q = p + 2 bits of a number, p + r + 2 with r random ones, and whether
+ * anything follows them (elementwise/operate.h). So where no number of q bits lies within err of hi + lo, or hi + lo is
+ * one and the result known to lie on one side of it, or to be it, any number in the same gap is rounded as f(x) is
+ * (run.h: SN_(decided)). It is handed on as a code of 48 fraction bits, the last one sticky, and of more exponents than
+ * binary64, so that no result under- or overflows before its format says so. q <= 46.
  *
- * Domain: operands of at most 30 bits of significand; what they are when they are no normal binary64 number, or of less
- * than 2^-300 in magnitude, is left to the definition, but for zero. So is each lane that is not decided.
+ * Domain: operands of at most 30 bits of significand. Infinities, NaNs and what is less than 2^-300 in magnitude, but
+ * for zero, are left to the definition. So is each lane that is not decided.
  *
  * err is no tight bound. u = 2^-53; each function's header has its errors' sum, by the polynomials' bounds that
- * constants.h states and approximations.py proves, with room for the roundings of err and lo -+ err themselves, of no
- * more than 2 u of each. SN_MULTIPLY_ADD64 may be rounded once or twice: both are proved. */
+ * constants.h states and approximations.py proves, with room for the roundings of err itself, of no more than 2 u.
+ * SN_MULTIPLY_ADD64 may be rounded once or twice: both are proved. */
 #ifndef SOFTNUM_FUNCTIONS_EVALUATE_H
 #define SOFTNUM_FUNCTIONS_EVALUATE_H
 

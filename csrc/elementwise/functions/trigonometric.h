@@ -6,8 +6,8 @@
  * first two is exact, and so are the integers nearest, which are taken off and counted, and what remains; the third
  * product is rounded by 2^-68, and so is the sum, relatively, by u: r is pi / 2 times that, off by 2^-66 + 3 u |r|.
  *
- * pi x: 2 x less the integer nearest is exact; r is off by 2 u |r|. Where it is 0 the result is exact: left to the
- * definition, and so is |x| >= 2^30, which is an even integer.
+ * pi x: 2 x less the integer nearest is exact; r is off by 2 u |r|, and 0 where the result is exact, or a pole of tan,
+ * which is left to the definition. |x| >= 2^30 is an even integer.
  *
  * Errors, beside those of r: of r^3 S and r^2 C, 2^-50 of themselves; tan r = r + (r^3 S - r r^2 C) / (1 + r^2 C):
  * there of one part in three of the difference, 2^-48, and -1 / tan r is off by 2^-49 of itself. That of r makes |r| as
