@@ -246,8 +246,8 @@ typedef struct {
      * next multiple of 16 elements. */
     void (*short_floats)(int operation, const sn_normals *plan, const void *const in[3], int width, void *out,
                          sn_u8 *flags, sn_u8 *outside, size_t n, const sn_u32 *words);
-    /* codes[i] = a code of SN_FUNCTION_FORMAT that rounds as the function of x[i] does; where outside[i] is set it
-     * means nothing. Every array is read and written up to the next multiple of 16 elements. */
+    /* codes[i] = a code, of the format that SN_FUNCTION_BITS states, that rounds as the function of x[i] does; where
+     * outside[i] is set it means nothing. Every array is read and written up to the next multiple of 16 elements. */
     void (*function)(const sn_function *p, const double *x, sn_u64 *codes, sn_u8 *outside, size_t n);
     /* out[i] = the operation on values, n of them, at most 8 * SN_WORD_BLOCKS; 1: one had no result. All three pointers
      * can be read. */

@@ -200,7 +200,8 @@ static void narrow(void *out, int width, const sn_u64 *codes, size_t n) {
     }
 }
 
-/* As by_short_lanes, of a function: its operands as binary64 numbers, its results in SN_FUNCTION_FORMAT, converted. */
+/* As by_short_lanes, of a function: its operands as binary64 numbers, its results as codes of a wider format,
+ * converted. */
 static void by_function(int op, const sn_context *x, const sn_kernels *run, int width, char **args, ptrdiff_t n,
                         const ptrdiff_t *steps, int with_flags) {
     scratch s;

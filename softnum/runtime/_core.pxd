@@ -160,12 +160,13 @@ cdef extern from "dispatch/gate.h" nogil:
 
 
 cdef extern from "elementwise/elementwise.h" nogil:
-    enum: SN_OPERATION_COUNT, SN_ELEMENTARY_COUNT, SN_UNDECIDED, SN_TRIGONOMETRIC_EMAX
+    enum: SN_OPERATION_COUNT, SN_ELEMENTARY_COUNT, SN_UNDECIDED, SN_TRIGONOMETRIC_EMAX, SN_IN_LANES
 
     ctypedef struct sn_context:
         sn_format operand[3]
         sn_format out
         sn_env env
+        int short_way
         const sn_lanes *lanes
 
     void sn_prepare_context(int op, sn_context *context) noexcept

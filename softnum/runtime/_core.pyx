@@ -327,8 +327,9 @@ def intern_context(operation, formats, out, tuple env):
 
 
 def has_lanes(operation, handle):
-    """Whether the vector kernels cover the context."""
-    return sn_context_of(&_table, int(handle)).lanes != NULL
+    """Whether the vector kernels cover the context, flags or not: of functions, with both."""
+    cdef const sn_context *context = sn_context_of(&_table, int(handle))
+    return context.lanes != NULL or context.short_way == SN_IN_LANES
 
 
 def define(operation, handle, operands, words):

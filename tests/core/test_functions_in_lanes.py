@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import softnum as sn
+from softnum.arrays.environment import environment
+from softnum.runtime import _core
 from tests.support.cases import cases
 from tests.support.core_oracles import MODES, by_definition, edge_codes
 from tests.support.lanes import FUNCTIONS, approximations, stated
@@ -28,6 +30,11 @@ def operands(fmt, rng, n: int) -> np.ndarray:
     return np.concatenate([edge_codes(fmt), drawn, *(sn.encode(x, fmt, overflow="saturate") for x in (numbers, steps))])
 
 
+def in_lanes(name, fmt, out, **options) -> bool:
+    env = environment(out, **{"rounding": "nearest_even", "overflow": None, "stochastic_bits": 32} | options)
+    return _core.has_lanes(name, _core.intern_context(name, (fmt,), out, env))
+
+
 @cases("name", FUNCTIONS)
 def test_lanes_are_the_definition(name, isa):
     rng = np.random.default_rng(FUNCTIONS.index(name))
@@ -44,6 +51,20 @@ def test_lanes_are_the_definition(name, isa):
             want, wanted_flags = by_definition(name, (codes,), (fmt,), out, words, **environment)
             wrong = np.flatnonzero((got != want) | (flags != wanted_flags))
             assert not len(wrong), (name, str(fmt), str(out), mode, hex(codes[wrong[0]]), got[wrong[0]], want[wrong[0]])
+
+
+@cases("name", FUNCTIONS)
+def test_which_are_in_lanes(name):
+    """What the comparisons above compare is the lanes: for operands of 30 bits, and results of 46 that decide."""
+    wide, narrow = sn.format("e8m29"), sn.format("e8m21")
+    for fmt, out, options in (*((sn.format(a), sn.format(b), {}) for a, b in PAIRS), (wide, wide, {})):
+        for mode in MODES:
+            known = not mode.startswith("stochastic_")  # other projects' kinds
+            assert in_lanes(name, fmt, out, rounding=mode, stochastic_bits=12, **options) == known, (fmt, out, mode)
+    assert in_lanes(name, narrow, narrow, rounding="stochastic", stochastic_bits=22)
+    assert not in_lanes(name, narrow, narrow, rounding="stochastic", stochastic_bits=23)
+    assert not in_lanes(name, sn.format("e8m30"), narrow) and not in_lanes(name, narrow, sn.format("q8.8"))
+    assert not in_lanes(name, narrow, narrow, flush_inputs=True) and not in_lanes("erf", narrow, narrow)
 
 
 @cases("name", FUNCTIONS)

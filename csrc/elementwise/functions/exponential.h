@@ -72,20 +72,24 @@ SN_INLINE sn_wf SN_(limited)(sn_wf x, double most) {
 
 SN_INLINE double SN_(most_power)(int base) { return base == SN_BASE_2 ? 11000.0 : base == SN_BASE_E ? 7600.0 : 3300.0; }
 
+/* Where 10^x may be exact: whole x from 1 on; beyond 22 it has more than 46 bits. */
+SN_INLINE sn_wu SN_(whole_power)(sn_wf x) {
+    const sn_wf whole = (x + SN_TO_INTEGER64) - SN_TO_INTEGER64;
+    return (sn_wu)((whole == x) & (x > 0.0) & (x < 64.0));
+}
+
 SN_INLINE SN_(enclosure) SN_(exp_in_lanes)(int base, sn_wf operand) {
     const sn_wf x = SN_(limited)(operand, SN_(most_power)(base));
     const SN_(reduced_power) p = SN_(reduce_power)(base, x);
     const SN_(power) e = SN_(power_of)(base, &p, 0);
     SN_(enclosure) r = {e.hi, e.lo, e.err, e.k, {0}};
-    if (base == SN_BASE_10) { /* 10^k, exact for whole k: of no more than 46 bits up to k = 22 */
-        const sn_wf whole = (x + SN_TO_INTEGER64) - SN_TO_INTEGER64;
-        r.outside = (sn_wu)((whole == x) & (x > 0.0) & (x < 64.0));
-    }
+    if (base == SN_BASE_10) r.outside = SN_(whole_power)(x);
     return r;
 }
 
 /* n = 0: r and what follows it, r being x but for its rounding by log(b). Else 2^k t (1 + s) - 1, times 2^-k for k > 0;
- * powers of two of more than 2^1000 stand for all, which changes nothing in the first 46 bits. */
+ * powers of two of more than 2^1000 stand for all, which changes nothing in the first 46 bits. What the difference is
+ * rounded by is exact, but not the sum that it is part of, unless the power is. */
 SN_INLINE SN_(enclosure) SN_(expm1_in_lanes)(int base, sn_wf operand) {
     const sn_wf x = SN_(limited)(operand, SN_(most_power)(base));
     const SN_(reduced_power) p = SN_(reduce_power)(base, x);
@@ -102,13 +106,10 @@ SN_INLINE SN_(enclosure) SN_(expm1_in_lanes)(int base, sn_wf operand) {
     SN_(enclosure)
     r = {SN_(either64)(small, p.r, difference),
          SN_(either64)(small, rest, error + e.lo * part),
-         SN_(either64)(small, small_err, e.err * part),
+         SN_(either64)(small, small_err, e.err * part + SN_(where64)(e.err != 0.0, SN_(magnitude64)(error) * 0x1p-52)),
          (sn_wi)SN_SELECT64(small, (sn_wi){0}, up),
          {0}};
-    if (base == SN_BASE_10) {
-        const sn_wf whole = (x + SN_TO_INTEGER64) - SN_TO_INTEGER64;
-        r.outside = (sn_wu)((whole == x) & (x > 0.0) & (x < 64.0));
-    }
+    if (base == SN_BASE_10) r.outside = SN_(whole_power)(x);
     return r;
 }
 
@@ -138,7 +139,7 @@ SN_INLINE sn_wf SN_(tanh_rest)(sn_wf x) {
     return x * (square * SN_(polynomial)(sn_tanh_terms, 9, square));
 }
 
-/* 1 / (e^a + 1), error below 2^-49 of it, for a in 1/2 .. 200 */
+/* 1 / (e^a + 1) for a in 1/2 .. 200: error below 2^-51.1 of it, of 3 roundings and the power's 2^-53.7 */
 SN_INLINE sn_wf SN_(one_by_power)(sn_wf a) {
     const SN_(reduced_power) p = SN_(reduce_power)(SN_BASE_E, a);
     const SN_(power) e = SN_(power_of)(SN_BASE_E, &p, 0);
@@ -155,7 +156,7 @@ SN_INLINE SN_(enclosure) SN_(tanh_in_lanes)(sn_wf x) {
     r.lo = SN_(with_sign64)(
         SN_(either64)(small, SN_(tanh_rest)(a), -2.0 * SN_(one_by_power)(SN_(either64)(small, SN_(f64)(1.0), a + a))),
         sign);
-    r.err = SN_(magnitude64)(r.lo) * 0x1p-48;
+    r.err = SN_(magnitude64)(r.lo) * SN_(either64)(small, SN_(f64)(0x1p-48), SN_(f64)(0x1p-50));
     r.scale = (sn_wi){0};
     r.outside = (sn_wu){0};
     return r;

@@ -5,7 +5,6 @@
 
 enum { MOST_DIGITS = 30, MOST_DECIDING = 46 };
 
-/* SN_FUNCTION_FORMAT */
 static const sn_format between = {
     .kind = SN_FLOAT,
     .bits = 64,
@@ -39,7 +38,7 @@ static int is_in_lanes(int fn) {
 
 int sn_function_prepare(int fn, const sn_format *in, const sn_format *out, const sn_env *env, sn_function *p,
                         sn_normals *to_out) {
-    if (!is_in_lanes(fn) || env->flush_inputs || env->nan != SN_NAN_CANONICAL) return 0;
+    if (!is_in_lanes(fn)) return 0;
     if (in->kind != SN_FLOAT || out->kind != SN_FLOAT || in->mantissa_bits + 1 > MOST_DIGITS) return 0;
     const sn_i32 deciding = out->mantissa_bits + 3 + (sn_is_stochastic(env) ? env->stochastic_bits : 0);
     if (deciding > MOST_DECIDING || !sn_decoding_prepare(in, 64, &p->in)) return 0;

@@ -39,21 +39,20 @@ SN_INLINE SN_(enclosure) SN_(log_in_lanes)(int base, int of_more, sn_wf x) {
     /* k as a number: |k| < 2^31 stands in the last places of 1.5 2^52 */
     const sn_wf octave = (sn_wf)((sn_wu)k + (sn_wu)SN_(f64)(SN_TO_INTEGER64)) - SN_TO_INTEGER64;
     const sn_wf inverse = SN_LOOK_UP16(sn_log_inverse, cell);
+    const sn_wi small = of_more ? (sn_wi)(SN_(magnitude64)(x) < 0x1p-6) : (sn_wi){0};
     sn_wf r, r_low = {0};
     if (of_more) {
         const sn_wf head = (sn_wf)(m >> 23 << 23),
                     back = SN_(two_to)(-(sn_wi)SN_SELECT64(k > 900, (sn_wi){0} + 900, k));
         r = head * inverse - 1.0;
         r_low = (((sn_wf)m - head) + below * back) * inverse;
-        const sn_wi small = SN_(magnitude64)(x) < 0x1p-6;
         r = SN_(either64)(small, x, r);
         r_low = SN_(where64)(~small, r_low);
     } else {
         r = (sn_wf)m * inverse - 1.0;
     }
-    const sn_wi one = of_more ? (sn_wi)(SN_(magnitude64)(x) < 0x1p-6) : (sn_wi){0};
-    const sn_wf exact = SN_(where64)(~one, octave * SN_LOG_CONSTANT(base, OCTAVE_HIGH) + SN_LOOK_UP16(cells, cell));
-    const sn_wf rest = SN_(where64)(~one, octave * SN_LOG_CONSTANT(base, OCTAVE_LOW) + SN_LOOK_UP16(cells_low, cell));
+    const sn_wf exact = SN_(where64)(~small, octave * SN_LOG_CONSTANT(base, OCTAVE_HIGH) + SN_LOOK_UP16(cells, cell));
+    const sn_wf rest = SN_(where64)(~small, octave * SN_LOG_CONSTANT(base, OCTAVE_LOW) + SN_LOOK_UP16(cells_low, cell));
     const sn_wf whole = r + r_low, bend = (whole * whole) * SN_(polynomial)(sn_log1p_terms, 8, whole);
     SN_(enclosure) e;
     sn_wf error;
@@ -66,7 +65,7 @@ SN_INLINE SN_(enclosure) SN_(log_in_lanes)(int base, int of_more, sn_wf x) {
                                   bend * (SN_LOG_CONSTANT(base, UNIT_HIGH) + SN_LOG_CONSTANT(base, UNIT_LOW))));
     const sn_wf of_r = SN_(magnitude64)(whole) * (base == SN_LOG_E ? 0x1p-70 : 0x1p-62);
     e.err = SN_(magnitude64)(bend) * 0x1p-47 +
-            (base == SN_LOG_E ? SN_(where64)(of_more ? ~one : (sn_wi){0}, of_r) : of_r) +
+            (base == SN_LOG_E ? SN_(where64)(of_more ? ~small : (sn_wi){0}, of_r) : of_r) +
             SN_(where64)(base == SN_LOG_2 ? (exact != 0.0) & (whole != 0.0) : exact != 0.0, SN_(f64)(0x1p-68));
     e.scale = (sn_wi){0};
     e.outside = (sn_wu){0};

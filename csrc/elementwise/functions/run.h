@@ -24,7 +24,7 @@ SN_INLINE sn_wu SN_(decided)(SN_(enclosure) e, sn_wu rest, sn_wu *outside) {
     sn_wf error;
     const sn_wf sum = SN_(two_sum)(e.hi, e.lo, &error), size = SN_(magnitude64)(sum);
     sn_wu bits = (sn_wu)sum;
-    const sn_wu near = (sn_wu)(((bits + 128) & rest) < 256) | (sn_wu)(e.err * 0x1p46 > size);
+    const sn_wu near = (sn_wu)(((bits + 128) & rest) < 256) | (sn_wu)(e.err * 0x1p47 > size);
     *outside = e.outside;
     if (SN_ANY_GREATER64((sn_wi){0}, (sn_wi)near)) {
         const sn_wu at_end = (sn_wu)((bits & rest) == 0), exact = (sn_wu)(e.err == 0.0) & (sn_wu)(error == 0.0);
