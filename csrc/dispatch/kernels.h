@@ -184,7 +184,34 @@ typedef struct {
     X(cosh)                                                                                                            \
     X(tanh)                                                                                                            \
     X(sigmoid)                                                                                                         \
-    X(silu) X(log) X(log2) X(log10) X(log1p) X(log2p1) X(log10p1) X(sin) X(cos) X(tan) X(sinpi) X(cospi) X(tanpi)
+    X(silu)                                                                                                            \
+    X(softplus)                                                                                                        \
+    X(erf)                                                                                                             \
+    X(gelu)                                                                                                            \
+    X(log)                                                                                                             \
+    X(log2)                                                                                                            \
+    X(log10)                                                                                                           \
+    X(log1p)                                                                                                           \
+    X(log2p1)                                                                                                          \
+    X(log10p1)                                                                                                         \
+    X(sin)                                                                                                             \
+    X(cos)                                                                                                             \
+    X(tan)                                                                                                             \
+    X(sinpi)                                                                                                           \
+    X(cospi)                                                                                                           \
+    X(tanpi)                                                                                                           \
+    X(asin)                                                                                                            \
+    X(acos)                                                                                                            \
+    X(atan)                                                                                                            \
+    X(asinpi)                                                                                                          \
+    X(acospi)                                                                                                          \
+    X(atanpi)                                                                                                          \
+    X(asinh)                                                                                                           \
+    X(acosh)                                                                                                           \
+    X(atanh)                                                                                                           \
+    X(cbrt)                                                                                                            \
+    X(rsqrt)                                                                                                           \
+    X(reciprocal)
 
 /* What they give: codes of a format of SN_FUNCTION_BITS fraction bits that has more exponents than binary64. */
 enum { SN_FUNCTION_BITS = 48, SN_FUNCTION_BIAS = 16383 };

@@ -64,7 +64,7 @@ def test_which_are_in_lanes(name):
     assert in_lanes(name, narrow, narrow, rounding="stochastic", stochastic_bits=22)
     assert not in_lanes(name, narrow, narrow, rounding="stochastic", stochastic_bits=23)
     assert not in_lanes(name, sn.format("e8m30"), narrow) and not in_lanes(name, narrow, sn.format("q8.8"))
-    assert not in_lanes(name, narrow, narrow, flush_inputs=True) and not in_lanes("erf", narrow, narrow)
+    assert not in_lanes(name, narrow, narrow, flush_inputs=True)
 
 
 @cases("name", FUNCTIONS)
@@ -117,6 +117,16 @@ def test_constants():
             ):
                 assert abs(gmpy2.mpfr(high) + low + log(gmpy2.mpfr(c))) < gmpy2.exp2(-94)
                 assert (high * 2.0**42).is_integer()
+        for j, (high, low) in enumerate(zip(stated("erf_values"), stated("erf_values_low"), strict=True)):
+            assert abs(gmpy2.mpfr(high) + low - gmpy2.erf(gmpy2.mpfr(j) / 16)) < gmpy2.exp2(-105)
+        for j, (high, low) in enumerate(zip(stated("erf_slopes"), stated("erf_slopes_low"), strict=True)):
+            slope = 2 / gmpy2.sqrt(turn) * gmpy2.exp(-((gmpy2.mpfr(j) / 16) ** 2))
+            assert abs(gmpy2.mpfr(high) + low - slope) < slope * gmpy2.exp2(-75)
+            assert gmpy2.mpz(gmpy2.f2q(gmpy2.mpfr(high)).numerator).bit_length() <= 22
+        for name, unit in (("arcs", gmpy2.mpfr(1)), ("arcs_pi", 1 / turn)):
+            for j, (high, low) in enumerate(zip(stated(name), stated(f"{name}_low"), strict=True)):
+                assert abs(gmpy2.mpfr(high) + low - gmpy2.atan(gmpy2.mpfr(j) / 16) * unit) < gmpy2.exp2(-92)
+                assert (high * 2.0**40).is_integer()
     assert constants["log2_octave_low"] == 0.0
 
 
@@ -125,4 +135,5 @@ def test_polynomials_keep_the_bounds_that_are_stated():
     done = subprocess.run(
         [sys.executable, approximations.__file__, "--prove"], check=True, capture_output=True, text=True
     )
-    assert done.stdout.count("proved") == len(approximations.POLYNOMIALS)
+    assert done.stdout.count("proved") == len(approximations.POLYNOMIALS) + 1  # Mills' ratio
+    assert "erf: the terms left out are below 2^-54" in done.stdout

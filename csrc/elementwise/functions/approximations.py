@@ -29,6 +29,8 @@ STEPS = 16  # of exp's table, in an octave
 CELLS = 16  # of log's
 LOG_START = 0x3FE6800000000000  # the pattern of the least number of its first one
 EXPONENTS = range(-2, 1024)  # of operands that sin reduces
+ERF_CELLS, ERF_TERMS = 96, 9  # 16 in a unit, from 0 to 6
+MILLS_PLACE, MILLS_FROM, MILLS_DEGREE, MILLS_BOUND, MILLS_EVALUATION = 5, Fraction(1, 2), 22, -52, -49
 
 
 def cut(x: mpfr, ulp: int) -> float:
@@ -45,6 +47,11 @@ def tanh_term(k: int) -> Fraction:
     """Of x^(2k + 1) in tanh x."""
     n = 2 * k + 2
     return Fraction(2**n * (2**n - 1)) * bernoulli(n) / factorial(n)
+
+
+def arcsine_term(k: int) -> Fraction:
+    """Of x^(2k + 1) in asin x."""
+    return Fraction(comb(2 * k, k), 4**k * (2 * k + 1))
 
 
 @dataclass(frozen=True)
@@ -106,7 +113,61 @@ POLYNOMIALS = (
                Fraction(0), PI_4**2, 1e-60, -60, -52),
     Polynomial("tanh", "(tanh x - x) / x^3 in x^2", lambda k: tanh_term(k + 1), 40, 9,
                Fraction(0), Fraction(1, 16), 2.0**-200, -53, -53),
+    Polynomial("gelu", "((Phi(x) - 1/2) sqrt(2 pi) / x - 1) / x^2 in x^2",
+               lambda k: Fraction((-1) ** (k + 1), 2 ** (k + 1) * factorial(k + 1) * (2 * k + 3)), 30, 7,
+               Fraction(0), Fraction(1, 4), 2.0**-150, -53, -55),
+    Polynomial("atan", "(atan r - r) / r^3 in r^2", lambda k: Fraction((-1) ** (k + 1), 2 * k + 3), 24, 4,
+               Fraction(0), Fraction(273, 2**18), 2.0**-200, -53, -54),
+    Polynomial("asin", "(asin x - x) / x^3 in x^2", lambda k: arcsine_term(k + 1), 100, 12,
+               Fraction(0), Fraction(1, 4), 2.0**-200, -51, -55),
+    Polynomial("asinh", "(asinh x - x) / x^3 in x^2", lambda k: (-1) ** (k + 1) * arcsine_term(k + 1), 40, 6,
+               Fraction(0), Fraction(1, 64), 2.0**-200, -53, -55),
+    Polynomial("atanh", "(atanh x - x) / x^3 in x^2", lambda k: Fraction(1, 2 * k + 3), 40, 6,
+               Fraction(0), Fraction(1, 64), 2.0**-200, -53, -54),
 )  # fmt: skip
+
+
+def mills_terms() -> list[float]:
+    """P of Mills' ratio: for which rho (normal.h) is 0 at Chebyshev's points."""
+    low, high, n = mpfr(mills_low()), mpfr(1), MILLS_DEGREE + 1
+    with gmpy2.context(precision=400):
+        angles = [(2 * i + 1) * gmpy2.const_pi() / (2 * n) for i in range(n)]
+        rows = []
+        for v in [(low + high) / 2 + (high - low) / 2 * gmpy2.cos(angle) for angle in angles]:
+            rows.append([residual_term(i, v) for i in range(n)] + [mpfr(1)])
+        return [float(x) for x in solved(rows)]
+
+
+def mills_low() -> Fraction:
+    return (MILLS_FROM - MILLS_PLACE) / (MILLS_FROM + MILLS_PLACE)
+
+
+def residual_term(i: int, v):
+    """Of what 1 - rho is a sum of, for P = v^i."""
+    slope = i * v ** (i - 1) if i else 0
+    return v**i * (1 + v) / 2 - (1 - v) ** 2 * ((1 - v) * slope - v**i) / (4 * MILLS_PLACE**2)
+
+
+def solved(rows: list[list[mpfr]]) -> list[mpfr]:
+    """The solution of linear equations, by Gauss and Jordan."""
+    for i in range(len(rows)):
+        pivot = max(range(i, len(rows)), key=lambda k: abs(rows[k][i]))
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        rows[i] = [x / rows[i][i] for x in rows[i]]
+        for k in range(len(rows)):
+            if k != i:
+                rows[k] = [x - rows[k][i] * y for x, y in zip(rows[k], rows[i], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def erf_left_out(c: Fraction) -> Fraction:
+    """A bound of the sum of |T_k| / (k + 1) beyond the last term, for |h| = 1 / 32 (normal.h)."""
+    h = Fraction(1, 2 * 16)
+    terms, total = [Fraction(0), Fraction(1)], Fraction(0)
+    for k in range(60):
+        terms.append((2 * c * h * terms[-1] + 2 * h * h * terms[-2]) / (k + 1))
+        total += terms[-1] / (k + 2) if k >= ERF_TERMS else 0
+    return total * 2  # what follows is less than the last one
 
 
 def run(program: str, script: str, *arguments: str) -> str:
@@ -140,7 +201,13 @@ def constants() -> dict[str, float]:
             high, unit_high = cut(ln2 * unit, -42), cut(unit, -12)
             values |= {f"{name}_octave_high": high, f"{name}_octave_low": float(ln2 * unit - high),
                        f"{name}_unit_high": unit_high, f"{name}_unit_low": float(unit - unit_high)}  # fmt: skip
-        return values | {"half_pi": float(pi / 2)}
+        for name, x, ulp in (("half_pi", pi / 2, -40), ("per_pi", 1 / pi, -27)):
+            high = cut(x, ulp)
+            values |= {f"{name}_high": high, f"{name}_low": float(x - high)}
+        values |= {"cbrt_2": float(gmpy2.cbrt(mpfr(2))), "cbrt_half": float(gmpy2.cbrt(mpfr(0.5))),
+                   "sqrt_half": float(gmpy2.sqrt(mpfr(0.5)))}  # fmt: skip
+        return values | {"half_pi": float(pi / 2), "mills_place": float(MILLS_PLACE),
+                         "normal_peak": float(1 / gmpy2.sqrt(2 * pi))}  # fmt: skip
 
 
 def units() -> dict[str, mpfr]:
@@ -162,11 +229,25 @@ def tables() -> dict[str, list[list[float]]]:
             for ulp, turn in zip((-21, -44, None), turns, strict=True):
                 turn.append(float(rest) if ulp is None else cut(rest, ulp))
                 rest -= turn[-1]
+        places = [mpfr(j) / 16 for j in range(ERF_CELLS + 1)]
+        erfs = [gmpy2.erf(c) for c in places]
+        slopes = [2 / gmpy2.sqrt(gmpy2.const_pi()) * gmpy2.exp(-c * c) for c in places]
+        heads = [cut(x, gmpy2.get_exp(x) - 22) for x in slopes]
+        tangents = [gmpy2.atan(mpfr(j) / 16) for j in range(16)]
+        arcs = {}
+        for name, unit in (("arcs", mpfr(1)), ("arcs_pi", 1 / gmpy2.const_pi())):
+            high = [cut(x * unit, -40) for x in tangents]
+            arcs[name] = [high, [float(x * unit - h) for x, h in zip(tangents, high, strict=True)]]
         return {
             "powers": [[float(x) for x in powers], [float(x - float(x)) for x in powers]],
             "log_inverse": [log_cells()],
             **logs,
+            "log_cbrt": [[float(1 / gmpy2.cbrt(mpfr(c))) for c in log_cells()]],
+            "log_rsqrt": [[float(gmpy2.sqrt(mpfr(c))) for c in log_cells()]],
+            **arcs,
             "turns": turns,
+            "erf_values": [[float(x) for x in erfs], [float(x - float(x)) for x in erfs]],
+            "erf_slopes": [heads, [float(x - head) for x, head in zip(slopes, heads, strict=True)]],
         }
 
 
@@ -183,6 +264,7 @@ def header() -> str:
         '#include "softnum/word/base.h"',
         "",
         f"enum {{ SN_EXP_STEPS = {STEPS}, SN_LOG_CELLS = {CELLS}, SN_TURN_FIRST = {EXPONENTS[0]} }};",
+        f"enum {{ SN_ERF_CELLS = {ERF_CELLS}, SN_ERF_TERMS = {ERF_TERMS}, SN_MILLS_DEGREE = {MILLS_DEGREE} }};",
         f"#define SN_LOG_START 0x{LOG_START:x}u",
         "",
     ]
@@ -191,10 +273,39 @@ def header() -> str:
         lines.append(f"/* {p.what}: of degree {p.degree}, for arguments from {float(p.low):.6g} to {float(p.high):.6g};"
                      f" relative error below 2^{p.approximation}, of the evaluation 2^{p.evaluation} */")  # fmt: skip
         lines.append(f"static const double sn_{p.name}_terms[] = {{{', '.join(map(literal, coefficients(p)))}}};")
+    lines.append(f"/* P of Mills' ratio (normal.h), on {float(mills_low()):.6g} to 1: |rho| below 2^{MILLS_BOUND} */")
+    lines.append(f"static const double sn_mills_terms[] = {{{', '.join(map(literal, mills_terms()))}}};")
     for name, columns in tables().items():
         for part, column in zip(("", "_low", "_least"), columns, strict=False):
             lines += ["", f"static const double sn_{name}{part}[] = {{{', '.join(map(literal, column))}}};"]
     return "\n".join([*lines, "", "#endif", ""])
+
+
+def prove_mills(terms: list[float]) -> None:
+    """The bound of rho, and of its polynomial's evaluation."""
+    slope = horner([(i + 1) * Fraction(t) for i, t in enumerate(terms[1:])])
+    script = f"""prec=400!; p = {horner(list(map(Fraction, terms)))};
+    q = p*(1+x)/2 - (1-x)^2*((1-x)*({slope}) - p)/{4 * MILLS_PLACE**2};
+    print(sup(supnorm(horner(q), 1, [{mills_low()};1], absolute, 2^-8)));"""
+    bound = float(run("sollya", script).split()[-1])
+    print(f"mills: residual 2^{math.log2(bound):.2f}, stated 2^{MILLS_BOUND}")
+    assert bound <= 2.0**MILLS_BOUND
+    low = Fraction(math.floor(mills_low() * 1024), 1024)
+    prove_evaluation("mills", terms, low, Fraction(1), MILLS_EVALUATION)
+
+
+def horner(terms: list[Fraction]) -> str:
+    return " + x * (".join(f"({t.numerator}/{t.denominator})" for t in terms) + ")" * (len(terms) - 1)
+
+
+def prove_erf() -> None:
+    """The terms left out, times E h."""
+    with gmpy2.context(precision=200):
+        for j in range(ERF_CELLS + 1):
+            c = Fraction(j, 16)
+            slope = 2 / gmpy2.sqrt(gmpy2.const_pi()) * gmpy2.exp(-(mpfr(c) ** 2))
+            assert slope * mpfr(erf_left_out(c)) < 2.0**-54, j
+    print("erf: the terms left out are below 2^-54 |h|")
 
 
 def prove(p: Polynomial, terms: list[float]) -> None:
@@ -204,6 +315,11 @@ def prove(p: Polynomial, terms: list[float]) -> None:
     bound = float(run("sollya", script).split()[-1]) + p.rest
     print(f"{p.name}: approximation 2^{math.log2(bound):.2f}, stated 2^{p.approximation}")
     assert bound <= 2.0**p.approximation, p.name
+    prove_evaluation(p.name, terms, p.low, p.high, p.evaluation)
+
+
+def prove_evaluation(name: str, terms: list[float], low: Fraction, high: Fraction, bound: int) -> None:
+    """That Horner's rule in binary64 is off by less than 2^bound."""
     for fused in (False, True):
         lines = ["@rnd = float<ieee_64, ne>;", "x = rnd(xx);"]
         names = [f"c{i}" for i in range(len(terms))]
@@ -214,10 +330,10 @@ def prove(p: Polynomial, terms: list[float]) -> None:
             value = f"rnd(x * ({value}) + {n})" if fused else f"rnd(rnd(x * ({value})) + {n})"
             exact = f"(x * ({exact}) + {n})"
         lines += [f"v = {value};", f"e = {exact};",
-                  f"{{ x in [{decimal(p.low)}, {decimal(p.high)}] -> |v - e| <= 1b{p.evaluation} }}"]  # fmt: skip
+                  f"{{ x in [{decimal(low)}, {decimal(high)}] -> |v - e| <= 1b{bound} }}"]  # fmt: skip
         out = subprocess.run(["gappa"], input="\n".join(lines), capture_output=True, text=True, check=False)
-        assert out.returncode == 0, (p.name, fused, out.stderr)
-    print(f"{p.name}: evaluation below 2^{p.evaluation}, proved")
+        assert out.returncode == 0, (name, fused, out.stderr)
+    print(f"{name}: evaluation below 2^{bound}, proved")
 
 
 def decimal(f: Fraction) -> str:
@@ -232,6 +348,8 @@ def main() -> None:
         for p in POLYNOMIALS:
             found = re.search(rf"sn_{p.name}_terms\[\] = {{([^}}]*)}}", text)
             prove(p, [float.fromhex(t.strip()) for t in found.group(1).split(",")])
+        prove_mills(mills_terms())
+        prove_erf()
         return
     (HERE / "constants.h").write_text(header())
 

@@ -24,35 +24,44 @@ enum { SN_LOG_E, SN_LOG_2, SN_LOG_10 };
      : (base) == SN_LOG_2 ? SN_FUNCTION_LOG2_##what                                                                    \
                           : SN_FUNCTION_LOG10_##what)
 
-/* log of 1 + x, or of x. */
-SN_INLINE SN_(enclosure) SN_(log_in_lanes)(int base, int of_more, sn_wf x) {
+typedef struct {
+    sn_wi k;
+    sn_wu cell, m; /* a pattern */
+} SN_(octave);
+
+/* x = 2^k m, x > 0 */
+SN_INLINE SN_(octave) SN_(octave_of)(sn_wf x) {
+    const sn_wu past = (sn_wu)x - SN_LOG_START;
+    const sn_wi k = (sn_wi)past >> 52;
+    return (SN_(octave)){k, past >> 48 & (SN_LOG_CELLS - 1), (sn_wu)x - ((sn_wu)k << 52)};
+}
+
+/* log of x, of at most 30 bits (one), or of a sum (two): argument + below, the first being the sum rounded; which is 1
+ * + near_one + near_one_low, those less than 2^-6, where `small`; where `doubled`, twice that. */
+SN_INLINE SN_(enclosure) SN_(log_of)(int base, int of_sum, sn_wf argument, sn_wf below, sn_wi doubled, sn_wi small,
+                                     sn_wf near_one, sn_wf near_one_low) {
     const double *const cells = base == SN_LOG_E ? sn_log_cells : base == SN_LOG_2 ? sn_log2_cells : sn_log10_cells;
     const double *const cells_low = base == SN_LOG_E   ? sn_log_cells_low
                                     : base == SN_LOG_2 ? sn_log2_cells_low
                                                        : sn_log10_cells_low;
-    sn_wf below = {0};
-    const sn_wf argument = of_more ? SN_(two_sum)(SN_(f64)(1.0), x, &below) : x;
-    const sn_wu past = (sn_wu)argument - SN_LOG_START;
-    const sn_wi k = (sn_wi)past >> 52;
-    const sn_wu cell = past >> 48 & (SN_LOG_CELLS - 1);
-    const sn_wu m = (sn_wu)argument - ((sn_wu)k << 52);
+    const SN_(octave) o = SN_(octave_of)(argument);
     /* k as a number: |k| < 2^31 stands in the last places of 1.5 2^52 */
-    const sn_wf octave = (sn_wf)((sn_wu)k + (sn_wu)SN_(f64)(SN_TO_INTEGER64)) - SN_TO_INTEGER64;
-    const sn_wf inverse = SN_LOOK_UP16(sn_log_inverse, cell);
-    const sn_wi small = of_more ? (sn_wi)(SN_(magnitude64)(x) < 0x1p-6) : (sn_wi){0};
+    const sn_wf octave = (sn_wf)((sn_wu)(o.k - doubled) + (sn_wu)SN_(f64)(SN_TO_INTEGER64)) - SN_TO_INTEGER64;
+    const sn_wf inverse = SN_LOOK_UP16(sn_log_inverse, o.cell);
     sn_wf r, r_low = {0};
-    if (of_more) {
-        const sn_wf head = (sn_wf)(m >> 23 << 23),
-                    back = SN_(two_to)(-(sn_wi)SN_SELECT64(k > 900, (sn_wi){0} + 900, k));
+    if (of_sum) {
+        const sn_wf head = (sn_wf)(o.m >> 23 << 23),
+                    back = SN_(two_to)(-(sn_wi)SN_SELECT64(o.k > 900, (sn_wi){0} + 900, o.k));
         r = head * inverse - 1.0;
-        r_low = (((sn_wf)m - head) + below * back) * inverse;
-        r = SN_(either64)(small, x, r);
-        r_low = SN_(where64)(~small, r_low);
+        r_low = (((sn_wf)o.m - head) + below * back) * inverse;
+        r = SN_(either64)(small, near_one, r);
+        r_low = SN_(either64)(small, near_one_low, r_low);
     } else {
-        r = (sn_wf)m * inverse - 1.0;
+        r = (sn_wf)o.m * inverse - 1.0;
     }
-    const sn_wf exact = SN_(where64)(~small, octave * SN_LOG_CONSTANT(base, OCTAVE_HIGH) + SN_LOOK_UP16(cells, cell));
-    const sn_wf rest = SN_(where64)(~small, octave * SN_LOG_CONSTANT(base, OCTAVE_LOW) + SN_LOOK_UP16(cells_low, cell));
+    const sn_wf exact = SN_(where64)(~small, octave * SN_LOG_CONSTANT(base, OCTAVE_HIGH) + SN_LOOK_UP16(cells, o.cell));
+    const sn_wf rest =
+        SN_(where64)(~small, octave * SN_LOG_CONSTANT(base, OCTAVE_LOW) + SN_LOOK_UP16(cells_low, o.cell));
     const sn_wf whole = r + r_low, bend = (whole * whole) * SN_(polynomial)(sn_log1p_terms, 8, whole);
     SN_(enclosure) e;
     sn_wf error;
@@ -65,11 +74,21 @@ SN_INLINE SN_(enclosure) SN_(log_in_lanes)(int base, int of_more, sn_wf x) {
                                   bend * (SN_LOG_CONSTANT(base, UNIT_HIGH) + SN_LOG_CONSTANT(base, UNIT_LOW))));
     const sn_wf of_r = SN_(magnitude64)(whole) * (base == SN_LOG_E ? 0x1p-70 : 0x1p-62);
     e.err = SN_(magnitude64)(bend) * 0x1p-47 +
-            (base == SN_LOG_E ? SN_(where64)(of_more ? ~small : (sn_wi){0}, of_r) : of_r) +
+            (base == SN_LOG_E ? SN_(where64)(of_sum ? ~small : (sn_wi){0}, of_r) : of_r) +
             SN_(where64)(base == SN_LOG_2 ? (exact != 0.0) & (whole != 0.0) : exact != 0.0, SN_(f64)(0x1p-68));
     e.scale = (sn_wi){0};
     e.outside = (sn_wu){0};
     return e;
+}
+
+SN_INLINE SN_(enclosure) SN_(log_in_lanes)(int base, sn_wf x) {
+    return SN_(log_of)(base, 0, x, (sn_wf){0}, (sn_wi){0}, (sn_wi){0}, x, x);
+}
+
+SN_INLINE SN_(enclosure) SN_(log1p_in_lanes)(int base, sn_wf x) {
+    sn_wf below;
+    const sn_wf sum = SN_(two_sum)(SN_(f64)(1.0), x, &below);
+    return SN_(log_of)(base, 1, sum, below, (sn_wi){0}, (sn_wi)(SN_(magnitude64)(x) < 0x1p-6), x, (sn_wf){0});
 }
 
 #endif

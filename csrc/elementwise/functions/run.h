@@ -3,7 +3,10 @@
 #define SOFTNUM_FUNCTIONS_RUN_H
 
 #include "elementwise/functions/exponential.h"
+#include "elementwise/functions/inverse.h"
 #include "elementwise/functions/logarithm.h"
+#include "elementwise/functions/normal.h"
+#include "elementwise/functions/roots.h"
 #include "elementwise/functions/trigonometric.h"
 
 /* The code of a binary64 number that lies where the result does, and is inexact if that is. */
@@ -37,7 +40,47 @@ SN_INLINE sn_wu SN_(decided)(SN_(enclosure) e, sn_wu rest, sn_wu *outside) {
     return SN_(code_of)(SN_SELECT64(size == 0.0, e.hi, bits), e.scale); /* a zero with hi's sign */
 }
 
-/* How a function is computed from x, and what it is where x lies outside its domain: negative, of logarithms. */
+/* A function that is not defined everywhere: of numbers between two ends (in magnitude, of the odd and the even ones);
+ * *left: what the definition does beside, such as poles. Other numbers are invalid. */
+SN_INLINE SN_(enclosure) SN_(partial_in_lanes)(int function, sn_wf x, sn_wu usual, sn_wu *invalid, sn_wu *left) {
+    const int arc = function == SN_ELEMENTARY_asin || function == SN_ELEMENTARY_asinpi ||
+                    function == SN_ELEMENTARY_acos || function == SN_ELEMENTARY_acospi;
+    sn_wi within, at_end = {0};
+    double inside = 1.0;
+    if (arc || function == SN_ELEMENTARY_atanh) {
+        const sn_wf size = SN_(magnitude64)(x);
+        within = size <= 1.0;
+        inside = 0.5;
+        if (!arc) at_end = size == 1.0;
+    } else if (function == SN_ELEMENTARY_acosh) {
+        within = x >= 1.0;
+    } else {
+        const int of_more =
+            function == SN_ELEMENTARY_log1p || function == SN_ELEMENTARY_log2p1 || function == SN_ELEMENTARY_log10p1;
+        const double least = of_more ? -1.0 : 0.0;
+        within = x >= least;
+        at_end = x == least;
+    }
+    *invalid = usual & ~(sn_wu)within;
+    *left |= (sn_wu)at_end | (~usual & ~(sn_wu)within);
+    const sn_wf number = SN_(either64)(within & ~at_end, x, SN_(f64)(inside));
+    switch (function) {
+    case SN_ELEMENTARY_asin: return SN_(asin_in_lanes)(0, 0, number);
+    case SN_ELEMENTARY_asinpi: return SN_(asin_in_lanes)(0, 1, number);
+    case SN_ELEMENTARY_acos: return SN_(asin_in_lanes)(1, 0, number);
+    case SN_ELEMENTARY_acospi: return SN_(asin_in_lanes)(1, 1, number);
+    case SN_ELEMENTARY_atanh: return SN_(atanh_in_lanes)(number);
+    case SN_ELEMENTARY_acosh: return SN_(acosh_in_lanes)(number);
+    case SN_ELEMENTARY_rsqrt: return SN_(rsqrt_in_lanes)(number);
+    case SN_ELEMENTARY_log: return SN_(log_in_lanes)(SN_LOG_E, number);
+    case SN_ELEMENTARY_log2: return SN_(log_in_lanes)(SN_LOG_2, number);
+    case SN_ELEMENTARY_log10: return SN_(log_in_lanes)(SN_LOG_10, number);
+    case SN_ELEMENTARY_log1p: return SN_(log1p_in_lanes)(SN_LOG_E, number);
+    case SN_ELEMENTARY_log2p1: return SN_(log1p_in_lanes)(SN_LOG_2, number);
+    default: return SN_(log1p_in_lanes)(SN_LOG_10, number);
+    }
+}
+
 SN_INLINE void SN_(function_loop)(int function, const double *x, int shift, sn_u64 *codes, sn_u8 *outside, size_t n) {
     const sn_wu rest = (sn_wu){0} + (((sn_u64)1 << shift) - 1);
     for (size_t i = 0; i < n; i += SN_W) {
@@ -47,7 +90,7 @@ SN_INLINE void SN_(function_loop)(int function, const double *x, int shift, sn_u
         const sn_wf number = SN_(where64)((sn_wi)usual, given);
         SN_(enclosure) e;
         sn_wu undecided, invalid = {0}, left = ~(usual | zero);
-        switch (function) {
+        switch (function) { /* known where this is inlined */
         case SN_ELEMENTARY_exp: e = SN_(exp_in_lanes)(SN_BASE_E, number); break;
         case SN_ELEMENTARY_exp2: e = SN_(exp_in_lanes)(SN_BASE_2, number); break;
         case SN_ELEMENTARY_exp10: e = SN_(exp_in_lanes)(SN_BASE_10, number); break;
@@ -59,25 +102,24 @@ SN_INLINE void SN_(function_loop)(int function, const double *x, int shift, sn_u
         case SN_ELEMENTARY_tanh: e = SN_(tanh_in_lanes)(number); break;
         case SN_ELEMENTARY_sigmoid: e = SN_(sigmoid_in_lanes)(0, number); break;
         case SN_ELEMENTARY_silu: e = SN_(sigmoid_in_lanes)(1, number); break;
+        case SN_ELEMENTARY_erf: e = SN_(erf_in_lanes)(number); break;
+        case SN_ELEMENTARY_gelu: e = SN_(gelu_in_lanes)(number); break;
         case SN_ELEMENTARY_sin: e = SN_(trigonometric_in_lanes)(SN_SINE, 0, number); break;
         case SN_ELEMENTARY_cos: e = SN_(trigonometric_in_lanes)(SN_COSINE, 0, number); break;
         case SN_ELEMENTARY_tan: e = SN_(trigonometric_in_lanes)(SN_TANGENT, 0, number); break;
         case SN_ELEMENTARY_sinpi: e = SN_(trigonometric_in_lanes)(SN_SINE, 1, number); break;
         case SN_ELEMENTARY_cospi: e = SN_(trigonometric_in_lanes)(SN_COSINE, 1, number); break;
         case SN_ELEMENTARY_tanpi: e = SN_(trigonometric_in_lanes)(SN_TANGENT, 1, number); break;
-        default: {
-            const int more = function == SN_ELEMENTARY_log1p || function == SN_ELEMENTARY_log2p1 ||
-                             function == SN_ELEMENTARY_log10p1;
-            const int base = function == SN_ELEMENTARY_log || function == SN_ELEMENTARY_log1p     ? SN_LOG_E
-                             : function == SN_ELEMENTARY_log2 || function == SN_ELEMENTARY_log2p1 ? SN_LOG_2
-                                                                                                  : SN_LOG_10;
-            const double least = more ? -1.0 : 0.0;
-            const sn_wi within = number > least;
-            invalid = usual & (sn_wu)(number < least);
-            if (!more) left = ~usual;
-            left |= usual & (sn_wu)(number == least);
-            e = SN_(log_in_lanes)(base, more, SN_(either64)(within, number, SN_(f64)(1.0)));
-        }
+        case SN_ELEMENTARY_cbrt: e = SN_(cbrt_in_lanes)(number); break;
+        case SN_ELEMENTARY_atan: e = SN_(atan_in_lanes)(0, number); break;
+        case SN_ELEMENTARY_atanpi: e = SN_(atan_in_lanes)(1, number); break;
+        case SN_ELEMENTARY_asinh: e = SN_(asinh_in_lanes)(number); break;
+        case SN_ELEMENTARY_softplus: e = SN_(softplus_in_lanes)(number); break;
+        case SN_ELEMENTARY_reciprocal:
+            left = ~usual;
+            e = SN_(reciprocal_in_lanes)(SN_(either64)((sn_wi)usual, number, SN_(f64)(1.0)));
+            break;
+        default: e = SN_(partial_in_lanes)(function, number, usual, &invalid, &left);
         }
         sn_wu code = SN_(decided)(e, rest, &undecided);
         code |= zero & (sn_wu)((code & ~SN_SIGN64) == 0) & bits; /* a zero of -0 is -0 */
