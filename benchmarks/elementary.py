@@ -1,32 +1,51 @@
-"""Elementary functions: by table for 8 and 16 bits, evaluated for binary32 and binary64; MPFR and NumPy beside them."""
+"""Elementary functions: by table for 8 and 16 bits, in lanes for binary32, by the definition for binary64; peers too.
+
+The peers are scalar loops in C, one thread: glibc's functions of float, which are not all correctly rounded, and
+CORE-MATH's, which are: SOFTNUM_CORE_MATH names a checkout. MPFR is called through gmpy2.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import subprocess
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import gmpy2
 import numpy as np
 
 import softnum as sn
-from benchmarks.measure import Row, best
+from benchmarks.measure import Row, best, one_thread
+from softnum.runtime import _core
 
-FUNCTIONS = ("exp", "log", "sin", "tanh", "atan", "sigmoid", "erf", "gelu", "rsqrt", "pow", "hypot")
+IN_LANES = (
+    "exp", "exp2", "exp10", "expm1", "exp2m1", "exp10m1", "log", "log2", "log10", "log1p", "log2p1", "log10p1", "sin",
+    "cos", "tan", "sinpi", "cospi", "tanpi", "asin", "acos", "atan", "asinpi", "acospi", "atanpi", "sinh", "cosh",
+    "tanh", "asinh", "acosh", "atanh", "erf", "gelu", "sigmoid", "silu", "softplus", "cbrt", "rsqrt", "reciprocal",
+)  # fmt: skip
+DEFINED = ("exp", "log", "sin", "tanh", "atan", "erf", "gelu", "pow", "hypot")
 TABLES = ("exp", "gelu", "pow")
+OF_C = (
+    "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "cbrt",
+)  # fmt: skip
+OF_CORE_MATH = (
+    *OF_C, "exp2m1", "exp10m1", "log2p1", "log10p1", "sinpi", "cospi", "tanpi", "asinpi", "acospi", "atanpi", "rsqrt",
+)  # fmt: skip
+#: nanoseconds an element that functions in lanes are to take at most
+GOALS = {"avx512": 8.0, "avx2": 16.0}
 
 
 def rows(n: int = 1 << 19, few: int = 4000) -> Iterator[Row]:
-    """One thread; nanoseconds an element. NumPy's float32 functions are not correctly rounded."""
-    before = os.environ.get("SOFTNUM_THREADS")
-    os.environ["SOFTNUM_THREADS"] = "1"
-    try:
-        yield from _ours(n, few)
-    finally:
-        if before is None:
-            del os.environ["SOFTNUM_THREADS"]
-        else:
-            os.environ["SOFTNUM_THREADS"] = before
-    yield from _baselines(n, few)
+    """One thread; nanoseconds an element."""
+    with one_thread():
+        yield from _by_table(n)
+        yield from _in_lanes(n)
+        yield from _defined(few)
+    yield from _compiled(n)
+    yield from _mpfr(few)
 
 
 def _values(n: int) -> list[np.ndarray]:
@@ -34,30 +53,88 @@ def _values(n: int) -> list[np.ndarray]:
     return [np.abs(rng.standard_normal(n) * 2) + 2.0**-8 for _ in range(2)]
 
 
+def _operands(name: str, n: int) -> np.ndarray:
+    """Numbers of a function's domain, as float32."""
+    x = np.float32(_values(n)[0])
+    if name in ("asin", "acos", "asinpi", "acospi", "atanh"):
+        return np.float32(1.0) / (1 + x)
+    return 1 + x if name == "acosh" else x
+
+
 def _row(name: str, n: int, work, limit: float | None, repeats: int = 7) -> Row:
     speed = best(work, repeats) / n * 1e9
     return Row(name, speed, "ns", speed, "ns", limit)
 
 
-def _call(name: str, codes: list[np.ndarray], fmt: str):
+def _call(name: str, codes: list[np.ndarray], fmt: str, **options):
     operands = codes if name in ("pow", "hypot") else codes[:1]
-    return lambda: getattr(sn, name)(*operands, fmt)
+    return lambda: getattr(sn, name)(*operands, fmt, **options)
 
 
-def _ours(n: int, few: int) -> Iterator[Row]:
+def _by_table(n: int) -> Iterator[Row]:
     for fmt in ("e5m2", "e4m3fn", "binary16", "bfloat16"):
         codes = [sn.encode(v, fmt) for v in _values(n)]
         for name in TABLES:
             if name != "pow" or sn.format(fmt).bits == 8:
                 yield _row(f"{name} {fmt}, by table", n, _call(name, codes, fmt), 1.0)
-    for fmt in ("binary32", "binary64"):
+
+
+def _in_lanes(n: int) -> Iterator[Row]:
+    uniform = np.random.Generator(np.random.Philox(12)).integers(0, 2**32, n, dtype=np.uint32)
+    before = _core.current_isa()
+    for isa in _core.available_isas():
+        if isa not in GOALS:
+            continue
+        _core.use_isa(isa)
+        for name in IN_LANES:
+            codes = _operands(name, n).view(np.uint32)
+            goal, call = GOALS[isa], lambda data, **options: _call(name, [data], "binary32", **options)  # noqa: B023
+            yield _row(f"{name} binary32, {isa}", n, call(codes), goal, 3)
+            yield _row(f"{name} binary32, {isa}, codes drawn uniformly", n, call(uniform), goal, 3)
+            if name in ("exp", "log", "sin", "tanh", "erf"):
+                work = call(codes, rounding="up", return_flags=True)
+                yield _row(f"{name} binary32, {isa}, up, with flags", n, work, goal, 3)
+    _core.use_isa(before)
+
+
+def _defined(few: int) -> Iterator[Row]:
+    for fmt, names in (("binary32", ("pow", "hypot")), ("binary64", DEFINED)):
         codes = [sn.encode(v, fmt) for v in _values(few)]
-        for name in FUNCTIONS:
-            limit = 2000.0 if fmt == "binary32" and name in ("exp", "log", "sigmoid", "rsqrt") else None
-            yield _row(f"{name} {fmt}, evaluated", few, _call(name, codes, fmt), limit, 3)
+        for name in names:
+            yield _row(f"{name} {fmt}, by the definition", few, _call(name, codes, fmt), None, 3)
 
 
-def _baselines(n: int, few: int) -> Iterator[Row]:
+def _compiled(n: int) -> Iterator[Row]:
+    """Loops over glibc's functions, and CORE-MATH's."""
+    sources = os.environ.get("SOFTNUM_CORE_MATH")
+    with tempfile.TemporaryDirectory() as folder:
+        peers = [("the C library", "", OF_C, [])]
+        if sources:
+            files = [next(Path(sources).glob(f"src/binary32/*/{name}f.c")) for name in OF_CORE_MATH]
+            peers.append(("CORE-MATH", "cr_", OF_CORE_MATH, files))
+        for peer, prefix, names, files in peers:
+            loops = ["#include <stddef.h>"]
+            for name in names:
+                loops += [
+                    f"float {prefix}{name}f(float);",
+                    f"void loop_{name}(const float *x, float *y, size_t n) "
+                    f"{{ for (size_t i = 0; i < n; i++) y[i] = {prefix}{name}f(x[i]); }}",
+                ]
+            source, target = Path(folder) / f"{prefix}loops.c", Path(folder) / f"{prefix}loops.so"
+            source.write_text("\n".join(loops))
+            flags = ["-O3", "-march=native", "-fno-builtin", "-w", "-shared", "-fPIC"]
+            command = [os.environ.get("CC", "cc"), *flags, str(source), *map(str, files), "-o", str(target), "-lm"]
+            subprocess.run(command, check=True)
+            library = ctypes.CDLL(str(target))
+            for name in names:
+                x = _operands(name, n)
+                y, loop = np.empty_like(x), getattr(library, f"loop_{name}")
+                loop.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+                work = lambda: loop(x.ctypes.data, y.ctypes.data, n)  # noqa: B023, E731
+                yield _row(f"peer: {peer}'s {name} of float", n, work, None, 3)
+
+
+def _mpfr(few: int) -> Iterator[Row]:
     numbers = [[gmpy2.mpfr(float(np.float32(v))) for v in values] for values in _values(few)]
     mpfr = {"exp": gmpy2.exp, "log": gmpy2.log, "sin": gmpy2.sin, "erf": gmpy2.erf, "hypot": gmpy2.hypot}
 
@@ -70,7 +147,4 @@ def _baselines(n: int, few: int) -> Iterator[Row]:
     for name, function in mpfr.items():
         operands = numbers if name == "hypot" else numbers[:1]
         work = lambda: one_by_one(function, operands)  # noqa: B023, E731
-        yield _row(f"baseline: MPFR (gmpy2) {name} to 24 bits, one call each", few, work, None, 3)
-    x = np.float32(_values(n)[0])
-    for name in ("exp", "log", "sin"):
-        yield _row(f"baseline: np.{name} of float32", n, lambda: getattr(np, name)(x), None)  # noqa: B023
+        yield _row(f"peer: MPFR (gmpy2) {name} to 24 bits, one call each", few, work, None, 3)

@@ -215,10 +215,12 @@ typedef struct {
 
 /* What they give: codes of a format of SN_FUNCTION_BITS fraction bits that has more exponents than binary64. */
 enum { SN_FUNCTION_BITS = 48, SN_FUNCTION_BIAS = 16383 };
+#define SN_FUNCTION_SIGNALING (((sn_u64)0x7fff << SN_FUNCTION_BITS) + 1) /* of what is invalid */
 
 /* A function of one operand prepared for binary64 lanes; the domain and its proof: elementwise/functions/evaluate.h. */
 typedef struct {
     sn_i32 function, shift; /* SN_ELEMENTARY_*; bits of a binary64 number that decide nothing */
+    sn_i32 by_one;          /* results are converted one by one: to fixed point */
     sn_decoding in;
 } sn_function;
 
@@ -231,14 +233,6 @@ typedef struct {
     sn_rounding out;                 /* of SN_CARRIED_SINGLE, from binary32 */
     sn_lanes wide;                   /* of SN_CARRIED_DOUBLE; down of all */
 } sn_carried;
-
-enum {
-    SN_ENCLOSED_EXP,
-    SN_ENCLOSED_SIGMOID,
-    SN_ENCLOSED_TANH,
-    SN_ENCLOSED_ERF,
-    SN_ENCLOSED_GELU
-}; /* elementwise/enclose.h */
 
 /* Floats of a part of a tree of sums, that stay near; of a row of it, at most. */
 enum { SN_TREE = 4096, SN_TREE_WIDTH = 128 };
@@ -282,8 +276,6 @@ typedef struct {
     /* out[i] = the sum of column i, as a tree (elementwise/carried.h), by an addition that is not stochastic; 1: one
      * had no result. scratch: sn_tree_scratch floats. */
     int (*tree)(const sn_carried *p, const sn_table *t, float *out, float *scratch);
-    /* out[i] = the function of x[i], of binary32, but for those that are undecided; returns how many are. */
-    size_t (*enclose)(int function, const float *x, float *out, sn_u8 *undecided, size_t n);
     /* words[i] = word i of the key */
     void (*words)(const sn_random_source *random, sn_u32 *words, size_t n);
 } sn_kernels;

@@ -2,11 +2,10 @@
 #include "lanes/portable.h"
 
 #include "elementwise/carry.h"
-#include "elementwise/enclose.h"
 #include "elementwise/functions/run.h"
 
 extern const sn_kernels sn_kernels_portable;
 const sn_kernels sn_kernels_portable = {
     "portable",          SN_(quantize32), SN_(quantize64), SN_(encode32), SN_(encode64),
     SN_(encode_widened), SN_(decode32),   SN_(decode64),   SN_(operate),  NULL,
-    SN_(function),       SN_(carried),    SN_(tree),       SN_(enclose),  SN_(words)};
+    SN_(function),       SN_(carried),    SN_(tree),       SN_(words)};

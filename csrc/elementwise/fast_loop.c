@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "elementwise/elementwise.h"
+#include "elementwise/functions/functions.h"
 
 size_t sn_table_size(int op, const sn_context *context) {
     const sn_i32 a = context->operand[0].bits, b = context->operand[1].bits;
@@ -200,6 +201,18 @@ static void narrow(void *out, int width, const sn_u64 *codes, size_t n) {
     }
 }
 
+/* What overflows is left to the definition: its code does not tell whether the result is a multiple of the step. */
+static void convert_each(const sn_context *x, sn_u64 *codes, sn_u8 *flags, sn_u8 *outside, size_t n,
+                         const sn_u32 *words, int with_flags) {
+    for (size_t i = 0; i < n; i++) {
+        sn_u32 raised = 0;
+        if (outside[i]) continue;
+        codes[i] = sn_convert(&sn_function_format, codes[i], &x->out, &x->env, words ? words[i] : 0, &raised);
+        flags[i] = (sn_u8)raised;
+        if (with_flags && (raised & SN_FLAG_OVERFLOW)) outside[i] = 1;
+    }
+}
+
 /* As by_short_lanes, of a function: its operands as binary64 numbers, its results as codes of a wider format,
  * converted. */
 static void by_function(int op, const sn_context *x, const sn_kernels *run, int width, char **args, ptrdiff_t n,
@@ -217,7 +230,10 @@ static void by_function(int op, const sn_context *x, const sn_kernels *run, int 
         const sn_u32 *words = load_block(in, 1, sn_is_stochastic(&x->env), width, args, steps, i, take, &s);
         run->decode64(&x->function.in, in[0], width, numbers, take);
         run->function(&x->function, numbers, between, undecided, take);
-        run->short_floats(SN_LANES_CONVERT, &x->normals, results, 8, between, s.flags, s.outside, take, words);
+        if (x->function.by_one)
+            convert_each(x, between, s.flags, undecided, take, words, with_flags);
+        else
+            run->short_floats(SN_LANES_CONVERT, &x->normals, results, 8, between, s.flags, s.outside, take, words);
         narrow(s.results, width, between, take);
         for (size_t j = 0; j < take; j += 8) {
             sn_u64 any, more;

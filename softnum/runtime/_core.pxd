@@ -86,8 +86,6 @@ cdef extern from "dispatch/kernels.h" nogil:
         uint32_t key[2]
         uint64_t first
 
-    enum: SN_ENCLOSED_EXP, SN_ENCLOSED_SIGMOID, SN_ENCLOSED_TANH, SN_ENCLOSED_ERF, SN_ENCLOSED_GELU
-
     ctypedef struct sn_carried:
         int32_t way, operation, operands
 
@@ -109,7 +107,6 @@ cdef extern from "dispatch/kernels.h" nogil:
                               const sn_random_source *random) noexcept nogil
         void (*decode32)(const sn_decoding *d, const void *codes, int width, float *out, size_t n) noexcept nogil
         void (*decode64)(const sn_decoding *d, const void *codes, int width, double *out, size_t n) noexcept nogil
-        size_t (*enclose)(int function, const float *x, float *out, uint8_t *undecided, size_t n) noexcept nogil
         void (*words)(const sn_random_source *random, uint32_t *words, size_t n) noexcept nogil
 
     int sn_detect_isa() noexcept

@@ -672,38 +672,6 @@ cdef class CarriedOperation:
         return bad != 0
 
 
-#: functions that csrc/elementwise/enclose.h encloses
-ENCLOSED = {
-    "exp": SN_ENCLOSED_EXP, "sigmoid": SN_ENCLOSED_SIGMOID, "tanh": SN_ENCLOSED_TANH, "erf": SN_ENCLOSED_ERF,
-    "gelu": SN_ENCLOSED_GELU,
-}
-
-
-def enclose(name, x):
-    """(function of a plain float32 array in a new one, rounded to nearest even; which are left to do) or None of others.
-
-    Which: an array of bool of x's shape, or None where none is.
-    """
-    cdef int function = ENCLOSED.get(name, -1)
-    cdef const sn_kernels *run = kernels()
-    cdef cnp.ndarray out, undecided
-    cdef const float *source
-    cdef float *target
-    cdef uint8_t *left
-    cdef size_t n, count
-    cdef uint64_t saved
-    if function < 0 or not is_plain(x, cnp.NPY_FLOAT32):
-        return None
-    out, undecided = like(x, cnp.NPY_FLOAT32), like(x, cnp.NPY_BOOL)
-    source, n = <const float *>cnp.PyArray_DATA(<cnp.ndarray>x), cnp.PyArray_SIZE(out)
-    target, left = <float *>cnp.PyArray_DATA(out), <uint8_t *>cnp.PyArray_DATA(undecided)
-    with nogil:
-        saved = sn_fp_enter()
-        count = run.enclose(function, source, target, left, n)
-        sn_fp_leave(saved)
-    return out, undecided if count else None
-
-
 cdef bint is_carrier(x):
     """Whether x is an array of float32, of no subclass, aligned, in this machine's bytes."""
     return (

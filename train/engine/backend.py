@@ -20,14 +20,12 @@ from softnum.formats.blocks import format
 from softnum.formats.codec import Rounding
 from softnum.formats.dispatch import of_format
 from softnum.formats.facts import facts
-from softnum.formats.modes import overflow_name, rounding_name
 from softnum.ops.values import carried, carry
-from softnum.runtime import _core
 from softnum.runtime.threads import chosen_threads, threads_by_default
 from softnum.train.designs.scales import of_tensor
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.engine.arrays import Arrays, bits_of
-from softnum.train.engine.enclosures import enclose, encloses
+from softnum.train.engine.binary64 import cubes_to_odd
 from softnum.train.recipes import Scaled, largest_magnitude, scaled_product, scaled_stack
 
 __all__ = [
@@ -120,11 +118,6 @@ def block_ones(shape: tuple[int, int], fmt) -> BlockArray:
         )
     tensor = () if fmt.tensor_scale is None else (1.0,)
     return BlockArray(encode(np.full(shape, power), fmt.element), encode(scales, fmt.scale), fmt, -1, *tensor)
-
-
-def is_usual(role) -> bool:
-    """Whether a role rounds to nearest even, and what is too large to infinity where there is one."""
-    return rounding_name(role.rounding) == "nearest_even" and overflow_name(role.overflow, role.format) == "infinity"
 
 
 def _along(x, role, axis: int | None):
@@ -377,25 +370,16 @@ class NumpyBackend(Arrays):
         result = self._carry(operation, operands, role.format, role, key)
         if result is not None:
             return result
-        name, (x, *constants) = operation, operands
-        if operation == "pow" and np.size(constants[0]) == 1 and float(np.reshape(constants[0], ())) == 3.0:
-            name, constants[0] = "cube", np.reshape(constants[0], (1,))
-        if not encloses(name, role):
-            return self._operate(operation, operands, role, key)
-        result, undecided = self._enclosed(name, x, role)
-        if undecided is not None and undecided.size:
-            rest = self._operate(operation, (x.reshape(-1)[undecided], *constants), role, key)
-            result.reshape(-1)[undecided] = rest
-        return result
+        if operation == "pow" and self._is_cube(operands, role):
+            return self.quantize(cubes_to_odd(operands[0]), role, None)
+        return self._operate(operation, operands, role, key)
 
-    def _enclosed(self, operation: str, x, role):
-        """`enclose`, in the core where the rounding is binary32's usual one."""
-        if self.dtype == np.float32 and self._is_own(role.format) and is_usual(role):
-            known = _core.enclose(operation, x)
-            if known is not None:
-                result, undecided = known
-                return result, None if undecided is None else np.flatnonzero(undecided)
-        return enclose(operation, x, lambda values: self.quantize(values, role, None))
+    def _is_cube(self, operands, role) -> bool:
+        """Whether a power is a cube that binary64 numbers rounded to odd decide."""
+        power = operands[1]
+        if np.size(power) != 1 or float(np.reshape(power, ())) != 3.0 or role.stochastic or role.overflow == "wrap":
+            return False
+        return self.dtype == np.float32 and bits_of_precision(role.format) <= 24
 
     def _carry(self, operation: str, operands, fmt, role, key):
         """An operation on values of a format without codes between; None where that does not compute it."""

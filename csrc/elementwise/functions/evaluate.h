@@ -33,7 +33,6 @@ typedef struct {
 #define SN_MULTIPLY_ADD64(x, y, z) ((x) * (y) + (z))
 #endif
 
-#define SN_FUNCTION_SIGNALING (((sn_u64)0x7fff << SN_FUNCTION_BITS) + 1)
 #define SN_FUNCTION_LEAST ((sn_u64)(1023 - 300) << 52)               /* the pattern of 2^-300 */
 #define SN_FUNCTION_SPAN (((sn_u64)0x7ff << 52) - SN_FUNCTION_LEAST) /* from there to infinity */
 #define SN_SIGN64 0x8000000000000000u

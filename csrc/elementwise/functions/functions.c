@@ -5,7 +5,7 @@
 
 enum { MOST_DIGITS = 30, MOST_DECIDING = 46 };
 
-static const sn_format between = {
+const sn_format sn_function_format = {
     .kind = SN_FLOAT,
     .bits = 64,
     .is_signed = 1,
@@ -39,11 +39,16 @@ static int is_in_lanes(int fn) {
 int sn_function_prepare(int fn, const sn_format *in, const sn_format *out, const sn_env *env, sn_function *p,
                         sn_normals *to_out) {
     if (!is_in_lanes(fn)) return 0;
-    if (in->kind != SN_FLOAT || out->kind != SN_FLOAT || in->mantissa_bits + 1 > MOST_DIGITS) return 0;
-    const sn_i32 deciding = out->mantissa_bits + 3 + (sn_is_stochastic(env) ? env->stochastic_bits : 0);
-    if (deciding > MOST_DECIDING || !sn_decoding_prepare(in, 64, &p->in)) return 0;
-    const sn_format operands[3] = {between, between, between};
-    if (!sn_normals_prepare(SN_OP_convert, operands, out, env, to_out) || !to_out->in_lanes || !to_out->whole) return 0;
+    p->by_one = out->kind == SN_FIXED;
+    if (env->flush_inputs || env->flush_results || (p->by_one && env->overflow == SN_OVERFLOW_WRAP)) return 0;
+    const sn_i32 deciding = sn_facts_of(out).precision + 2 + (sn_is_stochastic(env) ? env->stochastic_bits : 0);
+    if (sn_facts_of(in).precision > MOST_DIGITS || deciding > MOST_DECIDING) return 0;
+    if (sn_is_stochastic(env) && env->rounding != SN_STOCHASTIC) return 0;
+    if (!sn_decoding_prepare(in, 64, &p->in)) return 0;
+    const sn_format operands[3] = {sn_function_format, sn_function_format, sn_function_format};
+    if (!p->by_one &&
+        (!sn_normals_prepare(SN_OP_convert, operands, out, env, to_out) || !to_out->in_lanes || !to_out->whole))
+        return 0;
     p->function = fn;
     p->shift = 53 - deciding;
     return 1;

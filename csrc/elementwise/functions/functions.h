@@ -4,6 +4,8 @@
 
 #include "elementwise/elementwise.h"
 
+extern const sn_format sn_function_format;
+
 /* Prepare function fn (SN_ELEMENTARY_*); 0 if it, a format or the environment lies outside the domain
  * (elementwise/functions/evaluate.h). */
 int sn_function_prepare(int fn, const sn_format *in, const sn_format *out, const sn_env *env, sn_function *p,
