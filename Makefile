@@ -2,6 +2,8 @@
 PYTHON ?= python3
 CC ?= cc
 CLANG ?= clang
+ARM_CC ?= aarch64-linux-gnu-gcc
+QEMU ?= qemu-aarch64
 TIME ?= 60
 JOBS ?= 2
 FUZZ ?= 400000
@@ -18,7 +20,7 @@ C_FILES = $(sort $(shell find csrc fuzz -name '*.[ch]'))
 TESTED = $(CSRC) csrc/tests/test_core.c
 FUZZED = $(CSRC) $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
 
-.PHONY: help build wheel dpi check test test-c test-c-san test-threads test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
+.PHONY: help build wheel dpi check test test-c test-c-san test-c-arm test-threads test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -79,13 +81,27 @@ build/test/%.o: %.c
 csrc/tests/test_core: $(TESTED:%.c=build/test/%.o)
 	$(CC) $(CFLAGS) -o $@ $^
 
-build/san/%_portable.o build/san/%_avx2.o build/san/%_avx512.o: SANITIZE := $(SANITIZE_LANES)
+build/san/%_portable.o build/san/%_avx2.o build/san/%_avx512.o build/san/%_neon.o: SANITIZE := $(SANITIZE_LANES)
 build/san/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(SANITIZE) -MMD -MP -c -o $@ $<
 
 csrc/tests/test_core_san: $(TESTED:%.c=build/san/%.o)
 	$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^
+
+build/arm/%.o: %.c
+	@mkdir -p $(@D)
+	$(ARM_CC) $(CFLAGS) -Wno-maybe-uninitialized -MMD -MP -c -o $@ $<
+
+build/arm/test_core: $(TESTED:%.c=build/arm/%.o)
+	$(ARM_CC) -static -o $@ $^
+
+build/arm/driver: build/arm/fuzz/driver.o $(FUZZED:%.c=build/arm/%.o)
+	$(ARM_CC) -static -o $@ $^
+
+test-c-arm: build/arm/test_core build/arm/driver ## Build the C tests for Arm's 64-bit processors, and run them, and a little fuzzing, under QEMU.
+	$(QEMU) build/arm/test_core
+	$(QEMU) build/arm/driver -n $(FUZZ)
 
 build/tsan/%.o: %.c
 	@mkdir -p $(@D)
@@ -107,7 +123,7 @@ build/fuzz/%.o: %.c
 fuzz/core: $(FUZZED:%.c=build/fuzz/%.o)
 	$(CLANG) $(CFLAGS) $(SANITIZE) -fsanitize=fuzzer -o $@ $^
 
--include $(shell find build/test build/san build/tsan build/fuzz -name '*.d' 2> /dev/null)
+-include $(shell find build/test build/san build/arm build/tsan build/fuzz -name '*.d' 2> /dev/null)
 
 fuzz-core: fuzz/core ## Fuzz the C core with libFuzzer (needs clang; TIME=seconds).
 	@mkdir -p build/fuzz/corpus build/fuzz/finds

@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(config, items):
         items[:] = filter(cases_of, items)
 
 
-@pytest.fixture(params=["portable", "avx2", "avx512"])
+@pytest.fixture(params=["portable", "avx2", "avx512", "neon"])
 def isa(request):
     """Each instruction set that this machine runs, in turn."""
     if request.param not in _core.available_isas():

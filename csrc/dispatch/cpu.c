@@ -13,6 +13,8 @@ int sn_detect_isa(void) {
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"))
         return SN_ISA_AVX512;
     return SN_ISA_AVX2;
+#elif defined(__aarch64__)
+    return SN_ISA_NEON; /* all of them have it */
 #else
     return SN_ISA_PORTABLE;
 #endif

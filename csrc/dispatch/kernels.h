@@ -280,7 +280,8 @@ typedef struct {
     void (*words)(const sn_random_source *random, sn_u32 *words, size_t n);
 } sn_kernels;
 
-enum { SN_ISA_PORTABLE = 0, SN_ISA_AVX2 = 1, SN_ISA_AVX512 = 2 };
+/* Each processor's own, slowest first. */
+enum { SN_ISA_PORTABLE = 0, SN_ISA_AVX2 = 1, SN_ISA_AVX512 = 2, SN_ISA_NEON = 1 };
 
 /* The best instruction set that this CPU and its operating system run. */
 int sn_detect_isa(void);

@@ -2,7 +2,8 @@
 
 #include "dispatch/kernels.h"
 
-extern const sn_draw_kernels sn_draw_kernels_portable, sn_draw_kernels_avx2, sn_draw_kernels_avx512;
+extern const sn_draw_kernels sn_draw_kernels_portable, sn_draw_kernels_avx2, sn_draw_kernels_avx512,
+    sn_draw_kernels_neon;
 
 const sn_draw_kernels *sn_draw_kernels_for(int isa) {
     switch (isa) {
@@ -10,6 +11,8 @@ const sn_draw_kernels *sn_draw_kernels_for(int isa) {
 #if defined(__x86_64__)
     case SN_ISA_AVX2: return &sn_draw_kernels_avx2;
     case SN_ISA_AVX512: return &sn_draw_kernels_avx512;
+#elif defined(__aarch64__)
+    case SN_ISA_NEON: return &sn_draw_kernels_neon;
 #endif
     default: return NULL;
     }

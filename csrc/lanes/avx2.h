@@ -10,6 +10,7 @@
 #endif
 #define SN_(name) name##_avx2
 #define SN_BYTES 32
+#define SN_REGISTERS 16
 #define SN_FMA(x, y, z) (sn_vf) _mm256_fmadd_ps((__m256)(x), (__m256)(y), (__m256)(z))
 #define SN_MULTIPLY_ADD SN_FMA
 #define SN_FMA64(x, y, z) (sn_wf) _mm256_fmadd_pd((__m256d)(x), (__m256d)(y), (__m256d)(z))

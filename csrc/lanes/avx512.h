@@ -12,6 +12,7 @@
 #endif
 #define SN_(name) name##_avx512
 #define SN_BYTES 64
+#define SN_REGISTERS 32
 #define SN_FMA(x, y, z) (sn_vf) _mm512_fmadd_ps((__m512)(x), (__m512)(y), (__m512)(z))
 #define SN_MULTIPLY_ADD SN_FMA
 #define SN_FMA64(x, y, z) (sn_wf) _mm512_fmadd_pd((__m512d)(x), (__m512d)(y), (__m512d)(z))
@@ -37,7 +38,7 @@
     (sn_vf) _mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)(a), (__m512)(b), _CMP_GT_OQ), (__m512)(no), (__m512)(yes))
 #define SN_LEFT32(a, n) (sn_vu) _mm512_sllv_epi32((__m512i)(a), (__m512i)(n))
 #define SN_RIGHT32(a, n) (sn_vu) _mm512_srlv_epi32((__m512i)(a), (__m512i)(n))
-#define SN_ROTATE32(a, n) (sn_vu) _mm512_rolv_epi32((__m512i)(a), (__m512i)(n)) /* to the left, modulo 32 */
+#define SN_EITHER_WAY32(a, n) (sn_vu) _mm512_rolv_epi32((__m512i)(a), (__m512i)(n))
 #define SN_LEFT64(a, n) (sn_wu) _mm512_sllv_epi64((__m512i)(a), (__m512i)(n))
 #define SN_RIGHT64(a, n) (sn_wu) _mm512_srlv_epi64((__m512i)(a), (__m512i)(n))
 #define SN_ANY_GREATER32(a, b) (_mm512_cmpgt_epi32_mask((__m512i)(a), (__m512i)(b)) != 0)

@@ -1,6 +1,6 @@
 /* The vocabulary that the isa_*.c share: one body, written in the compiler's vector types, compiled per instruction
  * set. Before including this, an isa_*.c defines SN_(name), which gives a function its suffix, SN_BYTES, the width of a
- * vector, and the few operations that vector types lack or compile badly:
+ * vector, SN_REGISTERS, how many there are, and the few operations that vector types lack or compile badly:
  *   SN_FMA(x, y, z)                  x * y + z in binary32, rounded once
  *   SN_FMA64(x, y, z)                the same in binary64; only where the CPU has it
  *   SN_MULTIPLY_ADD(x, y, z), SN_SUBTRACT_PRODUCT(x, y, z)
@@ -9,7 +9,7 @@
  *                                    x * y + z rounded down and up, between the other two; where there is an fma
  *   SN_WHERE_ODD(v, yes, no)         yes where the last bit of v is set; there too
  *   SN_LARGER_MAGNITUDE(a, b)        the larger magnitude, with the sign of a; only where the CPU has it
- *   SN_OR_MASKED(a, b, mask)         a | (b & mask)
+ *   SN_OR_MASKED(a, b, mask)         a | (b & mask), where a has no bit of the mask that b lacks, or is a NaN
  *   SN_CLAMP(v, least, most)         v, a number, within these limits
  *   SN_MULTIPLY_PAIRS(a, b)          in 32-bit lanes, the sum of the products of their signed 16-bit halves
  *   SN_XOR3(a, b, c)                 a ^ b ^ c
@@ -18,7 +18,12 @@
  *   SN_MAX(a, b), SN_MIN(a, b)       of signed 32-bit integers
  *   SN_WHERE_GREATER(a, b, yes, no)  yes where a > b (false for NaN), else no, in binary32
  *   SN_LEFT32(a, n), SN_RIGHT32, SN_LEFT64, SN_RIGHT64
- *                                    a shifted by n, lane by lane; 0 where n, as an unsigned number, is too large
+ *                                    a shifted by n, lane by lane; 0 where n, as an unsigned number, is too large;
+ *                                    -2^31 < n < 2^31
+ *   SN_EITHER_WAY32(a, n)            a shifted to the left by n, or to the right by -n, -32 < n < 32; what fills up is
+ *                                    anything; only where that is one operation
+ *   SN_LEADING_ZEROS32(a), SN_LEADING_ZEROS64(a)
+ *                                    32, or 64, of 0; only where the CPU has it
  *   SN_ANY_GREATER32(a, b), SN_ANY_GREATER64(a, b)
  *                                    whether a > b in a lane, as signed integers
  *   SN_MULTIPLY32(a, b)              the product of the low halves of 64-bit lanes

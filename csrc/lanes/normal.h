@@ -61,7 +61,7 @@ typedef struct {
 
 /* Zeros above the top bit; as many as there are bits, or more, for 0. */
 SN_INLINE N_U N_(leading_zeros)(N_U n) {
-#if defined(SN_LEADING_ZEROS64)
+#if defined(SN_LEADING_ZEROS64) || (defined(SN_LEADING_ZEROS32) && N_BITS == 32)
     return N_LEADING_ZEROS(n);
 #elif N_BITS == 64
     /* without the bit after the top one no rounding carries; the exponent of 2^63 is 1086 */

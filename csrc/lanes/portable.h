@@ -4,6 +4,7 @@
 
 #define SN_(name) name##_portable
 #define SN_BYTES 16
+#define SN_REGISTERS 16
 #define SN_FMA(x, y, z) SN_(fma)(x, y, z)
 #define SN_MULTIPLY_ADD(x, y, z) ((z) + (x) * (y))
 #define SN_SUBTRACT_PRODUCT(x, y, z) ((z) - (x) * (y))

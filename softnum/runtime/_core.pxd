@@ -45,7 +45,7 @@ cdef extern from "softnum/softnum.h" nogil:
 
 
 cdef extern from "dispatch/kernels.h" nogil:
-    enum: SN_ISA_PORTABLE, SN_ISA_AVX2, SN_ISA_AVX512
+    enum: SN_ISA_PORTABLE, SN_ISA_AVX2, SN_ISA_AVX512, SN_ISA_NEON
 
     enum: SN_WORD_BLOCKS
 

@@ -175,14 +175,18 @@ cdef bint plain_key(key, uint32_t *words):
 
 # ---- instruction set -------------------------------------------------------------------------------------------------
 
-_ISA_NAMES = {"portable": SN_ISA_PORTABLE, "avx2": SN_ISA_AVX2, "avx512": SN_ISA_AVX512}
+_ISA_NAMES = {"portable": SN_ISA_PORTABLE, "avx2": SN_ISA_AVX2, "avx512": SN_ISA_AVX512, "neon": SN_ISA_NEON}
 cdef int _detected = sn_detect_isa()
 cdef int _isa  # of the kernels in use
 
 
 def available_isas():
     """The instruction sets that this CPU and this build run, slowest first."""
-    return [name for name, isa in _ISA_NAMES.items() if isa <= _detected and sn_kernels_for(isa) != NULL]
+    return [name for name, isa in _ISA_NAMES.items() if isa <= _detected and _name_of(sn_kernels_for(isa)) == name]
+
+
+cdef _name_of(const sn_kernels *run):
+    return None if run == NULL else (<bytes>run.name).decode()
 
 
 def use_isa(name):
@@ -211,7 +215,7 @@ def isa_number():
 
 def current_isa():
     """The instruction set in use."""
-    return (<bytes>kernels().name).decode()
+    return _name_of(kernels())
 
 #: In the flags of a ufunc: the result is what stands for a NaN that the format lacks.
 NO_CODE = SN_NO_CODE

@@ -543,4 +543,4 @@ def test_a_wrong_instruction_set_is_unusable_input(tmp_path):
     command = [sys.executable, "-m", "softnum", "train", "mlp", "--design", "a-float32", "--out", str(tmp_path)]
     run = subprocess.run(command, env=os.environ | {"SOFTNUM_CPU": "sse9"}, capture_output=True, text=True)
     assert run.returncode == 2 and "Traceback" not in run.stderr
-    assert "SOFTNUM_CPU must be one of portable, avx2, avx512, got 'sse9'" in run.stderr
+    assert "SOFTNUM_CPU must be one of portable, avx2, avx512, neon, got 'sse9'" in run.stderr

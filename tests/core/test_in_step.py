@@ -208,7 +208,7 @@ def test_philox_known_answers():
 def test_the_instruction_set_is_chosen_and_named(capsys, monkeypatch):
     before = _core.current_isa()
     assert _core.available_isas()[0] == "portable" and before in _core.available_isas()
-    with pytest.raises(ValueError, match="SOFTNUM_CPU must be one of portable, avx2, avx512, got 'sse9'"):
+    with pytest.raises(ValueError, match="SOFTNUM_CPU must be one of portable, avx2, avx512, neon, got 'sse9'"):
         _core.use_isa("sse9")
     try:
         _core.use_isa("portable")
@@ -222,7 +222,7 @@ def test_the_instruction_set_is_chosen_and_named(capsys, monkeypatch):
         sn.get_include()
 
 
-@pytest.mark.parametrize("forced", ["portable", "avx2", "avx512", "mmx"])
+@pytest.mark.parametrize("forced", ["portable", "avx2", "avx512", "neon", "mmx"])
 def test_softnum_cpu_forces_the_instruction_set(forced):
     import os
     import subprocess

@@ -16,7 +16,7 @@ import pytest
 RECORD = Path(__file__).with_name("record.py")
 BITS = ("conversions", "operations", "matrices", "convolutions", "records")
 TEXTS = ("traces", "vectors", "names", "commands", "schemas")
-ISAS = ("portable", "avx2", "avx512")
+ISAS = ("portable", "avx2", "avx512", "neon")
 IN_FULL = (("avx512", "2"),)  # the others take up to twice as long
 
 

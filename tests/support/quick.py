@@ -68,7 +68,7 @@ SLOWER = {
     "test_wide_formats",
 }
 
-ISAS = ("portable", "avx2", "avx512")
+ISAS = ("portable", "avx2", "avx512", "neon")
 OTHER_TIERS = ("slow", "exhaustive", "gpu")
 
 

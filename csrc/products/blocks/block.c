@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-extern const sn_block_kernels sn_block_kernels_portable, sn_block_kernels_avx2, sn_block_kernels_avx512;
+extern const sn_block_kernels sn_block_kernels_portable, sn_block_kernels_avx2, sn_block_kernels_avx512,
+    sn_block_kernels_neon;
 
 const sn_block_kernels *sn_block_kernels_for(int isa) {
     switch (isa) {
@@ -10,6 +11,8 @@ const sn_block_kernels *sn_block_kernels_for(int isa) {
 #if defined(__x86_64__)
     case SN_ISA_AVX2: return &sn_block_kernels_avx2;
     case SN_ISA_AVX512: return &sn_block_kernels_avx512;
+#elif defined(__aarch64__)
+    case SN_ISA_NEON: return &sn_block_kernels_neon;
 #endif
     default: return NULL;
     }

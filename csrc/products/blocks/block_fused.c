@@ -34,6 +34,7 @@ sn_u32 sn_block_fused_definition(const sn_block_fused *unit, const sn_block_fuse
 extern void sn_block_fused_portable(const sn_block_fused_plan *p, const sn_block_fused_values *g);
 extern void sn_block_fused_avx2(const sn_block_fused_plan *p, const sn_block_fused_values *g);
 extern void sn_block_fused_avx512(const sn_block_fused_plan *p, const sn_block_fused_values *g);
+extern void sn_block_fused_neon(const sn_block_fused_plan *p, const sn_block_fused_values *g);
 
 sn_block_fused_kernel sn_block_fused_kernel_for(int isa) {
     switch (isa) {
@@ -41,6 +42,8 @@ sn_block_fused_kernel sn_block_fused_kernel_for(int isa) {
 #if defined(__x86_64__)
     case SN_ISA_AVX2: return sn_block_fused_avx2;
     case SN_ISA_AVX512: return sn_block_fused_avx512;
+#elif defined(__aarch64__)
+    case SN_ISA_NEON: return sn_block_fused_neon;
 #endif
     default: return NULL;
     }

@@ -57,10 +57,10 @@ SN_INLINE sn_vf SN_(in_all32)(float x) {
 
 /* As many sums as fit the registers. */
 enum {
-    SN_BLOCK_ROWS = SN_BYTES == 64 ? 6 : 2,
-    SN_BLOCK_ROWS32 = SN_BYTES == 64 ? 12
-    : SN_BYTES == 32                 ? 4
-                                     : 2,
+    SN_BLOCK_ROWS = SN_REGISTERS == 32 ? 6 : 2,
+    SN_BLOCK_ROWS32 = SN_REGISTERS == 32 ? 12
+    : SN_BYTES == 32                     ? 4
+                                         : 2,
     SN_BLOCK_COLUMNS = SN_BYTES == 64 ? 32
     : SN_BYTES == 32                  ? 16
                                       : 8, /* at once, of a tile */

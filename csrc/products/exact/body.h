@@ -27,8 +27,8 @@
 #include "lanes/lanes.h"
 #include "products/exact/exact.h"
 
-/* As many sums as fit the registers: 16 vectors of 32, 8 of 16. */
-enum { SN_EXACT_VECTORS = 2, SN_EXACT_TILE = SN_EXACT_VECTORS * SN_W, SN_EXACT_ROWS = SN_BYTES == 64 ? 4 : 2 };
+/* As many sums as fit the registers: 16 vectors of 32 registers, 8 of 16. */
+enum { SN_EXACT_VECTORS = 2, SN_EXACT_TILE = SN_EXACT_VECTORS * SN_W, SN_EXACT_ROWS = SN_REGISTERS == 32 ? 4 : 2 };
 
 typedef struct {
     double part[3][SN_EXACT_ROWS][SN_EXACT_TILE]; /* the pieces' sums, the last in part[pieces - 1] */

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-extern const sn_exact_kernels sn_exact_kernels_portable, sn_exact_kernels_avx2, sn_exact_kernels_avx512;
+extern const sn_exact_kernels sn_exact_kernels_portable, sn_exact_kernels_avx2, sn_exact_kernels_avx512,
+    sn_exact_kernels_neon;
 
 const sn_exact_kernels *sn_exact_kernels_for(int isa) {
     switch (isa) {
@@ -11,6 +12,8 @@ const sn_exact_kernels *sn_exact_kernels_for(int isa) {
 #if defined(__x86_64__)
     case SN_ISA_AVX2: return &sn_exact_kernels_avx2;
     case SN_ISA_AVX512: return &sn_exact_kernels_avx512;
+#elif defined(__aarch64__)
+    case SN_ISA_NEON: return &sn_exact_kernels_neon;
 #endif
     default: return NULL;
     }

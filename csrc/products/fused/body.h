@@ -223,6 +223,9 @@ SN_INLINE sn_vi SN_(to_int)(sn_vf x) { return __builtin_convertvector(x, sn_vi);
 #ifndef SN_TO_FLOAT
 /* x in binary32, rounded toward zero: to nearest, and a step back where that went away from zero. */
 SN_INLINE sn_vf SN_(to_float)(sn_vi x) {
+#if !defined(__x86_64__)
+    x = SN_MIN(x, (sn_vi){0} + 0x7fffff80); /* what is above becomes that, and on no way 2^31, which is no int32 */
+#endif
     sn_vf f = __builtin_convertvector(x, sn_vf);
     sn_vi sign = x >> 31, beyond = (sn_vi)((sn_vu)SN_(to_int)(f) - (sn_vu)x); /* 2^31 becomes -2^31: right, modulo */
     return (sn_vf)((sn_vi)f + ((beyond ^ sign) > sign));
@@ -230,12 +233,22 @@ SN_INLINE sn_vf SN_(to_float)(sn_vi x) {
 #define SN_TO_FLOAT(x) SN_(to_float)(x)
 #endif
 
+#ifndef SN_TO_FLOAT_ODD
+/* x in binary32, rounded to odd. */
+SN_INLINE sn_vf SN_(to_float_odd)(sn_vi x) {
+    const sn_vf f = SN_TO_FLOAT(x);
+    return (sn_vf)((sn_vu)f | ((sn_vu)(SN_(to_int)(f) != x) & 1u));
+}
+#define SN_TO_FLOAT_ODD(x) SN_(to_float_odd)(x)
+#endif
+
 /* One rounding of sums in units of 2^(M - F); scale = 2^(M - F). */
 SN_INLINE sn_vf SN_(round_sum)(const sn_fused_plan *p, int nearest, int cut, sn_vi sum, sn_vf scale) {
-    sn_vf f = SN_TO_FLOAT(sum);
-    if (!nearest) return (cut ? (sn_vf)((sn_vu)f & p->keep) : f) * scale;
-    f = (sn_vf)((sn_vu)f | ((sn_vu)(SN_(to_int)(f) != sum) & 1u));
-    sn_vf x = f * scale;
+    if (!nearest) {
+        const sn_vf f = SN_TO_FLOAT(sum);
+        return (cut ? (sn_vf)((sn_vu)f & p->keep) : f) * scale;
+    }
+    sn_vf x = SN_TO_FLOAT_ODD(sum) * scale;
     sn_vi e = (sn_vi)((sn_vu)x & 0x7f800000u);
     e = SN_MAX(e, (sn_vi){0} + (p->least_c << 23));
     sn_vf c = (sn_vf)((sn_vu)e + p->to_constant);

@@ -5,7 +5,8 @@
 #include "elementwise/short/sum.h"
 #include "softnum/units/terms.h"
 
-extern const sn_gemm_kernels sn_gemm_kernels_portable, sn_gemm_kernels_avx2, sn_gemm_kernels_avx512;
+extern const sn_gemm_kernels sn_gemm_kernels_portable, sn_gemm_kernels_avx2, sn_gemm_kernels_avx512,
+    sn_gemm_kernels_neon;
 
 const sn_gemm_kernels *sn_gemm_kernels_for(int isa) {
     switch (isa) {
@@ -13,6 +14,8 @@ const sn_gemm_kernels *sn_gemm_kernels_for(int isa) {
 #if defined(__x86_64__)
     case SN_ISA_AVX2: return &sn_gemm_kernels_avx2;
     case SN_ISA_AVX512: return &sn_gemm_kernels_avx512;
+#elif defined(__aarch64__)
+    case SN_ISA_NEON: return &sn_gemm_kernels_neon;
 #endif
     default: return NULL;
     }

@@ -9,7 +9,7 @@
  * those of all vectors of a run go side by side. */
 
 /* Vectors of counters that go side by side: as many as the registers hold. */
-enum { SN_STREAMS = SN_BYTES == 64 ? 4 : 2 };
+enum { SN_STREAMS = SN_REGISTERS == 32 ? 4 : 2 };
 
 typedef struct {
     sn_wu c0, c1, c2, c3;

@@ -33,8 +33,8 @@ SN_INLINE SN_(random_places) SN_(places)(const sn_rounding *r, int from) {
 
 SN_INLINE sn_vf SN_(stochastic_sum)(const SN_(random_places) * p, sn_vf v, sn_vu word) {
     const sn_vu zero = {0};
-#ifdef SN_ROTATE32
-    const sn_vu random = SN_ROTATE32(word, zero + (p->take - p->right)) & (p->low_bits << p->take);
+#ifdef SN_EITHER_WAY32
+    const sn_vu random = SN_EITHER_WAY32(word, zero + (p->take - p->right)) & (p->low_bits << p->take);
 #else
     const sn_vu random = SN_LEFT32(SN_RIGHT32(word, zero + p->right) & p->low_bits, zero + p->take);
 #endif

@@ -91,8 +91,7 @@ SN_INLINE void SN_(groups)(const sn_grouped_plan *p, int wide, int odd, int dept
                     whole = SN_ODD_SUM(__builtin_convertvector(above, sn_vf) * 65536.0f,
                                        __builtin_convertvector(below, sn_vf));
                 } else {
-                    whole = SN_TO_FLOAT((sn_vi)sum[r][v]);
-                    whole = (sn_vf)((sn_vu)whole | ((sn_vu)(SN_(to_int)(whole) != (sn_vi)sum[r][v]) & 1u));
+                    whole = SN_TO_FLOAT_ODD((sn_vi)sum[r][v]);
                 }
                 whole *= (sn_vf)((254u << 23) - (sn_vu)scale[r][v]); /* 2^(M - F) */
                 acc[r][v] = odd ? SN_ODD_SUM(acc[r][v], whole) : acc[r][v] + whole;

@@ -1,7 +1,7 @@
 #include "products/tapered/tapered.h"
 
 extern void sn_tapered_gemm_portable(const sn_tapered_sums *s), sn_tapered_gemm_avx2(const sn_tapered_sums *s),
-    sn_tapered_gemm_avx512(const sn_tapered_sums *s);
+    sn_tapered_gemm_avx512(const sn_tapered_sums *s), sn_tapered_gemm_neon(const sn_tapered_sums *s);
 
 /* The pattern of a positive power of two times 1 + fraction, given as binary64. */
 static sn_u64 pattern(sn_u64 number, int carrier) {
@@ -38,6 +38,11 @@ void sn_tapered_gemm(int isa, const sn_tapered_sums *s) {
     }
     if (isa == SN_ISA_AVX2) {
         sn_tapered_gemm_avx2(s);
+        return;
+    }
+#elif defined(__aarch64__)
+    if (isa == SN_ISA_NEON) {
+        sn_tapered_gemm_neon(s);
         return;
     }
 #endif
