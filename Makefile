@@ -18,6 +18,7 @@ DPI_HEADERS = $(shell find csrc/dpi csrc/softnum -name '*.h')
 VPI_INCLUDE ?= $(patsubst %/vpi_user.h,%,$(firstword $(wildcard /usr/include/iverilog/vpi_user.h /usr/local/include/iverilog/vpi_user.h /usr/include/vpi_user.h)))
 C_FILES = $(sort $(shell find csrc fuzz -name '*.[ch]'))
 TESTED = $(CSRC) csrc/tests/test_core.c
+COMPARED = $(CSRC) csrc/tests/test_isas.c
 FUZZED = $(CSRC) $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
 
 .PHONY: help build wheel dpi check test test-c test-c-san test-c-arm test-threads test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
@@ -67,8 +68,9 @@ test-exhaustive: ## Run the exhaustive tier (an hour and a half); where it was i
 test-mutants: ## Plant faults in csrc and see that tests fail (half an hour; JOBS=at a time).
 	$(PYTHON) tests/mutants.py --jobs $(JOBS)
 
-test-c: csrc/tests/test_core test-c-san ## Build and run the C tests, plain and under ASan and UBSan, and a little fuzzing.
+test-c: csrc/tests/test_core build/test/test_isas test-c-san ## Build and run the C tests, plain and under ASan and UBSan, and a little fuzzing.
 	csrc/tests/test_core
+	build/test/test_isas
 
 test-c-san: csrc/tests/test_core_san fuzz/driver ## Those under ASan and UBSan alone.
 	csrc/tests/test_core_san
@@ -81,7 +83,13 @@ build/test/%.o: %.c
 csrc/tests/test_core: $(TESTED:%.c=build/test/%.o)
 	$(CC) $(CFLAGS) -o $@ $^
 
-build/san/%_portable.o build/san/%_avx2.o build/san/%_avx512.o build/san/%_neon.o: SANITIZE := $(SANITIZE_LANES)
+build/test/test_isas: $(COMPARED:%.c=build/test/%.o)
+	$(CC) $(CFLAGS) -o $@ $^
+
+LANES = $(foreach isa,portable avx2 avx512 neon,$(1)/%_$(isa).o)
+$(call LANES,build/test) $(call LANES,build/arm): CFLAGS += -Wno-maybe-uninitialized
+
+$(call LANES,build/san): SANITIZE := $(SANITIZE_LANES)
 build/san/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(SANITIZE) -MMD -MP -c -o $@ $<
@@ -91,16 +99,22 @@ csrc/tests/test_core_san: $(TESTED:%.c=build/san/%.o)
 
 build/arm/%.o: %.c
 	@mkdir -p $(@D)
-	$(ARM_CC) $(CFLAGS) -Wno-maybe-uninitialized -MMD -MP -c -o $@ $<
+	$(ARM_CC) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 build/arm/test_core: $(TESTED:%.c=build/arm/%.o)
+	$(ARM_CC) -static -o $@ $^
+
+build/arm/test_isas: $(COMPARED:%.c=build/arm/%.o)
 	$(ARM_CC) -static -o $@ $^
 
 build/arm/driver: build/arm/fuzz/driver.o $(FUZZED:%.c=build/arm/%.o)
 	$(ARM_CC) -static -o $@ $^
 
-test-c-arm: build/arm/test_core build/arm/driver ## Build the C tests for Arm's 64-bit processors, and run them, and a little fuzzing, under QEMU.
+test-c-arm: build/arm/test_core build/arm/test_isas build/arm/driver build/test/test_isas ## Build the C tests for Arm's 64-bit processors, and run them, and a little fuzzing, under QEMU.
 	$(QEMU) build/arm/test_core
+	$(QEMU) build/arm/test_isas > build/arm/digests
+	build/test/test_isas > build/test/digests
+	diff build/test/digests build/arm/digests
 	$(QEMU) build/arm/driver -n $(FUZZ)
 
 build/tsan/%.o: %.c

@@ -31,12 +31,16 @@ int sn_fp_is_plain(void) { return !(_mm_getcsr() & 0xe040); } /* the direction, 
 void sn_fp_round(int direction) { _mm_setcsr(0x1f80 | (sn_u32)direction << 13); }
 #elif defined(__aarch64__)
 sn_u64 sn_fp_enter(void) {
-    sn_u64 saved, plain = 0;
-    __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
+    sn_u64 control, status, plain = 0; /* 32 bits each; x86 has both in one word */
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    __asm__ volatile("mrs %0, fpsr" : "=r"(status));
     __asm__ volatile("msr fpcr, %0" : : "r"(plain));
-    return saved;
+    return status << 32 | (control & 0xffffffffu);
 }
-void sn_fp_leave(sn_u64 saved) { __asm__ volatile("msr fpcr, %0" : : "r"(saved)); }
+void sn_fp_leave(sn_u64 saved) {
+    __asm__ volatile("msr fpcr, %0" : : "r"(saved & 0xffffffffu));
+    __asm__ volatile("msr fpsr, %0" : : "r"(saved >> 32));
+}
 int sn_fp_is_plain(void) {
     sn_u64 now;
     __asm__ volatile("mrs %0, fpcr" : "=r"(now));

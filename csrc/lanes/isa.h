@@ -11,7 +11,11 @@
  *   SN_LARGER_MAGNITUDE(a, b)        the larger magnitude, with the sign of a; only where the CPU has it
  *   SN_OR_MASKED(a, b, mask)         a | (b & mask), where a has no bit of the mask that b lacks, or is a NaN
  *   SN_CLAMP(v, least, most)         v, a number, within these limits
- *   SN_MULTIPLY_PAIRS(a, b)          in 32-bit lanes, the sum of the products of their signed 16-bit halves
+ *   SN_MULTIPLY_PAIRS(a, b)          in 32-bit lanes, the sum of the products of their signed 16-bit halves; or a type
+ *                                    SN_PAIRS of its own, SN_ADD_PAIRS(acc, a, b), which adds such sums to one, and
+ *                                    SN_SUM_PAIRS(acc), what they come to
+ *   SN_SELECT32(mask, yes, no), SN_SELECT64(mask, yes, no)
+ *                                    by lanes, or by bits: where isa.h's is no operation
  *   SN_XOR3(a, b, c)                 a ^ b ^ c
  *   SN_JOIN_LOW32(a, b), SN_JOIN_HIGH32(a, b)
  *                                    the low, or high, halves of 64-bit lanes: a0 b0 a1 b1 ...
@@ -58,8 +62,10 @@ typedef sn_u32 sn_half __attribute__((vector_size(SN_BYTES / 2)));
 enum { SN_V = SN_BYTES / 4, SN_W = SN_BYTES / 8 };
 enum { SN_LONG = 1 << 24 }; /* bytes of results that are more than a core keeps near */
 
+#ifndef SN_SELECT32
 #define SN_SELECT32(mask, yes, no) (((sn_vu)(mask) & (sn_vu)(yes)) | (~(sn_vu)(mask) & (sn_vu)(no)))
 #define SN_SELECT64(mask, yes, no) (((sn_wu)(mask) & (sn_wu)(yes)) | (~(sn_wu)(mask) & (sn_wu)(no)))
+#endif
 #define SN_MAX64(a, b) (sn_wi) SN_SELECT64((a) > (b), a, b)
 
 SN_INLINE sn_vf sn_load_vf(const float *p) {

@@ -26,12 +26,19 @@
         *(upper) = (sn_vf)((sn_vu)SN_SUBTRACT_PRODUCT(x, y, (sn_vu)(z) ^ 0x80000000u) ^ 0x80000000u);                  \
     } while (0)
 #define SN_WHERE_ODD(v, yes, no) (sn_vf) vbslq_u32(vtstq_u32(SN_U32(v), vdupq_n_u32(1)), SN_U32(yes), SN_U32(no))
-#define SN_MULTIPLY_PAIRS(a, b)                                                                                        \
-    (sn_vi) vpaddq_s32(vmull_s16(vget_low_s16((int16x8_t)(a)), vget_low_s16((int16x8_t)(b))),                          \
-                       vmull_high_s16((int16x8_t)(a), (int16x8_t)(b)))
+/* two lanes' products each, side by side */
+#define SN_PAIRS int32x4x2_t
+#define SN_ADD_PAIRS(acc, a, b)                                                                                        \
+    do {                                                                                                               \
+        (acc).val[0] = vmlal_s16((acc).val[0], vget_low_s16((int16x8_t)(a)), vget_low_s16((int16x8_t)(b)));            \
+        (acc).val[1] = vmlal_high_s16((acc).val[1], (int16x8_t)(a), (int16x8_t)(b));                                   \
+    } while (0)
+#define SN_SUM_PAIRS(acc) (sn_vi) vpaddq_s32((acc).val[0], (acc).val[1])
 #define SN_CLAMP(v, least, most) (sn_vf) vmaxq_f32(vminq_f32(SN_F32(v), SN_F32(most)), SN_F32(least))
 #define SN_MAX(a, b) (sn_vi) vmaxq_s32(SN_S32(a), SN_S32(b))
 #define SN_MIN(a, b) (sn_vi) vminq_s32(SN_S32(a), SN_S32(b))
+#define SN_SELECT32(mask, yes, no) (sn_vu) vbslq_u32(SN_U32(mask), SN_U32(yes), SN_U32(no))
+#define SN_SELECT64(mask, yes, no) (sn_wu) vbslq_u64(SN_U64(mask), SN_U64(yes), SN_U64(no))
 #define SN_WHERE_GREATER(a, b, yes, no) (sn_vf) vbslq_u32(vcgtq_f32(SN_F32(a), SN_F32(b)), SN_U32(yes), SN_U32(no))
 /* An instruction shifts by the lowest byte of a lane, to the right where that is negative: n as an unsigned number, but
  * no more than the lane has places. */

@@ -617,7 +617,21 @@ static void test_probe(void) {
     CHECK(told > 8000, "%d roundings were told", told);
 }
 
+/* What lies between the two leaves no exception behind, for NumPy would report it. */
+static void test_fp_environment(void) {
+    const sn_u64 before = sn_fp_enter();
+    volatile float zero = 0, quotient = 1 / zero;
+    sn_fp_round(SN_FP_UP);
+    quotient += 0x1p-149f;
+    sn_fp_leave(before);
+    const sn_u64 after = sn_fp_enter();
+    sn_fp_leave(after);
+    CHECK(quotient > 0 && after == before, "the floating-point environment was %llx and is %llx",
+          (unsigned long long)before, (unsigned long long)after);
+}
+
 int main(void) {
+    test_fp_environment();
     test_philox();
     test_binary32_against_cpu();
     test_convert_round_trip();
