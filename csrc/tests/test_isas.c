@@ -1,6 +1,6 @@
 /* That every instruction set gives the portable texts' bits, where the fuzz driver does not compare it with the
  * definition: operations on values, sums as trees, functions in binary64, drawing, block formats, groups. A line for
- * each kind says the digest of its results: the same on every processor (make test-c-arm compares two). */
+ * each kind says the digest of its results: the same on every processor (test_isas.txt). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
