@@ -4,6 +4,8 @@ CC ?= cc
 CLANG ?= clang
 ARM_CC ?= aarch64-linux-gnu-gcc
 QEMU ?= qemu-aarch64
+ZIG ?= $(PYTHON) -m ziglang
+CROSS ?= aarch64-linux-gnu aarch64-macos x86_64-macos x86_64-windows-gnu
 TIME ?= 60
 JOBS ?= 2
 FUZZ ?= 400000
@@ -22,7 +24,7 @@ TESTED = $(CSRC) csrc/tests/test_core.c
 COMPARED = $(filter-out $(patsubst %,csrc/products/%/%,gemm exact tapered tables),$(CSRC)) csrc/tests/test_isas.c
 FUZZED = $(CSRC) $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
 
-.PHONY: help build wheel dpi check test test-c test-c-san test-c-arm test-isas-arm test-threads test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
+.PHONY: help build wheel dpi check test test-c test-c-san test-c-arm test-isas-arm cross test-threads test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -120,6 +122,17 @@ test-isas-arm: build/arm/test_isas ## Those alone that compare NEON with the por
 	$(QEMU) build/arm/test_isas > build/arm/digests
 	diff csrc/tests/test_isas.txt build/arm/digests
 
+define CROSS_RULE
+build/cross/$(1)/%.o: %.c
+	@mkdir -p $$(@D)
+	$$(ZIG) cc -target $(1) $$(CFLAGS) -Wno-pass-failed -MMD -MP -c -o $$@ $$<
+
+endef
+$(foreach target,$(CROSS),$(eval $(call CROSS_RULE,$(target))))
+
+cross: $(foreach target,$(CROSS),$(CSRC:%.c=build/cross/$(target)/%.o)) ## Compile the C core for Arm, macOS and Windows with Clang, as zig packages it (pip install ziglang; minutes).
+	@echo compiled for $(CROSS)
+
 build/tsan/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -O1 -fsanitize=thread -MMD -MP -c -o $@ $<
@@ -140,7 +153,7 @@ build/fuzz/%.o: %.c
 fuzz/core: $(FUZZED:%.c=build/fuzz/%.o)
 	$(CLANG) $(CFLAGS) $(SANITIZE) -fsanitize=fuzzer -o $@ $^
 
--include $(shell find build/test build/san build/arm build/tsan build/fuzz -name '*.d' 2> /dev/null)
+-include $(shell find build/test build/san build/arm build/cross build/tsan build/fuzz -name '*.d' 2> /dev/null)
 
 fuzz-core: fuzz/core ## Fuzz the C core with libFuzzer (needs clang; TIME=seconds).
 	@mkdir -p build/fuzz/corpus build/fuzz/finds
