@@ -35,7 +35,7 @@ SN_INLINE SN_(reduced_power) SN_(reduce_power)(int base, sn_wf x) {
     const sn_wf shifted = x * steps + SN_TO_INTEGER64, n = shifted - SN_TO_INTEGER64;
     p.n = (sn_wi)((sn_wu)shifted - (sn_wu)SN_(f64)(SN_TO_INTEGER64));
     if (base == SN_BASE_2)
-        p.r = (x - n * (1.0 / SN_EXP_STEPS)) * SN_FUNCTION_LN_2;
+        p.r = (x - n * (1.0 / (double)SN_EXP_STEPS)) * SN_FUNCTION_LN_2;
     else if (base == SN_BASE_E)
         p.r = (x - n * SN_FUNCTION_EXP_HIGH) - n * SN_FUNCTION_EXP_LOW;
     else
