@@ -23,7 +23,7 @@
 
 SN_INLINE SN_(enclosure) SN_(erf_in_lanes)(sn_wf x) {
     const sn_wu sign = (sn_wu)x & SN_SIGN64;
-    const sn_wf a = SN_(limited)(SN_(magnitude64)(x), SN_ERF_CELLS / 16.0);
+    const sn_wf a = SN_(limited)(SN_(magnitude64)(x), (double)SN_ERF_CELLS / 16.0);
     const sn_wf shifted = a * 16.0 + SN_TO_INTEGER64;
     const sn_wu cell = (sn_wu)shifted - (sn_wu)SN_(f64)(SN_TO_INTEGER64);
     const sn_wf c = (shifted - SN_TO_INTEGER64) * 0x1p-4, h = a - c, t = -2.0 * (c * h), s = -2.0 * (h * h);
