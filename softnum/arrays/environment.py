@@ -12,7 +12,7 @@ from softnum.arrays import lanes
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES, nan_profile, overflow_name, rounding_name
 from softnum.runtime import _core
 
-__all__ = ["PartKey", "environment", "random_words", "seed_and_stream", "words_or_key"]
+__all__ = ["PartKey", "environment", "random_words", "seed_and_stream", "source_keys", "words_or_key"]
 
 _FLUSH = {None: 0, "before": 1, "after": 2, "subnormal": 3}
 
@@ -105,6 +105,21 @@ def seed_and_stream(key) -> tuple[int, int]:
     if len(pair) != 2 or not all(isinstance(v, Integral) and not isinstance(v, bool) and 0 <= v < 2**64 for v in pair):
         raise ValueError(f"key must be a seed or (seed, stream), integers in 0..2**64-1, got {key!r}")
     return int(pair[0]), int(pair[1])
+
+
+def source_keys(source, key, domains, caller: str) -> tuple[int, int, int, int]:
+    """The key words that a product's words of a `softnum.arrays.sources.RandomSource` are made of: of both domains, or
+    the number of the first LFSR."""
+    seed, stream = seed_and_stream(key)
+    if not source.hart:
+        first, second = (_core.philox_key(seed, stream, domain) for domain in domains)
+        return *first, *second
+    if stream or seed >= 2**32:
+        raise ValueError(
+            f"{caller}: with random={source.name!r} the key is the number of column 0's LFSR, below 2**32 and without a "
+            f"stream; got {key!r}"
+        )
+    return seed, 0, 0, 0
 
 
 def random_words(stochastic: bool, key, random_bits, shape) -> np.ndarray | np.uint32:

@@ -9,7 +9,8 @@ from numbers import Integral
 import numpy as np
 
 from softnum.arrays import lanes
-from softnum.arrays.environment import seed_and_stream
+from softnum.arrays.environment import seed_and_stream, source_keys
+from softnum.arrays.sources import DEFAULT_SOURCE, random_source, words_of_steps
 from softnum.runtime import _core
 
 __all__ = ["Stream"]
@@ -199,14 +200,14 @@ class Stream(tuple):
         if k is None or len(shape) < 2:
             raise ValueError(f"Stream: words of a product need its shape (..., M, N) and k=, got {shape}, k={k!r}")
         steps = unit.steps_with_c(k) if c else unit.steps(k)
-        *_, rows, columns = shape
-        batches = prod(shape[:-2])
-        counters = (np.arange(-(-steps // 4)), np.arange(columns)[:, None], np.arange(rows)[:, None, None],
-                    np.arange(batches)[:, None, None, None])  # fmt: skip
-        first, second = (
-            np.stack(_philox(counters, _core.philox_key(*self, domain)), -1).reshape(*shape, -1)[..., :steps]
-            for domain in (1, 2)
-        )
+        source = random_source(getattr(unit, "random", DEFAULT_SOURCE))
+        if source.kind == "given":
+            raise ValueError("Stream: the unit's random bits are given (random='given'), so there are none of a key")
+        keys = source_keys(source, self, (1, 2), "Stream")
+        first = words_of_steps(source, keys[:2], shape, steps)
+        if not source.is_default:
+            return np.stack([first, first >> np.uint32(source.half) if unit.two_roundings else first], -1)
+        second = words_of_steps(source, keys[2:], shape, steps)
         sums = _words_of_sums(unit, first, second)
         inner = getattr(unit, "inner", None)
         if inner is not None and inner.stochastic:  # its steps among the unit's own
@@ -222,14 +223,3 @@ def _words_of_sums(unit, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return first
     return first >> np.uint32(16) if unit.stochastic_bits <= 16 else second
 
-
-def _philox(counters, key) -> list[np.ndarray]:
-    """Philox4x32-10 of broadcast counters: the four words of each, uint32."""
-    c0, c1, c2, c3 = np.broadcast_arrays(*(np.asarray(x, np.uint64) for x in counters))
-    (k0, k1), low, half = key, np.uint64(0xFFFFFFFF), np.uint64(32)
-    for _ in range(10):
-        p0, p1 = np.uint64(0xD2511F53) * c0, np.uint64(0xCD9E8D57) * c2
-        c0, c1 = p1 >> half ^ c1 ^ np.uint64(k0), p1 & low
-        c2, c3 = p0 >> half ^ c3 ^ np.uint64(k1), p0 & low
-        k0, k1 = (k0 + 0x9E3779B9) % _ROOM, (k1 + 0xBB67AE85) % _ROOM
-    return [x.astype(np.uint32) for x in (c0, c1, c2, c3)]

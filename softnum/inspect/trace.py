@@ -16,6 +16,7 @@ import numpy as np
 from softnum.arrays.checks import float_array, native
 from softnum.arrays.container import Array
 from softnum.arrays.environment import seed_and_stream
+from softnum.arrays.sources import DEFAULT_SOURCE
 from softnum.formats.dispatch import of_format
 from softnum.formats.facts import fits
 from softnum.formats.modes import Flags
@@ -33,7 +34,7 @@ from softnum.inspect.steps.step import Step, decoded, exact_step, number, number
 from softnum.mac.family import family_of
 from softnum.mac.mad import Unit
 from softnum.mac.products.engines import coded
-from softnum.mac.products.operands import checked_operand
+from softnum.mac.products.operands import check_key, checked_operand
 from softnum.reference import random_words_matmul
 from softnum.reference.operations import encode
 from softnum.runtime.plain import plain
@@ -173,5 +174,6 @@ def _words(unit, k: int, with_c: bool, key, random_bits) -> Callable[[int], tupl
     if key is None:
         raise ValueError("trace: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
     seed, stream = seed_and_stream(key)
-    own = unit.stochastic_bits, unit.two_roundings
+    own = unit.stochastic_bits, unit.two_roundings, getattr(unit, "random", DEFAULT_SOURCE)
+    check_key(unit, key, "trace")
     return lambda step, *bits: random_words_matmul(seed, stream, 0, 0, 0, step, *(bits or own))

@@ -39,7 +39,14 @@ cdef extern from "products/gemm/gemm.h" nogil:
     ctypedef struct sn_ieee:
         int32_t flush
 
+    enum: SN_SOURCE_PHILOX, SN_SOURCE_LFSR, SN_SOURCE_GIVEN
+
+    ctypedef struct sn_source:
+        int32_t kind, seven, shared, width, shifts, hart
+        uint32_t taps
+
     ctypedef struct sn_gemm_unit:
+        sn_source random
         sn_ieee ieee
         int32_t path, product, exact_below
         int64_t chunk
@@ -57,6 +64,8 @@ cdef extern from "products/gemm/gemm.h" nogil:
         void *out
         float *panel
         ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k, n0
+        const void *words
+        ptrdiff_t ldw[2]
 
     size_t sn_gemm_room(const sn_gemm_unit *u, const sn_gemm_args *g, int bits) noexcept
 
@@ -96,6 +105,7 @@ cdef extern from "products/gemm/gemm.h" nogil:
         uint32_t key[2]
         uint32_t key2[2]
         uint32_t batch
+        sn_source random
 
     uint32_t sn_gemm_definition(const sn_mad_unit *u, const sn_product_codes *g) noexcept
 
@@ -159,6 +169,14 @@ cdef void fill_unit(sn_mad_unit *u, unit, operands) except *:
     u.reduction = REDUCTION[unit.reduction]
     u.compensated = unit.compensated is not None
     u.positive = unit.flush_inputs == "positive"
+    source = unit.random_source
+    u.random.kind = SN_SOURCE_LFSR if source.kind == "lfsr" else SN_SOURCE_PHILOX
+    u.random.seven = source.rounds == 7
+    u.random.shared = source.draws.bit_length() - 1
+    u.random.width = source.width
+    u.random.taps = source.taps
+    u.random.shifts = source.shifts
+    u.random.hart = source.hart
 
 
 def core_facts(fmt):
@@ -270,10 +288,11 @@ cdef class FastGemm:
         found = ["full"] + [self.level(0, largest, zero) for largest in ends for zero in (True, False)]
         return tuple(dict.fromkeys(found))
 
-    def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0)):
+    def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0), words=None):
         """Rows m0..m1 and columns n0..n1 of one product; b's rows are padded with zeros to a multiple of LANES.
 
-        first: the row and the column of the whole product that the arrays begin with.
+        first: the row and the column of the whole product that the arrays begin with. words: the bits of the steps,
+        instead of keys: uint8, uint16 or uint32 of shape (M, steps, N), columns side by side in memory.
         """
         cdef sn_gemm_unit u = self.u
         cdef sn_gemm_args g
@@ -293,6 +312,14 @@ cdef class FastGemm:
             w = c
             g.ldc = w.strides[0] // size
             g.c = before(cnp.PyArray_DATA(w), row * g.ldc - column, size)
+        g.words = NULL
+        if words is not None:
+            w = words
+            u.random.kind = SN_SOURCE_GIVEN
+            u.random.width = 8 * w.itemsize
+            u.random.shared = 0
+            g.ldw[0], g.ldw[1] = w.strides[0], w.strides[1]
+            g.words = before(cnp.PyArray_DATA(w), row * g.ldw[0] - column * w.itemsize, 1)
         self.compute(&u, &g)
 
     def run_products(self, a, b, c, out, keys, first, last, n):

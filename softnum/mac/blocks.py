@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from softnum.arrays.environment import environment
+from softnum.arrays.sources import DEFAULT_SOURCE
 from softnum.formats.blocks import format
 from softnum.formats.checks import check_block
 from softnum.formats.facts import facts
@@ -126,6 +127,11 @@ class BlockDotUnit(Unit):
                 raise ValueError(
                     f"BlockDotUnit: inner multiplies {got}, but the elements of {a} and {b} are "
                     f"{a.element} x {b.element}"
+                )
+            if self.inner.stochastic and getattr(self.inner, "random", DEFAULT_SOURCE) != DEFAULT_SOURCE:
+                raise ValueError(
+                    f"BlockDotUnit: inner takes its random bits of {self.inner.random!r}, but the steps of a product of "
+                    f"blocks take those of {DEFAULT_SOURCE!r} alone"
                 )
             return
         if facts(a.element).precision + facts(b.element).precision > 64:

@@ -8,6 +8,7 @@ from functools import cached_property
 from numbers import Integral
 
 from softnum.arrays.environment import environment
+from softnum.arrays.sources import DEFAULT_SOURCE, RandomSource, random_source
 from softnum.formats.base import AnyFormat
 from softnum.formats.blocks import shown_format
 from softnum.formats.checks import check_narrow
@@ -282,6 +283,25 @@ class MadUnit(Unit):
     flush_results : {None, "before", "after", "subnormal"}
         Every rounding gives a zero of its sign where the result is tiny before, or after, a rounding with unbounded
         exponent, or is subnormal once it is rounded.
+    random : str
+        The source of the bits of stochastic roundings:
+
+        - "philox4x32-10": a word of 32 bits for each step, of Philox4x32-10 (Salmon et al. 2011) under the key.
+        - "philox4x32-7": the same counters, 7 rounds.
+        - either with "/2" or "/4": so many steps in turn share a word, the first having its lowest bits. Step k has
+          bits (k mod D) 32/D and on, 32/D of them, of the word that step k div D of a word a step has.
+        - "lfsrW", "lfsrW-TAPS": linear feedback shift registers of W bits, 8 to 32, one for each output. For a step it
+          moves once, to the right; if a 1 left, its state is exclusive or TAPS, a mask in hexadecimal (of 16, 24 and
+          32 bits there is one without). A step's bits are the complement of the state before it moves. The first
+          state is the low W bits of word 0 of Philox4x32-10 counter (0, n, m, batch), all ones if they are 0.
+        - "lfsr...xN": N moves a step.
+        - "lfsr...@hart": column n begins with the complement of the key + n, modulo 2**W, in every row: PULP's SDOTP
+          unit of core key + n, that is "lfsr32@hart" with r = 12 (pulp-platform/cvfpu, src/lfsr_sr.sv).
+        - "given": by the caller of every product, as random_bits=; a key is refused.
+
+        Where product and sum of a step both round stochastically, the product has a step's low bits and the sum those
+        from their middle on. Every output has its own steps, numbered as the notes say: a step of an addition of
+        lanes or chunks, K or above, has the bits of an LFSR that has moved that often.
 
     Notes
     -----
@@ -323,6 +343,7 @@ class MadUnit(Unit):
     compensated: str | None = None
     flush_inputs: bool | str = False
     flush_results: str | None = None
+    random: str = DEFAULT_SOURCE
 
     def __post_init__(self) -> None:
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
@@ -358,6 +379,9 @@ class MadUnit(Unit):
                 )
             put("flush_inputs", bool(self.flush_inputs))
         self.environments  # noqa: B018  checks flush_results
+        put("random", self.random_source.name)
+        if self.stochastic:
+            self.random_source.check(self.stochastic_bits, self.two_roundings, "MadUnit")
         self._check_custom()
 
     def _check_custom(self) -> None:
@@ -447,6 +471,11 @@ class MadUnit(Unit):
         return self._product_is_stochastic or self.rounding.startswith("stochastic")
 
     @property
+    def random_source(self) -> RandomSource:
+        """What `random` names."""
+        return random_source(self.random, "MadUnit")
+
+    @property
     def two_roundings(self) -> bool:
         """Whether both the product and the sum of a step round stochastically."""
         return self._product_is_stochastic and self.rounding.startswith("stochastic")
@@ -486,6 +515,8 @@ class MadUnit(Unit):
         text += shown_flushes(self)
         if self.lanes > 1:
             text += in_lanes(self.lanes, self.reduction)
+        if self.stochastic and self.random != DEFAULT_SOURCE:
+            text += f", random bits {'given' if self.random == 'given' else 'of ' + self.random}"
         return text + (f", in chunks of {self.chunk} summed in {self.outer}" if self.chunk else "")
 
 

@@ -96,6 +96,7 @@ def mad_dot(
     m: int = 0,
     n: int = 0,
     random_bits: Sequence[tuple[int, int]] | None = None,
+    random: str = "philox4x32-10",
     observe: Callable[[Rounding], object] | None = None,
 ) -> tuple[int, Flags]:
     """One dot product as `softnum.MadUnit` computes it, as a plain loop.
@@ -135,6 +136,8 @@ def mad_dot(
     random_bits : sequence of (product, sum) pairs, optional
         The random words themselves, one pair a step; the additions of lanes and chunks are steps K, K + 1, ..., in the
         order of their execution.
+    random : str
+        The source of the key's words, as `softnum.MadUnit` names it.
     observe : callable, optional
         Is called with a `Rounding` for every exact product and every rounding, in the order of their execution.
 
@@ -200,7 +203,7 @@ def mad_dot(
         if seed is None or not (sum_is_stochastic or product_is_stochastic):
             return None, None
         both = sum_is_stochastic and product_is_stochastic
-        return random_words_matmul(seed, stream, batch, m, n, k, stochastic_bits, both)
+        return random_words_matmul(seed, stream, batch, m, n, k, stochastic_bits, both, random)
 
     def read(code: int, fmt: Format | str, operand: bool = False) -> Value:
         value = decode(code, fmt)

@@ -13,7 +13,9 @@ UNITS = {
     "two roundings, r = 12": sn.MadUnit("e6m9", operand="e5m2", product="e5m2", stochastic_bits=12, **STOCHASTIC),
     "two roundings, r = 32": sn.MadUnit("e6m9", operand="e5m2", product="e5m2", **STOCHASTIC),
     "the product alone": sn.MadUnit("e6m9", operand="e5m2", product="e5m2", product_rounding="stochastic"),
-    "chunks": sn.MadUnit("e6m9", operand="e5m2", chunk=7, outer_accumulator="bfloat16", stochastic_bits=8, **STOCHASTIC),
+    "chunks": sn.MadUnit(
+        "e6m9", operand="e5m2", chunk=7, outer_accumulator="bfloat16", stochastic_bits=8, **STOCHASTIC
+    ),
     "lanes": sn.MadUnit("e6m9", operand="e5m2", lanes=3, chunk=9, reduction="tree", stochastic_bits=8, **STOCHASTIC),
     "exact": sn.ExactDotUnit("e6m9", operand="e5m2", stochastic_bits=12, **STOCHASTIC),
 }

@@ -10,7 +10,7 @@ import pytest
 import softnum as sn
 from softnum import reference as ref
 from softnum.arrays.environment import seed_and_stream
-from softnum.arrays.streams import _philox
+from softnum.arrays.sources import philox
 from softnum.runtime import _core
 
 RNG = np.random.default_rng(3)
@@ -154,7 +154,7 @@ def test_children_give_other_words():
 def test_philox_of_many_counters():
     counters = RNG.integers(0, 2**32, (4, 50))
     want = [ref.philox4x32_10((3, 2**32 - 1), column) for column in counters.T.tolist()]
-    assert np.stack(_philox(counters, (3, 2**32 - 1)), -1).tolist() == list(map(list, want))
+    assert np.stack(philox(counters, (3, 2**32 - 1)), -1).tolist() == list(map(list, want))
 
 
 def test_words_of_elements():

@@ -42,15 +42,51 @@ typedef struct {
     sn_i32 random, wide; /* whether there are random words; whether the sum's are of a second key */
     sn_told told[SN_MAD_TALLIES], outer_rest; /* the last: of a compensated outer sum's roundings but the sum itself */
     sn_u32 words[2][BLOCK_OUTPUTS][4];
+    sn_u32 states[BLOCK_OUTPUTS]; /* of LFSRs after the steps that `words` are of */
     /* codes, [slot][output]: slot 0 is for C in the reduction of lanes, lane i is slot i + 1 */
     sn_u64 sums[BLOCK_SUMS + BLOCK_OUTPUTS], errors[BLOCK_SUMS + BLOCK_OUTPUTS];
     sn_u64 outer[BLOCK_OUTPUTS], outer_errors[BLOCK_OUTPUTS];
 } block;
 
+/* The words of four steps of an output's LFSR; power: what takes its first state there, 0 where it is. */
+static sn_philox_words shifted(block *b, ptrdiff_t o, sn_u32 column, sn_u32 row, sn_u32 power) {
+    const sn_mad_unit *u = b->u;
+    sn_philox_words w;
+    if (power)
+        b->states[o] = sn_lfsr_product(&u->random, power, sn_lfsr_start(&u->random, column, row, u->batch, u->key));
+    for (int i = 0; i < 4; i++)
+        w.w[i] = sn_lfsr_step(&u->random, &b->states[o]);
+    return w;
+}
+
+/* Have the words of a step ready that come of a key but not as sn_words_of_steps makes them. */
+static void draw_other(block *b, ptrdiff_t step, int goes_on) {
+    const sn_mad_unit *u = b->u;
+    const sn_source *s = &u->random;
+    const int lfsr = s->kind == SN_SOURCE_LFSR, half = sn_source_half(s);
+    const sn_u32 power = lfsr && !goes_on ? sn_lfsr_power(s, (sn_u64)(step / 4) * 4) : 0;
+    for (ptrdiff_t o = 0; o < b->outputs; o++) {
+        const sn_u32 row = (sn_u32)(b->row + o / b->columns);
+        const sn_u32 column = (sn_u32)(b->g->n0 + b->column + o % b->columns);
+        const sn_philox_words w = lfsr ? shifted(b, o, column, row, power)
+                                       : sn_source_philox(s, (sn_u32)(step / 4), column, row, u->batch, u->key);
+        for (int i = 0; i < 4; i++) {
+            b->words[0][o][i] = w.w[i];
+            b->words[1][o][i] = u->two_roundings ? w.w[i] >> half : w.w[i];
+        }
+    }
+}
+
 /* Have the keyed words of a step ready; four steps share a draw. */
 static void draw(block *b, ptrdiff_t step) {
     if (!b->random || b->g->words || b->drawn == step / 4 + 1) return;
+    const sn_source *s = &b->u->random;
+    const int goes_on = b->drawn && b->drawn == step / 4;
     b->drawn = step / 4 + 1;
+    if (s->kind != SN_SOURCE_PHILOX || s->seven || s->shared) {
+        draw_other(b, step, goes_on);
+        return;
+    }
     for (ptrdiff_t o = 0; o < b->outputs; o++) {
         const sn_u32 row = (sn_u32)(b->row + o / b->columns);
         const sn_u32 column = (sn_u32)(b->g->n0 + b->column + o % b->columns);

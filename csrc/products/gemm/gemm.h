@@ -8,6 +8,7 @@
 #include "dispatch/kernels.h"
 #include "products/codes.h"
 #include "softnum/units/chain.h"
+#include "softnum/word/source.h"
 
 /* ---- fast paths -------------------------------------------------------------------------------------------------- */
 
@@ -66,6 +67,7 @@ typedef struct {
     sn_u32 key[2], key2[2];                /* Philox keys of domains 1 and 2 */
     sn_i32 two_roundings;                  /* both product and sum are stochastic */
     sn_u32 batch;
+    sn_source random;
     sn_ieee ieee;
 } sn_gemm_unit;
 
@@ -82,6 +84,9 @@ typedef struct {
     float *panel;
     ptrdiff_t lda, ldb, ldc, ldo; /* in elements */
     ptrdiff_t m0, m1, n, k, n0;
+    const void *words; /* SN_SOURCE_GIVEN: integers of 8, 16 or 32 bits, whose rows and steps lie ldw[0] and ldw[1]
+                        * bytes apart; those of row 0, step 0 and out's first column */
+    ptrdiff_t ldw[2];
 } sn_gemm_args;
 
 /* The bytes that g->panel must have; bits: of the carriers. */
@@ -137,6 +142,7 @@ typedef struct {
     sn_i32 positive; /* a, b and C are read as +0 where they are subnormal or zero: the definition's caller does it */
     sn_u32 key[2], key2[2];
     sn_u32 batch;
+    sn_source random; /* not SN_SOURCE_GIVEN, for there are sn_product_codes.words */
 } sn_mad_unit;
 
 /* What the tallies of a definition count: products; terms added to a running sum; the three roundings more of a

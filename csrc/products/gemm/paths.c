@@ -300,6 +300,7 @@ static int path_of(const sn_mad_unit *u, sn_facts a, sn_facts b, int ordered, sn
     for (size_t i = u->lanes > 1 || flushes || ordered ? PATHS - 1 : 0; i < PATHS; i++) {
         memset(g, 0, sizeof *g);
         g->chunk = u->chunk;
+        g->random = u->random;
         const int bits = paths[i](&d, g);
         if (bits) return bits;
     }

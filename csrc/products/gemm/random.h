@@ -17,7 +17,7 @@ typedef struct {
 
 SN_INLINE sn_u32 SN_(high_product)(sn_u32 x, sn_u32 y) { return (sn_u32)((sn_u64)x * y >> 32); }
 
-/* A key, and those of rounds in every lane; last: of round 9, in both halves of each. */
+/* A key, and those of rounds in every lane; last: of the last round, in both halves of each. */
 typedef struct {
     sn_u32 first[2];
     sn_wu later[10][2], last[2];
@@ -26,7 +26,7 @@ typedef struct {
 #define SN_PHILOX_0 0x9E3779B9u
 #define SN_PHILOX_1 0xBB67AE85u
 
-SN_INLINE void SN_(widen_key)(const sn_u32 key[2], SN_(keys) * keys) {
+SN_INLINE void SN_(widen_key)(const sn_u32 key[2], int rounds, SN_(keys) * keys) {
     keys->first[0] = key[0];
     keys->first[1] = key[1];
     for (sn_u32 round = 0; round < 10; round++) {
@@ -34,7 +34,7 @@ SN_INLINE void SN_(widen_key)(const sn_u32 key[2], SN_(keys) * keys) {
         keys->later[round][1] = (sn_wu){0} + (sn_u64)(key[1] + round * SN_PHILOX_1);
     }
     for (int i = 0; i < 2; i++)
-        keys->last[i] = keys->later[9][i] | keys->later[9][i] << 32;
+        keys->last[i] = keys->later[rounds - 1][i] | keys->later[rounds - 1][i] << 32;
 }
 
 #define SN_PHILOX_M0 0xD2511F53u
@@ -106,16 +106,18 @@ SN_INLINE void SN_(last_words)(const SN_(counters) * even, const SN_(counters) *
         memcpy(words[i] + j, &w[i], sizeof w[i]);
 }
 
-/* The words of `streams` vectors of counters, known to the compiler, from column j of where they begin on. */
-SN_INLINE void SN_(words_of_streams)(const sn_gemm_unit *u, const SN_(begun) * begun, int streams, sn_u32 c0, sn_u32 c2,
-                                     const SN_(keys) * keys, ptrdiff_t j, sn_u32 words[4][SN_PANEL]) {
+/* The words of `streams` vectors of counters after `rounds`, both known to the compiler, from column j of where they
+ * begin on. */
+SN_INLINE void SN_(words_of_streams)(const sn_gemm_unit *u, const SN_(begun) * begun, int streams, int rounds,
+                                     sn_u32 c0, sn_u32 c2, const SN_(keys) * keys, ptrdiff_t j,
+                                     sn_u32 words[4][SN_PANEL]) {
     const sn_wu m0 = (sn_wu){0} + SN_PHILOX_M0, m1 = (sn_wu){0} + SN_PHILOX_M1;
     SN_(counters) c[SN_STREAMS];
     SN_UNROLL
     for (int s = 0; s < streams; s++)
         c[s] = SN_(philox_begun)(c0, &begun[s], c2, u->batch, keys);
     SN_UNROLL
-    for (int round = 3; round < 9; round++) {
+    for (int round = 3; round < rounds - 1; round++) {
         SN_UNROLL
         for (int s = 0; s < streams; s++) {
             const sn_wu q0 = SN_MULTIPLY32(c[s].c0, m0), q1 = SN_MULTIPLY32(c[s].c2, m1);
@@ -130,15 +132,187 @@ SN_INLINE void SN_(words_of_streams)(const sn_gemm_unit *u, const SN_(begun) * b
         SN_(last_words)(&c[s], &c[s + 1], keys, j + s / 2 * SN_V, words);
 }
 
-/* words[i][j]: the word of step 4 * (step div 4) + i and column j from where they begin, for j < count, a multiple of
- * SN_V. */
-SN_INLINE void SN_(gemm_words)(const sn_gemm_unit *u, const SN_(begun) begun[SN_PANEL / SN_V][2], ptrdiff_t count,
-                               ptrdiff_t row, sn_u64 step, const SN_(keys) * keys, sn_u32 words[4][SN_PANEL]) {
+/* ---- all sources -------------------------------------------------------------------------------------------------
+ * LFSRs: a move is 3 instructions for a vector of 16 (test, shift, exclusive or where a bit left), a word one more.
+ * Steps that share a word: a shift each. */
+
+#if defined(__GNUC__)
+#define SN_PREFETCH(p) __builtin_prefetch(p)
+#else
+#define SN_PREFETCH(p) (void)(p)
+#endif
+enum { SN_AHEAD = 16 }; /* steps */
+
+/* The words of a row's steps, four by four. */
+typedef struct {
+    const sn_gemm_unit *u;
+    const sn_gemm_args *g;
+    const SN_(keys) * keys;
+    ptrdiff_t count, row, column; /* count: SN_PANEL or SN_GEMM_LANES */
+    SN_(begun) begun[SN_PANEL / SN_V][2];
+    sn_vu states[SN_PANEL / SN_V]; /* of LFSRs, before the next four steps */
+    sn_u32 moved[32];              /* what a step makes of each bit of a state that leaves, the lowest first */
+    sn_u32 block[4][SN_PANEL];     /* the words that steps share */
+} SN_(stream);
+
+SN_INLINE int SN_(rounds_of)(const sn_gemm_unit *u) { return u->random.seven ? 7 : 10; }
+
+/* A step of several moves: those bits of a state that leave, each for itself, do not wait for each other. */
+SN_INLINE sn_vu SN_(moved_far)(const sn_source *s, const sn_u32 moved[32], sn_vu state) {
+    const sn_vu zero = {0};
+    const sn_i32 leave = s->shifts < s->width ? s->shifts : s->width;
+    sn_vu next = leave < 32 ? state >> (sn_u32)leave : zero, other = zero;
+    for (sn_i32 i = 0; i < leave; i += 2) {
+        next ^= SN_SELECT32((state & (1u << i)) != 0, zero + moved[i], zero);
+        if (i + 1 < leave) other ^= SN_SELECT32((state & (2u << i)) != 0, zero + moved[i + 1], zero);
+    }
+    return next ^ other;
+}
+
+SN_INLINE void SN_(philox_rounds)(const SN_(stream) * w, ptrdiff_t count, int rounds, sn_u32 c0,
+                                  sn_u32 words[4][SN_PANEL]) {
     enum { COLUMNS = SN_STREAMS / 2 * SN_V };
-    const sn_u32 c0 = (sn_u32)(step / 4), c2 = (sn_u32)row;
+    const sn_u32 c2 = (sn_u32)w->row;
     ptrdiff_t j = 0;
     for (; j + COLUMNS <= count; j += COLUMNS)
-        SN_(words_of_streams)(u, begun[j / SN_V], SN_STREAMS, c0, c2, keys, j, words);
+        SN_(words_of_streams)(w->u, w->begun[j / SN_V], SN_STREAMS, rounds, c0, c2, w->keys, j, words);
     for (; j < count; j += SN_V)
-        SN_(words_of_streams)(u, begun[j / SN_V], 2, c0, c2, keys, j, words);
+        SN_(words_of_streams)(w->u, w->begun[j / SN_V], 2, rounds, c0, c2, w->keys, j, words);
+}
+
+/* words[i][j]: word i of the counter c0 of column j from where they begin, for j < count, a multiple of SN_V. */
+SN_INLINE void SN_(philox_words)(const SN_(stream) * w, ptrdiff_t count, sn_u32 c0, sn_u32 words[4][SN_PANEL]) {
+    if (w->u->random.seven)
+        SN_(philox_rounds)(w, count, 7, c0, words);
+    else
+        SN_(philox_rounds)(w, count, 10, c0, words);
+}
+
+SN_INLINE sn_vu SN_(moved)(const sn_source *s, sn_vu state) {
+    const sn_vu zero = {0};
+    return (state >> 1) ^ SN_SELECT32((state & 1) != 0, zero + s->taps, zero);
+}
+
+/* The states of LFSRs before step `step`. */
+static SN_NOINLINE void SN_(begin_states)(SN_(stream) * w, sn_u64 step) {
+    const sn_source *s = &w->u->random;
+    const sn_u32 power = sn_lfsr_power(s, step);
+    const sn_vu zero = {0}, ones = zero + sn_lfsr_ones(s);
+    sn_u32 words[4][SN_PANEL];
+    SN_(philox_rounds)(w, w->count, 10, 0, words);
+    for (sn_i32 i = 0; i < s->width; i++) {
+        w->moved[i] = 1u << i;
+        for (sn_i32 n = 0; n < s->shifts; n++)
+            w->moved[i] = sn_lfsr_moved(s, w->moved[i]);
+    }
+    for (ptrdiff_t j = 0; j < w->count; j++)
+        if (s->hart) words[0][j] = ~(w->u->key[0] + (sn_u32)(w->g->n0 + w->column + j));
+    for (ptrdiff_t j = 0; j < w->count; j += SN_V) {
+        sn_vu state = sn_load_words32(words[0] + j) & ones, product = zero;
+        if (!s->hart) state = SN_SELECT32(state == 0, ones, state);
+        for (sn_i32 i = 0; i < s->width && step; i++)
+            product = SN_(moved)(s, product) ^ (state & (zero - (power >> i & 1)));
+        w->states[j / SN_V] = step ? product : state;
+    }
+}
+
+/* Begin a row's words, of `count` columns from `column` on; step: the first, a multiple of 4. */
+SN_INLINE void SN_(begin_stream)(SN_(stream) * w, const sn_gemm_unit *u, const sn_gemm_args *g, ptrdiff_t count,
+                                 ptrdiff_t row, ptrdiff_t column, sn_u64 step, const SN_(keys) * keys) {
+    w->u = u;
+    w->g = g;
+    w->keys = keys;
+    w->count = count;
+    w->row = row;
+    w->column = column;
+    if (u->random.kind != SN_SOURCE_GIVEN) SN_(begin_words)(g, count, row, column, keys, w->begun);
+    if (u->random.kind == SN_SOURCE_LFSR) SN_(begin_states)(w, step);
+}
+
+SN_INLINE void SN_(lfsr_words)(SN_(stream) * w, ptrdiff_t count, sn_u32 words[4][SN_PANEL]) {
+    const sn_source *s = &w->u->random;
+    const sn_vu ones = (sn_vu){0} + sn_lfsr_ones(s);
+    for (ptrdiff_t j = 0; j < count; j += SN_V) {
+        sn_vu state = w->states[j / SN_V];
+        for (int i = 0; i < 4; i++) {
+            const sn_vu word = ~state & ones;
+            memcpy(words[i] + j, &word, sizeof word);
+            state = s->shifts == 1 ? SN_(moved)(s, state) : SN_(moved_far)(s, w->moved, state);
+        }
+        w->states[j / SN_V] = state;
+    }
+}
+
+/* n integers of `width` bytes. */
+SN_INLINE void SN_(given_columns)(const char *from, int width, ptrdiff_t n, sn_u32 *to) {
+    char rest[4 * SN_V] = {0};
+    for (ptrdiff_t j = 0; j < n; j += SN_V) {
+        const char *at = from + width * j;
+        if (j + SN_V > n) {
+            memcpy(rest, at, (size_t)(width * (n - j)));
+            at = rest;
+        }
+        const sn_vu v = width == 1 ? SN_LOAD8_32(at) : width == 2 ? SN_LOAD16_32(at) : SN_LOAD32_32(at);
+        memcpy(to + j, &v, sizeof v);
+    }
+}
+
+SN_INLINE void SN_(given_words)(const SN_(stream) * w, ptrdiff_t count, sn_u64 step, sn_u64 steps,
+                                sn_u32 words[4][SN_PANEL]) {
+    const sn_gemm_args *g = w->g;
+    const int width = (int)w->u->random.width / 8;
+    const ptrdiff_t left = g->n - w->column, n = left < count ? left : count;
+    for (sn_u64 i = 0; i < 4 && step + i < steps; i++) { /* rows lie far apart: what is read next is asked for */
+        const char *from =
+            (const char *)g->words + w->row * g->ldw[0] + (ptrdiff_t)(step + i) * g->ldw[1] + w->column * width;
+        if (step + i + SN_AHEAD < steps) SN_PREFETCH(from + SN_AHEAD * g->ldw[1]);
+        switch (width) {
+        case 1: SN_(given_columns)(from, 1, n, words[i]); break;
+        case 2: SN_(given_columns)(from, 2, n, words[i]); break;
+        default: SN_(given_columns)(from, 4, n, words[i]);
+        }
+    }
+}
+
+SN_INLINE void SN_(shared_words)(SN_(stream) * w, ptrdiff_t count, sn_u64 step, int fresh, sn_u32 words[4][SN_PANEL]) {
+    const sn_i32 shared = w->u->random.shared, each = 1 << shared;
+    const sn_u32 four = (sn_u32)(step / 4), part = four & (sn_u32)(each - 1);
+    if (part == 0 || fresh) SN_(philox_words)(w, count, four >> shared, w->block);
+    for (sn_i32 i = 0; i < 4; i++) {
+        const sn_i32 at = (sn_i32)part * 4 + i;
+        const sn_u32 *from = w->block[at >> shared], shift = (sn_u32)((at & (each - 1)) * (32 >> shared));
+        for (ptrdiff_t j = 0; j < count; j += SN_V) {
+            const sn_vu word = sn_load_words32(from + j) >> shift;
+            memcpy(words[i] + j, &word, sizeof word);
+        }
+    }
+}
+
+SN_INLINE void SN_(words_of_columns)(SN_(stream) * w, ptrdiff_t count, sn_u64 step, sn_u64 steps, int fresh,
+                                     sn_u32 words[4][SN_PANEL]) {
+    const sn_source *s = &w->u->random;
+    if (s->kind == SN_SOURCE_LFSR)
+        SN_(lfsr_words)(w, count, words);
+    else if (s->kind == SN_SOURCE_GIVEN)
+        SN_(given_words)(w, count, step, steps, words);
+    else if (s->shared)
+        SN_(shared_words)(w, count, step, fresh, words);
+    else
+        SN_(philox_words)(w, count, (sn_u32)(step / 4), words);
+}
+
+/* words[i][j]: the word of step `step` + i, step being a multiple of 4, and column j of w->count. The next four after
+ * those before or, fresh, where these begin. steps: how many a sum has. */
+static SN_NOINLINE void SN_(stream_words)(SN_(stream) * w, sn_u64 step, sn_u64 steps, int fresh,
+                                          sn_u32 words[4][SN_PANEL]) {
+    if (w->count == SN_PANEL) /* known to the compiler */
+        SN_(words_of_columns)(w, SN_PANEL, step, steps, fresh, words);
+    else
+        SN_(words_of_columns)(w, SN_GEMM_LANES, step, steps, fresh, words);
+}
+
+/* The number of a row's steps: products, and additions of chunks. */
+SN_INLINE sn_u64 SN_(steps_of)(const sn_gemm_unit *u, const sn_gemm_args *g) {
+    const sn_u64 k = (sn_u64)g->k, chunk = (sn_u64)u->chunk;
+    return k + (chunk && k ? (k - 1) / chunk + 1 : 0);
 }

@@ -59,21 +59,24 @@ SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g,
                                    const SN_(keys) * keys, ptrdiff_t row, ptrdiff_t column) {
     const float *a = (const float *)g->a + row * g->lda, *panel = g->panel;
     const ptrdiff_t left = g->n - column, valid = left < SN_PANEL ? left : SN_PANEL;
-    const int from = u->two_roundings ? 16 : 0;
+    const int from = u->two_roundings ? sn_source_half(&u->random) : 0;
+    const ptrdiff_t count = vectors * SN_V;
+    const sn_u64 steps = SN_(steps_of)(u, g);
     const SN_(random_places) places = SN_(places)(&u->sum64, from);
     const sn_u32 low_bits = (1u << u->sum64.stochastic_bits) - 1;
     float edge[SN_PANEL] = {0};
     sn_u32 words[4][SN_PANEL], reductions[4][SN_PANEL];
     sn_vf acc[SN_PANEL / SN_V];
-    SN_(begun) begun[SN_PANEL / SN_V][2];
-    SN_(begin_words)(g, vectors * SN_V, row, column, keys, begun);
+    SN_(stream) stream, outer_stream;
+    SN_(begin_stream)(&stream, u, g, count, row, column, 0, keys);
+    sn_u64 reduction = (sn_u64)g->k;
+    if (u->chunk) SN_(begin_stream)(&outer_stream, u, g, count, row, column, reduction / 4 * 4, keys);
     if (g->c) memcpy(edge, (const float *)g->c + row * g->ldc + column, (size_t)valid * sizeof(float));
     for (int v = 0; v < vectors; v++)
         acc[v] = u->chunk ? (sn_vf){0} : sn_load_vf(edge + v * SN_V);
     ptrdiff_t rest = (ptrdiff_t)u->chunk;
-    sn_u64 reduction = (sn_u64)g->k;
     for (ptrdiff_t k = 0; k < g->k; k++) {
-        if (k % 4 == 0) SN_(gemm_words)(u, begun, vectors * SN_V, row, (sn_u64)k, keys, words);
+        if (k % 4 == 0) SN_(stream_words)(&stream, (sn_u64)k, steps, 0, words);
         const sn_vf x = SN_(broadcast)(a[k]);
         SN_UNROLL
         for (int v = 0; v < vectors; v++) {
@@ -90,7 +93,9 @@ SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g,
                           : SN_(stochastic_anywhere)(&u->sum64, sum, word >> (sn_u32)from);
         }
         if (u->chunk && (--rest == 0 || k == g->k - 1)) {
-            SN_(gemm_words)(u, begun, vectors * SN_V, row, reduction, keys, reductions);
+            const int fresh = reduction == (sn_u64)g->k;
+            if (fresh || reduction % 4 == 0)
+                SN_(stream_words)(&outer_stream, reduction / 4 * 4, steps, fresh, reductions);
             for (int v = 0; v < vectors; v++) {
                 const sn_vu word = sn_load_words32(reductions[reduction % 4] + v * SN_V) >> (sn_u32)from;
                 const sn_vf outer = SN_(stochastic_anywhere)(&u->outer64, sn_load_vf(edge + v * SN_V) + acc[v], word);
@@ -115,7 +120,7 @@ SN_INLINE void SN_(stochastic_rows)(const sn_gemm_unit *u, const sn_gemm_args *g
                                     ptrdiff_t row, ptrdiff_t column) {
     const int wide = g->n - column > SN_GEMM_LANES;
     SN_(keys) keys;
-    SN_(widen_key)(u->key, &keys);
+    SN_(widen_key)(u->key, SN_(rounds_of)(u), &keys);
     sn_fp_round(SN_FP_ZERO);
     for (ptrdiff_t i = row; i < row + rows; i++) {
         if (wide)

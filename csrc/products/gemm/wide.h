@@ -50,30 +50,33 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
     const int chunked = u->chunk != 0, random = product == SN_PRODUCT_STOCHASTIC || sum_stochastic;
     /* with two stochastic roundings the sum takes the upper half of the word, or a word of its own if r > 16 */
     const int second = random && u->two_roundings && (rs.stochastic_bits > 16 || rp.stochastic_bits > 16);
-    const int sum_shift = u->two_roundings && !second ? 16 : 0;
+    const int sum_shift = u->two_roundings && !second ? sn_source_half(&u->random) : 0;
+    const sn_u64 steps = SN_(steps_of)(u, g);
     const int vectors = tile / SN_W, sum_mode = sum_stochastic ? SN_STOCHASTIC : SN_NEAREST_EVEN;
     ptrdiff_t valid = g->n - column < tile ? g->n - column : tile;
     sn_wf acc[SN_TILE64 / SN_W], outer[SN_TILE64 / SN_W];
     double edge[SN_TILE64] = {0};
     SN_(keys) keys[2];
-    SN_(widen_key)(u->key, &keys[0]);
-    SN_(widen_key)(u->key2, &keys[1]);
-    SN_(begun) begun[2][SN_PANEL / SN_V][2];
+    SN_(widen_key)(u->key, SN_(rounds_of)(u), &keys[0]);
+    SN_(widen_key)(u->key2, SN_(rounds_of)(u), &keys[1]);
+    SN_(stream) streams[2], outer_stream; /* of products and sums; of additions of chunks */
+    sn_u64 reduction = (sn_u64)g->k;
     for (int i = 0; i <= second && random; i++)
-        SN_(begin_words)(g, tile, row, column, &keys[i], begun[i]);
-    sn_u32 words[4][SN_PANEL], words2[4][SN_PANEL];
+        SN_(begin_stream)(&streams[i], u, g, tile, row, column, 0, &keys[i]);
+    if (chunked && sum_stochastic)
+        SN_(begin_stream)(&outer_stream, u, g, tile, row, column, reduction / 4 * 4, &keys[second]);
+    sn_u32 words[4][SN_PANEL], words2[4][SN_PANEL], reductions[4][SN_PANEL];
     if (g->c) memcpy(edge, (const double *)g->c + row * g->ldc + column, (size_t)valid * sizeof(double));
     for (int v = 0; v < vectors; v++) {
         outer[v] = sn_load_wf(edge + v * SN_W);
         acc[v] = chunked ? (sn_wf){0} : outer[v];
     }
     ptrdiff_t left = u->chunk;
-    sn_u64 reduction = (sn_u64)g->k;
     for (ptrdiff_t k = 0; k < g->k; k++) {
         const double *y = b + k * g->ldb;
         if (random && k % 4 == 0) {
-            SN_(gemm_words)(u, begun[0], tile, row, (sn_u64)k, &keys[0], words);
-            if (second) SN_(gemm_words)(u, begun[1], tile, row, (sn_u64)k, &keys[1], words2);
+            SN_(stream_words)(&streams[0], (sn_u64)k, steps, 0, words);
+            if (second) SN_(stream_words)(&streams[1], (sn_u64)k, steps, 0, words2);
         }
         const sn_u32 *w = words[k % 4], *w2 = second ? words2[k % 4] : words[k % 4];
         for (int v = 0; v < vectors; v++) {
@@ -89,16 +92,17 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
                           : SN_(round64)(&rs, sum_mode, SN_(add_odd)(acc[v], p), word);
         }
         if (chunked && (--left == 0 || k == g->k - 1)) {
-            if (sum_stochastic) SN_(gemm_words)(u, begun[second], tile, row, reduction, &keys[second], words2);
+            const int fresh = reduction == (sn_u64)g->k;
+            if (sum_stochastic && (fresh || reduction % 4 == 0))
+                SN_(stream_words)(&outer_stream, reduction / 4 * 4, steps, fresh, reductions);
             for (int v = 0; v < vectors; v++) {
                 sn_wu word = {0};
-                if (sum_stochastic) word = sn_load_words64(words2[reduction % 4] + v * SN_W) >> sum_shift;
+                if (sum_stochastic) word = sn_load_words64(reductions[reduction % 4] + v * SN_W) >> sum_shift;
                 outer[v] = SN_(round64)(&ro, sum_mode, bare ? outer[v] + acc[v] : SN_(add_odd)(outer[v], acc[v]), word);
                 acc[v] = (sn_wf){0};
             }
             reduction++;
             left = u->chunk;
-            if (second && (k + 1) % 4 != 0) SN_(gemm_words)(u, begun[1], tile, row, (sn_u64)(k + 1), &keys[1], words2);
         }
     }
     for (int v = 0; v < vectors; v++) {

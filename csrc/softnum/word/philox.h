@@ -11,8 +11,10 @@ typedef struct {
     sn_u32 w[4];
 } sn_philox_words;
 
-SN_FN sn_philox_words sn_philox(sn_u32 c0, sn_u32 c1, sn_u32 c2, sn_u32 c3, sn_u32 k0, sn_u32 k1) {
-    for (sn_i32 round = 0; round < 10; round++) {
+/* With another number of rounds. */
+SN_FN sn_philox_words sn_philox_rounds(sn_u32 c0, sn_u32 c1, sn_u32 c2, sn_u32 c3, sn_u32 k0, sn_u32 k1,
+                                       sn_i32 rounds) {
+    for (sn_i32 round = 0; round < rounds; round++) {
         sn_u64 p0 = (sn_u64)0xD2511F53u * c0, p1 = (sn_u64)0xCD9E8D57u * c2;
         c0 = (sn_u32)(p1 >> 32) ^ c1 ^ k0;
         c1 = (sn_u32)p1;
@@ -27,6 +29,10 @@ SN_FN sn_philox_words sn_philox(sn_u32 c0, sn_u32 c1, sn_u32 c2, sn_u32 c3, sn_u
     r.w[2] = c2;
     r.w[3] = c3;
     return r;
+}
+
+SN_FN sn_philox_words sn_philox(sn_u32 c0, sn_u32 c1, sn_u32 c2, sn_u32 c3, sn_u32 k0, sn_u32 k1) {
+    return sn_philox_rounds(c0, c1, c2, c3, k0, k1, 10);
 }
 
 /* The key words of a (seed, stream) in a domain: the first two words of w. */

@@ -14,6 +14,7 @@ from softnum.arrays.checks import float_array
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode
 from softnum.arrays.environment import seed_and_stream
+from softnum.arrays.sources import DEFAULT_SOURCE
 from softnum.formats.facts import facts
 from softnum.inspect.bounds.growth import NOTHING, Growth, chances_of, growth_of, local, upward
 from softnum.inspect.bounds.running import running_of
@@ -21,7 +22,7 @@ from softnum.inspect.trace import codes_of
 from softnum.mac.family import family_of
 from softnum.mac.products.engines import coded
 from softnum.mac.products.matrices import matmul
-from softnum.mac.products.operands import checked_operand
+from softnum.mac.products.operands import check_key, checked_operand
 from softnum.reference import random_words_matmul
 from softnum.reference.rounding import floor_log2
 from softnum.runtime import gateway
@@ -271,9 +272,12 @@ def _words(unit, key, random_bits) -> Callable:
     if not unit.stochastic:
         return lambda m, n: None
     if random_bits is not None:
+        if np.ndim(random_bits) != 4:
+            raise ValueError("bound: random_bits must be words of shape (M, N, steps, 2)")
         return lambda m, n: lambda step, *_: tuple(map(int, random_bits[m, n, step]))
     seed, stream = seed_and_stream(key)
-    own = unit.stochastic_bits, unit.two_roundings
+    own = unit.stochastic_bits, unit.two_roundings, getattr(unit, "random", DEFAULT_SOURCE)
+    check_key(unit, key, "bound")
     return lambda m, n: lambda step, *bits: random_words_matmul(seed, stream, 0, m, n, step, *(bits or own))
 
 

@@ -23,6 +23,7 @@ from softnum.mac.products.operands import (
     MACS_AT_ONCE,
     MACS_PER_THREAD,
     PLAIN,
+    PackedWords,
     blocks_of,
     carried,
     checked_operand,
@@ -43,7 +44,7 @@ _MATRICES = (np.ndarray, Array)
 _STARTS = (*_MATRICES, type(None))
 
 
-def _run_fast(gemm, a, b, c, out, keys, numbers, threads, k) -> None:
+def _run_fast(gemm, a, b, c, out, keys, numbers, threads, k, words=None) -> None:
     dtype = np.float64 if gemm.wide else np.float32
     if not getattr(gemm, "converts", False):  # those that do take floats of either width, in any layout
         a, b = np.ascontiguousarray(carried(a, dtype)), padded(b, dtype)
@@ -55,12 +56,13 @@ def _run_fast(gemm, a, b, c, out, keys, numbers, threads, k) -> None:
     def work(i, m0, m1, *columns):
         product, row = numbers.of(i, m0)
         first, shift = None if c is None else c[i], row - m0
-        gemm.run(a[i], b[i], first, target[i], keys, product, row, m1 + shift, *columns, (shift, 0))
+        given = {} if words is None else {"words": words.of(i)}
+        gemm.run(a[i], b[i], first, target[i], keys, product, row, m1 + shift, *columns, (shift, 0), **given)
 
     def products(first, last):
         gemm.run_products(a, b, c, target, keys, first, last, n)
 
-    if batches > 1 and len(blocks) == batches and numbers is PLAIN and hasattr(gemm, "run_products"):
+    if batches > 1 and len(blocks) == batches and words is None and numbers is PLAIN and hasattr(gemm, "run_products"):
         for_each(runs_of(batches, threads, m * n * k), products, threads)
     else:
         for_each(numbers.split(blocks), work, threads)
@@ -147,10 +149,12 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
         The initial accumulator (of the outer sum under chunk): values of the result's format. Default +0.
     key : int, (int, int) or Stream, optional
         Seed, or (seed, stream); needed iff the unit rounds stochastically. Step k of output (m, n) takes word
-        ``k mod 4`` of Philox counter (k div 4, n, m, batch).
-    random_bits : ndarray of uint32, shape (..., M, N, steps, 2), optional
-        The random words themselves, [product, sum], instead of a key; ``steps = unit.steps(K)``, with C
-        ``unit.steps_with_c(K)``.
+        ``k mod 4`` of Philox counter (k div 4, n, m, batch), or what a MadUnit's `random` says.
+    random_bits : ndarray, shape (..., M, N, steps, 2) or, in fast paths too, (..., M, steps, N), optional
+        The random bits themselves instead of a key; ``steps = unit.steps(K)``, with C ``unit.steps_with_c(K)``. With a
+        last axis [product, sum]: words, uint32. Without: the bits of a step, uint8, uint16 or uint32, of which a
+        product takes the low ones, and the sum too, or, if both round stochastically, those from the middle on;
+        columns lie side by side, and the axes before the steps broadcast. On the host alone.
     threads : int, optional
         Default: as many as pay. The result does not depend on it.
     out : ndarray, optional
@@ -222,15 +226,17 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
         c = checked_operand(c, unit.c_format, "c", on_codes=unit.on_codes)
         if c.ndim > len(shape) or any(d not in (1, want) for d, want in zip(c.shape[::-1], shape[::-1], strict=False)):
             raise ValueError(f"matmul: c of shape {c.shape} does not broadcast to {shape}")
-    keys, words, numbers = random_words_of(unit, key, random_bits, shape, k, domains, with_c=c is not None)
+    options = {"with_c": c is not None, "packed": True}
+    keys, words, numbers = random_words_of(unit, key, random_bits, shape, k, domains, **options)
     dtype = next((d for d in (np.float32, np.float64) if fits(result, d)), None)
     if out is not None and dtype is None:
         raise ValueError(f"matmul: the result is an Array of {result}; out= is for float32 and float64 results")
     check_out("matmul", out, shape, dtype)
 
     gemm = fast_of(unit)
-    of_codes = words is not None or dtype is None or Array in (type(a), type(b), type(c))
+    of_codes = isinstance(words, np.ndarray) or dtype is None or Array in (type(a), type(b), type(c))
     if gemm is None or of_codes or tallies is not None:
+        words = words.unpacked(unit) if isinstance(words, PackedWords) else words
         codes = _by_definition(unit, a, b, c, (batches, m, n), lead, k, keys, words, numbers, threads, caller, tallies)
         values = Array(codes.reshape(shape), result) if dtype is None else decode(codes.reshape(shape), result, dtype)
         if out is None:
@@ -247,7 +253,7 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
     a = np.broadcast_to(a, (*lead, m, k)).reshape(batches, m, k)
     b = np.broadcast_to(b, (*lead, k, n)).reshape(batches, k, n)
     c = None if c is None else np.broadcast_to(c, shape).reshape(batches, m, n)
-    _run_fast(gemm, a, b, c, flat, keys, numbers, threads, k)
+    _run_fast(gemm, a, b, c, flat, keys, numbers, threads, k, words)
     if out is None:
         return flat.reshape(shape)
     if not direct:

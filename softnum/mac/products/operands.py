@@ -11,7 +11,8 @@ import numpy as np
 from softnum.arrays.checks import native
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode, quantize
-from softnum.arrays.environment import PartKey, seed_and_stream
+from softnum.arrays.environment import PartKey, source_keys
+from softnum.arrays.sources import DEFAULT_SOURCE, random_source
 from softnum.formats.codec import NEAREST
 from softnum.formats.facts import fits
 from softnum.mac import _gemm
@@ -20,12 +21,14 @@ from softnum.runtime.identity import by_identity
 from softnum.runtime.threads import thread_count
 
 __all__ = [
-    "MACS_AT_ONCE", "MACS_PER_THREAD", "PLAIN", "Numbers", "blocks_of", "carried", "checked_operand", "codes_of",
+    "MACS_AT_ONCE", "MACS_PER_THREAD", "PLAIN", "Numbers", "PackedWords", "blocks_of", "carried", "check_key",
+    "checked_operand", "codes_of",
     "kernels_of", "padded", "random_words_of", "refuse_blocks", "runs_of",
 ]  # fmt: skip
 
 _COLUMN_BLOCK = 64  # a multiple of the widest tile, so that tiles do not straddle threads
 _PIECES = 4  # runs of products for each thread
+_PACKED = (np.uint8, np.uint16, np.uint32)
 _FEW = 64  # products, whose blocks are kept for the next ones of these sizes
 MACS_PER_THREAD = 1 << 18  # below this a thread costs more than it brings
 MACS_AT_ONCE = 1 << 29  # of a block, if it has more rows or columns than these: between two blocks Ctrl-C is heard
@@ -156,28 +159,73 @@ def codes_of(x, fmt, shape) -> np.ndarray:
     return np.ascontiguousarray(np.broadcast_to(codes.astype(np.uint64), shape))
 
 
-def random_words_of(unit, key, random_bits, shape, k, domains=(1, 2), caller="matmul", with_c=False):
-    """(key words of both domains, random words or None, how products and rows are numbered)"""
+class PackedWords(NamedTuple):
+    """Random words as they were given for steps and columns, (products, M, steps, N); the bits of a step are an item."""
+
+    words: np.ndarray
+
+    def of(self, product: int) -> np.ndarray:
+        """Those of one product, (M, steps, N)."""
+        return self.words[product]
+
+    def unpacked(self, unit) -> np.ndarray:
+        """As definitions take them: uint32 of shape (products, M, N, steps, 2), product and sum."""
+        words = self.words.transpose(0, 1, 3, 2).astype(np.uint32)
+        sums = words >> np.uint32(4 * self.words.itemsize) if unit.two_roundings else words
+        return np.stack([words, sums], -1, out=np.empty((*words.shape, 2), np.uint32))
+
+
+def _packed(unit, words, shape, steps: int, caller: str) -> PackedWords:
+    """Words given side by side: a bit pattern for each step, of so many bits as the type has."""
+    want, bits = (*shape[:-1], steps, shape[-1]), 8 * words.itemsize
+    if any(d not in (1, w) for d, w in zip(words.shape[:-2], want[:-2], strict=True)) or words.shape[-2:] != want[-2:]:
+        raise ValueError(f"{caller}: random_bits of shape {words.shape} do not broadcast to {want}, (..., M, steps, N)")
+    most = bits // 2 if unit.two_roundings else bits
+    if unit.stochastic_bits > most:
+        each = " for each of product and sum" if unit.two_roundings else ""
+        raise ValueError(
+            f"{caller}: random_bits of {words.dtype} have {most} bits a step{each}, fewer than stochastic_bits="
+            f"{unit.stochastic_bits}; give a wider type, or words of shape (..., M, N, steps, 2)"
+        )
+    whole = np.broadcast_to(words, want).reshape(-1, *want[-3:])
+    return PackedWords(whole if whole.strides[-1] == whole.itemsize else np.ascontiguousarray(whole))
+
+
+def check_key(unit, key, caller: str) -> None:
+    """ValueError if no random bits can be made of a key for a unit."""
+    source = random_source(getattr(unit, "random", DEFAULT_SOURCE))
+    if source.kind == "given":
+        raise ValueError(f"{caller}: the unit's random bits are given (random='given'); give them as random_bits=")
+    source_keys(source, key, (1, 2), caller)
+
+
+def random_words_of(unit, key, random_bits, shape, k, domains=(1, 2), caller="matmul", with_c=False, packed=False):
+    """(key words of both domains, random words or None, how products and rows are numbered)
+
+    packed: whether words may be given side by side, and come as `PackedWords`.
+    """
     if not unit.stochastic:
         return (0, 0, 0, 0), None, PLAIN
     if random_bits is not None:
         steps = unit.steps_with_c(k) if with_c else unit.steps(k)
         want = (*shape, steps, 2)
         words = np.asarray(random_bits)
+        if packed and words.ndim == len(shape) + 1 and words.dtype in _PACKED and words.dtype.isnative:
+            return (0, 0, 0, 0), _packed(unit, words, shape, steps, caller), PLAIN
         if words.dtype != np.uint32 or words.shape != want:
             raise ValueError(
                 f"{caller}: random_bits must be uint32 of shape {want}, got {words.dtype} of shape {words.shape}"
             )
         words = np.ascontiguousarray(words).reshape(int(np.prod(shape[:-2], dtype=np.int64)), *want[-4:])
         return (0, 0, 0, 0), words, PLAIN
-    if key is None:
+    source = random_source(getattr(unit, "random", DEFAULT_SOURCE))
+    if key is None and source.kind != "given":
         raise ValueError(f"{caller}: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
     numbers = PLAIN
     if isinstance(key, PartKey):
         numbers, key = _numbers(key, shape, caller), key[:2]
-    seed, stream = seed_and_stream(key)
-    first, second = (_core.philox_key(seed, stream, domain) for domain in domains)
-    return (*first, *second), None, numbers
+    check_key(unit, key, caller)
+    return source_keys(source, key, domains, caller), None, numbers
 
 
 def _numbers(key: PartKey, shape, caller: str) -> Numbers:
