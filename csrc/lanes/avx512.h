@@ -38,6 +38,9 @@
     (sn_vf) _mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)(a), (__m512)(b), _CMP_GT_OQ), (__m512)(no), (__m512)(yes))
 #define SN_LEFT32(a, n) (sn_vu) _mm512_sllv_epi32((__m512i)(a), (__m512i)(n))
 #define SN_RIGHT32(a, n) (sn_vu) _mm512_srlv_epi32((__m512i)(a), (__m512i)(n))
+#define SN_XOR_WHERE32(a, state, bit, b) /* a ^ b where the state has the bit, else a */                               \
+    (sn_vu) _mm512_mask_xor_epi32((__m512i)(a), _mm512_test_epi32_mask((__m512i)(state), (__m512i)(bit)),              \
+                                  (__m512i)(a), (__m512i)(b))
 #define SN_EITHER_WAY32(a, n) (sn_vu) _mm512_rolv_epi32((__m512i)(a), (__m512i)(n))
 #define SN_LEFT64(a, n) (sn_wu) _mm512_sllv_epi64((__m512i)(a), (__m512i)(n))
 #define SN_RIGHT64(a, n) (sn_wu) _mm512_srlv_epi64((__m512i)(a), (__m512i)(n))

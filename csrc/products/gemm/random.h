@@ -157,15 +157,28 @@ typedef struct {
 
 SN_INLINE int SN_(rounds_of)(const sn_gemm_unit *u) { return u->random.seven ? 7 : 10; }
 
+/* a, but a ^ b in lanes whose state has the bit. */
+SN_INLINE sn_vu SN_(xor_where)(sn_vu a, sn_vu state, sn_u32 bit, sn_u32 b) {
+    const sn_vu zero = {0};
+#ifdef SN_XOR_WHERE32
+    return SN_XOR_WHERE32(a, state, zero + bit, zero + b);
+#else
+    return a ^ SN_SELECT32((state & bit) != 0, zero + b, zero);
+#endif
+}
+
+SN_INLINE sn_vu SN_(moved)(const sn_source *s, sn_vu state) { return SN_(xor_where)(state >> 1, state, 1, s->taps); }
+
 /* A step of several moves: those bits of a state that leave, each for itself, do not wait for each other. */
 SN_INLINE sn_vu SN_(moved_far)(const sn_source *s, const sn_u32 moved[32], sn_vu state) {
     const sn_vu zero = {0};
     const sn_i32 leave = s->shifts < s->width ? s->shifts : s->width;
     sn_vu next = leave < 32 ? state >> (sn_u32)leave : zero, other = zero;
-    for (sn_i32 i = 0; i < leave; i += 2) {
-        next ^= SN_SELECT32((state & (1u << i)) != 0, zero + moved[i], zero);
-        if (i + 1 < leave) other ^= SN_SELECT32((state & (2u << i)) != 0, zero + moved[i + 1], zero);
+    for (sn_i32 i = 0; i + 1 < leave; i += 2) {
+        next = SN_(xor_where)(next, state, 1u << i, moved[i]);
+        other = SN_(xor_where)(other, state, 2u << i, moved[i + 1]);
     }
+    if (leave & 1) next = SN_(xor_where)(next, state, 1u << (leave - 1), moved[leave - 1]);
     return next ^ other;
 }
 
@@ -186,11 +199,6 @@ SN_INLINE void SN_(philox_words)(const SN_(stream) * w, ptrdiff_t count, sn_u32 
         SN_(philox_rounds)(w, count, 7, c0, words);
     else
         SN_(philox_rounds)(w, count, 10, c0, words);
-}
-
-SN_INLINE sn_vu SN_(moved)(const sn_source *s, sn_vu state) {
-    const sn_vu zero = {0};
-    return (state >> 1) ^ SN_SELECT32((state & 1) != 0, zero + s->taps, zero);
 }
 
 /* The states of LFSRs before step `step`. */

@@ -229,6 +229,8 @@ def random_words(unit, key, random_bits, shape, steps: int, caller: str = "matmu
         if random_bits.size == 0:
             return FROM_ARRAY, (0, 0, 0, 0), _cuda.constant(none)
         return FROM_ARRAY, (0, 0, 0, 0), random_bits.reshape((-1, *want[-4:]))
+    if getattr(unit, "random", None) == "given":
+        raise ValueError(f"{caller}: the unit's random bits are given (random='given'); give them as random_bits=")
     if key is None:
         raise ValueError(f"{caller}: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
     pair = seed_and_stream(key)

@@ -102,7 +102,7 @@ def _mad_steps(unit: MadUnit) -> list[Paragraph]:
                 "so on; they take the sum's word.",
             )
         )
-        steps.append(random_words(unit.stochastic_bits, unit.two_roundings))
+        steps.append(random_words(unit.stochastic_bits, unit.two_roundings, unit.random_source))
     return steps
 
 

@@ -16,12 +16,54 @@ _WORDS = (
     "being the first two of Philox4x32-10(key = seed; counter = (stream low, stream high, 1, 0)). {both}"
 )
 _ONE_WORD = "Product and sum both have its low {r} bits."
+_TWO_PARTS = "The product has its low {r} bits, the sum the {r} from {middle} on."
 _TWO_WORDS = "The product has its bits 0 to {last}, the sum its bits 16 to {end}."
 _OTHER_WORD = "The product has its low {r} bits; the sum those of the same word of the key made with 2 in place of 1."
 
 
-def random_words(r: int, both: bool) -> Paragraph:
+_OTHER_SOURCE = "Random bits are inputs like a and b: step k has {field}bits of its own. {both} softnum takes them of `random_bits`{how}"
+_PHILOX = (
+    ", or makes them of a key (seed, stream): step k of output (m, n) of product `batch` has {bits} of word q mod 4 of "
+    "Philox4x32-{rounds} with the counter (q div 4, n, m, batch), where q = k div {draws}; its key words are the first two "
+    "of Philox4x32-10(key = seed; counter = (stream low, stream high, 1, 0))."
+)
+_LFSR = (
+    ", or makes them of a key (seed, stream): output (m, n) of product `batch` has a linear feedback shift register of {w} "
+    "bits. {start} For each step it moves {often}: from s to s >> 1, exclusive or 0x{taps:x} if the lowest bit of s was 1. "
+    "Step k's bits are the complement of the state after k times that."
+)
+_HART = "Its first state is the complement of seed + n, modulo 2^{w}."
+_KEYED = (
+    "Its first state is the low {w} bits, or 2^{w} - 1 if they are 0, of word 0 of Philox4x32-10 with the counter (0, n, m, "
+    "batch), its key words being the first two of Philox4x32-10(key = seed; counter = (stream low, stream high, 1, 0))."
+)
+
+
+def _other_words(source, r: int, both: bool) -> Paragraph:
+    where = _ONE_WORD.format(r=r)
+    if both and source.kind == "given":
+        where = _TWO_PARTS.format(r=r, middle="the middle")
+    elif both:
+        where = _TWO_PARTS.format(r=r, middle=f"bit {source.half}")
+    field, how = "" if source.kind == "given" else f"{source.field} ", "."
+    if source.kind == "philox":
+        bits = (
+            f"bits {source.field} (k mod {source.draws}) and on, {source.field} of them,"
+            if source.draws > 1
+            else "all bits"
+        )
+        how = _PHILOX.format(bits=bits, rounds=source.rounds, draws=source.draws)
+    elif source.kind == "lfsr":
+        start = (_HART if source.hart else _KEYED).format(w=source.width)
+        often = "once" if source.shifts == 1 else f"{source.shifts} times"
+        how = _LFSR.format(w=source.width, start=start, often=often, taps=source.taps)
+    return Paragraph("Random bits", _OTHER_SOURCE.format(field=field, both=where, how=how))
+
+
+def random_words(r: int, both: bool, source=None) -> Paragraph:
     """Where the random words of a unit's steps come from."""
+    if source is not None and not source.is_default:
+        return _other_words(source, r, both)
     if not both:
         how = _ONE_WORD.format(r=r)
     else:
