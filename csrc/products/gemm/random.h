@@ -143,7 +143,9 @@ SN_INLINE void SN_(words_of_streams)(const sn_gemm_unit *u, const SN_(begun) * b
 #endif
 enum { SN_AHEAD = 16 }; /* steps */
 
-/* The words of a row's steps, four by four. */
+/* The words of a row's steps, SN_GROUP of them at a time: 16, which have no word together with others. */
+enum { SN_GROUP = 16 };
+
 typedef struct {
     const sn_gemm_unit *u;
     const sn_gemm_args *g;
@@ -152,7 +154,6 @@ typedef struct {
     SN_(begun) begun[SN_PANEL / SN_V][2];
     sn_vu states[SN_PANEL / SN_V]; /* of LFSRs, before the next four steps */
     sn_u32 moved[32];              /* what a step makes of each bit of a state that leaves, the lowest first */
-    sn_u32 block[4][SN_PANEL];     /* the words that steps share */
 } SN_(stream);
 
 SN_INLINE int SN_(rounds_of)(const sn_gemm_unit *u) { return u->random.seven ? 7 : 10; }
@@ -224,7 +225,7 @@ static SN_NOINLINE void SN_(begin_states)(SN_(stream) * w, sn_u64 step) {
     }
 }
 
-/* Begin a row's words, of `count` columns from `column` on; step: the first, a multiple of 4. */
+/* Begin a row's words, of `count` columns from `column` on; step: the first, a multiple of SN_GROUP. */
 SN_INLINE void SN_(begin_stream)(SN_(stream) * w, const sn_gemm_unit *u, const sn_gemm_args *g, ptrdiff_t count,
                                  ptrdiff_t row, ptrdiff_t column, sn_u64 step, const SN_(keys) * keys) {
     w->u = u;
@@ -237,15 +238,15 @@ SN_INLINE void SN_(begin_stream)(SN_(stream) * w, const sn_gemm_unit *u, const s
     if (u->random.kind == SN_SOURCE_LFSR) SN_(begin_states)(w, step);
 }
 
-SN_INLINE void SN_(lfsr_words)(SN_(stream) * w, ptrdiff_t count, sn_u32 words[4][SN_PANEL]) {
-    const sn_source *s = &w->u->random;
-    const sn_vu ones = (sn_vu){0} + sn_lfsr_ones(s);
+SN_INLINE void SN_(lfsr_words)(SN_(stream) * w, ptrdiff_t count, int n, sn_u32 words[SN_GROUP][SN_PANEL]) {
+    const sn_source s = w->u->random;
+    const sn_vu ones = (sn_vu){0} + sn_lfsr_ones(&s);
     for (ptrdiff_t j = 0; j < count; j += SN_V) {
         sn_vu state = w->states[j / SN_V];
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < n; i++) {
             const sn_vu word = ~state & ones;
             memcpy(words[i] + j, &word, sizeof word);
-            state = s->shifts == 1 ? SN_(moved)(s, state) : SN_(moved_far)(s, w->moved, state);
+            state = s.shifts == 1 ? SN_(moved)(&s, state) : SN_(moved_far)(&s, w->moved, state);
         }
         w->states[j / SN_V] = state;
     }
@@ -265,30 +266,32 @@ SN_INLINE void SN_(given_columns)(const char *from, int width, ptrdiff_t n, sn_u
     }
 }
 
-SN_INLINE void SN_(given_words)(const SN_(stream) * w, ptrdiff_t count, sn_u64 step, sn_u64 steps,
-                                sn_u32 words[4][SN_PANEL]) {
+/* end: the step that no more words are asked for from on. */
+SN_INLINE void SN_(given_words)(const SN_(stream) * w, ptrdiff_t count, sn_u64 step, sn_u64 end, int n,
+                                sn_u32 words[SN_GROUP][SN_PANEL]) {
     const sn_gemm_args *g = w->g;
     const int width = (int)w->u->random.width / 8;
-    const ptrdiff_t left = g->n - w->column, n = left < count ? left : count;
-    for (sn_u64 i = 0; i < 4 && step + i < steps; i++) { /* rows lie far apart: what is read next is asked for */
+    const ptrdiff_t left = g->n - w->column, columns = left < count ? left : count;
+    for (int i = 0; i < n; i++) { /* rows lie far apart: what is read next is asked for */
         const char *from =
-            (const char *)g->words + w->row * g->ldw[0] + (ptrdiff_t)(step + i) * g->ldw[1] + w->column * width;
-        if (step + i + SN_AHEAD < steps) SN_PREFETCH(from + SN_AHEAD * g->ldw[1]);
+            (const char *)g->words + w->row * g->ldw[0] + (ptrdiff_t)(step + (sn_u64)i) * g->ldw[1] + w->column * width;
+        if (step + (sn_u64)i + SN_AHEAD < end) SN_PREFETCH(from + SN_AHEAD * g->ldw[1]);
         switch (width) {
-        case 1: SN_(given_columns)(from, 1, n, words[i]); break;
-        case 2: SN_(given_columns)(from, 2, n, words[i]); break;
-        default: SN_(given_columns)(from, 4, n, words[i]);
+        case 1: SN_(given_columns)(from, 1, columns, words[i]); break;
+        case 2: SN_(given_columns)(from, 2, columns, words[i]); break;
+        default: SN_(given_columns)(from, 4, columns, words[i]);
         }
     }
 }
 
-SN_INLINE void SN_(shared_words)(SN_(stream) * w, ptrdiff_t count, sn_u64 step, int fresh, sn_u32 words[4][SN_PANEL]) {
+SN_INLINE void SN_(shared_words)(const SN_(stream) * w, ptrdiff_t count, sn_u64 step, int n,
+                                 sn_u32 words[SN_GROUP][SN_PANEL]) {
     const sn_i32 shared = w->u->random.shared, each = 1 << shared;
-    const sn_u32 four = (sn_u32)(step / 4), part = four & (sn_u32)(each - 1);
-    if (part == 0 || fresh) SN_(philox_words)(w, count, four >> shared, w->block);
-    for (sn_i32 i = 0; i < 4; i++) {
-        const sn_i32 at = (sn_i32)part * 4 + i;
-        const sn_u32 *from = w->block[at >> shared], shift = (sn_u32)((at & (each - 1)) * (32 >> shared));
+    sn_u32 block[4][SN_PANEL];
+    for (sn_i32 i = 0; i < n; i++) {
+        const sn_i32 at = i & (4 * each - 1);
+        if (at == 0) SN_(philox_words)(w, count, (sn_u32)((step + (sn_u64)i) / 4 >> shared), block);
+        const sn_u32 *from = block[at >> shared], shift = (sn_u32)((at & (each - 1)) * (32 >> shared));
         for (ptrdiff_t j = 0; j < count; j += SN_V) {
             const sn_vu word = sn_load_words32(from + j) >> shift;
             memcpy(words[i] + j, &word, sizeof word);
@@ -296,27 +299,28 @@ SN_INLINE void SN_(shared_words)(SN_(stream) * w, ptrdiff_t count, sn_u64 step, 
     }
 }
 
-SN_INLINE void SN_(words_of_columns)(SN_(stream) * w, ptrdiff_t count, sn_u64 step, sn_u64 steps, int fresh,
-                                     sn_u32 words[4][SN_PANEL]) {
+SN_INLINE void SN_(words_of_columns)(SN_(stream) * w, ptrdiff_t count, sn_u64 step, sn_u64 end,
+                                     sn_u32 words[SN_GROUP][SN_PANEL]) {
     const sn_source *s = &w->u->random;
+    const int n = end - step < SN_GROUP ? (int)(end - step) : SN_GROUP;
     if (s->kind == SN_SOURCE_LFSR)
-        SN_(lfsr_words)(w, count, words);
+        SN_(lfsr_words)(w, count, n, words);
     else if (s->kind == SN_SOURCE_GIVEN)
-        SN_(given_words)(w, count, step, steps, words);
+        SN_(given_words)(w, count, step, end, n, words);
     else if (s->shared)
-        SN_(shared_words)(w, count, step, fresh, words);
+        SN_(shared_words)(w, count, step, n, words);
     else
-        SN_(philox_words)(w, count, (sn_u32)(step / 4), words);
+        for (int i = 0; i < n; i += 4)
+            SN_(philox_words)(w, count, (sn_u32)((step + (sn_u64)i) / 4), words + i);
 }
 
-/* words[i][j]: the word of step `step` + i, step being a multiple of 4, and column j of w->count. The next four after
- * those before or, fresh, where these begin. steps: how many a sum has. */
-static SN_NOINLINE void SN_(stream_words)(SN_(stream) * w, sn_u64 step, sn_u64 steps, int fresh,
-                                          sn_u32 words[4][SN_PANEL]) {
+/* words[i][j]: the word of step `step` + i, before `end`, and column j of w->count. step: a multiple of SN_GROUP, by
+ * which LFSRs then have moved on. */
+static SN_NOINLINE void SN_(stream_words)(SN_(stream) * w, sn_u64 step, sn_u64 end, sn_u32 words[SN_GROUP][SN_PANEL]) {
     if (w->count == SN_PANEL) /* known to the compiler */
-        SN_(words_of_columns)(w, SN_PANEL, step, steps, fresh, words);
+        SN_(words_of_columns)(w, SN_PANEL, step, end, words);
     else
-        SN_(words_of_columns)(w, SN_GEMM_LANES, step, steps, fresh, words);
+        SN_(words_of_columns)(w, SN_GEMM_LANES, step, end, words);
 }
 
 /* The number of a row's steps: products, and additions of chunks. */

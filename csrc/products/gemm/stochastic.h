@@ -68,28 +68,29 @@ SN_INLINE void SN_(stochastic_abreast)(const sn_gemm_unit *u, const sn_gemm_args
     const SN_(random_places) places = SN_(places)(&u->sum64, from);
     const sn_u32 low_bits = (1u << u->sum64.stochastic_bits) - 1;
     float edge[SN_ABREAST][SN_PANEL] = {{0}};
-    sn_u32 words[SN_ABREAST][4][SN_PANEL], reductions[SN_ABREAST][4][SN_PANEL];
+    sn_u32 words[SN_ABREAST][SN_GROUP][SN_PANEL], reductions[SN_ABREAST][SN_GROUP][SN_PANEL];
     sn_vf acc[SN_ABREAST][SN_PANEL / SN_V];
     SN_(stream) stream[SN_ABREAST], outer_stream[SN_ABREAST];
     sn_u64 reduction = (sn_u64)g->k;
     for (int i = 0; i < rows; i++) {
         SN_(begin_stream)(&stream[i], u, g, count, row + i, column, 0, keys);
-        if (u->chunk) SN_(begin_stream)(&outer_stream[i], u, g, count, row + i, column, reduction / 4 * 4, keys);
+        if (u->chunk)
+            SN_(begin_stream)(&outer_stream[i], u, g, count, row + i, column, reduction / SN_GROUP * SN_GROUP, keys);
         if (g->c) memcpy(edge[i], (const float *)g->c + (row + i) * g->ldc + column, (size_t)valid * sizeof(float));
         for (int v = 0; v < vectors; v++)
             acc[i][v] = u->chunk ? (sn_vf){0} : sn_load_vf(edge[i] + v * SN_V);
     }
     ptrdiff_t rest = (ptrdiff_t)u->chunk;
     for (ptrdiff_t k = 0; k < g->k; k++) {
-        for (int i = 0; i < rows && k % 4 == 0; i++)
-            SN_(stream_words)(&stream[i], (sn_u64)k, steps, 0, words[i]);
+        for (int i = 0; i < rows && k % SN_GROUP == 0; i++)
+            SN_(stream_words)(&stream[i], (sn_u64)k, (sn_u64)g->k, words[i]);
         SN_UNROLL
         for (int i = 0; i < rows; i++) {
             const sn_vf x = SN_(broadcast)(a[i * g->lda + k]);
             SN_UNROLL
             for (int v = 0; v < vectors; v++) {
                 const sn_vf y = sn_load_vf(panel + k * SN_PANEL + v * SN_V);
-                const sn_vu word = sn_load_words32(words[i][k % 4] + v * SN_V);
+                const sn_vu word = sn_load_words32(words[i][k % SN_GROUP] + v * SN_V);
                 sn_vf sum;
                 if (!product)
                     sum = SN_MULTIPLY_ADD(x, y, acc[i][v]);
@@ -104,10 +105,10 @@ SN_INLINE void SN_(stochastic_abreast)(const sn_gemm_unit *u, const sn_gemm_args
         if (u->chunk && (--rest == 0 || k == g->k - 1)) {
             const int fresh = reduction == (sn_u64)g->k;
             for (int i = 0; i < rows; i++) {
-                if (fresh || reduction % 4 == 0)
-                    SN_(stream_words)(&outer_stream[i], reduction / 4 * 4, steps, fresh, reductions[i]);
+                if (fresh || reduction % SN_GROUP == 0)
+                    SN_(stream_words)(&outer_stream[i], reduction / SN_GROUP * SN_GROUP, steps, reductions[i]);
                 for (int v = 0; v < vectors; v++) {
-                    const sn_vu word = sn_load_words32(reductions[i][reduction % 4] + v * SN_V) >> (sn_u32)from;
+                    const sn_vu word = sn_load_words32(reductions[i][reduction % SN_GROUP] + v * SN_V) >> (sn_u32)from;
                     const sn_vf outer =
                         SN_(stochastic_anywhere)(&u->outer64, sn_load_vf(edge[i] + v * SN_V) + acc[i][v], word);
                     memcpy(edge[i] + v * SN_V, &outer, sizeof outer);

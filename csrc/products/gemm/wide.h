@@ -64,8 +64,8 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
     for (int i = 0; i <= second && random; i++)
         SN_(begin_stream)(&streams[i], u, g, tile, row, column, 0, &keys[i]);
     if (chunked && sum_stochastic)
-        SN_(begin_stream)(&outer_stream, u, g, tile, row, column, reduction / 4 * 4, &keys[second]);
-    sn_u32 words[4][SN_PANEL], words2[4][SN_PANEL], reductions[4][SN_PANEL];
+        SN_(begin_stream)(&outer_stream, u, g, tile, row, column, reduction / SN_GROUP * SN_GROUP, &keys[second]);
+    sn_u32 words[SN_GROUP][SN_PANEL], words2[SN_GROUP][SN_PANEL], reductions[SN_GROUP][SN_PANEL];
     if (g->c) memcpy(edge, (const double *)g->c + row * g->ldc + column, (size_t)valid * sizeof(double));
     for (int v = 0; v < vectors; v++) {
         outer[v] = sn_load_wf(edge + v * SN_W);
@@ -74,11 +74,11 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
     ptrdiff_t left = u->chunk;
     for (ptrdiff_t k = 0; k < g->k; k++) {
         const double *y = b + k * g->ldb;
-        if (random && k % 4 == 0) {
-            SN_(stream_words)(&streams[0], (sn_u64)k, steps, 0, words);
-            if (second) SN_(stream_words)(&streams[1], (sn_u64)k, steps, 0, words2);
+        if (random && k % SN_GROUP == 0) {
+            SN_(stream_words)(&streams[0], (sn_u64)k, (sn_u64)g->k, words);
+            if (second) SN_(stream_words)(&streams[1], (sn_u64)k, (sn_u64)g->k, words2);
         }
-        const sn_u32 *w = words[k % 4], *w2 = second ? words2[k % 4] : words[k % 4];
+        const sn_u32 *w = words[k % SN_GROUP], *w2 = second ? words2[k % SN_GROUP] : words[k % SN_GROUP];
         for (int v = 0; v < vectors; v++) {
             sn_wf p = sn_load_wf(y + v * SN_W) * a[k];
             if (product == SN_PRODUCT_NEAREST) p = SN_(round64)(&rp, SN_NEAREST_EVEN, p, (sn_wu){0});
@@ -93,11 +93,11 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
         }
         if (chunked && (--left == 0 || k == g->k - 1)) {
             const int fresh = reduction == (sn_u64)g->k;
-            if (sum_stochastic && (fresh || reduction % 4 == 0))
-                SN_(stream_words)(&outer_stream, reduction / 4 * 4, steps, fresh, reductions);
+            if (sum_stochastic && (fresh || reduction % SN_GROUP == 0))
+                SN_(stream_words)(&outer_stream, reduction / SN_GROUP * SN_GROUP, steps, reductions);
             for (int v = 0; v < vectors; v++) {
                 sn_wu word = {0};
-                if (sum_stochastic) word = sn_load_words64(reductions[reduction % 4] + v * SN_W) >> sum_shift;
+                if (sum_stochastic) word = sn_load_words64(reductions[reduction % SN_GROUP] + v * SN_W) >> sum_shift;
                 outer[v] = SN_(round64)(&ro, sum_mode, bare ? outer[v] + acc[v] : SN_(add_odd)(outer[v], acc[v]), word);
                 acc[v] = (sn_wf){0};
             }
