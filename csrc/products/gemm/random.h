@@ -299,10 +299,9 @@ SN_INLINE void SN_(shared_words)(const SN_(stream) * w, ptrdiff_t count, sn_u64 
     }
 }
 
-SN_INLINE void SN_(words_of_columns)(SN_(stream) * w, ptrdiff_t count, sn_u64 step, sn_u64 end,
+SN_INLINE void SN_(words_of_columns)(SN_(stream) * w, ptrdiff_t count, sn_u64 step, sn_u64 end, int n,
                                      sn_u32 words[SN_GROUP][SN_PANEL]) {
     const sn_source *s = &w->u->random;
-    const int n = end - step < SN_GROUP ? (int)(end - step) : SN_GROUP;
     if (s->kind == SN_SOURCE_LFSR)
         SN_(lfsr_words)(w, count, n, words);
     else if (s->kind == SN_SOURCE_GIVEN)
@@ -314,13 +313,15 @@ SN_INLINE void SN_(words_of_columns)(SN_(stream) * w, ptrdiff_t count, sn_u64 st
             SN_(philox_words)(w, count, (sn_u32)((step + (sn_u64)i) / 4), words + i);
 }
 
-/* words[i][j]: the word of step `step` + i, before `end`, and column j of w->count. step: a multiple of SN_GROUP, by
- * which LFSRs then have moved on. */
-static SN_NOINLINE void SN_(stream_words)(SN_(stream) * w, sn_u64 step, sn_u64 end, sn_u32 words[SN_GROUP][SN_PANEL]) {
+/* words[i][j]: the word of step `step` + i, before `end`, and column j of w->count, for i < group, which is SN_GROUP or
+ * what one counter makes. step: a multiple of it, by which LFSRs then have moved on. */
+static SN_NOINLINE void SN_(stream_words)(SN_(stream) * w, sn_u64 step, sn_u64 end, int group,
+                                          sn_u32 words[SN_GROUP][SN_PANEL]) {
+    const int n = end - step < (sn_u64)group ? (int)(end - step) : group;
     if (w->count == SN_PANEL) /* known to the compiler */
-        SN_(words_of_columns)(w, SN_PANEL, step, end, words);
+        SN_(words_of_columns)(w, SN_PANEL, step, end, n, words);
     else
-        SN_(words_of_columns)(w, SN_GEMM_LANES, step, end, words);
+        SN_(words_of_columns)(w, SN_GEMM_LANES, step, end, n, words);
 }
 
 /* The number of a row's steps: products, and additions of chunks. */

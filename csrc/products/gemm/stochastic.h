@@ -54,103 +54,97 @@ SN_INLINE sn_vf SN_(stochastic_anywhere)(const sn_rounding *r, sn_vf v, sn_vu wo
     return (sn_vf)SN_(round_to_value32)(r, SN_FAMILY_STOCHASTIC, 0, (sn_vu)v, word);
 }
 
-/* Rows that go side by side: a sum waits for itself, and the words of several fill the gaps. */
-enum { SN_ABREAST = SN_BYTES == 64 ? 2 : 1 };
-
-/* Rows of a panel; how many, bare and product are known to the compiler. */
-SN_INLINE void SN_(stochastic_abreast)(const sn_gemm_unit *u, const sn_gemm_args *g, int rows, int vectors, int bare,
-                                       int product, const SN_(keys) * keys, ptrdiff_t row, ptrdiff_t column) {
+/* One row of a panel; bare and product are known to the compiler. */
+SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g, int vectors, int bare, int product,
+                                   const SN_(keys) * keys, ptrdiff_t row, ptrdiff_t column) {
     const float *a = (const float *)g->a + row * g->lda, *panel = g->panel;
     const ptrdiff_t left = g->n - column, valid = left < SN_PANEL ? left : SN_PANEL;
     const int from = u->two_roundings ? sn_source_half(&u->random) : 0;
     const ptrdiff_t count = vectors * SN_V;
     const sn_u64 steps = SN_(steps_of)(u, g);
+    /* steps of a counter: its words and the sums that take them overlap in the processor */
+    const ptrdiff_t group = (ptrdiff_t)4 << u->random.shared;
+    const int plain = u->random.kind == SN_SOURCE_PHILOX && !u->random.seven && !u->random.shared;
     const SN_(random_places) places = SN_(places)(&u->sum64, from);
     const sn_u32 low_bits = (1u << u->sum64.stochastic_bits) - 1;
-    float edge[SN_ABREAST][SN_PANEL] = {{0}};
-    sn_u32 words[SN_ABREAST][SN_GROUP][SN_PANEL], reductions[SN_ABREAST][SN_GROUP][SN_PANEL];
-    sn_vf acc[SN_ABREAST][SN_PANEL / SN_V];
-    SN_(stream) stream[SN_ABREAST], outer_stream[SN_ABREAST];
+    float edge[SN_PANEL] = {0};
+    sn_u32 words[SN_GROUP][SN_PANEL], reductions[SN_GROUP][SN_PANEL];
+    sn_vf acc[SN_PANEL / SN_V];
+    SN_(stream) stream, outer_stream;
+    SN_(begin_stream)(&stream, u, g, count, row, column, 0, keys);
     sn_u64 reduction = (sn_u64)g->k;
-    for (int i = 0; i < rows; i++) {
-        SN_(begin_stream)(&stream[i], u, g, count, row + i, column, 0, keys);
-        if (u->chunk)
-            SN_(begin_stream)(&outer_stream[i], u, g, count, row + i, column, reduction / SN_GROUP * SN_GROUP, keys);
-        if (g->c) memcpy(edge[i], (const float *)g->c + (row + i) * g->ldc + column, (size_t)valid * sizeof(float));
-        for (int v = 0; v < vectors; v++)
-            acc[i][v] = u->chunk ? (sn_vf){0} : sn_load_vf(edge[i] + v * SN_V);
-    }
+    if (u->chunk) SN_(begin_stream)(&outer_stream, u, g, count, row, column, reduction / SN_GROUP * SN_GROUP, keys);
+    if (g->c) memcpy(edge, (const float *)g->c + row * g->ldc + column, (size_t)valid * sizeof(float));
+    for (int v = 0; v < vectors; v++)
+        acc[v] = u->chunk ? (sn_vf){0} : sn_load_vf(edge + v * SN_V);
     ptrdiff_t rest = (ptrdiff_t)u->chunk;
     for (ptrdiff_t k = 0; k < g->k; k++) {
-        for (int i = 0; i < rows && k % SN_GROUP == 0; i++)
-            SN_(stream_words)(&stream[i], (sn_u64)k, (sn_u64)g->k, words[i]);
+        if (k % group == 0) {
+            if (plain)
+                SN_(philox_rounds)(&stream, count, 10, (sn_u32)(k / 4), words);
+            else
+                SN_(stream_words)(&stream, (sn_u64)k, (sn_u64)g->k, group, words);
+        }
+        const sn_vf x = SN_(broadcast)(a[k]);
         SN_UNROLL
-        for (int i = 0; i < rows; i++) {
-            const sn_vf x = SN_(broadcast)(a[i * g->lda + k]);
-            SN_UNROLL
-            for (int v = 0; v < vectors; v++) {
-                const sn_vf y = sn_load_vf(panel + k * SN_PANEL + v * SN_V);
-                const sn_vu word = sn_load_words32(words[i][k % SN_GROUP] + v * SN_V);
-                sn_vf sum;
-                if (!product)
-                    sum = SN_MULTIPLY_ADD(x, y, acc[i][v]);
-                else if (bare)
-                    sum = acc[i][v] + SN_(stochastic_product)(&u->product32, low_bits, x * y, word);
-                else
-                    sum = acc[i][v] + SN_(stochastic_anywhere)(&u->product64, x * y, word);
-                acc[i][v] = bare ? SN_(stochastic_sum)(&places, sum, word)
-                                 : SN_(stochastic_anywhere)(&u->sum64, sum, word >> (sn_u32)from);
-            }
+        for (int v = 0; v < vectors; v++) {
+            const sn_vf y = sn_load_vf(panel + k * SN_PANEL + v * SN_V);
+            const sn_vu word = sn_load_words32(words[k % group] + v * SN_V);
+            sn_vf sum;
+            if (!product)
+                sum = SN_MULTIPLY_ADD(x, y, acc[v]);
+            else if (bare)
+                sum = acc[v] + SN_(stochastic_product)(&u->product32, low_bits, x * y, word);
+            else
+                sum = acc[v] + SN_(stochastic_anywhere)(&u->product64, x * y, word);
+            acc[v] = bare ? SN_(stochastic_sum)(&places, sum, word)
+                          : SN_(stochastic_anywhere)(&u->sum64, sum, word >> (sn_u32)from);
         }
         if (u->chunk && (--rest == 0 || k == g->k - 1)) {
             const int fresh = reduction == (sn_u64)g->k;
-            for (int i = 0; i < rows; i++) {
-                if (fresh || reduction % SN_GROUP == 0)
-                    SN_(stream_words)(&outer_stream[i], reduction / SN_GROUP * SN_GROUP, steps, reductions[i]);
-                for (int v = 0; v < vectors; v++) {
-                    const sn_vu word = sn_load_words32(reductions[i][reduction % SN_GROUP] + v * SN_V) >> (sn_u32)from;
-                    const sn_vf outer =
-                        SN_(stochastic_anywhere)(&u->outer64, sn_load_vf(edge[i] + v * SN_V) + acc[i][v], word);
-                    memcpy(edge[i] + v * SN_V, &outer, sizeof outer);
-                    acc[i][v] = (sn_vf){0};
-                }
+            if (fresh || reduction % SN_GROUP == 0)
+                SN_(stream_words)(&outer_stream, reduction / SN_GROUP * SN_GROUP, steps, SN_GROUP, reductions);
+            for (int v = 0; v < vectors; v++) {
+                const sn_vu word = sn_load_words32(reductions[reduction % SN_GROUP] + v * SN_V) >> (sn_u32)from;
+                const sn_vf outer = SN_(stochastic_anywhere)(&u->outer64, sn_load_vf(edge + v * SN_V) + acc[v], word);
+                memcpy(edge + v * SN_V, &outer, sizeof outer);
+                acc[v] = (sn_vf){0};
             }
             reduction++;
             rest = (ptrdiff_t)u->chunk;
         }
     }
-    for (int i = 0; i < rows; i++) {
-        for (int v = 0; v < vectors; v++) {
-            const sn_vf result = u->chunk ? sn_load_vf(edge[i] + v * SN_V) : acc[i][v];
-            const sn_vu canonical = SN_SELECT32(result != result, (sn_vu){0} + 0x7fc00000u, result);
-            memcpy(edge[i] + v * SN_V, &canonical, sizeof canonical);
-        }
-        memcpy((float *)g->out + (row + i) * g->ldo + column, edge[i], (size_t)valid * sizeof(float));
+    for (int v = 0; v < vectors && !u->chunk; v++)
+        memcpy(edge + v * SN_V, &acc[v], sizeof acc[v]);
+    for (int v = 0; v < vectors; v++) {
+        const sn_vf result = sn_load_vf(edge + v * SN_V);
+        const sn_vu canonical = SN_SELECT32(result != result, (sn_vu){0} + 0x7fc00000u, result);
+        memcpy(edge + v * SN_V, &canonical, sizeof canonical);
     }
+    memcpy((float *)g->out + row * g->ldo + column, edge, (size_t)valid * sizeof(float));
 }
 
-/* As many as `abreast`, known to the compiler, in turn. */
-SN_INLINE void SN_(stochastic_rows)(const sn_gemm_unit *u, const sn_gemm_args *g, int rows, int abreast, int bare,
-                                    int product, ptrdiff_t row, ptrdiff_t column) {
+SN_INLINE void SN_(stochastic_rows)(const sn_gemm_unit *u, const sn_gemm_args *g, int rows, int bare, int product,
+                                    ptrdiff_t row, ptrdiff_t column) {
     const int wide = g->n - column > SN_GEMM_LANES;
     SN_(keys) keys;
     SN_(widen_key)(u->key, SN_(rounds_of)(u), &keys);
     sn_fp_round(SN_FP_ZERO);
-    for (ptrdiff_t i = row; i < row + rows; i += abreast) {
+    for (ptrdiff_t i = row; i < row + rows; i++) {
         if (wide)
-            SN_(stochastic_abreast)(u, g, abreast, SN_PANEL / SN_V, bare, product, &keys, i, column);
+            SN_(stochastic_row)(u, g, SN_PANEL / SN_V, bare, product, &keys, i, column);
         else
-            SN_(stochastic_abreast)(u, g, abreast, SN_GEMM_LANES / SN_V, bare, product, &keys, i, column);
+            SN_(stochastic_row)(u, g, SN_GEMM_LANES / SN_V, bare, product, &keys, i, column);
     }
     sn_fp_round(SN_FP_NEAREST);
 }
 
 #define SN_STOCHASTIC32(name, bare, product)                                                                           \
     static void SN_(name##_block)(const sn_gemm_unit *u, const sn_gemm_args *g, ptrdiff_t row, ptrdiff_t column) {     \
-        SN_(stochastic_rows)(u, g, SN_BLOCK_ROWS, SN_ABREAST, bare, product, row, column);                             \
+        SN_(stochastic_rows)(u, g, SN_BLOCK_ROWS, bare, product, row, column);                                         \
     }                                                                                                                  \
     static void SN_(name##_single)(const sn_gemm_unit *u, const sn_gemm_args *g, ptrdiff_t row, ptrdiff_t column) {    \
-        SN_(stochastic_rows)(u, g, 1, 1, bare, product, row, column);                                                  \
+        SN_(stochastic_rows)(u, g, 1, bare, product, row, column);                                                     \
     }                                                                                                                  \
     static const SN_(rows32) SN_(name) = {SN_(name##_block), SN_(name##_single)};
 

@@ -75,8 +75,8 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
     for (ptrdiff_t k = 0; k < g->k; k++) {
         const double *y = b + k * g->ldb;
         if (random && k % SN_GROUP == 0) {
-            SN_(stream_words)(&streams[0], (sn_u64)k, (sn_u64)g->k, words);
-            if (second) SN_(stream_words)(&streams[1], (sn_u64)k, (sn_u64)g->k, words2);
+            SN_(stream_words)(&streams[0], (sn_u64)k, (sn_u64)g->k, SN_GROUP, words);
+            if (second) SN_(stream_words)(&streams[1], (sn_u64)k, (sn_u64)g->k, SN_GROUP, words2);
         }
         const sn_u32 *w = words[k % SN_GROUP], *w2 = second ? words2[k % SN_GROUP] : words[k % SN_GROUP];
         for (int v = 0; v < vectors; v++) {
@@ -94,7 +94,7 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
         if (chunked && (--left == 0 || k == g->k - 1)) {
             const int fresh = reduction == (sn_u64)g->k;
             if (sum_stochastic && (fresh || reduction % SN_GROUP == 0))
-                SN_(stream_words)(&outer_stream, reduction / SN_GROUP * SN_GROUP, steps, reductions);
+                SN_(stream_words)(&outer_stream, reduction / SN_GROUP * SN_GROUP, steps, SN_GROUP, reductions);
             for (int v = 0; v < vectors; v++) {
                 sn_wu word = {0};
                 if (sum_stochastic) word = sn_load_words64(reductions[reduction % SN_GROUP] + v * SN_W) >> sum_shift;
