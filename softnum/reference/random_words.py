@@ -77,7 +77,7 @@ def lfsr_word(state: int, width: int, taps: int, moves: int) -> int:
 
     >>> from softnum.reference.random_words import lfsr_word
     >>> [f"{lfsr_word(0xFFFFFFFF, 32, 0x80000EA6, moves):08x}" for moves in range(3)]
-    ['00000000', '00000ea6', '00000953']
+    ['00000000', '00000ea6', '000009f5']
     """
     for _ in range(moves):
         state = state >> 1 ^ (taps if state & 1 else 0)

@@ -287,7 +287,7 @@ SN_INLINE void SN_(given_words)(const SN_(stream) * w, ptrdiff_t count, sn_u64 s
 SN_INLINE void SN_(shared_words)(const SN_(stream) * w, ptrdiff_t count, sn_u64 step, int n,
                                  sn_u32 words[SN_GROUP][SN_PANEL]) {
     const sn_i32 shared = w->u->random.shared, each = 1 << shared;
-    sn_u32 block[4][SN_PANEL];
+    sn_u32 block[4][SN_PANEL] __attribute__((aligned(64)));
     for (sn_i32 i = 0; i < n; i++) {
         const sn_i32 at = i & (4 * each - 1);
         if (at == 0) SN_(philox_words)(w, count, (sn_u32)((step + (sn_u64)i) / 4 >> shared), block);

@@ -54,21 +54,31 @@ SN_INLINE sn_vf SN_(stochastic_anywhere)(const sn_rounding *r, sn_vf v, sn_vu wo
     return (sn_vf)SN_(round_to_value32)(r, SN_FAMILY_STOCHASTIC, 0, (sn_vu)v, word);
 }
 
-/* One row of a panel; bare and product are known to the compiler. */
-SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g, int vectors, int bare, int product,
-                                   const SN_(keys) * keys, ptrdiff_t row, ptrdiff_t column) {
+/* Where a row's words come from: memory, any source's; or what the compiler weaves into the sums: Philox of 10 rounds,
+ * a word a step; LFSRs that move once a step. */
+enum { SN_WORDS_STORED, SN_WORDS_PHILOX, SN_WORDS_LFSR };
+
+SN_INLINE int SN_(words_from)(const sn_source *s) {
+    if (s->kind == SN_SOURCE_PHILOX && !s->seven && !s->shared) return SN_WORDS_PHILOX;
+    return s->kind == SN_SOURCE_LFSR && s->shifts == 1 ? SN_WORDS_LFSR : SN_WORDS_STORED;
+}
+
+/* One row of a panel; source (SN_WORDS_*), bare and product are known to the compiler. */
+SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g, int vectors, int source, int bare,
+                                   int product, const SN_(keys) * keys, ptrdiff_t row, ptrdiff_t column) {
     const float *a = (const float *)g->a + row * g->lda, *panel = g->panel;
     const ptrdiff_t left = g->n - column, valid = left < SN_PANEL ? left : SN_PANEL;
     const int from = u->two_roundings ? sn_source_half(&u->random) : 0;
     const ptrdiff_t count = vectors * SN_V;
     const sn_u64 steps = SN_(steps_of)(u, g);
     /* steps of a counter: its words and the sums that take them overlap in the processor */
-    const ptrdiff_t group = (ptrdiff_t)4 << u->random.shared;
-    const int plain = u->random.kind == SN_SOURCE_PHILOX && !u->random.seven && !u->random.shared;
+    const ptrdiff_t group = source == SN_WORDS_PHILOX ? 4 : (ptrdiff_t)4 << u->random.shared;
+    const sn_source random = u->random;
     const SN_(random_places) places = SN_(places)(&u->sum64, from);
     const sn_u32 low_bits = (1u << u->sum64.stochastic_bits) - 1;
     float edge[SN_PANEL] = {0};
-    sn_u32 words[SN_GROUP][SN_PANEL], reductions[SN_GROUP][SN_PANEL];
+    sn_u32 words[SN_GROUP][SN_PANEL] __attribute__((aligned(64))); /* a vector in one cache line */
+    sn_u32 reductions[SN_GROUP][SN_PANEL] __attribute__((aligned(64)));
     sn_vf acc[SN_PANEL / SN_V];
     SN_(stream) stream, outer_stream;
     SN_(begin_stream)(&stream, u, g, count, row, column, 0, keys);
@@ -79,17 +89,16 @@ SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g,
         acc[v] = u->chunk ? (sn_vf){0} : sn_load_vf(edge + v * SN_V);
     ptrdiff_t rest = (ptrdiff_t)u->chunk;
     for (ptrdiff_t k = 0; k < g->k; k++) {
-        if (k % group == 0) {
-            if (plain)
-                SN_(philox_rounds)(&stream, count, 10, (sn_u32)(k / 4), words);
-            else
-                SN_(stream_words)(&stream, (sn_u64)k, (sn_u64)g->k, group, words);
-        }
+        const ptrdiff_t at = k & (group - 1);
+        if (source == SN_WORDS_PHILOX && at == 0) SN_(philox_rounds)(&stream, count, 10, (sn_u32)(k / 4), words);
+        if (source == SN_WORDS_STORED && at == 0)
+            SN_(stream_words)(&stream, (sn_u64)k, (sn_u64)g->k, (int)group, words);
         const sn_vf x = SN_(broadcast)(a[k]);
         SN_UNROLL
         for (int v = 0; v < vectors; v++) {
             const sn_vf y = sn_load_vf(panel + k * SN_PANEL + v * SN_V);
-            const sn_vu word = sn_load_words32(words[k % group] + v * SN_V);
+            const sn_vu word = source == SN_WORDS_LFSR ? ~stream.states[v] : sn_load_words32(words[at] + v * SN_V);
+            if (source == SN_WORDS_LFSR) stream.states[v] = SN_(moved)(&random, stream.states[v]);
             sn_vf sum;
             if (!product)
                 sum = SN_MULTIPLY_ADD(x, y, acc[v]);
@@ -126,15 +135,21 @@ SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g,
 
 SN_INLINE void SN_(stochastic_rows)(const sn_gemm_unit *u, const sn_gemm_args *g, int rows, int bare, int product,
                                     ptrdiff_t row, ptrdiff_t column) {
-    const int wide = g->n - column > SN_GEMM_LANES;
+    const int wide = g->n - column > SN_GEMM_LANES, source = SN_(words_from)(&u->random);
     SN_(keys) keys;
     SN_(widen_key)(u->key, SN_(rounds_of)(u), &keys);
     sn_fp_round(SN_FP_ZERO);
     for (ptrdiff_t i = row; i < row + rows; i++) {
-        if (wide)
-            SN_(stochastic_row)(u, g, SN_PANEL / SN_V, bare, product, &keys, i, column);
+        if (!wide && source == SN_WORDS_PHILOX)
+            SN_(stochastic_row)(u, g, SN_GEMM_LANES / SN_V, SN_WORDS_PHILOX, bare, product, &keys, i, column);
+        else if (!wide)
+            SN_(stochastic_row)(u, g, SN_GEMM_LANES / SN_V, SN_WORDS_STORED, bare, product, &keys, i, column);
+        else if (source == SN_WORDS_PHILOX)
+            SN_(stochastic_row)(u, g, SN_PANEL / SN_V, SN_WORDS_PHILOX, bare, product, &keys, i, column);
+        else if (source == SN_WORDS_LFSR && bare)
+            SN_(stochastic_row)(u, g, SN_PANEL / SN_V, SN_WORDS_LFSR, bare, product, &keys, i, column);
         else
-            SN_(stochastic_row)(u, g, SN_GEMM_LANES / SN_V, bare, product, &keys, i, column);
+            SN_(stochastic_row)(u, g, SN_PANEL / SN_V, SN_WORDS_STORED, bare, product, &keys, i, column);
     }
     sn_fp_round(SN_FP_NEAREST);
 }

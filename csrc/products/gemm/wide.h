@@ -65,7 +65,9 @@ SN_INLINE void SN_(tile64)(const sn_gemm_unit *u, const sn_gemm_args *g, int til
         SN_(begin_stream)(&streams[i], u, g, tile, row, column, 0, &keys[i]);
     if (chunked && sum_stochastic)
         SN_(begin_stream)(&outer_stream, u, g, tile, row, column, reduction / SN_GROUP * SN_GROUP, &keys[second]);
-    sn_u32 words[SN_GROUP][SN_PANEL], words2[SN_GROUP][SN_PANEL], reductions[SN_GROUP][SN_PANEL];
+    sn_u32 words[SN_GROUP][SN_PANEL] __attribute__((aligned(64)));
+    sn_u32 words2[SN_GROUP][SN_PANEL] __attribute__((aligned(64)));
+    sn_u32 reductions[SN_GROUP][SN_PANEL] __attribute__((aligned(64)));
     if (g->c) memcpy(edge, (const double *)g->c + row * g->ldc + column, (size_t)valid * sizeof(double));
     for (int v = 0; v < vectors; v++) {
         outer[v] = sn_load_wf(edge + v * SN_W);
