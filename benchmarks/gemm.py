@@ -22,6 +22,19 @@ GEMMS = {
     "stochastic product and sum, e6m9, r = 32": sn.MadUnit(
         "e6m9", operand="e5m2", product="e5m2", rounding="stochastic", stochastic_bits=32
     ),
+    **{
+        f"stochastic sum, e6m9, r = {r}, {source}": sn.MadUnit(
+            "e6m9", operand="e5m2", rounding="stochastic", stochastic_bits=r, random=source
+        )
+        for source, r in (
+            ("philox4x32-10", 12),
+            ("philox4x32-7", 12),
+            ("philox4x32-7/2", 12),
+            ("philox4x32-7/4", 8),
+            ("lfsr32", 12),
+            ("given", 12),
+        )
+    },
     "int8 into int32, wrap": sn.MadUnit("q32.0", operand="q8.0", overflow="wrap"),
     "int8 into int32, saturate": sn.MadUnit("q32.0", operand="q8.0"),
     "q4.4 into q8.6, saturate": sn.MadUnit("q8.6", operand="q4.4"),
@@ -63,7 +76,10 @@ def rows(n: int) -> Iterator[Row]:
         slow = fast_of(unit) is None
         if slow:
             a = a[:16]
-        work = lambda: sn.matmul(a, b, unit, key=key, threads=1)  # noqa: B023, E731
+        words = {"key": key}
+        if unit.random == "given":  # 16 bits a step, which all rows share: else they are read from memory
+            words = {"random_bits": rng.integers(0, 1 << 16, (1, n, n), np.uint16)}
+        work = lambda: sn.matmul(a, b, unit, **words, threads=1)  # noqa: B023, E731
         mine, beside = against(work, blas, 1 if slow else 5)
         mine, sgemm = mine * (n / len(a)), min(sgemm, beside)
         yield Row(f"GEMM {n}^3, {name}", n**3 / mine / 1e9, "GMAC/s", mine / sgemm, "sgemms", LIMITS.get(name))

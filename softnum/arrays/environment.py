@@ -116,8 +116,8 @@ def source_keys(source, key, domains, caller: str) -> tuple[int, int, int, int]:
         return *first, *second
     if stream or seed >= 2**32:
         raise ValueError(
-            f"{caller}: with random={source.name!r} the key is the number of column 0's LFSR, below 2**32 and without a "
-            f"stream; got {key!r}"
+            f"{caller}: with random={source.name!r} the key is the number of column 0's LFSR, below 2**32 and without "
+            f"a stream; got {key!r}"
         )
     return seed, 0, 0, 0
 

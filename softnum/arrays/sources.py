@@ -93,7 +93,8 @@ def _philox_source(name: str, rounds: int, draws: int, caller: str) -> RandomSou
         )
     if rounds not in (7, 10) or draws not in (1, 2, 4):
         raise ValueError(
-            f"{caller}: random={name!r}: Philox4x32 has 7 or 10 rounds here, and 1, 2 ('/2') or 4 ('/4') draws of a word"
+            f"{caller}: random={name!r}: Philox4x32 has 7 or 10 rounds here, and 1, 2 ('/2') or 4 ('/4') draws of a "
+            "word"
         )
     return RandomSource(f"philox4x32-{rounds}" + (f"/{draws}" if draws > 1 else ""), "philox", rounds, draws)
 
@@ -106,12 +107,14 @@ def _lfsr(name: str, width: int, digits: str | None, shifts: int, hart: bool, ca
         )
     if digits is None and width not in TAPS:
         known = ", ".join(map(str, TAPS))
-        raise ValueError(f"{caller}: random={name!r}: state the taps, as in 'lfsr12-d8f'; known are those of {known} bits")
+        raise ValueError(
+            f"{caller}: random={name!r}: state the taps, as in 'lfsr12-d8f'; known are those of {known} bits"
+        )
     taps = TAPS[width] if digits is None else int(digits, 16)
     if taps >> (width - 1) != 1:
         raise ValueError(
-            f"{caller}: random={name!r}: the feedback mask of an LFSR that shifts to the right has {width} bits, and the "
-            "highest of them is 1 (else states are lost)"
+            f"{caller}: random={name!r}: the feedback mask of an LFSR that shifts to the right has {width} bits, and "
+            "the highest of them is 1 (else states are lost)"
         )
     shown = f"lfsr{width}" + ("" if TAPS.get(width) == taps else f"-{taps:x}") + (f"x{shifts}" if shifts > 1 else "")
     return RandomSource(shown + ("@hart" if hart else ""), "lfsr", 10, 1, width, taps, shifts, hart)
@@ -150,7 +153,7 @@ def lfsr_words(source: RandomSource, states: np.ndarray, steps: int) -> np.ndarr
 
 
 def words_of_steps(source: RandomSource, keys, shape, steps: int) -> np.ndarray:
-    """The words of steps 0, 1, ... of a product's outputs, uint32 of (*shape, steps); a step's own bits are the low ones.
+    """The words of steps 0, 1, ... of a product's outputs, uint32 of (*shape, steps), low bits first.
 
     keys: the key's two words in the domain; shape: (..., M, N).
     """

@@ -222,4 +222,3 @@ def _words_of_sums(unit, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     if not unit.two_roundings:
         return first
     return first >> np.uint32(16) if unit.stochastic_bits <= 16 else second
-

@@ -130,8 +130,8 @@ class BlockDotUnit(Unit):
                 )
             if self.inner.stochastic and getattr(self.inner, "random", DEFAULT_SOURCE) != DEFAULT_SOURCE:
                 raise ValueError(
-                    f"BlockDotUnit: inner takes its random bits of {self.inner.random!r}, but the steps of a product of "
-                    f"blocks take those of {DEFAULT_SOURCE!r} alone"
+                    f"BlockDotUnit: inner takes its random bits of {self.inner.random!r}, but the steps of a product "
+                    f"of blocks take those of {DEFAULT_SOURCE!r} alone"
                 )
             return
         if facts(a.element).precision + facts(b.element).precision > 64:

@@ -151,7 +151,8 @@ def random_words_matmul(
         field, width = _step_field(random, seed, stream, batch, m, n, k)
         middle = width // 2 if two_roundings else 0
         if stochastic_bits > (middle or width):
-            raise ValueError(f"random={random!r} has {middle or width} bits for a rounding, fewer than {stochastic_bits}")
+            most = middle or width
+            raise ValueError(f"random={random!r} has {most} bits for a rounding, fewer than {stochastic_bits}")
         return field & mask, field >> middle & mask
     counter = (k // 4, n, m, batch)
     word = philox4x32_10(_derived_key(seed, stream, 1), counter)[k % 4]

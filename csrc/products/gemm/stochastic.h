@@ -73,7 +73,11 @@ SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g,
     const sn_u64 steps = SN_(steps_of)(u, g);
     /* steps of a counter: its words and the sums that take them overlap in the processor */
     const ptrdiff_t group = source == SN_WORDS_PHILOX ? 4 : (ptrdiff_t)4 << u->random.shared;
+    /* copies, which stored words cannot alias */
     const sn_source random = u->random;
+    const sn_round32 product32 = u->product32;
+    const sn_rounding product64 = u->product64, sum64 = u->sum64, outer64 = u->outer64;
+    const ptrdiff_t k_end = g->k, chunk = (ptrdiff_t)u->chunk;
     const SN_(random_places) places = SN_(places)(&u->sum64, from);
     const sn_u32 low_bits = (1u << u->sum64.stochastic_bits) - 1;
     float edge[SN_PANEL] = {0};
@@ -88,11 +92,11 @@ SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g,
     for (int v = 0; v < vectors; v++)
         acc[v] = u->chunk ? (sn_vf){0} : sn_load_vf(edge + v * SN_V);
     ptrdiff_t rest = (ptrdiff_t)u->chunk;
-    for (ptrdiff_t k = 0; k < g->k; k++) {
+    for (ptrdiff_t k = 0; k < k_end; k++) {
         const ptrdiff_t at = k & (group - 1);
         if (source == SN_WORDS_PHILOX && at == 0) SN_(philox_rounds)(&stream, count, 10, (sn_u32)(k / 4), words);
         if (source == SN_WORDS_STORED && at == 0)
-            SN_(stream_words)(&stream, (sn_u64)k, (sn_u64)g->k, (int)group, words);
+            SN_(stream_words)(&stream, (sn_u64)k, (sn_u64)k_end, (int)group, words);
         const sn_vf x = SN_(broadcast)(a[k]);
         SN_UNROLL
         for (int v = 0; v < vectors; v++) {
@@ -103,24 +107,24 @@ SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g,
             if (!product)
                 sum = SN_MULTIPLY_ADD(x, y, acc[v]);
             else if (bare)
-                sum = acc[v] + SN_(stochastic_product)(&u->product32, low_bits, x * y, word);
+                sum = acc[v] + SN_(stochastic_product)(&product32, low_bits, x * y, word);
             else
-                sum = acc[v] + SN_(stochastic_anywhere)(&u->product64, x * y, word);
+                sum = acc[v] + SN_(stochastic_anywhere)(&product64, x * y, word);
             acc[v] = bare ? SN_(stochastic_sum)(&places, sum, word)
-                          : SN_(stochastic_anywhere)(&u->sum64, sum, word >> (sn_u32)from);
+                          : SN_(stochastic_anywhere)(&sum64, sum, word >> (sn_u32)from);
         }
-        if (u->chunk && (--rest == 0 || k == g->k - 1)) {
+        if (chunk && (--rest == 0 || k == k_end - 1)) {
             const int fresh = reduction == (sn_u64)g->k;
             if (fresh || reduction % SN_GROUP == 0)
                 SN_(stream_words)(&outer_stream, reduction / SN_GROUP * SN_GROUP, steps, SN_GROUP, reductions);
             for (int v = 0; v < vectors; v++) {
                 const sn_vu word = sn_load_words32(reductions[reduction % SN_GROUP] + v * SN_V) >> (sn_u32)from;
-                const sn_vf outer = SN_(stochastic_anywhere)(&u->outer64, sn_load_vf(edge + v * SN_V) + acc[v], word);
+                const sn_vf outer = SN_(stochastic_anywhere)(&outer64, sn_load_vf(edge + v * SN_V) + acc[v], word);
                 memcpy(edge + v * SN_V, &outer, sizeof outer);
                 acc[v] = (sn_vf){0};
             }
             reduction++;
-            rest = (ptrdiff_t)u->chunk;
+            rest = chunk;
         }
     }
     for (int v = 0; v < vectors && !u->chunk; v++)

@@ -160,7 +160,7 @@ def codes_of(x, fmt, shape) -> np.ndarray:
 
 
 class PackedWords(NamedTuple):
-    """Random words as they were given for steps and columns, (products, M, steps, N); the bits of a step are an item."""
+    """Random words given side by side, (products, M, steps, N): the bits of a step are an item."""
 
     words: np.ndarray
 

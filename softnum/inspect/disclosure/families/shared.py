@@ -21,21 +21,25 @@ _TWO_WORDS = "The product has its bits 0 to {last}, the sum its bits 16 to {end}
 _OTHER_WORD = "The product has its low {r} bits; the sum those of the same word of the key made with 2 in place of 1."
 
 
-_OTHER_SOURCE = "Random bits are inputs like a and b: step k has {field}bits of its own. {both} softnum takes them of `random_bits`{how}"
+_OTHER_SOURCE = (
+    "Random bits are inputs like a and b: step k has {field}bits of its own. {both} softnum takes them of "
+    "`random_bits`{how}"
+)
 _PHILOX = (
     ", or makes them of a key (seed, stream): step k of output (m, n) of product `batch` has {bits} of word q mod 4 of "
-    "Philox4x32-{rounds} with the counter (q div 4, n, m, batch), where q = k div {draws}; its key words are the first two "
-    "of Philox4x32-10(key = seed; counter = (stream low, stream high, 1, 0))."
+    "Philox4x32-{rounds} with the counter (q div 4, n, m, batch), where q = k div {draws}; its key words are the first "
+    "two of Philox4x32-10(key = seed; counter = (stream low, stream high, 1, 0))."
 )
 _LFSR = (
-    ", or makes them of a key (seed, stream): output (m, n) of product `batch` has a linear feedback shift register of {w} "
-    "bits. {start} For each step it moves {often}: from s to s >> 1, exclusive or 0x{taps:x} if the lowest bit of s was 1. "
-    "Step k's bits are the complement of the state after k times that."
+    ", or makes them of a key (seed, stream): output (m, n) of product `batch` has a linear feedback shift register of "
+    "{w} bits. {start} For each step it moves {often}: from s to s >> 1, exclusive or 0x{taps:x} if the lowest bit "
+    "of s was 1. Step k's bits are the complement of the state after k times that."
 )
 _HART = "Its first state is the complement of seed + n, modulo 2^{w}."
 _KEYED = (
-    "Its first state is the low {w} bits, or 2^{w} - 1 if they are 0, of word 0 of Philox4x32-10 with the counter (0, n, m, "
-    "batch), its key words being the first two of Philox4x32-10(key = seed; counter = (stream low, stream high, 1, 0))."
+    "Its first state is the low {w} bits, or 2^{w} - 1 if they are 0, of word 0 of Philox4x32-10 with the counter (0, "
+    "n, m, batch), its key words being the first two of Philox4x32-10(key = seed; counter = (stream low, stream high, "
+    "1, 0))."
 )
 
 
