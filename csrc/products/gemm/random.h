@@ -183,23 +183,24 @@ SN_INLINE sn_vu SN_(moved_far)(const sn_source *s, const sn_u32 moved[32], sn_vu
     return next ^ other;
 }
 
-SN_INLINE void SN_(philox_rounds)(const SN_(stream) * w, ptrdiff_t count, int rounds, sn_u32 c0,
+SN_INLINE void SN_(philox_rounds)(const sn_gemm_unit *u, const SN_(begun) begun[SN_PANEL / SN_V][2], ptrdiff_t count,
+                                  int rounds, ptrdiff_t row, sn_u32 c0, const SN_(keys) * keys,
                                   sn_u32 words[4][SN_PANEL]) {
     enum { COLUMNS = SN_STREAMS / 2 * SN_V };
-    const sn_u32 c2 = (sn_u32)w->row;
+    const sn_u32 c2 = (sn_u32)row;
     ptrdiff_t j = 0;
     for (; j + COLUMNS <= count; j += COLUMNS)
-        SN_(words_of_streams)(w->u, w->begun[j / SN_V], SN_STREAMS, rounds, c0, c2, w->keys, j, words);
+        SN_(words_of_streams)(u, begun[j / SN_V], SN_STREAMS, rounds, c0, c2, keys, j, words);
     for (; j < count; j += SN_V)
-        SN_(words_of_streams)(w->u, w->begun[j / SN_V], 2, rounds, c0, c2, w->keys, j, words);
+        SN_(words_of_streams)(u, begun[j / SN_V], 2, rounds, c0, c2, keys, j, words);
 }
 
 /* words[i][j]: word i of the counter c0 of column j from where they begin, for j < count, a multiple of SN_V. */
 SN_INLINE void SN_(philox_words)(const SN_(stream) * w, ptrdiff_t count, sn_u32 c0, sn_u32 words[4][SN_PANEL]) {
     if (w->u->random.seven)
-        SN_(philox_rounds)(w, count, 7, c0, words);
+        SN_(philox_rounds)(w->u, w->begun, count, 7, w->row, c0, w->keys, words);
     else
-        SN_(philox_rounds)(w, count, 10, c0, words);
+        SN_(philox_rounds)(w->u, w->begun, count, 10, w->row, c0, w->keys, words);
 }
 
 /* The states of LFSRs before step `step`. */
@@ -208,7 +209,7 @@ static SN_NOINLINE void SN_(begin_states)(SN_(stream) * w, sn_u64 step) {
     const sn_u32 power = sn_lfsr_power(s, step);
     const sn_vu zero = {0}, ones = zero + sn_lfsr_ones(s);
     sn_u32 words[4][SN_PANEL];
-    SN_(philox_rounds)(w, w->count, 10, 0, words);
+    SN_(philox_rounds)(w->u, w->begun, w->count, 10, w->row, 0, w->keys, words);
     for (sn_i32 i = 0; i < s->width; i++) {
         w->moved[i] = 1u << i;
         for (sn_i32 n = 0; n < s->shifts; n++)

@@ -85,7 +85,14 @@ SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g,
     sn_u32 reductions[SN_GROUP][SN_PANEL] __attribute__((aligned(64)));
     sn_vf acc[SN_PANEL / SN_V];
     SN_(stream) stream, outer_stream;
-    SN_(begin_stream)(&stream, u, g, count, row, column, 0, keys);
+    SN_(begun) begun[SN_PANEL / SN_V][2]; /* of this function alone, as the states are: no call knows of them */
+    sn_vu states[SN_PANEL / SN_V];
+    if (source == SN_WORDS_PHILOX)
+        SN_(begin_words)(g, count, row, column, keys, begun);
+    else
+        SN_(begin_stream)(&stream, u, g, count, row, column, 0, keys);
+    for (int v = 0; v < vectors && source == SN_WORDS_LFSR; v++)
+        states[v] = stream.states[v];
     sn_u64 reduction = (sn_u64)g->k;
     if (u->chunk) SN_(begin_stream)(&outer_stream, u, g, count, row, column, reduction / SN_GROUP * SN_GROUP, keys);
     if (g->c) memcpy(edge, (const float *)g->c + row * g->ldc + column, (size_t)valid * sizeof(float));
@@ -94,15 +101,16 @@ SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g,
     ptrdiff_t rest = (ptrdiff_t)u->chunk;
     for (ptrdiff_t k = 0; k < k_end; k++) {
         const ptrdiff_t at = k & (group - 1);
-        if (source == SN_WORDS_PHILOX && at == 0) SN_(philox_rounds)(&stream, count, 10, (sn_u32)(k / 4), words);
+        if (source == SN_WORDS_PHILOX && at == 0)
+            SN_(philox_rounds)(u, begun, count, 10, row, (sn_u32)(k / 4), keys, words);
         if (source == SN_WORDS_STORED && at == 0)
             SN_(stream_words)(&stream, (sn_u64)k, (sn_u64)k_end, (int)group, words);
         const sn_vf x = SN_(broadcast)(a[k]);
         SN_UNROLL
         for (int v = 0; v < vectors; v++) {
             const sn_vf y = sn_load_vf(panel + k * SN_PANEL + v * SN_V);
-            const sn_vu word = source == SN_WORDS_LFSR ? ~stream.states[v] : sn_load_words32(words[at] + v * SN_V);
-            if (source == SN_WORDS_LFSR) stream.states[v] = SN_(moved)(&random, stream.states[v]);
+            const sn_vu word = source == SN_WORDS_LFSR ? ~states[v] : sn_load_words32(words[at] + v * SN_V);
+            if (source == SN_WORDS_LFSR) states[v] = SN_(moved)(&random, states[v]);
             sn_vf sum;
             if (!product)
                 sum = SN_MULTIPLY_ADD(x, y, acc[v]);
