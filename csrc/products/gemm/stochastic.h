@@ -158,7 +158,7 @@ SN_INLINE void SN_(stochastic_rows)(const sn_gemm_unit *u, const sn_gemm_args *g
             SN_(stochastic_row)(u, g, SN_GEMM_LANES / SN_V, SN_WORDS_STORED, bare, product, &keys, i, column);
         else if (source == SN_WORDS_PHILOX)
             SN_(stochastic_row)(u, g, SN_PANEL / SN_V, SN_WORDS_PHILOX, bare, product, &keys, i, column);
-        else if (source == SN_WORDS_LFSR && bare)
+        else if (source == SN_WORDS_LFSR && bare && !product) /* with products, more constants than registers */
             SN_(stochastic_row)(u, g, SN_PANEL / SN_V, SN_WORDS_LFSR, bare, product, &keys, i, column);
         else
             SN_(stochastic_row)(u, g, SN_PANEL / SN_V, SN_WORDS_STORED, bare, product, &keys, i, column);
