@@ -29,6 +29,19 @@ static void take_hardware(fuzz_input *in, sn_mad_unit *d) {
     if (how & 128) d->chunk = d->lanes;
 }
 
+/* Lanes, a compensation, and subnormals that become zeros, of any formats. */
+static void take_order(fuzz_input *in, sn_mad_unit *d) {
+    const int how = fuzz_choose(in, 256);
+    sn_env *const envs[] = {&d->product_env, &d->sum_env, &d->outer_env};
+    for (int i = 0; i < 3; i++) {
+        envs[i]->flush_inputs = how & 1;
+        envs[i]->flush_results = how >> 1 & 3;
+    }
+    d->compensated = (how >> 3 & 1) && !sn_is_stochastic(&d->sum_env);
+    d->lanes = 1 + (how >> 4 & 3);
+    d->reduction = how >> 6 & 3 ? (how >> 6 & 3) - 1 : SN_REDUCTION_TREE;
+}
+
 static sn_mad_unit take_unit(fuzz_input *in) {
     sn_mad_unit d;
     memset(&d, 0, sizeof d);
@@ -51,7 +64,9 @@ static sn_mad_unit take_unit(fuzz_input *in) {
     d.sum_env = env_for(&d.accumulator, sum_mode, overflow, r);
     d.outer_env = env_for(&d.outer, sum_mode, overflow, r);
     d.two_roundings = !d.fused && product_mode == SN_STOCHASTIC && sum_mode == SN_STOCHASTIC;
-    if (fuzz_choose(in, 4) == 0) take_hardware(in, &d);
+    const int special = fuzz_choose(in, 4);
+    if (special == 0) take_hardware(in, &d);
+    if (special == 1) take_order(in, &d);
     const sn_u64 seed = fuzz_take(in, 2);
     memcpy(d.key, sn_philox_key(seed, 0, SN_DOMAIN_MATMUL).w, sizeof d.key);
     memcpy(d.key2, sn_philox_key(seed, 0, SN_DOMAIN_MATMUL_SECOND).w, sizeof d.key2);
@@ -104,7 +119,8 @@ static void run(const fuzz_product *p, const sn_mad_unit *d, const sn_gemm_unit 
 void fuzz_gemm(fuzz_input *in) {
     const sn_mad_unit d = take_unit(in);
     sn_gemm_unit u;
-    const int bits = sn_gemm_path(&d, sn_facts_of(&d.operand_a), sn_facts_of(&d.operand_b), &u);
+    const int counting = fuzz_choose(in, 8) == 0; /* by the path that can count, without counting */
+    const int bits = sn_gemm_path(&d, sn_facts_of(&d.operand_a), sn_facts_of(&d.operand_b), counting, &u);
     if (!bits) return;
     memcpy(u.key, d.key, sizeof u.key);
     memcpy(u.key2, d.key2, sizeof u.key2);

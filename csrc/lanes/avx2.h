@@ -23,6 +23,12 @@
         *(lower) = (sn_vf)_mm256_fmadd_ps((__m256)(x), (__m256)(y), (__m256)(z));                                      \
         *(upper) = (sn_vf)((sn_vu)_mm256_fnmsub_ps((__m256)(x), (__m256)(y), (__m256)(z)) ^ 0x80000000u);              \
     } while (0)
+#define SN_FMA_BOTH64(x, y, z, lower, upper)                                                                           \
+    do {                                                                                                               \
+        *(lower) = (sn_wf)_mm256_fmadd_pd((__m256d)(x), (__m256d)(y), (__m256d)(z));                                   \
+        *(upper) = (sn_wf)((sn_wu)_mm256_fnmsub_pd((__m256d)(x), (__m256d)(y), (__m256d)(z)) ^ 0x8000000000000000u);   \
+    } while (0)
+#define SN_WHERE_ODD64(v, yes, no) (sn_wf) _mm256_blendv_pd((__m256d)(no), (__m256d)(yes), (__m256d)((sn_wu)(v) << 63))
 #define SN_WHERE_ODD(v, yes, no) (sn_vf) _mm256_blendv_ps((__m256)(no), (__m256)(yes), (__m256)((sn_vu)(v) << 31))
 #define SN_MULTIPLY_PAIRS(a, b) (sn_vi) _mm256_madd_epi16((__m256i)(a), (__m256i)(b))
 #define SN_CLAMP(v, least, most) (sn_vf) _mm256_max_ps(_mm256_min_ps((__m256)(v), (__m256)(most)), (__m256)(least))

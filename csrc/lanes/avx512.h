@@ -27,6 +27,16 @@
         *(upper) = (sn_vf)_mm512_fmadd_round_ps((__m512)(x), (__m512)(y), (__m512)(z),                                 \
                                                 _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);                            \
     } while (0)
+#define SN_FMA_BOTH64(x, y, z, lower, upper)                                                                           \
+    do {                                                                                                               \
+        *(lower) = (sn_wf)_mm512_fmadd_round_pd((__m512d)(x), (__m512d)(y), (__m512d)(z),                              \
+                                                _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);                            \
+        *(upper) = (sn_wf)_mm512_fmadd_round_pd((__m512d)(x), (__m512d)(y), (__m512d)(z),                              \
+                                                _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);                            \
+    } while (0)
+#define SN_WHERE_ODD64(v, yes, no)                                                                                     \
+    (sn_wf) _mm512_mask_blend_pd(_mm512_test_epi64_mask((__m512i)(v), _mm512_set1_epi64(1)), (__m512d)(no),            \
+                                 (__m512d)(yes))
 #define SN_WHERE_ODD(v, yes, no)                                                                                       \
     (sn_vf)                                                                                                            \
         _mm512_mask_blend_ps(_mm512_test_epi32_mask((__m512i)(v), _mm512_set1_epi32(1)), (__m512)(no), (__m512)(yes))

@@ -8,6 +8,7 @@
  *   SN_FMA_BOTH(x, y, z, lower, upper), SN_ODD_ENTER(), SN_ODD_LEAVE()
  *                                    x * y + z rounded down and up, between the other two; where there is an fma
  *   SN_WHERE_ODD(v, yes, no)         yes where the last bit of v is set; there too
+ *   SN_FMA_BOTH64, SN_WHERE_ODD64    the same in binary64
  *   SN_LARGER_MAGNITUDE(a, b)        the larger magnitude, with the sign of a; only where the CPU has it
  *   SN_OR_MASKED(a, b, mask)         a | (b & mask), where a has no bit of the mask that b lacks, or is a NaN
  *   SN_CLAMP(v, least, most)         v, a number, within these limits

@@ -197,16 +197,21 @@ SN_INLINE L_U SN_L(value_with_sign)(const sn_rounding *r, L_U magnitude, L_U bit
     return magnitude | (r->sign_of_zero ? sign : sign & (L_U)(magnitude != 0));
 }
 
+/* The pattern of the value that to_grid found. */
+SN_INLINE L_U SN_L(value_of)(const sn_rounding *r, int unusual, const SN_L(rounded) * x) {
+    const L_U zero = {0};
+    L_U result = L_LEFT(x->code, x->s) + (x->u - x->w);
+    if (unusual || L_ANY_GREATER(x->s, (L_I)zero + L_M)) {
+        L_I far = (x->s > L_M) | x->gap;
+        result = L_SELECT(far, (zero + (L_u)r->quantum) & (L_U)(x->code != 0), result);
+    }
+    return SN_L(outcome)(r, &r->values, x, SN_L(value_with_sign)(r, result, x->sign << (L_BITS - 1)));
+}
+
 /* The pattern of the rounded value. */
 SN_INLINE L_U SN_L(round_to_value)(const sn_rounding *r, int family, int unusual, L_U bits, L_U random) {
-    const L_U zero = {0};
     const SN_L(rounded) x = SN_L(to_grid)(r, family, unusual, bits, random);
-    L_U result = L_LEFT(x.code, x.s) + (x.u - x.w);
-    if (unusual || L_ANY_GREATER(x.s, (L_I)zero + L_M)) {
-        L_I far = (x.s > L_M) | x.gap;
-        result = L_SELECT(far, (zero + (L_u)r->quantum) & (L_U)(x.code != 0), result);
-    }
-    return SN_L(outcome)(r, &r->values, &x, SN_L(value_with_sign)(r, result, x.sign << (L_BITS - 1)));
+    return SN_L(value_of)(r, unusual, &x);
 }
 
 /* The code of a magnitude code and the sign of a pattern. */

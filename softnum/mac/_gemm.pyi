@@ -17,8 +17,10 @@ class Round32(NamedTuple):
     limit: tuple[float, float]
     overflow: tuple[float, float]
 
-def fast(unit: Any, operands: tuple[Any, Any], facts: tuple[Any, Any]) -> FastGemm | IntegerGemm | None: ...
-def fast_chain(unit: Any, facts: tuple[Any, Any]) -> FastGemm | None: ...
+def fast(
+    unit: Any, operands: tuple[Any, Any], facts: tuple[Any, Any], counting: bool = False
+) -> FastGemm | IntegerGemm | None: ...
+def fast_chain(unit: Any, facts: tuple[Any, Any], counting: bool = False) -> FastGemm | None: ...
 def core_facts(fmt: Any) -> tuple[int, int, int, bool]: ...
 
 class FastGemm:
@@ -53,6 +55,7 @@ class FastGemm:
         n0: int,
         n1: int,
         first: tuple[int, int] = (0, 0),
+        tallies: NDArray[np.uint64] | None = None,
     ) -> None: ...
     def run_products(
         self,

@@ -15,7 +15,7 @@ import numpy as np
 
 from softnum.runtime._core cimport *
 from softnum.mac._products cimport (
-    before, facts_from, fill_codes, run_each, sn_definition, sn_facts, sn_facts_of, sn_product_codes,
+    before, facts_from, fill_codes, run_each, sn_definition, sn_facts, sn_facts_of, sn_product_codes, sn_tally, tallies_of,
 )
 from softnum.runtime import _core
 
@@ -23,9 +23,9 @@ cnp.import_array()
 
 cdef extern from "products/gemm/gemm.h" nogil:
     enum: SN_PATH_MAGIC, SN_PATH_MIXED, SN_PATH_FIXED, SN_PATH_NATIVE, SN_PATH_ODD, SN_PATH_STOCHASTIC, SN_PATH_WIDE
-    enum: SN_PATH_IEEE
+    enum: SN_PATH_IEEE, SN_PATH_LANES
     enum: SN_PRODUCT_EXACT, SN_PRODUCT_NEAREST, SN_PRODUCT_STOCHASTIC, SN_PRODUCT_FUSED
-    enum: SN_GEMM_LANES, SN_PANEL, SN_MAD_TALLIES
+    enum: SN_GEMM_LANES, SN_PANEL, SN_MAD_TALLIES, SN_TALLY_SUM
 
     ctypedef struct sn_round32:
         uint32_t emin, emax, sign_of_zero
@@ -66,6 +66,7 @@ cdef extern from "products/gemm/gemm.h" nogil:
         ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k, n0
         const void *words
         ptrdiff_t ldw[2]
+        sn_tally *tallies
 
     size_t sn_gemm_room(const sn_gemm_unit *u, const sn_gemm_args *g, int bits) noexcept
 
@@ -110,8 +111,8 @@ cdef extern from "products/gemm/gemm.h" nogil:
     uint32_t sn_gemm_definition(const sn_mad_unit *u, const sn_product_codes *g) noexcept
 
     enum: SN_LEVEL_FULL, SN_LEVEL_TESTED, SN_LEVEL_SIGNED, SN_LEVEL_BARE
-    int sn_gemm_path(const sn_mad_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g) noexcept
-    int sn_chain_path(const sn_chain_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g) noexcept
+    int sn_gemm_path(const sn_mad_unit *u, sn_facts a, sn_facts b, int counting, sn_gemm_unit *g) noexcept
+    int sn_chain_path(const sn_chain_unit *u, sn_facts a, sn_facts b, int counting, sn_gemm_unit *g) noexcept
     int sn_gemm_level(const sn_gemm_unit *u, ptrdiff_t k, const double *largest, int negative_zero) noexcept
     int sn_integer_path(const sn_mad_unit *u, sn_gemm_integers *g) noexcept
     int sn_integers_fit(const sn_gemm_integers *g, ptrdiff_t k, double a, double b, double c) noexcept
@@ -123,7 +124,8 @@ LANES = SN_GEMM_LANES
 MAX_LANES = SN_MAX_LANES
 REDUCTION = {"sequential": SN_REDUCTION_SEQUENTIAL, "tree": SN_REDUCTION_TREE, "pairwise": SN_REDUCTION_PAIRWISE}
 _PATH = {SN_PATH_MAGIC: "magic", SN_PATH_MIXED: "mixed", SN_PATH_FIXED: "fixed", SN_PATH_NATIVE: "native",
-         SN_PATH_ODD: "odd", SN_PATH_STOCHASTIC: "stochastic", SN_PATH_WIDE: "wide", SN_PATH_IEEE: "ieee"}
+         SN_PATH_ODD: "odd", SN_PATH_STOCHASTIC: "stochastic", SN_PATH_WIDE: "wide", SN_PATH_IEEE: "ieee",
+         SN_PATH_LANES: "lanes"}
 _PRODUCT = {SN_PRODUCT_EXACT: "exact", SN_PRODUCT_NEAREST: "nearest", SN_PRODUCT_STOCHASTIC: "stochastic",
             SN_PRODUCT_FUSED: "fused"}
 _ZEROS = {SN_ZEROS_NOWHERE: "nowhere", SN_ZEROS_READ: "read", SN_ZEROS_WRITTEN: "written", SN_ZEROS_MARKED: "marked"}
@@ -187,27 +189,28 @@ def core_facts(fmt):
     return x.precision, x.last, x.top, bool(x.specials)
 
 
-def fast(unit, operands, facts):
+def fast(unit, operands, facts, counting=False):
     """A unit's engine on carriers: a `FastGemm`, an `IntegerGemm`, or None where the definition alone computes it.
 
-    operands: the formats of its codes; facts: a `softnum.formats.facts.Facts` of the values of each.
+    operands: the formats of its codes; facts: a `softnum.formats.facts.Facts` of the values of each. counting: the one
+    that can count its roundings, a `FastGemm` or None.
     """
     cdef sn_mad_unit u
     cdef FastGemm gemm = FastGemm.__new__(FastGemm)
     cdef IntegerGemm integers = IntegerGemm.__new__(IntegerGemm)
     memset(&u, 0, sizeof(sn_mad_unit))
     fill_unit(&u, unit, operands)
-    if sn_integer_path(&u, &integers.g):
+    if not counting and sn_integer_path(&u, &integers.g):
         return integers
-    cdef int bits = sn_gemm_path(&u, facts_from(facts[0]), facts_from(facts[1]), &gemm.u)
+    cdef int bits = sn_gemm_path(&u, facts_from(facts[0]), facts_from(facts[1]), counting, &gemm.u)
     gemm.wide = bits == 64
     return gemm if bits else None
 
 
-def fast_chain(unit, facts):
+def fast_chain(unit, facts, counting=False):
     """The engine on carriers of a chain of fused multiply-adds: a `FastGemm`, or None.
 
-    facts: as of `fast`.
+    facts, counting: as of `fast`.
     """
     cdef sn_chain_unit u
     cdef FastGemm gemm = FastGemm.__new__(FastGemm)
@@ -224,7 +227,7 @@ def fast_chain(unit, facts):
         for i, k in enumerate(unit.k_order):
             gemm.order[i] = k
     u.order = gemm.order
-    cdef int bits = sn_chain_path(&u, facts_from(facts[0]), facts_from(facts[1]), &gemm.u)
+    cdef int bits = sn_chain_path(&u, facts_from(facts[0]), facts_from(facts[1]), counting, &gemm.u)
     gemm.wide = bits == 64
     return gemm if bits else None
 
@@ -288,12 +291,18 @@ cdef class FastGemm:
         found = ["full"] + [self.level(0, largest, zero) for largest in ends for zero in (True, False)]
         return tuple(dict.fromkeys(found))
 
-    def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0), words=None):
+    def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0), words=None, tallies=None):
         """Rows m0..m1 and columns n0..n1 of one product; b's rows are padded with zeros to a multiple of LANES.
 
         first: the row and the column of the whole product that the arrays begin with. words: the bits of the steps,
-        instead of keys: uint8, uint16 or uint32 of shape (M, steps, N), columns side by side in memory.
+        instead of keys: uint8, uint16 or uint32 of shape (M, steps, N), columns side by side in memory. tallies: None,
+        or of an engine that counts uint64 of shape (kinds of roundings, 6) to add to: of a chain its sums alone.
         """
+        if tallies is not None and len(tallies) == 1:
+            counts = np.zeros((SN_MAD_TALLIES, 6), np.uint64)
+            self.run(a, b, c, out, keys, batch, m0, m1, n0, n1, first, words, counts)
+            tallies += counts[SN_TALLY_SUM]
+            return
         cdef sn_gemm_unit u = self.u
         cdef sn_gemm_args g
         cdef Py_ssize_t size = 8 if self.wide else 4
@@ -320,6 +329,7 @@ cdef class FastGemm:
             u.random.shared = 0
             g.ldw[0], g.ldw[1] = w.strides[0], w.strides[1]
             g.words = before(cnp.PyArray_DATA(w), row * g.ldw[0] - column * w.itemsize, 1)
+        g.tallies = tallies_of(tallies, SN_MAD_TALLIES)
         self.compute(&u, &g)
 
     def run_products(self, a, b, c, out, keys, first, last, n):
@@ -335,7 +345,7 @@ cdef class FastGemm:
         u.key[0], u.key[1], u.key2[0], u.key2[1] = keys
         g.lda, g.ldb, g.ldo = x.shape[2], y.shape[2], z.shape[2]
         g.m0, g.m1, g.n, g.k, g.n0 = 0, m, n, x.shape[2], 0
-        g.c, g.ldc = NULL, 0
+        g.c, g.ldc, g.tallies = NULL, 0, NULL
         for i in range(start, stop):
             u.batch = i
             g.a = <const char *>cnp.PyArray_DATA(x) + i * m * g.lda * size
@@ -364,7 +374,7 @@ cdef class FastGemm:
         m, k, n = cnp.PyArray_DIM(x, 0), cnp.PyArray_DIM(x, 1), cnp.PyArray_DIM(y, 1)
         if m * n * k == 0 or cnp.PyArray_DIM(y, 0) != k:
             return None
-        g.c = NULL
+        g.c, g.tallies = NULL, NULL
         g.ldc = 0
         if c is not None:
             w = c

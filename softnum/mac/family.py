@@ -34,6 +34,8 @@ class Family:
         The engine on codes, `softnum.mac.products.engines`.
     fast : ``(unit)``
         The engine on carriers; None outside its domain.
+    counting : ``(unit)``
+        The engine on carriers whose ``run`` takes tallies too; None outside its domain.
     adder : ``(unit, fmt)``
         The unit whose dot product with ones is the sum of values of fmt.
     adds_operands : bool
@@ -67,6 +69,7 @@ class Family:
     of_blocks: bool = False
     definition: Callable | None = None
     fast: Callable | None = None
+    counting: Callable | None = None
     adder: Callable | None = None
     adds_operands: bool = False
     sequence: Callable | None = None

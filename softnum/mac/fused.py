@@ -354,4 +354,5 @@ register(
 register(
     FmaChainUnit, adder=_adder, adds_operands=True, definition=_fused.DefinitionChain,
     fast=lambda unit: _gemm.fast_chain(unit, tuple(map(facts, unit.operand))),
+    counting=lambda unit: _gemm.fast_chain(unit, tuple(map(facts, unit.operand)), True),
 )  # fmt: skip

@@ -77,7 +77,7 @@ def test_both_engines_threads_and_parts(name, isa):
 
 def test_which_have_a_fast_engine():
     slow = {name for name, unit in UNITS.items() if fast_of(unit) is None}
-    assert slow == {"wider outside", "lanes"}
+    assert slow == {"wider outside"}
 
 
 @cases("outer", ["binary32", "e6m9", "bfloat16"])

@@ -21,7 +21,7 @@ def test_engine_and_reference(inputs, results, operand, order):
     unit = sn.MadUnit("e5m4", operand=operand, flush_inputs=inputs, flush_results=results, **order)
     assert eval(repr(unit), vars(sn)) == unit and unit.flushes == bool(inputs or results)
     if unit.flushes:
-        assert fast_of(unit) is None
+        assert fast_of(unit).path == "lanes"
     rng = np.random.default_rng(5)
     small = lambda bits, shape: (rng.integers(0, 24, shape) | rng.integers(0, 2, shape) << (bits - 1)).astype(np.uint64)  # noqa: E731
     a, b, c = small(8, (200, 5)), small(8, (200, 5)), small(10, 200)

@@ -176,6 +176,7 @@ static void SN_(gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) {
 }
 
 #include "products/gemm/integer.h"
+#include "products/gemm/lanes.h"
 #include "products/gemm/wide.h"
 
 #endif

@@ -12,7 +12,7 @@
 
 /* ---- fast paths -------------------------------------------------------------------------------------------------- */
 
-/* How gemm32 computes; the domains: products/gemm/micro.h, odd.h, stochastic.h and ieee.h there. */
+/* How gemm32 computes; the domains: products/gemm/micro.h, odd.h, stochastic.h, ieee.h and lanes.h there. */
 enum {
     SN_PATH_MAGIC = 0,
     SN_PATH_MIXED = 1,
@@ -21,7 +21,8 @@ enum {
     SN_PATH_ODD = 4,
     SN_PATH_STOCHASTIC = 5,
     SN_PATH_WIDE = 6,
-    SN_PATH_IEEE = 7
+    SN_PATH_IEEE = 7,
+    SN_PATH_LANES = 8
 };
 
 /* SN_PRODUCT_FUSED: native, and the product is not exact in binary32: one rounding by the hardware's fma. */
@@ -55,6 +56,32 @@ typedef struct {
     const sn_i32 *order;     /* null: as they come */
 } sn_ieee;
 
+/* How the short way of SN_PATH_LANES decides: the last bit kept, or the sign, changes what is added before the cut; the
+ * last bit kept is set where anything is cut off. */
+enum { SN_ADDS_BY_PARITY, SN_ADDS_BY_SIGN, SN_SETS_LAST };
+
+/* A rounding of SN_PATH_LANES (products/gemm/lanes.h). */
+typedef struct {
+    sn_rounding any; /* of binary64; flushed results aside */
+    /* the short way: of magnitudes whose patterns are low .. low + span */
+    sn_u64 low, span;
+    sn_i32 short_way, adds, places;  /* whether there is one; SN_ADDS_*; how many places are cut off */
+    sn_u64 cut, addend, if_negative; /* the places cut off; what is added before; what more, if negative */
+    sn_u64 least_read;               /* magnitudes below are zeros where they are read */
+    sn_u64 least_normal;             /* the pattern of 2^emin; 0: there is nothing tiny */
+    sn_i32 flush, before;            /* SN_FLUSH_*; tininess is judged before rounding */
+} sn_lane_rounding;
+
+/* What SN_PATH_LANES knows more. */
+typedef struct {
+    sn_lane_rounding product, sum, outer;
+    sn_i32 exact;       /* products are exact in binary64 */
+    sn_i32 native;      /* all roundings are the CPU's, in binary64 to nearest even */
+    sn_i32 compensated; /* as in sn_mad_unit */
+    sn_i32 down;        /* x - x is -0 */
+    sn_u64 least_c;     /* the pattern of a magnitude of C, below which it is +0 */
+} sn_lanes_unit;
+
 typedef struct {
     sn_i32 path;               /* SN_PATH_*; sn_gemm64 computes carriers of 64 bits, sn_gemm32 the others */
     sn_i32 product;            /* SN_PRODUCT_* */
@@ -69,6 +96,7 @@ typedef struct {
     sn_u32 batch;
     sn_source random;
     sn_ieee ieee;
+    sn_lanes_unit lanes; /* and of ieee lanes, reduction, positive, signs, least, period and order */
 } sn_gemm_unit;
 
 /* out[m, n] = the unit's sum over k of a[m, k] * b[k, n], starting from c[m, n] (or +0), for m in [m0, m1), n in [0,
@@ -76,7 +104,7 @@ typedef struct {
  * column and nothing to the row index in the Philox counters. Canonical NaNs out.
  * panel: room of sn_gemm_room bytes, in which a part of b is laid out; 64-byte alignment is fastest.
  */
-enum { SN_GEMM_LANES = 16, SN_PANEL = 32, SN_IEEE_ROWS = 4 };
+enum { SN_GEMM_LANES = 16, SN_PANEL = 32, SN_IEEE_ROWS = 4, SN_LANES_ROWS = 4 };
 
 typedef struct {
     const void *a, *b, *c; /* float (sn_gemm32) or double (sn_gemm64) */
@@ -87,6 +115,7 @@ typedef struct {
     const void *words; /* SN_SOURCE_GIVEN: integers of 8, 16 or 32 bits, whose rows and steps lie ldw[0] and ldw[1]
                         * bytes apart; those of row 0, step 0 and out's first column */
     ptrdiff_t ldw[2];
+    sn_tally *tallies; /* null, or SN_MAD_TALLIES of them to add to, of a path that counts */
 } sn_gemm_args;
 
 /* The bytes that g->panel must have; bits: of the carriers. */
@@ -159,11 +188,11 @@ sn_u32 sn_gemm_definition(const sn_mad_unit *u, const sn_product_codes *g);
  */
 
 /* The fast path of a unit into *g, but keys and batch: returns the bits of its carriers, 32 or 64; 0 if it has none. a,
- * b: the operands' values, which may be fewer than their formats'. */
-int sn_gemm_path(const sn_mad_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g);
+ * b: the operands' values, which may be fewer than their formats'. counting: the path that can count its roundings. */
+int sn_gemm_path(const sn_mad_unit *u, sn_facts a, sn_facts b, int counting, sn_gemm_unit *g);
 
 /* The same of a chain, whose order must outlive *g. */
-int sn_chain_path(const sn_chain_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g);
+int sn_chain_path(const sn_chain_unit *u, sn_facts a, sn_facts b, int counting, sn_gemm_unit *g);
 
 /* How much of a rounding a product can do without (softnum/device/steps.h). */
 enum { SN_LEVEL_FULL, SN_LEVEL_TESTED, SN_LEVEL_SIGNED, SN_LEVEL_BARE };

@@ -288,16 +288,109 @@ static int ieee(const described *d, sn_gemm_unit *g) {
     return bits;
 }
 
-/* ordered: products come in an order of their own, which the last path alone knows. */
-static int path_of(const sn_mad_unit *u, sn_facts a, sn_facts b, int ordered, sn_gemm_unit *g) {
-    static int (*const paths[])(const described *, sn_gemm_unit *) = {native, magic, odd, stochastic, wide, ieee};
-    enum { PATHS = sizeof paths / sizeof *paths };
+/* ---- the definition in lanes --------------------------------------------------------------------------------------
+ */
+
+static sn_u64 pattern64(const sn_format *f, sn_u64 code) { return sn_pattern_of(&sn_binary64, f, code); }
+
+static int has_subnormals(const sn_format *f) {
+    return f->kind == SN_FLOAT && f->lowest == SN_LOWEST_SUBNORMAL && f->mantissa_bits > 0;
+}
+
+/* What the short way adds, by the mode: a half of the last place kept, or what lies below, or all that is cut off. */
+static void set_short(const sn_format *f, const sn_env *env, sn_lane_rounding *r) {
+    const sn_mode *mode = &sn_modes[env->rounding];
+    const int nearest = mode->family == SN_FAMILY_NEAREST;
+    const sn_u64 least = f->lowest == SN_LOWEST_NORMAL ? r->any.quantum : (sn_u64)(f->emin + 1023) << 52;
+    r->places = 52 - f->mantissa_bits;
+    r->cut = ((sn_u64)1 << r->places) - 1;
+    const sn_u64 half = (r->cut >> 1) + 1, low = nearest ? half - 1 : 0, high = nearest ? half : r->cut;
+    r->adds = mode->family == SN_FAMILY_EVEN  ? SN_ADDS_BY_PARITY
+              : mode->family == SN_FAMILY_ODD ? SN_SETS_LAST
+                                              : SN_ADDS_BY_SIGN;
+    r->addend = mode->family == SN_FAMILY_EVEN ? half - 1 : mode->constant ? high : low;
+    r->if_negative = !mode->negative ? 0 : mode->constant ? low - high : high - low;
+    r->low = least;
+    r->span = pattern64(f, f->max_code) - least;
+    r->short_way = f->is_signed && f->mantissa_bits > 0 && f->emin <= f->emax;
+}
+
+/* addend: what is added in this rounding, or rounded. */
+static int lane_rounding(const sn_format *f, const sn_env *env, sn_facts addend, int counting, sn_lane_rounding *r) {
+    sn_env plain = *env;
+    plain.flush_results = plain.flush_inputs = 0;
+    if (sn_is_stochastic(env) || !sn_rounding_prepare(f, &plain, 64, &r->any)) return 0;
+    if (r->any.mantissa_bits + 3 > 53) return 0;
+    r->before = env->tininess == SN_TININESS_BEFORE;
+    if (is_fixed(f)) return !addend.specials && (!counting || addend.precision <= 52);
+    if (!f->has_nan && (addend.specials || f->has_inf)) return 0; /* inf - inf must have a result */
+    set_short(f, env, r);
+    if (has_subnormals(f)) {
+        r->least_normal = pattern64(f, (sn_u64)1 << f->mantissa_bits);
+        if (env->flush_inputs) r->least_read = r->least_normal;
+    }
+    r->flush = env->flush_results;
+    if (!r->flush && !counting) return 1;
+    return r->short_way && r->least_normal && f->emin > -1022;
+}
+
+static int lanes_of(const described *d, int counting, sn_gemm_unit *g) {
+    const sn_mad_unit *u = d->unit;
+    sn_lanes_unit *l = &g->lanes;
+    sn_ieee *e = &g->ieee;
+    if (!operands_fit(d, 64)) return 0;
+    if (!counting && is_carrier(&u->accumulator, &u->sum_env, &sn_binary64) &&
+        is_carrier(&u->outer, &u->outer_env, &sn_binary64) &&
+        (u->fused || is_carrier(&u->product, &u->product_env, &sn_binary64)) && !u->sum_env.flush_results &&
+        !u->sum_env.flush_inputs) {
+        l->native = 1;
+        l->outer.any.sign_of_zero = sn_binary64.sign_mask;
+    } else {
+        if (!u->fused && !lane_rounding(&u->product, &u->product_env, d->product, counting, &l->product)) return 0;
+        if (!lane_rounding(&u->accumulator, &u->sum_env, d->addend, counting, &l->sum)) return 0;
+        if (!lane_rounding(&u->outer, &u->outer_env, d->sum, counting, &l->outer)) return 0;
+        if (!u->fused && u->sum_env.flush_inputs && has_subnormals(&u->product))
+            l->product.least_read = l->product.least_normal; /* as an operand of the sum */
+        else
+            l->product.least_read = 0;
+    }
+    l->exact = sn_fits(d->product, 64) && d->product.top <= 1000 && d->sum.top <= 1000 && d->outer.top <= 1000;
+    l->compensated = u->compensated;
+    l->down = u->sum_env.rounding == SN_DOWN;
+    l->least_c = u->positive ? 1 : 0;
+    if (u->positive && has_subnormals(&u->outer))
+        l->least_c = pattern64(&u->outer, (sn_u64)1 << u->outer.mantissa_bits);
+    e->lanes = u->lanes;
+    e->reduction = u->reduction;
+    e->positive = u->positive;
+    zeros_of(&u->operand_a, &sn_binary64, u->product_env.flush_inputs, 0, e);
+    zeros_of(&u->operand_b, &sn_binary64, u->product_env.flush_inputs, 1, e);
+    for (int i = 0; i < 2; i++)
+        if (!e->signs[i] && !e->least[i]) e->least[i] = 1; /* -0 is +0 */
+    e->period = 1;
+    g->path = SN_PATH_LANES;
+    g->product = u->fused ? SN_PRODUCT_EXACT : SN_PRODUCT_NEAREST;
+    return 64;
+}
+
+static int in_lanes(const described *d, sn_gemm_unit *g) { return lanes_of(d, 0, g); }
+
+static described describe(const sn_mad_unit *u, sn_facts a, sn_facts b) {
     described d = {u, a, b, sn_facts_of_product(a, b), {0}, sn_facts_of(&u->accumulator), sn_facts_of(&u->outer)};
     d.addend = u->fused ? d.product : sn_facts_of(&u->product);
-    if (u->compensated) return 0;
+    return d;
+}
+
+/* ordered: products come in an order of their own, which the last two paths alone know; the last one compensation too.
+ */
+static int path_of(const sn_mad_unit *u, sn_facts a, sn_facts b, int ordered, sn_gemm_unit *g) {
+    static int (*const paths[])(const described *, sn_gemm_unit *) = {native, magic, odd,     stochastic,
+                                                                      wide,   ieee,  in_lanes};
+    enum { PATHS = sizeof paths / sizeof *paths };
+    const described d = describe(u, a, b);
     const int flushes =
         u->product_env.flush_inputs || u->sum_env.flush_inputs || u->sum_env.flush_results || u->positive;
-    for (size_t i = u->lanes > 1 || flushes || ordered ? PATHS - 1 : 0; i < PATHS; i++) {
+    for (size_t i = u->compensated ? PATHS - 1 : u->lanes > 1 || flushes || ordered ? PATHS - 2 : 0; i < PATHS; i++) {
         memset(g, 0, sizeof *g);
         g->chunk = u->chunk;
         g->random = u->random;
@@ -307,9 +400,18 @@ static int path_of(const sn_mad_unit *u, sn_facts a, sn_facts b, int ordered, sn
     return 0;
 }
 
-int sn_gemm_path(const sn_mad_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g) { return path_of(u, a, b, 0, g); }
+static int path_for_counts(const sn_mad_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g) {
+    const described d = describe(u, a, b);
+    memset(g, 0, sizeof *g);
+    g->chunk = u->chunk;
+    return lanes_of(&d, 1, g);
+}
 
-int sn_chain_path(const sn_chain_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *g) {
+int sn_gemm_path(const sn_mad_unit *u, sn_facts a, sn_facts b, int counting, sn_gemm_unit *g) {
+    return counting ? path_for_counts(u, a, b, g) : path_of(u, a, b, 0, g);
+}
+
+int sn_chain_path(const sn_chain_unit *u, sn_facts a, sn_facts b, int counting, sn_gemm_unit *g) {
     sn_mad_unit d;
     memset(&d, 0, sizeof d);
     d.operand_a = u->a;
@@ -317,7 +419,7 @@ int sn_chain_path(const sn_chain_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *
     d.product = d.accumulator = d.outer = u->accumulator;
     d.product_env = d.sum_env = d.outer_env = u->env;
     d.fused = d.lanes = 1;
-    const int bits = path_of(&d, a, b, u->order != NULL, g);
+    const int bits = counting ? path_for_counts(&d, a, b, g) : path_of(&d, a, b, u->order != NULL, g);
     if (!bits || !u->order) return bits;
     g->ieee.period = u->period;
     g->ieee.order = u->order;
@@ -326,9 +428,11 @@ int sn_chain_path(const sn_chain_unit *u, sn_facts a, sn_facts b, sn_gemm_unit *
 
 size_t sn_gemm_room(const sn_gemm_unit *u, const sn_gemm_args *g, int bits) {
     const size_t size = (size_t)bits / 8;
-    if (u->path != SN_PATH_IEEE) return (size_t)g->k * SN_PANEL * size;
+    if (u->path != SN_PATH_IEEE && u->path != SN_PATH_LANES) return (size_t)g->k * SN_PANEL * size;
     const size_t period = (size_t)u->ieee.period, length = ((size_t)g->k + period - 1) / period * period;
-    const size_t sums = SN_IEEE_ROWS * ((size_t)u->ieee.lanes + 1) * SN_PANEL;
+    size_t sums = SN_IEEE_ROWS * ((size_t)u->ieee.lanes + 1) * SN_PANEL;
+    if (u->path == SN_PATH_LANES)
+        sums = SN_LANES_ROWS * (((size_t)u->ieee.lanes + 1) * (u->lanes.compensated ? 2 : 1) + 2) * SN_PANEL;
     return (length * SN_PANEL + sums + (size_t)(g->m1 - g->m0) * length) * size;
 }
 

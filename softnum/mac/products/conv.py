@@ -20,7 +20,7 @@ from softnum.arrays.ufuncs import raise_no_code
 from softnum.formats.facts import fits
 from softnum.mac import _gemm
 from softnum.mac.mad import MadUnit, Unit
-from softnum.mac.products.engines import coded, definition_of, fast_of
+from softnum.mac.products.engines import coded, counting_of, definition_of, fast_of
 from softnum.mac.products.operands import blocks_of, carried, checked_operand, codes_of, padded, random_words_of
 from softnum.mac.products.unfold import (
     backward_data_shape,
@@ -88,13 +88,13 @@ class _Work:
         self.keys, self.words, self.numbers = random_words_of(unit, key, random_bits, shape, k, **options)
         if len(self.numbers.rows) > 1:
             raise ValueError(f"{caller}: images lie along the leading axis, and so do the parts of a larger result")
-        fast = fast_of(unit)
+        fast = fast_of(unit) if tallies is None else counting_of(unit)
         of_codes = self.words is not None or self.result is None or any(isinstance(x, Array) for x in (*operands, c))
-        if of_codes or tallies is not None:
+        if of_codes:
             fast = None
         self.fast = fast is not None
         self.engine = fast or definition_of(unit)
-        self.turned = _turned(unit) if self.fast else None
+        self.turned = _turned(unit) if self.fast and tallies is None else None
         self.dtype = np.dtype(np.uint64) if not self.fast else np.dtype(np.float64 if fast.wide else np.float32)
         self.lost = 0
 

@@ -14,7 +14,7 @@ from softnum.mac.products import chunked, mad  # noqa: F401  registers the engin
 from softnum.mac.products.custom import steps  # noqa: F401  registers the engines of its units
 from softnum.runtime.identity import by_identity
 
-__all__ = ["coded", "definition_of", "fast_of"]
+__all__ = ["coded", "counting_of", "definition_of", "fast_of"]
 
 
 def coded(fmt, unit=None):
@@ -38,3 +38,11 @@ def fast_of(unit):
     """The engine on float32 or, if ``wide``, float64 carriers; None outside the domains of the fast paths."""
     speed_up = family_of(unit).fast
     return None if speed_up is None else speed_up(unit)
+
+
+@by_identity
+@lru_cache(maxsize=256)
+def counting_of(unit):
+    """The engine on carriers that counts roundings: its ``run`` takes ``tallies``; None where the definition counts."""
+    count = family_of(unit).counting
+    return None if count is None else count(unit)

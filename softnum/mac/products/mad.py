@@ -61,8 +61,8 @@ def _definition(unit: MadUnit):
     return _Positive(unit) if unit.flush_inputs == "positive" else _gemm.DefinitionGemm(unit, _operands(unit))
 
 
-def _fast(unit: MadUnit):
-    return None if unit.on_codes else _gemm.fast(unit, _operands(unit), tuple(map(facts, unit.operand)))
+def _fast(unit: MadUnit, counting: bool = False):
+    return None if unit.on_codes else _gemm.fast(unit, _operands(unit), tuple(map(facts, unit.operand)), counting)
 
 
-register(MadUnit, adder=adder, definition=_definition, fast=_fast)
+register(MadUnit, adder=adder, definition=_definition, fast=_fast, counting=lambda unit: _fast(unit, counting=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from softnum.mac.fused import FusedDotUnit
 from softnum.mac.grouped import GroupedDotUnit
 from softnum.mac.mad import MadUnit, Unit
 from softnum.mac.products.blocks.matrices import block_matmul
-from softnum.mac.products.engines import coded, definition_of, fast_of
+from softnum.mac.products.engines import coded, counting_of, definition_of, fast_of
 from softnum.mac.products.operands import (
     MACS_AT_ONCE,
     MACS_PER_THREAD,
@@ -44,7 +45,8 @@ _MATRICES = (np.ndarray, Array)
 _STARTS = (*_MATRICES, type(None))
 
 
-def _run_fast(gemm, a, b, c, out, keys, numbers, threads, k, words=None) -> None:
+def _run_fast(gemm, a, b, c, out, keys, numbers, threads, k, words=None, counts=None) -> None:
+    """counts: what makes an array for one piece of work to count in, or None."""
     dtype = np.float64 if gemm.wide else np.float32
     if not getattr(gemm, "converts", False):  # those that do take floats of either width, in any layout
         a, b = np.ascontiguousarray(carried(a, dtype)), padded(b, dtype)
@@ -56,13 +58,16 @@ def _run_fast(gemm, a, b, c, out, keys, numbers, threads, k, words=None) -> None
     def work(i, m0, m1, *columns):
         product, row = numbers.of(i, m0)
         first, shift = None if c is None else c[i], row - m0
-        given = {} if words is None else {"words": words.of(i)}
-        gemm.run(a[i], b[i], first, target[i], keys, product, row, m1 + shift, *columns, (shift, 0), **given)
+        options = {} if words is None else {"words": words.of(i)}
+        if counts is not None:
+            options["tallies"] = counts()
+        gemm.run(a[i], b[i], first, target[i], keys, product, row, m1 + shift, *columns, (shift, 0), **options)
 
     def products(first, last):
         gemm.run_products(a, b, c, target, keys, first, last, n)
 
-    if batches > 1 and len(blocks) == batches and words is None and numbers is PLAIN and hasattr(gemm, "run_products"):
+    plain = words is None and counts is None and numbers is PLAIN
+    if batches > 1 and len(blocks) == batches and plain and hasattr(gemm, "run_products"):
         for_each(runs_of(batches, threads, m * n * k), products, threads)
     else:
         for_each(numbers.split(blocks), work, threads)
@@ -233,9 +238,9 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
         raise ValueError(f"matmul: the result is an Array of {result}; out= is for float32 and float64 results")
     check_out("matmul", out, shape, dtype)
 
-    gemm = fast_of(unit)
+    gemm = fast_of(unit) if tallies is None else counting_of(unit) if words is None else None
     of_codes = isinstance(words, np.ndarray) or dtype is None or Array in (type(a), type(b), type(c))
-    if gemm is None or of_codes or tallies is not None:
+    if gemm is None or of_codes:
         words = words.unpacked(unit) if isinstance(words, PackedWords) else words
         codes = _by_definition(unit, a, b, c, (batches, m, n), lead, k, keys, words, numbers, threads, caller, tallies)
         values = Array(codes.reshape(shape), result) if dtype is None else decode(codes.reshape(shape), result, dtype)
@@ -253,7 +258,8 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
     a = np.broadcast_to(a, (*lead, m, k)).reshape(batches, m, k)
     b = np.broadcast_to(b, (*lead, k, n)).reshape(batches, k, n)
     c = None if c is None else np.broadcast_to(c, shape).reshape(batches, m, n)
-    _run_fast(gemm, a, b, c, flat, keys, numbers, threads, k, words)
+    counts = None if tallies is None else partial(tallies.part, unit)
+    _run_fast(gemm, a, b, c, flat, keys, numbers, threads, k, words, counts)
     if out is None:
         return flat.reshape(shape)
     if not direct:

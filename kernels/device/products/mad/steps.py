@@ -53,7 +53,7 @@ def steps_of(unit, level: str = "full", careful: bool = True) -> Steps | None:
     careful: sums of integers may saturate.
     """
     gemm = fast_of(unit)
-    if gemm is None or gemm.path == "ieee":  # which are texts of the definition there
+    if gemm is None or gemm.path in ("ieee", "lanes"):  # which are texts of the definition there
         return None
     if gemm.path == "integers":
         if careful and not gemm.wraps:

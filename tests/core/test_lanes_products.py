@@ -1,0 +1,138 @@
+"""matmul by the definition in lanes (csrc/products/gemm/lanes.h) against the definition: units drawn at random."""
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import softnum as sn
+from softnum.formats import FloatFormat
+from softnum.formats.facts import fits
+from softnum.mac.products.engines import counting_of, fast_of
+from softnum.runtime import _core
+from tests.support.core_oracles import assert_same_bits
+from tests.support.matmul_units import definition
+
+NARROW = [
+    "e4m3fn", "e5m2", "e4m3", "e3m4", "e2m1fn", "e5m2fnuz", "e4m3fnuz", "e4m3b11fnuz", "binary8p3se", "binary8p4sf",
+    "e3m2fn", "q4.4", "uq4.4", "q2.6",
+]  # fmt: skip
+MIDDLE = ["binary16", "bfloat16", "tf32", "e6m9", "dlfloat16", "q8.8", "e8m20"]
+WIDE = ["binary32", "e8m26", "e11m40", "e9m50", "e11m49", "binary64", "e8m30"]
+MODES = [
+    "nearest_even", "nearest_away", "nearest_zero", "nearest_up", "nearest_down", "toward_zero", "away_from_zero", "up",
+    "down", "to_odd",
+]  # fmt: skip
+SHAPES = [(1, 1, 1), (3, 7, 5), (5, 9, 17), (6, 4, 33), (2, 13, 40)]
+
+
+def drawn(rng: random.Random) -> sn.MadUnit:
+    """A deterministic unit; ValueError if its parts do not fit together."""
+    widths = (NARROW, MIDDLE, WIDE)
+    operands = rng.choice([NARROW, *widths])
+    accumulator = rng.choice(rng.choice(widths))
+    if rng.random() < 0.15:
+        lowest = rng.choice(["subnormal", "normal", "zero"])
+        accumulator = FloatFormat(rng.randint(2, 8), rng.randint(1, 10), lowest_binade=lowest)
+    pair = rng.choice(operands), rng.choice(rng.choice([operands, NARROW]))
+    parts = {"operand": pair, "rounding": rng.choice(MODES)}
+    if rng.random() < 0.5:
+        parts |= {"product": rng.choice(rng.choice(widths)), "product_rounding": rng.choice([None, *MODES])}
+    if rng.random() < 0.3:
+        parts |= {"lanes": rng.choice([2, 3, 4, 5, 8]), "reduction": rng.choice(["sequential", "tree", "pairwise"])}
+    if rng.random() < 0.3:
+        parts |= {"chunk": rng.randint(1, 6)}
+        if rng.random() < 0.5:
+            parts |= {"outer_accumulator": rng.choice(rng.choice(widths))}
+    if rng.random() < 0.3:
+        parts |= {"compensated": "kahan"}
+    if rng.random() < 0.3:
+        parts |= {"flush_inputs": rng.choice([True, "sums", "positive"])}
+    if rng.random() < 0.3:
+        parts |= {"flush_results": rng.choice(["before", "after", "subnormal"])}
+    overflow = rng.choice([None, "saturate", "saturate_finite", "infinity", "wrap"])
+    return sn.MadUnit(accumulator, overflow=overflow, **parts)
+
+
+def operands(fmt, rng, shape, how: str, finite: bool) -> np.ndarray:
+    """Values of a format: of any code, many zeros among them, usual ones, or around its smallest."""
+    if how in ("codes", "zeros"):
+        codes = rng.integers(0, 2**64, shape, np.uint64) >> np.uint64(64 - fmt.bits)
+        x = sn.decode(codes.astype(fmt.storage_dtype), fmt)
+        x = np.where(finite & ~np.isfinite(x), 0, x)
+        if how == "zeros":
+            x = np.where(rng.random(shape) < 0.4, np.where(rng.random(shape) < 0.5, 0.0, -0.0), x)
+    else:
+        emin = 0 if how == "usual" else getattr(fmt, "emin", None) or -4
+        x = rng.standard_normal(shape) * 2.0 ** (rng.integers(-2, 3, shape) + max(emin, -300))
+        x = sn.quantize(x if fmt.signed else np.abs(x), fmt, overflow="saturate")
+    return np.asarray(x, np.float32 if fits(fmt, np.float32) else np.float64)
+
+
+def compare(u, rng, numbers, isas, kinds=("codes", "zeros", "usual", "small")) -> bool:
+    """One product by every way; whether the definition has results."""
+    m, k, n = rng.choice(SHAPES)
+    formats = u.product, u.accumulator, u.outer
+    finite = not all(f is None or f.has_nan for f in formats)
+    first, second = rng.choice(kinds), rng.choice(kinds)
+    a = operands(u.operand[0], numbers, (m, k), first, finite)
+    b = operands(u.operand[1], numbers, (k, n), second, finite)
+    c = operands(u.result, numbers, (m, n), rng.choice(kinds[::2]), True) if rng.random() < 0.5 else None
+    try:
+        want, counts = definition(a, b, u, c, return_stats=True)
+    except ValueError as error:
+        assert "no code" in str(error)
+        for _ in isas():
+            with pytest.raises(ValueError, match="no code"):
+                sn.matmul(a, b, u, c, return_stats=True)
+            with pytest.raises(ValueError, match="no code"):
+                sn.matmul(a, b, u, c)
+        return False
+    for isa in isas():
+        context = u.expression, isa, (m, k, n), first, second, c is not None
+        assert_same_bits(sn.matmul(a, b, u, c), want, *context)
+        got, again = sn.matmul(a, b, u, c, return_stats=True)
+        assert_same_bits(got, want, *context)
+        assert again == counts, context
+    return True
+
+
+def instruction_sets():
+    """Those that this machine runs, each in turn the current one."""
+    before = _core.current_isa()
+    try:
+        for isa in _core.available_isas():
+            _core.use_isa(isa)
+            yield isa
+    finally:
+        _core.use_isa(before)
+
+
+def sweep(seeds) -> Counter:
+    seen = Counter()
+    for seed in seeds:
+        rng, numbers = random.Random(seed), np.random.default_rng(seed)
+        try:
+            u = drawn(rng)
+        except ValueError as error:
+            assert "MadUnit" in str(error) or "overflow" in str(error)
+            continue
+        path = getattr(fast_of(u), "path", None)
+        seen[path] += 1
+        seen["counted"] += counting_of(u) is not None
+        if path == "lanes" or counting_of(u) is not None:
+            for _ in range(3):
+                seen["compared"] += compare(u, rng, numbers, instruction_sets)
+    return seen
+
+
+def test_random_units():
+    seen = sweep(range(400))
+    assert seen["lanes"] > 150 and seen["counted"] > 120 and seen["compared"] > 400, seen
+
+
+@pytest.mark.slow
+def test_many_random_units():
+    seen = sweep(range(1000, 16000))
+    assert seen["compared"] > 15000, seen
