@@ -11,11 +11,31 @@ import numpy as np
 import softnum as sn
 from benchmarks.measure import Row, against, best
 from softnum.mac.presets import DISPUTED
+from softnum.mac.products.engines import counting_of
 from softnum.runtime import _core
 
 _LIMIT = 15.0  # sgemms
 _LIMITS = {"nvidia_v100_fp16": 10.0}
 _NARROWER = 3.0  # AVX2 against AVX-512
+
+#: Units without a path of their own, by the definition in lanes: one rounding a step, two, and a compensation's; how
+#: many sgemms each may take, and half as many again where its roundings are counted.
+_ANY = {
+    "binary32 toward zero": (sn.MadUnit("binary32", operand="binary32", rounding="toward_zero"), 60.0),
+    "binary16 x e4m3 into e8m26, up, 4 lanes": (
+        sn.MadUnit("e8m26", operand=("binary16", "e4m3"), rounding="up", lanes=4), 60.0,
+    ),
+    "e5m2 into e5m10, subnormals flushed": (
+        sn.MadUnit("e5m10", operand="e5m2", flush_inputs=True, flush_results="after"), 60.0,
+    ),
+    "binary32 products and sums, ties away": (
+        sn.MadUnit("binary32", operand="binary32", product="binary32", rounding="nearest_away"), 120.0,
+    ),
+    "q4.4 products into q8.8, 2 lanes": (sn.MadUnit("q8.8", operand="q4.4", product="q4.4", lanes=2), 120.0),
+    "Kahan, binary32": (sn.MadUnit("binary32", operand="binary32", compensated="kahan"), 250.0),
+    "Kahan, binary64": (sn.MadUnit("binary64", operand="binary64", compensated="kahan"), 250.0),
+    "Kahan, e8m30, to odd": (sn.MadUnit("e8m30", operand="binary32", rounding="to_odd", compensated="kahan"), 250.0),
+}  # fmt: skip
 
 
 def _operands(unit, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -63,9 +83,24 @@ def _ratio(unit, a, b, sgemm, repeats: int = 5) -> tuple[float, float]:
     return mine, mine / theirs
 
 
+def _any_unit(n: int, sgemm) -> Iterator[Row]:
+    """Units without a path of their own, and the same counted; of a unit with one, what it counts."""
+    units = {**_ANY, "x86_avx512_bf16": (sn.unit("x86_avx512_bf16"), 60.0)}
+    for title, (unit, limit) in units.items():
+        a, b = _operands(unit, n)
+        if title in _ANY:
+            mine, ratio = _ratio(unit, a, b, sgemm)
+            yield Row(f"GEMM {n}^3, {title}", n**3 / mine / 1e9, "GMAC/s", ratio, "sgemms", limit)
+        counted = lambda: sn.matmul(a, b, unit, threads=1, return_stats=True)  # noqa: B023, E731
+        if counting_of(unit) is not None:
+            mine, theirs = against(counted, sgemm, 5, time.process_time)
+            name = f"GEMM {n}^3, {title}, counted"
+            yield Row(name, n**3 / mine / 1e9, "GMAC/s", mine / theirs, "sgemms", 1.5 * limit)
+
+
 def rows(n: int) -> Iterator[Row]:
-    """GEMM n^3 on one thread against sgemm: every preset, equal units once; values that subnormals are among; a unit
-    by its definition; and the widest instruction set against AVX2."""
+    """GEMM n^3 on one thread against sgemm: every preset, equal units once; values that subnormals are among; units
+    without a path of their own; and the widest instruction set against AVX2."""
     rng = np.random.Generator(np.random.Philox(2))
     plain = [rng.standard_normal((n, n), dtype=np.float32) for _ in range(2)]
     sgemm = lambda: plain[0] @ plain[1]  # noqa: E731
@@ -98,8 +133,4 @@ def rows(n: int) -> Iterator[Row]:
         yield Row(
             f"GEMM {n}^3, nvidia_v100_fp16, AVX2", n**3 / narrow / 1e9, "GMAC/s", narrow / wide, "AVX-512s", _NARROWER
         )
-    unit = sn.unit("x86_avx512_bf16")
-    a, b = _operands(unit, n)
-    counted = lambda: sn.matmul(a[:16], b, unit, threads=1, return_stats=True)  # noqa: E731  which it alone counts
-    mine = best(counted, 1) * n / 16
-    yield Row(f"GEMM {n}^3, x86_avx512_bf16, by definition", n**3 / mine / 1e9, "GMAC/s", mine / alone, "sgemms")
+    yield from _any_unit(n, sgemm)

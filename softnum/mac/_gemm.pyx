@@ -45,9 +45,16 @@ cdef extern from "products/gemm/gemm.h" nogil:
         int32_t kind, seven, shared, width, shifts, hart
         uint32_t taps
 
+    ctypedef struct sn_lane_rounding:
+        uint32_t no_code
+
+    ctypedef struct sn_lanes_unit:
+        sn_lane_rounding product, sum, outer
+
     ctypedef struct sn_gemm_unit:
         sn_source random
         sn_ieee ieee
+        sn_lanes_unit lanes
         int32_t path, product, exact_below
         int64_t chunk
         sn_round32 product32, sum32, outer32
@@ -67,6 +74,7 @@ cdef extern from "products/gemm/gemm.h" nogil:
         const void *words
         ptrdiff_t ldw[2]
         sn_tally *tallies
+        uint32_t *no_code
 
     size_t sn_gemm_room(const sn_gemm_unit *u, const sn_gemm_args *g, int bits) noexcept
 
@@ -227,6 +235,7 @@ def fast_chain(unit, facts, counting=False):
         for i, k in enumerate(unit.k_order):
             gemm.order[i] = k
     u.order = gemm.order
+    gemm.chain = True
     cdef int bits = sn_chain_path(&u, facts_from(facts[0]), facts_from(facts[1]), counting, &gemm.u)
     gemm.wide = bits == 64
     return gemm if bits else None
@@ -240,6 +249,7 @@ cdef class FastGemm:
 
     cdef sn_gemm_unit u
     cdef int32_t *order
+    cdef bint chain
     cdef readonly bint wide
 
     def __dealloc__(self):
@@ -257,6 +267,11 @@ cdef class FastGemm:
     def zeros(self):
         """Where subnormals become zeros (csrc/products/gemm/ieee.h): "nowhere", "read", "written" or "marked"."""
         return _ZEROS[self.u.ieee.flush]
+
+    @property
+    def lacks_nan(self):
+        """Whether `run` may tell of a NaN that has no code."""
+        return bool(self.u.lanes.product.no_code | self.u.lanes.sum.no_code | self.u.lanes.outer.no_code)
 
     @property
     def exact_below(self):
@@ -297,12 +312,13 @@ cdef class FastGemm:
         first: the row and the column of the whole product that the arrays begin with. words: the bits of the steps,
         instead of keys: uint8, uint16 or uint32 of shape (M, steps, N), columns side by side in memory. tallies: None,
         or of an engine that counts uint64 of shape (kinds of roundings, 6) to add to: of a chain its sums alone.
+        Returns what `DefinitionGemm.run` does.
         """
         if tallies is not None and len(tallies) == 1:
             counts = np.zeros((SN_MAD_TALLIES, 6), np.uint64)
-            self.run(a, b, c, out, keys, batch, m0, m1, n0, n1, first, words, counts)
+            lost = self.run(a, b, c, out, keys, batch, m0, m1, n0, n1, first, words, counts)
             tallies += counts[SN_TALLY_SUM]
-            return
+            return lost
         cdef sn_gemm_unit u = self.u
         cdef sn_gemm_args g
         cdef Py_ssize_t size = 8 if self.wide else 4
@@ -330,15 +346,16 @@ cdef class FastGemm:
             g.ldw[0], g.ldw[1] = w.strides[0], w.strides[1]
             g.words = before(cnp.PyArray_DATA(w), row * g.ldw[0] - column * w.itemsize, 1)
         g.tallies = tallies_of(tallies, SN_MAD_TALLIES)
-        self.compute(&u, &g)
+        return self.compute(&u, &g)
 
     def run_products(self, a, b, c, out, keys, first, last, n):
         """Products first..last-1 of so many: a, b, c (or None) and out are contiguous, [product, row, column].
 
-        n: columns of out; b's rows are padded with zeros to a multiple of LANES.
+        n: columns of out; b's rows are padded with zeros to a multiple of LANES. Returns what `run` does.
         """
         cdef sn_gemm_unit u = self.u
         cdef sn_gemm_args g
+        cdef int lost = 0
         cdef Py_ssize_t size = 8 if self.wide else 4, i, start = first, stop = last
         cdef cnp.ndarray x = a, y = b, z = out, w = c
         cdef Py_ssize_t m = x.shape[1]
@@ -353,10 +370,11 @@ cdef class FastGemm:
             g.out = <char *>cnp.PyArray_DATA(z) + i * m * g.ldo * size
             if c is not None:
                 g.c, g.ldc = <const char *>cnp.PyArray_DATA(w) + i * m * g.ldo * size, g.ldo
-            self.compute(&u, &g)
+            lost |= self.compute(&u, &g)
+        return lost
 
     def product(self, a, b, c):
-        """a @ b of plain matrices of its carrier, from c or zeros, in a new one; None of others.
+        """a @ b of plain matrices of its carrier, from c or zeros, in a new one; None of others, or if a NaN has no code.
 
         c: of the product's shape. The unit needs no key.
         """
@@ -392,14 +410,15 @@ cdef class FastGemm:
         shape[0], shape[1] = m, n
         z = cnp.PyArray_EMPTY(2, shape, kind, 0)
         g.a, g.b, g.out = cnp.PyArray_DATA(x), cnp.PyArray_DATA(y), cnp.PyArray_DATA(z)
-        self.compute(&self.u, &g)
-        return z
+        return None if self.compute(&self.u, &g) else z
 
     cdef int compute(self, const sn_gemm_unit *u, sn_gemm_args *g) except -1:
         cdef const sn_gemm_kernels *fast = kernels()
         cdef uint64_t saved
         cdef cnp.npy_intp room = sn_gemm_room(u, g, 64 if self.wide else 32) + 64  # to begin at a cache line
         cdef cnp.ndarray panel = cnp.PyArray_EMPTY(1, &room, cnp.NPY_UINT8, 0)
+        cdef uint32_t no_code = 0
+        g.no_code = &no_code
         g.panel = <float *>((<uintptr_t>cnp.PyArray_DATA(panel) + 63) & ~<uintptr_t>63)
         with nogil:
             saved = sn_fp_enter()
@@ -408,7 +427,7 @@ cdef class FastGemm:
             else:
                 fast.gemm32(u, g)
             sn_fp_leave(saved)
-        return 0
+        return <int>(no_code >> 1 if self.chain else no_code)
 
 
 cdef class IntegerGemm:

@@ -10,9 +10,11 @@ import softnum as sn
 from softnum.formats import FloatFormat
 from softnum.formats.facts import fits
 from softnum.mac.products.engines import counting_of, fast_of
+from softnum.mac.products.mad import narrowed
 from softnum.runtime import _core
+from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits
-from tests.support.matmul_units import definition
+from tests.support.matmul_units import definition, matmul_module
 
 NARROW = [
     "e4m3fn", "e5m2", "e4m3", "e3m4", "e2m1fn", "e5m2fnuz", "e4m3fnuz", "e4m3b11fnuz", "binary8p3se", "binary8p4sf",
@@ -130,6 +132,56 @@ def sweep(seeds) -> Counter:
 def test_random_units():
     seen = sweep(range(400))
     assert seen["lanes"] > 150 and seen["counted"] > 120 and seen["compared"] > 400, seen
+
+
+WIDER = [
+    sn.MadUnit("e15m48", operand="e5m2"),
+    sn.MadUnit("e15m40", operand="e5m2", rounding="down", lanes=3),
+    sn.MadUnit("e15m48", operand="bfloat16", chunk=2, outer_accumulator="e5m2"),
+    sn.MadUnit(
+        "e14m45", operand="e4m3", product="e12m37", rounding="away_from_zero", chunk=3, compensated="kahan"
+    ),
+]  # fmt: skip
+
+
+@cases("u", WIDER, ids=str)
+def test_exponents_beyond_binary64s(u, monkeypatch):
+    """What is computed with fewer exponents has the bits and counts of the definition; C may lie anywhere."""
+    rng = np.random.default_rng(3)
+    shapes = ((7, 20), (20, 33))
+    some = [operands(fmt, rng, shape, "codes", False) for fmt, shape in zip(u.operand, shapes, strict=True)]
+    numbers = [np.where(np.isfinite(x), x, 3).astype(x.dtype) for x in some]
+    for a, b in (some, numbers):
+        assert narrowed(u) is not None
+        got = sn.matmul(a, b, u), *sn.matmul(a, b, u, return_stats=True)
+        c = sn.encode(np.float32([1, 0.5] * 17)[:33], u.result)
+        from_c = sn.matmul(a, b, u, sn.Array(c, u.result))
+        with monkeypatch.context() as m:
+            m.setattr(matmul_module, "narrowed", lambda unit: None)
+            want, counts = definition(a, b, u, return_stats=True)
+            of_c = definition(a, b, u, sn.Array(c, u.result))
+        assert got[2] == counts
+        for x, y in ((got[0], want), (got[1], want), (from_c, of_c)):
+            if isinstance(y, sn.Array):
+                assert np.array_equal(x.codes, y.codes)
+            else:
+                assert_same_bits(x, y, u.expression)
+
+
+@pytest.mark.parametrize(
+    "u",
+    [
+        sn.MadUnit("e15m8", operand="e5m2"),  # rounding up may double a sum
+        sn.MadUnit("e15m48", operand="binary64"),
+        sn.MadUnit("e15m48", operand="e5m2", overflow="saturate"),
+        sn.MadUnit("e15m48", operand="e5m2", flush_results="after"),
+        sn.MadUnit("e11m2", operand="e5m2", chunk=3, outer_accumulator="e15m48"),
+        sn.MadUnit("e5m2", operand="e5m2"),
+    ],
+    ids=str,
+)
+def test_what_is_not_narrowed(u):
+    assert narrowed(u) is None
 
 
 @pytest.mark.slow

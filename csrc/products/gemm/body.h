@@ -136,9 +136,20 @@ static SN_NOINLINE sn_wf SN_(fma64)(sn_wf x, sn_wf y, sn_wf z) {
 #define E_BITS 64
 #include "products/gemm/ieee.h"
 
+#include "products/gemm/lanes.h"
+
 static void SN_(gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) {
     if (u->path == SN_PATH_IEEE) {
         SN_(ieee_gemm32)(u, g);
+        return;
+    }
+#ifdef SN_FMA_ODD
+    const int in_lanes = u->lanes.ready && !(u->sum32.bound > 0);
+#else
+    const int in_lanes = u->lanes.ready;
+#endif
+    if (in_lanes) {
+        SN_(lanes_gemm32)(u, g);
         return;
     }
     SN_(ways) ways = SN_(choose32)(u, g);
@@ -176,7 +187,6 @@ static void SN_(gemm32)(const sn_gemm_unit *u, const sn_gemm_args *g) {
 }
 
 #include "products/gemm/integer.h"
-#include "products/gemm/lanes.h"
 #include "products/gemm/wide.h"
 
 #endif

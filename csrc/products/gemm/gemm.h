@@ -60,23 +60,33 @@ typedef struct {
  * last bit kept is set where anything is cut off. */
 enum { SN_ADDS_BY_PARITY, SN_ADDS_BY_SIGN, SN_SETS_LAST };
 
+/* What it adds: how many places are cut off; their mask; the last place kept; what is added before; what more, if
+ * negative. */
+typedef struct {
+    sn_i32 adds, places; /* SN_ADDS_* */
+    sn_u64 cut, last, addend, if_negative;
+} sn_short_rounding;
+
 /* A rounding of SN_PATH_LANES (products/gemm/lanes.h). */
 typedef struct {
-    sn_rounding any; /* of binary64; flushed results aside */
-    /* the short way: of magnitudes whose patterns are low .. low + span */
-    sn_u64 low, span;
-    sn_i32 short_way, adds, places;  /* whether there is one; SN_ADDS_*; how many places are cut off */
-    sn_u64 cut, addend, if_negative; /* the places cut off; what is added before; what more, if negative */
-    sn_u64 least_read;               /* magnitudes below are zeros where they are read */
-    sn_u64 least_normal;             /* the pattern of 2^emin; 0: there is nothing tiny */
-    sn_i32 flush, before;            /* SN_FLUSH_*; tininess is judged before rounding */
+    sn_rounding any; /* of the carrier; flushed results aside */
+    /* the short way: of magnitudes whose patterns, and offset, are at most `most` as signed numbers */
+    sn_u64 offset;
+    sn_i64 most;
+    sn_short_rounding cut, below; /* of these; in the binade below 2^emin, as if the exponent had no bound */
+    sn_i32 short_way;             /* whether there is one */
+    sn_i32 flush, before;         /* SN_FLUSH_*; tininess is judged before rounding */
+    sn_u32 no_code;               /* 0, or a bit for NaN, which has no code: as sn_gemm_definition returns it */
+    sn_u64 least_read;            /* magnitudes below are zeros where they are read */
+    sn_u64 least_normal;          /* the pattern of 2^emin; 0: there is nothing tiny */
 } sn_lane_rounding;
 
 /* What SN_PATH_LANES knows more. */
 typedef struct {
     sn_lane_rounding product, sum, outer;
-    sn_i32 exact;       /* products are exact in binary64 */
-    sn_i32 native;      /* all roundings are the CPU's, in binary64 to nearest even */
+    sn_i32 ready;       /* the rest is set, also where another path is named: what it can do slower */
+    sn_i32 exact;       /* products are exact in the carrier */
+    sn_i32 native;      /* all roundings are the CPU's, in the carrier to nearest even */
     sn_i32 compensated; /* as in sn_mad_unit */
     sn_i32 down;        /* x - x is -0 */
     sn_u64 least_c;     /* the pattern of a magnitude of C, below which it is +0 */
@@ -116,6 +126,7 @@ typedef struct {
                         * bytes apart; those of row 0, step 0 and out's first column */
     ptrdiff_t ldw[2];
     sn_tally *tallies; /* null, or SN_MAD_TALLIES of them to add to, of a path that counts */
+    sn_u32 *no_code;   /* null, or what the bits of sn_gemm_definition are added to: of SN_PATH_LANES */
 } sn_gemm_args;
 
 /* The bytes that g->panel must have; bits: of the carriers. */

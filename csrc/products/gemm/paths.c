@@ -122,6 +122,125 @@ static int is_carrier(const sn_format *f, const sn_env *env, const sn_format *ca
 
 static int is_binary32(const sn_format *f, const sn_env *env) { return is_carrier(f, env, &sn_binary32); }
 
+/* The zeros that an operand's values become: below the least normal number of its format, if it has others and the
+ * unit reads operands so. */
+static void zeros_of(const sn_format *f, const sn_format *carrier, int reads, int which, sn_ieee *e) {
+    const int subnormals = f->kind == SN_FLOAT && f->lowest == SN_LOWEST_SUBNORMAL && f->mantissa_bits > 0 &&
+                           sn_fits(sn_facts_of(f), carrier->bits); /* custom values, in binary64, are normal there */
+    e->signs[which] = !e->positive && f->negative_zero;
+    if (reads || e->positive)
+        e->least[which] = subnormals ? sn_pattern_of(carrier, f, (sn_u64)1 << f->mantissa_bits) : (sn_u64)e->positive;
+}
+
+/* ---- the definition in lanes --------------------------------------------------------------------------------------
+ */
+
+static int has_subnormals(const sn_format *f) {
+    return f->kind == SN_FLOAT && f->lowest == SN_LOWEST_SUBNORMAL && f->mantissa_bits > 0;
+}
+
+/* The pattern of the least normal number of a format that has subnormals. */
+static sn_u64 least_normal(const sn_format *f, const sn_format *carrier) {
+    return sn_pattern_of(carrier, f, (sn_u64)1 << f->mantissa_bits);
+}
+
+/* What the short way adds, by the mode: a half of the last place kept, or a bit less, or all that is cut off. */
+static sn_short_rounding short_rounding(const sn_env *env, int places) {
+    const sn_mode *mode = &sn_modes[env->rounding];
+    const int nearest = mode->family == SN_FAMILY_NEAREST;
+    sn_short_rounding s;
+    s.places = places;
+    s.last = (sn_u64)1 << places;
+    s.cut = s.last - 1;
+    const sn_u64 half = s.last >> 1, low = nearest ? half - 1 : 0, high = nearest ? half : s.cut;
+    s.adds = mode->family == SN_FAMILY_EVEN  ? SN_ADDS_BY_PARITY
+             : mode->family == SN_FAMILY_ODD ? SN_SETS_LAST
+                                             : SN_ADDS_BY_SIGN;
+    s.addend = mode->family == SN_FAMILY_EVEN ? half - 1 : mode->constant ? high : low;
+    s.if_negative = !mode->negative ? 0 : mode->constant ? low - high : high - low;
+    return s;
+}
+
+static void set_short(const sn_format *f, const sn_env *env, const sn_format *carrier, sn_lane_rounding *r) {
+    const int M = carrier->mantissa_bits, lowest = f->emin == carrier->emin;
+    const sn_u64 end = carrier->sign_mask,
+                 least = f->lowest == SN_LOWEST_NORMAL ? r->any.quantum : (sn_u64)(f->emin + carrier->emax) << M;
+    r->cut = short_rounding(env, M - f->mantissa_bits);
+    r->below = short_rounding(env, M - f->mantissa_bits - lowest); /* the carrier's subnormals have its last place */
+    /* least to the largest value are from the least signed number on */
+    r->offset = end - least;
+    r->most = (sn_i64)(sn_pattern_of(carrier, f, f->max_code) - least) - (sn_i64)(end - 1) - 1;
+    r->short_way = f->is_signed && f->mantissa_bits > 0 && f->emin <= f->emax;
+}
+
+/* addend: what is added in this rounding, or rounded; bit: for a NaN without a code. */
+static int lane_rounding(const sn_format *f, const sn_env *env, sn_facts addend, int counting, const sn_format *carrier,
+                         sn_u32 bit, sn_lane_rounding *r) {
+    sn_env plain = *env;
+    plain.flush_results = plain.flush_inputs = 0;
+    if (sn_is_stochastic(env) || !sn_rounding_prepare(f, &plain, carrier->bits, &r->any)) return 0;
+    if (r->any.mantissa_bits + 2 > carrier->mantissa_bits) return 0;
+    r->before = env->tininess == SN_TININESS_BEFORE;
+    r->no_code = f->has_nan ? 0 : bit;
+    if (is_fixed(f)) return !counting || addend.precision <= carrier->mantissa_bits;
+    set_short(f, env, carrier, r);
+    if (has_subnormals(f)) {
+        r->least_normal = least_normal(f, carrier);
+        if (env->flush_inputs) r->least_read = r->least_normal;
+    }
+    r->flush = env->flush_results;
+    if (!r->flush && !counting) return 1;
+    if (counting && f->emax == carrier->emax) return 0; /* beyond its end all numbers are one, no larger than this */
+    return r->short_way && r->least_normal && f->mantissa_bits + 3 <= carrier->mantissa_bits;
+}
+
+/* Everything of SN_PATH_LANES but the path; 0 if that is not for the unit. */
+static int lanes_of(const described *d, int counting, const sn_format *carrier, sn_gemm_unit *g) {
+    const sn_mad_unit *u = d->unit;
+    sn_lanes_unit *l = &g->lanes;
+    sn_ieee *e = &g->ieee;
+    memset(l, 0, sizeof *l);
+    memset(e, 0, sizeof *e);
+    if (!operands_fit(d, carrier->bits)) return 0;
+    l->native = !counting && is_carrier(&u->accumulator, &u->sum_env, carrier) &&
+                is_carrier(&u->outer, &u->outer_env, carrier) &&
+                (u->fused || is_carrier(&u->product, &u->product_env, carrier)) && !u->sum_env.flush_results &&
+                !u->sum_env.flush_inputs;
+    if (l->native) {
+        l->outer.any.sign_of_zero = carrier->sign_mask;
+    } else {
+        if (!u->fused && !lane_rounding(&u->product, &u->product_env, d->product, counting, carrier, 1, &l->product))
+            return 0;
+        if (!lane_rounding(&u->accumulator, &u->sum_env, d->addend, counting, carrier, 2, &l->sum)) return 0;
+        if (!lane_rounding(&u->outer, &u->outer_env, d->sum, counting, carrier, 4, &l->outer)) return 0;
+        l->product.least_read = u->sum_env.flush_inputs ? l->product.least_normal : 0; /* as an operand of the sum */
+    }
+    l->exact = sn_fits(d->product, carrier->bits);
+    if (carrier->bits == 64)
+        l->exact = l->exact && d->product.top <= 1000 && d->sum.top <= 1000 && d->outer.top <= 1000;
+    l->compensated = u->compensated;
+    l->down = u->sum_env.rounding == SN_DOWN;
+    l->least_c = !u->positive ? 0 : has_subnormals(&u->outer) ? least_normal(&u->outer, carrier) : 1;
+    e->lanes = u->lanes;
+    e->reduction = u->reduction;
+    e->positive = u->positive;
+    zeros_of(&u->operand_a, carrier, u->product_env.flush_inputs, 0, e);
+    zeros_of(&u->operand_b, carrier, u->product_env.flush_inputs, 1, e);
+    for (int i = 0; i < 2; i++)
+        if (!e->signs[i] && !e->least[i]) e->least[i] = 1; /* -0 is +0 */
+    e->period = 1;
+    g->product = u->fused ? SN_PRODUCT_EXACT : SN_PRODUCT_NEAREST;
+    return l->ready = 1;
+}
+
+static int in_lanes(const described *d, sn_gemm_unit *g) {
+    g->path = SN_PATH_LANES;
+    return lanes_of(d, 0, &sn_binary32, g) ? 32 : lanes_of(d, 0, &sn_binary64, g) ? 64 : 0;
+}
+
+/* ---- the others ---------------------------------------------------------------------------------------------------
+ */
+
 static int exact_in_32(const described *d) { return sn_fits(d->product, 32); }
 
 static int native(const described *d, sn_gemm_unit *g) {
@@ -181,6 +300,7 @@ static int odd(const described *d, sn_gemm_unit *g) {
         bound32(&u->accumulator, 0, &g->sum32);
         bound32(&u->outer, 0, &g->outer32);
     }
+    lanes_of(d, 0, &sn_binary32, g);
     return 32;
 }
 
@@ -236,21 +356,12 @@ static int wide(const described *d, sn_gemm_unit *g) {
                                                             : SN_PRODUCT_NEAREST;
     g->two_roundings = g->product == SN_PRODUCT_STOCHASTIC && u->sum_env.rounding == SN_STOCHASTIC;
     bare64(d, g);
+    if (g->product != SN_PRODUCT_STOCHASTIC && u->sum_env.rounding != SN_STOCHASTIC) lanes_of(d, 0, &sn_binary64, g);
     return 64;
 }
 
 static int flushes_alike(const sn_env *x, const sn_env *y) {
     return x->flush_inputs == y->flush_inputs && x->flush_results == y->flush_results;
-}
-
-/* The zeros that an operand's values become: below the least normal number of its format, if it has others and the
- * unit reads operands so. */
-static void zeros_of(const sn_format *f, const sn_format *carrier, int reads, int which, sn_ieee *e) {
-    const int subnormals = f->kind == SN_FLOAT && f->lowest == SN_LOWEST_SUBNORMAL && f->mantissa_bits > 0 &&
-                           sn_fits(sn_facts_of(f), carrier->bits); /* custom values, in binary64, are normal there */
-    e->signs[which] = !e->positive && f->negative_zero;
-    if (reads || e->positive)
-        e->least[which] = subnormals ? sn_pattern_of(carrier, f, (sn_u64)1 << f->mantissa_bits) : (sn_u64)e->positive;
 }
 
 static int ieee(const described *d, sn_gemm_unit *g) {
@@ -288,93 +399,6 @@ static int ieee(const described *d, sn_gemm_unit *g) {
     return bits;
 }
 
-/* ---- the definition in lanes --------------------------------------------------------------------------------------
- */
-
-static sn_u64 pattern64(const sn_format *f, sn_u64 code) { return sn_pattern_of(&sn_binary64, f, code); }
-
-static int has_subnormals(const sn_format *f) {
-    return f->kind == SN_FLOAT && f->lowest == SN_LOWEST_SUBNORMAL && f->mantissa_bits > 0;
-}
-
-/* What the short way adds, by the mode: a half of the last place kept, or what lies below, or all that is cut off. */
-static void set_short(const sn_format *f, const sn_env *env, sn_lane_rounding *r) {
-    const sn_mode *mode = &sn_modes[env->rounding];
-    const int nearest = mode->family == SN_FAMILY_NEAREST;
-    const sn_u64 least = f->lowest == SN_LOWEST_NORMAL ? r->any.quantum : (sn_u64)(f->emin + 1023) << 52;
-    r->places = 52 - f->mantissa_bits;
-    r->cut = ((sn_u64)1 << r->places) - 1;
-    const sn_u64 half = (r->cut >> 1) + 1, low = nearest ? half - 1 : 0, high = nearest ? half : r->cut;
-    r->adds = mode->family == SN_FAMILY_EVEN  ? SN_ADDS_BY_PARITY
-              : mode->family == SN_FAMILY_ODD ? SN_SETS_LAST
-                                              : SN_ADDS_BY_SIGN;
-    r->addend = mode->family == SN_FAMILY_EVEN ? half - 1 : mode->constant ? high : low;
-    r->if_negative = !mode->negative ? 0 : mode->constant ? low - high : high - low;
-    r->low = least;
-    r->span = pattern64(f, f->max_code) - least;
-    r->short_way = f->is_signed && f->mantissa_bits > 0 && f->emin <= f->emax;
-}
-
-/* addend: what is added in this rounding, or rounded. */
-static int lane_rounding(const sn_format *f, const sn_env *env, sn_facts addend, int counting, sn_lane_rounding *r) {
-    sn_env plain = *env;
-    plain.flush_results = plain.flush_inputs = 0;
-    if (sn_is_stochastic(env) || !sn_rounding_prepare(f, &plain, 64, &r->any)) return 0;
-    if (r->any.mantissa_bits + 3 > 53) return 0;
-    r->before = env->tininess == SN_TININESS_BEFORE;
-    if (is_fixed(f)) return !addend.specials && (!counting || addend.precision <= 52);
-    if (!f->has_nan && (addend.specials || f->has_inf)) return 0; /* inf - inf must have a result */
-    set_short(f, env, r);
-    if (has_subnormals(f)) {
-        r->least_normal = pattern64(f, (sn_u64)1 << f->mantissa_bits);
-        if (env->flush_inputs) r->least_read = r->least_normal;
-    }
-    r->flush = env->flush_results;
-    if (!r->flush && !counting) return 1;
-    return r->short_way && r->least_normal && f->emin > -1022;
-}
-
-static int lanes_of(const described *d, int counting, sn_gemm_unit *g) {
-    const sn_mad_unit *u = d->unit;
-    sn_lanes_unit *l = &g->lanes;
-    sn_ieee *e = &g->ieee;
-    if (!operands_fit(d, 64)) return 0;
-    if (!counting && is_carrier(&u->accumulator, &u->sum_env, &sn_binary64) &&
-        is_carrier(&u->outer, &u->outer_env, &sn_binary64) &&
-        (u->fused || is_carrier(&u->product, &u->product_env, &sn_binary64)) && !u->sum_env.flush_results &&
-        !u->sum_env.flush_inputs) {
-        l->native = 1;
-        l->outer.any.sign_of_zero = sn_binary64.sign_mask;
-    } else {
-        if (!u->fused && !lane_rounding(&u->product, &u->product_env, d->product, counting, &l->product)) return 0;
-        if (!lane_rounding(&u->accumulator, &u->sum_env, d->addend, counting, &l->sum)) return 0;
-        if (!lane_rounding(&u->outer, &u->outer_env, d->sum, counting, &l->outer)) return 0;
-        if (!u->fused && u->sum_env.flush_inputs && has_subnormals(&u->product))
-            l->product.least_read = l->product.least_normal; /* as an operand of the sum */
-        else
-            l->product.least_read = 0;
-    }
-    l->exact = sn_fits(d->product, 64) && d->product.top <= 1000 && d->sum.top <= 1000 && d->outer.top <= 1000;
-    l->compensated = u->compensated;
-    l->down = u->sum_env.rounding == SN_DOWN;
-    l->least_c = u->positive ? 1 : 0;
-    if (u->positive && has_subnormals(&u->outer))
-        l->least_c = pattern64(&u->outer, (sn_u64)1 << u->outer.mantissa_bits);
-    e->lanes = u->lanes;
-    e->reduction = u->reduction;
-    e->positive = u->positive;
-    zeros_of(&u->operand_a, &sn_binary64, u->product_env.flush_inputs, 0, e);
-    zeros_of(&u->operand_b, &sn_binary64, u->product_env.flush_inputs, 1, e);
-    for (int i = 0; i < 2; i++)
-        if (!e->signs[i] && !e->least[i]) e->least[i] = 1; /* -0 is +0 */
-    e->period = 1;
-    g->path = SN_PATH_LANES;
-    g->product = u->fused ? SN_PRODUCT_EXACT : SN_PRODUCT_NEAREST;
-    return 64;
-}
-
-static int in_lanes(const described *d, sn_gemm_unit *g) { return lanes_of(d, 0, g); }
-
 static described describe(const sn_mad_unit *u, sn_facts a, sn_facts b) {
     described d = {u, a, b, sn_facts_of_product(a, b), {0}, sn_facts_of(&u->accumulator), sn_facts_of(&u->outer)};
     d.addend = u->fused ? d.product : sn_facts_of(&u->product);
@@ -404,7 +428,8 @@ static int path_for_counts(const sn_mad_unit *u, sn_facts a, sn_facts b, sn_gemm
     const described d = describe(u, a, b);
     memset(g, 0, sizeof *g);
     g->chunk = u->chunk;
-    return lanes_of(&d, 1, g);
+    g->path = SN_PATH_LANES;
+    return lanes_of(&d, 1, &sn_binary64, g) ? 64 : 0;
 }
 
 int sn_gemm_path(const sn_mad_unit *u, sn_facts a, sn_facts b, int counting, sn_gemm_unit *g) {
@@ -428,10 +453,10 @@ int sn_chain_path(const sn_chain_unit *u, sn_facts a, sn_facts b, int counting, 
 
 size_t sn_gemm_room(const sn_gemm_unit *u, const sn_gemm_args *g, int bits) {
     const size_t size = (size_t)bits / 8;
-    if (u->path != SN_PATH_IEEE && u->path != SN_PATH_LANES) return (size_t)g->k * SN_PANEL * size;
+    if (u->path != SN_PATH_IEEE && !u->lanes.ready) return (size_t)g->k * SN_PANEL * size;
     const size_t period = (size_t)u->ieee.period, length = ((size_t)g->k + period - 1) / period * period;
     size_t sums = SN_IEEE_ROWS * ((size_t)u->ieee.lanes + 1) * SN_PANEL;
-    if (u->path == SN_PATH_LANES)
+    if (u->lanes.ready)
         sums = SN_LANES_ROWS * (((size_t)u->ieee.lanes + 1) * (u->lanes.compensated ? 2 : 1) + 2) * SN_PANEL;
     return (length * SN_PANEL + sums + (size_t)(g->m1 - g->m0) * length) * size;
 }

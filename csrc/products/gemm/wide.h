@@ -154,8 +154,8 @@ static void SN_(gemm64)(const sn_gemm_unit *u, const sn_gemm_args *g) {
         SN_(ieee_gemm64)(u, g);
         return;
     }
-    if (u->path == SN_PATH_LANES) {
-        SN_(lanes_gemm)(u, g);
+    if (u->lanes.ready) {
+        SN_(lanes_gemm64)(u, g);
         return;
     }
     int stochastic = u->sum64.rounding == SN_STOCHASTIC;

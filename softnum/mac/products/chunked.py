@@ -93,15 +93,16 @@ class _Fast:
         plain = unit.rounding == "nearest_even" and unit.overflow in (None, "infinity")
         self.in_hardware = plain and self.fmt == format(own)
 
-    def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0)) -> None:
+    def run(self, a, b, c, out, keys, batch, m0, m1, n0, n1, first=(0, 0)) -> int:
         rows, columns = slice(m0 - first[0], m1 - first[0]), slice(n0 - first[1], n1 - first[1])
         total = np.zeros(out[rows, columns].shape, out.dtype) if c is None else c[rows, columns].astype(out.dtype)
-        sums = np.empty_like(out)
+        lost, sums = 0, np.empty_like(out)
         for part in _parts(a.shape[1], self.chunk):
             products = (a[:, part], b[part]) if self.converts else (np.ascontiguousarray(a[:, part]), b[part])
-            self.inner.run(*products, None, sums, keys, batch, m0, m1, n0, n1, first=first)
+            lost |= self.inner.run(*products, None, sums, keys, batch, m0, m1, n0, n1, first=first) or 0
             total = self._add(total, sums[rows, columns])
         out[rows, columns] = total
+        return lost << 1
 
     def _add(self, total, sums):
         if not self.in_hardware:

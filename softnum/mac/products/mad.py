@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from functools import lru_cache
 
 import numpy as np
 
-from softnum.formats.facts import facts
+from softnum.formats.facts import facts, fits
+from softnum.formats.scalar import FloatFormat
 from softnum.mac import _gemm
 from softnum.mac.family import register
 from softnum.mac.mad import ONE, MadUnit
 from softnum.mac.products.custom.codes import CustomGemm, CustomSum
 
-__all__ = ["adder"]
+__all__ = ["adder", "narrowed"]
+
+# sums of products within these, of fewer than 2**32, stay far inside a format of 10 exponent bits: a rounding to
+# _PRECISION bits or more adds 2**-36 of a sum at the most, and rounds multiples of 2**_LAST to such
+_LAST, _TOP, _PRECISION = -400, 400, 36
 
 
 def adder(unit: MadUnit, fmt) -> MadUnit:
@@ -53,6 +59,29 @@ class _Positive:
 def _without_small(codes: np.ndarray, fmt) -> np.ndarray:
     """64-bit codes, zeros and subnormals replaced by +0, code 0."""
     return np.where(fmt.is_zero(codes) | fmt.is_subnormal(codes), np.uint64(0), codes)
+
+
+@lru_cache(maxsize=256)
+def narrowed(unit) -> MadUnit | None:
+    """A unit of the same sums from +0 whose formats binary64 holds, for one that has wider exponents alone; else None.
+
+    The formats that it exchanges have infinities, NaN, subnormals and both zeros, and no sum of the operands' products
+    comes near the ends of either's range.
+    """
+    if type(unit) is not MadUnit or unit.on_codes or unit.stochastic or unit.flushes:
+        return None
+    product = facts(unit.operand[0]) * facts(unit.operand[1])
+    if product.last < _LAST or product.top > _TOP or unit.overflow not in (None, "infinity"):
+        return None
+    names = [name for name in ("product", "accumulator", "outer_accumulator") if getattr(unit, name) is not None]
+    wide = {name: getattr(unit, name) for name in names if not fits(getattr(unit, name), np.float64)}
+    if any(facts(f).top > _TOP and f.precision < _PRECISION for f in (unit.product, unit.accumulator, unit.outer) if f):
+        return None
+    for fmt in wide.values():
+        usual = fmt.kind == "float" and fmt == FloatFormat(fmt.exponent_bits, fmt.mantissa_bits)
+        if not usual or fmt.exponent_bits < 11 or not _PRECISION <= fmt.precision <= 51:
+            return None
+    return replace(unit, **{name: FloatFormat(10, fmt.mantissa_bits) for name, fmt in wide.items()}) if wide else None
 
 
 def _definition(unit: MadUnit):

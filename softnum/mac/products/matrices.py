@@ -10,7 +10,7 @@ import numpy as np
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.checks import check_out, float_array
 from softnum.arrays.container import Array
-from softnum.arrays.conversion import decode
+from softnum.arrays.conversion import decode, encode
 from softnum.arrays.ufuncs import raise_no_code
 from softnum.formats.facts import fits
 from softnum.mac import _gemm
@@ -20,6 +20,7 @@ from softnum.mac.grouped import GroupedDotUnit
 from softnum.mac.mad import MadUnit, Unit
 from softnum.mac.products.blocks.matrices import block_matmul
 from softnum.mac.products.engines import coded, counting_of, definition_of, fast_of
+from softnum.mac.products.mad import narrowed
 from softnum.mac.products.operands import (
     MACS_AT_ONCE,
     MACS_PER_THREAD,
@@ -45,8 +46,8 @@ _MATRICES = (np.ndarray, Array)
 _STARTS = (*_MATRICES, type(None))
 
 
-def _run_fast(gemm, a, b, c, out, keys, numbers, threads, k, words=None, counts=None) -> None:
-    """counts: what makes an array for one piece of work to count in, or None."""
+def _run_fast(gemm, a, b, c, out, keys, numbers, threads, k, words=None, counts=None) -> int:
+    """counts: what makes an array for one piece of work to count in, or None. Returns what engines on codes do."""
     dtype = np.float64 if gemm.wide else np.float32
     if not getattr(gemm, "converts", False):  # those that do take floats of either width, in any layout
         a, b = np.ascontiguousarray(carried(a, dtype)), padded(b, dtype)
@@ -61,18 +62,26 @@ def _run_fast(gemm, a, b, c, out, keys, numbers, threads, k, words=None, counts=
         options = {} if words is None else {"words": words.of(i)}
         if counts is not None:
             options["tallies"] = counts()
-        gemm.run(a[i], b[i], first, target[i], keys, product, row, m1 + shift, *columns, (shift, 0), **options)
+        return gemm.run(a[i], b[i], first, target[i], keys, product, row, m1 + shift, *columns, (shift, 0), **options)
 
     def products(first, last):
-        gemm.run_products(a, b, c, target, keys, first, last, n)
+        return gemm.run_products(a, b, c, target, keys, first, last, n)
 
     plain = words is None and counts is None and numbers is PLAIN
     if batches > 1 and len(blocks) == batches and plain and hasattr(gemm, "run_products"):
-        for_each(runs_of(batches, threads, m * n * k), products, threads)
+        lost = for_each(runs_of(batches, threads, m * n * k), products, threads)
     else:
-        for_each(numbers.split(blocks), work, threads)
+        lost = for_each(numbers.split(blocks), work, threads)
     if target is not out:
         out[...] = target
+    return lost
+
+
+def _check_codes(unit, lost: int, caller: str) -> None:
+    """ValueError if a result was a NaN that one of the unit's formats lacks."""
+    for i, fmt in enumerate(unit.rounded_to):
+        if lost & 1 << i:
+            raise_no_code(fmt, caller)
 
 
 @by_identity
@@ -126,13 +135,12 @@ def _at_once(a, b, unit, c, threads):
     out = np.empty(shape, a.dtype)
     if not alone:
         stacks = [None if x is None else x.reshape(-1, *x.shape[-2:]) for x in (a, b, c, out)]
-        _run_fast(gemm, *stacks, (0, 0, 0, 0), PLAIN, threads, a.shape[-1])
-        return out
+        lost = _run_fast(gemm, *stacks, (0, 0, 0, 0), PLAIN, threads, a.shape[-1])
+        return None if lost else out
     # what `_run_fast` does with one thread, without its accounts, with which a small call takes half as long again
     whole = np.ascontiguousarray(a), padded(b, b.dtype), None if c is None else np.ascontiguousarray(c), out
     stacks = [None if x is None else x.reshape(-1, *x.shape[-2:]) for x in whole]
-    gemm.run_products(*stacks, (0, 0, 0, 0), 0, len(stacks[0]), shape[-1])
-    return out
+    return None if gemm.run_products(*stacks, (0, 0, 0, 0), 0, len(stacks[0]), shape[-1]) else out
 
 
 def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=None, return_stats=False):
@@ -239,6 +247,9 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
     check_out("matmul", out, shape, dtype)
 
     gemm = fast_of(unit) if tallies is None else counting_of(unit) if words is None else None
+    if gemm is None and c is None and words is None and (narrow := narrowed(unit)) is not None:
+        values = matmul_by_unit(a, b, narrow, None, None, None, threads, out, caller=caller, tallies=tallies)
+        return Array(encode(values, result), result) if dtype is None else values
     of_codes = isinstance(words, np.ndarray) or dtype is None or Array in (type(a), type(b), type(c))
     if gemm is None or of_codes:
         words = words.unpacked(unit) if isinstance(words, PackedWords) else words
@@ -259,7 +270,7 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
     b = np.broadcast_to(b, (*lead, k, n)).reshape(batches, k, n)
     c = None if c is None else np.broadcast_to(c, shape).reshape(batches, m, n)
     counts = None if tallies is None else partial(tallies.part, unit)
-    _run_fast(gemm, a, b, c, flat, keys, numbers, threads, k, words, counts)
+    _check_codes(unit, _run_fast(gemm, a, b, c, flat, keys, numbers, threads, k, words, counts), caller)
     if out is None:
         return flat.reshape(shape)
     if not direct:
@@ -282,9 +293,7 @@ def _by_definition(unit, a, b, c, shape, lead, k, keys, words, numbers, threads,
         return gemm.run(*given, product, row, m1 + row - m0, *columns, (row - m0, 0), tallies=counts)
 
     lost = for_each(numbers.split(blocks), work, threads)
-    for i, fmt in enumerate(unit.rounded_to):
-        if lost & 1 << i:
-            raise_no_code(fmt, caller)
+    _check_codes(unit, lost, caller)
     return out.astype(unit.result.storage_dtype)
 
 

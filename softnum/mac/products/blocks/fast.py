@@ -24,7 +24,10 @@ _AT_ONCE, _LEAST_ROWS = 1 << 16, 96
 @lru_cache(maxsize=256)
 def block_engine(unit: BlockDotUnit) -> _blocks.FastBlock | None:
     """The unit's engine on carriers, or None outside its domain."""
-    return _blocks.fast(unit, None if unit.inner is None else fast_of(unit.inner))
+    inner = None if unit.inner is None else fast_of(unit.inner)
+    if getattr(inner, "lacks_nan", False):  # what it tells of NaNs is not asked for here
+        return None
+    return _blocks.fast(unit, inner)
 
 
 def _is_narrow(engine, size: int) -> bool:
