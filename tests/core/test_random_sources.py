@@ -273,7 +273,7 @@ def test_bits_that_do_not_fit():
         sn.matmul(a, b, unit("given", 9), random_bits=given)
     with pytest.raises(ValueError, match="have 4 bits a step for each of product and sum"):
         sn.matmul(a, b, unit("given", 5, two=True), random_bits=given)
-    with pytest.raises(ValueError, match="do not broadcast to"):
+    with pytest.raises(ValueError, match="nor do they, side by side, broadcast to"):
         sn.matmul(a, b, unit("given"), random_bits=given[..., :1])
     with pytest.raises(ValueError, match="Stream: the unit's random bits are given"):
         sn.Stream(1).words((2, 2), unit("given"), k=3)

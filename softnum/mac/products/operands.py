@@ -179,7 +179,10 @@ def _packed(unit, words, shape, steps: int, caller: str) -> PackedWords:
     """Words given side by side: a bit pattern for each step, of so many bits as the type has."""
     want, bits = (*shape[:-1], steps, shape[-1]), 8 * words.itemsize
     if any(d not in (1, w) for d, w in zip(words.shape[:-2], want[:-2], strict=True)) or words.shape[-2:] != want[-2:]:
-        raise ValueError(f"{caller}: random_bits of shape {words.shape} do not broadcast to {want}, (..., M, steps, N)")
+        raise ValueError(
+            f"{caller}: random_bits must be uint32 of shape {(*shape, steps, 2)}, got {words.dtype} of shape {words.shape}; "
+            f"nor do they, side by side, broadcast to {want}"
+        )
     most = bits // 2 if unit.two_roundings else bits
     if unit.stochastic_bits > most:
         each = " for each of product and sum" if unit.two_roundings else ""
