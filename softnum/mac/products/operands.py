@@ -180,8 +180,8 @@ def _packed(unit, words, shape, steps: int, caller: str) -> PackedWords:
     want, bits = (*shape[:-1], steps, shape[-1]), 8 * words.itemsize
     if any(d not in (1, w) for d, w in zip(words.shape[:-2], want[:-2], strict=True)) or words.shape[-2:] != want[-2:]:
         raise ValueError(
-            f"{caller}: random_bits must be uint32 of shape {(*shape, steps, 2)}, got {words.dtype} of shape {words.shape}; "
-            f"nor do they, side by side, broadcast to {want}"
+            f"{caller}: random_bits must be uint32 of shape {(*shape, steps, 2)}, got {words.dtype} of shape "
+            f"{words.shape}; nor do they, side by side, broadcast to {want}"
         )
     most = bits // 2 if unit.two_roundings else bits
     if unit.stochastic_bits > most:
