@@ -14,7 +14,7 @@
  *   SN_CLAMP(v, least, most)         v, a number, within these limits
  *   SN_MULTIPLY_PAIRS(a, b)          in 32-bit lanes, the sum of the products of their signed 16-bit halves; or a type
  *                                    SN_PAIRS of its own, SN_ADD_PAIRS(acc, a, b), which adds such sums to one, and
- *                                    SN_SUM_PAIRS(acc), what they come to
+ *                                    SN_STORE_PAIRS(to, acc), what an array of them comes to
  *   SN_SELECT32(mask, yes, no), SN_SELECT64(mask, yes, no)
  *                                    by lanes, or by bits: where isa.h's is no operation
  *   SN_XOR3(a, b, c)                 a ^ b ^ c

@@ -14,7 +14,7 @@
 #ifndef SN_PAIRS
 #define SN_PAIRS sn_vi
 #define SN_ADD_PAIRS(acc, a, b) (acc) = (sn_vi)((sn_vu)(acc) + (sn_vu)SN_MULTIPLY_PAIRS(a, b))
-#define SN_SUM_PAIRS(acc) (acc)
+#define SN_STORE_PAIRS(to, acc) memcpy(to, acc, sizeof to)
 #endif
 
 /* b's rows 2k and 2k + 1 side by side, 32 columns. */
@@ -64,10 +64,7 @@ SN_INLINE void SN_(integer_block)(const sn_gemm_integers *g, int rows, ptrdiff_t
     }
     for (int i = 0; i < rows; i++) {
         sn_i32 sums[SN_BLOCK_VECTORS * SN_V];
-        for (int v = 0; v < SN_BLOCK_VECTORS; v++) {
-            const sn_vi sum = SN_SUM_PAIRS(acc[i][v]);
-            memcpy(sums + v * SN_V, &sum, sizeof sum);
-        }
+        SN_STORE_PAIRS(sums, acc[i]);
         const ptrdiff_t left = g->n - column - at, width = SN_BLOCK_VECTORS * SN_V;
         for (ptrdiff_t j = 0; j < (left < width ? left : width); j++)
             g->out[(row + i) * g->ldo + column + at + j] = SN_(integer_value)(g, sums[j], row + i, column + at + j);
