@@ -34,7 +34,7 @@
         (acc).val[1] = vmlal_high_s16((acc).val[1], (int16x8_t)(a), (int16x8_t)(b));                                   \
     } while (0)
 #define SN_STORE_PAIRS(to, acc)                                                                                        \
-    for (size_t v = 0; v < sizeof(to) / sizeof(int32x4_t); v++)                                                        \
+    for (size_t v = 0; v < sizeof(acc) / sizeof(*(acc)); v++)                                                          \
     vst1q_s32((to) + 4 * v, vpaddq_s32((acc)[v].val[0], (acc)[v].val[1]))
 #define SN_CLAMP(v, least, most) (sn_vf) vmaxq_f32(vminq_f32(SN_F32(v), SN_F32(most)), SN_F32(least))
 #define SN_MAX(a, b) (sn_vi) vmaxq_s32(SN_S32(a), SN_S32(b))
