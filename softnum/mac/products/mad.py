@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from softnum.formats.dispatch import of_format
 from softnum.formats.facts import facts, fits
 from softnum.formats.scalar import FloatFormat
 from softnum.mac import _gemm
@@ -77,11 +78,24 @@ def narrowed(unit) -> MadUnit | None:
     wide = {name: getattr(unit, name) for name in names if not fits(getattr(unit, name), np.float64)}
     if any(facts(f).top > _TOP and f.precision < _PRECISION for f in (unit.product, unit.accumulator, unit.outer) if f):
         return None
-    for fmt in wide.values():
-        usual = fmt.kind == "float" and fmt == FloatFormat(fmt.exponent_bits, fmt.mantissa_bits)
-        if not usual or fmt.exponent_bits < 11 or not _PRECISION <= fmt.precision <= 51:
-            return None
-    return replace(unit, **{name: FloatFormat(10, fmt.mantissa_bits) for name, fmt in wide.items()}) if wide else None
+    narrow = {name: _narrower(fmt) for name, fmt in wide.items()}
+    return replace(unit, **narrow) if narrow and None not in narrow.values() else None
+
+
+@of_format
+def _narrower(fmt) -> FloatFormat | None:
+    """A format like IEEE's of as many fraction bits and 10 of exponent, of such a one that has more."""
+    if fmt != FloatFormat(fmt.exponent_bits, fmt.mantissa_bits) or fmt.exponent_bits < 11:
+        return None
+    return FloatFormat(10, fmt.mantissa_bits) if _PRECISION <= fmt.precision <= 51 else None
+
+
+@_narrower.fixed
+@_narrower.custom
+@_narrower.block
+@_narrower.wide
+def _none(fmt) -> None:
+    return None
 
 
 def _definition(unit: MadUnit):
