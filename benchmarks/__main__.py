@@ -32,6 +32,7 @@ from benchmarks import (
     elementary,
     exact,
     gemm,
+    goals,
     operators,
     peers,
     torch_training,
@@ -98,15 +99,16 @@ def main() -> None:
     table = Table(title=f"{title}; a float32 copy takes {values.peak():.2f} ns an element")
     for column in ("work", "speed", "", "measured", "in", "limit", "met"):
         table.add_column(column, justify="right" if column in ("speed", "measured", "limit") else "left")
-    kept = []
+    kept, measured = [], []
     for name in options.only or SECTIONS:
         for row in SECTIONS[name](options):
+            measured.append(row)
             kept.append({"section": name, **asdict(row)})
             ratio = "" if row.ratio is None else f"{row.ratio:.3g}"
             table.add_row(row.name, f"{row.speed:.3g}", row.speed_unit, ratio, row.ratio_unit, *verdict(row))
         table.add_section()
     console = Console(width=120)
-    console.print(table)
+    console.print(table, goals.table(measured))
     if options.out:
         about = {
             "softnum": sn.__version__, "commit": commit(), "python": platform.python_version(),

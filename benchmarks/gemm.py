@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +12,7 @@ import softnum as sn
 from benchmarks.measure import Row, against, best
 from softnum.mac.products.engines import fast_of
 from softnum.mac.products.mad import narrowed
+from softnum.runtime import _core
 
 GEMMS = {
     "product e5m2, accumulate e6m9": sn.MadUnit("e6m9", operand="e5m2", product="e5m2"),
@@ -48,6 +50,12 @@ GEMMS = {
     "scalar definition: binary64, ties away": sn.MadUnit("binary64", operand="binary32", rounding="nearest_away"),
 }
 
+
+#: Sources of random bits: how many times as fast as by the default one, the same sum is to be.
+_SOURCES = {"philox4x32-7/2": 1.6, "lfsr32": 2.2, "given": 2.2}
+_FUSED = ("bfloat16 into bfloat16, fused", "binary16 into binary16, fused")
+_NARROWER = 3.0  # AVX2 against AVX-512
+_POSITS = 3.0  # GMAC/s
 
 #: The goals, in sgemms.
 LIMITS = {
@@ -88,3 +96,30 @@ def rows(n: int) -> Iterator[Row]:
         mine, beside = against(work, blas, 1 if slow else 5, time.process_time)
         mine, sgemm = mine * (n / len(a)), min(sgemm, beside)
         yield Row(f"GEMM {n}^3, {name}", n**3 / mine / 1e9, "GMAC/s", mine / sgemm, "sgemms", LIMITS.get(name))
+        if unit.random in _SOURCES and isinstance(unit, sn.MadUnit):
+            usual = replace(unit, random="philox4x32-10")
+            default = lambda: sn.matmul(a, b, usual, key=1, threads=1)  # noqa: B023, E731
+            mine, beside = against(work, default, 5, time.process_time)
+            title, speed = f"GEMM {n}^3, {name}, beside the default", n**3 / mine / 1e9
+            yield Row(title, speed, "GMAC/s", beside / mine, "times as fast", -_SOURCES[unit.random])
+    yield from _narrower(n, plain)
+    a, b = (sn.encode(x, "posit8") for x in plain)
+    unit = sn.MadUnit("posit8", operand="posit8")
+    speed = n**3 / best(lambda: sn.matmul(sn.Array(a, "posit8"), sn.Array(b, "posit8"), unit, threads=1), 3) / 1e9
+    yield Row(f"GEMM {n}^3, posit8", speed, "GMAC/s", speed, "GMAC/s", -_POSITS)
+
+
+def _narrower(n: int, plain: list[np.ndarray]) -> Iterator[Row]:
+    """AVX2 beside AVX-512."""
+    if not {"avx2", "avx512"} <= set(_core.available_isas()):
+        return
+    before = _core.current_isa()
+    for name in _FUSED:
+        unit, times = GEMMS[name], {}
+        a, b = (sn.quantize(x, unit.operand[0]) for x in plain)
+        for isa in ("avx512", "avx2"):
+            _core.use_isa(isa)
+            times[isa] = best(lambda: sn.matmul(a, b, unit, threads=1), 5)  # noqa: B023
+        _core.use_isa(before)
+        speed = n**3 / times["avx2"] / 1e9
+        yield Row(f"GEMM {n}^3, {name}, AVX2", speed, "GMAC/s", times["avx2"] / times["avx512"], "AVX-512s", _NARROWER)
