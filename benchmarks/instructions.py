@@ -62,7 +62,7 @@ LOOPS = (
     Loop("exact sums in binary64, one piece", _EXACT, "exact_rows", r"vfmadd...pd\s.*ymm", r"fmla\s+v\d+\.2d"),
     Loop("groups: a product to an odd integer", _FUSED, "grouped_kernel", r"vroundps\s.*ymm", r"fcvtms\s+v\d+\.4s"),
     Loop("addition of 16-bit codes, with flags", _LANES, "short_ADD_2", r"vmovq\s+%xmm\d+,.*\(", r"str\s+s\d+", 2),
-    Loop("functions, the mean of 23 (binary64 lanes)", _LANES, "function", *_OUTSIDE, each=True),
+    Loop("functions, the mean of all (binary64 lanes)", _LANES, "function", *_OUTSIDE, each=True),
     Loop("fused: aligned products", _FUSED, "fused_kernel", r"vcvttps2dq\s.*ymm", r"fcvtzs\s+v\d+\.4s"),
     Loop("fused: the largest exponent, 16 bits", _FUSED, "fused_kernel", r"vpmaxsw\s.*ymm", r"smax\s+v\d+\.8h"),
 )  # fmt: skip
