@@ -1,13 +1,10 @@
 """Functions of a backend's numbers: the bits of the definition in C."""
 
-from fractions import Fraction
-
 import numpy as np
 
 import softnum as sn
 from softnum.train.designs import RoleRounding
 from softnum.train.engine.backend import NumpyBackend
-from softnum.train.engine.binary64 import cubes_to_odd
 from tests.support.cases import cases
 from tests.support.core_oracles import by_definition
 
@@ -59,17 +56,6 @@ def test_cubes_are_those_of_the_definition(mode, fmt):
     got = backend.operate("pow", (x, three), role, None)
     want = defined("pow", (x, np.broadcast_to(three, x.shape)), role)
     assert np.array_equal(got.view(np.uint32), want.view(np.uint32))
-
-
-def test_cubes_are_rounded_to_odd():
-    """The exact cube, or of the two numbers beside it the one whose last bit is set."""
-    x = numbers(2000)
-    x = x[np.isfinite(x)]
-    for value, cube in zip(x.tolist(), cubes_to_odd(x).tolist(), strict=True):
-        exact = Fraction(value) ** 3
-        if Fraction(cube) != exact:
-            assert np.float64(cube).view(np.int64) & 1
-            assert abs(Fraction(cube) - exact) < Fraction(float(np.spacing(abs(cube))))
 
 
 def test_shapes_and_strides_are_kept():

@@ -25,7 +25,6 @@ from softnum.runtime.threads import chosen_threads, threads_by_default
 from softnum.train.designs.scales import of_tensor
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.engine.arrays import Arrays, bits_of
-from softnum.train.engine.binary64 import cubes_to_odd
 from softnum.train.recipes import Scaled, largest_magnitude, scaled_product, scaled_stack
 
 __all__ = [
@@ -370,16 +369,21 @@ class NumpyBackend(Arrays):
         result = self._carry(operation, operands, role.format, role, key)
         if result is not None:
             return result
-        if operation == "pow" and self._is_cube(operands, role):
-            return self.quantize(cubes_to_odd(operands[0]), role, None)
+        if operation == "pow" and self._is_cube(operands[1], role):
+            return self._cube(operands[0], role, key)
         return self._operate(operation, operands, role, key)
 
-    def _is_cube(self, operands, role) -> bool:
-        """Whether a power is a cube that binary64 numbers rounded to odd decide."""
-        power = operands[1]
-        if np.size(power) != 1 or float(np.reshape(power, ())) != 3.0 or role.stochastic or role.overflow == "wrap":
-            return False
-        return self.dtype == np.float32 and bits_of_precision(role.format) <= 24
+    def _is_cube(self, power, role) -> bool:
+        """Whether a power is a cube, and a binary64 number rounded to odd decides its rounding."""
+        three = np.size(power) == 1 and float(np.reshape(power, ())) == 3.0
+        decides = not role.stochastic and role.overflow != "wrap" and bits_of_precision(role.format) <= 24
+        return three and self.dtype == np.float32 and decides
+
+    def _cube(self, x, role, key):
+        """The square, exact for numbers of 24 bits, times x, rounded to odd, and then as the role says."""
+        x = np.asarray(x, np.float64)
+        odd = FUNCTIONS["multiply"](bits_of(x * x), bits_of(x), "binary64", rounding="to_odd")
+        return self.quantize(decode(odd, "binary64"), role, key)
 
     def _carry(self, operation: str, operands, fmt, role, key):
         """An operation on values of a format without codes between; None where that does not compute it."""

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-__all__ = ["Binary64", "cubes_to_odd", "host"]
+__all__ = ["Binary64", "host"]
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH = 0.6931471803691238  # the 32 leading bits of ln 2: its product with an exponent is exact
@@ -28,27 +28,6 @@ def host(x) -> np.ndarray:
     True
     """
     return x.host() if hasattr(x, "host") else np.asarray(x)
-
-
-def cubes_to_odd(x):
-    """x**3 of a float32 array in float64, rounded to odd: rounded once more, to 51 bits or fewer, as the cube is.
-
-    The square is exact. What the product with x is rounded by is so too, in parts (T. Dekker, "A floating-point
-    technique for extending the available precision", 1971), as for numbers of 24 bits nothing under- or overflows.
-
-    >>> three, more = cubes_to_odd(np.float32([3.0, 1.0 + 2.0**-23])).tolist()
-    >>> three, (more - 1.0 - 3.0 * 2.0**-23) * 2.0**52  # 3 * 2**6, and for 2**-69 the last bit
-    (27.0, 193.0)
-    """
-    x = np.asarray(x, np.float32).astype(np.float64)
-    square = x * x
-    cube = square * x
-    head = (square.view(np.uint64) >> np.uint64(27) << np.uint64(27)).view(np.float64)
-    with np.errstate(invalid="ignore"):
-        error = (head * x - cube) + (square - head) * x
-    bits = cube.view(np.int64)
-    to_odd = np.isfinite(cube) & (error != 0.0) & (bits & 1 == 0)
-    return (bits + to_odd * np.where((error < 0.0) == (cube < 0.0), 1, -1)).view(np.float64)
 
 
 def _wide(x):
