@@ -1,5 +1,6 @@
 """Functions in binary64 lanes (csrc/elementwise/functions): the definition's codes and flags, in every mode."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -102,9 +103,15 @@ def test_strides_and_places(name, isa):
 
 
 def test_constants():
-    """Every table, by MPFR."""
-    tables, constants = approximations.tables(), approximations.constants()
-    assert stated("powers") == tables["powers"][0] and stated("turns_least") == tables["turns"][2]
+    """What the script writes by MPFR stands in the header; every table of two parts, by MPFR."""
+    constants = approximations.constants()
+    for name, columns in approximations.tables().items():
+        for part, column in zip(("", "_low", "_least"), columns, strict=False):
+            assert stated(name + part) == column, name
+    assert stated("mills_terms") == approximations.mills_terms()
+    text = approximations.HERE.joinpath("constants.h").read_text(encoding="utf-8")
+    written = dict(re.findall(r"#define SN_FUNCTION_(\w+) (\S+)", text))
+    assert {name.lower(): float.fromhex(value) for name, value in written.items()} == constants
     with gmpy2.context(precision=1400):
         turn = gmpy2.const_pi()
         for e, *parts in zip(

@@ -342,13 +342,18 @@ def decimal(f: Fraction) -> str:
     return f"{f.numerator}b{1 - f.denominator.bit_length()}"
 
 
+def stated(text: str, name: str) -> list[float]:
+    """The coefficients of a polynomial in constants.h."""
+    found = re.search(rf"sn_{name}_terms\[\] = {{([^}}]*)}}", text)
+    return [float.fromhex(t.strip()) for t in found.group(1).split(",")]
+
+
 def main() -> None:
     if "--prove" in sys.argv:
         text = (HERE / "constants.h").read_text()
         for p in POLYNOMIALS:
-            found = re.search(rf"sn_{p.name}_terms\[\] = {{([^}}]*)}}", text)
-            prove(p, [float.fromhex(t.strip()) for t in found.group(1).split(",")])
-        prove_mills(mills_terms())
+            prove(p, stated(text, p.name))
+        prove_mills(stated(text, "mills"))
         prove_erf()
         return
     (HERE / "constants.h").write_text(header())
