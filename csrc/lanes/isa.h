@@ -18,6 +18,7 @@
  *   SN_SELECT32(mask, yes, no), SN_SELECT64(mask, yes, no)
  *                                    by lanes, or by bits: where isa.h's is no operation
  *   SN_XOR3(a, b, c)                 a ^ b ^ c
+ *   SN_XOR_WHERE32(a, state, bit, b) a ^ b in lanes whose state has the bit, else a; only where the CPU has it
  *   SN_JOIN_LOW32(a, b), SN_JOIN_HIGH32(a, b)
  *                                    the low, or high, halves of 64-bit lanes: a0 b0 a1 b1 ...
  *   SN_MAX(a, b), SN_MIN(a, b)       of signed 32-bit integers

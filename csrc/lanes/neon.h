@@ -25,6 +25,13 @@
         *(lower) = SN_FMA(x, y, z);                                                                                    \
         *(upper) = (sn_vf)((sn_vu)SN_SUBTRACT_PRODUCT(x, y, (sn_vu)(z) ^ 0x80000000u) ^ 0x80000000u);                  \
     } while (0)
+#define SN_FMA_BOTH64(x, y, z, lower, upper)                                                                           \
+    do {                                                                                                               \
+        *(lower) = SN_FMA64(x, y, z);                                                                                  \
+        *(upper) = (sn_wf)((sn_wu)(sn_wf)vfmsq_f64(SN_F64((sn_wu)(z) ^ 0x8000000000000000u), SN_F64(x), SN_F64(y)) ^   \
+                           0x8000000000000000u);                                                                       \
+    } while (0)
+#define SN_WHERE_ODD64(v, yes, no) (sn_wf) vbslq_u64(vtstq_u64(SN_U64(v), vdupq_n_u64(1)), SN_U64(yes), SN_U64(no))
 #define SN_WHERE_ODD(v, yes, no) (sn_vf) vbslq_u32(vtstq_u32(SN_U32(v), vdupq_n_u32(1)), SN_U32(yes), SN_U32(no))
 /* two lanes' products each, side by side */
 #define SN_PAIRS int32x4x2_t
