@@ -49,6 +49,10 @@ typedef struct {
     const sn_kernels *kernels; /* what lanes run on */
 } sn_context_table;
 
+/* Whether a loop gives flags; SN_RARE_FLAGS: only what no code tells, SN_NO_CODE and SN_UNDECIDED, is sure to be
+ * among them. */
+enum { SN_NO_FLAGS = 0, SN_ALL_FLAGS = 1, SN_RARE_FLAGS = 2 };
+
 typedef struct {
     sn_context_table *table;
     int with_flags;

@@ -213,36 +213,65 @@ static void convert_each(const sn_context *x, sn_u64 *codes, sn_u8 *flags, sn_u8
     }
 }
 
-/* As by_short_lanes, of a function: its operands as binary64 numbers, its results as codes of a wider format,
- * converted. */
+/* What the definition does of a block, into s->results; at[...]: where, in order. Returns how many. */
+static size_t define_rest(int op, const sn_context *x, const void *const *in, int width, const sn_u32 *words,
+                          size_t take, scratch *s, sn_u8 *at) {
+    size_t some = 0;
+    for (size_t j = 0; j < take; j += 8) {
+        sn_u64 any;
+        memcpy(&any, s->outside + j, 8);
+        for (size_t k = j; any && k < j + 8 && k < take; k++)
+            if (s->outside[k]) {
+                define_one(op, x, in, width, words, k, s);
+                at[some++] = (sn_u8)k;
+            }
+    }
+    return some;
+}
+
+/* As by_short_lanes, of a function: its operands as binary64 numbers, its results as such numbers too or, where flags
+ * are asked for, as codes of a wider format; converted. */
 static void by_function(int op, const sn_context *x, const sn_kernels *run, int width, char **args, ptrdiff_t n,
                         const ptrdiff_t *steps, int with_flags) {
     scratch s;
-    double numbers[BLOCK];
+    double numbers[BLOCK], values[BLOCK];
     sn_u64 between[BLOCK];
-    sn_u8 undecided[BLOCK];
+    sn_u8 undecided[BLOCK], at[BLOCK];
+    sn_function function = x->function;
+    function.to_values = function.to_values && with_flags != SN_ALL_FLAGS;
     memset(&s, 0, sizeof s);
     memset(numbers, 0, sizeof numbers);
     const sn_u64 saved = sn_fp_enter();
     for (ptrdiff_t i = 0; i < n; i += BLOCK) {
         const size_t take = n - i < BLOCK ? (size_t)(n - i) : (size_t)BLOCK;
         const void *in[3], *const results[3] = {between, NULL, NULL};
+        char *const out = args[3] + i * steps[3];
         const sn_u32 *words = load_block(in, 1, sn_is_stochastic(&x->env), width, args, steps, i, take, &s);
-        run->decode64(&x->function.in, in[0], width, numbers, take);
-        run->function(&x->function, numbers, between, undecided, take);
-        if (x->function.by_one)
+        run->decode64(&function.in, in[0], width, numbers, take);
+        if (function.to_values) { /* the result may lie where the operand does: first what is read from there */
+            const sn_random_source random = {words, {0, 0}, 0};
+            run->function(&function, numbers, (sn_u64 *)(void *)values, s.outside, take);
+            const size_t some = define_rest(op, x, in, width, words, take, &s, at);
+            char *const to = steps[3] == width ? out : (char *)between;
+            run->encode64(&function.out, values, to, width, take, &random);
+            for (size_t j = 0; j < some; j++)
+                memcpy(to + at[j] * width, (const char *)s.results + at[j] * width, (size_t)width);
+            if (to != out) copy_strided(out, steps[3], to, width, width, take);
+            if (with_flags) copy_strided(args[4] + i * steps[4], steps[4], (const char *)s.flags, 1, 1, take);
+            for (size_t j = 0; j < some; j++)
+                s.flags[at[j]] = 0; /* those of elements in lanes stay 0 */
+            continue;
+        }
+        run->function(&function, numbers, between, undecided, take);
+        if (function.by_one)
             convert_each(x, between, s.flags, undecided, take, words, with_flags);
         else
             run->short_floats(SN_LANES_CONVERT, &x->normals, results, 8, between, s.flags, s.outside, take, words);
         narrow(s.results, width, between, take);
-        for (size_t j = 0; j < take; j += 8) {
-            sn_u64 any, more;
-            memcpy(&any, s.outside + j, 8);
-            memcpy(&more, undecided + j, 8);
-            for (size_t k = j; (any | more) && k < j + 8 && k < take; k++)
-                if (s.outside[k] | undecided[k]) define_one(op, x, in, width, words, k, &s);
-        }
-        copy_strided(args[3] + i * steps[3], steps[3], (const char *)s.results, width, width, take);
+        for (size_t j = 0; j < take; j++)
+            s.outside[j] = undecided[j] | (function.by_one ? 0 : s.outside[j]);
+        define_rest(op, x, in, width, words, take, &s, at);
+        copy_strided(out, steps[3], (const char *)s.results, width, width, take);
         if (with_flags) copy_strided(args[4] + i * steps[4], steps[4], (const char *)s.flags, 1, 1, take);
     }
     sn_fp_leave(saved);

@@ -81,7 +81,7 @@ def call_ufunc(
     need_flags = with_flags or (evaluated and (possible is None or possible & _core.UNDECIDED))
     if not out_fmt.has_nan and not need_flags:
         need_flags = not cannot_be_invalid(name, formats, out_fmt) if possible is None else possible & _core.NO_CODE
-    ufuncs = _core.UFUNCS_FLAGS if need_flags else _core.UFUNCS
+    ufuncs = _core.UFUNCS_FLAGS if with_flags else _core.UFUNCS_RARE if need_flags else _core.UFUNCS
     slow = evaluated and possible is None
     if ufunc_args or size < (lanes.LEAST_THREADED_EVALUATED if slow else lanes.LEAST_THREADED):
         results = ufuncs[name](*codes, words, handle, **ufunc_args)

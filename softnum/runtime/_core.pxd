@@ -180,6 +180,11 @@ cdef extern from "elementwise/elementwise.h" nogil:
     const sn_kernels *sn_kernels_of(const sn_context_table *t) noexcept
     int sn_met_bad_handle(sn_context_table *t) noexcept
 
+    enum:
+        SN_NO_FLAGS
+        SN_ALL_FLAGS
+        SN_RARE_FLAGS
+
     ctypedef struct sn_loop_data:
         sn_context_table *table
         int with_flags

@@ -12,6 +12,7 @@ UNDECIDED: int
 TRIGONOMETRIC_EMAX: int
 UFUNCS: dict[str, np.ufunc]
 UFUNCS_FLAGS: dict[str, np.ufunc]
+UFUNCS_RARE: dict[str, np.ufunc]
 
 def pattern_facts(fmt: Any, env: tuple[int, ...], carrier_bits: int) -> dict[str, Any] | None: ...
 def reading_facts(fmt: Any, carrier_bits: int) -> dict[str, Any] | None: ...

@@ -401,25 +401,25 @@ cdef bint operation_is_binary(int op):
 cdef dict _flags_of_tables = {}
 cdef dict _evaluated = {}  # elements of elementary functions, by handle, while there is no table
 
-cdef sn_loop_data _plain, _with_flags
-_plain.table = &_table
-_plain.with_flags = 0
-_with_flags.table = &_table
-_with_flags.with_flags = 1
+cdef sn_loop_data _loops[3]  # SN_NO_FLAGS, SN_ALL_FLAGS, SN_RARE_FLAGS
+cdef int _i
+for _i in range(3):
+    _loops[_i].table = &_table
+    _loops[_i].with_flags = _i
 
 cdef cnp.PyUFuncGenericFunction _functions[SN_OPERATION_COUNT][4]
-cdef void *_data[2][4]
+cdef void *_data[3][4]
 cdef char _types[SN_OPERATION_COUNT][2][4 * 7]
 
 
-cdef object make_ufunc(name, int op, int operands, int flags):
-    cdef int w, t, at
+cdef object make_ufunc(name, int op, int operands, int data):
+    cdef int w, t, at, flags = data != SN_NO_FLAGS
     cdef int codes[4]
     codes[0], codes[1], codes[2], codes[3] = cnp.NPY_UINT8, cnp.NPY_UINT16, cnp.NPY_UINT32, cnp.NPY_UINT64
     at = 0
     for w in range(4):
         _functions[op][w] = <cnp.PyUFuncGenericFunction><void *>sn_loop_for(op, 1 << w)
-        _data[flags][w] = <void *>(&_with_flags if flags else &_plain)
+        _data[data][w] = <void *>(&_loops[data])
         for t in range(operands):
             _types[op][flags][at] = <char>codes[w]
             at += 1
@@ -434,14 +434,16 @@ cdef object make_ufunc(name, int op, int operands, int flags):
     name_bytes, doc_bytes = name.encode(), doc.encode()
     _KEEP.append((name_bytes, doc_bytes))
     return cnp.PyUFunc_FromFuncAndData(
-        &_functions[op][0], &_data[flags][0], &_types[op][flags][0], 4, operands + 2, 1 + flags, cnp.PyUFunc_None,
+        &_functions[op][0], &_data[data][0], &_types[op][flags][0], 4, operands + 2, 1 + flags, cnp.PyUFunc_None,
         <char *>name_bytes, <char *>doc_bytes, 0,
     )
 
 
 _KEEP = []
-UFUNCS = {name: make_ufunc(name, op, operands, 0) for name, (op, operands) in OPERATIONS.items()}
-UFUNCS_FLAGS = {name: make_ufunc(name, op, operands, 1) for name, (op, operands) in OPERATIONS.items()}
+UFUNCS = {name: make_ufunc(name, op, operands, SN_NO_FLAGS) for name, (op, operands) in OPERATIONS.items()}
+UFUNCS_FLAGS = {name: make_ufunc(name, op, operands, SN_ALL_FLAGS) for name, (op, operands) in OPERATIONS.items()}
+# flags of what has no code or could not be decided; the others may be missing
+UFUNCS_RARE = {name: make_ufunc(name, op, operands, SN_RARE_FLAGS) for name, (op, operands) in OPERATIONS.items()}
 
 
 def check_handles():
@@ -477,7 +479,7 @@ cdef class PlainOperation:
         self.stochastic = sn_is_stochastic(&e)
         self.longest = longest
         self.loop = sn_loop_for(op, self.width)
-        self.data = &_with_flags if with_flags else &_plain
+        self.data = &_loops[SN_RARE_FLAGS if with_flags else SN_NO_FLAGS]
 
     def __call__(self, tuple operands, key):
         """The codes of the results; None of other operands or keys, and where a result has no code."""

@@ -3,7 +3,7 @@
 #include "dispatch/facts.h"
 #include "elementwise/short/floats.h"
 
-enum { MOST_DIGITS = 30, MOST_DECIDING = 46 };
+enum { MOST_DIGITS = 30, MOST_DECIDING = 46, FARTHEST = 900 };
 
 const sn_format sn_function_format = {
     .kind = SN_FLOAT,
@@ -41,7 +41,8 @@ int sn_function_prepare(int fn, const sn_format *in, const sn_format *out, const
     if (!is_in_lanes(fn)) return 0;
     p->by_one = out->kind == SN_FIXED;
     if (env->flush_inputs || env->flush_results || (p->by_one && env->overflow == SN_OVERFLOW_WRAP)) return 0;
-    const sn_i32 deciding = sn_facts_of(out).precision + 2 + (sn_is_stochastic(env) ? env->stochastic_bits : 0);
+    const sn_facts results = sn_facts_of(out);
+    const sn_i32 deciding = results.precision + 2 + (sn_is_stochastic(env) ? env->stochastic_bits : 0);
     if (sn_facts_of(in).precision > MOST_DIGITS || deciding > MOST_DECIDING) return 0;
     if (sn_is_stochastic(env) && env->rounding != SN_STOCHASTIC) return 0;
     if (!sn_decoding_prepare(in, 64, &p->in)) return 0;
@@ -49,6 +50,8 @@ int sn_function_prepare(int fn, const sn_format *in, const sn_format *out, const
     if (!p->by_one &&
         (!sn_normals_prepare(SN_OP_convert, operands, out, env, to_out) || !to_out->in_lanes || !to_out->whole))
         return 0;
+    p->to_values = results.last >= -FARTHEST && results.top <= FARTHEST && sn_rounding_prepare(out, env, 64, &p->out);
+    p->without_nan = !out->has_nan;
     p->function = fn;
     p->shift = 53 - deciding;
     return 1;

@@ -17,8 +17,20 @@ SN_INLINE sn_wu SN_(code_of)(sn_wu number, sn_wi scale) {
     return SN_SELECT64(size == 0, (sn_wu){0}, code) | (number & SN_SIGN64);
 }
 
-/* The code that stands for what lies between both ends; *outside: where they do not decide. `rest`: the bits that
- * decide nothing. Let s be the sum rounded, in units of its last place, and e its error, of half a unit at most.
+/* A number with the same digits that stands for it in every format whose values and what decides on them lie well
+ * within 2^-1000 .. 2^1000: beyond, all overflow or all are next to nothing. */
+SN_INLINE sn_wu SN_(within_binary64)(int scaled, sn_wu number, sn_wi scale) {
+    if (!scaled) return number;
+    const sn_wu zero = {0}, size = number & ~SN_SIGN64, exponent = size >> 52;
+    const sn_vi up = (sn_vi)(exponent + (sn_wu)scale), least = (sn_vi)(zero + 23), most = (sn_vi)(zero + 2023);
+    const sn_vi not_below = SN_MAX(up, least);
+    const sn_wu moved = number + (((sn_wu)SN_MIN(not_below, most) - exponent) << 52);
+    return SN_SELECT64(size == 0, number, moved);
+}
+
+/* The number that stands for what lies between both ends, but for its scale; *outside: where they do not decide.
+ * `rest`: the bits that decide nothing. Let s be the sum rounded, in units of its last place, and e its error, of half
+ * a unit at most.
  *   - err is 64 units at most, and s is 128 from any number without such bits: it stands for the result. So in most
  * vectors; else, lane by lane:
  *   - err is half a unit at most: so it does, unless it is such a number itself; then e tells on which side the result
@@ -37,7 +49,34 @@ SN_INLINE sn_wu SN_(decided)(SN_(enclosure) e, sn_wu rest, sn_wu *outside) {
         *outside |= near & ~told;
         bits += at_end & ~exact & (inward | 1);
     }
-    return SN_(code_of)(SN_SELECT64(size == 0.0, e.hi, bits), e.scale); /* a zero with hi's sign */
+    return SN_SELECT64(size == 0.0, e.hi, bits); /* a zero with hi's sign */
+}
+
+/* Functions whose results have no scale, and lie in 2^-400 .. 2^1000. */
+SN_INLINE int SN_(is_scaled)(int function) {
+    switch (function) {
+    case SN_ELEMENTARY_log:
+    case SN_ELEMENTARY_log2:
+    case SN_ELEMENTARY_log10:
+    case SN_ELEMENTARY_log1p:
+    case SN_ELEMENTARY_log2p1:
+    case SN_ELEMENTARY_log10p1:
+    case SN_ELEMENTARY_sin:
+    case SN_ELEMENTARY_cos:
+    case SN_ELEMENTARY_tan:
+    case SN_ELEMENTARY_sinpi:
+    case SN_ELEMENTARY_cospi:
+    case SN_ELEMENTARY_tanpi:
+    case SN_ELEMENTARY_asin:
+    case SN_ELEMENTARY_acos:
+    case SN_ELEMENTARY_atan:
+    case SN_ELEMENTARY_asinpi:
+    case SN_ELEMENTARY_acospi:
+    case SN_ELEMENTARY_atanpi:
+    case SN_ELEMENTARY_tanh:
+    case SN_ELEMENTARY_erf: return 0;
+    default: return 1;
+    }
 }
 
 /* A function that is not defined everywhere: of numbers between two ends (in magnitude, of the odd and the even ones);
@@ -81,8 +120,12 @@ SN_INLINE SN_(enclosure) SN_(partial_in_lanes)(int function, sn_wf x, sn_wu usua
     }
 }
 
-SN_INLINE void SN_(function_loop)(int function, const double *x, int shift, sn_u64 *codes, sn_u8 *outside, size_t n) {
-    const sn_wu rest = (sn_wu){0} + (((sn_u64)1 << shift) - 1);
+SN_INLINE void SN_(function_loop)(int function, const sn_function *p, const double *x, sn_u64 *results, sn_u8 *outside,
+                                  size_t n) {
+    const sn_wu rest = (sn_wu){0} + (((sn_u64)1 << p->shift) - 1);
+    const int to_values = p->to_values;
+    const sn_wu nothing = (sn_wu){0} + (to_values ? SN_FUNCTION_NAN : SN_FUNCTION_SIGNALING);
+    const sn_wu no_nan = (sn_wu){0} - (sn_u64)(to_values && p->without_nan);
     for (size_t i = 0; i < n; i += SN_W) {
         const sn_wf given = sn_load_wf(x + i);
         const sn_wu bits = (sn_wu)given, size = bits & ~SN_SIGN64;
@@ -121,18 +164,20 @@ SN_INLINE void SN_(function_loop)(int function, const double *x, int shift, sn_u
             break;
         default: e = SN_(partial_in_lanes)(function, number, usual, &invalid, &left);
         }
-        sn_wu code = SN_(decided)(e, rest, &undecided);
-        code |= zero & (sn_wu)((code & ~SN_SIGN64) == 0) & bits; /* a zero of -0 is -0 */
-        code = SN_SELECT64(invalid, (sn_wu){0} + SN_FUNCTION_SIGNALING, code);
-        left |= undecided & ~invalid;
-        memcpy(codes + i, &code, sizeof code);
+        sn_wu result = SN_(decided)(e, rest, &undecided);
+        result |= zero & (sn_wu)((result & ~SN_SIGN64) == 0) & bits; /* a zero of -0 is -0 */
+        result =
+            to_values ? SN_(within_binary64)(SN_(is_scaled)(function), result, e.scale) : SN_(code_of)(result, e.scale);
+        result = SN_SELECT64(invalid, nothing, result);
+        left |= (undecided & ~invalid) | (invalid & no_nan);
+        memcpy(results + i, &result, sizeof result);
         SN_STORE8_64((char *)outside + i, left);
     }
 }
 
-static void SN_(function)(const sn_function *p, const double *x, sn_u64 *codes, sn_u8 *outside, size_t n) {
+static void SN_(function)(const sn_function *p, const double *x, sn_u64 *results, sn_u8 *outside, size_t n) {
 #define FUNCTION(name)                                                                                                 \
-    case SN_ELEMENTARY_##name: SN_(function_loop)(SN_ELEMENTARY_##name, x, p->shift, codes, outside, n); break;
+    case SN_ELEMENTARY_##name: SN_(function_loop)(SN_ELEMENTARY_##name, p, x, results, outside, n); break;
     switch (p->function) { SN_FUNCTIONS_IN_LANES(FUNCTION) }
 #undef FUNCTION
 }
