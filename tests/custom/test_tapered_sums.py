@@ -12,7 +12,7 @@ from softnum.vectors.plans.unit_spec import UnitSpec
 
 SINGLE = (
     "posit4_es0", "posit5_es3", "posit6_es1", "posit8", "posit8_es0", "posit12_es0", "posit16", "posit16_es1",
-    "posit20", "posit24_es0",
+    "posit20", "posit24_es0", "posit9", "posit9_es1",
 )  # fmt: skip
 DOUBLE = (
     "posit5_es5", "posit16_es3", "posit24", "takum_linear6", "takum_linear7", "takum_linear8",

@@ -19,7 +19,11 @@
  * products are one fma; a multiple of 2^-149 that is no larger than the largest number has no underflow, and one that
  * is larger is an odd number. In binary64 products are exact, their sums do not reach 2^1023.
  *
- * Instructions for 16 products in binary32, posits, AVX-512: 4 for the odd sum, 25 to round it. */
+ * Where there are no more than 16 regimes, what they decide is looked up (SN_LOOK_UP16_32): a sum of numbers is never
+ * NaR, and a product with one is NaR however the rest goes, so that the loop need not look for it.
+ *
+ * Instructions for 16 products in binary32, posits, AVX-512: 4 for the odd sum, 25 to round it, or 12 with 16 regimes.
+ */
 #ifndef SN_TAPERED_BODY_H
 #define SN_TAPERED_BODY_H
 
@@ -38,6 +42,9 @@ SN_INLINE sn_vf SN_(product_odd32)(sn_vf x, sn_vf y) {
 SN_INLINE sn_wf SN_(sum_odd64)(sn_wf x, sn_wf y, sn_wf z) { return SN_(add_odd)(z, x * y); }
 SN_INLINE sn_wf SN_(product_odd64)(sn_wf x, sn_wf y) { return x * y; } /* exact */
 
+#ifdef SN_LOOK_UP16_32
+#include "products/tapered/regimes.h"
+#endif
 #define T_BITS 32
 #include "products/tapered/loop.h"
 #define T_BITS 64
@@ -50,7 +57,12 @@ void SN_(sn_tapered_gemm)(const sn_tapered_sums *s) {
         return;
     }
     SN_ODD_ENTER();
-    SN_(tapered_gemm32)(s);
+#ifdef SN_LOOK_UP16_32
+    if (sn_has_few_regimes(&s->sum) && (!s->product.bits || sn_has_few_regimes(&s->product)))
+        SN_(regimes_gemm)(s);
+    else
+#endif
+        SN_(tapered_gemm32)(s);
     SN_ODD_LEAVE();
 }
 
