@@ -286,7 +286,7 @@ def _by_definition(unit, a, b, c, shape, lead, k, keys, words, numbers, threads,
     c = None if c is None else codes_of(c, unit.c_format, (*lead, m, n)).reshape(batches, m, n)
     out = np.empty(shape, np.uint64)
     gemm = definition_of(unit)
-    threads, blocks = blocks_of(m, n, k, batches, threads, defined=True)
+    threads, blocks = blocks_of(m, n, k, batches, threads, defined=getattr(gemm, "one_by_one", True))
 
     def work(i, m0, m1, *columns):
         w, counts = None if words is None else words[i], None if tallies is None else tallies.part(unit)

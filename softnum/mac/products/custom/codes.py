@@ -167,11 +167,16 @@ class _Values:
 
 
 class CustomGemm:
-    """The engine of such a unit, on 64-bit codes; `run` is as that of softnum.mac._gemm's DefinitionGemm."""
+    """The engine of such a unit, on 64-bit codes; `run` is as that of softnum.mac._gemm's DefinitionGemm.
+
+    one_by_one: whether each step is a call of operations on arrays, and not one of a loop in C.
+    """
 
     def __init__(self, unit: MadUnit) -> None:
         self.unit, self.steps = unit, _Steps(unit)
-        self.over = (_Values.of(unit) or _Tables.of(self.steps) or self.steps).over
+        in_c = _Values.of(unit) or _Tables.of(self.steps)
+        self.one_by_one = in_c is None
+        self.over = (in_c or self.steps).over
         self.zero = {fmt: zero_code(fmt) for fmt in (unit.accumulator, unit.outer)}
 
     def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None) -> int:
