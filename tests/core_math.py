@@ -81,7 +81,7 @@ def library(sources: Path, folder: Path) -> ctypes.CDLL:
         volatile float a = (float)low, b = (float)high;
         fesetround(FE_TONEAREST);
         y[i] = a;
-        undecided[i] = !(a == b) || value == 0.0;
+        undecided[i] = !(a == b) || value == 0.0 || __builtin_isinf(v);
     }}
 }}"""
             )
