@@ -51,6 +51,7 @@ def test_records_are_those_of_a_serial_run(study, address, tmp_path):
     assert sorted(Ledger(tmp_path / "out").completions().values()) == [1] * 4
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_the_middle(address, scratch, tmp_path):
     file = write_study(tmp_path, ["c-wang-fp8", "g-q44-stochastic"], epochs=8)
     conduct(file, tmp_path / "serial", jobs=2)
