@@ -169,8 +169,8 @@ static void set_short(const sn_format *f, const sn_env *env, const sn_format *ca
     r->below = short_rounding(env, M - f->mantissa_bits - lowest); /* the carrier's subnormals have its last place */
     /* least to the largest value are from the least signed number on */
     r->offset = end - least;
-    r->most = (sn_i64)(sn_pattern_of(carrier, f, f->max_code) - least) - (sn_i64)(end - 1) - 1;
     r->short_way = f->is_signed && f->mantissa_bits > 0 && f->emin <= f->emax;
+    if (r->short_way) r->most = (sn_i64)(sn_pattern_of(carrier, f, f->max_code) - least) - (sn_i64)(end - 1) - 1;
 }
 
 /* addend: what is added in this rounding, or rounded; bit: for a NaN without a code. */
