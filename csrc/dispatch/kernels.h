@@ -213,18 +213,30 @@ typedef struct {
     X(rsqrt)                                                                                                           \
     X(reciprocal)
 
+#define SN_FUNCTIONS_OF_TWO_IN_LANES(X)                                                                                \
+    X(pow)                                                                                                             \
+    X(powr)                                                                                                            \
+    X(pown)                                                                                                            \
+    X(rootn)                                                                                                           \
+    X(compound)                                                                                                        \
+    X(hypot)                                                                                                           \
+    X(atan2)                                                                                                           \
+    X(atan2pi)                                                                                                         \
+    X(logaddexp)                                                                                                       \
+    X(logaddexp2)
+
 /* What they give: codes of a format of SN_FUNCTION_BITS fraction bits that has more exponents than binary64. */
 enum { SN_FUNCTION_BITS = 48, SN_FUNCTION_BIAS = 16383 };
 #define SN_FUNCTION_SIGNALING (((sn_u64)0x7fff << SN_FUNCTION_BITS) + 1) /* of what is invalid */
 #define SN_FUNCTION_NAN ((sn_u64)0x7ff8 << 48)                           /* as a binary64 number */
 
-/* A function of one operand prepared for binary64 lanes; the domain and its proof: elementwise/functions/evaluate.h. */
+/* A function prepared for binary64 lanes; the domain and its proof: elementwise/functions/evaluate.h. */
 typedef struct {
     sn_i32 function, shift; /* SN_ELEMENTARY_*; bits of a binary64 number that decide nothing */
     sn_i32 by_one;          /* codes are converted one by one: to fixed point */
     sn_i32 to_values;       /* results are binary64 numbers that round as they do by `out`: without flags */
     sn_i32 without_nan;     /* of these, what is invalid is left to the definition */
-    sn_decoding in;
+    sn_decoding in[2];
     sn_rounding out;
 } sn_function;
 
@@ -275,6 +287,9 @@ typedef struct {
      * that rounds as the function of x[i] does; where outside[i] is set it means nothing. Every array is read and
      * written up to the next multiple of 16 elements. */
     void (*function)(const sn_function *p, const double *x, sn_u64 *results, sn_u8 *outside, size_t n);
+    /* The same of x[i] and y[i]. */
+    void (*function_of_two)(const sn_function *p, const double *x, const double *y, sn_u64 *results, sn_u8 *outside,
+                            size_t n);
     /* out[i] = the operation on values, n of them, at most 8 * SN_WORD_BLOCKS; 1: one had no result. All three pointers
      * can be read. */
     int (*carried)(const sn_carried *p, const float *const in[3], float *out, size_t n, const sn_random_source *random);

@@ -229,40 +229,51 @@ static size_t define_rest(int op, const sn_context *x, const void *const *in, in
     return some;
 }
 
+static void run_function(const sn_kernels *run, int operands, const sn_function *function, double numbers[2][BLOCK],
+                         sn_u64 *results, sn_u8 *outside, size_t n) {
+    if (operands == 1)
+        run->function(function, numbers[0], results, outside, n);
+    else
+        run->function_of_two(function, numbers[0], numbers[1], results, outside, n);
+}
+
 /* As by_short_lanes, of a function: its operands as binary64 numbers, its results as such numbers too or, where flags
  * are asked for, as codes of a wider format; converted. */
-static void by_function(int op, const sn_context *x, const sn_kernels *run, int width, char **args, ptrdiff_t n,
-                        const ptrdiff_t *steps, int with_flags) {
+static void by_function(int op, const sn_context *x, const sn_kernels *run, int operands, int width, char **args,
+                        ptrdiff_t n, const ptrdiff_t *steps, int with_flags) {
     scratch s;
-    double numbers[BLOCK], values[BLOCK];
+    double numbers[2][BLOCK], values[BLOCK];
     sn_u64 between[BLOCK];
     sn_u8 undecided[BLOCK], at[BLOCK];
     sn_function function = x->function;
     function.to_values = function.to_values && with_flags != SN_ALL_FLAGS;
+    const ptrdiff_t out_step = steps[operands + 2], flags_step = with_flags ? steps[operands + 3] : 0;
     memset(&s, 0, sizeof s);
     memset(numbers, 0, sizeof numbers);
     const sn_u64 saved = sn_fp_enter();
     for (ptrdiff_t i = 0; i < n; i += BLOCK) {
         const size_t take = n - i < BLOCK ? (size_t)(n - i) : (size_t)BLOCK;
         const void *in[3], *const results[3] = {between, NULL, NULL};
-        char *const out = args[3] + i * steps[3];
-        const sn_u32 *words = load_block(in, 1, sn_is_stochastic(&x->env), width, args, steps, i, take, &s);
-        run->decode64(&function.in, in[0], width, numbers, take);
+        char *const out = args[operands + 2] + i * out_step;
+        char *const flags = with_flags ? args[operands + 3] + i * flags_step : NULL;
+        const sn_u32 *words = load_block(in, operands, sn_is_stochastic(&x->env), width, args, steps, i, take, &s);
+        for (int k = 0; k < operands; k++)
+            run->decode64(&function.in[k], in[k], width, numbers[k], take);
         if (function.to_values) { /* the result may lie where the operand does: first what is read from there */
             const sn_random_source random = {words, {0, 0}, 0};
-            run->function(&function, numbers, (sn_u64 *)(void *)values, s.outside, take);
+            run_function(run, operands, &function, numbers, (sn_u64 *)(void *)values, s.outside, take);
             const size_t some = define_rest(op, x, in, width, words, take, &s, at);
-            char *const to = steps[3] == width ? out : (char *)between;
+            char *const to = out_step == width ? out : (char *)between;
             run->encode64(&function.out, values, to, width, take, &random);
             for (size_t j = 0; j < some; j++)
                 memcpy(to + at[j] * width, (const char *)s.results + at[j] * width, (size_t)width);
-            if (to != out) copy_strided(out, steps[3], to, width, width, take);
-            if (with_flags) copy_strided(args[4] + i * steps[4], steps[4], (const char *)s.flags, 1, 1, take);
+            if (to != out) copy_strided(out, out_step, to, width, width, take);
+            if (flags) copy_strided(flags, flags_step, (const char *)s.flags, 1, 1, take);
             for (size_t j = 0; j < some; j++)
                 s.flags[at[j]] = 0; /* those of elements in lanes stay 0 */
             continue;
         }
-        run->function(&function, numbers, between, undecided, take);
+        run_function(run, operands, &function, numbers, between, undecided, take);
         if (function.by_one)
             convert_each(x, between, s.flags, undecided, take, words, with_flags);
         else
@@ -271,8 +282,8 @@ static void by_function(int op, const sn_context *x, const sn_kernels *run, int 
         for (size_t j = 0; j < take; j++)
             s.outside[j] = undecided[j] | (function.by_one ? 0 : s.outside[j]);
         define_rest(op, x, in, width, words, take, &s, at);
-        copy_strided(out, steps[3], (const char *)s.results, width, width, take);
-        if (with_flags) copy_strided(args[4] + i * steps[4], steps[4], (const char *)s.flags, 1, 1, take);
+        copy_strided(out, out_step, (const char *)s.results, width, width, take);
+        if (flags) copy_strided(flags, flags_step, (const char *)s.flags, 1, 1, take);
     }
     sn_fp_leave(saved);
 }
@@ -295,7 +306,7 @@ int sn_fast_loop(int op, int width, char **args, ptrdiff_t n, const ptrdiff_t *s
         return 1;
     }
     if (x->short_way == SN_IN_LANES && run->short_floats) {
-        by_function(op, x, run, width, args, n, steps, d->with_flags);
+        by_function(op, x, run, operands, width, args, n, steps, d->with_flags);
         return 1;
     }
     if (x->short_way != SN_NORMALS || !x->normals.in_lanes || !run->short_floats) return 0;

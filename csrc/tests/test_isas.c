@@ -165,6 +165,50 @@ static void test_functions(void) {
     end("functions");
 }
 
+/* The same of two operands: also of small integers and halves, of which many results are exact, and none is left to
+ * the definition. */
+static void test_functions_of_two(void) {
+#define NUMBER(name) SN_ELEMENTARY_##name,
+    static const int functions[] = {SN_FUNCTIONS_OF_TWO_IN_LANES(NUMBER)};
+#undef NUMBER
+    enum { FUNCTIONS = sizeof functions / sizeof *functions, SHIFT = 53 - 26 };
+    const sn_u64 rest = ((sn_u64)1 << (SHIFT - (52 - SN_FUNCTION_BITS))) - 1;
+    static float values_of[2][N];
+    static double x[2][N];
+    static sn_u64 got[N], want[N];
+    static sn_u8 left[N], given_up[N];
+    const sn_format f = ieee(8, 23), near = ieee(4, 3);
+    sn_u64 decided = 0, all = 0, simple_left = 0;
+    begin();
+    for (int trial = 0; trial < 4 * FUNCTIONS; trial++) {
+        const sn_function p = {.function = functions[trial / 4], .shift = SHIFT};
+        for (int k = 0; k < 2; k++) {
+            const int kind = trial % 4;
+            values(kind == 0 ? &f : &near, values_of[k], N, 0);
+            for (int i = 0; i < N; i++)
+                x[k][i] =
+                    kind == 3
+                        ? 0.5 * (double)(1 + next() % 12)
+                        : (double)(values_of[k][i] * (1 + (float)(next() & 0xffff) * (kind == 1 ? 0x1p-20f : 0.0f)));
+        }
+        sn_kernels_for(SN_ISA_PORTABLE)->function_of_two(&p, x[0], x[1], want, given_up, N);
+        EACH_ISA(isa) {
+            sn_kernels_for(isa)->function_of_two(&p, x[0], x[1], got, left, N);
+            for (int i = 0; i < N; i++) {
+                all++;
+                simple_left += trial % 4 == 3 && left[i];
+                if (left[i] || given_up[i]) continue;
+                decided++;
+                const sn_u64 here = (got[i] & ~rest) | ((got[i] & rest) != 0),
+                             there = (want[i] & ~rest) | ((want[i] & rest) != 0);
+                take(isa, &here, &there, sizeof here);
+            }
+        }
+    }
+    compared = decided * 3 > all * 2 && !simple_left ? compared : 0;
+    end("functions of two");
+}
+
 static void test_drawing(void) {
     enum { ROWS = 3, COLUMNS = 61 };
     static sn_u64 words[ROWS * COLUMNS], choices[ROWS * COLUMNS], got[ROWS * COLUMNS], want[ROWS * COLUMNS], table[20];
@@ -401,6 +445,7 @@ int main(void) {
     test_carried();
     test_trees();
     test_functions();
+    test_functions_of_two();
     test_drawing();
     test_blocks();
     test_block_groups();

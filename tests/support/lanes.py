@@ -18,7 +18,10 @@ def _load():
 
 approximations = _load()
 _KERNELS = (HERE.parents[1] / "dispatch/kernels.h").read_text(encoding="utf-8")
-FUNCTIONS = re.findall(r"X\((\w+)\)", re.search(r"SN_FUNCTIONS_IN_LANES\(X\)(.*?)\n\n", _KERNELS, re.DOTALL).group(1))
+FUNCTIONS, FUNCTIONS_OF_TWO = (
+    re.findall(r"X\((\w+)\)", re.search(rf"{name}\(X\)(.*?)\n\n", _KERNELS, re.DOTALL).group(1))
+    for name in ("SN_FUNCTIONS_IN_LANES", "SN_FUNCTIONS_OF_TWO_IN_LANES")
+)
 _CONSTANTS = (HERE / "constants.h").read_text(encoding="utf-8")
 
 

@@ -28,6 +28,7 @@ PRECISION = 1400  # 2 / pi times 2^1023, and more than 100 bits
 STEPS = 16  # of exp's table, in an octave
 CELLS = 16  # of log's
 LOG_START = 0x3FE6800000000000  # the pattern of the least number of its first one
+FINE_CELLS, FINE_START = 128, 0x3FE6900000000000  # the same of logarithms in pairs
 EXPONENTS = range(-2, 1024)  # of operands that sin reduces
 ERF_CELLS, ERF_TERMS = 96, 9  # 16 in a unit, from 0 to 6
 MILLS_PLACE, MILLS_FROM, MILLS_DEGREE, MILLS_BOUND, MILLS_EVALUATION = 5, Fraction(1, 2), 22, -52, -49
@@ -79,25 +80,30 @@ EXP_END = Fraction(math.log(2) / (2 * STEPS) * (1 + 2**-20))
 PI_4 = Fraction(math.pi / 4 * (1 + 2**-10))
 
 
-def log_cells() -> list[float]:
+def log_cells(count: int = CELLS, start: int = LOG_START) -> list[float]:
     """c of each cell: near 1 / m for all m in it."""
     cells = []
-    for j in range(CELLS):
-        low, high = (pattern(LOG_START + (j + i) * 2**48) for i in (0, 1))
+    for low, high in log_borders(count, start):
         cells.append(1.0 if low < 1 < high else round(512 / ((low + high) / 2)) / 512)
     return cells
+
+
+def log_borders(count: int, start: int) -> list[list[float]]:
+    """Of the cells, into which an octave is parted by its patterns."""
+    return [[pattern(start + (j + i) * 2**52 // count) for i in (0, 1)] for j in range(count)]
 
 
 def pattern(bits: int) -> float:
     return struct.unpack("<d", struct.pack("<Q", bits))[0]
 
 
-def log_end() -> Fraction:
+def log_end(count: int = CELLS, start: int = LOG_START) -> Fraction:
     """The largest |m c - 1|."""
-    ends = []
-    for j, c in enumerate(log_cells()):
-        ends += [abs(Fraction(pattern(LOG_START + (j + i) * 2**48)) * Fraction(c) - 1) for i in (0, 1)]
-    return max(ends)
+    cells = zip(log_borders(count, start), log_cells(count, start), strict=True)
+    return max(abs(Fraction(border) * Fraction(c) - 1) for borders, c in cells for border in borders)
+
+
+FINE_END = log_end(FINE_CELLS, FINE_START)
 
 
 POLYNOMIALS = (
@@ -107,6 +113,8 @@ POLYNOMIALS = (
                Fraction(0), EXP_END**2, 1e-60, -51, -53),
     Polynomial("log1p", "(log(1 + r) - r) / r^2 in r", _log1p_term, 40, 8,
                -log_end(), log_end(), 2.0**-270, -52, -53),
+    Polynomial("log_cubic", "(log(1 + r) - r + r^2 / 2) / r^3 in r", lambda k: Fraction((-1) ** k, k + 3), 40, 5,
+               -FINE_END, FINE_END, 2.0**-250, -52, -53),
     Polynomial("sin", "(sin r - r) / r^3 in r^2", lambda k: Fraction((-1) ** (k + 1), factorial(2 * k + 3)), 24, 6,
                Fraction(0), PI_4**2, 1e-60, -53, -54),
     Polynomial("cos", "(cos r - 1) / r^2 in r^2", lambda k: Fraction((-1) ** (k + 1), factorial(2 * k + 2)), 24, 6,
@@ -196,7 +204,8 @@ def constants() -> dict[str, float]:
             high = cut(octave / STEPS, -40)
             values |= {f"{name}_steps": float(STEPS / octave), f"{name}_high": high,
                        f"{name}_low": float(octave / STEPS - high), f"{name}_scale": float(scale)}  # fmt: skip
-        values["ln_2"] = float(ln2)
+        for name, x in (("ln_2", ln2), ("per_ln_2", 1 / ln2)):
+            values |= {name: float(x), f"{name}_low": float(x - float(x))}
         for name, unit in units().items():
             high, unit_high = cut(ln2 * unit, -42), cut(unit, -12)
             values |= {f"{name}_octave_high": high, f"{name}_octave_low": float(ln2 * unit - high),
@@ -223,6 +232,10 @@ def tables() -> dict[str, list[list[float]]]:
             exact = [-gmpy2.log(mpfr(c)) * unit for c in log_cells()]
             high = [cut(x, -42) for x in exact]
             logs[f"{name}_cells"] = [high, [float(x - h) for x, h in zip(exact, high, strict=True)]]
+        fine = log_cells(FINE_CELLS, FINE_START)
+        exact = [-gmpy2.log2(mpfr(c)) for c in fine]
+        high = [cut(x, -42) for x in exact]
+        logs |= {"fine_inverse": [fine], "fine_cells": [high, [float(x - h) for x, h in zip(exact, high, strict=True)]]}
         turns: list[list[float]] = [[], [], []]
         for e in EXPONENTS:
             rest = gmpy2.fmod(gmpy2.exp2(e - 29) * 2 / gmpy2.const_pi(), 4)
@@ -265,7 +278,9 @@ def header() -> str:
         "",
         f"enum {{ SN_EXP_STEPS = {STEPS}, SN_LOG_CELLS = {CELLS}, SN_TURN_FIRST = {EXPONENTS[0]} }};",
         f"enum {{ SN_ERF_CELLS = {ERF_CELLS}, SN_ERF_TERMS = {ERF_TERMS}, SN_MILLS_DEGREE = {MILLS_DEGREE} }};",
+        f"enum {{ SN_FINE_CELLS = {FINE_CELLS} }};",
         f"#define SN_LOG_START 0x{LOG_START:x}u",
+        f"#define SN_FINE_START 0x{FINE_START:x}u",
         "",
     ]
     lines += [f"#define SN_FUNCTION_{name.upper()} {literal(x)}" for name, x in constants().items()] + [""]

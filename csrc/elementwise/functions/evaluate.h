@@ -1,5 +1,5 @@
-/* Functions of one operand in binary64 lanes: enclosures that decide a result's rounding. Included once per instruction
- * set, by elementwise_*.c.
+/* Functions in binary64 lanes, of one operand or two (two.h): enclosures that decide a result's rounding. Included once
+ * per instruction set, by elementwise_*.c.
  *
  * A function f gives (hi, lo, err, scale): |f(x) - (hi + lo) 2^scale| <= err 2^scale, where err = 0 means that hi + lo
  * is exact, and else f(x) is no dyadic number: elementary/unary.h says why none lies on a border. A rounding of

@@ -26,29 +26,34 @@ const sn_format sn_function_format = {
     .nan_code = (sn_u64)0x7fff << SN_FUNCTION_BITS | (sn_u64)1 << (SN_FUNCTION_BITS - 1),
 };
 
-static int is_in_lanes(int fn) {
+/* How many operands of a function are in lanes; 0: it is not. */
+static int operands_in_lanes(int fn) {
 #define CASE(name) case SN_ELEMENTARY_##name:
     switch (fn) {
         SN_FUNCTIONS_IN_LANES(CASE)
         return 1;
+        SN_FUNCTIONS_OF_TWO_IN_LANES(CASE)
+        return 2;
     default: return 0;
     }
 #undef CASE
 }
 
-int sn_function_prepare(int fn, const sn_format *in, const sn_format *out, const sn_env *env, sn_function *p,
+int sn_function_prepare(int fn, const sn_format in[2], const sn_format *out, const sn_env *env, sn_function *p,
                         sn_normals *to_out) {
-    if (!is_in_lanes(fn)) return 0;
+    const int operands = operands_in_lanes(fn);
+    if (!operands) return 0;
     p->by_one = out->kind == SN_FIXED;
     if (env->flush_inputs || env->flush_results || (p->by_one && env->overflow == SN_OVERFLOW_WRAP)) return 0;
     const sn_facts results = sn_facts_of(out);
     const sn_i32 deciding = results.precision + 2 + (sn_is_stochastic(env) ? env->stochastic_bits : 0);
-    if (sn_facts_of(in).precision > MOST_DIGITS || deciding > MOST_DECIDING) return 0;
+    if (deciding > MOST_DECIDING) return 0;
     if (sn_is_stochastic(env) && env->rounding != SN_STOCHASTIC) return 0;
-    if (!sn_decoding_prepare(in, 64, &p->in)) return 0;
-    const sn_format operands[3] = {sn_function_format, sn_function_format, sn_function_format};
+    for (int k = 0; k < operands; k++)
+        if (sn_facts_of(&in[k]).precision > MOST_DIGITS || !sn_decoding_prepare(&in[k], 64, &p->in[k])) return 0;
+    const sn_format between[3] = {sn_function_format, sn_function_format, sn_function_format};
     if (!p->by_one &&
-        (!sn_normals_prepare(SN_OP_convert, operands, out, env, to_out) || !to_out->in_lanes || !to_out->whole))
+        (!sn_normals_prepare(SN_OP_convert, between, out, env, to_out) || !to_out->in_lanes || !to_out->whole))
         return 0;
     p->to_values = results.last >= -FARTHEST && results.top <= FARTHEST && sn_rounding_prepare(out, env, 64, &p->out);
     p->without_nan = !out->has_nan;

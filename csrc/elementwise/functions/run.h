@@ -79,6 +79,13 @@ SN_INLINE int SN_(is_scaled)(int function) {
     }
 }
 
+/* What stands for a number 2^scale, or for what is invalid, as a code or a binary64 number. */
+SN_INLINE sn_wu SN_(handed_on)(const sn_function *p, int scaled, sn_wu number, sn_wi scale, sn_wu invalid) {
+    const int to_values = p->to_values;
+    const sn_wu result = to_values ? SN_(within_binary64)(scaled, number, scale) : SN_(code_of)(number, scale);
+    return SN_SELECT64(invalid, (sn_wu){0} + (to_values ? SN_FUNCTION_NAN : SN_FUNCTION_SIGNALING), result);
+}
+
 /* A function that is not defined everywhere: of numbers between two ends (in magnitude, of the odd and the even ones);
  * *left: what the definition does beside, such as poles. Other numbers are invalid. */
 SN_INLINE SN_(enclosure) SN_(partial_in_lanes)(int function, sn_wf x, sn_wu usual, sn_wu *invalid, sn_wu *left) {
@@ -123,9 +130,7 @@ SN_INLINE SN_(enclosure) SN_(partial_in_lanes)(int function, sn_wf x, sn_wu usua
 SN_INLINE void SN_(function_loop)(int function, const sn_function *p, const double *x, sn_u64 *results, sn_u8 *outside,
                                   size_t n) {
     const sn_wu rest = (sn_wu){0} + (((sn_u64)1 << p->shift) - 1);
-    const int to_values = p->to_values;
-    const sn_wu nothing = (sn_wu){0} + (to_values ? SN_FUNCTION_NAN : SN_FUNCTION_SIGNALING);
-    const sn_wu no_nan = (sn_wu){0} - (sn_u64)(to_values && p->without_nan);
+    const sn_wu no_nan = (sn_wu){0} - (sn_u64)(p->to_values && p->without_nan);
     for (size_t i = 0; i < n; i += SN_W) {
         const sn_wf given = sn_load_wf(x + i);
         const sn_wu bits = (sn_wu)given, size = bits & ~SN_SIGN64;
@@ -166,9 +171,7 @@ SN_INLINE void SN_(function_loop)(int function, const sn_function *p, const doub
         }
         sn_wu result = SN_(decided)(e, rest, &undecided);
         result |= zero & (sn_wu)((result & ~SN_SIGN64) == 0) & bits; /* a zero of -0 is -0 */
-        result =
-            to_values ? SN_(within_binary64)(SN_(is_scaled)(function), result, e.scale) : SN_(code_of)(result, e.scale);
-        result = SN_SELECT64(invalid, nothing, result);
+        result = SN_(handed_on)(p, SN_(is_scaled)(function), result, e.scale, invalid);
         left |= (undecided & ~invalid) | (invalid & no_nan);
         memcpy(results + i, &result, sizeof result);
         SN_STORE8_64((char *)outside + i, left);
