@@ -1,5 +1,7 @@
 """Elementary functions: by table for 8 and 16 bits, in lanes for binary32, by the definition for binary64; peers too.
 
+Operands of pow and its kin are above 0, of pown, rootn and compound the second are integers.
+
 The peers are scalar loops in C, one thread: glibc's functions of float, which are not all correctly rounded, and
 CORE-MATH's, which are: SOFTNUM_CORE_MATH names a checkout. MPFR is called through gmpy2.
 """
@@ -25,6 +27,9 @@ IN_LANES = (
     "cos", "tan", "sinpi", "cospi", "tanpi", "asin", "acos", "atan", "asinpi", "acospi", "atanpi", "sinh", "cosh",
     "tanh", "asinh", "acosh", "atanh", "erf", "gelu", "sigmoid", "silu", "softplus", "cbrt", "rsqrt", "reciprocal",
 )  # fmt: skip
+OF_TWO_IN_LANES = (
+    "pow", "powr", "pown", "rootn", "compound", "hypot", "atan2", "atan2pi", "logaddexp", "logaddexp2",
+)  # fmt: skip
 DEFINED = ("exp", "log", "sin", "tanh", "atan", "erf", "gelu", "pow", "hypot")
 TABLES = ("exp", "gelu", "pow")
 OF_C = (
@@ -36,6 +41,8 @@ OF_CORE_MATH = (
 )  # fmt: skip
 #: nanoseconds an element that functions in lanes are to take at most
 GOALS = {"avx512": 8.0, "avx2": 16.0}
+#: the same of two operands; of powers
+GOALS_OF_TWO, GOALS_OF_POWERS = {"avx512": 30.0, "avx2": 60.0}, {"avx512": 100.0, "avx2": 200.0}
 
 
 def rows(n: int = 1 << 19, few: int = 4000) -> Iterator[Row]:
@@ -67,7 +74,7 @@ def _row(name: str, n: int, work, limit: float | None, repeats: int = 7) -> Row:
 
 
 def _call(name: str, codes: list[np.ndarray], fmt: str, **options):
-    operands = codes if name in ("pow", "hypot") else codes[:1]
+    operands = codes if name in OF_TWO_IN_LANES else codes[:1]
     return lambda: getattr(sn, name)(*operands, fmt, **options)
 
 
@@ -94,15 +101,33 @@ def _in_lanes(n: int) -> Iterator[Row]:
             if name in ("exp", "log", "sin", "tanh", "erf"):
                 work = call(codes, rounding="up", return_flags=True)
                 yield _row(f"{name} binary32, {isa}, up, with flags", n, work, goal, 3)
+        yield from _of_two(n, isa)
     _core.use_isa(before)
 
 
+def _of_two(n: int, isa: str) -> Iterator[Row]:
+    rng = np.random.Generator(np.random.Philox(13))
+    drawn = [rng.integers(0, 2**32, n, dtype=np.uint32) for _ in range(2)]
+    small = [np.float32(rng.integers(1, 9, n)).view(np.uint32) for _ in range(2)]
+    signed = [np.float32(rng.standard_normal(n) * 2).view(np.uint32) for _ in range(2)]
+    usual = [np.float32(x).view(np.uint32) for x in _values(n)]
+    for name in OF_TWO_IN_LANES:
+        powers = name in ("pow", "powr", "pown", "rootn", "compound")
+        goal = (GOALS_OF_POWERS if powers else GOALS_OF_TWO)[isa]
+        data = usual if name in ("pow", "powr") else [usual[0], small[1]] if powers else signed
+        yield _row(f"{name} binary32, {isa}", n, _call(name, data, "binary32"), goal, 3)
+        yield _row(f"{name} binary32, {isa}, codes drawn uniformly", n, _call(name, drawn, "binary32"), goal, 3)
+        yield _row(f"{name} binary32, {isa}, integers up to 8", n, _call(name, small, "binary32"), goal, 3)
+        if name in ("pow", "hypot", "atan2", "logaddexp"):
+            work = _call(name, data, "binary32", rounding="up", return_flags=True)
+            yield _row(f"{name} binary32, {isa}, up, with flags", n, work, goal, 3)
+
+
 def _defined(few: int) -> Iterator[Row]:
-    for fmt, names in (("binary32", ("pow", "hypot")), ("binary64", DEFINED)):
-        codes = [sn.encode(v, fmt) for v in _values(few)]
-        for name in names:
-            goal = 100.0 if name == "pow" else 30.0
-            yield _row(f"{name} {fmt}, by the definition", few, _call(name, codes, fmt), goal, 3)
+    codes = [sn.encode(v, "binary64") for v in _values(few)]
+    for name in DEFINED:
+        goal = 100.0 if name == "pow" else 30.0
+        yield _row(f"{name} binary64, by the definition", few, _call(name, codes, "binary64"), goal, 3)
 
 
 def _compiled(n: int) -> Iterator[Row]:

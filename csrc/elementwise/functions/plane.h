@@ -89,6 +89,7 @@ SN_INLINE SN_(enclosure) SN_(atan2_in_lanes)(int turns, sn_wf y, sn_wf x) {
     SN_(enclosure)
     e = SN_(arc)(turns, base, base_low, SN_(where64)(usual, r), SN_(where64)(usual, r_low + bend),
                  SN_(where64)(usual, err), minus, (sn_wu)y & SN_SIGN64);
+    e.err += SN_(magnitude64)(e.lo) * 0x1p-52;
     e.outside = (sn_wu)(s.greater == 0.0) | (sn_wu)((s.apart > 300) & (lesser != 0.0));
     return e;
 }

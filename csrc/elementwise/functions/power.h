@@ -1,11 +1,11 @@
 /* pow, powr, pown, rootn, compound, logaddexp and logaddexp2: in lanes (evaluate.h), by logarithms and powers in two
  * parts.
  *
- * log2 x = k + log2(1 / c) + log2(1 + r) + ..., as in logarithm.h, with 128 cells: |r + r_low| < 2^-7.7, r exact, r_low
- * that of a sum, off by 2 u of itself. log(1 + r + r_low) = w + w_low, w + (r - w) - r^2 / 2 exactly r - r^2 / 2, and
- * w_low has what w lacks: that, r_low, -(r r_low + r_low^2 / 2), what r^2 was rounded by, and r^3 M(r). 1 / log(2) is a
- * pair, and so is its product with w. k + log2(1 / c) is a multiple of 2^-42, and what follows: -log2 c 's second part.
- * r is 0 only where x is a power of two and c = 1: then log2 x = k, and err is 0.
+ * log2 x = k + log2(1 / c) + log2(1 + r), as in logarithm.h, of 128 cells: |r| < 2^-7.7, and r is exact; of a sum it is
+ * r + r_low, r_low off by 2 u of itself. The logarithm of 1 + r + r_low is w + w_low, where w is r - r^2 / 2 rounded,
+ * and w_low has what w lacks: what both were rounded by, r_low - r r_low - r_low^2 / 2, and r^3 M(r). 1 / log(2) is a
+ * pair, and so is its product with w. k and the first part of log2(1 / c) are multiples of 2^-42, and so is their sum.
+ * r is 0 only where x is a power of two, and c = 1: then log2 x = k, and err is 0.
  *
  * Errors, in u: of r^3 M itself 7 (3 of M's evaluation, 1 of the polynomial, 3 of products), of the sums that it is
  * part of another 8, times 1.45: below 2^-48 of it; of r_low 2 itself, and 8 of sums, times 1.45: below 2^-48 of it; of
@@ -13,8 +13,8 @@
  * what is below 2^-42, 2^-92. So the logarithm is off by 2^-71 at most, and by 2^-64 of itself.
  *
  * 2^z, z in two parts: as in exponential.h, but r = (z - n / 16) log(2) is a pair, and so is t r; what is added to
- * them, t (cosh r - 1 + sinh r - r), is below 2^-11.9 and off by 2^-48 of itself, r_low r of it included. e^x: r, too,
- * is a pair, off by 2^-77.
+ * them, t (cosh r - 1 + sinh r - r), is below 2^-10.9 and off by 2^-48 of itself, r_low r of it included. The second
+ * part is rounded by 2^-51 of itself. e^x: r, too, is a pair, off by 2^-77.
  *
  * x^y: z = y log2 |x|, the product of y and a pair. What is added to z's error is 2^-51 of its second part, before that
  * is normalized, and 2^-103 of it. x^y is exact where y is an integer and x an odd number of less than 2^(53 / y), but
@@ -28,8 +28,8 @@
  * log(e^a + e^b) = m + log(1 + e^-d), m the larger, d = |a - b| as a sum and its error; e^-d is off by 2^-60 of itself,
  * and so, at most, is the logarithm. Where they cancel so that too few bits are left, nothing is decided. Powers of
  * less than 2^-900 are taken for that, which changes no result that m is part of. log2(2^a + 2^b) is 1 + (a + b) / 2
- * and less than (a - b)^2 / 11: of a and b below 2^-54 it lies on the sum's side of 1, since a sum of numbers of 30
- * bits is 0 or at least 2^-30 of the larger; of a = -b above 1. */
+ * + log(2) / 8 (a - b)^2, but for (a - b)^4: of a and b below 2^-54 the square is below 2^-22 of a + b, which, of
+ * numbers of 30 bits, is at least 2^-30 of the larger, or 0. */
 #ifndef SOFTNUM_FUNCTIONS_POWER_H
 #define SOFTNUM_FUNCTIONS_POWER_H
 
@@ -39,8 +39,8 @@ typedef struct {
     sn_wf hi, lo, err;
 } SN_(long_number);
 
-/* a b, and what it was rounded by: but for 2^-105 of it, if there is no fma; exactly if both have 26 bits, or one 46
- * and the other 30. */
+/* a b, and what it was rounded by: without an fma but for 2^-103 of it, and exactly if both have no more than 46 bits,
+ * since then all terms, and their sums, are multiples of 2^-90 of it that have 53 bits. */
 SN_INLINE sn_wf SN_(two_product)(sn_wf a, sn_wf b, sn_wf *error) {
     const sn_wf product = a * b;
 #ifdef SN_FMA64
@@ -127,7 +127,8 @@ SN_INLINE SN_(long_number) SN_(long_power)(int base, sn_wf x, sn_wf low, sn_wi *
     const sn_wf part = SN_(two_product)(t, r, &part_low);
     e.hi = SN_(fast_two_sum)(t, part, &error);
     e.lo = error + SN_MULTIPLY_ADD64(t, bend + r_low, part_low + SN_MULTIPLY_ADD64(t_low, r + bend, t_low));
-    e.err = SN_(magnitude64)(bend) * 0x1p-47 + SN_(magnitude64)(r) * 0x1p-99 + SN_(magnitude64)(t_low) * 0x1p-50;
+    e.err = (SN_(magnitude64)(bend) + SN_(magnitude64)(e.lo) * 0x1p-4) * 0x1p-47 + SN_(magnitude64)(r) * 0x1p-99 +
+            SN_(magnitude64)(t_low) * 0x1p-50;
     if (base == SN_BASE_E) e.err += SN_(where64)(count != 0, SN_(f64)(0x1p-76));
     *scale = count >> 4;
     return e;
@@ -306,7 +307,7 @@ SN_INLINE SN_(enclosure) SN_(log_of_sum_in_lanes)(int base, sn_wf a, sn_wf b) {
     e.outside = (sn_wu)((m == 0.0) & (scale < least));
     if (base == SN_BASE_2) { /* beside 1 */
         const sn_wi tiny = (SN_(magnitude64)(a) < 0x1p-54) & (SN_(magnitude64)(b) < 0x1p-54), equal = a == b;
-        const sn_wf both = 0.5 * (a + b), beside = SN_(either64)((both == 0.0) & ~equal, SN_(f64)(0x1p-1000), both);
+        const sn_wf both = 0.5 * (a + b), beside = SN_(either64)(both == 0.0, (0.5 * SN_FUNCTION_LN_2) * (a * a), both);
         e.hi = SN_(either64)(tiny, SN_(f64)(1.0), e.hi);
         e.lo = SN_(either64)(tiny, beside, e.lo);
         e.err = SN_(either64)(tiny, SN_(where64)(~equal, SN_(magnitude64)(beside) * 0.5), e.err);
