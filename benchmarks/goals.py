@@ -26,13 +26,21 @@ class Goal:
     rows: str
 
 
+_POWERS, _OTHERS = "(pow|powr|pown|rootn|compound)", "(hypot|atan2|atan2pi|logaddexp|logaddexp2)"
+_OF_ONE = rf"(?!({_POWERS}|{_OTHERS}) )\w+"
+
 GOALS = (
-    Goal("functions of binary32 in lanes, AVX-512", "900 to 8500", r"\w+ binary32, avx512"),
-    Goal("the same, codes drawn uniformly", "900 to 8500", r"\w+ binary32, avx512, codes drawn uniformly"),
-    Goal("the same, rounding up, with flags", "900 to 8500", r"\w+ binary32, avx512, up, with flags"),
-    Goal("functions of binary32 in lanes, AVX2", "900 to 8500", r"\w+ binary32, avx2(, .*)?"),
-    Goal("functions of binary64", "1000 to 11000", r"(?!pow|hypot)\w+ binary64, by the definition"),
-    Goal("pow and hypot", "1000 to 11000", r"(pow|hypot) binary\d\d, by the definition"),
+    Goal("functions of binary32 in lanes, AVX-512", "900 to 8500", rf"{_OF_ONE} binary32, avx512"),
+    Goal("the same, codes drawn uniformly", "900 to 8500", rf"{_OF_ONE} binary32, avx512, codes drawn uniformly"),
+    Goal("the same, rounding up, with flags", "900 to 8500", rf"{_OF_ONE} binary32, avx512, up, with flags"),
+    Goal("functions of binary32 in lanes, AVX2", "900 to 8500", rf"{_OF_ONE} binary32, avx2(, .*)?"),
+    Goal("functions of binary64, AVX-512", "1000 to 11000", rf"{_OF_ONE} binary64, (avx512.*|by the definition)"),
+    Goal("the same, AVX2", "1000 to 11000", rf"{_OF_ONE} binary64, avx2.*"),
+    Goal("pow and its kin of binary32, AVX-512", "1000 to 11000", rf"{_POWERS} binary32, avx512.*"),
+    Goal("the same, AVX2", "1000 to 11000", rf"{_POWERS} binary32, avx2.*"),
+    Goal("hypot, atan2, logaddexp of binary32, AVX-512", "1000 to 11000", rf"{_OTHERS} binary32, avx512.*"),
+    Goal("the same, AVX2", "1000 to 11000", rf"{_OTHERS} binary32, avx2.*"),
+    Goal("pow and hypot of binary64", "1000 to 11000", r"(pow|hypot) binary64, by the definition"),
     Goal("stochastic product and sum, r = 12", "26 to 45", r"GEMM .*, stochastic product and sum, .* r = 12"),
     Goal("stochastic product and sum, r = 32", "70 to 108", r"GEMM .*, stochastic product and sum, .* r = 32"),
     Goal("stochastic sum, r <= 16: Philox-7, two draws a word", "1", r"GEMM .* philox4x32-7/2, beside the default"),

@@ -225,7 +225,49 @@ typedef struct {
     X(logaddexp)                                                                                                       \
     X(logaddexp2)
 
-/* What they give: codes of a format of SN_FUNCTION_BITS fraction bits that has more exponents than binary64. */
+/* Of operands of up to 53 bits too: elementwise/functions/wide.h. */
+#define SN_WIDE_FUNCTIONS_IN_LANES(X)                                                                                  \
+    X(exp)                                                                                                             \
+    X(exp2)                                                                                                            \
+    X(exp10)                                                                                                           \
+    X(expm1)                                                                                                           \
+    X(exp2m1)                                                                                                          \
+    X(exp10m1)                                                                                                         \
+    X(sinh)                                                                                                            \
+    X(cosh)                                                                                                            \
+    X(tanh)                                                                                                            \
+    X(sigmoid)                                                                                                         \
+    X(silu)                                                                                                            \
+    X(softplus)                                                                                                        \
+    X(erf)                                                                                                             \
+    X(log)                                                                                                             \
+    X(log2)                                                                                                            \
+    X(log10)                                                                                                           \
+    X(log1p)                                                                                                           \
+    X(log2p1)                                                                                                          \
+    X(log10p1)                                                                                                         \
+    X(sin)                                                                                                             \
+    X(cos)                                                                                                             \
+    X(tan)                                                                                                             \
+    X(sinpi)                                                                                                           \
+    X(cospi)                                                                                                           \
+    X(tanpi)                                                                                                           \
+    X(asin)                                                                                                            \
+    X(acos)                                                                                                            \
+    X(atan)                                                                                                            \
+    X(asinpi)                                                                                                          \
+    X(acospi)                                                                                                          \
+    X(atanpi)                                                                                                          \
+    X(asinh)                                                                                                           \
+    X(acosh)                                                                                                           \
+    X(atanh)                                                                                                           \
+    X(cbrt)                                                                                                            \
+    X(rsqrt)                                                                                                           \
+    X(reciprocal)
+
+enum { SN_WIDE_BLOCK = 4 * SN_WORD_BLOCKS }; /* elements of a call, at most */
+
+/* What the others give: codes of a format of SN_FUNCTION_BITS fraction bits that has more exponents than binary64. */
 enum { SN_FUNCTION_BITS = 48, SN_FUNCTION_BIAS = 16383 };
 #define SN_FUNCTION_SIGNALING (((sn_u64)0x7fff << SN_FUNCTION_BITS) + 1) /* of what is invalid */
 #define SN_FUNCTION_NAN ((sn_u64)0x7ff8 << 48)                           /* as a binary64 number */
@@ -236,6 +278,7 @@ typedef struct {
     sn_i32 by_one;          /* codes are converted one by one: to fixed point */
     sn_i32 to_values;       /* results are binary64 numbers that round as they do by `out`: without flags */
     sn_i32 without_nan;     /* of these, what is invalid is left to the definition */
+    sn_i32 wide;            /* by wide_function */
     sn_decoding in[2];
     sn_rounding out;
 } sn_function;
@@ -298,6 +341,10 @@ typedef struct {
     int (*tree)(const sn_carried *p, const sn_table *t, float *out, float *scratch);
     /* words[i] = word i of the key */
     void (*words)(const sn_random_source *random, sn_u32 *words, size_t n);
+    /* out[i] = the code of `width` bytes of the function of x[i], n <= SN_WIDE_BLOCK, with flags, as short_floats. Null
+     * where one by one is quicker. */
+    void (*wide_function)(const sn_function *p, const sn_normals *plan, const double *x, int width, void *out,
+                          sn_u8 *flags, sn_u8 *outside, size_t n);
 } sn_kernels;
 
 /* Each processor's own, slowest first. */

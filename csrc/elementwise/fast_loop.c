@@ -288,6 +288,28 @@ static void by_function(int op, const sn_context *x, const sn_kernels *run, int 
     sn_fp_leave(saved);
 }
 
+/* As by_function, of a function of wide operands, whose results are codes. */
+static void by_wide_function(int op, const sn_context *x, const sn_kernels *run, int width, char **args, ptrdiff_t n,
+                             const ptrdiff_t *steps, int with_flags) {
+    scratch s;
+    double numbers[BLOCK];
+    sn_u8 at[BLOCK];
+    memset(&s, 0, sizeof s);
+    memset(numbers, 0, sizeof numbers);
+    const sn_u64 saved = sn_fp_enter();
+    for (ptrdiff_t i = 0; i < n; i += BLOCK) {
+        const size_t take = n - i < BLOCK ? (size_t)(n - i) : (size_t)BLOCK;
+        const void *in[3];
+        load_block(in, 1, 0, width, args, steps, i, take, &s);
+        run->decode64(&x->function.in[0], in[0], width, numbers, take);
+        run->wide_function(&x->function, &x->normals, numbers, width, s.results, s.flags, s.outside, take);
+        define_rest(op, x, in, width, NULL, take, &s, at);
+        copy_strided(args[3] + i * steps[3], steps[3], (const char *)s.results, width, width, take);
+        if (with_flags) copy_strided(args[4] + i * steps[4], steps[4], (const char *)s.flags, 1, 1, take);
+    }
+    sn_fp_leave(saved);
+}
+
 int sn_fast_loop(int op, int width, char **args, ptrdiff_t n, const ptrdiff_t *steps, const sn_loop_data *d) {
     const int operands = sn_operation_operands(op);
     if (n == 0 || steps[operands + 1] != 0) return 0; /* one handle for all */
@@ -305,7 +327,11 @@ int sn_fast_loop(int op, int width, char **args, ptrdiff_t n, const ptrdiff_t *s
         by_lanes(x, run, operands, width, args, n, steps);
         return 1;
     }
-    if (x->short_way == SN_IN_LANES && run->short_floats) {
+    if (x->short_way == SN_IN_LANES && x->function.wide && run->wide_function) {
+        by_wide_function(op, x, run, width, args, n, steps, d->with_flags);
+        return 1;
+    }
+    if (x->short_way == SN_IN_LANES && !x->function.wide && run->short_floats) {
         by_function(op, x, run, operands, width, args, n, steps, d->with_flags);
         return 1;
     }

@@ -7,6 +7,7 @@
 
 #include "draw/draw.h"
 #include "elementwise/carried.h"
+#include "elementwise/functions/functions.h"
 #include "products/blocks/block_fused.h"
 #include "products/grouped/grouped.h"
 #include "tests/formats.h"
@@ -207,6 +208,48 @@ static void test_functions_of_two(void) {
     }
     compared = decided * 3 > all * 2 && !simple_left ? compared : 0;
     end("functions of two");
+}
+
+/* Those of wide operands have no portable text, and are the same numbers on each processor that has an fma. */
+static void test_wide_functions(void) {
+#define NUMBER(name) SN_ELEMENTARY_##name,
+    static const int functions[] = {SN_WIDE_FUNCTIONS_IN_LANES(NUMBER)};
+#undef NUMBER
+    enum { FUNCTIONS = sizeof functions / sizeof *functions };
+    static double x[SN_WIDE_BLOCK];
+    static sn_u64 got[SN_WIDE_BLOCK], want[SN_WIDE_BLOCK];
+    static sn_u8 flags[SN_WIDE_BLOCK], raised[SN_WIDE_BLOCK], left[SN_WIDE_BLOCK], given_up[SN_WIDE_BLOCK];
+    begin();
+    for (int trial = 0; trial < 3 * FUNCTIONS; trial++) {
+        const sn_env env = mode(trial % 10);
+        sn_function p;
+        sn_normals to_out;
+        if (!sn_function_prepare(functions[trial / 3], &sn_binary64, &sn_binary64, &env, &p, &to_out) || !p.wide)
+            abort();
+        for (int i = 0; i < SN_WIDE_BLOCK; i++) {
+            const sn_u64 high = next(), code = high << 32 | next();
+            memcpy(&x[i], &code, sizeof code);
+            if (trial % 3) x[i] = (double)(sn_i64)code * (trial % 3 == 1 ? 0x1p-60 : 0x1p-64);
+        }
+        int first = SN_ISA_PORTABLE;
+        EACH_ISA(isa) {
+            const sn_kernels *const run = sn_kernels_for(isa);
+            if (!run->wide_function) continue;
+            if (!first) {
+                first = isa;
+                run->wide_function(&p, &to_out, x, 8, want, raised, given_up, SN_WIDE_BLOCK);
+            }
+            run->wide_function(&p, &to_out, x, 8, got, flags, left, SN_WIDE_BLOCK);
+            for (int i = 0; i < SN_WIDE_BLOCK; i++) {
+                const int as = isa == first ? SN_ISA_PORTABLE : isa;
+                take(as, &left[i], &given_up[i], 1);
+                if (given_up[i]) continue;
+                take(as, &got[i], &want[i], sizeof *got);
+                take(as, &flags[i], &raised[i], 1);
+            }
+        }
+    }
+    end("wide functions");
 }
 
 static void test_drawing(void) {
@@ -446,6 +489,7 @@ int main(void) {
     test_trees();
     test_functions();
     test_functions_of_two();
+    test_wide_functions();
     test_drawing();
     test_blocks();
     test_block_groups();

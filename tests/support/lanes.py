@@ -8,20 +8,26 @@ from pathlib import Path
 HERE = Path(__file__).parents[2] / "csrc/elementwise/functions"
 
 
-def _load():
-    spec = importlib.util.spec_from_file_location("approximations", HERE / "approximations.py")
+def _load(name: str):
+    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
-    sys.modules["approximations"] = module  # where dataclasses look
+    sys.modules[name] = module  # where dataclasses look
     spec.loader.exec_module(module)
     return module
 
 
-approximations = _load()
+approximations = _load("approximations")
+wide_approximations = _load("wide_approximations")
 _KERNELS = (HERE.parents[1] / "dispatch/kernels.h").read_text(encoding="utf-8")
-FUNCTIONS, FUNCTIONS_OF_TWO = (
-    re.findall(r"X\((\w+)\)", re.search(rf"{name}\(X\)(.*?)\n\n", _KERNELS, re.DOTALL).group(1))
-    for name in ("SN_FUNCTIONS_IN_LANES", "SN_FUNCTIONS_OF_TWO_IN_LANES")
-)
+
+
+def _listed(name: str) -> list[str]:
+    return re.findall(r"X\((\w+)\)", re.search(rf"{name}\(X\)(.*?)\n\n", _KERNELS, re.DOTALL).group(1))
+
+
+FUNCTIONS, FUNCTIONS_OF_TWO = _listed("SN_FUNCTIONS_IN_LANES"), _listed("SN_FUNCTIONS_OF_TWO_IN_LANES")
+#: those of operands and results of up to 53 digits
+WIDE = _listed("SN_WIDE_FUNCTIONS_IN_LANES")
 _CONSTANTS = (HERE / "constants.h").read_text(encoding="utf-8")
 
 
