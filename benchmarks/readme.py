@@ -1,7 +1,7 @@
 """README's tables of speed, made from the record of one run: ``python -m benchmarks.readme``.
 
-The record is what ``python -m benchmarks ... --out benchmarks/records/speed.json`` keeps. A line gathers rows of it: what
-their least and largest speeds are, and their ratios.
+The record is what ``python -m benchmarks ... --out benchmarks/records/speed.json`` keeps. A line gathers rows:
+what their least and largest speeds are, and ratios.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SECTIONS = ("values", "arithmetic", "elementary", "gemm", "exact", "units", "vec
 class Line:
     """`rows`: expressions that names match as a whole, of one part of the line each, as are those of `peers`.
 
-    against: what the third column says: `{}` is where the ratios of the parts go, `{0}` ... where the speeds of peers do.
+    against: the third column; the ratios of the parts go where it has `{}`, the speeds of peers where `{0}` ...
     """
 
     what: str
@@ -38,60 +38,74 @@ def _quantize(verb: str) -> str:
 
 
 _GEMM = r"GEMM 512\^3, "
-_UP = r"exact product, e6m9, rounding up"
-_OF_ONE = r"(?!pow|hypot|arctan2|atan2|logaddexp)\w+"
+_POWERS = "(pow|powr|pown|rootn|compound)"
+_OTHERS = "(hypot|atan2|atan2pi|logaddexp|logaddexp2)"
+_OF_ONE = rf"(?!({_POWERS}|{_OTHERS}) )\w+"
+_BOTH = ("avx512", "avx2")
+_SMALL = "(binary16|bfloat16|dlfloat16|e6m9)"
+_DTYPES = ("peer: ml_dtypes encode float32, e5m2", "peer: ml_dtypes decode float32, e5m2", "peer: ml_dtypes add e5m2")
 #: by the first cell of a table's head
 LINES: dict[str, tuple[Line, ...]] = {
     "work, one thread": (
         Line("quantize float32 to e5m2, bfloat16, dlfloat16: nearest and directed modes, any data",
              (_quantize("quantize"),), "{} x copying"),
-        Line("encode, the same", (_quantize("encode"),), "{} x copying (ml_dtypes: {0} for e5m2)",
-             ("peer: ml_dtypes encode float32, e5m2",)),
-        Line("decode", (r"decode .*float32",), "{} x copying (ml_dtypes: {0})", ("peer: ml_dtypes decode float32, e5m2",)),
+        Line("encode, the same", (_quantize("encode"),), "{} x copying (ml_dtypes: {0} for e5m2)", _DTYPES[:1]),
+        Line("decode", (r"decode .*float32",), "{} x copying (ml_dtypes: {0})", _DTYPES[1:2]),
         Line("quantize and encode, stochastic", (r"(quantize|encode) .*float32 .*, stochastic",), "{} x copying"),
-        Line("add, multiply 8-bit codes", (r"(add|multiply) e5m2( x e4m3fn -> e5m2)?",), "ml_dtypes: {0}",
-             ("peer: ml_dtypes add e5m2",)),
-        Line("add, multiply 16-bit codes (binary16, bfloat16, dlfloat16, e6m9)",
-             (r"(add|multiply) (binary16|bfloat16|dlfloat16|e6m9)",)),
+        Line("add, multiply 8-bit codes", (r"(add|multiply) e5m2( x e4m3fn -> e5m2)?",), "ml_dtypes: {0}", _DTYPES[2:]),
+        Line("add, multiply 16-bit codes (binary16, bfloat16, dlfloat16, e6m9)", (rf"(add|multiply) {_SMALL}",)),
         Line("add binary32 codes", ("add binary32",)),
         Line("with flags, and binary64, any 64-bit format: add, multiply; divide, sqrt; fma",
-             tuple(rf"({names}) (binary32|binary64|e11m40) with flags" for names in ("add|multiply", "divide|sqrt", "fma")),
+             tuple(rf"({n}) (binary32|binary64|e11m40) with flags" for n in ("add|multiply", "divide|sqrt", "fma")),
              "softfloatpy, a call each: {0}", ("peer: Berkeley SoftFloat .*",)),
         Line("exp, gelu, pow of codes of up to 16 bits, by table", (r".*, by table",)),
-        Line("functions of one operand of formats of up to 30 digits, in lanes, normal data: AVX-512; AVX2",
-             (rf"{_OF_ONE} binary32, avx512", rf"{_OF_ONE} binary32, avx2"),
+        Line("functions of one operand, in lanes: binary32 and formats of up to 30 digits: AVX-512; AVX2",
+             tuple(rf"{_OF_ONE} binary32, {isa}" for isa in _BOTH),
              "CORE-MATH, in C, of binary32 alone: {0}; MPFR through gmpy2: {1}",
              ("peer: CORE-MATH's .* of float", r"peer: MPFR .* to 24 bits.*")),
-        Line("the same of codes drawn uniformly: AVX-512; AVX2",
-             tuple(rf"{_OF_ONE} binary32, {isa}, codes drawn uniformly" for isa in ("avx512", "avx2"))),
-        Line("test vectors of fma with flags, made and checked in memory: binary16; binary32; through a file: binary16; binary32",
-             tuple(rf"fma {f}, made and checked {how}" for how in ("in memory", "through a file")
-                   for f in ("binary16", "binary32")),
-             "softfloatpy in memory: {0}", (r"peer: softfloatpy .*",)),
+        Line("the same, codes drawn uniformly",
+             tuple(rf"{_OF_ONE} binary32, {isa}, codes drawn uniformly" for isa in _BOTH)),
+        Line("of binary64, but gelu, in every deterministic mode: AVX-512; AVX2",
+             tuple(rf"{_OF_ONE} binary64, {isa}" for isa in _BOTH), "CORE-MATH, in C: {0}",
+             ("peer: CORE-MATH's .* of double",)),
+        Line("the same, codes drawn uniformly",
+             tuple(rf"{_OF_ONE} binary64, {isa}, codes drawn uniformly" for isa in _BOTH)),
+        Line("pow and its kin, of binary32: AVX-512; AVX2", tuple(rf"{_POWERS} binary32, {isa}" for isa in _BOTH)),
+        Line("hypot, atan2, logaddexp: AVX-512; AVX2", tuple(rf"{_OTHERS} binary32, {isa}" for isa in _BOTH)),
+        Line("pow, hypot and gelu of binary64, by the definition", (r"(pow|hypot|gelu) binary64, by the definition",)),
+        Line("test vectors of fma with flags, made and checked in memory: binary16; binary32",
+             tuple(rf"fma {f}, made and checked in memory" for f in ("binary16", "binary32")),
+             "softfloatpy: {0}", (r"peer: softfloatpy .*",)),
+        Line("the same through a file",
+             tuple(rf"fma {f}, made and checked through a file" for f in ("binary16", "binary32"))),
     ),
     "product of 512^3, one thread": (
         Line("product rounded to e5m2, accumulated in (1,6,9)", (_GEMM + "product e5m2, accumulate e6m9",)),
         Line("exact e5m2 products, accumulated in (1,6,9); in chunks of 64",
              (_GEMM + "exact product, accumulate e6m9", _GEMM + "Wang 2018: .*")),
-        Line("bfloat16 into bfloat16, binary16 into binary16, one rounding a step", (_GEMM + "(bfloat16|binary16) into .*, fused",)),
-        Line("accumulated in binary32; binary32 throughout", (_GEMM + "exact product, accumulate binary32", _GEMM + "binary32, fused")),
-        Line("int8 into int32; q4.4 into saturating q8.6", (_GEMM + "int8 into int32, .*", _GEMM + "q4.4 into q8.6, saturate")),
+        Line("bfloat16 into bfloat16, binary16 into binary16, one rounding a step",
+             (_GEMM + "(bfloat16|binary16) into .*, fused",)),
+        Line("accumulated in binary32; binary32 throughout",
+             (_GEMM + "exact product, accumulate binary32", _GEMM + "binary32, fused")),
+        Line("int8 into int32; q4.4 into saturating q8.6",
+             (_GEMM + "int8 into int32, .*", _GEMM + "q4.4 into q8.6, saturate")),
         Line("stochastic product and sum into (1,6,9), r = 12; r = 32",
              tuple(_GEMM + rf"stochastic product and sum, .* r = {r}" for r in (12, 32))),
         Line("stochastic sum, r = 12, by Philox-10; Philox-7, two draws a word; an LFSR; bits given",
-             tuple(_GEMM + rf"stochastic sum, e6m9, r = 12, {s}" for s in ("philox4x32-10", "philox4x32-7/2", "lfsr32", "given"))),
+             tuple(_GEMM + rf"stochastic sum, e6m9, r = 12, {s}"
+                   for s in ("philox4x32-10", "philox4x32-7/2", "lfsr32", "given"))),
         Line("tensor cores: V100; A100; H100 fp16; H100 e4m3",
              tuple(_GEMM + f"nvidia_{unit}" for unit in ("v100_fp16", "a100_fp16", "h100_fp16", "h100_e4m3"))),
         Line("block formats, exact blocks: OCP's, nvfp4", (_GEMM + r"(ocp_mx\w+|nvfp4)",)),
         Line("exact sums, one rounding: e5m2; binary16; binary32",
              tuple(rf"exact {f} into .*, 512\^3" for f in ("e5m2", "binary16", "binary32"))),
-        Line("other deterministic modes: fused; with rounded products", (_GEMM + _UP, _GEMM + "product e5m2, e6m9, toward zero")),
+        Line("other deterministic modes: fused; with rounded products",
+             (_GEMM + "exact product, e6m9, rounding up", _GEMM + "product e5m2, e6m9, toward zero")),
         Line("any unit, by the definition in lanes: one rounding a step; two; Kahan",
              (_GEMM + r"(binary32 toward zero|binary16 x e4m3 .*lanes|e5m2 into e5m10, subnormals flushed)",
               _GEMM + r"(binary32 products and sums, ties away|q4.4 products into q8.8, 2 lanes)",
               _GEMM + r"Kahan, [^,]*(, to odd)?")),
         Line("the same, counted (`return_stats`)", (_GEMM + ".*, counted",)),
-        Line("8-bit posits", (_GEMM + "posit8",)),
         Line("what is left to the scalar definition, one output at a time", (_GEMM + "scalar definition: .*",)),
     ),
 }  # fmt: skip
@@ -127,7 +141,7 @@ def _cells(line: Line, rows: list[dict], ratios: bool) -> tuple[str, str]:
         for found in (_matching(rows, expression) for expression in line.peers)
     ]
     if ratios:
-        return speeds, f"{shown} x" if "posit8" not in line.rows[0] else ""
+        return speeds, f"{shown} x"
     return f"{speeds} {units.pop()}", line.against.replace("{}", shown).format(*said)
 
 
