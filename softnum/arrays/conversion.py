@@ -7,6 +7,8 @@ from numbers import Real
 
 import numpy as np
 
+from softnum.arrays.environment import source_key
+from softnum.arrays.sources import DEFAULT_SOURCE
 from softnum.formats.blocks import check_keywords, format
 from softnum.formats.codec import Rounding
 from softnum.runtime import _core
@@ -93,6 +95,7 @@ def quantize(
     key=None,
     random_bits=None,
     stochastic_bits=32,
+    random=DEFAULT_SOURCE,
     invalid="raise",
     return_flags=False,
     tininess="after",
@@ -123,6 +126,9 @@ def quantize(
         The random words themselves, broadcast to x's shape; the low `stochastic_bits` bits count.
     stochastic_bits : int
         r, from 1 to 32.
+    random : str
+        Where the bits come from: "philox4x32-10", or another of the documentation's sources of random bits, such as
+        "philox4x32-7/4", "lfsr32x8", or "philox4x32-3@transformer_engine", whose elements have 8 bits each.
     invalid : "raise" or a number
         What a NaN (in fixed point, an infinity too) becomes where the format has no code for it: a ValueError, or this
         value of the format.
@@ -148,7 +154,7 @@ def quantize(
     ------
     ValueError
         If a NaN (or, in fixed point, an infinity) has no code and no value is stated for it, or a result is no value of
-        x's float type.
+        x's float type; if there is no such source, or it gives an element fewer than r bits.
 
     Notes
     -----
@@ -162,9 +168,13 @@ def quantize(
     array([ 1.,  3., inf], dtype=float32)
     >>> sn.quantize(np.float32([0.3]), "q4.4", rounding="sr", key=7, stochastic_bits=8)
     array([0.3125], dtype=float32)
+    >>> sn.quantize(np.float32([0.3]), "q4.4", rounding="sr", key=7, stochastic_bits=8, random="lfsr16x8")
+    array([0.3125], dtype=float32)
     >>> sn.quantize(np.float32([1.0, 1.1, 1e9]), "e5m2", return_flags=True)
     (array([ 1.,  1., inf], dtype=float32), array([0, 1, 5], dtype=uint8))
     """
+    if random is not DEFAULT_SOURCE:
+        key = source_key(random, key, random_bits, rounding, stochastic_bits, "quantize")
     given = Rounding(
         rounding, overflow, key, random_bits, stochastic_bits, invalid, return_flags, tininess, flush_results
     )
@@ -190,6 +200,7 @@ def encode(
     key=None,
     random_bits=None,
     stochastic_bits=32,
+    random=DEFAULT_SOURCE,
     invalid="raise",
     return_flags=False,
     tininess="after",
@@ -206,7 +217,7 @@ def encode(
         float16, float32, float64, ml_dtypes' floats, integers, objects (int, float, Fraction), or text: decimal
         ("0.1"), a ratio ("1/3"), hexadecimal ("0x1.8p3"), "inf", "nan". Each is taken exactly. Or a CUDA array of
         float16, float32 or float64 (in block formats, not of float16), which is encoded on its device.
-    fmt, rounding, overflow, key, random_bits, stochastic_bits, invalid, tininess, flush_results, threads
+    fmt, rounding, overflow, key, random_bits, stochastic_bits, random, invalid, tininess, flush_results, threads
         As in `quantize`.
     return_flags : bool
         Whether to return (codes, flags), flags a uint8 array of `softnum.Flags`: what `softnum.convert` from x's type
@@ -263,6 +274,8 @@ def encode(
     >>> sn.encode([[1.0, 3.3, -20.0]], "mxfp4_e2m1", axis=1)
     (array([[ 0,  2, 14]], dtype=uint8), array([[129]], dtype=uint8))
     """
+    if random is not DEFAULT_SOURCE:
+        key = source_key(random, key, random_bits, rounding, stochastic_bits, "encode")
     given = Rounding(
         rounding, overflow, key, random_bits, stochastic_bits, invalid, return_flags, tininess, flush_results
     )

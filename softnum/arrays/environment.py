@@ -9,10 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from softnum.arrays import lanes
+from softnum.arrays.sources import RandomSource, random_source, words_of_elements
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES, nan_profile, overflow_name, rounding_name
 from softnum.runtime import _core
 
-__all__ = ["PartKey", "environment", "random_words", "seed_and_stream", "source_keys", "words_or_key"]
+__all__ = [
+    "PartKey", "SourceKey", "environment", "random_words", "seed_and_stream", "source_key", "source_keys",
+    "words_or_key",
+]  # fmt: skip
 
 _FLUSH = {None: 0, "before": 1, "after": 2, "subnormal": 3}
 
@@ -69,6 +73,48 @@ class PartKey(NamedTuple):
         ]
 
 
+class SourceKey(NamedTuple):
+    """A key whose elementwise random words are of a source other than the default: what `source_key` makes of both."""
+
+    source: RandomSource
+    key: object
+
+    def words(self, shape) -> np.ndarray:
+        """Those of an operation's elements, in their shape."""
+        key, size = self.key, int(np.prod(shape, dtype=np.int64))
+        part, key = (key, key[:2]) if isinstance(key, PartKey) else (None, seed_and_stream(key))
+        if self.source.casts and part is not None:
+            raise ValueError(
+                f"random={self.source.name!r} numbers elements by rows and columns of all that is cast, and a part of "
+                "it does not say how it lies there; round the whole at once, or take another source"
+            )
+        words = source_keys(self.source, key, (0, 0), "stochastic rounding")[:2]
+        if part is None:
+            return words_of_elements(self.source, key, words, shape).reshape(shape)
+        runs = part.runs(size)
+        found = [words_of_elements(self.source, key, words, shape, i + shift, j - i) for i, j, shift in runs]
+        return np.concatenate(found).reshape(shape)
+
+
+def source_key(random, key, random_bits, rounding, stochastic_bits, caller: str):
+    """The key of elementwise roundings that take their random bits of a source, by its name; of the default, key.
+
+    Raises
+    ------
+    ValueError
+        If there is no such source, it gives an element fewer bits than the rounding takes, or given ones are missing.
+    """
+    source = random_source(random, caller)
+    if source.is_default or not rounding_name(rounding).startswith("stochastic"):
+        return key
+    if source.kind == "given" and (random_bits is None or key is not None):
+        raise ValueError(f"{caller}: with random='given' the bits are those of random_bits=, and there is no key")
+    if random_bits is not None:
+        return None
+    source.check(stochastic_bits, False, caller)
+    return None if key is None else SourceKey(source, key)
+
+
 @lru_cache(maxsize=1024, typed=True)
 def environment(
     fmt,
@@ -101,6 +147,11 @@ def environment(
 
 def seed_and_stream(key) -> tuple[int, int]:
     """The (seed, stream) of a key: an int (stream 0) or a pair of ints, each in 0..2**64-1."""
+    if isinstance(key, SourceKey):
+        raise ValueError(
+            f"random={key.source.name!r} is not among the sources here, where a key makes the words of the default; "
+            "give those words as random_bits= (softnum.Stream(key).words(shape, random=...))"
+        )
     pair = key if isinstance(key, tuple) else (key, 0)
     if len(pair) != 2 or not all(isinstance(v, Integral) and not isinstance(v, bool) and 0 <= v < 2**64 for v in pair):
         raise ValueError(f"key must be a seed or (seed, stream), integers in 0..2**64-1, got {key!r}")
@@ -138,6 +189,8 @@ def random_words(stochastic: bool, key, random_bits, shape) -> np.ndarray | np.u
     if key is None:
         raise ValueError("stochastic rounding needs key=seed, key=(seed, stream) or random_bits=array")
     size = int(np.prod(shape, dtype=np.int64))
+    if isinstance(key, SourceKey):
+        return key.words(shape)
     if isinstance(key, PartKey):
         words, runs = _key_words(key[:2]), key.runs(size)
         parts = [lanes.words_of_key(words, stop - start, start + shift) for start, stop, shift in runs]
@@ -153,6 +206,6 @@ def words_or_key(stochastic: bool, key, random_bits, shape):
     """(contiguous words or None, key words), as the kernels take them."""
     if not stochastic:
         return None, (0, 0)
-    if random_bits is None and key is not None and not isinstance(key, PartKey):
+    if random_bits is None and key is not None and not isinstance(key, (PartKey, SourceKey)):
         return None, _key_words(key)
     return np.ascontiguousarray(random_words(True, key, random_bits, shape)), (0, 0)

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["DEFAULT_SOURCE", "RandomSource", "philox", "random_source"]
+from softnum.runtime import _core
+
+__all__ = ["DEFAULT_SOURCE", "RandomSource", "philox", "random_source", "words_of_elements"]
 
 #: The name of the source that units have if they state none.
 DEFAULT_SOURCE = "philox4x32-10"
@@ -19,8 +21,11 @@ _WIDTHS = 8, 32
 _MOST_SHIFTS = 64
 _GRAMMAR = (
     "'philox4x32-10', 'philox4x32-7', either with '/2' or '/4' (draws of a word), 'lfsrW' or 'lfsrW-TAPS' (W bits; the "
-    "feedback mask in hexadecimal), with 'xN' (shifts of a step) and '@hart' (seeds) after it, or 'given'"
+    "feedback mask in hexadecimal), with 'xN' (shifts of a step) and '@hart' (seeds) after it, "
+    "'philox4x32-R@transformer_engine' (R rounds; of casts alone), or 'given'"
 )
+_MOST_ROUNDS = 10
+_OFFSET_BITS = 10  # Transformer Engine moves its offset by 2 to this power for each cast
 
 
 class RandomSource(NamedTuple):
@@ -28,7 +33,8 @@ class RandomSource(NamedTuple):
 
     ``kind``: "philox", "lfsr" or "given". ``rounds``, ``draws``: of Philox, and how many steps share a word of 32 bits.
     ``width``, ``taps``, ``shifts``, ``hart``: of an LFSR; its bits, its feedback mask, how far it moves for a step, and
-    whether its seeds count up from the key, as PULP's from the number of a core, or are Philox's.
+    whether its seeds count up from the key, as PULP's from the number of a core, or are Philox's. ``casts``: whether
+    Philox's counters are those of Transformer Engine's casts, which units do not have.
     """
 
     name: str
@@ -39,6 +45,7 @@ class RandomSource(NamedTuple):
     taps: int = 0
     shifts: int = 1
     hart: bool = False
+    casts: bool = False
 
     @property
     def is_default(self) -> bool:
@@ -51,20 +58,35 @@ class RandomSource(NamedTuple):
         return self.width if self.kind == "lfsr" else 32 // self.draws
 
     @property
+    def origin(self) -> str:
+        """What gives these bits, in words."""
+        if self.casts:
+            return "a byte of a word for each element"
+        return f"{self.draws} draws of a word of 32 bits" if self.kind == "philox" else f"an LFSR of {self.width} bits"
+
+    @property
     def half(self) -> int:
         """Where the sum's bits begin in those of a step, where product and sum both round stochastically."""
         return self.field // 2
 
     def check(self, bits: int, two_roundings: bool, caller: str) -> None:
-        """ValueError if a step has fewer bits than its roundings take, r = `bits` each."""
+        """ValueError if a step, or an element, has fewer bits than its roundings take, r = `bits` each."""
         if self.is_default or self.kind == "given" or bits <= (self.half if two_roundings else self.field):
             return
         each = f"{self.half} bits for each of product and sum" if two_roundings else f"{self.field} bits"
-        what = f"{self.draws} draws of a word of 32 bits" if self.kind == "philox" else f"an LFSR of {self.width} bits"
         raise ValueError(
-            f"{caller}: random={self.name!r} gives a step {each} ({what}), fewer than stochastic_bits={bits}; take "
-            "fewer bits, or a source of more"
+            f"{caller}: random={self.name!r} gives a step {each} ({self.origin}), fewer than stochastic_bits={bits}; "
+            "take fewer bits, or a source of more"
         )
+
+    def check_steps(self, caller: str) -> None:
+        """ValueError if the source has no bits for the steps of sums."""
+        if self.casts:
+            raise ValueError(
+                f"{caller}: random={self.name!r} numbers the elements of a matrix that is cast, by the tiles and "
+                "threads of Transformer Engine's kernel, and no steps of sums; give it to quantize or encode, or a "
+                "role of a design, and take 'philox4x32-7' here"
+            )
 
 
 @lru_cache(maxsize=256)
@@ -77,6 +99,8 @@ def random_source(name, caller: str = "random_source") -> RandomSource:
     text = name if isinstance(name, str) else ""
     if text == "given":
         return RandomSource("given", "given")
+    if found := re.fullmatch(r"philox4x32-(\d{1,3})@transformer_engine", text):
+        return _casts(name, int(found[1]), caller)
     if found := re.fullmatch(r"philox4x32-(\d{1,3})(?:/(\d{1,3}))?", text):
         return _philox_source(name, int(found[1]), int(found[2] or 1), caller)
     if found := re.fullmatch(r"lfsr(\d{1,3})(?:-([0-9a-f]{1,16}))?(?:x(\d{1,3}))?(@hart)?", text):
@@ -89,7 +113,8 @@ def _philox_source(name: str, rounds: int, draws: int, caller: str) -> RandomSou
         raise ValueError(
             f"{caller}: random={name!r}: Philox4x32 of fewer than 7 rounds needs another layout of counters. Here the "
             "columns of a product differ in one of four counter words alone (step div 4, column, row, batch): after 3 "
-            "rounds the last word is the same in all columns. Take 'philox4x32-7', or words of your own by random_bits="
+            "rounds the last word is the same in all columns. Take 'philox4x32-7', words of your own by random_bits=, "
+            f"or, for casts, 'philox4x32-{max(rounds, 1)}@transformer_engine'"
         )
     if rounds not in (7, 10) or draws not in (1, 2, 4):
         raise ValueError(
@@ -97,6 +122,12 @@ def _philox_source(name: str, rounds: int, draws: int, caller: str) -> RandomSou
             "word"
         )
     return RandomSource(f"philox4x32-{rounds}" + (f"/{draws}" if draws > 1 else ""), "philox", rounds, draws)
+
+
+def _casts(name: str, rounds: int, caller: str) -> RandomSource:
+    if not 1 <= rounds <= _MOST_ROUNDS:
+        raise ValueError(f"{caller}: random={name!r}: Philox4x32 has 1 to {_MOST_ROUNDS} rounds in this layout")
+    return RandomSource(f"philox4x32-{rounds}@transformer_engine", "philox", rounds, 4, casts=True)
 
 
 def _lfsr(name: str, width: int, digits: str | None, shifts: int, hart: bool, caller: str) -> RandomSource:
@@ -168,3 +199,27 @@ def words_of_steps(source: RandomSource, keys, shape, steps: int) -> np.ndarray:
     if source.draws > 1:
         words = words[..., None] >> np.arange(source.draws, dtype=np.uint32) * np.uint32(source.field)
     return words.reshape(*shape, -1)[..., :steps]
+
+
+def offset_of(stream: int) -> int:
+    """The offset of Transformer Engine's generator that a stream is: 1024 times it, below 2**54, and rotated beyond
+    that, so that each offset is of one stream."""
+    low = 64 - _OFFSET_BITS
+    return (stream << _OFFSET_BITS | stream >> low) % (1 << 64)
+
+
+def words_of_elements(source: RandomSource, key, words, shape, first: int = 0, count: int | None = None) -> np.ndarray:
+    """The words of `count` elements of an elementwise operation from one on, in C order, or all: uint32.
+
+    key: (seed, stream); words: `softnum.arrays.environment.source_keys` of it, of the elementwise domain.
+    """
+    size = int(np.prod(shape, dtype=np.int64))
+    if source.casts:
+        columns = shape[-1] if shape else 1
+        out = np.empty(size, np.uint32)
+        if size:
+            _core.cast_words(source.rounds, key[0], offset_of(key[1]), size // columns, columns, out)
+        return out[first : None if count is None else first + count]
+    out = np.empty(size - first if count is None else count, np.uint32)
+    _core.source_words(source, words, first, out)
+    return out

@@ -9,7 +9,7 @@ from numbers import Integral
 import numpy as np
 
 from softnum.arrays import lanes
-from softnum.arrays.environment import seed_and_stream, source_keys
+from softnum.arrays.environment import SourceKey, seed_and_stream, source_keys
 from softnum.arrays.sources import DEFAULT_SOURCE, random_source, words_of_steps
 from softnum.runtime import _core
 
@@ -155,7 +155,7 @@ class Stream(tuple):
         trials = (_core.philox((stream_low, stream_high, _SPAWNING, trial), (seed_low, seed_high)) for trial in count())
         return next(seed for low, high, *_ in trials if (seed := low | high << 32) != self.seed)
 
-    def words(self, shape, unit=None, k: int | None = None, c: bool = False) -> np.ndarray:
+    def words(self, shape, unit=None, k: int | None = None, c: bool = False, random: str | None = None) -> np.ndarray:
         """The words that a rounding takes: what `random_bits=` would have to be.
 
         Parameters
@@ -168,6 +168,8 @@ class Stream(tuple):
             The length of the product's sums.
         c : bool
             Whether they start from C.
+        random : str, optional
+            Of an elementwise operation: the source, as in `softnum.quantize`. A unit states its own.
 
         Returns
         -------
@@ -177,7 +179,7 @@ class Stream(tuple):
         Raises
         ------
         ValueError
-            If a product's length, or two dimensions of its shape, are missing.
+            If a product's length, or two dimensions of its shape, are missing, or the bits are given to the source.
 
         Examples
         --------
@@ -195,6 +197,12 @@ class Stream(tuple):
         True
         """
         shape = (shape,) if isinstance(shape, Integral) else tuple(shape)
+        if unit is not None and random is not None:
+            raise ValueError(f"Stream: the unit states its source itself; leave out random={random!r}")
+        if random is not None and not (source := random_source(random, "Stream")).is_default:
+            if source.kind == "given":
+                raise ValueError("Stream: the bits of random='given' are the caller's, so there are none of a key")
+            return SourceKey(source, self).words(shape)
         if unit is None:
             return lanes.words_of_key(_core.philox_key(*self, 0), prod(shape)).reshape(shape)
         if k is None or len(shape) < 2:

@@ -39,11 +39,7 @@ cdef extern from "products/gemm/gemm.h" nogil:
     ctypedef struct sn_ieee:
         int32_t flush
 
-    enum: SN_SOURCE_PHILOX, SN_SOURCE_LFSR, SN_SOURCE_GIVEN
-
-    ctypedef struct sn_source:
-        int32_t kind, seven, shared, width, shifts, hart
-        uint32_t taps
+    enum: SN_SOURCE_GIVEN
 
     ctypedef struct sn_lane_rounding:
         uint32_t no_code
@@ -179,14 +175,7 @@ cdef void fill_unit(sn_mad_unit *u, unit, operands) except *:
     u.reduction = REDUCTION[unit.reduction]
     u.compensated = unit.compensated is not None
     u.positive = unit.flush_inputs == "positive"
-    source = unit.random_source
-    u.random.kind = SN_SOURCE_LFSR if source.kind == "lfsr" else SN_SOURCE_PHILOX
-    u.random.seven = source.rounds == 7
-    u.random.shared = source.draws.bit_length() - 1
-    u.random.width = source.width
-    u.random.taps = source.taps
-    u.random.shifts = source.shifts
-    u.random.hart = source.hart
+    fill_random(&u.random, unit.random_source)
 
 
 def core_facts(fmt):

@@ -380,6 +380,7 @@ class MadUnit(Unit):
             put("flush_inputs", bool(self.flush_inputs))
         self.environments  # noqa: B018  checks flush_results
         put("random", self.random_source.name)
+        self.random_source.check_steps("MadUnit")
         if self.stochastic:
             self.random_source.check(self.stochastic_bits, self.two_roundings, "MadUnit")
         self._check_custom()

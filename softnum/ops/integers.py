@@ -8,6 +8,7 @@ from numbers import Integral
 import numpy as np
 
 from softnum.arrays.container import Array
+from softnum.arrays.sources import DEFAULT_SOURCE
 from softnum.formats.checks import check_fixed
 from softnum.formats.modes import Flags
 from softnum.formats.names import format
@@ -44,7 +45,7 @@ def _count_invalid(flags) -> int:
 
 def to_integer(
     a, fmt=None, dtype=np.int32, *, rounding="nearest_even", exact=True, invalid="raise", return_flags=False, key=None,
-    random_bits=None, stochastic_bits=32, flush_inputs=False,
+    random_bits=None, stochastic_bits=32, random=DEFAULT_SOURCE, flush_inputs=False,
 ):  # fmt: skip
     """Each value as an integer of a NumPy type, rounded once.
 
@@ -55,7 +56,7 @@ def to_integer(
         The codes' format.
     dtype : numpy integer type
         int8 to int64, or uint8 to uint64.
-    rounding, key, random_bits, stochastic_bits, flush_inputs
+    rounding, key, random_bits, stochastic_bits, random, flush_inputs
         As in `softnum.add`. "toward_zero" is what C's casts do.
     exact : bool
         Whether a value that is no integer raises INEXACT (convertToIntegerExact...) or nothing (convertToInteger...).
@@ -95,8 +96,8 @@ def to_integer(
     nan, overflow = _invalid_rule(invalid, out_fmt)
     codes, flags = apply(
         "to_integer", (a,), fmt, out_fmt=out_fmt, rounding=rounding, overflow=overflow, key=key,
-        random_bits=random_bits, stochastic_bits=stochastic_bits, return_flags=True, flush_inputs=flush_inputs,
-        invalid=nan, codes_out=False,
+        random_bits=random_bits, stochastic_bits=stochastic_bits, random=random, return_flags=True,
+        flush_inputs=flush_inputs, invalid=nan, codes_out=False,
     )  # fmt: skip
     on_device = gateway.is_device_array(flags)
     if on_device and return_flags and not exact:

@@ -16,7 +16,8 @@ from softnum.arrays.blocks import BlockArray, refuse_elementwise
 from softnum.arrays.checks import check_codes
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import invalid_code
-from softnum.arrays.environment import environment, random_words
+from softnum.arrays.environment import environment, random_words, source_key
+from softnum.arrays.sources import DEFAULT_SOURCE
 from softnum.arrays.ufuncs import call_ufunc, cannot_be_invalid
 from softnum.formats.codec import Rounding
 from softnum.formats.modes import rounding_name
@@ -28,7 +29,7 @@ __all__ = ["OPTIONS", "RETURNS", "apply", "arithmetic_of", "as_values", "describ
 
 #: parts of the docstrings of operations
 OPTIONS = """
-    rounding, overflow, key, random_bits, stochastic_bits
+    rounding, overflow, key, random_bits, stochastic_bits, random
         As in `softnum.quantize`; with a key, element i of the C-ordered result takes word i.
     return_flags : bool
         Whether to return (result, flags) with flags a uint8 array of `softnum.Flags`.
@@ -203,14 +204,16 @@ def described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits)
 
 def apply(
     name, operands, fmt, *, out_fmt=None, rounding="nearest_even", overflow=None, key=None, random_bits=None,
-    stochastic_bits=32, return_flags=False, tininess="after", flush_inputs=False, flush_results=None, nan="canonical",
-    invalid="raise", extra=(), codes_out=True, compute=None,
+    stochastic_bits=32, random=DEFAULT_SOURCE, return_flags=False, tininess="after", flush_inputs=False,
+    flush_results=None, nan="canonical", invalid="raise", extra=(), codes_out=True, compute=None,
 ):  # fmt: skip
     """The ufunc `name` over operands in their formats. extra: further (codes, format) that are no users' operands.
 
     compute: what is called instead of the ufunc, and returned: with the name, the codes, their formats, the result's,
     the environment, the random words and `invalid`.
     """
+    if random is not DEFAULT_SOURCE:
+        key = source_key(random, key, random_bits, rounding, stochastic_bits, name)
     if any(map(gateway.is_device_array, operands)):
         if compute is not None:
             gateway.refuse_device("probe")

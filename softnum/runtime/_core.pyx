@@ -811,6 +811,39 @@ def elementwise_words(key, out, size_t start, size_t stop, uint64_t base=0):
             run.words(&source, &view[start], stop - start)
 
 
+cdef void fill_random(sn_source *s, source) except *:
+    """Of a `softnum.arrays.sources.RandomSource`."""
+    s.kind = SN_SOURCE_LFSR if source.kind == "lfsr" else SN_SOURCE_PHILOX
+    s.seven = source.rounds == 7
+    s.shared = source.draws.bit_length() - 1
+    s.width = source.width
+    s.taps = source.taps
+    s.shifts = source.shifts
+    s.hart = source.hart
+
+
+def source_words(source, key, uint64_t first, out):
+    """The random words of elements first, first + 1, ... of an elementwise operation under a source, into out."""
+    cdef uint32_t[::1] view = out
+    cdef uint32_t words[2]
+    cdef sn_source s
+    cdef size_t n = view.shape[0]
+    fill_random(&s, source)
+    words[0], words[1] = key
+    if n:
+        with nogil:
+            sn_source_words(&s, words, first, &view[0], n)
+
+
+def cast_words(int32_t rounds, uint64_t seed, uint64_t offset, size_t rows, size_t columns, out):
+    """The random bytes of the elements of a matrix that Transformer Engine casts, into out."""
+    cdef uint32_t[::1] view = out
+    if <size_t>view.shape[0] != rows * columns or not rows * columns:
+        raise ValueError(f"cast_words: {rows} x {columns} words do not fit an array of {view.shape[0]}")
+    with nogil:
+        sn_cast_words(rounds, seed, offset, rows, columns, &view[0])
+
+
 # ---- the floating-point environment ------------------------------------------------------------------------------------
 
 
