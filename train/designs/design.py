@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from softnum.arrays.sources import DEFAULT_SOURCE, RandomSource, random_source
 from softnum.formats.blocks import BlockFormat, format
 from softnum.formats.facts import is_exact_in
 from softnum.train.designs.loss_scaling import LossScaling, overflow_shows
@@ -76,6 +77,8 @@ class RoleRounding:
         As in `softnum.quantize`; of a block format, of its elements.
     stochastic_bits : int
         Random bits of a stochastic rounding.
+    random : str
+        Their source, as in `softnum.quantize`.
     source : str
         The format as the design file wrote it.
     sparsity : Sparsity, optional
@@ -96,6 +99,7 @@ class RoleRounding:
     rounding: str = "nearest_even"
     overflow: str | None = None
     stochastic_bits: int = 32
+    random: str = DEFAULT_SOURCE
     source: str = field(default="", compare=False)
     sparsity: Sparsity | None = None
     scale_rule: str | None = None
@@ -123,6 +127,11 @@ class RoleRounding:
         """Whether rounding takes random bits."""
         return self.rounding.startswith("stochastic")
 
+    @functools.cached_property
+    def random_source(self) -> RandomSource:
+        """What `random` names."""
+        return random_source(self.random, "RoleRounding")
+
     def describe(self) -> dict:
         """The rounding as plain data for a record."""
         facts = {**describe_format(self.format, self.source), "rounding": self.rounding}
@@ -130,6 +139,8 @@ class RoleRounding:
             facts["overflow"] = self.overflow
         if self.stochastic:
             facts["stochastic_bits"] = self.stochastic_bits
+            if not self.random_source.is_default:
+                facts["random"] = self.random
         rule = self.format.scale_rule(self.scale_rule)
         if rule is not None:
             facts["scale_rule"] = rule
@@ -204,7 +215,9 @@ class LayerDesign:
         inputs, weights = (self.roles[self.name("forward", name)] for name in (role, "weights"))
         if weights.scale is not None or inputs.scale is not None:
             return RoleRounding(format("binary32"))  # what it is added in
-        return RoleRounding(self.units["forward"].c_format, weights.rounding, None, weights.stochastic_bits)
+        return RoleRounding(
+            self.units["forward"].c_format, weights.rounding, None, weights.stochastic_bits, weights.random
+        )  # fmt: skip
 
     @functools.cached_property
     def update_unit(self):

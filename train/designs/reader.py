@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from softnum.arrays.conversion import quantize
+from softnum.arrays.sources import DEFAULT_SOURCE, random_source
 from softnum.formats.base import AnyFormat
 from softnum.formats.blocks import BlockFormat, format
 from softnum.formats.facts import is_exact_in
@@ -46,7 +47,7 @@ from softnum.train.recipes import DelayedScaling
 
 __all__ = ["design_names", "load_design"]
 
-_ROLE_KEYS = ("format", "rounding", "overflow", "stochastic_bits", "scale_rule")
+_ROLE_KEYS = ("format", "rounding", "overflow", "stochastic_bits", "random", "scale_rule")
 _BLOCK_KEYS = ("element", "scale", "tensor_scale", "block_size")
 _GRADUAL_KEYS = ("from", "to", "every", "initial")
 #: keys of a role's sparsity beside its rule, of which there is one: pattern, magnitude or top_k
@@ -305,7 +306,8 @@ class _Reader:
             fmt.scale_rule(rule)
         except (TypeError, ValueError) as error:
             self.fail(where, str(error))
-        found = RoleRounding(fmt, rounding, overflow, bits, source=source, scale_rule=rule)
+        random = self.random(where, entry, rounding, bits)
+        found = RoleRounding(fmt, rounding, overflow, bits, random, source, scale_rule=rule)
         if "scale" in entry:
             found = self.scaled(where, entry["scale"], found)
         if "hadamard" in entry:
@@ -317,6 +319,22 @@ class _Reader:
         if not np.array_equal(quantize(np.zeros(1), fmt), [0.0]):
             self.fail(f"{where}.sparsity", f"makes zeros, and {entry['format']!r} has none")
         return dataclasses.replace(found, sparsity=self.sparsity(f"{where}.sparsity", entry["sparsity"], role))
+
+    def random(self, where: str, entry: dict, rounding: str, bits: int) -> str:
+        """The source of random bits of a role's entry."""
+        if "random" not in entry:
+            return DEFAULT_SOURCE
+        name = entry["random"]
+        if not rounding.startswith("stochastic"):
+            self.fail(f"{where}.random", f"is of stochastic rounding, and the role's is {rounding!r}; leave it out")
+        try:
+            source = random_source(name, "")
+            source.check(bits, False, "")
+        except ValueError as error:
+            self.fail(f"{where}.random", str(error).removeprefix(": "))
+        if source.kind == "given" or source.hart:
+            self.fail(f"{where}.random", f"is a source that a run's key makes bits of, which {name!r} is not")
+        return source.name
 
     def scaled(self, where: str, entry, rounding: RoleRounding) -> RoleRounding:
         """A rounding with the scale that an entry states."""

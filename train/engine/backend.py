@@ -16,6 +16,7 @@ from softnum.arrays.blocks import BlockArray
 from softnum.arrays.codecs.blocks import tensor_scale_of
 from softnum.arrays.container import array
 from softnum.arrays.conversion import decode, encode, quantize
+from softnum.arrays.environment import PartKey, SourceKey
 from softnum.formats.blocks import format
 from softnum.formats.codec import Rounding
 from softnum.formats.dispatch import of_format
@@ -29,7 +30,7 @@ from softnum.train.recipes import Scaled, largest_magnitude, scaled_product, sca
 
 __all__ = [
     "NumpyBackend", "as_rows", "bits_of_precision", "block_ones", "block_options", "by_levels", "odd_is_exact",
-    "rounding_of",
+    "role_key", "rounding_of",
 ]  # fmt: skip
 
 
@@ -87,10 +88,31 @@ def _is_narrow(fmt, role) -> bool:
     return bits_of_precision(fmt) + max(random, 2) <= 52
 
 
+def role_key(role, key):
+    """The key by which a role's roundings take their random bits of its source.
+
+    Casts of Transformer Engine's are counted as if there were 1024 in an iteration (`softnum.train.engine.numerics` has
+    the number of a rounding), so that a cast's offset is 1024 * (1024 * iteration + site).
+    """
+    source = role.random_source
+    if source.is_default or not role.stochastic or key is None:
+        return key
+    if source.casts:
+        evaluation, iteration, site = key[1] >> 63, key[1] >> 16 & (1 << 47) - 1, key[1] & 0xFFFF
+        if site >= 1 << 10 or iteration >= 1 << 44:
+            raise ValueError(
+                f"an iteration has 1024 casts under random={role.random!r}, and a run 2**44 iterations; got rounding "
+                f"{site} of iteration {iteration}. Take another source"
+            )
+        pair = key[0], evaluation << 63 | iteration << 10 | site
+        key = key._replace(stream=pair[1]) if isinstance(key, PartKey) else pair
+    return SourceKey(source, key)
+
+
 def rounding_of(role, key) -> dict:
     """The keywords by which softnum's functions round as a role says; key is used if the rounding is stochastic."""
     return {
-        "rounding": role.rounding, "overflow": role.overflow, "key": key if role.stochastic else None,
+        "rounding": role.rounding, "overflow": role.overflow, "key": role_key(role, key) if role.stochastic else None,
         "stochastic_bits": role.stochastic_bits,
     }  # fmt: skip
 
@@ -185,7 +207,7 @@ class NumpyBackend(Arrays):
         if known is None:  # the role is kept, so that no other gets its id
             given = Rounding(role.rounding, role.overflow, stochastic_bits=role.stochastic_bits)
             known = self._rounders[id(role)] = role.format.codec.kernels(role.format, given), role
-        values = None if known[0] is None else known[0].quantize(x, key)
+        values = None if known[0] is None else known[0].quantize(x, role_key(role, key))
         return self._rounded(x, role, key) if values is None else values.astype(self.dtype, copy=False)
 
     @_in_own_threads
@@ -256,7 +278,7 @@ class NumpyBackend(Arrays):
         if of_tensor(scale):
             made = scale(x.reshape(x.shape[0], -1), *(() if state is None else (state,)), **named)
             return made._replace(elements=made.elements.reshape(x.shape))
-        return scaled_stack(scale, x, *((key,) if role.stochastic else ()), **named)
+        return scaled_stack(scale, x, *((role_key(role, key),) if role.stochastic else ()), **named)
 
     @_in_own_threads
     def matmul_scaled(self, a: Scaled, b: Scaled, unit, c, key):
@@ -388,7 +410,7 @@ class NumpyBackend(Arrays):
     def _carry(self, operation: str, operands, fmt, role, key):
         """An operation on values of a format without codes between; None where that does not compute it."""
         kernel = self._kernel(operation, fmt, role, len(operands))
-        return None if kernel is None else carry(kernel, tuple(map(np.asarray, operands)), key)
+        return None if kernel is None else carry(kernel, tuple(map(np.asarray, operands)), role_key(role, key))
 
     def _kernel(self, operation: str, fmt, role, operands: int):
         """`carried` of an operation on carriers that hold values of a format; None where there is none."""

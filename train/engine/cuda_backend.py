@@ -98,7 +98,7 @@ def _taken_rounded(fmt, backend, operands) -> tuple:
 @of_format
 def _total(fmt, backend, x: DeviceArray, role, keys) -> DeviceArray:
     """`CudaBackend.total` of the first axis of an array on the device."""
-    keys = [key if role.stochastic else None for key in keys]
+    keys = [rounding_of(role, key)["key"] for key in keys]
     options = {name: option for name, option in rounding_of(role, None).items() if name != "key"}
     result = carriers.total(x, fmt, keys, **options)
     result.format = x.format if x.format == fmt else None  # an odd one waits, as it is

@@ -22,6 +22,7 @@ from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.exact import ExactDotUnit
 from softnum.runtime.gateway import NoKernel
 from softnum.train.designs.scales import block_of, of_tensor
+from softnum.train.engine.backend import role_key
 from softnum.train.engine.cuda_arrays import on_device
 from softnum.train.recipes import DelayedScaling, QuestScaling, Scaled, largest_magnitude
 from softnum.train.recipes.nvfp4 import scaled_hadamard_matrix
@@ -204,7 +205,13 @@ def _cast_at_once(fmt, backend, x: DeviceArray) -> DeviceArray:
 def _to_four_bits(x: DeviceArray, fmt, rounding: str, role, key) -> DeviceArray:
     """`softnum.train.recipes.to_e2m1`."""
     computation, words = conversion.prepared(
-        fmt, "float32", rounding=rounding, overflow=None, key=key, stochastic_bits=role.stochastic_bits, invalid=0.0
+        fmt,
+        "float32",
+        rounding=rounding,
+        overflow=None,
+        key=role_key(role, key),
+        stochastic_bits=role.stochastic_bits,
+        invalid=0.0,
     )
     cut = mapped("cut", x, s=np.float32(-6), t=np.float32(6))
     return movement.deferred(computation, [cut], x.shape, np.float32, words.key if words.kind else None)

@@ -42,6 +42,7 @@ from softnum.train.designs.design import (
     RoleRounding,
 )  # fmt: skip
 from softnum.train.designs.scales import is_shared, of_tensor
+from softnum.train.engine.backend import role_key
 from softnum.train.engine.binary64 import host
 from softnum.train.engine.blocks import BlockOperand, PassOperand, ScaledOperand, as_matrices, pixels
 from softnum.train.engine.devices import make_backend
@@ -437,7 +438,7 @@ class LayerNumerics:
         if role.overflow is not None:
             options["overflow"] = role.overflow
         if role.stochastic or any(unit.stochastic for unit in sums.values()):
-            options["key"] = key
+            options["key"] = role_key(role, key)
         return options
 
     def format(self, role: str):
