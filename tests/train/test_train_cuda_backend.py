@@ -722,3 +722,28 @@ def test_an_array_on_the_device_is_never_the_hosts_by_accident(device):
         rows_taken(x, np.array([1]))
     with pytest.raises(IndexError):
         rows_put(x, np.array([-2]), x)
+
+
+def test_no_kernel_takes_the_defaults_bits_for_another_source(device):
+    """Where a role states a source that kernels do not have, every way to round says so."""
+    from softnum.train.engine.cuda_backend import CudaBackend
+
+    backend, key = CudaBackend(np.float32), (1, 65536)
+    x = backend.array(numbers(np.float32, 16, 16))
+
+    def role(fmt, scale=None):
+        return RoleRounding(sn.format(fmt), "stochastic", None, 8, "lfsr32", scale=scale)
+
+    narrow, blocks = role("bfloat16"), role("mxfp8_e4m3")
+    scaled = role("e2m1fn", NVFP4Scaling(rounding="stochastic", stochastic_bits=8))
+    for rounding in (
+        lambda: backend.quantize(x, narrow, key),
+        lambda: backend.operate("add", (x, x), narrow, key),
+        lambda: backend.axpy(0.1, x, x, narrow, key),
+        lambda: backend.total(x, narrow, [key] * 4),
+        lambda: backend.quantize_scaled(x, scaled, -1, key),
+        lambda: backend.quantize_blocks(x, blocks, -1, key),
+        lambda: backend.quantize_flat(x, blocks, key),
+    ):
+        with pytest.raises(ValueError, match="random='lfsr32' is not among the sources here"):
+            rounding()

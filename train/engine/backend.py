@@ -94,8 +94,7 @@ def role_key(role, key):
     Casts of Transformer Engine's are counted as if there were 1024 in an iteration (`softnum.train.engine.numerics` has
     the number of a rounding), so that a cast's offset is 1024 * (1024 * iteration + site).
     """
-    source = role.random_source
-    if source.is_default or not role.stochastic or key is None:
+    if not role.stochastic or key is None or (source := role.random_source).is_default:
         return key
     if source.casts:
         evaluation, iteration, site = key[1] >> 63, key[1] >> 16 & (1 << 47) - 1, key[1] & 0xFFFF

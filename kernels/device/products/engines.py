@@ -31,7 +31,7 @@ def _mad_engine(unit: MadUnit, words: int):
     if words == FROM_KEY and unit.random != DEFAULT_SOURCE:
         raise NoKernel(
             f"no kernel makes the random bits of {unit.random!r} ({unit}), only those of {DEFAULT_SOURCE!r}; give "
-            "random_bits=, or copy the operands to the host"
+            "them as random_bits= (softnum.Stream(key).words(shape, unit, k=K)), or copy the operands to the host"
         )
     if unit.on_codes:
         return TableEngine(unit)
