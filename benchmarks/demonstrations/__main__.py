@@ -15,7 +15,7 @@ from rich.table import Table
 
 import benchmarks.demonstrations as package
 from benchmarks.demonstrations.plans import Experiment, experiments, studies
-from benchmarks.demonstrations.results import curves, draw, keep, table
+from benchmarks.demonstrations.results import curves, differences, draw, keep, table
 from softnum.cli.train import progress_bar
 from softnum.runtime.atomic import write_atomic
 from softnum.train import run_study
@@ -53,6 +53,12 @@ def _show(study: str, options) -> None:
         for row in rows:
             shown.add_row(*row)
         Console(width=150).print(shown)
+        if options.differences is not None:
+            heading, rows = differences(experiment, found, options.differences)
+            shown = Table(*heading, title="Mean differences ± 95 % (what four such studies in five would find)")
+            for row in rows:
+                shown.add_row(*row)
+            Console(width=150).print(shown)
     if options.picture is not None:
         write_atomic(options.picture, draw(parts))
 
@@ -74,6 +80,10 @@ def main() -> None:
             sub.add_argument("--data-dir", help="folder of the data sets")
         if verb == "show":
             sub.add_argument("--picture", type=Path, help="draw the curves to this PNG file")
+            sub.add_argument(
+                "--differences", metavar="DESIGN", nargs="?", const="",
+                help="compare runs of the same seeds with those of a design (default: the first one), with intervals",
+            )  # fmt: skip
     for verb, text in (
         ("sums", "the error of long sums in (1,6,9)"),
         ("promotion", "the error of FP8 products in a tensor core, with and without promotion"),

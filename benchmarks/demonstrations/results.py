@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.demonstrations.plans import HERE, Experiment
 from softnum.runtime.atomic import write_atomic
 
-__all__ = ["RECORDS", "Curve", "curves", "draw", "keep", "table"]
+__all__ = ["RECORDS", "Curve", "Difference", "curves", "differences", "draw", "keep", "table"]
 
 RECORDS = HERE / "records"
 HEADER = ("design", "last accuracy", "best accuracy", "loss of the last tenth", "iterations to {target:g}")
@@ -24,6 +24,12 @@ PAIRED_HEADER = (
     "above {baseline}",
     "loss, tensor core's sums",
     "above binary32 sums",
+)
+DIFFERENCES_HEADER = (
+    "design less {baseline}",
+    "last accuracy, hundredths",
+    "loss of the last tenth",
+    "iterations to {target:g}",
 )
 _SMOOTH = 20  # iterations whose mean loss a picture shows
 
@@ -152,13 +158,75 @@ def _table_rows(experiment: Experiment, found: dict[str, list[Curve]]) -> list[t
         rows.append(
             (
                 design,
-                _spread([list(run.accuracies.values())[-1] for run in runs], 3),
+                _spread([last_accuracy(run) for run in runs], 3),
                 _spread([max(run.accuracies.values()) for run in runs], 3),
                 loss + (f", {diverged} of {len(runs)} diverged" if diverged else ""),
                 to_target,
             )
         )
     return rows
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean of differences between runs of the same seeds, half its 95 % interval, and the smallest true difference
+    that four studies of this size in five would find outside theirs; of normal differences (Student's t)."""
+
+    mean: float
+    half: float
+    seen: float
+    runs: int
+
+    @classmethod
+    def of(cls, values) -> Difference | None:
+        """That of values, one for each seed; None of fewer than three."""
+        from scipy.stats import t
+
+        values = np.asarray(values, np.float64)
+        if len(values) < 3:
+            return None
+        error, left = values.std(ddof=1) / np.sqrt(len(values)), len(values) - 1
+        low, power = t.ppf(0.975, left), t.ppf(0.8, left)
+        return cls(float(values.mean()), float(low * error), float((low + power) * error), len(values))
+
+    def text(self, digits: int, of: int) -> str:
+        """All of it but the runs, which are said where there are fewer than `of`."""
+        shown = f"{self.mean:+.{digits}f} ± {self.half:.{digits}f} ({self.seen:.{digits}f})"
+        return shown + ("" if self.runs == of else f", {self.runs} runs")
+
+
+def differences(experiment: Experiment, found: dict[str, list[Curve]], against: str | None = None):
+    """The heading and rows of what designs differ by from one of them, the first if none is named: a `Difference` each,
+    of runs that did not diverge, and, of iterations, reached the target under both."""
+    against = against or experiment.names[0]
+    if against not in found:
+        raise ValueError(f"{experiment.name} has no runs of {against!r} (it has {', '.join(found)})")
+    baseline = {run.seed: run for run in found[against]}
+    heading = (text.format(baseline=against, target=experiment.target) for text in DIFFERENCES_HEADER)
+    rows = []
+    for design in (name for name in experiment.names if name != against):
+        pairs = [(run, baseline[run.seed]) for run in found.get(design, []) if run.seed in baseline]
+        pairs = [pair for pair in pairs if not any(run.diverged for run in pair)]
+        measures = (
+            ([100 * (last_accuracy(a) - last_accuracy(b)) for a, b in pairs], 2),
+            ([a.final_loss - b.final_loss for a, b in pairs], 4),
+            (
+                [
+                    one - other
+                    for a, b in pairs
+                    if None not in (one := a.reached(experiment.target), other := b.reached(experiment.target))
+                ],
+                1,
+            ),
+        )
+        made = [(Difference.of(values), digits) for values, digits in measures]
+        rows.append((design, *("-" if d is None else d.text(digits, len(baseline)) for d, digits in made)))
+    return tuple(heading), rows
+
+
+def last_accuracy(run: Curve) -> float:
+    """That after the last iteration."""
+    return list(run.accuracies.values())[-1]
 
 
 def draw(parts: list[tuple[Experiment, dict[str, list[Curve]]]]) -> bytes:

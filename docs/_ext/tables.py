@@ -583,11 +583,23 @@ def demonstration(study: str, name: str) -> str:
     """What the kept records of an experiment say."""
     from benchmarks.demonstrations import plans, results
 
+    return table(*results.table(*_records(plans, results, study, name)), "lrrrr")
+
+
+def differences(study: str, name: str, against: str = "") -> str:
+    """What designs of an experiment differ by from one of them, its first if none is named, of runs of the same
+    seeds."""
+    from benchmarks.demonstrations import plans, results
+
+    return table(*results.differences(*_records(plans, results, study, name), against), "lrrr")
+
+
+def _records(plans, results, study: str, name: str) -> tuple:
     experiment = next(part for part in plans.experiments(study) if part.name == name)
     found = results.curves(study, experiment)
     if not found:
         raise ValueError(f"no records of {study}, {name} are kept in {results.RECORDS}")
-    return table(*results.table(experiment, found), "lrrrr")
+    return experiment, found
 
 
 def long_sums() -> str:
@@ -691,7 +703,7 @@ MAKERS = {
     "aliases": aliases,
     "architectures": architectures,
     "array-functions": array_functions, "c-functions": c_functions, "combined": combined, "commands": commands,
-    "demonstration": demonstration, "devices": devices, "dialects": dialects,
+    "demonstration": demonstration, "devices": devices, "dialects": dialects, "differences": differences,
     "elementary-functions": elementary_functions, "evidence": evidence, "formats": formats,
     "gpu-machine": gpu_machine, "gpu-products": gpu_products, "gpu-quantize": gpu_quantize,
     "gpu-recording": gpu_recording, "gpu-run": gpu_run,

@@ -97,8 +97,34 @@ def test_pairs_are_compared_seed_by_seed(tmp_path, monkeypatch):
     assert results.draw([(experiment, found)])[:4] == b"\x89PNG"
 
 
+def test_differences_are_those_of_runs_of_the_same_seeds():
+    def curve(seed, accuracy, loss, reaches, diverged=False):
+        accuracies = {10: 0.1, reaches: 0.5, 40: accuracy}
+        return results.Curve(seed, np.full(40, loss), accuracies, {}, diverged)
+
+    experiment = plans.Experiment("one", "One", Settings(), ("a-float32", "b-binary16", "h-posit8"), (1, 2, 3, 4), 0.5)
+    found = {
+        "a-float32": [curve(seed, 0.6 + seed / 100, 1 + seed, 20) for seed in range(1, 5)],
+        "b-binary16": [curve(seed, 0.62 + seed / 100 + shift, 1.5 + seed, 20 + seed)
+                       for seed, shift in zip(range(1, 5), (-0.01, 0.01, -0.01, 0.01), strict=True)],
+        "h-posit8": [curve(1, 0.6, 1, 20), curve(2, 0.6, 1, 20, diverged=True)],
+    }  # fmt: skip
+    heading, rows = results.differences(experiment, found)
+    assert heading[0] == "design less a-float32" and heading[3] == "iterations to 0.5"
+    # of -1, 1, -1, 1 the standard error is 1/sqrt(3); Student's t of 3 degrees of freedom is 3.182, 0.978
+    assert rows[0] == ("b-binary16", "+2.00 ± 1.84 (2.40)", "+0.5000 ± 0.0000 (0.0000)", "+2.5 ± 2.1 (2.7)")
+    assert rows[1] == ("h-posit8", "-", "-", "-")
+    assert results.differences(experiment, found, "b-binary16")[1][0][:2] == ("a-float32", "-2.00 ± 1.84 (2.40)")
+    with pytest.raises(ValueError, match="one has no runs of 'j-mxfp4' \\(it has a-float32, b-binary16, h-posit8"):
+        results.differences(experiment, found, "j-mxfp4")
+    made = results.Difference.of([0, 1, 2])
+    assert made.text(1, 4) == "+1.0 ± 2.5 (3.1), 3 runs"
+
+
 def test_studies_that_are_not_there():
-    with pytest.raises(ValueError, match=r"no study is called 'wnag' \(studies: approximations, gpt, hopper, wang"):
+    with pytest.raises(
+        ValueError, match=r"no study is called 'wnag' \(studies: approximations, gpt, hopper, sources, wang"
+    ):
         plans.experiments("wnag")
 
 
