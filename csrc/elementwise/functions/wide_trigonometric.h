@@ -68,10 +68,12 @@ SN_INLINE SN_(enclosure) SN_(wide_trigonometric)(int which, int turns, sn_wf x) 
     const sn_wf a = SN_(magnitude64)(x);
     const SN_(wide_angle) angle = turns ? SN_(wide_reduce_turn)(a) : SN_(wide_reduce_angle)(a);
     const SN_(pair64) r = angle.r, one = {SN_(f64)(1.0), (sn_wf){0}};
-    const SN_(pair64) square = SN_(pair_multiply)(r, r);
+    const sn_wf size = SN_(magnitude64)(r.hi);
+    const sn_wi seen = size >= 0x1p-100; /* elsewhere the square underflows, and adds nothing */
+    const SN_(pair64) root = {SN_(where64)(seen, r.hi), SN_(where64)(seen, r.lo)};
+    const SN_(pair64) square = SN_(pair_multiply)(root, root);
     const SN_(pair64) sine = SN_(pair_multiply)(r, SN_WIDE_SERIES(sin, SIN, square));
     const SN_(pair64) cosine = SN_(pair_add_less)(one, SN_(pair_multiply)(square, SN_WIDE_SERIES(cos, COS, square)));
-    const sn_wf size = SN_(magnitude64)(r.hi);
     const sn_wi odd = (angle.quadrant & 1) != 0;
     const sn_wu sign_of_x = (sn_wu)x & SN_SIGN64;
     sn_wu sign;
