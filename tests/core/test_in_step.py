@@ -139,7 +139,12 @@ def test_the_table_of_operations_is_complete():
     assert in_c.pop("compare_signaling") == 2  # softnum.compare(signaling=True)
     assert in_c.pop("to_integer") == 1  # softnum.to_integer, whose results are no codes
     assert in_c and in_c == {name: operands for name, (_, operands) in OPERATIONS.items()}
-    assert set(_core.UFUNCS) == set(_core.UFUNCS_FLAGS) == set(_core.UFUNCS_RARE) == {*OPERATIONS, "compare_signaling", "to_integer"}
+    assert (
+        set(_core.UFUNCS)
+        == set(_core.UFUNCS_FLAGS)
+        == set(_core.UFUNCS_RARE)
+        == {*OPERATIONS, "compare_signaling", "to_integer"}
+    )
     for name, (function, operands) in OPERATIONS.items():
         assert getattr(sn, name) is function and name in sn.__all__ and hasattr(ref, name)
         assert _core.UFUNCS[name].nin == operands + 2 and _core.UFUNCS[name].nout == 1
