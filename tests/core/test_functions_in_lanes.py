@@ -72,6 +72,18 @@ def test_which_are_in_lanes(name):
     assert not in_lanes(name, narrow, narrow, flush_inputs=True)
 
 
+@cases("name", ("exp", "exp2", "exp10", "expm1", "sinh", "cosh", "sigmoid", "softplus", "gelu"))
+def test_results_of_more_exponents_than_lanes_have(name):
+    """Powers in lanes end at 2^10900: formats with larger ones are left to the definition."""
+    fmt = sn.format("binary32")
+    codes = sn.encode([s * x for s in (1, -1) for x in (3500.0, 7500.0, 7700.0, 9000.0, 11000.0, 16000.0, 1e30)], fmt)
+    for out in map(sn.format, ("e15m16", "e14m16")):
+        assert in_lanes(name, fmt, out) == (out.emax < 10900)
+        got, flags = getattr(sn, name)(codes, fmt, out_fmt=out, return_flags=True)
+        want, wanted_flags = by_definition(name, (codes,), (fmt,), out)
+        assert np.array_equal(got, want) and np.array_equal(flags, wanted_flags), (name, str(out))
+
+
 @cases("name", FUNCTIONS)
 def test_overflow_rules_and_flags(name, isa):
     """What is too large, by every rule; tininess before and after rounding; no flags where there are none."""

@@ -3,7 +3,8 @@
 #include "dispatch/facts.h"
 #include "elementwise/short/floats.h"
 
-enum { MOST_DIGITS = 30, MOST_DECIDING = 46, FARTHEST = 900, MOST_WIDE_DIGITS = 53, MOST_WIDE_EXPONENT = 1100 };
+enum { MOST_DIGITS = 30, MOST_DECIDING = 46, FARTHEST = 900, MOST_EXPONENT = 10900 };
+enum { MOST_WIDE_DIGITS = 53, MOST_WIDE_EXPONENT = 1100 };
 
 const sn_format sn_function_format = {
     .kind = SN_FLOAT,
@@ -67,6 +68,7 @@ int sn_function_prepare(int fn, const sn_format in[2], const sn_format *out, con
     if (!operands) return 0;
     p->by_one = out->kind == SN_FIXED;
     if (env->flush_inputs || env->flush_results || (p->by_one && env->overflow == SN_OVERFLOW_WRAP)) return 0;
+    if (!p->by_one && (out->emax > MOST_EXPONENT || out->emin < -MOST_EXPONENT)) return 0; /* powers end at 2^10900 */
     const sn_facts results = sn_facts_of(out);
     const sn_i32 deciding = results.precision + 2 + (sn_is_stochastic(env) ? env->stochastic_bits : 0);
     p->wide = 0;
