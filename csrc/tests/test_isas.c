@@ -136,7 +136,7 @@ static void test_functions(void) {
     static const int functions[] = {SN_FUNCTIONS_IN_LANES(NUMBER)};
 #undef NUMBER
     enum { FUNCTIONS = sizeof functions / sizeof *functions, SHIFT = 53 - 26 };
-    const sn_u64 rest = ((sn_u64)1 << (SHIFT - (52 - SN_FUNCTION_BITS))) - 1;
+    const sn_u64 of_codes = ((sn_u64)1 << (SHIFT - (52 - SN_FUNCTION_BITS))) - 1, of_values = ((sn_u64)1 << SHIFT) - 1;
     static float values_of[N];
     static double x[N];
     static sn_u64 got[N], want[N];
@@ -144,8 +144,9 @@ static void test_functions(void) {
     const sn_format f = ieee(8, 23), near = ieee(4, 3);
     sn_u64 decided = 0, all = 0;
     begin();
-    for (int trial = 0; trial < 3 * FUNCTIONS; trial++) {
-        const sn_function p = {.function = functions[trial / 3], .shift = SHIFT};
+    for (int trial = 0; trial < 6 * FUNCTIONS; trial++) {
+        const sn_function p = {.function = functions[trial / 6], .shift = SHIFT, .to_values = trial / 3 % 2};
+        const sn_u64 rest = p.to_values ? of_values : of_codes;
         values(trial % 3 ? &near : &f, values_of, N, 0);
         for (int i = 0; i < N; i++)
             x[i] = (double)(values_of[i] * (1 + (float)(next() & 0xffff) * (trial % 3 == 1 ? 0x1p-20f : 0.0f)));
@@ -173,7 +174,7 @@ static void test_functions_of_two(void) {
     static const int functions[] = {SN_FUNCTIONS_OF_TWO_IN_LANES(NUMBER)};
 #undef NUMBER
     enum { FUNCTIONS = sizeof functions / sizeof *functions, SHIFT = 53 - 26 };
-    const sn_u64 rest = ((sn_u64)1 << (SHIFT - (52 - SN_FUNCTION_BITS))) - 1;
+    const sn_u64 of_codes = ((sn_u64)1 << (SHIFT - (52 - SN_FUNCTION_BITS))) - 1, of_values = ((sn_u64)1 << SHIFT) - 1;
     static float values_of[2][N];
     static double x[2][N];
     static sn_u64 got[N], want[N];
@@ -181,8 +182,9 @@ static void test_functions_of_two(void) {
     const sn_format f = ieee(8, 23), near = ieee(4, 3);
     sn_u64 decided = 0, all = 0, simple_left = 0;
     begin();
-    for (int trial = 0; trial < 4 * FUNCTIONS; trial++) {
-        const sn_function p = {.function = functions[trial / 4], .shift = SHIFT};
+    for (int trial = 0; trial < 8 * FUNCTIONS; trial++) {
+        const sn_function p = {.function = functions[trial / 8], .shift = SHIFT, .to_values = trial / 4 % 2};
+        const sn_u64 rest = p.to_values ? of_values : of_codes;
         for (int k = 0; k < 2; k++) {
             const int kind = trial % 4;
             values(kind == 0 ? &f : &near, values_of[k], N, 0);

@@ -62,7 +62,7 @@ static int prepare_wide(int fn, const sn_format *in, const sn_format *out, const
     return 1;
 }
 
-int sn_function_prepare(int fn, const sn_format in[2], const sn_format *out, const sn_env *env, sn_function *p,
+int sn_function_prepare(int fn, const sn_format *in, const sn_format *out, const sn_env *env, sn_function *p,
                         sn_normals *to_out) {
     const int operands = operands_in_lanes(fn);
     if (!operands) return 0;
