@@ -244,7 +244,7 @@ def _speeds() -> dict[str, float]:
 
     Rows of a preset alone: not those into another output or by another choice, whose names go on after the preset's.
     """
-    path = ROOT / "benchmarks/records/units.json"
+    path = ROOT / "benchmarks/records/speed.json"
     if not path.exists():
         return {}
     rows = json.loads(path.read_text(encoding="utf-8"))["rows"]

@@ -1,5 +1,6 @@
 """The README keeps its word: there are exactly two set-up commands, and links lead somewhere. test_docs runs it."""
 
+import json
 import re
 from pathlib import Path
 
@@ -31,3 +32,12 @@ def test_makefile_has_the_targets_that_contributing_names():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in ("help", "build", "test", "test-c", "gpu", "bench", "docs", "lint"):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_tables_of_speed_are_those_of_the_record():
+    from benchmarks import readme
+
+    record = json.loads(readme.RECORD.read_text(encoding="utf-8"))
+    text = README.read_text(encoding="utf-8")
+    assert readme.with_tables(text, record) == text, "python -m benchmarks.readme makes them"
+    assert {row["section"] for row in record["rows"]} >= set(readme.SECTIONS)
