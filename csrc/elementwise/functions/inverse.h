@@ -9,7 +9,7 @@
  * 26 bits of what is added are multiplied by exactly.
  *
  * Errors: of r^3 A and of S's terms 2^-50 of themselves; of r u |r|, and where it is divided by pi 2^-78 |r| more; of
- * sums 2^-90.
+ * sums 2^-90, and of lo its own last rounding.
  *
  * asinh a, from 1/8 on, is log(a + sqrt(a^2 + 1)); acosh x is log(1 + t + sqrt(t (x + 1))), t = x - 1; atanh a, from
  * 1/8 on, half of log(1 + 2 a / (1 - a)): of numbers in two parts each, off by 2^-78 of themselves. From 2^32 on the
@@ -55,7 +55,7 @@ SN_INLINE SN_(enclosure)
     sn_wf error;
     e.hi = SN_(two_sum)(base, SN_(with_sign64)(part, turned), &error);
     e.lo = error + (base_low + SN_(with_sign64)(rest, turned));
-    e.err = part_err + SN_(where64)(base_low != 0.0, SN_(f64)(0x1p-88));
+    e.err = part_err + SN_(where64)(base_low != 0.0, SN_(f64)(0x1p-88)) + SN_(magnitude64)(e.lo) * 0x1p-52;
     e.scale = (sn_wi){0};
     e.outside = (sn_wu){0};
     e.hi = SN_(with_sign64)(e.hi, sign);
