@@ -46,9 +46,10 @@ def check(name, codes, formats, out, mode="nearest_even", words=None, **environm
         words = words if words is None else words[np.isfinite(values)]
     drawn = {} if words is None else {"random_bits": words}
     got, flags = function(*codes, formats, out_fmt=out, return_flags=True, **environment, **drawn)
+    alone = function(*codes, formats, out_fmt=out, **environment, **drawn)  # another way: from binary64, not from codes
     want, wanted_flags = by_definition(name, codes, formats, out, 0 if words is None else words, **environment)
-    wrong = np.flatnonzero((got != want) | (flags != wanted_flags))
-    at = [(hex(codes[0][i]), hex(codes[1][i]), hex(got[i]), hex(want[i]), flags[i], wanted_flags[i]) for i in wrong[:3]]
+    wrong = np.flatnonzero((got != want) | (flags != wanted_flags) | (alone != want))
+    at = [(*(hex(x[i]) for x in (*codes, got, alone, want)), flags[i], wanted_flags[i]) for i in wrong[:3]]
     assert not at, (name, [str(f) for f in formats], str(out), mode, len(wrong), at)
 
 
