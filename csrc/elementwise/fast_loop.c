@@ -158,9 +158,26 @@ static void define_one(int op, const sn_context *x, const void *const *in, int w
     s->flags[i] = (sn_u8)flags;
 }
 
+/* What the definition does of a block, into s->results; at[...]: where, in order. Returns how many. */
+static size_t define_rest(int op, const sn_context *x, const void *const *in, int width, const sn_u32 *words,
+                          size_t take, scratch *s, sn_u8 *at) {
+    size_t some = 0;
+    for (size_t j = 0; j < take; j += 8) {
+        sn_u64 any;
+        memcpy(&any, s->outside + j, 8);
+        for (size_t k = j; any && k < j + 8 && k < take; k++)
+            if (s->outside[k]) {
+                define_one(op, x, in, width, words, k, s);
+                at[some++] = (sn_u8)k;
+            }
+    }
+    return some;
+}
+
 static void by_short_lanes(int op, const sn_context *x, const sn_kernels *run, int operands, int width, char **args,
                            ptrdiff_t n, const ptrdiff_t *steps, int with_flags) {
     scratch s;
+    sn_u8 at[BLOCK];
     memset(&s, 0, sizeof s);
     const sn_u64 saved = sn_fp_enter();
     for (ptrdiff_t i = 0; i < n; i += BLOCK) {
@@ -168,12 +185,7 @@ static void by_short_lanes(int op, const sn_context *x, const sn_kernels *run, i
         const void *in[3];
         const sn_u32 *words = load_block(in, operands, sn_is_stochastic(&x->env), width, args, steps, i, take, &s);
         run->short_floats(sn_lanes_operation(op), &x->normals, in, width, s.results, s.flags, s.outside, take, words);
-        for (size_t j = 0; j < take; j += 8) {
-            sn_u64 any;
-            memcpy(&any, s.outside + j, 8);
-            for (size_t k = j; any && k < j + 8 && k < take; k++)
-                if (s.outside[k]) define_one(op, x, in, width, words, k, &s);
-        }
+        define_rest(op, x, in, width, words, take, &s, at);
         copy_strided(args[operands + 2] + i * steps[operands + 2], steps[operands + 2], (const char *)s.results, width,
                      width, take);
         if (with_flags)
@@ -213,22 +225,6 @@ static void convert_each(const sn_context *x, sn_u64 *codes, sn_u8 *flags, sn_u8
     }
 }
 
-/* What the definition does of a block, into s->results; at[...]: where, in order. Returns how many. */
-static size_t define_rest(int op, const sn_context *x, const void *const *in, int width, const sn_u32 *words,
-                          size_t take, scratch *s, sn_u8 *at) {
-    size_t some = 0;
-    for (size_t j = 0; j < take; j += 8) {
-        sn_u64 any;
-        memcpy(&any, s->outside + j, 8);
-        for (size_t k = j; any && k < j + 8 && k < take; k++)
-            if (s->outside[k]) {
-                define_one(op, x, in, width, words, k, s);
-                at[some++] = (sn_u8)k;
-            }
-    }
-    return some;
-}
-
 static void run_function(const sn_kernels *run, int operands, const sn_function *function, double numbers[2][BLOCK],
                          sn_u64 *results, sn_u8 *outside, size_t n) {
     if (operands == 1)
@@ -238,7 +234,7 @@ static void run_function(const sn_kernels *run, int operands, const sn_function 
 }
 
 /* As by_short_lanes, of a function: its operands as binary64 numbers, its results as such numbers too or, where flags
- * are asked for, as codes of a wider format; converted. */
+ * are asked for, as codes of a wider format, converted; of wide operands, as codes. */
 static void by_function(int op, const sn_context *x, const sn_kernels *run, int operands, int width, char **args,
                         ptrdiff_t n, const ptrdiff_t *steps, int with_flags) {
     scratch s;
@@ -273,39 +269,21 @@ static void by_function(int op, const sn_context *x, const sn_kernels *run, int 
                 s.flags[at[j]] = 0; /* those of elements in lanes stay 0 */
             continue;
         }
-        run_function(run, operands, &function, numbers, between, undecided, take);
-        if (function.by_one)
-            convert_each(x, between, s.flags, undecided, take, words, with_flags);
-        else
-            run->short_floats(SN_LANES_CONVERT, &x->normals, results, 8, between, s.flags, s.outside, take, words);
-        narrow(s.results, width, between, take);
-        for (size_t j = 0; j < take; j++)
-            s.outside[j] = undecided[j] | (function.by_one ? 0 : s.outside[j]);
+        if (function.wide) {
+            run->wide_function(&function, &x->normals, numbers[0], width, s.results, s.flags, s.outside, take);
+        } else {
+            run_function(run, operands, &function, numbers, between, undecided, take);
+            if (function.by_one)
+                convert_each(x, between, s.flags, undecided, take, words, with_flags);
+            else
+                run->short_floats(SN_LANES_CONVERT, &x->normals, results, 8, between, s.flags, s.outside, take, words);
+            narrow(s.results, width, between, take);
+            for (size_t j = 0; j < take; j++)
+                s.outside[j] = undecided[j] | (function.by_one ? 0 : s.outside[j]);
+        }
         define_rest(op, x, in, width, words, take, &s, at);
         copy_strided(out, out_step, (const char *)s.results, width, width, take);
         if (flags) copy_strided(flags, flags_step, (const char *)s.flags, 1, 1, take);
-    }
-    sn_fp_leave(saved);
-}
-
-/* As by_function, of a function of wide operands, whose results are codes. */
-static void by_wide_function(int op, const sn_context *x, const sn_kernels *run, int width, char **args, ptrdiff_t n,
-                             const ptrdiff_t *steps, int with_flags) {
-    scratch s;
-    double numbers[BLOCK];
-    sn_u8 at[BLOCK];
-    memset(&s, 0, sizeof s);
-    memset(numbers, 0, sizeof numbers);
-    const sn_u64 saved = sn_fp_enter();
-    for (ptrdiff_t i = 0; i < n; i += BLOCK) {
-        const size_t take = n - i < BLOCK ? (size_t)(n - i) : (size_t)BLOCK;
-        const void *in[3];
-        load_block(in, 1, 0, width, args, steps, i, take, &s);
-        run->decode64(&x->function.in[0], in[0], width, numbers, take);
-        run->wide_function(&x->function, &x->normals, numbers, width, s.results, s.flags, s.outside, take);
-        define_rest(op, x, in, width, NULL, take, &s, at);
-        copy_strided(args[3] + i * steps[3], steps[3], (const char *)s.results, width, width, take);
-        if (with_flags) copy_strided(args[4] + i * steps[4], steps[4], (const char *)s.flags, 1, 1, take);
     }
     sn_fp_leave(saved);
 }
@@ -327,11 +305,7 @@ int sn_fast_loop(int op, int width, char **args, ptrdiff_t n, const ptrdiff_t *s
         by_lanes(x, run, operands, width, args, n, steps);
         return 1;
     }
-    if (x->short_way == SN_IN_LANES && x->function.wide && run->wide_function) {
-        by_wide_function(op, x, run, width, args, n, steps, d->with_flags);
-        return 1;
-    }
-    if (x->short_way == SN_IN_LANES && !x->function.wide && run->short_floats) {
+    if (x->short_way == SN_IN_LANES && (x->function.wide ? run->wide_function != NULL : run->short_floats != NULL)) {
         by_function(op, x, run, operands, width, args, n, steps, d->with_flags);
         return 1;
     }

@@ -62,4 +62,27 @@ SN_INLINE sn_wf SN_(two_sum)(sn_wf a, sn_wf b, sn_wf *error) {
     return s;
 }
 
+/* The first 26 bits. */
+SN_INLINE sn_wf SN_(head26)(sn_wf x) { return (sn_wf)((sn_wu)x >> 27 << 27); }
+
+/* a b, and what it was rounded by: without an fma but for 2^-103 of it, and exactly if both have no more than 46 bits,
+ * since then all terms, and their sums, are multiples of 2^-90 of it that have 53 bits. */
+SN_INLINE sn_wf SN_(two_product)(sn_wf a, sn_wf b, sn_wf *error) {
+    const sn_wf product = a * b;
+#ifdef SN_FMA64
+    *error = SN_FMA64(a, b, -product);
+#else
+    const sn_wf a_head = SN_(head26)(a), a_tail = a - a_head, b_head = SN_(head26)(b), b_tail = b - b_head;
+    *error = ((a_head * b_head - product) + a_head * b_tail + a_tail * b_head) + a_tail * b_tail;
+#endif
+    return product;
+}
+
+/* a + b, and what it was rounded by: |a| >= |b|, or a = 0 */
+SN_INLINE sn_wf SN_(fast_two_sum)(sn_wf a, sn_wf b, sn_wf *error) {
+    const sn_wf s = a + b;
+    *error = b - (s - a);
+    return s;
+}
+
 #endif

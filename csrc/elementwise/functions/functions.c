@@ -86,7 +86,8 @@ int sn_function_prepare(int fn, const sn_format *in, const sn_format *out, const
     if (!p->by_one &&
         (!sn_normals_prepare(SN_OP_convert, between, out, env, to_out) || !to_out->in_lanes || !to_out->whole))
         return 0;
-    p->to_values = results.last >= -FARTHEST && results.top <= FARTHEST && sn_rounding_prepare(out, env, 64, &p->out);
+    p->to_values =
+        !p->wide && results.last >= -FARTHEST && results.top <= FARTHEST && sn_rounding_prepare(out, env, 64, &p->out);
     p->without_nan = !out->has_nan;
     p->function = fn;
     return 1;

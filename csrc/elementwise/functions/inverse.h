@@ -22,9 +22,6 @@
 #include "elementwise/functions/exponential.h"
 #include "elementwise/functions/logarithm.h"
 
-/* The first 26 bits. */
-SN_INLINE sn_wf SN_(head26)(sn_wf x) { return (sn_wf)((sn_wu)x >> 27 << 27); }
-
 /* x^2 = square + *rest, but for u *rest */
 SN_INLINE sn_wf SN_(square_of)(sn_wf x, sn_wf *rest) {
     const sn_wf head = SN_(head26)(x), tail = x - head, square = x * x;

@@ -20,8 +20,9 @@ SN_INLINE SN_(pair64) SN_(pair_of)(sn_wf hi, sn_wf lo) { return (SN_(pair64)){hi
 
 /* a + b; |a| >= |b|, or a = 0 */
 SN_INLINE SN_(pair64) SN_(ordered_sum)(sn_wf a, sn_wf b) {
-    const sn_wf s = a + b;
-    return (SN_(pair64)){s, b - (s - a)};
+    SN_(pair64) s;
+    s.hi = SN_(fast_two_sum)(a, b, &s.lo);
+    return s;
 }
 
 SN_INLINE SN_(pair64) SN_(exact_sum)(sn_wf a, sn_wf b) {
@@ -31,8 +32,9 @@ SN_INLINE SN_(pair64) SN_(exact_sum)(sn_wf a, sn_wf b) {
 }
 
 SN_INLINE SN_(pair64) SN_(exact_product)(sn_wf a, sn_wf b) {
-    const sn_wf p = a * b;
-    return (SN_(pair64)){p, SN_FMA64(a, b, -p)};
+    SN_(pair64) p;
+    p.hi = SN_(two_product)(a, b, &p.lo);
+    return p;
 }
 
 SN_INLINE SN_(pair64) SN_(pair_negative)(SN_(pair64) x) { return (SN_(pair64)){-x.hi, -x.lo}; }

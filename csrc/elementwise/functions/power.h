@@ -39,26 +39,6 @@ typedef struct {
     sn_wf hi, lo, err;
 } SN_(long_number);
 
-/* a b, and what it was rounded by: without an fma but for 2^-103 of it, and exactly if both have no more than 46 bits,
- * since then all terms, and their sums, are multiples of 2^-90 of it that have 53 bits. */
-SN_INLINE sn_wf SN_(two_product)(sn_wf a, sn_wf b, sn_wf *error) {
-    const sn_wf product = a * b;
-#ifdef SN_FMA64
-    *error = SN_FMA64(a, b, -product);
-#else
-    const sn_wf a_head = SN_(head26)(a), a_tail = a - a_head, b_head = SN_(head26)(b), b_tail = b - b_head;
-    *error = ((a_head * b_head - product) + a_head * b_tail + a_tail * b_head) + a_tail * b_tail;
-#endif
-    return product;
-}
-
-/* a + b, and what it was rounded by: |a| >= |b|, or a = 0 */
-SN_INLINE sn_wf SN_(fast_two_sum)(sn_wf a, sn_wf b, sn_wf *error) {
-    const sn_wf s = a + b;
-    *error = b - (s - a);
-    return s;
-}
-
 SN_INLINE sn_wf SN_(number_of)(sn_wi k) { /* |k| < 2^31 */
     return (sn_wf)((sn_wu)k + (sn_wu)SN_(f64)(SN_TO_INTEGER64)) - SN_TO_INTEGER64;
 }

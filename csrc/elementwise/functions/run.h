@@ -86,27 +86,30 @@ SN_INLINE sn_wu SN_(handed_on)(const sn_function *p, int scaled, sn_wu number, s
     return SN_SELECT64(invalid, (sn_wu){0} + (to_values ? SN_FUNCTION_NAN : SN_FUNCTION_SIGNALING), result);
 }
 
-/* A function that is not defined everywhere: of numbers between two ends (in magnitude, of the odd and the even ones);
- * *left: what the definition does beside, such as poles. Other numbers are invalid. */
-SN_INLINE SN_(enclosure) SN_(partial_in_lanes)(int function, sn_wf x, sn_wu usual, sn_wu *invalid, sn_wu *left) {
-    const int arc = function == SN_ELEMENTARY_asin || function == SN_ELEMENTARY_asinpi ||
-                    function == SN_ELEMENTARY_acos || function == SN_ELEMENTARY_acospi;
-    sn_wi within, at_end = {0};
-    double inside = 1.0;
-    if (arc || function == SN_ELEMENTARY_atanh) {
-        const sn_wf size = SN_(magnitude64)(x);
-        within = size <= 1.0;
-        inside = 0.5;
-        if (!arc) at_end = size == 1.0;
-    } else if (function == SN_ELEMENTARY_acosh) {
-        within = x >= 1.0;
-    } else {
-        const int of_more =
-            function == SN_ELEMENTARY_log1p || function == SN_ELEMENTARY_log2p1 || function == SN_ELEMENTARY_log10p1;
-        const double least = of_more ? -1.0 : 0.0;
-        within = x >= least;
-        at_end = x == least;
+/* Where a function that is not defined everywhere is: between two ends, in magnitude of some; *at_end: those of them
+ * that the definition has, such as poles; *inside: a number in between. */
+SN_INLINE sn_wi SN_(in_domain)(int function, sn_wf x, sn_wi *at_end, double *inside) {
+    *at_end = (sn_wi){0};
+    *inside = 0.5;
+    switch (function) {
+    case SN_ELEMENTARY_asin:
+    case SN_ELEMENTARY_asinpi:
+    case SN_ELEMENTARY_acos:
+    case SN_ELEMENTARY_acospi: return SN_(magnitude64)(x) <= 1.0;
+    case SN_ELEMENTARY_atanh: *at_end = SN_(magnitude64)(x) == 1.0; return SN_(magnitude64)(x) <= 1.0;
+    case SN_ELEMENTARY_acosh: *inside = 2.0; return x >= 1.0;
+    case SN_ELEMENTARY_log1p:
+    case SN_ELEMENTARY_log2p1:
+    case SN_ELEMENTARY_log10p1: *at_end = x == -1.0; return x >= -1.0;
+    default: *at_end = x == 0.0; return x >= 0.0;
     }
+}
+
+/* Such a function; *left: what the definition does beside. Other numbers are invalid. */
+SN_INLINE SN_(enclosure) SN_(partial_in_lanes)(int function, sn_wf x, sn_wu usual, sn_wu *invalid, sn_wu *left) {
+    sn_wi at_end;
+    double inside;
+    const sn_wi within = SN_(in_domain)(function, x, &at_end, &inside);
     *invalid = usual & ~(sn_wu)within;
     *left |= (sn_wu)at_end | (~usual & ~(sn_wu)within);
     const sn_wf number = SN_(either64)(within & ~at_end, x, SN_(f64)(inside));

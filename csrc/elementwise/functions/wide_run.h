@@ -3,6 +3,7 @@
 #ifndef SOFTNUM_FUNCTIONS_WIDE_RUN_H
 #define SOFTNUM_FUNCTIONS_WIDE_RUN_H
 
+#include "elementwise/functions/run.h"
 #include "elementwise/functions/wide_exponential.h"
 #include "elementwise/functions/wide_inverse.h"
 #include "elementwise/functions/wide_logarithm.h"
@@ -39,27 +40,11 @@ SN_INLINE void SN_(wide_decided)(SN_(enclosure) e, sn_wu rest, int halves, sn_wu
         (bits >> 63 & SN_WIDE_NEGATIVE) | ((sn_wu)(size == 0.0) & SN_WIDE_ZERO) | ((~told | e.outside) & SN_WIDE_LEFT);
 }
 
-/* A function that is not defined everywhere: of numbers between two ends (in magnitude, of the odd and the even ones);
- * *left: what the definition does beside, such as poles. Other numbers are invalid. */
+/* As SN_(partial_in_lanes). */
 SN_INLINE SN_(enclosure) SN_(wide_partial)(int function, sn_wf x, sn_wu finite, sn_wu *invalid, sn_wu *left) {
-    const int arc = function == SN_ELEMENTARY_asin || function == SN_ELEMENTARY_asinpi ||
-                    function == SN_ELEMENTARY_acos || function == SN_ELEMENTARY_acospi;
-    const int of_more =
-        function == SN_ELEMENTARY_log1p || function == SN_ELEMENTARY_log2p1 || function == SN_ELEMENTARY_log10p1;
-    sn_wi within, at_end = {0};
-    double inside = 0.5;
-    if (arc || function == SN_ELEMENTARY_atanh) {
-        const sn_wf size = SN_(magnitude64)(x);
-        within = size <= 1.0;
-        if (!arc) at_end = size == 1.0;
-    } else if (function == SN_ELEMENTARY_acosh) {
-        within = x >= 1.0;
-        inside = 2.0;
-    } else {
-        const double least = of_more ? -1.0 : 0.0;
-        within = x >= least;
-        at_end = x == least;
-    }
+    sn_wi at_end;
+    double inside;
+    const sn_wi within = SN_(in_domain)(function, x, &at_end, &inside);
     *invalid = finite & ~(sn_wu)within;
     *left |= (sn_wu)at_end;
     const sn_wf number = SN_(either64)(within & ~at_end, x, SN_(f64)(inside));
