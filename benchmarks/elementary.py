@@ -27,9 +27,8 @@ IN_LANES = (
     "cos", "tan", "sinpi", "cospi", "tanpi", "asin", "acos", "atan", "asinpi", "acospi", "atanpi", "sinh", "cosh",
     "tanh", "asinh", "acosh", "atanh", "erf", "gelu", "sigmoid", "silu", "softplus", "cbrt", "rsqrt", "reciprocal",
 )  # fmt: skip
-OF_TWO_IN_LANES = (
-    "pow", "powr", "pown", "rootn", "compound", "hypot", "atan2", "atan2pi", "logaddexp", "logaddexp2",
-)  # fmt: skip
+POWERS = ("pow", "powr", "pown", "rootn", "compound")
+OF_TWO_IN_LANES = (*POWERS, "hypot", "atan2", "atan2pi", "logaddexp", "logaddexp2")
 DEFINED = ("gelu", "pow", "hypot")
 TABLES = ("exp", "gelu", "pow")
 OF_C = (
@@ -116,7 +115,7 @@ def _of_two(n: int, isa: str) -> Iterator[Row]:
     signed = [np.float32(rng.standard_normal(n) * 2).view(np.uint32) for _ in range(2)]
     usual = [np.float32(x).view(np.uint32) for x in _values(n)]
     for name in OF_TWO_IN_LANES:
-        powers = name in ("pow", "powr", "pown", "rootn", "compound")
+        powers = name in POWERS
         goal = (GOALS_OF_POWERS if powers else GOALS_OF_TWO)[isa]
         data = usual if name in ("pow", "powr") else [usual[0], small[1]] if powers else signed
         yield _row(f"{name} binary32, {isa}", n, _call(name, data, "binary32"), goal, 3)

@@ -12,9 +12,12 @@ from dataclasses import dataclass
 
 from rich.table import Table
 
+from benchmarks.elementary import OF_TWO_IN_LANES, POWERS
 from benchmarks.measure import Row
 
-__all__ = ["GOALS", "table"]
+__all__ = [
+    "COMPENSATED", "GOALS", "OF_ONE", "OF_OTHERS", "OF_POWERS", "ONE_ROUNDING", "TWO_ROUNDINGS", "table",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -26,20 +29,26 @@ class Goal:
     rows: str
 
 
-_POWERS, _OTHERS = "(pow|powr|pown|rootn|compound)", "(hypot|atan2|atan2pi|logaddexp|logaddexp2)"
-_OF_ONE = rf"(?!({_POWERS}|{_OTHERS}) )\w+"
+#: rows of functions of binary32 and 64: powers, others of two operands, and those of one
+OF_POWERS = f"({'|'.join(POWERS)})"
+OF_OTHERS = f"({'|'.join(name for name in OF_TWO_IN_LANES if name not in POWERS)})"
+OF_ONE = rf"(?!({OF_POWERS}|{OF_OTHERS}) )\w+"
+#: rows of units that the definition computes in lanes, behind their size
+ONE_ROUNDING = r"(binary32 toward zero|binary16 x e4m3 .*lanes|e5m2 into e5m10, subnormals flushed)"
+TWO_ROUNDINGS = r"(binary32 products and sums, ties away|q4.4 products into q8.8, 2 lanes)"
+COMPENSATED = r"Kahan, [^,]*(, to odd)?"
 
 GOALS = (
-    Goal("functions of binary32 in lanes, AVX-512", "900 to 8500", rf"{_OF_ONE} binary32, avx512"),
-    Goal("the same, codes drawn uniformly", "900 to 8500", rf"{_OF_ONE} binary32, avx512, codes drawn uniformly"),
-    Goal("the same, rounding up, with flags", "900 to 8500", rf"{_OF_ONE} binary32, avx512, up, with flags"),
-    Goal("functions of binary32 in lanes, AVX2", "900 to 8500", rf"{_OF_ONE} binary32, avx2(, .*)?"),
-    Goal("functions of binary64, AVX-512", "1000 to 11000", rf"{_OF_ONE} binary64, avx512.*"),
-    Goal("the same, AVX2", "1000 to 11000", rf"{_OF_ONE} binary64, avx2.*"),
-    Goal("pow and its kin of binary32, AVX-512", "1000 to 11000", rf"{_POWERS} binary32, avx512.*"),
-    Goal("the same, AVX2", "1000 to 11000", rf"{_POWERS} binary32, avx2.*"),
-    Goal("hypot, atan2, logaddexp of binary32, AVX-512", "1000 to 11000", rf"{_OTHERS} binary32, avx512.*"),
-    Goal("the same, AVX2", "1000 to 11000", rf"{_OTHERS} binary32, avx2.*"),
+    Goal("functions of binary32 in lanes, AVX-512", "900 to 8500", rf"{OF_ONE} binary32, avx512"),
+    Goal("the same, codes drawn uniformly", "900 to 8500", rf"{OF_ONE} binary32, avx512, codes drawn uniformly"),
+    Goal("the same, rounding up, with flags", "900 to 8500", rf"{OF_ONE} binary32, avx512, up, with flags"),
+    Goal("functions of binary32 in lanes, AVX2", "900 to 8500", rf"{OF_ONE} binary32, avx2(, .*)?"),
+    Goal("functions of binary64, AVX-512", "1000 to 11000", rf"{OF_ONE} binary64, avx512.*"),
+    Goal("the same, AVX2", "1000 to 11000", rf"{OF_ONE} binary64, avx2.*"),
+    Goal("pow and its kin of binary32, AVX-512", "1000 to 11000", rf"{OF_POWERS} binary32, avx512.*"),
+    Goal("the same, AVX2", "1000 to 11000", rf"{OF_POWERS} binary32, avx2.*"),
+    Goal("hypot, atan2, logaddexp of binary32, AVX-512", "1000 to 11000", rf"{OF_OTHERS} binary32, avx512.*"),
+    Goal("the same, AVX2", "1000 to 11000", rf"{OF_OTHERS} binary32, avx2.*"),
     Goal("gelu of binary64", "8500", r"gelu binary64, by the definition"),
     Goal("pow and hypot of binary64", "1000 to 11000", r"(pow|hypot) binary64, by the definition"),
     Goal("stochastic product and sum, r = 12", "26 to 45", r"GEMM .*, stochastic product and sum, .* r = 12"),
@@ -50,10 +59,10 @@ GOALS = (
     Goal("fused, other deterministic modes", "25 to 30", r"GEMM .*, exact product, e6m9, rounding up"),
     Goal("rounded products, other modes", "47 to 59", r"GEMM .*, product e5m2, e6m9, toward zero"),
     Goal("any unit, one rounding a step", "1350 to 1900",
-         r"GEMM .*, (binary32 toward zero|binary16 x e4m3 .*lanes|e5m2 into e5m10, subnormals flushed)"),
+         rf"GEMM .*, {ONE_ROUNDING}"),
     Goal("any unit, two roundings a step", "1350 to 1900",
-         r"GEMM .*, (binary32 products and sums, ties away|q4.4 products into q8.8, 2 lanes)"),
-    Goal("any unit, Kahan's sum", "5000 to 7000", r"GEMM .*, Kahan, [^,]*(, to odd)?"),
+         rf"GEMM .*, {TWO_ROUNDINGS}"),
+    Goal("any unit, Kahan's sum", "5000 to 7000", rf"GEMM .*, {COMPENSATED}"),
     Goal("any unit, counting statistics", "1900", r"GEMM .*, counted"),
     Goal("AVX2 beside AVX-512: fused bfloat16, binary16", "5 to 6", r"GEMM .*, fused, AVX2"),
     Goal("8-bit posits in matmul", "0.85", r"GEMM .*, posit8"),

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.goals import COMPENSATED, OF_ONE, OF_OTHERS, OF_POWERS, ONE_ROUNDING, TWO_ROUNDINGS
+
 __all__ = ["LINES", "README", "RECORD", "SECTIONS", "main", "tables", "with_tables"]
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,9 +40,6 @@ def _quantize(verb: str) -> str:
 
 
 _GEMM = r"GEMM 512\^3, "
-_POWERS = "(pow|powr|pown|rootn|compound)"
-_OTHERS = "(hypot|atan2|atan2pi|logaddexp|logaddexp2)"
-_OF_ONE = rf"(?!({_POWERS}|{_OTHERS}) )\w+"
 _BOTH = ("avx512", "avx2")
 _SMALL = "(binary16|bfloat16|dlfloat16|e6m9)"
 _DTYPES = ("peer: ml_dtypes encode float32, e5m2", "peer: ml_dtypes decode float32, e5m2", "peer: ml_dtypes add e5m2")
@@ -60,18 +59,18 @@ LINES: dict[str, tuple[Line, ...]] = {
              "softfloatpy, a call each: {0}", ("peer: Berkeley SoftFloat .*",)),
         Line("exp, gelu, pow of codes of up to 16 bits, by table", (r".*, by table",)),
         Line("functions of one operand, in lanes: binary32 and formats of up to 30 digits: AVX-512; AVX2",
-             tuple(rf"{_OF_ONE} binary32, {isa}" for isa in _BOTH),
+             tuple(rf"{OF_ONE} binary32, {isa}" for isa in _BOTH),
              "CORE-MATH, in C, of binary32 alone: {0}; MPFR through gmpy2: {1}",
              ("peer: CORE-MATH's .* of float", r"peer: MPFR .* to 24 bits.*")),
         Line("the same, codes drawn uniformly",
-             tuple(rf"{_OF_ONE} binary32, {isa}, codes drawn uniformly" for isa in _BOTH)),
+             tuple(rf"{OF_ONE} binary32, {isa}, codes drawn uniformly" for isa in _BOTH)),
         Line("of binary64, but gelu, in every deterministic mode: AVX-512; AVX2",
-             tuple(rf"{_OF_ONE} binary64, {isa}" for isa in _BOTH), "CORE-MATH, in C: {0}",
+             tuple(rf"{OF_ONE} binary64, {isa}" for isa in _BOTH), "CORE-MATH, in C: {0}",
              ("peer: CORE-MATH's .* of double",)),
         Line("the same, codes drawn uniformly",
-             tuple(rf"{_OF_ONE} binary64, {isa}, codes drawn uniformly" for isa in _BOTH)),
-        Line("pow and its kin, of binary32: AVX-512; AVX2", tuple(rf"{_POWERS} binary32, {isa}" for isa in _BOTH)),
-        Line("hypot, atan2, logaddexp: AVX-512; AVX2", tuple(rf"{_OTHERS} binary32, {isa}" for isa in _BOTH)),
+             tuple(rf"{OF_ONE} binary64, {isa}, codes drawn uniformly" for isa in _BOTH)),
+        Line("pow and its kin, of binary32: AVX-512; AVX2", tuple(rf"{OF_POWERS} binary32, {isa}" for isa in _BOTH)),
+        Line("hypot, atan2, logaddexp: AVX-512; AVX2", tuple(rf"{OF_OTHERS} binary32, {isa}" for isa in _BOTH)),
         Line("pow, hypot and gelu of binary64, by the definition", (r"(pow|hypot|gelu) binary64, by the definition",)),
         Line("test vectors of fma with flags, made and checked in memory: binary16; binary32",
              tuple(rf"fma {f}, made and checked in memory" for f in ("binary16", "binary32")),
@@ -102,9 +101,7 @@ LINES: dict[str, tuple[Line, ...]] = {
         Line("other deterministic modes: fused; with rounded products",
              (_GEMM + "exact product, e6m9, rounding up", _GEMM + "product e5m2, e6m9, toward zero")),
         Line("any unit, by the definition in lanes: one rounding a step; two; Kahan",
-             (_GEMM + r"(binary32 toward zero|binary16 x e4m3 .*lanes|e5m2 into e5m10, subnormals flushed)",
-              _GEMM + r"(binary32 products and sums, ties away|q4.4 products into q8.8, 2 lanes)",
-              _GEMM + r"Kahan, [^,]*(, to odd)?")),
+             (_GEMM + ONE_ROUNDING, _GEMM + TWO_ROUNDINGS, _GEMM + COMPENSATED)),
         Line("the same, counted (`return_stats`)", (_GEMM + ".*, counted",)),
         Line("what is left to the scalar definition, one output at a time", (_GEMM + "scalar definition: .*",)),
     ),
