@@ -173,59 +173,7 @@ typedef struct {
 
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
-#define SN_FUNCTIONS_IN_LANES(X)                                                                                       \
-    X(exp)                                                                                                             \
-    X(exp2)                                                                                                            \
-    X(exp10)                                                                                                           \
-    X(expm1)                                                                                                           \
-    X(exp2m1)                                                                                                          \
-    X(exp10m1)                                                                                                         \
-    X(sinh)                                                                                                            \
-    X(cosh)                                                                                                            \
-    X(tanh)                                                                                                            \
-    X(sigmoid)                                                                                                         \
-    X(silu)                                                                                                            \
-    X(softplus)                                                                                                        \
-    X(erf)                                                                                                             \
-    X(gelu)                                                                                                            \
-    X(log)                                                                                                             \
-    X(log2)                                                                                                            \
-    X(log10)                                                                                                           \
-    X(log1p)                                                                                                           \
-    X(log2p1)                                                                                                          \
-    X(log10p1)                                                                                                         \
-    X(sin)                                                                                                             \
-    X(cos)                                                                                                             \
-    X(tan)                                                                                                             \
-    X(sinpi)                                                                                                           \
-    X(cospi)                                                                                                           \
-    X(tanpi)                                                                                                           \
-    X(asin)                                                                                                            \
-    X(acos)                                                                                                            \
-    X(atan)                                                                                                            \
-    X(asinpi)                                                                                                          \
-    X(acospi)                                                                                                          \
-    X(atanpi)                                                                                                          \
-    X(asinh)                                                                                                           \
-    X(acosh)                                                                                                           \
-    X(atanh)                                                                                                           \
-    X(cbrt)                                                                                                            \
-    X(rsqrt)                                                                                                           \
-    X(reciprocal)
-
-#define SN_FUNCTIONS_OF_TWO_IN_LANES(X)                                                                                \
-    X(pow)                                                                                                             \
-    X(powr)                                                                                                            \
-    X(pown)                                                                                                            \
-    X(rootn)                                                                                                           \
-    X(compound)                                                                                                        \
-    X(hypot)                                                                                                           \
-    X(atan2)                                                                                                           \
-    X(atan2pi)                                                                                                         \
-    X(logaddexp)                                                                                                       \
-    X(logaddexp2)
-
-/* Of operands of up to 53 bits too: elementwise/functions/wide.h. */
+/* Of one operand: of up to 53 bits (elementwise/functions/wide.h); of up to 30; of two operands. */
 #define SN_WIDE_FUNCTIONS_IN_LANES(X)                                                                                  \
     X(exp)                                                                                                             \
     X(exp2)                                                                                                            \
@@ -264,6 +212,20 @@ typedef struct {
     X(cbrt)                                                                                                            \
     X(rsqrt)                                                                                                           \
     X(reciprocal)
+
+#define SN_FUNCTIONS_IN_LANES(X) SN_WIDE_FUNCTIONS_IN_LANES(X) X(gelu)
+
+#define SN_FUNCTIONS_OF_TWO_IN_LANES(X)                                                                                \
+    X(pow)                                                                                                             \
+    X(powr)                                                                                                            \
+    X(pown)                                                                                                            \
+    X(rootn)                                                                                                           \
+    X(compound)                                                                                                        \
+    X(hypot)                                                                                                           \
+    X(atan2)                                                                                                           \
+    X(atan2pi)                                                                                                         \
+    X(logaddexp)                                                                                                       \
+    X(logaddexp2)
 
 enum { SN_WIDE_BLOCK = 4 * SN_WORD_BLOCKS }; /* elements of a call, at most */
 
