@@ -117,6 +117,8 @@ class BuildExtensions(build_ext):
         target = OBJECTS / Path(source).with_suffix(".c")
         options = ["--depfile", "--module-name", ext.name, "-X", "show_performance_hints=False"]
         options += ["-X", "freethreading_compatible=True"]  # what threads share is given as elementwise.h says
+        # `python -m cython` looks where Cython lies first, which may hold another NumPy than the one imported here
+        options += ["-I", ".", "-I", str(Path(np.__file__).parents[1])]
         make(
             target,
             [*options, *versions],
