@@ -569,11 +569,13 @@ def gpu_recording() -> str:
         functions = len(data.files) - 1
     chip = f"{manifest['source']} (compute capability {manifest['capability']}, driver {manifest['driver']})"
     other = json.loads((ROOT / "tests/data/nvidia_h100/manifest.json").read_text())
-    same = other["compared"]
+    same, again = other["compared"], manifest["again"]
     return (
         f"Recorded on {manifest['date']}, on one {chip}: {kinds['mma']} shapes and types of `mma.sync` and "
         f"{kinds['wgmma']} of `wgmma`, {manifest['rows']:,} rows of them and {manifest['chains']:,} chains of four, "
-        f"and {functions} functions. One {other['source']} computed all of them too, on {other['date']}, and "
+        f"and {functions} functions. On {again['date']} the rows were computed again, and {again['results']:,} results "
+        f"of fresh operands with them: {again['differ'] or 'none'} differs from its instruction's unit. One "
+        f"{other['source']} computed all of the rows too, on {other['date']}, and "
         f"{same['differ'] or 'none'} of its results differ; {other['rows']:,} rows and {other['chains']} chains of "
         f"{len(other['arithmetics'])} instructions of bytes are its own.\n\n"
     )

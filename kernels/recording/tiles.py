@@ -95,7 +95,8 @@ def box(device, one: Instruction):
     """An instruction as a black box for `softnum.identify`: f(a, b) or f(a, b, c), matrices of numbers.
 
     More products than it takes go through it again and again, a result being the next one's c; the last may be filled
-    up with zeros. f raises ValueError for numbers that are none of the instruction's types.
+    up with zeros, whose products are -0, which leaves a sum of -0 what it is. f raises ValueError for numbers that are
+    none of the instruction's types.
     """
 
     def codes(x, kind: str) -> np.ndarray:
@@ -109,7 +110,7 @@ def box(device, one: Instruction):
     def f(a, b, c=None):
         (m, k), n = a.shape, b.shape[1]
         steps = max(1, -(-k // one.k))
-        rows = np.zeros((m, steps * one.k), CODES[one.a]), np.zeros((n, steps * one.k), CODES[one.b])
+        rows = np.full((m, steps * one.k), encoded(-0.0, one.a)), np.zeros((n, steps * one.k), CODES[one.b])
         rows[0][:, :k], rows[1][:, :k] = codes(a, one.a), codes(b.T, one.b)
         left, right = np.repeat(rows[0], n, 0), np.tile(rows[1], (m, 1))
         start = codes(np.zeros((m, n)) if c is None else c, one.d)

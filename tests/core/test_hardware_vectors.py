@@ -137,6 +137,28 @@ def test_instructions_of_an_h200(name, isa):
     assert rows == entry["rows"] + 4 * entry["chains"] and wrong == 0, f"{wrong} of {rows} rows differ"
 
 
+@cases("name", [name for name in ARITHMETICS if name.startswith("mma") and INSTRUCTION[name].a in ("e4m3", "e5m2")])
+def test_chains_of_fp8_on_an_h200(name):
+    """Four instructions are one sum of chunks: each adds C to its own products' sum, which C's place in it shows."""
+    one = INSTRUCTION[name]
+    unit = one.unit("h200")
+    order = tuple(k for k in unit.k_order if k < one.k)
+    steps = replace(unit, terms=one.k // 2, k_order=order, c="fused")
+    with np.load(H200 / f"{name}.npz") as data:
+        a, b = (
+            decoded(data[f"chain_{x}"].reshape(len(data["chain_c"]), -1), kind)
+            for x, kind in zip("ab", (one.a, one.b), strict=True)
+        )
+        c, d = decoded(data["chain_c"], one.d), decoded(data["chain_d"][:, -1], one.d)
+    chain = sn.ChunkedDotUnit(steps, one.k, unit.result)
+    got = {
+        x: sn.matmul(a[:, None, :], b[:, :, None], x, c[:, None, None])[:, 0, 0]
+        for x in (chain, replace(steps, c="after"))
+    }
+    assert not differing(got[chain], d).any()
+    assert differing(got[replace(steps, c="after")], d).any()  # C once, at the end
+
+
 @cases("name", OF_H100)
 def test_integers_of_an_h100(name):
     """Sums that leave 32 bits wrap around, or with .satfinite end there: its rows have none of another unit's."""

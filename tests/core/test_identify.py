@@ -129,15 +129,18 @@ PLANTED = {
     "three lanes of rounded products": sn.MadUnit(
         "tf32", operand="tf32", product="tf32", lanes=4, chunk=12, reduction="pairwise", rounding="up"
     ),
+    "chunks of fused sums": sn.ChunkedDotUnit(
+        sn.FusedDotUnit(4, 20, "binary32", operand="bfloat16", k_order=(0, 1, 4, 5, 2, 3, 6, 7)), 24, rounding="up"
+    ),
     "results flushed": sn.MadUnit("binary32", operand="bfloat16", flush_results="after"),
     "one rounding": sn.ExactDotUnit("binary16", operand="e4m3fn", rounding="nearest_away"),
 }
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in list(PLANTED)[2:]]
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in list(PLANTED)[3:]]
 
 
-@pytest.mark.parametrize("name", [*list(PLANTED)[:2], *SLOW])
+@pytest.mark.parametrize("name", [*list(PLANTED)[:3], *SLOW])
 def test_units_that_no_preset_has(name):
     unit = PLANTED[name]
     found = sn.identify(box_of(unit), operand=unit.operand, rows=2000)
@@ -149,8 +152,34 @@ def test_units_that_no_preset_has(name):
             ((30, 26), unit.operand[0]), ((26, 30), unit.operand[1])
         ))  # fmt: skip
         assert np.array_equal(sn.matmul(x, y, unit), sn.matmul(x, y, found.unit), equal_nan=True)
-    if name == "six terms, rounded twice":
+    if name in ("six terms, rounded twice", "chunks of fused sums"):
         assert found.unit == unit
+
+
+@pytest.mark.slow
+def test_a_promoted_sum_is_found():
+    """Of chunks longer than half of what is asked, by pairs alone: DeepSeek-V3's sums of FP8."""
+    unit = sn.ChunkedDotUnit(sn.unit("nvidia_h100_e4m3"), 128)
+    found = sn.identify(box_of(unit), rows=5000)
+    assert (found.unit.chunk, found.unit.inner.terms, found.unit.inner.fraction_bits) == (128, 32, 13)
+    assert found.equivalent == ()  # none of the presets has chunks
+
+
+def test_a_sum_that_is_converted_at_the_end():
+    """A library's product: a tensor core's sum in binary32, whose result has the operands' format."""
+    core = sn.unit("nvidia_h100_fp16")
+
+    def product(a, b):
+        return sn.quantize(sn.matmul(a, b, core), "binary16")
+
+    found = sn.identify(product, operand="binary16", output="binary16", rows=2000)
+    unit = found.unit
+    assert (unit.accumulator, unit.rounding) == (sn.format("binary16"), "nearest_even")
+    assert (unit.inner.terms, unit.inner.fraction_bits, unit.inner.accumulator) == (16, 25, core.accumulator)
+    rng = np.random.default_rng(5)
+    for scale in (1, 2.0**-9, 2.0**6):
+        x, y = (sn.quantize(rng.standard_normal(s) * scale, "binary16") for s in ((30, 200), (200, 30)))
+        assert np.array_equal(sn.matmul(x, y, unit), product(x, y), equal_nan=True)
 
 
 BLOCKS = {
@@ -320,7 +349,7 @@ def test_what_is_refused():
 
 
 def test_more_families_join_in():
-    unit = sn.ChunkedDotUnit(sn.unit("nvidia_h100_e5m2"), 64)
+    unit = sn.ChunkedDotUnit(sn.MadUnit("binary16", operand="e5m2"), 64)
     before = dict(FAMILIES)
     try:
         find_as("mine", lambda facts: [unit], lambda unit, facts: {"rounding": ("nearest_even", "toward_zero")})

@@ -17,7 +17,7 @@ from softnum.cli import build_app
 from softnum.kernels.recording import functions
 from softnum.kernels.recording.__main__ import main
 from softnum.kernels.recording.device import compiled, text
-from softnum.kernels.recording.mma import CODES, INSTRUCTIONS, decoded, differing, encoded, size_of
+from softnum.kernels.recording.mma import CODES, FORMATS, INSTRUCTIONS, decoded, differing, encoded, size_of
 from softnum.kernels.recording.rows import CHAINED, KINDS, STEPS, at_the_least_exponent, operands, rows
 from softnum.kernels.recording.tiles import box, computed
 from tests.kernels.dry_run import build, headers
@@ -216,11 +216,41 @@ def test_an_instruction_as_a_black_box():
     assert shown.exit_code == 2 and "mma_m16n8k8_f32_bf16_bf16_f32" in shown.output
 
 
+def test_what_fills_an_instruction_up_leaves_zeros_their_signs():
+    f = box(Exactly(), NAMED["mma_m8n8k4_f64_f64_f64_f64"])
+    minus, none = np.array([[-0.0]]), np.zeros((1, 1))
+    assert np.signbit(f(minus, none, minus)) and not np.signbit(f(none, none, minus))
+
+
 @pytest.mark.slow
-def test_an_instruction_is_identified():
-    one = NAMED["mma_m16n8k8_f32_bf16_bf16_f32"]
-    found = sn.identify(box(Exactly(), one), operand="bfloat16", output="binary32", rows=100, longest=20)
-    assert found.unit == one.unit("h200") or "nvidia_h200_bf16" in found.equivalent
+@cases("one", INSTRUCTIONS, ids=lambda one: one.file)
+def test_instructions_are_identified(one):
+    """A chain of them is one unit, of FP8 mma one of chunks: each adds C to the sum of its own products."""
+
+    def f(a, b, c=None):
+        (m, k), n = a.shape, b.shape[1]
+        left, right = np.full((m, -(-k // one.k) * one.k), -0.0), np.zeros((-(-k // one.k) * one.k, n))
+        left[:, :k], right[:k] = taken(a, one.a), taken(b, one.b)
+        c = taken(np.zeros((m, n)) if c is None else c, one.d)
+        for first in range(0, left.shape[1], one.k):
+            c = sn.matmul(left[:, first : first + one.k], right[first : first + one.k], one.unit("h200"), c)
+        return c
+
+    def taken(x, kind):
+        with np.errstate(over="ignore"):
+            found = decoded(encoded(np.asarray(x, np.float64), kind), kind).astype(np.float64)
+        if differing(found, np.asarray(x, np.float64)).any():
+            raise ValueError(f"a number is none of {kind}")
+        return found
+
+    found = sn.identify(f, rows=5000).unit
+    chunked = one.kind == "mma" and size_of(one.a) == 1 and one.d != "s32"
+    assert isinstance(found, sn.ChunkedDotUnit) == chunked
+    if chunked:
+        assert (found.chunk, found.inner.terms, found.accumulator) == (one.k, one.k // 2, sn.format(FORMATS[one.d]))
+    elif isinstance(found, sn.FusedDotUnit):
+        want = one.unit("h200")
+        assert (found.terms, found.fraction_bits, found.result) == (want.terms, want.fraction_bits, want.result)
 
 
 # ---- operands --------------------------------------------------------------------------------------------------------

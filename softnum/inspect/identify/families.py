@@ -16,9 +16,10 @@ from softnum.formats.modes import P3109_VERSIONS, ROUNDING_MODES
 from softnum.formats.names import format
 from softnum.formats.scalar import FloatFormat
 from softnum.inspect.identify.blocks import is_block_pair
-from softnum.inspect.identify.order import chain_sizes, lane_sizes, steps_of, tree_of
+from softnum.inspect.identify.order import chain_sizes, chunk_sizes, chunks_of, lane_sizes, steps_of, tree_of
 from softnum.mac.block_fused import BlockFusedDotUnit
 from softnum.mac.blocks import BlockDotUnit
+from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.grouped import GroupedDotUnit
@@ -30,6 +31,7 @@ __all__ = ["FAMILIES", "Facts", "Family", "find_as", "lanes_of"]
 _MODES = tuple(mode for mode in ROUNDING_MODES if not mode.startswith("stochastic"))
 _FLUSHES = (None, "before", "after", "subnormal")
 _WIDEST = 60  # fraction bits that are tried
+_WHOLE = 2**32 - 1  # products of a chunk: of any sum's
 
 
 @dataclass
@@ -130,7 +132,7 @@ class Family:
     starts : ``(facts) -> iterable of units``
         Units to begin from, the likeliest first.
     choices : ``(unit, facts) -> mapping of str to sequence``
-        For each field, what else it can be.
+        For each field, what else it can be; "inner.terms" is a field of the unit in a unit's field.
     joint : tuple of tuples of str
         Fields that are tried together where one at a time leads nowhere.
     simpler : ``(unit) -> iterable of units``
@@ -209,14 +211,18 @@ def _chains(facts: Facts) -> Iterator[tuple[int, tuple | None, str | None]]:
         steps = [[steps[0][0]], [steps[0][1]], *steps[1:]]
     if terms >= n and n > 2:  # more than were asked at once
         return
-    for period in range(terms, n + 1, terms):
-        flat = [k for step in steps for k in sorted(step) if k < period]
-        if sorted(flat) != list(range(period)):
-            continue
-        order = None if flat == list(range(period)) else tuple(flat)
+    for order in _orders(steps, terms, n):
         if facts.agrees(lambda m, o=order: chain_sizes(m, terms, o, where)):
             yield terms, order, where
             return
+
+
+def _orders(steps: list[list[int]], terms: int, n: int) -> Iterator[tuple | None]:
+    """Orders of k in which steps of so many products take the first n, the one of the shortest period first."""
+    for period in range(terms, n + 1, terms):
+        flat = [k for step in steps for k in sorted(step) if k < period]
+        if sorted(flat) == list(range(period)):
+            yield None if flat == list(range(period)) else tuple(flat)
 
 
 def _fused_starts(facts: Facts) -> Iterator[Unit]:
@@ -258,6 +264,61 @@ def _fused_simpler(unit: FusedDotUnit) -> Iterator[Unit]:
     """A shorter sum in the accumulator's format, and not a result in a format of its own."""
     if unit.output is not None and unit.output != unit.accumulator:
         yield replace(unit, output=None, truncate_fraction=unit.output.mantissa_bits)
+
+
+# -- fused sums of chunks, which are added ---------------------------------------------------------------------------
+def _chunks(facts: Facts) -> Iterator[tuple[int, int, tuple | None]]:
+    """(products of a chunk, of a step, their order) that agree with what was measured."""
+    n, tree = facts.tree()
+    if tree is None:
+        return
+    found = chunks_of(tree, n if facts.takes_c else None)
+    if found is not None:
+        chunks, steps = found[:1], found[1]
+    else:  # the first of them is longer, and longer sums were asked for some pairs
+        chunks, steps = range(n, max(facts.sizes)), steps_of(tree) or []
+        if facts.takes_c:
+            steps = steps[:-1] if steps[-1:] == [[n]] else []
+    terms = max(map(len, steps), default=0)
+    if terms < 2 or (len(steps) > 1 and {*map(len, steps[1:])} == {1}):  # a product a step
+        return
+    for order in _orders(steps, terms, sum(map(len, steps))):
+        for chunk in chunks:
+            if facts.agrees(lambda m, x=(chunk, terms, order): chunk_sizes(m, *x, facts.takes_c)):
+                yield chunk, terms, order
+                return
+
+
+def _chunked_starts(facts: Facts) -> Iterator[Unit]:
+    for chunk, terms, order in _chunks(facts):
+        for out in facts.outputs[:2]:
+            for accumulator in dict.fromkeys([out, *facts.c_formats[:2], *facts.outputs[:2]]):
+                for mode in ("toward_zero", "nearest_even"):
+                    for inner in _made(
+                        FusedDotUnit, terms, min(100, 24 if facts.fraction is None else facts.fraction), accumulator,
+                        operand=facts.operand, output_rounding=mode, k_order=order,
+                    ):  # fmt: skip
+                        yield from _made(ChunkedDotUnit, inner, chunk, out)
+
+
+def _chunked_choices(unit: ChunkedDotUnit, facts: Facts) -> Mapping[str, tuple]:
+    inner = _fused_choices(unit.inner, facts)
+    kept = ("c", "output")  # each chunk starts from +0, and its sum has one format
+    return {
+        "rounding": _MODES,
+        "overflow": _overflows(unit.accumulator),
+        **{f"inner.{name}": values for name, values in inner.items() if name not in kept},
+    }
+
+
+def _converted_starts(facts: Facts) -> Iterator[Unit]:
+    """Fused sums in binary32 that are rounded to the result's format at the end, as libraries' products are."""
+    wide = format("binary32")
+    if facts.takes_c or any(f.precision is None for f in facts.outputs) or wide in facts.outputs[:1]:
+        return
+    for inner in _fused_starts(replace(facts, outputs=(wide,), c_formats=(wide,))):
+        for out in facts.outputs[:2] if inner.terms > 1 else ():
+            yield from _made(ChunkedDotUnit, inner, _WHOLE, out)
 
 
 # -- products first, then their sum and C ----------------------------------------------------------------------------
@@ -526,6 +587,17 @@ find_as(
         ("output_rounding", "truncate_fraction"), ("output_rounding", "overflow"), ("fraction_bits", "output_rounding"),
     ),
     simpler=_fused_simpler,
+)  # fmt: skip
+find_as(
+    "fused sums of chunks, added", _chunked_starts, _chunked_choices,
+    joint=(
+        ("inner.output_rounding", "inner.truncate_fraction"), ("inner.output_rounding", "inner.overflow"),
+        ("inner.fraction_bits", "inner.output_rounding"), ("rounding", "overflow"),
+    ),
+)  # fmt: skip
+find_as(
+    "fused sums in binary32, converted", _converted_starts, _chunked_choices,
+    joint=(("inner.output_rounding", "inner.truncate_fraction"), ("inner.fraction_bits", "inner.output_rounding")),
 )  # fmt: skip
 find_as("the exact sum", _exact_starts, _exact_choices, simpler=_exact_simpler)
 find_as(

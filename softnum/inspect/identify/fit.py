@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from operator import attrgetter
 
 import numpy as np
 
@@ -202,13 +203,30 @@ def _joined(before: np.ndarray | None, more: list) -> np.ndarray:
     return np.stack(more) if before is None else np.concatenate([before, np.stack(more)])
 
 
+def _field(unit: Unit, name: str):
+    """A field by its name, or by "field.name" that of the unit in it."""
+    return attrgetter(name)(unit)
+
+
+def _changed(unit: Unit, values: dict[str, object]) -> Unit:
+    """A unit with other values of fields, named as for `_field`."""
+    own, inner = {}, {}
+    for name, value in values.items():
+        field, _, rest = name.partition(".")
+        if rest:
+            inner.setdefault(field, {})[rest] = value
+        else:
+            own[field] = value
+    return replace(unit, **own, **{field: _changed(getattr(unit, field), x) for field, x in inner.items()})
+
+
 def _otherwise(unit: Unit, names, choices) -> Iterator[tuple[tuple, Unit]]:
     """Units with other values of these fields."""
     for values in product(*(choices.get(name, ()) for name in names)):
-        if all(getattr(unit, name) == value for name, value in zip(names, values, strict=True)):
+        if all(_field(unit, name) == value for name, value in zip(names, values, strict=True)):
             continue
         try:
-            yield values, replace(unit, **dict(zip(names, values, strict=True)))
+            yield values, _changed(unit, dict(zip(names, values, strict=True)))
         except ValueError:  # these do not go together
             continue
 
@@ -311,7 +329,7 @@ class Decided:
 def undecided(unit: Unit, family: Family, data: Data, told: Callable[[str], None]) -> Iterator[Decided]:
     """For each field, the values that are refuted, each with a row, and those that nothing tells from the unit's."""
     for name, values in family.choices(unit, data.facts).items():
-        own = getattr(unit, name)
+        own = _field(unit, name)
         refuted, left = [], []
         for (value,), other in _otherwise(unit, (name,), {name: _some(own, values)}):
             if other == unit:

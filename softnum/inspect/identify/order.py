@@ -16,8 +16,8 @@ from softnum.inspect.identify.box import Box
 from softnum.mac.order import reduction_order
 
 __all__ = [
-    "Masks", "all_pairs", "chain_sizes", "lane_sizes", "masks_of", "meeting", "shown_tree", "sizes_of", "some_pairs",
-    "steps_of", "tree_of",
+    "Masks", "all_pairs", "chain_sizes", "chunk_sizes", "chunks_of", "lane_sizes", "masks_of", "meeting", "shown_tree",
+    "sizes_of", "some_pairs", "steps_in", "steps_of", "tree_of",
 ]  # fmt: skip
 
 _GAP = 120  # binades between M and a unit, where the formats have as many
@@ -177,6 +177,39 @@ def steps_of(tree) -> list[list[int]] | None:
     return steps[::-1]
 
 
+def _leaves(tree) -> list[int]:
+    return [leaf for child in tree for leaf in _leaves(child)] if isinstance(tree, list) else [tree]
+
+
+def chunks_of(tree, c: int | None) -> tuple[int, list[list[int]]] | None:
+    """(products of a chunk, the steps of the first one) of a sum of chunks, which are added in order, to C if there is
+    one (the leaf `c`); None where the tree is none, or has a single chunk."""
+    later = []
+    while isinstance(tree, list) and len(tree) == 2 and (c is not None or isinstance(tree[1], list)):
+        tree, other = tree
+        if other == c:
+            break
+        later.append(_leaves(other))
+    else:
+        if c is not None:  # it was not met at the first chunk
+            return None
+    first, steps = _leaves(tree), steps_of(tree)
+    chunk = len(first)
+    firsts = range(chunk, chunk * (len(later) + 1), chunk)
+    if not later or not steps or sorted(first) != list(range(chunk)):
+        return None
+    for start, leaves in zip(firsts, later[::-1], strict=True):
+        whole = list(range(start, start + chunk))
+        if sorted(leaves) != (whole[: len(leaves)] if start == firsts[-1] else whole):
+            return None
+    return chunk, steps
+
+
+def steps_in(tree, c: int | None) -> list[list[int]]:
+    """The steps of a chain, C's too, or of the first chunk of a sum of chunks; none where the tree is neither."""
+    return steps_of(tree) or (chunks_of(tree, c) or (0, []))[1]
+
+
 def sizes_of(node, leaves: int) -> np.ndarray:
     """The matrix of meeting sizes of a tree."""
     sizes = np.zeros((leaves, leaves), int)
@@ -211,6 +244,22 @@ def chain_sizes(n: int, terms: int, order: tuple | None, c: str | None) -> np.nd
         place = np.append(place, place.max(initial=0) + 1)
     below = np.array([(place <= p).sum() for p in range(place.max(initial=0) + 1)])
     sizes = below[np.maximum.outer(place, place)]
+    np.fill_diagonal(sizes, 0)
+    return sizes
+
+
+@lru_cache(maxsize=64)
+def chunk_sizes(n: int, chunk: int, terms: int, order: tuple | None, with_c: bool) -> np.ndarray:
+    """Meeting sizes of chunks that are added in order, C first, each a chain of steps of so many products."""
+    place = np.arange(n) // chunk
+    below = np.minimum((np.arange(-(-n // chunk)) + 1) * chunk, n) + with_c
+    if with_c:
+        place = np.append(place, 0)
+    sizes = below[np.maximum.outer(place, place)]
+    for first in range(0, n, chunk):
+        size = min(chunk, n - first)
+        part = slice(first, first + size)
+        sizes[part, part] = chain_sizes(size, terms, order, None)
     np.fill_diagonal(sizes, 0)
     return sizes
 

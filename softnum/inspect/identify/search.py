@@ -288,12 +288,13 @@ class _Search:
             sizes = (getattr(start, name, None) or 1 for name in ("period", "terms", "chunk", "lanes"))
             terms = max(sizes)
             break
-        terms = min(terms, self.longest // 2)
+        size, terms = terms, min(terms, self.longest // 2)
         if self.box.blocks:
             size = self.operand[0].size(terms)
             more = {1, 3, size // 2, size - 1, size, size + 1, 2 * size, 2 * size + 3, 4 * size, 2 * terms + 1}
             return sorted(k for k in more if 1 <= k <= self.longest)
         more = {1, 2, 3, 4, 7, terms // 2, terms - 1, terms, terms + 1, 2 * terms + 1}
+        more |= {size - 1, size, size + 1, self.longest} if size > terms else set()
         more |= set() if self.ordered else {17, 33, 70}  # nothing was seen of the order
         return sorted(k for k in more if 1 <= k <= self.longest)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from softnum.inspect.identify.box import Box
 from softnum.inspect.identify.families import Facts
-from softnum.inspect.identify.order import Masks, all_pairs, masks_of, meeting, shown_tree, some_pairs, steps_of
+from softnum.inspect.identify.order import Masks, all_pairs, masks_of, meeting, shown_tree, some_pairs, steps_in
 from softnum.inspect.identify.pools import Rows
 from softnum.inspect.identify.report import Finding, Undecided
 
@@ -158,11 +158,11 @@ class Sums:
     def alignment(self) -> None:
         """Where several products are added at once: how many bits they keep below the largest, and how they are cut."""
         n, tree = self.facts.tree() if self.masks else (0, None)
-        steps = tree and steps_of(tree)
-        step = next((s for s in steps or () if len([k for k in s if k < n]) >= 3), None)
+        steps = [] if tree is None else steps_in(tree, n if self.box.takes_c else None)
+        step = next((s for s in steps if len([k for k in s if k < n]) >= 3), None)
         with_c = step is None
         if with_c:  # C and two products
-            step = next((s for s in steps or () if n in s and len(s) == 3), None)
+            step = next((s for s in steps if n in s and len(s) == 3), None)
             if step is None or not self.box.takes_c:
                 return
         places = [k for k in step if k < n][: 2 if with_c else 3]

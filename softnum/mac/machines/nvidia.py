@@ -217,7 +217,7 @@ def _separate(gpu: str, operand: str, output: str) -> Made:
     evidence["chaining"] = Evidence(
         "modelled",
         "more products than an instruction's 32: step after step, and C once. A chain of instructions adds each one's "
-        "sum to C: softnum.matmul over 32 of K at a time, a result being the next C",
+        "sum to C: softnum.ChunkedDotUnit of this unit with c='fused', in chunks of 32",
     )
     return made, _hopper(gpu, made, evidence) if generation == "hopper" else evidence
 
