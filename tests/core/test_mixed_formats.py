@@ -71,7 +71,7 @@ MIXED = [
 def test_mixed(operation, formats, out):
     rng = random.Random(f"{operation} {formats} {out}")
     formats, out = tuple(map(format_of, formats)), format_of(out)
-    groups = Groups(operation, columns_of(formats, rng, 500, 24 if len(formats) == 2 else 9), formats)
+    groups = Groups(operation, columns_of(formats, rng, 350, 17 if len(formats) == 2 else 7), formats)
     for environment in environments(out, rng):
         groups.check(out, **environment)
 
