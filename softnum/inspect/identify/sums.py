@@ -53,7 +53,7 @@ class Sums:
             if not self.starts():
                 self._groups("exact")
         n, tree = self.facts.tree()
-        if self.facts.group:
+        if self.facts.group and (tree is None or self.facts.nothing_lost):
             return
         if self.facts.nothing_lost:
             why = "the unit beside a mask and its negative is still there"
