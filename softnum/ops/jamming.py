@@ -9,6 +9,7 @@ from softnum.arrays.conversion import encode
 from softnum.formats.dispatch import of_format
 from softnum.formats.modes import Flags
 from softnum.formats.names import format
+from softnum.runtime import gateway
 from softnum.runtime.plain import plain
 
 __all__ = ["jam"]
@@ -39,6 +40,8 @@ def jam(x, fmt, *, overflow=None) -> Array:
 
     Raises
     ------
+    TypeError
+        For CUDA arrays.
     ValueError
         For another format, an overflow rule for a float, and where `encode` raises.
 
@@ -56,6 +59,8 @@ def jam(x, fmt, *, overflow=None) -> Array:
     >>> sn.jam([1.0, 1.3, -1.5, 0.0, np.inf], "e5m2")
     Array([ 1.25,  1.25, -1.75,  0.  ,   inf], e5m2)
     """
+    if gateway.is_device_array(x):
+        gateway.refuse_device()
     fmt = format(fmt)
     codes, jammed = _cut_off(fmt, x, overflow)
     return Array(codes | jammed.astype(codes.dtype), fmt)

@@ -573,7 +573,7 @@ def test_nothing_is_copied_to_the_host_unasked(device, monkeypatch):
         ("pack", lambda: sn.pack(a)), ("probe", lambda: sn.probe("add", a, a)), ("trace", lambda: unit.trace(d, d)),
         ("save", lambda: sn.save("unwritten.npz", a)), ("from_integer", lambda: sn.from_integer(a.codes, "e5m2")),
         ("ulp", lambda: sn.ulp(a)), ("ulp", lambda: sn.ulp(a.codes, "e5m2")), ("ulp_error", lambda: sn.ulp_error(a, a)),
-        ("ulp_error", lambda: sn.ulp_error(sn.array([1, 2], "e5m2"), a)),
+        ("ulp_error", lambda: sn.ulp_error(sn.array([1, 2], "e5m2"), a)), ("jam", lambda: sn.jam(d, "e5m2")),
     ):  # fmt: skip
         with pytest.raises(TypeError, match=rf"{name} takes no CUDA arrays; copy them to the host first \(\.copy_to_h"):
             work()
