@@ -13,9 +13,12 @@ import pytest
 import softnum as sn
 from softnum import kernels
 from softnum.formats.facts import fits
+from softnum.kernels.device.elementwise.conversion import NO_WORDS
+from softnum.kernels.device.products.gemm import engine_of
 from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime.strides import transposed
 from softnum.mac.products.engines import fast_of
+from softnum.runtime.gateway import NoKernel
 
 POISON = {4: np.uint32(0x7FA5A5A5), 8: np.uint64(0x7FF5A5A5A5A5A5A5)}
 # "small" is for compute-sanitizer, under which kernels are ten to a hundred times as slow
@@ -63,12 +66,18 @@ def unharmed(around):
 # ---- products ------------------------------------------------------------------------------------------------------
 
 
-def distinct_presets():
-    """One name for each unit: several generations of GPUs share theirs."""
+#: families of units that no kernel computes
+WITHOUT_KERNELS = sn.BlockFusedDotUnit, sn.GroupedDotUnit, sn.TwoStageDotUnit
+
+
+def distinct_presets(with_kernels=True):
+    """One name for each unit that kernels compute, or that none does: several generations of GPUs share theirs."""
     found = {}
     for name in sn.units():
-        if not isinstance(sn.unit(name), sn.BlockFusedDotUnit):  # no kernel computes these
-            found.setdefault(sn.unit(name), name)
+        unit = sn.unit(name)
+        lacks = isinstance(unit, WITHOUT_KERNELS) or isinstance(getattr(unit, "flush_inputs", False), str)
+        if lacks != with_kernels:
+            found.setdefault(unit, name)
     return list(found.values())
 
 
@@ -167,6 +176,17 @@ def test_presets(device, rng, name):
     if isinstance(unit, sn.BlockDotUnit):
         k = -(-k // 32) * 32
     check(unit, *operands(rng, unit, m, k, n), key=key_of(unit, rng))
+
+
+def test_which_presets_have_kernels(device):
+    """Those that the test above takes on a GPU, of which the simulator tries few; the others say that they have none."""
+    for name in distinct_presets():
+        assert engine_of(sn.unit(name), NO_WORDS)
+    others = [sn.unit(name) for name in distinct_presets(with_kernels=False)]
+    assert {type(unit) for unit in others} == {*WITHOUT_KERNELS, sn.MadUnit}
+    for unit in others:
+        with pytest.raises(NoKernel, match="no (CUDA kernel computes|kernel flushes some of).*; copy the .* to the host"):
+            engine_of(unit, NO_WORDS)
 
 
 SIZES = [
