@@ -30,6 +30,7 @@ sys.meta_path.insert(0, Checkout)
 
 from tests.support import quick  # noqa: E402
 from tests.support.cases import cases_of, named, restrict  # noqa: E402
+from tests.support.failures import Failures  # noqa: E402
 from tests.support.fp_environments import control, preloaded  # noqa: E402, F401  fixtures
 from tests.support.resume import Resume, digest_of_package  # noqa: E402
 
@@ -41,6 +42,7 @@ settings.load_profile("softnum")
 def pytest_addoption(parser):
     parser.addoption("--case", metavar="TEXT", help="only cases, parametrized or within a test, whose name holds this")
     parser.addoption("--resume", metavar="FILE", type=Path, help="note in FILE what passes; leave out what has passed")
+    parser.addoption("--failures", metavar="FILE", type=Path, help="write into FILE how tests fail, as soon as they do")
 
 
 def pytest_configure(config):
@@ -55,6 +57,8 @@ def pytest_configure(config):
         )
         worker = getattr(config, "workerinput", {})
         config.pluginmanager.register(Resume(path.absolute(), digest, worker.get("resume")))
+    if config.option.failures and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Failures(config.option.failures.absolute()))
 
 
 def pytest_ignore_collect(collection_path, config):

@@ -71,7 +71,15 @@ def _timed(owner, name, what):
     setattr(owner, name, timed)
 
 
+def pytest_report_header(config):
+    import softnum
+
+    return f"softnum: {Path(softnum.__file__).parent}"  # what is installed, which need not be the checkout beside
+
+
 def pytest_configure(config):
+    # PyTorch, of a driver that is not all there: it has no GPU then, and its tests are skipped
+    config.addinivalue_line("filterwarnings", "ignore:CUDA initialization:UserWarning")
     from softnum.kernels.device.products import custom as gemm_custom  # before numba.cuda, which it looks for
 
     gemm_custom.try_out = lambda *_: None  # compares kernels with Python functions
@@ -85,9 +93,11 @@ def pytest_configure(config):
 
 
 def _of_values(failure) -> bool:
-    """Whether it is an assertion of a test, or an error that it expected."""
+    """Whether it is an assertion of a test, or an error that it expected; but not about a TypeError that it caught."""
     if failure.errisinstance(pytest.fail.Exception):
         return True
+    if isinstance(failure.value.__context__, TypeError):
+        return False
     where = [Path(entry.path) for entry in failure.traceback]
     where = [path for path in where if "numpy" not in path.parts]
     return failure.errisinstance(AssertionError) and where[-1].is_relative_to(TESTS.parent)

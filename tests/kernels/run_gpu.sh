@@ -13,8 +13,10 @@
 #
 # FOLDER is build/gpu-wheels, which git ignores; carry it along with the checkout. Nothing is installed outside
 # build/gpu-site. Without wheels in FOLDER, what is installed already is used. PYTHON=... names another interpreter;
-# STEPS="build test sanitize bench" are the steps, of which some may be left out; "record" is one more, which records what
-# all matrix instructions compute. Reports are left in build/gpu.
+# STEPS="build test sanitize bench" are the steps, in the order in which they run, of which some may be left out; "record"
+# is one more, which records what all matrix instructions compute. They write into build/gpu, or REPORTS=..., as they go,
+# for a run that may be cut: tests.txt, failures.txt (how each test failed), passed.txt, memcheck.txt, racecheck.txt,
+# bench_gpu.json. AGAIN=1 leaves out the tests that passed.txt lists, which passed with the same build.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 python=${PYTHON:-python3}
@@ -55,10 +57,12 @@ fi
 
 folder=${1:-build/gpu-wheels}
 site=$PWD/build/gpu-site
-reports=$PWD/build/gpu
+reports=${REPORTS:-$PWD/build/gpu}
 mkdir -p "$site" "$reports"
+reports=$(cd "$reports" && pwd)
 # behind the packages, for benchmarks: the checkout's own folder of that name must not hide the package just built
 export PYTHONPATH="$site:$PWD" PIP_DISABLE_PIP_VERSION_CHECK=1 NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS=0
+export PYTHONUNBUFFERED=1 # what was said before a cut is in the reports
 unset NUMBA_ENABLE_CUDASIM
 # where no package holds NVVM, that of a toolkit
 if [ -z "${CUDA_HOME:-}${CUDA_PATH:-}" ] && [ -d /usr/local/cuda/nvvm ]; then export CUDA_HOME=/usr/local/cuda; fi
@@ -94,32 +98,33 @@ except ValueError as error:
 EOF
 fi
 
-sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2> /dev/null | head -1 || true)
-declare -A sanitizing=()
-if has sanitize && [ -z "$sanitizer" ]; then step "compute-sanitizer is not installed: left out"; fi
-if has sanitize && [ -n "$sanitizer" ]; then
-    # beside the tests: a process each, which mostly compiles kernels
-    for tool in memcheck racecheck; do
-        SOFTNUM_SMALL=1 "$sanitizer" --tool "$tool" --error-exitcode 9 "$python" -P -m pytest -m gpu -q -p no:cacheprovider \
-            tests/kernels/test_gpu_sizes.py -k 'test_units or test_presets or test_convolutions or test_blocks' > "$reports/$tool.txt" 2>&1 &
-        sanitizing[$tool]=$!
-    done
-fi
-
 if has test; then
     step "tests on the GPU"
     # most of the time goes into compiling kernels, on one core of the host for each process
     many=()
     if "$python" -c 'import xdist' 2> /dev/null; then many=(-n "${PROCESSES:-$(nproc)}" --dist worksteal); fi
-    run -m pytest -m gpu tests/kernels tests/train/test_train_cuda*.py tests/torch/test_torch_cuda.py -p no:cacheprovider -p no:benchmark "${many[@]}" --durations=10 \
-        2>&1 | tee "$reports/tests.txt" || failed=1
+    if [ -z "${AGAIN:-}" ]; then rm -f "$reports/passed.txt"; fi
+    run -m pytest -m gpu tests/kernels tests/train/test_train_cuda*.py tests/torch/test_torch_cuda.py -p no:cacheprovider -p no:benchmark "${many[@]}" \
+        --durations=10 --failures "$reports/failures.txt" --resume "$reports/passed.txt" 2>&1 | tee "$reports/tests.txt" \
+        || { [ "$?" = 5 ] && [ -n "${AGAIN:-}" ]; } || failed=1 # 5: none was left
 fi
 
-for tool in "${!sanitizing[@]}"; do
-    wait "${sanitizing[$tool]}" || failed=1
-    step "compute-sanitizer: $tool"
-    tail -8 "$reports/$tool.txt"
-done
+sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2> /dev/null | head -1 || true)
+declare -A sanitizing=()
+if has sanitize && [ -z "$sanitizer" ]; then step "compute-sanitizer is not installed: left out"; fi
+if has sanitize && [ -n "$sanitizer" ]; then
+    step "compute-sanitizer"
+    for tool in memcheck racecheck; do # a process each, which mostly compiles kernels
+        SOFTNUM_SMALL=1 "$sanitizer" --tool "$tool" --error-exitcode 9 "$python" -P -m pytest -m gpu -q -p no:cacheprovider \
+            tests/kernels/test_gpu_sizes.py -k 'test_units or test_presets or test_convolutions or test_blocks' > "$reports/$tool.txt" 2>&1 &
+        sanitizing[$tool]=$!
+    done
+    for tool in "${!sanitizing[@]}"; do
+        wait "${sanitizing[$tool]}" || failed=1
+        step "compute-sanitizer: $tool"
+        tail -8 "$reports/$tool.txt"
+    done
+fi
 
 if has bench; then
     step "figures"
