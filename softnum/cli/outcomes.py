@@ -88,6 +88,7 @@ class Curves:
             If curves are absent, malformed, or two are of one design and seed.
         """
         from softnum.tta import RecordSet, read_accuracy
+        from softnum.tta.accuracy.records import keep_record
 
         records, excluded = {}, []
         for text in self.accuracy:
@@ -100,12 +101,7 @@ class Curves:
             )  # fmt: skip
             excluded += found.excluded
             for record in found.records:
-                other = records.setdefault((record.label, record.seed), record)
-                if other is not record:
-                    raise ValueError(
-                        f"{record.path}: design {record.label!r} with seed {record.seed} is already in {other.path}; "
-                        "the runs of a design need different seeds"
-                    )
+                keep_record(records, record)
         return RecordSet(tuple(records.values()), tuple(excluded))
 
 

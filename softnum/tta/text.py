@@ -20,8 +20,11 @@ __all__ = ["count", "csv_rows", "lines_of", "lines_with", "number", "read_text",
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-def read_text(path: Path, missing: str) -> str:
+def read_text(path: Path, missing: str, *, mixed: Callable[[str], bool] = lambda text: False) -> str:
     """Return a file as text with "\\n" line ends: UTF-8, or that in gzip.
+
+    `mixed` is asked of a text that is not UTF-8, with U+FFFD in place of what is not: whether that will do, because the
+    file holds more than one program wrote, such as progress bars between the lines of a log.
 
     Raises
     ------
@@ -41,6 +44,8 @@ def read_text(path: Path, missing: str) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        if mixed(replaced := data.decode("utf-8-sig", errors="replace")):
+            return replaced.replace("\r\n", "\n")
         line = data.count(b"\n", 0, error.start) + 1
         raise ValueError(
             f"{path}, line {line}: not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8, for "

@@ -175,7 +175,7 @@ def test_epochs_of_an_mlperf_log_count_from_what_it_says(tmp_path):
         range(300, 2401, 300)
     )
     assert [e.epoch for e in read_accuracy(renumbered, design="a").records[0].evaluations] == list(range(8))
-    later = edited(tmp_path, ('"first_epoch_num": 1,', '"first_epoch_num": 5,'))
+    later = edited(tmp_path, *((f'epoch_num": {n}', f'epoch_num": {n + 4}') for n in range(8, 0, -1)))
     with pytest.raises(ValueError, match="its first epoch is number 5, so the log is of a run that went on"):
         read_accuracy(later, design="a")
 
@@ -185,17 +185,20 @@ def test_evaluations_by_samples_and_by_steps(tmp_path):
         (f'"eval_accuracy", "value": {value}, "metadata": {{"file": "capture.py", "lineno": 43, "epoch_num": {n}}}',)
         for n, value in enumerate([e.value for e in read_accuracy(MLLOG, design="a").records[0].evaluations], start=1)
     ]
-    samples = [(old, old.replace('"epoch_num"', '"samples_count"').replace(f": {n}}}", f": {n * 160}}}"))
+    samples = [(old, old.replace('"epoch_num"', '"samples_count"').replace(f": {n}}}", f": {n * 4800}}}"))
                for n, (old,) in enumerate(changes, start=1)]  # fmt: skip
     found = read_accuracy(edited(tmp_path, *samples), design="a").records[0]
-    assert [e.iteration for e in found.evaluations] == list(range(10, 81, 10))
-    steps = [(old, old.replace('"epoch_num"', '"step"')) for (old,) in changes]
-    assert [e.iteration for e in read_accuracy(edited(tmp_path, *steps), design="a").records[0].evaluations] == [
-        1, 2, 3, 4, 5, 6, 7, 8,
-    ]  # fmt: skip
-    odd = [(old, new.replace("160}", "161}")) for old, new in samples]
-    with pytest.raises(ValueError, match="samples_count 161 / batch 16 must be a whole number of iterations"):
-        read_accuracy(edited(tmp_path, *odd), design="a")
+    assert [e.iteration for e in found.evaluations] == list(range(300, 2401, 300))
+    odd = [(old, new.replace("00}", "07}")) for old, new in samples]  # no whole number of batches: one more or less
+    found = read_accuracy(edited(tmp_path, *odd), design="a").records[0]
+    assert [e.iteration for e in found.evaluations] == list(range(300, 2401, 300))
+    few = [(old, new.replace("00}", "}")) for old, new in samples]
+    with pytest.raises(ValueError, match="line 20: eval_accuracy is at iteration 6, .* ends at line 18, have 600 iter"):
+        read_accuracy(edited(tmp_path, *few), design="a")
+    steps = [(old, old.replace('"epoch_num"', '"step"').replace(f": {n}}}", f": {n * 300}}}"))
+             for n, (old,) in enumerate(changes, start=1)]  # fmt: skip
+    found = read_accuracy(edited(tmp_path, *steps), design="a").records[0]
+    assert [e.iteration for e in found.evaluations] == list(range(300, 2401, 300))
 
 
 def test_an_unfinished_mlperf_log_says_where_it_stops(tmp_path):
@@ -216,12 +219,10 @@ def test_mlperf_logs_that_cannot_be_placed(tmp_path):
     with pytest.raises(ValueError, match=r"no event 'eval_wer'; .*\(there are eval_accuracy\); name the metric"):
         read_accuracy(MLLOG, design="a", metric="wer")
     odd = edited(tmp_path, ('"train_samples", "value": 4800', '"train_samples", "value": 4801'))
-    with pytest.raises(ValueError, match="4801 train_samples are not a whole number of batches of 16"):
-        read_accuracy(odd, design="a")
+    assert read_accuracy(odd, design="a").records[0].iterations == round(8 * 4801 / 16)
     assert read_accuracy(odd, design="a", iterations_per_epoch=301).records[0].iterations == 8 * 301
-    nothing = edited(tmp_path, ('"train_samples"', '"other_samples"'))
-    with pytest.raises(ValueError, match=r"--iterations-per-epoch N"):
-        read_accuracy(nothing, design="a")
+    nothing = read_accuracy(edited(tmp_path, ('"train_samples"', '"other_samples"')), design="a").records[0]
+    assert (nothing.mlperf.unit, nothing.iterations) == ("epoch", 8)
 
 
 # -- folders -----------------------------------------------------------------------------------------------------------

@@ -142,8 +142,10 @@ BAD = [
         "event 2: the end of 'ProfilerStep#1' where 'a', event 1, is to end first"),
     (KINETO, "[" * 100000, "not readable as JSON"),
     # MLPerf
-    (LOG, "nothing\n", "line 1: no :::MLLOG line in 1 lines"),
-    (LOG, ":::MLPv0.5.0 resnet 1541543546.0 (a.py:5) run_start\n", "in the form of MLPerf 0.5 or 0.6"),
+    (LOG, "nothing\n", "line 1: no :::MLLOG line, nor one of older rounds, in 1 lines"),
+    (LOG, ":::MLPv0.5.0 resnet 1541543546.0 run_start\n", "line 1: no JSON object after :::MLPv0.5.0"),
+    (LOG, ":::MLL 1558420845.819 run_start\n", "line 1: no JSON object after :::MLL "),
+    (LOG, changed(LOG) + ":::MLL 1558420845.819 run_stop: {}\n", r"line \d+: an event in the form MLL, where line 1"),
     (LOG, cut(LOG, ':::MLLOG {"namespace": "", "time_ms": 17953709294'),
         r"line \d+: the log stops without run_stop: the "
         r"last event is '\w+'( \(\w+ \d+.*\))? at line \d+ of \d+"),
@@ -155,19 +157,18 @@ BAD = [
     (LOG, changed(LOG, ('"key": "seed"', '"key": 5')), "line 4: key must be a name, got 5"),
     (LOG, (DATA / LOG).read_text() * 2, "line 71: a second run_start .the first: line 7.; expected one run"),
     (LOG, changed(LOG, ('"value": 16', '"value": 0')), "line 2: global_batch_size must be above zero"),
-    (LOG, changed(LOG, ('"value": 16', '"value": 7')),
-        "4800 samples in this block are no whole number of batches of 7"),
-    (LOG, changed(LOG, ("train_samples", "trained")), "no train_samples in the log, .* --iterations"),
     (LOG, changed(LOG, ('"key": "seed", "value": 1', '"key": "train_samples", "value": 1')),
         "line 4: train_samples is 1, "
         "where line 3 gives 4800"),
     (LOG, changed(LOG, ("block_stop", "blockstop")),
-        r"line \d+: block_start where that of line 8 has no block_stop yet"),
+        r"line 8: block_start without a block_stop after it, and another block_start follows, at line \d+"),
     (LOG, changed(LOG, ("block_start", "blockstart")), "line 11: block_stop without a block_start before it"),
-    (LOG, changed(LOG, ('"epoch_count": 1', '"epoch_count": 1000')), "line 8: epoch_count 1000: are these epochs or"),
-    (LOG, changed(LOG, ('"epoch_count": 1', '"epochs": 1')), "line 8: block_start has neither samples_count at both"),
-    (LOG, changed(LOG).replace("block_", "b_").replace("epoch_st", "e_st"),
-        "no block_start, epoch_start or tracked_stats"),
+    (LOG, changed(LOG, ('"epoch_count": 1', '"epoch_count": 1000')),
+        "line 8: block_start has first_epoch_num 1 and epoch_count 1000, and the next block, at line 15, has"),
+    (LOG, changed(LOG).replace('"epoch_count": 1', '"epoch_count": 1000'),
+        "line 8: block_start has first_epoch_num 1 and epoch_count 1000, and the next block, at line 15, has"),
+    (LOG, re.sub(".*(block|epoch|eval)_.*\n", "", changed(LOG)),
+        r"line \d+: no block_start or epoch_start, and no evaluation in the log"),
 ]  # fmt: skip
 
 
@@ -190,6 +191,8 @@ def test_what_is_empty_or_not_text(name, tmp_path):
         read_timings(path)
     data = (DATA / name).read_bytes()
     path.write_bytes(data.replace(b"\n", b"\n\xff\xfe", 1) if b"\n" in data else b"\n\xff" + data)
+    if FORMAT[name] == "mllog":  # other programs write between its lines; in one of its own it is an error
+        path.write_bytes(data.replace(b"\n", b'\n:::MLLOG {"key": "a", "value": "\xff"}\n', 1))
     with pytest.raises(ValueError, match=rf"{re.escape(str(path))}, line 2: not UTF-8 text .*; save it as UTF-8"):
         read_timings(path, **options)
     path.write_bytes(b"\x1f\x8b" + data)

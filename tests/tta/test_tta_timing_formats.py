@@ -238,7 +238,9 @@ def test_mllog_as_captured():
     blocks = zip(log.of("block_start"), log.of("block_stop"), strict=True)
     expected = [(stop.time_ms - start.time_ms) / 1000 / 300 for start, stop in blocks]
     assert time.samples == pytest.approx(expected, rel=1e-12) and time.iterations == 2400
-    assert time.detail["iterations"] == "2400 iterations in 8 blocks: their samples over global_batch_size 16"
+    assert time.detail["iterations"] == (
+        "2400 iterations in 8 stretches of training; epochs of train_samples 4800 over global_batch_size 16"
+    )
     assert read("mlperf-logging/run.log", iterations=800).seconds == pytest.approx(3 * time.seconds)
 
 

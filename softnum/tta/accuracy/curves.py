@@ -28,7 +28,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, split_label
-from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
+from softnum.tta.mlbenchmarks import MLPerfRun, known_target, run_seconds
+from softnum.tta.mllog import MLLog, read_mllog
+from softnum.tta.mlprogress import evaluations_of, mlperf_progress
 from softnum.tta.text import table_rows
 
 __all__ = ["Given", "csv_curves", "jsonl_curves", "mllog_curve"]
@@ -295,88 +297,54 @@ def mllog_curve(path: Path, text: str, given: Given) -> RecordSet:
     if given.design is None:
         raise ValueError(f"{path}: an MLPerf log does not say of which design it is; name it: NAME=FILE")
     design, named = split_label(given.design)
-    key = given.metric if log.of(given.metric) else f"eval_{given.metric}"
-    events = log.of(key)
     if not log.finished:
         return RecordSet((), (f"{path} is not finished and is left out: {log.end()}",))
-    if not events:
-        there = [name for name in dict.fromkeys(event.key for event in log.events) if name.startswith("eval_")]
-        told = [name for name in there if name not in ("eval_start", "eval_stop", "eval_samples")]
-        raise ValueError(f"{path}: no event {key!r}{_near(key, told)}; name the metric with --metric")
-    batch = _logged(log, "global_batch_size", "batch size", named if named is not None else given.batch)
-    seed = _logged(log, "seed", "seed", given.seed, default=1)
-    evaluations: list[Evaluation] = []
-    for event in events:
+    events = evaluations_of(log, given.metric)
+    stated = named if named is not None else given.batch
+    batch = log.value("global_batch_size")
+    if batch is not None:
+        where = f"{path}, line {log.of('global_batch_size')[0].line}"
+        batch = _integer(where, "global_batch_size", batch)
+        if batch < 1:
+            raise ValueError(f"{where}: global_batch_size must be above zero, got {batch}")
+        if stated not in (None, batch):
+            raise ValueError(f"{where}: global_batch_size is {batch}, and {stated} is given; leave one of them out")
+    progress = mlperf_progress(log, events, batch=stated, per_epoch=given.iterations_per_epoch)
+    evaluations = []
+    for event, at in progress.places:
         where = f"{path}, line {event.line}"
-        at, epoch = _place(where, log, event, batch, given)
-        if evaluations and at <= evaluations[-1].iteration:
-            raise ValueError(f"{where}: expected an iteration after {evaluations[-1].iteration}, got {at}")
-        evaluations.append(Evaluation(at, _number(where, key, event.value), epoch))
-    config = {"network": log.value("submission_benchmark")}
+        epoch = event.metadata.get("epoch_num")
+        if isinstance(epoch, float) and epoch.is_integer():
+            epoch = int(epoch)
+        shown = epoch if isinstance(epoch, (int, float)) and not isinstance(epoch, bool) and epoch >= 0 else None
+        evaluations.append(Evaluation(at, _number(where, event.key, event.value), shown))
+    run = MLPerfRun(
+        log.benchmark,
+        float(run_seconds(log)),
+        log.status if isinstance(log.status, str) else None,
+        progress.unit,
+        known_target(log, given.metric),
+        float(log.of("run_start")[0].time_ms),
+    )
     record = Record(
-        design, seed, batch, evaluations[-1].iteration, tuple(evaluations), config, {}, str(path),
-        by_batch=named is not None,
+        design, _seed(log, given.seed), progress.batch or 1, evaluations[-1].iteration, tuple(evaluations),
+        {"network": log.benchmark}, {}, str(path), by_batch=named is not None, mlperf=run,
     )  # fmt: skip
     return RecordSet((record,))
 
 
-def _logged(log: MLLog, key: str, what: str, stated: int | None, default: int | None = None) -> int:
-    """What a log says once, or what the user says; both only if they agree."""
-    value = log.value(key)
-    if value is None:
-        if stated is None and default is None:
-            raise ValueError(f"{log.path}: no event {key!r}, so its {what} is not known; give --batch N")
-        return default if stated is None else stated
-    where = f"{log.path}, line {log.of(key)[0].line}"
-    value = _integer(where, key, value)
-    if value < (1 if key == "global_batch_size" else 0):
-        raise ValueError(f"{where}: {key} must not be {value}")
-    if stated not in (None, value):
-        raise ValueError(f"{where}: {key} is {value}, and {stated} is given; leave one of them out")
-    return value
-
-
-def _place(where: str, log: MLLog, event: MLLogEvent, batch: int, given: Given) -> tuple[int, int | float | None]:
-    """Iterations done at an evaluation, and its epoch where the log says it."""
-    metadata = event.metadata
-    epochs = _exact(where, "epoch_num", metadata["epoch_num"]) if "epoch_num" in metadata else None
-    shown = None if epochs is None else int(epochs) if epochs.denominator == 1 else float(epochs)
-    for name in ("step_num", "step"):
-        if name in metadata:
-            return _whole(where, name, _exact(where, name, metadata[name])), shown
-    if "samples_count" in metadata:
-        samples = _exact(where, "samples_count", metadata["samples_count"])
-        return _whole(where, f"samples_count {samples} / batch {batch}", samples / batch), shown
-    if epochs is None:
-        raise ValueError(f"{where}: {event.key} has no epoch_num, samples_count or step in its metadata")
-    starts = [
-        e for e in log.of("block_start", "epoch_start") if "first_epoch_num" in e.metadata or "epoch_num" in e.metadata
-    ]
-    if starts and given.counts_from is None:  # the log says itself what its first epoch is called
-        first = starts[0].metadata.get("first_epoch_num", starts[0].metadata.get("epoch_num"))
-        first = _exact(f"{log.path}, line {starts[0].line}", "the first epoch", first)
-        if first not in (0, 1):
-            raise ValueError(
-                f"{log.path}, line {starts[0].line}: its first epoch is number {float(first):g}, so the log is of a "
-                "run that went on from another; a curve has to begin with epoch 0 or 1"
-            )
-        done = epochs - first + 1
-    else:
-        done = given.position(where, "epoch", epochs)
-    return _mllog_iterations(where, log, done, batch, given), shown
-
-
-def _mllog_iterations(where: str, log: MLLog, epochs: Fraction, batch: int, given: Given) -> int:
-    samples = log.value("train_samples")
-    if given.iterations_per_epoch is None and samples is not None:
-        each = Fraction(_integer(where, "train_samples", samples), batch)
-        if each.denominator == 1:
-            return _whole(where, f"{float(epochs):g} epochs of {each} iterations", epochs * each)
-        raise ValueError(
-            f"{where}: {samples} train_samples are not a whole number of batches of {batch}, and whether the rest is "
-            "dropped is not logged; say how many iterations an epoch has: --iterations-per-epoch N"
-        )
-    return given.iteration_of_epoch(where, epochs)
+def _seed(log: MLLog, stated: int | None) -> int:
+    """The seed that a log says, or of several processes the first that logged one, or what the user says."""
+    logged = log.of("seed")
+    if not logged:
+        return 1 if stated is None else stated
+    where, value = f"{log.path}, line {logged[0].line}", logged[0].value
+    value = _integer(where, "seed", value)
+    if value < 0:
+        raise ValueError(f"{where}: seed must not be {value}")
+    if stated is not None and stated not in {event.value for event in logged}:
+        raise ValueError(f"{where}: seed is {value}, and {stated} is given; leave one of them out")
+    return value if stated is None else stated
 
 
 #: What each reader takes: the path, its text, and what is given.

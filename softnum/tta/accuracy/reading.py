@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from softnum.tta.accuracy.curves import Given, Reader, csv_curves, jsonl_curves, mllog_curve
-from softnum.tta.accuracy.records import Record, RecordSet, read_records
+from softnum.tta.accuracy.records import Record, RecordSet, keep_record, read_records
+from softnum.tta.mllog import is_mllog, mllog_files
 from softnum.tta.text import read_text
 
 __all__ = ["ACCURACY_FORMATS", "AccuracyFormat", "read_accuracy"]
@@ -73,13 +74,16 @@ def read_accuracy(
     ----------
     path : path-like
         A file of one of `ACCURACY_FORMATS`; or a folder: of a comparison (its ``records``), of records
-        (``<label>/seed-<n>.jsonl``), or of ``<label>/<file>`` with files of any of the forms, each of that label.
+        (``<label>/seed-<n>.jsonl``), or of ``<label>/<file>`` with files of any of the forms, each of that label; or,
+        with `design`, of the MLPerf logs of one submission, which are its repetitions.
     format : str, optional
-        Name of the form. Default: found out. A file with ``:::MLLOG`` in it is an MLPerf log; one whose first line is a
+        Name of the form. Default: found out. A file with ``:::MLLOG``, ``:::MLL`` or ``:::MLPv0.5.0`` is an
+        MLPerf log; one whose first line is a
         JSON object is a record of softnum.train if it has ``config`` and ``versions``, else JSON lines; every other
         text is CSV.
     metric : str
-        Name of the metric: a column, or an event ``eval_<metric>`` of an MLPerf log.
+        Name of the metric: a column, or an event ``eval_<metric>`` of an MLPerf log, or a part of its eval_accuracy,
+        such as BBOX or FID.
     design : str, optional
         Label of the curves in a file that names none.
     seed : int, optional
@@ -125,7 +129,7 @@ def read_accuracy(
 
 
 def _file(path: Path, format: str | None, given: Given) -> RecordSet:
-    text = read_text(path, f"no learning curves {str(path)!r}; expected a file or a folder of them")
+    text = read_text(path, f"no learning curves {str(path)!r}; expected a file or a folder of them", mixed=is_mllog)
     if not text.strip():
         raise ValueError(f"{path}: is empty; expected learning curves ({', '.join(ACCURACY_FORMATS)})")
     return ACCURACY_FORMATS[format or _detect(text)].read(path, text, given)
@@ -133,7 +137,7 @@ def _file(path: Path, format: str | None, given: Given) -> RecordSet:
 
 def _detect(text: str) -> str:
     """The form of a text; the rule stands in `read_accuracy`."""
-    if ":::MLLOG" in text:
+    if is_mllog(text):
         return "mllog"
     first = text.lstrip().partition("\n")[0]
     if not first.startswith("{"):
@@ -146,11 +150,19 @@ def _detect(text: str) -> str:
 
 
 def _folder(folder: Path, format: str | None, given: Given) -> RecordSet:
+    records: dict[tuple[str, int], Record] = {}
     if not any(folder.glob("*/seed-*.jsonl")) and (folder / "records").is_dir():
         folder = folder / "records"
     if format in (None, "softnum") and any(folder.glob("*/seed-*.jsonl")):
         return read_records(folder, metric=given.metric)
     files = sorted(file for file in folder.glob("*/*") if file.is_file() and not file.name.startswith("."))
+    if not files and given.design is not None and (logs := mllog_files(folder)):  # of one submission
+        found = [_file(file, format, given) for file in logs]
+        for record in (record for runs in found for record in runs.records):
+            keep_record(records, record)
+        return RecordSet(
+            tuple(records[key] for key in sorted(records)), tuple(line for runs in found for line in runs.excluded)
+        )
     if not files:
         raise FileNotFoundError(
             f"no learning curves in the folder {str(folder)!r}; expected <label>/seed-<n>.jsonl as softnum writes "
@@ -158,16 +170,10 @@ def _folder(folder: Path, format: str | None, given: Given) -> RecordSet:
         )
     if given.design is not None:
         raise ValueError(f"{folder}: its folders name the designs, and {given.design!r} is given too; leave it out")
-    records: dict[tuple[str, int], Record] = {}
     excluded: list[str] = []
     for file in files:
         found = _file(file, format, Given(**{**vars(given), "design": file.parent.name}))
         excluded += found.excluded
         for record in found.records:
-            other = records.setdefault((record.label, record.seed), record)
-            if other is not record:
-                raise ValueError(
-                    f"{file}: design {record.label!r} with seed {record.seed} is already in {other.path}; the runs of "
-                    "a design need different seeds"
-                )
+            keep_record(records, record)
     return RecordSet(tuple(records[key] for key in sorted(records)), tuple(excluded))

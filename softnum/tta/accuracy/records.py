@@ -14,9 +14,10 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from softnum.tta.mlbenchmarks import MLPerfRun
 from softnum.tta.quantities import InputTypeError
 from softnum.tta.workloads.hardware import DesignPoint
 
@@ -67,6 +68,8 @@ class Record:
         Whether training ended early because the loss was not finite.
     by_batch : bool
         Whether the study has the design at several batch sizes, so that its label names the batch.
+    mlperf : MLPerfRun or None
+        What the log of an MLPerf run says of the run as a whole.
 
     Examples
     --------
@@ -85,6 +88,7 @@ class Record:
     path: str = ""
     diverged: bool = False
     by_batch: bool = False
+    mlperf: MLPerfRun | None = None
 
     @property
     def label(self) -> str:
@@ -113,6 +117,31 @@ class RecordSet:
 
     records: tuple[Record, ...]
     excluded: tuple[str, ...] = ()
+
+
+def keep_record(records: dict[tuple[str, int], Record], record: Record) -> None:
+    """Add a run to those of a study, by label and seed.
+
+    MLPerf logs of one submission are repetitions. Where their seeds are equal, or not logged, the runs are told apart by
+    their run_start, and the later file gets the next number that is free.
+
+    Raises
+    ------
+    ValueError
+        If the same run is there already.
+    """
+    other = records.get((record.label, record.seed))
+    runs = [run for (label, _), run in records.items() if label == record.label]
+    if other is not None and record.mlperf is not None and all(run.mlperf is not None for run in runs):
+        same = next((run for run in runs if run.mlperf.started == record.mlperf.started), None)
+        if same is None:
+            record, other = replace(record, seed=max(run.seed for run in runs) + 1), None
+    if other is not None:
+        raise ValueError(
+            f"{record.path}: design {record.label!r} with seed {record.seed} is already in {other.path}; the runs of "
+            "a design need different seeds"
+        )
+    records[record.label, record.seed] = record
 
 
 def read_record(path: str | os.PathLike, *, metric: str = "accuracy") -> Record | None:

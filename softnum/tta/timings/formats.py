@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from softnum.runtime.plain import plain
+from softnum.tta.mllog import is_mllog
 from softnum.tta.quantities import frequency
 from softnum.tta.text import read_text
 from softnum.tta.timings import ncu, nsys
@@ -197,11 +198,11 @@ FORMATS: dict[str, TimingFormat] = {
         ),
         TimingFormat(
             "mllog",
-            "MLPerf training log: lines with :::MLLOG",
+            "MLPerf training log, rounds 0.5 to 5.1: lines with :::MLLOG, :::MLL or :::MLPv0.5.0",
             "mlperf_logging/mllog of github.com/mlcommons/logging",
             "a file captured from mlperf-logging 4.1.68",
             read_mlperf,
-            lambda text: ":::MLLOG" in text,
+            is_mllog,
             frozenset({"iterations"}),
         ),
         TimingFormat(
@@ -288,7 +289,7 @@ def read_timings(
         f"no timing file {str(path)!r}; expected a CSV or JSON file with {FORMS}, or a file of a tool "
         f"({', '.join(FORMATS)}); leave it out to use the SCALE-Sim reports"
     )
-    text = read_text(path, missing)
+    text = read_text(path, missing, mixed=is_mllog)
     chosen = _format(path, text, format)
     options = _options(path, chosen, clock, design, iterations, marker)
     return {series.design: iteration_time(series, rule) for series in chosen.read(path, text, options)}
