@@ -25,6 +25,8 @@ _FILES = TimingFiles()
 _TRAINING = {"seeds", "network", "data", "data_dir", "samples", "held_out", "epochs", "jobs", "device", "force"} | {
     field.name for group in (NetworkOptions, Updates) for field in fields(group)
 }
+#: of softnum's own training
+_TARGET = 0.95
 _VARIANTS = {"all": None, "stated": "stated hardware", "equal-area": "equal area"}
 
 
@@ -118,6 +120,54 @@ def _check_target(target: float, metric: str) -> None:
         raise ValueError(f"--target must lie in (0, 1], got {target}")
 
 
+def _own_target(records, target: float | None, outcomes) -> tuple[float, str | None]:
+    """Target and direction: as stated, else those of the runs themselves, which MLPerf logs have."""
+    from softnum.tta import ReachedRule
+
+    logs = [record for record in records if record.mlperf is not None]
+    direction = outcomes.direction
+    own = {}
+    for record in logs:
+        if record.mlperf.target is not None:
+            own.setdefault((record.mlperf.target.value, record.mlperf.target.direction), record)
+    if direction is None and len({key[1] for key in own}) == 1:
+        direction = next(iter(own))[1]
+    if target is not None:
+        if not logs:
+            _check_target(target, outcomes.metric)
+        return target, direction
+    if not logs:
+        _check_target(_TARGET, outcomes.metric)
+        return _TARGET, direction
+    unknown = next((record for record in logs if record.mlperf.target is None), None)
+    if unknown is not None or len(logs) < len(records):
+        which = unknown or logs[0]
+        raise ValueError(
+            f"{which.path}: the log states no target, and none is known of {which.mlperf.benchmark!r} and "
+            f"{outcomes.metric!r}; give it with --target"
+            if unknown
+            else f"{which.path}: an MLPerf log beside other curves, whose target is not known; give it with --target"
+        )
+    if len(own) > 1:
+        told = " and ".join(
+            f"{record.mlperf.target.value:g} in {record.path} ({record.mlperf.target.source})"
+            for record in own.values()
+        )
+        raise ValueError(f"the runs have different targets: {told}; give one with --target")
+    ((value, _),) = own
+    rule = ReachedRule(direction=direction)
+    for record in logs:
+        if record.mlperf.status == "success" and not any(rule.meets(e.value, value) for e in record.evaluations):
+            values = [e.value for e in record.evaluations]
+            best = max(values) if direction == "higher" else min(values)
+            raise ValueError(
+                f"{record.path}: run_stop says success, and no evaluation reaches {outcomes.metric} {value:g}, the "
+                f"target of {record.mlperf.target.source}; the best is {best:g}: give the run's own with --target"
+            )
+    typer.echo(f"Target {outcomes.metric} {value:g}: {next(iter(own.values())).mlperf.target.source}.", err=True)
+    return value, direction
+
+
 def _variants(points, variant: str, **times):
     """The times of the designs, of the hardware that was asked for."""
     from softnum.tta.study import study_variants
@@ -156,7 +206,10 @@ def _given_curves(ctx, curves, outcomes, designs, batch, target, baseline, varia
             "those; write to another folder (--out), or remove the file"
         )
     base = labels[0] if baseline is None else baseline
-    rules = outcomes.rules(labels, base)
+    target, direction = _own_target(runs.records, target, outcomes)
+    rules = replace(outcomes, direction=direction).rules(labels, base)
+    if times["timings"] is None and all(record.mlperf is not None for record in runs.records):
+        times["timings"] = [(record.label, record.path) for record in runs.records]  # the logs have both
     if times["timings"] is None:
         points = {point.name: point for point in design_points(runs)}
     else:
@@ -187,7 +240,13 @@ def tta(
     ] = None,
     updates: Updates = _DEFAULTS,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
-    target: Annotated[float, typer.Option(help="Metric on held-out samples that a run has to reach.")] = 0.95,
+    target: Annotated[
+        float | None,
+        typer.Option(
+            help="Metric on held-out samples that a run has to reach.  [default: 0.95; of MLPerf logs their own, or "
+            "their benchmark's]"
+        ),
+    ] = None,
     outcomes: Outcomes = _OUTCOMES,
     baseline: Annotated[str | None, typer.Option(help="Design that speed-ups are over.  [default: the first]")] = None,
     curves: Curves = _CURVES,
@@ -233,18 +292,25 @@ def tta(
       softnum tta --accuracy curves.csv --timings times.csv --metric wer --target 0.08 --reached consecutive:3
 
     curves.csv has the columns design,seed,iteration,batch and the metric; nothing is trained.
+
+    \b
+      softnum tta --accuracy mine=results/resnet --accuracy other=result_0.txt
+
+    MLPerf logs (rounds 0.5 to 5.1) have curve, time and target; a folder of them is one submission's repetitions. A
+    part of eval_accuracy is picked by name: --metric BBOX. Beside TTA stands MLPerf's own figure, run_stop - run_start.
     """
     times = {**files.reading(), "reports": reports or (), "run_simulator": simulate}
     times |= {"simulator": simulator, "dataflow": dataflow, "jobs": jobs}
     times["progress"] = lambda line: typer.echo(line, err=True)
     _check_times(times["timings"], variant, reports, simulate, simulator, dataflow)
     writable_folder(out)
-    _check_target(target, outcomes.metric)
     if curves.accuracy:
         _given_curves(ctx, curves, outcomes, designs, batch, target, baseline, variant, out, **times)
         return
     for name in sorted({field.name for field in fields(Curves)} & set(stated(ctx))):
         raise ValueError(f"--{name.replace('_', '-')} is for the curves of --accuracy; add it, or leave this out")
+    target = _TARGET if target is None else target
+    _check_target(target, outcomes.metric)
     from softnum.train.runs.own import is_own
 
     # before minutes of training that a missing one would throw away

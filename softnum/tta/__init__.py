@@ -45,6 +45,7 @@ with PlainEnvironment():  # they compute constants
     )
     from softnum.tta.html import Report, export_report, load_report, write_report
     from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
+    from softnum.tta.mlperf.benchmarks import MLPerfRun, MLPerfScore, MLPerfTarget, mlperf_score
     from softnum.tta.outcomes.combine import combine_study
     from softnum.tta.outcomes.cost import Cost, read_costs
     from softnum.tta.outcomes.interaction import Factors, Interaction, interaction, predicted_speedup, read_combination
@@ -147,6 +148,9 @@ __all__ = [
     "IterationTime",
     "MLLog",
     "MLLogEvent",
+    "MLPerfRun",
+    "MLPerfScore",
+    "MLPerfTarget",
     "Machine",
     "Memory",
     "MissingReport",
@@ -215,6 +219,7 @@ __all__ = [
     "mean_interval",
     "measure_gemms",
     "memory_of",
+    "mlperf_score",
     "memory_table",
     "minimum_bandwidth",
     "mser5",

@@ -15,6 +15,7 @@ older forms. What the keys mean: mllog/constants.py.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -239,7 +240,9 @@ def read_mllog(path: str | os.PathLike, *, text: str | None = None) -> MLLog:
             "run in the file"
         )
     if not events:
-        where = f"line {cut_off} is cut off" if cut_off else f"no {_MARK} line, nor one of older rounds, in {count} lines"
+        where = (
+            f"line {cut_off} is cut off" if cut_off else f"no {_MARK} line, nor one of older rounds, in {count} lines"
+        )
         raise ValueError(f"{path}, line {max(count, 1)}: {where}; expected the log of an MLPerf training run")
     names = [event.value for event in events if event.key == "submission_benchmark" and isinstance(event.value, str)]
     log = MLLog(str(path), tuple(events), count, cut_off, next(iter(forms)), names[0] if names else benchmark)
@@ -311,10 +314,8 @@ def _event_5(where: str, number: int, rest: str) -> tuple[MLLogEvent, str]:
     benchmark, time, file, line, key, value = found.groups()
     metadata = {"file": file, "lineno": int(line)}
     if value is not None:
-        try:
+        with contextlib.suppress(ValueError, RecursionError):  # else a text of the program's own
             value = json.loads(value)
-        except (ValueError, RecursionError):  # a text of the program's own
-            pass
     if isinstance(value, dict) and {"epoch", "value"} >= set(value) and "value" in value:
         metadata |= {} if value.get("epoch") is None else {"epoch_num": value["epoch"]}
         value = value["value"]

@@ -95,7 +95,8 @@ def test_several_files_of_which_each_is_named(tmp_path):
     times = tmp_path / "times.csv"
     times.write_text("design,iteration,seconds\na,1,2\nb,1,1\n")
     result = softnum(
-        "tta", "--accuracy", f"a={MLLOG}", "--accuracy", f"b={other}", "--timings", times, "--out", tmp_path / "out",
+        "tta", "--accuracy", f"a={MLLOG}", "--accuracy", f"b={other}", "--timings", times, "--target", "0.95", "--out",
+        tmp_path / "out",
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
     found = read_results(tmp_path / "out")

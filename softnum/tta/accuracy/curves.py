@@ -28,9 +28,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, split_label
-from softnum.tta.mlbenchmarks import MLPerfRun, known_target, run_seconds
 from softnum.tta.mllog import MLLog, read_mllog
-from softnum.tta.mlprogress import evaluations_of, mlperf_progress
+from softnum.tta.mlperf.benchmarks import MLPerfRun, known_target, run_seconds
+from softnum.tta.mlperf.evaluations import evaluations_of
+from softnum.tta.mlperf.progress import mlperf_progress
 from softnum.tta.text import table_rows
 
 __all__ = ["Given", "csv_curves", "jsonl_curves", "mllog_curve"]
@@ -318,6 +319,8 @@ def mllog_curve(path: Path, text: str, given: Given) -> RecordSet:
             epoch = int(epoch)
         shown = epoch if isinstance(epoch, (int, float)) and not isinstance(epoch, bool) and epoch >= 0 else None
         evaluations.append(Evaluation(at, _number(where, event.key, event.value), shown))
+    # of what is no batch, one is a sample; the study's notes say so
+    batch = progress.batch if progress.unit == "iteration" or named is not None else 1
     run = MLPerfRun(
         log.benchmark,
         float(run_seconds(log)),
@@ -327,7 +330,7 @@ def mllog_curve(path: Path, text: str, given: Given) -> RecordSet:
         float(log.of("run_start")[0].time_ms),
     )
     record = Record(
-        design, _seed(log, given.seed), progress.batch or 1, evaluations[-1].iteration, tuple(evaluations),
+        design, _seed(log, given.seed), batch or 1, evaluations[-1].iteration, tuple(evaluations),
         {"network": log.benchmark}, {}, str(path), by_batch=named is not None, mlperf=run,
     )  # fmt: skip
     return RecordSet((record,))

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from softnum.tta.mlbenchmarks import MLPerfRun
+from softnum.tta.mlperf.benchmarks import MLPerfRun
 from softnum.tta.quantities import InputTypeError
 from softnum.tta.workloads.hardware import DesignPoint
 
@@ -122,8 +122,8 @@ class RecordSet:
 def keep_record(records: dict[tuple[str, int], Record], record: Record) -> None:
     """Add a run to those of a study, by label and seed.
 
-    MLPerf logs of one submission are repetitions. Where their seeds are equal, or not logged, the runs are told apart by
-    their run_start, and the later file gets the next number that is free.
+    MLPerf logs of one submission are repetitions. Where their seeds are equal, or not logged, the runs are told apart
+    by their run_start, and the later file gets the next number that is free.
 
     Raises
     ------

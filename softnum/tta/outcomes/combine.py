@@ -17,6 +17,8 @@ if and only if more than half of the runs reached the target. *Ties*: designs wh
 these runs. *Intervals* of the median, and of every ratio, combine the spread of the runs with that of measured times:
 `softnum.tta.outcomes.intervals`.
 
+*MLPerf logs* also have a figure of their own, run_stop - run_start, which is no product: it stands beside TTA.
+
 *Cost to accuracy* is rent per hour times TTA; *energy to accuracy* joules per iteration times iterations.
 
 Source: the divide-and-conquer approach of A. Jayarajan, "DNN Training Performance Analysis"; the metric is that of
@@ -34,10 +36,12 @@ from dataclasses import replace
 from softnum.runtime.plain import plain
 from softnum.tta.accuracy.reached import ReachedRule, direction_of
 from softnum.tta.accuracy.records import Record, RecordSet, check_target
+from softnum.tta.mlperf.benchmarks import MLPerfScore, mlperf_score
 from softnum.tta.outcomes.cost import Cost
 from softnum.tta.outcomes.interaction import Factors, interaction
 from softnum.tta.outcomes.intervals import bootstrap_interval, check_confidence, ratio_interval, share_interval
 from softnum.tta.outcomes.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
+from softnum.tta.quantities import format_seconds
 from softnum.tta.workloads.iteration import IterationTime
 
 __all__ = ["DesignResult", "Run", "Spread", "Study", "Variant", "combine_study"]
@@ -137,6 +141,7 @@ def combine_study(
     results = tuple(_tie(result, compared.values()) for result in compared.values())
     missing = [design for design in by_design if design in left_out]
     notes = [
+        *_mlperf_notes(results, records),
         *excluded,
         *variant.notes,
         *(f"{design} has no time in the variant {variant.label!r}: {left_out[design]}" for design in missing),
@@ -229,7 +234,48 @@ def _result(design, records, target, reached, time, left_out) -> DesignResult:
         throughput=None,
         efficiency=None,
         speedup=None,
+        mlperf=_mlperf(records, time),
     )
+
+
+def _mlperf(records: Sequence[Record], time: IterationTime | None) -> MLPerfScore | None:
+    """MLPerf's own figure of the runs; an error if their curves count something else than the time is of."""
+    unit = None if time is None else (time.detail or {}).get("unit")
+    for record in records:
+        own = None if record.mlperf is None else record.mlperf.unit
+        if time is not None and own != unit and {own, unit} & {"epoch", "evaluation"}:
+            raise ValueError(
+                f"{record.path or record.label}: its curve counts {own or 'iteration'}s, and the time of {time.source} "
+                f"is that of one {unit or 'iteration'}; take both from MLPerf logs of one kind, or say how many "
+                "iterations there are: --iterations-per-epoch and --batch for the curve, --timings-iterations for the "
+                "time"
+            )
+    if any(record.mlperf is None for record in records):
+        return None
+    return mlperf_score([record.mlperf for record in records])
+
+
+def _mlperf_notes(results: Iterable[DesignResult], records: Sequence[Record]) -> list[str]:
+    """What MLPerf's own figures are, and why they are not the products above."""
+    notes = []
+    for result in results:
+        if result.mlperf is None:
+            continue
+        seconds = result.mlperf.seconds
+        told = "none, because too many runs failed" if seconds is None else format_seconds(seconds)
+        notes.append(f"MLPerf's own figure of {result.design}: {told} ({result.mlperf.rule})")
+        units = {record.mlperf.unit for record in records if record.label == result.design and record.mlperf}
+        for unit in sorted(units - {"iteration"}):
+            notes.append(
+                f"{result.design}: batches cannot be counted, so that iterations are {unit}s, samples to the target "
+                f"and throughput are of {unit}s, and the time to accuracy is the log's wall time"
+            )
+    if notes:
+        notes.append(
+            "MLPerf's figures run from run_start to run_stop: evaluations, checkpoints and what comes before the first "
+            "iteration are in them, and in no iteration"
+        )
+    return notes
 
 
 def _runs(result: DesignResult) -> list[float]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from softnum.tta.accuracy.reached import ReachedRule
 from softnum.tta.accuracy.records import Record
+from softnum.tta.mlperf.benchmarks import MLPerfScore
 from softnum.tta.workloads.iteration import IterationTime
 
 __all__ = ["CostResult", "DesignResult", "EnergyResult", "Intervals", "Run", "Spread", "Study", "Variant"]
@@ -221,6 +222,8 @@ class DesignResult:
         None unless a rent or a price is given.
     energy : EnergyResult or None
         None unless the energy of an iteration is known.
+    mlperf : MLPerfScore or None
+        MLPerf's own figure, where the runs are MLPerf logs: run_stop - run_start, not a product.
 
     Examples
     --------
@@ -248,6 +251,7 @@ class DesignResult:
     intervals: Intervals = Intervals()
     cost: CostResult | None = None
     energy: EnergyResult | None = None
+    mlperf: MLPerfScore | None = None
 
     @property
     def reached(self) -> int:

@@ -149,6 +149,7 @@ def _design(result: DesignResult, sources: _Sources) -> dict:
     entry = asdict(replace(result, time=None))
     low, high = result.share or (0.0, 1.0)
     entry["share"] = {"reached": result.reached, "runs": len(result.runs), "low": low, "high": high}
+    entry["mlperf_seconds"] = None if result.mlperf is None else result.mlperf.seconds
     entry["reached"], entry["runs_in_all"] = result.reached, len(result.runs)
     if result.energy is not None:
         entry["energy"]["source"] = sources.add(result.energy.source, "times") or result.energy.source

@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from softnum.runtime.plain import plain
-from softnum.tta.mllog import is_mllog
+from softnum.tta.mllog import is_mllog, mllog_files
 from softnum.tta.quantities import frequency
 from softnum.tta.text import read_text
 from softnum.tta.timings import ncu, nsys
@@ -21,7 +21,7 @@ from softnum.tta.timings.gpgpusim import read_gpgpusim
 from softnum.tta.timings.mlperf import read_mlperf
 from softnum.tta.timings.series import Options, Series
 from softnum.tta.timings.tables import FORMS, read_csv_table, read_json_table
-from softnum.tta.timings.warmup import iteration_time, warmup_rule
+from softnum.tta.timings.warmup import iteration_time, mean_interval, warmup_rule
 from softnum.tta.workloads.iteration import IterationTime
 
 __all__ = ["FORMATS", "TimingFormat", "gather_timings", "read_timings"]
@@ -304,7 +304,8 @@ def gather_timings(
     ----------
     sources : iterable of path-like, or of (str or None, path-like)
         Files; or the name of a design and its file. ``NAME=FILE`` as one string is read so too, where there is no file
-        of that whole name.
+        of that whole name. Several MLPerf logs of a design, or a folder of them, are repetitions: a sample is then the
+        mean of one log.
     **options
         As for `read_timings`, for all of them; without `design`.
 
@@ -327,17 +328,53 @@ def gather_timings(
     ...     list(gather_timings([f"base={folder}/a.csv", ("fast", f"{folder}/b.csv")]))
     ['base', 'fast']
     """
-    times: dict[str, IterationTime] = {}
+    times: dict[str, list[IterationTime]] = {}
     for source in sources:
         design, path = source if isinstance(source, tuple) else _named(source)
-        for name, time in read_timings(path, design=design, **options).items():
-            if name in times:
-                raise ValueError(
-                    f"{path}: times of design {name!r}, of which {times[name].source} gives some too; name one file "
-                    "for each design: NAME=FILE"
-                )
-            times[name] = time
-    return times
+        files = mllog_files(Path(path)) if Path(path).is_dir() else [path]
+        if not files:
+            raise FileNotFoundError(f"no MLPerf log in the folder {str(path)!r}; name the files: NAME=FILE")
+        for file in files:
+            name = Path(path).name if design is None and Path(path).is_dir() else design
+            for found, time in read_timings(file, design=name, **options).items():
+                others = times.setdefault(found, [])
+                if others and not _repeat(others[0], time):
+                    raise ValueError(
+                        f"{file}: times of design {found!r}, of which {others[0].source} gives some too; name one file "
+                        "for each design: NAME=FILE"
+                    )
+                others.append(time)
+    return {name: found[0] if len(found) == 1 else _pooled(found) for name, found in times.items()}
+
+
+def _repeat(first: IterationTime, other: IterationTime) -> bool:
+    """Whether two times are of repetitions: of two MLPerf logs, which count alike."""
+    units = [(time.detail or {}).get("unit") for time in (first, other)]
+    return first.source != other.source and units[0] is not None and units[0] == units[1]
+
+
+def _pooled(times: list[IterationTime]) -> IterationTime:
+    """One time of several runs: a sample is the mean of a run."""
+    first, means = times[0], tuple(time.seconds for time in times)
+    detail = dict(first.detail) | {
+        "iterations": f"{first.detail['iterations']} (of the first of {len(times)} logs)",
+        "warmup": "in each log by itself",
+        "logs": [time.source for time in times],
+        "intervals": sum(time.detail["intervals"] for time in times),
+    }
+    detail.pop("warmup_seconds", None)
+    detail.pop("iterations_per_sample", None)
+    return IterationTime(
+        first.design,
+        float(sum(map(Fraction, means)) / len(means)),
+        sum(time.iterations for time in times),
+        first.source,
+        detail,
+        samples=means,
+        dropped=sum(time.dropped for time in times),
+        interval=mean_interval(means),
+        kind=first.kind,
+    )
 
 
 def _named(source: str | os.PathLike) -> tuple[str | None, str | os.PathLike]:

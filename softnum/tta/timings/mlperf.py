@@ -1,10 +1,10 @@
 """Times of iterations from an MLPerf log: how long its stretches of training take, over the iterations in them.
 
 A stretch is what stands between block_start and block_stop, where the log has them, else epoch_start and epoch_stop,
-else what lies between two evaluations (`softnum.tta.mlprogress` says how iterations are counted, and what is compared).
-Evaluations inside are taken off where they can be told. Times are in whole milliseconds, the clock of the log. A log
-without any of these may give tracked_stats with a throughput, in samples per second: then a sample is global_batch_size
-over that.
+else what lies between two evaluations; `softnum.tta.mlperf.progress` says how iterations are counted, and what is
+compared. Evaluations inside are taken off where they can be told. Times are in whole milliseconds, the log's clock. A
+log without any of these may give tracked_stats with a throughput, in samples per second: then a sample is
+global_batch_size over that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from softnum.tta.mllog import MLLog, read_mllog
-from softnum.tta.mlprogress import Progress, evaluations_of, mlperf_progress
+from softnum.tta.mlperf.evaluations import evaluations_of
+from softnum.tta.mlperf.progress import Progress, mlperf_progress
 from softnum.tta.text import count, number
 from softnum.tta.timings.series import Options, Series
 

@@ -1,7 +1,7 @@
 """What MLPerf training says of its benchmarks beside the logs: targets, epoch numbers, and how runs are scored.
 
 Targets: closed_*.yaml in mlperf_logging/compliance_checker of github.com/mlcommons/logging, and the tables of
-training_rules.adoc of github.com/mlcommons/training_policies; those of round 0.6 as its results state them. Rounds are
+training_rules.adoc of github.com/mlcommons/training_policies; those of round 0.6 as its published runs end. Rounds are
 told by the form of the log and, since 0.7, by the time of the run. Scoring: section "Benchmark results" of the same
 rules: the fastest and the slowest run are dropped, the mean of the others is the result; a run that did not converge
 counts as the slowest. `result_summarizer.py` drops four of each for unet3d.
@@ -16,12 +16,20 @@ from fractions import Fraction
 
 from softnum.tta.mllog import MLLog
 
-__all__ = ["MLPerfRun", "MLPerfScore", "Target", "known_target", "mlperf_score", "run_seconds"]
+__all__ = ["MLPerfRun", "MLPerfScore", "MLPerfTarget", "known_target", "mlperf_score", "run_seconds"]
 
 #: 2021-01-01 and 2022-01-01 in milliseconds since 1970: rounds 0.7, 1.0 and 1.1, then 2.0 and later
 _YEAR_2021, _YEAR_2022 = 1609459200000, 1640995200000
 #: keys under which a log states the target of its own run
-_STATED = ("eval_target", "target_accuracy", "quality_target", "target_quality", "quality", "target", "eval_target_loss")
+_STATED = (
+    "eval_target",
+    "target_accuracy",
+    "quality_target",
+    "target_quality",
+    "quality",
+    "target",
+    "eval_target_loss",
+)
 #: by benchmark: benchmarks of which less of eval_accuracy is better
 _LOWER = {
     "rnnt", "gpt3", "llama2_70b_lora", "llama31_405b", "llama31_8b", "flux1", "gpt_oss_20b", "deepseekv3_671b",
@@ -49,7 +57,7 @@ _ALIASES = {"mask": "maskrcnn", "mask_rcnn": "maskrcnn", "resnet50": "resnet", "
 
 
 @dataclass(frozen=True)
-class Target:
+class MLPerfTarget:
     """The value that a benchmark asks for.
 
     Parameters
@@ -58,7 +66,12 @@ class Target:
     direction : str
         "higher" or "lower" is better.
     source : str
-        Where it is from.
+        Where it is from: a line of the log, or the benchmark and its round.
+
+    Examples
+    --------
+    >>> MLPerfTarget(0.058, "lower", "MLPerf's rnnt").direction
+    'lower'
     """
 
     value: float
@@ -80,14 +93,14 @@ class MLPerfRun:
         "success" or "aborted"; None where the log does not say.
     unit : str
         What the curve counts as an iteration: "iteration"; "epoch" or "evaluation" where batches cannot be counted.
-    target : Target or None
+    target : MLPerfTarget or None
         The log's or the benchmark's own.
     started : float
         When run_start was, in milliseconds since 1970: it tells the runs of a submission apart.
 
     Examples
     --------
-    >>> MLPerfRun("resnet", 1594.1, "success", "iteration", Target(0.759, "higher", "")).converged
+    >>> MLPerfRun("resnet", 1594.1, "success", "iteration", MLPerfTarget(0.759, "higher", "")).converged
     True
     """
 
@@ -95,7 +108,7 @@ class MLPerfRun:
     seconds: float
     status: str | None
     unit: str
-    target: Target | None
+    target: MLPerfTarget | None
     started: float = 0.0
 
     @property
@@ -133,7 +146,7 @@ def _name(benchmark: str | None) -> str:
     return _ALIASES.get(name, name)
 
 
-def known_target(log: MLLog, metric: str) -> Target | None:
+def known_target(log: MLLog, metric: str) -> MLPerfTarget | None:
     """The target of a log's run, from the log itself or from its benchmark; None if neither is known.
 
     Parameters
@@ -144,7 +157,7 @@ def known_target(log: MLLog, metric: str) -> Target | None:
 
     Returns
     -------
-    Target or None
+    MLPerfTarget or None
     """
     name = _name(log.benchmark)
     part = _PARTS.get((name, metric.upper()))
@@ -152,9 +165,9 @@ def known_target(log: MLLog, metric: str) -> Target | None:
     for key in _STATED if part is None else ():
         value = log.value(key)
         if not isinstance(value, bool) and isinstance(value, (int, float)) and math.isfinite(value):
-            return Target(float(value), direction, f"{key} at line {log.of(key)[0].line} of {log.path}")
+            return MLPerfTarget(float(value), direction, f"{key} at line {log.of(key)[0].line} of {log.path}")
     if part is not None:
-        return Target(float(part[0]), direction, f"MLPerf's {name}")
+        return MLPerfTarget(float(part[0]), direction, f"MLPerf's {name}")
     start = next((event.time_ms for event in log.of("run_start")), None)
     if log.form.startswith("MLPv"):
         value, when = _TARGETS_5.get(name), "0.5"
@@ -168,7 +181,7 @@ def known_target(log: MLLog, metric: str) -> Target | None:
         value, when = ("0.23", "0.7 to 1.1") if start < _YEAR_2022 else ("0.34", "2.0 and later")
     else:
         value, when = _TARGETS.get(name), "0.7 and later"
-    return None if value is None else Target(float(value), direction, f"MLPerf's {name}, round {when}")
+    return None if value is None else MLPerfTarget(float(value), direction, f"MLPerf's {name}, round {when}")
 
 
 def run_seconds(log: MLLog) -> Fraction:
@@ -181,7 +194,9 @@ def run_seconds(log: MLLog) -> Fraction:
     """
     for key in ("run_start", "run_stop"):
         if not log.of(key):
-            raise ValueError(f"{log.path}, line {log.lines}: no {key} in the log, so how long the run took is not known")
+            raise ValueError(
+                f"{log.path}, line {log.lines}: no {key} in the log, so how long the run took is not known"
+            )
         if log.of(key)[0].time_ms is None:
             raise ValueError(f"{log.path}, line {log.of(key)[0].line}: {key} states no time")
     start, stop = log.of("run_start")[0], log.of("run_stop")[0]

@@ -1,15 +1,15 @@
-"""How far an MLPerf run had come at each of its evaluations, and how long that took: what its times and its curve share.
+"""How far an MLPerf run had come at each evaluation, and how long that took: what its times and its curve share.
 
 The position of an evaluation in iterations, by the first of these that the log has:
 
 1. ``step`` or ``step_num`` of the evaluation;
 2. its ``samples_count`` over global_batch_size;
 3. its ``epoch_num``, where that counts samples (bert) or tokens (gpt3), over global_batch_size;
-4. its ``epoch_num`` in epochs. A fraction is what was done. A whole number is a label, and rounds differ in what it is a
-   label of: the blocks before it say how many epochs were done, else the epochs that ended before it.
+4. its ``epoch_num`` in epochs. A fraction is what was done. A whole number is a label, and logs differ in what of: the
+   blocks before it say how many epochs were done, else the epochs that ended before it.
 
-An epoch has train_samples / global_batch_size iterations. Counts are rounded to whole iterations: whether the rest of an
-epoch is trained is not logged, so that they are right to one iteration (and are said to be).
+An epoch has train_samples / global_batch_size iterations. Counts are rounded to whole iterations: whether the rest of
+an epoch is trained is not logged, so that they are right to one iteration (and are said to be).
 
 Where batches cannot be counted, the unit is an epoch, or an evaluation, and the time of one is the log's wall time over
 them, so that the time to accuracy is measured: evaluations are inside.
@@ -19,24 +19,22 @@ Whatever the log says twice is compared; a contradiction is an error that names 
 
 from __future__ import annotations
 
-import difflib
 import itertools
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
-from softnum.tta.mlbenchmarks import run_seconds
 from softnum.tta.mllog import MLLog, MLLogEvent
+from softnum.tta.mlperf.benchmarks import run_seconds
+from softnum.tta.mlperf.evaluations import PLACES
 from softnum.tta.text import count, number
 
-__all__ = ["Progress", "Span", "evaluations_of", "mlperf_progress"]
+__all__ = ["Progress", "Span", "mlperf_progress"]
 
 #: training images of the detectors' data sets; some logs count batches and call them train_samples
 _IMAGES = {"ssd": (1170301, 117266), "retinanet": (1170301,)}
 #: seconds below which no iteration of training can lie: epoch numbers that would lead there are numbers of samples
 _SHORTEST = Fraction(1, 10**6)
-_PLACES = ("step_num", "step", "samples_count", "epoch_num")
 
 
 @dataclass(frozen=True)
@@ -89,89 +87,6 @@ class Progress:
     counted: str
     timed: str
     why: str = ""
-
-
-def evaluations_of(log: MLLog, metric: str | None = None) -> list[MLLogEvent]:
-    """The evaluations of one metric, each with a value that is no list or object; what is repeated is left out.
-
-    Parameters
-    ----------
-    log : MLLog
-    metric : str, optional
-        An event of this name or ``eval_<metric>``, or a part of eval_accuracy. Default: eval_accuracy, or else the first
-        event of an evaluation, whatever its value.
-
-    Raises
-    ------
-    ValueError
-        If there is none, or the metric has parts of which none is picked; the message lists what there is.
-    """
-    keys = [key for key in dict.fromkeys(event.key for event in log.events) if _is_evaluation(log, key)]
-    if metric is None:
-        keys = ["eval_accuracy"] if "eval_accuracy" in keys else keys[:1]
-        events = [event for key in keys for event in log.of(key)]
-        return _once([event for event in events if event.metadata.get("metric") == events[0].metadata.get("metric")])
-    key = next((name for name in (metric, f"eval_{metric}") if log.of(name)), None)
-    if key is None and "eval_accuracy" in keys:
-        found = [part for event in log.of("eval_accuracy") for part in _parts(log, event)]
-        picked = [event for name, event in found if name is not None and name.lower() == metric.lower()]
-        if picked:
-            return _once(picked)
-    if key is None:
-        raise ValueError(f"{log.path}: no event 'eval_{metric}'{_there(log, keys, metric)}; name the metric with --metric")
-    found = [part for event in log.of(key) for part in _parts(log, event)]
-    parts = list(dict.fromkeys(name for name, _ in found if name is not None))
-    if len(parts) > 1:
-        first = next(event for name, event in found if name is not None)
-        raise ValueError(
-            f"{log.path}, line {first.line}: {key} has the parts {', '.join(parts)}; say which with --metric {parts[0]}"
-        )
-    return _once([event for _, event in found])
-
-
-def _is_evaluation(log: MLLog, key: str) -> bool:
-    if not key.startswith("eval_") or key in ("eval_start", "eval_stop", "eval_samples", "eval_size", "eval_target"):
-        return False
-    return any(name in event.metadata for event in log.of(key) for name in _PLACES)
-
-
-def _there(log: MLLog, keys: list[str], metric: str) -> str:
-    names = [name for event in log.of("eval_accuracy") for name, _ in _parts(log, event) if name is not None]
-    told = list(dict.fromkeys([*keys, *names]))
-    near = difflib.get_close_matches(f"eval_{metric}", told, n=1, cutoff=0.4)
-    return (f"; did you mean {near[0]!r}?" if near else "") + f" (there are {', '.join(told) or 'none'})"
-
-
-def _parts(log: MLLog, event: MLLogEvent) -> list[tuple[str | None, MLLogEvent]]:
-    """The parts of an evaluation by name: of an object, of a list, or as its metadata say."""
-    value = event.value
-    if isinstance(value, list):
-        names = [str(at) for at in range(len(value))]
-        if (log.benchmark or "").lower().startswith("mask") and len(value) == 2:
-            names = ["BBOX", "SEGM"]  # in this order: the box AP of a mask R-CNN comes first
-        value = dict(zip(names, value, strict=True))
-    if isinstance(value, dict):
-        return [(str(name), replace(event, value=part)) for name, part in value.items()]
-    metric = event.metadata.get("metric")
-    return [(None if metric is None else str(metric), event)]
-
-
-def _once(events: list[MLLogEvent]) -> list[MLLogEvent]:
-    """Without what is logged again: evaluations of one place and value, to the digits of binary64."""
-    seen: dict[tuple, list[MLLogEvent]] = {}
-    for event in events:
-        place = tuple(str(event.metadata.get(name)) for name in _PLACES)
-        told = place if any(name in event.metadata for name in _PLACES) else (event.line,)
-        others = seen.setdefault(told, [])
-        if not any(_alike(event.value, other.value) for other in others):
-            others.append(event)
-    return sorted((event for found in seen.values() for event in found), key=lambda event: event.line)
-
-
-def _alike(one: object, other: object) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-15) or (math.isnan(one) and math.isnan(other))
-    return one == other
 
 
 def mlperf_progress(
@@ -240,7 +155,7 @@ class _Reader:
         return Fraction(samples, self.batch), f"{key} {samples} over global_batch_size {self.batch}"
 
     def _meaning(self) -> str:
-        """What places evaluations: step, samples, epoch_samples, epoch_tokens, epoch, or part (of what is not known)."""
+        """What places evaluations: step, samples, epoch_samples, epoch_tokens, epoch, none, part (unknown of what)."""
         found = self.evaluations
         for names, meaning in ((("step_num", "step"), "step"), (("samples_count",), "samples")):
             if found and all(any(name in event.metadata for name in names) for event in found):
@@ -305,8 +220,7 @@ class _Reader:
                     f"follows, at line {next(event.line for event, _ in found if event.line > start.line)}; the log is "
                     "not whole"
                 )
-        pairs = [(start, stop) for start, stop in found if self.end is None or self._early(start, self.end)]
-        return pairs
+        return [(start, stop) for start, stop in found if self.end is None or self._early(start, self.end)]
 
     def _alone(self, pauses: list) -> list:
         """The evaluations during which no training begins: others run beside it, and take nothing off."""
@@ -397,8 +311,8 @@ class _Reader:
         first = Fraction(1) if first is None else first
         if first not in (0, 1) and self.name != "minigo":  # which begins from a network that is given
             raise ValueError(
-                f"{self._where(event)}: its first epoch is number {float(first):g}, so the log is of a run that went on "
-                "from another; a curve has to begin with epoch 0 or 1"
+                f"{self._where(event)}: its first epoch is number {float(first):g}, so the log is of a run that went "
+                "on from another; a curve has to begin with epoch 0 or 1"
             )
         return first
 
@@ -433,8 +347,8 @@ class _Reader:
             return
         at = odd.index(True)
         raise ValueError(
-            f"{self._where(starts[at])}: block_start has first_epoch_num {firsts[at]} and epoch_count {counts[at]}, and "
-            f"the next block, at line {starts[at + 1].line}, has first_epoch_num {firsts[at + 1]}; one of them is wrong"
+            f"{self._where(starts[at])}: block_start has first_epoch_num {firsts[at]} and epoch_count {counts[at]}, "
+            f"and the next block, at line {starts[at + 1].line}, has first_epoch_num {firsts[at + 1]}; one is wrong"
         )
 
     def _by_epochs(self) -> list[Fraction] | None:
@@ -458,7 +372,7 @@ class _Reader:
             start.line
             for start, _ in self._all_pauses
             if start.line < event.line
-            and any(start.metadata.get(name) == event.metadata.get(name) is not None for name in _PLACES)
+            and any(start.metadata.get(name) == event.metadata.get(name) is not None for name in PLACES)
         ]
         return (same or starts or [event.line])[-1]
 
@@ -478,8 +392,8 @@ class _Reader:
         for (event, at), (later, then) in itertools.pairwise(zip(self.evaluations, rounded, strict=True)):
             if then <= at:
                 raise ValueError(
-                    f"{self._where(later)}: expected an evaluation after {at} {unit}s, where line {event.line} has one, "
-                    f"got {then}; is the log of one run?"
+                    f"{self._where(later)}: expected an evaluation after {at} {unit}s, where line {event.line} has "
+                    f"one, got {then}; is the log of one run?"
                 )
         off = any(value.denominator != 1 for value in places)
         spans, kind, why = self._spans(unit, places)
@@ -549,9 +463,13 @@ class _Reader:
             self.pauses = []
             return [self._span(*pair, Fraction(1), "epoch") for pair in pairs], "epoch", ""
         late = next(event for event in self.evaluations if event not in inside)
-        return [], "", (
-            f"{self._where(late)}: {late.key} comes after run_stop at line {self.stop[0].line}, and {unit}s have no time "
-            "of their own"
+        return (
+            [],
+            "",
+            (
+                f"{self._where(late)}: {late.key} comes after run_stop at line {self.stop[0].line}, and {unit}s have "
+                "no time of their own"
+            ),
         )
 
     def _overlap(self, pairs: list) -> bool:
@@ -606,7 +524,9 @@ class _Reader:
         """Without what comes after the last evaluation: the end of the run may have cut it short."""
         last = max(places, default=None)
         done = itertools.accumulate(span.amount for span in spans)
-        kept = [span for span, at in zip(spans, done, strict=True) if last is None or at < last + max(span.amount / 2, 1)]
+        kept = [
+            span for span, at in zip(spans, done, strict=True) if last is None or at < last + max(span.amount / 2, 1)
+        ]
         return kept or spans
 
     def _agree(self, spans: list[Span], places: list[Fraction], kind: str) -> bool:
@@ -624,7 +544,9 @@ class _Reader:
                     f"{float(sum(span.amount for span in ended)):g} iterations; one of them is wrong"
                 )
             if begun and not late and place > sum(span.amount for span in begun) + tolerance:
-                if len(spans) == 1:
+                if len(spans) == 1 and not any(
+                    name in spans[0].end.metadata for name in ("step", "step_num", "samples_count")
+                ):
                     return False  # it is planned, not trained: the evaluations say more
                 raise ValueError(
                     f"{self._where(event)}: {event.key} is at iteration {float(place):g}, and the {kind}s before it, "
@@ -641,9 +563,13 @@ class _Reader:
         begin = min(starts, key=lambda event: event.line) if pauses and starts else (self.start or [None])[0]
         if begin is None or not self.evaluations:
             what = "no block_start or epoch_start, and no evaluation" if begin is not None else "no run_start"
-            return [], "", (
-                f"{self.log.path}, line {self.log.lines}: {what} in the log, from which the time of training could be "
-                "known"
+            return (
+                [],
+                "",
+                (
+                    f"{self.log.path}, line {self.log.lines}: {what} in the log, from which the time of training could "
+                    "be known"
+                ),
             )
         kept = self.pauses
         self.pauses = kept if pauses else []
@@ -655,9 +581,13 @@ class _Reader:
         self.pauses = kept
         if not spans:
             late = self.evaluations[0]
-            return [], "", (
-                f"{self._where(late)}: every {late.key} comes after run_stop at line {self.stop[0].line}, so the time "
-                "between evaluations is not known"
+            return (
+                [],
+                "",
+                (
+                    f"{self._where(late)}: every {late.key} comes after run_stop at line {self.stop[0].line}, so the "
+                    "time between evaluations is not known"
+                ),
             )
         return spans, "gap" if pauses else "wall", ""
 
