@@ -37,6 +37,10 @@ class TimingFiles:
     timings_marker: Annotated[
         str | None, typer.Option(help="Regular expression: what begins an iteration in a timing file.")
     ] = None
+    timings_allow_unfinished: Annotated[
+        bool,
+        typer.Option("--timings-allow-unfinished", help="Take a simulator's log up to the kernel that it stops in."),
+    ] = False
 
     def reading(self) -> dict:
         """Them as keywords of `softnum.tta.study_variants`; ValueError where files are missing."""
@@ -52,6 +56,7 @@ class TimingFiles:
             "warmup": self.timings_warmup,
             "iterations": self.timings_iterations,
             "marker": self.timings_marker,
+            "allow_unfinished": self.timings_allow_unfinished,
         }
 
 
@@ -85,6 +90,9 @@ def timings(
         str | None,
         typer.Option(help="Regular expression: the kernel that begins an iteration, or the range that is one."),
     ] = None,
+    allow_unfinished: Annotated[
+        bool, typer.Option("--allow-unfinished", help="Take a simulator's log up to the kernel that it stops in.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Write the times as the plain CSV that --timings reads.")] = None,
 ) -> None:
     """Print the time of an iteration under each design, with its 95 % confidence interval.
@@ -93,7 +101,7 @@ def timings(
       softnum timings base=v100.log fast=mine.log --iterations 10   GPGPU-Sim or Accel-Sim
       softnum timings m5out/stats.txt --design base                 gem5
       softnum timings base=trace.json --marker '^train_step'        PyTorch's profiler and others
-      softnum timings base=run.log --out times.csv                  MLPerf's :::MLLOG lines
+      softnum timings base=run.log --out times.csv                  MLPerf's logs, or a folder of them
       softnum tta --designs base,fast --timings times.csv
 
     The table says how iterations were told apart: read it before you believe the times.
@@ -118,8 +126,9 @@ def timings(
             )
         sources = [(design, files[0])]
     times = gather_timings(
-        sources, format=file_format, clock=clock, warmup=warmup, iterations=iterations, marker=marker
-    )
+        sources, format=file_format, clock=clock, warmup=warmup, iterations=iterations, marker=marker,
+        allow_unfinished=allow_unfinished,
+    )  # fmt: skip
     _print_times(list(times.values()))
     if out is not None:
         write_timings(out, times.values())

@@ -49,6 +49,7 @@ def study_variants(
     warmup: str | int = "auto",
     iterations: int | None = None,
     marker: str | None = None,
+    allow_unfinished: bool = False,
     reports: Iterable[str | os.PathLike] = (),
     run_simulator: bool = False,
     environment: str | os.PathLike | None = None,
@@ -71,7 +72,7 @@ def study_variants(
         ``<out>/requests.json``.
     timings : path-like, or sequence as in `gather_timings`, optional
         Timing files to use in place of a simulator.
-    clock, format, warmup, iterations, marker
+    clock, format, warmup, iterations, marker, allow_unfinished
         For timing files, as in `read_timings`.
     reports : iterable of path-like
         Folders of reports to look in before those in `out` and the shipped ones.
@@ -111,7 +112,10 @@ def study_variants(
     points, out = list(points), Path(out)
     if timings is not None:
         files = [timings] if isinstance(timings, (str, os.PathLike)) else list(timings)
-        times = gather_timings(files, format=format, clock=clock, warmup=warmup, iterations=iterations, marker=marker)
+        times = gather_timings(
+            files, format=format, clock=clock, warmup=warmup, iterations=iterations, marker=marker,
+            allow_unfinished=allow_unfinished,
+        )  # fmt: skip
         told = ", ".join(str(file[1]) if isinstance(file, tuple) else str(file) for file in files)
         missing = [point.name for point in points if point.name not in times]
         if missing:

@@ -74,6 +74,39 @@ def test_accel_sim_with_kernels_at_once():
     assert [row["kernel"] for row in time.detail["kernels"]] == ["_Z4gemmPKfS0_Pf", "_Z4reluPf _Z4copyPf"]
 
 
+def test_kernels_that_are_whole_count_without_the_exit_line(tmp_path):
+    text = (DATA / "gpgpusim/two-iterations.log").read_text()
+    path = tmp_path / "a.log"
+    path.write_text(text.replace("GPGPU-Sim: *** exit detected ***", "Press ENTER to exit..."))
+    time = read_timings(path)["a"]
+    assert time.samples == read("gpgpusim/two-iterations.log").samples
+    assert "; warning: the log stops at line 122 without" in time.detail["iterations"]
+
+
+@pytest.mark.parametrize(
+    ("after", "seconds"),
+    [
+        ("pushing kernel '_Z4reluPf' to stream 0", 6000),  # launched, and no statistics
+        ("gpu_sim_insn = 96000", 7200),  # inside its statistics
+        ("gpu_tot_sim_insn = 576000", None),  # whole
+    ],
+)
+def test_a_log_that_stops_inside_a_kernel(tmp_path, after, seconds):
+    text = (DATA / "gpgpusim/two-iterations.log").read_text()
+    path = tmp_path / "a.log"
+    path.write_text(text.partition(after)[0] + after + "\n")
+    if seconds is None:
+        assert read_timings(path)["a"].samples == (7200 / 1.2e9,)
+        return
+    with pytest.raises(ValueError, match=r"the log stops here without .*, inside the .* take these with --allow-unfin"):
+        read_timings(path)
+    time = read_timings(path, allow_unfinished=True)["a"]
+    assert time.samples == (seconds / 1.2e9,) and "which is left out" in time.detail["iterations"]
+    ended = text.replace("training done", "GPGPU-Sim uArch: ERROR ** deadlock detected: last writeback core 0")
+    path.write_text(ended)
+    assert len(read_timings(path, allow_unfinished=True)["a"].samples) == 2
+
+
 def test_launches_of_one_kernel_alike_are_not_guessed_at(tmp_path):
     text = (DATA / "gpgpusim/two-iterations.log").read_text()
     text = re.sub("_Z4reluPf|_Z6updatePfPKff", "_Z4gemmPKfS0_Pf", text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -46,7 +46,7 @@ class TimingFormat:
     knows : callable
         Called with the text; whether it is of this format.
     options : frozenset of str
-        Which of "clock", "iterations" and "marker" it uses.
+        Which of "clock", "iterations", "marker" and "allow-unfinished" it uses.
     one_design : bool
         Whether a file is of one design, so that the name is the user's, or the file's.
 
@@ -158,7 +158,7 @@ FORMATS: dict[str, TimingFormat] = {
             _WRITTEN,
             read_gpgpusim,
             _is_gpgpusim,
-            _GROUPS | {"clock"},
+            _GROUPS | {"clock", "allow-unfinished"},
         ),
         TimingFormat(
             "gem5",
@@ -237,6 +237,7 @@ def read_timings(
     design: str | None = None,
     iterations: int | None = None,
     marker: str | None = None,
+    allow_unfinished: bool = False,
 ) -> dict[str, IterationTime]:
     """Read times of iterations from a file of a simulator, a profiler or a benchmark, or from a plain table.
 
@@ -258,6 +259,9 @@ def read_timings(
         How many training iterations the file covers, for formats that do not say.
     marker : str, optional
         A regular expression: the kernel that begins an iteration, or the range of time that is one.
+    allow_unfinished : bool
+        Whether a GPGPU-Sim log that stops inside a kernel is taken up to the kernel before. What is said of the time
+        says so.
 
     Returns
     -------
@@ -291,7 +295,7 @@ def read_timings(
     )
     text = read_text(path, missing, mixed=is_mllog)
     chosen = _format(path, text, format)
-    options = _options(path, chosen, clock, design, iterations, marker)
+    options = _options(path, chosen, clock, design, iterations, marker, allow_unfinished)
     return {series.design: iteration_time(series, rule) for series in chosen.read(path, text, options)}
 
 
@@ -404,9 +408,16 @@ def _format(path: Path, text: str, name: str | None) -> TimingFormat:
 
 
 def _options(
-    path: Path, chosen: TimingFormat, clock: object, design: object, iterations: object, marker: object
+    path: Path,
+    chosen: TimingFormat,
+    clock: object,
+    design: object,
+    iterations: object,
+    marker: object,
+    allow_unfinished: bool,
 ) -> Options:
-    given: Mapping[str, object] = {"clock": clock, "iterations": iterations, "marker": marker}
+    given: dict[str, object] = {"clock": clock, "iterations": iterations, "marker": marker}
+    given |= {"allow-unfinished": allow_unfinished or None}
     for option, value in given.items():
         if value is not None and option not in chosen.options:
             users = [entry.name for entry in FORMATS.values() if option in entry.options]
@@ -423,4 +434,6 @@ def _options(
         ) from None
     if design is None and chosen.one_design:
         design = Path(path.name.removesuffix(".gz")).stem
-    return Options(None if clock is None else frequency(clock, "--clock"), design, iterations, pattern)
+    return Options(
+        None if clock is None else frequency(clock, "--clock"), design, iterations, pattern, allow_unfinished
+    )

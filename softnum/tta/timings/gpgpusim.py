@@ -10,9 +10,10 @@ After each kernel, or each group of kernels that ran at once, the simulator prin
     gpu_tot_sim_insn = 1228800
 
 Before them it prints its clocks in hertz, ``GPGPU-Sim uArch: clock freqs: core:interconnect:L2:DRAM``; at its end
-``GPGPU-Sim: *** exit detected ***``. Cycles are of the core clock. Sources: ``gpgpu_sim::gpu_print_stat`` and
-``gpgpu_sim_config::init_clock_domains`` in src/gpgpu-sim/gpu-sim.cc, and src/gpgpusim_entrypoint.cc, of
-github.com/gpgpu-sim/gpgpu-sim_distribution.
+``GPGPU-Sim: *** exit detected ***``. A program that waits, or dies, after its last kernel leaves a log without that
+line: then the kernels in it count, if as many have statistics as were launched, and what is said of them says so.
+Cycles are of the core clock. Sources: ``gpgpu_sim::gpu_print_stat`` and ``gpgpu_sim_config::init_clock_domains`` in
+src/gpgpu-sim/gpu-sim.cc, and src/gpgpusim_entrypoint.cc, of github.com/gpgpu-sim/gpgpu-sim_distribution.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _BROKEN = {
     "GPGPU-Sim: ** break due to reaching the maximum": "the simulation was ended at a limit of cycles or instructions",
     "GPGPU-Sim uArch: ERROR ** deadlock detected": "the simulation ended in a deadlock",
 }
+_LAUNCHES = ("GPGPU-Sim PTX: pushing kernel", "launching kernel name")
 _VALUE = re.compile(
     r"(kernel_name|kernel_launch_uid|gpu_sim_cycle|gpu_sim_insn|gpu_tot_sim_cycle|gpu_tot_sim_insn) = *(.*)"
 )
@@ -50,6 +52,7 @@ class _Block:
 def read_gpgpusim(path: Path, text: str, options: Options) -> list[Series]:
     """Read the log of one design: the cycles of its kernels over the core clock."""
     blocks, hertz, ended, last = [], None, None, 0
+    launched = {mark: [] for mark in (*_LAUNCHES, "Processing kernel ")}
     for at, line in lines_of(text):
         last = at
         where = f"{path}, line {at}"
@@ -57,7 +60,11 @@ def read_gpgpusim(path: Path, text: str, options: Options) -> list[Series]:
             hertz = _core_clock(where, line, hertz)
         elif line.startswith(_EXIT):
             ended = at
+        elif begun := next((mark for mark in launched if line.startswith(mark)), None):
+            launched[begun].append(at)
         elif reason := next((_BROKEN[mark] for mark in _BROKEN if line.startswith(mark)), None):
+            if options.allow_unfinished:
+                break
             raise ValueError(f"{where}: {reason}; {_stop(blocks)}; raise the limit or mend the run, and simulate again")
         elif match := _VALUE.match(line):
             _take(where, at, match[1], match[2].strip(), blocks)
@@ -66,10 +73,17 @@ def read_gpgpusim(path: Path, text: str, options: Options) -> list[Series]:
             f"{path}, line {max(last, 1)}: no kernel_name = ... in {last} lines; expected the log of GPGPU-Sim or "
             "Accel-Sim with statistics after each kernel"
         )
+    stopped = ""
     if ended is None or ended < blocks[-1].line or len(blocks[-1].values) < len(_ORDER):
-        raise ValueError(
-            f"{path}, line {last}: the log stops here without {_EXIT!r}; {_stop(blocks)}; let the simulation run to "
-            "its end"
+        inside = _unfinished(blocks, launched)
+        blocks = [block for block in blocks if len(block.values) == len(_ORDER)]
+        if inside and not (options.allow_unfinished and blocks):
+            way = "let the simulation run to its end" + (", or take these with --allow-unfinished" if blocks else "")
+            raise ValueError(
+                f"{path}, line {last}: the log stops here without {_EXIT!r}, {inside}; {_stop(blocks)}; {way}"
+            )
+        stopped = f"; warning: the log stops at line {last} without {_EXIT!r}" + (
+            f", {inside}, which is left out" if inside else ": if the program was to launch more, that is not in it"
         )
     hertz = _clock(path, hertz, options)
     groups, said = group_launches(str(path), _launches(path, blocks, hertz), options)
@@ -81,7 +95,7 @@ def read_gpgpusim(path: Path, text: str, options: Options) -> list[Series]:
             "simulated",
             f"GPGPU-Sim log {path}",
             {
-                "iterations": said,
+                "iterations": said + stopped,
                 "clock_hz": float(hertz),
                 "cycles": int(sum(launch.seconds for launch in used) * hertz),
                 "launches": len(used),
@@ -90,6 +104,18 @@ def read_gpgpusim(path: Path, text: str, options: Options) -> list[Series]:
             },
         )
     ]
+
+
+def _unfinished(blocks: list[_Block], launched: dict[str, list[int]]) -> str:
+    """What was launched and has no whole statistics, in words; empty if nothing."""
+    if len(blocks[-1].values) < len(_ORDER):
+        return f"inside the statistics of {blocks[-1].name!r} from line {blocks[-1].line}"
+    finished = sum(len(block.values["kernel_launch_uid"][1].split()) for block in blocks)
+    last = blocks[-1].values[_ORDER[-1]][0]
+    for lines in launched.values():
+        if len(lines) > finished or (lines and lines[-1] > last):
+            return f"inside the kernel launched at line {lines[-1]}"
+    return ""
 
 
 def _core_clock(where: str, line: str, before: Fraction | None) -> Fraction:

@@ -28,12 +28,15 @@ class Options:
         How many training iterations the file covers.
     marker : re.Pattern or None
         The kernel that begins an iteration, or the range that is one.
+    allow_unfinished : bool
+        Whether a log that stops inside a kernel is taken up to the kernel before.
     """
 
     clock: Fraction | None = None
     design: str | None = None
     iterations: int | None = None
     marker: re.Pattern | None = None
+    allow_unfinished: bool = False
 
 
 @dataclass
