@@ -229,7 +229,8 @@ def mlperf_score(runs: Sequence[MLPerfRun]) -> MLPerfScore:
     failed = sum(map(math.isinf, seconds))
     told = f", of which {failed} did not converge" if failed else ""
     if len(runs) == 1:
-        return MLPerfScore(None if failed else seconds[0], tuple(seconds), f"run_stop - run_start of one log{told}")
+        said = f", whose status is {runs[0].status}: no result for MLPerf" if failed else ""
+        return MLPerfScore(runs[0].seconds, tuple(seconds), f"run_stop - run_start of one log{said}")
     if len(runs) <= 2 * drop:
         mean = None if failed else float(sum(map(Fraction, seconds)) / len(seconds))
         return MLPerfScore(mean, tuple(seconds), f"mean of {len(runs)} logs{told}: too few to drop the extreme ones")
