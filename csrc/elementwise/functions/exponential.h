@@ -88,13 +88,14 @@ SN_INLINE SN_(enclosure) SN_(exp_in_lanes)(int base, sn_wf operand) {
 }
 
 /* n = 0: r and what follows it, r being x but for its rounding by log(b). Else 2^k t (1 + s) - 1, times 2^-k for k > 0;
- * powers of two of more than 2^1000 stand for all, which changes nothing in the first 46 bits. What the difference is
- * rounded by is exact, but not the sum that it is part of, unless the power is. */
+ * 2^200 stands for all greater powers of two, which changes nothing in the first 46 bits, and leaves nothing subnormal,
+ * which is slow. What the difference is rounded by is exact, but not the sum that it is part of, unless the power is.
+ */
 SN_INLINE SN_(enclosure) SN_(expm1_in_lanes)(int base, sn_wf operand) {
     const sn_wf x = SN_(limited)(operand, SN_(most_power)(base));
     const SN_(reduced_power) p = SN_(reduce_power)(base, x);
     const SN_(power) e = SN_(power_of)(base, &p, 0);
-    const sn_wi up = (sn_wi)SN_SELECT64(e.k > 0, e.k, (sn_wi){0}), most = (sn_wi){0} + 1000;
+    const sn_wi up = (sn_wi)SN_SELECT64(e.k > 0, e.k, (sn_wi){0}), most = (sn_wi){0} + 200;
     const sn_wi down = e.k - up;
     const sn_wf one = SN_(two_to)(-(sn_wi)SN_SELECT64(up > most, most, up)),
                 part = SN_(two_to)((sn_wi)SN_SELECT64(down < -most, -most, down));
@@ -113,13 +114,13 @@ SN_INLINE SN_(enclosure) SN_(expm1_in_lanes)(int base, sn_wf operand) {
     return r;
 }
 
-/* (e^a -+ e^-a) / 2, a = |x|. n = 0: r + odd, 1 + even. */
+/* (e^a -+ e^-a) / 2, a = |x|; e^-a no less than 2^-200 e^a, as there. n = 0: r + odd, 1 + even. */
 SN_INLINE SN_(enclosure) SN_(sinh_in_lanes)(int sine, sn_wf x) {
     const sn_wu sign = (sn_wu)x & SN_SIGN64;
     const sn_wf a = SN_(limited)(SN_(magnitude64)(x), 7600.0);
     const SN_(reduced_power) p = SN_(reduce_power)(SN_BASE_E, a);
     const SN_(power) up = SN_(power_of)(SN_BASE_E, &p, 0), down = SN_(power_of)(SN_BASE_E, &p, 1);
-    const sn_wi apart = down.k - up.k, most = (sn_wi){0} - 1000, small = p.n == 0;
+    const sn_wi apart = down.k - up.k, most = (sn_wi){0} - 200, small = p.n == 0;
     const sn_wf part = SN_(two_to)((sn_wi)SN_SELECT64(apart < most, most, apart)), minus = sine ? -part : part;
     sn_wf error;
     const sn_wf hi = SN_(two_sum)(up.hi, down.hi * minus, &error);

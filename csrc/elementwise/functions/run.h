@@ -28,28 +28,55 @@ SN_INLINE sn_wu SN_(within_binary64)(int scaled, sn_wu number, sn_wi scale) {
     return SN_SELECT64(size == 0, number, moved);
 }
 
-/* The number that stands for what lies between both ends, but for its scale; *outside: where they do not decide.
- * `rest`: the bits that decide nothing. Let s be the sum rounded, in units of its last place, and e its error, of half
- * a unit at most.
+/* The sum of an enclosure's numbers, and where it lies near to where roundings change. */
+typedef struct {
+    sn_wf hi, err, error, size; /* as decided says; a magnitude */
+    sn_wu bits, outside;        /* the sum's */
+    sn_wu near;
+} SN_(sum);
+
+SN_INLINE SN_(sum) SN_(sum_of)(SN_(enclosure) e, sn_wu rest) {
+    SN_(sum) s = {.hi = e.hi, .err = e.err, .outside = e.outside};
+    const sn_wf sum = SN_(two_sum)(e.hi, e.lo, &s.error);
+    s.size = SN_(magnitude64)(sum);
+    s.bits = (sn_wu)sum;
+    s.near = (sn_wu)(((s.bits + 128) & rest) < 256) | (sn_wu)(e.err * 0x1p47 > s.size);
+    return s;
+}
+
+/* The numbers that stand for what lies between the ends of some enclosures, but for their scales; outside: where they
+ * do not decide. `rest`: the bits that decide nothing. Let s be the sum rounded, in units of its last place, and e its
+ * error, of half a unit at most.
  *   - err is 64 units at most, and s is 128 from any number without such bits: it stands for the result. So in most
  * vectors; else, lane by lane:
  *   - err is half a unit at most: so it does, unless it is such a number itself; then e tells on which side the result
- * lies if it exceeds err, and that it is s if both are 0. */
-SN_INLINE sn_wu SN_(decided)(SN_(enclosure) e, sn_wu rest, sn_wu *outside) {
-    sn_wf error;
-    const sn_wf sum = SN_(two_sum)(e.hi, e.lo, &error), size = SN_(magnitude64)(sum);
-    sn_wu bits = (sn_wu)sum;
-    const sn_wu near = (sn_wu)(((bits + 128) & rest) < 256) | (sn_wu)(e.err * 0x1p47 > size);
-    *outside = e.outside;
+ * lies if it exceeds err, and that it is s if both are 0. What is inexact is rounded to odd: that leads from such a
+ * number, which is even, into the gap on that side, and no other number out of its own. */
+SN_INLINE void SN_(decide)(SN_(sum) * all, int count, sn_wu rest) {
+    sn_wu near = all[0].near;
+    for (int i = 1; i < count; i++)
+        near |= all[i].near;
     if (SN_ANY_GREATER64((sn_wi){0}, (sn_wi)near)) {
-        const sn_wu at_end = (sn_wu)((bits & rest) == 0), exact = (sn_wu)(e.err == 0.0) & (sn_wu)(error == 0.0);
-        const sn_wu told =
-            (sn_wu)(e.err * 0x1p54 <= size) & (~at_end | exact | (sn_wu)(SN_(magnitude64)(error) > e.err));
-        const sn_wu inward = (sn_wu)((sn_wi)(bits ^ (sn_wu)error) < 0); /* all ones, and -1 */
-        *outside |= near & ~told;
-        bits += at_end & ~exact & (inward | 1);
+#pragma GCC unroll 2
+        for (int i = 0; i < count; i++) {
+            SN_(sum) *s = all + i;
+            const sn_wu inexact = (sn_wu)(((sn_wu)s->err | (sn_wu)s->error << 1) != 0);
+            const sn_wu inward = (sn_wu)((sn_wi)(s->bits ^ (sn_wu)s->error) < 0); /* all ones, and -1 */
+            const sn_wu open = (sn_wu)((s->bits & rest) == 0) & inexact & (sn_wu)(SN_(magnitude64)(s->error) <= s->err);
+            s->outside |= s->near & (open | (sn_wu)(s->err * 0x1p54 > s->size));
+            s->bits = (s->bits + (inward & inexact)) | (inexact & 1);
+        }
     }
-    return SN_SELECT64(size == 0.0, e.hi, bits); /* a zero with hi's sign */
+#pragma GCC unroll 2
+    for (int i = 0; i < count; i++)
+        all[i].bits = SN_SELECT64(all[i].size == 0.0, all[i].hi, all[i].bits); /* a zero with hi's sign */
+}
+
+SN_INLINE sn_wu SN_(decided)(SN_(enclosure) e, sn_wu rest, sn_wu *outside) {
+    SN_(sum) s = SN_(sum_of)(e, rest);
+    SN_(decide)(&s, 1, rest);
+    *outside = s.outside;
+    return s.bits;
 }
 
 /* Functions whose results have no scale, and lie in 2^-400 .. 2^1000. */
@@ -130,54 +157,83 @@ SN_INLINE SN_(enclosure) SN_(partial_in_lanes)(int function, sn_wf x, sn_wu usua
     }
 }
 
+/* A vector takes a chain of some 40 instructions that wait for one another, and processors do not look far enough ahead
+ * to begin with the next vector meanwhile. So two are evaluated side by side, and GCC, which has no such pass for x86
+ * unless told, orders their instructions by what they wait for. */
+enum { SN_AT_ONCE = 2 };
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("schedule-insns", "sched-pressure")
+#endif
+
+/* A vector of operands, and what is known of the function of them. */
+typedef struct {
+    SN_(enclosure) e;
+    sn_wu given, zero, invalid, left; /* patterns; masks, the last of what the definition does */
+} SN_(evaluated);
+
+SN_INLINE SN_(evaluated) SN_(evaluate)(int function, const double *x) {
+    const sn_wf given = sn_load_wf(x);
+    const sn_wu bits = (sn_wu)given, size = bits & ~SN_SIGN64;
+    const sn_wu zero = (sn_wu)(size == 0), usual = (sn_wu)((sn_wu)(size - SN_FUNCTION_LEAST) < SN_FUNCTION_SPAN);
+    const sn_wf number = SN_(where64)((sn_wi)usual, given);
+    SN_(evaluated) v = {.given = bits, .zero = zero, .invalid = {0}, .left = ~(usual | zero)};
+    switch (function) { /* known where this is inlined */
+    case SN_ELEMENTARY_exp: v.e = SN_(exp_in_lanes)(SN_BASE_E, number); break;
+    case SN_ELEMENTARY_exp2: v.e = SN_(exp_in_lanes)(SN_BASE_2, number); break;
+    case SN_ELEMENTARY_exp10: v.e = SN_(exp_in_lanes)(SN_BASE_10, number); break;
+    case SN_ELEMENTARY_expm1: v.e = SN_(expm1_in_lanes)(SN_BASE_E, number); break;
+    case SN_ELEMENTARY_exp2m1: v.e = SN_(expm1_in_lanes)(SN_BASE_2, number); break;
+    case SN_ELEMENTARY_exp10m1: v.e = SN_(expm1_in_lanes)(SN_BASE_10, number); break;
+    case SN_ELEMENTARY_sinh: v.e = SN_(sinh_in_lanes)(1, number); break;
+    case SN_ELEMENTARY_cosh: v.e = SN_(sinh_in_lanes)(0, number); break;
+    case SN_ELEMENTARY_tanh: v.e = SN_(tanh_in_lanes)(number); break;
+    case SN_ELEMENTARY_sigmoid: v.e = SN_(sigmoid_in_lanes)(0, number); break;
+    case SN_ELEMENTARY_silu: v.e = SN_(sigmoid_in_lanes)(1, number); break;
+    case SN_ELEMENTARY_erf: v.e = SN_(erf_in_lanes)(number); break;
+    case SN_ELEMENTARY_gelu: v.e = SN_(gelu_in_lanes)(number); break;
+    case SN_ELEMENTARY_sin: v.e = SN_(trigonometric_in_lanes)(SN_SINE, 0, number); break;
+    case SN_ELEMENTARY_cos: v.e = SN_(trigonometric_in_lanes)(SN_COSINE, 0, number); break;
+    case SN_ELEMENTARY_tan: v.e = SN_(trigonometric_in_lanes)(SN_TANGENT, 0, number); break;
+    case SN_ELEMENTARY_sinpi: v.e = SN_(trigonometric_in_lanes)(SN_SINE, 1, number); break;
+    case SN_ELEMENTARY_cospi: v.e = SN_(trigonometric_in_lanes)(SN_COSINE, 1, number); break;
+    case SN_ELEMENTARY_tanpi: v.e = SN_(trigonometric_in_lanes)(SN_TANGENT, 1, number); break;
+    case SN_ELEMENTARY_cbrt: v.e = SN_(cbrt_in_lanes)(number); break;
+    case SN_ELEMENTARY_atan: v.e = SN_(atan_in_lanes)(0, number); break;
+    case SN_ELEMENTARY_atanpi: v.e = SN_(atan_in_lanes)(1, number); break;
+    case SN_ELEMENTARY_asinh: v.e = SN_(asinh_in_lanes)(number); break;
+    case SN_ELEMENTARY_softplus: v.e = SN_(softplus_in_lanes)(number); break;
+    case SN_ELEMENTARY_reciprocal:
+        v.left = ~usual;
+        v.e = SN_(reciprocal_in_lanes)(SN_(either64)((sn_wi)usual, number, SN_(f64)(1.0)));
+        break;
+    default: v.e = SN_(partial_in_lanes)(function, number, usual, &v.invalid, &v.left);
+    }
+    return v;
+}
+
 SN_INLINE void SN_(function_loop)(int function, const sn_function *p, const double *x, sn_u64 *results, sn_u8 *outside,
                                   size_t n) {
     const sn_wu rest = (sn_wu){0} + (((sn_u64)1 << p->shift) - 1);
     const sn_wu no_nan = (sn_wu){0} - (sn_u64)(p->to_values && p->without_nan);
-    for (size_t i = 0; i < n; i += SN_W) {
-        const sn_wf given = sn_load_wf(x + i);
-        const sn_wu bits = (sn_wu)given, size = bits & ~SN_SIGN64;
-        const sn_wu zero = (sn_wu)(size == 0), usual = (sn_wu)((sn_wu)(size - SN_FUNCTION_LEAST) < SN_FUNCTION_SPAN);
-        const sn_wf number = SN_(where64)((sn_wi)usual, given);
-        SN_(enclosure) e;
-        sn_wu undecided, invalid = {0}, left = ~(usual | zero);
-        switch (function) { /* known where this is inlined */
-        case SN_ELEMENTARY_exp: e = SN_(exp_in_lanes)(SN_BASE_E, number); break;
-        case SN_ELEMENTARY_exp2: e = SN_(exp_in_lanes)(SN_BASE_2, number); break;
-        case SN_ELEMENTARY_exp10: e = SN_(exp_in_lanes)(SN_BASE_10, number); break;
-        case SN_ELEMENTARY_expm1: e = SN_(expm1_in_lanes)(SN_BASE_E, number); break;
-        case SN_ELEMENTARY_exp2m1: e = SN_(expm1_in_lanes)(SN_BASE_2, number); break;
-        case SN_ELEMENTARY_exp10m1: e = SN_(expm1_in_lanes)(SN_BASE_10, number); break;
-        case SN_ELEMENTARY_sinh: e = SN_(sinh_in_lanes)(1, number); break;
-        case SN_ELEMENTARY_cosh: e = SN_(sinh_in_lanes)(0, number); break;
-        case SN_ELEMENTARY_tanh: e = SN_(tanh_in_lanes)(number); break;
-        case SN_ELEMENTARY_sigmoid: e = SN_(sigmoid_in_lanes)(0, number); break;
-        case SN_ELEMENTARY_silu: e = SN_(sigmoid_in_lanes)(1, number); break;
-        case SN_ELEMENTARY_erf: e = SN_(erf_in_lanes)(number); break;
-        case SN_ELEMENTARY_gelu: e = SN_(gelu_in_lanes)(number); break;
-        case SN_ELEMENTARY_sin: e = SN_(trigonometric_in_lanes)(SN_SINE, 0, number); break;
-        case SN_ELEMENTARY_cos: e = SN_(trigonometric_in_lanes)(SN_COSINE, 0, number); break;
-        case SN_ELEMENTARY_tan: e = SN_(trigonometric_in_lanes)(SN_TANGENT, 0, number); break;
-        case SN_ELEMENTARY_sinpi: e = SN_(trigonometric_in_lanes)(SN_SINE, 1, number); break;
-        case SN_ELEMENTARY_cospi: e = SN_(trigonometric_in_lanes)(SN_COSINE, 1, number); break;
-        case SN_ELEMENTARY_tanpi: e = SN_(trigonometric_in_lanes)(SN_TANGENT, 1, number); break;
-        case SN_ELEMENTARY_cbrt: e = SN_(cbrt_in_lanes)(number); break;
-        case SN_ELEMENTARY_atan: e = SN_(atan_in_lanes)(0, number); break;
-        case SN_ELEMENTARY_atanpi: e = SN_(atan_in_lanes)(1, number); break;
-        case SN_ELEMENTARY_asinh: e = SN_(asinh_in_lanes)(number); break;
-        case SN_ELEMENTARY_softplus: e = SN_(softplus_in_lanes)(number); break;
-        case SN_ELEMENTARY_reciprocal:
-            left = ~usual;
-            e = SN_(reciprocal_in_lanes)(SN_(either64)((sn_wi)usual, number, SN_(f64)(1.0)));
-            break;
-        default: e = SN_(partial_in_lanes)(function, number, usual, &invalid, &left);
+    for (size_t i = 0; i < n; i += SN_AT_ONCE * SN_W) {
+        SN_(evaluated) v[SN_AT_ONCE];
+        SN_(sum) sums[SN_AT_ONCE];
+#pragma GCC unroll 2
+        for (int k = 0; k < SN_AT_ONCE; k++) {
+            v[k] = SN_(evaluate)(function, x + i + k * SN_W);
+            sums[k] = SN_(sum_of)(v[k].e, rest);
         }
-        sn_wu result = SN_(decided)(e, rest, &undecided);
-        result |= zero & (sn_wu)((result & ~SN_SIGN64) == 0) & bits; /* a zero of -0 is -0 */
-        result = SN_(handed_on)(p, SN_(is_scaled)(function), result, e.scale, invalid);
-        left |= (undecided & ~invalid) | (invalid & no_nan);
-        memcpy(results + i, &result, sizeof result);
-        SN_STORE8_64((char *)outside + i, left);
+        SN_(decide)(sums, SN_AT_ONCE, rest);
+#pragma GCC unroll 2
+        for (int k = 0; k < SN_AT_ONCE; k++) {
+            sn_wu result = sums[k].bits;
+            result |= v[k].zero & (sn_wu)((result & ~SN_SIGN64) == 0) & v[k].given; /* a zero of -0 is -0 */
+            result = SN_(handed_on)(p, SN_(is_scaled)(function), result, v[k].e.scale, v[k].invalid);
+            const sn_wu left = v[k].left | (sums[k].outside & ~v[k].invalid) | (v[k].invalid & no_nan);
+            memcpy(results + i + k * SN_W, &result, sizeof result);
+            SN_STORE8_64((char *)outside + i + k * SN_W, left);
+        }
     }
 }
 
@@ -187,5 +243,9 @@ static void SN_(function)(const sn_function *p, const double *x, sn_u64 *results
     switch (p->function) { SN_FUNCTIONS_IN_LANES(FUNCTION) }
 #undef FUNCTION
 }
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
 
 #endif
