@@ -81,6 +81,7 @@ typedef struct {
     sn_u64 half_gap;             /* pattern of its half, where the lowest binade is normal */
     sn_u64 gap_threshold[2];     /* there: the least pattern that is not rounded to 0, of each sign */
     sn_i64 easy;                 /* the largest pattern in the domain of either short way, or -1 */
+    sn_i64 last;                 /* the largest whose code either finds, which is past the limits, or -1 */
     sn_u64 below_one;            /* round_in_place: mask of the places cut off; or 0, and lanes/magic.h it is */
     sn_u64 least, to_constant;   /* of its E, in place; from E to C */
     sn_i32 direction, bump;      /* SN_FP_*; added to halves of a last place before the cut */

@@ -71,13 +71,14 @@ static void set_short_way(sn_rounding *r, const sn_format *f, const sn_format *c
     const sn_i32 M = carrier->mantissa_bits, bias = carrier->emax;
     const sn_i32 up = M - r->mantissa_bits - (r->family == SN_FAMILY_NEAREST); /* from E to the exponent of C */
     const sn_i64 largest = (sn_i64)sn_pattern_of(carrier, f, f->max_code);
-    r->easy = -1;
+    r->easy = r->last = -1;
     r->below_one = 0;
     r->direction = SN_FP_NEAREST;
     if (r->family >= SN_FAMILY_STOCHASTIC || !f->is_signed || !r->has_zero || r->lowest == SN_LOWEST_ZERO) return;
     if (r->biased_emin == 1 && r->mantissa_bits < M && !r->unusual) {
         r->below_one = ((sn_u64)1 << (M - r->mantissa_bits)) - 1;
         r->easy = largest;
+        r->last = (sn_i64)(2 * bias + 1) << M; /* infinity, which is cut to itself */
         return;
     }
     if (up < 2 || r->biased_emin + up > 2 * bias || r->quantum >> M == 0) return;
@@ -85,6 +86,8 @@ static void set_short_way(sn_rounding *r, const sn_format *f, const sn_format *c
         return;                                                 /* the last bit of the code is the exponent's */
     const sn_i64 last = ((sn_i64)(2 * bias - up + 1) << M) - 1; /* C is finite up to there */
     r->easy = largest < last ? largest : last;
+    const sn_i64 code = (last - ((sn_i64)(r->biased_emin - 1) << M)) >> (M - r->mantissa_bits);
+    if (code > r->limit[0] && code > r->limit[1]) r->last = last;
     r->least = (sn_u64)r->biased_emin << M;
     r->to_constant = (sn_u64)up << M | (sn_u64)1 << (M - 1);
     r->direction = sn_modes[r->rounding].direction;

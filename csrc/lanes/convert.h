@@ -9,17 +9,44 @@ SN_INLINE int SN_L(lacks_result)(const sn_rounding *r, L_I top) {
     return (r->no_nan && most > L_INFINITY) || (r->no_infinity && most >= L_INFINITY);
 }
 
+/* Whether all that is past the limit, infinite or not, has the code after it: where the format has infinities, and the
+ * mode is not one that stops short of them. */
+SN_INLINE int SN_L(overflows_to_next)(const sn_rounding *r) {
+    const sn_u64 next = (sn_u64)r->limit[0] + 1, minus = next | r->sign_mask;
+    const sn_outcomes *o = &r->codes;
+    return !r->fixed && r->limit[1] == r->limit[0] && o->overflow[0] == next && o->infinity[0] == next &&
+           o->overflow[1] == minus && o->infinity[1] == minus;
+}
+
+/* The codes of a vector where a lane lies above r->easy, by the ways of those below: they hold up to r->last, whose
+ * code is past the limits, and what is greater has that code or is infinite or NaN. */
+SN_INLINE L_U SN_L(code_beyond)(const sn_rounding *r, int family, int in_place, int by_sign, int unusual, int to_next,
+                                L_U bits) {
+    SN_L(rounded) x = {.u = bits & ~L_SIGN, .sign = bits >> (L_BITS - 1)};
+    const L_U zero = {0}, last = zero + (L_u)r->last, near = L_SELECT(x.u > last, last, x.u) | (bits & L_SIGN);
+    x.code = in_place ? SN_L(round_in_place)(r, family, near) >> (L_M - r->mantissa_bits)
+                      : SN_L(magic_code)(r, family, by_sign, unusual, near);
+    if (!to_next) return SN_L(outcome)(r, &r->codes, &x, SN_L(code_with_sign)(r, x.code, bits));
+    const L_U next = zero + (L_u)(r->limit[0] + 1), nan = zero + (L_u)r->codes.nan;
+    const L_U code = SN_L(code_with_sign)(r, L_SELECT(x.code > next, next, x.code), bits);
+    return L_SELECT((L_I)x.u > L_INFINITY, nan, code);
+}
+
 /* One vector. in_place: whether r->below_one, known to the compiler as by_sign is. width: of the codes; or to_codes is
- * 0. top: the largest magnitude seen of those that may lack a result. */
+ * 0. to_next: of codes, as overflows_to_next. top: the largest magnitude seen of those that may lack a result. */
 SN_INLINE void SN_L(step)(const sn_rounding *r, int family, int in_place, int by_sign, int unusual, int to_codes,
-                          int streaming, const L_F *x, char *out, int width, const sn_u32 *words, L_I *top) {
+                          int to_next, int streaming, const L_F *x, char *out, int width, const sn_u32 *words,
+                          L_I *top) {
     L_U bits, word = {0}, result;
     memcpy(&bits, x, sizeof bits);
     const L_I u = (L_I)(bits & ~L_SIGN), easy = (L_I)word + (L_i)r->easy;
     if (family >= SN_FAMILY_STOCHASTIC) word = L_WORDS(words);
     if (family >= SN_FAMILY_STOCHASTIC || __builtin_expect(L_ANY_GREATER(u, easy), 0)) {
-        result = to_codes ? SN_L(round_to_code)(r, family, unusual, bits, word)
-                          : SN_L(round_to_value)(r, family, unusual, bits, word);
+        if (to_codes && family < SN_FAMILY_STOCHASTIC && r->last >= 0)
+            result = SN_L(code_beyond)(r, family, in_place, by_sign, unusual, to_next, bits);
+        else
+            result = to_codes ? SN_L(round_to_code)(r, family, unusual, bits, word)
+                              : SN_L(round_to_value)(r, family, unusual, bits, word);
         *top = L_MAX(*top, u);
     } else if (in_place) {
         const L_U rounded = SN_L(round_in_place)(r, family, bits);
@@ -48,12 +75,13 @@ SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int in_place, int by_s
     const sn_rounding local = *r; /* out cannot alias it: the loop's invariants stay in registers */
     const size_t whole = n - n % L_N, bytes = to_codes ? (size_t)width : sizeof *x;
     const int streaming = !to_codes && SN_L(streams)(x, out, n);
+    const int to_next = to_codes && family < SN_FAMILY_STOCHASTIC && SN_L(overflows_to_next)(r);
     L_I top = {0};
     for (size_t i = 0; i < whole; i += L_N) {
         __builtin_prefetch(x + i + 1024 / sizeof *x); /* a kilobyte ahead: more than the window of execution reaches */
         const sn_u32 *here = family >= SN_FAMILY_STOCHASTIC ? words + i : NULL; /* there is no NULL + i */
-        SN_L(step)(&local, family, in_place, by_sign, unusual, to_codes, streaming, x + i, out + i * bytes, width, here,
-                   &top);
+        SN_L(step)(&local, family, in_place, by_sign, unusual, to_codes, to_next, streaming, x + i, out + i * bytes,
+                   width, here, &top);
     }
     if (streaming) SN_STREAM_END();
     if (whole < n) {
@@ -62,7 +90,8 @@ SN_INLINE int SN_L(run)(const sn_rounding *r, int family, int in_place, int by_s
         char edge_out[L_N * 8];
         memcpy(edge, x + whole, (n - whole) * sizeof *x);
         if (family >= SN_FAMILY_STOCHASTIC) memcpy(edge_words, words + whole, (n - whole) * sizeof *words);
-        SN_L(step)(&local, family, in_place, by_sign, unusual, to_codes, 0, edge, edge_out, width, edge_words, &top);
+        SN_L(step)(&local, family, in_place, by_sign, unusual, to_codes, to_next, 0, edge, edge_out, width, edge_words,
+                   &top);
         memcpy(out + whole * bytes, edge_out, (n - whole) * bytes);
     }
     return SN_L(lacks_result)(r, top);
