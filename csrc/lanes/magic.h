@@ -10,10 +10,10 @@
  *     from there an integer addition and a cut decide ties (m <= M - 3).
  *   - to_odd: truncated; the last bit is set where that was inexact.
  * Domain: m >= 1 where even and odd matter, since with m = 0 that is a matter of the exponent; x up to r->easy, the
- * largest value or the largest for which C is finite; what lies above takes the other way. Where the lowest binade is
- * normal, what lies between 0 and the smallest value is compared with a threshold. Formats whose smallest value is
- * subnormal in the carrier take the other way too, since x + C - C may be: as exact, but a hundred times slower on some
- * CPUs. */
+ * largest value or the largest for which C is finite, and for its code up to r->last (lanes/convert.h); what lies above
+ * takes the other way. Where the lowest binade is normal, what lies between 0 and the smallest value is compared with a
+ * threshold. Formats whose smallest value is subnormal in the carrier take the other way too, since x + C - C may be:
+ * as exact, but a hundred times slower on some CPUs. */
 
 typedef struct {
     L_U whole, part; /* x in last places + C, as a pattern; and C */

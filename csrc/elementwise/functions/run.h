@@ -159,7 +159,7 @@ SN_INLINE SN_(enclosure) SN_(partial_in_lanes)(int function, sn_wf x, sn_wu usua
 
 /* A vector takes a chain of some 40 instructions that wait for one another, and processors do not look far enough ahead
  * to begin with the next vector meanwhile. So two are evaluated side by side, and GCC, which has no such pass for x86
- * unless told, orders their instructions by what they wait for. */
+ * unless told, orders their instructions by what they wait for. Arrays are whole up to a multiple of 16: no more. */
 enum { SN_AT_ONCE = 2 };
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
