@@ -6,7 +6,7 @@
  * precision p looks at no more than the first q = p + 2 bits of a number, p + r + 2 with r random ones, and whether
  * anything follows them (elementwise/operate.h). So where no number of q bits lies within err of hi + lo, or hi + lo is
  * one and the result known to lie on one side of it, or to be it, any number in the same gap is rounded as f(x) is
- * (run.h: SN_(decided)). It is handed on as a code of 48 fraction bits, the last one sticky, and of more exponents than
+ * (run.h: SN_(decide)). It is handed on as a code of 48 fraction bits, the last one sticky, and of more exponents than
  * binary64, so that no result under- or overflows before its format says so. q <= 46.
  *
  * Domain: operands of at most 30 bits of significand. Infinities, NaNs and what is less than 2^-300 in magnitude, but

@@ -30,7 +30,7 @@ SN_INLINE sn_wu SN_(within_binary64)(int scaled, sn_wu number, sn_wi scale) {
 
 /* The sum of an enclosure's numbers, and where it lies near to where roundings change. */
 typedef struct {
-    sn_wf hi, err, error, size; /* as decided says; a magnitude */
+    sn_wf hi, err, error, size; /* as decide says; a magnitude */
     sn_wu bits, outside;        /* the sum's */
     sn_wu near;
 } SN_(sum);
@@ -70,13 +70,6 @@ SN_INLINE void SN_(decide)(SN_(sum) * all, int count, sn_wu rest) {
 #pragma GCC unroll 2
     for (int i = 0; i < count; i++)
         all[i].bits = SN_SELECT64(all[i].size == 0.0, all[i].hi, all[i].bits); /* a zero with hi's sign */
-}
-
-SN_INLINE sn_wu SN_(decided)(SN_(enclosure) e, sn_wu rest, sn_wu *outside) {
-    SN_(sum) s = SN_(sum_of)(e, rest);
-    SN_(decide)(&s, 1, rest);
-    *outside = s.outside;
-    return s.bits;
 }
 
 /* Functions whose results have no scale, and lie in 2^-400 .. 2^1000. */
