@@ -18,5 +18,6 @@ GOOD = [
     ("ncu/raw.csv", "ncu", {}),
     ("kineto/trace.json", "chrome-trace", {}),
     ("viztracer/trace.json", "chrome-trace", {"marker": "^iteration"}),
+    ("tensorflow/merged.json", "tensorflow", {"iterations": 3}),
     ("mlperf-logging/run.log", "mllog", {}),
 ]

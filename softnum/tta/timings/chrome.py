@@ -22,7 +22,7 @@ from softnum.tta.text import number
 from softnum.tta.timings.ranges import Range, choose_ranges
 from softnum.tta.timings.series import Options, Series
 
-__all__ = ["read_chrome_trace"]
+__all__ = ["event_seconds", "read_chrome_trace", "trace_events"]
 
 _STEP = re.compile(r"^ProfilerStep#\d+")
 _SECOND_SHOWN = "gpu_user_annotation"
@@ -31,7 +31,7 @@ _HOW = 'expected {"traceEvents": [...]} or a list of events, as torch.profiler\'
 
 def read_chrome_trace(path: Path, text: str, options: Options) -> list[Series]:
     """Read the timeline of one design: the seconds of each iteration."""
-    events = _events(path, text)
+    events = trace_events(path, text)
     if options.marker is None:
         options = replace(options, marker=_STEP)
         if not any(isinstance(event.get("name"), str) and _STEP.match(event["name"]) for event in events):
@@ -60,7 +60,8 @@ def read_chrome_trace(path: Path, text: str, options: Options) -> list[Series]:
     ]
 
 
-def _events(path: Path, text: str) -> list[dict]:
+def trace_events(path: Path, text: str) -> list[dict]:
+    """Return the events of a trace, each with its kind "ph"; numbers are left as they are written."""
     try:
         data = json.loads(text, parse_float=str, parse_int=str)  # exact: 1669329643132548.123 is no binary64
     except json.JSONDecodeError as error:
@@ -106,7 +107,7 @@ def _ranges(path: Path, events: list[dict], marker: re.Pattern) -> list[tuple[Ra
         track = (str(event.get("pid", "")), str(event.get("tid", "")))
         if kind == "X":
             if isinstance(name, str) and marker.search(name):
-                start, seconds = (_seconds(where, key, event) for key in ("ts", "dur"))
+                start, seconds = (event_seconds(where, key, event) for key in ("ts", "dur"))
                 ranges.append((Range(name, at, start, seconds, track), event.get("cat")))
         elif kind == "B":
             open_events.setdefault(track, []).append((at, name, event))
@@ -117,7 +118,7 @@ def _ranges(path: Path, events: list[dict], marker: re.Pattern) -> list[tuple[Ra
             if name not in (None, opened):
                 raise ValueError(f"{where}: the end of {name!r} where {opened!r}, event {begun}, is to end first")
             if isinstance(opened, str) and marker.search(opened):
-                start, end = _seconds(f"{path}, event {begun}", "ts", first), _seconds(where, "ts", event)
+                start, end = event_seconds(f"{path}, event {begun}", "ts", first), event_seconds(where, "ts", event)
                 if end < start:
                     raise ValueError(f"{where}: {opened!r} ends before it begins, event {begun}")
                 ranges.append((Range(opened, begun, start, end - start, track), first.get("cat")))
@@ -131,7 +132,8 @@ def _ranges(path: Path, events: list[dict], marker: re.Pattern) -> list[tuple[Ra
     return ranges
 
 
-def _seconds(where: str, key: str, event: dict) -> Fraction:
+def event_seconds(where: str, key: str, event: dict) -> Fraction:
+    """Return the seconds of an event's "ts" or "dur", exactly."""
     if key not in event:
         raise ValueError(f"{where}: {event.get('name')!r} lacks {key!r}; {_HOW}")
     return number(where, key, event[key], positive=False) / 10**6

@@ -21,6 +21,7 @@ from softnum.tta.timings.gpgpusim import read_gpgpusim
 from softnum.tta.timings.mlperf import read_mlperf
 from softnum.tta.timings.series import Options, Series
 from softnum.tta.timings.tables import FORMS, read_csv_table, read_json_table
+from softnum.tta.timings.timeline import is_timeline, read_timeline
 from softnum.tta.timings.warmup import iteration_time, mean_interval, warmup_rule
 from softnum.tta.workloads.iteration import IterationTime
 
@@ -193,8 +194,17 @@ FORMATS: dict[str, TimingFormat] = {
             "Trace Event Format, linked from github.com/catapult-project/catapult",
             "a file captured from VizTracer 1.1.1; for PyTorch, files we wrote after its layout",
             read_chrome_trace,
-            _is_trace,
+            lambda text: _is_trace(text) and not is_timeline(text),
             _GROUPS,
+        ),
+        TimingFormat(
+            "tensorflow",
+            "TensorFlow's timeline of a Session.run: the operations of one step, or of several merged ones",
+            "tensorflow/python/client/timeline.py of github.com/tensorflow/tensorflow",
+            _WRITTEN,
+            read_timeline,
+            lambda text: _is_trace(text) and is_timeline(text),
+            frozenset({"iterations"}),
         ),
         TimingFormat(
             "mllog",
