@@ -31,7 +31,7 @@ def read_text(path: Path, missing: str, *, mixed: Callable[[str], bool] = lambda
     FileNotFoundError
         With the message `missing`, if there is no such file.
     ValueError
-        If it is not UTF-8, with the line, or its gzip is cut off.
+        If it is empty; not UTF-8, with the line; or its gzip is cut off.
     """
     if not path.is_file():
         raise FileNotFoundError(missing)
@@ -41,6 +41,9 @@ def read_text(path: Path, missing: str, *, mixed: Callable[[str], bool] = lambda
             data = gzip.decompress(data)
         except (EOFError, OSError, zlib.error) as error:
             raise ValueError(f"{path}: the gzip file is damaged or cut off ({error}); copy or write it again") from None
+    if not data.strip():
+        what = f" but for {len(data)} blanks and line ends" if data else ""
+        raise ValueError(f"{path}: the file is empty{what}; write or copy it again")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -20,4 +20,6 @@ GOOD = [
     ("viztracer/trace.json", "chrome-trace", {"marker": "^iteration"}),
     ("tensorflow/merged.json", "tensorflow", {"iterations": 3}),
     ("mlperf-logging/run.log", "mllog", {}),
+    ("timeloop/layer.stats.txt", "timeloop", {"clock": "1 GHz"}),
+    ("timeloop/layer.map+stats.xml", "timeloop", {"clock": "1 GHz"}),
 ]

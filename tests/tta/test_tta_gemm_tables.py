@@ -127,7 +127,7 @@ def test_writes_what_it_reads(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "line 1: no line names the columns"),
+        ("", "the file is empty; write or copy it again"),
         ("just words\n", "line 1: no line names the columns"),
         ("m,n,k,time (usec)\n", "holds no sizes"),
         ("m,n,k\n1,2,3\n", "line 1: expected one column of time"),
@@ -374,7 +374,7 @@ def test_the_lectures_profile(tmp_path):
         ("operation,time\nMatMul,-1\n", "line 2: time must be from 0 up, got '-1'"),
         ("operation,time\nMatMul,x\n", "line 2: time must be a finite number, got 'x'"),
         ("operation,time\nAdd,1\n", "no operation that takes time starts with MatMul"),
-        ("", "no operation that takes time"),
+        ("", "the file is empty; write or copy it again"),
     ],
 )
 def test_bad_profiles(tmp_path, text, message):

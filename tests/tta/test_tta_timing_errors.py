@@ -182,11 +182,11 @@ def test_a_bad_file_is_told_by_file_line_and_reason(name, text, message, tmp_pat
 @pytest.mark.parametrize("name", [name for name, _, _ in GOOD])
 def test_what_is_empty_or_not_text(name, tmp_path):
     path, options = tmp_path / "bad", {"format": FORMAT[name], **SAID[name]}
-    path.write_bytes(b"")
-    with pytest.raises(ValueError, match=re.escape(str(path))):
-        read_timings(path, **options)
-    with pytest.raises(ValueError, match="of no known format"):
-        read_timings(path)
+    for content, said in ((b"", "empty; write"), (b" \r\n\n", "empty but for 4 blanks and line ends; write")):
+        path.write_bytes(content)
+        for how in (options, {}):
+            with pytest.raises(ValueError, match=rf"^{re.escape(str(path))}: the file is {said} or copy it again$"):
+                read_timings(path, **how)
     data = (DATA / name).read_bytes()
     path.write_bytes(data.replace(b"\n", b"\n\xff\xfe", 1) if b"\n" in data else b"\n\xff" + data)
     if FORMAT[name] == "mllog":  # other programs write between its lines; in one of its own it is an error

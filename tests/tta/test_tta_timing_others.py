@@ -123,3 +123,140 @@ def test_real_timelines():
                 read(file)
         else:
             assert time.samples == (pytest.approx(span, rel=1e-12),)
+
+
+# -- Timeloop ----------------------------------------------------------------------------------------------------------
+LAYER, XML = DATA / "timeloop/layer.stats.txt", DATA / "timeloop/layer.map+stats.xml"
+
+
+def edited(file, *edits):
+    """A file's text with the first of each text replaced by another; each has to be there."""
+    text = file.read_text()
+    for old, new in edits:
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    return text
+
+
+def test_timeloop_cycles_and_energy():
+    time = read(LAYER, clock="500 MHz")
+    assert time.seconds == 1250 / 500e6 and time.kind == "simulated"
+    assert time.joules == pytest.approx(705e-15 * 64000, rel=1e-15)  # closer than the 0.05 uJ
+    assert time.detail["cycles"] == 1250 and time.detail["joules_known_to"] == pytest.approx(0.005e-15 * 64000)
+
+
+def test_layers_one_after_another_are_an_iteration(tmp_path):
+    time = read(tmp_path / "a", LAYER.read_text() * 3, clock="1 GHz")
+    assert (time.seconds, time.samples) == (3750e-9, (3750e-9,))
+    assert time.joules == pytest.approx(3 * 705e-15 * 64000, rel=1e-15)
+    assert time.detail["iterations"] == "one iteration, of the 3 layers in the file"
+
+
+def test_timeloop_in_its_older_words(tmp_path):
+    """Before releases of 2020: pJ for a multiply-accumulate, and the totals of the topology."""
+    text = edited(
+        LAYER,
+        ("Computes = 64000\nfJ/Compute", "MACCs = 64000\npJ/MACC"),
+        ("= 500.00", "= 0.50"),
+        ("= 205.00", "= 0.21"),
+        ("= 705.00", "= 0.71"),
+        ("GFLOPs (@1GHz): 101.60\n", ""),
+        ("EDP(J*cycle): 5.64e-05\n", ""),
+        ("Operational Int", "Total topology energy: 45120.00 pJ\nMax topology cycles: 1250\nOperational Int"),
+    )
+    time = read(tmp_path / "a", text, clock="1 GHz")
+    assert time.joules == pytest.approx(45120e-12, rel=1e-15)
+    with pytest.raises(ValueError, match=r"Energy, line \d+ says .*, where Total topology energy, line \d+ gives"):
+        read(tmp_path / "a", text.replace("Energy: 0.05 uJ", "Energy: 0.06 uJ"), clock="1 GHz")
+
+
+def test_timeloop_xml():
+    time = read(XML, clock="1 GHz")
+    assert time.seconds == 1250e-9
+    assert time.joules == pytest.approx((32000 + 2 * 4000 + 5000 + 250 + 2 * 10) * 1e-12, rel=1e-15)
+    assert "energy without leakage" in time.detail["time"]
+
+
+def test_timeloop_xml_whose_networks_take_energy_has_none(tmp_path):
+    time = read(tmp_path / "a", edited(XML, ("<item>0.0</item>", "<item>1.0</item>")), clock="1 GHz")
+    assert time.joules is None and "its energy is not in the file" in time.detail["time"]
+
+
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        ([("Cycles: 1250", "Cycles: 1249")], r"line 62: 1249 cycles in all, where a level takes 1250, line 33"),
+        (
+            [("Cycles: 1250", "Cycles: 1300")],
+            r"EDP\(J\*cycle\), line 64 is 5.64e-05, where 1300 cycles and 4.512e-08 J",
+        ),
+        ([("Cycles: 1250", "Cycles: 1255"), ("5.64e-05", "5.66e-05")], r"GFLOPs .*, line 60 is 101.6, where 127000 op"),
+        (
+            [("Energy: 0.05 uJ", "Energy: 0.06 uJ")],
+            r"Energy, line 63 says 6e-08 J, where Total, line 72 gives 4.512e-08",
+        ),
+        ([("Energy: 0.05 uJ", "Energy: 0.05")], "line 63: the unit of energy '' is none of fJ, pJ"),
+        ([("Energy: 0.05 uJ", "Energy: 0.05 kJ")], "line 63: the unit of energy 'kJ' is none of fJ, pJ"),
+        ([("fJ/Compute", "J per Compute")], "line 68: expected a unit such as fJ/Compute, got 'J per Compute'"),
+        ([("fJ/Compute", "eV/Compute")], "line 68: the unit of energy 'eV/Compute' is none of"),
+        ([("= 500.00", "= 600.00")], r"line 72: Total is 705 where the parts from line 69 on add up to 805"),
+        ([("    Total                   = 705.00\n", "")], "no 'Total' under 'fJ/Compute', line 68: cut off"),
+        ([("Cycles: 1250\n", "")], "line 58: 'Summary Stats' has no 'Cycles': the mapping was not evaluated"),
+        ([("Cycles: 1250", "Cycles: 1250.5")], "line 62: Cycles must be a whole number"),
+        ([("Cycles: 1250", "Cycles: 1250\nCycles: 1250")], "line 63: a second 'Cycles', after line 62"),
+        ([("Summary Stats", "Summary")], r"lines 1 to 73: no part 'Summary Stats': cut off\?"),
+        ([("Computes = 64000", "Computes = 640")], "Energy, line 63 says 5e-08 J, where Total, line 72 gives 4.512e-10"),
+    ],
+)
+def test_what_timeloop_says_twice_is_compared(tmp_path, edits, said):
+    with pytest.raises(ValueError, match=said):
+        read(tmp_path / "a", edited(LAYER, *edits), clock="1 GHz")
+
+
+def test_timeloop_cut_off(tmp_path):
+    text = LAYER.read_text().rstrip("\n") + "\n"
+    for end in range(30, len(text), 7):
+        with pytest.raises(ValueError, match=r"line|lines"):
+            read(tmp_path / "a", text[:end], clock="1 GHz", format="timeloop")
+    assert read(tmp_path / "a", text, clock="1 GHz").joules
+
+
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        ([("<count>2</count>", "<count>3</count>")], "levels_ has 2 items where its count is 3"),
+        ([("<cycles>1250</cycles>", "")], "buffer lacks 'stats_/cycles'|buffer lacks"),
+        ([("<cycles_>1000</cycles_>", "<cycles_>many</cycles_>")], "mac: cycles_ must be a finite number, got 'many'"),
+        ([("<cycles_>1000<", "<cycles_>0<"), ("<cycles>1250<", "<cycles>0<")], "no level has cycles"),
+        ([("model::BufferLevel", "model::Other")], "buffer is of the class 'model::Other', neither"),
+        (
+            [("<item>2</item><item>1</item>", "<item>2</item>")],
+            r"buffer: energies and instances of \[1, 2\] data spaces",
+        ),
+        ([("<t_>0</t_>", "<t_>5</t_>")], "the network 'buffer <==> mac' has a fill_latency, and how often it counts"),
+        ([("model::LegacyNetwork", "model::ReductionTreeNetwork")], "is of a class whose latency the XML lacks"),
+        ([("</engine>\n</boost_serialization>\n", "")], r"line \d+: not readable as XML"),
+        ([("<engine", "<other"), ("</engine", "</other")], "no engine/topology_"),
+    ],
+)
+def test_what_is_wrong_with_timeloop_xml(tmp_path, edits, said):
+    with pytest.raises(ValueError, match=said):
+        read(tmp_path / "a", edited(XML, *edits), clock="1 GHz")
+
+
+def test_timeloop_needs_a_clock():
+    for file in (LAYER, XML):
+        with pytest.raises(ValueError, match=r"states no clock .* give that of the hardware: --clock"):
+            read(file)
+
+
+@real_files
+def test_real_timeloop_statistics():
+    for file, text in real("timeloop", ".txt", ".xml"):
+        time = read(file, clock="1 GHz")
+        if ".xml" in file.name:
+            assert time.detail["cycles"] == max(map(int, re.findall(r"<cycles_?>(\d+)<", text)))
+            continue
+        assert time.detail["cycles"] == int(re.search(r"^Cycles: (\d+)$", text, re.MULTILINE)[1])
+        stated = re.search(r"^Energy: (\d+\.(\d+)) uJ$", text, re.MULTILINE)
+        assert abs(time.joules * 1e6 - float(stated[1])) <= 0.51 * 10 ** -len(stated[2])

@@ -22,6 +22,7 @@ from softnum.tta.timings.mlperf import read_mlperf
 from softnum.tta.timings.series import Options, Series
 from softnum.tta.timings.tables import FORMS, read_csv_table, read_json_table
 from softnum.tta.timings.timeline import is_timeline, read_timeline
+from softnum.tta.timings.timeloop import is_timeloop, read_timeloop
 from softnum.tta.timings.warmup import iteration_time, mean_interval, warmup_rule
 from softnum.tta.workloads.iteration import IterationTime
 
@@ -231,6 +232,15 @@ FORMATS: dict[str, TimingFormat] = {
             "files captured from ZigZag 3.9.1",
             _read_zigzag,
             _is_zigzag,
+            frozenset({"clock"}),
+        ),
+        TimingFormat(
+            "timeloop",
+            "Timeloop's timeloop-mapper.stats.txt, of one layer or several after another, or map+stats.xml of one",
+            "src/model/topology.cpp, buffer.cpp and arithmetic.cpp of github.com/NVlabs/timeloop",
+            _WRITTEN,
+            read_timeloop,
+            is_timeloop,
             frozenset({"clock"}),
         ),
     )
