@@ -20,6 +20,7 @@ GOOD = [
     ("viztracer/trace.json", "chrome-trace", {"marker": "^iteration"}),
     ("tensorflow/merged.json", "tensorflow", {"iterations": 3}),
     ("mlperf-logging/run.log", "mllog", {}),
+    ("maestro/network.csv", "maestro", {"clock": "1 GHz"}),
     ("timeloop/layer.stats.txt", "timeloop", {"clock": "1 GHz"}),
     ("timeloop/layer.map+stats.xml", "timeloop", {"clock": "1 GHz"}),
 ]

@@ -205,7 +205,10 @@ def test_timeloop_xml_whose_networks_take_energy_has_none(tmp_path):
         ([("Cycles: 1250", "Cycles: 1250.5")], "line 62: Cycles must be a whole number"),
         ([("Cycles: 1250", "Cycles: 1250\nCycles: 1250")], "line 63: a second 'Cycles', after line 62"),
         ([("Summary Stats", "Summary")], r"lines 1 to 73: no part 'Summary Stats': cut off\?"),
-        ([("Computes = 64000", "Computes = 640")], "Energy, line 63 says 5e-08 J, where Total, line 72 gives 4.512e-10"),
+        (
+            [("Computes = 64000", "Computes = 640")],
+            "Energy, line 63 says 5e-08 J, where Total, line 72 gives 4.512e-10",
+        ),
     ],
 )
 def test_what_timeloop_says_twice_is_compared(tmp_path, edits, said):
@@ -260,3 +263,74 @@ def test_real_timeloop_statistics():
         assert time.detail["cycles"] == int(re.search(r"^Cycles: (\d+)$", text, re.MULTILINE)[1])
         stated = re.search(r"^Energy: (\d+\.(\d+)) uJ$", text, re.MULTILINE)
         assert abs(time.joules * 1e6 - float(stated[1])) <= 0.51 * 10 ** -len(stated[2])
+
+
+# -- MAESTRO -----------------------------------------------------------------------------------------------------------
+NETWORK = DATA / "maestro/network.csv"
+
+
+def test_maestro_cycles_and_energy():
+    time = read(NETWORK, clock="500 MHz")
+    assert time.seconds == 2300 / 500e6 and time.kind == "simulated"
+    assert time.joules == pytest.approx((2.5e6 + 1e6 + 2 * 12345.6) * 1e-9, rel=1e-15)
+    assert time.detail["iterations"] == "one iteration, of the 4 layers of net in the file"
+
+
+def test_a_run_that_maestro_appended(tmp_path):
+    header, _, rows = NETWORK.read_text().partition("\n")
+    twice = f"{header}\n{rows}{rows}"
+    with pytest.raises(ValueError, match="line 6: the 4 layers before come again, 2 times in all: MAESTRO appends"):
+        read(tmp_path / "a", twice, clock="1 GHz")
+    time = read(tmp_path / "a", twice, clock="1 GHz", iterations=2)
+    assert time.samples == (2300e-9, 2300e-9) and time.joules == read(NETWORK, clock="1 GHz").joules
+    assert read(tmp_path / "a", twice, clock="1 GHz", iterations=1).seconds == 4600e-9
+    for stated in (4, 3):
+        with pytest.raises(ValueError, match=rf"--iterations says {stated}, but the 8 layers are no {stated}-fold"):
+            read(tmp_path / "a", twice, clock="1 GHz", iterations=stated)
+
+
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        (
+            [("1000,2.5e+06", "1001,2.5e+06")],
+            r"line 2: Throughput .* is 60 where 60000 multiply-adds in 1001 cycles give",
+        ),
+        (
+            [("2.5e+06", "2.6e+06")],
+            r"line 2: Ops/J is 2.4e\+07 where 60000 multiply-adds for 2.6e\+06 give 2.30769e\+07",
+        ),
+        ([("(nJ)", "(kJ)")], r"line 1: the unit of .*, '\(kJ\)', is none of pJ, nJ"),
+        ([("Energy (nJ)", "Energy")], "line 1: the unit of 'Activity count-based Energy', '', is none of"),
+        ([("Energy (nJ)", "Energy (pJ)")], "line 2: Ops/J is 2.4e"),
+        ([("Layer Number, ", "")], "'Layer Number' appears 0 times; its rows are designs, not layers"),
+        ([(" Area,", " Runtime (Cycles),")], r"'Runtime \(Cycles\)' appears 2 times"),
+        ([("net,CONV2,64", "net,CONV2,128")], "line 4: 128 processing elements where line 2 has 64"),
+        ([("net,CONV2", "other,CONV2")], "line 4: a layer of the network 'other', where line 2 has one of 'net'"),
+        ([(", 2, 60, 4\n", "\n")], "line 2: 14 cells under 17 headings: cut off"),
+        ([("1000,2.5", "0,2.5")], r"line 2: Runtime \(Cycles\) must be above zero"),
+        ([("1000,2.5", "10.5,2.5")], r"line 2: Runtime \(Cycles\) must be a whole number"),
+    ],
+)
+def test_what_is_wrong_with_a_table_of_maestro(tmp_path, edits, said):
+    with pytest.raises(ValueError, match=said):
+        read(tmp_path / "a", edited(NETWORK, *edits), clock="1 GHz")
+
+
+def test_maestro_cut_off_or_without_a_clock(tmp_path):
+    text = NETWORK.read_text()
+    with pytest.raises(ValueError, match="MAESTRO counts cycles and states no clock"):
+        read(NETWORK)
+    with pytest.raises(ValueError, match="line 5: the file stops here without the end of the line"):
+        read(tmp_path / "a", text[:-3], clock="1 GHz")
+    with pytest.raises(ValueError, match="line 1: no rows under the headings"):
+        read(tmp_path / "a", text[: text.index("\n") + 1], clock="1 GHz")
+
+
+@real_files
+def test_real_tables_of_maestro():
+    for file, text in real("other", "maestro"):
+        rows = [line.split(",") for line in text.splitlines()[1:]]
+        time = read(file, clock="1 GHz")
+        assert time.detail["cycles"] == sum(int(row[3]) for row in rows)
+        assert time.joules == pytest.approx(sum(float(row[4]) for row in rows) * 1e-9, rel=1e-12)

@@ -18,6 +18,7 @@ from softnum.tta.timings import ncu, nsys
 from softnum.tta.timings.chrome import read_chrome_trace
 from softnum.tta.timings.gem5 import read_gem5
 from softnum.tta.timings.gpgpusim import read_gpgpusim
+from softnum.tta.timings.maestro import is_maestro, read_maestro
 from softnum.tta.timings.mlperf import read_mlperf
 from softnum.tta.timings.series import Options, Series
 from softnum.tta.timings.tables import FORMS, read_csv_table, read_json_table
@@ -242,6 +243,15 @@ FORMATS: dict[str, TimingFormat] = {
             read_timeloop,
             is_timeloop,
             frozenset({"clock"}),
+        ),
+        TimingFormat(
+            "maestro",
+            "MAESTRO's CSV file, a row for each layer: cycles and energy",
+            "cost-model/include/design-space-exploration/DSE_csv_writer.hpp of github.com/maestro-project/maestro",
+            _WRITTEN,
+            read_maestro,
+            is_maestro,
+            frozenset({"clock", "iterations"}),
         ),
     )
 }
