@@ -334,3 +334,61 @@ def test_real_tables_of_maestro():
         time = read(file, clock="1 GHz")
         assert time.detail["cycles"] == sum(int(row[3]) for row in rows)
         assert time.joules == pytest.approx(sum(float(row[4]) for row in rows) * 1e-9, rel=1e-12)
+
+
+# -- files that are told by name ---------------------------------------------------------------------------------------
+TABLE = """\
+ Time (%)  Total Time (ns)  Instances   Avg (ns)    Style     Range
+ --------  ---------------  ---------  -----------  -------  -------
+     95.0        3,481,709          1  3,481,709.0  PushPop  step_1
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "[1/8] [====100%] my-run.nsys-rep\n[3/8] Executing 'nvtx_sum' stats report\n\n" + TABLE,
+            r"line 2: tables of Nsight Systems as a console shows them \(nvtx_sum\), .* csv my-run.nsys-rep > ",
+        ),
+        ("[3/8] Executing 'nvtx_sum' stats report\n\n" + TABLE, "line 1: tables .* --format csv REPORT.nsys-rep > "),
+        (
+            "Processing [/tmp/my run/a.sqlite] with [/opt/nsys/reports/cuda_gpu_kern_sum.py]... \n\n"
+            " ** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):\n\n" + TABLE,
+            r"line 1: tables .* \(cuda_gpu_kern_sum\), .* --format csv a.sqlite > .* else --report cuda_gpu_trace",
+        ),
+        ("# my notes\n\n" + TABLE, "line 3: tables of Nsight Systems as a console shows them, which are not read"),
+        (TABLE.replace("Time (%)", "Time(%)"), "line 1: tables of Nsight Systems"),
+        (
+            "LayerID, Avg IFMAP SRAM BW, Avg FILTER SRAM BW,\n0, 1.5, 2,\n",
+            "SCALE-Sim's BANDWIDTH_REPORT.csv .* read COMP",
+        ),
+        (
+            "LayerID, SRAM IFMAP Start Cycle, SRAM IFMAP Stop Cycle,\n0, 1, 2,\n",
+            "SCALE-Sim's DETAILED_ACCESS_REPORT.csv",
+        ),
+        ("LayerID, Sparsity Representation, Original Filter Storage,\n0, csr, 2,\n", "SCALE-Sim's SPARSE_REPORT.csv"),
+        ("LayerID, Time (us),\n0, 1.5,\n", "SCALE-Sim's TIME_REPORT.csv"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["txt", "csv"])
+def test_what_is_known_and_not_read_is_told_by_name(tmp_path, text, said, ending):
+    with pytest.raises(ValueError, match=said):
+        read(tmp_path / f"a.{ending}", text)
+
+
+def test_a_table_as_csv_is_read_whatever_was_printed_before_it(tmp_path):
+    text = (DATA / "nsys/nvtx_sum.csv").read_text()
+    printed = "Processing [a.sqlite] with [/opt/reports/nvtx_sum.py]... \n"
+    assert (
+        read(tmp_path / "a.csv", printed + text, marker="step").seconds
+        == read(DATA / "nsys/nvtx_sum.csv", marker="step").seconds
+    )
+
+
+@real_files
+def test_real_files_that_are_told_by_name():
+    for part, said in (("nsys", "tables of Nsight Systems as a console"), ("scalesim", "SCALE-Sim's BANDWIDTH_REPORT")):
+        for file, _ in real("other", part):
+            with pytest.raises(ValueError, match=said):
+                read(file)

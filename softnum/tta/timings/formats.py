@@ -20,6 +20,7 @@ from softnum.tta.timings.gem5 import read_gem5
 from softnum.tta.timings.gpgpusim import read_gpgpusim
 from softnum.tta.timings.maestro import is_maestro, read_maestro
 from softnum.tta.timings.mlperf import read_mlperf
+from softnum.tta.timings.named import say_what_it_is
 from softnum.tta.timings.series import Options, Series
 from softnum.tta.timings.tables import FORMS, read_csv_table, read_json_table
 from softnum.tta.timings.timeline import is_timeline, read_timeline
@@ -424,6 +425,8 @@ def _format(path: Path, text: str, name: str | None) -> TimingFormat:
             raise ValueError(f"no format {name!r}; {hint}The formats are {', '.join(FORMATS)}")
         return FORMATS[name]
     found = [entry for entry in FORMATS.values() if entry.knows(text)]
+    if not found or found == [FORMATS["json"]]:  # a console's "[3/8] ..." begins as a list does
+        say_what_it_is(path, text)
     if len(found) == 1:
         return found[0]
     if len(found) > 1:
