@@ -163,7 +163,7 @@ def line_of(text, key):
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("", 1, "not JSON .*the file ends there: a run that did not finish"),
+        ("{", 1, "not JSON .*the file ends there: a run that did not finish"),
         (TEXT[:5000], TEXT[:5000].count("\n") + 1, "not JSON .*the file ends there"),
         (TEXT.replace('"latency"', "latency"), line_of(TEXT, "latency"), "not JSON"),
         ("[]", 1, "not a result of ZigZag: it lacks outputs; expected <layer>_complete.json"),
