@@ -21,7 +21,7 @@ from softnum.tta.timings.series import Options, Series
 
 __all__ = ["is_timeline", "read_timeline"]
 
-_PROCESS = re.compile(r'"name"\s*:\s*"[^"\\]*/[^"\\]* Compute"')
+_PROCESS = re.compile(r'"name"\s*:\s*"/[^"\\]* Compute"')
 _SOURCE = "_SOURCE"  # the node that every executor begins with
 
 
