@@ -182,6 +182,16 @@ def test_a_sum_that_is_converted_at_the_end():
         assert np.array_equal(sn.matmul(x, y, unit), product(x, y), equal_nan=True)
 
 
+@pytest.mark.slow
+def test_an_inner_sum_is_cut_off_where_a_rounding_has_the_same_answers():
+    """Sums too large are infinite here as they are to nearest, and few random rows tell what is cut off from that."""
+    core = sn.unit("nvidia_h100_bf16")
+    found = sn.identify(
+        lambda a, b: sn.quantize(sn.matmul(a, b, core), "binary16"), operand="bfloat16", output="binary16", rows=500
+    )
+    assert (found.unit.inner.output_rounding, found.unit.inner.overflow) == ("toward_zero", "always_infinity")
+
+
 BLOCKS = {
     "sixteen products, groups of four": sn.BlockFusedDotUnit(
         16, 20, "binary32", operand="mxfp4", group=4, output_rounding="nearest_even"

@@ -311,6 +311,23 @@ def _chunked_choices(unit: ChunkedDotUnit, facts: Facts) -> Mapping[str, tuple]:
     }
 
 
+def _chunked_simpler(unit: ChunkedDotUnit) -> Iterator[Unit]:
+    """Inner sums that are cut off, whatever too large ones become; else what usual sums have."""
+    inner = unit.inner
+    cut = {"output_rounding": "toward_zero", "truncate_fraction": None}
+    changes = (
+        [cut | {"overflow": rule} for rule in (None, "always_infinity")]
+        if inner.output_rounding != "toward_zero"
+        else []
+    )
+    changes += [
+        {name: None} for name in ("truncate_fraction", "overflow", "min_exponent") if getattr(inner, name) is not None
+    ]
+    for change in changes:
+        for simpler in _made(replace, inner, **change):
+            yield replace(unit, inner=simpler)
+
+
 def _converted_starts(facts: Facts) -> Iterator[Unit]:
     """Fused sums in binary32 that are rounded to the result's format at the end, as libraries' products are."""
     wide = format("binary32")
@@ -594,10 +611,12 @@ find_as(
         ("inner.output_rounding", "inner.truncate_fraction"), ("inner.output_rounding", "inner.overflow"),
         ("inner.fraction_bits", "inner.output_rounding"), ("rounding", "overflow"),
     ),
+    simpler=_chunked_simpler,
 )  # fmt: skip
 find_as(
     "fused sums in binary32, converted", _converted_starts, _chunked_choices,
     joint=(("inner.output_rounding", "inner.truncate_fraction"), ("inner.fraction_bits", "inner.output_rounding")),
+    simpler=_chunked_simpler,
 )  # fmt: skip
 find_as("the exact sum", _exact_starts, _exact_choices, simpler=_exact_simpler)
 find_as(

@@ -359,9 +359,15 @@ class _Search:
 
     def _told(self, unit: Unit, family: Family, data: Data) -> Identified:
         for simpler in family.simpler(unit):
-            if not data.wrong(simpler, 0) and self._apart(simpler, unit, data) is None:
+            if data.wrong(simpler, 0):
+                continue
+            row = self._apart(simpler, unit, data)
+            if row is None:
                 unit, family = simpler, _family_of(simpler, family)
                 break
+            data.ask(row)
+            if data.wrong(unit, 0):  # nothing had told them apart
+                return self._fit(data)
         same = []
         for name, preset in candidates().items():
             if preset.operand != unit.operand or preset.result != unit.result or data.wrong(preset, 0):
