@@ -232,6 +232,8 @@ EDITS = st.lists(
 
 @given(st.sampled_from(GOOD), EDITS, st.booleans(), st.sampled_from(["auto", "none", 1]))
 @example(GOOD[0], [("cut", 0.9, 0, "")], True, "auto")
+@example(("ncu/metrics.csv", "ncu", {}), [("insert", 0.12890625, 0, '"')], False, "auto")  # a heading is lost
+@example(("mlperf-logging/run.log", "mllog", {}), [("insert", 0.9875975699516999, 0, ",")], False, "auto")  # run_stop
 @settings(max_examples=700, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_mutated_files_are_read_or_refused_and_nothing_else(good, edits, told, warmup):
     name, format, said = good

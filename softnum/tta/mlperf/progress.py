@@ -606,7 +606,7 @@ class _Reader:
 
     def _check(self, unit: str, places: list[int], spans: list[Span]) -> None:
         """Compare with the run as a whole: its own count of iterations, and how long it took."""
-        if not spans or not self.stop or not self.start:
+        if not spans or not self.start or self.start[0].time_ms is None or self.end is None:
             return
         stop = self.stop[0]
         own = self._iterations(stop) if unit == "iteration" and not self.meaning.startswith("epoch") else None

@@ -41,6 +41,9 @@ def read_ncu(path: Path, text: str, options: Options) -> list[Series]:
     if found is None:
         raise ValueError(f"{path}, line 1: no headings of Nsight Compute with times of launches; {_HOW}")
     at, names = found
+    needed = ("Kernel Name", *([_METRIC] if _METRIC in names else ["Metric Name", "Metric Value"]))
+    if missing := [name for name in needed if name not in names]:
+        raise ValueError(f"{path}, line {at}: no heading {', '.join(missing)}; {_HOW}")
     if not text.endswith("\n"):
         raise ValueError(
             f"{path}, line {text.count(chr(10)) + 1}: the file stops here without the end of the line: it is cut off; "
