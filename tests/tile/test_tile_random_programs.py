@@ -8,7 +8,7 @@ from tests.support.tile_checks import WIDE, in_wide
 from tests.support.tile_programs import Draw, Dual
 
 
-@cases("seed", range(120))
+@cases("seed", range(80))
 def test_programs(seed):
     draw = Draw(seed)
     body, run, names = draw.block(["X", "Z"], 2, 5)
