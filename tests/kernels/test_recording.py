@@ -225,7 +225,10 @@ def test_what_fills_an_instruction_up_leaves_zeros_their_signs():
 @pytest.mark.slow
 @cases("one", INSTRUCTIONS, ids=lambda one: one.file)
 def test_instructions_are_identified(one):
-    """A chain of them is one unit, of FP8 mma one of chunks: each adds C to the sum of its own products."""
+    """A chain of them is one unit, of FP8 mma one of chunks: each adds C to the sum of its own products.
+
+    Computed by the unit of one instruction: `box` goes through registers, which a stand-in fills element by element.
+    """
 
     def f(a, b, c=None):
         (m, k), n = a.shape, b.shape[1]

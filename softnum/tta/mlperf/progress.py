@@ -35,6 +35,7 @@ __all__ = ["Progress", "Span", "mlperf_progress"]
 _IMAGES = {"ssd": (1170301, 117266), "retinanet": (1170301,)}
 #: seconds below which no iteration of training can lie: epoch numbers that would lead there are numbers of samples
 _SHORTEST = Fraction(1, 10**6)
+_GRACE = 1000  # milliseconds after run_stop in which the last evaluation may be logged
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,7 @@ class _Reader:
                     f"follows, at line {next(event.line for event, _ in found if event.line > start.line)}; the log is "
                     "not whole"
                 )
-        return [(start, stop) for start, stop in found if self.end is None or self._early(start, self.end)]
+        return [(start, stop) for start, stop in found if self._before_end(start)]
 
     def _alone(self, pauses: list) -> list:
         """The evaluations during which no training begins: others run beside it, and take nothing off."""
@@ -233,9 +234,13 @@ class _Reader:
             and not any(begin.time_ms < time < end.time_ms for time in starts)
         ]
 
-    @staticmethod
-    def _early(event: MLLogEvent, end: float) -> bool:
-        return event.time_ms is None or event.time_ms < end
+    def _before_end(self, event: MLLogEvent, grace: float = 0) -> bool:
+        """Whether an event is earlier than so many milliseconds after run_stop, as far as the log says."""
+        return self.end is None or event.time_ms is None or event.time_ms < self.end + grace
+
+    def _within(self) -> list[MLLogEvent]:
+        """The evaluations of the run, but for those that were made up for after it."""
+        return [event for event in self.evaluations if self._before_end(event, _GRACE)]
 
     def _time(self, event: MLLogEvent) -> Fraction:
         where = self._where(event)
@@ -243,12 +248,12 @@ class _Reader:
             raise ValueError(f"{where}: {event.key} states no time, from which its length could be known")
         return number(where, "time_ms", event.time_ms, positive=False) / 1000
 
-    def _span(self, begin: MLLogEvent, end: MLLogEvent, amount: Fraction, kind: str) -> Span:
+    def _span(self, begin: MLLogEvent, end: MLLogEvent, amount: Fraction, kind: str, *, pauses: bool = True) -> Span:
         a, b = self._time(begin), self._time(end)
         if b < a:
             raise ValueError(f"{self._where(end)}: {end.key} is earlier than {begin.key} at line {begin.line}")
         off = Fraction(0)
-        for start, stop in self.pauses:
+        for start, stop in self.pauses if pauses else ():
             low, high = self._time(start), self._time(stop)
             if high < low:
                 raise ValueError(f"{self._where(stop)}: {stop.key} is earlier than {start.key} at line {start.line}")
@@ -455,13 +460,12 @@ class _Reader:
                     if self._agree(spans, places, kind):
                         return self._attested(spans, places), kind, ""
             return self._gaps(places, pauses=True)
-        inside = [event for event in self.evaluations if self.end is None or self._early(event, self.end + 1000)]
+        inside = self._within()
         if inside and inside == self.evaluations[: len(inside)]:
             return self._gaps(places, pauses=False)
         pairs = [(start, stop) for start, stop in self.epochs if stop is not None]
         if unit == "epoch" and pairs and self._whole_epochs() and not self._overlap(pairs):
-            self.pauses = []
-            return [self._span(*pair, Fraction(1), "epoch") for pair in pairs], "epoch", ""
+            return [self._span(*pair, Fraction(1), "epoch", pauses=False) for pair in pairs], "epoch", ""
         late = next(event for event in self.evaluations if event not in inside)
         return (
             [],
@@ -535,7 +539,7 @@ class _Reader:
         most = max(span.amount for span in spans)
         for event, place in zip(self.evaluations, places, strict=True):
             begun = [span for span in spans if span.begin.line < event.line]
-            late = self.end is not None and not self._early(event, self.end)  # evaluated after the run
+            late = not self._before_end(event)  # evaluated after the run
             ended = [span for span in spans if span.end.line < self._anchor(event)]
             if not late and place + tolerance + most < sum(span.amount for span in ended):
                 raise ValueError(
@@ -571,14 +575,11 @@ class _Reader:
                     "be known"
                 ),
             )
-        kept = self.pauses
-        self.pauses = kept if pauses else []
         for event, place in zip(self.evaluations, places, strict=True):
-            if self.end is not None and not self._early(event, self.end + 1000):
+            if not self._before_end(event, _GRACE):
                 continue
-            spans.append(self._span(begin, event, place - done, "training"))
+            spans.append(self._span(begin, event, place - done, "training", pauses=pauses))
             begin, done = event, place
-        self.pauses = kept
         if not spans:
             late = self.evaluations[0]
             return (
@@ -606,11 +607,11 @@ class _Reader:
 
     def _check(self, unit: str, places: list[int], spans: list[Span]) -> None:
         """Compare with the run as a whole: its own count of iterations, and how long it took."""
-        if not spans or not self.start or self.start[0].time_ms is None or self.end is None:
+        if not spans or not self.stop:
             return
         stop = self.stop[0]
         own = self._iterations(stop) if unit == "iteration" and not self.meaning.startswith("epoch") else None
-        inside = [at for event, at in zip(self.evaluations, places, strict=True) if self._early(event, self.end + 1000)]
+        inside = [at for event, at in zip(self.evaluations, places, strict=True) if self._before_end(event, _GRACE)]
         if own is not None and inside and inside[-1] > own + 1:
             last = self.evaluations[len(inside) - 1]
             raise ValueError(
@@ -618,7 +619,7 @@ class _Reader:
                 f"{inside[-1]}; one of them is wrong"
             )
         done = own if own is not None else inside[-1] if inside else None
-        if done is None:
+        if done is None or not self.start or self.start[0].time_ms is None or self.end is None:
             return
         wall = run_seconds(self.log)
         took = done * sum(span.seconds for span in spans) / sum(span.amount for span in spans)
