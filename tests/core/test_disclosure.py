@@ -199,7 +199,7 @@ def check_blocks(unit, page, rng):
 @cases("unit", list(PRESETS))
 def test_every_preset_by_its_page_alone(unit):
     check_page(unit)
-    assert check_rows(unit, 160) >= 160
+    assert check_rows(unit, 80) >= 80
 
 
 @pytest.mark.slow

@@ -31,10 +31,10 @@ def patterns(fmt, dtype, seed=0):
     """
     rng = np.random.default_rng(seed)
     if dtype == np.float32:
-        bits = np.arange(1 << 16, dtype=np.uint32) << 16 | rng.integers(0, 1 << 16, 1 << 16, dtype=np.uint32)
+        bits = np.arange(1 << 15, dtype=np.uint32) << 17 | rng.integers(0, 1 << 17, 1 << 15, dtype=np.uint32)
         x = bits.view(np.float32)
     else:
-        x = (np.arange(1 << 16, dtype=np.uint64) << 48 | rng.integers(0, 1 << 48, 1 << 16, dtype=np.uint64)).view(dtype)
+        x = (np.arange(1 << 15, dtype=np.uint64) << 49 | rng.integers(0, 1 << 49, 1 << 15, dtype=np.uint64)).view(dtype)
     grid = sn.decode(np.sort(edge_codes(fmt, random.Random(seed), 60)), fmt) if fits(fmt, np.float64) else np.zeros(1)
     grid = np.unique(grid[np.isfinite(grid)])
     middles = (grid[1:] / 2 + grid[:-1] / 2).astype(dtype)

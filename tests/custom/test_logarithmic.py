@@ -153,7 +153,7 @@ def test_codes_of_an_lns():
 
 
 # -- operations --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", EIGHT | SMALL)
+@pytest.mark.parametrize("name", [pytest.param("takum8", marks=pytest.mark.slow), *list(EIGHT | SMALL)[1:]])
 def test_all_pairs(name):
     fmt, definition = sn.format(name), (EIGHT | SMALL)[name]
     codes = some(name)

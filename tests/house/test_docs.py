@@ -120,6 +120,7 @@ def test_every_package_has_a_page_that_leaves_nothing_out():
 
 
 # -- what fills the pages ----------------------------------------------------------------------------------------------
+@pytest.mark.slow  # make docs makes them all
 @cases("words", [g for g in GENERATED if not g.startswith("peer")])
 def test_generated_parts(words):
     name, *arguments = words.split()
