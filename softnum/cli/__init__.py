@@ -24,6 +24,7 @@ VERBS = {
     "parallel": "softnum.cli.parallel",
     "sweep": "softnum.cli.sweep",
     "timings": "softnum.cli.timings",
+    "workloads": "softnum.cli.programs",
     "train": "softnum.cli.train",
     "designs": "softnum.cli.designs",
     "formats": "softnum.cli.formats",

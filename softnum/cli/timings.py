@@ -93,12 +93,17 @@ def timings(
     allow_unfinished: Annotated[
         bool, typer.Option("--allow-unfinished", help="Take a simulator's log up to the kernel that it stops in.")
     ] = False,
+    workload: Annotated[
+        Path | None,
+        typer.Option(help="workloads.json of softnum workloads or softnum tta: kernels' names are compared with it."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the times as the plain CSV that --timings reads.")] = None,
 ) -> None:
     """Print the time of an iteration under each design, with its 95 % confidence interval.
 
     \b
       softnum timings base=v100.log fast=mine.log --iterations 10   GPGPU-Sim or Accel-Sim
+      softnum timings base=mine.log --workload gemms/workloads.json  of a program of softnum workloads
       softnum timings m5out/stats.txt --design base                 gem5
       softnum timings base=trace.json --marker '^train_step'        PyTorch's profiler and others
       softnum timings base=run.log --out times.csv                  MLPerf's logs, or a folder of them
@@ -127,12 +132,25 @@ def timings(
         sources = [(design, files[0])]
     times = gather_timings(
         sources, format=file_format, clock=clock, warmup=warmup, iterations=iterations, marker=marker,
-        allow_unfinished=allow_unfinished,
+        allow_unfinished=allow_unfinished, **({} if workload is None else _compared(workload)),
     )  # fmt: skip
-    _print_times(list(times.values()))
+    _print_times(list(times.values()), compared=workload is not None)
     if out is not None:
         write_timings(out, times.values())
         typer.echo(f"\nWritten: {out}{_read_back(out, times)}")
+
+
+def _compared(path: Path) -> dict:
+    """The workloads of a file as a keyword of `gather_timings`: the only one for all designs, or each for its own."""
+    from softnum.tta import read_workloads
+
+    works = read_workloads(path)
+    if len(works) == 1:
+        return {"workload": works[0]}
+    named = {work.design: work for work in works}
+    if len(named) < len(works):
+        raise ValueError(f"{path}: several workloads of one design; give a file with one: softnum workloads writes it")
+    return {"workloads": named}
 
 
 def _read_back(out: Path, times: dict) -> str:
@@ -154,7 +172,7 @@ def _console():
     return console if console.is_terminal else Console(width=110)
 
 
-def _print_times(times: list) -> None:
+def _print_times(times: list, compared: bool = False) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -178,10 +196,12 @@ def _print_times(times: list) -> None:
         table.add_row(*map(Text, cells))
     console = _console()
     console.print(table)
-    for key, title in (("iterations", "Iterations"), ("time", "Time"), ("warmup", "Warm-up")):
+    for key, title in (("iterations", "Iterations"), ("time", "Time"), ("network", "Network"), ("warmup", "Warm-up")):
         said: dict[str, list[str]] = {}
         for time in times:
             text = (time.detail or {}).get(key)
+            if key == "network" and compared and not text:
+                text = "warning: nothing in such a file can be compared with --workload"
             if text and (key != "warmup" or time.dropped or len(time.samples) > 1):
                 said.setdefault(text, []).append(time.design)
         for text, designs in said.items():

@@ -345,10 +345,11 @@ def tta(
     base = _baseline(baseline, labels, load_design)
     rules = outcomes.rules(labels, base)
     # Times first: a missing report or a malformed file costs seconds, not the training.
-    variants = _variants(
-        _points(cases, labels, settings, times["timings"], outcomes.metric), variant, baseline=base, out=out, **times
-    )
-    write_workloads(out / "workloads.json", case_workloads(cases, settings))
+    points = _points(cases, labels, settings, times["timings"], outcomes.metric)
+    works = list(case_workloads(cases, settings))
+    times["workloads"] = dict(zip(labels, works, strict=True))
+    variants = _variants(points, variant, baseline=base, out=out, **times)
+    write_workloads(out / "workloads.json", works)
     counts = {True: 0, False: 0}
     with progress_bar() as step:
 

@@ -63,6 +63,7 @@ with PlainEnvironment():  # they compute constants
     from softnum.tta.outcomes.report import plot_studies, print_studies
     from softnum.tta.outcomes.resource_plots import plot_memory, plot_parallel
     from softnum.tta.outcomes.results import RESULTS_SCHEMA, read_results, results_dict, write_results
+    from softnum.tta.programs import PROGRAM_FORMATS, ProgramFormat, export_program
     from softnum.tta.quantities import bandwidth, bit_rate, byte_size, duration, flop_rate, frequency
     from softnum.tta.simulators.environment import create_environment
     from softnum.tta.simulators.reports import MissingReport, Simulations, load_reports, read_requests, write_requests
@@ -115,6 +116,7 @@ with PlainEnvironment():  # they compute constants
         Workload,
         workload_of_gemms,
     )
+    from softnum.tta.workloads.products import ProductName, network_digest, read_product_name
 
 __all__ = [
     "ACCURACY_FORMATS",
@@ -159,9 +161,12 @@ __all__ = [
     "NOT_SIMULATED",
     "Operation",
     "OperationEnergy",
+    "PROGRAM_FORMATS",
     "ParallelTime",
     "Peak",
     "Precision",
+    "ProductName",
+    "ProgramFormat",
     "RESULTS_SCHEMA",
     "ReachedRule",
     "Record",
@@ -201,6 +206,7 @@ __all__ = [
     "duration",
     "energy_of",
     "equal_area",
+    "export_program",
     "export_report",
     "figure_of_merit",
     "flop_rate",
@@ -224,6 +230,7 @@ __all__ = [
     "minimum_bandwidth",
     "mser5",
     "multiplier_areas",
+    "network_digest",
     "operation_energy",
     "outcome_rules",
     "parallel_sweep",
@@ -241,6 +248,7 @@ __all__ = [
     "read_costs",
     "read_layer_times",
     "read_mllog",
+    "read_product_name",
     "read_rates",
     "read_record",
     "read_records",

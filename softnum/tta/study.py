@@ -57,6 +57,7 @@ def study_variants(
     dataflow: str = "os",
     jobs: int | None = None,
     progress=None,
+    workloads: Mapping[str, Workload] | None = None,
 ) -> list[Variant]:
     """Find the time per iteration of every design of a study.
 
@@ -88,6 +89,8 @@ def study_variants(
         Processes of the simulator. Default: one for each core.
     progress : callable, optional
         Called with a line of text after each simulation.
+    workloads : mapping of str to Workload, optional
+        For timing files, as in `gather_timings`.
 
     Returns
     -------
@@ -114,7 +117,7 @@ def study_variants(
         files = [timings] if isinstance(timings, (str, os.PathLike)) else list(timings)
         times = gather_timings(
             files, format=format, clock=clock, warmup=warmup, iterations=iterations, marker=marker,
-            allow_unfinished=allow_unfinished,
+            allow_unfinished=allow_unfinished, workloads=workloads,
         )  # fmt: skip
         told = ", ".join(str(file[1]) if isinstance(file, tuple) else str(file) for file in files)
         missing = [point.name for point in points if point.name not in times]
@@ -158,7 +161,12 @@ def _assumed(times: Mapping[str, IterationTime], told: str) -> tuple[str, ...]:
     """What the times of files rest on: where they are from, how iterations were told apart, and what was dropped."""
     lines = {f"times per iteration as given in {told} (mean over its iterations)": None}
     for time in times.values():
-        for key, title in (("iterations", "iterations"), ("time", "time"), ("warmup", "warm-up")):
+        for key, title in (
+            ("iterations", "iterations"),
+            ("time", "time"),
+            ("network", "network"),
+            ("warmup", "warm-up"),
+        ):
             text = (time.detail or {}).get(key)
             if text and not (key == "warmup" and len(time.samples) < 2):
                 lines[f"{title} of {time.design}: {text}"] = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -27,6 +27,7 @@ from softnum.tta.timings.timeline import is_timeline, read_timeline
 from softnum.tta.timings.timeloop import is_timeloop, read_timeloop
 from softnum.tta.timings.warmup import iteration_time, mean_interval, warmup_rule
 from softnum.tta.workloads.iteration import IterationTime
+from softnum.tta.workloads.operations import Workload
 
 __all__ = ["FORMATS", "TimingFormat", "gather_timings", "read_timings"]
 
@@ -269,6 +270,7 @@ def read_timings(
     iterations: int | None = None,
     marker: str | None = None,
     allow_unfinished: bool = False,
+    workload: Workload | None = None,
 ) -> dict[str, IterationTime]:
     """Read times of iterations from a file of a simulator, a profiler or a benchmark, or from a plain table.
 
@@ -293,6 +295,9 @@ def read_timings(
     allow_unfinished : bool
         Whether a GPGPU-Sim log that stops inside a kernel is taken up to the kernel before. What is said of the time
         says so.
+    workload : Workload, optional
+        The iteration that the file is of. Kernels that are called by their products, as `export_program` calls them,
+        are compared with it; in files without such names it changes nothing.
 
     Returns
     -------
@@ -326,12 +331,15 @@ def read_timings(
     )
     text = read_text(path, missing, mixed=is_mllog)
     chosen = _format(path, text, format)
-    options = _options(path, chosen, clock, design, iterations, marker, allow_unfinished)
+    options = _options(path, chosen, clock, design, iterations, marker, allow_unfinished, workload)
     return {series.design: iteration_time(series, rule) for series in chosen.read(path, text, options)}
 
 
 def gather_timings(
-    sources: Iterable[str | os.PathLike | tuple[str | None, str | os.PathLike]], **options
+    sources: Iterable[str | os.PathLike | tuple[str | None, str | os.PathLike]],
+    *,
+    workloads: Mapping[str, Workload] | None = None,
+    **options,
 ) -> dict[str, IterationTime]:
     """Read the times of several designs from several files.
 
@@ -341,6 +349,8 @@ def gather_timings(
         Files; or the name of a design and its file. ``NAME=FILE`` as one string is read so too, where there is no file
         of that whole name. Several MLPerf logs of a design, or a folder of them, are repetitions: a sample is then the
         mean of one log.
+    workloads : mapping of str to Workload, optional
+        By the name of a design, the iteration that its file is of, as `workload` of `read_timings`.
     **options
         As for `read_timings`, for all of them; without `design`.
 
@@ -371,6 +381,8 @@ def gather_timings(
             raise FileNotFoundError(f"no MLPerf log in the folder {str(path)!r}; name the files: NAME=FILE")
         for file in files:
             name = Path(path).name if design is None and Path(path).is_dir() else design
+            if workloads is not None:
+                options["workload"] = workloads.get(_called(file) if name is None else name)
             for found, time in read_timings(file, design=name, **options).items():
                 others = times.setdefault(found, [])
                 if others and not _repeat(others[0], time):
@@ -417,6 +429,10 @@ def _named(source: str | os.PathLike) -> tuple[str | None, str | os.PathLike]:
     return (name, path) if name and equals and not Path(source).exists() else (None, source)
 
 
+def _called(path: str | os.PathLike) -> str:
+    return Path(Path(path).name.removesuffix(".gz")).stem
+
+
 def _format(path: Path, text: str, name: str | None) -> TimingFormat:
     if name is not None:
         if name not in FORMATS:
@@ -448,6 +464,7 @@ def _options(
     iterations: object,
     marker: object,
     allow_unfinished: bool,
+    workload: Workload | None,
 ) -> Options:
     given: dict[str, object] = {"clock": clock, "iterations": iterations, "marker": marker}
     given |= {"allow-unfinished": allow_unfinished or None}
@@ -466,7 +483,7 @@ def _options(
             f"marker {marker!r} is not a regular expression ({error}); write \\ before . ( [ + * ?"
         ) from None
     if design is None and chosen.one_design:
-        design = Path(path.name.removesuffix(".gz")).stem
+        design = _called(path)
     return Options(
-        None if clock is None else frequency(clock, "--clock"), design, iterations, pattern, allow_unfinished
+        None if clock is None else frequency(clock, "--clock"), design, iterations, pattern, allow_unfinished, workload
     )

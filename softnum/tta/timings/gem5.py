@@ -18,6 +18,7 @@ from pathlib import Path
 
 from softnum.tta.text import count, lines_of, number
 from softnum.tta.timings.series import Options, Series, spread
+from softnum.tta.timings.whose import NO_NAMES
 
 __all__ = ["read_gem5"]
 
@@ -76,6 +77,7 @@ def read_gem5(path: Path, text: str, options: Options) -> list[Series]:
             f"gem5 statistics {path}",
             {
                 "iterations": said,
+                "network": NO_NAMES,
                 "dumps": len(dumps),
                 "dumps_after_a_reset": sum(resets),
                 "ticks_per_second": int(last["simFreq"]),

@@ -26,6 +26,7 @@ from pathlib import Path
 from softnum.tta.text import count, lines_of, number
 from softnum.tta.timings.kernels import Launch, group_launches, kernel_table
 from softnum.tta.timings.series import Options, Series
+from softnum.tta.timings.whose import whose_log
 
 __all__ = ["read_gpgpusim"]
 
@@ -96,6 +97,7 @@ def read_gpgpusim(path: Path, text: str, options: Options) -> list[Series]:
             f"GPGPU-Sim log {path}",
             {
                 "iterations": said + stopped,
+                "network": whose_log(str(path), [(block.name, block.line) for block in blocks], options),
                 "clock_hz": float(hertz),
                 "cycles": int(sum(launch.seconds for launch in used) * hertz),
                 "launches": len(used),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from softnum.tta.timings.series import Options
+from softnum.tta.timings.whose import named_iterations
 
 __all__ = ["Launch", "group_launches", "kernel_table", "shortest_period"]
 
@@ -40,14 +41,44 @@ def shortest_period(items: Sequence[Hashable]) -> int:
 def group_launches(where: str, launches: Sequence[Launch], options: Options) -> tuple[list[Sequence[Launch]], str]:
     """Return the launches of each iteration, and a sentence on how they were told apart.
 
-    In this order: by a marker, the kernel that begins an iteration; by the number of iterations, which has to divide
-    the launches evenly; else by repetition. Launches repeat if kernel and work are the same in the same order.
+    In this order: by the products of the workload, where kernels are called by them; by a marker, the kernel that
+    begins an iteration; by the number of iterations, which has to divide the launches evenly; else by repetition.
+    Launches repeat if kernel and work are the same in the same order.
 
     Raises
     ------
     ValueError
         If that does not work out, or all launches are alike, so that there is nothing to tell iterations apart by.
     """
+    products = named_iterations(where, [(launch.name, launch.line) for launch in launches], options)
+    if products is None:
+        return _group(where, launches, options)
+    times, size = products
+    if not size:
+        groups, said = _group(where, launches, options)
+        if len(groups) != times:
+            raise ValueError(
+                f"{where}: the products of the workload come {times} times, and {said}; other kernels are among them, "
+                f"so say what an iteration is: --iterations {times}, or --marker"
+            )
+        return groups, said
+    if options.marker is not None:
+        raise ValueError(
+            f"{where}: the kernels are called by the workload's products, which tell iterations apart; leave --marker "
+            "out"
+        )
+    if options.iterations not in (None, times):
+        raise ValueError(
+            f"{where}: the products of the workload come {times} times, where --iterations says {options.iterations}; "
+            "leave it out, or correct it"
+        )
+    said = f"{times} iteration{'s' if times > 1 else ''} of {size} launches, the products of the workload"
+    if rest := len(launches) - times * size:
+        said += f"; {rest} launches after them are of an unfinished one and left out"
+    return _even(launches[: times * size], size), said
+
+
+def _group(where: str, launches: Sequence[Launch], options: Options) -> tuple[list[Sequence[Launch]], str]:
     names = list(dict.fromkeys(launch.name for launch in launches))
     if options.marker is not None:
         starts = [at for at, launch in enumerate(launches) if options.marker.search(launch.name)]

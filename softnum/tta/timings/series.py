@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from softnum.tta.workloads.operations import Workload
+
 __all__ = ["Options", "Series", "spread", "stem"]
 
 
@@ -30,6 +32,8 @@ class Options:
         The kernel that begins an iteration, or the range that is one.
     allow_unfinished : bool
         Whether a log that stops inside a kernel is taken up to the kernel before.
+    workload : Workload or None
+        The iteration that the file is of, with which the names of kernels are compared.
     """
 
     clock: Fraction | None = None
@@ -37,6 +41,7 @@ class Options:
     iterations: int | None = None
     marker: re.Pattern | None = None
     allow_unfinished: bool = False
+    workload: Workload | None = None
 
 
 @dataclass
