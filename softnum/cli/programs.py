@@ -1,5 +1,6 @@
 """``softnum workloads``: an iteration's matrix products as a program that simulators take."""
 
+import difflib
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -53,7 +54,7 @@ def workloads(
       softnum workloads --formats                       what is written, and what takes it
       softnum workloads mlp --format cuda --out gemms
       softnum workloads resnet --design c-wang-fp8 --batch 8 --format gem5-c --out gemms
-      softnum workloads bert-base --batch 1 --format cuda --layer encoder0.attention.query --out one
+      softnum workloads bert-base --batch 1 --format cuda --layer layer1.ff1 --out one
       softnum timings base=gpgpusim.log --workload gemms/workloads.json
 
     Element-wise operations and updates are not exported. A part (--layer, --stage) has a digest of its own.
@@ -99,8 +100,13 @@ def _part(work, layers, stages):
     ):
         for name in asked:
             if name not in there:
-                known = ", ".join(dict.fromkeys(there))
-                raise ValueError(f"{option}: no matrix product of {name!r}; there are some of {known}")
+                known = list(dict.fromkeys(there))
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f"did you mean {near[0]!r}? " if near else ""
+                more = f" and {len(known) - 8} more" if len(known) > 8 else ""
+                raise ValueError(
+                    f"{option}: no matrix product of {name!r}; {hint}there are some of {', '.join(known[:8])}{more}"
+                )
     kept = [
         operation
         for operation in products

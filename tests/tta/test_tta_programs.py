@@ -23,6 +23,7 @@ from softnum.tta import (
 from softnum.tta.programs import PROGRAM_FORMATS
 from softnum.tta.workloads.hardware import DesignPoint, Gemm
 from softnum.tta.workloads.products import ProductName, read_product_name
+from tests.support.timing_files import DATA
 
 SHAPES = (("fc1", "forward", 33, 17, 40), ("fc2", "forward", 5, 1, 17), ("fc2", "backward_data", 33, 17, 40))
 
@@ -227,6 +228,17 @@ def test_a_log_of_the_network_is_taken_product_by_product(tmp_path):
             read_timings(path, workload=work, **options)
 
 
+def test_a_log_of_gpgpusim_itself():
+    from softnum.train import load_design, workload
+
+    path = DATA / "gpgpusim/mlp-qv100.log.gz"
+    time = read_timings(path, workload=workload("mlp", load_design("c-wang-fp8"), 32))["mlp-qv100"]
+    assert time.samples == ((10734 + 15646 + 6756 + 8025 + 8220) / 1.132e9,)
+    assert time.detail["network"].startswith("kernels are those of mlp, batch 32, digest 60c3ec13, product by product")
+    with pytest.raises(ValueError, match="with digest 60c3ec13, where mlp, batch 16 has digest"):
+        read_timings(path, workload=workload("mlp", load_design("a-float32"), 16))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -269,6 +281,23 @@ def test_a_log_without_names_is_warned_of(tmp_path):
     for options in ({}, {"workload": work_of()}):
         said = read_timings(path, **options)["a"].detail["network"]
         assert said.startswith("warning: nothing in the file shows of which network it is; softnum workloads exports")
+
+
+def test_a_profile_of_a_gpu_is_compared_too(tmp_path):
+    work = work_of()
+    text = (DATA / "ncu/metrics.csv").read_text()
+    kernels = ("gemm(const float *, int)", "relu(float *)", "update(float *, float)")
+    for kernel, name in zip(kernels, names_of(work), strict=True):
+        text = text.replace(kernel, name)
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    time = read_timings(path, workload=work)["a"]
+    assert time.iterations == 2 and time.detail["network"].startswith("kernels are those of net, batch 8, digest")
+    with pytest.raises(ValueError, match=r"a\.csv, line 7: kernel .* where net, batch 16 has digest"):
+        read_timings(path, workload=work_of(batch=16))
+    plain = DATA / "ncu/metrics.csv"
+    assert "network" not in read_timings(plain)["metrics"].detail
+    assert read_timings(plain, workload=work)["metrics"].detail["network"].startswith("warning: nothing in the file")
 
 
 def test_each_design_is_compared_with_its_own_workload(tmp_path):
@@ -321,7 +350,10 @@ def test_narrow_and_sparse_operands_are_warned_of(tmp_path):
         (("mlp",), "--format is missing"),
         (("mlp", "--format", "cuda"), "--out is missing"),
         (("mlp", "--format", "ptxx", "--out", "x"), "did you mean 'ptx'"),
-        (("mlp", "--format", "cuda", "--out", "x", "--layer", "fc9"), "no matrix product of 'fc9'; there are some of"),
+        (
+            ("mlp", "--format", "cuda", "--out", "x", "--layer", "fc9"),
+            "no matrix product of 'fc9'; did you mean",
+        ),
         (("mlp", "--format", "cuda", "--out", "x", "--design", "a-float32,b-binary16"), "2 workloads, a-float32 at"),
         (("mlp", "--format", "cuda", "--out", "x", "--layer", "fc1", "--stage", "update"), "no matrix product of 'upd"),
     ],

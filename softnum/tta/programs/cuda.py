@@ -169,7 +169,7 @@ def cuda_program(workload: Workload) -> str:
     >>> gemm = Gemm("fc", "forward", 8, 4, 2, 32)
     >>> work = Workload("n", "d", 8, (Operation("fc", "forward", "gemm", 128, 96, 128, (), gemm),))
     >>> print([line for line in cuda_program(work).splitlines() if "__global__" in line][0])
-    extern "C" __global__ void gemm_m8_n4_k2_32b1aeb0(const ELEMENT *a, const ELEMENT *b, SUM *c)
+    extern "C" __global__ void gemm_m8_n4_k2_fc4fdad9(const ELEMENT *a, const ELEMENT *b, SUM *c)
     """
     found = kernels(workload)
     check_grid(workload)

@@ -165,7 +165,7 @@ def gem5_program(workload: Workload) -> str:
     >>> gemm = Gemm("fc", "forward", 8, 4, 2, 32)
     >>> work = Workload("n", "d", 8, (Operation("fc", "forward", "gemm", 128, 96, 128, (), gemm),))
     >>> print([line for line in gem5_program(work).splitlines() if line.startswith("KERNEL")][0])
-    KERNEL gemm_m8_n4_k2_32b1aeb0(const ELEMENT *a, const ELEMENT *b, SUM *c)
+    KERNEL gemm_m8_n4_k2_fc4fdad9(const ELEMENT *a, const ELEMENT *b, SUM *c)
     """
     left, right, longest = sizes(workload)
     found = kernels(workload)

@@ -231,7 +231,7 @@ def ptx_kernels(workload: Workload) -> str:
     >>> gemm = Gemm("fc", "forward", 8, 4, 2, 32)
     >>> work = Workload("n", "d", 8, (Operation("fc", "forward", "gemm", 128, 96, 128, (), gemm),))
     >>> print([line for line in ptx_kernels(work).splitlines() if ".entry" in line][0])
-    .visible .entry gemm_m8_n4_k2_32b1aeb0(
+    .visible .entry gemm_m8_n4_k2_fc4fdad9(
     """
     found = kernels(workload)
     check_grid(workload)
@@ -276,7 +276,7 @@ def ptx_program(workload: Workload) -> str:
     >>> from softnum.tta.workloads.hardware import Gemm
     >>> gemm = Gemm("fc", "forward", 8, 4, 2, 32)
     >>> work = Workload("n", "d", 8, (Operation("fc", "forward", "gemm", 128, 96, 128, (), gemm),))
-    >>> '{"gemm_m8_n4_k2_32b1aeb0", "fc forward", 8, 4, 2, 1},' in ptx_program(work)
+    >>> '{"gemm_m8_n4_k2_fc4fdad9", "fc forward", 8, 4, 2, 1},' in ptx_program(work)
     True
     """
     kernels(workload)

@@ -160,7 +160,7 @@ FORMATS: dict[str, TimingFormat] = {
             "gpgpusim",
             "log of GPGPU-Sim 3.x or 4.x, or of Accel-Sim: cycles of each kernel",
             "gpgpu_sim::gpu_print_stat in src/gpgpu-sim/gpu-sim.cc of gpgpu-sim_distribution",
-            _WRITTEN,
+            "a log captured from GPGPU-Sim 4.2.0; for 3.x and Accel-Sim, files we wrote after the documented layout",
             read_gpgpusim,
             _is_gpgpusim,
             _GROUPS | {"clock", "allow-unfinished"},

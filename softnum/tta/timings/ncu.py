@@ -15,6 +15,7 @@ from pathlib import Path
 from softnum.tta.text import csv_rows, lines_of, lines_with, number
 from softnum.tta.timings.kernels import Launch, group_launches, kernel_table
 from softnum.tta.timings.series import Options, Series
+from softnum.tta.timings.whose import compared
 
 __all__ = ["header_line", "read_ncu"]
 
@@ -73,6 +74,7 @@ def read_ncu(path: Path, text: str, options: Options) -> list[Series]:
                 "iterations": said,
                 "time": "sum of the kernels' times, each measured alone under the profiler, which by default holds the "
                 "GPU at its base clock and empties its caches: without gaps, copies and overlap",
+                **compared(str(path), [(launch.name, launch.line) for launch in launches], options),
                 "launches": len(used),
                 "kernels": kernel_table(used),
             },

@@ -22,6 +22,7 @@ from softnum.tta.text import count, csv_rows, lines_with, number
 from softnum.tta.timings.kernels import Launch, group_launches, kernel_table
 from softnum.tta.timings.ranges import Range, choose_ranges
 from softnum.tta.timings.series import Options, Series
+from softnum.tta.timings.whose import compared
 
 __all__ = ["header_line", "read_nsys"]
 
@@ -146,7 +147,13 @@ def _gpu_trace(table: _Table, options: Options, source: str) -> Series:
         seconds,
         "measured",
         source,
-        {"iterations": said, "time": time, "launches": len(used), "kernels": kernel_table(used)},
+        {
+            "iterations": said,
+            "time": time,
+            **compared(str(table.path), [(launch.name, launch.line) for launch in launches], options),
+            "launches": len(used),
+            "kernels": kernel_table(used),
+        },
     )
 
 

@@ -12,7 +12,7 @@ from softnum.tta.timings.series import Options
 from softnum.tta.workloads.operations import Workload
 from softnum.tta.workloads.products import ProductName, network_digest, read_product_name
 
-__all__ = ["NO_NAMES", "named_iterations", "whose_log"]
+__all__ = ["NO_NAMES", "compared", "named_iterations", "whose_log"]
 
 NO_NAMES = (
     "warning: nothing in the file shows of which network it is; softnum workloads exports programs whose kernels are "
@@ -109,6 +109,23 @@ def whose_log(where: str, kernels: Sequence[tuple[str, int]], options: Options) 
             f"compare it with{beside}; give the one that was exported: --workload workloads.json"
         )
     return f"kernels are those of {_told(options.workload)}, digest {named[0].digest}, product by product{beside}"
+
+
+def compared(where: str, kernels: Sequence[tuple[str, int]], options: Options) -> dict[str, str]:
+    """`whose_log` as a detail of a profile of hardware; none where neither names nor a workload are given.
+
+    Raises
+    ------
+    ValueError
+        As `named_iterations`.
+
+    Examples
+    --------
+    >>> compared("a.csv", [("sgemm", 3)], Options())
+    {}
+    """
+    said = whose_log(where, kernels, options)
+    return {} if said == NO_NAMES and options.workload is None else {"network": said}
 
 
 def _told(work: Workload) -> str:

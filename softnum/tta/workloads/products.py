@@ -12,7 +12,7 @@ from softnum.tta.workloads.operations import Workload
 
 __all__ = ["ProductName", "network_digest", "read_product_name"]
 
-_NAME = re.compile(r"gemm_m([1-9]\d*)_n([1-9]\d*)_k([1-9]\d*)_([0-9a-f]{8})(?![0-9a-f])")
+_NAME = re.compile(r"gemm_m([1-9]\d{0,18})_n([1-9]\d{0,18})_k([1-9]\d{0,18})_([0-9a-f]{8})(?![0-9a-f])", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,9 @@ def network_digest(workload: Workload) -> str:
     Examples
     --------
     >>> from softnum.tta import load_reports, workload_of_gemms
-    >>> points = load_reports().designs.values()
-    >>> len({network_digest(workload_of_gemms(point, 256)) for point in points})
-    1
+    >>> points = load_reports().designs
+    >>> [network_digest(workload_of_gemms(points[name], 32)) for name in ("a-float32", "c-wang-fp8")]
+    ['60c3ec13', '60c3ec13']
     """
     if not workload.gemms:
         raise ValueError(
