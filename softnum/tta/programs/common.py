@@ -15,7 +15,7 @@ from softnum.tta.workloads.hardware import Gemm
 from softnum.tta.workloads.operations import Workload
 from softnum.tta.workloads.products import ProductName, network_digest
 
-__all__ = ["CHECK", "LARGEST_SUM", "comment", "kernels", "name_of", "sizes", "table"]
+__all__ = ["CHECK", "LARGEST_SUM", "comment", "constants", "kernels", "table"]
 
 LARGEST_SUM = 2**22  # of products of at most 4, exact in float: 4 K <= 2**24
 
@@ -73,7 +73,7 @@ static int is_product(size_t m, size_t n, size_t k, const ELEMENT *a, const ELEM
 """
 
 
-def name_of(gemm: Gemm, digest: str) -> str:
+def _name(gemm: Gemm, digest: str) -> str:
     """The kernel's name."""
     return str(ProductName(*gemm.shape, digest))
 
@@ -103,14 +103,20 @@ def kernels(workload: Workload) -> dict[str, Gemm]:
                 f"layer {gemm.layer!r}, {gemm.phase}: K is {gemm.k}, and sums of more than {LARGEST_SUM} are not exact "
                 "in float, so that the program could not check them; take a smaller batch, or leave it out (--layer)"
             )
-        found.setdefault(name_of(gemm, digest), gemm)
+        found.setdefault(_name(gemm, digest), gemm)
     return found
 
 
-def sizes(workload: Workload) -> tuple[int, int, int]:
-    """Elements of the largest left operand, of the largest right one, and the longest sum."""
+def constants(workload: Workload) -> str:
+    """What a program's buffers are for: elements of the largest operands and result, and of the longest sum."""
     shapes = [gemm.shape for gemm in workload.gemms]
-    return max(m * k for m, _, k in shapes), max(k * n for _, n, k in shapes), max(k for _, _, k in shapes)
+    numbers = {
+        "A_ELEMENTS": max(m * k for m, _, k in shapes),
+        "B_ELEMENTS": max(k * n for _, n, k in shapes),
+        "C_ELEMENTS": max(m * n for m, n, _ in shapes),
+        "LONGEST_SUM": max(k for _, _, k in shapes),
+    }
+    return "".join(f"#define {name} UINT64_C({number})\n" for name, number in numbers.items())
 
 
 def comment(workload: Workload, what: str, how: list[str], mark: str = " *") -> str:
@@ -128,10 +134,16 @@ def comment(workload: Workload, what: str, how: list[str], mark: str = " *") -> 
     return "\n".join(f"{mark} {line}".rstrip() for line in lines)
 
 
-def table(workload: Workload, row) -> str:
-    """One line a product, in order."""
+def table(workload: Workload, function: bool = True) -> str:
+    """The products in order, an initialiser of a struct each: name, layer and pass, its function, sizes, count."""
     digest = network_digest(workload)
-    return "\n".join(row(name_of(gemm, digest), gemm, _plain(gemm.layer)) for gemm in workload.gemms)
+    rows = []
+    for gemm in workload.gemms:
+        name = _name(gemm, digest)
+        called = f" {name}," if function else ""
+        facts = f"{gemm.m}, {gemm.n}, {gemm.k}, {gemm.count}"
+        rows.append(f'    {{"{name}", "{_plain(gemm.layer)} {gemm.phase}",{called} {facts}}},')
+    return "\n".join(rows)
 
 
 def _plain(text: str) -> str:

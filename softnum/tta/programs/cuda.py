@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from softnum.tta.programs.common import CHECK, comment, kernels, sizes, table
+from softnum.tta.programs.common import CHECK, comment, constants, kernels, table
 from softnum.tta.workloads.operations import Workload
 from softnum.tta.workloads.products import network_digest
 
@@ -173,23 +173,11 @@ def cuda_program(workload: Workload) -> str:
     """
     found = kernels(workload)
     check_grid(workload)
-    left, right, longest = sizes(workload)
-    most = max(gemm.m * gemm.n for gemm in workload.gemms)
-    numbers = (
-        f"#define A_ELEMENTS UINT64_C({left})\n#define B_ELEMENTS UINT64_C({right})\n"
-        f"#define C_ELEMENTS UINT64_C({most})\n#define LONGEST_SUM UINT64_C({longest})\n"
-    )
     functions = "".join(
         f'\nextern "C" __global__ void {name}(const ELEMENT *a, const ELEMENT *b, SUM *c)\n'
         f"{{\n    gemm<{gemm.m}u, {gemm.n}u, {gemm.k}u>(a, b, c);\n}}\n"
         for name, gemm in found.items()
     )
-    rows = table(
-        workload,
-        lambda name, gemm, layer: (
-            f'    {{"{name}", "{layer} {gemm.phase}", {name}, {gemm.m}, {gemm.n}, {gemm.k}, {gemm.count}}},'
-        ),
-    )
     head = "/*\n" + comment(workload, "CUDA program", _HOW) + "\n */"
-    main = _MAIN.replace("@TABLE@", rows).replace("@DIGEST@", network_digest(workload))
-    return head + _HEAD + numbers + CHECK + _GEMM + functions + main
+    main = _MAIN.replace("@TABLE@", table(workload)).replace("@DIGEST@", network_digest(workload))
+    return head + _HEAD + constants(workload) + CHECK + _GEMM + functions + main

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from softnum.tta.programs.common import CHECK, comment, kernels, sizes, table
+from softnum.tta.programs.common import CHECK, comment, constants, kernels, table
 from softnum.tta.workloads.operations import Workload
 from softnum.tta.workloads.products import network_digest
 
@@ -167,23 +167,12 @@ def gem5_program(workload: Workload) -> str:
     >>> print([line for line in gem5_program(work).splitlines() if line.startswith("KERNEL")][0])
     KERNEL gemm_m8_n4_k2_fc4fdad9(const ELEMENT *a, const ELEMENT *b, SUM *c)
     """
-    left, right, longest = sizes(workload)
     found = kernels(workload)
     functions = "".join(
         f"\nKERNEL {name}(const ELEMENT *a, const ELEMENT *b, SUM *c)\n"
         f"{{\n    gemm({gemm.m}, {gemm.n}, {gemm.k}, a, b, c);\n}}\n"
         for name, gemm in found.items()
     )
-    numbers = (
-        f"\n#define A_ELEMENTS UINT64_C({left})\n#define B_ELEMENTS UINT64_C({right})\n"
-        f"#define LONGEST_SUM UINT64_C({longest})\n"
-    )
-    rows = table(
-        workload,
-        lambda name, gemm, layer: (
-            f'    {{"{name}", "{layer} {gemm.phase}", {name}, {gemm.m}, {gemm.n}, {gemm.k}, {gemm.count}}},'
-        ),
-    )
-    main = _MAIN.replace("@TABLE@", rows).replace("@DIGEST@", network_digest(workload))
+    main = _MAIN.replace("@TABLE@", table(workload)).replace("@DIGEST@", network_digest(workload))
     head = "/*\n" + comment(workload, "C program", _HOW) + "\n */"
-    return head + _HEAD + numbers + CHECK + _GEMM + functions + main
+    return head + _HEAD + "\n" + constants(workload) + CHECK + _GEMM + functions + main

@@ -5,7 +5,7 @@ PTX ISA 6.0, target sm_60: docs.nvidia.com/cuda/parallel-thread-execution. Later
 
 from __future__ import annotations
 
-from softnum.tta.programs.common import CHECK, comment, kernels, sizes, table
+from softnum.tta.programs.common import CHECK, comment, constants, kernels, table
 from softnum.tta.programs.cuda import BLOCK, check_grid
 from softnum.tta.workloads.operations import Workload
 from softnum.tta.workloads.products import network_digest
@@ -281,19 +281,12 @@ def ptx_program(workload: Workload) -> str:
     """
     kernels(workload)
     check_grid(workload)
-    left, right, longest = sizes(workload)
-    most = max(gemm.m * gemm.n for gemm in workload.gemms)
-    numbers = (
-        f"#define A_ELEMENTS UINT64_C({left})\n#define B_ELEMENTS UINT64_C({right})\n"
-        f"#define C_ELEMENTS UINT64_C({most})\n#define LONGEST_SUM UINT64_C({longest})\n"
-    )
-    rows = table(
-        workload,
-        lambda name, gemm, layer: (
-            f'    {{"{name}", "{layer} {gemm.phase}", {gemm.m}, {gemm.n}, {gemm.k}, {gemm.count}}},'
-        ),
-    )
-    facts = {"NUMBERS": numbers, "CHECK": CHECK, "TABLE": rows, "DIGEST": network_digest(workload)}
+    facts = {
+        "NUMBERS": constants(workload),
+        "CHECK": CHECK,
+        "TABLE": table(workload, function=False),
+        "DIGEST": network_digest(workload),
+    }
     text = "/*\n" + comment(workload, "Main program", _MAIN_HOW) + "\n */" + _MAIN
     for key, fact in facts.items():
         text = text.replace(f"@{key}@", fact)
