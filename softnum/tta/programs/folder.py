@@ -33,8 +33,8 @@ class ProgramFormat:
 
     Examples
     --------
-    >>> [name for name, _ in PROGRAM_FORMATS["ptx"].files]
-    ['products.ptx', 'products.c']
+    >>> {entry.name: [name for name, _ in entry.files] for entry in PROGRAM_FORMATS.values()}
+    {'gem5-c': ['products.c'], 'cuda': ['products.cu'], 'ptx': ['products.ptx', 'products.c']}
     """
 
     name: str
