@@ -52,6 +52,7 @@ with PlainEnvironment():  # they compute constants
     from softnum.train.studies.plan import plan_study
     from softnum.train.studies.study import DEFAULT_STUDY, TARGET, Case, case_workloads, run_study
     from softnum.train.studies.study_file import read_study
+    from softnum.train.studies.tuning import plan_tuning, tune_rates
     from softnum.train.update.optimisers import LAMB, LARS, SGD, Adam, AdamW, Lion, Muon, make_optimiser
     from softnum.train.update.schedules import Schedule
 
@@ -83,10 +84,12 @@ __all__ = [
     "make_optimiser",
     "operate",
     "plan_study",
+    "plan_tuning",
     "profile",
     "read_study",
     "run",
     "run_study",
+    "tune_rates",
     "uniform_design",
     "workload",
 ]

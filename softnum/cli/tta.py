@@ -12,6 +12,7 @@ from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, Networ
 from softnum.cli.outcomes import Curves, Outcomes, command_line, stated
 from softnum.cli.timings import TimingFiles
 from softnum.cli.train import Device, progress_bar
+from softnum.cli.tuning import TuneRates, counted, tuning_of
 from softnum.cli.updates import Updates, with_groups
 
 __all__ = ["register"]
@@ -20,10 +21,11 @@ _OWN = NetworkOptions()
 _DEFAULTS = Updates()
 _OUTCOMES = Outcomes()
 _CURVES = Curves()
+_TUNING = TuneRates()
 _FILES = TimingFiles()
 #: What says how to train, and is not for curves that are there already.
 _TRAINING = {"seeds", "network", "data", "data_dir", "samples", "held_out", "epochs", "jobs", "device", "force"} | {
-    field.name for group in (NetworkOptions, Updates) for field in fields(group)
+    field.name for group in (NetworkOptions, Updates, TuneRates) for field in fields(group)
 }
 #: of softnum's own training
 _TARGET = 0.95
@@ -239,6 +241,7 @@ def tta(
         int | None, typer.Option(help="Samples per iteration.  [default: 32; of the shipped d and e 256]")
     ] = None,
     updates: Updates = _DEFAULTS,
+    tuning: TuneRates = _TUNING,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
     target: Annotated[
         float | None,
@@ -289,6 +292,11 @@ def tta(
     Do two gains multiply? The last line of the table says by how much the product is off, and --rent what it costs.
 
     \b
+      softnum tta --designs a-float32,c-wang-fp8 --tune-rates 0.5,1,2
+
+    Each design at its own learning rate, beside all at one: chosen on seeds of their own; the cost is said first.
+
+    \b
       softnum tta --accuracy curves.csv --timings times.csv --metric wer --target 0.08 --reached consecutive:3
 
     curves.csv has the columns design,seed,iteration,batch and the metric; nothing is trained.
@@ -330,6 +338,7 @@ def tta(
         cases = [case if case.label else replace(case, batch=batch) for case in cases]  # NAME@64 says its own
     chosen = _seeds(seeds)
     check_seeds(chosen)
+    grid = tuning.read(chosen)
     settings = Settings(
         network=network,
         network_options=own.of(network),
@@ -349,19 +358,15 @@ def tta(
     works = list(case_workloads(cases, settings))
     times["workloads"] = dict(zip(labels, works, strict=True))
     variants = _variants(points, variant, baseline=base, out=out, **times)
+    tune = None if grid is None else tuning_of(cases, settings, grid, chosen, target, outcomes.metric, rules, out)
     write_workloads(out / "workloads.json", works)
-    counts = {True: 0, False: 0}
+    work = {"jobs": jobs, "device": device, "force": force}
     with progress_bar() as step:
-
-        def show(done: int, total: int, text: str, trained: bool) -> None:
-            counts[trained] += 1
-            step(done, total, f"runs: {counts[False]} found, {counts[True]} trained; last {text}")
-
-        records = run_study(
-            cases, settings, seeds=chosen, out=out / "records", jobs=jobs, device=device, force=force, progress=show
-        )  # fmt: skip
+        paths = run_study(cases, settings, seeds=chosen, out=out / "records", **work, progress=counted(step, "runs"))
+    records = read_records(paths, metric=outcomes.metric)
+    tuned = None if tune is None else tune(records, **work)
     conclude(
-        read_records(records, metric=outcomes.metric), variants, target=target, baseline=base, out=out, **rules,
+        records, variants, target=target, baseline=base, out=out, **rules, tuning=tuned,
         inputs={
             "command": command_line(ctx),
             "designs": [case.design for case in cases], "seeds": chosen, "epochs": epochs,
@@ -370,3 +375,5 @@ def tta(
         },
     )  # fmt: skip
     typer.echo(f"\nWritten: {out / 'results.json'}\n         {out / 'tta.png'}\n         {out / 'records'}")
+    if tuned is not None:
+        typer.echo(f"         {out / 'tuning'}")

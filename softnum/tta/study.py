@@ -23,6 +23,8 @@ from softnum.tta.outcomes.intervals import check_confidence
 from softnum.tta.outcomes.outcome import Study, Variant
 from softnum.tta.outcomes.report import plot_studies, print_studies
 from softnum.tta.outcomes.results import write_results
+from softnum.tta.outcomes.tuning import Tuning
+from softnum.tta.outcomes.tuning_report import print_tuning
 from softnum.tta.simulators.environment import TOOLS
 from softnum.tta.simulators.reports import REMAKE, MissingReport, load_reports, write_requests
 from softnum.tta.simulators.simulation import check_simulator, simulate
@@ -246,6 +248,7 @@ def conclude(
     out: str | os.PathLike,
     metric: str = "accuracy",
     inputs: Mapping | None = None,
+    tuning: Tuning | None = None,
     console=None,
     **rules,
 ) -> list[Study]:
@@ -264,6 +267,9 @@ def conclude(
         energy of an iteration get that of `energy_of`.
     inputs : Mapping, optional
         What else to keep in ``results.json``.
+    tuning : Tuning, optional
+        Learning rates that were tuned: its runs are combined with the same times by the same rules, and stand beside
+        the others in table and ``results.json``.
     console : rich.console.Console, optional
         Where to print.
     **rules
@@ -295,14 +301,20 @@ def conclude(
     if not isinstance(records, RecordSet):
         records = tuple(records)
     found = _workloads(Path(out, "workloads.json"), records.records if isinstance(records, RecordSet) else records)
-    studies = []
+    studies, tuned = [], []
     for variant in variants:
         variant, energies = _with_energies(variant, found)
         more = {**rules, "energies": {**energies, **(rules.get("energies") or {})}}
-        studies.append(combine_study(records, variant, target=target, baseline=baseline, metric=metric, **more))
-    write_results(Path(out, "results.json"), studies, inputs)
+        more |= {"target": target, "baseline": baseline, "metric": metric}
+        studies.append(combine_study(records, variant, **more))
+        if tuning is not None:
+            tuned.append(combine_study(tuning.records, variant, **more))
+    tuning = None if tuning is None else replace(tuning, studies=tuple(tuned))
+    write_results(Path(out, "results.json"), studies, inputs, tuning=tuning)
     plot_studies(Path(out, "tta.png"), studies)
     print_studies(studies, console)
+    if tuning is not None:
+        print_tuning(tuning, studies, console)
     return studies
 
 

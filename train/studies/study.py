@@ -19,7 +19,8 @@ from softnum.train.studies.task import Failed, RunTask
 from softnum.tta.workloads.operations import Workload
 
 __all__ = [
-    "DEFAULT_SEEDS", "DEFAULT_STUDY", "TARGET", "Case", "case_labels", "case_workloads", "default_cases", "run_study",
+    "DEFAULT_SEEDS", "DEFAULT_STUDY", "TARGET", "Case", "carry_out_tasks", "case_labels", "case_workloads",
+    "default_cases", "run_study",
 ]  # fmt: skip
 
 #: The accuracy on held-out samples that a run has to reach. One value for all designs, set before any of them was run:
@@ -223,6 +224,17 @@ def run_study(
         for label, case in zip(labels, cases, strict=True)
         for seed in seeds
     ]  # fmt: skip
+    return carry_out_tasks(tasks, jobs=jobs, device=device, progress=progress)
+
+
+def carry_out_tasks(
+    tasks: list[RunTask],
+    *,
+    jobs: int | None = None,
+    device: str = "cpu",
+    progress: Callable[[int, int, str, bool], None] | None = None,
+) -> list[Path]:
+    """Carry runs out in parallel processes; the arguments and what is returned are as of `run_study`."""
     jobs = min(worker_count(jobs, device), len(tasks))
     executor = InlineExecutor() if jobs == 1 else ProcessExecutor(jobs)
     for done, attempt in enumerate(run_tasks(tasks, executor), start=1):

@@ -187,6 +187,13 @@ def _check(results: Mapping, path: Path) -> None:
     for number, found in enumerate(labels):
         if found != labels[0] or len(set(found)) != len(found):
             raise ValueError(f"{path}: variants[{number}]: designs must be the same in every variant, once; {_AGAIN}")
+    if "tuning" in results:
+        tuning = results["tuning"]
+        found = [(v["label"], [entry["design"] for entry in v["designs"]]) for v in tuning["variants"]]
+        if found != [(v["label"], labels[0]) for v in results["variants"]]:
+            raise ValueError(f"{path}: tuning.variants: variants and designs must be those of variants; {_AGAIN}")
+        if [entry["design"] for entry in tuning["designs"]] != labels[0]:
+            raise ValueError(f"{path}: tuning.designs: designs must be those of variants; {_AGAIN}")
     for number, run in enumerate(results["runs"]):
         if run["design"] not in labels[0]:
             raise ValueError(f"{path}: runs[{number}]: no variant has its design {run['design']!r}; {_AGAIN}")

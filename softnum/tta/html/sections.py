@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from altair.utils.schemapi import debug_mode
 
-from softnum.tta.html import figures, hardware, resources, tables
+from softnum.tta.html import figures, hardware, resources, tables, tuning
 from softnum.tta.html.folder import Comparison, Folder
 from softnum.tta.html.model import Note, Page, Section, identifier
 
@@ -83,6 +83,8 @@ def _comparison(comparison: Comparison, prefix: str, base: str | None, device, l
         section("curves", "Learning curves", *figures.learning_curves(comparison, prefix)),
         section("combined", "Combined designs", *_combined(comparison, variants, prefix)),
     ]  # fmt: skip
+    if "tuning" in comparison.results:
+        found.append(section("tuning", "Learning rates tuned", *tuning.blocks(comparison, prefix)))
     shown = timed[:1] if device is not None else timed
     found.append(
         section(

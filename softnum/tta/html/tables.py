@@ -232,6 +232,14 @@ def sources(comparison: Comparison, prefix: str, base: str | None) -> Table:
         if run["record"]:
             gave = f"iterations and {comparison.results['metric']} of {run['design']}, seed {run['seed']}"
             uses.setdefault(run["record"], {})[gave] = None
+    tuning = comparison.results.get("tuning") or {"trials": (), "runs": ()}
+    for trial in tuning["trials"]:
+        for path in trial["records"]:
+            uses.setdefault(path, {})[f"trial of {trial['design']} at rate {trial['learning_rate']:g}"] = None
+    for run in tuning["runs"]:
+        if run["record"]:
+            which = f"{run['design']} at its tuned rate, seed {run['seed']}"
+            uses.setdefault(run["record"], {})[f"iterations and {comparison.results['metric']} of {which}"] = None
     for variant in comparison.results["variants"]:
         for entry in variant["designs"]:
             time = entry["time"] or {}

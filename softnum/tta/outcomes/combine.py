@@ -44,7 +44,7 @@ from softnum.tta.outcomes.outcome import CostResult, DesignResult, EnergyResult,
 from softnum.tta.quantities import format_seconds
 from softnum.tta.workloads.iteration import IterationTime
 
-__all__ = ["DesignResult", "Run", "Spread", "Study", "Variant", "combine_study"]
+__all__ = ["DesignResult", "Run", "Spread", "Study", "Variant", "combine_study", "reached_by"]
 
 
 @plain
@@ -207,8 +207,21 @@ def _group(records, excluded, order) -> dict[str, list[Record]]:
     return by_design
 
 
-def _result(design, records, target, reached, time, left_out) -> DesignResult:
-    runs, best_of = [], max if reached.direction == "higher" else min
+def reached_by(design: str, records: Sequence[Record], target: float, reached: ReachedRule) -> list[float]:
+    """Iterations to the target of each run of a design; infinite where it is never reached.
+
+    Raises
+    ------
+    ValueError
+        If the target is met before the first update.
+
+    Examples
+    --------
+    >>> runs = [Record("base", 1, 32, 90, (), {}, {})]
+    >>> reached_by("base", runs, 0.9, ReachedRule())
+    [inf]
+    """
+    found = []
     for record in records:
         first = reached.iteration(record.evaluations, target)
         if first == 0:
@@ -216,12 +229,21 @@ def _result(design, records, target, reached, time, left_out) -> DesignResult:
                 f"design {design!r}, seed {record.seed} meets the target {target:g} before the first update; "
                 "time-to-accuracy needs a target that training has to work for: raise it"
             )
+        found.append(math.inf if first is None else first)
+    return found
+
+
+def _result(design, records, target, reached, time, left_out) -> DesignResult:
+    runs, best_of = [], max if reached.direction == "higher" else min
+    needed = reached_by(design, records, target, reached)
+    for record, first in zip(records, needed, strict=True):
         values = [e.value for e in record.evaluations if not math.isnan(e.value)]
         final = record.evaluations[-1].value if record.evaluations else math.nan
         steps = [0, *(e.iteration for e in record.evaluations)]
         interval = max((b - a for a, b in itertools.pairwise(steps)), default=0)
-        runs.append(Run(record.seed, first, record.iterations, best_of(values, default=math.nan), final, interval))
-    iterations = Spread.of([math.inf if r.iterations_to_target is None else r.iterations_to_target for r in runs])
+        at = None if math.isinf(first) else first
+        runs.append(Run(record.seed, at, record.iterations, best_of(values, default=math.nan), final, interval))
+    iterations = Spread.of(needed)
     return DesignResult(
         design=design,
         batch=records[0].batch,

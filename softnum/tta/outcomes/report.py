@@ -12,17 +12,17 @@ from softnum.tta.outcomes.intervals import least_runs
 from softnum.tta.outcomes.outcome import DesignResult, Spread, Study
 from softnum.tta.quantities import format_dollars, format_joules, format_seconds
 
-__all__ = ["plot_studies", "print_studies"]
+__all__ = ["format_ratio", "plot_studies", "print_studies", "report_console"]
 
 
 def _count(value: float) -> str:
     return "never" if math.isinf(value) else f"{value:g}"
 
 
-def _ratio(value: float | None) -> str:
+def format_ratio(value: float | None) -> str:
     """A ratio to two places, or to two digits where that would leave less.
 
-    >>> _ratio(2.678), _ratio(0.0042), _ratio(None)
+    >>> format_ratio(2.678), format_ratio(0.0042), format_ratio(None)
     ('2.68', '0.0042', '-')
     """
     if value is None:
@@ -74,6 +74,17 @@ def _letters(study: Study) -> dict[str, str]:
     return {name: name for name in short}
 
 
+def report_console(console=None):
+    """The console to print on: that given, or the terminal's."""
+    from rich.console import Console
+
+    if console is None:
+        console = Console()
+        if not console.is_terminal:  # a pipe has no width; the table needs about 80 columns
+            console = Console(width=100)
+    return console
+
+
 def print_studies(studies: Sequence[Study], console=None) -> None:
     """Print a table for each study, and under it the rule, the assumptions and what was left out.
 
@@ -93,12 +104,7 @@ def print_studies(studies: Sequence[Study], console=None) -> None:
     Time to accuracy >= 0.9, given times (baseline base)
     ...
     """
-    from rich.console import Console
-
-    if console is None:
-        console = Console()
-        if not console.is_terminal:  # a pipe has no width; the table needs about 80 columns
-            console = Console(width=100)
+    console = report_console(console)
     for study in studies:
         console.print(_table(study))
         for line in _tie_lines(study):
@@ -199,7 +205,7 @@ def _interval_table(study: Study):
     def cells(result: DesignResult) -> list[str]:
         found = result.intervals
         tta = found.tta
-        factors = [_ends(ends, _ratio) for ends in (found.speedup, found.throughput, found.efficiency)]
+        factors = [_ends(ends, format_ratio) for ends in (found.speedup, found.throughput, found.efficiency)]
         return [
             result.design,
             _ends(result.share, lambda share: f"{100 * share:.0f} %"),
@@ -267,7 +273,7 @@ def _cells(result: DesignResult) -> list[str]:
         f"{result.reached} of {len(result.runs)}\n({best:.3f})",
         iterations,
         "-" if result.tta is None else _range(result.tta, format_seconds),
-        f"{_ratio(result.speedup)}\n= {_ratio(result.throughput)} x {_ratio(result.efficiency)}",
+        f"{format_ratio(result.speedup)}\n= {format_ratio(result.throughput)} x {format_ratio(result.efficiency)}",
     ]
 
 

@@ -12,6 +12,9 @@ Schema 2, top level::
     runs         one for each record: {design, name, seed, batch, record, sha256, diverged, versions, curve}
     configs      by label, the configuration of its first run; its other runs differ in the seed only
     sources      every file that a number comes from: {path, sha256, role}
+    tuning       only where learning rates were tuned: {rule, multipliers, seeds, cost, designs, trials, variants,
+                 runs}; its variants are like those above, of the runs at the tuned rates, and its runs those at another
+                 rate than the recipe's
 
 A *design* of a variant: {design, batch, reached, runs_in_all, share, runs, iterations, samples, time, left_out, tta,
 throughput, efficiency, speedup, ties, sample_ties, intervals, cost, energy}; spreads are {median, low, high}, intervals
@@ -34,8 +37,10 @@ from pathlib import Path
 
 from softnum.runtime.atomic import write_atomic
 from softnum.runtime.plain import plain
+from softnum.tta.accuracy.records import Record
 from softnum.tta.outcomes import intervals
 from softnum.tta.outcomes.outcome import DesignResult, Study
+from softnum.tta.outcomes.tuning import Tuning
 from softnum.tta.quantities import check_keys
 
 __all__ = ["RESULTS_SCHEMA", "read_results", "results_dict", "write_results"]
@@ -45,6 +50,7 @@ RESULTS_SCHEMA = 2
 
 _KEYS = ("schema", "metric", "direction", "target", "rule", "reached", "baseline", "intervals", "inputs", "versions")
 _LISTS = ("variants", "runs", "sources")
+_TUNING = ("rule", "multipliers", "seeds", "cost", "designs", "trials", "variants", "runs")
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -60,7 +66,11 @@ def _json(value):
 
 
 def results_dict(
-    studies: Sequence[Study], inputs: Mapping | None = None, *, folder: str | os.PathLike | None = None
+    studies: Sequence[Study],
+    inputs: Mapping | None = None,
+    *,
+    folder: str | os.PathLike | None = None,
+    tuning: Tuning | None = None,
 ) -> dict:
     """Return everything the studies say and rest on, as plain JSON values.
 
@@ -72,6 +82,8 @@ def results_dict(
         What the caller wants kept with the result: command line, seeds, folders.
     folder : path-like, optional
         Paths are written relative to it. Default: as they are.
+    tuning : Tuning, optional
+        Learning rates that were tuned, with the studies at these rates.
 
     Returns
     -------
@@ -88,39 +100,9 @@ def results_dict(
     """
     first = studies[0]
     sources = _Sources(folder)
-    runs = [
-        {
-            "design": record.label,
-            "name": record.design,
-            "seed": record.seed,
-            "batch": record.batch,
-            "record": sources.add(record.path, "record"),
-            "sha256": sources.digest(record.path),
-            "diverged": record.diverged,
-            "versions": record.versions,
-            "curve": {
-                "iteration": [e.iteration for e in record.evaluations],
-                "epoch": [e.epoch for e in record.evaluations],
-                "value": [e.value for e in record.evaluations],
-            },
-        }
-        for record in first.records
-    ]
-    variants = []
-    for study in studies:
-        for path in study.files:
-            sources.add(path, "times")
-        variants.append(
-            {
-                "label": study.label,
-                "baseline": study.baseline,
-                "assumptions": study.assumptions,
-                "not_simulated": study.not_simulated,
-                "notes": study.notes,
-                "designs": [_design(result, sources) for result in study.designs],
-                "interactions": [found.to_table() for found in study.interactions],
-            }
-        )
+    runs = [_run(record, sources) for record in first.records]
+    variants = [_variant(study, sources) for study in studies]
+    tuned = {} if tuning is None else {"tuning": _tuning(tuning, sources)}
     if folder is not None:
         sources.add(Path(folder, "workloads.json"), "workloads")
     configs = {result.design: None for result in first.designs}
@@ -140,9 +122,78 @@ def results_dict(
             "variants": variants,
             "runs": runs,
             "configs": configs,
+            **tuned,
             "sources": sources.table(),
         }
     )
+
+
+def _run(record: Record, sources: _Sources) -> dict:
+    return {
+        "design": record.label,
+        "name": record.design,
+        "seed": record.seed,
+        "batch": record.batch,
+        "record": sources.add(record.path, "record"),
+        "sha256": sources.digest(record.path),
+        "diverged": record.diverged,
+        "versions": record.versions,
+        "curve": {
+            "iteration": [e.iteration for e in record.evaluations],
+            "epoch": [e.epoch for e in record.evaluations],
+            "value": [e.value for e in record.evaluations],
+        },
+    }
+
+
+def _variant(study: Study, sources: _Sources) -> dict:
+    for path in study.files:
+        sources.add(path, "times")
+    return {
+        "label": study.label,
+        "baseline": study.baseline,
+        "assumptions": study.assumptions,
+        "not_simulated": study.not_simulated,
+        "notes": study.notes,
+        "designs": [_design(result, sources) for result in study.designs],
+        "interactions": [found.to_table() for found in study.interactions],
+    }
+
+
+def _tuning(tuning: Tuning, sources: _Sources) -> dict:
+    return {
+        "rule": tuning.rule,
+        "multipliers": tuning.multipliers,
+        "seeds": tuning.seeds,
+        "cost": tuning.cost,
+        "designs": [
+            {
+                "design": tuned.design,
+                "multiplier": tuned.chosen.multiplier,
+                "learning_rate": tuned.chosen.rate,
+                "recipe_learning_rate": tuned.recipe.rate,
+                "why": tuned.why,
+                "at_edge": tuned.at_edge,
+                "trial_iterations": tuned.updates,
+            }
+            for tuned in tuning.designs
+        ],
+        "trials": [
+            {
+                "design": tuned.design,
+                "multiplier": trial.multiplier,
+                "learning_rate": trial.rate,
+                "iterations": asdict(trial.iterations),
+                "trial_iterations": trial.updates,
+                "diverged": sum(record.diverged for record in trial.records),
+                "records": [sources.add(record.path, "record") for record in trial.records],
+            }
+            for tuned in tuning.designs
+            for trial in tuned.trials
+        ],
+        "variants": [_variant(study, sources) for study in tuning.studies],
+        "runs": [_run(record, sources) for record in tuning.judged],
+    }
 
 
 def _design(result: DesignResult, sources: _Sources) -> dict:
@@ -216,14 +267,16 @@ def _version() -> str:
 
 
 @plain
-def write_results(path: str | os.PathLike, studies: Sequence[Study], inputs: Mapping | None = None) -> Path:
+def write_results(
+    path: str | os.PathLike, studies: Sequence[Study], inputs: Mapping | None = None, *, tuning: Tuning | None = None
+) -> Path:
     """Write `results_dict` as JSON, whole or not at all.
 
     Parameters
     ----------
     path : path-like
         The file, usually ``results.json``. Paths in it are relative to its folder.
-    studies, inputs
+    studies, inputs, tuning
         As in `results_dict`.
 
     Returns
@@ -241,7 +294,8 @@ def write_results(path: str | os.PathLike, studies: Sequence[Study], inputs: Map
     0.9
     """
     path = Path(path)
-    text = json.dumps(results_dict(studies, inputs, folder=path.parent), indent=1, allow_nan=False, ensure_ascii=False)
+    table = results_dict(studies, inputs, folder=path.parent, tuning=tuning)
+    text = json.dumps(table, indent=1, allow_nan=False, ensure_ascii=False)
     write_atomic(path, text + "\n")
     return path
 
@@ -294,18 +348,28 @@ def read_results(path: str | os.PathLike) -> dict:
         found = f"of schema {table.get('schema')!r}" if isinstance(table, dict) else "not the results of a study"
         raise ValueError(f"{path}: {found}, and this softnum reads schema {RESULTS_SCHEMA}; {again}")
     try:
-        check_keys(table, [*_KEYS, *_LISTS, "configs"], [], str(path))
-        for key in _LISTS:
-            if not isinstance(table[key], list) or not all(isinstance(row, dict) for row in table[key]):
-                raise ValueError(f"{path}: {key} must be a list of objects")
-        if not table["variants"]:
-            raise ValueError(f"{path}: variants is empty")
-        for number, variant in enumerate(table["variants"]):
-            keys = ["label", "baseline", "assumptions", "not_simulated", "notes", "designs", "interactions"]
-            check_keys(variant, keys, [], f"{path}: variants[{number}]")
-        for number, run in enumerate(table["runs"]):
-            keys = ["design", "name", "seed", "batch", "record", "sha256", "diverged", "versions", "curve"]
-            check_keys(run, keys, [], f"{path}: runs[{number}]")
+        check_keys(table, [*_KEYS, *_LISTS, "configs"], ["tuning"], str(path))
+        _check_lists(table, _LISTS, str(path))
+        if "tuning" in table:
+            where = f"{path}: tuning"
+            check_keys(table["tuning"], _TUNING, [], where)
+            _check_lists(table["tuning"], ("multipliers", "seeds", "designs", "trials", "variants", "runs"), where)
     except ValueError as error:
         raise ValueError(f"{error}; {again}") from None
     return table
+
+
+def _check_lists(table: Mapping, lists: Sequence[str], where: str) -> None:
+    """Raise ValueError unless these are lists, of objects where they are not of numbers, with the keys they need."""
+    for key in lists:
+        kind = (int, float) if key in ("multipliers", "seeds") else dict
+        if not isinstance(table[key], list) or not all(isinstance(row, kind) for row in table[key]):
+            raise ValueError(f"{where}: {key} must be a list of {'objects' if kind is dict else 'numbers'}")
+    if not table["variants"]:
+        raise ValueError(f"{where}: variants is empty")
+    for number, variant in enumerate(table["variants"]):
+        keys = ["label", "baseline", "assumptions", "not_simulated", "notes", "designs", "interactions"]
+        check_keys(variant, keys, [], f"{where}: variants[{number}]")
+    for number, run in enumerate(table["runs"]):
+        keys = ["design", "name", "seed", "batch", "record", "sha256", "diverged", "versions", "curve"]
+        check_keys(run, keys, [], f"{where}: runs[{number}]")

@@ -1,0 +1,95 @@
+"""Tuned learning rates in the terminal: each design at the recipe's rate and at its own, and what finding it cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from softnum.tta.outcomes.outcome import DesignResult, Study
+from softnum.tta.outcomes.report import format_ratio, report_console
+from softnum.tta.outcomes.tuning import Tuning
+from softnum.tta.quantities import format_seconds
+
+__all__ = ["print_tuning", "tuning_lines"]
+
+
+def print_tuning(tuning: Tuning, studies: Sequence[Study], console=None) -> None:
+    """Print a table for each variant of the times, and under them how rates were chosen and what it cost.
+
+    Parameters
+    ----------
+    tuning : Tuning
+        With its studies.
+    studies : sequence of Study
+        The same variants at the recipe's rate.
+    console : rich.console.Console, optional
+        Where to print. Default: the terminal.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    console = report_console(console)
+    for before, after in zip(studies, tuning.studies, strict=True):
+        title = f"Learning rates tuned, {after.label} (baseline {after.baseline}): without and with"
+        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+        table.min_width = len(title)
+        table.add_column("Design", overflow="fold")
+        for name in ("Rate", "Reached", "TTA", "Speed-up", "Tuning cost"):
+            table.add_column(name, justify="right", overflow="fold")
+        for result in after.designs:
+            cells = _cells(tuning, before[result.design], result)
+            table.add_row(*map(Text, cells), style="bold" if result.design == after.baseline else None)
+        console.print(table)
+        for found in after.interactions:
+            console.print(f"  tuned: {found.text()}", highlight=False, markup=False)
+    console.print("[bold]How rates were tuned[/bold]")
+    for line in tuning_lines(tuning):
+        console.print(f"  - {line}", style="dim", highlight=False, markup=False)
+    known = {note for study in studies for note in study.notes}
+    notes = dict.fromkeys(note for study in tuning.studies for note in study.notes if note not in known)
+    if notes:
+        console.print("[bold]Notes on the runs at tuned rates[/bold]")
+    for line in notes:
+        console.print(f"  - {line}", style="dim", highlight=False, markup=False)
+
+
+def _cells(tuning: Tuning, before: DesignResult, after: DesignResult) -> list[str]:
+    tuned = tuning[after.design]
+    spent = f"{tuned.updates:,} it."
+    if after.time is not None:
+        spent += f"\n= {format_seconds(tuned.updates * after.time.seconds)}"
+    return [
+        after.design,
+        f"{tuned.recipe.rate:g}\n{tuned.chosen.rate:g} ({tuned.chosen.text})",
+        f"{before.reached} of {len(before.runs)}\n{after.reached} of {len(after.runs)}",
+        f"{_tta(before)}\n{_tta(after)}",
+        f"{format_ratio(before.speedup)}\n{format_ratio(after.speedup)}",
+        spent,
+    ]
+
+
+def _tta(result: DesignResult) -> str:
+    if result.tta is None:
+        return "no time"
+    return "not reached" if math.isinf(result.tta.median) else format_seconds(result.tta.median)
+
+
+def tuning_lines(tuning: Tuning) -> list[str]:
+    """What a reader has to know of the tuning: rule, seeds, cost, and where the grid may have been too narrow."""
+    cost = tuning.cost
+    judged = f"and {cost['judged_runs']} runs of {cost['judged_iterations']:,} iterations at the rates chosen"
+    lines = [
+        f"{tuning.rule[0].upper()}{tuning.rule[1:]}.",
+        "No tuning seed is among those that designs are judged by, so a rate is not judged by the runs that it was "
+        "chosen by. The held-out samples are the same: what is chosen for them is chosen for all designs alike.",
+        f"Cost: {cost['runs']} tuning runs of {cost['iterations']:,} iterations, {judged}. No TTA includes it; in the "
+        "table it is the design's tuning runs on its own hardware.",
+    ]
+    lines += [
+        f"{tuned.design} keeps {tuned.why}." for tuned in tuning.designs if math.isinf(tuned.chosen.iterations.median)
+    ]
+    edges = [f"{tuned.design} ({tuned.chosen.text})" for tuned in tuning.designs if tuned.at_edge]
+    if edges:
+        lines.append(f"At an end of the grid, beyond which a rate may be better still: {', '.join(edges)}.")
+    return lines

@@ -1,0 +1,258 @@
+"""Learning rates tuned for each design of a study: trials on seeds of their own, then runs at the rates chosen.
+
+A run's record is ``<out>/x<multiple>/<label>/seed-<n>.jsonl``: tuning seeds and judged seeds differ, so that trials and
+the runs that are judged at a chosen rate lie side by side, each known by design, seed and rate. Finished runs are found
+again, so that a grid can be widened and a tuning that was interrupted goes on.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from softnum.runtime.plain import plain
+from softnum.train.designs.reader import load_design
+from softnum.train.runs.loop import Settings
+from softnum.train.runs.own import is_own
+from softnum.train.studies.plan import record_state
+from softnum.train.studies.study import Case, carry_out_tasks, case_labels, check_seeds
+from softnum.train.studies.task import RunTask, describe_runs
+from softnum.tta.accuracy.reached import ReachedRule
+from softnum.tta.accuracy.records import RecordSet, read_records
+from softnum.tta.outcomes.tuning import Tuning, choose_rate, read_multipliers, scaled_rate, trials_of
+
+__all__ = ["TuningPlan", "plan_tuning", "scale_rates", "tune_rates"]
+
+
+def scale_rates(settings: Settings, multiplier: float) -> Settings:
+    """Settings with another learning rate: a multiple of what they state, or of the optimiser's default.
+
+    Both rates of muon are multiplied. A multiple of 1 leaves the settings as they are.
+
+    Raises
+    ------
+    ValueError
+        If the network is the user's own and says itself what updates it, or the rate is not one in binary32.
+
+    Examples
+    --------
+    >>> scale_rates(Settings(), 2.0).learning_rate, scale_rates(Settings(optimiser="adam"), 0.5).learning_rate
+    (0.2, 0.0005)
+    """
+    if is_own(settings.network):
+        raise ValueError(
+            f"{settings.network} says itself what updates it, so that its learning rate cannot be tuned; leave "
+            "--tune-rates out, or compare two functions with different rates"
+        )
+    if multiplier == 1:
+        return settings
+    optimiser = settings.describe_updates()["optimiser"]
+    rates = {name: optimiser[name] for name in ("learning_rate", "adam_rate") if name in optimiser}
+    scaled = {name: scaled_rate(rate, multiplier) for name, rate in rates.items()}
+    found = dataclasses.replace(settings, **scaled)
+    found.describe_updates()  # raises what would end the first run
+    return found
+
+
+@dataclass(frozen=True)
+class TuningPlan:
+    """What a tuning will cost, before it starts.
+
+    Attributes
+    ----------
+    runs, iterations : int
+        Of all trials, those included that are finished.
+    to_train : int
+        Trials that are not finished.
+    judged_runs, judged_iterations : int
+        Of the designs once more, which is the most that is trained at chosen rates, and what the study itself has.
+    """
+
+    runs: int
+    iterations: int
+    to_train: int
+    judged_runs: int
+    judged_iterations: int
+
+    @property
+    def text(self) -> str:
+        """The cost in words."""
+        share = self.iterations / self.judged_iterations
+        return (
+            f"Tuning: {self.runs} runs of {self.iterations:,} iterations in all, {self.to_train} of them to train; "
+            f"then up to {self.judged_runs} runs of {self.judged_iterations:,} iterations at the rates chosen. The "
+            f"study without tuning is {self.judged_runs} runs of {self.judged_iterations:,} iterations: with it, "
+            f"{1 + share:.3g} to {2 + share:.3g} times as much."
+        )
+
+
+def _checked(cases, settings, multipliers, seeds, judged):
+    cases, seeds, judged = list(cases), list(seeds), list(judged)
+    check_seeds(seeds)
+    check_seeds(judged)
+    if not cases or not seeds or not judged:
+        raise ValueError(
+            f"tuning needs a design, a tuning seed and a seed, got {len(cases)}, {len(seeds)}, {len(judged)}"
+        )
+    both = sorted(set(seeds) & set(judged))
+    if both:
+        raise ValueError(
+            f"seed {both[0]} is a tuning seed and one that designs are judged by; a rate must not be judged by the run "
+            "that it was chosen by: give --tune-seeds others"
+        )
+    multipliers = read_multipliers(multipliers)
+    scaled = {multiplier: scale_rates(settings, multiplier) for multiplier in multipliers}
+    return cases, case_labels(cases), seeds, judged, scaled
+
+
+@plain
+def plan_tuning(
+    cases: Iterable[Case],
+    settings: Settings,
+    multipliers: Iterable[float],
+    *,
+    seeds: Sequence[int],
+    judged: Sequence[int],
+    out: str | Path,
+) -> TuningPlan:
+    """What a tuning will cost; nothing is written.
+
+    Parameters
+    ----------
+    cases, settings, multipliers, seeds, judged, out
+        As of `tune_rates`.
+
+    Returns
+    -------
+    TuningPlan
+
+    Raises
+    ------
+    ValueError
+        As `tune_rates`.
+
+    Examples
+    --------
+    >>> plan = plan_tuning([Case("a-float32")], Settings(), [0.5, 1, 2], seeds=[1001], judged=[1, 2], out="runs/tuning")
+    >>> plan.runs, plan.iterations, plan.judged_iterations
+    (3, 2520, 1680)
+    """
+    cases, labels, seeds, judged, scaled = _checked(cases, settings, multipliers, seeds, judged)
+    runs = iterations = finished = judged_iterations = 0
+    for case, label in zip(cases, labels, strict=True):
+        headers, length = describe_runs(
+            load_design(case.design), dataclasses.replace(settings, batch=case.batch), seeds
+        )  # fmt: skip
+        judged_iterations += length * len(judged)
+        for multiplier, chosen in scaled.items():
+            optimiser = json.loads(json.dumps(chosen.describe_updates()["optimiser"]))
+            for seed in seeds:
+                header = copy.deepcopy(headers[seed])
+                header["config"]["optimiser"] = optimiser
+                runs, iterations = runs + 1, iterations + length
+                finished += record_state(_path(out, multiplier, label, seed), header) == "finished"
+    return TuningPlan(runs, iterations, runs - finished, len(cases) * len(judged), judged_iterations)
+
+
+def _folder(out: str | Path, multiplier: float) -> Path:
+    return Path(out, f"x{repr(multiplier).removesuffix('.0')}")
+
+
+def _path(out: str | Path, multiplier: float, label: str, seed: int) -> Path:
+    return _folder(out, multiplier) / label / f"seed-{seed}.jsonl"
+
+
+@plain
+def tune_rates(
+    cases: Iterable[Case],
+    settings: Settings,
+    multipliers: Iterable[float],
+    records: RecordSet,
+    *,
+    seeds: Sequence[int],
+    target: float,
+    reached: ReachedRule,
+    metric: str = "accuracy",
+    out: str | Path,
+    jobs: int | None = None,
+    device: str = "cpu",
+    force: bool = False,
+    progress: Callable[[int, int, str, bool], None] | None = None,
+) -> Tuning:
+    """Train every design at every rate with the tuning seeds, choose its rate, and train it there with the judged ones.
+
+    Parameters
+    ----------
+    cases : iterable of Case
+    settings : Settings
+        The recipe, as of `run_study`.
+    multipliers : iterable of float
+        The grid, as multiples of the recipe's learning rate; 1 is one of them.
+    records : RecordSet
+        The study's runs at the recipe's rate, whose seeds are those that are judged.
+    seeds : sequence of int
+        Of the trials; none of them is judged.
+    target, reached, metric
+        What a run has to reach, as of `softnum.tta.combine_study`.
+    out : path-like
+        Folder of the records.
+    jobs, device, force, progress
+        As of `run_study`; records do not depend on jobs and device.
+
+    Returns
+    -------
+    Tuning
+
+    Raises
+    ------
+    ValueError
+        If a rate, a seed, a design or a setting is unusable, or a seed is both of a trial and judged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from softnum.train import run_study
+    >>> cases, recipe = [Case("a-float32", 256)], Settings(epochs=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     paths = run_study(cases, recipe, seeds=[1], out=Path(folder, "records"), jobs=1)
+    ...     tuning = tune_rates(cases, recipe, [1, 2], read_records(paths), seeds=[1001], target=0.8,
+    ...                         reached=ReachedRule(), out=Path(folder, "tuning"), jobs=1)
+    >>> tuning["a-float32"].chosen.rate, tuning.cost["iterations"]
+    (0.1, 10)
+    """
+    judged = sorted({record.seed for record in records.records})
+    cases, labels, seeds, judged, scaled = _checked(cases, settings, multipliers, seeds, judged)
+    options = {"jobs": jobs, "device": device, "progress": progress}
+
+    def task(case: Case, label: str, multiplier: float, seed: int) -> RunTask:
+        return RunTask(
+            f"{label} at x{multiplier:g}, seed {seed}", case.design,
+            dataclasses.replace(scaled[multiplier], batch=case.batch), seed, str(_folder(out, multiplier) / label),
+            force=force, device=device,
+        )  # fmt: skip
+
+    pairs = list(zip(cases, labels, strict=True))
+    carry_out_tasks([task(*pair, m, seed) for pair in pairs for m in scaled for seed in seeds], **options)
+    designs = []
+    for label in labels:
+        runs = {m: _read([_path(out, m, label, seed) for seed in seeds], metric) for m in scaled}
+        designs.append(choose_rate(label, trials_of(label, runs, target, reached)))
+    moved = [
+        (*pair, tuned.chosen.multiplier)
+        for pair, tuned in zip(pairs, designs, strict=True)
+        if tuned.chosen.multiplier != 1
+    ]
+    if moved:
+        carry_out_tasks([task(case, label, m, seed) for case, label, m in moved for seed in judged], **options)
+    kept = [record for record in records.records if record.label not in {label for _, label, _ in moved}]
+    for _, label, multiplier in moved:
+        kept += _read([_path(out, multiplier, label, seed) for seed in judged], metric)
+    return Tuning(tuple(scaled), tuple(seeds), tuple(designs), RecordSet(tuple(kept), records.excluded))
+
+
+def _read(paths: list[Path], metric: str):
+    return read_records(paths, metric=metric).records
