@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, need, writable_folder
+from softnum.cli.sweep_errors import print_errors
 
 __all__ = ["register"]
 
@@ -36,6 +37,13 @@ def sweep(
     check: Annotated[
         int | None, typer.Option(help="Simulate so many small models with SCALE-Sim and compare; 50 at most.")
     ] = None,
+    measured: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Measured times to lay over the roofline: a CSV, or ParaDnn's JSON; FILE, or DEVICE=FILE. May be "
+            "repeated."
+        ),
+    ] = None,
     device_file: Annotated[Path | None, typer.Option(help="TOML with devices of your own.")] = None,
     venv: Annotated[Path | None, typer.Option(help="SCALE-Sim's virtual environment.  [default: made]")] = None,
     out: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path("sweep"),
@@ -52,14 +60,19 @@ def sweep(
       softnum sweep all --device tpu-v2 --against v100  and who is faster, model by model
       softnum sweep fc --device h100-sxm --precision fp8 --range nodes=1024,8192
       softnum sweep all --check 48                      also against SCALE-Sim (minutes)
+      softnum sweep fc --measured tpu_fc.json           measured times over the roofline, and how far off it is
+
+    A CSV of measured times has a column for each hyper-parameter and seconds, steps_per_second or samples_per_second.
 
     In the folder, for each kind and device: KIND-DEVICE.csv and .json (a row for each model), KIND-DEVICE-heat.csv,
-    KIND-DEVICE-sensitivity.csv and KIND-DEVICE.png; KIND-DEVICE-against-OTHER.csv and .png; check.csv and .json.
+    KIND-DEVICE-sensitivity.csv and KIND-DEVICE.png; KIND-DEVICE-against-OTHER.csv and .png; check.csv and .json; of
+    measured times KIND-DEVICE-measured.png, and columns in KIND-DEVICE.csv and .json.
     """
     from softnum.tta import device as device_of
     from softnum.tta.architectures import SWEEPS
     from softnum.tta.architectures import sweep as run
     from softnum.tta.architectures.sweep_check import check_count
+    from softnum.tta.architectures.sweep_overlay import overlay
 
     need("matplotlib")
     writable_folder(out)
@@ -70,6 +83,7 @@ def sweep(
         raise ValueError(f"--against {against} is --device itself; name another device")
     if check is not None:
         check_count(kinds, check)
+    points = _measured(measured, kinds, [machine.name for machine in machines])
     from softnum.cli.train import progress_bar
 
     found = {}
@@ -81,11 +95,15 @@ def sweep(
                     name, machine, precision, optimiser=optimiser, ranges=ranges, efficiency=efficiency,
                     progress=lambda done, total, text=text: (done % 50 and done < total) or step(done, total, text),
                 )  # fmt: skip
+    for key, one in points.items():
+        found[key] = overlay(found[key], one)
     written = [path for one in found.values() for path in _write(out, one)]
     if against is not None:
         for name in kinds:
             written += _compare(out, *(found[name, machine.name] for machine in machines))
     _print_summary(list(found.values()))
+    if points:
+        print_errors([found[key] for key in found if key in points])
     if check is not None:
         written += _check(out, kinds, check, venv)
     names = [path.name for path in written]
@@ -111,6 +129,27 @@ def _ranges(texts, kinds) -> dict[str, list[int]]:
     return found
 
 
+def _measured(texts, kinds: list[str], devices: list[str]) -> dict:
+    """(kind, device) -> measured times, of options like FILE or DEVICE=FILE."""
+    from softnum.tta.architectures.sweep_measured import read_measured
+
+    found = {}
+    for text in texts or []:
+        name, equals, path = text.partition("=")
+        if not equals or Path(text).exists():
+            name, path = devices[0], text
+        if name not in devices:
+            raise ValueError(f"--measured {text}: no device {name!r} is swept, but {', '.join(devices)}")
+        for kind, one in read_measured(path, kinds, name).items():
+            if (kind, name) in found:
+                raise ValueError(
+                    f"--measured {text}: times of {kind} on {name} are also in {found[kind, name].path}; put them into "
+                    "one file, where rows of one model are repetitions"
+                )
+            found[kind, name] = one
+    return found
+
+
 def _csv(path: Path, rows: list[dict]) -> Path:
     from softnum.runtime.atomic import write_atomic
 
@@ -125,10 +164,13 @@ def _csv(path: Path, rows: list[dict]) -> Path:
 def _write(out: Path, one) -> list[Path]:
     """The files of one sweep."""
     from softnum.tta.architectures.sweep_analysis import heat_map, sensitivity
-    from softnum.tta.architectures.sweep_plot import plot_sweep
+    from softnum.tta.architectures.sweep_plot import plot_measured, plot_sweep
 
     stem = out / f"{one.kind}-{one.device}"
     paths = one.write(stem)
+    if one.measured is not None:
+        paths.append(stem.with_name(f"{stem.name}-measured.png"))
+        plot_measured(paths[-1], one)
     if not one.fitting:
         typer.echo(f"{one.kind}: no model fits {one.device}, so that there is no picture of it", err=True)
         return paths

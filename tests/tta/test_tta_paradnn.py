@@ -26,6 +26,8 @@ from softnum.tta.architectures import (
 )
 from softnum.tta.architectures.sweep_analysis import against, heat_map, sensitivity, summary
 from softnum.tta.architectures.sweep_check import CHECKED_ARRAY, LARGEST, check_sample, check_sweeps, ratios
+from softnum.tta.architectures.sweep_measured import read_measured
+from softnum.tta.architectures.sweep_overlay import overlay
 from softnum.tta.architectures.sweep_plot import plot_against, plot_sweep
 
 swept = functools.cache(sweep)  # not to be changed by a test
@@ -85,22 +87,29 @@ def test_models_that_do_not_fit_a_tpu_v2_are_those_that_failed_there():
 
 
 def test_the_roofline_is_faster_than_what_the_authors_measured_and_ranks_models_as_they_did():
-    measured, estimated = [], []
+    one = swept("fc", "tpu-v2")
+    found = overlay(one, read_measured(DATA, list(SWEEPS), "tpu-v2")["fc"])
     with DATA.open() as lines:
-        for row in csv.DictReader(lines):
-            sizes = [int(row[name]) for name in ("layers", "nodes", "inputs", "outputs")]
-            network = fully_connected(*sizes)
-            assert network.parameters == pytest.approx(float(row["parameters"]), rel=2e-3)
-            measured.append(
-                4 * float(row["intensity"]) * float(row["parameters"]) / (float(row["gflops_per_second"]) * 1e9)
-            )
-            work = lower(network, int(row["batch"]), "bfloat16", "rmsprop", fold=True)
-            estimated.append(roofline(work, device("tpu-v2")).seconds)
-    found = [m / e for m, e in zip(measured, estimated, strict=True)]
-    assert len(found) == 46 and min(found) > 1
-    assert spearmanr(measured, estimated).statistic > 0.9
+        measured = {
+            tuple(int(row[name]) for name in one.hyperparameters): 1 / float(row["steps_per_second"])
+            for row in csv.DictReader(lines)
+        }
+    estimated = {sizes: lower_time(sizes) for sizes in measured}
+    ratios = sorted(measured[sizes] / estimated[sizes] for sizes in measured)
+    errors = found.measured
+    assert (errors["models"], errors["left_out"], errors["faster"], errors["measured_that_do_not_fit"]) == (48, 0, 0, 0)
+    assert [errors["least"], errors["most"]] == pytest.approx([ratios[0], ratios[-1]]) and ratios[0] > 1
+    assert errors["median"] == pytest.approx((ratios[23] + ratios[24]) / 2)
+    rank = spearmanr(list(measured.values()), [estimated[sizes] for sizes in measured]).statistic
+    assert errors["rank_correlation"] == pytest.approx(rank, abs=1e-6) and rank > 0.9
     # large networks come nearest
-    assert measured[found.index(min(found))] > 0.1
+    nearest = min(measured, key=lambda sizes: measured[sizes] / estimated[sizes])
+    assert measured[nearest] > 0.05
+
+
+def lower_time(sizes):
+    work = lower(fully_connected(*sizes[:4]), sizes[4], "bfloat16", "rmsprop", fold=True)
+    return roofline(work, device("tpu-v2")).seconds
 
 
 def test_a_sweep_s_rows_follow_from_its_workloads():

@@ -311,6 +311,8 @@ class Sweep:
         byte), ``seconds`` of an iteration, ``samples_per_second``, ``flops_per_second``, ``utilisation`` (share of
         `peak`), ``compute_bound`` (share of the time), ``memory`` (`memory_floor`) and ``fits`` (whether the device has
         that much).
+    measured : dict, optional
+        Where measured times are laid over it (`softnum.tta.architectures.sweep_overlay.overlay`): their errors in all.
 
     Examples
     --------
@@ -327,6 +329,7 @@ class Sweep:
     bandwidth: float
     hyperparameters: tuple[str, ...]
     rows: list[dict] = field(repr=False)
+    measured: dict | None = field(default=None, repr=False)
 
     @property
     def fitting(self) -> list[dict]:
@@ -338,7 +341,8 @@ class Sweep:
         return {
             "schema": 1, "kind": self.kind, "device": self.device, "precision": self.precision,
             "optimiser": self.optimiser, "estimated": "analytic roofline", "peak_flops": self.peak,
-            "bandwidth": self.bandwidth, "hyperparameters": list(self.hyperparameters), "models": self.rows,
+            "bandwidth": self.bandwidth, "hyperparameters": list(self.hyperparameters),
+            **({} if self.measured is None else {"measured": self.measured}), "models": self.rows,
         }  # fmt: skip
 
     def write(self, stem) -> list:

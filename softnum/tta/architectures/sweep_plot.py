@@ -10,7 +10,7 @@ from softnum.runtime.atomic import write_atomic
 from softnum.tta.architectures.paradnn import Sweep
 from softnum.tta.architectures.sweep_analysis import AXES, against, heat_map, sensitivity
 
-__all__ = ["plot_against", "plot_sweep"]
+__all__ = ["plot_against", "plot_measured", "plot_sweep"]
 
 
 def plot_sweep(path: str | os.PathLike, sweep: Sweep) -> None:
@@ -80,7 +80,46 @@ def plot_against(path: str | os.PathLike, first: Sweep, second: Sweep) -> None:
     ])  # fmt: skip
 
 
-def _draw(path, title: str, size: tuple[float, float], panels: Sequence) -> None:
+def plot_measured(path: str | os.PathLike, sweep: Sweep) -> None:
+    """Draw measured models under the roof, with what the roofline gives them, and the ratio of both times.
+
+    Parameters
+    ----------
+    path : path-like
+        The PNG file to write; the same sweep gives the same bytes.
+    sweep : Sweep
+        With measured times laid over it.
+
+    Raises
+    ------
+    ValueError
+        If it has none.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from softnum.tta.architectures import sweep
+    >>> from softnum.tta.architectures.sweep_measured import Measured, Point
+    >>> from softnum.tta.architectures.sweep_overlay import overlay
+    >>> points = (Point("line 2", (1, 100, 10, 2, 16), 0.01), Point("line 3", (5, 500, 50, 2, 64), 0.2))
+    >>> found = overlay(sweep("rnn", "v100"), Measured("", "", "rnn", points))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     plot_measured(pathlib.Path(folder, "rnn.png"), found)
+    ...     pathlib.Path(folder, "rnn.png").stat().st_size > 10_000
+    True
+    """
+    if sweep.measured is None:
+        raise ValueError(f"sweep {sweep.kind} on {sweep.device} has no measured times")
+    rows = [row for row in sweep.rows if row["measurements"]]
+    title = f"{sweep.kind} on {sweep.device}, {sweep.precision}: {len(rows)} measured models"
+    panels = [lambda axes, figure: _measured_roof(axes, figure, sweep, rows),
+              lambda axes, figure: _measured_ratio(axes, figure, sweep, rows)]  # fmt: skip
+    _draw(path, title, (10.4, 4.2), panels, "Dots: measured. Roof and crosses: analytic roofline, a bound")
+
+
+def _draw(
+    path, title: str, size: tuple[float, float], panels: Sequence, what="Analytic roofline: a bound, not a measurement"
+) -> None:
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -92,7 +131,7 @@ def _draw(path, title: str, size: tuple[float, float], panels: Sequence) -> None
         FigureCanvasAgg(figure)
         for axes, panel in zip(figure.subplots(1, len(panels)), panels, strict=True):
             panel(axes, figure)
-        figure.suptitle(f"{title}. Analytic roofline: a bound, not a measurement", fontsize=10)
+        figure.suptitle(f"{title}. {what}", fontsize=10)
         out = io.BytesIO()
         figure.savefig(out, format="png", metadata={"Software": None})
     write_atomic(path, out.getvalue())
@@ -124,15 +163,45 @@ def _heat(axes, figure, sweep: Sweep) -> None:
 
 def _roof(axes, figure, sweep: Sweep) -> None:
     rows = sweep.fitting
-    x = [row["intensity"] for row in rows]
-    ridge = sweep.peak / sweep.bandwidth
-    low, high = min(*x, ridge) / 2, max(*x, ridge) * 2
-    axes.plot([low, ridge, high], [low * sweep.bandwidth, sweep.peak, sweep.peak], color="#555555", linewidth=1)
+    x = _roofline(axes, sweep, rows)
     _coloured(axes, figure, rows, x, [row["flops_per_second"] for row in rows], AXES[sweep.kind][1])
     axes.set_xlabel("arithmetic intensity of the iteration (FLOPs per byte)")
     axes.set_ylabel("FLOP/s")
     axes.set_yscale("log")
     axes.set_title("Models under the roof")
+
+
+def _roofline(axes, sweep: Sweep, rows) -> list[float]:
+    """Draw the roof over some models; returns their arithmetic intensities."""
+    x = [row["intensity"] for row in rows]
+    ridge = sweep.peak / sweep.bandwidth
+    low, high = min(*x, ridge) / 2, max(*x, ridge) * 2
+    axes.plot([low, ridge, high], [low * sweep.bandwidth, sweep.peak, sweep.peak], color="#555555", linewidth=1)
+    return x
+
+
+def _measured_roof(axes, figure, sweep: Sweep, rows) -> None:
+    x = _roofline(axes, sweep, rows)
+    axes.scatter(x, [row["flops_per_second"] for row in rows], s=8, marker="x", color="#999999", linewidths=0.6)
+    _coloured(axes, figure, rows, x, [row["flops"] / row["measured_seconds"] for row in rows], AXES[sweep.kind][0])
+    axes.set_xlabel("arithmetic intensity of the iteration (FLOPs per byte)")
+    axes.set_ylabel("FLOP/s: the model's FLOPs over its time")
+    axes.set_yscale("log")
+    axes.set_title("Measured under the roof")
+
+
+def _measured_ratio(axes, figure, sweep: Sweep, rows) -> None:
+    x = [row["seconds"] for row in rows]
+    _coloured(axes, figure, rows, x, [row["measured_over_estimated"] for row in rows], AXES[sweep.kind][1])
+    axes.set_yscale("log")
+    axes.axhline(1, color="#444444", linewidth=0.8)
+    middle = sweep.measured["median"]
+    axes.axhline(middle, color="#444444", linewidth=0.8, linestyle="--")
+    axes.annotate(f"median {middle:.3g}x", (0.99, middle), xycoords=("axes fraction", "data"), xytext=(0, 2),
+                  textcoords="offset points", ha="right", fontsize=7, color="#333333")  # fmt: skip
+    axes.set_xlabel("seconds of an iteration by the roofline")
+    axes.set_ylabel("measured over estimated")
+    axes.set_title("How far off")
 
 
 def _coloured(axes, figure, rows, x, y, name: str) -> None:
