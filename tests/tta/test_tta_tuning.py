@@ -134,7 +134,7 @@ def test_the_choice_follows_from_the_records(study):
     paths = {row["path"] for row in found["sources"]}
     assert {f"tuning/x0.5/{label}/seed-1001.jsonl" for label in ("a-float32", "c-wang-fp8")} < paths
     text = " ".join(result.stdout.split())
-    assert "Learning rates tuned, given times" in text and "0.08 (x4)" in text and f"{length:,} iterations" in text
+    assert "Learning rates tuned, given times" in text and "0.08 (x4)" in text and f"6 ({length:,}) to tune" in text
 
 
 def test_what_is_finished_is_not_trained_again(study):

@@ -82,12 +82,16 @@ class TuningPlan:
     def text(self) -> str:
         """The cost in words."""
         share = self.iterations / self.judged_iterations
+        study = f"{_runs(self.judged_runs)} of {self.judged_iterations:,} iterations"
         return (
-            f"Tuning: {self.runs} runs of {self.iterations:,} iterations in all, {self.to_train} of them to train; "
-            f"then up to {self.judged_runs} runs of {self.judged_iterations:,} iterations at the rates chosen. The "
-            f"study without tuning is {self.judged_runs} runs of {self.judged_iterations:,} iterations: with it, "
-            f"{1 + share:.3g} to {2 + share:.3g} times as much."
+            f"Tuning: {_runs(self.runs)} of {self.iterations:,} iterations in all, {self.to_train} of them to train; "
+            f"then up to {study} at the rates chosen. The study without tuning is {study}: with it, {1 + share:.3g} to "
+            f"{2 + share:.3g} times as much."
         )
+
+
+def _runs(number: int) -> str:
+    return "1 run" if number == 1 else f"{number} runs"
 
 
 def _checked(cases, settings, multipliers, seeds, judged):

@@ -159,7 +159,7 @@ def _csv(path: Path, text: str, kinds, device) -> tuple[dict[str, list[Point]], 
             continue
         found.setdefault(kind, []).append(_point(where, row, kind))
     if not found:
-        why = "; ".join(f"{number} rows are of {what}" for what, number in others.items()) or "it has no rows"
+        why = "; ".join(f"rows of {what}: {rows}" for what, rows in others.items()) or "it has no rows"
         asked = f"{', '.join(kinds)}{'' if device is None else f' on {device}'}"
         raise ValueError(f"{path}: no measurement of {asked}: {why}")
     known = {*_TIMES, *STATED, "kind", "device", "parameters"} | {name for kind in found for name in SWEEPS[kind]}
@@ -187,7 +187,13 @@ def _only_kind(where: str, columns: Iterable[str], kinds: Sequence[str]) -> str:
 
 
 def _point(where: str, row: Mapping[str, str], kind: str) -> Point:
-    given = {_names(kind).get(name, _ALIASES.get(name, name)): cell for name, cell in row.items() if cell != ""}
+    given: dict[str, str] = {}
+    for column, cell in row.items():
+        name = _names(kind).get(column, _ALIASES.get(column, column))
+        if name in given:
+            raise ValueError(f"{where}: column {column!r} says what another column says, {name}; leave one of them out")
+        if cell != "":
+            given[name] = cell
     missing = [name for name in SWEEPS[kind] if name not in given]
     if missing:
         raise ValueError(f"{where}: no {missing[0]}, which {kind} has; expected {', '.join(SWEEPS[kind])}")

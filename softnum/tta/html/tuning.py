@@ -21,8 +21,8 @@ def blocks(comparison: Comparison, prefix: str) -> list[Table | Note]:
     lines = [
         f"{tuning['rule'][0].upper()}{tuning['rule'][1:]}.",
         "No tuning seed is among those that designs are judged by; the held-out samples are the same.",
-        f"Cost: {cost['runs']} tuning runs of {cost['iterations']:,} iterations, and {cost['judged_runs']} runs of "
-        f"{cost['judged_iterations']:,} iterations at the rates chosen. No time to accuracy includes it.",
+        f"Cost in runs (iterations): {cost['runs']} ({cost['iterations']:,}) to tune, {cost['judged_runs']} "
+        f"({cost['judged_iterations']:,}) at the rates chosen. No time to accuracy includes it.",
     ]
     edges = [entry["design"] for entry in tuning["designs"] if entry["at_edge"]]
     if edges:

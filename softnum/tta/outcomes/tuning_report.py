@@ -78,13 +78,13 @@ def _tta(result: DesignResult) -> str:
 def tuning_lines(tuning: Tuning) -> list[str]:
     """What a reader has to know of the tuning: rule, seeds, cost, and where the grid may have been too narrow."""
     cost = tuning.cost
-    judged = f"and {cost['judged_runs']} runs of {cost['judged_iterations']:,} iterations at the rates chosen"
     lines = [
         f"{tuning.rule[0].upper()}{tuning.rule[1:]}.",
         "No tuning seed is among those that designs are judged by, so a rate is not judged by the runs that it was "
         "chosen by. The held-out samples are the same: what is chosen for them is chosen for all designs alike.",
-        f"Cost: {cost['runs']} tuning runs of {cost['iterations']:,} iterations, {judged}. No TTA includes it; in the "
-        "table it is the design's tuning runs on its own hardware.",
+        f"Cost in runs (iterations): {cost['runs']} ({cost['iterations']:,}) to tune, {cost['judged_runs']} "
+        f"({cost['judged_iterations']:,}) at the rates chosen. No TTA includes it; in the table it is the design's "
+        "tuning runs on its own hardware.",
     ]
     lines += [
         f"{tuned.design} keeps {tuned.why}." for tuned in tuning.designs if math.isinf(tuned.chosen.iterations.median)
