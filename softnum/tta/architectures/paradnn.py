@@ -312,7 +312,7 @@ class Sweep:
         `peak`), ``compute_bound`` (share of the time), ``memory`` (`memory_floor`) and ``fits`` (whether the device has
         that much).
     measured : dict, optional
-        Where measured times are laid over it (`softnum.tta.architectures.sweep_overlay.overlay`): their errors in all.
+        Where measured times are laid over it (``softnum.tta.architectures.sweep_overlay``): their errors in all.
 
     Examples
     --------
