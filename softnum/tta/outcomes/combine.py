@@ -13,9 +13,10 @@ Counting samples, not iterations, is what makes the split hold between designs o
 
 *Median and range* are over the seeds. A run that never reaches the target counts as needing infinitely many
 iterations: it is neither dropped, which would flatter a design that often fails, nor extrapolated. So the median exists
-if and only if more than half of the runs reached the target. *Ties*: designs whose ranges overlap are not told apart by
-these runs. *Intervals* of the median, and of every ratio, combine the spread of the runs with that of measured times:
-`softnum.tta.outcomes.intervals`.
+if and only if more than half of the runs reached the target. *Intervals* of the median, and of every ratio, combine the
+spread of the runs with that of measured times: `softnum.tta.outcomes.intervals`. *Ties*: two designs are not told apart
+if the interval of the ratio of their TTAs (of their samples to the target) holds 1. Over the baseline that is the
+interval of the speed-up (of the efficiency), so that a tie and an interval say the same.
 
 *MLPerf logs* also have a figure of their own, run_stop - run_start, which is no product: it stands beside TTA.
 
@@ -39,7 +40,13 @@ from softnum.tta.accuracy.records import Record, RecordSet, check_target
 from softnum.tta.mlperf.benchmarks import MLPerfScore, mlperf_score
 from softnum.tta.outcomes.cost import Cost
 from softnum.tta.outcomes.interaction import Factors, interaction
-from softnum.tta.outcomes.intervals import bootstrap_interval, check_confidence, ratio_interval, share_interval
+from softnum.tta.outcomes.intervals import (
+    bootstrap_interval,
+    check_confidence,
+    ratio_holds_one,
+    ratio_interval,
+    share_interval,
+)
 from softnum.tta.outcomes.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
 from softnum.tta.quantities import format_seconds
 from softnum.tta.workloads.iteration import IterationTime
@@ -138,7 +145,10 @@ def combine_study(
     for design, result in bare.items():
         result = _compare(result, bare[baseline], confidence)
         compared[design] = _charge(result, (costs or {}).get(design), (energies or {}).get(design), confidence)
-    results = tuple(_tie(result, compared.values()) for result in compared.values())
+    ties = _ties(list(compared.values()), baseline, confidence)
+    results = tuple(
+        replace(result, ties=ties[design][0], sample_ties=ties[design][1]) for design, result in compared.items()
+    )
     missing = [design for design in by_design if design in left_out]
     notes = [
         *_mlperf_notes(results, records),
@@ -156,7 +166,7 @@ def combine_study(
         )
     few = [design for design, runs in by_design.items() if len(runs) < 3]
     if few:
-        notes.append(f"fewer than three runs of {', '.join(few)}: their ranges, and ties by them, say little")
+        notes.append(f"fewer than three runs of {', '.join(few)}: their intervals, and ties by them, say little")
     rule = (
         f"a run reaches the target {reached.text(metric, target)}; a run without such an "
         "evaluation counts as infinitely long, so a median exists if more than half of the runs reached the target"
@@ -348,14 +358,24 @@ def _charge(result: DesignResult, cost: Cost | None, energy: tuple[float, str] |
     return replace(result, cost=bill, energy=spent, intervals=replace(result.intervals, **intervals))
 
 
-def _tie(result: DesignResult, others: Iterable[DesignResult]) -> DesignResult:
-    ties, sample_ties = [], []
-    for other in others:
-        medians = (result.samples.median, other.samples.median)
-        if other.design == result.design or not all(map(math.isfinite, medians)):
-            continue
-        if result.samples.overlaps(other.samples):
-            sample_ties.append(other.design)
-        if result.tta is not None and other.tta is not None and result.tta.overlaps(other.tta):
-            ties.append(other.design)
-    return replace(result, ties=tuple(ties), sample_ties=tuple(sample_ties))
+def _ties(results: Sequence[DesignResult], baseline: str, confidence: float) -> dict[str, tuple[tuple, tuple]]:
+    """Of each design, those that it ties with in TTA, and in samples to the target, in the study's order."""
+    found = {result.design: (set(), set()) for result in results}
+    known = [result for result in results if math.isfinite(result.samples.median)]
+    # the baseline above the line, as in a speed-up: quantiles of a ratio are not always those of its inverse
+    known.sort(key=lambda result: result.design != baseline)
+    for over, under in itertools.combinations(known, 2):
+        runs, factor = (_runs(over), _runs(under)), over.batch / under.batch
+        times = None if over.time is None or under.time is None else (over.time, under.time)
+        tied = (
+            times is not None and ratio_holds_one(*runs, times, confidence=confidence),
+            ratio_holds_one(*runs, factor=factor, confidence=confidence),
+        )
+        for which in (0, 1):
+            if tied[which]:
+                found[over.design][which].add(under.design)
+                found[under.design][which].add(over.design)
+    order = [result.design for result in results]
+    return {
+        name: tuple(tuple(other for other in order if other in tied) for tied in pair) for name, pair in found.items()
+    }

@@ -24,9 +24,8 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -44,6 +43,7 @@ RESAMPLES = 10_000
 PHILOX_KEY = 0x74746120626F6F74  # "tta boot"
 _GRID = 401  # equally likely quantiles of one time, where two measured times are divided
 _MANY = 4096  # values that two medians' ratio takes before those within a thousandth are put together
+_EQUAL = 1e-12  # by how much a ratio of equal numbers may be off 1, of what it is computed from
 _TABLE, _TAIL = 4001, 1e-5  # points of that ratio's distribution, and what lies outside them
 
 RULE = (
@@ -76,17 +76,39 @@ def resampled(values: tuple[float, ...], statistic: str = "median") -> tuple[tup
         raise ValueError("a value to resample is not a number")
     size, counts = len(values), Counter()
     values = tuple(sorted(values))
-    if size <= EXACT_UP_TO:
-        for chosen in itertools.combinations_with_replacement(range(size), size):
-            weight = math.factorial(size)
-            for repeats in Counter(chosen).values():
-                weight //= math.factorial(repeats)
-            counts[_statistic([values[i] for i in chosen], statistic)] += weight
+    if statistic == "median":  # of values in order only its places matter, which are the same for all values
+        for (below, above), weight in _median_places(size).items():
+            counts[values[below] if size % 2 else (values[below] + values[above]) / 2] += weight
+    elif statistic == "mean":
+        for chosen, weight in _resamples(size):
+            drawn = [values[i] for i in chosen]
+            counts[math.fsum(drawn) / size if math.isfinite(drawn[-1]) else math.inf] += weight
     else:
+        raise ValueError(f"the statistic must be median or mean, got {statistic!r}")
+    return tuple(sorted(counts.items()))
+
+
+@lru_cache(maxsize=64)
+def _median_places(size: int) -> Counter:
+    """Between which two of the values in order, or at which, the median of a resample lies, and how often."""
+    places: Counter = Counter()
+    for chosen, weight in _resamples(size):
+        places[chosen[(size - 1) // 2], chosen[size // 2]] += weight
+    return places
+
+
+def _resamples(size: int) -> Iterator[tuple[Sequence[int], int]]:
+    """Places of the values of each resample, in order, and how many resamples have them."""
+    if size > EXACT_UP_TO:
         drawn = (_uniform(0, RESAMPLES * size) * size).astype(int).reshape(RESAMPLES, size)
         for row in drawn.tolist():
-            counts[_statistic([values[i] for i in sorted(row)], statistic)] += 1
-    return tuple(sorted(counts.items()))
+            yield sorted(row), 1
+        return
+    for chosen in itertools.combinations_with_replacement(range(size), size):
+        weight = math.factorial(size)
+        for repeats in Counter(chosen).values():
+            weight //= math.factorial(repeats)
+        yield chosen, weight
 
 
 def _uniform(stream: int, count: int):
@@ -94,14 +116,6 @@ def _uniform(stream: int, count: int):
     import numpy as np
 
     return (np.random.Philox(key=PHILOX_KEY, counter=[0, 0, 0, stream]).random_raw(count) >> np.uint64(11)) * 2.0**-53
-
-
-def _statistic(ordered: Sequence[float], statistic: str) -> float:
-    if statistic == "median":
-        return statistics.median(ordered)
-    if statistic != "mean":
-        raise ValueError(f"the statistic must be median or mean, got {statistic!r}")
-    return math.fsum(ordered) / len(ordered) if math.isfinite(ordered[-1]) else math.inf
 
 
 def _ends(confidence: float) -> tuple[Fraction, Fraction]:
@@ -319,6 +333,43 @@ def ratio_interval(
     return pairs[0][0], pairs[-1][1]
 
 
+def ratio_holds_one(
+    over: Sequence[float],
+    under: Sequence[float],
+    times: tuple[IterationTime, IterationTime] | None = None,
+    *,
+    factor: float = 1.0,
+    confidence: float = 0.95,
+) -> bool:
+    """Whether the interval of `ratio_interval` holds 1; its ends are not looked for, which takes long of two means.
+
+    >>> ratio_holds_one([30, 40, 50], [20, 40, 60]), ratio_holds_one([30, 40, 50], [10, 15, 20])
+    (True, False)
+    """
+    spread = [_Time(1.0), _Time(1.0)] if times is None else [_Time.of(time) for time in times]
+    centre = spread[0].seconds / spread[1].seconds
+    points = spread[0].error == spread[1].error == 0
+    cdf = None if points else _raw_ratio_cdf(*spread)
+    total = unknown = 0
+    at_most = less = 0.0
+    for (above, first), (below, second) in itertools.product(resampled(tuple(over)), resampled(tuple(under))):
+        weight = first * second
+        total += weight
+        if math.isinf(above) and math.isinf(below):
+            unknown += weight
+            continue
+        value = above / below * factor
+        if points:
+            equal = math.isclose(value * centre, 1, rel_tol=_EQUAL)
+            at_most += weight * (equal or value * centre < 1)
+            less += weight * (not equal and value * centre < 1)
+        elif math.isfinite(value):
+            share = 1.0 if value == 0 else float(cdf(1 / value))
+            at_most, less = at_most + weight * share, less + weight * share
+    low, high = _ends(check_confidence(confidence))
+    return at_most + unknown >= low * total and less < high * total
+
+
 def _binned(points: list[tuple[float, int]]) -> list[tuple[float, int]]:
     """Thousands of values as few: those within a thousandth of each other count as the first of them."""
     if len(points) <= _MANY:
@@ -332,7 +383,7 @@ def _binned(points: list[tuple[float, int]]) -> list[tuple[float, int]]:
     return bins
 
 
-def _ratio_cdf(above: _Time, below: _Time):
+def _raw_ratio_cdf(above: _Time, below: _Time):
     """P(above / below <= x), exact where one of the times is a point."""
     import numpy as np
 
@@ -341,10 +392,16 @@ def _ratio_cdf(above: _Time, below: _Time):
     if above.error == 0:
         return lambda x: 1.0 - below.cdf(above.seconds / np.maximum(x, 1e-300))
     nodes = below.quantiles()
+    return lambda x: above.cdf(np.multiply.outer(np.asarray(x), nodes)).mean(axis=-1)
 
-    def cdf(x):
-        return above.cdf(np.multiply.outer(np.asarray(x), nodes)).mean(axis=-1)
 
+def _ratio_cdf(above: _Time, below: _Time):
+    """`_raw_ratio_cdf`, for many points."""
+    import numpy as np
+
+    cdf = _raw_ratio_cdf(above, below)
+    if above.error == 0 or below.error == 0:
+        return cdf
     # a study asks for it at many points: once on a fine grid, linear between
     low = high = above.seconds / below.seconds
     while cdf(low) > _TAIL and low > 1e-200:

@@ -212,7 +212,8 @@ class DesignResult:
     speedup : float or None
         throughput * efficiency; None unless both exist.
     ties : tuple of str
-        Designs whose TTA range overlaps this one's, among those whose median run reached the target.
+        Designs that it is not told apart from in TTA, among those whose median run reached the target: the interval of
+        the ratio of the two TTAs holds 1.
     sample_ties : tuple of str
         The same for samples to the target, where hardware plays no part.
     share : (float, float) or None
