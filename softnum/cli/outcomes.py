@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Curves", "Outcomes", "command_line", "stated"]
+__all__ = ["Curves", "Outcomes", "Shown", "command_line", "stated"]
 
 #: Options that change no number of a result.
-_SILENT = ("out", "jobs", "force")
+_SILENT = ("out", "jobs", "force", "explain", "plots")
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,31 @@ class Curves:
             for record in found.records:
                 keep_record(records, record)
         return RecordSet(tuple(records.values()), tuple(excluded))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Options of a command: what is shown of a result beside the table and ``tta.png``."""
+
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print also all intervals, warnings, rules and assumptions.")
+    ] = False
+    plots: Annotated[
+        Path | None,
+        typer.Option(help="Folder for more pictures (PNG): TTA over targets, gains, Pareto fronts, layers' times."),
+    ] = None
+
+    def written(self, studies, *files: Path) -> None:
+        """Draw what is asked for, and say which files there are."""
+        if self.plots is not None:
+            from softnum.tta import plot_details
+
+            for name, found in plot_details(self.plots, studies).items():
+                if isinstance(found, Path):
+                    files += (found,)
+                else:
+                    typer.echo(f"No {name}: {found}.", err=True)
+        typer.echo("\nWritten: " + "\n         ".join(map(str, files)))
 
 
 def stated(ctx: typer.Context) -> list[str]:

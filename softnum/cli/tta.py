@@ -9,7 +9,7 @@ import typer
 
 from softnum.cli.exits import exit_codes, need, writable_folder
 from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
-from softnum.cli.outcomes import Curves, Outcomes, command_line, stated
+from softnum.cli.outcomes import Curves, Outcomes, Shown, command_line, stated
 from softnum.cli.timings import TimingFiles
 from softnum.cli.train import Device, progress_bar
 from softnum.cli.tuning import TuneRates, counted, tuning_of
@@ -22,6 +22,7 @@ _DEFAULTS = Updates()
 _OUTCOMES = Outcomes()
 _CURVES = Curves()
 _TUNING = TuneRates()
+_SHOWN = Shown()
 _FILES = TimingFiles()
 #: What says how to train, and is not for curves that are there already.
 _TRAINING = {"seeds", "network", "data", "data_dir", "samples", "held_out", "epochs", "jobs", "device", "force"} | {
@@ -178,7 +179,7 @@ def _variants(points, variant: str, **times):
     return variants if variant == "all" else [found for found in variants if found.label == _VARIANTS[variant]]
 
 
-def _given_curves(ctx, curves, outcomes, designs, batch, target, baseline, variant, out, **times) -> None:
+def _given_curves(ctx, curves, outcomes, shown, designs, batch, target, baseline, variant, out, **times) -> None:
     """The study of learning curves that are there already; no training code is imported."""
     from softnum.tta import DesignPoint, RecordSet, design_points
     from softnum.tta.study import conclude
@@ -218,8 +219,9 @@ def _given_curves(ctx, curves, outcomes, designs, batch, target, baseline, varia
         points = {label: DesignPoint(label, None, ()) for label in labels}
     variants = _variants([points[label] for label in labels], variant, baseline=base, out=out, **times)
     inputs = {"command": command_line(ctx), "accuracy": curves.accuracy}
-    conclude(runs, variants, target=target, baseline=base, out=out, inputs=inputs, **rules)
-    typer.echo(f"\nWritten: {out / 'results.json'}\n         {out / 'tta.png'}")
+    rules |= {"inputs": inputs, "explain": shown.explain}
+    studies = conclude(runs, variants, target=target, baseline=base, out=out, **rules)
+    shown.written(studies, out / "results.json", out / "tta.png")
 
 
 def tta(
@@ -269,6 +271,7 @@ def tta(
     device: Device = "cpu",
     out: Annotated[Path, typer.Option(help="Folder of results.json, tta.png and the records.")] = Path("runs/tta"),
     force: Annotated[bool, typer.Option("--force", help="Train again, also what is finished.")] = False,
+    shown: Shown = _SHOWN,
 ) -> None:
     """Compare designs by time-to-accuracy: iterations to the target (trained) x time per iteration (simulated).
 
@@ -312,8 +315,10 @@ def tta(
     times["progress"] = lambda line: typer.echo(line, err=True)
     _check_times(times["timings"], variant, reports, simulate, simulator, dataflow)
     writable_folder(out)
+    if shown.plots is not None:
+        writable_folder(shown.plots)
     if curves.accuracy:
-        _given_curves(ctx, curves, outcomes, designs, batch, target, baseline, variant, out, **times)
+        _given_curves(ctx, curves, outcomes, shown, designs, batch, target, baseline, variant, out, **times)
         return
     for name in sorted({field.name for field in fields(Curves)} & set(stated(ctx))):
         raise ValueError(f"--{name.replace('_', '-')} is for the curves of --accuracy; add it, or leave this out")
@@ -365,8 +370,8 @@ def tta(
         paths = run_study(cases, settings, seeds=chosen, out=out / "records", **work, progress=counted(step, "runs"))
     records = read_records(paths, metric=outcomes.metric)
     tuned = None if tune is None else tune(records, **work)
-    conclude(
-        records, variants, target=target, baseline=base, out=out, **rules, tuning=tuned,
+    studies = conclude(
+        records, variants, target=target, baseline=base, out=out, **rules, tuning=tuned, explain=shown.explain,
         inputs={
             "command": command_line(ctx),
             "designs": [case.design for case in cases], "seeds": chosen, "epochs": epochs,
@@ -374,6 +379,5 @@ def tta(
             "batches": [case.batch for case in cases], **said,
         },
     )  # fmt: skip
-    typer.echo(f"\nWritten: {out / 'results.json'}\n         {out / 'tta.png'}\n         {out / 'records'}")
-    if tuned is not None:
-        typer.echo(f"         {out / 'tuning'}")
+    written = [out / "results.json", out / "tta.png", out / "records", *([] if tuned is None else [out / "tuning"])]
+    shown.written(studies, *written)

@@ -60,7 +60,7 @@ with PlainEnvironment():  # they compute constants
         Study,
         Variant,
     )
-    from softnum.tta.outcomes.report import plot_studies, print_studies
+    from softnum.tta.outcomes.report import plot_details, plot_studies, print_studies
     from softnum.tta.outcomes.resource_plots import plot_memory, plot_parallel
     from softnum.tta.outcomes.results import RESULTS_SCHEMA, read_results, results_dict, write_results
     from softnum.tta.programs import PROGRAM_FORMATS, ProgramFormat, export_program
@@ -238,6 +238,7 @@ __all__ = [
     "plot_memory",
     "plot_parallel",
     "plot_roofline",
+    "plot_details",
     "plot_studies",
     "predicted_speedup",
     "print_studies",

@@ -250,6 +250,7 @@ def conclude(
     inputs: Mapping | None = None,
     tuning: Tuning | None = None,
     console=None,
+    explain: bool = False,
     **rules,
 ) -> list[Study]:
     """Combine runs and times, write ``results.json`` and ``tta.png``, and print the table.
@@ -272,6 +273,8 @@ def conclude(
         the others in table and ``results.json``.
     console : rich.console.Console, optional
         Where to print.
+    explain : bool
+        As of `print_studies`: print also what is in ``results.json`` alone.
     **rules
         More of `combine_study`: reached, confidence, costs, energies, combinations.
 
@@ -312,7 +315,7 @@ def conclude(
     tuning = None if tuning is None else replace(tuning, studies=tuple(tuned))
     write_results(Path(out, "results.json"), studies, inputs, tuning=tuning)
     plot_studies(Path(out, "tta.png"), studies)
-    print_studies(studies, console)
+    print_studies(studies, console, explain=explain)
     if tuning is not None:
         print_tuning(tuning, studies, console)
     return studies

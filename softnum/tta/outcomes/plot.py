@@ -5,19 +5,22 @@ from __future__ import annotations
 import io
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.lines import Line2D
+from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter
 
+from softnum.tta.accuracy.records import Record
 from softnum.tta.outcomes.outcome import DesignResult, Study
 from softnum.tta.outcomes.style import PALETTE
-from softnum.tta.quantities import format_seconds
+from softnum.tta.quantities import format_dollars, format_seconds
 
 _STYLES = ("-", "--", "-.", ":")
 _MARKERS = "osD^vPX*"
+DIVERGED = {"marker": "x", "markersize": 8, "markeredgewidth": 2.2, "linestyle": "none", "zorder": 5}
 PICTURE_STYLE = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -63,11 +66,29 @@ def draw(studies: Sequence[Study]) -> bytes:
             axes = figure.add_subplot(bottom[index], sharex=axes)
             _points(axes, study, looks, names=index == 0)
         handles, labels = left.get_legend_handles_labels()
+        if divergences(first.records):
+            handles.append(diverged_mark())
+            labels.append(handles[-1].get_label())
         figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
         out = io.BytesIO()
         # no date or version in the file: the same study gives the same bytes
         figure.savefig(out, format="png", metadata={"Software": None})
     return out.getvalue()
+
+
+def divergences(records: Iterable[Record]) -> list[tuple[str, int, float]]:
+    """Where runs diverged: design, iteration, and the last finite value before it."""
+    found = []
+    for record in records:
+        finite = [e.value for e in record.evaluations if math.isfinite(e.value)]
+        if record.diverged and finite:
+            found.append((record.label, record.iterations, finite[-1]))
+    return found
+
+
+def diverged_mark() -> Line2D:
+    """For a legend."""
+    return Line2D([], [], color="#333333", label="a run diverged (its last finite value)", **DIVERGED)
 
 
 def look(index: int) -> dict:
@@ -105,6 +126,11 @@ def _curves(axes, study: Study, looks: dict, *, seconds: bool) -> None:
         label = result.design + (f" (batch {result.batch})" if several and not named else "")
         axes.plot(x, median, label=label, linewidth=1.5, **style)
         axes.fill_between(x, low, high, color=look["color"], alpha=0.13, linewidth=0)
+    times = {result.design: result.time.seconds for result in study.designs if result.time is not None}
+    for design, iteration, value in divergences(study.records):
+        if not seconds or design in times:
+            at = iteration * times[design] if seconds else iteration
+            axes.plot([at], [value], color=looks[design]["color"], **DIVERGED)
     axes.axhline(study.target, color="#444444", linewidth=0.8)
     axes.annotate(
         f"target {study.target:g}",
@@ -122,7 +148,7 @@ def _curves(axes, study: Study, looks: dict, *, seconds: bool) -> None:
     if seconds:
         axes.set_title(f"Over time, {study.label}")
         axes.set_xlabel("time (iterations x time per iteration)")
-        _seconds_axis(axes)
+        seconds_axis(axes.xaxis)
     else:
         axes.set_title("Over training")
         axes.set_xlabel("iterations (parameter updates)")
@@ -131,13 +157,25 @@ def _curves(axes, study: Study, looks: dict, *, seconds: bool) -> None:
         axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _seconds_axis(axes) -> None:
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+def seconds_axis(axis) -> None:
+    """Ticks of a logarithmic axis at 1, 2 and 5 times powers of ten, as seconds with their unit."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short_seconds(value)))
+    axis.set_minor_formatter(NullFormatter())
 
 
-def _plain(seconds: float) -> str:
+def quantity_axis(axis, unit: str = "") -> None:
+    """Ticks of a logarithmic axis as plain numbers with SI prefixes; more of them where it is short."""
+    low, high = axis.get_view_interval()
+    few = high < 20 * low
+    axis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0) if few else (1.0, 2.0, 5.0)))
+    plain = format_dollars if unit == "$" else lambda value: f"{value:g} {unit}".strip()
+    axis.set_major_formatter(EngFormatter(unit=unit) if unit == "J" else FuncFormatter(lambda value, _: plain(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def short_seconds(seconds: float) -> str:
+    """Seconds with their unit, without zeros at the end."""
     number, _, unit = format_seconds(seconds).partition(" ")
     return f"{float(number.replace(',', '')):g} {unit}"
 
@@ -165,7 +203,7 @@ def _points(axes, study: Study, looks: dict, *, names: bool) -> None:
     axes.set_xlabel(
         f"time to {study.metric} {sign} {study.target:g} (median; thick: range; ends: {100 * study.confidence:g} %)"
     )
-    _seconds_axis(axes)
+    seconds_axis(axes.xaxis)
 
 
 def _point(axes, row: int, result: DesignResult, look: dict) -> None:

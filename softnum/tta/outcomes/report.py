@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.outcomes.intervals import least_runs
 from softnum.tta.outcomes.outcome import DesignResult, Spread, Study
+from softnum.tta.outcomes.verdict import tie_lines, verdict_warnings
 from softnum.tta.quantities import format_dollars, format_joules, format_seconds
 
-__all__ = ["format_ratio", "plot_studies", "print_studies", "report_console"]
+__all__ = ["format_ratio", "plot_details", "plot_studies", "print_studies", "report_console"]
+
+_WARNINGS = 3  # that stand under a result; --explain has the others
 
 
 def _count(value: float) -> str:
@@ -32,14 +35,14 @@ def format_ratio(value: float | None) -> str:
     return f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.2g}"
 
 
-def _range(spread: Spread, show) -> str:
-    """Median and range."""
+def _range(spread: Spread, ends: tuple[float, float] | None, show) -> str:
+    """Median and interval."""
     if math.isinf(spread.low):
         return "not reached"
     median = "not reached" if math.isinf(spread.median) else show(spread.median)
-    if spread.low == spread.high:
+    if ends is None or ends[0] == ends[1]:
         return median
-    return f"{median}\n{_ends((spread.low, spread.high), show)}"
+    return f"{median}\n{_ends(ends, show)}"
 
 
 def _ends(ends: tuple[float, float] | None, show) -> str:
@@ -54,26 +57,6 @@ def _ends(ends: tuple[float, float] | None, show) -> str:
     return f"[{low}, {high}]"
 
 
-def _tie_lines(study: Study) -> list[str]:
-    """Which designs cannot be told apart, one line for each measure that has ties."""
-    short = _letters(study)
-    lines = []
-    for what, attribute in (("TTA", "ties"), ("samples to the target", "sample_ties")):
-        tied = [(short[r.design], [short[name] for name in getattr(r, attribute)]) for r in study.designs]
-        text = "; ".join(f"{name} with {' '.join(others)}" for name, others in tied if others)
-        if text:
-            lines.append(f"Ties in {what} (ranges overlap): {text}.")
-    return lines
-
-
-def _letters(study: Study) -> dict[str, str]:
-    """Short names for the ties: what stands before the first dash, where that tells the designs apart."""
-    short = {result.design: result.design.split("-")[0] for result in study.designs}
-    if len(set(short.values())) == len(short):
-        return short
-    return {name: name for name in short}
-
-
 def report_console(console=None):
     """The console to print on: that given, or the terminal's."""
     from rich.console import Console
@@ -85,8 +68,8 @@ def report_console(console=None):
     return console
 
 
-def print_studies(studies: Sequence[Study], console=None) -> None:
-    """Print a table for each study, and under it the rule, the assumptions and what was left out.
+def print_studies(studies: Sequence[Study], console=None, *, explain: bool = False) -> None:
+    """Print a table for each study, its ties, and what could turn the verdict.
 
     Parameters
     ----------
@@ -94,6 +77,9 @@ def print_studies(studies: Sequence[Study], console=None) -> None:
         One for each variant of the times, over the same runs.
     console : rich.console.Console, optional
         Where to print. Default: the terminal.
+    explain : bool
+        Also print every interval and bill, all warnings, the rules, the assumptions and what was left out, all of which
+        ``results.json`` has, too.
 
     Examples
     --------
@@ -105,46 +91,76 @@ def print_studies(studies: Sequence[Study], console=None) -> None:
     ...
     """
     console = report_console(console)
+
+    def say(line: str, **style) -> None:
+        console.print(line, highlight=False, markup=False, **style)
+
     for study in studies:
         console.print(_table(study))
-        for line in _tie_lines(study):
-            console.print(f"  {line}", highlight=False, markup=False)
+        ties = [(result.design, result.ties, result.sample_ties) for result in study.designs]
+        for line in tie_lines(ties):
+            say(f"  {line}")
         for found in study.interactions:
-            console.print(f"  {found.text()}", highlight=False, markup=False)
+            say(f"  {found.text()}")
         console.print()
-        for table in (_interval_table(study), _bill_table(study)):
+        asked = any(result.cost is not None for result in study.designs)
+        known = any(result.time is not None and result.time.joules is not None for result in study.designs)
+        tables = [_interval_table(study)] if explain else []
+        tables += [_bill_table(study)] if explain or asked or known else []
+        for table in tables:
             if table is not None:
                 console.print(table)
+    warnings = verdict_warnings(studies)
+    if warnings:
+        say("What could turn the verdict", style="bold")
+    for line in warnings if explain else warnings[:_WARNINGS]:
+        say(f"  - {line}")
+    if explain:
+        _explain(studies, say)
+        return
+    _listed(say, "Notes", [note for study in studies for note in study.notes])
+    kinds = dict.fromkeys(map(_kinds, studies))
+    brackets = [f"[ ]: {100 * studies[0].confidence:g} % intervals."] if _has_intervals(studies[0]) else []
+    counted, more = len(_assumed(studies)), len(warnings) - _WARNINGS
+    told = "The rules" + (f" and {counted} assumption{'s' * (counted > 1)}" if counted else "")
+    told += " stand in results.json; softnum tta --explain prints them"
+    told += f", and {more} more warning{'s' * (more > 1)}." if more > 0 else "."
+    say(" ".join([*brackets, *kinds, told]), style="dim")
+
+
+def _assumed(studies: Sequence[Study]) -> dict[str, None]:
+    return dict.fromkeys(line for study in studies for line in study.assumptions)
+
+
+def _listed(say, heading: str, lines: Iterable[str]) -> None:
+    """Each different line once, under a heading; nothing if there is none."""
+    lines = dict.fromkeys(lines)
+    if lines:
+        say(heading, style="bold")
+    for line in lines:
+        say(f"  - {line}", style="dim")
+
+
+def _explain(studies: Sequence[Study], say) -> None:
+    """The rules, the assumptions, what is left out, and the notes."""
     first = studies[0]
-    several = _has_intervals(first)
-    console.print("[bold]How to read it[/bold]")
-    for line in (
+    rules = [
         f"Reached: {first.rule}.",
         f"Best: the {'highest' if first.reached.direction == 'higher' else 'lowest'} {first.metric} of a run, median "
         "over the seeds.",
-        "TTA = iterations to the target x time per iteration: median and [least, greatest] over the seeds.",
+        "TTA = iterations to the target x time per iteration: median over the seeds.",
         f"Speed-up over {first.baseline} = throughput (samples per second: the hardware's share) x efficiency "
         "(samples to the target: the arithmetic's share).",
-        *([_coverage(first)] if several else []),
+        *([_coverage(first)] if _has_intervals(first) else []),
         *(["On paper: the product of what each part gains alone over the baseline."] if first.interactions else []),
         f"Nothing is extrapolated; iterations are known to the evaluation interval ({_intervals(first)}).",
-    ):
-        console.print(f"  - {line}", style="dim", highlight=False, markup=False)
-    for line in dict.fromkeys(map(_kinds, studies)):
-        console.print(f"  - {line}", style="dim", highlight=False, markup=False)
+        *map(_kinds, studies),
+    ]
+    _listed(say, "How to read it", rules)
     for study in studies:
-        if study.assumptions:
-            console.print(f"[bold]Assumed for {study.label}[/bold]")
-            for line in study.assumptions:
-                console.print(f"  - {line}", style="dim", highlight=False, markup=False)
-    for heading, lines in (
-        ("Not in the times", [line for study in studies for line in study.not_simulated]),
-        ("Notes", [note for study in studies for note in study.notes]),
-    ):
-        if lines:
-            console.print(f"[bold]{heading}[/bold]")
-        for line in dict.fromkeys(lines):
-            console.print(f"  - {line}", style="dim", highlight=False, markup=False)
+        _listed(say, f"Assumed for {study.label}", study.assumptions)
+    _listed(say, "Not in the times", [line for study in studies for line in study.not_simulated])
+    _listed(say, "Notes", [note for study in studies for note in study.notes])
 
 
 def _kinds(study: Study) -> str:
@@ -250,9 +266,9 @@ def _bill_table(study: Study):
         cost, energy = result.cost, result.energy
         spread, price = (None, None) if cost is None else (cost.to_accuracy, cost.per_throughput)
         texts = (
-            "-" if spread is None else _range(spread, format_dollars),
+            "-" if spread is None else _range(spread, result.intervals.cost, format_dollars),
             "-" if price is None else format_dollars(price),
-            "-" if energy is None else _range(energy.to_accuracy, format_joules),
+            "-" if energy is None else _range(energy.to_accuracy, result.intervals.energy, format_joules),
         )
         return [result.design, *(text for text, shown in zip(texts, columns.values(), strict=True) if shown)]
 
@@ -261,19 +277,22 @@ def _bill_table(study: Study):
 
 
 def _cells(result: DesignResult) -> list[str]:
-    longest = max(run.iterations for run in result.runs)
+    longest, ends = max(run.iterations for run in result.runs), result.intervals
     best = Spread.of([run.best for run in result.runs]).median
     each = "no time" if result.time is None else format_seconds(result.time.seconds)
-    count, *spread = _range(result.iterations, _count).split("\n")
+    count, *spread = _range(result.iterations, ends.iterations, _count).split("\n")
     iterations = "\n".join([f"{count} x {each}", *spread])
     if result.reached == 0:
         iterations = f"not reached in\n{longest} x {each}"
+    speedup = format_ratio(result.speedup)
+    if result.speedup is not None and ends.speedup is not None and ends.speedup[0] != ends.speedup[1]:
+        speedup += f" {_ends(ends.speedup, format_ratio)}"
     return [
         f"{result.design}\n  batch {result.batch}",
         f"{result.reached} of {len(result.runs)}\n({best:.3f})",
         iterations,
-        "-" if result.tta is None else _range(result.tta, format_seconds),
-        f"{format_ratio(result.speedup)}\n= {format_ratio(result.throughput)} x {format_ratio(result.efficiency)}",
+        "-" if result.tta is None else _range(result.tta, ends.tta, format_seconds),
+        f"{speedup}\n= {format_ratio(result.throughput)} x {format_ratio(result.efficiency)}",
     ]
 
 
@@ -305,3 +324,44 @@ def plot_studies(path: str | os.PathLike, studies: Sequence[Study]) -> Path:
 
     write_atomic(path, draw(studies))
     return Path(path)
+
+
+def plot_details(folder: str | os.PathLike, studies: Sequence[Study]) -> dict[str, Path | str]:
+    """Draw what stands behind the times to accuracy, as PNG: a picture each.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where the pictures go.
+    studies : sequence of Study
+        One for each variant of the times, over the same runs.
+
+    Returns
+    -------
+    dict of str to Path or str
+        The file of each picture, or why there is none: "curves.png", each run's loss and metric with the places where
+        runs diverged; "targets.png", TTA over all targets; "gains.png", from the baseline's TTA to each design's by
+        throughput and efficiency; "fronts.png", TTA against energy, cost and area with the Pareto front; "layers.png",
+        what an iteration's time is made of.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from softnum.tta import Evaluation, IterationTime, Record, combine_study
+    >>> runs = [Record("base", 1, 32, 90, (Evaluation(80, 0.9),), {}, {})]
+    >>> study = combine_study(runs, {"base": IterationTime("base", 2.0)}, target=0.9, baseline="base")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = plot_details(folder, [study])
+    >>> found["targets.png"].name, found["fronts.png"]
+    ('targets.png', 'no two designs differ in a known energy, cost or area')
+    """
+    from softnum.tta.outcomes import curve_plots, detail_plots, source_plots  # matplotlib
+
+    drawings = {
+        "curves.png": (curve_plots.plot_curves, "there is no run"),
+        "targets.png": (detail_plots.plot_targets, "no design has a time and a finite evaluation"),
+        "gains.png": (detail_plots.plot_gains, f"{studies[0].baseline}, the baseline, has no time to accuracy"),
+        "fronts.png": (source_plots.plot_fronts, "no two designs differ in a known energy, cost or area"),
+        "layers.png": (source_plots.plot_layers, "no time says what it is made of"),
+    }
+    return {name: draw(Path(folder, name), studies) or why for name, (draw, why) in drawings.items()}

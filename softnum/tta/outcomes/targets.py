@@ -21,10 +21,11 @@ from softnum.tta.outcomes.intervals import bootstrap_interval
 from softnum.tta.outcomes.outcome import Study
 from softnum.tta.workloads.iteration import IterationTime
 
-__all__ = ["TargetCurve", "TargetPoint", "fastest_near", "study_targets", "target_curves"]
+__all__ = ["TargetCurve", "TargetPoint", "fastest_near", "study_targets", "target_curves", "target_spacing"]
 
 STEPS = 48
-_WIDE = 50.0  # ratio of the ends of a range beyond which a metric of which less is better is gone through by factors
+_WIDE = 50.0  # ratio of the ends of a range of losses from which on it is gone through by factors
+_MANY_ERRORS = 8.0  # the same of 1 - accuracy
 _NEAR = 0.1  # of the range, to either side of the target
 
 
@@ -100,8 +101,8 @@ def target_curves(
     Returns
     -------
     tuple of TargetCurve
-        In the order of the designs, over one grid of targets: equal steps (equal factors, for a metric of which less is
-        better and that changes by more than a factor of 50), the study's target, and where each design's curve ends.
+        In the order of the designs, over one grid of targets: steps as `target_spacing` has them, the study's target,
+        and where each design's curve ends.
         Targets that a run meets before its first update are left out. Empty if no evaluation is finite.
 
     Examples
@@ -129,6 +130,19 @@ def target_curves(
     return tuple(found) if grid else ()
 
 
+def target_spacing(easiest: float, hardest: float, direction: str) -> str:
+    """How targets are best laid out: "linear"; by "factors", like losses; or by factors of the "errors", 1 - target.
+
+    Examples
+    --------
+    >>> target_spacing(0.1, 0.99, "higher"), target_spacing(0.1, 0.7, "higher"), target_spacing(9.0, 0.01, "lower")
+    ('errors', 'linear', 'factors')
+    """
+    if direction == "higher" and 0 <= easiest and hardest < 1 and (1 - easiest) > _MANY_ERRORS * (1 - hardest):
+        return "errors"
+    return "factors" if direction == "lower" and 0 < hardest and easiest > _WIDE * hardest else "linear"
+
+
 def study_targets(study: Study) -> tuple[TargetCurve, ...]:
     """`target_curves` of a study's runs and times.
 
@@ -149,7 +163,7 @@ def study_targets(study: Study) -> tuple[TargetCurve, ...]:
 
 
 def fastest_near(curves: Iterable[TargetCurve], target: float) -> dict[str, tuple[float, float]]:
-    """Which design's median run is the fastest, at the targets within a tenth of their range around one.
+    """Which design's median run is the fastest, at the targets within a tenth of their range around one, as laid out.
 
     Parameters
     ----------
@@ -175,7 +189,8 @@ def fastest_near(curves: Iterable[TargetCurve], target: float) -> dict[str, tupl
     if not timed:
         return {}
     aims = [point.target for point in timed[0].points]
-    near = _NEAR * (max(aims) - min(aims))
+    at = _places(aims)
+    near = _NEAR * (max(at.values()) - min(at.values()))
     rows = [
         dict(zip([c.design for c in timed], points, strict=True))
         for points in zip(*(c.points for c in timed), strict=True)
@@ -189,9 +204,17 @@ def fastest_near(curves: Iterable[TargetCurve], target: float) -> dict[str, tupl
     found = {first: [target]}
     for aim, row in zip(aims, rows, strict=True):
         best = min(row, key=lambda name: (row[name].seconds, name != first))
-        if abs(aim - target) <= near and math.isfinite(row[best].seconds):
+        if abs(at[aim] - at[target]) <= near and math.isfinite(row[best].seconds):
             found.setdefault(best, []).append(aim)
-    return {name: (min(at), max(at)) for name, at in found.items()}
+    return {name: (min(where), max(where)) for name, where in found.items()}
+
+
+def _places(aims: Sequence[float]) -> dict[float, float]:
+    """Where targets lie on an axis that is laid out by `target_spacing`."""
+    how = target_spacing(aims[0], aims[-1], "higher" if aims[-1] >= aims[0] else "lower")
+    if how == "errors":
+        return {aim: -math.log(1 - aim) for aim in aims}
+    return {aim: math.log(aim) for aim in aims} if how == "factors" else {aim: aim for aim in aims}
 
 
 def _steps(rule: ReachedRule, evaluations: Sequence[Evaluation]) -> list[tuple[Fraction | float, int]]:
@@ -231,11 +254,14 @@ def _grid(steps: Mapping[str, Sequence[Sequence[tuple]]], rule: ReachedRule, tar
     # a mean of evaluations is a fraction, and the float beside it may be the harder one: then it is the next easier
     ends = [min(sign * run[0][0] for run in every), max(sign * run[-1][0] for run in every)]
     start, best = (_easier(end) for end in ends)
-    low, high = sorted((abs(start), abs(best)))
-    if sign < 0 and 0 < low and start < 0 and best < 0 and high / low > _WIDE:
-        inner = [-high * (low / high) ** (i / STEPS) for i in range(1, STEPS)]
+    ratios = [i / STEPS for i in range(1, STEPS)]
+    how = target_spacing(sign * start, sign * best, rule.direction)
+    if how == "factors":
+        inner = [start * (best / start) ** ratio for ratio in ratios]
+    elif how == "errors":
+        inner = [1 - (1 - start) * ((1 - best) / (1 - start)) ** ratio for ratio in ratios]
     else:
-        inner = [start + (best - start) * (i / STEPS) for i in range(1, STEPS)]
+        inner = [start + (best - start) * ratio for ratio in ratios]
     grid = {start, best, *(aim for aim in (*inner, sign * target) if start <= aim <= best)}
     for runs in steps.values():  # the farthest that more than half of the runs reach
         farthest = sorted((sign * run[-1][0] if run else -math.inf) for run in runs)[(len(runs) - 1) // 2]

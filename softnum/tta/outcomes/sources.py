@@ -1,0 +1,228 @@
+"""What a time is made of, and what a design takes beside time: layers, passes and waiting; energy, cost and area."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from softnum.tta.outcomes.outcome import DesignResult, Study
+from softnum.tta.quantities import frequency
+from softnum.tta.workloads.hardware import DesignPoint, Gemm, Hardware, equal_area
+from softnum.tta.workloads.iteration import IterationTime
+
+__all__ = ["LayerPart", "Resource", "array_area", "layer_parts", "pareto", "study_resources"]
+
+#: What a design can take beside time: name -> (title, unit).
+RESOURCES = {
+    "energy": ("energy to accuracy", "J"),
+    "cost": ("rent to accuracy", "$"),
+    "price": ("price of the hardware", "$"),
+    "area": ("area of the array's multipliers", "mm²"),
+}
+_GEMM_KEYS = ("layer", "pass", "M", "N", "K", "bits")
+
+
+# -- layers ------------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class LayerPart:
+    """What one pass of a layer takes of an iteration, for one reason.
+
+    Parameters
+    ----------
+    layer, stage : str
+        The stage is "forward", "backward_data", "backward_weight", "update", or as the source calls it.
+    cause : str
+        "computing" or "waiting for memory", as a simulator counts cycles; "bound by computing" or "bound by memory", of
+        a roofline; empty where the source does not tell them apart.
+    seconds : float
+    """
+
+    layer: str
+    stage: str
+    cause: str
+    seconds: float
+
+
+def layer_parts(time: IterationTime) -> list[LayerPart]:
+    """What an iteration's time is made of, as far as its source says.
+
+    Parameters
+    ----------
+    time : IterationTime
+        Of SCALE-Sim, ZigZag, or an estimate; others are of whole iterations.
+
+    Returns
+    -------
+    list of LayerPart
+        They add up to the time; what the source does not give to a layer has no layer and no stage. Empty where the
+        time is of a whole iteration.
+
+    Examples
+    --------
+    >>> rows = [{"layer": "fc", "pass": "forward", "cycles": 300, "stall_cycles": 100, "count": 2}]
+    >>> detail = {"clock_hz": 1e9, "memory_included": True, "gemms": rows}
+    >>> [(part.cause, part.seconds) for part in layer_parts(IterationTime("a", 6e-7, detail=detail))]
+    [('computing', 4e-07), ('waiting for memory', 2e-07)]
+    """
+    detail = time.detail or {}
+    parts: dict[tuple[str, str, str], list[float]] = {}
+    for key, seconds in _rows(detail):
+        parts.setdefault(key, []).append(seconds)
+    found = [LayerPart(*key, math.fsum(values)) for key, values in parts.items() if math.fsum(values) > 0]
+    rest = time.seconds - math.fsum(part.seconds for part in found)
+    if found and rest > 1e-9 * time.seconds:
+        found.append(LayerPart("", "", "", rest))
+    return found if rest >= -1e-6 * time.seconds else []
+
+
+def _rows(detail: Mapping) -> Iterable[tuple[tuple[str, str, str], float]]:
+    if detail.get("model") == "roofline":
+        for row in detail["operations"]:
+            yield (row["layer"], row["stage"], f"bound by {_BOUNDS.get(row['bound'], row['bound'])}"), row["seconds"]
+        return
+    hardware = detail.get("hardware")
+    clock = hardware.get("clock") if isinstance(hardware, Mapping) else None
+    hertz = float(frequency(clock)) if clock is not None else detail.get("clock_hz")
+    for row in detail.get("gemms") or ():
+        if not isinstance(row, Mapping) or not {"layer", "pass"} <= row.keys():
+            continue
+        count = row.get("count", 1)
+        if "seconds" in row:
+            yield (row["layer"], row["pass"], ""), count * row["seconds"]
+        elif "cycles" in row and hertz:
+            stalls = row.get("stall_cycles")
+            if stalls is None or not detail.get("memory_included", True):
+                yield (row["layer"], row["pass"], ""), count * row["cycles"] / hertz
+            else:
+                yield (row["layer"], row["pass"], "computing"), count * (row["cycles"] - stalls) / hertz
+                yield (row["layer"], row["pass"], "waiting for memory"), count * stalls / hertz
+
+
+_DIFFERENT = 1.02  # areas that were made equal differ by the rounding of rows and columns
+_BOUNDS = {"compute": "computing", "memory": "memory"}
+
+
+# -- what a design takes beside time -----------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Resource:
+    """Something of which less is better, of the designs that have it.
+
+    Parameters
+    ----------
+    name, title, unit : str
+        Of `RESOURCES`.
+    values : Mapping of str to (float, float, float)
+        Median and interval, by design; the upper end may be infinite.
+    left_out : Mapping of str to str
+        Why it, or the time to accuracy, is not known, by design.
+    """
+
+    name: str
+    title: str
+    unit: str
+    values: Mapping[str, tuple[float, float, float]]
+    left_out: Mapping[str, str]
+
+
+def array_area(time: IterationTime | None) -> float | str:
+    """Area of the multipliers of the array that a time is of, in mm²; or why it is not known, in words.
+
+    By the rule of `equal_area`: a design is charged for its widest multiplier, and for nothing else.
+
+    Examples
+    --------
+    >>> from softnum.tta import load_reports, scalesim_timings
+    >>> point = load_reports().designs["a-float32"]
+    >>> array_area(scalesim_timings([point])[point.name])  # 32 x 32 multipliers of 7700 um2
+    7.8848
+    >>> array_area(IterationTime("a", 1.0))
+    'its time names no array'
+    """
+    detail = (time.detail or {}) if time is not None else {}
+    table, rows = detail.get("hardware"), detail.get("gemms")
+    if not isinstance(table, Mapping) or not rows or not all(row.keys() >= set(_GEMM_KEYS) for row in rows):
+        return "its time names no array"
+    keys = (*_GEMM_KEYS, "formats")
+    try:
+        hardware = Hardware.from_table(table, f"the hardware of {time.design}")
+        gemms = tuple(Gemm.from_table({key: row[key] for key in keys if key in row}) for row in rows)
+        _, left_out, areas = equal_area([DesignPoint(time.design, hardware, gemms)], time.design)
+    except ValueError as error:
+        return str(error).partition("cannot set the area: ")[2] or str(error)
+    return left_out.get(time.design) or hardware.array[0] * hardware.array[1] * areas[time.design].um2 / 1e6
+
+
+def study_resources(study: Study) -> list[Resource]:
+    """Energy, rent, price and area of a study's designs, those in which at least two of them differ by more than 2 %.
+
+    Examples
+    --------
+    >>> from softnum.tta import Cost, Evaluation, Record, combine_study
+    >>> runs = [Record(name, 1, 32, 90, (Evaluation(80, 0.9),), {}, {}) for name in "ab"]
+    >>> times = {"a": IterationTime("a", 2.0, joules=3.0), "b": IterationTime("b", 1.0, joules=5.0)}
+    >>> study = combine_study(runs, times, target=0.9, baseline="a", costs={"a": Cost(price=10.0)})
+    >>> [(found.name, found.values, found.left_out) for found in study_resources(study)]
+    [('energy', {'a': (240.0, 240.0, 240.0), 'b': (400.0, 400.0, 400.0)}, {})]
+    """
+    tables = {name: ({}, {}) for name in RESOURCES}
+    for result in study.designs:
+        for name, (values, left_out) in tables.items():
+            found = _resource(result, name)
+            if result.tta is None:
+                left_out[result.design] = f"no time: {result.left_out}"
+            elif math.isinf(result.tta.median):
+                left_out[result.design] = f"{result.reached} of {len(result.runs)} runs reach the target"
+            elif isinstance(found, str):
+                left_out[result.design] = found
+            else:
+                values[result.design] = found
+    return [
+        Resource(name, *RESOURCES[name], values, left_out)
+        for name, (values, left_out) in tables.items()
+        if len(values) > 1 and max(values.values())[0] > _DIFFERENT * min(values.values())[0]
+    ]
+
+
+def _resource(result: DesignResult, name: str) -> tuple[float, float, float] | str:
+    if name == "energy":
+        if result.energy is None:
+            return "its energy is not known"
+        return (result.energy.to_accuracy.median, *result.intervals.energy)
+    if name == "cost":
+        if result.cost is None or result.cost.to_accuracy is None:
+            return "no rent is given"
+        return (result.cost.to_accuracy.median, *result.intervals.cost)
+    if name == "price":
+        if result.cost is None or result.cost.price is None:
+            return "no price is given"
+        return (result.cost.price,) * 3
+    area = array_area(result.time)
+    return area if isinstance(area, str) else (area,) * 3
+
+
+def pareto(points: Mapping[str, Sequence[float]]) -> list[str]:
+    """Names of the points that no other is as good as in everything and better in something, by their first number.
+
+    Parameters
+    ----------
+    points : Mapping of str to sequence of float
+        Of which less is better.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> pareto({"slow": (3, 1), "fast": (1, 3), "worse": (3, 2), "both": (2, 2), "same": (2, 2)})
+    ['fast', 'both', 'same', 'slow']
+    """
+
+    def beaten(point: Sequence[float]) -> bool:
+        return any(
+            all(a <= b for a, b in zip(other, point, strict=True)) and tuple(other) != tuple(point)
+            for other in points.values()
+        )
+
+    return sorted((name for name, point in points.items() if not beaten(point)), key=lambda name: points[name][0])
