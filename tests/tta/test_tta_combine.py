@@ -311,7 +311,7 @@ def test_the_table_says_it_all(studies):
     from rich.console import Console
 
     out = io.StringIO()
-    print_studies(studies, Console(file=out, width=100))
+    print_studies(studies, Console(file=out, width=100), explain=True)
     text = out.getvalue()
     flat = " ".join(text.split())
     for words in (
@@ -352,7 +352,7 @@ def test_a_narrow_terminal_cuts_nothing_off(width):
 
     def shown(width):
         out = io.StringIO()
-        print_studies([study], Console(file=out, width=width))
+        print_studies([study], Console(file=out, width=width), explain=True)
         return out.getvalue()
 
     narrow, wide = shown(width), shown(200)

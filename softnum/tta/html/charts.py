@@ -11,15 +11,19 @@ from softnum.tta.html.model import Chart, Control
 from softnum.tta.html.values import amount
 from softnum.tta.outcomes.style import DASHES, SHAPES
 
-__all__ = ["bars", "curves", "heat", "intervals", "lines", "roofs"]
+__all__ = [
+    "SI", "axis_choice", "bars", "chart_spec", "colours", "curves", "dashes", "heat", "intervals", "lines", "near_tip",
+    "SHOWN", "roofs", "shapes",
+]  # fmt: skip
 
 #: axis labels with SI prefixes: 100µs, 2.5MB
-_SI = "replace(format(datum.value, '~s'), /([^0-9]?)$/, ' $1') + '{unit}'"
-_SHOWN = "indexof(shown, datum.design) >= 0"
+SI = "replace(format(datum.value, '~s'), /([^0-9]?)$/, ' $1') + '{unit}'"
+_CROSS = "M-1,-1L1,1M1,-1L-1,1"
+SHOWN = "indexof(shown, datum.design) >= 0"
 _LOG, _LINEAR = {"type": "log", "nice": False}, {"type": "linear", "zero": False, "nice": False}
 
 
-def _spec(chart, designs: Sequence[str], *, step: int = 0, **data: Sequence[Mapping]) -> dict:
+def chart_spec(chart, designs: Sequence[str], *, step: int = 0, **data: Sequence[Mapping]) -> dict:
     """The specification of a chart whose layers name their data, and leave out the designs that are not shown."""
     spec = chart.add_params(alt.param(name="shown", value=list(designs))).to_dict()
     spec.pop("$schema", None)
@@ -32,17 +36,17 @@ def _spec(chart, designs: Sequence[str], *, step: int = 0, **data: Sequence[Mapp
     return spec
 
 
-def _looks(designs: Sequence[str]) -> dict:
+def colours(designs: Sequence[str]) -> dict:
     """Colour by design; the page's list of designs is the legend."""
     return {"color": alt.Color("design:N", scale=alt.Scale(domain=list(designs)), legend=None)}
 
 
-def _dashes(designs: Sequence[str]):
+def dashes(designs: Sequence[str]):
     dashes = [list(DASHES[i % len(DASHES)]) for i in range(len(designs))]
     return alt.StrokeDash("design:N", scale=alt.Scale(domain=list(designs), range=dashes), legend=None)
 
 
-def _shapes(designs: Sequence[str]):
+def shapes(designs: Sequence[str]):
     shapes = [SHAPES[i % len(SHAPES)] for i in range(len(designs))]
     return alt.Shape("design:N", scale=alt.Scale(domain=list(designs), range=shapes), legend=None)
 
@@ -71,7 +75,7 @@ def _choice(spec: Mapping, name: str, title: str, channel: str, field: str, opti
     return Control(name, title, patches)
 
 
-def _near_tip(parts: Mapping[str, tuple[str, str]]):
+def near_tip(parts: Mapping[str, tuple[str, str]]):
     """A tooltip of titles with field and format, for marks that are found by being nearest.
 
     Written as an expression: Vega-Lite 6 looks up fields of words in the cell around the mark, not in the mark.
@@ -99,12 +103,15 @@ def curves(
     medians: Sequence[Mapping],
     designs: Sequence[str],
     metric: str,
-    target: float,
+    target: float | None,
     times: Mapping[str, str],
+    diverged: Sequence[Mapping] = (),
+    by_factors: bool = False,
 ) -> Chart:
-    """Learning curves: each run thin, the median over the runs thick.
+    """Learning curves: each run thin, the median over the runs thick, a cross where a run diverged.
 
     Rows have design, seed (None: median), iteration, epoch, value, and the fields that `times` names: field -> title.
+    `diverged` are such rows. A metric without a target gets no line; `by_factors` makes its axis logarithmic.
     """
     selection = alt.selection_point(
         name="near", nearest=True, on="pointerover", clear="pointerout", empty=False, encodings=["x", "y"]
@@ -115,36 +122,45 @@ def curves(
         scale=alt.Scale(**_LOG),
         axis=alt.Axis(format="~s", tickCount=8),
     )
-    y = alt.Y("value:Q", title=metric, scale=alt.Scale(zero=False))
+    y = alt.Y("value:Q", title=metric, scale=alt.Scale(**_LOG) if by_factors else alt.Scale(zero=False))
     tips = {"design": ("design", ""), "run": ("run", ""), "iteration": ("iteration", ","), metric: ("value", ".5~g")}
     if any("epoch" in row for row in runs):
         tips["epoch"] = ("epoch", ".4~g")
     tips |= {f"seconds, {text}": (field, ".4~s") for field, text in times.items()}
     thin, thick = alt.Chart(alt.NamedData("runs")), alt.Chart(alt.NamedData("medians"))
     seeds = thin.mark_line(opacity=0.35, strokeWidth=1).encode(
-        x, y, detail="run:N", **_looks(designs), strokeDash=_dashes(designs)
+        x, y, detail="run:N", **colours(designs), strokeDash=dashes(designs)
     )
-    middle = thick.mark_line(strokeWidth=2.4).encode(x, y, **_looks(designs), strokeDash=_dashes(designs))
+    middle = thick.mark_line(strokeWidth=2.4).encode(x, y, **colours(designs), strokeDash=dashes(designs))
     points = (
         alt.Chart(alt.NamedData("runs"), name="points")
         .mark_point(filled=True, size=70)
         .encode(
-            x, y, **_looks(designs), shape=_shapes(designs), tooltip=_near_tip(tips),
+            x, y, **colours(designs), shape=shapes(designs), tooltip=near_tip(tips),
             opacity=alt.condition(selection, alt.value(1), alt.value(0)),
         )
         .add_params(selection)
     )  # fmt: skip
-    line = thick.mark_rule(style="target").encode(y=alt.datum(target)).properties(data=alt.Data(values=[{}]))
-    word = line.mark_text(style="word", align="left", baseline="bottom", dx=4, text=f"target {target:g}").encode(
-        x=alt.value(0)
+    marks = (
+        alt.Chart(alt.NamedData("diverged"))
+        .mark_point(shape=_CROSS, size=90, strokeWidth=2.6, opacity=1)
+        .encode(x, y, **colours(designs), tooltip=near_tip({"diverged": ("design", ""), "run": ("run", "")}))
     )
-    chart = alt.layer(line, word, *(part.transform_filter(_SHOWN) for part in (seeds, middle, points)))
-    spec = _spec(chart.properties(height=340), designs, runs=runs, medians=medians)
+    layers = [seeds, middle, points, *([marks] if diverged else [])]
+    above = []
+    if target is not None:
+        line = thick.mark_rule(style="target").encode(y=alt.datum(target)).properties(data=alt.Data(values=[{}]))
+        text = f"target {target:g}"
+        word = line.mark_text(style="word", align="left", baseline="bottom", dx=4, text=text).encode(x=alt.value(0))
+        above = [line, word]
+    chart = alt.layer(*above, *(part.transform_filter(SHOWN) for part in layers))
+    data = {"runs": runs, "medians": medians, **({"diverged": diverged} if diverged else {})}
+    spec = chart_spec(chart.properties(height=340), designs, **data)
     over = {"iterations": {"field": "iteration", "title": "iterations (parameter updates)"}}
     if any("epoch" in row for row in runs):
         over["epochs"] = {"field": "epoch", "title": "epochs (passes over the training samples)"}
     for field, text in times.items():
-        axis = {"labelExpr": _SI.format(unit="s"), "tickCount": 8}
+        axis = {"labelExpr": SI.format(unit="s"), "tickCount": 8}
         over[f"time, {text}"] = {"field": field, "title": f"time of training, {text}", "axis": axis}
     controls = (
         _choice(spec, "over", "Over", "x", "iteration", over),
@@ -174,10 +190,10 @@ def intervals(
         {**row, "end": row["high"] if row["high"] is not None else top, "open": row["high"] is None} for row in rows
     ]
     scale = alt.Scale(domain=[0, top], nice=False)
-    labels = alt.Axis(labelExpr=_SI.format(unit=unit), tickCount=5) if unit else alt.Axis(tickCount=5)
+    labels = alt.Axis(labelExpr=SI.format(unit=unit), tickCount=5) if unit else alt.Axis(tickCount=5)
     y = alt.Y("design:N", sort=list(designs), title=None, axis=alt.Axis(ticks=False, domain=False))
     x = alt.X("value:Q", title=axis, scale=scale, axis=labels)
-    base = alt.Chart(alt.NamedData("rows")).transform_filter(_SHOWN)
+    base = alt.Chart(alt.NamedData("rows")).transform_filter(SHOWN)
     found = base.transform_filter("isValid(datum.value)")
     tips = [
         alt.Tooltip("design:N", title="design"),
@@ -188,21 +204,21 @@ def intervals(
         ),
     ]
     layers = [
-        found.mark_bar(height=16, opacity=0.35).encode(x, y, tooltip=tips, **_looks(designs)),
+        found.mark_bar(height=16, opacity=0.35).encode(x, y, tooltip=tips, **colours(designs)),
         base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2).encode(
-            alt.X("low:Q", scale=scale), y, x2="end:Q", tooltip=tips, **_looks(designs)
+            alt.X("low:Q", scale=scale), y, x2="end:Q", tooltip=tips, **colours(designs)
         ),
         base.transform_filter("isValid(datum.low) && datum.open").mark_point(
             shape="triangle-right", filled=True, size=70, opacity=1
-        ).encode(alt.X("end:Q", scale=scale), y, tooltip=tips, **_looks(designs)),
+        ).encode(alt.X("end:Q", scale=scale), y, tooltip=tips, **colours(designs)),
         found.mark_point(filled=True, size=60, opacity=1).encode(
-            x, y, tooltip=tips, shape=_shapes(designs), **_looks(designs)
+            x, y, tooltip=tips, shape=shapes(designs), **colours(designs)
         ),
         base.mark_text(style="number", align="left", baseline="bottom", dy=-9, dx=2).encode(
             y=y, x=alt.value(0), text="text:N"
         ),
     ]  # fmt: skip
-    spec = _spec(alt.layer(*layers), designs, step=46, rows=drawn)
+    spec = chart_spec(alt.layer(*layers), designs, step=46, rows=drawn)
     return Chart(name, title, spec, tuple(rows), caption, wide=wide)
 
 
@@ -222,10 +238,10 @@ def bars(
     """A bar for each design, stacked of parts. Rows have design, the field `part`, and value."""
     chart = (
         alt.Chart(alt.NamedData("rows"))
-        .transform_filter(_SHOWN)
+        .transform_filter(SHOWN)
         .mark_bar(height=20)
         .encode(
-            alt.X("value:Q", title=axis, axis=alt.Axis(labelExpr=_SI.format(unit=unit), tickCount=5)),
+            alt.X("value:Q", title=axis, axis=alt.Axis(labelExpr=SI.format(unit=unit), tickCount=5)),
             alt.Y("design:N", sort=list(designs), title=None, axis=alt.Axis(ticks=False, domain=False)),
             color=alt.Color(
                 f"{part}:N",
@@ -242,7 +258,7 @@ def bars(
         )
     )
     order = {text: i for i, text in enumerate(parts)}
-    spec = _spec(chart, designs, step=32, rows=[{**row, "order": order[row[part]]} for row in rows])
+    spec = chart_spec(chart, designs, step=32, rows=[{**row, "order": order[row[part]]} for row in rows])
     return Chart(name, title, spec, tuple(rows), caption, wide=wide)
 
 
@@ -257,7 +273,7 @@ def heat(
     measure: str,
 ) -> Chart:
     """A field for each design and layer, shaded by a share of one. Rows have design, part, value."""
-    base = alt.Chart(alt.NamedData("rows")).transform_filter(_SHOWN)
+    base = alt.Chart(alt.NamedData("rows")).transform_filter(SHOWN)
     x = alt.X(
         "design:N",
         sort=list(designs),
@@ -284,7 +300,7 @@ def heat(
         )
         for sign, style in (("<=", "number"), (">", "shaded"))
     ]  # fmt: skip
-    spec = _spec(alt.layer(fields, *words).properties(height=24 * len(across)), designs, rows=rows)
+    spec = chart_spec(alt.layer(fields, *words).properties(height=24 * len(across)), designs, rows=rows)
     return Chart(name, title, spec, tuple(rows), caption)
 
 
@@ -307,22 +323,22 @@ def lines(
     """
     field, words, options, first = choose
     xs = alt.X(
-        f"{x[0]}:Q", title=x[1], scale=alt.Scale(**_LOG), axis=alt.Axis(labelExpr=_SI.format(unit=x[2]), tickCount=6)
+        f"{x[0]}:Q", title=x[1], scale=alt.Scale(**_LOG), axis=alt.Axis(labelExpr=SI.format(unit=x[2]), tickCount=6)
     )
-    shown = alt.Axis(labelExpr=_SI.format(unit=y[2]), tickCount=6) if y[2] else alt.Axis(tickCount=6)
+    shown = alt.Axis(labelExpr=SI.format(unit=y[2]), tickCount=6) if y[2] else alt.Axis(tickCount=6)
     ys = alt.Y(f"{y[0]}:Q", title=y[1], axis=shown)
     tips = [
         alt.Tooltip("design:N", title="design"),
         *(alt.Tooltip(f"{key}:Q", title=words, format=form) for key, (words, form) in tips.items()),
     ]
-    base = alt.Chart(alt.NamedData("rows")).transform_filter(f"{_SHOWN} && datum[{json.dumps(field)}] == chosen")
+    base = alt.Chart(alt.NamedData("rows")).transform_filter(f"{SHOWN} && datum[{json.dumps(field)}] == chosen")
     chart = alt.layer(
-        base.mark_line(strokeWidth=1.8).encode(xs, ys, **_looks(designs), strokeDash=_dashes(designs)),
+        base.mark_line(strokeWidth=1.8).encode(xs, ys, **colours(designs), strokeDash=dashes(designs)),
         base.mark_point(filled=True, size=45, opacity=1).encode(
-            xs, ys, tooltip=tips, **_looks(designs), shape=_shapes(designs)
+            xs, ys, tooltip=tips, **colours(designs), shape=shapes(designs)
         ),
     ).add_params(alt.param(name="chosen", value=first))
-    spec = _spec(chart.properties(height=300), designs, rows=rows)
+    spec = chart_spec(chart.properties(height=300), designs, rows=rows)
     place = next(f"/params/{i}/value" for i, param in enumerate(spec["params"]) if param["name"] == "chosen")
     order = [first, *(option for option in options if option != first)]
     chosen = Control(field, words, tuple((f"{option:g}", ((place, option),)) for option in order))
@@ -364,9 +380,9 @@ def roofs(
         "rate:Q",
         title="rate (FLOP/s)",
         scale=alt.Scale(type="log"),
-        axis=alt.Axis(labelExpr=_SI.format(unit=""), tickCount=6),
+        axis=alt.Axis(labelExpr=SI.format(unit=""), tickCount=6),
     )
-    dots = alt.Chart(alt.NamedData("points")).transform_filter(_SHOWN)
+    dots = alt.Chart(alt.NamedData("points")).transform_filter(SHOWN)
     keys = [key for key in points[0] if key not in ("intensity", "rate")]
     tips = [
         *(alt.Tooltip(f"{key}:N", title=key) for key in keys),
@@ -380,8 +396,8 @@ def roofs(
             x, y, text="text:N"
         ),
         dots.mark_point(filled=True, size=60).encode(
-            x, y, tooltip=tips, **known, **_looks(designs), shape=_shapes(designs)
+            x, y, tooltip=tips, **known, **colours(designs), shape=shapes(designs)
         ),
     )  # fmt: skip
-    spec = _spec(chart.properties(height=340), designs, points=points, roofs=corners, tops=tops)
+    spec = chart_spec(chart.properties(height=340), designs, points=points, roofs=corners, tops=tops)
     return Chart(name, title, spec, tuple(points), caption)

@@ -55,7 +55,7 @@ def _legends(node) -> None:
     """Put back the legends that the page leaves to its list of designs, which a picture has not."""
     if isinstance(node, dict):
         if node.get("field") == "design" and node.get("legend", 0) is None:
-            node["legend"] = {"title": None, "orient": "bottom", "columns": 4}
+            node["legend"] = {"title": None, "orient": "bottom", "columns": 4, "symbolOpacity": 1}
         for value in node.values():
             _legends(value)
     elif isinstance(node, list):

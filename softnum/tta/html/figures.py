@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping
 
+from softnum.tta.accuracy.records import read_record
 from softnum.tta.html import charts, values
 from softnum.tta.html.folder import Comparison
 from softnum.tta.html.model import Chart, Note, identifier
 
-__all__ = ["learning_curves", "time_to_accuracy"]
+__all__ = ["learning_curves", "time_to_accuracy", "training_losses"]
 
+#: points of a run's losses, which are means
+_LOSSES = 100
 #: points of the runs in one chart; beyond, evaluations are left out evenly, and the caption says so
 MOST_POINTS = 20_000
 
@@ -49,16 +53,54 @@ def learning_curves(comparison: Comparison, prefix: str) -> list[Chart | Note]:
     if not runs:
         return [Note(("No run has a finite value of the metric, so there is no curve to draw.",), quiet=True)]
     caption = f"Each run thin, the median over a design's runs thick; the target is {results['target']:g}."
+    ends, diverged = {(row["design"], row["run"]): row for row in runs}, []
+    for run in results["runs"]:
+        end = ends.get((run["design"], f"seed {run['seed']}"))
+        if run["diverged"] and end is not None:
+            diverged.append(end)
+    if diverged:
+        caption += " A cross: the last finite value of a run that diverged."
     if step > 1:
         caption += f" One evaluation in {step} is drawn; results.json has them all."
     chart = charts.curves(
         identifier(prefix, "curves"), "Learning curves", caption, runs=runs, medians=_medians(runs, times),
         designs=comparison.designs, metric=results["metric"], target=results["target"],
-        times={field: label for field, (label, _) in times.items()},
+        times={field: label for field, (label, _) in times.items()}, diverged=diverged,
     )  # fmt: skip
     if not invalid:
         return [chart]
     return [chart, Note((f"{invalid} evaluations are not finite (a diverged run) and are not drawn.",), quiet=True)]
+
+
+def training_losses(comparison: Comparison, prefix: str) -> list[Chart]:
+    """The loss of the training batches, of the runs whose record lies there, is softnum's, and has it."""
+    results, runs, diverged = comparison.results, [], []
+    for run in results["runs"]:
+        known = "softnum" in run["versions"] and comparison.states.get(run["record"]) == "the same"
+        record = read_record(comparison.folder / run["record"], metric="loss") if known else None
+        if record is None or results["metric"] == "loss":
+            continue
+        each, passes = -(-len(record.evaluations) // _LOSSES), _passes(results, run)
+        for at in range(0, len(record.evaluations), each):
+            part = record.evaluations[at : at + each]
+            finite = [e.value for e in part if math.isfinite(e.value)]
+            if finite and part[-1].iteration:
+                row = {"design": run["design"], "run": f"seed {run['seed']}", "iteration": part[-1].iteration}
+                row |= {} if passes is None else {"epoch": part[-1].iteration * passes}
+                runs.append(row | {"value": math.fsum(finite) / len(finite)})
+        diverged += runs[-1:] if record.diverged else []
+    if not runs:
+        return []
+    caption = f"Of the batches, before each update; means of up to 1/{_LOSSES} of a run. Each run thin, medians thick."
+    if diverged:
+        caption += " A cross: the last finite value of a run that diverged."
+    least, most = (end(row["value"] for row in runs) for end in (min, max))
+    chart = charts.curves(
+        identifier(prefix, "losses"), "Training loss", caption, runs=runs, medians=_medians(runs, {}),
+        designs=comparison.designs, metric="loss of the training batches", target=None, times={}, diverged=diverged,
+        by_factors=0 < 20 * least < most,
+    )  # fmt: skip
+    return [chart]
 
 
 def _passes(results: Mapping, run: Mapping) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from altair.utils.schemapi import debug_mode
 
-from softnum.tta.html import figures, hardware, resources, tables, tuning
+from softnum.tta.html import details, figures, hardware, resources, tables, tuning
 from softnum.tta.html.folder import Comparison, Folder
 from softnum.tta.html.model import Note, Page, Section, identifier
 
@@ -79,8 +79,14 @@ def _comparison(comparison: Comparison, prefix: str, base: str | None, device, l
         section(
             "tta", "Time to accuracy",
             *([figures.time_to_accuracy(comparison, v, prefix) for v in timed] or [Note((without,), quiet=True)]),
+            *(details.gains(comparison, prefix) if timed else ()),
         ),
-        section("curves", "Learning curves", *figures.learning_curves(comparison, prefix)),
+        section("targets", "All targets", *details.all_targets(comparison, prefix)),
+        section(
+            "curves", "Learning curves", *figures.learning_curves(comparison, prefix),
+            *figures.training_losses(comparison, prefix),
+        ),
+        section("fronts", "Energy, cost and area", *details.fronts(comparison, prefix)),
         section("combined", "Combined designs", *_combined(comparison, variants, prefix)),
     ]  # fmt: skip
     if "tuning" in comparison.results:
@@ -91,6 +97,7 @@ def _comparison(comparison: Comparison, prefix: str, base: str | None, device, l
             "hardware", "Hardware: roofline and utilisation",
             *[block for v in shown for block in hardware.blocks(comparison, v, prefix, device)]
             or [Note((without,), quiet=True)],
+            *(block for v in timed for block in details.time_parts(comparison, v, prefix)),
         )
     )  # fmt: skip
     found.append(section("memory", "Memory", *resources.memory_blocks(comparison, prefix)))
@@ -108,11 +115,16 @@ def _comparison(comparison: Comparison, prefix: str, base: str | None, device, l
 def _ties(variants) -> list[Note]:
     lines = []
     for variant in variants:
-        pairs = [(e["design"], e["ties"]) for e in variant["designs"] if e["ties"]]
+        order, pairs = [entry["design"] for entry in variant["designs"]], []
+        for at, entry in enumerate(variant["designs"]):  # each pair once
+            later = [name for name in entry["ties"] if name in order[at:]]
+            if later:
+                pairs.append(f"{entry['design']} with {', '.join(later)}")
         if pairs:
-            text = "; ".join(f"{name} with {', '.join(others)}" for name, others in pairs)
-            lines.append(f"{variant['label']}: {text}.")
-    return [Note.of(lines, "Not told apart: ranges of time to accuracy overlap")] if lines else []
+            lines.append(f"{variant['label']}: {'; '.join(pairs)}.")
+    return (
+        [Note.of(lines, "Not told apart: the interval of the ratio of two times to accuracy holds 1")] if lines else []
+    )
 
 
 def _combined(comparison: Comparison, variants, prefix: str) -> list:

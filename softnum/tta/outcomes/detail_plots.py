@@ -19,14 +19,13 @@ from matplotlib.patches import Patch
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.outcomes.outcome import DesignResult, Study
 from softnum.tta.outcomes.plot import PICTURE_STYLE, look, quantity_axis, seconds_axis
-from softnum.tta.outcomes.style import PALETTE
+from softnum.tta.outcomes.style import ERROR_TICKS, PALETTE
 from softnum.tta.outcomes.targets import TargetCurve, study_targets, target_spacing
 from softnum.tta.quantities import format_seconds
 
 __all__ = ["looks_of", "picture", "plot_gains", "plot_targets", "small_print"]
 
 _HARDWARE, _ARITHMETIC = PALETTE[1], PALETTE[6]
-_ERROR_TICKS = (0.0, 0.2, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999, 0.99999)
 
 
 def picture(path: str | os.PathLike, size: tuple[float, float], draw: Callable[[Figure], None], words: str) -> Path:
@@ -135,7 +134,7 @@ def _target_axis(axes, curves: Sequence[TargetCurve], study: Study) -> None:
         axes.set_xscale(
             "function", functions=(lambda x: -np.log(1.0 - np.minimum(x, 1 - 1e-12)), lambda y: 1 - np.exp(-y))
         )
-        ticks = [tick for tick in _ERROR_TICKS if aims[0] <= tick <= aims[-1]]
+        ticks = [tick for tick in ERROR_TICKS if aims[0] <= tick <= aims[-1]]
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     elif how == "factors":
         axes.set_xscale("log")

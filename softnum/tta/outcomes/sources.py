@@ -11,7 +11,7 @@ from softnum.tta.quantities import frequency
 from softnum.tta.workloads.hardware import DesignPoint, Gemm, Hardware, equal_area
 from softnum.tta.workloads.iteration import IterationTime
 
-__all__ = ["LayerPart", "Resource", "array_area", "layer_parts", "pareto", "study_resources"]
+__all__ = ["RESOURCES", "LayerPart", "Resource", "array_area", "differ", "layer_parts", "pareto", "study_resources"]
 
 #: What a design can take beside time: name -> (title, unit).
 RESOURCES = {
@@ -99,7 +99,6 @@ def _rows(detail: Mapping) -> Iterable[tuple[tuple[str, str, str], float]]:
                 yield (row["layer"], row["pass"], "waiting for memory"), count * stalls / hertz
 
 
-_DIFFERENT = 1.02  # areas that were made equal differ by the rounding of rows and columns
 _BOUNDS = {"compute": "computing", "memory": "memory"}
 
 
@@ -180,8 +179,17 @@ def study_resources(study: Study) -> list[Resource]:
     return [
         Resource(name, *RESOURCES[name], values, left_out)
         for name, (values, left_out) in tables.items()
-        if len(values) > 1 and max(values.values())[0] > _DIFFERENT * min(values.values())[0]
+        if differ([value for value, *_ in values.values()])
     ]
+
+
+def differ(numbers: Sequence[float]) -> bool:
+    """Whether two of the numbers differ by more than 2 %, which is more than areas that were made equal do.
+
+    >>> differ([7.81, 7.88]), differ([1.0, 2.0]), differ([1.0])
+    (False, True, False)
+    """
+    return len(numbers) > 1 and max(numbers) > 1.02 * min(numbers)
 
 
 def _resource(result: DesignResult, name: str) -> tuple[float, float, float] | str:

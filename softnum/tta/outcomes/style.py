@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["DASHES", "PALETTE", "SHAPES", "THEMES", "swatch"]
+__all__ = ["DASHES", "ERROR_TICKS", "PALETTE", "SHAPES", "THEMES", "swatch"]
 
 # Okabe and Ito's palette, made for colour-blind readers, without its yellow (too faint on white), as in the PNG of
 # softnum tta; lighter shades of the same hues on dark paper. Dashes and shapes carry the same information.
@@ -12,6 +12,9 @@ PALETTE = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E
 _NIGHT = ("#F2F2F2", "#4DA6E8", "#FF8A4C", "#2EC79A", "#E39BC4", "#A5DBFA", "#F5B83D", "#9AA0A6")
 DASHES = ((1, 0), (7, 3), (7, 2, 2, 2), (2, 2))
 SHAPES = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "triangle-right", "triangle-left")
+
+#: accuracies that an axis by factors of 1 - accuracy is labelled at
+ERROR_TICKS = (0.0, 0.2, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999, 0.99999)
 
 #: paths of the shapes in a box of 12 by 12, around (6, 6)
 _PATHS = {
