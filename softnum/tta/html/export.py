@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import csv
+import html
 import io
 import json
 import re
@@ -42,7 +43,7 @@ def _write(path: Path, content: str | bytes) -> Path:
 
 def still(chart: Chart) -> dict:
     """A chart's specification for a picture: of fixed width, with its title, and a legend of the designs."""
-    spec = copy.deepcopy(dict(chart.spec))
+    spec = copy.deepcopy(chart.described)
     _legends(spec)
     spec["title"] = chart.title
     if spec.get("width") == "container":
@@ -74,7 +75,9 @@ def _svg(spec: Mapping) -> str:
     import vl_convert
 
     check_engine()
-    return _numbered(vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version()))
+    drawing = _numbered(vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version()))
+    # what a screen reader says of the picture
+    return drawing.replace(">", f"><title>{html.escape(spec['description'])}</title>", 1)
 
 
 def _numbered(drawing: str) -> str:

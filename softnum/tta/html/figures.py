@@ -14,7 +14,7 @@ from softnum.tta.html.model import Chart, Note, identifier
 __all__ = ["learning_curves", "time_to_accuracy", "training_losses"]
 
 #: points of a run's losses, which are means
-_LOSSES = 100
+_LOSSES = 50
 #: points of the runs in one chart; beyond, evaluations are left out evenly, and the caption says so
 MOST_POINTS = 20_000
 

@@ -123,6 +123,11 @@ class Chart:
     controls: tuple[Control, ...] = ()
     wide: bool = True
 
+    @property
+    def described(self) -> dict:
+        """The specification with a description, which the drawing has for those who cannot see it."""
+        return {**self.spec, "description": f"{self.title}. {self.caption}".strip()}
+
 
 @dataclass(frozen=True)
 class Note:

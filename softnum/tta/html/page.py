@@ -79,7 +79,7 @@ def data_json(page: Page) -> str:
     """What the script reads; no character of it can end the element it stands in."""
     charts = {
         chart.name: {
-            "spec": chart.spec,
+            "spec": chart.described,
             "controls": {control.name: [patch for _, patch in control.options] for control in chart.controls},
         }
         for chart in page.charts
