@@ -335,7 +335,7 @@ def test_tta_from_designs_to_results(tmp_path):
     assert list(results["configs"]) == ["a-float32", "mine"]
     assert any("times.csv also has times of other" in note for note in results["variants"][0]["notes"])
     assert "6/6" in result.stderr and "runs: 0 found, 6 trained" in result.stderr
-    table = result.stdout[: result.stdout.index("How to read it")]
+    table = result.stdout[: result.stdout.index("What could turn the verdict")]
     assert max(map(len, table.splitlines())) <= 100
     assert (first["design"], second["design"]) == ("a-float32", "mine")
     # the same arithmetic (the defaults are binary32) on hardware twice as fast

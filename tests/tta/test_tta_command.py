@@ -44,7 +44,7 @@ def test_curves_and_times_from_elsewhere(tmp_path):
     result = softnum(
         "tta", "--accuracy", path, "--timings", times, "--metric", "wer", "--target", "0.2", "--reached",
         "consecutive:2", "--combine", "fast + base@64 = fast@64", "--rent", "2.48", "--rent", "fast=1.24", "--price",
-        "8000", "--confidence", "0.9", "--out", out,
+        "8000", "--confidence", "0.9", "--out", out, "--explain", "--plots", tmp_path / "plots",
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
     found = read_results(out)
@@ -75,6 +75,11 @@ def test_curves_and_times_from_elsewhere(tmp_path):
     assert max(map(len, result.stdout[: result.stdout.index("How to read it")].splitlines())) <= 100
     assert (out / "tta.png").is_file()
     assert not (out / "records").exists()
+    assert "--explain" not in command and "--plots" not in command
+    assert "No layers.png: no time says what it is made of." in result.stderr
+    assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == [
+        "curves.png", "fronts.png", "gains.png", "targets.png"
+    ]  # fmt: skip
 
 
 def test_some_designs_of_the_curves_and_another_baseline(tmp_path):

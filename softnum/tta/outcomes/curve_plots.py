@@ -13,7 +13,15 @@ from matplotlib.lines import Line2D
 from softnum.tta.accuracy.records import Record, read_record
 from softnum.tta.outcomes.detail_plots import looks_of, picture, small_print
 from softnum.tta.outcomes.outcome import Study
-from softnum.tta.outcomes.plot import DIVERGED, diverged_mark, divergences, quantity_axis
+from softnum.tta.outcomes.plot import (
+    DIVERGED,
+    add_legend,
+    diverged_mark,
+    divergences,
+    legend_height,
+    literal,
+    quantity_axis,
+)
 
 __all__ = ["plot_curves"]
 
@@ -39,16 +47,17 @@ def plot_curves(path: str | os.PathLike, studies: Sequence[Study]) -> Path:
                     xytext=(4, 2), textcoords="offset points", fontsize=8, color="#444444",
                 )  # fmt: skip
         handles = [
-            Line2D([], [], color=style["color"], linestyle=style["linestyle"], label=name)
+            Line2D([], [], color=style["color"], linestyle=style["linestyle"], label=literal(name))
             for name, style in looks.items()
         ]
         if any(record.diverged for record in first.records):
             handles.append(diverged_mark())
-        figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False)
+        add_legend(figure, handles)
 
     diverged = [f"{r.label}, seed {r.seed}, at iteration {r.iterations}" for r in first.records if r.diverged]
     words = f"Learning curves of {len(first.records)} runs over iterations; diverged: {'; '.join(diverged) or 'none'}"
-    return picture(path, (1.5 + 5.5 * len(panels), 5.0), draw, words)
+    width = 1.5 + 5.5 * len(panels)
+    return picture(path, (width, 4.6 + legend_height(looks, width)), draw, words)
 
 
 def _losses(records: Iterable[Record]) -> tuple[Record, ...]:

@@ -18,7 +18,15 @@ from matplotlib.patches import Patch
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.outcomes.outcome import DesignResult, Study
-from softnum.tta.outcomes.plot import PICTURE_STYLE, look, quantity_axis, seconds_axis
+from softnum.tta.outcomes.plot import (
+    PICTURE_STYLE,
+    add_legend,
+    legend_height,
+    literal,
+    look,
+    quantity_axis,
+    seconds_axis,
+)
 from softnum.tta.outcomes.style import ERROR_TICKS, PALETTE
 from softnum.tta.outcomes.targets import TargetCurve, study_targets, target_spacing
 from softnum.tta.quantities import format_seconds
@@ -46,7 +54,7 @@ def looks_of(study: Study) -> dict[str, dict]:
 
 def small_print(axes, lines: Sequence[str], width: int) -> None:
     """Small print under the axes."""
-    text = "\n".join(textwrap.fill(line, width) for line in lines)
+    text = literal("\n".join(textwrap.fill(line, width) for line in lines))
     if text:
         axes.annotate(
             text, (0, 0), xycoords="axes fraction", xytext=(0, -38), textcoords="offset points",
@@ -71,15 +79,17 @@ def plot_targets(path: str | os.PathLike, studies: Sequence[Study]) -> Path | No
             _target_panel(axes, study, found, looks)
         handles = [
             Line2D([], [], color=looks[curve.design]["color"], linestyle=looks[curve.design]["linestyle"],
-                   marker=looks[curve.design]["marker"], label=f"{curve.design}: {_to(curve)}")
+                   marker=looks[curve.design]["marker"], label=literal(f"{curve.design}: {_to(curve)}"))
             for curve in curves[0]
         ]  # fmt: skip
-        figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False)
+        add_legend(figure, handles)
 
     words = f"Median time to accuracy over targets of {first.metric}, with intervals. " + "; ".join(
         f"{curve.design}: {_to(curve)}" for curve in curves[0]
     )
-    return picture(path, (6.2 * len(timed), 5.2 + 0.07 * len(first.designs)), draw, words)
+    width = max(6.2 * len(timed), 7.0)
+    names = [f"{curve.design}: {_to(curve)}" for curve in curves[0]]
+    return picture(path, (width, 5.0 + legend_height(names, width)), draw, words)
 
 
 def _to(curve: TargetCurve) -> str:
@@ -162,12 +172,13 @@ def plot_gains(path: str | os.PathLike, studies: Sequence[Study]) -> Path | None
             Patch(color=_ARITHMETIC, alpha=0.75, label="efficiency: samples to the target (the arithmetic's share)"),
             Line2D([], [], color="#333333", marker="o", linewidth=0.9, label="time to accuracy"),
         ]
-        figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False)
+        add_legend(figure, handles)
 
     words = f"From the time to accuracy of {first.baseline} to that of each design. " + "; ".join(
         f"{result.design}: {_product(result)}" for result in first.designs
     )
-    return picture(path, (7.6 * len(drawn), 1.6 + 0.78 * rows), draw, words)
+    longest = max(len(result.design) for result in first.designs)
+    return picture(path, (7.0 * len(drawn) + 0.075 * longest, 1.8 + 0.78 * rows), draw, words)
 
 
 def _start(study: Study) -> float | None:
@@ -214,11 +225,11 @@ def _gain_panel(axes, study: Study, looks: dict, *, names: bool) -> None:
         _gain_rows(axes, row, result, start, (low, high), looks[result.design], study.baseline)
         if row:
             axes.axhline(row - 0.5, color="#dddddd", linewidth=0.6)
-    axes.set_yticks(range(len(study.designs)), [result.design for result in study.designs])
+    axes.set_yticks(range(len(study.designs)), [literal(result.design) for result in study.designs])
     axes.set_ylim(len(study.designs) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0, labelleft=names)
-    axes.set_title(f"From {study.baseline}'s TTA, {study.label}")
+    axes.set_title(literal(textwrap.fill(f"From {study.baseline}'s TTA, {study.label}", 60)))
     axes.set_xlabel(f"time to {study.metric} {study.target:g} (medians; whiskers: {100 * study.confidence:g} %)")
     seconds_axis(axes.xaxis)
 
@@ -229,7 +240,9 @@ def _gain_rows(axes, row: int, result: DesignResult, start: float, ends, look: d
         "fontsize": 8, "annotation_clip": False,
     }  # fmt: skip
     if result.throughput is None:
-        axes.annotate(textwrap.fill(_product(result), 34), (1, row), fontstyle="italic", color="#333333", **words)
+        axes.annotate(
+            literal(textwrap.fill(_product(result), 34)), (1, row), fontstyle="italic", color="#333333", **words
+        )
         return
     own = result.design == baseline
     between = start / result.throughput

@@ -123,7 +123,7 @@ def _curves(axes, study: Study, looks: dict, *, seconds: bool) -> None:
         look = looks[result.design]
         style = {"color": look["color"], "linestyle": look["linestyle"]}
         named = result.design.endswith(f"@{result.batch}")
-        label = result.design + (f" (batch {result.batch})" if several and not named else "")
+        label = literal(result.design) + (f" (batch {result.batch})" if several and not named else "")
         axes.plot(x, median, label=label, linewidth=1.5, **style)
         axes.fill_between(x, low, high, color=look["color"], alpha=0.13, linewidth=0)
     times = {result.design: result.time.seconds for result in study.designs if result.time is not None}
@@ -157,21 +157,50 @@ def _curves(axes, study: Study, looks: dict, *, seconds: bool) -> None:
         axes.xaxis.set_minor_formatter(NullFormatter())
 
 
+def _decades(axis) -> float:
+    low, high = sorted(abs(end) for end in axis.get_view_interval())
+    return math.log10(high) - math.log10(low) if low > 0 else 9.0
+
+
+def _ticks(axis) -> LogLocator:
+    """Ticks of a logarithmic axis whose ends are set: at 1, 2 and 5 times powers of ten, or more, or fewer."""
+    decades = _decades(axis)
+    subs = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0) if decades < 1.2 else (1.0, 2.0, 5.0) if decades < 3.2 else (1.0,)
+    return LogLocator(subs=subs, numticks=9 if decades >= 3.2 else None)
+
+
 def seconds_axis(axis) -> None:
-    """Ticks of a logarithmic axis at 1, 2 and 5 times powers of ten, as seconds with their unit."""
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    """Ticks of a logarithmic axis as seconds with their unit."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)) if _decades(axis) < 3.2 else _ticks(axis))
     axis.set_major_formatter(FuncFormatter(lambda value, _: short_seconds(value)))
     axis.set_minor_formatter(NullFormatter())
 
 
 def quantity_axis(axis, unit: str = "") -> None:
-    """Ticks of a logarithmic axis as plain numbers with SI prefixes; more of them where it is short."""
-    low, high = axis.get_view_interval()
-    few = high < 20 * low
-    axis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0) if few else (1.0, 2.0, 5.0)))
+    """Ticks of a logarithmic axis as plain numbers, joules with prefixes."""
+    axis.set_major_locator(_ticks(axis))
     plain = format_dollars if unit == "$" else lambda value: f"{value:g} {unit}".strip()
     axis.set_major_formatter(EngFormatter(unit=unit) if unit == "J" else FuncFormatter(lambda value, _: plain(value)))
     axis.set_minor_formatter(NullFormatter())
+
+
+def literal(text: str) -> str:
+    """A user's text as it is to be read: matplotlib takes what stands between dollar signs for a formula."""
+    return text.replace("$", r"\$")
+
+
+def add_legend(figure: Figure, handles: Sequence) -> None:
+    """Above the panels, in as many columns as there is room for."""
+    longest = max(len(handle.get_label()) for handle in handles)
+    columns = int(figure.get_figwidth() / (0.08 * longest + 0.6))
+    figure.legend(handles=handles, loc="outside upper center", ncols=min(max(columns, 1), 4), frameon=False)
+
+
+def legend_height(names: Iterable[str], width: float, most: int = 4) -> float:
+    """Inches of such a legend."""
+    names = list(names)
+    columns = min(max(int(width / (0.08 * max(map(len, names)) + 0.6)), 1), most)
+    return 0.2 * math.ceil(len(names) / columns)
 
 
 def short_seconds(seconds: float) -> str:
@@ -194,7 +223,7 @@ def _points(axes, study: Study, looks: dict, *, names: bool) -> None:
         axes.set_xlim(min(min(ends) / 2, low), max(max(ends) * 6, high))
     for row, result in enumerate(study.designs):
         _point(axes, row, result, looks[result.design])
-    axes.set_yticks(range(len(study.designs)), [result.design for result in study.designs])
+    axes.set_yticks(range(len(study.designs)), [literal(result.design) for result in study.designs])
     axes.set_ylim(len(study.designs) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0, labelleft=names)

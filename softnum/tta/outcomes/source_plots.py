@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 
 from softnum.tta.outcomes.detail_plots import looks_of, picture, small_print
 from softnum.tta.outcomes.outcome import Study
-from softnum.tta.outcomes.plot import quantity_axis, seconds_axis, short_seconds
+from softnum.tta.outcomes.plot import add_legend, legend_height, literal, quantity_axis, seconds_axis, short_seconds
 from softnum.tta.outcomes.sources import LayerPart, Resource, layer_parts, pareto, study_resources
 from softnum.tta.outcomes.style import PALETTE
 from softnum.tta.quantities import format_seconds
@@ -21,6 +21,7 @@ from softnum.tta.quantities import format_seconds
 __all__ = ["plot_fronts", "plot_layers"]
 
 _MOST_LAYERS = 7
+_HOLLOW = "hollow: another is as good in both, better in one"
 _LAYER_COLOURS = (*PALETTE[1:7], PALETTE[0])
 _STAGES = {
     "forward": ("forward", PALETTE[1]),
@@ -45,7 +46,7 @@ def plot_fronts(path: str | os.PathLike, studies: Sequence[Study]) -> Path | Non
                 axes = figure.add_subplot(len(rows), columns, index * columns + column + 1)
                 _front_panel(axes, study, resource, looks)
         handles = [
-            Line2D([], [], color=style["color"], marker=style["marker"], linestyle="none", label=name)
+            Line2D([], [], color=style["color"], marker=style["marker"], linestyle="none", label=literal(name))
             for name, style in looks.items()
             if any(name in resource.values for _, found in rows for resource in found)
         ]
@@ -58,17 +59,18 @@ def plot_fronts(path: str | os.PathLike, studies: Sequence[Study]) -> Path | Non
                 marker="o",
                 markerfacecolor="white",
                 linestyle="none",
-                label="hollow: another is as good in both, better in one",
+                label=_HOLLOW,
             )
         )
-        figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False)
+        add_legend(figure, handles)
 
     words = "Time to accuracy against what a design takes besides. " + "; ".join(
         f"{study.label}, {resource.title}: on the front {', '.join(_front(study, resource))}"
         for study, found in rows
         for resource in found
     )
-    return picture(path, (max(6.4, 5.4 * columns), 0.9 + 4.6 * len(rows)), draw, words)
+    width = max(7.0, 5.4 * columns)
+    return picture(path, (width, 0.9 + 4.6 * len(rows) + legend_height([*looks, _HOLLOW], width)), draw, words)
 
 
 def _front(study: Study, resource: Resource) -> list[str]:
@@ -137,7 +139,7 @@ def plot_layers(path: str | os.PathLike, studies: Sequence[Study]) -> Path | Non
                 axes.grid(visible=False, axis="y")
                 axes.set_axisbelow(True)
                 axes.xaxis.set_major_formatter(lambda value, _: short_seconds(value) if value else "0")
-            left.set_yticks(range(len(study.designs)), [result.design for result in study.designs])
+            left.set_yticks(range(len(study.designs)), [literal(result.design) for result in study.designs])
             left.set_ylim(len(study.designs) - 0.4, -0.6)
             right.tick_params(labelleft=False)
             for row, result in enumerate(study.designs):
@@ -198,7 +200,7 @@ def _layer_bars(axes, parts: dict, kept: Sequence[str], others: int) -> None:
         if remaining > 1e-9 * at:
             rest = True
             _bar(axes, row, at, remaining, PALETTE[7])
-    handles = [Patch(color=colours[layer], label=layer) for layer in kept]
+    handles = [Patch(color=colours[layer], label=literal(layer)) for layer in kept]
     if rest:
         label = f"{others} other layers" if others else "in no layer"
         handles.append(Patch(color=PALETTE[7], label=label))

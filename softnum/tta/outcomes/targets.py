@@ -25,6 +25,7 @@ __all__ = ["TargetCurve", "TargetPoint", "fastest_near", "study_targets", "targe
 
 STEPS = 48
 _WIDE = 50.0  # ratio of the ends of a range of losses from which on it is gone through by factors
+_FARTHEST = 1e9  # and up to which
 _MANY_ERRORS = 8.0  # the same of 1 - accuracy
 _NEAR = 0.1  # of the range, to either side of the target
 
@@ -257,6 +258,7 @@ def _grid(steps: Mapping[str, Sequence[Sequence[tuple]]], rule: ReachedRule, tar
     ratios = [i / STEPS for i in range(1, STEPS)]
     how = target_spacing(sign * start, sign * best, rule.direction)
     if how == "factors":
+        start = max(start, best * _FARTHEST)  # both are below 0 here; a first loss of a run that explodes says nothing
         inner = [start * (best / start) ** ratio for ratio in ratios]
     elif how == "errors":
         inner = [1 - (1 - start) * ((1 - best) / (1 - start)) ** ratio for ratio in ratios]
