@@ -166,7 +166,8 @@ def combine_study(
         )
     few = [design for design, runs in by_design.items() if len(runs) < 3]
     if few:
-        notes.append(f"fewer than three runs of {', '.join(few)}: their intervals, and ties by them, say little")
+        told = ", ".join(few) if len(few) <= 5 else f"{', '.join(few[:4])} and {len(few) - 4} more designs"
+        notes.append(f"fewer than three runs of {told}: their intervals, and ties by them, say little")
     rule = (
         f"a run reaches the target {reached.text(metric, target)}; a run without such an "
         "evaluation counts as infinitely long, so a median exists if more than half of the runs reached the target"

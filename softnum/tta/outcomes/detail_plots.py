@@ -144,6 +144,7 @@ def _target_axis(axes, curves: Sequence[TargetCurve], study: Study) -> None:
         axes.set_xscale(
             "function", functions=(lambda x: -np.log(1.0 - np.minimum(x, 1 - 1e-12)), lambda y: 1 - np.exp(-y))
         )
+        axes.set_xlim(aims[0] - 0.03 * (1 - aims[0]), 1 - 0.92 * (1 - aims[-1]))
         ticks = [tick for tick in ERROR_TICKS if aims[0] <= tick <= aims[-1]]
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     elif how == "factors":

@@ -176,7 +176,7 @@ def fastest_near(curves: Iterable[TargetCurve], target: float) -> dict[str, tupl
     -------
     dict
         Design -> (least, greatest target at which it is the fastest), that of the target itself first. Empty if no
-        design reaches it. Designs that are equally fast count as one of them: that which is the fastest at `target`.
+        design reaches it. Only targets count that the fastest at `target` reaches, too, and it where it is as fast.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def fastest_near(curves: Iterable[TargetCurve], target: float) -> dict[str, tupl
     found = {first: [target]}
     for aim, row in zip(aims, rows, strict=True):
         best = min(row, key=lambda name: (row[name].seconds, name != first))
-        if abs(at[aim] - at[target]) <= near and math.isfinite(row[best].seconds):
+        if abs(at[aim] - at[target]) <= near and math.isfinite(row[first].seconds):
             found.setdefault(best, []).append(aim)
     return {name: (min(where), max(where)) for name, where in found.items()}
 

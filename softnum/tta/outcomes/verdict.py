@@ -14,6 +14,15 @@ __all__ = ["tie_lines", "verdict_warnings"]
 _COARSE = 0.1  # of a median's iterations, from which on the evaluation interval is worth a word
 
 
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Names with commas between them, or the first few and how many more.
+
+    >>> listed("ab"), listed("abcdefg")
+    ('a, b', 'a, b, c, d and 3 more')
+    """
+    return ", ".join(names) if len(names) <= most + 1 else f"{', '.join(names[:most])} and {len(names) - most} more"
+
+
 def tie_lines(designs: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> list[str]:
     """Which designs cannot be told apart, one line for each measure that has ties; each pair stands there once.
 
@@ -88,7 +97,7 @@ def _kinds(study: Study) -> str:
             kinds.setdefault(result.time.kind, []).append(result.design)
     if len(kinds) < 2:
         return ""
-    told = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items())
+    told = "; ".join(f"{kind}: {listed(names)}" for kind, names in kinds.items())
     return f"Times of different kinds are compared, {study.label}: {told}."
 
 
@@ -108,18 +117,26 @@ def _few_runs(study: Study) -> str:
 
 
 def _other_targets(study: Study) -> str:
-    """Whether another design is the fastest at a target nearby."""
-    near = fastest_near(study_targets(study), study.target)
-    (first, _), *others = near.items() or [("", None)]
-    if not others:
+    """Whether another design is the fastest at a target nearby, or the fastest one ends there."""
+    curves = study_targets(study)
+    near = fastest_near(curves, study.target)
+    if not near:
         return ""
-    told = ", ".join(
+    first, (_, highest) = next(iter(near.items()))
+    told = [
         f"{name} at {low:.4g}" if low == high else f"{name} at some from {low:.4g} to {high:.4g}"
-        for name, (low, high) in others
-    )
+        for name, (low, high) in list(near.items())[1:]
+    ]
+    farthest = next(curve.farthest.target for curve in curves if curve.design == first)
+    beyond = [c for c in curves if c.points[0].seconds is not None and c.farthest and c.farthest.target != farthest]
+    harder = (lambda a, b: a > b) if study.reached.direction == "higher" else (lambda a, b: a < b)
+    if farthest in (highest, study.target) and any(harder(c.farthest.target, farthest) for c in beyond):
+        told.append(f"and comes no farther than {farthest:.4g}, which others do")
+    if not told:
+        return ""
     return (
         f"The target decides, {study.label}: {first} is the fastest by its median at {study.metric} {study.target:g}, "
-        f"{told}."
+        f"{', '.join(told)}."
     )
 
 
@@ -160,7 +177,7 @@ def _batches(study: Study) -> str:
         by_batch.setdefault(result.batch, []).append(result.design)
     if len(by_batch) < 2:
         return ""
-    told = "; ".join(f"{batch} of {', '.join(names)}" for batch, names in by_batch.items())
+    told = "; ".join(f"{batch} of {listed(names)}" for batch, names in by_batch.items())
     return f"Batches differ ({told}): a part of both factors is the batch's, and not the arithmetic's."
 
 
