@@ -173,10 +173,10 @@ def _own_target(records, target: float | None, outcomes) -> tuple[float, str | N
 
 def _variants(points, variant: str, **times):
     """The times of the designs, of the hardware that was asked for."""
-    from softnum.tta.study import study_variants
+    from softnum.tta.study import chosen_variants, study_variants
 
     variants = study_variants(points, **times)
-    return variants if variant == "all" else [found for found in variants if found.label == _VARIANTS[variant]]
+    return chosen_variants(variants, _VARIANTS[variant])
 
 
 def _given_curves(ctx, curves, outcomes, shown, designs, batch, target, baseline, variant, out, **times) -> None:

@@ -89,6 +89,7 @@ with PlainEnvironment():  # they compute constants
         read_timings,
         write_timings,
     )
+    from softnum.tta.workloads.areas import MultiplierArea, equal_area, multiplier_areas
     from softnum.tta.workloads.energy import (
         ENERGY_KINDS,
         ENERGY_TABLES,
@@ -99,7 +100,7 @@ with PlainEnvironment():  # they compute constants
     )
     from softnum.tta.workloads.exchange import Exchange, ParallelTime, Transfer, gradient_bytes
     from softnum.tta.workloads.files import read_workloads, write_workloads
-    from softnum.tta.workloads.hardware import DesignPoint, Gemm, Hardware, MultiplierArea, equal_area, multiplier_areas
+    from softnum.tta.workloads.hardware import DesignPoint, Gemm, Hardware
     from softnum.tta.workloads.memory import Memory, largest_batch, memory_of, memory_table
     from softnum.tta.workloads.network_time import (
         gemm_layer_times,
@@ -117,6 +118,7 @@ with PlainEnvironment():  # they compute constants
         workload_of_gemms,
     )
     from softnum.tta.workloads.products import ProductName, network_digest, read_product_name
+    from softnum.tta.workloads.unit import UnitHardware
 
 __all__ = [
     "ACCURACY_FORMATS",
@@ -186,6 +188,7 @@ __all__ = [
     "TimingFormat",
     "Transfer",
     "Utilisation",
+    "UnitHardware",
     "Variant",
     "Workload",
     "ZIGZAG_ASSUMPTIONS",

@@ -35,8 +35,9 @@ from softnum.tta.workloads.files import read_workloads
 from softnum.tta.workloads.hardware import DesignPoint, Gemm, Hardware
 from softnum.tta.workloads.iteration import IterationTime
 from softnum.tta.workloads.operations import Workload
+from softnum.tta.workloads.unit import UnitHardware
 
-__all__ = ["conclude", "outcome_rules", "study_variants"]
+__all__ = ["chosen_variants", "conclude", "outcome_rules", "study_variants"]
 
 
 @plain
@@ -97,7 +98,7 @@ def study_variants(
     Returns
     -------
     list of Variant
-        One for a timing file; else "stated hardware" and "equal area".
+        One for a timing file; else "stated hardware" and "equal area", unless the baseline's multiplier has no area.
 
     Raises
     ------
@@ -157,6 +158,18 @@ def study_variants(
             f"--requests {shlex.quote(str(requests))} --out {shlex.quote(str(own))} and then this command again: "
             f"{error.reason}",
         ) from None
+
+
+def chosen_variants(variants: Sequence[Variant], label: str | None) -> list[Variant]:
+    """The variants of a label, or all of them where it is None; ValueError with the reason if there is none.
+
+    >>> chosen_variants([Variant("equal area", {}), Variant("stated hardware", {})], "equal area")[0].label
+    'equal area'
+    """
+    found = [variant for variant in variants if label in (None, variant.label)]
+    if not found:
+        raise ValueError("; ".join(note for variant in variants for note in variant.notes) or f"no variant {label!r}")
+    return found
 
 
 def _assumed(times: Mapping[str, IterationTime], told: str) -> tuple[str, ...]:
@@ -303,10 +316,11 @@ def conclude(
     """
     if not isinstance(records, RecordSet):
         records = tuple(records)
-    found = _workloads(Path(out, "workloads.json"), records.records if isinstance(records, RecordSet) else records)
+    runs = records.records if isinstance(records, RecordSet) else records
+    found, units = _workloads(Path(out, "workloads.json"), runs), _units(runs)
     studies, tuned = [], []
     for variant in variants:
-        variant, energies = _with_energies(variant, found)
+        variant, energies = _with_energies(variant, found, units)
         more = {**rules, "energies": {**energies, **(rules.get("energies") or {})}}
         more |= {"target": target, "baseline": baseline, "metric": metric}
         studies.append(combine_study(records, variant, **more))
@@ -349,7 +363,20 @@ def _products(gemms: Iterable[Gemm]) -> Counter:
     return counts
 
 
-def _with_energies(variant: Variant, workloads: Mapping[str, Workload]) -> tuple[Variant, dict[str, tuple[float, str]]]:
+def _units(records: Iterable[Record]) -> dict[str, UnitHardware]:
+    """By label, what the runs' designs state of their units."""
+    found = {}
+    for record in records:
+        design = record.config.get("design")
+        hardware = design.get("hardware") if isinstance(design, Mapping) else None
+        if isinstance(hardware, Mapping) and "unit" in hardware:
+            found[record.label] = UnitHardware.from_table(hardware["unit"], f"{record.path}: [hardware.unit]")
+    return found
+
+
+def _with_energies(
+    variant: Variant, workloads: Mapping[str, Workload], units: Mapping[str, UnitHardware]
+) -> tuple[Variant, dict[str, tuple[float, str]]]:
     """Joules of an iteration by a cited table, for designs whose times do not know them; what they rest on is said."""
     energies, assumed, notes = {}, {}, {}
     for label, time in variant.timings.items():
@@ -360,6 +387,7 @@ def _with_energies(variant: Variant, workloads: Mapping[str, Workload]) -> tuple
             energy = energy_of(
                 workloads[label],
                 hardware=None if hardware is None else Hardware.from_table(hardware, f"{label}: hardware"),
+                unit=units.get(label),
             )
         except ValueError as error:
             notes[f"no energy of {label}: {error}"] = None

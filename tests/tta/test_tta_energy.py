@@ -22,7 +22,7 @@ from softnum.tta import (
     multiplier_areas,
     operation_energy,
 )
-from softnum.tta.workloads.energy import dram_energy, mac_energy, sram_energy
+from softnum.tta.workloads.energy_tables import dram_energy, mac_energy, sram_energy
 from tests.support.cases import cases
 
 HARDWARE = Hardware.from_table(
@@ -80,8 +80,6 @@ def test_the_tables_hold_what_their_sources_say():
         ("q2.4", ("int8", 0.2, "proxy"), ("int8", 0.03, "proxy")),
         ("q8.8", ("int32", 3.1, "proxy"), ("int32", 0.1, "proxy")),
         ("q16.16", ("int32", 3.1, "published"), ("int32", 0.1, "published")),
-        ("posit8", ("int8", 0.2, "proxy"), ("fp16", 0.4, "proxy")),
-        ("lns8", ("int8", 0.2, "proxy"), ("fp16", 0.4, "proxy")),  # a user's own: by its width
     ],
 )
 def test_a_format_is_charged_its_own_entry_or_the_next_wider(fmt, multiply, add):
@@ -113,8 +111,10 @@ def test_a_table_of_32_bits_charges_32_bits():
         ),
         (
             lambda: operation_energy("add", "lns8"),
-            "'lns8' is not one that softnum.format knows, and its width is not",
+            "'lns8' is not one that softnum.format knows; the tables have no energy of it; state that of the unit's",
         ),
+        (lambda: operation_energy("multiply", "posit8"), "posit8 is neither a float of sign, exponent and significand"),
+        (lambda: energy_of(work(gemm("e4m3fn", function="m.py:f"))), "the user's function m.py:f multiplies"),
         (lambda: energy_of(work(gemm("e5m2")), accumulator="flaot32"), "'flaot32' is not one that softnum.format"),
         (lambda: energy_of(Workload("n", "d", 1, ())), "the workload 'n' of 'd' has no operation to price"),
     ],
@@ -215,10 +215,10 @@ def test_energy_adds_up_and_grows(fmt, m, n, k, count):
     assert energy_of(work(replace(one, k=k + 1))).joules > energies[0].joules
 
 
-def test_a_format_of_the_users_is_as_wide_outside_products_as_its_tensors():
-    relu = Operation("fc", "forward", "relu", 1000, 100, 100, ("mine",))
-    held = StoredTensor("fc", "relu", "feature_maps", 100, 8, "mine")
+def test_a_format_without_a_name_is_as_wide_outside_products_as_its_tensors():
+    relu = Operation("fc", "forward", "relu", 1000, 100, 100, ("",))
+    held = StoredTensor("fc", "relu", "feature_maps", 100, 8, "")
     known, unknown = (energy_of(Workload("one", "d", 8, (relu,), tensors)) for tensors in ((held,), ()))
     assert known.by_kind["elementwise"] == pytest.approx(1000 * 0.2e-12, rel=1e-12)
-    assert known.assumptions[-1] == "product of mine has 8 bits, charged as int8 (proxy)"
+    assert known.assumptions[-1] == "product of a format without a name has 8 bits, charged as int8 (proxy)"
     assert unknown.by_kind["elementwise"] == pytest.approx(1000 * 3.7e-12, rel=1e-12)

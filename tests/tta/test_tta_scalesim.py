@@ -400,7 +400,7 @@ def test_equal_area_charges_the_widest_multiplier_and_leaves_out_what_has_no_are
     assert [p.name for p in scaled] == ["a", "c"]
     assert areas["c"].um2 == 1640
     assert areas["c"].kind == "proxy"
-    assert left_out == {"h": "no multiplier area is known for posit8"}
+    assert left_out.keys() == {"h"} and left_out["h"].startswith("no multiplier area is known for posit8; ")
     with pytest.raises(ValueError, match="baseline 'h' cannot set the area"):
         equal_area([point("h", "posit8")], "h")
     with pytest.raises(ValueError, match="baseline 'aa' is not among the designs a; did you mean 'a'"):

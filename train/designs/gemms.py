@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from softnum.mac.custom import CustomMadUnit
 from softnum.train.designs.design import OPERAND_ROLES, PASSES, Design, RoleRounding
 
 __all__ = ["design_gemms"]
@@ -24,6 +25,7 @@ def design_gemms(design: Design, network, batch: int) -> list[dict]:
         ``layer``, ``pass``, ``M``, ``N``, ``K``; ``count`` of equal products, where there is more than one; ``bits`` of
         the wider operand, with an element's share of the scale of a block or tile; ``formats`` of both. ``sparsity`` of
         both, "2:4" or "dense", where an operand has a pattern along K; no other zeros are told of.
+        ``function``: that of the user's which multiplies, where the unit is custom.
 
     Examples
     --------
@@ -44,6 +46,8 @@ def design_gemms(design: Design, network, batch: int) -> list[dict]:
         patterns = [_pattern(row["pass"], role, roles[role]) for role in pair]
         if any(pattern != "dense" for pattern in patterns):
             facts["sparsity"] = patterns
+        if isinstance(layer.units[row["pass"]], CustomMadUnit):
+            facts["function"] = layer.functions.get(row["pass"], "custom")
         rows.append({**row, **facts})
     return rows
 

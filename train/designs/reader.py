@@ -44,6 +44,7 @@ from softnum.train.designs.scales import Hadamard, OwnScaling, scale_of
 from softnum.train.designs.sparsity import Gradual, Sparsity
 from softnum.train.designs.unit_specs import BLOCK_KINDS, CHUNK_KEYS, CHUNKED_KINDS, INNER_KINDS, KINDS, PRESET_KEYS
 from softnum.train.recipes import DelayedScaling
+from softnum.tta.workloads.unit import UnitHardware
 
 __all__ = ["design_names", "load_design"]
 
@@ -57,7 +58,7 @@ _LAYER_KEYS = ("roles", "units", "operators")
 _DYNAMIC_KEYS = {"initial": 65536.0, "growth": 2.0, "backoff": 0.5, "interval": 2000}
 _LOSS_KEYS = ("scale", *_DYNAMIC_KEYS, "skip_overflow")
 _SRAM_KEYS = ("ifmap", "filter", "ofmap")
-_HARDWARE_KEYS = ("array", "sram_bytes", "bandwidth", "clock")
+_HARDWARE_KEYS = ("array", "sram_bytes", "bandwidth", "clock", "unit")
 _QUANTITY = {
     "bandwidth": re.compile(r"\d+(\.\d+)?\s*[kMGT]?B/s"),
     "clock": re.compile(r"\d+(\.\d+)?\s*[kMG]?Hz"),
@@ -579,6 +580,10 @@ class _Reader:
                 self.fail(
                     f"hardware.{key}", f"must be a number above zero with its unit like {example!r}, got {text!r}"
                 )
+        if "unit" in table:
+            if not isinstance(table["unit"], dict):
+                self.fail("hardware.unit", f"must be a table, got {table['unit']!r}")
+            UnitHardware.from_table(table["unit"], f"{self.file}: [hardware.unit]")
         return table
 
 

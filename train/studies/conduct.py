@@ -34,7 +34,7 @@ from softnum.train.studies.study_file import VARIANTS, Comparison, StudyFile
 from softnum.train.studies.task import Failed
 from softnum.tta.accuracy.records import RecordSet, read_records
 from softnum.tta.html.report import write_report
-from softnum.tta.study import conclude, outcome_rules, study_variants
+from softnum.tta.study import chosen_variants, conclude, outcome_rules, study_variants
 from softnum.tta.workloads.files import write_workloads
 from softnum.tta.workloads.hardware import DesignPoint
 
@@ -223,7 +223,7 @@ def _variants(plan: StudyPlan, comparison: Comparison, outcome: Outcome, jobs: i
     except ValueError as error:
         raise ValueError(f"{comparison.folder}: {error}") from error
     wanted = VARIANTS[timings.variant]
-    return [variant for variant in variants if wanted in (None, variant.label)]
+    return chosen_variants(variants, wanted)
 
 
 def _point(run: PlannedRun, timings):

@@ -324,4 +324,6 @@ def arithmetic_of(header: dict) -> str:
     if isinstance(design, dict):
         for key in ("name", "description", "hardware"):
             design.pop(key, None)
+    for row in header["config"].get("gemms", ()):  # which the unit says, and earlier records do not
+        row.pop("function", None)
     return key_of(header)

@@ -243,9 +243,10 @@ def _gemm(row: Product, precision: Precision, first: bool) -> tuple:
     left, right = (precision.operand(row.stage, role) for role in roles)
     result = getattr(precision, PRODUCT_ROLES[row.stage][2])
     sizes = (row.m, row.n, row.k, max(left.bits, right.bits), (left.name, right.name), row.count)
+    function = dict(precision.functions).get(row.stage, "")
     flops = 2 * (row.macs or row.m * row.n * row.k * row.count)
     read = left.size(row.left) + right.size(row.right)
-    return row.part, row.stage, "gemm", flops, read, result.size(row.result), sizes[4], sizes
+    return row.part, row.stage, "gemm", flops, read, result.size(row.result), sizes[4], (*sizes, function)
 
 
 def _work(row: Work, precision: Precision) -> tuple:
@@ -266,8 +267,8 @@ def _operation(layer: str, row: tuple, times: int = 1) -> Operation:
     name = f"{layer}.{part}" if part else layer
     gemm = None
     if sizes is not None:
-        *shape, bits, names, count = sizes
-        gemm = Gemm(name, stage, *shape, bits, names, count * times)
+        *shape, bits, names, count, function = sizes
+        gemm = Gemm(name, stage, *shape, bits, names, count * times, function=function)
     return Operation(name, stage, kind, flops * times, read * times, written * times, formats, gemm)
 
 

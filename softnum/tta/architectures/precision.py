@@ -83,8 +83,10 @@ class Precision:
     passes : tuple of (str, StoredFormat)
         Of a design's roles that one pass alone rounds in another way, by names like "backward_weight.errors".
     rules : tuple of (str, tuple, tuple)
-        Of a design: patterns of layers' names with the roles that are stated for them, and the operands of their units;
-        later ones win, entry by entry.
+        Of a design: patterns of layers' names with the roles that are stated for them, the operands of their units, and
+        the users' functions among those; later ones win, entry by entry.
+    functions : tuple of (str, str)
+        Passes whose products a user's function computes, with its name.
 
     Examples
     --------
@@ -104,7 +106,8 @@ class Precision:
     elementwise: StoredFormat
     input: StoredFormat
     passes: _Pairs = ()
-    rules: tuple[tuple[str, _Pairs, _Pairs], ...] = ()
+    rules: tuple[tuple[str, _Pairs, _Pairs, tuple[tuple[str, str], ...]], ...] = ()
+    functions: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def named(cls, name: str) -> Precision:
@@ -182,6 +185,7 @@ class Precision:
                 pattern,
                 tuple(_stated(entry.get("roles", {}), bits)),
                 tuple((role, _format_of(text, bits)) for role, text in _operands(entry.get("units", {})).items()),
+                tuple(_functions(entry.get("units", {}))),
             )
             for pattern, entry in tables
         )
@@ -204,7 +208,7 @@ class Precision:
         return replace(self, rules=(), **_resolved(matching))
 
 
-_ROLES = tuple(field.name for field in fields(Precision) if field.name not in ("name", "passes", "rules"))
+_ROLES = tuple(field.name for field in fields(Precision) if field.name not in ("name", "passes", "rules", "functions"))
 #: which roles the operands of a unit are
 _OPERANDS = {
     "forward": ("activations", "weights"),
@@ -270,6 +274,15 @@ def _operands(units: Mapping) -> dict[str, str]:
     return found
 
 
+def _functions(units: Mapping) -> Iterable[tuple[str, str]]:
+    """Pass and the user's function that multiplies there; "" where a unit of another kind does."""
+    for phase in _OPERANDS:
+        if phase in units:
+            unit = units[phase]
+            custom = isinstance(unit, Mapping) and unit.get("kind") == "custom"
+            yield phase, str(unit.get("function", "custom")) if custom else ""
+
+
 def _format_of(text: str | Mapping, bits: Mapping[str, int | float] | None) -> StoredFormat | None:
     """None: "none", which is no format; a table has the parts of a block format."""
     if not isinstance(text, str):
@@ -281,12 +294,13 @@ def _format_of(text: str | Mapping, bits: Mapping[str, int | float] | None) -> S
 
 def _resolved(rules) -> dict[str, StoredFormat | _Pairs]:
     """Role -> format: what is stated, else what a unit takes, else the default, else binary32; and those of passes."""
-    stated, units = {}, {}
-    for _, roles, operands in rules:
+    stated, units, functions = {}, {}, {}
+    for _, roles, operands, own in rules:
         for role in dict(roles):  # which stands for all passes that the same table does not state
             stated = {name: stored for name, stored in stated.items() if name.partition(".")[2] != role}
         stated.update(roles)
         units.update(operands)
+        functions.update(own)
     default = stated.get("default") or StoredFormat.of("binary32")
     taken: dict[str, StoredFormat] = {}
     for phase, roles in _OPERANDS.items():
@@ -298,6 +312,7 @@ def _resolved(rules) -> dict[str, StoredFormat | _Pairs]:
                     taken.setdefault(name, units[f"{phase}.{role}"])
     found = {role: stated.get(role) or taken.get(role) or default for role in _ROLES}
     found["passes"] = tuple((name, stored) for name, stored in stated.items() if name.partition(".")[0] in _OPERANDS)
+    found["functions"] = tuple((phase, function) for phase, function in functions.items() if function)
     if "master" in stated and stated["master"] is None:
         found["master"] = found["weights"]
     return found

@@ -193,9 +193,10 @@ class Device:
     def of_hardware(cls, hardware: Hardware, name: str = "array") -> Device:
         """A design's own array as a device.
 
-        Every multiplier multiplies and adds once a cycle, so the peak is 2 x rows x columns x clock for whatever format
-        the array is built for. Each of the three SRAMs has a link of its own to memory, so the bandwidth is three times
-        that of one link; an iteration that uses them unevenly cannot reach it.
+        Every multiplier multiplies and adds once a cycle, or once in the initiation interval that the design states of
+        its unit, so the peak is 2 x rows x columns x clock / interval for whatever format the array is built for. Each
+        of the three SRAMs has a link of its own to memory, so the bandwidth is three times that of one link; an
+        iteration that uses them unevenly cannot reach it.
 
         Parameters
         ----------
@@ -211,9 +212,11 @@ class Device:
         ({'native': 2048000000000.0}, 48000000000.0)
         """
         rows, columns = hardware.array
+        slow = f", a multiply-add every {hardware.interval} cycles" if hardware.interval > 1 else ""
         return cls(
-            name, {NATIVE: float(2 * rows * columns * hardware.clock)}, float(3 * hardware.bandwidth),
-            "[hardware] of the design", f"array of {rows} x {columns} at {float(hardware.clock / 10**9):g} GHz",
+            name, {NATIVE: float(2 * rows * columns * hardware.clock / hardware.interval)},
+            float(3 * hardware.bandwidth),
+            "[hardware] of the design", f"array of {rows} x {columns} at {float(hardware.clock / 10**9):g} GHz{slow}",
             note="three links to memory together",
         )  # fmt: skip
 

@@ -215,10 +215,10 @@ def machine_for(hardware: Hardware, bits: int | float, *, dataflow: str = "os", 
             f"sram_bytes {min(hardware.sram_bytes)} hold less than 1024 words of {bits} bits, the least SCALE-Sim can "
             f"be given; state at least {math.ceil(128 * exact)} bytes"
         )
-    words = math.floor(hardware.bytes_per_cycle * 8 / exact)
+    words = math.floor(hardware.bytes_per_step * 8 / exact)
     if words < 1:
         raise ValueError(
-            f"the bandwidth of {float(hardware.bytes_per_cycle):g} bytes per cycle is less than one word of {bits} "
+            f"the bandwidth of {float(hardware.bytes_per_step):g} bytes per cycle is less than one word of {bits} "
             "bits, the least SCALE-Sim can be given; state a higher bandwidth or a lower clock"
         )
     machine = Machine(hardware.array, sram, words, dataflow)
@@ -234,7 +234,7 @@ def _sparse(machine: Machine, hardware: Hardware, bits: int | float, pattern: st
     left, right, results = machine.sram_kwords
     right = hardware.sram_bytes[1] * 8 // wide // 1024
     left = left * kept // group
-    words = machine.words_per_cycle * kept // group, math.floor(hardware.bytes_per_cycle * 8 / wide)
+    words = machine.words_per_cycle * kept // group, math.floor(hardware.bytes_per_step * 8 / wide)
     if min(left, right, *words) < 1:
         raise ValueError(
             f"the pattern {pattern} leaves {left} times 1024 words and {words[0]} words per cycle for left operands, "

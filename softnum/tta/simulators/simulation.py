@@ -25,7 +25,8 @@ from softnum.tta.simulators.scalesim import DATAFLOWS, Machine, input_files, mac
 from softnum.tta.simulators.scalesim_report import read_compute_report, report_rows, report_text
 from softnum.tta.simulators.zigzag import ZigZagMachine, zigzag_files, zigzag_machine
 from softnum.tta.simulators.zigzag_report import read_gemm_cost
-from softnum.tta.workloads.hardware import DesignPoint, Gemm, equal_area
+from softnum.tta.workloads.areas import NoArea, equal_area
+from softnum.tta.workloads.hardware import DesignPoint, Gemm, Hardware
 from softnum.tta.workloads.iteration import IterationTime
 
 __all__ = ["SCALESIM_VERSION", "ZIGZAG_VERSION", "check_simulator", "scalesim_timings", "simulate", "zigzag_timings"]
@@ -143,7 +144,11 @@ def simulate(
     """
     check_simulator(simulator, dataflow)
     points, out = list(points), Path(out)
-    needed = _needed([*points, *equal_area(points, baseline)[0]], simulator, dataflow)
+    try:
+        scaled = equal_area(points, baseline)[0]
+    except NoArea:  # then there is no such variant
+        scaled = []
+    needed = _needed([*points, *scaled], simulator, dataflow)
     keys = [(machine, shape) for machine, shapes in needed.items() for shape in shapes]
     rows = _earlier(out, simulator) if reuse else {}
     missing = [key for key in keys if key not in rows]
@@ -241,7 +246,10 @@ def scalesim_timings(
     result = {}
     for point in points:
         rows = _found(point, stores, "scalesim")
-        cycles = sum(gemm.count * row.cycles for gemm, _, row, _ in rows)
+        counted = [
+            point.hardware.cycles(row.cycles, gemm, machine.dataflow) for gemm, machine, row, _ in rows
+        ]  # fmt: skip
+        cycles = sum(gemm.count * of for (gemm, *_), of in zip(rows, counted, strict=True))
         if len({row.memory_included for _, _, row, _ in rows}) > 1:
             raise ValueError(
                 f"design {point.name!r} mixes reports with and without memory cycles (SCALE-Sim 3.0 and 2.x); "
@@ -250,9 +258,10 @@ def scalesim_timings(
         cells = point.hardware.array[0] * point.hardware.array[1]
         detail = {
             "cycles": cycles,
-            "stall_cycles": sum(gemm.count * row.stalls for gemm, _, row, _ in rows),
+            "stall_cycles": sum(gemm.count * row.stalls for gemm, _, row, _ in rows) * point.hardware.interval,
             "utilisation": float(
                 Fraction(sum(g.count * machine.macs(g.shape) for g, machine, _, _ in rows), cycles * cells)
+                * point.hardware.interval
             ),
             "memory_included": rows[0][2].memory_included,
             "dataflow": rows[0][1].dataflow,
@@ -260,14 +269,14 @@ def scalesim_timings(
             "gemms": [
                 {
                     **gemm.to_table(),
-                    "cycles": row.cycles,
-                    "stall_cycles": row.stalls,
-                    "utilisation": float(Fraction(machine.macs(gemm.shape), row.cycles * cells)),
+                    "cycles": of,
+                    "stall_cycles": row.stalls * point.hardware.interval,
+                    "utilisation": float(Fraction(machine.macs(gemm.shape), of * cells) * point.hardware.interval),
                     "words_per_cycle": list(machine.bandwidths) if machine.pattern else machine.words_per_cycle,
                     "sram_kwords": list(machine.sram_kwords),
                     **_file(store, machine, gemm),
                 }
-                for gemm, machine, row, store in rows
+                for (gemm, machine, row, store), of in zip(rows, counted, strict=True)
             ],
         }
         source = f"SCALE-Sim {rows[-1][3].version}"
@@ -292,7 +301,8 @@ def zigzag_timings(
     Returns
     -------
     dict of str to IterationTime
-        With `joules`; ``detail["gemms"]`` as in `scalesim_timings`, with the joules of each.
+        With `joules`, unless the energy of a multiply-add is not known; ``detail["gemms"]`` as in `scalesim_timings`,
+        with the joules of each.
 
     Raises
     ------
@@ -309,17 +319,23 @@ def zigzag_timings(
     for point in points:
         rows = _found(point, stores, "zigzag")
         cells = point.hardware.array[0] * point.hardware.array[1]
-        cycles = sum(gemm.count * Fraction(row.cycles) for gemm, _, row, _ in rows)
+        counted = [point.hardware.cycles(Fraction(row.cycles), gemm, "os") for gemm, _, row, _ in rows]
+        cycles = sum(gemm.count * of for (gemm, *_), of in zip(rows, counted, strict=True))
+        known = all(machine.mac_pj for _, machine, _, _ in rows)
         picojoules = sum(gemm.count * Fraction(row.picojoules) for gemm, _, row, _ in rows)
         macs = sum(gemm.count * gemm.m * gemm.n * gemm.k for gemm in point.gemms)
         detail = {
             "cycles": float(cycles),
-            "stall_cycles": float(sum(gemm.count * Fraction(row.stalls) for gemm, _, row, _ in rows)),
-            "utilisation": float(macs / (cycles * cells)),
+            "stall_cycles": float(
+                sum(gemm.count * Fraction(row.stalls) for gemm, _, row, _ in rows) * point.hardware.interval
+            ),
+            "utilisation": float(macs * point.hardware.interval / (cycles * cells)),
             "memory_included": True,
             "dataflow": "os",
             "hardware": point.hardware.to_table(),
-            "gemms": [_zigzag_row(gemm, machine, row, store) for gemm, machine, row, store in rows],
+            "gemms": [
+                _zigzag_row(point.hardware, known, float(of), *row) for row, of in zip(rows, counted, strict=True)
+            ],
         }
         result[point.name] = IterationTime(
             point.name,
@@ -328,19 +344,22 @@ def zigzag_timings(
             f"ZigZag {rows[-1][3].version}",
             detail,
             kind="simulated",
-            joules=float(picojoules / 10**12),
+            joules=float(picojoules / 10**12) if known else None,
         )
     return result
 
 
-def _zigzag_row(gemm: Gemm, machine: ZigZagMachine, row, store: Simulations) -> Mapping:
+def _zigzag_row(
+    hardware: Hardware, known: bool, cycles: float, gemm: Gemm, machine: ZigZagMachine, row, store: Simulations
+) -> Mapping:
     cells = machine.array[0] * machine.array[1]
+    joules = {"joules": row.picojoules * 1e-12} if known else {}
     return {
         **gemm.to_table(),
-        "cycles": row.cycles,
-        "stall_cycles": row.stalls,
-        "utilisation": float(gemm.m * gemm.n * gemm.k / (Fraction(row.cycles) * cells)),
-        "joules": row.picojoules * 1e-12,
+        "cycles": cycles,
+        "stall_cycles": row.stalls * hardware.interval,
+        "utilisation": float(gemm.m * gemm.n * gemm.k * hardware.interval / (Fraction(cycles) * cells)),
+        **joules,
         "memory_joules": row.memory_picojoules * 1e-12,
         **_file(store, machine, gemm),
     }

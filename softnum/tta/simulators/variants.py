@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from softnum.tta.outcomes.outcome import Variant
 from softnum.tta.simulators.reports import Simulations, load_reports
 from softnum.tta.simulators.scalesim import ASSUMPTIONS, DATAFLOWS, NOT_SIMULATED, SPARSE_ASSUMPTIONS
 from softnum.tta.simulators.simulation import scalesim_timings, zigzag_timings
 from softnum.tta.simulators.zigzag import ZIGZAG_ASSUMPTIONS
-from softnum.tta.workloads.hardware import DesignPoint, area_source, equal_area
+from softnum.tta.workloads.areas import NoArea, area_source, equal_area
+from softnum.tta.workloads.hardware import DesignPoint
 from softnum.tta.workloads.iteration import IterationTime
 
 __all__ = ["scalesim_variants", "zigzag_variants"]
@@ -33,12 +35,13 @@ def scalesim_variants(
     Returns
     -------
     list of Variant
-        "stated hardware", then "equal area".
+        "stated hardware", then "equal area", unless the area of the baseline's multiplier is not known, which a note
+        says then.
 
     Raises
     ------
     ValueError
-        As `scalesim_timings` and `equal_area`.
+        As `scalesim_timings`; and if the baseline is not among the designs.
 
     Examples
     --------
@@ -79,12 +82,13 @@ def zigzag_variants(
     Returns
     -------
     list of Variant
-        "stated hardware", then "equal area".
+        "stated hardware", then "equal area", unless the area of the baseline's multiplier is not known, which a note
+        says then.
 
     Raises
     ------
     ValueError
-        As `zigzag_timings` and `equal_area`.
+        As `zigzag_timings`; and if the baseline is not among the designs.
 
     Examples
     --------
@@ -98,7 +102,12 @@ def zigzag_variants(
     stores = [simulations] if isinstance(simulations, Simulations) else list(simulations)
 
     def common(stated: Mapping[str, IterationTime]) -> tuple[str, ...]:
-        return (*ZIGZAG_ASSUMPTIONS, *_waits(stated, "for memory, or for the last sums to leave: {}"))
+        unknown = [name for name, time in stated.items() if time.joules is None]
+        words = (
+            f"no energy of {', '.join(unknown)}: that of a multiply-add is not known, and [hardware.unit] states none"
+        )
+        lines = (words,) if unknown else ()
+        return (*ZIGZAG_ASSUMPTIONS, *lines, *_waits(stated, "for memory, or for the last sums to leave: {}"))
 
     return _variants(list(points), baseline, lambda some: zigzag_timings(some, stores), common)
 
@@ -119,13 +128,23 @@ def _variants(
     assumptions: Callable[[Mapping[str, IterationTime]], tuple[str, ...]],
 ) -> list[Variant]:
     stated = timings(points)
-    scaled, left_out, areas = equal_area(points, baseline)
-    equal = timings(scaled)
-    if len({json.dumps(point.hardware.to_table()) for point in points}) == 1:
-        hardware = points[0].hardware.to_table()
+    tables = [replace(point.hardware, unit=None).to_table() for point in points]
+    if len(set(map(json.dumps, tables))) == 1:
+        hardware = tables[0]
         first = f"every design on the same hardware: {json.dumps(hardware)[1:-1]}"
     else:
         first = "every design on the hardware that its design file states"
+    units = tuple(
+        f"unit of {point.name}, as the design states: {point.hardware.unit.describe()}"
+        for point in points
+        if point.hardware.unit is not None
+    )
+    assumed = (first, *units, *assumptions(stated))
+    try:
+        scaled, left_out, areas = equal_area(points, baseline)
+    except NoArea as error:
+        return [Variant("stated hardware", stated, {}, assumed, NOT_SIMULATED, (f"no equal-area variant: {error}",))]
+    equal = timings(scaled)
     by_reason: dict[str, list[str]] = {}
     for point in scaled:
         area = areas[point.name]
@@ -133,10 +152,11 @@ def _variants(
         by_reason.setdefault(reason, []).append(f"{point.name} {point.hardware.array[0]} x {point.hardware.array[1]}")
     rule = (
         f"ASSUMPTION, not a measurement: each array is scaled so that its multipliers take the area of {baseline}'s; a "
-        "design is charged for its widest multiplier, and nothing else (adders, accumulators, registers, wires) enters"
+        "design is charged for its own unit where it states one, else for its widest multiplier, and nothing else "
+        "(adders, accumulators, registers, wires) enters"
     )
     reasons = (f"{', '.join(names)}: {reason}" for reason, names in by_reason.items())
     return [
-        Variant("stated hardware", stated, {}, (first, *assumptions(stated)), NOT_SIMULATED),
+        Variant("stated hardware", stated, {}, assumed, NOT_SIMULATED),
         Variant("equal area", equal, left_out, (rule, *reasons, f"areas: {area_source()}"), NOT_SIMULATED),
     ]

@@ -38,7 +38,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 
-from softnum.tta.workloads.energy import dram_energy, mac_energy, sram_energy
+from softnum.tta.workloads.energy_tables import dram_energy, mac_picojoules, sram_energy
 from softnum.tta.workloads.hardware import Gemm, Hardware
 
 __all__ = ["ZIGZAG_ASSUMPTIONS", "ZigZagMachine", "zigzag_files", "zigzag_machine"]
@@ -72,7 +72,7 @@ class ZigZagMachine:
     bits_per_cycle : int
         That each SRAM exchanges with memory.
     mac_pj : float
-        Energy of a multiplication and an addition.
+        Energy of a multiplication and an addition; 0 where it is not known.
     sram_pj : (float, float, float)
         Energy of a bit read from or written to each SRAM.
     dram_pj : float
@@ -125,7 +125,7 @@ def zigzag_machine(hardware: Hardware, gemm: Gemm) -> ZigZagMachine:
     Raises
     ------
     ValueError
-        If the GEMM has a pattern, a word does not fit SRAM twice or the bandwidth, or a format has no energy.
+        If the GEMM has a pattern, or a word does not fit SRAM twice or the bandwidth.
 
     Examples
     --------
@@ -142,20 +142,20 @@ def zigzag_machine(hardware: Hardware, gemm: Gemm) -> ZigZagMachine:
     bits = math.floor(word)
     scale = bits / word  # of as many words, of whole bits
     sram = tuple(math.floor(size * 8 * scale) for size in hardware.sram_bytes)
-    bandwidth = math.floor(hardware.bytes_per_cycle * 8 * scale)
+    bandwidth = math.floor(hardware.bytes_per_step * 8 * scale)
     if bits < 1 or bandwidth < bits or min(sram) < 2 * max(bits, 1):
         raise ValueError(
             f"{where}: words of {gemm.bits:g} bits need at least one word per cycle and two in each SRAM; the hardware "
-            f"has {float(hardware.bytes_per_cycle):g} bytes per cycle and SRAM of {min(hardware.sram_bytes)} bytes"
+            f"has {float(hardware.bytes_per_step):g} bytes per cycle and SRAM of {min(hardware.sram_bytes)} bytes"
         )
-    multiply, add = mac_energy(gemm)
+    mac = mac_picojoules(gemm, hardware.unit)
     wider = float(1 / scale)
     return ZigZagMachine(
         hardware.array,
         bits,
         sram,
         bandwidth,
-        multiply.picojoules + add.picojoules,
+        0.0 if mac is None else mac,
         tuple(sram_energy(size)[0] * wider for size in hardware.sram_bytes),
         dram_energy()[0] * wider,
     )

@@ -1,4 +1,4 @@
-"""What a design's hardware is, what it has to compute, and the equal-area variant.
+"""What a design's hardware is, and what it has to compute.
 
 A design's time comes from two lists: the GEMMs of one training iteration (forward, backward_data, backward_weight) and
 the hardware they run on. SRAM is stated in bytes and bandwidth in bytes per second, so that a narrower format gains
@@ -7,27 +7,15 @@ what it gains: more words in the same memory, more words per second over the sam
 
 from __future__ import annotations
 
-import difflib
-import math
 import re
-import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from pathlib import Path
 
 from softnum.tta.quantities import InputTypeError, bandwidth, check_keys, frequency, positive_int, positive_number
+from softnum.tta.workloads.unit import UnitHardware
 
-__all__ = [
-    "PASSES",
-    "DesignPoint",
-    "Gemm",
-    "Hardware",
-    "MultiplierArea",
-    "equal_area",
-    "multiplier_areas",
-]
+__all__ = ["PASSES", "DesignPoint", "Gemm", "Hardware", "read_pattern"]
 
 PASSES = ("forward", "backward_data", "backward_weight")
 _BUFFERS = ("ifmap", "filter", "ofmap")
@@ -52,6 +40,8 @@ class Hardware:
         Bytes per second between memory and *each* of the three SRAMs.
     clock : Fraction
         Hertz.
+    unit : UnitHardware, optional
+        What the design states of its own multiply-add unit.
 
     Examples
     --------
@@ -65,6 +55,7 @@ class Hardware:
     sram_bytes: tuple[int, int, int]
     bandwidth: Fraction
     clock: Fraction
+    unit: UnitHardware | None = None
 
     @classmethod
     def from_table(cls, table: Mapping, where: str = "[hardware]") -> Hardware:
@@ -74,7 +65,7 @@ class Hardware:
         ----------
         table : Mapping
             ``array = [rows, columns]``, ``sram_bytes = {ifmap, filter, ofmap}`` in bytes, ``bandwidth = "16 GB/s"``,
-            ``clock = "1 GHz"``.
+            ``clock = "1 GHz"``, and optionally ``unit``, as `UnitHardware` takes it.
         where : str
             What the table is, for error messages.
 
@@ -87,7 +78,7 @@ class Hardware:
         TypeError, ValueError
             If a key is missing, unknown, or its value is not of its form.
         """
-        check_keys(table, ["array", "sram_bytes", "bandwidth", "clock"], [], where)
+        check_keys(table, ["array", "sram_bytes", "bandwidth", "clock"], ["unit"], where)
         array = table["array"]
         if not isinstance(array, (list, tuple)) or len(array) != 2:
             raise ValueError(f"{where} array must be [rows, columns], got {array!r}")
@@ -98,6 +89,7 @@ class Hardware:
             tuple(positive_int(sram[name], f"{where} sram_bytes {name}") for name in _BUFFERS),
             bandwidth(table["bandwidth"], f"{where} bandwidth"),
             frequency(table["clock"], f"{where} clock"),
+            UnitHardware.from_table(table["unit"], f"{where}: unit") if "unit" in table else None,
         )
 
     def to_table(self) -> dict:
@@ -107,12 +99,53 @@ class Hardware:
             "sram_bytes": dict(zip(_BUFFERS, self.sram_bytes, strict=True)),
             "bandwidth": _text(self.bandwidth, 10**9, "GB/s"),
             "clock": _text(self.clock, 10**9, "GHz"),
+            **({} if self.unit is None else {"unit": self.unit.to_table()}),
         }
 
     @property
     def bytes_per_cycle(self) -> Fraction:
         """Bytes that each of the three SRAMs exchanges with memory per clock cycle."""
         return self.bandwidth / self.clock
+
+    @property
+    def interval(self) -> int:
+        """Clock cycles from one multiply-add of a cell to its next: a step of the array."""
+        return 1 if self.unit is None else self.unit.initiation_interval
+
+    @property
+    def bytes_per_step(self) -> Fraction:
+        """Bytes that each of the three SRAMs exchanges with memory while each cell multiplies and adds once."""
+        return self.bytes_per_cycle * self.interval
+
+    def cycles(self, steps: int | Fraction, gemm: Gemm, dataflow: str) -> int | Fraction:
+        """Clock cycles of a matrix product that takes an array of units of latency and interval 1 so many cycles.
+
+        A step is an initiation interval long. Each fold of the array ends by as many cycles later as the products are
+        late by: they come `latency_cycles` after their operands, and the simulated unit's an interval after.
+
+        Parameters
+        ----------
+        steps : int or Fraction
+            Cycles that the simulator counts.
+        gemm : Gemm
+        dataflow : str
+            "os", "ws" or "is": how the product is folded.
+
+        Examples
+        --------
+        >>> from softnum.tta import load_reports
+        >>> from dataclasses import replace
+        >>> hardware = load_reports().designs["a-float32"].hardware
+        >>> slow = replace(hardware, unit=UnitHardware("data sheet", latency_cycles=5, initiation_interval=2))
+        >>> gemm = Gemm("fc", "forward", 64, 32, 100, 32)  # two folds of 32 x 32
+        >>> hardware.cycles(400, gemm, "os"), slow.cycles(400, gemm, "os")
+        (400, 806)
+        """
+        if self.unit is None:
+            return steps
+        rows, columns = {"os": (gemm.m, gemm.n), "ws": (gemm.k, gemm.n), "is": (gemm.k, gemm.m)}[dataflow]
+        folds = -(-rows // self.array[0]) * -(-columns // self.array[1])
+        return steps * self.interval + folds * self.unit.late
 
 
 def read_pattern(text: object) -> tuple[int, int] | None:
@@ -148,6 +181,9 @@ class Gemm:
     sparsity : tuple of str
         Of both operands, "2:4" where there are at most two numbers other than 0 in every four along K, else "dense";
         empty if both are dense.
+    function : str
+        Name of the user's function that multiplies, where the unit is custom; empty where it is a product of the
+        formats.
 
     Examples
     --------
@@ -166,18 +202,19 @@ class Gemm:
     formats: tuple[str, ...] = ()
     count: int = 1
     sparsity: tuple[str, ...] = ()
+    function: str = ""
 
     @classmethod
     def from_table(cls, table: Mapping, where: str = "GEMM") -> Gemm:
         """Read ``{"layer", "pass", "M", "N", "K", "bits"}`` and optionally ``"formats"``, a list of format names, and
-        ``"count"`` and ``"sparsity"``, like ``["dense", "2:4"]``.
+        ``"count"``, ``"sparsity"``, like ``["dense", "2:4"]``, and ``"function"``.
 
         Examples
         --------
         >>> Gemm.from_table({"layer": "fc1", "pass": "forward", "M": 32, "N": 128, "K": 64, "bits": 8}).k
         64
         """
-        check_keys(table, ["layer", "pass", "M", "N", "K", "bits"], ["formats", "count", "sparsity"], where)
+        check_keys(table, ["layer", "pass", "M", "N", "K", "bits"], ["formats", "count", "sparsity", "function"], where)
         if table["pass"] not in PASSES:
             raise ValueError(f"{where} has the unknown pass {table['pass']!r}; passes: {', '.join(PASSES)}")
         formats = table.get("formats", ())
@@ -192,7 +229,10 @@ class Gemm:
         m, n, k = (positive_int(table[key], f"{where} {key}") for key in ("M", "N", "K"))
         bits = positive_number(table["bits"], f"{where} bits")
         count = positive_int(table.get("count", 1), f"{where} count")
-        return cls(str(table["layer"]), table["pass"], m, n, k, bits, tuple(formats), count, tuple(sparsity))
+        function = table.get("function", "")
+        if not isinstance(function, str):
+            raise InputTypeError(f"{where} function must be the name of a user's function, got {function!r}")
+        return cls(str(table["layer"]), table["pass"], m, n, k, bits, tuple(formats), count, tuple(sparsity), function)
 
     def to_table(self) -> dict:
         """Return the table that `from_table` reads back, with plain JSON values; a count of 1 is left out."""
@@ -206,6 +246,7 @@ class Gemm:
             "bits": self.bits,
             "formats": list(self.formats),
             **({"sparsity": list(self.sparsity)} if self.sparsity else {}),
+            **({"function": self.function} if self.function else {}),
         }
 
     @property
@@ -273,130 +314,7 @@ class DesignPoint:
         """Names of every operand format, in order of first appearance."""
         return tuple(dict.fromkeys(name for gemm in self.gemms for name in gemm.formats))
 
-
-@dataclass(frozen=True)
-class MultiplierArea:
-    """Silicon area of one multiplier, with its source.
-
-    Parameters
-    ----------
-    name : str
-        Name of the entry in areas.toml.
-    um2 : float
-        Area in square micrometres.
-    kind : str
-        "published" for the multiplier itself; "proxy" for the area of another multiplier used in its place.
-    reason : str
-        The source, and for a proxy why it stands in and on which side it errs.
-
-    Examples
-    --------
-    >>> area = multiplier_areas()["float32"]
-    >>> area.name, area.um2, area.kind
-    ('float32', 7700.0, 'published')
-    """
-
-    name: str
-    um2: float
-    kind: str
-    reason: str
-
-
-@cache
-def multiplier_areas() -> Mapping[str, MultiplierArea]:
-    """Return the cited table of multiplier areas, one entry for each format name (file areas.toml of this package).
-
-    Returns
-    -------
-    Mapping of str to MultiplierArea
-
-    Examples
-    --------
-    >>> multiplier_areas()["float32"].um2, multiplier_areas()["e5m2"].kind
-    (7700.0, 'proxy')
-    """
-    data = _area_file()
-    published = {
-        name: MultiplierArea(name, float(row["um2"]), "published", data["source"]["citation"])
-        for name, row in data["published"].items()
-    }
-    areas = {}
-    for name, row in data["formats"].items():
-        base = published[row["area_of"]]
-        kind, reason = ("proxy", row["reason"]) if row["proxy"] else ("published", row["reason"])
-        areas[name] = MultiplierArea(name, base.um2, kind, f"area of {base.name}: {reason}")
-    return areas
-
-
-def area_source() -> str:
-    """Return the citation of the published multiplier areas."""
-    return _area_file()["source"]["citation"]
-
-
-@cache
-def _area_file() -> dict:
-    return tomllib.loads((Path(__file__).parents[1] / "areas.toml").read_text(encoding="utf-8"))
-
-
-def equal_area(
-    points: Iterable[DesignPoint], baseline: str
-) -> tuple[list[DesignPoint], dict[str, str], dict[str, MultiplierArea]]:
-    """Scale each design's array so that its multipliers take the area that the baseline's multipliers take.
-
-    An assumption, not a measurement: nothing but multiplier area enters (no adders, accumulators, registers, wires, no
-    change of clock). A design is charged for its widest multiplier, because one array computes all its GEMMs. The ratio
-    of rows to columns is kept and both are rounded down.
-
-    Parameters
-    ----------
-    points : iterable of DesignPoint
-        The designs on their stated hardware.
-    baseline : str
-        Name of the design whose array sets the area.
-
-    Returns
-    -------
-    scaled : list of DesignPoint
-        The designs whose formats are all in the table, on scaled arrays.
-    left_out : dict of str to str
-        Name and reason of each design that is left out, because the table has no area for one of its formats.
-    areas : dict of str to MultiplierArea
-        Per scaled design, the area that was used.
-
-    Raises
-    ------
-    ValueError
-        If the baseline is not among the designs, or its formats are not in the table.
-
-    Examples
-    --------
-    >>> from softnum.tta import load_reports
-    >>> scaled, left_out, areas = equal_area(load_reports().designs.values(), "a-float32")
-    >>> scaled[1].name, scaled[1].hardware.array, areas[scaled[1].name].um2
-    ('b-binary16', (69, 69), 1640.0)
-    """
-    points = list(points)
-    by_name = {point.name: point for point in points}
-    if baseline not in by_name:
-        near = difflib.get_close_matches(baseline, by_name, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"baseline {baseline!r} is not among the designs {', '.join(by_name)}{hint}")
-    table, left_out, areas = multiplier_areas(), {}, {}
-    for point in points:
-        unknown = [name for name in point.formats if name not in table]
-        if unknown or not point.formats:
-            what = ", ".join(unknown) if unknown else "its unnamed operand formats"
-            left_out[point.name] = f"no multiplier area is known for {what}"
-        else:
-            areas[point.name] = max((table[name] for name in point.formats), key=lambda area: area.um2)
-    if baseline not in areas:
-        raise ValueError(f"baseline {baseline!r} cannot set the area: {left_out[baseline]}")
-    rows, columns = by_name[baseline].hardware.array
-    budget = rows * columns * areas[baseline].um2
-    scaled = []
-    for name, area in areas.items():
-        hardware = by_name[name].hardware
-        factor = math.sqrt(budget / area.um2 / (hardware.array[0] * hardware.array[1]))
-        array = tuple(max(1, math.floor(side * factor + 1e-9)) for side in hardware.array)
-        scaled.append(replace(by_name[name], hardware=replace(hardware, array=array)))
-    return scaled, left_out, areas
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of the users' functions that multiply, in order of first appearance."""
+        return tuple(dict.fromkeys(gemm.function for gemm in self.gemms if gemm.function))
