@@ -1,5 +1,6 @@
-"""``softnum rtl``: what softnum brings into a simulator."""
+"""``softnum rtl``: what softnum brings into a simulator, and what a design in Verilog brings into a comparison."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +11,14 @@ from softnum.cli.vectors import Formats, Op, Overflow, ResultFormat, Rounding, S
 
 __all__ = ["register"]
 
-_HELP = """Bring softnum into a hardware simulator.
+_HELP = """Bring softnum into a hardware simulator, and a design's area into a comparison.
 
 \b
   softnum rtl build --out build       the reference model, for SystemVerilog's DPI-C and for VPI
   softnum rtl rom --op tanh --format e5m2 -o tanh.mem
                                       a look-up table, for $readmemh
+  softnum rtl area multiply.v --into design.toml
+                                      area and delay of a design, for softnum tta
 
 Test vectors, the way without a library, are made by `softnum vectors`.
 """
@@ -26,7 +29,8 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
     group.command("build", short_help="Compile the reference model for simulators.")(exit_codes(build))
     group.command("rom", short_help="Write a look-up table as a memory file.")(exit_codes(rom))
-    app.add_typer(group, name="rtl", short_help="The reference model and look-up tables inside a simulator.")
+    group.command("area", short_help="Map a design to a cell library: its area for time to accuracy.")(exit_codes(area))
+    app.add_typer(group, name="rtl", short_help="softnum inside a simulator, and the area of a design in Verilog.")
 
 
 def build(
@@ -99,3 +103,91 @@ def rom(
     write_rom(table, out, file_format)
     if out != "-":
         typer.echo(f"{out}: {len(table.words)} words of {table.data_bits} bits", err=True)
+
+
+def area(
+    sources: Annotated[list[Path], typer.Argument(help="The design in Verilog, all of its files.")],
+    liberty: Annotated[
+        str | None,
+        typer.Option(
+            help="The cell library, in Liberty's format.  [default: SOFTNUM_LIBERTY, else Debian's qflow-tech-osu035, "
+            "-osu018 or -osu050]"
+        ),
+    ] = None,
+    top: Annotated[str | None, typer.Option(help="The module.  [default: the one that no other has in it]")] = None,
+    parameter: Annotated[
+        list[str] | None, typer.Option("--parameter", "-P", help="NAME=VALUE of the module; may be given again.")
+    ] = None,
+    include: Annotated[
+        list[Path] | None, typer.Option("--include", "-I", help="Folder of included files; may be given again.")
+    ] = None,
+    reference: Annotated[
+        str, typer.Option(help="The multiplier mapped beside it: int8, int32, binary16 or binary32.")
+    ] = "binary16",
+    latency: Annotated[int, typer.Option(min=1, help="Clock cycles from operands to product.")] = 1,
+    interval: Annotated[int, typer.Option(min=1, help="Clock cycles from one multiply-add to the next.")] = 1,
+    yosys: Annotated[str, typer.Option(help="The program Yosys.")] = "yosys",
+    into: Annotated[
+        Path | None, typer.Option(help="A design file, to whose end the entry is written.  [default: it is shown]")
+    ] = None,
+) -> None:
+    """Map a design to a cell library with Yosys, and write what it is as a design file's [hardware.unit].
+
+    A multiplier whose area and energy are published is mapped in the same run, and the entry has the ratio: areas
+    compare within one library only. A published multiplier of 45 nm times the ratio is what the equal-area variant of
+    softnum tta takes for the unit. Wires, clocks and accumulators are not in it, and a delay changes no clock.
+
+    \b
+      softnum rtl area multiply.v
+      softnum rtl area mac.v add.v --top mac --parameter CHUNK=16 --latency 3 --into design.toml
+      softnum rtl area multiply.v --liberty cells.lib --reference int8
+    """
+    from softnum.tta.simulators.synthesis import unit_hardware
+
+    values = {}
+    for text in parameter or ():
+        found = re.fullmatch(r"([A-Za-z_]\w*)=(-?\d+)", text)
+        if found is None:
+            raise ValueError(f"--parameter must be NAME=VALUE with a whole number, got {text!r}")
+        values[found[1]] = int(found[2])
+    before = None if into is None else _without_entry(into)
+    unit, design, base = unit_hardware(
+        sources, liberty=liberty, reference=reference, top=top, parameters=values, include=include or (), yosys=yosys,
+        latency_cycles=latency, initiation_interval=interval,
+    )  # fmt: skip
+    path = "no path" if design.delay_ps is None else f"longest path {design.delay_ps:g} ps ({base.delay_ps:g})"
+    typer.echo(
+        f"{design.top}: {design.cells} cells of {design.library}, {design.flip_flops} flip-flops; "
+        f"area {design.area:g}, {unit.ratio:.4g} of a multiplier of {reference}, {base.area:g}; {path}",
+        err=True,
+    )
+    if design.flip_flops and latency == 1:
+        typer.echo("It has flip-flops: if its products come later than a cycle after, state --latency.", err=True)
+    entry = "[hardware.unit]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in unit.to_table().items())
+    if into is None:
+        typer.echo(entry, nl=False)
+        return
+    from softnum.runtime.atomic import write_atomic
+
+    write_atomic(into, f"{before.rstrip()}\n\n{entry}")
+    typer.echo(f"Written: {into}", err=True)
+
+
+def _without_entry(path: Path) -> str:
+    """The text of a design file, which states hardware and no unit yet."""
+    from softnum.train import load_design
+
+    design = load_design(path)
+    if not design.hardware:
+        raise ValueError(f"{path}: states no [hardware], which the unit is of; add the table first")
+    if "unit" in design.hardware:
+        raise ValueError(f"{path}: has [hardware.unit] already; remove it, and it is written again")
+    return path.read_text(encoding="utf-8")
+
+
+def _toml(value: str | float) -> str:
+    if isinstance(value, str):
+        return (
+            '"' + "".join(rf"\u{ord(c):04X}" if c in '"\\' or ord(c) < 32 or ord(c) == 127 else c for c in value) + '"'
+        )
+    return f"{value:.10g}"

@@ -4,7 +4,7 @@
 - A ``console`` block holds commands behind ``$`` and, below each, what it prints (with doctest's ellipsis). A last line
   ``[exit code n]`` states a code that is not 0.
 - The comment ``<!-- not run: why -->`` in front of a block keeps it from being run; ``<!-- needs: name -->`` does so
-  where there is no such program, and no such package of Python.
+  where there is no such program, and no such package of Python or path; of several with "and" between, all are needed.
 - A ``code-block`` with a caption is written to a file of that name, in the folder where all of the page is run; the
   checkout's ``examples`` and ``tests/data`` lie there too.
 """
@@ -56,7 +56,7 @@ def blocks_of(page: Path) -> list[Block]:
         if opened[2] and inside and not inside[0].strip():
             inside, first = inside[1:], first + 1
         mark = _MARK.fullmatch(last.strip())
-        skipped = mark is not None and (mark[1] == "not run" or not _is_here(mark[2]))
+        skipped = mark is not None and (mark[1] == "not run" or not all(map(_is_here, mark[2].split(" and "))))
         text = "".join(line + "\n" for line in inside)
         language = opened[4].strip() if opened[3] == "{code-block}" else opened[3]
         blocks.append(Block(language, text, first, file, skipped))
@@ -65,7 +65,9 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def _is_here(name: str) -> bool:
-    """Whether there is a program or a package of Python of a name."""
+    """Whether there is a program or a package of Python of a name, or a path."""
+    if name.startswith("/"):
+        return Path(name).exists()
     return shutil.which(name) is not None or (name.isidentifier() and importlib.util.find_spec(name) is not None)
 
 
