@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from softnum.cli.rtl import _without_entry
 from softnum.train import load_design
 from softnum.tta import Hardware, UnitHardware
 from softnum.tta.simulators import synthesis
@@ -51,6 +52,10 @@ def test_areas_are_sums_of_cells(library, tmp_path):
     )
     assert found.delay_ps > 0 and found.tool.startswith("Yosys ")
     held = map_design([verilog(tmp_path, GATE), verilog(tmp_path, HELD, "held.v")], library, top="held")
+    wider = verilog(tmp_path, "module w #(parameter N = 1)(input [N:0] a, output [N:0] y); assign y = ~a; endmodule\n"
+                    "module t(input [1:0] a, output [3:0] y); w u(a, y[1:0]); w #(2) v({a, a[0]}, y[3:2]); endmodule",
+                    "wider.v")  # fmt: skip
+    assert map_design([wider], library).top == "t"  # whose module with parameters is no other design
     assert (held.top, held.area, held.cells, held.flip_flops) == ("held", 480, 2, 1)
 
 
@@ -61,6 +66,7 @@ def test_areas_are_sums_of_cells(library, tmp_path):
         ("module m(input a, output y); part p(a, y); endmodule", "Module `.part' referenced in module `.m'"),
         ("module m(input a, output y); assign y = a & ; endmodule", "syntax error"),
         ("module m(input a, output y); assign y = a; endmodule", "nothing of it is left after optimisation"),
+        (GATE + GATE.replace("gate", "other"), "gate and another module are in no other: state --top"),
         ("", "does not map it|nothing of it is left"),
     ],
 )
@@ -84,8 +90,8 @@ def test_the_entry_is_written_to_a_design(library, tmp_path, monkeypatch):
     assert (table["library"], table["reference"], table["latency_cycles"]) == ("osu035_stdcells", "int8", 2)
     assert unit.ratio == pytest.approx(15584 / 60840, rel=0.1)  # of Yosys 0.23
     assert tomllib.loads(design.read_text())["name"] == "c-wang-fp8"
-    again = subprocess.run([sys.executable, "-m", "softnum", "rtl", *words], capture_output=True, text=True)
-    assert again.returncode == 2 and "mine.toml: has [hardware.unit] already; remove it" in again.stderr
+    with pytest.raises(ValueError, match=r"mine.toml: has \[hardware.unit\] already; remove it"):
+        _without_entry(design)
 
 
 @cases(

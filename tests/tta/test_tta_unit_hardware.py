@@ -11,8 +11,11 @@ from softnum.tta import (
     Device,
     Gemm,
     Hardware,
+    IterationTime,
     Operation,
+    Record,
     UnitHardware,
+    Variant,
     Workload,
     energy_of,
     equal_area,
@@ -23,7 +26,7 @@ from softnum.tta import (
 from softnum.tta.architectures.precision import Precision
 from softnum.tta.simulators.scalesim import machine_for
 from softnum.tta.simulators.zigzag import zigzag_machine
-from softnum.tta.study import chosen_variants
+from softnum.tta.study import _units, _with_energies, chosen_variants
 from softnum.tta.workloads.areas import NoArea
 from tests.support.cases import cases
 
@@ -184,6 +187,17 @@ def test_with_a_stated_energy_a_posit_has_one_elsewhere_too():
     energy = energy_of(posit, unit=UnitHardware("a run", energy_pj=0.7))
     assert energy.by_kind["elementwise"] == pytest.approx(1000 * 0.7e-12)
     assert "product of posit8, charged as the unit's (proxy)" in energy.assumptions
+
+
+def test_with_given_times_the_runs_say_what_the_unit_is():
+    function = work(*point("m", "e4m3fn", function="m.py:f").gemms)
+    config = {"design": {"hardware": {"unit": {"source": "a run", "energy_pj": 0.7}}}}
+    runs = [Record("base", 1, 32, 90, (), {}, {}), Record("m", 1, 32, 90, (), {}, config)]
+    times = Variant("measured", {name: IterationTime(name, 2.0) for name in ("base", "m")})
+    variant, energies = _with_energies(times, {"base": function, "m": function}, _units(runs))
+    stated = UnitHardware("a run", energy_pj=0.7)
+    assert energies.keys() == {"m"} and energies["m"][0] == energy_of(function, unit=stated).joules
+    assert variant.notes[0].startswith("no energy of base: the user's function m.py:f multiplies; the tables have no")
 
 
 def test_zigzag_is_given_the_energy_that_is_stated_and_none_where_none_is_known():

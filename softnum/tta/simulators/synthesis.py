@@ -152,7 +152,8 @@ def map_design(
     FileNotFoundError
         If Yosys or a file is not there.
     ValueError
-        If Yosys refuses the design, with what it says; or not all of it has been mapped to cells.
+        If Yosys refuses the design, with what it says; not all of it has been mapped to cells; or there are several
+        modules that no other has in it, and `top` does not say which.
 
     Examples
     --------
@@ -191,6 +192,8 @@ def map_design(
         if any("ABC: execution" in line for line in said):  # which says nothing itself
             said.append("(ABC ends so where a library lacks an inverter, a buffer or tables of delays)")
         raise ValueError(f"{where}: Yosys does not map it: {' '.join(said).strip() or 'it ended without a word'}")
+    if top is None and (others := _other_tops(done.stdout)):
+        raise ValueError(f"{where}: {', '.join(others)} and another module are in no other: state --top")
     return _mapped(where, library, told, done.stdout)
 
 
@@ -208,6 +211,12 @@ def _script(files: list[Path], include: list[Path], top: str | None, parameters:
         "opt_clean -purge", "tee -q -o figures.txt stat -liberty cells.lib",
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
+
+
+def _other_tops(log: str) -> list[str]:
+    """Modules that the chosen one does not have in it, by what Yosys removed; of some it made ones with parameters."""
+    names = dict.fromkeys(re.findall(r"Removing unused module `\\(\w+)'", log))
+    return [name for name in names if not re.search(rf"\$paramod(?:\$\w+)?\\{name}\b", log)]
 
 
 def _mapped(where: str, library: str, told: str, log: str) -> Mapped:
