@@ -192,11 +192,12 @@ def test_with_a_stated_energy_a_posit_has_one_elsewhere_too():
 def test_with_given_times_the_runs_say_what_the_unit_is():
     function = work(*point("m", "e4m3fn", function="m.py:f").gemms)
     config = {"design": {"hardware": {"unit": {"source": "a run", "energy_pj": 0.7}}}}
-    runs = [Record("base", 1, 32, 90, (), {}, {}), Record("m", 1, 32, 90, (), {}, config)]
+    runs = [Record("base", 1, 32, 90, (), {}, {}), Record("m", 1, 32, 90, (), config, {})]
     times = Variant("measured", {name: IterationTime(name, 2.0) for name in ("base", "m")})
     variant, energies = _with_energies(times, {"base": function, "m": function}, _units(runs))
     stated = UnitHardware("a run", energy_pj=0.7)
-    assert energies.keys() == {"m"} and energies["m"][0] == energy_of(function, unit=stated).joules
+    assert energies.keys() == {"m"}, variant.notes
+    assert energies["m"][0] == energy_of(function, unit=stated).joules
     assert variant.notes[0].startswith("no energy of base: the user's function m.py:f multiplies; the tables have no")
 
 
