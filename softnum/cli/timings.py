@@ -196,7 +196,10 @@ def _print_times(times: list, compared: bool = False) -> None:
         table.add_row(*map(Text, cells))
     console = _console()
     console.print(table)
-    for key, title in (("iterations", "Iterations"), ("time", "Time"), ("network", "Network"), ("warmup", "Warm-up")):
+    for key, title in (
+        ("iterations", "Iterations"), ("column", "Column"), ("time", "Time"), ("network", "Network"),
+        ("warmup", "Warm-up"), ("hint", "Hint"), ("unlike", "Warning"),
+    ):  # fmt: skip
         said: dict[str, list[str]] = {}
         for time in times:
             text = (time.detail or {}).get(key)

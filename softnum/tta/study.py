@@ -131,8 +131,16 @@ def study_variants(
             )
         order = {point.name: times[point.name] for point in points}
         unused = [name for name in times if name not in order]
-        notes = (f"{told} also has times of {', '.join(unused)}, which the study leaves out",) if unused else ()
-        return [Variant("given times", order, {}, _assumed(order, told), (f"whatever {told} does not cover",), notes)]
+        notes = [f"{told} also has times of {', '.join(unused)}, which the study leaves out"] if unused else []
+        notes += [
+            f"times of {time.design}: {time.detail[key]}"
+            for time in order.values()
+            for key in ("hint", "unlike")
+            if key in (time.detail or {})
+        ]
+        return [
+            Variant("given times", order, {}, _assumed(order, told), (f"whatever {told} does not cover",), tuple(notes))
+        ]
     check_simulator(simulator, dataflow)
     variants = {"scalesim": scalesim_variants, "zigzag": zigzag_variants}[simulator]
     own = out / simulator
@@ -178,6 +186,7 @@ def _assumed(times: Mapping[str, IterationTime], told: str) -> tuple[str, ...]:
     for time in times.values():
         for key, title in (
             ("iterations", "iterations"),
+            ("column", "column"),
             ("time", "time"),
             ("network", "network"),
             ("warmup", "warm-up"),

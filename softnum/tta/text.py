@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
-__all__ = ["count", "csv_rows", "lines_of", "lines_with", "number", "read_text", "table_rows"]
+__all__ = ["count", "csv_rows", "delimiter_of", "lines_of", "lines_with", "number", "read_text", "table_rows"]
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -110,12 +110,25 @@ def _short(value: object) -> str:
     return shown if len(shown) <= 60 else f"{shown[:40]}... ({len(shown)} characters)"
 
 
-def csv_rows(path: Path, text: str, *, what: str, first: int = 1) -> Iterator[tuple[int, list[str]]]:
+def delimiter_of(text: str) -> str:
+    """What parts the columns of a table: tabs, if its header has some and no comma; else commas.
+
+    >>> delimiter_of("# mine, too\\nepoch\\thours\\n"), delimiter_of("epoch,hours\\n")
+    ('\\t', ',')
+    """
+    lines = (line for line in io.StringIO(text, newline="\n") if line.strip() and not line.lstrip().startswith("#"))
+    header = next(lines, "")
+    return "\t" if "\t" in header and "," not in header else ","
+
+
+def csv_rows(
+    path: Path, text: str, *, what: str, first: int = 1, delimiter: str = ","
+) -> Iterator[tuple[int, list[str]]]:
     """Yield (line, cells) of comma-separated text from line `first` on, blank lines left out."""
     source = io.StringIO(text, newline="\n")
     for _ in range(first - 1):
         source.readline()
-    reader = csv.reader(source, skipinitialspace=True, strict=True)
+    reader = csv.reader(source, delimiter=delimiter, skipinitialspace=True, strict=True)
     try:
         for cells in reader:
             if any(cell.strip() for cell in cells):
@@ -130,13 +143,13 @@ def csv_rows(path: Path, text: str, *, what: str, first: int = 1) -> Iterator[tu
 def table_rows(
     path: Path, text: str, check_header: Callable[[str, list[str]], None], *, what: str
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield ("file, line n", {column: cell}) of a CSV table whose first row names its columns.
+    """Yield ("file, line n", {column: cell}) of a table whose first row names its columns, parted by commas or tabs.
 
     Blank lines and lines that begin with # are left out. `check_header` is called with where the header stands and its
     names; it raises ValueError unless these columns will do.
     """
     header: list[str] | None = None
-    for line, cells in csv_rows(path, text, what=what):
+    for line, cells in csv_rows(path, text, what=what, delimiter=delimiter_of(text)):
         where = f"{path}, line {line}"
         if cells[0].startswith("#"):
             continue

@@ -315,6 +315,16 @@ def test_zigzag_and_scalesim_results(tmp_path):
     (tmp_path / "ss.csv").write_text(head + "0, 1000, 0, 50.0, 100.0, 50.0,\n1, 500, 5, 50.0, 100.0, 50.0,\n")
     time = read_timings(tmp_path / "ss.csv", clock="1 GHz")["ss"]
     assert (time.seconds, time.detail["stall_cycles"]) == (1.5e-6, 5)
+    assert time.detail["column"].startswith("'Total Cycles', 1500 in all; of the array alone")
+    head3 = head.replace("LayerID, ", "LayerID, Total Cycles (incl. prefetch), ")
+    (tmp_path / "v3.csv").write_text(
+        head3 + "0, 1100, 1000, 0, 50.0, 100.0, 50.0,\n1, 520, 500, 5, 50.0, 100.0, 50.0,\n"
+    )
+    assert read_timings(tmp_path / "v3.csv", clock="1 GHz")["v3"].detail["column"] == (
+        "'Total Cycles (incl. prefetch)', 1620 in all; 'Total Cycles', all that SCALE-Sim 2 gives, would be 1500"
+    )
+    shown = softnum("timings", tmp_path / "v3.csv", "--clock", "1 GHz").stdout
+    assert "Column: 'Total Cycles (incl. prefetch)', 1620 in all" in shown
     for name in ("zz.json", "ss.csv"):
         with pytest.raises(ValueError, match=r'counts cycles and states no clock; .*--clock "1 GHz"'):
             read_timings(tmp_path / name)

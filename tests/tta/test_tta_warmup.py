@@ -1,12 +1,13 @@
 """MSER-5 against its definition, Student's interval against scipy's, and what is said of both."""
 
+import re
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softnum.tta import mean_interval, mser5
+from softnum.tta import IterationTime, bootstrap_interval, mean_interval, mser5
 from softnum.tta.timings.series import Series
 from softnum.tta.timings.warmup import iteration_time, warmup_rule
 
@@ -64,7 +65,7 @@ def test_the_interval_is_students(samples):
     mean, error = sum(samples) / len(samples), stats.sem(samples)
     expected = stats.t.interval(0.95, len(samples) - 1, mean, error) if error else (mean, mean)
     scale = max(samples)
-    assert low == pytest.approx(expected[0], rel=1e-9, abs=1e-9 * scale)
+    assert low == pytest.approx(max(0.0, expected[0]), rel=1e-9, abs=1e-9 * scale)  # no time is below 0
     assert high == pytest.approx(expected[1], rel=1e-9, abs=1e-9 * scale)
 
 
@@ -110,3 +111,45 @@ def test_a_warm_up_of_a_mean():
     assert time.detail["warmup"] == "nothing dropped: the file gives a mean, not single iterations"
     with pytest.raises(ValueError, match="gives no times of single iterations of 'a'"):
         iteration_time(mean, 1)
+
+
+def test_no_interval_of_times_goes_below_zero():
+    """HolisticTraceAnalysis' amd_trace has two steps, of 9.3 and 0.07 ms: Student's interval began at -54 ms."""
+    series = Series("a", [Fraction("0.0093"), Fraction("0.00007")], "measured", "trace")
+    time = iteration_time(series, "auto")
+    assert time.interval[0] == 0.0 and time.interval[1] == pytest.approx(0.0633, abs=1e-4)
+    # the spread of a time whose samples are not at hand is taken from the end that is not cut
+    known = IterationTime("a", time.seconds, 2, samples=time.samples)
+    told = IterationTime("a", time.seconds, 2, interval=time.interval)
+    assert bootstrap_interval([10], told) == pytest.approx(bootstrap_interval([10], known), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "each", "said"),
+    [
+        ([35, 72, 96, 96, 96], 1, "the first 2 of 5 iterations are not like the others .* --warmup 2"),
+        (
+            [20, 10, 10, 10.1],
+            5,
+            r"the first 5 of 20 iterations are .*\(20.0 ms, then 10.0 ms to 10.1 ms\).* --warmup 5",
+        ),
+        ([500, 10, 11], 1, "the first of 3 iterations is not like .* if it is warm-up, drop it with --warmup 1 "),
+        ([10, 11, 10, 9, 10], 1, None),
+        ([500, 10], 1, None),  # either may be the usual one
+        ([10, 10, 500, 10, 10], 1, None),
+        ([500] + [10] * 19, 1, None),  # enough for MSER-5
+    ],
+)
+def test_few_samples_of_a_warming_up_profile_lead_to_a_hint(milliseconds, each, said):
+    series = Series("a", [Fraction(str(value)) / 1000 for value in milliseconds], "measured", "trace", each=each)
+    hint = iteration_time(series, "auto").detail.get("hint")
+    assert hint is None if said is None else re.search(said, hint)
+    assert "hint" not in iteration_time(series, "none").detail  # asked for
+
+
+def test_unlike_iterations_are_warned_of():
+    slow = [Fraction(1) + (at >= 12) * Fraction(1, 2) + Fraction(at % 3, 100) for at in range(18)]
+    detail = iteration_time(Series("a", slow, "measured", "trace"), "none").detail
+    assert re.search(r"unlike, .* 1.01 s per iteration in the first 12 of 18 stretches, 1.51 s in", detail["unlike"])
+    even = [Fraction(1) + Fraction(at % 3, 100) for at in range(18)]
+    assert "unlike" not in iteration_time(Series("a", even, "measured", "trace"), "none").detail

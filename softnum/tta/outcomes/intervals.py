@@ -153,7 +153,7 @@ class _Time:
             from scipy import special
 
             freedom = time.iterations - 1 if time.iterations >= 2 else math.inf
-            half = (time.interval[1] - time.interval[0]) / 2
+            half = max(time.interval[1] - time.seconds, time.seconds - time.interval[0])  # the lower end may be cut
             point = special.ndtri(0.975) if math.isinf(freedom) else special.stdtrit(freedom, 0.975)
             return cls(time.seconds, half / float(point), freedom)
         return cls(time.seconds)

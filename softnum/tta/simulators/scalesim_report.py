@@ -6,13 +6,13 @@ import csv
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from softnum.tta.quantities import frequency
 from softnum.tta.workloads.iteration import IterationTime
 
-__all__ = ["GemmCycles", "read_compute_report", "read_scalesim", "report_rows", "report_text"]
+__all__ = ["GemmCycles", "column_of", "read_compute_report", "read_scalesim", "report_rows", "report_text"]
 
 _TOTAL, _COMPUTE, _STALL, _UTIL = "Total Cycles (incl. prefetch)", "Total Cycles", "Stall Cycles", "Overall Util %"
 _TAIL = ["Stall Cycles", "Overall Util %", "Mapping Efficiency %", "Compute Util %"]
@@ -34,6 +34,8 @@ class GemmCycles:
         Cycles the array waited for memory.
     memory_included : bool
         Whether `cycles` covers the first reads and the last writes (3.0) or not (2.x).
+    array : int
+        Cycles of the array alone: what 2.x gives.
 
     Examples
     --------
@@ -44,6 +46,19 @@ class GemmCycles:
     cycles: int
     stalls: int
     memory_included: bool
+    array: int = field(default=0, repr=False, compare=False)
+
+
+def column_of(rows: Sequence[GemmCycles]) -> str:
+    """The column that cycles are taken from, and what the other one would give.
+
+    >>> column_of([GemmCycles(1201, 0, True, 1100)])
+    "'Total Cycles (incl. prefetch)', 1201 in all; 'Total Cycles', all that SCALE-Sim 2 gives, would be 1100"
+    """
+    cycles, array = sum(row.cycles for row in rows), sum(row.array for row in rows)
+    if rows[0].memory_included:
+        return f"{_TOTAL!r}, {cycles} in all; {_COMPUTE!r}, all that SCALE-Sim 2 gives, would be {array}"
+    return f"{_COMPUTE!r}, {cycles} in all; of the array alone: SCALE-Sim 3 gives {_TOTAL!r} as well, which is more"
 
 
 def report_rows(text: str) -> list[str]:
@@ -159,7 +174,7 @@ def _gemm_cycles(where: str, row: dict[str, str], again: str) -> tuple[GemmCycle
     total = numbers.get(_TOTAL, compute)
     if compute < 1 or total < compute:
         raise ValueError(f"{where}: {total} cycles in all and {compute} of the array cannot be right; {again}")
-    return GemmCycles(total, numbers[_STALL], _TOTAL in numbers), compute, numbers[_UTIL]
+    return GemmCycles(total, numbers[_STALL], _TOTAL in numbers, compute), compute, numbers[_UTIL]
 
 
 def _check_shapes(path, rows, shapes, array, again: str) -> None:
@@ -222,6 +237,7 @@ def read_scalesim(
         "cycles": cycles,
         "stall_cycles": sum(row.stalls for row in rows),
         "memory_included": rows[0].memory_included,
+        "column": column_of(rows),
         "file": str(path),
         "clock_hz": float(hertz),
     }

@@ -13,7 +13,7 @@ from pathlib import Path
 from softnum.runtime.plain import plain
 from softnum.tta.mllog import is_mllog, mllog_files
 from softnum.tta.quantities import frequency
-from softnum.tta.text import read_text
+from softnum.tta.text import delimiter_of, read_text
 from softnum.tta.timings import ncu, nsys
 from softnum.tta.timings.chrome import read_chrome_trace
 from softnum.tta.timings.gem5 import read_gem5
@@ -77,7 +77,8 @@ def _first_line(text: str) -> str:
 
 
 def _is_csv(text: str) -> bool:
-    cells = [cell.strip().strip('"') for cell in _first_line(text).split(",")]
+    line = _first_line(text)
+    cells = [cell.strip().strip('"') for cell in line.split(delimiter_of(line))]
     return "iteration" in cells and bool({"seconds", "cycles"} & set(cells))
 
 
@@ -96,7 +97,7 @@ def _is_gpgpusim(text: str) -> bool:
 
 
 def _read_scalesim(path: Path, text: str, options: Options) -> list[Series]:
-    from softnum.tta.simulators.scalesim_report import read_compute_report
+    from softnum.tta.simulators.scalesim_report import column_of, read_compute_report
 
     if options.clock is None:
         raise ValueError(f'{path}: SCALE-Sim counts cycles and states no clock; give the array\'s: --clock "1 GHz"')
@@ -106,6 +107,7 @@ def _read_scalesim(path: Path, text: str, options: Options) -> list[Series]:
         "cycles": cycles,
         "stall_cycles": sum(row.stalls for row in rows),
         "memory_included": rows[0].memory_included,
+        "column": column_of(rows),
         "clock_hz": float(options.clock),
         "iterations": f"one iteration, of {len(rows)} GEMMs",
     }
@@ -118,7 +120,12 @@ def _read_zigzag(path: Path, text: str, options: Options) -> list[Series]:
     if options.clock is None:
         raise ValueError(f'{path}: ZigZag counts cycles and states no clock; give the array\'s: --clock "1 GHz"')
     cycles, joules, detail = zigzag_sum(path, text)
-    detail = {**detail, "clock_hz": float(options.clock), "iterations": "one iteration, of the layers in the file"}
+    detail = {
+        **detail,
+        "column": "'latency'",
+        "clock_hz": float(options.clock),
+        "iterations": "one iteration, of the layers in the file",
+    }
     seconds = [cycles / options.clock]
     return [Series(options.design, seconds, "simulated", f"ZigZag result {path}", detail, joules=[joules])]
 

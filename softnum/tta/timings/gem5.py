@@ -78,6 +78,7 @@ def read_gem5(path: Path, text: str, options: Options) -> list[Series]:
             {
                 "iterations": said,
                 "network": NO_NAMES,
+                "column": "'simTicks' over 'simFreq'",
                 "dumps": len(dumps),
                 "dumps_after_a_reset": sum(resets),
                 "ticks_per_second": int(last["simFreq"]),

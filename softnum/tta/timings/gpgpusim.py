@@ -98,6 +98,7 @@ def read_gpgpusim(path: Path, text: str, options: Options) -> list[Series]:
             {
                 "iterations": said + stopped,
                 "network": whose_log(str(path), [(block.name, block.line) for block in blocks], options),
+                "column": "'gpu_sim_cycle' of each kernel",
                 "clock_hz": float(hertz),
                 "cycles": int(sum(launch.seconds for launch in used) * hertz),
                 "launches": len(used),

@@ -79,6 +79,7 @@ def read_maestro(path: Path, text: str, options: Options) -> list[Series]:
         "cycles": sum(cycles),
         "clock_hz": float(options.clock),
         "processing_elements": pes[1],
+        "column": repr(_CYCLES),
         "iterations": f"one iteration, of the {size} layers{of} in the file"
         if len(parts) == 1
         else f"{len(parts)} iterations, as stated, of {size} layers{of} each",

@@ -72,6 +72,7 @@ def read_ncu(path: Path, text: str, options: Options) -> list[Series]:
             f"Nsight Compute {path}",
             {
                 "iterations": said,
+                "column": repr(_METRIC) if _METRIC in names else f"'Metric Value' of {_METRIC!r} (or 'Duration')",
                 "time": "sum of the kernels' times, each measured alone under the profiler, which by default holds the "
                 "GPU at its base clock and empties its caches: without gaps, copies and overlap",
                 **compared(str(path), [(launch.name, launch.line) for launch in launches], options),

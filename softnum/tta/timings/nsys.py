@@ -118,7 +118,11 @@ def _range_trace(table: _Table, options: Options, source: str) -> Series:
         [part.seconds for part in chosen],
         "measured",
         source,
-        {"iterations": said, "time": "from the beginning to the end of each range, on the host"},
+        {
+            "iterations": said,
+            "column": "'Duration'",
+            "time": "from the beginning to the end of each range, on the host",
+        },
     )
 
 
@@ -138,9 +142,11 @@ def _gpu_trace(table: _Table, options: Options, source: str) -> Series:
             "from the first operation of an iteration to that of the next; the last iteration, after which none "
             "begins, is left out"
         )
+        column = "'Start'"
     else:
         seconds = [max(starts[launch.line] + launch.seconds for launch in groups[0]) - first[0]]
         time = "from the beginning of the first operation to the end of the last"
+        column = "'Start' and 'Duration'"
     used = [launch for group in groups for launch in group]
     return Series(
         options.design,
@@ -149,6 +155,7 @@ def _gpu_trace(table: _Table, options: Options, source: str) -> Series:
         source,
         {
             "iterations": said,
+            "column": column,
             "time": time,
             **compared(str(table.path), [(launch.name, launch.line) for launch in launches], options),
             "launches": len(used),
@@ -184,7 +191,11 @@ def _range_sum(table: _Table, options: Options, source: str) -> Series:
         [total / times],
         "measured",
         source,
-        {"iterations": said, "time": "mean over the instances, from the beginning to the end of each, on the host"},
+        {
+            "iterations": said,
+            "column": "'Total Time' over 'Instances'",
+            "time": "mean over the instances, from the beginning to the end of each, on the host",
+        },
         times,
         ordered=False,
     )
@@ -214,6 +225,7 @@ def _kernel_sum(table: _Table, options: Options, source: str) -> Series:
         source,
         {
             "iterations": f"{options.iterations} iterations, as stated",
+            "column": "'Total Time'",
             "time": "sum of the kernels' times: without gaps and copies, and with what overlaps counted twice",
             "kernels": kernels,
         },

@@ -155,7 +155,8 @@ def _series(path: Path, tables: Iterator[tuple[str, Mapping]], options: Options)
     for design, seen in designs.items():
         rows = [row for _, row in sorted(seen.items())]
         joules = None if rows[0].joules is None else [row.joules for row in rows]
-        result.append(Series(design, [row.seconds for row in rows], rows[0].kind, str(path), joules=joules))
+        detail = {"column": repr(first.unit)}
+        result.append(Series(design, [row.seconds for row in rows], rows[0].kind, str(path), detail, joules=joules))
     return result
 
 

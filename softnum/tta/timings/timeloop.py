@@ -55,6 +55,7 @@ def read_timeloop(path: Path, text: str, options: Options) -> list[Series]:
     joules = sum(known, Fraction(0)) if len(known) == len(layers) else None
     detail = {
         "cycles": cycles,
+        "column": "'Cycles'",
         "clock_hz": float(options.clock),
         "iterations": "one iteration, of the layer in the file"
         if len(layers) == 1

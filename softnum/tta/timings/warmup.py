@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from softnum.runtime.plain import plain
+from softnum.tta.quantities import format_seconds
+from softnum.tta.timings.alike import alike
 from softnum.tta.timings.series import Series
 from softnum.tta.workloads.iteration import IterationTime
 
-__all__ = ["iteration_time", "mean_interval", "mser5", "warmup_rule"]
+__all__ = ["iteration_time", "mean_interval", "mser5", "warmup_hint", "warmup_rule"]
 
 #: samples that MSER-5 averages before it looks, and the least number of such averages
 BATCH, LEAST_BATCHES = 5, 4
@@ -96,12 +98,13 @@ def mean_interval(samples: Sequence[float]) -> tuple[float, float] | None:
     """Return the 95 % confidence interval of the mean by Student's t; None for fewer than two samples.
 
     It takes the samples for independent draws. Iterations of one run are somewhat correlated, so that it is rather too
-    narrow than too wide.
+    narrow than too wide. A mean time is above 0, so what lies below is cut off: that takes nothing from the probability
+    of the interval.
 
     Examples
     --------
-    >>> [round(end, 3) for end in mean_interval([1.0, 2.0, 3.0])]
-    [-0.484, 4.484]
+    >>> [round(end, 3) for end in mean_interval([2.0, 3.0, 4.0])], [round(end, 3) for end in mean_interval([1.0, 8.0])]
+    ([0.516, 5.484], [0.0, 48.972])
     """
     if len(samples) < 2:
         return None
@@ -109,7 +112,47 @@ def mean_interval(samples: Sequence[float]) -> tuple[float, float] | None:
 
     mean = statistics.fmean(samples)
     half = float(stdtrit(len(samples) - 1, 0.975)) * statistics.stdev(samples) / math.sqrt(len(samples))
-    return mean - half, mean + half
+    return max(0.0, mean - half), mean + half
+
+
+def warmup_hint(samples: Sequence[float], each: int = 1) -> str | None:
+    """What to look at where there are too few samples for MSER-5 and the first of them stand apart.
+
+    Of the cuts of up to half of the samples, MSER's (see `mser5`) on the samples themselves is taken, if each of those
+    before it lies outside the range of those after it, by 10 % of their mean or more. It is a hint and drops nothing: a
+    few samples can stand apart by chance.
+
+    Examples
+    --------
+    >>> warmup_hint([35.0, 72.0, 96.0, 96.0, 96.0]).partition(":")[0]
+    'the first 2 of 5 iterations are not like the others (35.0 s to 72.0 s, then 96.0 s)'
+    >>> warmup_hint([95.0, 96.0, 97.0, 96.0, 96.0]) is None
+    True
+    """
+    count = len(samples)
+    if not 3 <= count < BATCH * LEAST_BATCHES:
+        return None
+    scores = {}
+    for cut in range(count // 2 + 1):
+        kept = samples[cut:]
+        mean = statistics.fmean(kept)
+        scores[cut] = math.fsum((sample - mean) ** 2 for sample in kept) / len(kept) ** 2
+    cut = min(scores, key=lambda at: (scores[at], at))
+    first, kept = samples[:cut], samples[cut:]
+    apart = statistics.fmean(kept) / 10
+    if not cut or any(min(kept) - apart < sample < max(kept) + apart for sample in first):
+        return None
+    number, total = cut * each, count * each
+    told = [
+        format_seconds(min(part)) + (f" to {format_seconds(max(part))}" if min(part) != max(part) else "")
+        for part in (first, kept)
+    ]
+    which = f"first {number} of {total} iterations are" if number > 1 else f"first of {total} iterations is"
+    them = "they are" if number > 1 else "it is"
+    return (
+        f"the {which} not like the others ({told[0]}, then {told[1]}): if {them} warm-up, drop "
+        f"{'them' if number > 1 else 'it'} with --warmup {number} (softnum tta: --timings-warmup {number})"
+    )
 
 
 def iteration_time(series: Series, warmup: str | int) -> IterationTime:
@@ -150,7 +193,12 @@ def iteration_time(series: Series, warmup: str | int) -> IterationTime:
                 f"be dropped; state {'a multiple of the part, and ' if parts else ''}fewer than all"
             )
     kept = samples[drop:]
-    detail = {"warmup": said} | ({"warmup_seconds": samples[:drop]} if drop else {}) | series.detail
+    found = {}
+    if series.ordered and warmup == "auto" and (hint := warmup_hint(samples, series.each)):
+        found["hint"] = hint
+    if series.ordered and (tested := alike([(series.each, series.each * sample) for sample in kept])).unlike:
+        found["unlike"] = f"iterations are unlike, and their mean is not that of a part of the run: {tested.text()}"
+    detail = {"warmup": said} | found | ({"warmup_seconds": samples[:drop]} if drop else {}) | series.detail
     if series.each > 1:
         detail["iterations_per_sample"] = series.each
     joules = None if series.joules is None else series.joules[drop:]
