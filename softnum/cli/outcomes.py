@@ -70,7 +70,8 @@ class Curves:
         ),
     ] = None
     accuracy_format: Annotated[
-        str | None, typer.Option(help="Of the curves: softnum, csv, jsonl or mllog.  [default: found out]")
+        str | None,
+        typer.Option(help="Of the curves: softnum, csv, jsonl, mllog, dawnbench or nanogpt.  [default: found out]"),
     ] = None
     iterations_per_epoch: Annotated[
         int | None, typer.Option(help="For curves whose evaluations are placed by epoch.")

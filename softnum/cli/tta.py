@@ -10,6 +10,7 @@ import typer
 from softnum.cli.exits import exit_codes, need, writable_folder
 from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
 from softnum.cli.outcomes import Curves, Outcomes, Shown, command_line, stated
+from softnum.cli.targets import TARGET, check_target, own_target
 from softnum.cli.timings import TimingFiles
 from softnum.cli.train import Device, progress_bar
 from softnum.cli.tuning import TuneRates, counted, tuning_of
@@ -28,8 +29,6 @@ _FILES = TimingFiles()
 _TRAINING = {"seeds", "network", "data", "data_dir", "samples", "held_out", "epochs", "jobs", "device", "force"} | {
     field.name for group in (NetworkOptions, Updates, TuneRates) for field in fields(group)
 }
-#: of softnum's own training
-_TARGET = 0.95
 _VARIANTS = {"all": None, "stated": "stated hardware", "equal-area": "equal area"}
 
 
@@ -118,59 +117,6 @@ def _check_times(timings, variant: str, reports, simulate: bool, simulator: str,
                 )
 
 
-def _check_target(target: float, metric: str) -> None:
-    if metric == "accuracy" and not 0 < target <= 1:
-        raise ValueError(f"--target must lie in (0, 1], got {target}")
-
-
-def _own_target(records, target: float | None, outcomes) -> tuple[float, str | None]:
-    """Target and direction: as stated, else those of the runs themselves, which MLPerf logs have."""
-    from softnum.tta import ReachedRule
-
-    logs = [record for record in records if record.mlperf is not None]
-    direction = outcomes.direction
-    own = {}
-    for record in logs:
-        if record.mlperf.target is not None:
-            own.setdefault((record.mlperf.target.value, record.mlperf.target.direction), record)
-    if direction is None and len({key[1] for key in own}) == 1:
-        direction = next(iter(own))[1]
-    if target is not None:
-        if not logs:
-            _check_target(target, outcomes.metric)
-        return target, direction
-    if not logs:
-        _check_target(_TARGET, outcomes.metric)
-        return _TARGET, direction
-    unknown = next((record for record in logs if record.mlperf.target is None), None)
-    if unknown is not None or len(logs) < len(records):
-        which = unknown or logs[0]
-        raise ValueError(
-            f"{which.path}: the log states no target, and none is known of {which.mlperf.benchmark!r} and "
-            f"{outcomes.metric!r}; give it with --target"
-            if unknown
-            else f"{which.path}: an MLPerf log beside other curves, whose target is not known; give it with --target"
-        )
-    if len(own) > 1:
-        told = " and ".join(
-            f"{record.mlperf.target.value:g} in {record.path} ({record.mlperf.target.source})"
-            for record in own.values()
-        )
-        raise ValueError(f"the runs have different targets: {told}; give one with --target")
-    ((value, _),) = own
-    rule = ReachedRule(direction=direction)
-    for record in logs:
-        if record.mlperf.status == "success" and not any(rule.meets(e.value, value) for e in record.evaluations):
-            values = [e.value for e in record.evaluations]
-            best = max(values) if direction == "higher" else min(values)
-            raise ValueError(
-                f"{record.path}: run_stop says success, and no evaluation reaches {outcomes.metric} {value:g}, the "
-                f"target of {record.mlperf.target.source}; the best is {best:g}: give the run's own with --target"
-            )
-    typer.echo(f"Target {outcomes.metric} {value:g}: {next(iter(own.values())).mlperf.target.source}.", err=True)
-    return value, direction
-
-
 def _variants(points, variant: str, **times):
     """The times of the designs, of the hardware that was asked for."""
     from softnum.tta.study import chosen_variants, study_variants
@@ -179,9 +125,20 @@ def _variants(points, variant: str, **times):
     return chosen_variants(variants, _VARIANTS[variant])
 
 
+def _given_variants(runs, labels, variant: str, **times):
+    """The times of curves' designs: from files, or a simulator's of the designs that the records name."""
+    from softnum.tta import DesignPoint, design_points
+
+    if times["timings"] is None:
+        points = {point.name: point for point in design_points(runs)}
+    else:
+        points = {label: DesignPoint(label, None, ()) for label in labels}
+    return _variants([points[label] for label in labels], variant, **times)
+
+
 def _given_curves(ctx, curves, outcomes, shown, designs, batch, target, baseline, variant, out, **times) -> None:
     """The study of learning curves that are there already; no training code is imported."""
-    from softnum.tta import DesignPoint, RecordSet, design_points
+    from softnum.tta import RecordSet, measured_variant
     from softnum.tta.study import conclude
 
     wrong = [name for name in stated(ctx) if name in _TRAINING]
@@ -209,16 +166,18 @@ def _given_curves(ctx, curves, outcomes, shown, designs, batch, target, baseline
             "those; write to another folder (--out), or remove the file"
         )
     base = labels[0] if baseline is None else baseline
-    target, direction = _own_target(runs.records, target, outcomes)
+    target, direction = own_target(runs.records, target, outcomes)
     rules = replace(outcomes, direction=direction).rules(labels, base)
     if times["timings"] is None and all(record.mlperf is not None for record in runs.records):
         times["timings"] = [(record.label, record.path) for record in runs.records]  # the logs have both
-    if times["timings"] is None:
-        points = {point.name: point for point in design_points(runs)}
-    else:
-        points = {label: DesignPoint(label, None, ()) for label in labels}
-    variants = _variants([points[label] for label in labels], variant, baseline=base, out=out, **times)
     inputs = {"command": command_line(ctx), "accuracy": curves.accuracy}
+    if times["timings"] is None and any(record.timed for record in runs.records):
+        wrong = {"--simulate": times["run_simulator"], "--reports": times["reports"], "--variant": variant != "all"}
+        for option in (option for option, given in wrong.items() if given):
+            raise ValueError(f"{option} is for a simulator's times, and the curves state their own; leave it out")
+        variants = [measured_variant(runs)]
+    else:
+        variants = _given_variants(runs, labels, variant, baseline=base, out=out, **times)
     rules |= {"inputs": inputs, "explain": shown.explain}
     studies = conclude(runs, variants, target=target, baseline=base, out=out, **rules)
     shown.written(studies, out / "results.json", out / "tta.png")
@@ -249,7 +208,7 @@ def tta(
         float | None,
         typer.Option(
             help="Metric on held-out samples that a run has to reach.  [default: 0.95; of MLPerf logs their own, or "
-            "their benchmark's]"
+            "their benchmark's; of entries of DAWNBench its own]"
         ),
     ] = None,
     outcomes: Outcomes = _OUTCOMES,
@@ -307,6 +266,13 @@ def tta(
     \b
       softnum tta --accuracy mine=results/resnet --accuracy other=result_0.txt
 
+    curves.csv may have a column seconds or hours, since the run began: then no times per iteration are needed, and TTA
+    is measured. Entries of DAWNBench and logs of modded-nanogpt are read as they are.
+
+    \b
+      softnum tta --accuracy dawn-bench-entries/CIFAR10/train --metric top1Accuracy
+      softnum tta --accuracy muon=eb5659d0.txt --metric val_loss --target 3.28
+
     MLPerf logs (rounds 0.5 to 5.1) have curve, time and target; a folder of them is one submission's repetitions. A
     part of eval_accuracy is picked by name: --metric BBOX. Beside TTA stands MLPerf's own figure, run_stop - run_start.
     """
@@ -322,8 +288,8 @@ def tta(
         return
     for name in sorted({field.name for field in fields(Curves)} & set(stated(ctx))):
         raise ValueError(f"--{name.replace('_', '-')} is for the curves of --accuracy; add it, or leave this out")
-    target = _TARGET if target is None else target
-    _check_target(target, outcomes.metric)
+    target = TARGET if target is None else target
+    check_target(target, outcomes.metric)
     from softnum.train.runs.own import is_own
 
     # before minutes of training that a missing one would throw away

@@ -50,6 +50,7 @@ with PlainEnvironment():  # they compute constants
     from softnum.tta.outcomes.cost import Cost, read_costs
     from softnum.tta.outcomes.interaction import Factors, Interaction, interaction, predicted_speedup, read_combination
     from softnum.tta.outcomes.intervals import bootstrap_interval, ratio_interval, share_interval
+    from softnum.tta.outcomes.measured import measured_variant
     from softnum.tta.outcomes.outcome import (
         CostResult,
         DesignResult,
@@ -227,6 +228,7 @@ __all__ = [
     "matrix_share",
     "mean_interval",
     "measure_gemms",
+    "measured_variant",
     "memory_of",
     "mlperf_score",
     "memory_table",

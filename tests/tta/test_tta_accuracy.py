@@ -154,7 +154,9 @@ def test_an_mlperf_log(tmp_path):
     found = read_accuracy(MLLOG, design="base")
     (record,) = found.records
     # 4800 training samples in batches of 16: 300 iterations an epoch
-    assert record.evaluations[:2] == (Evaluation(300, 0.3654489059100179, 1), Evaluation(600, 0.9634371008984164, 2))
+    assert record.evaluations[:2] == (
+        Evaluation(300, 0.3654489059100179, 1, seconds=0.029), Evaluation(600, 0.9634371008984164, 2, seconds=0.059),
+    )  # fmt: skip
     assert (record.batch, record.seed, record.iterations, record.config) == (16, 1, 2400, {"network": "least_squares"})
     study = combine_study(found, {"base": IterationTime("base", 2.0)}, target=0.95, baseline="base")
     assert study["base"].tta.median == 1200.0

@@ -6,8 +6,12 @@ A *table*, CSV with a header row or JSON lines with the same keys, has one row f
     base,1,100,32,0.91                           {"design": "base", "seed": 1, "epoch": 2, "accuracy": 0.94}
 
 ``design`` (or ``label``) and ``seed`` (or ``run``) say whose curve it is, ``iteration`` (or ``step``) counts parameter
-updates done so far, ``epoch`` passes over the data, ``batch`` samples per iteration. Other columns than these and the
-metric are left alone. A row without the metric is a row of training and tells only how far the run went.
+updates done so far, ``epoch`` passes over the data, ``batch`` samples per iteration. Columns are parted by commas or by
+tabs. Other columns than these and the metric are left alone. A row without the metric is a row of training and tells
+only how far the run went.
+
+``seconds``, ``minutes`` or ``hours`` is the time since the run began, at each evaluation: then the time to accuracy is
+measured, and neither the batch nor the iterations of an epoch have to be known (`softnum.tta.accuracy.times`).
 
 An *MLPerf log* is one run; its evaluations are events such as ``eval_accuracy``, whose metadata say the epoch, the
 samples or the step.
@@ -28,13 +32,14 @@ from fractions import Fraction
 from pathlib import Path
 
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, split_label
+from softnum.tta.accuracy.times import check_times, evaluation_unit, time_of
 from softnum.tta.mllog import MLLog, read_mllog
-from softnum.tta.mlperf.benchmarks import MLPerfRun, known_target, run_seconds
+from softnum.tta.mlperf.benchmarks import MLPerfRun, known_target, run_seconds, seconds_at
 from softnum.tta.mlperf.evaluations import evaluations_of
 from softnum.tta.mlperf.progress import mlperf_progress
 from softnum.tta.text import table_rows
 
-__all__ = ["Given", "csv_curves", "jsonl_curves", "mllog_curve"]
+__all__ = ["Given", "csv_curves", "curves_of", "jsonl_curves", "mllog_curve"]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?|[+-]?inf(inity)?|nan", re.ASCII | re.IGNORECASE)
 _NAMES = {
@@ -139,12 +144,12 @@ def _integer(where: str, name: str, value: object) -> int:
 def csv_curves(path: Path, text: str, given: Given) -> RecordSet:
     """Read a CSV table."""
     rows = table_rows(path, text, lambda where, header: _check_header(where, header, given.metric), what=_FORM)
-    return _curves(path, ((where, {name: cell for name, cell in row.items() if cell}) for where, row in rows), given)
+    return curves_of(path, ((where, {name: cell for name, cell in row.items() if cell}) for where, row in rows), given)
 
 
 def jsonl_curves(path: Path, text: str, given: Given) -> RecordSet:
     """Read JSON lines."""
-    return _curves(path, _json_rows(path, text), given)
+    return curves_of(path, _json_rows(path, text), given)
 
 
 def _check_header(where: str, header: list[str], metric: str) -> None:
@@ -183,8 +188,11 @@ class _Curve:
     where: str
     batch: int | None
     named: bool
+    unit: str
     evaluations: list[Evaluation]
+    lines: list[str]
     iterations: int = 0
+    epoch: Fraction = Fraction(-1)
 
 
 def _pick(where: str, row: Mapping, key: str) -> object:
@@ -195,18 +203,21 @@ def _pick(where: str, row: Mapping, key: str) -> object:
     return row[found[0]] if found else None
 
 
-def _curves(path: Path, rows: Iterator[tuple[str, Mapping]], given: Given) -> RecordSet:
+def curves_of(path: Path, rows: Iterator[tuple[str, Mapping]], given: Given, unit: str | None = None) -> RecordSet:
+    """The runs of a table's rows, each with where it stands; `unit` is what they count, where the format says so."""
+    rows = list(rows)
+    unit = _unit(rows, given) if unit is None else unit
     curves: dict[tuple[str, int], _Curve] = {}
     columns: dict[str, None] = {}
     for where, row in rows:
         columns.update(dict.fromkeys(row))
-        design, batch, named = _whose(where, row, given)
+        design, batch, named = _whose(where, row, given, unit)
         seed = _pick(where, row, "seed")
         if seed is not None and given.seed is not None:
             raise ValueError(f"{where}: gives a seed, and --seed is given too; leave one of them out")
         seed = _integer(where, "seed", seed) if seed is not None else 1 if given.seed is None else given.seed
         key = (f"{design}@{batch}" if named else design, seed)
-        curve = curves.setdefault(key, _Curve(where, batch, named, []))
+        curve = curves.setdefault(key, _Curve(where, batch, named, unit, [], []))
         if batch != curve.batch:
             raise ValueError(
                 f"{where}: batch {batch} of design {design!r}, seed {seed}, which {curve.where} gives as "
@@ -221,19 +232,34 @@ def _curves(path: Path, rows: Iterator[tuple[str, Mapping]], given: Given) -> Re
                 f"{curve.where}: design {label!r}, seed {seed}, has no value of {given.metric!r}"
                 f"{_near(given.metric, columns)}; name the metric with --metric"
             )
+        check_times(f"design {label!r}, seed {seed},", curve.evaluations, curve.lines)
     return RecordSet(
         tuple(
             Record(
-                split_label(label)[0] if curve.named else label, seed, curve.batch, curve.iterations,
+                split_label(label)[0] if curve.named else label, seed, curve.batch or 1, curve.iterations,
                 tuple(curve.evaluations), {}, {}, str(path), by_batch=curve.named,
+                unit="step" if unit == "iteration" and curve.batch is None else unit,
             )
             for (label, seed), curve in sorted(curves.items())
         )
     )  # fmt: skip
 
 
-def _whose(where: str, row: Mapping, given: Given) -> tuple[str, int, bool]:
-    """Design, batch size, and whether its label names the batch."""
+def _unit(rows: list[tuple[str, Mapping]], given: Given) -> str:
+    """What the rows count: iterations, or what can be counted without them where times are stated."""
+    rows = [(where, row) for where, row in rows if given.metric in row]
+    placed = any(_pick(where, row, "iteration") is not None for where, row in rows)
+    if not rows or placed or given.iterations_per_epoch or time_of(*rows[0], given.metric) is None:
+        return "iteration"
+    epochs = [(where, _pick(where, row, "epoch")) for where, row in rows]
+    return evaluation_unit(
+        [(where, None if epoch is None else _exact(where, "epoch", epoch)) for where, epoch in epochs],
+        given.counts_from,
+    )
+
+
+def _whose(where: str, row: Mapping, given: Given, unit: str) -> tuple[str, int | None, bool]:
+    """Design, batch size (None where it is not known and not needed), and whether its label names the batch."""
     label = _pick(where, row, "design")
     if label is None and given.design is None:
         raise ValueError(f"{where}: does not say whose curve it is; add a column design, or name it: NAME=FILE")
@@ -253,6 +279,8 @@ def _whose(where: str, row: Mapping, given: Given) -> tuple[str, int, bool]:
         "--batch": given.batch if stated is None and named is None else None,
     }
     said = {what: size for what, size in sizes.items() if size is not None}
+    if unit != "iteration" or (not said and time_of(where, row, given.metric) is not None):
+        return design, named, named is not None
     if not said:
         raise ValueError(f"{where}: does not say the batch size of {label!r}; add a column batch, or give --batch N")
     if len(set(said.values())) > 1:
@@ -267,7 +295,12 @@ def _whose(where: str, row: Mapping, given: Given) -> tuple[str, int, bool]:
 def _add(where: str, row: Mapping, key: tuple[str, int], curve: _Curve, given: Given) -> None:
     iteration, epoch = _pick(where, row, "iteration"), _pick(where, row, "epoch")
     epochs = None if epoch is None else _exact(where, "epoch", epoch)
-    if iteration is not None:
+    seconds = time_of(where, row, given.metric)
+    if curve.unit != "iteration":
+        if given.metric not in row:
+            return
+        at = _counted(where, epochs, seconds, curve, given)
+    elif iteration is not None:
         done = _exact(where, "iteration", iteration)
         # in a row with both, counts_from speaks of the iteration alone: the epoch is only shown
         at = _whole(where, "iteration", given.position(where, "iteration", done) if given.counts_from == 0 else done)
@@ -288,7 +321,21 @@ def _add(where: str, row: Mapping, key: tuple[str, int], curve: _Curve, given: G
     if given.metric in row:
         value = _number(where, given.metric, row[given.metric])
         shown = None if epochs is None else int(epochs) if epochs.denominator == 1 else float(epochs)
-        curve.evaluations.append(Evaluation(at, value, shown))
+        curve.evaluations.append(Evaluation(at, value, shown, None if seconds is None else float(seconds)))
+        curve.lines.append(where)
+
+
+def _counted(where: str, epochs: Fraction, seconds: Fraction | None, curve: _Curve, given: Given) -> int:
+    """Epochs or evaluations done at an evaluation; one at 0 s was before training. Two may be in one epoch."""
+    if epochs < curve.epoch or (epochs == curve.epoch and curve.unit == "epoch"):
+        raise ValueError(
+            f"{where}: expected an epoch after {float(curve.epoch):g}, got {float(epochs):g}; rows of a run must be in "
+            "order, and a column seed tells runs apart"
+        )
+    curve.epoch = epochs
+    if curve.unit == "epoch":
+        return int(given.position(where, "epoch", epochs))
+    return len(curve.evaluations) + (curve.evaluations[0].iteration if curve.evaluations else int(seconds != 0))
 
 
 # -- MLPerf ------------------------------------------------------------------------------------------------------------
@@ -318,7 +365,7 @@ def mllog_curve(path: Path, text: str, given: Given) -> RecordSet:
         if isinstance(epoch, float) and epoch.is_integer():
             epoch = int(epoch)
         shown = epoch if isinstance(epoch, (int, float)) and not isinstance(epoch, bool) and epoch >= 0 else None
-        evaluations.append(Evaluation(at, _number(where, event.key, event.value), shown))
+        evaluations.append(Evaluation(at, _number(where, event.key, event.value), shown, seconds_at(log, event)))
     # of what is no batch, one is a sample; the study's notes say so
     batch = progress.batch if progress.unit == "iteration" or named is not None else 1
     run = MLPerfRun(

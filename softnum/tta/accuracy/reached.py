@@ -185,6 +185,11 @@ class ReachedRule:
         -------
         int or None
         """
+        found = self.evaluation(evaluations, target)
+        return None if found is None else found.iteration
+
+    def evaluation(self, evaluations: Iterable[Evaluation], target: float) -> Evaluation | None:
+        """Return the evaluation at which the target is reached, or None."""
         evaluations = list(evaluations)
         row, last = 0, deque(maxlen=self.window)
         for evaluation, value in zip(evaluations, self.smoothed(evaluations), strict=True):
@@ -195,7 +200,7 @@ class ReachedRule:
             full = len(last) == self.window
             row = row + 1 if full and self.meets(sum(last) / self.window, target) else 0
             if row == self.k:
-                return evaluation.iteration
+                return evaluation
         return None
 
     def text(self, metric: str, target: float) -> str:

@@ -6,10 +6,12 @@ import difflib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from softnum.tta.accuracy.curves import Given, Reader, csv_curves, jsonl_curves, mllog_curve
+from softnum.tta.accuracy.dawnbench import dawnbench_curve, dawnbench_files, is_dawnbench
+from softnum.tta.accuracy.nanogpt import is_nanogpt, nanogpt_curve
 from softnum.tta.accuracy.records import Record, RecordSet, keep_record, read_records
 from softnum.tta.mllog import is_mllog, mllog_files
 from softnum.tta.text import read_text
@@ -50,10 +52,18 @@ def _records(path: Path, text: str, given: Given) -> RecordSet:
 ACCURACY_FORMATS: Mapping[str, AccuracyFormat] = {
     "softnum": AccuracyFormat("record of softnum.train", "docs/training.md", _records),
     "csv": AccuracyFormat(
-        "CSV of any framework, one row for each evaluation", "softnum.tta.accuracy.curves", csv_curves
+        "CSV of any framework, one row for each evaluation, commas or tabs", "softnum.tta.accuracy.curves", csv_curves
     ),
     "jsonl": AccuracyFormat("JSON lines of any framework, the same keys", "softnum.tta.accuracy.curves", jsonl_curves),
     "mllog": AccuracyFormat("log of an MLPerf training run", "github.com/mlcommons/logging, mllog.py", mllog_curve),
+    "dawnbench": AccuracyFormat(
+        "entry of DAWNBench: .tsv with its .json",
+        "github.com/stanford-futuredata/dawn-bench-entries, README.md",
+        dawnbench_curve,
+    ),
+    "nanogpt": AccuracyFormat(
+        "log of modded-nanogpt", "github.com/KellerJordan/modded-nanogpt, train_gpt.py", nanogpt_curve
+    ),
 }
 
 
@@ -74,12 +84,14 @@ def read_accuracy(
     ----------
     path : path-like
         A file of one of `ACCURACY_FORMATS`; or a folder: of a comparison (its ``records``), of records
-        (``<label>/seed-<n>.jsonl``), or of ``<label>/<file>`` with files of any of the forms, each of that label; or,
-        with `design`, of the MLPerf logs of one submission, which are its repetitions.
+        (``<label>/seed-<n>.jsonl``), or of ``<label>/<file>`` with files of any of the forms, each of that label; or of
+        entries of DAWNBench, each a design; or, with `design`, of the MLPerf logs of one submission, or of logs of
+        modded-nanogpt, which are its repetitions.
     format : str, optional
         Name of the form. Default: found out. A file with ``:::MLLOG``, ``:::MLL`` or ``:::MLPv0.5.0`` is an
-        MLPerf log; one whose first line is a
-        JSON object is a record of softnum.train if it has ``config`` and ``versions``, else JSON lines; every other
+        MLPerf log; a table with tabs, epoch, hours and a metric of DAWNBench, or the JSON of its entry, is that; one
+        with lines like ``step:1/9 val_loss:3.2 train_time:9ms`` is of modded-nanogpt; one whose first line is a JSON
+        object is a record of softnum.train if it has ``config`` and ``versions``, else JSON lines; every other
         text is CSV.
     metric : str
         Name of the metric: a column, or an event ``eval_<metric>`` of an MLPerf log, or a part of its eval_accuracy,
@@ -137,8 +149,9 @@ def _file(path: Path, format: str | None, given: Given) -> RecordSet:
 
 def _detect(text: str) -> str:
     """The form of a text; the rule stands in `read_accuracy`."""
-    if is_mllog(text):
-        return "mllog"
+    for name, knows in (("mllog", is_mllog), ("dawnbench", is_dawnbench), ("nanogpt", is_nanogpt)):
+        if knows(text):
+            return name
     first = text.lstrip().partition("\n")[0]
     if not first.startswith("{"):
         return "csv"
@@ -153,11 +166,12 @@ def _folder(folder: Path, format: str | None, given: Given) -> RecordSet:
     records: dict[tuple[str, int], Record] = {}
     if not any(folder.glob("*/seed-*.jsonl")) and (folder / "records").is_dir():
         folder = folder / "records"
+    if given.design is None and (folder / "train").is_dir() and dawnbench_files(folder / "train"):
+        folder = folder / "train"  # of a task of DAWNBench, beside its inference
     if format in (None, "softnum") and any(folder.glob("*/seed-*.jsonl")):
         return read_records(folder, metric=given.metric)
     files = sorted(file for file in folder.glob("*/*") if file.is_file() and not file.name.startswith("."))
-    if not files and given.design is not None and (logs := mllog_files(folder)):  # of one submission
-        found = [_file(file, format, given) for file in logs]
+    if not files and (found := _logs(folder, format, given)):
         for record in (record for runs in found for record in runs.records):
             keep_record(records, record)
         return RecordSet(
@@ -177,3 +191,23 @@ def _folder(folder: Path, format: str | None, given: Given) -> RecordSet:
         for record in found.records:
             keep_record(records, record)
     return RecordSet(tuple(records[key] for key in sorted(records)), tuple(excluded))
+
+
+def _logs(folder: Path, format: str | None, given: Given) -> list[RecordSet]:
+    """What lies in a folder itself: entries of DAWNBench, each a design; or repetitions, by name, of one design."""
+    if given.design is None:
+        return [_file(file, format, given) for file in dawnbench_files(folder)]
+    if entries := dawnbench_files(folder):
+        raise ValueError(
+            f"{folder}: its entries of DAWNBench name the designs ({entries[0].name}, ...), and {given.design!r} is "
+            "given too; leave it out, or name one file"
+        )
+    if logs := mllog_files(folder):  # of one submission; their seeds are in them
+        return [_file(file, format, given) for file in logs]
+    found, seed = [], 1 if given.seed is None else given.seed
+    for file in sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith(".")):
+        if is_nanogpt(read_text(file, "", mixed=lambda text: True)):
+            runs = _file(file, format, replace(given, seed=seed))
+            seed += len(runs.records)
+            found.append(runs)
+    return found

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from softnum.tta.mlperf.benchmarks import MLPerfRun
+from softnum.tta.mlperf.benchmarks import MLPerfRun, MLPerfTarget
 from softnum.tta.quantities import InputTypeError
 from softnum.tta.workloads.hardware import DesignPoint
 
@@ -32,6 +32,7 @@ class Evaluation:
     """The metric after so many parameter updates; `value` is NaN where the run had diverged.
 
     `epoch` is the number of the epoch it was in (a fraction where a framework counts so), or None if it is not known.
+    `seconds` is the time since the run's clock began, where the curve states times of its own.
 
     Examples
     --------
@@ -42,6 +43,7 @@ class Evaluation:
     iteration: int
     value: float
     epoch: int | float | None = None
+    seconds: float | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,17 @@ class Record:
         Whether the study has the design at several batch sizes, so that its label names the batch.
     mlperf : MLPerfRun or None
         What the log of an MLPerf run says of the run as a whole.
+    unit : str
+        What is counted as an iteration: "iteration"; "step", an iteration of which the batch is not known; "epoch" or
+        "evaluation" where batches cannot be counted. A sample is then one of these, and `batch` 1.
+    began : int
+        Iterations done when the clock of `Evaluation.seconds` began.
+    rent : float or None
+        Dollars per hour that the run's own file states.
+    target : MLPerfTarget or None
+        What its benchmark asks for, where that is no log of MLPerf.
+    notes : tuple of str
+        What a reader should know of how the file was read.
 
     Examples
     --------
@@ -89,6 +102,21 @@ class Record:
     diverged: bool = False
     by_batch: bool = False
     mlperf: MLPerfRun | None = None
+    unit: str = "iteration"
+    began: int = 0
+    rent: float | None = None
+    target: MLPerfTarget | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> str:
+        """What is counted as an iteration: `unit`, or what the MLPerf log says."""
+        return self.unit if self.mlperf is None else self.mlperf.unit
+
+    @property
+    def timed(self) -> bool:
+        """Whether the curve states times of its own."""
+        return any(evaluation.seconds is not None for evaluation in self.evaluations)
 
     @property
     def label(self) -> str:

@@ -23,7 +23,12 @@ def _confidence(comparison: Comparison) -> str:
 
 
 def _timed(comparison: Comparison) -> list[Mapping]:
-    return [v for v in comparison.results["variants"] if any(entry["time"] for entry in v["designs"])]
+    return [v for v in comparison.results["variants"] if _measured(v) or any(entry["time"] for entry in v["designs"])]
+
+
+def _measured(variant: Mapping) -> bool:
+    """Whether times to accuracy are the curves' own."""
+    return all(entry.get("tta_is") == "measured" for entry in variant["designs"])
 
 
 # -- TTA over targets --------------------------------------------------------------------------------------------------
@@ -32,14 +37,16 @@ def all_targets(comparison: Comparison, prefix: str) -> list[Chart | Note]:
     results, runs = comparison.results, {design: [] for design in comparison.designs}
     for run in results["runs"]:
         curve = run["curve"]
-        points = zip(curve["iteration"], curve["epoch"], curve["value"], strict=True)
-        runs[run["design"]].append([Evaluation(i, math.nan if v is None else v, e) for i, e, v in points])
+        clock = curve.get("seconds") or [None] * len(curve["value"])
+        points = zip(curve["iteration"], curve["epoch"], curve["value"], clock, strict=True)
+        runs[run["design"]].append([Evaluation(i, math.nan if v is None else v, e, s) for i, e, v, s in points])
     rule = ReachedRule(**results["reached"])
     confidence, rows, ends, notes, aims = results["intervals"]["confidence"], [], [], [], []
     for variant in _timed(comparison):
         times = {e["design"]: iteration_time(e["time"]) for e in variant["designs"] if e["time"]}
-        known = {design: found for design, found in runs.items() if design in times and found}
-        curves = target_curves(known, rule, times, target=results["target"], confidence=confidence)
+        clock = _measured(variant)
+        known = {design: found for design, found in runs.items() if (clock or design in times) and found}
+        curves = target_curves(known, rule, times, target=results["target"], confidence=confidence, by_clock=clock)
         reached = [p.seconds for curve in curves for p in curve.points if math.isfinite(p.iterations)]
         for curve in curves:
             aims = aims or [point.target for point in curve.points]
@@ -48,7 +55,7 @@ def all_targets(comparison: Comparison, prefix: str) -> list[Chart | Note]:
             ends += own[-1:]
             if not own:
                 notes.append(f"{curve.design}: its median run reaches no target, {variant['label']}")
-        left_out = [design for design in comparison.designs if design not in times]
+        left_out = [design for design in comparison.designs if design not in known]
         if left_out:
             notes.append(f"{', '.join(left_out)}: no time, {variant['label']}")
     if not rows:
@@ -88,7 +95,7 @@ def gains(comparison: Comparison, prefix: str) -> list[Chart | Note]:
         starts[variant["label"]] = start
         for entry in variant["designs"]:
             rows += _gain_rows(variant, entry, start)
-            if entry["time"] is None:
+            if entry["tta"] is None:
                 notes.append(f"{entry['design']}, {variant['label']}: no time: {entry['left_out']}")
     if not rows:
         return [Note.of(notes, "No way from the baseline", quiet=True)] if notes else []
@@ -108,7 +115,7 @@ def _gain_rows(variant: Mapping, entry: Mapping, start: float) -> list[dict]:
     common = {"variant": variant["label"], "design": entry["design"]}
     empty = {"begin": None, "end": None, "low": None, "high": None, "open": False}
     own, ends, found = entry["design"] == variant["baseline"], entry["intervals"], []
-    if entry["time"] is None:
+    if entry["throughput"] is None:
         return [{**common, **empty, "lane": "efficiency", "text": "no time"}]
     between = start / entry["throughput"]
     if not own:
@@ -179,7 +186,7 @@ def _resource(entry: Mapping, name: str) -> tuple | str:
     if entry["tta"]["median"] is None:
         return f"{entry['reached']} of {entry['runs_in_all']} runs reach the target"
     if name == "area":
-        area = array_area(iteration_time(entry["time"]))
+        area = array_area(iteration_time(entry["time"]) if entry["time"] else None)
         return area if isinstance(area, str) else (area, area, area)
     if name == "price":
         price = (entry["cost"] or {}).get("price")

@@ -23,7 +23,10 @@ def learning_curves(comparison: Comparison, prefix: str) -> list[Chart | Note]:
     """The metric over iterations, epochs and time."""
     results = comparison.results
     times = {
-        f"time{i}": (variant["label"], {e["design"]: e["time"] for e in variant["designs"] if e["time"]})
+        f"time{i}": (
+            variant["label"],
+            {e["design"]: e for e in variant["designs"] if e["time"] or e.get("tta_is") == "measured"},
+        )
         for i, variant in enumerate(results["variants"])
     }
     times = {field: found for field, found in times.items() if found[1]}
@@ -46,9 +49,14 @@ def learning_curves(comparison: Comparison, prefix: str) -> list[Chart | Note]:
                 row["epoch"] = iteration * passes
             elif epoch is not None:
                 row["epoch"] = epoch
-            for field, (_, seconds) in times.items():
-                if run["design"] in seconds:
-                    row[field] = iteration * seconds[run["design"]]["seconds"]
+            for field, (_, timed) in times.items():
+                if (entry := timed.get(run["design"])) is None:
+                    continue
+                if entry.get("tta_is") == "measured":  # the curve's own clock, where it runs
+                    if curve["seconds"][i]:
+                        row[field] = curve["seconds"][i]
+                else:
+                    row[field] = iteration * entry["time"]["seconds"]
             runs.append({**row, "value": value})
     if not runs:
         return [Note(("No run has a finite value of the metric, so there is no curve to draw.",), quiet=True)]
@@ -122,7 +130,10 @@ def _medians(runs: list[dict], times: Mapping) -> list[dict]:
         for iteration, row in first.items():
             if all(iteration in table for table in others):
                 value = statistics.median(table[iteration]["value"] for table in tables.values())
-                medians.append({**{key: row[key] for key in row if key != "run"}, "value": value})
+                rows = [table[iteration] for table in tables.values()]
+                clocks = {key: statistics.median(r[key] for r in rows) for key in times if all(key in r for r in rows)}
+                kept = {key: row[key] for key in row if key != "run" and key not in times}
+                medians.append({**kept, **clocks, "value": value})
     return medians
 
 

@@ -90,11 +90,12 @@ def _summary_row(comparison: Comparison, entry: Mapping, prefix: str) -> tuple[l
         iteration_cell,
     ]
     if time is None:
-        cells += [Cell("no time", entry["left_out"]), Cell("-")]
+        cells.append(Cell("no time", entry["left_out"]))
     else:
         kind = time["kind"] + (f", {values.interval(time['interval'], values.seconds)}" if time["interval"] else "")
         cells.append(Cell(values.seconds(time["seconds"]), kind, f"{time['seconds']!r} s, {time['source']}"))
-        cells.append(values.spread_cell(entry["tta"], ends["tta"], values.seconds, "s"))
+    none = entry["tta"] is None
+    cells.append(Cell("-") if none else values.spread_cell(entry["tta"], ends["tta"], values.seconds, "s"))
     for key in ("speedup", "throughput", "efficiency"):
         if entry[key] is None:
             cells.append(Cell("-"))

@@ -14,9 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from softnum.tta.mllog import MLLog
+from softnum.tta.mllog import MLLog, MLLogEvent
 
-__all__ = ["MLPerfRun", "MLPerfScore", "MLPerfTarget", "known_target", "mlperf_score", "run_seconds"]
+__all__ = ["MLPerfRun", "MLPerfScore", "MLPerfTarget", "known_target", "mlperf_score", "run_seconds", "seconds_at"]
+
+#: milliseconds after run_stop in which the last evaluation may be logged
+GRACE = 1000
 
 #: 2021-01-01 and 2022-01-01 in milliseconds since 1970: rounds 0.7, 1.0 and 1.1, then 2.0 and later
 _YEAR_2021, _YEAR_2022 = 1609459200000, 1640995200000
@@ -204,6 +207,17 @@ def run_seconds(log: MLLog) -> Fraction:
     if seconds <= 0:
         raise ValueError(f"{log.path}, line {stop.line}: run_stop is not after run_start at line {start.line}")
     return seconds
+
+
+def seconds_at(log: MLLog, event: MLLogEvent) -> float | None:
+    """Seconds from run_start to an event; None where one states no time, or the event lies outside of the run.
+
+    The last evaluation may be logged up to a second after run_stop, as `softnum.tta.mlperf.progress` allows.
+    """
+    start, stop = (next((found.time_ms for found in log.of(key)), None) for key in ("run_start", "run_stop"))
+    if None in (start, stop, event.time_ms) or not start <= event.time_ms < stop + GRACE:
+        return None
+    return float((Fraction(str(event.time_ms)) - Fraction(str(start))) / 1000)
 
 
 def mlperf_score(runs: Sequence[MLPerfRun]) -> MLPerfScore:

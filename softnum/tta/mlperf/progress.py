@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from softnum.tta.mllog import MLLog, MLLogEvent
-from softnum.tta.mlperf.benchmarks import run_seconds
+from softnum.tta.mlperf.benchmarks import GRACE, run_seconds
 from softnum.tta.mlperf.evaluations import PLACES
 from softnum.tta.text import count, number
 
@@ -35,7 +35,6 @@ __all__ = ["Progress", "Span", "mlperf_progress"]
 _IMAGES = {"ssd": (1170301, 117266), "retinanet": (1170301,)}
 #: seconds below which no iteration of training can lie: epoch numbers that would lead there are numbers of samples
 _SHORTEST = Fraction(1, 10**6)
-_GRACE = 1000  # milliseconds after run_stop in which the last evaluation may be logged
 
 
 @dataclass(frozen=True)
@@ -240,7 +239,7 @@ class _Reader:
 
     def _within(self) -> list[MLLogEvent]:
         """The evaluations of the run, but for those that were made up for after it."""
-        return [event for event in self.evaluations if self._before_end(event, _GRACE)]
+        return [event for event in self.evaluations if self._before_end(event, GRACE)]
 
     def _time(self, event: MLLogEvent) -> Fraction:
         where = self._where(event)
@@ -576,7 +575,7 @@ class _Reader:
                 ),
             )
         for event, place in zip(self.evaluations, places, strict=True):
-            if not self._before_end(event, _GRACE):
+            if not self._before_end(event, GRACE):
                 continue
             spans.append(self._span(begin, event, place - done, "training", pauses=pauses))
             begin, done = event, place
@@ -611,7 +610,7 @@ class _Reader:
             return
         stop = self.stop[0]
         own = self._iterations(stop) if unit == "iteration" and not self.meaning.startswith("epoch") else None
-        inside = [at for event, at in zip(self.evaluations, places, strict=True) if self._before_end(event, _GRACE)]
+        inside = [at for event, at in zip(self.evaluations, places, strict=True) if self._before_end(event, GRACE)]
         if own is not None and inside and inside[-1] > own + 1:
             last = self.evaluations[len(inside) - 1]
             raise ValueError(

@@ -18,6 +18,9 @@ spread of the runs with that of measured times: `softnum.tta.outcomes.intervals`
 if the interval of the ratio of their TTAs (of their samples to the target) holds 1. Over the baseline that is the
 interval of the speed-up (of the efficiency), so that a tie and an interval say the same.
 
+*Measured*: curves that state the time of each evaluation have a TTA that is no product
+(`softnum.tta.outcomes.measured`). Then speed-up is a ratio of TTAs, efficiency as above, and throughput what is left.
+
 *MLPerf logs* also have a figure of their own, run_stop - run_start, which is no product: it stands beside TTA.
 
 *Cost to accuracy* is rent per hour times TTA; *energy to accuracy* joules per iteration times iterations.
@@ -47,8 +50,9 @@ from softnum.tta.outcomes.intervals import (
     ratio_interval,
     share_interval,
 )
+from softnum.tta.outcomes.measured import measured_seconds
+from softnum.tta.outcomes.notes import curve_notes, mlperf_notes
 from softnum.tta.outcomes.outcome import CostResult, DesignResult, EnergyResult, Intervals, Run, Spread, Study, Variant
-from softnum.tta.quantities import format_seconds
 from softnum.tta.workloads.iteration import IterationTime
 
 __all__ = ["DesignResult", "Run", "Spread", "Study", "Variant", "combine_study", "reached_by"]
@@ -137,24 +141,30 @@ def combine_study(
                 f"no time per iteration for design {design!r}; the timings are of {', '.join(timings) or 'no design'}. "
                 "Add its rows to the timing file, or simulate it"
             )
-    bare = {
-        design: _result(design, runs, target, reached, timings.get(design), left_out.get(design, ""))
-        for design, runs in by_design.items()
-    }
+    bare = {design: _result(design, runs, target, reached, variant) for design, runs in by_design.items()}
     compared = {}
     for design, result in bare.items():
         result = _compare(result, bare[baseline], confidence)
-        compared[design] = _charge(result, (costs or {}).get(design), (energies or {}).get(design), confidence)
+        cost = (costs or {}).get(design) or _own_rent(by_design[design])
+        compared[design] = _charge(result, cost, (energies or {}).get(design), confidence)
     ties = _ties(list(compared.values()), baseline, confidence)
     results = tuple(
         replace(result, ties=ties[design][0], sample_ties=ties[design][1]) for design, result in compared.items()
     )
+    if variant.measured:  # a ranking, as such benchmarks publish it
+        results = tuple(sorted(results, key=lambda result: result.tta.median))
     missing = [design for design in by_design if design in left_out]
     notes = [
-        *_mlperf_notes(results, records),
+        *mlperf_notes(results, records),
+        *curve_notes(results, by_design, variant),
         *excluded,
         *variant.notes,
-        *(f"{design} has no time in the variant {variant.label!r}: {left_out[design]}" for design in missing),
+        *(
+            f"{design}: {left_out[design]}"
+            if variant.measured
+            else f"{design} has no time in the variant {variant.label!r}: {left_out[design]}"
+            for design in missing
+        ),
     ]
     for record in records:
         if record.diverged:
@@ -244,17 +254,29 @@ def reached_by(design: str, records: Sequence[Record], target: float, reached: R
     return found
 
 
-def _result(design, records, target, reached, time, left_out) -> DesignResult:
+def _result(design, records, target, reached, variant: Variant) -> DesignResult:
+    time = variant.timings.get(design)
     runs, best_of = [], max if reached.direction == "higher" else min
     needed = reached_by(design, records, target, reached)
-    for record, first in zip(records, needed, strict=True):
+    clocks = measured_seconds(records, reached, target)
+    for record, first, clock in zip(records, needed, clocks or [math.inf] * len(needed), strict=True):
         values = [e.value for e in record.evaluations if not math.isnan(e.value)]
         final = record.evaluations[-1].value if record.evaluations else math.nan
         steps = [0, *(e.iteration for e in record.evaluations)]
         interval = max((b - a for a, b in itertools.pairwise(steps)), default=0)
         at = None if math.isinf(first) else first
-        runs.append(Run(record.seed, at, record.iterations, best_of(values, default=math.nan), final, interval))
+        best = best_of(values, default=math.nan)
+        runs.append(
+            Run(record.seed, at, record.iterations, best, final, interval, None if math.isinf(clock) else clock)
+        )
     iterations = Spread.of(needed)
+    product = None if time is None else iterations.scaled(time.seconds)
+    measured = None if clocks is None else Spread.of(clocks)
+    if variant.measured and measured is None:
+        raise ValueError(
+            f"design {design!r} reaches the target where its curve states no time: before its clock began, or was set "
+            "back; raise the target, or give times per iteration with --timings"
+        )
     return DesignResult(
         design=design,
         batch=records[0].batch,
@@ -262,20 +284,35 @@ def _result(design, records, target, reached, time, left_out) -> DesignResult:
         iterations=iterations,
         samples=iterations.scaled(records[0].batch),
         time=time,
-        left_out=left_out,
-        tta=None if time is None else iterations.scaled(time.seconds),
+        left_out=variant.left_out.get(design, ""),
+        tta=measured if variant.measured else product,
         throughput=None,
         efficiency=None,
         speedup=None,
         mlperf=_mlperf(records, time),
+        unit=_unit(records),
+        measured=measured,
+        product=product,
     )
+
+
+def _unit(records: Sequence[Record]) -> str:
+    """What the runs of a design count."""
+    for record in records[1:]:
+        if record.counts != records[0].counts:
+            raise ValueError(
+                f"{record.path or record.label}: counts {record.counts}s, where {records[0].path} counts "
+                f"{records[0].counts}s; the runs of a design have to count alike: --iterations-per-epoch and --batch "
+                "say what is missing"
+            )
+    return records[0].counts
 
 
 def _mlperf(records: Sequence[Record], time: IterationTime | None) -> MLPerfScore | None:
     """MLPerf's own figure of the runs; an error if their curves count something else than the time is of."""
     unit = None if time is None else (time.detail or {}).get("unit")
     for record in records:
-        own = None if record.mlperf is None else record.mlperf.unit
+        own = {"iteration": None, "step": None}.get(record.counts, record.counts)
         if time is not None and own != unit and {own, unit} & {"epoch", "evaluation"}:
             raise ValueError(
                 f"{record.path or record.label}: its curve counts {own or 'iteration'}s, and the time of {time.source} "
@@ -288,41 +325,42 @@ def _mlperf(records: Sequence[Record], time: IterationTime | None) -> MLPerfScor
     return mlperf_score([record.mlperf for record in records])
 
 
-def _mlperf_notes(results: Iterable[DesignResult], records: Sequence[Record]) -> list[str]:
-    """What MLPerf's own figures are, and why they are not the products above."""
-    notes = []
-    for result in results:
-        if result.mlperf is None:
-            continue
-        seconds = result.mlperf.seconds
-        told = "none, because too many runs failed" if seconds is None else format_seconds(seconds)
-        notes.append(f"MLPerf's own figure of {result.design}: {told} ({result.mlperf.rule})")
-        units = {record.mlperf.unit for record in records if record.label == result.design and record.mlperf}
-        for unit in sorted(units - {"iteration"}):
-            notes.append(
-                f"{result.design}: batches cannot be counted, so that iterations are {unit}s, samples to the target "
-                f"and throughput are of {unit}s, and the time to accuracy is the log's wall time"
-            )
-    if notes:
-        notes.append(
-            "MLPerf's figures run from run_start to run_stop: evaluations, checkpoints and what comes before the first "
-            "iteration are in them, and in no iteration"
-        )
-    return notes
-
-
 def _runs(result: DesignResult) -> list[float]:
     """Iterations to the target of each run."""
     return [math.inf if run.iterations_to_target is None else run.iterations_to_target for run in result.runs]
+
+
+def _clocks(result: DesignResult) -> list[float]:
+    """Seconds to the target of each run, by its own clock."""
+    return [math.inf if run.seconds_to_target is None else run.seconds_to_target for run in result.runs]
+
+
+def _rates(result: DesignResult) -> list[float | None]:
+    """Seconds per sample up to the target of each run that reached it; None where a clock stood at 0."""
+    reached = [run for run in result.runs if run.iterations_to_target is not None]
+    return [run.seconds_to_target / (run.iterations_to_target * result.batch) or None for run in reached] or [None]
 
 
 def _compare(result: DesignResult, base: DesignResult, confidence: float) -> DesignResult:
     factors = Factors.over(result, base)
     iterations = bootstrap_interval(_runs(result), confidence=confidence)
     found = {"iterations": iterations, "samples": tuple(end * result.batch for end in iterations)}
-    if result.time is not None:
+    speedup = factors.speedup
+    if result.by_clock:
+        found["tta"] = bootstrap_interval(_clocks(result), confidence=confidence)
+        if math.isfinite(result.tta.median) and math.isfinite(base.tta.median):
+            speedup = base.tta.median / result.tta.median
+    elif result.time is not None:
         found["tta"] = bootstrap_interval(_runs(result), result.time, confidence=confidence)
-    if result.design != base.design:
+    if result.design != base.design and result.by_clock:
+        found["speedup"] = ratio_interval(_clocks(base), _clocks(result), confidence=confidence)
+        if result.unit == base.unit:
+            rates = _rates(base), _rates(result)
+            if None not in (*rates[0], *rates[1]):
+                found["throughput"] = ratio_interval(*rates, confidence=confidence)
+            ratio = {"factor": base.batch / result.batch, "confidence": confidence}
+            found["efficiency"] = ratio_interval(_runs(base), _runs(result), **ratio)
+    elif result.design != base.design:
         times = None if result.time is None or base.time is None else (base.time, result.time)
         ratio = {"factor": result.batch / base.batch, "confidence": confidence}
         if times is not None:
@@ -334,10 +372,16 @@ def _compare(result: DesignResult, base: DesignResult, confidence: float) -> Des
         result,
         throughput=factors.throughput,
         efficiency=factors.efficiency,
-        speedup=factors.speedup,
+        speedup=speedup,
         share=share_interval(result.reached, len(result.runs), confidence=confidence),
         intervals=Intervals(**found),
     )
+
+
+def _own_rent(records: Sequence[Record]) -> Cost | None:
+    """The rent that the files of a design's runs state, if they agree."""
+    rents = {record.rent for record in records}
+    return Cost(rent_per_hour=rents.pop()) if len(rents) == 1 and None not in rents else None
 
 
 def _charge(result: DesignResult, cost: Cost | None, energy: tuple[float, str] | None, confidence: float):
@@ -345,7 +389,7 @@ def _charge(result: DesignResult, cost: Cost | None, energy: tuple[float, str] |
     intervals, bill, spent = {}, None, None
     if cost is not None:
         to_accuracy = per_throughput = None
-        if result.time is not None and cost.rent_per_hour is not None:
+        if result.tta is not None and cost.rent_per_hour is not None:
             to_accuracy = result.tta.scaled(cost.rent_per_hour / 3600)
             intervals["cost"] = tuple(end * cost.rent_per_hour / 3600 for end in result.intervals.tta)
         if result.time is not None and cost.price is not None:
@@ -367,10 +411,14 @@ def _ties(results: Sequence[DesignResult], baseline: str, confidence: float) -> 
     known.sort(key=lambda result: result.design != baseline)
     for over, under in itertools.combinations(known, 2):
         runs, factor = (_runs(over), _runs(under)), over.batch / under.batch
-        times = None if over.time is None or under.time is None else (over.time, under.time)
+        if over.by_clock:
+            in_tta = ratio_holds_one(_clocks(over), _clocks(under), confidence=confidence)
+        else:
+            times = None if over.time is None or under.time is None else (over.time, under.time)
+            in_tta = times is not None and ratio_holds_one(*runs, times, confidence=confidence)
         tied = (
-            times is not None and ratio_holds_one(*runs, times, confidence=confidence),
-            ratio_holds_one(*runs, factor=factor, confidence=confidence),
+            in_tta,
+            over.unit == under.unit and ratio_holds_one(*runs, factor=factor, confidence=confidence),
         )
         for which in (0, 1):
             if tied[which]:

@@ -65,7 +65,7 @@ def small_print(axes, lines: Sequence[str], width: int) -> None:
 # -- TTA over targets --------------------------------------------------------------------------------------------------
 def plot_targets(path: str | os.PathLike, studies: Sequence[Study]) -> Path | None:
     """Draw the time to each target over the targets, with intervals; None if no design has a time and an evaluation."""
-    timed = [study for study in studies if any(result.time is not None for result in study.designs)]
+    timed = [study for study in studies if any(result.time is not None or result.by_clock for result in study.designs)]
     curves = [study_targets(study) for study in timed]
     if not timed or not any(curves):
         return None
@@ -199,7 +199,7 @@ def _within(ends: tuple[float, float] | None) -> str:
 
 
 def _product(result: DesignResult) -> str:
-    if result.time is None:
+    if result.time is None and not result.by_clock:
         return f"left out: {result.left_out}"
     if result.efficiency is None:
         return f"throughput {_factor(result.throughput)}, {result.reached} of {len(result.runs)} runs reach the target"

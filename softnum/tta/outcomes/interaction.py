@@ -67,6 +67,14 @@ class Factors:
     def over(cls, result: DesignResult, base: DesignResult) -> Factors:
         """Those of one design over another of the same study."""
         throughput = efficiency = None
+        if result.by_clock and result.unit == base.unit:
+            ends = (result.samples.median, base.samples.median, result.tta.median, base.tta.median)
+            if all(0 < end < math.inf for end in ends):
+                efficiency = base.samples.median / result.samples.median
+                throughput = base.tta.median / result.tta.median / efficiency
+            return cls(throughput, efficiency)
+        if result.by_clock:  # what is no count of the same is no efficiency
+            return cls(None, None)
         if result.time is not None and base.time is not None:
             throughput = (result.batch / result.time.seconds) / (base.batch / base.time.seconds)
         if math.isfinite(result.samples.median) and math.isfinite(base.samples.median):
@@ -217,10 +225,14 @@ def _interval(results, base, parts, combined, confidence) -> tuple[float, float]
     """Of prod(TTA of the parts) / (TTA combined * TTA base ** (parts - 1)); of samples if a time is missing."""
     import numpy as np
 
-    timed = all(result.time is not None for result in results.values())
+    timed = all(result.time is not None or result.by_clock for result in results.values())
     drawn = {}
     for stream, (name, result) in enumerate(results.items(), start=1):
-        runs = [math.inf if r.iterations_to_target is None else r.iterations_to_target for r in result.runs]
+        field = "seconds_to_target" if result.by_clock else "iterations_to_target"
+        runs = [math.inf if getattr(run, field) is None else getattr(run, field) for run in result.runs]
+        if result.by_clock:
+            drawn[name] = draws(runs, None, stream)
+            continue
         drawn[name] = draws(runs, result.time, stream) if timed else draws(runs, None, stream) * result.batch
     with np.errstate(invalid="ignore"):  # infinite over infinite: that draw says nothing, and widens both ends
         total = drawn[base] / drawn[combined]

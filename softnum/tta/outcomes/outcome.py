@@ -34,6 +34,8 @@ class Variant:
         What else a reader should know of the times.
     files : tuple of str
         The files that the times were read from.
+    measured : bool
+        Whether times to accuracy are the curves' own, and `timings` only the mean times of their iterations.
 
     Examples
     --------
@@ -48,6 +50,7 @@ class Variant:
     not_simulated: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    measured: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,8 @@ class Run:
         Best and last value of the metric (NaN if every evaluation was).
     interval : int
         Most iterations between two evaluations: no time to accuracy is known more finely than that.
+    seconds_to_target : float or None
+        By the curve's own clock; None if it has none, or never reached the target.
 
     Examples
     --------
@@ -106,6 +111,7 @@ class Run:
     best: float
     final: float
     interval: int
+    seconds_to_target: float | None = None
 
 
 @dataclass(frozen=True)
@@ -204,13 +210,14 @@ class DesignResult:
         None if the design has no time in this variant; `left_out` says why.
     left_out : str
     tta : Spread or None
-        Seconds to the target; None without a time.
+        Seconds to the target: `measured`, where the variant is of the curves' own times, else `product`.
     throughput : float or None
         Samples per second over the baseline's.
     efficiency : float or None
         Samples to the target of the baseline over this design's (medians); None unless both medians exist.
     speedup : float or None
-        throughput * efficiency; None unless both exist.
+        throughput * efficiency; None unless both exist. Of measured times to accuracy it is their ratio, and throughput
+        what it leaves beside the efficiency: samples per second up to the target.
     ties : tuple of str
         Designs that it is not told apart from in TTA, among those whose median run reached the target: the interval of
         the ratio of the two TTAs holds 1.
@@ -225,6 +232,12 @@ class DesignResult:
         None unless the energy of an iteration is known.
     mlperf : MLPerfScore or None
         MLPerf's own figure, where the runs are MLPerf logs: run_stop - run_start, not a product.
+    unit : str
+        What iterations count: "iteration", "step", "epoch" or "evaluation" (`Record.unit`).
+    measured : Spread or None
+        Seconds to the target by the curves' own clocks; None where a curve states no times.
+    product : Spread or None
+        Iterations to the target x seconds per iteration; None without a time.
 
     Examples
     --------
@@ -253,6 +266,14 @@ class DesignResult:
     cost: CostResult | None = None
     energy: EnergyResult | None = None
     mlperf: MLPerfScore | None = None
+    unit: str = "iteration"
+    measured: Spread | None = None
+    product: Spread | None = None
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether `tta` is measured and not a product."""
+        return self.tta is not None and self.tta is self.measured
 
     @property
     def reached(self) -> int:

@@ -112,13 +112,24 @@ def _band(study: Study, design: str) -> tuple[list[int], list[float], list[float
     return tuple(map(list, zip(*points, strict=True))) if points else ([], [], [], [])
 
 
+def _clock(study: Study, design: str, iterations: list[int]) -> list[float]:
+    """What the clocks of a design's runs show at these iterations, the median; NaN before they began."""
+    runs = [record for record in study.records if record.label == design]
+    tables = [
+        {e.iteration: math.nan if e.seconds is None else e.seconds for e in record.evaluations} for record in runs
+    ]
+    return [statistics.median(table[iteration] for table in tables) for iteration in iterations]
+
+
 def _curves(axes, study: Study, looks: dict, *, seconds: bool) -> None:
     several = len({result.batch for result in study.designs}) > 1
     for result in study.designs:
-        if seconds and result.time is None:
+        if seconds and result.time is None and not result.by_clock:
             continue
         x, median, low, high = _band(study, result.design)
-        if seconds:
+        if seconds and result.by_clock:
+            x = _clock(study, result.design, x)
+        elif seconds:
             x = [iteration * result.time.seconds for iteration in x]
         look = looks[result.design]
         style = {"color": look["color"], "linestyle": look["linestyle"]}
@@ -147,11 +158,13 @@ def _curves(axes, study: Study, looks: dict, *, seconds: bool) -> None:
     axes.set_xscale("log")
     if seconds:
         axes.set_title(f"Over time, {study.label}")
-        axes.set_xlabel("time (iterations x time per iteration)")
+        measured = any(result.by_clock for result in study.designs)
+        axes.set_xlabel("time (by the curves' own clocks)" if measured else "time (iterations x time per iteration)")
         seconds_axis(axes.xaxis)
     else:
         axes.set_title("Over training")
-        axes.set_xlabel("iterations (parameter updates)")
+        units = {result.unit for result in study.designs} - {"iteration", "step"}
+        axes.set_xlabel(f"{units.pop()}s" if len(units) == 1 else "iterations (parameter updates)")
         axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_formatter(NullFormatter())

@@ -106,6 +106,7 @@ def print_studies(studies: Sequence[Study], console=None, *, explain: bool = Fal
         asked = any(result.cost is not None for result in study.designs)
         known = any(result.time is not None and result.time.joules is not None for result in study.designs)
         tables = [_interval_table(study)] if explain else []
+        tables += [_both_table(study)]
         tables += [_bill_table(study)] if explain or asked or known else []
         for table in tables:
             if table is not None:
@@ -148,9 +149,7 @@ def _explain(studies: Sequence[Study], say) -> None:
         f"Reached: {first.rule}.",
         f"Best: the {'highest' if first.reached.direction == 'higher' else 'lowest'} {first.metric} of a run, median "
         "over the seeds.",
-        "TTA = iterations to the target x time per iteration: median over the seeds.",
-        f"Speed-up over {first.baseline} = throughput (samples per second: the hardware's share) x efficiency "
-        "(samples to the target: the arithmetic's share).",
+        *_tta_lines(first),
         *([_coverage(first)] if _has_intervals(first) else []),
         *(["On paper: the product of what each part gains alone over the baseline."] if first.interactions else []),
         f"Nothing is extrapolated; iterations are known to the evaluation interval ({_intervals(first)}).",
@@ -163,12 +162,35 @@ def _explain(studies: Sequence[Study], say) -> None:
     _listed(say, "Notes", [note for study in studies for note in study.notes])
 
 
+def _tta_lines(study: Study) -> list[str]:
+    """What TTA and speed-up are: a product and its two factors, or a measurement and what can be told of it."""
+    if _measured(study):
+        return [
+            "TTA is measured: what the curve's own clock shows at the evaluation that reaches the target; median over "
+            "the seeds. Designs stand in its order.",
+            f"Speed-up over {study.baseline} = ratio of TTAs; efficiency: samples to the target (the arithmetic's "
+            "share); throughput: what is left, samples per second up to the target.",
+        ]
+    return [
+        "TTA = iterations to the target x time per iteration: median over the seeds.",
+        f"Speed-up over {study.baseline} = throughput (samples per second: the hardware's share) x efficiency "
+        "(samples to the target: the arithmetic's share).",
+    ]
+
+
+def _measured(study: Study) -> bool:
+    """Whether times to accuracy are the curves' own."""
+    return all(result.by_clock for result in study.designs)
+
+
 def _kinds(study: Study) -> str:
     """How the times are known, for all designs or kind by kind: an estimate must not pass for a measurement."""
     kinds: dict[str, list[str]] = {}
     for result in study.designs:
         if result.time is not None:
             kinds.setdefault(result.time.kind, []).append(result.design)
+    if _measured(study):
+        return "Mean times of iterations, beside TTA, are the curves' own too."
     if len(kinds) == 1:
         return f"Times per iteration are {next(iter(kinds))}."
     told = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items())
@@ -188,7 +210,8 @@ def _intervals(study: Study) -> str:
 def _table(study: Study):
     sign = ">=" if study.reached.direction == "higher" else "<="
     title = f"Time to {study.metric} {sign} {study.target:g}, {study.label} (baseline {study.baseline})"
-    names = ("Reached\n(best)", "Iterations\nx time each", "TTA", "Speed-up\n= thr. x eff.")
+    counted = ("Counted to\nthe target", "TTA\n(measured)") if _measured(study) else ("Iterations\nx time each", "TTA")
+    names = ("Reached\n(best)", *counted, "Speed-up\n= thr. x eff.")
     return _rich_table(title, names, study, _cells)
 
 
@@ -210,7 +233,10 @@ def _rich_table(title: str, columns: Sequence[str], study: Study, cells, least: 
 
 def _has_intervals(study: Study) -> bool:
     """Whether anything varies: more than one run, or a time that was measured more than once."""
-    return any(len(r.runs) > 1 or (r.time is not None and r.time.interval is not None) for r in study.designs)
+    return any(
+        len(r.runs) > 1 or (not r.by_clock and r.time is not None and r.time.interval is not None)
+        for r in study.designs
+    )
 
 
 def _interval_table(study: Study):
@@ -232,6 +258,32 @@ def _interval_table(study: Study):
     title = f"Intervals of {100 * study.confidence:g} %, {study.label}"
     columns = ("Runs that reach", "TTA", "Speed-up\n= throughput\nx efficiency")
     return _rich_table(title, columns, study, cells, len(title))
+
+
+def _both_table(study: Study):
+    """Measured times to accuracy beside iterations x mean time; None where no design has both, or should."""
+    if not any(result.measured is not None and result.product is not None for result in study.designs):
+        return None
+
+    def cells(result: DesignResult) -> list[str]:
+        measured, product = result.measured, result.product
+        ratio = "-"
+        if None not in (measured, product) and math.isfinite(measured.median) and measured.median > 0:
+            ratio = f"{100 * (product.median / measured.median - 1):+.1f} %"
+        unlike = measured is not None and product is None and result.by_clock
+        return [
+            result.design,
+            "-" if measured is None else _median(measured),
+            ("refused: see notes" if unlike else "-") if product is None else _median(product),
+            ratio,
+        ]
+
+    title = f"Measured by the curves' clocks, and iterations x mean time, {study.label}"
+    return _rich_table(title, ("Measured", "Product", "Product over\nmeasured"), study, cells, len(title))
+
+
+def _median(spread: Spread) -> str:
+    return "not reached" if math.isinf(spread.median) else format_seconds(spread.median)
 
 
 def _coverage(study: Study) -> str:
@@ -281,14 +333,15 @@ def _cells(result: DesignResult) -> list[str]:
     best = Spread.of([run.best for run in result.runs]).median
     each = "no time" if result.time is None else format_seconds(result.time.seconds)
     count, *spread = _range(result.iterations, ends.iterations, _count).split("\n")
-    iterations = "\n".join([f"{count} x {each}", *spread])
+    times = f" {result.unit}{'s' * (count != '1')}" if result.by_clock else f" x {each}"
+    iterations = "\n".join([f"{count}{times}", *spread])
     if result.reached == 0:
-        iterations = f"not reached in\n{longest} x {each}"
+        iterations = f"not reached in\n{longest}{times}"
     speedup = format_ratio(result.speedup)
     if result.speedup is not None and ends.speedup is not None and ends.speedup[0] != ends.speedup[1]:
         speedup += f" {_ends(ends.speedup, format_ratio)}"
     return [
-        f"{result.design}\n  batch {result.batch}",
+        f"{result.design}\n  batch {result.batch}" if result.unit == "iteration" else result.design,
         f"{result.reached} of {len(result.runs)}\n({best:.3f})",
         iterations,
         "-" if result.tta is None else _range(result.tta, ends.tta, format_seconds),

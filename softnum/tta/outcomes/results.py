@@ -17,9 +17,11 @@ Schema 2, top level::
                  rate than the recipe's
 
 A *design* of a variant: {design, batch, reached, runs_in_all, share, runs, iterations, samples, time, left_out, tta,
-throughput, efficiency, speedup, ties, sample_ties, intervals, cost, energy}; spreads are {median, low, high}, intervals
-[low, high]. A *curve* is {iteration, epoch, value}, three lists of one length. ``null`` stands for "not reached" in
-iterations, samples, TTA, cost and energy, for "no limit" in the end of an interval, and for NaN in metrics.
+throughput, efficiency, speedup, ties, sample_ties, intervals, cost, energy, unit, measured, product, tta_is,
+mlperf_seconds}; `tta_is` says whether tta is "measured" or the "product"; spreads are {median, low, high}, intervals
+[low, high]. A *curve* is {iteration, epoch, value}, and {seconds} where it states times: lists of one length. ``null``
+stands for "not reached" in iterations, samples, TTA, cost and energy, for "no limit" in the end of an interval, and for
+NaN in metrics.
 
 Paths are relative to the folder of results.json; a report that softnum ships is named ``softnum/tta/reports/...``.
 """
@@ -142,6 +144,7 @@ def _run(record: Record, sources: _Sources) -> dict:
             "iteration": [e.iteration for e in record.evaluations],
             "epoch": [e.epoch for e in record.evaluations],
             "value": [e.value for e in record.evaluations],
+            **({"seconds": [e.seconds for e in record.evaluations]} if record.timed else {}),
         },
     }
 
@@ -201,6 +204,7 @@ def _design(result: DesignResult, sources: _Sources) -> dict:
     low, high = result.share or (0.0, 1.0)
     entry["share"] = {"reached": result.reached, "runs": len(result.runs), "low": low, "high": high}
     entry["mlperf_seconds"] = None if result.mlperf is None else result.mlperf.seconds
+    entry["tta_is"] = None if result.tta is None else "measured" if result.by_clock else "product"
     entry["reached"], entry["runs_in_all"] = result.reached, len(result.runs)
     if result.energy is not None:
         entry["energy"]["source"] = sources.add(result.energy.source, "times") or result.energy.source

@@ -84,6 +84,7 @@ def target_curves(
     *,
     target: float,
     confidence: float = 0.95,
+    by_clock: bool = False,
 ) -> tuple[TargetCurve, ...]:
     """Time to each of many targets, from the worst first evaluation to the best of all.
 
@@ -98,6 +99,8 @@ def target_curves(
         One more target to look at: that of the study, if it lies in the range.
     confidence : float
         Of the intervals.
+    by_clock : bool
+        Whether seconds are those that the evaluations state, and no product.
 
     Returns
     -------
@@ -120,12 +123,18 @@ def target_curves(
     found = []
     for design, runs in steps.items():
         time, known, points = times.get(design), {}, []
+        clocks = [_steps(rule, run, by_clock=True) for run in curves[design]] if by_clock else []
         for aim in grid:
             needed = tuple(_needed(run, rule, aim) for run in runs)
             if needed not in known:
                 median = statistics.median(needed)
-                seconds = None if time is None else median * time.seconds
-                known[needed] = (median, seconds, *bootstrap_interval(needed, time, confidence=confidence))
+                if by_clock:
+                    shown = tuple(_needed(run, rule, aim) for run in clocks)
+                    ends, seconds = bootstrap_interval(shown, confidence=confidence), statistics.median(shown)
+                else:
+                    ends = bootstrap_interval(needed, time, confidence=confidence)
+                    seconds = None if time is None else median * time.seconds
+                known[needed] = (median, seconds, *ends)
             points.append(TargetPoint(aim, sum(map(math.isfinite, needed)), *known[needed]))
         found.append(TargetCurve(design, len(runs), tuple(points)))
     return tuple(found) if grid else ()
@@ -160,7 +169,8 @@ def study_targets(study: Study) -> tuple[TargetCurve, ...]:
     for record in study.records:
         curves[record.label].append(record.evaluations)
     times = {result.design: result.time for result in study.designs if result.time is not None}
-    return target_curves(curves, study.reached, times, target=study.target, confidence=study.confidence)
+    clock = all(result.by_clock for result in study.designs)
+    return target_curves(curves, study.reached, times, target=study.target, confidence=study.confidence, by_clock=clock)
 
 
 def fastest_near(curves: Iterable[TargetCurve], target: float) -> dict[str, tuple[float, float]]:
@@ -218,8 +228,10 @@ def _places(aims: Sequence[float]) -> dict[float, float]:
     return {aim: math.log(aim) for aim in aims} if how == "factors" else {aim: aim for aim in aims}
 
 
-def _steps(rule: ReachedRule, evaluations: Sequence[Evaluation]) -> list[tuple[Fraction | float, int]]:
-    """(hardest target that has been reached, iteration) of a run, wherever it grows harder.
+def _steps(
+    rule: ReachedRule, evaluations: Sequence[Evaluation], *, by_clock: bool = False
+) -> list[tuple[Fraction | float, float]]:
+    """(hardest target that has been reached, iteration or seconds) of a run, wherever it grows harder.
 
     By the rule an evaluation reaches a target if the last k means over its window all do: if the worst of them does.
     """
@@ -235,7 +247,7 @@ def _steps(rule: ReachedRule, evaluations: Sequence[Evaluation]) -> list[tuple[F
             continue
         row.append(sign * (sum(window) / rule.window if rule.window > 1 else value))
         if len(row) == rule.k and (not steps or min(row) > sign * steps[-1][0]):
-            steps.append((sign * min(row), evaluation.iteration))
+            steps.append((sign * min(row), (evaluation.seconds or 0.0) if by_clock else evaluation.iteration))
     return steps
 
 
