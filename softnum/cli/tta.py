@@ -263,15 +263,15 @@ def tta(
 
     curves.csv has the columns design,seed,iteration,batch and the metric; nothing is trained.
 
-    \b
-      softnum tta --accuracy mine=results/resnet --accuracy other=result_0.txt
-
     curves.csv may have a column seconds or hours, since the run began: then no times per iteration are needed, and TTA
     is measured. Entries of DAWNBench and logs of modded-nanogpt are read as they are.
 
     \b
       softnum tta --accuracy dawn-bench-entries/CIFAR10/train --metric top1Accuracy
       softnum tta --accuracy muon=eb5659d0.txt --metric val_loss --target 3.28
+
+    \b
+      softnum tta --accuracy mine=results/resnet --accuracy other=result_0.txt
 
     MLPerf logs (rounds 0.5 to 5.1) have curve, time and target; a folder of them is one submission's repetitions. A
     part of eval_accuracy is picked by name: --metric BBOX. Beside TTA stands MLPerf's own figure, run_stop - run_start.
