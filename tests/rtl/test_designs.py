@@ -37,7 +37,7 @@ def load():
 rtl = load()
 SIMULATORS = sorted(rtl.SIMULATORS)
 SLOW = ("fp8_multiply", "verilator")
-MODULES = sorted({name for d in rtl.DESIGNS.values() for name in (d.module, *d.modules)})
+MODULES = sorted({"mitchell_multiply", *(name for d in rtl.DESIGNS.values() for name in (d.module, *d.modules))})
 PLAIN = [name for name, design in rtl.DESIGNS.items() if name == design.module]
 OF_8_BITS = ("fp8_multiply", "fp8_multiply_e5m2")  # whose pairs of operands are all tried
 PAIRS = 1 << 16
