@@ -14,12 +14,13 @@ from softnum.tta import (
     Record,
     combine_study,
     load_report,
+    multiplier_areas,
     plot_details,
     print_studies,
 )
 from softnum.tta.html.export import still
 from softnum.tta.outcomes.intervals import ratio_holds_one, ratio_interval
-from softnum.tta.outcomes.sources import array_area, layer_parts, pareto, study_resources
+from softnum.tta.outcomes.sources import array_areas, layer_parts, pareto, study_resources
 from softnum.tta.outcomes.targets import fastest_near, study_targets, target_curves
 from softnum.tta.outcomes.verdict import tie_lines, verdict_warnings
 from tests.support.report_folders import comparison
@@ -165,7 +166,31 @@ def test_what_a_time_is_made_of():
         ("fc", "backward_weight", "computing"): 40, ("", "", ""): 20,
     }  # fmt: skip
     assert layer_parts(IterationTime("a", 50e-6, detail=detail)) == []  # its parts are more than the whole
-    assert layer_parts(IterationTime("a", 1.0)) == [] and array_area(None) == "its time names no array"
+    assert layer_parts(IterationTime("a", 1.0)) == []
+
+
+def test_areas_are_of_one_library_and_a_users_function_has_none_of_a_formats():
+    sides = {
+        "array": [10, 10],
+        "sram_bytes": dict.fromkeys(("ifmap", "filter", "ofmap"), 65536),
+        "bandwidth": "16 GB/s",
+    }
+    row = {"layer": "fc", "pass": "forward", "M": 8, "N": 8, "K": 8, "bits": 16, "formats": ["bfloat16", "bfloat16"]}
+    own = {"source": "synthesis", "library": "cells", "area_um2": 500.0}
+
+    def time(row, **hardware):
+        return IterationTime("t", 1.0, detail={"hardware": {**sides, "clock": "1 GHz", **hardware}, "gemms": [row]})
+
+    custom = {**row, "function": "log_multiply"}
+    ratio = own | {"reference": "binary16", "reference_area_um2": 5000.0}
+    areas, left_out = array_areas(
+        {"plain": time(row), "custom": time(custom), "stated": time(custom, unit=ratio), "cells": time(row, unit=own)}
+    )
+    half = multiplier_areas()["binary16"].um2
+    assert areas == {"plain": 100 * multiplier_areas()["bfloat16"].um2 / 1e6, "stated": pytest.approx(half / 1e5)}
+    assert "log_multiply" in left_out["custom"] and "which do not compare" in left_out["cells"]
+    assert array_areas({"a": time(row, unit=own), "b": time(custom, unit=own)})[0] == {"a": 0.05, "b": 0.05}
+    assert array_areas({"a": None}) == ({}, {"a": "its time names no array"})
 
 
 def test_the_pictures_are_drawn_and_described(study, tmp_path):

@@ -10,7 +10,7 @@ from softnum.tta.accuracy.records import Evaluation
 from softnum.tta.html import charts, detail_charts, values
 from softnum.tta.html.folder import Comparison, iteration_time
 from softnum.tta.html.model import Chart, Note, identifier
-from softnum.tta.outcomes.sources import RESOURCES, array_area, differ, layer_parts, pareto
+from softnum.tta.outcomes.sources import RESOURCES, array_areas, differ, layer_parts, pareto
 from softnum.tta.outcomes.targets import target_curves, target_spacing
 
 __all__ = ["all_targets", "fronts", "gains", "time_parts"]
@@ -153,10 +153,13 @@ def fronts(comparison: Comparison, prefix: str) -> list[Chart | Note]:
     """Time to accuracy against energy, rent, price and area, where designs differ in them, with the Pareto front."""
     rows, options, notes = [], {}, []
     for variant in _timed(comparison):
+        times = {e["design"]: None if e["time"] is None else iteration_time(e["time"]) for e in variant["designs"]}
+        sizes, without = array_areas(times)
+        sizes = without | {design: (area, area, area) for design, area in sizes.items()}
         for name, (title, unit) in RESOURCES.items():
             known, left_out = {}, {}
             for entry in variant["designs"]:
-                found = _resource(entry, name)
+                found = _resource(entry, name, sizes)
                 (left_out if isinstance(found, str) else known)[entry["design"]] = found
             if not differ([value for value, *_ in known.values()]):
                 continue
@@ -179,15 +182,14 @@ def fronts(comparison: Comparison, prefix: str) -> list[Chart | Note]:
     return [chart, *([Note.of(notes, "Not drawn", quiet=True)] if notes else [])]
 
 
-def _resource(entry: Mapping, name: str) -> tuple | str:
+def _resource(entry: Mapping, name: str, areas: Mapping[str, tuple | str]) -> tuple | str:
     """Median and interval, or why there is none."""
     if entry["tta"] is None:
         return f"no time: {entry['left_out']}"
     if entry["tta"]["median"] is None:
         return f"{entry['reached']} of {entry['runs_in_all']} runs reach the target"
     if name == "area":
-        area = array_area(iteration_time(entry["time"]) if entry["time"] else None)
-        return area if isinstance(area, str) else (area, area, area)
+        return areas[entry["design"]]
     if name == "price":
         price = (entry["cost"] or {}).get("price")
         return "no price is given" if price is None else (price, price, price)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from softnum.tta.outcomes.outcome import DesignResult, Study
 from softnum.tta.quantities import frequency
-from softnum.tta.workloads.hardware import DesignPoint, Gemm, Hardware, equal_area
+from softnum.tta.workloads.areas import common_areas
+from softnum.tta.workloads.hardware import DesignPoint, Gemm, Hardware
 from softnum.tta.workloads.iteration import IterationTime
 
-__all__ = ["RESOURCES", "LayerPart", "Resource", "array_area", "differ", "layer_parts", "pareto", "study_resources"]
+__all__ = ["RESOURCES", "LayerPart", "Resource", "array_areas", "differ", "layer_parts", "pareto", "study_resources"]
 
 #: What a design can take beside time: name -> (title, unit).
 RESOURCES = {
@@ -20,7 +21,7 @@ RESOURCES = {
     "price": ("price of the hardware", "$"),
     "area": ("area of the array's multipliers", "mm²"),
 }
-_GEMM_KEYS = ("layer", "pass", "M", "N", "K", "bits")
+_GEMM_KEYS, _MORE_KEYS = ("layer", "pass", "M", "N", "K", "bits"), ("formats", "count", "sparsity", "function")
 
 
 # -- layers ------------------------------------------------------------------------------------------------------------
@@ -124,32 +125,33 @@ class Resource:
     left_out: Mapping[str, str]
 
 
-def array_area(time: IterationTime | None) -> float | str:
-    """Area of the multipliers of the array that a time is of, in mm²; or why it is not known, in words.
+def array_areas(times: Mapping[str, IterationTime | None]) -> tuple[dict[str, float], dict[str, str]]:
+    """Area of the multipliers of the array that each time is of, in mm², and why it is not known, in words.
 
-    By the rule of `equal_area`: a design is charged for its widest multiplier, and for nothing else.
+    By the rule of `equal_area`: a design is charged for its own unit where it states one, else for its widest
+    multiplier, and for nothing else. Areas are of one library, as `common_areas` has them.
 
     Examples
     --------
     >>> from softnum.tta import load_reports, scalesim_timings
     >>> point = load_reports().designs["a-float32"]
-    >>> array_area(scalesim_timings([point])[point.name])  # 32 x 32 multipliers of 7700 um2
-    7.8848
-    >>> array_area(IterationTime("a", 1.0))
-    'its time names no array'
+    >>> array_areas(scalesim_timings([point]) | {"b": IterationTime("b", 1.0)})  # 32 x 32 multipliers of 7700 um2
+    ({'a-float32': 7.8848}, {'b': 'its time names no array'})
     """
-    detail = (time.detail or {}) if time is not None else {}
-    table, rows = detail.get("hardware"), detail.get("gemms")
-    if not isinstance(table, Mapping) or not rows or not all(row.keys() >= set(_GEMM_KEYS) for row in rows):
-        return "its time names no array"
-    keys = (*_GEMM_KEYS, "formats")
-    try:
-        hardware = Hardware.from_table(table, f"the hardware of {time.design}")
-        gemms = tuple(Gemm.from_table({key: row[key] for key in keys if key in row}) for row in rows)
-        _, left_out, areas = equal_area([DesignPoint(time.design, hardware, gemms)], time.design)
-    except ValueError as error:
-        return str(error).partition("cannot set the area: ")[2] or str(error)
-    return left_out.get(time.design) or hardware.array[0] * hardware.array[1] * areas[time.design].um2 / 1e6
+    points, left_out = {}, {}
+    for name, time in times.items():
+        detail = (time.detail or {}) if time is not None else {}
+        table, rows = detail.get("hardware"), detail.get("gemms")
+        if not isinstance(table, Mapping) or not rows or not all(row.keys() >= set(_GEMM_KEYS) for row in rows):
+            left_out[name] = "its time names no array"
+            continue
+        gemms = tuple(
+            Gemm.from_table({key: row[key] for key in (*_GEMM_KEYS, *_MORE_KEYS) if key in row}) for row in rows
+        )
+        points[name] = DesignPoint(name, Hardware.from_table(table, f"the hardware of {name}"), gemms)
+    areas, without = common_areas(points.values())
+    sizes = {name: math.prod(points[name].hardware.array) * area.um2 / 1e6 for name, area in areas.items()}
+    return sizes, {**left_out, **without}
 
 
 def study_resources(study: Study) -> list[Resource]:
@@ -165,9 +167,10 @@ def study_resources(study: Study) -> list[Resource]:
     [('energy', {'a': (240.0, 240.0, 240.0), 'b': (400.0, 400.0, 400.0)}, {})]
     """
     tables = {name: ({}, {}) for name in RESOURCES}
+    areas, without = array_areas({result.design: result.time for result in study.designs})
     for result in study.designs:
         for name, (values, left_out) in tables.items():
-            found = _resource(result, name)
+            found = _resource(result, name, areas, without)
             if result.tta is None:
                 left_out[result.design] = f"no time: {result.left_out}"
             elif math.isinf(result.tta.median):
@@ -192,7 +195,7 @@ def differ(numbers: Sequence[float]) -> bool:
     return len(numbers) > 1 and max(numbers) > 1.02 * min(numbers)
 
 
-def _resource(result: DesignResult, name: str) -> tuple[float, float, float] | str:
+def _resource(result: DesignResult, name: str, areas: Mapping, without: Mapping) -> tuple[float, float, float] | str:
     if name == "energy":
         if result.energy is None:
             return "its energy is not known"
@@ -205,8 +208,7 @@ def _resource(result: DesignResult, name: str) -> tuple[float, float, float] | s
         if result.cost is None or result.cost.price is None:
             return "no price is given"
         return (result.cost.price,) * 3
-    area = array_area(result.time)
-    return area if isinstance(area, str) else (area,) * 3
+    return (areas[result.design],) * 3 if result.design in areas else without[result.design]
 
 
 def pareto(points: Mapping[str, Sequence[float]]) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,7 +18,7 @@ from pathlib import Path
 from softnum.tta.workloads.hardware import DesignPoint
 from softnum.tta.workloads.unit import NODE, REFERENCES
 
-__all__ = ["MultiplierArea", "NoArea", "area_source", "equal_area", "multiplier_areas"]
+__all__ = ["MultiplierArea", "NoArea", "area_source", "common_areas", "equal_area", "multiplier_areas"]
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,43 @@ def _own(point: DesignPoint) -> tuple[dict[str, MultiplierArea], str]:
         what = ", ".join(unknown) if unknown else "its unnamed operand formats"
         return {}, f"no multiplier area is known for {what}; {where}"
     return {NODE: max((table[name] for name in point.formats), key=lambda area: area.um2)}, ""
+
+
+def common_areas(points: Iterable[DesignPoint]) -> tuple[dict[str, MultiplierArea], dict[str, str]]:
+    """Areas of designs' multipliers in one library: that in which most of them are known, the tables' if several are.
+
+    Parameters
+    ----------
+    points : iterable of DesignPoint
+        The designs on their stated hardware.
+
+    Returns
+    -------
+    areas : dict of str to MultiplierArea
+        By name of the design.
+    left_out : dict of str to str
+        Why there is none, for the other designs.
+
+    Examples
+    --------
+    >>> from softnum.tta import load_reports
+    >>> areas, left_out = common_areas(load_reports().designs.values())
+    >>> areas["c-wang-fp8"].um2, list(left_out)
+    (1640.0, ['h-posit8'])
+    """
+    own = {point.name: _own(point) for point in points}
+    known = Counter(library for found, _ in own.values() for library in found)
+    if not known:
+        return {}, {name: why for name, (_, why) in own.items()}
+    common = max(known, key=lambda library: (known[library], library == NODE))
+    areas, left_out = {}, {}
+    for name, (found, why) in own.items():
+        if common in found:
+            areas[name] = found[common]
+        else:
+            kept = f"its area is of {', '.join(found)} and the others' of {common}, which do not compare"
+            left_out[name] = why or f"{kept}; state the ratio to a reference multiplier in the same library"
+    return areas, left_out
 
 
 def equal_area(
