@@ -58,6 +58,8 @@ def test_records_and_reports_give_the_same_results_again(network):
     for variant, wanted in zip(results_dict(again)["variants"], kept["variants"], strict=True):
         assert variant["interactions"] == wanted["interactions"]
         for got, row in zip(variant["designs"], wanted["designs"], strict=True):
+            for run in got["runs"]:  # records state no time of theirs, and the kept study is older than the key
+                assert run.pop("seconds_to_target") is None
             for key in (
                 "design",
                 "reached",

@@ -61,7 +61,7 @@ def targets(
     last = [row | ({"missing": 1 - row["target"]} if errors else {}) for row in ends]
     scale = {"type": "linear" if spacing == "linear" else "log", "nice": False, "zero": False}
     if spacing == "linear":
-        axis = alt.Axis(format="~g", tickCount=8)
+        axis = alt.Axis(labelExpr="format(datum.value, '.6~g')", tickCount=8)
     else:
         scale |= {"reverse": True}
         del scale["zero"]

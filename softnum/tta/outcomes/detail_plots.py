@@ -200,7 +200,7 @@ def _within(ends: tuple[float, float] | None) -> str:
 
 def _product(result: DesignResult) -> str:
     if result.time is None and not result.by_clock:
-        return f"left out: {result.left_out}"
+        return f"left out: {result.left_out.partition(';')[0]}"  # a way out may follow
     if result.efficiency is None:
         return f"throughput {_factor(result.throughput)}, {result.reached} of {len(result.runs)} runs reach the target"
     return f"{_factor(result.throughput)} x {_factor(result.efficiency)} = {_factor(result.speedup)}"

@@ -219,7 +219,8 @@ def legend_height(names: Iterable[str], width: float, most: int = 4) -> float:
 def short_seconds(seconds: float) -> str:
     """Seconds with their unit, without zeros at the end."""
     number, _, unit = format_seconds(seconds).partition(" ")
-    return f"{float(number.replace(',', '')):g} {unit}"
+    value = float(number.replace(",", ""))
+    return f"{value:,.0f} {unit}" if value >= 1e4 else f"{value:g} {unit}"
 
 
 def _points(axes, study: Study, looks: dict, *, names: bool) -> None:
@@ -253,7 +254,7 @@ def _point(axes, row: int, result: DesignResult, look: dict) -> None:
     if result.tta is None or math.isinf(result.tta.low):
         text = f"not reached in {max(run.iterations for run in result.runs)} iterations"
         if result.tta is None:
-            text = f"left out: {result.left_out}"
+            text = f"left out: {result.left_out.partition(';')[0]}"  # a way out may follow
         axes.annotate(text, (0, row), xycoords=("axes fraction", "data"), fontstyle="italic", **words)
         return
     tta = result.tta

@@ -143,11 +143,11 @@ def plot_layers(path: str | os.PathLike, studies: Sequence[Study]) -> Path | Non
             left.set_ylim(len(study.designs) - 0.4, -0.6)
             right.tick_params(labelleft=False)
             for row, result in enumerate(study.designs):
-                if not parts.get(result.design):
-                    why = f"left out: {result.left_out}" if result.time is None else "known of the whole iteration only"
+                if not parts[result.design]:
+                    why = "left out" if result.time is None else "known of the whole iteration only"
                     left.annotate(why, (0, row), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8,
                                   fontstyle="italic")  # fmt: skip
-            small_print(left, _told(study, parts), 150)
+            small_print(left, _told(study, parts), 90)
 
     total = sum(len(study.designs) for study, _ in rows)
     words = "What the time of an iteration is made of. " + "; ".join(
@@ -178,7 +178,7 @@ def _told(study: Study, parts: dict) -> list[str]:
     causes = {part.cause for found in parts.values() for part in found}
     if "computing" in causes and "waiting for memory" not in causes:
         lines.append("No design waits for memory.")
-    return lines
+    return [*lines, *(f"{r.design}: left out: {r.left_out}" for r in study.designs if r.time is None and r.left_out)]
 
 
 def _bar(axes, row: int, start: float, width: float, colour: str, hatch: str = "") -> float:
