@@ -269,6 +269,8 @@ def test_an_entry_of_dawnbench(tmp_path):
         ("one.json", "[]", "one.json: not what an entry of DAWNBench says of itself"),
         ("one.tsv", ENTRY.replace("94.1", "0.94").replace("50.5", "0.5"), "is in per cent, and the largest value here"),
         ("one.tsv", ENTRY.replace("\t0.02\t", "\t0.04\t").replace("\t\n", "\t60\n"), "line 4: at 108 s, after 144 s"),
+        ("one.tsv", ENTRY.replace("2\t0.03", "\t0.03"), "line 4: gives no epoch, where other rows do"),
+        ("one.tsv", ENTRY.replace("\t0.03\t", "\t\t"), "line 4: states no time, where .*line 2 does"),
         ("one.tsv", ENTRY.partition("\n")[0] + "\n", "holds no rows"),
         ("one.tsv", ENTRY.replace("94.1\n", "94.1\t7\n"), "line 4: 4 cells where the header has 3"),
     ],
@@ -361,6 +363,11 @@ def test_an_unfinished_log_is_left_out(tmp_path):
     cut = STEPS.partition("step:40")[0]
     found = read_accuracy(write(tmp_path, cut, "a.txt"), metric="val_loss", design="a")
     assert not found.records and "is not finished and is left out: the last step is 20 of 40" in found.excluded[0]
+    with pytest.raises(ValueError, match="no line like step:125/6200"):
+        read_accuracy(write(tmp_path, "step 1\n", "b.txt"), format="nanogpt", metric="val_loss", design="a")
+    with pytest.raises(ValueError, match="b.json: not readable as JSON"):
+        write(tmp_path, ENTRY, "b.tsv")
+        read_accuracy(write(tmp_path, "{", "b.json"), format="dawnbench", metric="top1Accuracy")
     with pytest.raises(ValueError, match="does not say of which design it is; name it: NAME=FILE"):
         read_accuracy(tmp_path / "a.txt", metric="val_loss")
 

@@ -325,8 +325,10 @@ def _add(where: str, row: Mapping, key: tuple[str, int], curve: _Curve, given: G
         curve.lines.append(where)
 
 
-def _counted(where: str, epochs: Fraction, seconds: Fraction | None, curve: _Curve, given: Given) -> int:
+def _counted(where: str, epochs: Fraction | None, seconds: Fraction | None, curve: _Curve, given: Given) -> int:
     """Epochs or evaluations done at an evaluation; one at 0 s was before training. Two may be in one epoch."""
+    if epochs is None:
+        raise ValueError(f"{where}: gives no epoch, where other rows do")
     if epochs < curve.epoch or (epochs == curve.epoch and curve.unit == "epoch"):
         raise ValueError(
             f"{where}: expected an epoch after {float(curve.epoch):g}, got {float(epochs):g}; rows of a run must be in "

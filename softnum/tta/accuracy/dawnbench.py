@@ -89,11 +89,11 @@ def dawnbench_curve(path: Path, text: str, given: Given) -> RecordSet:
             raise ValueError(
                 f"{path}: what an entry of DAWNBench says of itself, without its curve; expected {stem}.tsv beside it"
             )
-        about, said, path = json.loads(text), path, table
+        about, said, path = _about(path, text), path, table
         text = read_text(table, "")
     else:
         said = _beside(path, stem, ".json")
-        about = {} if said is None else _about(said)
+        about = {} if said is None else _about(said, read_text(said, ""))
     given = replace(given, design=stem if given.design is None else given.design)
     rows = table_rows(path, text, lambda where, header: _check_header(where, header, given.metric), what=_FORM)
     rows = [(where, {name: cell for name, cell in row.items() if cell}) for where, row in rows]
@@ -102,9 +102,9 @@ def dawnbench_curve(path: Path, text: str, given: Given) -> RecordSet:
     return RecordSet((_entry(record, rows, given.metric, about, said),))
 
 
-def _about(path: Path) -> Mapping:
+def _about(path: Path, text: str) -> Mapping:
     try:
-        about = json.loads(read_text(path, ""))
+        about = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not readable as JSON ({error}), as an entry of DAWNBench has it") from None
     if not _is_entry(about):

@@ -65,6 +65,8 @@ def nanogpt_curve(path: Path, text: str, given: Given) -> RecordSet:
                 )
             runs.append([])
         runs[-1].append(row)
+    if not runs:
+        raise ValueError(f"{path}: no line like step:125/6200 val_loss:4.7 train_time:24651ms, as modded-nanogpt logs")
     first = 1 if given.seed is None else given.seed
     records, excluded = [], []
     for seed, rows in enumerate(runs, start=first):
