@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -22,6 +23,7 @@ from softnum.tta import (
     read_workloads,
     write_report,
 )
+from softnum.tta.html.export import export
 from softnum.tta.html.folder import read_folder
 from softnum.tta.html.page import library
 from softnum.tta.html.sections import page_of
@@ -227,9 +229,13 @@ def test_the_same_folder_gives_the_same_bytes(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "elsewhere")
     first, second = (write_report(f, tmp_path / f"{i}.html") for i, f in enumerate((folder, copy)))
     assert first.read_bytes() == second.read_bytes()
+    pages = [load_report(f).page() for f in (folder, copy)]
+    assert pages[0].charts == pages[1].charts  # so that it is enough to draw some of them
     pictures = [
-        export_report(f, png=tmp_path / f"png-{f.name}", svg=tmp_path / f"svg-{f.name}") for f in (folder, copy)
+        export(replace(page, sections=page.sections[:3]), png=tmp_path / f"png-{i}", svg=tmp_path / f"svg-{i}")
+        for i, page in enumerate(pages)
     ]
+    assert len(pictures[0]) == 8
     for a, b in zip(*pictures, strict=True):
         assert a.name == b.name and a.read_bytes() == b.read_bytes()
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 import altair as alt
+from altair.utils import schemapi
 
 from softnum.tta.html.model import Chart, Control
 from softnum.tta.html.values import amount
@@ -25,7 +26,7 @@ _LOG, _LINEAR = {"type": "log", "nice": False}, {"type": "linear", "zero": False
 
 def chart_spec(chart, designs: Sequence[str], *, step: int = 0, **data: Sequence[Mapping]) -> dict:
     """The specification of a chart whose layers name their data, and leave out the designs that are not shown."""
-    spec = chart.add_params(alt.param(name="shown", value=list(designs))).to_dict()
+    spec = chart.add_params(alt.param(name="shown", value=list(designs))).to_dict(validate=schemapi.DEBUG_MODE)
     spec.pop("$schema", None)
     spec.pop("config", None)
     spec["datasets"] = {name: list(rows) for name, rows in data.items()}

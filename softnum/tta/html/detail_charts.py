@@ -223,13 +223,14 @@ def fronts(
     ).add_params(alt.param(name="chosen", value=first))  # fmt: skip
     spec = chart_spec(chart.properties(height=320), designs, rows=drawn)
     pointers = [f"/layer/{i}/encoding/y" for i, layer in enumerate(spec["layer"]) if "title" in layer["encoding"]["y"]]
+    drawn_axis = axis.to_dict(validate=False)
     patched = {
         option: tuple(
             change
             for place in pointers
             for change in (
                 (f"{place}/title", text),
-                (f"{place}/axis", {**axis.to_dict(), "labelExpr": _labels(of)}),
+                (f"{place}/axis", {**drawn_axis, "labelExpr": _labels(of)}),
             )
         )
         for option, (text, of) in options.items()
