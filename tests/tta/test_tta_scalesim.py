@@ -29,6 +29,7 @@ from softnum.tta import (
     simulate,
     write_inputs,
 )
+from softnum.tta.workloads.hardware import kept_steps
 
 TABLE = {
     "array": [32, 32],
@@ -161,8 +162,8 @@ def test_a_pattern_costs_its_indices_and_all_of_the_left_operand(tmp_path):
     assert [layout[f"{name}SRAMBankBandwidth"] for name in ("Ifmap", "Filter")] == ["8", "12"]
     assert config["architecture_presets"]["Bandwidth"] == "16"
     assert (tmp_path / "topology.csv").read_text().splitlines()[1] == "gemm0, 32, 128, 64, 2:4,"
-    with pytest.raises(ValueError, match=r"2:4\) can be simulated with the dataflow os only, got 'ws'"):
-        machine_for(HARDWARE, 8, dataflow="ws", pattern="2:4")
+    with pytest.raises(ValueError, match=r"2:4\) cannot be simulated with the dataflow is: .* use os or ws"):
+        machine_for(HARDWARE, 8, dataflow="is", pattern="2:4")
     with pytest.raises(ValueError, match=r"1:32 leaves 2 times 1024 words and 0 words per cycle for left .*13 bits"):
         machine_for(HARDWARE, 8, pattern="1:32")
 
@@ -178,6 +179,39 @@ def test_a_reports_cycles_are_those_counted_by_hand():
         read = max(-(-down * 32 * steps // left), -(-across * 32 * steps // right))  # whole folds
         assert int(line.split(", ")[2]) == array
         assert row.cycles == read + array + -(-m * n // results) - 1
+
+
+# What 3.0.0 wrote for the same with the dataflow ws, and for 1:4.
+STATIONARY = {
+    "2:4": """\
+LayerID, Total Cycles (incl. prefetch), Total Cycles, Stall Cycles, Overall Util %, Mapping Efficiency %, \
+Compute Util %,
+0, 1100, 503, 0, 50.89463220675945, 100.0, 20.382165605095544,
+1, 546, 251, 0, 15.936254980079681, 31.25, 6.369426751592357,
+2, 467, 253, 0, 13.75679347826087, 27.34375, 5.711036392405063,
+""",
+    "1:4": """\
+LayerID, Total Cycles (incl. prefetch), Total Cycles, Stall Cycles, Overall Util %, Mapping Efficiency %, \
+Compute Util %,
+0, 1014, 503, 0, 50.89463220675945, 50.0, 10.191082802547772,
+1, 400, 125, 0, 32.0, 31.25, 6.369426751592357,
+2, 599, 253, 0, 13.75679347826087, 13.671875, 2.8555181962025316,
+""",
+}
+
+
+def test_cycles_of_stationary_weights_are_those_counted_by_hand():
+    for pattern, text in STATIONARY.items():
+        machine = machine_for(HARDWARE, 8, dataflow="ws", pattern=pattern)
+        rows = read_compute_report("sparse.csv", shapes=SPARSE_SHAPES, array=(32, 32), text=text)
+        for (m, n, k), row, line in zip(SPARSE_SHAPES, rows, text.splitlines()[1:], strict=True):
+            steps = kept_steps(k, pattern)
+            down, across = -(-steps // 32), -(-n // 32)
+            array = down * across * (m + 32 + 32 + 32 - 2) - 1
+            left, right, results = machine.bandwidths
+            read = max(-(-down * 32 * m // left), -(-steps * n // right))  # left operands in whole folds
+            assert int(line.split(", ")[2]) == array
+            assert row.cycles == read + array + -(-down * m * n // results) - 1  # partial sums of each fold leave
 
 
 def test_tables_of_patterns():
@@ -196,6 +230,10 @@ def test_times_of_patterns_are_told_apart_and_what_they_assume_is_told():
     dense, sparse = reports.designs.values()
     stated, _ = scalesim_variants([dense, sparse], baseline=dense.name, simulations=reports)
     cycles = {name: time.detail["cycles"] for name, time in stated.timings.items()}
+    assert {time.detail["column"] for time in stated.timings.values()} == {"Total Cycles (incl. prefetch)"}
+    assert stated.assumptions[1].startswith("cycles: column 'Total Cycles (incl. prefetch)' of SCALE-Sim, from the fir")
+    options = [row.get("option", "") for row in stated.timings["fp8-2of4"].detail["gemms"]]
+    assert options == ["SparsitySupport", "SparsitySupport", "", "", ""]
     forward = (1270 + 464) - (972 + 400)
     assert cycles == {"fp8-dense": 4584, "fp8-2of4": 4584 - forward}
     assert any("zeros save time only where the right operand has a pattern" in line for line in stated.assumptions)
@@ -450,3 +488,15 @@ def test_scalesim_gives_the_reports_of_patterns_again(tmp_path):
     simulate(points, tmp_path / "out", baseline=baseline, cache=tmp_path / "cache", reuse=False)
     made = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert made == {path.name: path.read_bytes() for path in SPARSE.iterdir()}
+
+
+@pytest.mark.slow
+def test_scalesim_gives_cycles_of_stationary_weights_and_of_cores(tmp_path):
+    gemms = tuple(Gemm("fc", "forward", 2 * m, 2 * n, k, 8, sparsity=("dense", "2:4")) for m, n, k in SPARSE_SHAPES)
+    design = DesignPoint("d", replace(HARDWARE, cores=(2, 2), bandwidth=HARDWARE.bandwidth * 4), gemms)
+    for flow, text in (("os", SPARSE_REPORT), ("ws", STATIONARY["2:4"])):
+        out = simulate([design], tmp_path / flow, baseline="d", dataflow=flow, cache=tmp_path, jobs=1).parent
+        found = load_reports(out).rows
+        assert [found[machine_for(HARDWARE, 8, dataflow=flow, pattern="2:4"), shape] for shape in SPARSE_SHAPES] == [
+            line.partition(", ")[2] for line in text.splitlines()[1:]
+        ]

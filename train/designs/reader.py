@@ -58,7 +58,7 @@ _LAYER_KEYS = ("roles", "units", "operators")
 _DYNAMIC_KEYS = {"initial": 65536.0, "growth": 2.0, "backoff": 0.5, "interval": 2000}
 _LOSS_KEYS = ("scale", *_DYNAMIC_KEYS, "skip_overflow")
 _SRAM_KEYS = ("ifmap", "filter", "ofmap")
-_HARDWARE_KEYS = ("array", "sram_bytes", "bandwidth", "clock", "unit")
+_HARDWARE_KEYS = ("array", "sram_bytes", "bandwidth", "clock", "unit", "cores")
 _QUANTITY = {
     "bandwidth": re.compile(r"\d+(\.\d+)?\s*[kMGT]?B/s"),
     "clock": re.compile(r"\d+(\.\d+)?\s*[kMG]?Hz"),
@@ -565,11 +565,12 @@ class _Reader:
 
     def hardware(self, value) -> dict:
         table = self.table("hardware", value, _HARDWARE_KEYS)
-        if "array" in table:
-            if not isinstance(table["array"], list) or len(table["array"]) != 2:
-                self.fail("hardware.array", f"must be [rows, columns], got {table['array']!r}")
-            for size in table["array"]:
-                self.number("hardware.array", size, whole=True)
+        for key in ("array", "cores"):
+            sizes = table.get(key, [1, 1])
+            if not isinstance(sizes, list) or len(sizes) != 2:
+                self.fail(f"hardware.{key}", f"must be [rows, columns], got {sizes!r}")
+            for size in sizes:
+                self.number(f"hardware.{key}", size, whole=True)
         for key, size in self.table("hardware.sram_bytes", table.get("sram_bytes", {}), _SRAM_KEYS).items():
             self.number(f"hardware.sram_bytes.{key}", size, whole=True)
         for key, pattern in _QUANTITY.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -212,11 +213,13 @@ class Device:
         ({'native': 2048000000000.0}, 48000000000.0)
         """
         rows, columns = hardware.array
+        count = math.prod(hardware.cores)
+        arrays = f"array of {rows} x {columns}" if count == 1 else f"{count} arrays of {rows} x {columns}"
         slow = f", a multiply-add every {hardware.interval} cycles" if hardware.interval > 1 else ""
         return cls(
-            name, {NATIVE: float(2 * rows * columns * hardware.clock / hardware.interval)},
+            name, {NATIVE: float(2 * hardware.cells * hardware.clock / hardware.interval)},
             float(3 * hardware.bandwidth),
-            "[hardware] of the design", f"array of {rows} x {columns} at {float(hardware.clock / 10**9):g} GHz{slow}",
+            "[hardware] of the design", f"{arrays} at {float(hardware.clock / 10**9):g} GHz{slow}",
             note="three links to memory together",
         )  # fmt: skip
 

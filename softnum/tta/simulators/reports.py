@@ -300,9 +300,9 @@ def difference(point: DesignPoint, gemm: Gemm, stores: list[Simulations], simula
     else:
         ours, theirs = point.hardware.to_table(), known.hardware.to_table()
         reasons = [
-            f"{key} is {ours[key]} here and {theirs.get(key)} in the reports"
-            for key in ours
-            if ours[key] != theirs.get(key)
+            f"{key} is {ours.get(key)} here and {theirs.get(key)} in the reports"
+            for key in {**ours, **theirs}
+            if ours.get(key) != theirs.get(key)
         ]
         there = {(g.layer, g.phase): g for g in known.gemms}
         for ours_gemm in point.gemms:

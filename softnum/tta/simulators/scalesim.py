@@ -39,9 +39,19 @@ one, and SCALE-Sim counts neither in cycles (only in SPARSE_REPORT.csv). So they
 - a word of the right operand is ceil(log2 M) bits wider.
 
 Cells that choose one of M left operands are assumed to cost no time. Zeros of the left operand and such without a
-pattern save nothing. The other mode of 3.0.0, ``OptimizedMapping`` ("row-wise"), draws N at random for each filter, and
-so is no use for a pattern that is given; and only output stationary is supported here, because only for that were the
-cycles checked by hand.
+pattern save nothing. Output and weight stationary arrays are supported; by hand a product takes, of folds of R x C
+cells, less one cycle,
+
+- ceil(M / R) ceil(N / C) (K' + R + C - 2) cycles where results stay, so that a pattern shortens every fold, and
+- ceil(K' / R) ceil(N / C) (M + 2 R + C - 2) where weights do, so that there are fewer folds: none fewer once K' <= R.
+
+Where the left operands stay (input stationary), SCALE-Sim keeps the first N of every M, and a mask for each column
+would need all M in a cell: refused. The other mode of 3.0.0, ``OptimizedMapping`` ("row-wise"), takes no heed of the
+stated ratio, nor do its cycles of the numbers of zeros that it draws: it halves K whatever is asked. It is not used.
+
+*Cores.* 3.0.0 simulates one array. Of several (``cores`` of a design) the first core's share of each product is
+simulated, which is the largest: ceil(M / rows of cores) x ceil(N / columns of cores) x K, with the core's share of the
+bandwidth. All cores work at once, and what several need each of them fetches.
 
 SCALE-Sim: A. Samajdar, J. M. Joseph, Y. Zhu, P. Whatmough, M. Mattina, T. Krishna, "A Systematic Methodology for
 Characterizing Scalability of DNN Accelerators using SCALE-Sim", ISPASS 2020.
@@ -57,10 +67,11 @@ from fractions import Fraction
 from pathlib import Path
 
 from softnum.runtime.atomic import write_atomic
-from softnum.tta.workloads.hardware import Hardware, read_pattern
+from softnum.tta.workloads.hardware import Hardware, kept_steps, read_pattern
 
 __all__ = [
     "ASSUMPTIONS",
+    "CORE_ASSUMPTION",
     "DATAFLOWS",
     "NOT_SIMULATED",
     "SPARSE_ASSUMPTIONS",
@@ -93,6 +104,12 @@ SPARSE_ASSUMPTIONS = (
     "zeros save time only where the right operand has a pattern N:M along K: then N / M of the steps; its indices are "
     "fetched with it, and the whole left operand passes",
     "cells that choose which left operand to multiply are as fast as others, and take no more area",
+)
+
+#: What the time on several cores rests on; listed where a design has them.
+CORE_ASSUMPTION = (
+    "cores: rows and columns of each result are split evenly, sums are not; the time is that of the largest part, with "
+    "an equal share of the bandwidth; each core fetches all that it needs, and none waits for another"
 )
 
 
@@ -156,10 +173,7 @@ class Machine:
         4
         """
         m, n, k = shape
-        if self.pattern is not None:
-            kept, group = read_pattern(self.pattern)
-            k = k // group * kept + min(kept, k % group)
-        return m * n * k
+        return m * n * (k if self.pattern is None else kept_steps(k, self.pattern))
 
     @classmethod
     def from_table(cls, table: Mapping) -> Machine:
@@ -193,7 +207,7 @@ def machine_for(hardware: Hardware, bits: int | float, *, dataflow: str = "os", 
     ------
     ValueError
         If less than 1024 words of SRAM or less than one word per cycle would be left, the dataflow is unknown, or there
-        is a pattern and the dataflow is not "os".
+        is a pattern and the dataflow is "is".
 
     Examples
     --------
@@ -218,17 +232,25 @@ def machine_for(hardware: Hardware, bits: int | float, *, dataflow: str = "os", 
     words = math.floor(hardware.bytes_per_step * 8 / exact)
     if words < 1:
         raise ValueError(
-            f"the bandwidth of {float(hardware.bytes_per_step):g} bytes per cycle is less than one word of {bits} "
-            "bits, the least SCALE-Sim can be given; state a higher bandwidth or a lower clock"
+            f"the bandwidth of {float(hardware.bytes_per_step):g} bytes per cycle{_each(hardware)} is less than one "
+            f"word of {bits} bits, the least SCALE-Sim can be given; state a higher bandwidth or a lower clock"
         )
     machine = Machine(hardware.array, sram, words, dataflow)
     return machine if pattern is None else _sparse(machine, hardware, bits, pattern)
 
 
+def _each(hardware: Hardware) -> str:
+    count = math.prod(hardware.cores)
+    return f" of each of {count} cores" if count > 1 else ""
+
+
 def _sparse(machine: Machine, hardware: Hardware, bits: int | float, pattern: str) -> Machine:
     """The machine as a right operand with a pattern meets it: all of the left one passes, and indices are fetched."""
-    if machine.dataflow != "os":
-        raise ValueError(f"a pattern ({pattern}) can be simulated with the dataflow os only, got {machine.dataflow!r}")
+    if machine.dataflow == "is":
+        raise ValueError(
+            f"a pattern ({pattern}) cannot be simulated with the dataflow is: cells that keep left operands would need "
+            "all of a group, and SCALE-Sim gives them those of one mask; use os or ws"
+        )
     kept, group = read_pattern(pattern)
     wide = Fraction(bits) + (group - 1).bit_length()
     left, right, results = machine.sram_kwords

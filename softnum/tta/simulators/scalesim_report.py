@@ -12,13 +12,28 @@ from pathlib import Path
 from softnum.tta.quantities import frequency
 from softnum.tta.workloads.iteration import IterationTime
 
-__all__ = ["GemmCycles", "column_of", "read_compute_report", "read_scalesim", "report_rows", "report_text"]
+__all__ = [
+    "COLUMNS",
+    "GemmCycles",
+    "column_of",
+    "cycles_column",
+    "read_compute_report",
+    "read_scalesim",
+    "report_rows",
+    "report_text",
+]
 
 _TOTAL, _COMPUTE, _STALL, _UTIL = "Total Cycles (incl. prefetch)", "Total Cycles", "Stall Cycles", "Overall Util %"
 _TAIL = ["Stall Cycles", "Overall Util %", "Mapping Efficiency %", "Compute Util %"]
 _HEADERS = {
     "3.0": ["LayerID", _TOTAL, _COMPUTE, *_TAIL],
     "2.x": ["LayerID", _COMPUTE, *_TAIL],
+}
+
+#: What the columns of cycles hold.
+COLUMNS = {
+    _TOTAL: "from the first operand's read to the last result's write",
+    _COMPUTE: "without the first operands' reads and the last results' writes, which reports of 2.x leave out",
 }
 
 
@@ -68,6 +83,15 @@ def report_rows(text: str) -> list[str]:
     ['1000, 0,']
     """
     return [line.partition(",")[2].strip() for line in text.splitlines()[1:]]
+
+
+def cycles_column(row: GemmCycles) -> str:
+    """The column of a report that its cycles are from.
+
+    >>> cycles_column(GemmCycles(1201, 0, memory_included=True))
+    'Total Cycles (incl. prefetch)'
+    """
+    return _TOTAL if row.memory_included else _COMPUTE
 
 
 def report_text(rows: Sequence[str]) -> str:

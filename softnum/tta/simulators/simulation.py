@@ -22,7 +22,7 @@ from softnum.tta.simulators.reports import (
     write_reports,
 )
 from softnum.tta.simulators.scalesim import DATAFLOWS, Machine, input_files, machine_for
-from softnum.tta.simulators.scalesim_report import read_compute_report, report_rows, report_text
+from softnum.tta.simulators.scalesim_report import cycles_column, read_compute_report, report_rows, report_text
 from softnum.tta.simulators.zigzag import ZigZagMachine, zigzag_files, zigzag_machine
 from softnum.tta.simulators.zigzag_report import read_gemm_cost
 from softnum.tta.workloads.areas import NoArea, equal_area
@@ -61,7 +61,7 @@ def _needed(points: Iterable[DesignPoint], simulator: str, dataflow: str) -> dic
     needed: dict = {}
     for point in points:
         for gemm in point.gemms:
-            needed.setdefault(_machine(simulator, dataflow, point, gemm), set()).add(gemm.shape)
+            needed.setdefault(_machine(simulator, dataflow, point, gemm), set()).add(point.hardware.part(gemm.shape))
     return {machine: sorted(needed[machine]) for machine in sorted(needed, key=lambda machine: machine.slug)}
 
 
@@ -191,7 +191,7 @@ def _found(
     for gemm in point.gemms:
         for store in stores:
             machine = _machine(simulator, store.dataflow, point, gemm)
-            found = store.cycles.get((machine, gemm.shape))
+            found = store.cycles.get((machine, point.hardware.part(gemm.shape)))
             if found is not None:
                 rows.append((gemm, machine, found, store))
                 break
@@ -205,8 +205,8 @@ def _stores(simulations: Simulations | Iterable[Simulations], simulator: str) ->
     return [store for store in stores if store.simulator == simulator]
 
 
-def _file(store: Simulations, machine, gemm: Gemm) -> dict[str, str]:
-    name = store.reports.get((machine, gemm.shape))
+def _file(store: Simulations, machine, shape: tuple[int, int, int]) -> dict[str, str]:
+    name = store.reports.get((machine, shape))
     return {} if name is None else {"report": name}
 
 
@@ -226,7 +226,9 @@ def scalesim_timings(
     -------
     dict of str to IterationTime
         ``detail["gemms"]`` lists every GEMM with its cycles, those the array waited for memory, its *utilisation*
-        (multiply-adds over what the cells could have done in these cycles) and the report that says so.
+        (multiply-adds over what the cells could have done in these cycles) and the report that says so; where SCALE-Sim
+        was told of a pattern, the *option* that does so; on several cores the *part* that was simulated.
+        ``detail["column"]`` names the column that cycles are from.
 
     Raises
     ------
@@ -255,9 +257,10 @@ def scalesim_timings(
                 f"design {point.name!r} mixes reports with and without memory cycles (SCALE-Sim 3.0 and 2.x); "
                 f"remake them with one version: {REMAKE}"
             )
-        cells = point.hardware.array[0] * point.hardware.array[1]
+        cells = point.hardware.cells
         detail = {
             "cycles": cycles,
+            "column": cycles_column(rows[0][2]),
             "stall_cycles": sum(gemm.count * row.stalls for gemm, _, row, _ in rows) * point.hardware.interval,
             "utilisation": float(
                 Fraction(sum(g.count * machine.macs(g.shape) for g, machine, _, _ in rows), cycles * cells)
@@ -274,7 +277,9 @@ def scalesim_timings(
                     "utilisation": float(Fraction(machine.macs(gemm.shape), of * cells) * point.hardware.interval),
                     "words_per_cycle": list(machine.bandwidths) if machine.pattern else machine.words_per_cycle,
                     "sram_kwords": list(machine.sram_kwords),
-                    **_file(store, machine, gemm),
+                    **({} if machine.pattern is None else {"option": "SparsitySupport"}),
+                    **({} if point.hardware.cores == (1, 1) else {"part": list(point.hardware.part(gemm.shape))}),
+                    **_file(store, machine, point.hardware.part(gemm.shape)),
                 }
                 for (gemm, machine, row, store), of in zip(rows, counted, strict=True)
             ],
@@ -361,5 +366,5 @@ def _zigzag_row(
         "utilisation": float(gemm.m * gemm.n * gemm.k * hardware.interval / (Fraction(cycles) * cells)),
         **joules,
         "memory_joules": row.memory_picojoules * 1e-12,
-        **_file(store, machine, gemm),
+        **_file(store, machine, gemm.shape),
     }

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from softnum.tta.outcomes.outcome import Variant
 from softnum.tta.simulators.reports import Simulations, load_reports
-from softnum.tta.simulators.scalesim import ASSUMPTIONS, DATAFLOWS, NOT_SIMULATED, SPARSE_ASSUMPTIONS
+from softnum.tta.simulators.scalesim import ASSUMPTIONS, CORE_ASSUMPTION, DATAFLOWS, NOT_SIMULATED, SPARSE_ASSUMPTIONS
+from softnum.tta.simulators.scalesim_report import COLUMNS
 from softnum.tta.simulators.simulation import scalesim_timings, zigzag_timings
 from softnum.tta.simulators.zigzag import ZIGZAG_ASSUMPTIONS
 from softnum.tta.workloads.areas import NoArea, area_source, equal_area
@@ -56,9 +57,16 @@ def scalesim_variants(
 
     def common(stated: Mapping[str, IterationTime]) -> tuple[str, ...]:
         flows = sorted({time.detail["dataflow"] for time in stated.values()})
-        lines = (*ASSUMPTIONS, f"dataflow: {', '.join(DATAFLOWS[flow] for flow in flows)}")
+        columns = sorted({time.detail["column"] for time in stated.values()})
+        lines = (
+            *(f"cycles: column {column!r} of SCALE-Sim, {COLUMNS[column]}" for column in columns),
+            *ASSUMPTIONS,
+            f"dataflow: {', '.join(DATAFLOWS[flow] for flow in flows)}",
+        )
         if any(gemm.sparsity for point in points for gemm in point.gemms):
             lines += SPARSE_ASSUMPTIONS
+        if any(point.hardware.cores != (1, 1) for point in points):
+            lines += (CORE_ASSUMPTION,)
         again = "(SCALE-Sim fetches such operands again for every pass over them)"
         return (*lines, *_waits(stated, f"for operands that outgrow half of their SRAM: {{}} {again}"))
 

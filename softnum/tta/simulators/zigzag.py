@@ -138,6 +138,10 @@ def zigzag_machine(hardware: Hardware, gemm: Gemm) -> ZigZagMachine:
     where = f"the {gemm.phase} GEMM of {gemm.layer!r}"
     if gemm.pattern is not None:
         raise ValueError(f"{where} has the pattern {gemm.pattern}, which ZigZag cannot simulate; use SCALE-Sim")
+    if hardware.cores != (1, 1):
+        raise ValueError(
+            f"{where} is to run on cores = {list(hardware.cores)}; of ZigZag only one core can be simulated"
+        )
     word = Fraction(gemm.bits)
     bits = math.floor(word)
     scale = bits / word  # of as many words, of whole bits

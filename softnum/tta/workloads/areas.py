@@ -169,7 +169,8 @@ def equal_area(
 
     An assumption, not a measurement: nothing but multiplier area enters (no adders, accumulators, registers, wires, no
     change of clock). A design is charged for its own unit where it states one, else for its widest multiplier, because
-    one array computes all its GEMMs. The ratio of rows to columns is kept and both are rounded down.
+    one array computes all its GEMMs. The ratio of rows to columns and the number of cores are kept; rows and columns are
+    rounded down.
 
     Parameters
     ----------
@@ -210,7 +211,7 @@ def equal_area(
     base, why = own[baseline]
     if not base:
         raise NoArea(f"baseline {baseline!r} cannot set the area: {why}")
-    rows, columns = by_name[baseline].hardware.array
+    cells = by_name[baseline].hardware.cells
     scaled, left_out, areas = [], {}, {}
     for name, (found, why) in own.items():
         common = next((scale for scale in found if scale in base), None)
@@ -218,11 +219,11 @@ def equal_area(
             kept = f"its area is of {', '.join(found)} and {baseline}'s of {', '.join(base)}, which do not compare"
             left_out[name] = why or f"{kept}; state the ratio to a reference multiplier in the same library"
             continue
-        area, budget = found[common], rows * columns * base[common].um2
+        area, budget = found[common], cells * base[common].um2
         if common != next(iter(base)):
             area = replace(area, reason=f"{area.reason}; {baseline}'s is {base[common].um2:g} there")
         hardware = by_name[name].hardware
-        factor = math.sqrt(budget / area.um2 / (hardware.array[0] * hardware.array[1]))
+        factor = math.sqrt(budget / area.um2 / hardware.cells)
         array = tuple(max(1, math.floor(side * factor + 1e-9)) for side in hardware.array)
         scaled.append(replace(by_name[name], hardware=replace(hardware, array=array)))
         areas[name] = area

@@ -148,16 +148,25 @@ class _Prices:
         pj = {"multiply": macs * self.note(factor, "product"), "add": macs * self.note(term, "sum")}
         if self.hardware is None:
             return {**pj, "sram": 2 * 8 * operation.bytes * self.sram[0]}
-        rows, columns = self.hardware.array
         m, n, k = gemm.shape
-        # into SRAM once, out of it once for each fold of the array; results the other way
+        down, across = (
+            _uses(size, part, cells)
+            for size, part, cells in zip((m, n), self.hardware.part(gemm.shape), self.hardware.array, strict=False)
+        )
+        # into SRAM once in every core, out of it once for each fold of an array; results the other way
         words = (
-            m * k + m * steps * -(-n // columns),
-            steps * n + steps * n * -(-m // rows),
+            m * k * across[0] + m * steps * across[1],
+            steps * n * down[0] + steps * n * down[1],
             2 * m * n,
         )
         bits = math.fsum(count * energy for count, energy in zip(words, self.sram, strict=True))
         return {**pj, "sram": bits * gemm.bits * gemm.count}
+
+
+def _uses(size: int, part: int, cells: int) -> tuple[int, int]:
+    """Cores that a side of a result is split among, and the folds of all their arrays."""
+    whole, rest = divmod(size, part)
+    return whole + bool(rest), whole * -(-part // cells) + -(-rest // cells)
 
 
 def energy_of(
@@ -245,9 +254,10 @@ def _assumptions(prices: _Prices, low: float, high: float) -> tuple[str, ...]:
         sram = f"every operand and result passes through SRAM of {_DEFAULT_SRAM} bytes once (a lower bound)"
     else:
         rows, columns = prices.hardware.array
+        every = "" if prices.hardware.cores == (1, 1) else "enter the SRAM of every core that needs them and "
         sram = (
-            f"operands leave SRAM once for every fold of the {rows} x {columns} array, results pass through it once; "
-            f"SRAM of {'; '.join(dict.fromkeys(prices.sram_notes))}"
+            f"operands {every}leave SRAM once for every fold of the {rows} x {columns} array, results pass through it "
+            f"once; SRAM of {'; '.join(dict.fromkeys(prices.sram_notes))}"
         )
     dram = f"{low:g} pJ for each bit" + (f", {high:g} at the dear end" if high > low else "")
     return (

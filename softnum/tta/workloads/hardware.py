@@ -7,6 +7,7 @@ what it gains: more words in the same memory, more words per second over the sam
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from fractions import Fraction
 from softnum.tta.quantities import InputTypeError, bandwidth, check_keys, frequency, positive_int, positive_number
 from softnum.tta.workloads.unit import UnitHardware
 
-__all__ = ["PASSES", "DesignPoint", "Gemm", "Hardware", "read_pattern"]
+__all__ = ["PASSES", "DesignPoint", "Gemm", "Hardware", "kept_steps", "read_pattern"]
 
 PASSES = ("forward", "backward_data", "backward_weight")
 _BUFFERS = ("ifmap", "filter", "ofmap")
@@ -37,11 +38,14 @@ class Hardware:
     sram_bytes : (int, int, int)
         Bytes of SRAM for the left operand (ifmap), the right operand (filter) and the result (ofmap).
     bandwidth : Fraction
-        Bytes per second between memory and *each* of the three SRAMs.
+        Bytes per second between memory and *each* of the three SRAMs; of several cores, shared by all.
     clock : Fraction
         Hertz.
     unit : UnitHardware, optional
         What the design states of its own multiply-add unit.
+    cores : (int, int)
+        How many such arrays there are, each with SRAMs of its own: those in a row share the rows of a result, those in
+        a column its columns.
 
     Examples
     --------
@@ -56,6 +60,7 @@ class Hardware:
     bandwidth: Fraction
     clock: Fraction
     unit: UnitHardware | None = None
+    cores: tuple[int, int] = (1, 1)
 
     @classmethod
     def from_table(cls, table: Mapping, where: str = "[hardware]") -> Hardware:
@@ -65,7 +70,7 @@ class Hardware:
         ----------
         table : Mapping
             ``array = [rows, columns]``, ``sram_bytes = {ifmap, filter, ofmap}`` in bytes, ``bandwidth = "16 GB/s"``,
-            ``clock = "1 GHz"``, and optionally ``unit``, as `UnitHardware` takes it.
+            ``clock = "1 GHz"``, and optionally ``unit``, as `UnitHardware` takes it, and ``cores = [rows, columns]``.
         where : str
             What the table is, for error messages.
 
@@ -78,18 +83,16 @@ class Hardware:
         TypeError, ValueError
             If a key is missing, unknown, or its value is not of its form.
         """
-        check_keys(table, ["array", "sram_bytes", "bandwidth", "clock"], ["unit"], where)
-        array = table["array"]
-        if not isinstance(array, (list, tuple)) or len(array) != 2:
-            raise ValueError(f"{where} array must be [rows, columns], got {array!r}")
+        check_keys(table, ["array", "sram_bytes", "bandwidth", "clock"], ["unit", "cores"], where)
         sram = table["sram_bytes"]
         check_keys(sram, _BUFFERS, [], f"{where} sram_bytes")
         return cls(
-            (positive_int(array[0], f"{where} array rows"), positive_int(array[1], f"{where} array columns")),
+            _rows_columns(table["array"], f"{where} array"),
             tuple(positive_int(sram[name], f"{where} sram_bytes {name}") for name in _BUFFERS),
             bandwidth(table["bandwidth"], f"{where} bandwidth"),
             frequency(table["clock"], f"{where} clock"),
             UnitHardware.from_table(table["unit"], f"{where}: unit") if "unit" in table else None,
+            _rows_columns(table.get("cores", (1, 1)), f"{where} cores"),
         )
 
     def to_table(self) -> dict:
@@ -100,12 +103,32 @@ class Hardware:
             "bandwidth": _text(self.bandwidth, 10**9, "GB/s"),
             "clock": _text(self.clock, 10**9, "GHz"),
             **({} if self.unit is None else {"unit": self.unit.to_table()}),
+            **({} if self.cores == (1, 1) else {"cores": list(self.cores)}),
         }
 
     @property
+    def cells(self) -> int:
+        """Multipliers of all cores together."""
+        return math.prod(self.array) * math.prod(self.cores)
+
+    def part(self, shape: tuple[int, int, int]) -> tuple[int, int, int]:
+        """(M, N, K) of what the first core computes of a product: no other core gets more.
+
+        Rows and columns of the result are split evenly among the cores. K is not, so that every sum stays in one core
+        and its terms in their order.
+
+        >>> from dataclasses import replace
+        >>> from softnum.tta import load_reports
+        >>> hardware = load_reports().designs["a-float32"].hardware
+        >>> hardware.part((32, 10, 128)), replace(hardware, cores=(2, 4)).part((32, 10, 128))
+        ((32, 10, 128), (16, 3, 128))
+        """
+        return -(-shape[0] // self.cores[0]), -(-shape[1] // self.cores[1]), shape[2]
+
+    @property
     def bytes_per_cycle(self) -> Fraction:
-        """Bytes that each of the three SRAMs exchanges with memory per clock cycle."""
-        return self.bandwidth / self.clock
+        """Bytes that each of a core's three SRAMs exchanges with memory per clock cycle."""
+        return self.bandwidth / self.clock / math.prod(self.cores)
 
     @property
     def interval(self) -> int:
@@ -143,9 +166,28 @@ class Hardware:
         """
         if self.unit is None:
             return steps
-        rows, columns = {"os": (gemm.m, gemm.n), "ws": (gemm.k, gemm.n), "is": (gemm.k, gemm.m)}[dataflow]
+        m, n, k = self.part(gemm.shape)
+        if gemm.pattern is not None:
+            k = kept_steps(k, gemm.pattern)
+        rows, columns = {"os": (m, n), "ws": (k, n), "is": (k, m)}[dataflow]
         folds = -(-rows // self.array[0]) * -(-columns // self.array[1])
         return steps * self.interval + folds * self.unit.late
+
+
+def _rows_columns(value: object, where: str) -> tuple[int, int]:
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        raise ValueError(f"{where} must be [rows, columns], got {value!r}")
+    return positive_int(value[0], f"{where} rows"), positive_int(value[1], f"{where} columns")
+
+
+def kept_steps(k: int, pattern: str) -> int:
+    """How many of K terms a pattern "N:M" leaves.
+
+    >>> kept_steps(7, "2:4")
+    4
+    """
+    kept, group = read_pattern(pattern)
+    return k // group * kept + min(kept, k % group)
 
 
 def read_pattern(text: object) -> tuple[int, int] | None:
