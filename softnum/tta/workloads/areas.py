@@ -169,7 +169,7 @@ def equal_area(
 
     An assumption, not a measurement: nothing but multiplier area enters (no adders, accumulators, registers, wires, no
     change of clock). A design is charged for its own unit where it states one, else for its widest multiplier, because
-    one array computes all its GEMMs. The ratio of rows to columns and the number of cores are kept; rows and columns are
+    one array computes all its GEMMs. The ratio of rows to columns and the number of cores are kept; both sides are
     rounded down.
 
     Parameters
