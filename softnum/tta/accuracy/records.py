@@ -76,7 +76,7 @@ class Record:
         What is counted as an iteration: "iteration"; "step", an iteration of which the batch is not known; "epoch" or
         "evaluation" where batches cannot be counted. A sample is then one of these, and `batch` 1.
     began : int
-        Iterations done when the clock of `Evaluation.seconds` began.
+        Iterations done when the clock of ``Evaluation.seconds`` began.
     rent : float or None
         Dollars per hour that the run's own file states.
     target : MLPerfTarget or None

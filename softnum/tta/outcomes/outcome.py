@@ -233,7 +233,7 @@ class DesignResult:
     mlperf : MLPerfScore or None
         MLPerf's own figure, where the runs are MLPerf logs: run_stop - run_start, not a product.
     unit : str
-        What iterations count: "iteration", "step", "epoch" or "evaluation" (`Record.unit`).
+        What iterations count: "iteration", "step", "epoch" or "evaluation" (``Record.unit``).
     measured : Spread or None
         Seconds to the target by the curves' own clocks; None where a curve states no times.
     product : Spread or None
