@@ -53,6 +53,12 @@ stated ratio, nor do its cycles of the numbers of zeros that it draws: it halves
 simulated, which is the largest: ceil(M / rows of cores) x ceil(N / columns of cores) x K, with the core's share of the
 bandwidth. All cores work at once, and what several need each of them fetches.
 
+*Waiting.* Where an operand outgrows half of its SRAM, 3.0.0's cycles are an upper bound, and a loose one. The operands
+of one cycle are skewed, and may lie on both sides of where the half in use ends. It then drops that half for the next,
+misses it, and fetches one half after the other, to the end of the operand and from its beginning, until it is back: for
+2048 x 16 x 128 eight halves and seven fetches each time. So each result says a lower bound too: the cycles without
+waiting, or those of moving each operand once (`Machine.fetches`), whichever are more.
+
 SCALE-Sim: A. Samajdar, J. M. Joseph, Y. Zhu, P. Whatmough, M. Mattina, T. Krishna, "A Systematic Methodology for
 Characterizing Scalability of DNN Accelerators using SCALE-Sim", ISPASS 2020.
 """
@@ -174,6 +180,16 @@ class Machine:
         """
         m, n, k = shape
         return m * n * (k if self.pattern is None else kept_steps(k, self.pattern))
+
+    def fetches(self, shape: tuple[int, int, int]) -> int:
+        """Cycles that moving each operand of an (M, N, K) product, and its result, once takes the slowest of the links.
+
+        >>> Machine((4, 4), (1, 1, 1), 2, pattern="2:4", operand_words=(1, 2)).fetches((10, 3, 8))
+        40
+        """
+        (m, n, k), (left, right, results) = shape, self.bandwidths
+        k = k if self.pattern is None else kept_steps(k, self.pattern)
+        return max(-(-m * k // left), -(-k * n // right), -(-m * n // results))
 
     @classmethod
     def from_table(cls, table: Mapping) -> Machine:

@@ -228,7 +228,8 @@ def scalesim_timings(
         ``detail["gemms"]`` lists every GEMM with its cycles, those the array waited for memory, its *utilisation*
         (multiply-adds over what the cells could have done in these cycles) and the report that says so; where SCALE-Sim
         was told of a pattern, the *option* that does so; on several cores the *part* that was simulated.
-        ``detail["column"]`` names the column that cycles are from.
+        ``detail["column"]`` names the column that cycles are from; ``detail["least_cycles"]`` is what they would be if
+        nothing were fetched twice, fewer than ``detail["cycles"]`` only where the array waits for memory.
 
     Raises
     ------
@@ -262,6 +263,7 @@ def scalesim_timings(
             "cycles": cycles,
             "column": cycles_column(rows[0][2]),
             "stall_cycles": sum(gemm.count * row.stalls for gemm, _, row, _ in rows) * point.hardware.interval,
+            "least_cycles": sum(gemm.count * _least(point, gemm, machine, row) for gemm, machine, row, _ in rows),
             "utilisation": float(
                 Fraction(sum(g.count * machine.macs(g.shape) for g, machine, _, _ in rows), cycles * cells)
                 * point.hardware.interval
@@ -288,6 +290,13 @@ def scalesim_timings(
         seconds = float(cycles / point.hardware.clock)
         result[point.name] = IterationTime(point.name, seconds, 1, source, detail, kind="simulated")
     return result
+
+
+def _least(point: DesignPoint, gemm: Gemm, machine: Machine, row) -> int:
+    """Cycles of a product that waits no longer than its operands take to be fetched once."""
+    fetches = machine.fetches(point.hardware.part(gemm.shape))
+    least = min(row.cycles, max(row.cycles - row.stalls, fetches))
+    return point.hardware.cycles(least, gemm, machine.dataflow)
 
 
 def zigzag_timings(
