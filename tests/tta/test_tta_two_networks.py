@@ -9,10 +9,12 @@ import pytest
 from softnum.tta import (
     combine_study,
     design_points,
+    load_reports,
     outcome_rules,
     read_records,
     read_results,
     results_dict,
+    scalesim_timings,
     study_variants,
 )
 
@@ -97,4 +99,8 @@ def test_what_the_page_says_in_words():
         assert large["throughput"] < small["throughput"] and large["efficiency"] < small["efficiency"]
         low, high = mlp[f"{name}@32"]["intervals"]["efficiency"] or (1, 1)
         assert low <= 1 <= high
+    found = load_reports(STUDY / "lenet5" / "scalesim")
+    cycles = {name: time.detail for name, time in scalesim_timings(found.designs.values(), found).items()}
+    least = [cycles[name]["least_cycles"] for name in ("h-posit8@32", "a-float32@32", "a-float32@128")]
+    assert least == [49683, 151787, 558154] and cycles["a-float32@128"]["cycles"] == 5334507
     assert mlp["c-wang-fp8@32"]["time"]["seconds"] == mlp["b-binary16@32"]["time"]["seconds"]
