@@ -357,7 +357,8 @@ def test_waiting_for_memory_is_told():
     reports = load_reports()
     points = list(reports.designs.values())
     slow = {key: replace(row, stalls=row.cycles // 2) for key, row in reports.cycles.items()}
-    stated, _ = scalesim_variants(points, baseline=reports.baseline, simulations=replace(reports, cycles=slow))
+    stated, equal = scalesim_variants(points, baseline=reports.baseline, simulations=replace(reports, cycles=slow))
+    assert equal.assumptions[-1].startswith("UPPER BOUND where the array waits")
     assert f"{reports.baseline} 50%" in stated.assumptions[-2]
     # half of the cycles, or those that the largest operand takes at four words a cycle
     least = {name: time.detail["least_cycles"] for name, time in stated.timings.items()}

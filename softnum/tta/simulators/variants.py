@@ -69,7 +69,7 @@ def scalesim_variants(
             lines += (CORE_ASSUMPTION,)
         return (*lines, *_waits(stated, "for operands that outgrow half of their SRAM: {}"), *_bounds(stated))
 
-    return _variants(points, baseline, lambda some: scalesim_timings(some, stores), common)
+    return _variants(points, baseline, lambda some: scalesim_timings(some, stores), common, _bounds)
 
 
 def zigzag_variants(
@@ -148,6 +148,7 @@ def _variants(
     baseline: str,
     timings: Callable[[Iterable[DesignPoint]], dict[str, IterationTime]],
     assumptions: Callable[[Mapping[str, IterationTime]], tuple[str, ...]],
+    bounds: Callable[[Mapping[str, IterationTime]], tuple[str, ...]] = lambda _: (),
 ) -> list[Variant]:
     stated = timings(points)
     tables = [replace(point.hardware, unit=None).to_table() for point in points]
@@ -180,5 +181,7 @@ def _variants(
     reasons = (f"{', '.join(names)}: {reason}" for reason, names in by_reason.items())
     return [
         Variant("stated hardware", stated, {}, assumed, NOT_SIMULATED),
-        Variant("equal area", equal, left_out, (rule, *reasons, f"areas: {area_source()}"), NOT_SIMULATED),
+        Variant(
+            "equal area", equal, left_out, (rule, *reasons, f"areas: {area_source()}", *bounds(equal)), NOT_SIMULATED
+        ),
     ]
