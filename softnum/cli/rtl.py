@@ -1,6 +1,7 @@
 """``softnum rtl``: what softnum brings into a simulator, and what a design in Verilog brings into a comparison."""
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Annotated
 
@@ -149,6 +150,8 @@ def area(
         found = re.fullmatch(r"([A-Za-z_]\w*)=(-?\d+)", text)
         if found is None:
             raise ValueError(f"--parameter must be NAME=VALUE with a whole number, got {text!r}")
+        if found[1] in values:
+            raise ValueError(f"--parameter {found[1]} is given twice; give it once")
         values[found[1]] = int(found[2])
     before = None if into is None else _without_entry(into)
     unit, design, base = unit_hardware(
@@ -169,7 +172,9 @@ def area(
         return
     from softnum.runtime.atomic import write_atomic
 
-    write_atomic(into, f"{before.rstrip()}\n\n{entry}")
+    if _without_entry(into) != before:
+        raise ValueError(f"{into}: was changed in the meantime, so that nothing is written; start again")
+    write_atomic(into, _with_entry(into, before, entry))
     typer.echo(f"Written: {into}", err=True)
 
 
@@ -182,7 +187,19 @@ def _without_entry(path: Path) -> str:
         raise ValueError(f"{path}: states no [hardware], which the unit is of; add the table first")
     if "unit" in design.hardware:
         raise ValueError(f"{path}: has [hardware.unit] already; remove it, and it is written again")
-    return path.read_text(encoding="utf-8")
+    return path.read_bytes().decode()
+
+
+def _with_entry(path: Path, before: str, entry: str) -> str:
+    """The text with the entry at its end, in the lines' ends that it has."""
+    after = f"{before.rstrip()}\n\n{entry}"
+    try:
+        tomllib.loads(after)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(
+            f"{path}: [hardware.unit] cannot follow there ({error}); write hardware = {{...}} as a table, [hardware]"
+        ) from None
+    return after.replace("\r\n", "\n").replace("\n", "\r\n") if "\r\n" in before else after
 
 
 def _toml(value: str | float) -> str:

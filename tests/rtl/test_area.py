@@ -1,5 +1,6 @@
 """softnum rtl area: what Yosys makes of a design, the entry in a design file, and Mitchell's multiplier."""
 
+import gzip
 import runpy
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from softnum.cli.rtl import _without_entry
+from softnum.cli.rtl import _with_entry, _without_entry
 from softnum.train import load_design
 from softnum.tta import Hardware, UnitHardware
 from softnum.tta.simulators import synthesis
@@ -67,12 +68,42 @@ def test_areas_are_sums_of_cells(library, tmp_path):
         ("module m(input a, output y); assign y = a & ; endmodule", "syntax error"),
         ("module m(input a, output y); assign y = a; endmodule", "nothing of it is left after optimisation"),
         (GATE + GATE.replace("gate", "other"), "gate and another module are in no other: state --top"),
+        ("module \\a+b (input a, output y); assign y = ~a; endmodule\n" + GATE, r"a\+b and another module are in no"),
+        ("module m(input e, a, output [3:0] y); assign y = e ? ~a : 1'bz; endmodule", "tri-state logic"),
+        ("module m(input a, output y); assign y = ~b; endmodule", r"Wire m\.\\b is used but has no driver"),
         ("", "does not map it|nothing of it is left"),
     ],
 )
 def test_what_cannot_be_mapped_is_an_error(text, message, library, tmp_path):
     with pytest.raises(ValueError, match=message):
         map_design([verilog(tmp_path, text, "design.v")], library)
+
+
+@cases(
+    ("content", "message"),
+    [
+        (b"library (c) { cell (a) { area : 1;", "2 braces open and 0 close: part of the library is missing"),
+        (gzip.compress(b"library (c) {}")[:-9], "its compression by gzip is damaged"),
+    ],
+)
+def test_a_library_that_was_cut_is_an_error(content, message, tmp_path):
+    (tmp_path / "c.lib").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        map_design([__file__], tmp_path / "c.lib", yosys="true")
+
+
+def test_a_path_that_is_a_pattern_takes_no_other_file(tmp_path):
+    (tmp_path / "c.lib").write_text("library (c) {}")
+    verilog(tmp_path, GATE, "m1.v")
+    with pytest.raises(ValueError, match=r"m\[1\].v': Yosys takes no path with .* one of \* \? \["):
+        map_design([verilog(tmp_path, HELD, "m[1].v")], tmp_path / "c.lib", yosys="true")
+
+
+def test_an_entry_leaves_a_design_readable_and_its_ends_of_lines(tmp_path):
+    entry = "[hardware.unit]\nlatency_cycles = 2\n"
+    assert _with_entry(tmp_path, "[hardware]\r\nclock = 1\r\n", entry).split("\r\n")[2:4] == ["", "[hardware.unit]"]
+    with pytest.raises(ValueError, match=r"write hardware = \{...\} as a table"):
+        _with_entry(tmp_path, "hardware = { clock = 1 }\n", entry)
 
 
 def test_the_entry_is_written_to_a_design(library, tmp_path, monkeypatch):

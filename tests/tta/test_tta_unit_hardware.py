@@ -132,6 +132,14 @@ def test_micrometres_compare_within_their_library_only():
     assert equal_area([point("b", "binary16"), process], "b")[0][1].hardware.array == (45, 45)  # 32 * sqrt(2)
 
 
+def test_an_area_that_holds_no_row_of_an_array_leaves_the_design_out():
+    narrow = point("n", "binary32")
+    narrow = replace(narrow, hardware=replace(narrow.hardware, array=(1, 1024)))
+    scaled, left_out, areas = equal_area([point("b", "binary16"), narrow], "b")  # a row would take 1 + 1024 / 32 of it
+    assert [entry.name for entry in scaled] == list(areas) == ["b"]
+    assert "less than one row or column of its 1 x 1024 array at 7700" in left_out["n"]
+
+
 def test_a_users_function_and_a_posit_have_no_area_alike():
     points = [point("a", "binary16"), point("m", "e4m3fn", function="m.py:f"), point("p", "posit8")]
     scaled, left_out, _ = equal_area(points, "a")

@@ -134,7 +134,11 @@ int main(void)
         printf("%s, %s, %lu times: checksum %016" PRIx64 ", %s\n", q->name, q->layer, q->count, checksum,
                right ? "right" : "WRONG");
         wrong += !right;
+        free(results[p]);
     }
+    free(a);
+    free(b);
+    free(left);
     printf("@DIGEST@: %d of %d products right\n", PRODUCTS - wrong, (int)PRODUCTS);
     return wrong != 0;
 }

@@ -19,6 +19,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,10 +111,16 @@ def _library_text(path: Path) -> tuple[bytes, str]:
     """The library's bytes, unpacked, and its name."""
     data = path.read_bytes()
     if data[:2] == b"\x1f\x8b":
-        data = gzip.decompress(data)
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error) as error:
+            raise ValueError(f"{path}: its compression by gzip is damaged ({error}); get the whole file") from None
     found = re.search(rb"^\s*library\s*\(\s*\"?([^\s\")]+)\"?\s*\)", data, re.MULTILINE)
     if found is None:
         raise ValueError(f"{path}: not a cell library in Liberty's format: it has no line library (name)")
+    code = re.sub(rb'/\*.*?\*/|"(?:[^"\\]|\\.)*"', b"", data, flags=re.DOTALL)
+    if (opened := code.count(b"{")) != (closed := code.count(b"}")):  # Yosys reads on for ever
+        raise ValueError(f"{path}: {opened} braces open and {closed} close: part of the library is missing; get it all")
     return data, found[1].decode("utf-8", "replace")
 
 
@@ -189,9 +196,13 @@ def map_design(
     if done.returncode or not told:
         lines = done.stdout.splitlines()
         said = [line for line in lines if "ERROR" in line] or lines[-3:]
-        if any("ABC: execution" in line for line in said):  # which says nothing itself
+        if any("check -assert" in line for line in said):  # which says what is wrong in warnings
+            said += list(dict.fromkeys(line for line in lines if line.startswith("Warning:")))[:3]
+        if any("ABC: execution" in line or "ABC output" in line for line in said):  # which says nothing itself
             said.append("(ABC ends so where a library lacks an inverter, a buffer or tables of delays)")
         raise ValueError(f"{where}: Yosys does not map it: {' '.join(said).strip() or 'it ended without a word'}")
+    if found := re.search(r"Warning: .*tri-state logic.*?(\(\S+\))", done.stdout):  # it is dropped, or half of it
+        raise ValueError(f"{where}: tri-state logic {found[1]}, which Yosys does not map to cells; its area is not known")
     if top is None and (others := _other_tops(done.stdout)):
         raise ValueError(f"{where}: {', '.join(others)} and another module are in no other: state --top")
     return _mapped(where, library, told, done.stdout)
@@ -199,8 +210,11 @@ def map_design(
 
 def _script(files: list[Path], include: list[Path], top: str | None, parameters: Mapping[str, int]) -> str:
     for path in (*files, *include):
-        if re.search(r'["\n\\]', str(path)):
-            raise ValueError(f"{str(path)!r}: Yosys takes no path with a quotation mark, a backslash or a line's end")
+        if re.search(r'["\n\r\\*?\[]', str(path)):  # the last three: it would take another file that matches them
+            raise ValueError(
+                f"{str(path)!r}: Yosys takes no path with a quotation mark, a backslash, a line's end or one of * ? [; "
+                "rename it"
+            )
     folders = " ".join(f'"-I{path}"' for path in include)
     kind = {True: "-sv ", False: ""}
     lines = [f'read_verilog {kind[file.suffix == ".sv"]}{folders} "{file}"' for file in files]
@@ -215,8 +229,8 @@ def _script(files: list[Path], include: list[Path], top: str | None, parameters:
 
 def _other_tops(log: str) -> list[str]:
     """Modules that the chosen one does not have in it, by what Yosys removed; of some it made ones with parameters."""
-    names = dict.fromkeys(re.findall(r"Removing unused module `\\(\w+)'", log))
-    return [name for name in names if not re.search(rf"\$paramod(?:\$\w+)?\\{name}\b", log)]
+    names = dict.fromkeys(re.findall(r"Removing unused module `\\(\S+)'\.", log))
+    return [name for name in names if not re.search(rf"\$paramod(?:\$\w+)?\\{re.escape(name)}(?=[\\'\s]|$)", log)]
 
 
 def _mapped(where: str, library: str, told: str, log: str) -> Mapped:
@@ -229,8 +243,8 @@ def _mapped(where: str, library: str, told: str, log: str) -> Mapped:
     )
     if left:
         raise ValueError(
-            f"{where}: {', '.join(left)} cannot be mapped to cells of {library}: a latch, a memory, a tri-state driver "
-            "or a module that is not there; its area is not known"
+            f"{where}: {', '.join(left)} cannot be mapped to cells of {library}: a latch, a memory, a module "
+            "that is not there or a cell of which the library states no area; the design's area is not known"
         )
     if found is None or float(found[2]) <= 0:
         raise ValueError(f"{where}: nothing of it is left after optimisation: does it compute anything?")

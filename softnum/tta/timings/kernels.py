@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from softnum.tta.timings.series import Options
 from softnum.tta.timings.whose import named_iterations
+from softnum.tta.workloads.products import read_product_name
 
 __all__ = ["Launch", "group_launches", "kernel_table", "shortest_period"]
 
@@ -60,6 +61,13 @@ def group_launches(where: str, launches: Sequence[Launch], options: Options) -> 
             raise ValueError(
                 f"{where}: the products of the workload come {times} times, and {said}; other kernels are among them, "
                 f"so say what an iteration is: --iterations {times}, or --marker"
+            )
+        held = [sum(read_product_name(launch.name) is not None for launch in group) for group in groups]
+        each = sum(read_product_name(launch.name) is not None for launch in launches) // times
+        if held != [each] * times:
+            raise ValueError(
+                f"{where}: an iteration of the workload has {each} products, and {said}, which makes iterations of "
+                f"{', '.join(map(str, dict.fromkeys(held)))}; choose as --marker the first kernel of an iteration"
             )
         return groups, said
     if options.marker is not None:

@@ -185,7 +185,7 @@ def equal_area(
         The designs whose multipliers' areas are known, on scaled arrays.
     left_out : dict of str to str
         Name and reason of each design that is left out, because neither it nor the table has its multiplier's area, or
-        its area is of another library than the baseline's.
+        its area is of another library than the baseline's, or not one row or column of it fits.
     areas : dict of str to MultiplierArea
         Per scaled design, the area that was used.
 
@@ -224,7 +224,14 @@ def equal_area(
             area = replace(area, reason=f"{area.reason}; {baseline}'s is {base[common].um2:g} there")
         hardware = by_name[name].hardware
         factor = math.sqrt(budget / area.um2 / hardware.cells)
-        array = tuple(max(1, math.floor(side * factor + 1e-9)) for side in hardware.array)
+        array = tuple(math.floor(side * factor + 1e-9) for side in hardware.array)
+        if not all(array):
+            rows, columns = hardware.array
+            left_out[name] = (
+                f"{baseline}'s area holds less than one row or column of its {rows} x {columns} array at {area.um2:g} "
+                "square micrometres a multiplier"
+            )
+            continue
         scaled.append(replace(by_name[name], hardware=replace(hardware, array=array)))
         areas[name] = area
     return scaled, left_out, areas

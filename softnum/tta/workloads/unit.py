@@ -135,6 +135,8 @@ class UnitHardware:
         self._check_figures(where)
 
     def _check_figures(self, where: str) -> None:
+        if self.reference_area_um2 is not None:
+            positive_number(self.area_um2 / self.reference_area_um2, f"{where} area_um2 over reference_area_um2")
         if self.reference_area_um2 is not None and self.area_ratio is not None:
             found = self.area_um2 / self.reference_area_um2
             if not math.isclose(found, self.area_ratio, rel_tol=_CLOSE):
