@@ -57,6 +57,9 @@ def test_areas_are_sums_of_cells(library, tmp_path):
                     "module t(input [1:0] a, output [3:0] y); w u(a, y[1:0]); w #(2) v({a, a[0]}, y[3:2]); endmodule",
                     "wider.v")  # fmt: skip
     assert map_design([wider], library).top == "t"  # whose module with parameters is no other design
+    shared = verilog(tmp_path, '`include "gate.vh"\n', "shared.v")
+    verilog(library.parent, GATE, "gate.vh")  # in a folder whose name has a space
+    assert map_design([shared], library, include=[tmp_path, library.parent]).area == 96
     assert (held.top, held.area, held.cells, held.flip_flops) == ("held", 480, 2, 1)
 
 
@@ -150,6 +153,11 @@ def test_the_entry_is_written_to_a_design(library, tmp_path, monkeypatch):
             lambda folder: map_design([__file__], folder / "c.lib", yosys="sh", top="a; b"),
             ValueError,
             "'a; b' is no name",
+        ),
+        (
+            lambda folder: map_design([__file__], folder / "c.lib", yosys="true", include=["none"]),
+            FileNotFoundError,
+            "no folder '.*none' of files to include",
         ),
         (lambda folder: map_design([__file__], folder / "c.lib", yosys="true"), ValueError, "ended without a word"),
     ],

@@ -172,6 +172,18 @@ def test_names_of_layers_cannot_break_a_program(tmp_path):
         assert '"fc?/ ???%s forward"' in text or (format == "ptx" and "fc?/ ???%s" in text)
 
 
+@pytest.mark.parametrize("name", ["products.c", "workloads.json"])
+def test_files_of_others_are_not_replaced(tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(ValueError, match=f"{name} (was not written by|is of no program)"):
+        export_program(work_of(), "gem5-c", tmp_path)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+    (tmp_path / name).unlink()
+    for format in ("gem5-c", "ptx"):
+        export_program(work_of(), format, tmp_path)
+    assert "cuModuleLoad" in (tmp_path / "products.c").read_text()
+
+
 def test_what_no_program_computes_is_refused(tmp_path):
     with pytest.raises(ValueError, match="no format 'cude' of programs; did you mean 'cuda'"):
         export_program(work_of(), "cude", tmp_path)
@@ -265,6 +277,13 @@ def test_other_kernels_may_be_among_the_products(tmp_path):
     names = names_of(work_of())
     time = read_timings(log(tmp_path / "a.log", 2 * [*names[:1], "relu", *names[1:]]), workload=work_of())["a"]
     assert time.iterations == 2 and time.detail["network"].endswith("2 launches of other kernels are beside them")
+
+
+def test_a_marker_in_the_middle_of_an_iteration_is_an_error(tmp_path):
+    names = names_of(work_of())
+    path = log(tmp_path / "a.log", [*names, "fill", *names, "fill"])
+    with pytest.raises(ValueError, match="has 3 products, and .* which makes iterations of 3, 0; choose as --marker"):
+        read_timings(path, workload=work_of(), marker="fill")
 
 
 def test_an_unfinished_iteration_is_left_out(tmp_path):

@@ -15,8 +15,9 @@ from softnum.tta.workloads.hardware import Gemm
 from softnum.tta.workloads.operations import Workload
 from softnum.tta.workloads.products import ProductName, network_digest
 
-__all__ = ["CHECK", "LARGEST_SUM", "comment", "constants", "kernels", "table"]
+__all__ = ["CHECK", "LARGEST_SUM", "WRITTEN", "comment", "constants", "kernels", "table"]
 
+WRITTEN = "Written by softnum workloads."  # in the comment of each program, so that it is known again
 LARGEST_SUM = 2**22  # of products of at most 4, exact in float: 4 K <= 2**24
 
 CHECK = r"""
@@ -125,7 +126,7 @@ def comment(workload: Workload, what: str, how: list[str], mark: str = " *") -> 
     lines = [
         f"{what}: the {times} matrix products of one training iteration of",
         f"{_plain(workload.network)}, batch {workload.batch}, design {_plain(workload.design)}; digest "
-        f"{network_digest(workload)}. Written by softnum workloads.",
+        f"{network_digest(workload)}. {WRITTEN}",
         "",
         "What an iteration does besides (element-wise operations, normalisation, updates, data) is not in it.",
         "Both operands of every product lie in the same two buffers, row by row.",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from softnum.runtime.atomic import write_atomic
+from softnum.tta.programs.common import WRITTEN
 from softnum.tta.programs.cuda import cuda_program
 from softnum.tta.programs.gem5 import gem5_program
 from softnum.tta.programs.ptx import ptx_kernels, ptx_program
@@ -74,7 +75,7 @@ def export_program(workload: Workload, format: str, out: str | os.PathLike) -> l
     format : str
         "gem5-c", "cuda" or "ptx"; see `PROGRAM_FORMATS`.
     out : path-like
-        A folder; it is made where there is none, and files in it of the same names are replaced.
+        A folder; it is made where there is none, and an earlier program in it is replaced.
 
     Returns
     -------
@@ -84,7 +85,7 @@ def export_program(workload: Workload, format: str, out: str | os.PathLike) -> l
     Raises
     ------
     ValueError
-        If there is no such format; or the workload has no matrix products, sums of more than 2**22 products, or for a
+        If there is no such format; the folder has a file of such a name that is of no such program; or the workload has no matrix products, sums of more than 2**22 products, or for a
         GPU a product too large for a grid.
 
     Examples
@@ -101,8 +102,27 @@ def export_program(workload: Workload, format: str, out: str | os.PathLike) -> l
         raise ValueError(f"no format {format!r} of programs; {hint}The formats are {', '.join(PROGRAM_FORMATS)}")
     texts = [(name, make(workload)) for name, make in PROGRAM_FORMATS[format].files]
     out = Path(out)
+    _check_replaced(out, [name for name, _ in texts])
     out.mkdir(parents=True, exist_ok=True)
     for name, text in texts:
         write_atomic(out / name, text)
     write_workloads(out / "workloads.json", [workload])
     return [*(out / name for name, _ in texts), out / "workloads.json"]
+
+
+def _check_replaced(out: Path, names: list[str]) -> None:
+    """Raise ValueError where a file would be replaced that no earlier export wrote."""
+    ours = {name for entry in PROGRAM_FORMATS.values() for name, _ in entry.files if _is_program(out / name)}
+    for name in names:
+        if name not in ours and (out / name).exists():
+            raise ValueError(f"{out / name} was not written by softnum workloads, so it stays; choose another folder")
+    if not ours and (out / "workloads.json").exists():
+        raise ValueError(f"{out / 'workloads.json'} is of no program in {out}, so it stays; choose another folder")
+
+
+def _is_program(path: Path) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return WRITTEN.encode() in file.read(4096)
+    except OSError:
+        return False

@@ -184,7 +184,12 @@ def map_design(
             raise ValueError(f"{name!r} is no name of a module or of a parameter")
     with tempfile.TemporaryDirectory(prefix="softnum-rtl-") as folder:
         Path(folder, "cells.lib").write_bytes(data)  # of a plain name, as ABC wants it
-        script = _script(files, [Path(path).resolve() for path in include], top, parameters or {})
+        folders = [Path(path).resolve() for path in include]
+        for number, path in enumerate(folders):
+            if not path.is_dir():
+                raise FileNotFoundError(f"no folder {str(path)!r} of files to include")
+            Path(folder, f"include{number}").symlink_to(path)  # -I takes no quotation marks
+        script = _script(files, len(folders), top, parameters or {})
         Path(folder, "map.ys").write_text(script, encoding="utf-8")
         done = subprocess.run(
             [program, "map.ys"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
@@ -202,20 +207,22 @@ def map_design(
             said.append("(ABC ends so where a library lacks an inverter, a buffer or tables of delays)")
         raise ValueError(f"{where}: Yosys does not map it: {' '.join(said).strip() or 'it ended without a word'}")
     if found := re.search(r"Warning: .*tri-state logic.*?(\(\S+\))", done.stdout):  # it is dropped, or half of it
-        raise ValueError(f"{where}: tri-state logic {found[1]}, which Yosys does not map to cells; its area is not known")
+        raise ValueError(
+            f"{where}: tri-state logic {found[1]}, which Yosys does not map to cells; its area is not known"
+        )
     if top is None and (others := _other_tops(done.stdout)):
         raise ValueError(f"{where}: {', '.join(others)} and another module are in no other: state --top")
     return _mapped(where, library, told, done.stdout)
 
 
-def _script(files: list[Path], include: list[Path], top: str | None, parameters: Mapping[str, int]) -> str:
-    for path in (*files, *include):
-        if re.search(r'["\n\r\\*?\[]', str(path)):  # the last three: it would take another file that matches them
+def _script(files: list[Path], includes: int, top: str | None, parameters: Mapping[str, int]) -> str:
+    for path in files:
+        if not str(path).isprintable() or re.search(r'["\\*?\[]', str(path)):  # it would read what matches * ? [
             raise ValueError(
-                f"{str(path)!r}: Yosys takes no path with a quotation mark, a backslash, a line's end or one of * ? [; "
-                "rename it"
+                f"{str(path)!r}: Yosys takes no path with a quotation mark, a backslash, one of * ? [ or what "
+                "cannot be printed; rename it"
             )
-    folders = " ".join(f'"-I{path}"' for path in include)
+    folders = " ".join(f"-Iinclude{number}" for number in range(includes))
     kind = {True: "-sv ", False: ""}
     lines = [f'read_verilog {kind[file.suffix == ".sv"]}{folders} "{file}"' for file in files]
     values = " ".join(f"-chparam {name} {value}" for name, value in parameters.items())
