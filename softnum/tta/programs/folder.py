@@ -85,8 +85,8 @@ def export_program(workload: Workload, format: str, out: str | os.PathLike) -> l
     Raises
     ------
     ValueError
-        If there is no such format; the folder has a file of such a name that is of no such program; or the workload has no matrix products, sums of more than 2**22 products, or for a
-        GPU a product too large for a grid.
+        If there is no such format; the folder has a file of such a name that is of no such program; or the workload has
+        no matrix products, sums of more than 2**22 products, or for a GPU a product too large for a grid.
 
     Examples
     --------
