@@ -71,7 +71,7 @@ class Curves:
     ] = None
     accuracy_format: Annotated[
         str | None,
-        typer.Option(help="Of the curves: softnum, csv, jsonl, mllog, dawnbench or nanogpt.  [default: found out]"),
+        typer.Option(help="Of the curves: softnum, csv, jsonl, mllog, dawnbench or nanogpt.  [default: detected]"),
     ] = None
     iterations_per_epoch: Annotated[
         int | None, typer.Option(help="For curves whose evaluations are placed by epoch.")
@@ -111,11 +111,11 @@ class Shown:
     """Options of a command: what is shown of a result beside the table and ``tta.png``."""
 
     explain: Annotated[
-        bool, typer.Option("--explain", help="Print also all intervals, warnings, rules and assumptions.")
+        bool, typer.Option("--explain", help="Print all intervals, warnings, rules and assumptions too.")
     ] = False
     plots: Annotated[
         Path | None,
-        typer.Option(help="Folder for more pictures (PNG): TTA over targets, gains, Pareto fronts, layers' times."),
+        typer.Option(help="Folder for more charts (PNG): TTA over targets, gains, Pareto fronts, layers, curves."),
     ] = None
 
     def written(self, studies, *files: Path) -> None:

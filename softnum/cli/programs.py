@@ -46,7 +46,7 @@ def workloads(
 ) -> None:
     """Export the matrix products of a training iteration as a program, to run inside a simulator.
 
-    A kernel is called by its product's sizes and a digest of the network, as in gemm_m64_n10_k128_0123abcd: when the
+    A kernel is named by its product's sizes and a digest of the network, as in gemm_m64_n10_k128_0123abcd: when the
     simulator's log comes back, softnum timings --workload and softnum tta --timings compare these names with the
     network. The program checks its own results.
 

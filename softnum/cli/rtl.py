@@ -115,7 +115,7 @@ def area(
             "-osu018 or -osu050]"
         ),
     ] = None,
-    top: Annotated[str | None, typer.Option(help="The module.  [default: the one that no other has in it]")] = None,
+    top: Annotated[str | None, typer.Option(help="The top module.  [default: the one that none instantiates]")] = None,
     parameter: Annotated[
         list[str] | None, typer.Option("--parameter", "-P", help="NAME=VALUE of the module; may be given again.")
     ] = None,
@@ -123,20 +123,20 @@ def area(
         list[Path] | None, typer.Option("--include", "-I", help="Folder of included files; may be given again.")
     ] = None,
     reference: Annotated[
-        str, typer.Option(help="The multiplier mapped beside it: int8, int32, binary16 or binary32.")
+        str, typer.Option(help="The reference multiplier: int8, int32, binary16 or binary32.")
     ] = "binary16",
     latency: Annotated[int, typer.Option(min=1, help="Clock cycles from operands to product.")] = 1,
     interval: Annotated[int, typer.Option(min=1, help="Clock cycles from one multiply-add to the next.")] = 1,
     yosys: Annotated[str, typer.Option(help="The program Yosys.")] = "yosys",
     into: Annotated[
-        Path | None, typer.Option(help="A design file, to whose end the entry is written.  [default: it is shown]")
+        Path | None, typer.Option(help="Append the entry to this design file.  [default: print it]")
     ] = None,
 ) -> None:
-    """Map a design to a cell library with Yosys, and write what it is as a design file's [hardware.unit].
+    """Map a design to a cell library with Yosys, and write its area and delay as a design file's [hardware.unit].
 
-    A multiplier whose area and energy are published is mapped in the same run, and the entry has the ratio: areas
-    compare within one library only. A published multiplier of 45 nm times the ratio is what the equal-area variant of
-    softnum tta takes for the unit. Wires, clocks and accumulators are not in it, and a delay changes no clock.
+    A reference multiplier, whose area in 45 nm is published, is mapped in the same run: areas compare within one
+    library only. In the equal-area variant of softnum tta the unit has the published area times the ratio of the two.
+    Wires and the clock tree are not counted, an accumulator only if it is in the design; a delay changes no clock.
 
     \b
       softnum rtl area multiply.v

@@ -40,27 +40,27 @@ def sweep(
     measured: Annotated[
         list[str] | None,
         typer.Option(
-            help="Measured times to lay over the roofline: a CSV, or ParaDnn's JSON; FILE, or DEVICE=FILE. May be "
+            help="Measured times to compare with the roofline: a CSV, or ParaDnn's JSON; FILE, or DEVICE=FILE. May be "
             "repeated."
         ),
     ] = None,
     device_file: Annotated[Path | None, typer.Option(help="TOML with devices of your own.")] = None,
     venv: Annotated[Path | None, typer.Option(help="SCALE-Sim's virtual environment.  [default: made]")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for tables and pictures.")] = Path("sweep"),
+    out: Annotated[Path, typer.Option(help="Folder for tables and charts.")] = Path("sweep"),
 ) -> None:
     """Time every network of ParaDnn's ranges (Wang, Wei and Brooks, 2019) on a device: 6,264 of them in seconds.
 
     Times are analytic rooflines: no device is faster than that, unless it merges operations and so saves bytes, and
-    real ones are slower. What the sweep shows is which
-    networks a device's arithmetic or its memory limits, and what their hyper-parameters have to do with it. Models that
-    the device's memory cannot hold are listed, and left out of means, regressions and pictures.
+    real ones are slower. The sweep shows which networks are limited by a device's arithmetic and which by its memory,
+    and how that depends on hyper-parameters. Models that the device's memory cannot hold are listed, and left out of
+    means, regressions and charts.
 
     \b
       softnum sweep fc                                  on a TPU v2: heat map, roofline, regression
-      softnum sweep all --device tpu-v2 --against v100  and who is faster, model by model
+      softnum sweep all --device tpu-v2 --against v100  and which is faster, model by model
       softnum sweep fc --device h100-sxm --precision fp8 --range nodes=1024,8192
       softnum sweep all --check 48                      also against SCALE-Sim (minutes)
-      softnum sweep fc --measured tpu_fc.json           measured times over the roofline, and how far off it is
+      softnum sweep fc --measured tpu_fc.json           measured times over the roofline's
 
     A CSV of measured times has a column for each hyper-parameter and seconds, steps_per_second or samples_per_second.
 

@@ -26,7 +26,7 @@ class TimingFiles:
     ] = None
     clock: Annotated[str | None, typer.Option(help='For timings in cycles without a clock, like "1 GHz".')] = None
     timings_format: Annotated[
-        str | None, typer.Option(help="Of the timings; softnum timings --formats lists them.  [default: told]")
+        str | None, typer.Option(help="Of the timings; softnum timings --formats lists them.  [default: detected]")
     ] = None
     timings_warmup: Annotated[
         str, typer.Option(help="Iterations to drop: none, a number, or auto (MSER-5, from 20 samples on).")
@@ -74,7 +74,7 @@ def timings(
     formats: Annotated[bool, typer.Option("--formats", help="List the formats, and end.")] = False,
     file_format: Annotated[
         str | None,
-        typer.Option("--format", help="Of the files; --formats lists them.  [default: told from the contents]"),
+        typer.Option("--format", help="Of the files; --formats lists them.  [default: detected]"),
     ] = None,
     clock: Annotated[str | None, typer.Option(help='For cycles without a clock, like "1 GHz".')] = None,
     warmup: Annotated[

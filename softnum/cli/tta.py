@@ -232,7 +232,7 @@ def tta(
     force: Annotated[bool, typer.Option("--force", help="Train again, also what is finished.")] = False,
     shown: Shown = _SHOWN,
 ) -> None:
-    """Compare designs by time-to-accuracy: iterations to the target (trained) x time per iteration (simulated).
+    """Compare designs by time to accuracy: iterations to the target (trained) x time per iteration (simulated).
 
     Without options: an MLP 64-128-10 on scikit-learn's handwritten digits under eight designs with three seeds each.
     Finished runs are not trained again, so a study can be interrupted and widened.
@@ -251,20 +251,21 @@ def tta(
       softnum tta --designs a-float32,c-wang-fp8,a-float32@128,c-wang-fp8@128
                   --combine "c-wang-fp8 + a-float32@128 = c-wang-fp8@128" --simulate --rent 2.48
 
-    Do two gains multiply? The last line of the table says by how much the product is off, and --rent what it costs.
+    Do two gains multiply? A line below the table compares their product with what both give together; --rent adds cost.
 
     \b
       softnum tta --designs a-float32,c-wang-fp8 --tune-rates 0.5,1,2
 
-    Each design at its own learning rate, beside all at one: chosen on seeds of their own; the cost is said first.
+    Each design at its own learning rate, compared with all at one. Rates are chosen on other seeds; the cost is printed
+    first.
 
     \b
       softnum tta --accuracy curves.csv --timings times.csv --metric wer --target 0.08 --reached consecutive:3
 
-    curves.csv has the columns design,seed,iteration,batch and the metric; nothing is trained.
+    Nothing is trained. curves.csv has the columns design,seed,iteration,batch and the metric.
 
-    curves.csv may have a column seconds or hours, since the run began: then no times per iteration are needed, and TTA
-    is measured. Entries of DAWNBench and logs of modded-nanogpt are read as they are.
+    With a column seconds, minutes or hours, since the start, no times per iteration are needed, and TTA is measured.
+    Entries of DAWNBench and logs of modded-nanogpt are read as published.
 
     \b
       softnum tta --accuracy dawn-bench-entries/CIFAR10/train --metric top1Accuracy
@@ -273,8 +274,8 @@ def tta(
     \b
       softnum tta --accuracy mine=results/resnet --accuracy other=result_0.txt
 
-    MLPerf logs (rounds 0.5 to 5.1) have curve, time and target; a folder of them is one submission's repetitions. A
-    part of eval_accuracy is picked by name: --metric BBOX. Beside TTA stands MLPerf's own figure, run_stop - run_start.
+    MLPerf logs (rounds 0.5 to 5.1) have curve, time and target; a folder of them is one submission's repetitions.
+    --metric BBOX picks a part of eval_accuracy. MLPerf's own figure, run_stop - run_start, is shown beside TTA.
     """
     times = {**files.reading(), "reports": reports or (), "run_simulator": simulate}
     times |= {"simulator": simulator, "dataflow": dataflow, "jobs": jobs}

@@ -65,7 +65,7 @@ PROGRAM_FORMATS: dict[str, ProgramFormat] = {
 def export_program(workload: Workload, format: str, out: str | os.PathLike) -> list[Path]:
     """Write the matrix products of an iteration as a program that a simulator takes.
 
-    Every kernel is called by the sizes of its product and a digest of the network (`network_digest`); when a
+    Every kernel is named by the sizes of its product and a digest of the network (`network_digest`); when a
     simulator's log comes back, `read_timings` compares these names with the workload. The program checks its own
     results and says so.
 
