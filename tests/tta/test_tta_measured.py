@@ -197,6 +197,30 @@ def test_runs_that_do_not_reach_and_several_seeds():
     assert [run.seconds_to_target for run in result.runs] == [3.0, 4.0, 5.0, None]
 
 
+def test_a_target_at_0_seconds_has_no_ratio():
+    runs = curve([0, 5], values=[0.95, 0.97]), curve([2, 4], "b")
+    with pytest.raises(ValueError, match="design 'a', seed 1 reaches the target at 0 s of its own clock"):
+        measured(*runs)
+    given = combine_study(runs, {n: IterationTime(n, 1.0) for n in "ab"}, target=0.9, baseline="a")
+    assert (given["a"].tta.median, given["b"].speedup) == (1.0, 0.5)
+
+
+def test_samples_and_steps_have_no_ratio(capsys):
+    runs = curve([1, 2]), curve([1, 4], "b", unit="step")  # of b no batch is known, and 1 stands for it
+    studies = combine_study(runs, {n: IterationTime(n, 1.0) for n in "ab"}, target=0.9, baseline="a"), measured(*runs)
+    for study, speedup in zip(studies, (1.0, 0.5), strict=True):
+        b = study["b"]
+        assert (b.speedup, b.intervals.speedup) == (speedup, (speedup, speedup))
+        assert (b.throughput, b.efficiency, b.intervals.throughput, b.intervals.efficiency) == (None,) * 4
+    print_studies(studies, explain=True)
+    assert "Batches differ" not in capsys.readouterr().out
+
+
+def test_names_are_no_markup(capsys):
+    print_studies([measured(curve([1, 2], "[/red]"), curve([1, 4], "b"), baseline="[/red]")])
+    assert "(baseline [/red])" in capsys.readouterr().out
+
+
 def test_time_over_targets_is_by_the_clock():
     from softnum.tta.outcomes.targets import study_targets
 

@@ -116,7 +116,11 @@ def _gain_rows(variant: Mapping, entry: Mapping, start: float) -> list[dict]:
     empty = {"begin": None, "end": None, "low": None, "high": None, "open": False}
     own, ends, found = entry["design"] == variant["baseline"], entry["intervals"], []
     if entry["throughput"] is None:
-        return [{**common, **empty, "lane": "efficiency", "text": "no time"}]
+        text = "no time" if entry["tta"] is None else f"not reached: {entry['reached']} of {entry['runs_in_all']} runs"
+        if entry["speedup"] is not None:  # samples of one, and steps or epochs of the other
+            told = f"{values.seconds(entry['tta']['median'])}, {values.ratio(entry['speedup'])}x"
+            text = f"{told}; it counts {entry['unit']}s: no factors"
+        return [{**common, **empty, "lane": "efficiency", "text": text}]
     between = start / entry["throughput"]
     if not own:
         found.append(_step(common, "throughput", start, between, ends["throughput"], entry["throughput"]))

@@ -272,6 +272,13 @@ def _result(design, records, target, reached, variant: Variant) -> DesignResult:
     iterations = Spread.of(needed)
     product = None if time is None else iterations.scaled(time.seconds)
     measured = None if clocks is None else Spread.of(clocks)
+    still = [run for run in runs if run.seconds_to_target == 0]
+    if variant.measured and still:
+        raise ValueError(
+            f"design {design!r}, seed {still[0].seed} reaches the target at 0 s of its own clock, so that no ratio is "
+            "known; the clock is too coarse, or starts after training: raise the target, or leave the column of times "
+            "out and give times per iteration with --timings"
+        )
     if variant.measured and measured is None:
         raise ValueError(
             f"design {design!r} reaches the target where its curve states no time: before its clock began, or was set "
@@ -336,9 +343,9 @@ def _clocks(result: DesignResult) -> list[float]:
 
 
 def _rates(result: DesignResult) -> list[float | None]:
-    """Seconds per sample up to the target of each run that reached it; None where a clock stood at 0."""
+    """Seconds per sample up to the target of each run that reached it; None if none did."""
     reached = [run for run in result.runs if run.iterations_to_target is not None]
-    return [run.seconds_to_target / (run.iterations_to_target * result.batch) or None for run in reached] or [None]
+    return [run.seconds_to_target / (run.iterations_to_target * result.batch) for run in reached] or [None]
 
 
 def _compare(result: DesignResult, base: DesignResult, confidence: float) -> DesignResult:
@@ -346,15 +353,17 @@ def _compare(result: DesignResult, base: DesignResult, confidence: float) -> Des
     iterations = bootstrap_interval(_runs(result), confidence=confidence)
     found = {"iterations": iterations, "samples": tuple(end * result.batch for end in iterations)}
     speedup = factors.speedup
+    alike = result.unit == base.unit  # samples are not compared with steps or epochs
+    ends = [one.tta.median for one in (result, base) if one.tta is not None]
+    if (result.by_clock or not alike) and len(ends) == 2 and all(map(math.isfinite, ends)):
+        speedup = ends[1] / ends[0]
     if result.by_clock:
         found["tta"] = bootstrap_interval(_clocks(result), confidence=confidence)
-        if math.isfinite(result.tta.median) and math.isfinite(base.tta.median):
-            speedup = base.tta.median / result.tta.median
     elif result.time is not None:
         found["tta"] = bootstrap_interval(_runs(result), result.time, confidence=confidence)
     if result.design != base.design and result.by_clock:
         found["speedup"] = ratio_interval(_clocks(base), _clocks(result), confidence=confidence)
-        if result.unit == base.unit:
+        if alike:
             rates = _rates(base), _rates(result)
             if None not in (*rates[0], *rates[1]):
                 found["throughput"] = ratio_interval(*rates, confidence=confidence)
@@ -364,10 +373,12 @@ def _compare(result: DesignResult, base: DesignResult, confidence: float) -> Des
         times = None if result.time is None or base.time is None else (base.time, result.time)
         ratio = {"factor": result.batch / base.batch, "confidence": confidence}
         if times is not None:
-            found["throughput"] = ratio_interval([1.0], [1.0], times, **ratio)
             found["speedup"] = ratio_interval(_runs(base), _runs(result), times, confidence=confidence)
-        ratio["factor"] = base.batch / result.batch
-        found["efficiency"] = ratio_interval(_runs(base), _runs(result), **ratio)
+        if times is not None and alike:
+            found["throughput"] = ratio_interval([1.0], [1.0], times, **ratio)
+        if alike:
+            ratio["factor"] = base.batch / result.batch
+            found["efficiency"] = ratio_interval(_runs(base), _runs(result), **ratio)
     return replace(
         result,
         throughput=factors.throughput,

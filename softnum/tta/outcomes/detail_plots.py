@@ -201,6 +201,10 @@ def _within(ends: tuple[float, float] | None) -> str:
 def _product(result: DesignResult) -> str:
     if result.time is None and not result.by_clock:
         return f"left out: {result.left_out.partition(';')[0]}"  # a way out may follow
+    if result.throughput is None and result.speedup is not None:
+        return f"{format_seconds(result.tta.median)}, {_factor(result.speedup)}x; it counts {result.unit}s: no factors"
+    if result.throughput is None:
+        return f"not reached: {result.reached} of {len(result.runs)} runs"
     if result.efficiency is None:
         return f"throughput {_factor(result.throughput)}, {result.reached} of {len(result.runs)} runs reach the target"
     return f"{_factor(result.throughput)} x {_factor(result.efficiency)} = {_factor(result.speedup)}"

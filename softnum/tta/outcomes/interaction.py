@@ -67,14 +67,14 @@ class Factors:
     def over(cls, result: DesignResult, base: DesignResult) -> Factors:
         """Those of one design over another of the same study."""
         throughput = efficiency = None
-        if result.by_clock and result.unit == base.unit:
+        if result.unit != base.unit:  # what is no count of the same is no efficiency
+            return cls(None, None)
+        if result.by_clock:
             ends = (result.samples.median, base.samples.median, result.tta.median, base.tta.median)
             if all(0 < end < math.inf for end in ends):
                 efficiency = base.samples.median / result.samples.median
                 throughput = base.tta.median / result.tta.median / efficiency
             return cls(throughput, efficiency)
-        if result.by_clock:  # what is no count of the same is no efficiency
-            return cls(None, None)
         if result.time is not None and base.time is not None:
             throughput = (result.batch / result.time.seconds) / (base.batch / base.time.seconds)
         if math.isfinite(result.samples.median) and math.isfinite(base.samples.median):

@@ -220,7 +220,7 @@ def _rich_table(title: str, columns: Sequence[str], study: Study, cells, least: 
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.min_width = least
     # in a narrow terminal cells take more lines, and lose nothing
     table.add_column("Design", overflow="fold")
@@ -334,7 +334,7 @@ def _cells(result: DesignResult) -> list[str]:
     each = "no time" if result.time is None else format_seconds(result.time.seconds)
     count, *spread = _range(result.iterations, ends.iterations, _count).split("\n")
     times = f" {result.unit}{'s' * (count != '1')}" if result.by_clock else f" x {each}"
-    iterations = "\n".join([f"{count}{times}", *spread])
+    iterations = "\n".join([count if math.isinf(result.iterations.median) else f"{count}{times}", *spread])
     if result.reached == 0:
         iterations = f"not reached in\n{longest}{times}"
     speedup = format_ratio(result.speedup)

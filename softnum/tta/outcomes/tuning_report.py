@@ -32,7 +32,9 @@ def print_tuning(tuning: Tuning, studies: Sequence[Study], console=None) -> None
     console = report_console(console)
     for before, after in zip(studies, tuning.studies, strict=True):
         title = f"Learning rates tuned, {after.label} (baseline {after.baseline}): without and with"
-        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+        table = Table(
+            title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
+        )
         table.min_width = len(title)
         table.add_column("Design", overflow="fold")
         for name in ("Rate", "Reached", "TTA", "Speed-up", "Tuning cost"):

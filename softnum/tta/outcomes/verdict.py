@@ -174,6 +174,8 @@ def _coarse(study: Study) -> str:
 def _batches(study: Study) -> str:
     by_batch: dict[int, list[str]] = {}
     for result in study.designs:
+        if result.unit != "iteration":  # of steps and epochs no batch is known
+            continue
         by_batch.setdefault(result.batch, []).append(result.design)
     if len(by_batch) < 2:
         return ""
