@@ -21,7 +21,8 @@ from softnum.tta import (
     ratio_interval,
     share_interval,
 )  # fmt: skip
-from softnum.tta.outcomes.intervals import EXACT_UP_TO, RESAMPLES, draws, least_runs, percentiles, resampled
+from softnum.tta.outcomes.intervals import draws, least_runs, percentiles
+from softnum.tta.outcomes.resampling import EXACT_UP_TO, RESAMPLES, resampled
 
 VALUES = st.sampled_from([10.0, 20.0, 25.0, 40.0, 80.0, math.inf])
 
