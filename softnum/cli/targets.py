@@ -1,5 +1,7 @@
 """What value runs have to reach, where the command line does not say: their own log's, or their benchmark's."""
 
+import math
+
 import typer
 
 __all__ = ["TARGET", "check_target", "own_target"]
@@ -18,6 +20,8 @@ def own_target(records, target: float | None, outcomes) -> tuple[float, str | No
     """Target and direction: as stated, else those of the runs themselves, which logs of benchmarks have."""
     logs = [record for record in records if record.mlperf is not None or record.target is not None]
     direction = outcomes.direction
+    if not logs:
+        _check_share(records, outcomes.metric)
     own = {}
     for record in logs:
         if (found := _of(record)) is not None:
@@ -66,6 +70,17 @@ def _check_unit(target: float, records) -> None:
             raise ValueError(
                 f"--target {target:g}: {own.source} asks for {own.value:g}, and {record.path} is in that unit; give "
                 f"{100 * target:g}"
+            )
+
+
+def _check_share(records, metric: str) -> None:
+    """Raise ValueError for accuracies in per cent, whose targets are shares of 1 and would be met at once."""
+    for record in records if metric == "accuracy" else ():
+        most = max((e.value for e in record.evaluations if math.isfinite(e.value)), default=0)
+        if most > 1:
+            raise ValueError(
+                f"{record.path}: accuracy is a share of 1, and {record.label}, seed {record.seed}, has {most:g}; if it "
+                "is in per cent, call the column something else and give --metric and --target, or write shares"
             )
 
 

@@ -442,3 +442,9 @@ def test_no_target_of_another_metric(tmp_path):
     path = write(tmp_path, HOURS.replace("acc", "val_loss"))
     result = softnum("tta", "--accuracy", path, "--metric", "val_loss", "--out", tmp_path / "out")
     assert result.exit_code == 2 and "no target of 'val_loss' is known" in " ".join(result.stderr.split())
+
+
+def test_accuracies_in_per_cent_do_not_meet_a_share(tmp_path):
+    path = write(tmp_path, HOURS.replace("acc", "accuracy").replace("0.9\n", "90\n"))
+    ran = softnum("tta", "--accuracy", path, "--out", tmp_path / "out")
+    assert ran.exit_code == 2 and "accuracy is a share of 1, and a, seed 1, has 90; if it is in per cent" in ran.output
