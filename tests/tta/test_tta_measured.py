@@ -20,6 +20,7 @@ from softnum.tta import (
     Variant,
     combine_study,
     measured_variant,
+    plot_studies,
     print_studies,
     read_accuracy,
     results_dict,
@@ -216,6 +217,11 @@ def test_samples_and_steps_have_no_ratio(capsys):
     assert "Batches differ" not in capsys.readouterr().out
 
 
+def test_a_loss_that_is_never_finite_is_drawn_and_not_reached(tmp_path):
+    study = measured(curve([1, 2], values=[math.inf, math.nan]), metric="val_loss", target=3.0)
+    assert math.isinf(study["a"].tta.median) and plot_studies(tmp_path / "tta.png", [study]).stat().st_size > 0
+
+
 def test_names_are_no_markup(capsys):
     print_studies([measured(curve([1, 2], "[/red]"), curve([1, 4], "b"), baseline="[/red]")])
     assert "(baseline [/red])" in capsys.readouterr().out
@@ -372,6 +378,7 @@ def test_a_log_of_modded_nanogpt(tmp_path):
     [
         ("20.03ms", "30.03ms", "line 7: 0.601 s at 30.03 ms a step are 20.01.* steps, and the clock has run for 30 of"),
         ("step:40/40 train", "step:19/40 train", "line 6: step 19 after 20 at .*line 5; expected a later one, or step"),
+        ("step:40/40", "step:41/40", "line 6: step 41 of 40; the log contradicts itself"),
         ("step:20/40", "step:20/50", "line 5: of 50 steps, where .*line 2 has 40"),
         ("train_time:600ms", "train_time:100ms", "line 6: the clock is set back to 0.1 s, as it was at .*line 4"),
         ("step:40/40 train_loss:3.0", "step:40/40 val_loss:3.0", "line 7: a second val_loss at step 40"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from softnum.tta import IterationTime, bootstrap_interval, mean_interval, mser5
 from softnum.tta.timings.series import Series
-from softnum.tta.timings.warmup import iteration_time, warmup_rule
+from softnum.tta.timings.warmup import iteration_time, warmup_hint, warmup_rule
 
 
 def definition(samples):
@@ -153,3 +153,7 @@ def test_unlike_iterations_are_warned_of():
     assert re.search(r"unlike, .* 1.01 s per iteration in the first 12 of 18 stretches, 1.51 s in", detail["unlike"])
     even = [Fraction(1) + Fraction(at % 3, 100) for at in range(18)]
     assert "unlike" not in iteration_time(Series("a", even, "measured", "trace"), "none").detail
+
+
+def test_a_hint_of_times_whose_squares_overflow():
+    assert warmup_hint([1e200, 1e300, 1e300, 1e300]).startswith("the first of 4 iterations is not like the others")

@@ -96,6 +96,8 @@ class _Row:
             each = float(mean or "nan") / 1000
         except ValueError:
             each = math.nan
+        if int(step) > int(total):
+            raise ValueError(f"{where}: step {step} of {total}; the log contradicts itself")
         clock = Fraction(clock) / (1000 if unit == "ms" else 1)
         return cls(where, int(step), int(total), dict(_VALUE.findall(values or "")), clock, each)
 

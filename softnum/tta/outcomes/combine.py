@@ -243,7 +243,7 @@ def reached_by(design: str, records: Sequence[Record], target: float, reached: R
         if first == 0:
             raise ValueError(
                 f"design {design!r}, seed {record.seed} meets the target {target:g} before the first update; "
-                "time-to-accuracy needs a target that training has to work for: raise it"
+                "time-to-accuracy needs a target that training has to work for: set a harder one"
             )
         found.append(math.inf if first is None else first)
     return found
@@ -271,13 +271,13 @@ def _result(design, records, target, reached, variant: Variant) -> DesignResult:
     if variant.measured and still:
         raise ValueError(
             f"design {design!r}, seed {still[0].seed} reaches the target at 0 s of its own clock, so that no ratio is "
-            "known; the clock is too coarse, or starts after training: raise the target, or leave the column of times "
-            "out and give times per iteration with --timings"
+            "known; the clock is too coarse, or starts after training: set a harder target, or leave the column of "
+            "times out and give times per iteration with --timings"
         )
     if variant.measured and measured is None:
         raise ValueError(
             f"design {design!r} reaches the target where its curve states no time: before its clock began, or was set "
-            "back; raise the target, or give times per iteration with --timings"
+            "back; set a harder target, or give times per iteration with --timings"
         )
     return DesignResult(
         design=design,

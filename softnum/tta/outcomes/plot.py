@@ -156,6 +156,8 @@ def _curves(axes, study: Study, looks: dict, *, seconds: bool) -> None:
     )
     axes.set_ylabel(f"{study.metric} (median and range over seeds)")
     axes.set_xscale("log")
+    if not math.isfinite(axes.dataLim.minposx):  # every value is infinite or NaN, and nothing is drawn
+        axes.set_xlim(1, 10)
     if seconds:
         axes.set_title(f"Over time, {study.label}")
         measured = any(result.by_clock for result in study.designs)

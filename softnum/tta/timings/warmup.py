@@ -132,11 +132,11 @@ def warmup_hint(samples: Sequence[float], each: int = 1) -> str | None:
     count = len(samples)
     if not 3 <= count < BATCH * LEAST_BATCHES:
         return None
-    scores = {}
+    scores, most = {}, max(samples)  # squares of times over the longest are in range
     for cut in range(count // 2 + 1):
         kept = samples[cut:]
         mean = statistics.fmean(kept)
-        scores[cut] = math.fsum((sample - mean) ** 2 for sample in kept) / len(kept) ** 2
+        scores[cut] = math.fsum(((sample - mean) / most) ** 2 for sample in kept) / len(kept) ** 2
     cut = min(scores, key=lambda at: (scores[at], at))
     first, kept = samples[:cut], samples[cut:]
     apart = statistics.fmean(kept) / 10
