@@ -93,7 +93,7 @@ def box(browser, design):
 
 def test_everything_is_drawn(page):
     places = page.find_elements(By.CSS_SELECTOR, "[data-draw]")
-    assert len(places) == 11
+    assert len(places) == 17
     for place in places:
         drawing = place.find_element(By.CSS_SELECTOR, "svg.marks")
         assert drawing.size["height"] > 60 and drawing.size["width"] > 300

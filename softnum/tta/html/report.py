@@ -33,7 +33,7 @@ class Report:
     ...     _ = write_results(Path(folder, "results.json"), [study])
     ...     report = load_report(folder)
     >>> [section.title for section in report.page().sections][:3]
-    ['Summary', 'Time to accuracy', 'Learning curves']
+    ['Summary', 'Time to accuracy', 'All targets']
     """
 
     folder: Folder
