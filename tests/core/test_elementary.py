@@ -66,7 +66,7 @@ SIXTEEN = ["binary16", "bfloat16", "dlfloat16", "binary16p8se", "q8.8", "uq0.16"
 def test_strata_of_16_bits(name, fmt):
     fmt = sn.format(fmt)
     for i, env in enumerate(environments(fmt, ["nearest_even", "down", "stochastic", "to_odd"])):
-        check(name, [drawn(fmt, 64, i)], fmt, env)
+        check(name, [drawn(fmt, 32, i)], fmt, env)
 
 
 @pytest.mark.parametrize(("fmt", "out"), [

@@ -77,7 +77,7 @@ def codes_of(fmt, operands, most):
 @cases("fmt", FORMATS, ids=repr)
 @cases("name", EVERY)
 def test_every_mode(name, fmt):
-    codes = codes_of(fmt, EVERY[name], 450)
+    codes = codes_of(fmt, EVERY[name], 250)
     for i, env in enumerate(environments(fmt)):
         compare(name, codes, fmt, env, word=5 * i & 7)
 
