@@ -131,7 +131,7 @@ def test_every_operation_has_a_rule():
     sources = Path(engine.__file__).parents[1].rglob("*.py")
     operations |= {name for file in sources for name in re.findall(r'\bop="(\w+)"', file.read_text())}
     assert operations >= {"conv2d", "embedding", "group_norm", "softmax"}  # of other modules
-    assert operations == set(engine.GRADIENTS)
+    assert operations == set(engine.GRADIENTS) - {"steps"}  # softnum.torch.functions, once imported, has that one
 
 
 @pytest.mark.parametrize("op", ["add", "multiply"])
