@@ -71,6 +71,35 @@ static int is_product(size_t m, size_t n, size_t k, const ELEMENT *a, const ELEM
     *checksum = got;
     return got == want;
 }
+
+/* checks a result and tells of it; 0 if it is right, else 1 */
+static int told(const char *name, const char *layer, unsigned long count, size_t m, size_t n, size_t k,
+                const ELEMENT *a, const ELEMENT *b, const SUM *c, uint64_t *left)
+{
+    uint64_t checksum = 0;
+    const int right = is_product(m, n, k, a, b, c, left, &checksum);
+    printf("%s, %s, %lu times: checksum %016" PRIx64 ", %s\n", name, layer, count, checksum, right ? "right" : "WRONG");
+    return !right;
+}
+
+static void *room(uint64_t elements, size_t size)
+{
+    void *memory = elements > SIZE_MAX / size ? NULL : malloc((size_t)elements * size);
+    if (memory == NULL) {
+        fprintf(stderr, "no memory for %" PRIu64 " elements of %u bytes\n", elements, (unsigned)size);
+        exit(2);
+    }
+    return memory;
+}
+
+static ELEMENT *operand(uint64_t elements, uint32_t seed)
+{
+    ELEMENT *x = (ELEMENT *)room(elements, sizeof(ELEMENT));
+    for (uint64_t i = 0; i < elements; i++) {
+        x[i] = (ELEMENT)value(i, seed);
+    }
+    return x;
+}
 """
 
 

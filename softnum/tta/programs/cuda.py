@@ -83,29 +83,13 @@ static void need(cudaError_t error, const char *what)
     }
 }
 
-static void *room(uint64_t elements, size_t size)
-{
-    void *memory = malloc((size_t)elements * size);
-    if (memory == NULL) {
-        fprintf(stderr, "no memory for %" PRIu64 " elements of %u bytes\n", elements, (unsigned)size);
-        exit(2);
-    }
-    return memory;
-}
-
 int main(void)
 {
-    ELEMENT *a = (ELEMENT *)room(A_ELEMENTS, sizeof(ELEMENT)), *b = (ELEMENT *)room(B_ELEMENTS, sizeof(ELEMENT));
+    ELEMENT *a = operand(A_ELEMENTS, 1), *b = operand(B_ELEMENTS, 2);
     SUM *c = (SUM *)room(C_ELEMENTS, sizeof(SUM)), *device_c;
     ELEMENT *device_a, *device_b;
     uint64_t *left = (uint64_t *)room(LONGEST_SUM, sizeof(uint64_t));
     int wrong = 0, all = 0;
-    for (uint64_t i = 0; i < A_ELEMENTS; i++) {
-        a[i] = (ELEMENT)value(i, 1);
-    }
-    for (uint64_t i = 0; i < B_ELEMENTS; i++) {
-        b[i] = (ELEMENT)value(i, 2);
-    }
     need(cudaMalloc((void **)&device_a, A_ELEMENTS * sizeof(ELEMENT)), "memory for left operands");
     need(cudaMalloc((void **)&device_b, B_ELEMENTS * sizeof(ELEMENT)), "memory for right operands");
     need(cudaMalloc((void **)&device_c, C_ELEMENTS * sizeof(SUM)), "memory for results");
@@ -114,16 +98,12 @@ int main(void)
     for (int iteration = 0; iteration < ITERATIONS; iteration++) {
         for (const product &p : products) {
             const dim3 grid((unsigned)((p.m + BLOCK - 1) / BLOCK), (unsigned)((p.n + BLOCK - 1) / BLOCK));
-            uint64_t checksum = 0;
             for (unsigned long i = 0; i < p.count; i++) {
                 p.run<<<grid, dim3(BLOCK, BLOCK)>>>(device_a, device_b, device_c);
             }
             need(cudaGetLastError(), p.name);
             need(cudaMemcpy(c, device_c, p.m * p.n * sizeof(SUM), cudaMemcpyDeviceToHost), p.name);
-            const int right = is_product(p.m, p.n, p.k, a, b, c, left, &checksum);
-            printf("%s, %s, %lu times: checksum %016" PRIx64 ", %s\n", p.name, p.layer, p.count, checksum,
-                   right ? "right" : "WRONG");
-            wrong += !right;
+            wrong += told(p.name, p.layer, p.count, p.m, p.n, p.k, a, b, c, left);
             all++;
         }
     }

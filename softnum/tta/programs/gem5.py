@@ -93,28 +93,12 @@ static const struct product {
 
 enum { PRODUCTS = sizeof products / sizeof products[0] };
 
-static void *room(uint64_t elements, size_t size)
-{
-    void *memory = elements > SIZE_MAX / size ? NULL : malloc((size_t)elements * size);
-    if (memory == NULL) {
-        fprintf(stderr, "no memory for %" PRIu64 " elements of %u bytes\n", elements, (unsigned)size);
-        exit(2);
-    }
-    return memory;
-}
-
 int main(void)
 {
-    ELEMENT *a = room(A_ELEMENTS, sizeof(ELEMENT)), *b = room(B_ELEMENTS, sizeof(ELEMENT));
+    ELEMENT *a = operand(A_ELEMENTS, 1), *b = operand(B_ELEMENTS, 2);
     uint64_t *left = room(LONGEST_SUM, sizeof(uint64_t));
     static SUM *results[PRODUCTS];
     int wrong = 0;
-    for (uint64_t i = 0; i < A_ELEMENTS; i++) {
-        a[i] = (ELEMENT)value(i, 1);
-    }
-    for (uint64_t i = 0; i < B_ELEMENTS; i++) {
-        b[i] = (ELEMENT)value(i, 2);
-    }
     for (int p = 0; p < PRODUCTS; p++) {
         results[p] = room((uint64_t)products[p].m * products[p].n, sizeof(SUM));
     }
@@ -129,11 +113,7 @@ int main(void)
     }
     for (int p = 0; p < PRODUCTS; p++) {
         const struct product *q = &products[p];
-        uint64_t checksum = 0;
-        const int right = is_product(q->m, q->n, q->k, a, b, results[p], left, &checksum);
-        printf("%s, %s, %lu times: checksum %016" PRIx64 ", %s\n", q->name, q->layer, q->count, checksum,
-               right ? "right" : "WRONG");
-        wrong += !right;
+        wrong += told(q->name, q->layer, q->count, q->m, q->n, q->k, a, b, results[p], left);
         free(results[p]);
     }
     free(a);

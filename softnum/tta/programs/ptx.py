@@ -146,31 +146,15 @@ static void need(CUresult result, const char *what)
     }
 }
 
-static void *room(uint64_t elements, size_t size)
-{
-    void *memory = malloc((size_t)elements * size);
-    if (memory == NULL) {
-        fprintf(stderr, "no memory for %" PRIu64 " elements of %u bytes\n", elements, (unsigned)size);
-        exit(2);
-    }
-    return memory;
-}
-
 int main(void)
 {
-    float *a = room(A_ELEMENTS, sizeof *a), *b = room(B_ELEMENTS, sizeof *b), *c = room(C_ELEMENTS, sizeof *c);
+    float *a = operand(A_ELEMENTS, 1), *b = operand(B_ELEMENTS, 2), *c = room(C_ELEMENTS, sizeof *c);
     uint64_t *left = room(LONGEST_SUM, sizeof *left);
     CUdevice device;
     CUcontext context;
     CUmodule module;
     CUdeviceptr device_a, device_b, device_c;
     int wrong = 0, all = 0;
-    for (uint64_t i = 0; i < A_ELEMENTS; i++) {
-        a[i] = (float)value(i, 1);
-    }
-    for (uint64_t i = 0; i < B_ELEMENTS; i++) {
-        b[i] = (float)value(i, 2);
-    }
     need(cuInit(0), "cuInit");
     need(cuDeviceGet(&device, 0), "device 0");
     need(cuDevicePrimaryCtxRetain(&context, device), "context");
@@ -188,16 +172,12 @@ int main(void)
             const unsigned columns = (unsigned)((q->n + BLOCK - 1) / BLOCK);
             void *arguments[] = {&device_a, &device_b, &device_c};
             CUfunction kernel;
-            uint64_t checksum = 0;
             need(cuModuleGetFunction(&kernel, module, q->name), q->name);
             for (unsigned long i = 0; i < q->count; i++) {
                 need(cuLaunchKernel(kernel, rows, columns, 1, BLOCK, BLOCK, 1, 0, NULL, arguments, NULL), q->name);
             }
             need(cuMemcpyDtoH(c, device_c, q->m * q->n * sizeof *c), q->name);
-            const int right = is_product(q->m, q->n, q->k, a, b, c, left, &checksum);
-            printf("%s, %s, %lu times: checksum %016" PRIx64 ", %s\n", q->name, q->layer, q->count, checksum,
-                   right ? "right" : "WRONG");
-            wrong += !right;
+            wrong += told(q->name, q->layer, q->count, q->m, q->n, q->k, a, b, c, left);
             all++;
         }
     }
