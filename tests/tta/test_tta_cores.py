@@ -22,14 +22,7 @@ from softnum.tta import (
 from softnum.tta.simulators.reports import write_reports
 from softnum.tta.simulators.scalesim_report import report_text
 from softnum.tta.simulators.zigzag import zigzag_machine
-
-TABLE = {
-    "array": [32, 32],
-    "sram_bytes": {"ifmap": 65536, "filter": 65536, "ofmap": 65536},
-    "bandwidth": "16 GB/s",
-    "clock": "1 GHz",
-}
-HARDWARE = Hardware.from_table(TABLE)
+from tests.support.hardware_tables import HARDWARE, TABLE
 
 
 def cores(*counts):

@@ -30,14 +30,8 @@ from softnum.tta import (
     write_inputs,
 )
 from softnum.tta.workloads.hardware import kept_steps
+from tests.support.hardware_tables import HARDWARE, TABLE
 
-TABLE = {
-    "array": [32, 32],
-    "sram_bytes": {"ifmap": 65536, "filter": 65536, "ofmap": 65536},
-    "bandwidth": "16 GB/s",
-    "clock": "1 GHz",
-}
-HARDWARE = Hardware.from_table(TABLE)
 SPARSE = Path(__file__).parents[2] / "examples" / "sparsity" / "reports"
 SHIPPED = Path(str(resources.files("softnum.tta").joinpath("reports")))
 
