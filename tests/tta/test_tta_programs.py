@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -21,8 +22,11 @@ from softnum.tta import (
     write_workloads,
 )
 from softnum.tta.programs import PROGRAM_FORMATS
+from softnum.tta.programs.cuda import BLOCK
+from softnum.tta.programs.ptx import ptx_kernels
 from softnum.tta.workloads.hardware import DesignPoint, Gemm
 from softnum.tta.workloads.products import ProductName, read_product_name
+from tests.support.ptx import run_kernel
 from tests.support.timing_files import DATA
 
 SHAPES = (("fc1", "forward", 33, 17, 40), ("fc2", "forward", 5, 1, 17), ("fc2", "backward_data", 33, 17, 40))
@@ -70,6 +74,18 @@ def compile_and_run(source, *options, compiler="cc", runner=()):
     program = source.with_suffix(".run")
     subprocess.run([compiler, *options, source, "-o", program], check=True, capture_output=True, text=True)
     return subprocess.run([*runner, program], capture_output=True, text=True, timeout=60)
+
+
+def test_ptx_computes_the_products():
+    """By an interpreter of the few instructions, every load and store in bounds: sums of whole numbers are exact."""
+    rng, work = np.random.default_rng(3), work_of()
+    text = ptx_kernels(work)
+    for name, gemm in zip(names_of(work), work.gemms, strict=True):
+        m, n, k = gemm.shape
+        a, b = (rng.integers(-2, 3, shape).astype(np.float32) for shape in ((m, k), (k, n)))
+        c = np.full(m * n, np.nan, np.float32)
+        run_kernel(text, name, (a.ravel(), b.ravel(), c), (-(-m // BLOCK), -(-n // BLOCK)))
+        assert np.array_equal(c.reshape(m, n), a @ b), name
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
