@@ -45,7 +45,7 @@ def new(
 ) -> None:
     """Write a study's file to start from, in which every key is explained."""
     from softnum.runtime.atomic import write_atomic
-    from softnum.train.studies.study_file import TEMPLATE
+    from softnum.train.studies.study_tables import TEMPLATE
 
     writable_file(file)
     if file.exists() and not force:

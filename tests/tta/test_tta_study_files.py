@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from softnum.cli import build_app
 from softnum.train import read_study
-from softnum.train.studies.study_file import TEMPLATE
+from softnum.train.studies.study_tables import TEMPLATE
 from tests.support.study_cases import write_study
 
 GOOD = """\

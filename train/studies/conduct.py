@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from softnum.runtime.plain import plain
@@ -25,56 +22,25 @@ from softnum.train.studies.plan import (
     StudyPlan,
     apply_plan,
     plan_study,
-    record_state,
     write_alike,
 )
+from softnum.train.studies.results import (
+    Outcome,
+    conclude_comparison,
+    on_one_line,
+    write_page,
+    write_study,
+    write_works,
+)
 from softnum.train.studies.runner import run_tasks
-from softnum.train.studies.study import case_workloads, worker_count
-from softnum.train.studies.study_file import VARIANTS, Comparison, StudyFile
+from softnum.train.studies.study import worker_count
+from softnum.train.studies.study_file import VARIANTS
+from softnum.train.studies.study_tables import Comparison, StudyFile
 from softnum.train.studies.task import Failed
-from softnum.tta.accuracy.records import RecordSet, read_records
-from softnum.tta.html.report import write_report
-from softnum.tta.study import chosen_variants, conclude, outcome_rules, study_variants
-from softnum.tta.workloads.files import write_workloads
+from softnum.tta.study import chosen_variants, study_variants
 from softnum.tta.workloads.hardware import DesignPoint
 
-__all__ = ["STUDY_SCHEMA", "Outcome", "conduct_study"]
-
-STUDY_SCHEMA = 1
-#: packages of the extra [report]
-_REPORT = ("altair", "jinja2", "jsonschema", "vl_convert")
-
-
-@dataclass
-class Outcome:
-    """What came of a study.
-
-    Attributes
-    ----------
-    plan : StudyPlan
-    trained, copied, found : int
-        Runs that were trained; that got the rows of another run of the same arithmetic; that were finished before.
-    failed : dict
-        Name of a run -> why it failed.
-    comparisons : dict
-        Folder -> why it has no results.
-    report : pathlib.Path or None
-    notes : list of str
-    """
-
-    plan: StudyPlan
-    trained: int = 0
-    copied: int = 0
-    found: int = 0
-    failed: dict[str, str] = field(default_factory=dict)
-    comparisons: dict[str, str] = field(default_factory=dict)
-    report: Path | None = None
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def complete(self) -> bool:
-        """Whether every run finished and every comparison has results."""
-        return not self.failed and not self.comparisons
+__all__ = ["conduct_study"]
 
 
 @plain
@@ -164,7 +130,7 @@ def conduct_study(
             if run.state == UNUSABLE:
                 outcome.failed[run.name] = run.error
         for label, error in sorted({(f"{r.comparison.folder}/{r.label}", r.error) for r in plan.runs if r.error}):
-            say(f"{label} cannot be trained, the others go on: {_line(error)}")
+            say(f"{label} cannot be trained, the others go on: {on_one_line(error)}")
         # Times first: a missing report or a malformed file costs seconds, not the training.
         variants = {c.folder: _variants(plan, c, outcome, jobs, say) for c in study.comparisons}
         apply_plan(plan)
@@ -174,28 +140,23 @@ def conduct_study(
         _note_found(plan, ledger)
         outcome.found = sum(run.state in (FOUND, BACK) for run in plan.runs)
         outcome.copied = sum(run.state == SAME for run in plan.runs)
-        _write_study(plan, outcome)
+        write_study(plan, outcome)
         _train(plan, outcome, ledger, executor, device, retries, progress)
-        _write_study(plan, outcome)
+        write_study(plan, outcome)
         for comparison in study.comparisons:
             if comparison.folder not in outcome.comparisons:
-                _write_workloads(plan, comparison)
-                _conclude(plan, comparison, variants[comparison.folder], outcome, console)
+                write_works(plan, comparison)
+                conclude_comparison(plan, comparison, variants[comparison.folder], outcome, console)
         for folder in outcome.comparisons:
             for name in ("results.json", "tta.png"):  # of what the study was before
                 (out / folder / name).unlink(missing_ok=True)
-        _write_study(plan, outcome)
-        _report(study, out, outcome)
+        write_study(plan, outcome)
+        write_page(study, out, outcome)
         return outcome
     finally:
         if executor is not None:
             executor.close(kill=True)  # does nothing if it is closed
         lock.release()
-
-
-def _line(text: str) -> str:
-    """A text on one line."""
-    return " ".join(text.split())
 
 
 # -- times -------------------------------------------------------------------------------------------------------------
@@ -302,102 +263,3 @@ def _keep(run: PlannedRun, content: bytes) -> None:
     run.path.parent.mkdir(parents=True, exist_ok=True)
     record.write_atomic(run.path, content)
     run.path.with_suffix(".checkpoint.npz").unlink(missing_ok=True)
-
-
-def _write_workloads(plan: StudyPlan, comparison: Comparison) -> None:
-    """Write what an iteration consists of, under each design that can be trained."""
-    usable = {run.label for run in plan.of(comparison) if run.state != UNUSABLE}
-    pairs = zip(comparison.cases, comparison.labels, strict=True)
-    cases = [replace(case, label=label) for case, label in pairs if label in usable]
-    folder = plan.out / comparison.folder
-    write_workloads(folder / "workloads.json", case_workloads(cases, comparison.settings))
-
-
-# -- results -----------------------------------------------------------------------------------------------------------
-def _conclude(plan: StudyPlan, comparison: Comparison, variants, outcome: Outcome, console) -> None:
-    from rich.console import Console
-
-    runs = plan.of(comparison)
-    there = [run.path for run in runs if run.state != UNUSABLE and record_state(run.path, run.header) == "finished"]
-    missing = tuple(
-        f"{run.label}, seed {run.seed}, has no finished run and is left out: {_line(outcome.failed[run.name])}"
-        for run in runs
-        if run.name in outcome.failed
-    )
-    settings = comparison.settings
-    console = console or Console()
-    console.print(f"\n{comparison.folder} on {settings.data}", highlight=False, markup=False)
-    try:
-        if not there:
-            raise ValueError("no run of it finished")
-        records = read_records(there, metric=comparison.metric)
-        conclude(
-            RecordSet(records.records, (*records.excluded, *missing)), variants, target=comparison.target,
-            baseline=comparison.baseline, out=plan.out / comparison.folder, console=console,
-            **outcome_rules(comparison.labels, comparison.baseline, **comparison.rules),
-            inputs={
-                "command": f"softnum study run {shlex.quote(plan.study.path.name)}", "study": plan.study.name,
-                "designs": list(comparison.labels), "seeds": list(comparison.seeds),
-                "epochs": settings.epochs,
-                "network": next(run.header["config"]["network"] for run in runs if run.header),
-                "data": settings.data, "batches": [case.batch for case in comparison.cases],
-                **settings.describe_updates(),
-            },
-        )  # fmt: skip
-    except ValueError as error:
-        outcome.comparisons[comparison.folder] = str(error)
-        console.print(f"no results: {_line(str(error))}", highlight=False, markup=False)
-
-
-def _write_study(plan: StudyPlan, outcome: Outcome) -> None:
-    """Write ``study.json``: what the study consists of, and where everything lies."""
-    from softnum.runtime.atomic import write_atomic
-
-    comparisons = []
-    for comparison in plan.study.comparisons:
-        settings, runs = comparison.settings, []
-        for run in plan.of(comparison):
-            error = outcome.failed.get(run.name)
-            state = "failed" if error else record_state(run.path, run.header)
-            entry = {"label": run.label, "seed": run.seed, "key": run.task.key, "iterations": run.iterations}
-            entry |= {"record": f"records/{run.label}/seed-{run.seed}.jsonl", "state": state}
-            runs.append(entry | ({"error": error} if error else {}))
-        entry = {
-            "folder": comparison.folder, "network": settings.network, "options": settings.network_options,
-            "data": settings.data, "epochs": settings.epochs, "target": comparison.target,
-            "metric": comparison.metric, "rules": comparison.rules, "baseline": comparison.baseline,
-            "seeds": list(comparison.seeds),
-            "designs": [
-                {"label": label, "design": _shown(plan.study, case.design), "batch": case.batch}
-                for label, case in zip(comparison.labels, comparison.cases, strict=True)
-            ],
-            "runs": runs,
-        }  # fmt: skip
-        if comparison.folder in outcome.comparisons:
-            entry["error"] = outcome.comparisons[comparison.folder]
-        comparisons.append(entry)
-    table = {
-        "schema": STUDY_SCHEMA, "name": plan.study.name, "file": plan.study.path.name, "study": plan.study.table,
-        "comparisons": comparisons,
-    }  # fmt: skip
-    text = json.dumps(table, indent=1, ensure_ascii=False, default=str)
-    write_atomic(plan.out / "study.json", text + "\n")
-
-
-def _shown(study: StudyFile, design: str) -> str:
-    """A design as the study's file names it: a path relative to the file."""
-    path = Path(design)
-    return path.relative_to(study.path.parent).as_posix() if path.is_relative_to(study.path.parent) else design
-
-
-def _report(study: StudyFile, out: Path, outcome: Outcome) -> None:
-    """The HTML page of the whole study."""
-    if study.html is False:
-        return
-    if not any((out / c.folder / "results.json").is_file() for c in study.comparisons):
-        return
-    missing = [name for name in _REPORT if importlib.util.find_spec(name) is None]
-    if missing:
-        outcome.notes.append(f"no report.html: it takes {', '.join(missing)}: pip install 'softnum[report]'")
-        return
-    outcome.report = write_report(out, out / "report.html")

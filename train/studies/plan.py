@@ -18,7 +18,7 @@ from softnum.runtime.atomic import write_atomic
 from softnum.runtime.plain import plain
 from softnum.train.designs.reader import load_design
 from softnum.train.runs.record import RunFiles
-from softnum.train.studies.study_file import Comparison, StudyFile
+from softnum.train.studies.study_tables import Comparison, StudyFile
 from softnum.train.studies.task import RunTask, describe_runs, key_of
 
 __all__ = ["PlannedRun", "StudyPlan", "apply_plan", "arithmetic_of", "plan_study", "record_state", "write_alike"]

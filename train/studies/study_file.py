@@ -6,9 +6,7 @@ import dataclasses
 import inspect
 import re
 import tomllib
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from softnum.runtime.plain import plain
 from softnum.train.datasets.sets import DATA_SETS
@@ -18,9 +16,10 @@ from softnum.train.nets import NETWORKS, default_data, make_network
 from softnum.train.runs.loop import Settings
 from softnum.train.runs.own import is_own, load_own, own_name
 from softnum.train.studies.study import Case, case_labels, check_seeds
+from softnum.train.studies.study_tables import Comparison, StudyFile, Timings
 from softnum.tta.study import outcome_rules
 
-__all__ = ["TEMPLATE", "Comparison", "StudyFile", "Timings", "read_study"]
+__all__ = ["read_study"]
 
 _SETTINGS = [
     field.name
@@ -51,148 +50,6 @@ _SIMULATORS = ("scalesim", "zigzag")
 _DATAFLOWS = ("os", "ws", "is")
 VARIANTS = {"all": None, "stated": "stated hardware", "equal-area": "equal area"}
 
-TEMPLATE = """\
-# A study: every network x design x batch size x seed is trained once, and each network's designs are compared by
-# time-to-accuracy. Paths are relative to this file. `softnum study plan FILE` says what would run.
-
-[study]
-name = "{name}"
-designs = ["a-float32", "c-wang-fp8"]  # shipped designs (`softnum designs`) or files of yours; "my.toml@128": batch 128
-seeds = 3                              # how many, or a list: [1, 2, 3]
-batches = [32]                         # samples per iteration; with several, each design is trained with each
-epochs = 20                            # passes over the training samples
-target = 0.95                          # what the metric has to reach on held-out samples
-# baseline = "a-float32"               # what speed-ups are over; default: the first design
-# metric = "accuracy"                  # field of the records; direction = "lower" if less is better
-# reached = "consecutive:3"            # when a run has reached the target: "first" evaluation there, "average:5"
-# smooth = "ema:0.9"                   # smooth the curves first
-# confidence = 0.95                    # of the intervals
-# combine = ["mine+yours=both"]        # compare a design with the product of what its parts do
-# rent = ["2.48"]                      # dollars per hour, of all designs or "c-wang-fp8=1.20"; price: dollars to buy
-
-# One table for each network. Whatever [study] and [settings] say can be said here for this network alone. In place of a
-# name there may be a PyTorch model, "mine.py:make": a function of a file that returns a softnum.torch.Training.
-[[networks]]
-name = "mlp"
-# data = "digits"
-# options = {{ sizes = [64, 128, 10] }}  # the network's own parameters, as `softnum train --help` names them
-
-[[networks]]
-name = "lenet5"
-# epochs = 10
-# target = 0.9
-
-# What updates the networks; names and defaults are those of `softnum train --help`, with _ for -
-[settings]
-optimiser = "sgd"
-# learning_rate = 0.1
-# schedule = "cosine"
-# samples = 1000                       # train on so many of the first samples
-# held_out = 200                       # be measured on so many
-
-# Seconds per iteration: by SCALE-Sim, which simulate = true runs for designs without a report, or from a file.
-[timings]
-simulator = "scalesim"
-simulate = true
-# dataflow = "os"                      # output stationary; or "ws", "is"
-# variant = "all"                      # or "stated" (hardware), "equal-area"
-# reports = ["reports"]                # folders of reports to look in first
-# file = "times.csv"                   # in place of all these; columns design,iteration,seconds
-# files = {{ a-float32 = "base.log" }}   # or a file of each design (softnum timings --formats)
-
-[report]
-html = true                            # report.html of the whole study; takes softnum[report]
-"""
-
-
-@dataclass(frozen=True)
-class Timings:
-    """Where a comparison's seconds per iteration come from.
-
-    Attributes
-    ----------
-    sources : tuple
-        Files of times, in place of a simulator's: paths, and pairs of a design's label and a path.
-    reading : dict
-        How files are read: clock, format, warmup, iterations and marker of `softnum.tta.read_timings`.
-    simulator, dataflow : str
-        As `softnum.tta.study_variants` takes them.
-    simulate : bool
-        Whether the simulator is to be run for designs without a report.
-    reports : tuple of pathlib.Path
-        Folders of reports to look in first.
-    variant : str
-        "all", "stated" or "equal-area".
-    """
-
-    sources: tuple = ()
-    reading: dict[str, Any] = field(default_factory=dict)
-    simulator: str = "scalesim"
-    dataflow: str = "os"
-    simulate: bool = False
-    reports: tuple[Path, ...] = ()
-    variant: str = "all"
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One network, its designs and its seeds.
-
-    Attributes
-    ----------
-    folder : str
-        Its folder within the study's.
-    settings : Settings
-        Of every run, but for the batch size.
-    cases : tuple of Case
-    labels : tuple of str
-        What each case is called.
-    seeds : tuple of int
-    target : float
-    rules : dict
-        Keywords of `softnum.tta.outcome_rules`: metric, reached, confidence, costs ...
-    baseline : str
-        A label.
-    timings : Timings
-    """
-
-    folder: str
-    settings: Settings
-    cases: tuple[Case, ...]
-    labels: tuple[str, ...]
-    seeds: tuple[int, ...]
-    target: float
-    rules: dict[str, Any]
-    baseline: str
-    timings: Timings
-
-    @property
-    def metric(self) -> str:
-        """What the target is of."""
-        return self.rules.get("metric", "accuracy")
-
-
-@dataclass(frozen=True)
-class StudyFile:
-    """A study as its file asks for it.
-
-    Attributes
-    ----------
-    name : str
-    path : pathlib.Path
-    table : dict
-        The file's tables as written.
-    comparisons : tuple of Comparison
-    html : bool or None
-        Whether a report is wanted; None: if what it takes is installed.
-    """
-
-    name: str
-    path: Path
-    table: dict[str, Any]
-    comparisons: tuple[Comparison, ...]
-    html: bool | None
-
 
 @plain
 def read_study(path: str | Path) -> StudyFile:
@@ -218,6 +75,7 @@ def read_study(path: str | Path) -> StudyFile:
     Examples
     --------
     >>> import tempfile
+    >>> from softnum.train.studies.study_tables import TEMPLATE
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "two.toml")
     ...     _ = file.write_text(TEMPLATE.format(name="two"))
