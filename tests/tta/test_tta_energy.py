@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from softnum.train import load_design, workload
 from softnum.tta import (
     ENERGY_KINDS,
     ENERGY_TABLES,
@@ -222,3 +223,12 @@ def test_a_format_without_a_name_is_as_wide_outside_products_as_its_tensors():
     assert known.by_kind["elementwise"] == pytest.approx(1000 * 0.2e-12, rel=1e-12)
     assert known.assumptions[-1] == "product of a format without a name has 8 bits, charged as int8 (proxy)"
     assert unknown.by_kind["elementwise"] == pytest.approx(1000 * 3.7e-12, rel=1e-12)
+
+
+def test_places_of_maxima_are_no_numbers_that_an_operation_computes_with():
+    work = workload("lenet5", load_design("a-float32"), 8)
+    pooled = [each for each in work.operations if "max_pool2d" in each.kind]
+    assert len(pooled) == 4 and {each.formats for each in pooled} == {("binary32",)}
+    dear = {each.flops for each in work.operations if "binary64" in each.formats}  # the loss's, four of 32 bits each
+    flops = sum(each.flops for each in work.operations if each.gemm is None) + 3 * sum(dear)
+    assert energy_of(work).by_kind["elementwise"] == pytest.approx(flops * 3.7e-12, rel=1e-12)

@@ -19,6 +19,9 @@ from softnum.tta.workloads.operations import Operation, StoredTensor, Workload
 
 __all__ = ["short_name", "trace", "weights_of", "workload", "workspace_of"]
 
+#: what masks and the places of maxima are of, which no operation computes with
+_NO_NUMBERS = ("bit", "index")
+
 
 @plain
 def workload(model: str | Settings, design: Design, batch: int | None = None, **settings) -> Workload:
@@ -239,7 +242,8 @@ class _Table:
             gemm = self._gemm(group)
             formats = gemm.formats
         else:
-            formats = tuple(dict.fromkeys(short_name(value.format) for value in group.reads if value.format != "bit"))
+            numbers = [value.format for value in group.reads if value.format not in _NO_NUMBERS]
+            formats = tuple(dict.fromkeys(map(short_name, numbers)))
         return Operation(
             group.layer, group.stage, self.flow.kind(group), group.flops, read, written, formats, gemm
         )  # fmt: skip
