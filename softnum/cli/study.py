@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, need, writable_file, writable_folder
+from softnum.cli.outcomes import Shown
 from softnum.cli.train import Device, progress_bar
+from softnum.cli.updates import with_groups
 
 __all__ = ["register"]
 
@@ -22,6 +24,7 @@ A run is known by a checksum of everything that determines its record, so the sa
 interruption, trains only what a change has touched, and brings back what was trained before.
 """
 
+_SHOWN = Shown()
 Study = Annotated[Path, typer.Argument(help="The study's file (TOML).")]
 Out = Annotated[Path | None, typer.Option(help="Folder of the study.  [default: runs/<the study's name>]")]
 
@@ -32,7 +35,7 @@ def register(app: typer.Typer) -> None:
     for name, verb, short in (
         ("new", new, "Write a study's file to start from."),
         ("plan", plan, "Say what would run; nothing is written."),
-        ("run", run, "Train what is missing, and compare."),
+        ("run", with_groups(run), "Train what is missing, and compare."),
         ("status", status, "Say how far a study is."),
     ):
         group.command(name, short_help=short)(exit_codes(verb))
@@ -64,8 +67,7 @@ def plan(study: Study, out: Out = None) -> None:
     from softnum.train import plan_study, read_study
 
     asked = read_study(study)
-    found = plan_study(asked, _folder(asked, out))
-    _print_plan(found)
+    _print_plan(plan_study(asked, _folder(asked, out)))
 
 
 def run(
@@ -77,12 +79,14 @@ def run(
         str | None, typer.Option(help="Address of a Dask scheduler, whose workers train instead: tcp://host:8786.")
     ] = None,
     retries: Annotated[int, typer.Option(help="How often a run that failed is tried again.")] = 2,
+    shown: Shown = _SHOWN,
 ) -> None:
     """Train what is missing, compare each network's designs by time-to-accuracy, and write the report.
 
     \b
       softnum study run study.toml
       softnum study run study.toml --jobs 8 --out runs/fp8
+      softnum study run study.toml --explain --plots charts
       softnum study run study.toml --scheduler tcp://10.0.0.1:8786
 
     Interrupt it at any time: the same command goes on from the last whole epoch of each run. A run that fails leaves
@@ -97,6 +101,8 @@ def run(
     if asked.html:
         need("altair", "jinja2", "jsonschema", "vl_convert")
     writable_folder(folder)
+    if shown.plots is not None:
+        writable_folder(shown.plots)
     if jobs is not None and jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {jobs}; leave it out for one process a core")
     if jobs is not None and scheduler is not None:
@@ -106,13 +112,13 @@ def run(
     with progress_bar() as step:
         outcome = conduct_study(
             asked, folder, jobs=jobs, device=device, scheduler=scheduler, retries=retries, progress=step,
-            say=lambda line: typer.echo(line, err=True),
+            say=lambda line: typer.echo(line, err=True), explain=shown.explain, plots=shown.plots,
         )  # fmt: skip
     copied = f"{outcome.copied} copied from runs of the same arithmetic, " if outcome.copied else ""
     typer.echo(f"\nRuns: {outcome.found} found, {outcome.trained} trained, {copied}{len(outcome.failed)} failed")
     for note in outcome.notes:
         typer.echo(note)
-    for written in (folder / "study.json", *_results(asked, folder), *filter(None, [outcome.report])):
+    for written in (folder / "study.json", *_results(asked, folder), *outcome.plots, *filter(None, [outcome.report])):
         typer.echo(f"Written: {written}")
     for name, error in outcome.failed.items():
         typer.echo(f"softnum: failed: {name}: {' '.join(error.split())}", err=True)
@@ -161,17 +167,31 @@ _WORDS = {
 
 
 def _print_plan(plan) -> None:
-    rows: dict[tuple[str, ...], list[str]] = {}
+    from softnum.train.studies.trials import tuning_plan
+
+    rows: dict[tuple[str, ...], dict[str, list[str]]] = {}
     for run in plan.runs:
         text = _WORDS[run.state].format(done=run.done, error=" ".join(run.error.split()))
-        batch = str(run.task.settings.batch)
-        rows.setdefault((run.comparison.folder, run.label, batch, text), []).append(str(run.seed))
-    table = [(folder, label, batch, ", ".join(seeds), text) for (folder, label, batch, text), seeds in rows.items()]
+        label = f"{'tuning ' if run.part == 'trial' else ''}{run.label}"
+        row = rows.setdefault((run.comparison.folder, label, str(run.task.settings.batch), text), {})
+        row.setdefault(f" at x{run.multiplier:g}" if run.part == "trial" else "", []).append(str(run.seed))
+    table = [(*row[:3], _seeds(seeds), row[3]) for row, seeds in rows.items()]
     _print_table(f"{plan.study.name} in {plan.out}", ("network", "design", "batch", "seeds", "runs"), table)
     for path, name in plan.strangers:
         typer.echo(f"{path} belongs to no run: would be set aside as {Path('aside', name)}")
+    for comparison in plan.study.comparisons:
+        if (cost := tuning_plan(plan, comparison)) is not None:
+            typer.echo(f"{comparison.folder}: {cost.text}")
     iterations = sum(run.iterations - run.done for run in plan.to_train)
     typer.echo(f"{len(plan.runs)} runs, {len(plan.to_train)} to train: {iterations} iterations")
+
+
+def _seeds(by_rate: dict[str, list[str]]) -> str:
+    """Seeds with the rates that they are tried at; rates with the same seeds share them."""
+    rates: dict[str, list[str]] = {}
+    for rate, seeds in by_rate.items():
+        rates.setdefault(", ".join(seeds), []).append(rate)
+    return "; ".join(seeds + ",".join(of).replace(", at", ",") for seeds, of in rates.items())
 
 
 def _print_table(title: str, header, rows) -> None:

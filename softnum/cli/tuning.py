@@ -10,9 +10,6 @@ from softnum.cli.train import progress_bar
 
 __all__ = ["TuneRates", "counted", "tuning_of"]
 
-#: Tuning seeds that are given by their number count from here, far from those that are judged.
-_FIRST_SEED = 1001
-
 
 @dataclass(frozen=True)
 class TuneRates:
@@ -59,21 +56,19 @@ class TuneRates:
         return multipliers, self._seeds(judged)
 
     def _seeds(self, judged: list[int]) -> list[int]:
-        text = "3" if self.tune_seeds is None else self.tune_seeds
+        from softnum.train.studies.rates import TUNING_SEEDS, check_apart, counted_seeds
+
+        text = str(TUNING_SEEDS) if self.tune_seeds is None else self.tune_seeds
         try:
             numbers = [int(part) for part in text.split(",")]
         except ValueError:
             raise ValueError(f"--tune-seeds must be a count or a list like 1001,1002, got {text!r}") from None
-        if len(numbers) == 1 and not 1 <= numbers[0] < _FIRST_SEED:
-            raise ValueError(f"--tune-seeds must be a count from 1 to {_FIRST_SEED - 1}, or a list, got {numbers[0]}")
-        seeds = numbers if len(numbers) > 1 else list(range(_FIRST_SEED, _FIRST_SEED + numbers[0]))
-        both = sorted(set(seeds) & set(judged))
-        if both:
-            raise ValueError(
-                f"seed {both[0]} is a tuning seed and one of --seeds; a rate must not be judged by the run that it was "
-                "chosen by: give --tune-seeds others"
-            )
-        return seeds
+        try:
+            seeds = numbers if len(numbers) > 1 else counted_seeds(numbers[0])
+        except ValueError as error:
+            raise ValueError(f"--tune-seeds {error}") from None
+        check_apart(seeds, judged, "--tune-seeds", "of --seeds")
+        return list(seeds)
 
 
 def counted(step, what: str):

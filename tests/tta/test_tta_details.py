@@ -140,7 +140,7 @@ def test_the_output_is_short_and_explained_on_request(study, capsys):
     assert "How to read it" not in short and "How to read it" in long and len(short) < len(long)
     warned = short.partition("What could turn the verdict\n")[2].partition("Notes\n")[0]
     assert warned.count("  - ") == 3 < len(verdict_warnings([study]))
-    assert "softnum tta --explain prints them" in flat and "4.00 [2.00, 4.00]" in flat
+    assert "results.json; --explain prints them" in flat and "4.00 [2.00, 4.00]" in flat
     assert "never, seed 0, diverged" in flat  # what is so of these runs is not hidden
 
 

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from softnum.cli import build_app
 from softnum.train import Case, Settings
-from softnum.train.studies.tuning import plan_tuning, scale_rates
+from softnum.train.studies.rates import scale_rates
+from softnum.train.studies.tuning import plan_tuning
 from softnum.tta import Evaluation, Record, load_report, read_results
 from softnum.tta.accuracy.reached import ReachedRule
 from softnum.tta.outcomes.outcome import Spread

@@ -7,6 +7,7 @@ import math
 import re
 import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,7 @@ from softnum.train.designs.unit_specs import BLOCK_KINDS, CHUNK_KEYS, CHUNKED_KI
 from softnum.train.recipes import DelayedScaling
 from softnum.tta.workloads.unit import UnitHardware
 
-__all__ = ["design_names", "load_design"]
+__all__ = ["check_hardware", "design_names", "load_design", "with_hardware"]
 
 _ROLE_KEYS = ("format", "rounding", "overflow", "stochastic_bits", "random", "scale_rule")
 _BLOCK_KEYS = ("element", "scale", "tensor_scale", "block_size")
@@ -128,6 +129,28 @@ def load_design(path: str | Path) -> Design:
     except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, numbers too long, brackets too deep
         raise ValueError(f"{file}: not valid TOML: {error}") from error
     return _Reader(file).design(table)
+
+
+def check_hardware(table: object, file: Path) -> dict:
+    """A ``[hardware]`` table, or a part of one, that stands in a file; errors name the file and the key.
+
+    >>> check_hardware({"clock": "2 GHz"}, Path("study.toml"))
+    {'clock': '2 GHz'}
+    """
+    return _Reader(file).hardware(table)
+
+
+def with_hardware(design: Design, table: Mapping) -> Design:
+    """A design on other hardware: the keys of a ``[hardware]`` table, and of its ``sram_bytes``, replace the design's.
+
+    >>> other = with_hardware(load_design("a-float32"), {"clock": "2 GHz", "sram_bytes": {"ifmap": 131072}})
+    >>> other.hardware["clock"], other.hardware["sram_bytes"]
+    ('2 GHz', {'ifmap': 131072, 'filter': 65536, 'ofmap': 65536})
+    """
+    if not table:
+        return design
+    sizes = {key: {**design.hardware.get(key, {}), **table[key]} for key in ("sram_bytes",) if key in table}
+    return dataclasses.replace(design, hardware={**design.hardware, **table, **sizes})
 
 
 @plain

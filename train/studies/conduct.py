@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,11 +17,13 @@ from softnum.train.studies.plan import (
     FOUND,
     SAME,
     SHARED,
+    TO_TRAIN,
     UNUSABLE,
     PlannedRun,
     StudyPlan,
     apply_plan,
     plan_study,
+    share,
     write_alike,
 )
 from softnum.train.studies.results import (
@@ -37,6 +39,7 @@ from softnum.train.studies.study import worker_count
 from softnum.train.studies.study_file import VARIANTS
 from softnum.train.studies.study_tables import Comparison, StudyFile
 from softnum.train.studies.task import Failed
+from softnum.train.studies.trials import choose_rates, tuning_plan
 from softnum.tta.study import chosen_variants, study_variants
 from softnum.tta.workloads.hardware import DesignPoint
 
@@ -55,6 +58,8 @@ def conduct_study(
     progress: Callable[[int, int, str], None] | None = None,
     say: Callable[[str], None] = lambda line: None,
     console=None,
+    explain: bool = False,
+    plots: str | Path | None = None,
 ) -> Outcome:
     """Carry a study out: train what is not finished, and compute the results of what is there.
 
@@ -78,6 +83,10 @@ def conduct_study(
         Takes lines of text about what is going on.
     console : rich.console.Console, optional
         Where to print the tables.
+    explain : bool
+        Print also what is in ``results.json`` alone: all intervals, warnings, rules and assumptions.
+    plots : path-like, optional
+        Folder for the charts of `softnum.tta.plot_details`, in one folder for each network.
 
     Returns
     -------
@@ -124,7 +133,7 @@ def conduct_study(
     executor = None
     try:
         plan = plan_study(study, out)
-        executor = _executor(plan, workers, scheduler, device)
+        executor = _executor(len(plan.to_train), workers, scheduler, device)
         outcome = Outcome(plan)
         for run in plan.runs:
             if run.state == UNUSABLE:
@@ -133,20 +142,27 @@ def conduct_study(
             say(f"{label} cannot be trained, the others go on: {on_one_line(error)}")
         # Times first: a missing report or a malformed file costs seconds, not the training.
         variants = {c.folder: _variants(plan, c, outcome, jobs, say) for c in study.comparisons}
+        for comparison in study.comparisons:
+            if (cost := tuning_plan(plan, comparison)) is not None:
+                say(f"{comparison.folder}: {cost.text}")
         apply_plan(plan)
         for path, name in plan.strangers:
             say(f"{path} belongs to no run of this study: set aside as {Path('aside', name)}")
         ledger = Ledger(out)
-        _note_found(plan, ledger)
-        outcome.found = sum(run.state in (FOUND, BACK) for run in plan.runs)
-        outcome.copied = sum(run.state == SAME for run in plan.runs)
-        write_study(plan, outcome)
-        _train(plan, outcome, ledger, executor, device, retries, progress)
+        training = {"device": device, "retries": retries, "progress": progress}
+        _carry_out(plan.runs, outcome, ledger, executor, **training)
+        rated = choose_rates(plan, outcome)
+        if rated:
+            outcome.tuned = share(rated)
+            wanted = sum(run.state in TO_TRAIN for run in outcome.tuned)
+            executor = _executor(wanted, workers, scheduler, device)
+            _carry_out(outcome.tuned, outcome, ledger, executor, **training)
         write_study(plan, outcome)
         for comparison in study.comparisons:
             if comparison.folder not in outcome.comparisons:
                 write_works(plan, comparison)
-                conclude_comparison(plan, comparison, variants[comparison.folder], outcome, console)
+                times = variants[comparison.folder]
+                conclude_comparison(plan, comparison, times, outcome, console, explain=explain, plots=plots)
         for folder in outcome.comparisons:
             for name in ("results.json", "tta.png"):  # of what the study was before
                 (out / folder / name).unlink(missing_ok=True)
@@ -203,31 +219,40 @@ def _point(run: PlannedRun, timings):
 
 
 # -- runs --------------------------------------------------------------------------------------------------------------
-def _executor(plan: StudyPlan, jobs: int, scheduler: str | None, device: str):
-    if not plan.to_train:
+def _executor(wanted: int, jobs: int, scheduler: str | None, device: str):
+    if not wanted:
         return None
     if scheduler is None:
-        return ProcessExecutor(min(jobs, len(plan.to_train)))
+        return ProcessExecutor(min(jobs, wanted))
     from softnum.train.studies.cluster import DaskExecutor
 
     return DaskExecutor(scheduler, device)
 
 
-def _note_found(plan: StudyPlan, ledger: Ledger) -> None:
+def _note_found(plan: StudyPlan, runs: Sequence[PlannedRun], ledger: Ledger) -> None:
     """Let the ledger know of every finished run, also of those whose study was killed before it could write."""
     known = ledger.completions()
-    for run in plan.runs:
+    for run in runs:
         if run.state in (FOUND, BACK) and run.task.key not in known:
             ledger.finished(run.name, run.task.key, 0, run.path.read_bytes())
         elif run.state == SAME:
             ledger.copied(run.name, run.task.key, run.source.relative_to(plan.out).as_posix())
 
 
-def _train(plan: StudyPlan, outcome: Outcome, ledger: Ledger, executor, device: str, retries: int, progress) -> None:
+def _carry_out(
+    runs: Sequence[PlannedRun], outcome: Outcome, ledger: Ledger, executor, *, device: str, retries: int, progress
+) -> None:
+    """Count what is finished of some runs, and train the others."""
+    plan = outcome.plan
+    _note_found(plan, runs, ledger)
+    outcome.found += sum(run.state in (FOUND, BACK) for run in runs)
+    outcome.copied += sum(run.state == SAME for run in runs)
+    write_study(plan, outcome)
     if executor is None:
         return
-    runs = {run.name: run for run in plan.to_train}
-    total, done = len(plan.runs), outcome.found + outcome.copied + len(outcome.failed)
+    to_train = {run.name: run for run in runs if run.state in TO_TRAIN}
+    total = len(plan.runs) + len(outcome.tuned)
+    done = outcome.found + outcome.copied + outcome.trained + len(outcome.failed)
 
     def step(text: str) -> None:
         if progress is not None:
@@ -236,10 +261,10 @@ def _train(plan: StudyPlan, outcome: Outcome, ledger: Ledger, executor, device: 
 
     if done:
         step("none")
-    tasks = [replace(run.task, device=device) for run in runs.values()]
+    tasks = [replace(run.task, device=device) for run in to_train.values()]
     for attempt in run_tasks(tasks, executor, retries=retries):
-        run = runs[attempt.task.name]
-        followers = [other for other in plan.runs if other.state == SHARED and other.source == run.path]
+        run = to_train[attempt.task.name]
+        followers = [other for other in runs if other.state == SHARED and other.source == run.path]
         if isinstance(attempt.result, Failed):
             ledger.failed(run.name, run.task.key, attempt.number, attempt.result)
             if not attempt.again:

@@ -16,17 +16,25 @@ from pathlib import Path
 
 from softnum.runtime.atomic import write_atomic
 from softnum.runtime.plain import plain
-from softnum.train.designs.reader import load_design
+from softnum.train.designs.reader import load_design, with_hardware
 from softnum.train.runs.record import RunFiles
+from softnum.train.studies.rates import rate_name, scale_rates
 from softnum.train.studies.study_tables import Comparison, StudyFile
 from softnum.train.studies.task import RunTask, describe_runs, key_of
 
-__all__ = ["PlannedRun", "StudyPlan", "apply_plan", "arithmetic_of", "plan_study", "record_state", "write_alike"]
+__all__ = [
+    "PlannedRun", "StudyPlan", "apply_plan", "arithmetic_of", "plan_study", "record_state", "share", "trial_header",
+    "write_alike",
+]  # fmt: skip
 
 #: states of a planned run
 FOUND, BACK, SAME, SHARED, STARTED, NEW, UNUSABLE = (
     "found", "set aside", "same arithmetic", "shared", "started", "new", "unusable",
 )  # fmt: skip
+#: of which there is training left
+TO_TRAIN = (NEW, STARTED)
+#: what a run is of
+RECIPE, TRIAL, TUNED = "recipe", "trial", "tuned"
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,11 @@ class PlannedRun:
         Iterations that are in the record of a run that is started.
     error : str
         Why it cannot be trained.
+    part : str
+        "recipe": at the recipe's learning rate. "trial": at one of those that are tried, with a tuning seed. "tuned":
+        what has to be trained if that rate is chosen.
+    multiplier : float
+        Its learning rate over the recipe's.
     """
 
     comparison: Comparison
@@ -64,6 +77,8 @@ class PlannedRun:
     source: Path | None = None
     done: int = 0
     error: str = ""
+    part: str = RECIPE
+    multiplier: float = 1.0
 
     @property
     def name(self) -> str:
@@ -87,21 +102,25 @@ class StudyPlan:
     runs : tuple of PlannedRun
     strangers : tuple of (pathlib.Path, str)
         Records that will be set aside, and what they will be called.
+    tuned : tuple of PlannedRun
+        Those of every learning rate that may be chosen; which of them are needed is known after the trials.
     """
 
     study: StudyFile
     out: Path
     runs: tuple[PlannedRun, ...]
     strangers: tuple[tuple[Path, str], ...]
+    tuned: tuple[PlannedRun, ...] = ()
 
-    def of(self, comparison: Comparison) -> list[PlannedRun]:
-        """The runs of a comparison."""
-        return [run for run in self.runs if run.comparison is comparison]
+    def of(self, comparison: Comparison, part: str = RECIPE) -> list[PlannedRun]:
+        """The runs of a comparison: at the recipe's rate, its trials, or those at rates that may be chosen."""
+        runs = self.tuned if part == TUNED else self.runs
+        return [run for run in runs if run.comparison is comparison and run.part == part]
 
     @property
     def to_train(self) -> list[PlannedRun]:
         """The runs that have to be trained."""
-        return [run for run in self.runs if run.state in (NEW, STARTED)]
+        return [run for run in self.runs if run.state in TO_TRAIN]
 
 
 @plain
@@ -139,6 +158,7 @@ def plan_study(study: StudyFile, out: str | Path) -> StudyPlan:
     for comparison in study.comparisons:
         for case, label in zip(comparison.cases, comparison.labels, strict=True):
             runs += _case(out, comparison, case, label)
+    runs.sort(key=lambda run: (RECIPE, TRIAL, TUNED).index(run.part))  # else in the order of the file
     places = {run.path: run for run in runs}
     pool, strangers = _Pool(), []
     for path in _records(out):
@@ -149,34 +169,61 @@ def plan_study(study: StudyFile, out: str | Path) -> StudyPlan:
             strangers.append((path, _name_aside(path, header, damaged=right)))
         if header is not None and (stays or not right):
             pool.add(path, header, stays)
+    placed = [pool.place(run) for run in runs]
+    certain = share([run for run in placed if run.part != TUNED])
+    return StudyPlan(study, out, certain, tuple(strangers), tuple(run for run in placed if run.part == TUNED))
+
+
+def share(runs: list[PlannedRun]) -> tuple[PlannedRun, ...]:
+    """The runs, where of those to be trained that are of one arithmetic all but the first are made from its record."""
     placed, leaders = [], {}
     for run in runs:
-        run = pool.place(run)
-        if run.state in (NEW, STARTED):
+        if run.state in TO_TRAIN:
             leader = leaders.setdefault(arithmetic_of(run.header), run)
             if leader is not run:
                 run = replace(run, state=SHARED, source=leader.path)
         placed.append(run)
-    return StudyPlan(study, out, tuple(placed), tuple(strangers))
+    return tuple(placed)
 
 
 def _case(out: Path, comparison: Comparison, case, label: str) -> list[PlannedRun]:
-    """The runs of one design and batch size, one for each seed."""
-    folder = out / comparison.folder / "records" / label
+    """The runs of one design and batch size: one for each seed, and for each rate that is tried or may be chosen."""
+    folder, rates = out / comparison.folder, comparison.rates
     settings = replace(comparison.settings, batch=case.batch)
     error, headers, iterations = "", {}, 0
     try:
-        headers, iterations = describe_runs(load_design(case.design), settings, comparison.seeds)
+        design = with_hardware(load_design(case.design), comparison.hardware)
+        headers, iterations = describe_runs(design, settings, comparison.seeds)
     except (TypeError, ValueError, OSError) as problem:
         error = str(problem)
-    found = []
-    for seed in comparison.seeds:
-        header = headers.get(seed, {})
-        name = f"{comparison.folder}/{label}/seed-{seed}"
-        task = RunTask(name, case.design, settings, seed, str(folder), key_of(header) if header else None)
-        run = PlannedRun(comparison, label, seed, task, header, iterations, UNUSABLE if error else NEW, error=error)
-        found.append(run)
+
+    def planned(seed: int, header: dict, settings, place: str, **more) -> PlannedRun:
+        name = f"{comparison.folder}/{label}/{place}seed-{seed}"
+        records = folder / "tuning" / place / label if place else folder / "records" / label
+        key = key_of(header) if header else None
+        task = RunTask(name, case.design, settings, seed, str(records), key, hardware=comparison.hardware)
+        state = UNUSABLE if error else NEW
+        return PlannedRun(comparison, label, seed, task, header, iterations, state, error=error, **more)
+
+    found = [planned(seed, headers.get(seed, {}), settings, "") for seed in comparison.seeds]
+    if rates is None or error:
+        return found
+    first = headers[comparison.seeds[0]]
+    for multiplier in rates.multipliers:
+        scaled = scale_rates(settings, multiplier)
+        parts = [(TRIAL, rates.seeds), *([] if multiplier == 1 else [(TUNED, comparison.seeds)])]
+        for part, seeds in parts:
+            for seed in seeds:
+                header = trial_header({**first, "seed": seed}, scaled)
+                more = {"part": part, "multiplier": multiplier}
+                found.append(planned(seed, header, scaled, f"{rate_name(multiplier)}/", **more))
     return found
+
+
+def trial_header(header: dict, scaled) -> dict:
+    """The first row of the record of a run with other settings, that differ in their learning rate alone."""
+    config = {**header["config"], "optimiser": json.loads(json.dumps(scaled.describe_updates()["optimiser"]))}
+    return {**copy.deepcopy(header), "config": copy.deepcopy(config)}
 
 
 class _Pool:
@@ -230,12 +277,13 @@ def apply_plan(plan: StudyPlan) -> None:
         aside.mkdir(parents=True, exist_ok=True)
         moved[path] = aside / name
         _move(path, moved[path])
-    for run in plan.runs:
+    runs = (*plan.runs, *plan.tuned)
+    for run in runs:
         source = moved.get(run.source, run.source)
         if run.state in (BACK, STARTED) and source is not None:
             run.path.parent.mkdir(parents=True, exist_ok=True)
             _move(source, run.path)
-    for run in plan.runs:
+    for run in runs:
         if run.state == SAME:
             write_alike(run, moved.get(run.source, run.source))
     for folder in {path.parent for path, _ in plan.strangers}:
@@ -270,7 +318,8 @@ def _name_aside(path: Path, header: dict | None, *, damaged: bool) -> str:
 # -- records -----------------------------------------------------------------------------------------------------------
 def _records(out: Path) -> list[Path]:
     """Every record in a study's folder: those in their places first."""
-    paths = [*sorted(out.glob("*/records/*/seed-*.jsonl")), *sorted(out.glob("aside/*.jsonl"))]
+    places = ("*/records/*/seed-*.jsonl", "*/tuning/x*/*/seed-*.jsonl", "aside/*.jsonl")
+    paths = [path for place in places for path in sorted(out.glob(place))]
     return [path for path in paths if not path.name.endswith(".statistics.jsonl")]
 
 

@@ -8,11 +8,14 @@ import shlex
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from softnum.train.studies.plan import UNUSABLE, StudyPlan, record_state
+from softnum.train.studies.plan import RECIPE, TRIAL, UNUSABLE, PlannedRun, StudyPlan, record_state
 from softnum.train.studies.study import case_workloads
 from softnum.train.studies.study_tables import Comparison, StudyFile
+from softnum.train.studies.tuning import tuning_with
 from softnum.tta.accuracy.records import RecordSet, read_records
 from softnum.tta.html.report import write_report
+from softnum.tta.outcomes.report import plot_details
+from softnum.tta.outcomes.tuning import TunedDesign, Tuning
 from softnum.tta.study import conclude, outcome_rules
 from softnum.tta.workloads.files import write_workloads
 
@@ -38,6 +41,14 @@ class Outcome:
         Folder -> why it has no results.
     report : pathlib.Path or None
     notes : list of str
+    rates : dict
+        Folder -> what learning rate was chosen for each design, and why.
+    untuned : dict
+        Folder -> why it has no results at tuned rates.
+    tuned : tuple of PlannedRun
+        The runs at chosen rates that the study itself has not.
+    plots : list of pathlib.Path
+        Charts that were asked for.
     """
 
     plan: StudyPlan
@@ -48,6 +59,10 @@ class Outcome:
     comparisons: dict[str, str] = field(default_factory=dict)
     report: Path | None = None
     notes: list[str] = field(default_factory=list)
+    rates: dict[str, tuple[TunedDesign, ...]] = field(default_factory=dict)
+    untuned: dict[str, str] = field(default_factory=dict)
+    tuned: tuple[PlannedRun, ...] = ()
+    plots: list[Path] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
@@ -69,7 +84,34 @@ def write_works(plan: StudyPlan, comparison: Comparison) -> None:
     write_workloads(folder / "workloads.json", case_workloads(cases, comparison.settings))
 
 
-def conclude_comparison(plan: StudyPlan, comparison: Comparison, variants, outcome: Outcome, console) -> None:
+def _tuning(comparison: Comparison, records: RecordSet, outcome: Outcome) -> Tuning | None:
+    """The learning rates that were chosen, with the runs at them; None where there are none, or not all finished."""
+    designs = outcome.rates.get(comparison.folder)
+    if designs is None:
+        return None
+    there = {record.label for record in records.records}
+    designs = [tuned for tuned in designs if tuned.design in there]
+    rated: dict[str, list[Path]] = {}
+    for run in outcome.tuned:
+        if run.comparison is comparison and run.label in there:
+            if run.name in outcome.failed:
+                outcome.untuned[comparison.folder] = f"tuned learning rates are left out: {run.name} did not finish"
+                return None
+            rated.setdefault(run.label, []).append(run.path)
+    grid = comparison.rates
+    return tuning_with(grid.multipliers, grid.seeds, designs, records, rated, comparison.metric)
+
+
+def conclude_comparison(
+    plan: StudyPlan,
+    comparison: Comparison,
+    variants,
+    outcome: Outcome,
+    console=None,
+    *,
+    explain: bool = False,
+    plots: str | Path | None = None,
+) -> None:
     """Combine the runs that are finished with the times, and write and print what follows."""
     from rich.console import Console
 
@@ -87,9 +129,12 @@ def conclude_comparison(plan: StudyPlan, comparison: Comparison, variants, outco
         if not there:
             raise ValueError("no run of it finished")
         records = read_records(there, metric=comparison.metric)
-        conclude(
-            RecordSet(records.records, (*records.excluded, *missing)), variants, target=comparison.target,
-            baseline=comparison.baseline, out=plan.out / comparison.folder, console=console,
+        tuning = _tuning(comparison, records, outcome)
+        untuned = [outcome.untuned[comparison.folder]] if comparison.folder in outcome.untuned else []
+        studies = conclude(
+            RecordSet(records.records, (*records.excluded, *missing, *untuned)), variants, target=comparison.target,
+            baseline=comparison.baseline, out=plan.out / comparison.folder, console=console, tuning=tuning,
+            explain=explain,
             **outcome_rules(comparison.labels, comparison.baseline, **comparison.rules),
             inputs={
                 "command": f"softnum study run {shlex.quote(plan.study.path.name)}", "study": plan.study.name,
@@ -100,9 +145,20 @@ def conclude_comparison(plan: StudyPlan, comparison: Comparison, variants, outco
                 **settings.describe_updates(),
             },
         )  # fmt: skip
+        if plots is not None:
+            _plot(Path(plots, comparison.folder), studies, outcome)
     except ValueError as error:
         outcome.comparisons[comparison.folder] = str(error)
         console.print(f"no results: {on_one_line(str(error))}", highlight=False, markup=False)
+
+
+def _plot(folder: Path, studies, outcome: Outcome) -> None:
+    """Draw what stands behind the times to accuracy."""
+    for name, found in plot_details(folder, studies).items():
+        if isinstance(found, Path):
+            outcome.plots.append(found)
+        else:
+            outcome.notes.append(f"No {folder.name}/{name}: {found}.")
 
 
 def write_study(plan: StudyPlan, outcome: Outcome) -> None:
@@ -112,11 +168,13 @@ def write_study(plan: StudyPlan, outcome: Outcome) -> None:
     comparisons = []
     for comparison in plan.study.comparisons:
         settings, runs = comparison.settings, []
-        for run in plan.of(comparison):
+        tuned = [run for run in outcome.tuned if run.comparison is comparison]
+        for run in (*plan.of(comparison), *plan.of(comparison, TRIAL), *tuned):
             error = outcome.failed.get(run.name)
             state = "failed" if error else record_state(run.path, run.header)
             entry = {"label": run.label, "seed": run.seed, "key": run.task.key, "iterations": run.iterations}
-            entry |= {"record": f"records/{run.label}/seed-{run.seed}.jsonl", "state": state}
+            entry |= {} if run.part == RECIPE else {"part": run.part, "multiplier": run.multiplier}
+            entry |= {"record": run.path.relative_to(plan.out / comparison.folder).as_posix(), "state": state}
             runs.append(entry | ({"error": error} if error else {}))
         entry = {
             "folder": comparison.folder, "network": settings.network, "options": settings.network_options,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from softnum.train.runs.record import read_lines
 from softnum.train.studies.ledger import Ledger
+from softnum.train.studies.rates import rate_name
 
 __all__ = ["RunStatus", "study_status"]
 
@@ -64,7 +65,8 @@ def study_status(out: str | Path) -> list[RunStatus]:
         for comparison in table["comparisons"]:
             folder = Path(out, comparison["folder"])
             for run in comparison["runs"]:
-                name = f"{comparison['folder']}/{run['label']}/seed-{run['seed']}"
+                rate = f"{rate_name(run['multiplier'])}/" if "multiplier" in run else ""
+                name = f"{comparison['folder']}/{run['label']}/{rate}seed-{run['seed']}"
                 error = failures.get(name, run.get("error", ""))
                 found.append(_status(name, folder / run["record"], run["iterations"], error))
     except (KeyError, TypeError) as error:

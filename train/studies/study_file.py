@@ -11,12 +11,14 @@ from pathlib import Path
 from softnum.runtime.plain import plain
 from softnum.train.datasets.sets import DATA_SETS
 from softnum.train.designs.design import nearest
-from softnum.train.designs.reader import load_design
+from softnum.train.designs.reader import check_hardware, load_design
 from softnum.train.nets import NETWORKS, default_data, make_network
 from softnum.train.runs.loop import Settings
 from softnum.train.runs.own import is_own, load_own, own_name
+from softnum.train.studies.rates import TUNING_SEEDS, check_apart, counted_seeds, scale_rates
 from softnum.train.studies.study import Case, case_labels, check_seeds
-from softnum.train.studies.study_tables import Comparison, StudyFile, Timings
+from softnum.train.studies.study_tables import Comparison, Rates, StudyFile, Timings
+from softnum.tta.outcomes.tuning import read_multipliers
 from softnum.tta.study import outcome_rules
 
 __all__ = ["read_study"]
@@ -31,16 +33,17 @@ _RULES = {
     "metric": str, "direction": str, "reached": str, "smooth": str, "confidence": float, "combine": list, "rent": list,
     "price": list,
 }  # fmt: skip
-_SHARED = ("target", "seeds", "epochs", "baseline", "designs", "batches", *_RULES)
+_SHARED = ("target", "seeds", "epochs", "baseline", "designs", "batches", "tune_rates", "tune_seeds", *_RULES)
 #: of [timings]: for a simulator, and for files in its place
 _SIMULATION = ("simulator", "dataflow", "simulate", "reports", "variant")
 _READING = {"clock": str, "format": str, "warmup": (str, int), "iterations": int, "marker": str}
 _FILES = ("file", "files", *_READING)
 _KEYS = {
-    "": ("study", "networks", "settings", "timings", "report"),
+    "": ("study", "networks", "settings", "hardware", "timings", "report"),
     "study": ("name", *_SHARED),
     "networks": ("name", "data", "options", "timings", *_SHARED, *_SETTINGS),
     "settings": tuple(_SETTINGS),
+    "hardware": ("array", "sram_bytes", "bandwidth", "clock", "cores"),  # a unit is one design's own
     "timings": (*_SIMULATION, *_FILES),
     "report": ("html",),
 }
@@ -49,6 +52,7 @@ _DEFAULTS = {"target": 0.95, "seeds": 3, "epochs": 20, "batches": [32]}
 _SIMULATORS = ("scalesim", "zigzag")
 _DATAFLOWS = ("os", "ws", "is")
 VARIANTS = {"all": None, "stated": "stated hardware", "equal-area": "equal area"}
+_NO_GRID = "tune_seeds is for tune_rates; add a grid like [0.5, 1, 2], or leave it out"
 
 
 @plain
@@ -142,6 +146,7 @@ class _Reader:
         if not isinstance(networks, list) or not networks:
             self.fail("", 0, "networks", "a study needs a network: add a table [[networks]] with a name")
         timings = self.timings(self.check("timings", 0, table.get("timings", {})))
+        hardware = self.hardware(table.get("hardware", {}))
         report = self.check("report", 0, table.get("report", {}))
         html = report.get("html")
         if html is not None and not isinstance(html, bool):
@@ -154,8 +159,21 @@ class _Reader:
             called = own_name(kind)
             folders[called] = folders.get(called, 0) + 1
             folder = called if folders[called] == 1 else f"{called}-{folders[called]}"
-            comparisons.append(self.comparison(folder, index, own, study, settings, timings))
+            comparisons.append(self.comparison(folder, index, own, study, settings, timings, hardware))
+        if "tune_seeds" in study and not any("tune_rates" in table for table in (study, *networks)):
+            self.fail("study", 0, "tune_seeds", _NO_GRID)
+        if hardware and all(comparison.timings.sources for comparison in comparisons):
+            self.fail("", 0, "hardware", "hardware is for a simulator, and all times are from files; leave it out")
         return StudyFile(name, self.file, table, tuple(comparisons), html)
+
+    def hardware(self, value: object) -> dict:
+        table = self.check("hardware", 0, value)
+        for key in table:
+            try:
+                check_hardware({key: table[key]}, self.file)
+            except ValueError as error:
+                self.fail("hardware", 0, key, str(error).removeprefix(f"{self.file}: "))
+        return table
 
     def text(self, table: str, index: int, value: dict, key: str, default: str | None = None) -> str:
         found = value.get(key, default)
@@ -165,7 +183,9 @@ class _Reader:
         return found
 
     # -- one network ---------------------------------------------------------------------------------------------------
-    def comparison(self, folder, index: int, own: dict, study: dict, settings: dict, timings: Timings) -> Comparison:
+    def comparison(
+        self, folder, index: int, own: dict, study: dict, settings: dict, timings: Timings, hardware: dict
+    ) -> Comparison:
         def said(key: str):
             """A value, and the table that says it."""
             if key in own:
@@ -200,6 +220,7 @@ class _Reader:
             outcome_rules(labels, baseline, **rules)
         except ValueError as error:
             self.fail("networks", index, "name", f"{name}: {error}")
+        seeds = self.seeds(*said("seeds"))
         if "timings" in own:
             sources = self.sources("networks", index, "timings", own["timings"])
             timings = Timings(sources, timings.reading)
@@ -207,9 +228,37 @@ class _Reader:
             key = next(iter(timings.reading))
             self.fail("timings", 0, key, f"{key} is for files of times; add file or files, or leave it out")
         return Comparison(
-            folder, made, tuple(cases), tuple(labels), self.seeds(*said("seeds")), float(target), rules, baseline,
-            timings,
+            folder, made, tuple(cases), tuple(labels), seeds, float(target), rules, baseline, timings, hardware,
+            self.rates(made, seeds, *said("tune_rates"), *said("tune_seeds")),
         )  # fmt: skip
+
+    def rates(self, made: Settings, judged: tuple[int, ...], grid, place, seeds, there) -> Rates | None:
+        """The learning rates to try: none where nothing is said, and where a network says []."""
+        if grid is None and seeds is not None:
+            self.fail(
+                *there, "tune_seeds", "tune_seeds is for tune_rates; add a grid like [0.5, 1, 2], or leave it out"
+            )
+        if grid is None or grid == []:
+            return None
+        if not isinstance(grid, list) or not all(type(value) in (int, float) for value in grid):
+            self.fail(*place, "tune_rates", f"tune_rates must be a list of multiples like [0.5, 1, 2], got {grid!r}")
+        try:
+            multipliers = read_multipliers(grid)
+            for multiplier in multipliers:
+                scale_rates(made, multiplier)
+        except ValueError as error:
+            self.fail(*place, "tune_rates", f"tune_rates: {error} (a network's own tune_rates = [] tunes nothing)")
+        seeds = TUNING_SEEDS if seeds is None else seeds
+        listed = isinstance(seeds, list) and seeds and all(type(seed) is int and 0 <= seed < 2**64 for seed in seeds)
+        if not listed and type(seeds) is not int:
+            what = "tune_seeds must be how many, or a list like [1001, 1002]"
+            self.fail(*there, "tune_seeds", f"{what}, got {seeds!r}")
+        try:
+            seeds = seeds if listed else counted_seeds(seeds)
+            check_apart(seeds, judged, "tune_seeds", "of seeds")
+        except ValueError as error:
+            self.fail(*there, "tune_seeds", f"tune_seeds: {error}")
+        return Rates(multipliers, tuple(seeds))
 
     def settings(self, index: int, own: dict, settings: dict, epochs, place, metric: str) -> Settings:
         options = own.get("options", {})

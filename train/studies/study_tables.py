@@ -9,7 +9,7 @@ from typing import Any
 from softnum.train.runs.loop import Settings
 from softnum.train.studies.study import Case
 
-__all__ = ["TEMPLATE", "Comparison", "StudyFile", "Timings"]
+__all__ = ["TEMPLATE", "Comparison", "Rates", "StudyFile", "Timings"]
 
 TEMPLATE = """\
 # A study: every network x design x batch size x seed is trained once, and each network's designs are compared by
@@ -29,6 +29,8 @@ target = 0.95                          # what the metric has to reach on held-ou
 # confidence = 0.95                    # of the intervals
 # combine = ["mine+yours=both"]        # compare a design with the product of what its parts do
 # rent = ["2.48"]                      # dollars per hour, of all designs or "c-wang-fp8=1.20"; price: dollars to buy
+# tune_rates = [0.5, 1, 2]             # each design also at its own learning rate: multiples of the recipe's to try
+# tune_seeds = 3                       # with so many seeds, from 1001, or a list; none of seeds
 
 # One table for each network. Whatever [study] and [settings] say can be said here for this network alone. In place of a
 # name there may be a PyTorch model, "mine.py:make": a function of a file that returns a softnum.torch.Training.
@@ -49,6 +51,14 @@ optimiser = "sgd"
 # schedule = "cosine"
 # samples = 1000                       # train on so many of the first samples
 # held_out = 200                       # be measured on so many
+
+# What stands here replaces the same keys of every design's [hardware]. No run is trained again for it.
+[hardware]
+# array = [32, 32]                     # rows and columns of cells
+# sram_bytes = {{ ifmap = 1048576 }}     # of the left operand; also filter, the right one, and ofmap, the result
+# bandwidth = "16 GB/s"                # between memory and each SRAM
+# clock = "1 GHz"
+# cores = [1, 1]
 
 # Seconds per iteration: by SCALE-Sim, which simulate = true runs for designs without a report, or from a file.
 [timings]
@@ -95,6 +105,22 @@ class Timings:
 
 
 @dataclass(frozen=True)
+class Rates:
+    """Learning rates that every design of a comparison is tried with, to be judged at its own.
+
+    Attributes
+    ----------
+    multipliers : tuple of float
+        Of the recipe's rate, ascending.
+    seeds : tuple of int
+        Of the trials; none of them is judged.
+    """
+
+    multipliers: tuple[float, ...]
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Comparison:
     """One network, its designs and its seeds.
 
@@ -114,6 +140,10 @@ class Comparison:
     baseline : str
         A label.
     timings : Timings
+    hardware : dict
+        Keys of ``[hardware]`` that replace those of every design.
+    rates : Rates or None
+        None: no learning rate is tuned.
     """
 
     folder: str
@@ -125,6 +155,8 @@ class Comparison:
     rules: dict[str, Any]
     baseline: str
     timings: Timings
+    hardware: dict[str, Any] = field(default_factory=dict)
+    rates: Rates | None = None
 
     @property
     def metric(self) -> str:

@@ -13,10 +13,10 @@ import json
 import os
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from softnum.train.designs.reader import load_design
+from softnum.train.designs.reader import load_design, with_hardware
 from softnum.train.runs.loop import Settings, carry_out, make_run
 
 __all__ = ["Failed", "Finished", "RunTask", "attempt", "describe_runs", "key_of", "perform"]
@@ -52,6 +52,8 @@ class RunTask:
         Train again, also what is finished.
     device : str
         As of `softnum.train.run`.
+    hardware : dict
+        What replaces keys of the design's ``[hardware]``.
     """
 
     name: str
@@ -62,6 +64,7 @@ class RunTask:
     key: str | None = None
     force: bool = False
     device: str = "cpu"
+    hardware: dict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ def perform(task: RunTask, folder: Path, each_iteration: Callable[[], None], des
         trained = True
         each_iteration()
 
-    chosen = load_design(task.design if design is None else design)
+    chosen = with_hardware(load_design(task.design if design is None else design), task.hardware)
     work = make_run(task.settings, chosen, task.seed, device=task.device)
     if task.key is not None and key_of(json.loads(json.dumps(work.header()))) != task.key:
         raise ValueError(

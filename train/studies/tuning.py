@@ -7,55 +7,23 @@ again, so that a grid can be widened and a tuning that was interrupted goes on.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from softnum.runtime.plain import plain
 from softnum.train.designs.reader import load_design
 from softnum.train.runs.loop import Settings
-from softnum.train.runs.own import is_own
-from softnum.train.studies.plan import record_state
+from softnum.train.studies.plan import record_state, trial_header
+from softnum.train.studies.rates import check_apart, rate_name, scale_rates
 from softnum.train.studies.study import Case, carry_out_tasks, case_labels, check_seeds
 from softnum.train.studies.task import RunTask, describe_runs
 from softnum.tta.accuracy.reached import ReachedRule
 from softnum.tta.accuracy.records import RecordSet, read_records
-from softnum.tta.outcomes.tuning import Tuning, choose_rate, read_multipliers, scaled_rate, trials_of
+from softnum.tta.outcomes.tuning import TunedDesign, Tuning, choose_rate, read_multipliers, trials_of
 
-__all__ = ["TuningPlan", "plan_tuning", "scale_rates", "tune_rates"]
-
-
-def scale_rates(settings: Settings, multiplier: float) -> Settings:
-    """Settings with another learning rate: a multiple of what they state, or of the optimiser's default.
-
-    Both rates of muon are multiplied. A multiple of 1 leaves the settings as they are.
-
-    Raises
-    ------
-    ValueError
-        If the network is the user's own and says itself what updates it, or the rate is not one in binary32.
-
-    Examples
-    --------
-    >>> scale_rates(Settings(), 2.0).learning_rate, scale_rates(Settings(optimiser="adam"), 0.5).learning_rate
-    (0.2, 0.0005)
-    """
-    if is_own(settings.network):
-        raise ValueError(
-            f"{settings.network} says itself what updates it, so that its learning rate cannot be tuned; leave "
-            "--tune-rates out, or compare two functions with different rates"
-        )
-    if multiplier == 1:
-        return settings
-    optimiser = settings.describe_updates()["optimiser"]
-    rates = {name: optimiser[name] for name in ("learning_rate", "adam_rate") if name in optimiser}
-    scaled = {name: scaled_rate(rate, multiplier) for name, rate in rates.items()}
-    found = dataclasses.replace(settings, **scaled)
-    found.describe_updates()  # raises what would end the first run
-    return found
+__all__ = ["TuningPlan", "plan_tuning", "tune_rates", "tuned_designs", "tuning_with"]
 
 
 @dataclass(frozen=True)
@@ -96,18 +64,12 @@ def _runs(number: int) -> str:
 
 def _checked(cases, settings, multipliers, seeds, judged):
     cases, seeds, judged = list(cases), list(seeds), list(judged)
-    check_seeds(seeds)
     check_seeds(judged)
     if not cases or not seeds or not judged:
         raise ValueError(
             f"tuning needs a design, a tuning seed and a seed, got {len(cases)}, {len(seeds)}, {len(judged)}"
         )
-    both = sorted(set(seeds) & set(judged))
-    if both:
-        raise ValueError(
-            f"seed {both[0]} is a tuning seed and one that designs are judged by; a rate must not be judged by the run "
-            "that it was chosen by: give --tune-seeds others"
-        )
+    check_apart(seeds, judged, "--tune-seeds", "that designs are judged by")
     multipliers = read_multipliers(multipliers)
     scaled = {multiplier: scale_rates(settings, multiplier) for multiplier in multipliers}
     return cases, case_labels(cases), seeds, judged, scaled
@@ -153,17 +115,15 @@ def plan_tuning(
         )  # fmt: skip
         judged_iterations += length * len(judged)
         for multiplier, chosen in scaled.items():
-            optimiser = json.loads(json.dumps(chosen.describe_updates()["optimiser"]))
             for seed in seeds:
-                header = copy.deepcopy(headers[seed])
-                header["config"]["optimiser"] = optimiser
+                header = trial_header(headers[seed], chosen)
                 runs, iterations = runs + 1, iterations + length
                 finished += record_state(_path(out, multiplier, label, seed), header) == "finished"
     return TuningPlan(runs, iterations, runs - finished, len(cases) * len(judged), judged_iterations)
 
 
 def _folder(out: str | Path, multiplier: float) -> Path:
-    return Path(out, f"x{repr(multiplier).removesuffix('.0')}")
+    return Path(out, rate_name(multiplier))
 
 
 def _path(out: str | Path, multiplier: float, label: str, seed: int) -> Path:
@@ -241,10 +201,10 @@ def tune_rates(
 
     pairs = list(zip(cases, labels, strict=True))
     carry_out_tasks([task(*pair, m, seed) for pair in pairs for m in scaled for seed in seeds], **options)
-    designs = []
-    for label in labels:
-        runs = {m: _read([_path(out, m, label, seed) for seed in seeds], metric) for m in scaled}
-        designs.append(choose_rate(label, trials_of(label, runs, target, reached)))
+    found = {
+        label: {m: [_path(out, m, label, seed) for seed in seeds] for m in scaled} for label in labels
+    }  # fmt: skip
+    designs = tuned_designs(found, target, reached, metric)
     moved = [
         (*pair, tuned.chosen.multiplier)
         for pair, tuned in zip(pairs, designs, strict=True)
@@ -252,11 +212,38 @@ def tune_rates(
     ]
     if moved:
         carry_out_tasks([task(case, label, m, seed) for case, label, m in moved for seed in judged], **options)
-    kept = [record for record in records.records if record.label not in {label for _, label, _ in moved}]
-    for _, label, multiplier in moved:
-        kept += _read([_path(out, multiplier, label, seed) for seed in judged], metric)
-    return Tuning(tuple(scaled), tuple(seeds), tuple(designs), RecordSet(tuple(kept), records.excluded))
+    rated = {label: [_path(out, m, label, seed) for seed in judged] for _, label, m in moved}
+    return tuning_with(tuple(scaled), seeds, designs, records, rated, metric)
 
 
-def _read(paths: list[Path], metric: str):
+def tuned_designs(
+    trials: Mapping[str, Mapping[float, Sequence[Path]]], target: float, reached: ReachedRule, metric: str
+) -> tuple[TunedDesign, ...]:
+    """Choose the rate of each design from the records of its trials, by its label and the multiple of the rate."""
+    found = []
+    for label, paths in trials.items():
+        runs = {multiplier: _read(of_rate, metric) for multiplier, of_rate in paths.items()}
+        found.append(choose_rate(label, trials_of(label, runs, target, reached)))
+    return tuple(found)
+
+
+def tuning_with(
+    multipliers: Sequence[float],
+    seeds: Sequence[int],
+    designs: Sequence[TunedDesign],
+    records: RecordSet,
+    rated: Mapping[str, Sequence[Path]],
+    metric: str,
+) -> Tuning:
+    """What was tuned, with the study's runs, in which those at other rates than the recipe's take the places of some.
+
+    rated: by label, the records at the rate that was chosen, where that is another than the recipe's.
+    """
+    kept = [record for record in records.records if record.label not in rated]
+    for paths in rated.values():
+        kept += _read(paths, metric)
+    return Tuning(tuple(multipliers), tuple(seeds), tuple(designs), RecordSet(tuple(kept), records.excluded))
+
+
+def _read(paths: Sequence[Path], metric: str):
     return read_records(paths, metric=metric).records

@@ -124,7 +124,7 @@ def print_studies(studies: Sequence[Study], console=None, *, explain: bool = Fal
     brackets = [f"[ ]: {100 * studies[0].confidence:g} % intervals."] if _has_intervals(studies[0]) else []
     counted, more = len(_assumed(studies)), len(warnings) - _WARNINGS
     told = "The rules" + (f" and {counted} assumption{'s' * (counted > 1)}" if counted else "")
-    told += " stand in results.json; softnum tta --explain prints them"
+    told += " stand in results.json; --explain prints them"
     told += f", and {more} more warning{'s' * (more > 1)}." if more > 0 else "."
     say(" ".join([*brackets, *kinds, told]), style="dim")
 
