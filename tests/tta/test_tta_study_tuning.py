@@ -85,6 +85,10 @@ def test_the_plan_says_what_tuning_costs(tmp_path):
     of = read_study(write(tmp_path, STUDY.replace("[timings]", more + "[timings]"))).comparisons
     assert [part.rates and part.rates.multipliers for part in of] == [(1.0, 4.0), None, (0.5, 1.0, 2.0)]
     assert of[2].rates.seeds == (1001,)
+    text = '[hardware]\nclock = "2 GHz"\nsram_bytes.ifmap = 8\n'
+    own = more.replace("[]", "[]\nhardware = { sram_bytes = { filter = 9 } }")
+    of = read_study(write(tmp_path, STUDY.replace("[timings]", own + "[timings]") + text)).comparisons
+    assert [part.hardware["sram_bytes"] for part in of] == [{"ifmap": 8}, {"ifmap": 8, "filter": 9}, {"ifmap": 8}]
 
 
 def test_results_stand_without_and_with(tuned):
@@ -186,7 +190,10 @@ def test_other_hardware_trains_nothing_again(study):
         ("[report]", "[hardware]\narray = 32\n[report]", r"line 18: .*must be \[rows, columns\], got 32"),
         ("[report]", "[hardware]\nsram_bytes.ifmap = 0\n[report]", r"line 18: .*sram_bytes.ifmap"),
         ("[report]", '[hardware]\nclock = "fast"\n[report]', r"line 18: .*must be a number above zero with its unit"),
-        ("[timings]\nsimulator", '[hardware]\ncores = [1, 2]\n[timings]\nfile = "tuned.toml"\n#', "all times are"),
+        ("[timings]", "hardware = {cores = 4}\n[timings]", r"line 13: \[\[networks\]\] number 1: .*got 4"),
+        ("[timings]", "hardware = {core = 4}\n[timings]", r"line 13: .*unknown key 'core'; did you mean 'cores'"),
+        ("[timings]", "hardware = 4\n[timings]", r"line 13: .*hardware must be a table, got 4"),
+        ("[timings]\nsimulator", '[hardware]\ncores = [1, 2]\n[timings]\nfile = "tuned.toml"\n#', "from files"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_line(old, new, message, tmp_path):

@@ -47,7 +47,7 @@ from softnum.train.designs.unit_specs import BLOCK_KINDS, CHUNK_KEYS, CHUNKED_KI
 from softnum.train.recipes import DelayedScaling
 from softnum.tta.workloads.unit import UnitHardware
 
-__all__ = ["check_hardware", "design_names", "load_design", "with_hardware"]
+__all__ = ["check_hardware", "design_names", "load_design", "merged_hardware", "with_hardware"]
 
 _ROLE_KEYS = ("format", "rounding", "overflow", "stochastic_bits", "random", "scale_rule")
 _BLOCK_KEYS = ("element", "scale", "tensor_scale", "block_size")
@@ -140,17 +140,23 @@ def check_hardware(table: object, file: Path) -> dict:
     return _Reader(file).hardware(table)
 
 
-def with_hardware(design: Design, table: Mapping) -> Design:
-    """A design on other hardware: the keys of a ``[hardware]`` table, and of its ``sram_bytes``, replace the design's.
+def merged_hardware(table: Mapping, other: Mapping) -> dict:
+    """A ``[hardware]`` table in which the keys of another, and those of its ``sram_bytes``, replace the same ones.
 
-    >>> other = with_hardware(load_design("a-float32"), {"clock": "2 GHz", "sram_bytes": {"ifmap": 131072}})
-    >>> other.hardware["clock"], other.hardware["sram_bytes"]
-    ('2 GHz', {'ifmap': 131072, 'filter': 65536, 'ofmap': 65536})
+    >>> merged_hardware({"clock": "1 GHz", "sram_bytes": {"ifmap": 1, "filter": 2}}, {"sram_bytes": {"ifmap": 3}})
+    {'clock': '1 GHz', 'sram_bytes': {'ifmap': 3, 'filter': 2}}
     """
-    if not table:
-        return design
-    sizes = {key: {**design.hardware.get(key, {}), **table[key]} for key in ("sram_bytes",) if key in table}
-    return dataclasses.replace(design, hardware={**design.hardware, **table, **sizes})
+    sizes = {key: {**table.get(key, {}), **other[key]} for key in ("sram_bytes",) if key in other}
+    return {**table, **other, **sizes}
+
+
+def with_hardware(design: Design, table: Mapping) -> Design:
+    """A design on other hardware, as far as a table says it (`merged_hardware`).
+
+    >>> with_hardware(load_design("a-float32"), {"clock": "2 GHz"}).hardware["clock"]
+    '2 GHz'
+    """
+    return dataclasses.replace(design, hardware=merged_hardware(design.hardware, table)) if table else design
 
 
 @plain

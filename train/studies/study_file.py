@@ -11,7 +11,7 @@ from pathlib import Path
 from softnum.runtime.plain import plain
 from softnum.train.datasets.sets import DATA_SETS
 from softnum.train.designs.design import nearest
-from softnum.train.designs.reader import check_hardware, load_design
+from softnum.train.designs.reader import check_hardware, load_design, merged_hardware
 from softnum.train.nets import NETWORKS, default_data, make_network
 from softnum.train.runs.loop import Settings
 from softnum.train.runs.own import is_own, load_own, own_name
@@ -41,7 +41,7 @@ _FILES = ("file", "files", *_READING)
 _KEYS = {
     "": ("study", "networks", "settings", "hardware", "timings", "report"),
     "study": ("name", *_SHARED),
-    "networks": ("name", "data", "options", "timings", *_SHARED, *_SETTINGS),
+    "networks": ("name", "data", "options", "timings", "hardware", *_SHARED, *_SETTINGS),
     "settings": tuple(_SETTINGS),
     "hardware": ("array", "sram_bytes", "bandwidth", "clock", "cores"),  # a unit is one design's own
     "timings": (*_SIMULATION, *_FILES),
@@ -52,6 +52,7 @@ _DEFAULTS = {"target": 0.95, "seeds": 3, "epochs": 20, "batches": [32]}
 _SIMULATORS = ("scalesim", "zigzag")
 _DATAFLOWS = ("os", "ws", "is")
 VARIANTS = {"all": None, "stated": "stated hardware", "equal-area": "equal area"}
+_NOT_OF_FILES = "for a simulator, and the times are from files; leave it out"
 _NO_GRID = "tune_seeds is for tune_rates; add a grid like [0.5, 1, 2], or leave it out"
 
 
@@ -163,17 +164,24 @@ class _Reader:
         if "tune_seeds" in study and not any("tune_rates" in table for table in (study, *networks)):
             self.fail("study", 0, "tune_seeds", _NO_GRID)
         if hardware and all(comparison.timings.sources for comparison in comparisons):
-            self.fail("", 0, "hardware", "hardware is for a simulator, and all times are from files; leave it out")
+            self.fail("", 0, "hardware", f"hardware is {_NOT_OF_FILES}")
         return StudyFile(name, self.file, table, tuple(comparisons), html)
 
-    def hardware(self, value: object) -> dict:
-        table = self.check("hardware", 0, value)
-        for key in table:
+    def hardware(self, value: object, index: int | None = None) -> dict:
+        """What replaces keys of every design's [hardware]: for the study, or for a network alone."""
+        place = ("hardware", 0) if index is None else ("networks", index)
+        if index is not None and not isinstance(value, dict):
+            self.fail(*place, "hardware", f"hardware must be a table, got {value!r}")
+        known = _KEYS["hardware"]
+        for key in self.check("hardware", 0, value) if index is None else value:
+            where = key if index is None else "hardware"
             try:
-                check_hardware({key: table[key]}, self.file)
+                if key not in known:
+                    raise ValueError(f"unknown key {key!r}{nearest(key, known)} (known: {', '.join(known)})")
+                check_hardware({key: value[key]}, self.file)
             except ValueError as error:
-                self.fail("hardware", 0, key, str(error).removeprefix(f"{self.file}: "))
-        return table
+                self.fail(*place, where, str(error).removeprefix(f"{self.file}: "))
+        return value
 
     def text(self, table: str, index: int, value: dict, key: str, default: str | None = None) -> str:
         found = value.get(key, default)
@@ -221,12 +229,15 @@ class _Reader:
         except ValueError as error:
             self.fail("networks", index, "name", f"{name}: {error}")
         seeds = self.seeds(*said("seeds"))
+        hardware = merged_hardware(hardware, self.hardware(own.get("hardware", {}), index))
         if "timings" in own:
             sources = self.sources("networks", index, "timings", own["timings"])
             timings = Timings(sources, timings.reading)
         elif timings.reading and not timings.sources:
             key = next(iter(timings.reading))
             self.fail("timings", 0, key, f"{key} is for files of times; add file or files, or leave it out")
+        if "hardware" in own and timings.sources:
+            self.fail("networks", index, "hardware", f"hardware is {_NOT_OF_FILES}")
         return Comparison(
             folder, made, tuple(cases), tuple(labels), seeds, float(target), rules, baseline, timings, hardware,
             self.rates(made, seeds, *said("tune_rates"), *said("tune_seeds")),

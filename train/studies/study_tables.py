@@ -43,6 +43,7 @@ name = "mlp"
 name = "lenet5"
 # epochs = 10
 # target = 0.9
+# hardware = {{ clock = "2 GHz" }}       # as of [hardware], for this network alone
 
 # What updates the networks; names and defaults are those of `softnum train --help`, with _ for -
 [settings]
