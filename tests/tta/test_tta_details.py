@@ -162,8 +162,8 @@ def test_what_a_time_is_made_of():
     parts = layer_parts(IterationTime("a", 120e-6, detail=detail))
     got = {(part.layer, part.stage, part.cause): round(part.seconds * 1e6, 9) for part in parts}
     assert got == {
-        ("fc", "forward", "computing"): 40, ("fc", "forward", "waiting for memory"): 20,
-        ("fc", "backward_weight", "computing"): 40, ("", "", ""): 20,
+        ("fc", "forward", "not stalled"): 40, ("fc", "forward", "stalled for memory"): 20,
+        ("fc", "backward_weight", "not stalled"): 40, ("", "", ""): 20,
     }  # fmt: skip
     assert layer_parts(IterationTime("a", 50e-6, detail=detail)) == []  # its parts are more than the whole
     assert layer_parts(IterationTime("a", 1.0)) == []

@@ -166,7 +166,7 @@ def _words(parts: Sequence[LayerPart]) -> str:
 
 
 def _told(study: Study, parts: dict) -> list[str]:
-    """Where the times are from, and whether anything waits."""
+    """Where the times are from, and whether anything stalls."""
     by_source: dict[str, list[str]] = {}
     for result in study.designs:
         if result.time is not None:
@@ -176,8 +176,8 @@ def _told(study: Study, parts: dict) -> list[str]:
         for source, names in by_source.items()
     ]
     causes = {part.cause for found in parts.values() for part in found}
-    if "computing" in causes and "waiting for memory" not in causes:
-        lines.append("No design waits for memory.")
+    if "not stalled" in causes and "stalled for memory" not in causes:
+        lines.append("No design stalls for memory; fetches before a product begins are in its time.")
     return [*lines, *(f"{r.design}: left out: {r.left_out}" for r in study.designs if r.time is None and r.left_out)]
 
 

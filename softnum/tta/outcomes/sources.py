@@ -34,8 +34,9 @@ class LayerPart:
     layer, stage : str
         The stage is "forward", "backward_data", "backward_weight", "update", or as the source calls it.
     cause : str
-        "computing" or "waiting for memory", as a simulator counts cycles; "bound by computing" or "bound by memory", of
-        a roofline; empty where the source does not tell them apart.
+        "not stalled" or "stalled for memory", as a simulator counts cycles: what is fetched before a product begins and
+        written after it is no stall; "bound by computing" or "bound by memory", of a roofline; empty where the source
+        does not tell them apart.
     seconds : float
     """
 
@@ -64,7 +65,7 @@ def layer_parts(time: IterationTime) -> list[LayerPart]:
     >>> rows = [{"layer": "fc", "pass": "forward", "cycles": 300, "stall_cycles": 100, "count": 2}]
     >>> detail = {"clock_hz": 1e9, "memory_included": True, "gemms": rows}
     >>> [(part.cause, part.seconds) for part in layer_parts(IterationTime("a", 6e-7, detail=detail))]
-    [('computing', 4e-07), ('waiting for memory', 2e-07)]
+    [('not stalled', 4e-07), ('stalled for memory', 2e-07)]
     """
     detail = time.detail or {}
     parts: dict[tuple[str, str, str], list[float]] = {}
@@ -96,8 +97,8 @@ def _rows(detail: Mapping) -> Iterable[tuple[tuple[str, str, str], float]]:
             if stalls is None or not detail.get("memory_included", True):
                 yield (row["layer"], row["pass"], ""), count * row["cycles"] / hertz
             else:
-                yield (row["layer"], row["pass"], "computing"), count * (row["cycles"] - stalls) / hertz
-                yield (row["layer"], row["pass"], "waiting for memory"), count * stalls / hertz
+                yield (row["layer"], row["pass"], "not stalled"), count * (row["cycles"] - stalls) / hertz
+                yield (row["layer"], row["pass"], "stalled for memory"), count * stalls / hertz
 
 
 _BOUNDS = {"compute": "computing", "memory": "memory"}
