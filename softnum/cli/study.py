@@ -170,7 +170,8 @@ def _print_plan(plan) -> None:
     from softnum.train.studies.trials import tuning_plan
 
     rows: dict[tuple[str, ...], dict[str, list[str]]] = {}
-    for run in plan.runs:
+    places = [comparison.folder for comparison in plan.study.comparisons]
+    for run in sorted(plan.runs, key=lambda run: places.index(run.comparison.folder)):
         text = _WORDS[run.state].format(done=run.done, error=" ".join(run.error.split()))
         label = f"{'tuning ' if run.part == 'trial' else ''}{run.label}"
         row = rows.setdefault((run.comparison.folder, label, str(run.task.settings.batch), text), {})

@@ -136,7 +136,7 @@ def _study(folder: Path) -> Folder:
         for run in row.get("runs") or ():
             if isinstance(run, dict) and run.get("state", "finished") != "finished":
                 why = f": {run['error']}" if run.get("error") else ""
-                rate = f" at x{run['multiplier']:g} of the learning rate" if "multiplier" in run else ""
+                rate = f" at {run['multiplier']} times the learning rate" if "multiplier" in run else ""
                 told = f"{run.get('label')}{rate}, seed {run.get('seed')}, {run['state']}{why}"
                 failures.append(f"{row['folder']}: {told}")
         if (place / "results.json").is_file():
