@@ -7,11 +7,15 @@ that read it. Three rules make an accelerator's traffic of an emulator's calls:
 - rounding happens where a value is made: it is written in each format in which another operation reads it, and in no
   other; but a saved activation is written in its own format and rounded where it is read;
 - element-by-element steps of one layer that follow each other are one operation, whose inner results stay inside.
+
+A pattern N:M of weights is chosen where they are rounded: in the update that makes them, whose master copy passes
+through anyway. What is kept of the working copy is stored packed, each number with its index in the group.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
@@ -47,7 +51,8 @@ class Value:
         Whose they are; the operation that made them.
     elements : int
     bits : int or float
-        Of an element, of a block format with its share of the scale of a full block.
+        Of an element, of a block format with its share of the scale of a full block; of packed ones, of each that is
+        kept or not.
     format : str
     maker : int or None
         Number of the group that made them; None of what was there before the iteration.
@@ -63,6 +68,8 @@ class Value:
         What it is a rounding of.
     saved : bool
         Whether it is an activation that is kept as it is, and rounded again where it is read.
+    pattern : (Fraction, int) or None
+        Of weights that a pattern prunes, and of its mask: which part is kept, and bits of the index in a group.
     readers : set of int
         Groups, the maker left out.
     """
@@ -79,6 +86,7 @@ class Value:
     along: int | None = None
     source: Value | None = None
     saved: bool = False
+    pattern: tuple[Fraction, int] | None = None
     readers: set[int] = field(default_factory=set)
     rounded: dict = field(default_factory=dict)
     tested: set[int] = field(default_factory=set)  # groups that read no more than whether it is above zero
@@ -225,8 +233,32 @@ class Flow:
                 self._regions[_key(results[0])] = [(*ranges[0], *ranges[1])]
         elif event.unit is not None and method in _PRODUCT:
             self._product(event, arrays, results[0])
+        elif event.stage == "forward" and self._packs(event, arrays, results[0]):
+            return
         else:
             self._compute(event, arrays, results)
+
+    def _packs(self, event: Event, arrays: list, result) -> bool:
+        """Whether a step is part of pruning weights by a pattern: then the update does it, as it rounds them."""
+        found = [value for array in arrays for value in self._values(array)]
+        if event.method == "kept_of_groups" and len(found) == 1 and found[0].owner and found[0].owner[0] == "parameter":
+            _, keep, group, axis = event.arguments
+            size, owner = arrays[0].shape[axis], found[0].owner[1]
+            kept = Fraction(size // group * keep + min(size % group, keep), size)
+            mask = Value(found[0].layer, "mask", result.size, 1, "bit", None, copy_of=owner)
+            mask.pattern = (kept, (group - 1).bit_length())
+            self._learn(result, (self._new(mask),))
+            return True
+        masks = [value for value in found if value.pattern is not None and value.format == "bit"]
+        copy_of = self._copied(event.method, arrays)
+        if event.method != "prune" or copy_of is None or [mask.copy_of for mask in masks] != [copy_of]:
+            return False
+        (source,) = (value for value in found if value not in masks)
+        packed = Value(source.layer, source.name, source.elements, source.bits, source.format, None, copy_of=copy_of)
+        packed.pattern = masks[0].pattern
+        packed.bits = _packed(source.bits, packed.pattern)
+        self._learn(result, (self._new(packed),))
+        return True
 
     def _joins(self, event: Event, arrays: list) -> bool:
         """Whether a sum is of gradients that share no element, which stand in +0: then it only puts them together."""
@@ -266,6 +298,7 @@ class Flow:
                 key, elements = (name, axis, len(self._known)), min(elements, array.size)
             if key not in value.rounded:
                 own = Value(value.layer, value.name, elements, bits, name, value.maker, along=axis, source=value)
+                own.pattern, own.bits = value.pattern, _packed(bits, value.pattern)
                 own.copy_of = value.owner[1] if value.owner and value.owner[0] == "parameter" else value.copy_of
                 if value.data:
                     own.layer, own.name = layer, "input"
@@ -481,6 +514,19 @@ def _arrays(parts):
 
 def _format(rounding: RoleRounding) -> tuple[str, int | float]:
     return rounding.describe()["format"], rounding.bits_per_value
+
+
+def _packed(bits: int | float, pattern: tuple[Fraction, int] | None) -> int | float:
+    """Bits of an element where only those that a pattern keeps are stored, each with its index; or as before, if less.
+
+    >>> _packed(8, (Fraction(1, 2), 2)), _packed(8, (Fraction(15, 16), 4)), _packed(8, None)
+    (5, 8, 8)
+    """
+    if pattern is None:
+        return bits
+    share, index = pattern
+    packed = min(Fraction(bits), (Fraction(bits) + index) * share)
+    return packed.numerator if packed.denominator == 1 else float(packed)
 
 
 def _bits(fmt) -> int | float:

@@ -38,7 +38,8 @@ def workload(model: str | Settings, design: Design, batch: int | None = None, **
     - a feature map is what the forward pass makes and a later operation reads; of what the backward pass only
       tests for its sign (a ReLU's result in another format than the next product's operand) one bit an element, as in
       Gist; of the role ``saved_activations``, where it is stated, what the backward pass multiplies;
-    - weights are stored in the format in which products read them; a master copy, where it has another format, is
+    - weights are stored in the format in which products read them, those that a pattern prunes packed, each with its
+      index in the group; the update prunes them as it rounds them; a master copy, where it has another format, is
       optimiser state, as are running statistics;
     - a convolution has its unfolded operand as workspace, a unit of several lanes a sum for each of them, as a product
       whose K is split would.

@@ -22,7 +22,7 @@ from softnum.tta.workloads.energy_tables import (
     sram_energy,
     stated_energy,
 )
-from softnum.tta.workloads.hardware import Gemm, Hardware, read_pattern
+from softnum.tta.workloads.hardware import Gemm, Hardware, kept_steps, read_pattern
 from softnum.tta.workloads.operations import STAGES, Operation, Workload
 from softnum.tta.workloads.unit import UnitHardware
 
@@ -88,10 +88,10 @@ class Energy:
         }
 
 
-def _steps(gemm: Gemm) -> int:
-    """K, or what a pattern of the right operand leaves of it."""
+def _steps(gemm: Gemm) -> tuple[int, int]:
+    """K, or what a pattern of the right operand leaves of it, and the bits of the index that each number then has."""
     pattern = None if gemm.pattern is None else read_pattern(gemm.pattern)
-    return gemm.k if pattern is None else gemm.k // pattern[1] * pattern[0] + min(pattern[0], gemm.k % pattern[1])
+    return (gemm.k, 0) if pattern is None else (kept_steps(gemm.k, gemm.pattern), (pattern[1] - 1).bit_length())
 
 
 class _Prices:
@@ -139,7 +139,7 @@ class _Prices:
             names = operation.formats or ("binary32",)
             each = max(self.elementwise(name) for name in names)
             return {"elementwise": operation.flops * each, "sram": 2 * 8 * operation.bytes * self.sram[2]}
-        gemm, steps = operation.gemm, _steps(operation.gemm)
+        gemm, (steps, index) = operation.gemm, _steps(operation.gemm)
         accumulator = self.accumulator
         if isinstance(accumulator, Mapping):
             accumulator = accumulator.get(operation.stage)
@@ -153,14 +153,14 @@ class _Prices:
             _uses(size, part, cells)
             for size, part, cells in zip((m, n), self.hardware.part(gemm.shape), self.hardware.array, strict=False)
         )
-        # into SRAM once in every core, out of it once for each fold of an array; results the other way
-        words = (
-            m * k * across[0] + m * steps * across[1],
-            steps * n * down[0] + steps * n * down[1],
-            2 * m * n,
+        # into SRAM once in every core, out of it once for each fold of an array; results the other way. A pattern's
+        # cells choose among all of the left operand, by an index that comes with each number of the right one
+        bits = (
+            m * k * (across[0] + across[1]) * gemm.bits,
+            steps * n * (down[0] + down[1]) * (gemm.bits + index),
+            2 * m * n * gemm.bits,
         )
-        bits = math.fsum(count * energy for count, energy in zip(words, self.sram, strict=True))
-        return {**pj, "sram": bits * gemm.bits * gemm.count}
+        return {**pj, "sram": math.fsum(count * each for count, each in zip(bits, self.sram, strict=True)) * gemm.count}
 
 
 def _uses(size: int, part: int, cells: int) -> tuple[int, int]:
