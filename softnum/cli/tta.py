@@ -90,13 +90,20 @@ def _points(cases, labels, settings, timings, metric: str):
 def _baseline(text: str | None, labels: list[str], load_design) -> str:
     """The label of the baseline: as it was given, or that of a design file."""
     if text is None or text in labels:
-        return text or labels[0]
+        return text or _default_baseline(labels)
     name = load_design(text).name
     if name in labels:
         return name
     near = difflib.get_close_matches(text, labels, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise ValueError(f"--baseline {text!r} is none of the study's designs, which are {', '.join(labels)}{hint}")
+
+
+def _default_baseline(labels: list[str]) -> str:
+    """The first, said where there are others."""
+    if len(labels) > 1:
+        typer.echo(f"Baseline {labels[0]}: the first given (--baseline names another).", err=True)
+    return labels[0]
 
 
 def _check_times(timings, variant: str, reports, simulate: bool, simulator: str, dataflow: str) -> None:
@@ -165,16 +172,20 @@ def _given_curves(ctx, curves, outcomes, shown, designs, batch, target, baseline
             f"{kept} lists the iterations of runs that softnum trained, and {foreign} does not say that it is of "
             "those; write to another folder (--out), or remove the file"
         )
-    base = labels[0] if baseline is None else baseline
+    base = _default_baseline(labels) if baseline is None else baseline
     target, direction = own_target(runs.records, target, outcomes)
     rules = replace(outcomes, direction=direction).rules(labels, base)
-    if times["timings"] is None and all(record.mlperf is not None for record in runs.records):
-        times["timings"] = [(record.label, record.path) for record in runs.records]  # the logs have both
     inputs = {"command": command_line(ctx), "accuracy": curves.accuracy}
-    if times["timings"] is None and any(record.timed for record in runs.records):
-        wrong = {"--simulate": times["run_simulator"], "--reports": times["reports"], "--variant": variant != "all"}
-        for option in (option for option, given in wrong.items() if given):
-            raise ValueError(f"{option} is for a simulator's times, and the curves state their own; leave it out")
+    logs = all(record.mlperf is not None for record in runs.records)
+    measured = times["timings"] is None and any(record.timed for record in runs.records)
+    if times["timings"] is None and (logs or measured):
+        for option in ("simulate", "reports", "variant", "simulator", "dataflow"):
+            if option in stated(ctx):
+                raise ValueError(f"--{option} is for a simulator's times, and the curves state their own; leave it out")
+    if times["timings"] is None and logs:
+        times["timings"] = [(record.label, record.path) for record in runs.records]  # the logs have both
+        measured = False
+    if measured:
         variants = [measured_variant(runs)]
     else:
         variants = _given_variants(runs, labels, variant, baseline=base, out=out, **times)
@@ -212,7 +223,10 @@ def tta(
         ),
     ] = None,
     outcomes: Outcomes = _OUTCOMES,
-    baseline: Annotated[str | None, typer.Option(help="Design that speed-ups are over.  [default: the first]")] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(help="Design that speed-ups are over.  [default: the first given; of a folder, by name]"),
+    ] = None,
     curves: Curves = _CURVES,
     files: TimingFiles = _FILES,
     reports: Annotated[

@@ -257,6 +257,14 @@ def test_records_of_softnum_in_each_way_they_are_named(tmp_path):
     for source in (tmp_path, tmp_path / "records"):
         assert list(of(read_accuracy(source))) == [("base", 1), ("base@128", 1)]
     assert list(of(read_accuracy(tmp_path / "records" / "base" / "seed-1.jsonl"))) == [("base", 1)]
+    for source, option, said in (
+        (tmp_path, {"design": "x"}, "leave the name x= out"),
+        (tmp_path / "records", {"batch": 8}, "leave --batch 8 out"),
+        (tmp_path / "records" / "base" / "seed-1.jsonl", {"counts_from": 0}, "leave --counts-from 0 out"),
+        (tmp_path / "records" / "base" / "seed-1.jsonl", {"design": "x"}, "a record of 'base', and 'x' is given too"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            read_accuracy(source, **option)
     write(tmp_path, record_rows(2, 64), "records/base@128/seed-2.jsonl")
     with pytest.raises(ValueError, match=r"the folder says batch 128 and config says 64"):
         read_accuracy(tmp_path)

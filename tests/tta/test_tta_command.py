@@ -53,7 +53,7 @@ def test_curves_and_times_from_elsewhere(tmp_path):
         "kind": "consecutive", "k": 2, "window": 1, "smoothing": None, "direction": "lower",
     }  # fmt: skip
     designs = {entry["design"]: entry for entry in found["variants"][0]["designs"]}
-    assert list(designs) == ["base", "base@64", "fast", "fast@64"]
+    assert list(designs) == ["base", "fast", "base@64", "fast@64"]  # as the curves have them
     # seed 1: 0.044 i >= 0.8 at i = 19, and again at 20, which counts
     assert [run["iterations_to_target"] for run in designs["base"]["runs"]] == [200, 180, 170]
     assert designs["base"]["cost"]["to_accuracy"]["median"] == pytest.approx(180 * 2.01 * 2.48 / 3600)

@@ -382,12 +382,60 @@ def test_a_log_of_modded_nanogpt(tmp_path):
         ("step:20/40", "step:20/50", "line 5: of 50 steps, where .*line 2 has 40"),
         ("train_time:600ms", "train_time:100ms", "line 6: the clock is set back to 0.1 s, as it was at .*line 4"),
         ("step:40/40 train_loss:3.0", "step:40/40 val_loss:3.0", "line 7: a second val_loss at step 40"),
+        (
+            "val_loss:4.0",
+            "val_loss:4.0 val_loss:3.0",
+            "line 5: val_loss is given twice in the line; expected one of each",
+        ),
+        ("val_loss:4.0", "val_loss:4,0", "line 5: val_loss must be a number, got '4,0'"),
+        ("20.00ms\nstep:40", "20.00msstep:40", "line 5: step is given twice in the line"),
         ("val_loss", "valid", "no 'val_loss' in the lines of its steps; there are valid, train_loss"),
     ],
 )
 def test_logs_that_contradict_themselves(tmp_path, old, new, said):
     with pytest.raises(ValueError, match=said):
         read_accuracy(write(tmp_path, STEPS.replace(old, new), "a.txt"), metric="val_loss", design="a")
+
+
+def test_options_that_curves_make_nothing_of(tmp_path):
+    steps = write(tmp_path, STEPS, "a.txt")
+    for option, value in (("counts_from", 0), ("iterations_per_epoch", 9)):
+        said = f"counts steps itself, from 0; leave --{option.replace('_', '-')} {value} out"
+        with pytest.raises(ValueError, match=said):
+            read_accuracy(steps, metric="val_loss", design="a", **{option: value})
+    entry = write(tmp_path, ENTRY, "one.tsv")
+    for option in ({"batch": 32}, {"counts_from": 1}):
+        with pytest.raises(ValueError, match="evaluations are counted.*; leave --"):
+            read_accuracy(entry, metric="top1Accuracy", **option)
+    with pytest.raises(ValueError, match="epochs are counted .*; leave --batch 32 out"):
+        read_accuracy(write(tmp_path, HOURS), metric="acc", batch=32)
+    rows = "design,step,batch,acc\na,10,32,0.5\n"
+    with pytest.raises(ValueError, match="every row says its iteration; leave --iterations-per-epoch 9 out"):
+        read_accuracy(write(tmp_path, rows), metric="acc", iterations_per_epoch=9)
+    with pytest.raises(ValueError, match=r"batch size of 'a' is both 32 \(the column batch\) and 64 \(--batch\)"):
+        read_accuracy(write(tmp_path, rows), metric="acc", batch=64)
+
+
+def test_a_batch_that_changes_where_epochs_are_counted(tmp_path):
+    rows = "design\tbatch\tepoch\thours\tacc\na\t32\t1\t0.25\t0.5\na\t{}\t2\t0.5\t0.8\n"
+    (run,) = read_accuracy(write(tmp_path, rows.format(32)), metric="acc").records
+    assert (run.unit, run.batch) == ("epoch", 1)  # of what is counted, not of an iteration
+    for other, said in ((64, "64"), ("", "not stated")):
+        with pytest.raises(ValueError, match=f"line 3: batch {said} of .* gives as 32; .*leave the column out, and"):
+            read_accuracy(write(tmp_path, rows.format(other)), metric="acc")
+    counted = rows.replace("\tbatch", "").replace("\t32", "").replace("\t{}", "").replace("epoch", "iteration")
+    assert read_accuracy(write(tmp_path, counted), metric="acc").records[0].unit == "step"  # the way out
+
+
+def test_the_baseline_is_the_first_that_is_given(tmp_path):
+    for name in "za":
+        write(tmp_path, HOURS.replace("\na\t", f"\n{name}\t"), f"{name}.tsv")
+    both = write(tmp_path, (tmp_path / "z.tsv").read_text() + (tmp_path / "a.tsv").read_text().partition("\n")[2])
+    assert [run.design for run in read_accuracy(both, metric="acc").records] == ["z", "a"]
+    files = ["--accuracy", tmp_path / "z.tsv", "--accuracy", tmp_path / "a.tsv"]
+    result = softnum("tta", *files, "--metric", "acc", "--target", "0.9", "--out", tmp_path / "out")
+    assert "Baseline z: the first given (--baseline names another)." in result.stderr, result.output
+    assert json.loads((tmp_path / "out" / "results.json").read_text())["baseline"] == "z"
 
 
 def test_an_unfinished_log_is_left_out(tmp_path):

@@ -354,6 +354,48 @@ def test_a_log_that_contradicts_itself(tmp_path, text, message):
         both(tmp_path, text)
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ((3.5, "global_batch_size", 16, {}), "line 6: global_batch_size is 16, where global_batch_size at line 1 is 8"),
+        ((3.5, "input_batch_size", 16, {}), "line 6: input_batch_size is 16, where global_batch_size at line 1 is 8"),
+        ((3.5, "epoch_start", None, {"epoch_num": 2, "batch": 4}), "line 6: batch is 4, where global_batch_size at"),
+    ],
+)
+def test_a_batch_that_changes_within_the_run(tmp_path, changed, said):
+    run = (
+        (1, "epoch_start", None, {"epoch_num": 1}), (3, "epoch_stop", None, {"epoch_num": 1}),
+        (3.4, "eval_accuracy", 0.4, {"epoch_num": 1}), (4, "epoch_start", None, {"epoch_num": 2}),
+        (6, "epoch_stop", None, {"epoch_num": 2}), (6.1, "eval_accuracy", 0.9, {"epoch_num": 2}),
+        (7, "run_stop", None, ENDED),
+    )  # fmt: skip
+    head = {"global_batch_size": 8, "train_samples": 80}
+    record, _ = both(tmp_path, log(*run, **head))
+    assert places(record) == [10, 20]
+    rest = run[4:] if changed[1] == "epoch_start" else run[3:]
+    with pytest.raises(ValueError, match=said.replace("line 6", "line 7") + ".*CSV with the columns iteration"):
+        both(tmp_path, log(*run[:3], changed, *rest, **head))
+    with pytest.raises(ValueError, match="the batch changes within the run"):
+        read_timings(tmp_path / "result_0.txt", design="a")
+
+
+def test_options_that_a_log_makes_nothing_of(tmp_path):
+    text = log(*BLOCKS, global_batch_size=8)
+    with pytest.raises(ValueError, match="says itself what it calls its first epoch; leave --counts-from 0 out"):
+        both(tmp_path, text, counts_from=0)
+    with pytest.raises(ValueError, match="line 5: evaluations are placed by .*; leave --iterations-per-epoch out"):
+        both(tmp_path, text, iterations_per_epoch=7)
+    epochs = [(1, "epoch_start", None, {"epoch_num": 1}), (3, "epoch_stop", None, {"epoch_num": 1}),
+              (3.4, "eval_accuracy", 0.4, {"epoch_num": 1}), (7, "run_stop", None, ENDED)]  # fmt: skip
+    with pytest.raises(ValueError, match="line 2: train_samples 80 are 10 iterations an epoch, of 8 each, and 7 are"):
+        both(tmp_path, log(*epochs, global_batch_size=8, train_samples=80), iterations_per_epoch=7)
+    with pytest.raises(ValueError, match="batches cannot be counted .*; leave --batch 8 out"):
+        both(tmp_path, log(*epochs), batch=8)
+    result = softnum("tta", "--accuracy", f"a={tmp_path / 'result_0.txt'}", "--simulate", "--target", "0.8",
+                     "--out", tmp_path / "out")  # fmt: skip
+    assert result.exit_code == 2 and "--simulate is for a simulator's times" in " ".join(result.stderr.split())
+
+
 # -- several logs, and MLPerf's own figure -----------------------------------------------------------------------------
 def softnum(*arguments):
     return CliRunner().invoke(build_app(), [str(argument) for argument in arguments])

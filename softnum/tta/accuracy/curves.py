@@ -36,6 +36,7 @@ from softnum.tta.accuracy.times import check_times, evaluation_unit, time_of
 from softnum.tta.mllog import MLLog, read_mllog
 from softnum.tta.mlperf.benchmarks import MLPerfRun, known_target, run_seconds, seconds_at
 from softnum.tta.mlperf.evaluations import evaluations_of
+from softnum.tta.mlperf.logged import check_one_batch
 from softnum.tta.mlperf.progress import mlperf_progress
 from softnum.tta.text import table_rows
 
@@ -81,6 +82,19 @@ class Given:
                 raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
         if self.counts_from not in (None, 0, 1):
             raise ValueError(f"counts_from must be 0 or 1, got {self.counts_from!r}")
+
+    def unused(self, path: Path, *names: str, why: str) -> None:
+        """Raise ValueError for what is given and would be left aside, because of what the file is.
+
+        >>> Given(batch=8).unused("a.log", "batch", why="its batch is known")
+        Traceback (most recent call last):
+            ...
+        ValueError: a.log: its batch is known; leave --batch 8 out, or name only files that need it
+        """
+        for name in (name for name in names if getattr(self, name) is not None):
+            value = getattr(self, name)
+            option = f"the name {value}=" if name == "design" else f"--{name.replace('_', '-')} {value}"
+            raise ValueError(f"{path}: {why}; leave {option} out, or name only files that need it")
 
     def position(self, where: str, name: str, number: Fraction) -> Fraction:
         """Epochs or iterations done, of the number that a file gives."""
@@ -207,6 +221,7 @@ def curves_of(path: Path, rows: Iterator[tuple[str, Mapping]], given: Given, uni
     """The runs of a table's rows, each with where it stands; `unit` is what they count, where the format says so."""
     rows = list(rows)
     unit = _unit(rows, given) if unit is None else unit
+    _check_given(path, rows, given, unit)
     curves: dict[tuple[str, int], _Curve] = {}
     columns: dict[str, None] = {}
     for where, row in rows:
@@ -220,8 +235,10 @@ def curves_of(path: Path, rows: Iterator[tuple[str, Mapping]], given: Given, uni
         curve = curves.setdefault(key, _Curve(where, batch, named, unit, [], []))
         if batch != curve.batch:
             raise ValueError(
-                f"{where}: batch {batch} of design {design!r}, seed {seed}, which {curve.where} gives as "
-                f"{curve.batch}; a run has one batch size"
+                f"{where}: batch {batch or 'not stated'} of design {design!r}, seed {seed}, which {curve.where} gives "
+                f"as {curve.batch or 'not stated'}; a run has one batch size here. Of one that changes it, leave the "
+                "column out, and give a column iteration and one of times (seconds): then the time to accuracy is "
+                "measured"
             )
         _add(where, row, key, curve, given)
     if not curves:
@@ -233,16 +250,28 @@ def curves_of(path: Path, rows: Iterator[tuple[str, Mapping]], given: Given, uni
                 f"{_near(given.metric, columns)}; name the metric with --metric"
             )
         check_times(f"design {label!r}, seed {seed},", curve.evaluations, curve.lines)
+    labels = list(dict.fromkeys(label for label, _ in curves))
+    first = {label: at for at, label in enumerate(labels)}
     return RecordSet(
         tuple(
             Record(
-                split_label(label)[0] if curve.named else label, seed, curve.batch or 1, curve.iterations,
+                split_label(label)[0] if curve.named else label, seed, _counted_batch(curve), curve.iterations,
                 tuple(curve.evaluations), {}, {}, str(path), by_batch=curve.named,
                 unit="step" if unit == "iteration" and curve.batch is None else unit,
             )
-            for (label, seed), curve in sorted(curves.items())
+            for (label, seed), curve in sorted(curves.items(), key=lambda item: (first[item[0][0]], item[0][1]))
         )
     )  # fmt: skip
+
+
+def _check_given(path: Path, rows: list[tuple[str, Mapping]], given: Given, unit: str) -> None:
+    """Raise ValueError for options that nothing is made of, because the rows say it, or count something else."""
+    if unit != "iteration":
+        given.unused(path, "batch", why=f"iterations are not known, and {unit}s are counted (--iterations-per-epoch)")
+    if unit == "evaluation":
+        given.unused(path, "counts_from", why="evaluations are counted, whatever the first epoch is called")
+    if rows and all(_pick(where, row, "iteration") is not None for where, row in rows):
+        given.unused(path, "iterations_per_epoch", why="every row says its iteration")
 
 
 def _unit(rows: list[tuple[str, Mapping]], given: Given) -> str:
@@ -256,6 +285,11 @@ def _unit(rows: list[tuple[str, Mapping]], given: Given) -> str:
         [(where, None if epoch is None else _exact(where, "epoch", epoch)) for where, epoch in epochs],
         given.counts_from,
     )
+
+
+def _counted_batch(curve: _Curve) -> int:
+    """Samples in what is counted: where that is no iteration, it is the sample; a label's batch is its name."""
+    return curve.batch or 1 if curve.unit == "iteration" or curve.named else 1
 
 
 def _whose(where: str, row: Mapping, given: Given, unit: str) -> tuple[str, int | None, bool]:
@@ -276,20 +310,20 @@ def _whose(where: str, row: Mapping, given: Given, unit: str) -> tuple[str, int 
     sizes = {
         "its label": named,
         "the column batch": None if stated is None else _integer(where, "batch", stated),
-        "--batch": given.batch if stated is None and named is None else None,
+        "--batch": given.batch if named is None else None,
     }
     said = {what: size for what, size in sizes.items() if size is not None}
-    if unit != "iteration" or (not said and time_of(where, row, given.metric) is not None):
-        return design, named, named is not None
-    if not said:
-        raise ValueError(f"{where}: does not say the batch size of {label!r}; add a column batch, or give --batch N")
     if len(set(said.values())) > 1:
         told = " and ".join(f"{size} ({what})" for what, size in said.items())
         raise ValueError(f"{where}: the batch size of {label!r} is both {told}; keep one of them")
-    batch = next(iter(said.values()))
-    if batch < 1:
-        raise ValueError(f"{where}: batch must be at least 1, got {batch}")
-    return design, batch, named is not None
+    if said:
+        batch = next(iter(said.values()))
+        if batch < 1:
+            raise ValueError(f"{where}: batch must be at least 1, got {batch}")
+        return design, batch, named is not None
+    if unit == "iteration" and time_of(where, row, given.metric) is None:
+        raise ValueError(f"{where}: does not say the batch size of {label!r}; add a column batch, or give --batch N")
+    return design, None, False
 
 
 def _add(where: str, row: Mapping, key: tuple[str, int], curve: _Curve, given: Given) -> None:
@@ -350,6 +384,8 @@ def mllog_curve(path: Path, text: str, given: Given) -> RecordSet:
     if not log.finished:
         return RecordSet((), (f"{path} is not finished and is left out: {log.end()}",))
     events = evaluations_of(log, given.metric)
+    given.unused(path, "counts_from", why="an MLPerf log says itself what it calls its first epoch")
+    check_one_batch(log)
     stated = named if named is not None else given.batch
     batch = log.value("global_batch_size")
     if batch is not None:
@@ -360,6 +396,8 @@ def mllog_curve(path: Path, text: str, given: Given) -> RecordSet:
         if stated not in (None, batch):
             raise ValueError(f"{where}: global_batch_size is {batch}, and {stated} is given; leave one of them out")
     progress = mlperf_progress(log, events, batch=stated, per_epoch=given.iterations_per_epoch)
+    if progress.unit != "iteration":
+        given.unused(path, "batch", "iterations_per_epoch", why=progress.counted)
     evaluations = []
     for event, at in progress.places:
         where = f"{path}, line {event.line}"

@@ -30,7 +30,8 @@ _LINE = re.compile(
     r"train_time:(\d{1,15}(?:\.\d{1,9})?)(ms|s)\b(?:[ \t]+step_avg:(\S+?)ms)?",
     re.MULTILINE,
 )
-_VALUE = re.compile(r"(\w+):([-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|inf|nan))(?=\s|$)", re.IGNORECASE)
+_PAIR = re.compile(r"(?<!\S)(\w+):(\S*)")
+_VALUE = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|inf|nan)", re.IGNORECASE | re.ASCII)
 
 
 def is_nanogpt(text: str) -> bool:
@@ -52,9 +53,10 @@ def nanogpt_curve(path: Path, text: str, given: Given) -> RecordSet:
     """
     if given.design is None:
         raise ValueError(f"{path}: the log does not say of which design it is; name it: NAME=FILE")
+    given.unused(path, "iterations_per_epoch", "counts_from", why="a log of modded-nanogpt counts steps itself, from 0")
     runs: list[list[_Row]] = []
     for at, line in lines_with(_LINE, text):
-        row = _Row.of(f"{path}, line {at}", _LINE.match(line))
+        row = _Row.of(f"{path}, line {at}", line)
         if not runs:
             runs.append([])
         elif row.step < runs[-1][-1].step:  # the next run of a file of several
@@ -90,8 +92,13 @@ class _Row:
     mean: float
 
     @classmethod
-    def of(cls, where: str, found: re.Match) -> _Row:
-        step, total, values, clock, unit, mean = found.groups()
+    def of(cls, where: str, line: str) -> _Row:
+        step, total, values, clock, unit, mean = _LINE.match(line).groups()
+        named = [name for name, _ in _PAIR.findall(line)]
+        twice = [name for name in ("step", "train_time") if line.count(f"{name}:") > 1]  # a line's end was lost
+        twice += [name for name in named if named.count(name) > 1]
+        if twice:
+            raise ValueError(f"{where}: {twice[0]} is given twice in the line; expected one of each")
         try:
             each = float(mean or "nan") / 1000
         except ValueError:
@@ -99,7 +106,7 @@ class _Row:
         if int(step) > int(total):
             raise ValueError(f"{where}: step {step} of {total}; the log contradicts itself")
         clock = Fraction(clock) / (1000 if unit == "ms" else 1)
-        return cls(where, int(step), int(total), dict(_VALUE.findall(values or "")), clock, each)
+        return cls(where, int(step), int(total), dict(_PAIR.findall(values or "")), clock, each)
 
 
 def _record(path: Path, rows: list[_Row], seed: int, given: Given) -> Record:
@@ -115,6 +122,8 @@ def _record(path: Path, rows: list[_Row], seed: int, given: Given) -> Record:
             continue
         if evaluations and row.step == evaluations[-1].iteration:
             raise ValueError(f"{row.where}: a second {given.metric} at step {row.step}, after {lines[-1]}")
+        if not _VALUE.fullmatch(row.values[given.metric]):
+            raise ValueError(f"{row.where}: {given.metric} must be a number, got {row.values[given.metric]!r}")
         seconds = None if at < back else float(row.clock)
         evaluations.append(Evaluation(row.step, float(row.values[given.metric]), seconds=seconds))
         lines.append(row.where)

@@ -45,7 +45,13 @@ class AccuracyFormat:
 
 
 def _records(path: Path, text: str, given: Given) -> RecordSet:
-    return read_records([path], metric=given.metric)
+    why = "a record of softnum.train says it all"
+    given.unused(path, "seed", "batch", "iterations_per_epoch", "counts_from", why=why)
+    found = read_records([path], metric=given.metric)
+    label = next((record.label for record in found.records if given.design not in (None, record.label)), None)
+    if label is not None:
+        raise ValueError(f"{path}: a record of {label!r}, and {given.design!r} is given too; leave it out")
+    return found
 
 
 #: The forms of learning curves, by the name that `read_accuracy` takes.
@@ -169,6 +175,8 @@ def _folder(folder: Path, format: str | None, given: Given) -> RecordSet:
     if given.design is None and (folder / "train").is_dir() and dawnbench_files(folder / "train"):
         folder = folder / "train"  # of a task of DAWNBench, beside its inference
     if format in (None, "softnum") and any(folder.glob("*/seed-*.jsonl")):
+        why = "records of softnum.train name design and seed, and say the rest"
+        given.unused(folder, "design", "seed", "batch", "iterations_per_epoch", "counts_from", why=why)
         return read_records(folder, metric=given.metric)
     files = sorted(file for file in folder.glob("*/*") if file.is_file() and not file.name.startswith("."))
     if not files and (found := _logs(folder, format, given)):

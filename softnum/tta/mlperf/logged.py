@@ -9,10 +9,12 @@ from softnum.tta.mllog import MLLog, MLLogEvent
 from softnum.tta.mlperf.benchmarks import GRACE, run_seconds
 from softnum.tta.text import count, number
 
-__all__ = ["LoggedRun", "Span"]
+__all__ = ["LoggedRun", "Span", "check_one_batch"]
 
 #: training images of the detectors' data sets; some logs count batches and call them train_samples
 _IMAGES = {"ssd": (1170301, 117266), "retinanet": (1170301,)}
+#: keys, and names of metadata, that state the samples of an iteration
+_BATCHES = ("global_batch_size", "input_batch_size", "batch_size", "batch")
 #: seconds below which no iteration of training can lie: epoch numbers that would lead there are numbers of samples
 _SHORTEST = Fraction(1, 10**6)
 
@@ -40,11 +42,34 @@ class Span:
     paused: bool = False
 
 
+def check_one_batch(log: MLLog) -> None:
+    """Raise ValueError where a log states another batch for a part of the run; both lines are named."""
+    first: tuple[int, str, object] | None = None
+    begun = False
+    for event in log.events:
+        begun = begun or event.key in ("epoch_start", "block_start")
+        found = {name: event.metadata[name] for name in _BATCHES if name in event.metadata}
+        if event.key in _BATCHES and (event.key == "global_batch_size" or begun or first is None):
+            found[event.key] = event.value
+        for name, value in found.items():
+            if first is None:
+                first = (event.line, name, value)
+            elif value != first[2]:
+                raise ValueError(
+                    f"{log.path}, line {event.line}: {name} is {value!r}, where {first[1]} at line {first[0]} is "
+                    f"{first[2]!r}: the batch changes within the run, and iterations and their times are of one batch "
+                    "here; state the curve as CSV with the columns iteration and seconds, of which TTA "
+                    "is measured; or split the file, if it is of several runs"
+                )
+
+
 class LoggedRun:
     """The numbers and the intervals of a log, read and compared; places and times are made of them."""
 
     def __init__(self, log: MLLog, evaluations: list[MLLogEvent], batch: int | None, per_epoch: int | None) -> None:
         self.log, self.evaluations, self.name = log, evaluations, (log.benchmark or "").lower()
+        self.stated = per_epoch
+        check_one_batch(log)
         self.batch = batch if log.value("global_batch_size") is None else self._logged("global_batch_size")
         self.start, self.stop = log.of("run_start")[:1], log.of("run_stop")[:1]
         self.end = self.stop[0].time_ms if self.stop else None
@@ -70,14 +95,21 @@ class LoggedRun:
 
     def _epoch(self, stated: int | None) -> tuple[Fraction | None, str]:
         """Iterations of an epoch."""
-        if stated is not None:
-            return Fraction(stated), f"{stated} iterations an epoch, as stated"
+        said = f"{stated} iterations an epoch, as stated"
         names = ("train_samples", "num_train_examples", "samples_per_epoch")
         key = next((name for name in names if self.log.value(name) is not None), None)
         if key is None or self.batch is None:
-            return None, ""
+            return (None, "") if stated is None else (Fraction(stated), said)
         samples = self._logged(key)
         images = next((n for n in _IMAGES.get(self.name, ()) if -(-n // self.batch) == samples != n), None)
+        own = Fraction(samples) if images is not None else Fraction(samples, self.batch)
+        if stated is not None and abs(own - stated) < 1:  # the rest of an epoch, trained or not
+            return Fraction(stated), said
+        if stated is not None:
+            raise ValueError(
+                f"{self._where(self.log.of(key)[0])}: {key} {samples} are {float(own):g} iterations an epoch, of "
+                f"{self.batch} each, and {stated} are given; leave --iterations-per-epoch out"
+            )
         if images is not None:
             return Fraction(samples), (
                 f"{key} {samples} are the batches of {self.batch} in {images} images, which an epoch has"

@@ -153,7 +153,13 @@ class PlacedRun(LoggedRun):
                 "epoch_samples": f"epoch_num, which counts samples, over global_batch_size {self.batch}",
                 "epoch_tokens": f"epoch_num, which counts tokens, over those of a batch of {self.batch} sequences",
             }
-            return "iteration", direct, how.get(self.meaning, "steps or samples_count")
+            said = how.get(self.meaning, "steps or samples_count")
+            if self.stated is not None:
+                raise ValueError(
+                    f"{self._where(found[0])}: evaluations are placed by {said}, which need no iterations of an epoch; "
+                    "leave --iterations-per-epoch out"
+                )
+            return "iteration", direct, said
         lacks = "no global_batch_size" if self.batch is None else "no train_samples"
         if self.meaning == "epoch" and found:
             done = self._epochs_done()
