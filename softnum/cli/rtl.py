@@ -115,7 +115,13 @@ def area(
             "-osu018 or -osu050]"
         ),
     ] = None,
-    top: Annotated[str | None, typer.Option(help="The top module.  [default: the one that none instantiates]")] = None,
+    top: Annotated[
+        str | None,
+        typer.Option(
+            help=r"The top module; an escaped identifier as Verilog has it, '\foo.bar'.  [default: the one that none "
+            "instantiates]"
+        ),
+    ] = None,
     parameter: Annotated[
         list[str] | None, typer.Option("--parameter", "-P", help="NAME=VALUE of the module; may be given again.")
     ] = None,
@@ -137,6 +143,7 @@ def area(
     A reference multiplier, whose area in 45 nm is published, is mapped in the same run: areas compare within one
     library only. In the equal-area variant of softnum tta the unit has the published area times the ratio of the two.
     Wires and the clock tree are not counted, an accumulator only if it is in the design; a delay changes no clock.
+    The entry has the SHA-256 of every file that was read, those that sources include too.
 
     \b
       softnum rtl area multiply.v
@@ -147,7 +154,7 @@ def area(
 
     values = {}
     for text in parameter or ():
-        found = re.fullmatch(r"([A-Za-z_]\w*)=(-?\d+)", text)
+        found = re.fullmatch(r"(\S+?) ?=(-?\d+)", text, re.ASCII)
         if found is None:
             raise ValueError(f"--parameter must be NAME=VALUE with a whole number, got {text!r}")
         if found[1] in values:

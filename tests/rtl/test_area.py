@@ -1,6 +1,7 @@
 """softnum rtl area: what Yosys makes of a design, the entry in a design file, and Mitchell's multiplier."""
 
 import gzip
+import hashlib
 import runpy
 import shutil
 import subprocess
@@ -61,6 +62,25 @@ def test_areas_are_sums_of_cells(library, tmp_path):
     verilog(library.parent, GATE, "gate.vh")  # in a folder whose name has a space
     assert map_design([shared], library, include=[tmp_path, library.parent]).area == 96
     assert (held.top, held.area, held.cells, held.flip_flops) == ("held", 480, 2, 1)
+
+
+def test_every_file_that_is_read_has_a_digest_and_names_may_be_escaped(library, tmp_path):
+    """What a source includes is part of the design: with another file the area is another."""
+    text = '`include "op.vh"\nmodule \\foo.bar #(parameter \\N.b = 1)(input [\\N.b :0] a, b, output [\\N.b :0] y);\n'
+    source = verilog(tmp_path, text + "assign y = ~(a `OP b); endmodule\n")
+    folder, found = library.parent, []
+    for operator in "&^":
+        verilog(folder, '`include "deep file.vh"\n', "op.vh")
+        verilog(folder, f"`define OP {operator}\n", "deep file.vh")
+        made = map_design([source], library, include=[folder], top="\\foo.bar ", parameters={"\\N.b": 0})
+        read = [(path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+                for path in (source, folder / "deep file.vh", folder / "op.vh")]  # fmt: skip
+        assert made.top == "foo.bar" and made.files == tuple(read)
+        found.append((made.area, made.files))
+    (one, _), (other, _) = found
+    assert one == 96 < other and len({files for _, files in found}) == 2
+    with pytest.raises(ValueError, match=r"'foo.bar' is no name of a module .*, or an escaped identifier with its"):
+        map_design([source], library, include=[folder], top="foo.bar")
 
 
 @cases(

@@ -21,7 +21,7 @@ import subprocess
 import tempfile
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from softnum.tta.workloads.unit import REFERENCES, UnitHardware
@@ -57,6 +57,9 @@ class Mapped:
         How many there are.
     tool : str
         "Yosys 0.23".
+    files : tuple of (str, str)
+        Name and SHA-256 of each file of the design that Yosys reads: the sources, then what they include, or read
+        memories from.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class Mapped:
     cells: int
     flip_flops: int
     tool: str
+    files: tuple[tuple[str, str], ...] = ()
 
 
 def find_library(path: str | os.PathLike | None = None) -> Path:
@@ -142,9 +146,10 @@ def map_design(
     liberty : path-like
         The library.
     top : str, optional
-        The module. Default: the one that no other has in it.
+        The module. Default: the one that no other has in it. An escaped identifier is written as Verilog has it,
+        with its backslash: r"\foo.bar".
     parameters : Mapping of str to int, optional
-        Values of the module's parameters.
+        Values of the module's parameters, which may have escaped names too.
     include : iterable of path-like
         Folders of files that the sources include.
     yosys : str
@@ -179,9 +184,8 @@ def map_design(
     data, library = _library_text(Path(liberty))
     if parameters and top is None:
         raise ValueError("values of parameters need the module that has them: state --top")
-    for name in (*(parameters or ()), *(() if top is None else (top,))):
-        if not re.fullmatch(r"[A-Za-z_]\w*", name):
-            raise ValueError(f"{name!r} is no name of a module or of a parameter")
+    top = None if top is None else _identifier(top)
+    parameters = {_identifier(name): value for name, value in (parameters or {}).items()}
     with tempfile.TemporaryDirectory(prefix="softnum-rtl-") as folder:
         Path(folder, "cells.lib").write_bytes(data)  # of a plain name, as ABC wants it
         folders = [Path(path).resolve() for path in include]
@@ -197,6 +201,7 @@ def map_design(
         )  # fmt: skip
         figures = Path(folder, "figures.txt")
         told = figures.read_text(encoding="utf-8") if figures.is_file() else ""
+        read = _digests(program, files, script, Path(folder)) if told and not done.returncode else ()
     where = ", ".join(file.name for file in files)
     if done.returncode or not told:
         lines = done.stdout.splitlines()
@@ -212,7 +217,44 @@ def map_design(
         )
     if top is None and (others := _other_tops(done.stdout)):
         raise ValueError(f"{where}: {', '.join(others)} and another module are in no other: state --top")
-    return _mapped(where, library, told, done.stdout)
+    found = _mapped(where, library, told, done.stdout)
+    return replace(found, top=found.top if top is None else top.removeprefix("\\"), files=read)
+
+
+def _identifier(name: str) -> str:
+    """A name as Yosys takes it: a simple identifier of Verilog, or an escaped one, which ends where a blank follows.
+
+    >>> _identifier("mac$1"), _identifier("\\\\foo.bar ")
+    ('mac$1', '\\\\foo.bar')
+    """
+    escaped = name.rstrip(" ") if name.startswith("\\") else name
+    if re.fullmatch(r"[A-Za-z_][\w$]*|\\[!-~]*[!-:<-~]", escaped, re.ASCII):
+        return escaped
+    raise ValueError(
+        f"{name!r} is no name of a module or of a parameter: letters, digits, _ and $, or an escaped identifier with "
+        r"its backslash, such as '\foo.bar', that does not end in a semicolon (which Yosys does not take)"
+    )
+
+
+def _digests(program: str, sources: list[Path], script: str, folder: Path) -> tuple[tuple[str, str], ...]:
+    """Name and SHA-256 of what Yosys reads, by its own list; ValueError if there is none, or a file is gone."""
+    lines = script.splitlines(keepends=True)  # up to the hierarchy: afterwards it reads files of its own
+    Path(folder, "read.ys").write_text("".join(lines[: len(sources) + 1]), encoding="utf-8")
+    words = [program, "-q", "-E", "read.d", "read.ys"]
+    subprocess.run(words, cwd=folder, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    listed = folder / "read.d"
+    text = listed.read_text(encoding="utf-8", errors="surrogateescape") if listed.is_file() else ""
+    names = [name.replace("\\ ", " ") for name in re.split(r"(?<!\\) ", text.partition(": ")[2].strip("\n")) if name]
+    found = {(folder / name).resolve() for name in names} - {(folder / "read.ys").resolve()}
+    if not set(sources) <= found:
+        raise ValueError("this Yosys does not say which files it reads (option -E), whose digests are to be noted")
+    try:
+        return tuple(
+            (path.name, hashlib.sha256(path.read_bytes()).hexdigest())
+            for path in (*dict.fromkeys(sources), *sorted(found - set(sources)))
+        )
+    except OSError as error:
+        raise ValueError(f"Yosys read a file that cannot be read again: {error}; leave the files alone") from None
 
 
 def _script(files: list[Path], includes: int, top: str | None, parameters: Mapping[str, int]) -> str:
@@ -323,7 +365,8 @@ def unit_hardware(
             bits, file, name, values = int(reference[3:]), Path(folder, "integer.v"), "reference_multiply", {}
             file.write_text(_INTEGER.format(top=bits - 1, twice=2 * bits - 1), encoding="utf-8")
         base = map_design([file], library, top=name, parameters=values, yosys=yosys)
-    digest = hashlib.sha256(b"".join(Path(source).read_bytes() for source in sources)).hexdigest()[:12]
+    digests = [(name, digest[:12]) for name, digest in design.files]
+    digest = digests[0][1] if len(digests) == 1 else ", ".join(map(" ".join, digests))
     stated = "".join(f" {name}={value}" for name, value in (parameters or {}).items())
     names = " ".join(Path(source).name for source in sources)
     unit = UnitHardware(
