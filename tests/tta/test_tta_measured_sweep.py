@@ -146,6 +146,11 @@ def test_what_is_no_measurement(tmp_path, lines, message):
         ({"labels": [label(4), "eight"]}, "'eight' is no label like layer_4-node_32"),
         ({"step_per_sec": [250.0, None], "fl": None}, "step_per_sec must be a number, got None"),
         ({"states": []}, "err_jobs has 2 values and states 0"),
+        ({"states": None, "err_jobs": {"a": 1}}, "err_jobs and states must be lists"),
+        (
+            {"err_jobs": [label(16), label(8)]},
+            r"-bs_64 is measured, labels\[1\], and failed, err_jobs\[1\] with the state 'no error",
+        ),
     ],
 )
 def test_lists_that_contradict_themselves(tmp_path, changes, message):

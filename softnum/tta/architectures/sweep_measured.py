@@ -260,10 +260,18 @@ def _paradnn(path: Path, text: str, kinds: Sequence[str]):
                 )
         points.append(Point(where, sizes, _seconds(where, given, sizes), value.get("params")))
     failed = []
-    jobs, states = (table.get(name) if isinstance(table.get(name), list) else [] for name in ("err_jobs", "states"))
+    jobs, states = (table.get(name, []) for name in ("err_jobs", "states"))
+    if not isinstance(jobs, list) or not isinstance(states, list):
+        raise ValueError(f"{path}: err_jobs and states must be lists, of the runs that failed and why, or left out")
     if len(jobs) != len(states):
         raise ValueError(f"{path}: err_jobs has {len(jobs)} values and states {len(states)}; they belong together")
+    measured = {label: index for index, label in enumerate(labels)}
     for index, (label, state) in enumerate(zip(jobs, states, strict=True)):
+        if isinstance(label, str) and label in measured:
+            raise ValueError(
+                f"{path}: {label} is measured, labels[{measured[label]}], and failed, err_jobs[{index}] with the state "
+                f"{state!r}; a run does one of them: remove the entry that is wrong"
+            )
         if state == "OOM":
             failed.append(_label(f"{path}, err_jobs[{index}]", label, [kind])[1])
     unread = tuple(name for name in table if name not in (*read, "labels", "err_jobs", "states"))
