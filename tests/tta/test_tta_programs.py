@@ -256,6 +256,26 @@ def test_a_log_of_the_network_is_taken_product_by_product(tmp_path):
             read_timings(path, workload=work, **options)
 
 
+@pytest.mark.parametrize("copy", ["[CUDA memcpy {}-to-{}]", "[CUDA memcpy {0:.1}to{1:.1}]"])
+def test_copies_of_an_exported_program_are_no_part_of_an_iteration(tmp_path, copy):
+    """Operands go to the device, each product's result comes back and is checked by the host, which takes longest."""
+    host, device = copy.format("Host", "Device"), copy.format("Device", "Host")
+    rows, at = ["Start (ns),Duration (ns),CorrId,Bytes (MB),Name", f"0,700,1,0.1,{host}", f"800,700,2,0.1,{host}"], 2000
+    for iteration in range(2):
+        for index, name in enumerate(names_of(work_of())):
+            rows.append(f"{at},{1000 * (index + 1) + iteration},3,,{name}")
+            rows.append(f"{at + 5000},600,4,0.1,{device}")
+            at += 9_000_000
+    (tmp_path / "a.csv").write_text("\n".join(rows) + "\n")
+    launches = len(names_of(work_of()))
+    want = sum(1000 * (index + 1) for index in range(launches))
+    for options in ({"workload": work_of()}, {"iterations": 2}):
+        time = read_timings(tmp_path / "a.csv", **options)["a"]
+        assert time.samples == (want / 1e9, (want + launches) / 1e9)
+        assert time.detail["time"].endswith(f"left out, and {2 + 2 * launches} copies of operands and results")
+        assert time.detail["launches"] == 2 * launches
+
+
 def test_a_log_of_gpgpusim_itself():
     from softnum.train import load_design, workload
 

@@ -23,12 +23,14 @@ from softnum.tta.timings.kernels import Launch, group_launches, kernel_table
 from softnum.tta.timings.ranges import Range, choose_ranges
 from softnum.tta.timings.series import Options, Series
 from softnum.tta.timings.whose import compared
+from softnum.tta.workloads.products import read_product_name
 
 __all__ = ["header_line", "read_nsys"]
 
 _UNITS = {"ns": -9, "nsec": -9, "us": -6, "usec": -6, "µs": -6, "ms": -3, "msec": -3, "s": 0, "sec": 0}
 _HEADING = re.compile(r"(Start|Total Time) ?\(")
 _TIME = re.compile(r"(start|end|duration|total time) ?\((\w+)\)")
+_COPY = re.compile(r"\[CUDA mem(cpy|set)\b")
 _REPORTS = "nvtx_pushpop_trace, nvtx_sum, cuda_gpu_trace or cuda_gpu_kern_sum"
 _HOW = f"expected a table of {_REPORTS}, made by: nsys stats --report NAME --format csv"
 
@@ -134,6 +136,9 @@ def _gpu_trace(table: _Table, options: Options, source: str) -> Series:
         for _, row in rows
     ]
     starts = {launch.line: start for launch, (start, _) in zip(launches, rows, strict=True)}
+    kernels = [launch for launch in launches if not _COPY.match(launch.name)]
+    if kernels and all(read_product_name(launch.name) is not None for launch in kernels):
+        return _products(table, kernels, len(launches) - len(kernels), options, source)
     groups, said = group_launches(str(table.path), launches, options)
     first = [starts[group[0].line] for group in groups]
     if len(groups) > 1:
@@ -158,6 +163,29 @@ def _gpu_trace(table: _Table, options: Options, source: str) -> Series:
             "column": column,
             "time": time,
             **compared(str(table.path), [(launch.name, launch.line) for launch in launches], options),
+            "launches": len(used),
+            "kernels": kernel_table(used),
+        },
+    )
+
+
+def _products(table: _Table, kernels: list[Launch], copies: int, options: Options, source: str) -> Series:
+    """The times of a program that `softnum.tta.export_program` wrote, without its copies and the checks between."""
+    groups, said = group_launches(str(table.path), kernels, options)
+    used = [launch for group in groups for launch in group]
+    time = (
+        "sum of the kernels' times, which run one after another; the gaps, in which the host checks results, left out"
+    )
+    return Series(
+        options.design,
+        [sum((launch.seconds for launch in group), Fraction(0)) for group in groups],
+        "measured",
+        source,
+        {
+            "iterations": said,
+            "column": "'Duration'",
+            "time": f"{time}, and {copies} copies of operands and results" if copies else time,
+            **compared(str(table.path), [(launch.name, launch.line) for launch in kernels], options),
             "launches": len(used),
             "kernels": kernel_table(used),
         },
