@@ -26,7 +26,7 @@ from pathlib import Path
 
 from softnum.tta.text import read_text
 
-__all__ = ["MLLog", "MLLogEvent", "is_mllog", "mllog_files", "read_mllog"]
+__all__ = ["MLLog", "MLLogEvent", "files_of", "is_mllog", "mllog_files", "read_mllog"]
 
 _MARK = ":::MLLOG"
 _MARKS = re.compile(r":::(MLLOG|MLL(?=[ \t])|MLPv\d+\.\d+(?:\.\d+)?(?=[ \t]))")
@@ -42,10 +42,14 @@ def is_mllog(text: str) -> bool:
     return _MARKS.search(text) is not None
 
 
+def files_of(folder: Path) -> list[Path]:
+    """The files that lie in a folder, by name, but for hidden ones."""
+    return sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
+
+
 def mllog_files(folder: Path) -> list[Path]:
     """The MLPerf logs that lie in a folder, by name."""
-    files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
-    return [file for file in files if is_mllog(read_text(file, "", mixed=lambda text: True))]
+    return [file for file in files_of(folder) if is_mllog(read_text(file, "", mixed=lambda text: True))]
 
 
 @dataclass(frozen=True)

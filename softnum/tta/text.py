@@ -23,15 +23,15 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 def read_text(path: Path, missing: str, *, mixed: Callable[[str], bool] = lambda text: False) -> str:
     """Return a file as text with "\\n" line ends: UTF-8, or that in gzip.
 
-    `mixed` is asked of a text that is not UTF-8, with U+FFFD in place of what is not: whether that will do, because the
-    file holds more than one program wrote, such as progress bars between the lines of a log.
+    `mixed` is asked of a text that is not UTF-8, with U+FFFD in place of what is not, or has zeros: whether that will
+    do, because the file holds more than one program wrote, such as progress bars between the lines of a log.
 
     Raises
     ------
     FileNotFoundError
         With the message `missing`, if there is no such file.
     ValueError
-        If it is empty; not UTF-8, with the line; or its gzip is cut off.
+        If it is empty; not UTF-8, with the line, or what it is instead; or its gzip is cut off.
     """
     if not path.is_file():
         raise FileNotFoundError(missing)
@@ -47,14 +47,52 @@ def read_text(path: Path, missing: str, *, mixed: Callable[[str], bool] = lambda
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        if mixed(replaced := data.decode("utf-8-sig", errors="replace")):
-            return replaced.replace("\r\n", "\n")
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{path}, line {line}: not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8, for "
-            "example by iconv -f LATIN1 -t UTF-8"
-        ) from None
+        text, broken = data.decode("utf-8-sig", errors="replace"), error
+    else:
+        broken = None
+    if (broken or "\0" in text) and not mixed(text):
+        raise ValueError(_no_text(path, data, broken))
     return text.replace("\r\n", "\n")
+
+
+#: how files begin that programs write beside text: what they are, and what to do
+_KNOWN = {
+    b"\xfd7zXZ\0": ("compressed by xz", "unpack it (xz -d), or compress it with gzip"),
+    b"BZh": ("compressed by bzip2", "unpack it (bzip2 -d), or compress it with gzip"),
+    b"\x28\xb5\x2f\xfd": ("compressed by zstd", "unpack it (zstd -d), or compress it with gzip"),
+    b"\x1f\x8b": ("compressed by gzip twice", "unpack it once (gzip -d)"),
+    b"PK\x03\x04": ("a ZIP archive, or a spreadsheet", "unpack it, or export a CSV"),
+    b"7z\xbc\xaf\x27\x1c": ("a 7z archive", "unpack it"),
+    b"SQLite format 3\0": ("an SQLite database", "export it as text; of Nsight Systems: nsys stats --format csv"),
+    b"\x89PNG": ("a PNG picture", "name the file that it was drawn from"),
+    b"%PDF": ("a PDF document", "name the file that it was made from"),
+    b"\x7fELF": ("a program", "run it, and name what it wrote"),
+}
+
+
+def _no_text(path: Path, data: bytes, broken: UnicodeDecodeError | None) -> str:
+    """Why bytes are no UTF-8 text, and what to do."""
+    known = next((told for begin, told in _KNOWN.items() if data.startswith(begin)), None)
+    if known is None and data[257:262] == b"ustar":
+        known = ("a tar archive", "unpack it (tar -x)")
+    if known is not None:
+        return f"{path}: not text, but {known[0]}; {known[1]}"
+    if not data.strip(b"\0"):
+        return f"{path}: nothing but {len(data)} bytes of zeros; copy or write it again"
+    few, many = sorted((data[:1024:2].count(0), data[1:1024:2].count(0)))
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff") or many > max(4 * few, len(data[:1024]) // 5):
+        return f"{path}, line 1: UTF-16 or UTF-32; save it as UTF-8, for example by iconv -f UTF-16 -t UTF-8"
+    if broken is None:
+        at = data.index(0)
+        return (
+            f"{path}, line {data.count(10, 0, at) + 1}: {data.count(0)} bytes of zeros, the first at byte {at}, as no "
+            "text has: was the file cut off by a crash? Copy or write it again, or take them out with tr -d '\\000'"
+        )
+    line = data.count(b"\n", 0, broken.start) + 1
+    return (
+        f"{path}, line {line}: not UTF-8 text ({broken.reason} at byte {broken.start}); save it as UTF-8, for example "
+        "by iconv -f LATIN1 -t UTF-8"
+    )
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:

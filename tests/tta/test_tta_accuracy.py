@@ -244,6 +244,22 @@ def test_a_folder_of_other_frameworks_files(tmp_path):
         read_accuracy(write(tmp_path, "x", "deep/er/file").parent.parent.parent / "deep" / "er")
 
 
+def test_a_folder_of_several_kinds_of_curves(tmp_path):
+    write(tmp_path, MLLOG.read_text(), "in/run.log")
+    write(tmp_path, "step:1/1 val_loss:3 train_time:9ms\n", "in/nano.txt")
+    with pytest.raises(ValueError, match=r"several kinds: nano.txt \(nanogpt\) and run.log \(mllog\); name the files"):
+        read_accuracy(tmp_path / "in", design="a")
+    with pytest.raises(
+        FileNotFoundError, match="nano.txt, run.log lie in it without one: name the file, or NAME=FOLDER"
+    ):
+        read_accuracy(tmp_path / "in")
+    write(tmp_path, "what was run, and where\n", "in/nano.txt")
+    assert len(read_accuracy(tmp_path / "in", design="a").records) == 1
+    (tmp_path / "none").mkdir()
+    with pytest.raises(FileNotFoundError, match="it has no files: name the file"):
+        read_accuracy(tmp_path / "none", design="a")
+
+
 def record_rows(seed, batch=32, name="base"):
     config = {"design": {"name": name}, "network": "mlp", "data": "digits", "batch": batch}
     rows = [{"config": config, "seed": seed, "versions": {}}]

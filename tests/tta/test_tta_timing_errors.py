@@ -1,5 +1,7 @@
 """What each reader of times says of a bad file: the file, the line, the reason; and that nothing else ever happens."""
 
+import gzip
+import lzma
 import re
 import tempfile
 from pathlib import Path
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from softnum.tta import read_mllog, read_timings
+from softnum.tta import gather_timings, read_mllog, read_timings
 from tests.support.timing_files import DATA, GOOD
 
 GPU, ACCEL = "gpgpusim/two-iterations.log", "gpgpusim/accel-sim.log"
@@ -193,9 +195,35 @@ def test_what_is_empty_or_not_text(name, tmp_path):
         path.write_bytes(data.replace(b"\n", b'\n:::MLLOG {"key": "a", "value": "\xff"}\n', 1))
     with pytest.raises(ValueError, match=rf"{re.escape(str(path))}, line 2: not UTF-8 text .*; save it as UTF-8"):
         read_timings(path, **options)
-    path.write_bytes(b"\x1f\x8b" + data)
-    with pytest.raises(ValueError, match="the gzip file is damaged or cut off"):
-        read_timings(path, **options)
+    text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    for content, said in (
+        (b"\x1f\x8b" + data, "the gzip file is damaged or cut off"),
+        (gzip.compress(text)[:60], "the gzip file is damaged or cut off"),
+        (text.decode().encode("utf-16"), "line 1: UTF-16 or UTF-32; save it as UTF-8"),
+        (text.decode().encode("utf-16-be"), "line 1: UTF-16 or UTF-32; save it as UTF-8"),
+        (bytes(4096), "nothing but 4096 bytes of zeros"),
+        (lzma.compress(text, preset=0), r"not text, but compressed by xz; unpack it \(xz -d\)"),
+        (text + bytes(9), r"line \d+: 9 bytes of zeros, the first at byte \d+, as no text has"),
+    ):
+        path.write_bytes(content)
+        if FORMAT[name] != "mllog" or content[:8] != text[:8]:
+            with pytest.raises(ValueError, match=said):
+                read_timings(path, **options)
+
+
+def test_a_folder_without_logs_or_of_several_kinds(tmp_path):
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    with pytest.raises(FileNotFoundError, match="the folder '.*runs' has no files in it"):
+        gather_timings([folder])
+    (folder / "times.csv").write_text("design,iteration,seconds\na,1,0.5\n")
+    with pytest.raises(FileNotFoundError, match=r"no MLPerf log .*, but times.csv \(csv\); name the files: NAME=FILE"):
+        gather_timings([folder])
+    (folder / "run.log").write_text((DATA / LOG).read_text())
+    with pytest.raises(ValueError, match="holds the MLPerf log run.log, and times.csv, which is csv: a folder is of"):
+        gather_timings([folder])
+    (folder / "times.csv").write_text("what was run, and where\n")
+    assert list(gather_timings([folder])) == ["runs"]
 
 
 def test_a_file_that_may_be_two_things_asks(tmp_path):

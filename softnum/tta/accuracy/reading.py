@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from softnum.tta.accuracy.curves import Given, Reader, csv_curves, jsonl_curves,
 from softnum.tta.accuracy.dawnbench import dawnbench_curve, dawnbench_files, is_dawnbench
 from softnum.tta.accuracy.nanogpt import is_nanogpt, nanogpt_curve
 from softnum.tta.accuracy.records import Record, RecordSet, keep_record, read_records
-from softnum.tta.mllog import is_mllog, mllog_files
+from softnum.tta.mllog import files_of, is_mllog
 from softnum.tta.text import read_text
 
 __all__ = ["ACCURACY_FORMATS", "AccuracyFormat", "read_accuracy"]
@@ -186,9 +187,12 @@ def _folder(folder: Path, format: str | None, given: Given) -> RecordSet:
             tuple(records[key] for key in sorted(records)), tuple(line for runs in found for line in runs.excluded)
         )
     if not files:
+        here = files_of(folder)
+        there = "it has no files" if not here else f"{', '.join(file.name for file in here[:3])} lie in it without one"
         raise FileNotFoundError(
             f"no learning curves in the folder {str(folder)!r}; expected <label>/seed-<n>.jsonl as softnum writes "
-            "them, or <label>/<file> of another framework"
+            f"them, or <label>/<file> of another framework; {there}: name the file, or NAME=FOLDER where logs of one "
+            "design lie in it"
         )
     if given.design is not None:
         raise ValueError(f"{folder}: its folders name the designs, and {given.design!r} is given too; leave it out")
@@ -203,19 +207,36 @@ def _folder(folder: Path, format: str | None, given: Given) -> RecordSet:
 
 def _logs(folder: Path, format: str | None, given: Given) -> list[RecordSet]:
     """What lies in a folder itself: entries of DAWNBench, each a design; or repetitions, by name, of one design."""
-    if given.design is None:
-        return [_file(file, format, given) for file in dawnbench_files(folder)]
-    if entries := dawnbench_files(folder):
+    kinds: dict[str, list[Path]] = {}
+    for file in files_of(folder):
+        if (kind := _kind(read_text(file, "", mixed=lambda text: True))) is not None:
+            kinds.setdefault(kind, []).append(file)
+    entries = dawnbench_files(folder)
+    if given.design is not None and entries:
         raise ValueError(
             f"{folder}: its entries of DAWNBench name the designs ({entries[0].name}, ...), and {given.design!r} is "
             "given too; leave it out, or name one file"
         )
-    if logs := mllog_files(folder):  # of one submission; their seeds are in them
-        return [_file(file, format, given) for file in logs]
+    if len(kinds) > 1 and (given.design is not None or entries):
+        told = " and ".join(f"{files[0].name} ({kind})" for kind, files in kinds.items())
+        raise ValueError(f"{folder}: holds curves of several kinds: {told}; name the files, or keep one kind in it")
+    if given.design is None:
+        return [_file(file, format, given) for file in entries]
+    if "mllog" in kinds:  # of one submission; their seeds are in them
+        return [_file(file, format, given) for file in kinds["mllog"]]
     found, seed = [], 1 if given.seed is None else given.seed
-    for file in sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith(".")):
-        if is_nanogpt(read_text(file, "", mixed=lambda text: True)):
-            runs = _file(file, format, replace(given, seed=seed))
-            seed += len(runs.records)
-            found.append(runs)
+    for file in kinds.get("nanogpt", ()):
+        runs = _file(file, format, replace(given, seed=seed))
+        seed += len(runs.records)
+        found.append(runs)
     return found
+
+
+def _kind(text: str) -> str | None:
+    """The form of a text, as far as it shows without being asked for; None of what is no curve."""
+    kind = _detect(text)
+    if kind in ("csv", "jsonl"):  # what every other text is taken for
+        first = text.lstrip().partition("\n")[0]
+        names = set(re.findall(r"\w+", first))
+        kind = kind if names & {"iteration", "step", "epoch"} and len(names) > 1 else None
+    return kind

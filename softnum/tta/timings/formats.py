@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from softnum.runtime.plain import plain
-from softnum.tta.mllog import is_mllog, mllog_files
+from softnum.tta.mllog import files_of, is_mllog, mllog_files
 from softnum.tta.quantities import frequency
 from softnum.tta.text import delimiter_of, read_text
 from softnum.tta.timings import ncu, nsys
@@ -383,9 +383,7 @@ def gather_timings(
     times: dict[str, list[IterationTime]] = {}
     for source in sources:
         design, path = source if isinstance(source, tuple) else _named(source)
-        files = mllog_files(Path(path)) if Path(path).is_dir() else [path]
-        if not files:
-            raise FileNotFoundError(f"no MLPerf log in the folder {str(path)!r}; name the files: NAME=FILE")
+        files = _logs(Path(path)) if Path(path).is_dir() else [path]
         for file in files:
             name = Path(path).name if design is None and Path(path).is_dir() else design
             if workloads is not None:
@@ -399,6 +397,29 @@ def gather_timings(
                     )
                 others.append(time)
     return {name: found[0] if len(found) == 1 else _pooled(found) for name, found in times.items()}
+
+
+def _logs(folder: Path) -> list[Path]:
+    """The MLPerf logs of a folder; an error if it has none, or files of other formats beside them."""
+    logs, files = mllog_files(folder), files_of(folder)
+    if not files:
+        raise FileNotFoundError(f"the folder {str(folder)!r} has no files in it; name a file of times")
+    others = [(file, entry) for file in files if file not in logs for entry in _known(folder / file)]
+    if not logs:
+        told = ", ".join(f"{file.name} ({entry})" for file, entry in others[:3]) or ", ".join(f.name for f in files[:3])
+        raise FileNotFoundError(f"no MLPerf log in the folder {str(folder)!r}, but {told}; name the files: NAME=FILE")
+    if others:
+        file, entry = others[0]
+        raise ValueError(
+            f"{folder}: holds the MLPerf log {logs[0].name}, and {file.name}, which is {entry}: a folder is of one "
+            "design's MLPerf logs; name the files: NAME=FILE"
+        )
+    return logs
+
+
+def _known(path: Path) -> list[str]:
+    text = read_text(path, "", mixed=lambda text: True)
+    return [name for name, entry in FORMATS.items() if entry.knows(text)][:1]
 
 
 def _repeat(first: IterationTime, other: IterationTime) -> bool:
