@@ -34,6 +34,7 @@ _ROUND_6 = re.compile(r"\s*(\d+(?:\.\d*)?)\s+(\w+)\s*:\s*(.*)")
 _ROUND_5 = re.compile(r"\s*(\w+)\s+(\d+(?:\.\d*)?)\s+\((.*?):(\d+)\)\s+(\w+)\s*(?::\s*(.*?))?\s*")
 _KEYS_5 = {"train_epoch": "epoch_start", "run_set_random_seed": "seed", "preproc_num_train_examples": "train_samples"}
 _TYPES = ("INTERVAL_START", "INTERVAL_END", "POINT_IN_TIME")
+_YEAR_2200 = 7258118400000  # in milliseconds since 1970
 _FIELDS = ("namespace", "time_ms", "event_type", "key", "value", "metadata")
 
 
@@ -292,6 +293,8 @@ def _event(where: str, number: int, row: object) -> MLLogEvent:
     metadata = {} if metadata is None else metadata
     if time is not None and (isinstance(time, bool) or not isinstance(time, (int, float)) or not _finite(time)):
         raise ValueError(f"{where}: time_ms must be a number of milliseconds, got {time!r}")
+    if time is not None and not 0 <= time < _YEAR_2200:
+        raise ValueError(f"{where}: {time:g} ms are no time since 1970, up to the year 2200; is it in another unit?")
     if kind not in _TYPES:
         raise ValueError(f"{where}: event_type must be one of {', '.join(_TYPES)}, got {kind!r}")
     if not isinstance(metadata, dict):

@@ -26,15 +26,15 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, split_label
 from softnum.tta.accuracy.times import check_times, evaluation_unit, time_of
-from softnum.tta.mllog import MLLog, read_mllog
-from softnum.tta.mlperf.benchmarks import MLPerfRun, known_target, run_seconds, seconds_at
+from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
+from softnum.tta.mlperf.benchmarks import MLPerfRun, MLPerfTarget, known_target, run_seconds, seconds_at
 from softnum.tta.mlperf.evaluations import evaluations_of
 from softnum.tta.mlperf.logged import check_one_batch
 from softnum.tta.mlperf.progress import mlperf_progress
@@ -406,6 +406,7 @@ def mllog_curve(path: Path, text: str, given: Given) -> RecordSet:
             epoch = int(epoch)
         shown = epoch if isinstance(epoch, (int, float)) and not isinstance(epoch, bool) and epoch >= 0 else None
         evaluations.append(Evaluation(at, _number(where, event.key, event.value), shown, seconds_at(log, event)))
+    _check_values(path, progress.places, known_target(log, given.metric))
     # of what is no batch, one is a sample; the study's notes say so
     batch = progress.batch if progress.unit == "iteration" or named is not None else 1
     run = MLPerfRun(
@@ -421,6 +422,20 @@ def mllog_curve(path: Path, text: str, given: Given) -> RecordSet:
         {"network": log.benchmark}, {}, str(path), by_batch=named is not None, mlperf=run,
     )  # fmt: skip
     return RecordSet((record,))
+
+
+def _check_values(path: Path, places: Sequence[tuple[MLLogEvent, int]], target: MLPerfTarget | None) -> None:
+    """Raise ValueError for values that a metric with this target cannot have: shares of 1, of 100, or below 0."""
+    if target is None:
+        return
+    most = math.inf if target.direction == "lower" else 1 if target.value <= 1 else 100
+    for event, _ in places:
+        value = _number(f"{path}, line {event.line}", event.key, event.value)
+        if value < 0 or value > most:
+            raise ValueError(
+                f"{path}, line {event.line}: {event.key} is {value:g}, where values lie between 0 and {most:g}, as the "
+                f"target {target.value:g} does ({target.source}); is it in another unit, or wrong?"
+            )
 
 
 def _seed(log: MLLog, stated: int | None) -> int:

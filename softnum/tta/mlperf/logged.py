@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -9,14 +10,17 @@ from softnum.tta.mllog import MLLog, MLLogEvent
 from softnum.tta.mlperf.benchmarks import GRACE, run_seconds
 from softnum.tta.text import count, number
 
-__all__ = ["LoggedRun", "Span", "check_one_batch"]
+__all__ = ["SHORTEST", "LoggedRun", "Span", "check_one_batch"]
 
 #: training images of the detectors' data sets; some logs count batches and call them train_samples
 _IMAGES = {"ssd": (1170301, 117266), "retinanet": (1170301,)}
+#: what follows in the order of its times, give or take the clocks of several processes (milliseconds)
+_STRETCHES = ("run_start", "block_start", "block_stop", "epoch_start", "epoch_stop")
+_SKEW = 10000
 #: keys, and names of metadata, that state the samples of an iteration
 _BATCHES = ("global_batch_size", "input_batch_size", "batch_size", "batch")
 #: seconds below which no iteration of training can lie: epoch numbers that would lead there are numbers of samples
-_SHORTEST = Fraction(1, 10**6)
+SHORTEST = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,30 @@ def check_one_batch(log: MLLog) -> None:
                 )
 
 
+def _check_order(log: MLLog) -> None:
+    """Raise ValueError where the clock goes back from one stretch of training to the next, or an epoch is missing.
+
+    Evaluations may be made up for after the run, in whatever order, and run_stop be written after what it ended;
+    processes' clocks may be some seconds apart.
+    """
+    events = [event for event in log.of(*_STRETCHES) if event.time_ms is not None]
+    for before, after in itertools.pairwise(events):
+        if after.time_ms < before.time_ms - _SKEW:
+            raise ValueError(
+                f"{log.path}, line {after.line}: {after.key} is {(before.time_ms - after.time_ms) / 1000:g} s earlier "
+                f"than {before.key} at line {before.line}; lines are in another order than times: keep the log as it "
+                "was written"
+            )
+    for before, after in itertools.pairwise(log.of("epoch_start")):
+        numbers = [event.metadata.get("epoch_num") for event in (before, after)]
+        whole = all(isinstance(number, int) and not isinstance(number, bool) for number in numbers)
+        if whole and numbers[1] != numbers[0] + 1:
+            raise ValueError(
+                f"{log.path}, line {after.line}: epoch_start of epoch {numbers[1]}, after that of {numbers[0]} at line "
+                f"{before.line}; one of each epoch is expected, in order: are lines missing, or of several processes?"
+            )
+
+
 class LoggedRun:
     """The numbers and the intervals of a log, read and compared; places and times are made of them."""
 
@@ -70,6 +98,7 @@ class LoggedRun:
         self.log, self.evaluations, self.name = log, evaluations, (log.benchmark or "").lower()
         self.stated = per_epoch
         check_one_batch(log)
+        _check_order(log)
         self.batch = batch if log.value("global_batch_size") is None else self._logged("global_batch_size")
         self.start, self.stop = log.of("run_start")[:1], log.of("run_stop")[:1]
         self.end = self.stop[0].time_ms if self.stop else None
@@ -134,10 +163,11 @@ class LoggedRun:
         if self.name.startswith("dlrm") and whole and top > 1:
             return "part"  # a run has one epoch at most: these number its evaluations
         if top >= 1000 and self.batch is not None and self.start and self.stop:
+            counted = "epoch_samples" if self.name else "part"  # or tokens: without a benchmark's name nothing tells
             if self.per_epoch is None:
-                return "epoch_samples" if top >= 100000 else "epoch"
-            if top * self.per_epoch * _SHORTEST > run_seconds(self.log):
-                return "epoch_samples"
+                return counted if top >= 100000 else "epoch"
+            if top * self.per_epoch * SHORTEST > run_seconds(self.log):
+                return counted
         return "epoch"
 
     def _epoch_number(self, event: MLLogEvent) -> Fraction:

@@ -99,11 +99,12 @@ class PlacedRun(LoggedRun):
     def _follow(self, starts: list[MLLogEvent], firsts: list[Fraction], counts: list[Fraction]) -> None:
         """Compare where blocks begin with how long they are: by the first epoch of each, or by the first after it."""
         steps = [after - before for before, after in itertools.pairwise(firsts)]
+        still = [not step and epochs >= 1 for step, epochs in zip(steps, counts[:-1], strict=True)]
         odd = [abs(step - epochs) > 1 for step, epochs in zip(steps, counts[:-1], strict=True)]
         ends = [abs(step - epochs) > 1 for step, epochs in zip(steps, counts[1:], strict=True)]
-        if not any(odd) or (not any(ends) and abs(firsts[0] - counts[0]) <= 1):
+        if not any(still) and (not any(odd) or (not any(ends) and abs(firsts[0] - counts[0]) <= 1)):
             return
-        at = odd.index(True)
+        at = (still if any(still) else odd).index(True)
         raise ValueError(
             f"{self._where(starts[at])}: block_start has first_epoch_num {firsts[at]} and epoch_count {counts[at]}, "
             f"and the next block, at line {starts[at + 1].line}, has first_epoch_num {firsts[at + 1]}; one is wrong"

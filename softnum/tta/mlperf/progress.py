@@ -25,7 +25,7 @@ from fractions import Fraction
 
 from softnum.tta.mllog import MLLog, MLLogEvent
 from softnum.tta.mlperf.benchmarks import GRACE, run_seconds
-from softnum.tta.mlperf.logged import Span
+from softnum.tta.mlperf.logged import SHORTEST, Span
 from softnum.tta.mlperf.spans import TimedRun
 
 __all__ = ["Progress", "Span", "mlperf_progress"]
@@ -112,6 +112,15 @@ class _Reader(TimedRun):
 
     def _check(self, unit: str, places: list[int], spans: list[Span]) -> None:
         """Compare with the run as a whole: its own count of iterations, and how long it took."""
+        if spans and unit == "iteration":
+            took, amount = sum(span.seconds for span in spans), sum(span.amount for span in spans)
+            if took < amount * SHORTEST:
+                known = self.log.of("global_batch_size", "train_samples", "num_train_examples", "samples_per_epoch")
+                lines = " and ".join(f"{event.key} {event.value} (line {event.line})" for event in known)
+                raise ValueError(
+                    f"{self._where(spans[-1].end)}: {float(amount):g} iterations in {float(took):g} s up to here, less "
+                    f"than a microsecond each; counted by {lines or 'the log'}: one of the numbers is wrong"
+                )
         if not spans or not self.stop:
             return
         stop = self.stop[0]

@@ -132,8 +132,18 @@ def _ranges(path: Path, events: list[dict], marker: re.Pattern) -> list[tuple[Ra
     return ranges
 
 
+#: in seconds since 1970; clocks of computers begin then or later
+_YEAR_2200 = 7258118400
+
+
 def event_seconds(where: str, key: str, event: dict) -> Fraction:
     """Return the seconds of an event's "ts" or "dur", exactly."""
     if key not in event:
         raise ValueError(f"{where}: {event.get('name')!r} lacks {key!r}; {_HOW}")
-    return number(where, key, event[key], positive=False) / 10**6
+    seconds = number(where, key, event[key], positive=False) / 10**6
+    if seconds > _YEAR_2200:
+        raise ValueError(
+            f"{where}: {key} {event[key]} of {event.get('name')!r} is later than the year 2200 in microseconds, the "
+            "unit of timelines; is it in nanoseconds, or wrong?"
+        )
+    return seconds

@@ -31,6 +31,11 @@ from softnum.tta.timings.whose import whose_log
 __all__ = ["read_gpgpusim"]
 
 _CLOCKS = "GPGPU-Sim uArch: clock freqs:"
+#: other lines with the core clock first, and what makes hertz of it: megahertz, and seconds
+_AGAIN = {
+    "-gpgpu_clock_domains": lambda value: value * 10**6,
+    "GPGPU-Sim uArch: clock periods:": lambda value: 1 / value if value else value,
+}
 _EXIT = "GPGPU-Sim: *** exit detected ***"
 _BROKEN = {
     "GPGPU-Sim: ** break due to reaching the maximum": "the simulation was ended at a limit of cycles or instructions",
@@ -52,13 +57,17 @@ class _Block:
 
 def read_gpgpusim(path: Path, text: str, options: Options) -> list[Series]:
     """Read the log of one design: the cycles of its kernels over the core clock."""
-    blocks, hertz, ended, last = [], None, None, 0
+    blocks, hertz, ended, last, told = [], None, None, 0, {}
     launched = {mark: [] for mark in (*_LAUNCHES, "Processing kernel ")}
     for at, line in lines_of(text):
         last = at
         where = f"{path}, line {at}"
         if line.startswith(_CLOCKS):
             hertz = _core_clock(where, line, hertz)
+            told.setdefault(_CLOCKS, (at, hertz))
+        elif other := next((mark for mark in _AGAIN if line.startswith(mark)), None):
+            if found := re.match(r" *(\d+(?:\.\d+)?):", line.removeprefix(other)):
+                told.setdefault(other, (at, _AGAIN[other](Fraction(found[1]))))
         elif line.startswith(_EXIT):
             ended = at
         elif begun := next((mark for mark in launched if line.startswith(mark)), None):
@@ -86,6 +95,7 @@ def read_gpgpusim(path: Path, text: str, options: Options) -> list[Series]:
         stopped = f"; warning: the log stops at line {last} without {_EXIT!r}" + (
             f", {inside}, which is left out" if inside else ": if the program was to launch more, that is not in it"
         )
+    _check_clocks(path, told)
     hertz = _clock(path, hertz, options)
     groups, said = group_launches(str(path), _launches(path, blocks, hertz), options)
     used = [launch for group in groups for launch in group]
@@ -129,6 +139,19 @@ def _core_clock(where: str, line: str, before: Fraction | None) -> Fraction:
     if before not in (None, hertz):
         raise ValueError(f"{where}: another core clock, {parts[0]} Hz; expected one simulation in the file; split it")
     return hertz
+
+
+def _check_clocks(path: Path, told: dict[str, tuple[int, Fraction]]) -> None:
+    """Raise ValueError where the log's lines do not give one core clock."""
+    if _CLOCKS not in told:
+        return
+    line, hertz = told[_CLOCKS]
+    for mark, (other, value) in told.items():
+        if abs(value - hertz) > hertz / 10000:
+            raise ValueError(
+                f"{path}, line {line}: a core clock of {float(hertz):g} Hz, where {mark!r} at line {other} is "
+                f"{float(value):g} Hz; one of them is wrong"
+            )
 
 
 def _clock(path: Path, hertz: Fraction | None, options: Options) -> Fraction:

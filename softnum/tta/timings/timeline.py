@@ -34,10 +34,14 @@ def is_timeline(text: str) -> bool:
     return '"process_name"' in text and _PROCESS.search(text) is not None
 
 
+_DAY = 86400
+
+
 @dataclass(frozen=True)
 class _Operation:
     at: int  # the number of its event
     process: str
+    lane: str
     node: str
     start: Fraction
     end: Fraction
@@ -51,6 +55,12 @@ def read_timeline(path: Path, text: str, options: Options) -> list[Series]:
     for number, (step, length) in enumerate(zip(steps, seconds, strict=True), start=1):
         if not length:
             raise ValueError(f"{path}, event {step[0].at}: step {number} takes no time; is the clock too coarse?")
+        if length > _DAY:
+            first, last = min(step, key=lambda part: part.start), max(step, key=lambda part: part.end)
+            raise ValueError(
+                f"{path}, event {last.at}: step {number} takes {float(length):g} s, over a day, from the beginning "
+                f"of {first.node!r}, event {first.at}, to the end of {last.node!r}; one of their times is wrong"
+            )
     detail = {
         "iterations": "the file is one step, of one Session.run"
         if len(steps) == 1
@@ -73,13 +83,33 @@ def _operations(path: Path, events: list[dict]) -> list[_Operation]:
         if not isinstance(node, str):
             raise ValueError(f"{where}: the operation {event.get('name')!r} lacks the node's name in 'args'")
         start = event_seconds(where, "ts", event)
-        found.append(_Operation(at, str(event.get("pid")), node, start, start + event_seconds(where, "dur", event)))
+        process, lane = str(event.get("pid")), str(event.get("tid"))
+        found.append(_Operation(at, process, lane, node, start, start + event_seconds(where, "dur", event)))
     if not found:
         raise ValueError(
             f"{path}: no operation among {len(events)} events; run with "
             "RunOptions(trace_level=RunOptions.FULL_TRACE) and pass run_metadata"
         )
-    return sorted(found, key=lambda part: (part.start, part.at))
+    found.sort(key=lambda part: (part.start, part.at))
+    _check_lanes(path, found)
+    return found
+
+
+def _check_lanes(path: Path, operations: Sequence[_Operation]) -> None:
+    """Raise ValueError for an operation during which another one of its lane begins and ends.
+
+    TensorFlow puts an operation into a lane, a thread of the timeline, that is free when it begins.
+    """
+    longest: dict[tuple[str, str], _Operation] = {}
+    for part in operations:
+        before = longest.setdefault((part.process, part.lane), part)
+        if before.start < part.start and part.end < before.end:
+            raise ValueError(
+                f"{path}, event {before.at}: {before.node!r} takes {float(before.end - before.start):g} s, and "
+                f"{part.node!r}, event {part.at}, begins and ends meanwhile in the same lane; one of the times is wrong"
+            )
+        if part.end > before.end:
+            longest[part.process, part.lane] = part
 
 
 def _steps(path: Path, operations: Sequence[_Operation], stated: int | None) -> list[list[_Operation]]:

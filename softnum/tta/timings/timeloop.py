@@ -279,22 +279,40 @@ def _xml(path: Path, text: str) -> _Layer:
             classes[entry.attrib["class_id"]] = entry.attrib.get("class_name", "")
     levels = _items(path, topology, "levels_")
     cycles, picojoules = [], Fraction(0)
+    computing: dict[str, tuple[int, Fraction]] = {}  # by level: its cycles, and what is left of them without waiting
     for at, item in enumerate(levels, start=1):
         entry = _child(path, item, "px", f"levels_/item {at}")
         name = entry.findtext("specs_/LevelSpecs/level_name") or f"level {at}"
         kind = _class(entry, classes)
         if kind == "model::ArithmeticUnits":
             cycles.append(_whole(path, entry, "cycles_", name))
+            if not any(entry.findtext(f"{kind}_computes_", "0").strip() != "0" for kind in ("gated", "skipped")):
+                computing[name] = cycles[-1], Fraction(cycles[-1])
             picojoules += _number(path, entry, "energy_", name)
         elif kind == "model::BufferLevel":
             cycles.append(_whole(path, entry, "stats_/cycles", name))
+            if entry.find("stats_/slowdown") is not None:
+                computing[name] = cycles[-1], cycles[-1] * _number(path, entry, "stats_/slowdown", name)
             picojoules += _buffer(path, entry, name)
         else:
             raise ValueError(f"{path}: {name} is of the class {kind!r}, neither ArithmeticUnits nor BufferLevel")
     if not cycles or max(cycles) < 1:
         raise ValueError(f"{path}: no level has cycles: the mapping was not evaluated; {_AGAIN}")
+    _check_levels(path, computing)
     idle = _networks(path, topology, classes)
     return _Layer(max(cycles), picojoules / 10**12 if idle else None)
+
+
+def _check_levels(path: Path, computing: dict[str, tuple[int, Fraction]]) -> None:
+    """Raise ValueError unless all levels wait for one computation: a buffer's cycles are those over its slowdown."""
+    names = list(computing)
+    for before, name in itertools.pairwise(names):
+        (one, first), (other, second) = computing[before], computing[name]
+        if abs(first - second) > 1 + max(first, second) / 10**9:  # rounded up to whole cycles
+            raise ValueError(
+                f"{path}: {before} has {one} cycles, {float(first):g} without its slowdown, and {name} {other}, "
+                f"{float(second):g} without its own; they wait for one computation: one of them is wrong"
+            )
 
 
 def _class(entry: ElementTree.Element, classes: dict[str, str]) -> str:
