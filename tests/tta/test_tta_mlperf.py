@@ -379,6 +379,43 @@ def test_a_batch_that_changes_within_the_run(tmp_path, changed, said):
         read_timings(tmp_path / "result_0.txt", design="a")
 
 
+EPOCHS = [
+    (1, "epoch_start", None, {"epoch_num": 1}), (30, "epoch_stop", None, {"epoch_num": 1}),
+    (34, "eval_accuracy", 0.4, {"epoch_num": 1}), (40, "epoch_start", None, {"epoch_num": 2}),
+    (60, "epoch_stop", None, {"epoch_num": 2}), (61, "eval_accuracy", 0.9, {"epoch_num": 2}),
+    (70, "run_stop", None, ENDED),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('1700000040000', '1700000004000', "line 8: epoch_start is 26 s earlier than epoch_stop at line 6; lines"),
+        ('1700000034000', '1700000034000000', r"line 7: 1.7e\+15 ms are no time since 1970, up to the year 2200"),
+        ('1700000034000', '-1700000034000', r"line 7: -1.7e\+12 ms are no time since 1970"),
+        ('"value": 0.4,', '"value": 40.0,', "line 7: eval_accuracy is 40, where values lie between 0 and 1, as"),
+        ('"value": 0.4,', '"value": -0.4,', "line 7: eval_accuracy is -0.4, where values lie between 0 and 1"),
+        ('80,', '80000000000,', "line 9: 2e\\+10 iterations in 49 s up to here, less than a microsecond each; c"),
+        ('"epoch_num": 2', '"epoch_num": 3', "line 8: epoch_start of epoch 3, after that of 1 at line 5; one of each"),
+    ],
+)  # fmt: skip
+def test_numbers_that_cannot_be(tmp_path, old, new, said):
+    text = log(*EPOCHS, submission_benchmark="resnet", global_batch_size=8, train_samples=80)
+    assert places(both(tmp_path, text)[0]) == [10, 20]
+    assert old in text
+    with pytest.raises(ValueError, match=said):
+        both(tmp_path, text.replace(old, new))
+
+
+def test_samples_or_tokens_where_no_benchmark_is_named(tmp_path):
+    events = [(9, "eval_accuracy", 2.7, {"epoch_num": 50331648}), (18, "eval_accuracy", 2.6, {"epoch_num": 100663296}),
+              (19, "run_stop", None, ENDED)]  # fmt: skip
+    head = {"global_batch_size": 2048, "train_samples": 20000000}
+    record, _ = both(tmp_path, log(*events, submission_benchmark="gpt3", **head))
+    assert (places(record), record.counts) == ([12, 24], "iteration")  # tokens of 2048 a sequence
+    assert both(tmp_path, log(*events, **head))[0].counts == "evaluation"
+
+
 def test_options_that_a_log_makes_nothing_of(tmp_path):
     text = log(*BLOCKS, global_batch_size=8)
     with pytest.raises(ValueError, match="says itself what it calls its first epoch; leave --counts-from 0 out"):

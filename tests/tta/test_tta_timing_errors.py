@@ -48,6 +48,8 @@ BAD = [
     (GPU, cut(GPU, "gpu_tot_sim_cycle = 19320"), r"line \d+: the log stops here .* the last finished kernel is "
         r"'_Z4reluPf' \(launch 5\) at line 90; let the simulation run to its end, or take these with --allow"),
     (GPU, cut(GPU, "gpu_sim_cycle"), "the log stops here .*; no kernel had finished"),
+    (GPU, changed(GPU, ("freqs: 1200000000.0", "freqs: 120000000000.0")),
+        "line 12: a core clock of 1.2e\\+11 Hz, where '-gpgpu_clock_domains' at line 10 is 1.2e\\+09 Hz; one"),
     (GPU, cut(GPU, "kernel_name"), "no kernel_name = ... in 21 lines"),
     (GPU, changed(GPU, ("gpu_sim_cycle = 6000", "gpu_sim_cycle = 6k")),
         "gpu_sim_cycle must be a finite number, got '6k'"),

@@ -126,6 +126,12 @@ def test_a_log_without_clocks_takes_one(tmp_path):
     (tmp_path / "a.log").write_text(text)
     with pytest.raises(ValueError, match='no line .*or state the core clock: --clock "1417 MHz"'):
         read_timings(tmp_path / "a.log")
+    assert read_timings(tmp_path / "a.log", clock="1.2 GHz")["a"].samples[0] == 9600 / 1.2e9
+    with pytest.raises(
+        ValueError, match=r"--clock says 2.4e\+09 Hz, where '-gpgpu_clock_domains' at line 10 is 1.2e\+09"
+    ):
+        read_timings(tmp_path / "a.log", clock="2.4 GHz")
+    (tmp_path / "a.log").write_text(re.sub("GPGPU-Sim uArch: clock periods|-gpgpu_clock_domains", "x", text))
     assert read_timings(tmp_path / "a.log", clock="2.4 GHz")["a"].samples[0] == 9600 / 2.4e9
     with pytest.raises(ValueError, match=r"core clock of 1\.2e\+09 Hz where --clock says 1e\+09 Hz"):
         read("gpgpusim/two-iterations.log", clock="1 GHz")

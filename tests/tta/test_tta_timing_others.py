@@ -94,7 +94,21 @@ def test_what_is_wrong_with_a_timeline(tmp_path):
         return read(tmp_path / "a.json", json.dumps(data), **options)
 
     with pytest.raises(ValueError, match="event 22: 'input' of step 2 begins before 'input' of step 1, event 10,"):
+        changed(lambda events: next(e for e in events if e.get("dur") == 20).update(dur=4000, tid=7), iterations=3)
+    with pytest.raises(
+        ValueError, match=r"event 10: 'input' takes 0.004 s, and '_SOURCE', event 20, begins and ends mea"
+    ):
         changed(lambda events: next(e for e in events if e.get("dur") == 20).update(dur=4000), iterations=3)
+    with pytest.raises(
+        ValueError, match=r"event 13: step 1 takes 900000 s, over a day, from the beginning of '_SOURCE'"
+    ):
+        late = json.loads(step())["traceEvents"]
+        next(e for e in late if e.get("dur") == 900).update(dur=900e9, tid=7)
+        read(tmp_path / "a.json", json.dumps({"traceEvents": late}))
+    with pytest.raises(
+        ValueError, match=r"event 8: ts 1.49\d+e\+24 of 'NoOp' is later than the year 2200 in microseconds"
+    ):
+        changed(lambda events: events[7].update(ts=events[7]["ts"] * 1e9), iterations=3)
     with pytest.raises(ValueError, match=r"event 8: 'NoOp' lacks 'dur'"):
         changed(lambda events: events[7].pop("dur"), iterations=3)
     with pytest.raises(ValueError, match=r"event 8: the operation 'NoOp' lacks the node's name in 'args'"):
@@ -170,7 +184,9 @@ def test_timeloop_in_its_older_words(tmp_path):
         read(tmp_path / "a", text.replace("Energy: 0.05 uJ", "Energy: 0.06 uJ"), clock="1 GHz")
 
 
-def test_timeloop_xml():
+def test_timeloop_xml(tmp_path):
+    slowed = edited(XML, ("<cycles>1250</cycles>", "<cycles>1250</cycles><slowdown>0.8</slowdown>"))
+    assert read(tmp_path / "a", slowed, clock="1 GHz").seconds == 1250e-9
     time = read(XML, clock="1 GHz")
     assert time.seconds == 1250e-9
     assert time.joules == pytest.approx((32000 + 2 * 4000 + 5000 + 250 + 2 * 10) * 1e-12, rel=1e-15)
@@ -230,6 +246,10 @@ def test_timeloop_cut_off(tmp_path):
         ([("<count>2</count>", "<count>3</count>")], "levels_ has 2 items where its count is 3"),
         ([("<cycles>1250</cycles>", "")], "buffer lacks 'stats_/cycles'|buffer lacks"),
         ([("<cycles_>1000</cycles_>", "<cycles_>many</cycles_>")], "mac: cycles_ must be a finite number, got 'many'"),
+        (
+            [("<cycles>1250</cycles>", "<cycles>1250000</cycles><slowdown>0.8</slowdown>")],
+            r"mac has 1000 cycles, 1000 without its slowdown, and buffer 1250000, 1e\+06 without its own",
+        ),
         ([("<cycles_>1000<", "<cycles_>0<"), ("<cycles>1250<", "<cycles>0<")], "no level has cycles"),
         ([("model::BufferLevel", "model::Other")], "buffer is of the class 'model::Other', neither"),
         (

@@ -95,7 +95,7 @@ def read_gpgpusim(path: Path, text: str, options: Options) -> list[Series]:
         stopped = f"; warning: the log stops at line {last} without {_EXIT!r}" + (
             f", {inside}, which is left out" if inside else ": if the program was to launch more, that is not in it"
         )
-    _check_clocks(path, told)
+    _check_clocks(path, told, options)
     hertz = _clock(path, hertz, options)
     groups, said = group_launches(str(path), _launches(path, blocks, hertz), options)
     used = [launch for group in groups for launch in group]
@@ -141,16 +141,15 @@ def _core_clock(where: str, line: str, before: Fraction | None) -> Fraction:
     return hertz
 
 
-def _check_clocks(path: Path, told: dict[str, tuple[int, Fraction]]) -> None:
-    """Raise ValueError where the log's lines do not give one core clock."""
-    if _CLOCKS not in told:
-        return
-    line, hertz = told[_CLOCKS]
-    for mark, (other, value) in told.items():
-        if abs(value - hertz) > hertz / 10000:
+def _check_clocks(path: Path, told: dict[str, tuple[int, Fraction]], options: Options) -> None:
+    """Raise ValueError where the log's lines, and what is stated, do not give one core clock."""
+    stated = None if options.clock is None else (0, options.clock)
+    line, hertz = told.get(_CLOCKS, stated) or (0, None)
+    for mark, (other, value) in told.items() if hertz is not None else ():
+        if mark != _CLOCKS and abs(value - hertz) > hertz / 10000:
+            where = f"{path}, line {line}: a core clock of" if line else f"{path}: --clock says"
             raise ValueError(
-                f"{path}, line {line}: a core clock of {float(hertz):g} Hz, where {mark!r} at line {other} is "
-                f"{float(value):g} Hz; one of them is wrong"
+                f"{where} {float(hertz):g} Hz, where {mark!r} at line {other} is {float(value):g} Hz; one is wrong"
             )
 
 
