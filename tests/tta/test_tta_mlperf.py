@@ -407,6 +407,23 @@ def test_numbers_that_cannot_be(tmp_path, old, new, said):
         both(tmp_path, text.replace(old, new))
 
 
+def test_an_evaluation_that_only_begins_or_ends(tmp_path):
+    """Its time would be left in an iteration without a word."""
+    pause = [(15, "eval_start", None, {"epoch_num": 1}), (20, "eval_stop", None, {"epoch_num": 1})]
+    later = [(62, "eval_start", None, {"epoch_num": 2}), (63, "eval_stop", None, {"epoch_num": 2})]
+    head = {"global_batch_size": 8, "train_samples": 80}
+    times = {}
+    for name, some in (("all", pause + later), ("start", pause[:1] + later), ("stop", pause[1:] + later)):
+        text = log(*sorted([*EPOCHS, *some], key=lambda event: event[0]), **head)
+        try:
+            times[name] = both(tmp_path, text)[1].seconds
+        except ValueError as error:
+            times[name] = str(error).partition(": ")[2]
+    assert times["all"] == 44 / 20
+    assert times["start"].startswith("eval_start without eval_stop after it, and another eval_start follows")
+    assert times["stop"].startswith("eval_stop without eval_start before it; the log is not whole")
+
+
 def test_samples_or_tokens_where_no_benchmark_is_named(tmp_path):
     events = [(9, "eval_accuracy", 2.7, {"epoch_num": 50331648}), (18, "eval_accuracy", 2.6, {"epoch_num": 100663296}),
               (19, "run_stop", None, ENDED)]  # fmt: skip

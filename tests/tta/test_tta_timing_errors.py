@@ -163,8 +163,8 @@ BAD = [
         "line 4: train_samples is 1, "
         "where line 3 gives 4800"),
     (LOG, changed(LOG, ("block_stop", "blockstop")),
-        r"line 8: block_start without a block_stop after it, and another block_start follows, at line \d+"),
-    (LOG, changed(LOG, ("block_start", "blockstart")), "line 11: block_stop without a block_start before it"),
+        r"line 8: block_start without block_stop after it, and another block_start follows, at line \d+"),
+    (LOG, changed(LOG, ("block_start", "blockstart")), "line 11: block_stop without block_start before it"),
     (LOG, changed(LOG, ('"epoch_count": 1', '"epoch_count": 1000')),
         "line 8: block_start has first_epoch_num 1 and epoch_count 1000, and the next block, at line 15, has"),
     (LOG, changed(LOG).replace('"epoch_count": 1', '"epoch_count": 1000'),

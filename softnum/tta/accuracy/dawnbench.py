@@ -137,6 +137,10 @@ def _entry(record: Record, rows: list, metric: str, about: Mapping, said: Path |
                 f"{record.path}: {metric} of {task} is in {unit}, and the largest value here is {max(values):g}; "
                 "write it in that unit"
             )
+        most = 1 if value <= 1 else 100
+        for evaluation, (where, _) in zip(record.evaluations, [row for row in rows if metric in row[1]], strict=True):
+            if not (math.isnan(evaluation.value) or 0 <= evaluation.value <= most):
+                raise ValueError(f"{where}: {metric} of {task} lies between 0 and {most}, got {evaluation.value:g}")
     rent = about.get("costPerHour")
     if rent is not None and (isinstance(rent, bool) or not isinstance(rent, (int, float)) or not 0 < rent < math.inf):
         raise ValueError(f"{said}: costPerHour must be a number of dollars above 0, or left out, got {rent!r}")

@@ -122,8 +122,10 @@ def _record(path: Path, rows: list[_Row], seed: int, given: Given) -> Record:
             continue
         if evaluations and row.step == evaluations[-1].iteration:
             raise ValueError(f"{row.where}: a second {given.metric} at step {row.step}, after {lines[-1]}")
-        if not _VALUE.fullmatch(row.values[given.metric]):
-            raise ValueError(f"{row.where}: {given.metric} must be a number, got {row.values[given.metric]!r}")
+        value, loss = row.values[given.metric], given.metric.endswith("_loss")
+        if not _VALUE.fullmatch(value) or (loss and value.startswith("-")):
+            kind = "a number from 0 up" if loss else "a number"
+            raise ValueError(f"{row.where}: {given.metric} must be {kind}, got {value!r}")
         seconds = None if at < back else float(row.clock)
         evaluations.append(Evaluation(row.step, float(row.values[given.metric]), seconds=seconds))
         lines.append(row.where)

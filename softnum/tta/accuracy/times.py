@@ -18,8 +18,8 @@ __all__ = ["TIMES", "check_times", "evaluation_unit", "time_of"]
 
 #: by column: seconds in its unit
 TIMES = {"seconds": 1, "minutes": 60, "hours": 3600}
-#: what a clock of training can show, in seconds: 30,000 years are some other number
-LEAST, MOST = Fraction(1, 10**9), 10**12
+#: what a clock of training can show, in seconds since it began: 30 years are a date, or some other number
+LEAST, MOST = Fraction(1, 10**9), 10**9
 _SINCE = (
     "times count from the start of the run and never fall; if they are the length of each epoch, add them up, and if "
     "the rows are of several runs, tell these apart by a column seed; if the column is something else, rename it"
@@ -41,7 +41,7 @@ def time_of(where: str, row: Mapping, metric: str) -> Fraction | None:
     if seconds and not LEAST <= seconds <= MOST:
         raise ValueError(
             f"{where}: {found[0]} must be 0, or from a nanosecond to {MOST:g} seconds, got {row[found[0]]!r}; is it in "
-            "another unit?"
+            "another unit, or a date?"
         )
     return seconds
 

@@ -15,7 +15,7 @@ __all__ = ["SHORTEST", "LoggedRun", "Span", "check_one_batch"]
 #: training images of the detectors' data sets; some logs count batches and call them train_samples
 _IMAGES = {"ssd": (1170301, 117266), "retinanet": (1170301,)}
 #: what follows in the order of its times, give or take the clocks of several processes (milliseconds)
-_STRETCHES = ("run_start", "block_start", "block_stop", "epoch_start", "epoch_stop")
+_STRETCHES = ("run_start", "block_start", "block_stop", "epoch_start", "epoch_stop", "eval_start", "eval_stop")
 _SKEW = 10000
 #: keys, and names of metadata, that state the samples of an iteration
 _BATCHES = ("global_batch_size", "input_batch_size", "batch_size", "batch")
@@ -70,8 +70,8 @@ def check_one_batch(log: MLLog) -> None:
 def _check_order(log: MLLog) -> None:
     """Raise ValueError where the clock goes back from one stretch of training to the next, or an epoch is missing.
 
-    Evaluations may be made up for after the run, in whatever order, and run_stop be written after what it ended;
-    processes' clocks may be some seconds apart.
+    Values of evaluations may be made up for after the run, in whatever order, and run_stop be written after what it
+    ended; processes' clocks may be some seconds apart.
     """
     events = [event for event in log.of(*_STRETCHES) if event.time_ms is not None]
     for before, after in itertools.pairwise(events):
@@ -191,10 +191,10 @@ class LoggedRun:
                 waiting.append(found[-1])
                 continue
             if not waiting:
-                if kind == "eval" or self.log.form != "MLLOG":
+                if self.log.form != "MLLOG":
                     continue
                 raise ValueError(
-                    f"{self._where(event)}: {event.key} without a {kind}_start before it; the log is not whole"
+                    f"{self._where(event)}: {event.key} without {kind}_start before it; the log is not whole"
                 )
             label = {name: event.metadata[name] for name in names if name in event.metadata}
             same = [pair for pair in waiting if label.items() <= pair[0].metadata.items()]
@@ -205,10 +205,10 @@ class LoggedRun:
             ends = self.log.of("epoch_start", "eval_start", "run_stop")
             for pair in found:
                 pair[1] = next((event for event in ends if event.line > pair[0].line), None)
-        for start, stop in found[:-1] if kind != "eval" else ():
+        for start, stop in found[:-1] if kind != "eval" or self.log.form == "MLLOG" else ():
             if stop is None:
                 raise ValueError(
-                    f"{self._where(start)}: {start.key} without a {kind}_stop after it, and another {kind}_start "
+                    f"{self._where(start)}: {start.key} without {kind}_stop after it, and another {kind}_start "
                     f"follows, at line {next(event.line for event, _ in found if event.line > start.line)}; the log is "
                     "not whole"
                 )
