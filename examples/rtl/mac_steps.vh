@@ -1,9 +1,10 @@
 // The bench of a multiply-accumulate unit that takes a step a clock: vectors of first, a, b, result. The design is
-// between these: clk, reset, enable, first, a, b; and answer, as wide as the result or wider.
+// between these: clk, reset, enable, first, a, b; and answer. The bench states their widths: WIDTH_A, WIDTH_B, WIDTH.
 reg clk, reset, enable, first, last_first, next_first;
-reg [7:0] a, last_a, next_a, b, last_b, next_b;
-reg [15:0] expected;
-wire [15:0] answer;
+reg [WIDTH_A-1:0] a, last_a, next_a;
+reg [WIDTH_B-1:0] b, last_b, next_b;
+reg [WIDTH-1:0] expected;
+wire [WIDTH-1:0] answer;
 `include "vectors.vh"
 
 // A clock takes the step whose operands stand there, and the next one's come with it.

@@ -40,11 +40,12 @@ class Design:
     question: str
     parameters: dict[str, int] = field(default_factory=dict)
     modules: tuple[str, ...] = ()
+    bench: str = ""
 
     @property
     def top(self) -> str:
         """The bench."""
-        return f"tb_{self.module}"
+        return self.bench or f"tb_{self.module}"
 
     @property
     def sources(self) -> list[Path]:
@@ -59,6 +60,19 @@ _STOCHASTIC = {1: "random-reversed", 2: "flush-to-zero", 3: "random-ignored", 4:
 _FUSED = {1: "alignment-bits", 2: "c-ignored", 3: "wrong-mode", 4: "nan-payload", 5: "flush-to-zero"}
 _SR = "--op convert --result-format e5m2 --rounding stochastic --stochastic-bits 8"
 _DOT = """--op dot --unit "FusedDotUnit(4, {}, 'binary32', operand='{}')" --length 4 --with-c"""
+_FLOAT_MAC = {1: "truncation", 2: "wrong-tie", 3: "accumulator-not-cleared", 4: "missing-sticky", 5: "flush-to-zero"}
+_BFLOAT16 = {"EXP_A": 8, "MAN_A": 7, "IEEE_A": 1, "EXP_B": 8, "MAN_B": 7, "IEEE_B": 1}
+_E5M3 = {"EXP_A": 5, "MAN_A": 3, "IEEE_A": 1, "EXP_B": 5, "MAN_B": 3, "IEEE_B": 1}
+_BINARY32, _E6M5 = {"ACC_EXP": 8, "ACC_MAN": 23}, {"ACC_EXP": 6, "ACC_MAN": 5}
+
+
+def _float_mac(operand: str, accumulator: str, parameters: dict[str, int], fma: bool = False) -> Design:
+    """float_mac, by the steps of sums or by single steps from any accumulator: edges crossed with each other."""
+    steps = f'--op mac --unit "MadUnit({accumulator!r}, operand={operand!r})" --length 32'
+    single = f"--op fma --format {operand},{operand},{accumulator} --result-format {accumulator}"
+    return Design("float_mac", _FLOAT_MAC, single if fma else steps, parameters, bench="tb_float_mac_fma" if fma else "")
+
+
 DESIGNS = {
     "fp8_multiply": Design("fp8_multiply", _MULTIPLY, "--op multiply --format e4m3fn"),
     "fp8_multiply_e5m2": Design(
@@ -88,6 +102,14 @@ DESIGNS = {
     "fused_dot4": Design("fused_dot4", _FUSED, _DOT.format(23, "binary16")),
     "fused_dot4_bfloat16": Design("fused_dot4", _FUSED, _DOT.format(23, "bfloat16"), {"EXP": 8, "MAN": 7}),
     "fused_dot4_e5m2": Design("fused_dot4", _FUSED, _DOT.format(25, "e5m2"), {"EXP": 5, "MAN": 2, "F": 25}),
+    "float_mac": _float_mac("e4m3fn", "e6m9", {}),
+    "float_mac_fma": _float_mac("e4m3fn", "e6m9", {}, fma=True),
+    "float_mac_e6m5": _float_mac("e4m3fn", "e6m5", _E6M5, fma=True),
+    "float_mac_binary32": _float_mac("e4m3fn", "binary32", _BINARY32, fma=True),
+    "float_mac_e5m3": _float_mac("e5m3", "e6m9", _E5M3, fma=True),
+    "float_mac_e5m3_e6m5": _float_mac("e5m3", "e6m5", _E5M3 | _E6M5, fma=True),
+    "float_mac_e5m3_binary32": _float_mac("e5m3", "binary32", _E5M3 | _BINARY32, fma=True),
+    "float_mac_bfloat16": _float_mac("bfloat16", "binary32", _BFLOAT16 | _BINARY32, fma=True),
 }  # fmt: skip
 
 
