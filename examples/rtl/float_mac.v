@@ -8,7 +8,7 @@
 //   Units that take e4m3fn and e5m2 side by side hold both in e5m3 (EXP 5, MAN 3, IEEE 1), which has every value of
 //   either; what turns codes into e5m3 is before this unit and not in it. Sums in chunks are not here: see fp8_mac.
 //   BUG plants a fault: 1 sums are cut off instead of rounded, 2 ties go away from zero, 3 first does not clear, 4 bits
-//   shifted out in alignment are lost, 5 subnormal operands and sums are read as zero.
+//   that follow the one after the last are not looked at, 5 subnormal operands and sums are read as zero.
 // Reference: softnum.MadUnit("e6m9", operand="e4m3fn").
 module float_mac #(
     parameter EXP_A = 4,
@@ -82,8 +82,8 @@ module float_mac #(
         less = {normal_acc, acc[ACC_MAN-1:0] & {ACC_MAN{BUG != 5 || normal_acc}}, {(W-ACC_MAN-1){1'b0}}};
         if (!acc_less) {more, less} = {less, more};
         for (i = 0; i < STAGES; i = i + 1)
-            if (distance[i]) less = (less >> (1 << i)) | {{(W-1){1'b0}}, BUG != 4 && |(less << (W - (1 << i)))};
-        if (|(distance >> STAGES)) less = {{(W-1){1'b0}}, BUG != 4 && |less};
+            if (distance[i]) less = (less >> (1 << i)) | {{(W-1){1'b0}}, |(less << (W - (1 << i)))};
+        if (|(distance >> STAGES)) less = {{(W-1){1'b0}}, |less};
 
         // Negative: where exponents are equal, or the accumulator is subnormal and the product of lower exponent.
         sign = a[EXP_A+MAN_A] ^ b[EXP_B+MAN_B];
@@ -92,25 +92,26 @@ module float_mac #(
         negative = subtract && total[W];
         if (negative) total = -total;
 
-        // To the left, as far as the exponent allows; a carry to the right.
-        field = acc_less ? field : field_acc;
+        // To the left, as far as the exponent allows; a carry to the right. The leading bit counts one in the exponent
+        // field.
+        field = (acc_less ? field : field_acc) - 1'b1;
         normed = total[W-1:0];
         if (total[W]) begin
             normed = {1'b1, total[W-1:2], total[1] | total[0]};
             field = field + 1'b1;
         end else
             for (i = STAGES - 1; i >= 0; i = i - 1)
-                if (normed >> (W - (1 << i)) == 0 && field > (1 << i)) begin
+                if (normed >> (W - (1 << i)) == 0 && |(field >> i)) begin
                     normed = normed << (1 << i);
                     field = field - (1 << i);
                 end
         case (BUG)
             1: up = 1'b0;
             2: up = normed[W-ACC_MAN-2];
+            4: up = normed[W-ACC_MAN-2] && normed[W-ACC_MAN-1];
             default: up = normed[W-ACC_MAN-2] && (normed[W-ACC_MAN-1] || |(normed << (ACC_MAN + 2)));
         endcase
-        // the leading bit counts one in the exponent field
-        magnitude = {field - 1'b1, {ACC_MAN{1'b0}}} + {{(E-1){1'b0}}, normed[W-1 -: ACC_MAN+1]}
+        magnitude = {field, {ACC_MAN{1'b0}}} + {{(E-1){1'b0}}, normed[W-1 -: ACC_MAN+1]}
             + {{(E+ACC_MAN-1){1'b0}}, up};
 
         top_a = &a[EXP_A+MAN_A-1:MAN_A];

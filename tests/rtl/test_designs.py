@@ -36,11 +36,13 @@ def load():
 
 rtl = load()
 SIMULATORS = sorted(rtl.SIMULATORS)
-SLOW = ("fp8_multiply", "verilator")
+SLOW = {("fp8_multiply", "verilator"), ("float_mac", "verilator")}
 MODULES = sorted({"mitchell_multiply", *(name for d in rtl.DESIGNS.values() for name in (d.module, *d.modules))})
 PLAIN = [name for name, design in rtl.DESIGNS.items() if name == design.module]
 OF_8_BITS = ("fp8_multiply", "fp8_multiply_e5m2")  # whose pairs of operands are all tried
 PAIRS = 1 << 16
+RARE = {f"float_mac_{name}" for name in ("e6m5", "binary32", "e5m3", "e5m3_binary32")}  # others cover what is theirs
+COUNTS = {"fp8_mac": 20_000, "float_mac": 2_000}  # of vectors, where a fault is looked for
 BUGS = [(name, bug) for name in PLAIN for bug in rtl.DESIGNS[name].bugs]
 
 
@@ -53,23 +55,28 @@ def simulate(name, simulator, work, count, **options):
 
 @pytest.mark.parametrize(
     ("name", "simulator"),
-    [  # one takes as long as all others
-        pytest.param(name, simulator, marks=pytest.mark.slow if (name, simulator) == SLOW else ())
+    [  # these take as long as all others
+        pytest.param(name, simulator, marks=pytest.mark.slow if (name, simulator) in SLOW else ())
         for name in PLAIN
         for simulator in SIMULATORS
     ],
 )
 def test_every_answer_is_softnums(name, simulator, work):
-    report = simulate(name, simulator, work, PAIRS if name in OF_8_BITS else 20_000, seed=1)
+    count = PAIRS if name in OF_8_BITS else 5_000 if name == "float_mac" else 20_000
+    report = simulate(name, simulator, work, count, seed=1)
     assert report["failures"] == 0
-    assert report["vectors"] == (PAIRS if name in OF_8_BITS else 20_000)
+    assert report["vectors"] == count
 
 
-@pytest.mark.parametrize("name", [name for name in rtl.DESIGNS if name not in PLAIN])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in RARE else ()) for name in rtl.DESIGNS if name not in PLAIN],
+)
 def test_other_formats(name, work):
-    report = simulate(name, "icarus", work, PAIRS if name in OF_8_BITS else 10_000, seed=1)
+    count = PAIRS if name in OF_8_BITS else 2_000 if name.startswith("float_mac") else 10_000
+    report = simulate(name, "icarus", work, count, seed=1)
     assert report["failures"] == 0
-    assert report["vectors"] == (PAIRS if name in OF_8_BITS else 10_000)
+    assert report["vectors"] == count
 
 
 @pytest.mark.parametrize("simulator", SIMULATORS)
@@ -83,7 +90,7 @@ def test_a_million_vectors(name, simulator, work):
 
 @cases(("name", "bug"), BUGS)
 def test_a_planted_fault_is_caught_and_named(name, bug, work):
-    report = simulate(name, "icarus", work, 20_000 if name == "fp8_mac" else 6_000, bug=bug)
+    report = simulate(name, "icarus", work, COUNTS.get(name, 6_000), bug=bug)
     assert report["failures"] > 0
     assert [cause["cause"] for cause in report["causes"]] == [rtl.DESIGNS[name].bugs[bug]]
 
