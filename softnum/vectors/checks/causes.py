@@ -17,7 +17,11 @@ __all__ = ["CAUSES", "Candidate", "candidates_of", "counted"]
 CAUSES: dict[str, str] = {
     "unknown-bits": "the result holds bits that are unknown or undriven (x, z)",
     "shifted-rows": "each row holds the result of another row: the latency of the design is not what the bench assumes",
+    "stuck-output": "bits of the result never change",
     "swapped-operands": "the operands are taken in another order",
+    "swapped-lanes": "elements of packed words are taken, or delivered, in another order",
+    "ignored-operand": "an operand is ignored, and something else stands in its place",
+    "wrong-sign": "a sign is inverted or ignored",
     "c-ignored": "the addend C is ignored",
     "accumulator-not-cleared": "the accumulator is not cleared where a sequence begins",
     "random-ignored": "the random bits are ignored",
@@ -30,6 +34,7 @@ CAUSES: dict[str, str] = {
     "missing-subnormals": "the accumulator has no subnormal numbers",
     "overflow-to-infinity": "what is too large becomes infinite (NaN, where the format has no infinity)",
     "overflow-to-max": "what is too large becomes the largest finite value",
+    "unsaturated-mantissa": "what is too large keeps a fraction of its own",
     "p3109-version": "what is out of range follows another version of P3109",
     "wrap-instead-of-saturate": "what is too large wraps around",
     "saturate-instead-of-wrap": "what is too large saturates where it should wrap around",
@@ -88,6 +93,7 @@ def _rows(spec: VectorSpec) -> Iterator[tuple[str, str, dict]]:
     for order in permutations(range(len(spec.formats))):
         if list(order) != sorted(order):
             yield "swapped-operands", ", ".join(names[i] for i in order), {"order": order}
+    yield from _taken(spec, names)
     stochastic = spec.rounding.startswith("stochastic")
     if stochastic:
         yield "random-complemented", "", {"random": "complemented"}
@@ -116,6 +122,13 @@ def _rows(spec: VectorSpec) -> Iterator[tuple[str, str, dict]]:
         for rule, text in (("saturate_finite", ""), ("saturate", "infinite operands too")):
             if spec.overflow != rule:
                 yield "overflow-to-max", text, {"overflow": rule}
+        if out.kind == "float":
+            for field, text in (("largest", "the largest exponent"), ("ones", "an exponent of ones")):
+                for only_next in (False, True):
+                    more = ", where the exponent is one too large" if only_next else ""
+                    yield "unsaturated-mantissa", f"after {text}{more}", {"overflow_fraction": (field, only_next)}
+            wrapped = {"overflow_fraction": ("wrapped", False)}
+            yield "wrap-instead-of-saturate", "the exponent field wraps around", wrapped
     if spec.op == "fma":
         yield "rounds-each-product", str(out), {"unfused": True}
     yield from _dropped(spec)
@@ -123,8 +136,59 @@ def _rows(spec: VectorSpec) -> Iterator[tuple[str, str, dict]]:
     for profile in ("riscv" if spec.op == "to_integer" else "canonical", "x86", "arm"):
         if profile != spec.nan:
             yield "nan-payload", f"as {profile} delivers them", {"nan": profile}
-    for sign in ("positive", "negative", "inverted"):
-        yield "sign-of-zero", f"always {sign}" if sign != "inverted" else sign, {"zero_sign": sign}
+    yield from _specials(spec)
+
+
+def _taken(spec: VectorSpec, names: str):
+    """Operands that are ignored, and signs."""
+    count = len(spec.formats)
+    for i in range(count if count > 1 else 0):
+        for what in ("zero", "one"):
+            yield "ignored-operand", f"{names[i]}, read as {what}", {"operands": ((i, what),)}
+        for j in range(count):
+            if j != i:
+                yield "ignored-operand", f"{names[i]}, {names[j]} is read instead", {"operands": ((i, ("is", j)),)}
+    for i in range(count):
+        for what in ("negated", "positive"):
+            text = f"{names[i]} is negated" if what == "negated" else f"the sign of {names[i]} is ignored"
+            yield "wrong-sign", text, {"operands": ((i, what),)}
+    if not any(sign.endswith("_sign") for sign in (spec.op,)):
+        for what, text in (("negated", "results are negated"), ("positive", "results are always positive"),
+                           ("negative", "results are always negative")):  # fmt: skip
+            yield "wrong-sign", text, {"sign": what}
+
+
+_NANS = {
+    "first": "the first operand's, as it stands", "first quiet": "the first operand's, made quiet",
+    "last": "the last operand's, as it stands", "last quiet": "the last operand's, made quiet",
+    "largest": "the operand's of the larger payload, as it stands",
+    "largest quiet": "the operand's of the larger payload, made quiet",
+    "sign xor": "with the operands' sign", "sign a": "with the sign of a", "sign b": "with the sign of b",
+}  # fmt: skip
+
+
+def _specials(spec: VectorSpec):
+    """NaNs and zeros, each by a rule of its own."""
+    for rule, text in _NANS.items():
+        if len(spec.formats) == 1 and not rule.startswith(("first", "sign xor")):
+            continue
+        yield "nan-payload", text if len(spec.formats) > 1 else text.replace("the first", "the"), {"nan_operand": rule}
+    plain = {"positive": "always positive", "negative": "always negative", "inverted": "inverted"}
+    for rule, text in plain.items():
+        yield "sign-of-zero", text, {"zero": ("all", rule)}
+    sums = spec.op in ("add", "subtract", "fma")
+    signs = {"first": "the sign of the first", "second": "the sign of the second"}
+    if sums:
+        places = {"cancel": "of x - x", "zeros": "of the sum of two zeros"}
+        signs["both"] = "minus where both terms are"
+        signs = {rule: f"{text} term" if rule != "both" else text for rule, text in signs.items()}
+    else:
+        places = {"all": "", "exact": "of exact results", "inexact": "of results that underflow"}
+        signs = {rule: f"{text} operand" for rule, text in signs.items()} if len(spec.formats) > 1 else {}
+    for where, place in places.items():
+        for rule, text in (plain | signs).items():
+            if where != "all" or rule not in plain:
+                yield "sign-of-zero", f"{place}, {text}" if place else text, {"zero": (where, rule)}
 
 
 def p3109_versions(rule: str, *formats):
@@ -161,19 +225,21 @@ def _modes(spec: VectorSpec):
 
 def _dropped(spec: VectorSpec):
     """Bits after the last place that are kept; those below are not seen."""
-    if spec.rounding == "toward_zero":
-        return
     # a product has p bits more than its result: what a shifter of that width drops
     p = spec.out_fmt.precision
     wide = () if p is None else range(p - 1, p + 3)
-    for bits in dict.fromkeys((*range(1, 6), *wide)):
+    for bits in dict.fromkeys((*range(1, 6), *wide, 0)):
         for where, text in (
             ("all", "{} below the last place kept, what lies below is not seen"),
             ("subnormal", "in the shift into the subnormals, {} below the last place kept"),
             ("free", "{} below the last place kept before the shift into the subnormals"),
+            ("point", "{} below the last place kept before the result is normalised"),
+            ("point all", "{} below the last place kept before the result is normalised, and in the shift into the "
+             "subnormals"),
             ("align", "the smaller term is cut off {} below the larger one's last place"),
         ):
-            yield "missing-sticky", text.format(counted(bits, "bit")), {"keep": (bits, where)}
+            if bits > where.startswith("point") or where == "align":
+                yield "missing-sticky", text.format(counted(bits, "bit")), {"keep": (bits, where)}
 
 
 def _twice(spec: VectorSpec):

@@ -125,7 +125,10 @@ class Comparison:
             shown = rows[evidence.wrong[rows]] if finding.of == "results" else rows
             simplest = self._simplest(evidence, shown if len(shown) else rows)[:1]
             example = self._failure(evidence, simplest[0]) if simplest else None
-            found = CauseFound(finding.cause, finding.detail, len(rows), len(failing), finding.also, example)
+            found = CauseFound(
+                finding.cause, finding.detail, len(rows), len(failing), finding.also, example,
+                confident=finding.confident, held=finding.held, hides=finding.hides,
+            )  # fmt: skip
             report.causes.append(replace(found, trace=self._trace(example, finding, number)))
         report.contradicted = diagnosis.contradicted
         if diagnosis.closest is not None:
@@ -165,7 +168,8 @@ class Comparison:
         found = []
         failing = evidence.failing
         if evidence.unknown.any():
-            found.append(Finding("unknown-bits", _where_unknown(evidence, self.report.unknown), evidence.unknown))
+            where = _where_unknown(evidence, self.report.unknown)
+            found.append(Finding("unknown-bits", where, evidence.unknown, confident=True))
         best = self.shifted.best()
         if best is not None:
             n, right, compared = best
@@ -173,7 +177,8 @@ class Comparison:
                 way = f"{counted(abs(n), 'row')} {'late' if n > 0 else 'early'}"
                 share = "" if right == compared else f"; {right} of {compared} rows fit"
                 explains = failing & ~evidence.unknown
-                return Diagnosis((*found, Finding("shifted-rows", f"{n}: {way}{share}", explains)), failing)
+                shifted = Finding("shifted-rows", f"{n}: {way}{share}", explains, confident=True)
+                return Diagnosis((*found, shifted), failing)
         known = ~evidence.unknown
         rows = np.flatnonzero(known)
         part = self._of_values(evidence.take(rows), slowly)
@@ -191,18 +196,18 @@ class Comparison:
         if isinstance(spec, UnitSpec):
             candidates = unit_candidates(spec)
             predict = UnitModels(spec).predict if candidates else _as_it_is
-            return diagnose(evidence, predict, candidates, self.rules, spec.out_fmt)
+            return diagnose(evidence, predict, candidates, self.rules, spec)
 
         candidates = candidates_of(spec)
 
+        model = Model(spec, slowly=slowly, known={})
+
         def changed(changes: dict, evidence: Evidence):
-            return (
-                Model(spec, slowly=slowly).changed(**changes).evaluate(evidence.got.operands, evidence.got.random_bits)
-            )
+            return model.changed(**changes).evaluate(evidence.got.operands, evidence.got.random_bits)
 
         other = {"after": "before", "before": "after"}[spec.tininess] if candidates else None
         predict = changed if candidates else _as_it_is
-        return diagnose(evidence, predict, candidates, self.rules, spec.out_fmt, other)
+        return diagnose(evidence, predict, candidates, self.rules, spec, other)
 
 
 def _as_it_is(changes: dict, evidence: Evidence):
@@ -361,7 +366,7 @@ class Sequences(Comparison):
 
     def _of_values(self, evidence: Evidence, slowly: bool) -> Diagnosis:
         if self.head is not None and self._runs_on():
-            found = Finding("accumulator-not-cleared", "one sum from the file's beginning on", evidence.wrong)
+            found = Finding("accumulator-not-cleared", "one sum from the file's beginning on", evidence.wrong, confident=True)
             return Diagnosis((found,), evidence.wrong)
         return super()._of_values(evidence, slowly)
 

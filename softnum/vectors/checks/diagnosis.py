@@ -1,7 +1,8 @@
 """Which wrong models explain what a design did.
 
-Every candidate is asked for the results of the vectors kept; one that gives all of them, those that agree with
-softnum's included, is the cause. If none does, candidates are combined; what remains is described.
+Every candidate is asked for the results of half of the vectors kept; one that gives all of them, those that agree with
+softnum's included, is the cause. If none does, candidates are combined. What is found is judged on the other half; what
+remains is described.
 """
 
 from __future__ import annotations
@@ -12,19 +13,25 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from softnum.formats.modes import Flags
 from softnum.vectors.checks.causes import Candidate
-from softnum.vectors.checks.evidence import Evidence
+from softnum.vectors.checks.evidence import Evidence, halves
+from softnum.vectors.checks.flag_rules import counts, rules_of, told
 from softnum.vectors.checks.models import NotApplicable
+from softnum.vectors.checks.observed import observed
 from softnum.vectors.plans.codes import distance, is_nan
+from softnum.vectors.plans.spec import Spec
 
 __all__ = ["Diagnosis", "Finding", "Rules", "diagnose"]
 
-#: Vectors on which combinations are searched, of each kind; what is found is judged on all that are kept.
+#: Vectors on which combinations are searched, of each kind; what is found is judged on the others.
 _SEARCH_FAILING, _SEARCH_AGREEING = 3000, 6000
 _BEAM, _DEPTH = 5, 3
-#: A part of a combination must be right on this share of the vectors on which it makes a difference.
+#: A cause must be right on this share of the vectors that it was not fitted on and makes a difference for,
+_CONFIDENT = 0.995
+#: else, down to this share, it is said to be none, but the nearest.
 _PRECISION = 0.9
+#: Combinations that are judged, the best of the search first.
+_JUDGED = 12
 #: What explains fewer vectors is not named while most are unexplained.
 _BY_CHANCE = 4
 
@@ -69,6 +76,12 @@ class Finding:
         "results" or "flags".
     also : tuple of str
         Other candidates that predict the same.
+    confident : bool
+        Whether it was borne out by vectors that it was not fitted on; else it describes.
+    held : (int, int) or None
+        Of a model: on how many of these it is right, of how many for which it makes a difference.
+    hides : int
+        Of a part of a combination that explains no failure: on how many vectors the others' fault does not show for it.
     """
 
     cause: str
@@ -77,6 +90,9 @@ class Finding:
     of: str = "results"
     also: tuple[str, ...] = ()
     changes: dict = field(default_factory=dict, repr=False)
+    confident: bool = False
+    held: tuple[int, int] | None = None
+    hides: int = 0
 
     def __str__(self) -> str:
         return f"{self.cause} ({self.detail})" if self.detail else self.cause
@@ -146,25 +162,24 @@ def _digest(results: np.ndarray) -> bytes:
     return hashlib.blake2b(results.tobytes(), digest_size=16).digest()
 
 
-def _search(trials: _Trials, candidates: Sequence[Candidate]) -> tuple[tuple[Candidate, ...], dict]:
-    """(the combination that fits best, candidate -> others that predict the same)"""
+def _search(trials: _Trials, candidates: Sequence[Candidate]) -> tuple[list[tuple], dict]:
+    """(combinations, those that fit best first; candidate -> others that predict the same)"""
     n = len(trials.evidence)
     plain = int(np.count_nonzero(trials.right(trials.evidence.want.result)))
-    beam = [(plain, ())]
-    best = beam[0]
+    beam, ranked = [(plain, ())], []
+    best = plain
     twins: dict[Candidate, list[Candidate]] = {}
     useful = candidates
     for depth in range(_DEPTH):
-        # what changes nothing, and what predicts the same as another, is left out
+        # what changes nothing, and what predicts the same as another, is left out, but beside another mode
         found, seen, helped = [], {_digest(trials.evidence.want.result): ()}, []
         for _, parts in beam:
-            for candidate in useful:
+            for candidate in candidates if "rounding" in _merged(parts) else useful:
                 if not _disjoint(parts, candidate):
                     continue
                 results = trials.results(_merged((*parts, candidate)))
                 if results is None:
                     continue
-                right = trials.right(results)
                 key = _digest(results)
                 if key in seen:
                     if depth == 0 and seen[key]:
@@ -173,17 +188,19 @@ def _search(trials: _Trials, candidates: Sequence[Candidate]) -> tuple[tuple[Can
                 seen[key] = (*parts, candidate)
                 if depth == 0:
                     helped.append(candidate)
-                found.append((int(np.count_nonzero(right)), seen[key]))
+                found.append((int(np.count_nonzero(trials.right(results))), seen[key]))
         if depth == 0:
             useful = helped
         found.sort(key=lambda entry: -entry[0])  # stable: the likelier of two stays first
         beam = found[:_BEAM]
-        if not beam or beam[0][0] <= best[0]:
+        ranked += [entry for entry in beam if entry[0] > plain or depth == 0]
+        if not beam or beam[0][0] <= best:
             break
-        best = beam[0]
-        if best[0] == n:
+        best = beam[0][0]
+        if best == n:
             break
-    return best[1], twins
+    ranked.sort(key=lambda entry: (-entry[0], len(entry[1])))
+    return [parts for _, parts in ranked], twins
 
 
 def _parts(trials: _Trials, parts: tuple[Candidate, ...]) -> list[tuple[Candidate, np.ndarray, np.ndarray]]:
@@ -201,9 +218,9 @@ def _parts(trials: _Trials, parts: tuple[Candidate, ...]) -> list[tuple[Candidat
     return out
 
 
-def _sampled(evidence: Evidence, wrong: np.ndarray) -> Evidence:
+def _sampled(evidence: Evidence) -> Evidence:
     rows = []
-    for mask, most in ((wrong, _SEARCH_FAILING), (~wrong, _SEARCH_AGREEING)):
+    for mask, most in ((evidence.wrong, _SEARCH_FAILING), (~evidence.wrong, _SEARCH_AGREEING)):
         places = np.flatnonzero(mask)
         step = max(1, -(-len(places) // most))
         rows.append(places[::step])
@@ -211,7 +228,7 @@ def _sampled(evidence: Evidence, wrong: np.ndarray) -> Evidence:
 
 
 def diagnose(
-    evidence: Evidence, predict: Predict, candidates: Sequence[Candidate], rules: Rules, fmt, other_tininess=None
+    evidence: Evidence, predict: Predict, candidates: Sequence[Candidate], rules: Rules, spec: Spec, other_tininess=None
 ) -> Diagnosis:
     """Name the causes of what fails.
 
@@ -223,9 +240,10 @@ def diagnose(
         ``predict(changes, evidence)`` gives a model's results and flags (None: it says nothing of flags); it raises
         `NotApplicable` where a model has no meaning.
     candidates : sequence of Candidate
+        None of them: nothing is tried but what the results themselves suggest.
     rules : Rules
-    fmt : format
-        The results'.
+    spec : Spec
+        What is right.
     other_tininess : str, optional
         The tininess that the spec does not have.
 
@@ -235,43 +253,52 @@ def diagnose(
     """
     findings: list[Finding] = []
     accepted: tuple[Candidate, ...] = ()
+    fmt = spec.out_fmt
+    fitted = halves(evidence)
     trials = _Trials(predict, evidence, rules, fmt)
     explained = ~evidence.wrong
     closest, closest_wrong = None, 0
     if evidence.wrong.any():
-        small = _Trials(predict, _sampled(evidence, evidence.wrong), rules, fmt)
-        parts, twins = _search(small, [*_observed(evidence, fmt), *candidates])
-        accepted, shown = _accepted(trials, parts)
-        if evidence.wrong_flags.any() and not rules.ignore_flags and len(accepted) == 1:
-            same = _of_best_flags(trials, accepted[0], twins.get(accepted[0], []))
-            if same is not accepted[0]:
-                twins[same] = [t for t in (accepted[0], *twins[accepted[0]]) if t is not same]
-                accepted, shown = (same,), [(same, shown[0][1])]
-        for part, hits in shown:
-            also = tuple(map(str, twins.get(part, ()))) if len(shown) == 1 else ()
-            findings.append(Finding(part.cause, part.detail, hits, "results", also, part.changes))
-        results = trials.results(_merged(accepted))
-        explained = trials.right(results)
-        rest = ~explained
-        if not accepted and parts:
-            (part, differs, hits), *_ = _parts(trials, parts[:1])
+        fit = evidence.take(fitted)
+        small = _Trials(predict, _sampled(fit), rules, fmt)
+        ranked, twins = _search(small, [*observed(spec, fit), *candidates] if candidates else [])
+        judged = _judged(_Trials(predict, evidence.take(~fitted), rules, fmt), ranked)
+        if judged is not None:
+            accepted, held = judged
+            if evidence.wrong_flags.any() and not rules.ignore_flags and len(accepted) == 1:
+                same = _of_best_flags(trials, accepted[0], twins.get(accepted[0], []))
+                if same is not accepted[0]:
+                    twins[same] = [t for t in (accepted[0], *twins[accepted[0]]) if t is not same]
+                    accepted, held = (same,), {same: held[accepted[0]]}
+            for part, _, hits in _parts(trials, accepted):
+                also = tuple(map(str, twins.get(part, ()))) if len(accepted) == 1 else ()
+                right, of = held[part]
+                explains = hits & evidence.wrong
+                findings.append(Finding(
+                    part.cause, part.detail, explains, "results", also, part.changes, right >= _CONFIDENT * of,
+                    (right, of), 0 if explains.any() else int(np.count_nonzero(hits)),
+                ))  # fmt: skip
+            explained = trials.right(trials.results(_merged(accepted)))
+        elif ranked:
+            (part, differs, hits), *_ = _parts(trials, ranked[0][:1])
             closest = Finding(part.cause, part.detail, hits, changes=part.changes)
             closest_wrong = int(np.count_nonzero(differs & ~hits))
-        described = _described(evidence, results, rest, fmt)
+        described = _described(evidence, trials.results(_merged(accepted)), ~explained, fmt)
         for finding in described:
             explained = explained | finding.explains
         findings += described
     garbage = 2 * np.count_nonzero(evidence.wrong & ~explained) > np.count_nonzero(evidence.wrong)
     if evidence.wrong_flags.any() and not rules.ignore_flags and not garbage:
-        found, followed = _flags(evidence, predict, _merged(accepted), other_tininess)
+        found, followed = _flags(evidence, predict, _merged(accepted), other_tininess, spec, fitted)
         if followed.any() and accepted:
             findings[0] = replace(findings[0], explains=findings[0].explains | followed)
         findings += found
     left = ~explained & evidence.failing
+    findings = [f for f in findings if f.hides or (f.explains & evidence.failing).any()]
     if 2 * np.count_nonzero(left) > np.count_nonzero(evidence.failing):
         # among results of no rule, some are what a model says by chance
-        chance = [f for f in findings if np.count_nonzero(f.explains) < _BY_CHANCE]
-        findings = [f for f in findings if np.count_nonzero(f.explains) >= _BY_CHANCE]
+        chance = [f for f in findings if max(f.hides, np.count_nonzero(f.explains)) < _BY_CHANCE]
+        findings = [f for f in findings if f not in chance]
         for finding in chance:
             left = left | finding.explains & evidence.failing
     if left.any():
@@ -280,20 +307,28 @@ def diagnose(
     return Diagnosis(tuple(findings), explained, closest, closest_wrong, contradicted)
 
 
-def _accepted(trials: _Trials, parts: tuple[Candidate, ...]):
-    """The parts of a combination that hold on all the evidence, and where each makes the difference."""
-    while parts:
-        judged = _parts(trials, parts)
-        bad = [
-            (np.count_nonzero(hits) / max(1, np.count_nonzero(differs)), part)
-            for part, differs, hits in judged
-            if not hits.any() or np.count_nonzero(hits) < _PRECISION * np.count_nonzero(differs)
-        ]
-        if not bad:
-            return parts, [(part, hits & trials.evidence.wrong) for part, _, hits in judged]
-        worst = min(bad, key=lambda entry: entry[0])[1]
-        parts = tuple(p for p in parts if p is not worst)
-    return (), []
+def _judged(held: _Trials, ranked: Sequence[tuple]) -> tuple[tuple[Candidate, ...], dict] | None:
+    """(parts, part -> (where it is right, where it makes a difference)) of the combination that explains most of the
+    vectors that are held out; None if there is none all parts of which hold on them."""
+    best, most = None, int(np.count_nonzero(held.right(held.evidence.want.result)))
+    plain = most
+    tried = set()
+    for parts in ranked[:_JUDGED]:
+        # a part that does not hold is left out, the worst one first
+        while parts and parts not in tried:
+            tried.add(parts)
+            counts = {p: (int(np.count_nonzero(hits)), int(np.count_nonzero(d))) for p, d, hits in _parts(held, parts)}
+            weak = [(right / max(1, of), p) for p, (right, of) in counts.items() if not right or right < _PRECISION * of]
+            if not weak:
+                right = int(np.count_nonzero(held.right(held.results(_merged(parts)))))
+                sure = all(right_ >= _CONFIDENT * of for right_, of in counts.values())
+                rank = (right - plain) * (1 if sure else _PRECISION) + plain
+                if rank > most:
+                    best, most = (parts, counts), rank
+                break
+            worst = min(weak, key=lambda entry: entry[0])[1]
+            parts = tuple(p for p in parts if p is not worst)
+    return best
 
 
 def _of_best_flags(trials: _Trials, chosen: Candidate, twins: Sequence[Candidate]) -> Candidate:
@@ -310,19 +345,6 @@ def _of_best_flags(trials: _Trials, chosen: Candidate, twins: Sequence[Candidate
             if hits > most:
                 best, most = candidate, hits
     return best
-
-
-def _observed(evidence: Evidence, fmt) -> list[Candidate]:
-    """Candidates that the design's own results suggest: a NaN that always has one other code."""
-    if not fmt.has_nan or evidence.got.result.ndim > 1 or fmt.leads:
-        return []
-    codes = np.unique(evidence.got.result[evidence.wrong & is_nan(evidence.want.result, fmt)])
-    if len(codes) != 1:
-        return []
-    code = int(codes[0])
-    digits = -(-fmt.bits // 4)
-    text = f"always {code:0{digits}X}" + ("" if is_nan(codes, fmt)[0] else ", which is no NaN")
-    return [Candidate("nan-payload", text, {"nan_code": code})]
 
 
 def _described(evidence: Evidence, predicted, rest, fmt) -> list[Finding]:
@@ -345,7 +367,9 @@ def _described(evidence: Evidence, predicted, rest, fmt) -> list[Finding]:
     return found
 
 
-def _flags(evidence: Evidence, predict: Predict, changes: dict, other_tininess) -> tuple[list[Finding], np.ndarray]:
+def _flags(
+    evidence: Evidence, predict: Predict, changes: dict, other_tininess, spec: Spec, fitted
+) -> tuple[list[Finding], np.ndarray]:
     """What is wrong with the flags of a design whose results are those of the changed model; and where the model's own
     flags, which other bits make, are what differs."""
     got, want = evidence.got.flags, evidence.want.flags
@@ -365,26 +389,30 @@ def _flags(evidence: Evidence, predict: Predict, changes: dict, other_tininess) 
         tried.append(("", plain, plain))
         if other_tininess is not None and (other := flags_of(base | {"tininess": other_tininess})) is not None:
             tried.append(("tininess", other, plain))
-    cause, best, plain = max(tried, key=lambda entry: np.count_nonzero(entry[1] == got))
-    same = got == best
+    cause, best, plain = max(tried, key=lambda entry: np.count_nonzero((entry[1] == got)[fitted]))
     found = []
     if cause:
-        needed = evidence.wrong_flags & same & (plain != got)
-        found.append(Finding(cause, f"{other_tininess} rounding", needed, "flags"))
+        differs = best != plain
+        held = differs & ~fitted
+        right, of = int(np.count_nonzero(held & (best == got))), int(np.count_nonzero(held))
+        needed = evidence.wrong_flags & (got == best) & differs
+        if right and right >= _CONFIDENT * of:
+            detail = f"{other_tininess} rounding"
+            found.append(Finding(cause, detail, needed, "flags", confident=True, held=(right, of)))
+        else:
+            best = plain
+    same = got == best
     followed = none if plain is want else evidence.wrong_flags & same & (plain == got)
     if same.all():
         return found, followed
-    parts = []
-    for flag in reversed(Flags):
-        bit = int(flag)
-        missing = np.count_nonzero(best & ~got & bit)
-        extra = np.count_nonzero(got & ~best & bit)
-        raised = np.count_nonzero(best & bit)
-        name = flag.name.lower()
-        if missing:
-            parts.append(f"{name} is never raised" if not (got & bit).any() else f"{name} is missing in {missing}")
-        if extra:
-            always = extra + raised - missing == len(got)
-            parts.append(f"{name} is always raised" if always else f"{name} is raised without cause in {extra}")
-    found.append(Finding("flags-only", "; ".join(parts), ~same, "flags"))
+    text, flags, sure = told(best, got, rules_of(spec, evidence), fitted)
+    by_rule = ~same & (flags == got) if sure else ~same
+    if sure:
+        held = (flags != best) & ~fitted
+        judged = int(np.count_nonzero(held & (flags == got))), int(np.count_nonzero(held))
+        found.append(Finding("flags-only", text, by_rule, "flags", confident=True, held=judged))
+        if (rest := flags != got).any():
+            found.append(Finding("flags-only", counts(flags, got), rest, "flags"))
+    else:
+        found.append(Finding("flags-only", text, by_rule, "flags"))
     return found, followed

@@ -8,7 +8,7 @@ import numpy as np
 
 from softnum.vectors.plans.spec import Block
 
-__all__ = ["Evidence", "Keeper", "ShiftedRows", "block_of", "joined_blocks", "with_operands"]
+__all__ = ["Evidence", "Keeper", "ShiftedRows", "block_of", "halves", "joined_blocks", "with_operands"]
 
 #: How many vectors of each kind are kept at most,
 MOST_FAILING = 20_000
@@ -74,6 +74,17 @@ def with_operands(evidence: Evidence, operands: tuple) -> Evidence:
     """The same vectors with other operands."""
     got, want = (Block(operands, b.random_bits, b.result, b.flags) for b in (evidence.got, evidence.want))
     return replace(evidence, got=got, want=want)
+
+
+def halves(evidence: Evidence) -> np.ndarray:
+    """Which vectors causes are fitted on: half of those that fail and half of the others, drawn by their place in the
+    file; what is found is judged on the others."""
+    drawn = evidence.index.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)
+    fitted = np.zeros(len(evidence), bool)
+    for kind in (evidence.failing, ~evidence.failing):
+        rows = np.flatnonzero(kind)
+        fitted[rows[np.argsort(drawn[rows], kind="stable")][::2]] = True
+    return fitted
 
 
 class Spread:

@@ -35,6 +35,13 @@ class CauseFound:
         The simplest of these vectors.
     trace : list of str, list of dict
         Of a unit: the steps of the example, as a table and as data.
+    confident : bool
+        Whether it was borne out by vectors that it was not fitted on. What was not is unexplained, and only described.
+    held : (int, int) or None
+        Of a model of a wrong design: on how many of those vectors it is right, of how many that it says differ.
+    hides : int
+        Of one of several causes that explains no failure by itself: how many vectors are right, though by the others
+        they would be wrong, because of it.
 
     Examples
     --------
@@ -50,6 +57,9 @@ class CauseFound:
     also: tuple[str, ...] = ()
     example: Failure | None = None
     trace: tuple[list[str], list[dict]] | None = None
+    confident: bool = False
+    held: tuple[int, int] | None = None
+    hides: int = 0
 
     @property
     def sentence(self) -> str:
@@ -59,6 +69,8 @@ class CauseFound:
     def to_dict(self, spec: Spec) -> dict:
         """For JSON."""
         out = {name: getattr(self, name) for name in ("cause", "detail", "sentence", "explains", "of")}
+        out |= {"confident": self.confident, "held": None if self.held is None else list(self.held)}
+        out["hides"] = self.hides
         out["also"] = list(self.also)
         out["example"] = None if self.example is None else self.example.to_dict(spec)
         if self.trace is not None:
@@ -70,8 +82,19 @@ class CauseFound:
         name = f"{self.cause} ({self.detail})" if self.detail else self.cause
         noun = "failures" if self.example is None or self.example.before is None else "wrong steps"
         count = f"all {self.of} {noun}" if self.explains == self.of else f"{self.explains} of {self.of} {noun}"
-        verb = "" if self.cause == "unexplained" else "explains "
-        lines = [f"cause: {name}: {verb}{count}", f"  {self.sentence}"]
+        if self.hides:
+            lines = [f"cause: {name}: {self.hides} vectors are right for it that the others would make wrong"]
+            lines.append(f"  {self.sentence}")
+        elif self.confident:
+            lines = [f"cause: {name}: explains {count}", f"  {self.sentence}"]
+        elif self.cause == "unexplained":
+            lines = [f"cause: {name}: {count}", f"  {self.sentence}"]
+        elif self.held is not None:
+            right, of = self.held
+            lines = [f"unexplained, the nearest is {name}: {count}", f"  {self.sentence}"]
+            lines.append(f"  but of {of} other vectors on which it makes a difference it is wrong on {of - right}")
+        else:
+            lines = [f"unexplained, all of one kind: {name}: {count}", f"  {self.sentence}"]
         if self.also:
             more = f" and {len(self.also) - 2} more" if len(self.also) > 3 else ""
             lines.append(f"  the same results on these vectors: {'; '.join(self.also[: 2 if more else 3])}{more}")

@@ -10,6 +10,7 @@ from softnum.formats.scalar import FloatFormat
 from softnum.mac.fused import FusedDotUnit
 from softnum.mac.mad import MadUnit
 from softnum.ops.arithmetic import convert
+from softnum.vectors.checks.deliveries import held_bits
 from softnum.vectors.checks.evidence import Evidence
 from softnum.vectors.checks.models import NotApplicable, changed_words
 from softnum.vectors.plans.codes import is_nan
@@ -83,6 +84,8 @@ class UnitModels:
         if changes.get("nan_code") is not None:
             code = result.dtype.type(changes["nan_code"])
             result = np.where(is_nan(result, spec.out_fmt), code, result)
+        if changes.get("stuck") is not None:
+            result = held_bits(result, changes["stuck"])
         return result, None
 
     # -- mac -----------------------------------------------------------------------------------------------------------
