@@ -71,12 +71,12 @@ _DIVIDE = (
 _MAC = UnitSpec.make("mac", "MadUnit('e6m9', operand='e5m2', chunk=8)", length=32)
 _DOT = UnitSpec.make("dot", "FusedDotUnit(4, 23, 'binary32', operand='binary16')", length=4, with_c=True)
 DESIGNS = {
-    "fp8_multiply": _own("fp8_multiply", VectorSpec.make("multiply", "e4m3fn")),
+    "fp8_multiply": _own("fp8_multiply", VectorSpec.make("multiply", "e4m3fn"), count=1 << 16),
     "fp8_multiply_e5m2": _own(
-        "fp8_multiply", VectorSpec.make("multiply", "e5m2"), parameters=("EXP=5", "MAN=2", "IEEE=1")
+        "fp8_multiply", VectorSpec.make("multiply", "e5m2"), count=1 << 16, parameters=("EXP=5", "MAN=2", "IEEE=1")
     ),
     "fp8_multiply_binary16": _own(
-        "fp8_multiply", VectorSpec.make("multiply", "binary16"), parameters=("EXP=5", "MAN=10", "IEEE=1")
+        "fp8_multiply", VectorSpec.make("multiply", "binary16"), count=1 << 16, parameters=("EXP=5", "MAN=10", "IEEE=1")
     ),
     "fp8_mac": _own("fp8_mac", _MAC, count=20_000),
     "fused_dot4": _own("fused_dot4", _DOT),

@@ -152,10 +152,11 @@ def _taken(spec: VectorSpec, names: str):
         for what in ("negated", "positive"):
             text = f"{names[i]} is negated" if what == "negated" else f"the sign of {names[i]} is ignored"
             yield "wrong-sign", text, {"operands": ((i, what),)}
-    if not any(sign.endswith("_sign") for sign in (spec.op,)):
-        for what, text in (("negated", "results are negated"), ("positive", "results are always positive"),
-                           ("negative", "results are always negative")):  # fmt: skip
-            yield "wrong-sign", text, {"sign": what}
+    signs = {"negated": "are negated", "positive": "are always positive", "negative": "are always negative"}
+    signs |= {name: f"have the sign of {name}" for name in names[:count] if count > 1 and name != "c"}
+    for what, text in signs.items():
+        yield "wrong-sign", f"results {text}", {"sign": what}
+        yield "wrong-sign", f"results {text}, but zeros, infinities and what comes of them", {"sign": f"{what} numbers"}
 
 
 _NANS = {
@@ -215,6 +216,8 @@ def _modes(spec: VectorSpec):
         elif mode == spec.out_fmt.truncation:
             cause, text = "truncation", "of two's complement, toward minus infinity"
         yield cause, text, {"rounding": mode}
+        if "down" in (mode, spec.rounding) and spec.op in ("add", "subtract", "fma"):
+            yield cause, f"{text}, zeros with the sign they should have", {"rounding": mode, "zero": ("kept", "")}
         # a design whose rounding is wrong may deliver what is too large as the right mode does
         if spec.overflow in ("infinity", *P3109_VERSIONS) and cause != "wrong-tie":
             if spec.rounding in ("toward_zero", "to_odd"):

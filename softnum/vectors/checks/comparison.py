@@ -132,7 +132,7 @@ class Comparison:
             report.causes.append(replace(found, trace=self._trace(example, finding, number)))
         report.contradicted = diagnosis.contradicted
         if diagnosis.closest is not None:
-            hits = int(np.count_nonzero(diagnosis.closest.explains))
+            hits = int(np.count_nonzero(diagnosis.closest.explains & evidence.failing))
             report.closest = (
                 f"{diagnosis.closest}: right on {hits} of {len(failing)} failures, "
                 f"but wrong on {diagnosis.closest_wrong} other vectors"
@@ -176,7 +176,10 @@ class Comparison:
             if right > _SHIFTED * compared and right > self.report.vectors - self.report.result_failures:
                 way = f"{counted(abs(n), 'row')} {'late' if n > 0 else 'early'}"
                 share = "" if right == compared else f"; {right} of {compared} rows fit"
-                explains = failing & ~evidence.unknown
+                first = evidence.index < max(n, 0)  # what such a design delivers there is nothing of the file's
+                if not (evidence.unknown & ~first).any():
+                    found = []
+                explains = failing & (~evidence.unknown | first)
                 shifted = Finding("shifted-rows", f"{n}: {way}{share}", explains, confident=True)
                 return Diagnosis((*found, shifted), failing)
         known = ~evidence.unknown

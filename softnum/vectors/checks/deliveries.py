@@ -7,7 +7,7 @@ import numpy as np
 
 from softnum.formats.modes import Flags
 
-__all__ = ["NotApplicable", "delivered_nans", "delivered_zeros", "held_bits", "replaced", "terms_of", "with_fraction"]
+__all__ = ["NotApplicable", "delivered_nans", "delivered_zeros", "held_bits", "made_nans", "replaced", "signed", "terms_of", "with_fraction"]
 
 _INEXACT = int(Flags.INEXACT)
 
@@ -52,15 +52,15 @@ def replaced(operands, formats, changes) -> tuple:
     return tuple(out)
 
 
-def delivered_nans(result, operands, formats, fmt, rule: str) -> np.ndarray:
-    """NaN results under another rule: "first", "last" or "largest", the code of that operand that is NaN as it stands,
+def delivered_nans(result, right, operands, formats, fmt, rule: str) -> np.ndarray:
+    """Results, NaN where ``right`` is, under another rule: "first", "last" or "largest", the code of that operand that is NaN as it stands,
     with " quiet" after it made quiet; "sign xor", "sign a", "sign b": the same code with the sign that operands have.
     """
     if any(f != fmt for f in formats) or fmt.kind != "float" or not fmt.has_nan or not fmt.signed:
         raise NotApplicable("formats")
     code = result.dtype.type
     top = code(1 << (fmt.bits - 1))
-    nans = fmt.is_nan(result)
+    nans = fmt.is_nan(right)
     if rule.startswith("sign "):
         if fmt.negative_zero is False:
             raise NotApplicable("one NaN")
@@ -84,6 +84,22 @@ def delivered_nans(result, operands, formats, fmt, rule: str) -> np.ndarray:
     return out
 
 
+def made_nans(result, right, operands, formats, fmt, code: int, sign: str | None) -> np.ndarray:
+    """Results with this code where an operation makes a NaN of operands that are none, with the sign of a, of b or of
+    both ("xor") if one is stated."""
+    nans = fmt.is_nan(right)
+    for codes, f in zip(operands, formats, strict=True):
+        nans = nans & ~f.is_nan(codes)
+    top = 1 << (fmt.bits - 1)
+    made = np.full_like(result, code if sign is None else code & ~top)
+    if sign is not None:
+        if fmt.kind != "float" or any(f != fmt for f in formats):
+            raise NotApplicable("formats")
+        a, b = operands[0], operands[min(1, len(operands) - 1)]
+        made |= {"xor": a ^ b, "a": a, "b": b}[sign] & result.dtype.type(top)
+    return np.where(nans, made, result)
+
+
 def terms_of(op: str, operands, formats, out) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """(whether the first and the second term of a sum are zeros, both signs as arrays of bool, stacked); None of what
     is no sum."""
@@ -100,15 +116,17 @@ def _sign(codes, fmt) -> np.ndarray:
     return codes >> codes.dtype.type(fmt.bits - 1) != 0
 
 
-def delivered_zeros(result, flags, op: str, operands, formats, fmt, where: str, rule: str) -> np.ndarray:
+def delivered_zeros(result, right, flags, op: str, operands, formats, fmt, where: str, rule: str) -> np.ndarray:
     """Zero results with another sign.
 
     where: "all"; of sums "cancel" (x - x) and "zeros" (of two zeros); of others "exact" and "inexact". rule:
     "positive", "negative", "inverted"; "first", "second": the sign of that term or operand; "both": minus where both
-    are; "xor".
+    are. where "kept": what is exact has the sign that it has in ``right``.
     """
     if fmt.kind == "fixed" or not fmt.negative_zero:
         raise NotApplicable("one zero")
+    if where == "kept":
+        return np.where(fmt.is_zero(result) & fmt.is_zero(right) & (flags & _INEXACT == 0), right, result)
     zero, top = fmt.is_zero(result), result.dtype.type(1 << (fmt.bits - 1))
     inexact = flags & _INEXACT != 0
     found = terms_of(op, operands, formats, fmt)
@@ -119,18 +137,40 @@ def delivered_zeros(result, flags, op: str, operands, formats, fmt, where: str, 
         zero = zero & ~inexact & (both if where == "zeros" else ~both)
     elif where != "all":
         zero = zero & (inexact if where == "inexact" else ~inexact)
-    if rule in ("first", "second", "both", "xor"):
+    if rule in ("first", "second", "both"):
         if found is not None:
             signs = found[2]
         elif len(operands) > 1 and all(f.kind == "float" and f.signed for f in formats[:2]):
             signs = np.stack([_sign(c, f) for c, f in zip(operands[:2], formats[:2], strict=True)])
         else:
             raise NotApplicable("one operand")
-        minus = {"first": signs[0], "second": signs[1], "both": signs[0] & signs[1], "xor": signs[0] ^ signs[1]}[rule]
+        minus = {"first": signs[0], "second": signs[1], "both": signs[0] & signs[1]}[rule]
         signed = np.where(minus, result | top, result & ~top)
     else:
         signed = {"positive": result & ~top, "negative": result | top, "inverted": result ^ top}[rule]
     return np.where(zero, signed, result)
+
+
+def signed(result, operands, formats, fmt, sign: str) -> np.ndarray:
+    """Results but NaN with another sign: "negated", "positive", "negative", "a" or "b" (that operand's); with
+    " numbers" after it, only those that are numbers other than 0, of such numbers."""
+    if fmt.kind != "float" or not fmt.signed or not fmt.negative_zero:
+        raise NotApplicable("no sign bit")
+    top = result.dtype.type(1 << (fmt.bits - 1))
+    which, _, numbers = sign.partition(" ")
+    if which in ("a", "b"):
+        at = "ab".index(which)
+        if at >= len(operands) or formats[at] != fmt:
+            raise NotApplicable("operands of other formats")
+        out = result & ~top | operands[at] & top
+    else:
+        out = {"negated": result ^ top, "positive": result & ~top, "negative": result | top}[which]
+    plain = fmt.is_nan(result)
+    if numbers:
+        columns = [(result, fmt), *zip(operands, formats, strict=True)]
+        for codes, f in columns:
+            plain = plain | f.is_zero(codes) | f.is_infinite(codes) | f.is_nan(codes)
+    return np.where(plain, result, out)
 
 
 def held_bits(result, stuck: tuple[int, int]) -> np.ndarray:

@@ -22,7 +22,9 @@ from softnum.vectors.checks.deliveries import (
     delivered_nans,
     delivered_zeros,
     held_bits,
+    made_nans,
     replaced,
+    signed,
     with_fraction,
 )
 from softnum.vectors.checks.exact_models import rounded_through
@@ -56,7 +58,7 @@ class Model:
         Whether a zero that stands for a tiny result keeps the sign.
     nan : str, optional
         The NaN profile, other than the spec's; or ``nan_code``, the code that stands for every NaN, and ``nan_operand``,
-        the rule by which an operand's does.
+        the rule by which an operand's does; ``nan_made``, the code, and its sign, of those that the operation makes.
     random : {None, "zeros", "ones", "half", "reversed", "complemented"}
         What becomes of the random bits.
     keep : (int, str), optional
@@ -73,8 +75,8 @@ class Model:
         What is too large keeps a fraction of its own (`softnum.vectors.checks.deliveries.with_fraction`).
     zero : (str, str), optional
         Which zeros have which sign (`softnum.vectors.checks.deliveries.delivered_zeros`).
-    sign : {None, "negated", "positive", "negative"}
-        The sign of every result but NaN.
+    sign : str, optional
+        The sign of results (`softnum.vectors.checks.deliveries.signed`).
     stuck : (int, int), optional
         Bits of the result that never change, and what they are.
     slowly : bool
@@ -104,6 +106,7 @@ class Model:
     nan: str | None = None
     nan_code: int | None = None
     nan_operand: str | None = None
+    nan_made: tuple | None = None
     random: str | None = None
     keep: tuple | None = None
     via: object = None
@@ -126,7 +129,7 @@ class Model:
         """
         spec, formats = self.spec, self.spec.formats
         on_bits = (
-            self.keep, self.via, self.nan_code, self.nan_operand, self.overflow_to, self.overflow_fraction, self.zero,
+            self.keep, self.via, self.nan_code, self.nan_operand, self.nan_made, self.overflow_to, self.overflow_fraction, self.zero,
             self.sign, self.operands, self.stuck, not self.flush_sign or None,
         )  # fmt: skip
         if any(part is not None for part in on_bits) and any(f.leads for f in (*formats, spec.out_fmt)):
@@ -258,18 +261,19 @@ class Model:
             result = np.where(flags & _OVERFLOW != 0, code(special) if alone else sign | code(special), result)
         if self.overflow_fraction is not None:
             result = self._own_fraction(result, flags, operands, options)
+        right = result
         if self.nan_code is not None:
             result = np.where(is_nan(result, fmt), code(self.nan_code), result)
         if self.nan_operand is not None:
-            result = delivered_nans(result, operands, spec.formats, fmt, self.nan_operand)
+            result = delivered_nans(result, right, operands, spec.formats, fmt, self.nan_operand)
+        if self.nan_made is not None:
+            result = made_nans(result, right, operands, spec.formats, fmt, *self.nan_made)
         if self.zero is not None:
-            result = delivered_zeros(result, flags, spec.op, operands, spec.formats, fmt, *self.zero)
+            if self.zero[0] == "kept":
+                right, _ = self._plain(operands, options | {"rounding": spec.rounding})
+            result = delivered_zeros(result, right, flags, spec.op, operands, spec.formats, fmt, *self.zero)
         if self.sign is not None:
-            if fmt.kind != "float" or not fmt.signed or not fmt.negative_zero:
-                raise NotApplicable("no sign bit")
-            top = code(1 << (fmt.bits - 1))
-            signed = {"negated": result ^ top, "positive": result & ~top, "negative": result | top}[self.sign]
-            result = np.where(is_nan(result, fmt), result, signed)
+            result = signed(result, operands, spec.formats, fmt, self.sign)
         if self.stuck is not None:
             result = held_bits(result, self.stuck)
         return result, flags

@@ -62,19 +62,27 @@ def _nan_codes(spec: Spec, evidence: Evidence):
     if isinstance(spec, VectorSpec):
         for codes, f in zip(evidence.got.operands, spec.formats, strict=True):
             made = made & ~f.is_nan(codes)
-    for rows in (evidence.wrong & nans, evidence.wrong & made):
+    top = 1 << (fmt.bits - 1) if fmt.signed and isinstance(spec, VectorSpec) else 0
+    for rows, every in ((evidence.wrong & nans, True), (evidence.wrong & made, False)):
         codes = np.unique(evidence.got.result[rows])
-        if len(codes) != 1:
+        sizes = np.unique(codes & ~codes.dtype.type(top))
+        if len(sizes) != 1:
             continue
-        code = int(codes[0])
         digits = -(-fmt.bits // 4)
-        text = f"always {code:0{digits}X}" + ("" if is_nan(codes, fmt)[0] else ", which is no NaN")
-        yield Candidate("nan-payload", text, {"nan_code": code})
-        if isinstance(spec, VectorSpec):
-            for rule, which in (("xor", "the operands' sign"), ("a", "the sign of a"), ("b", "the sign of b")):
+        for code in codes.tolist():
+            text = f"always {code:0{digits}X}" + ("" if is_nan(codes, fmt)[0] else ", which is no NaN")
+            if every:
+                yield Candidate("nan-payload", text, {"nan_code": code})
+            if isinstance(spec, VectorSpec):
+                text += ", where no operand is NaN"
+                yield Candidate("nan-payload", text, {"nan_made": (code, None)})
+        for rule, which in (("xor", "the operands' sign"), ("a", "the sign of a"), ("b", "the sign of b")):
+            if not isinstance(spec, VectorSpec):
+                break
+            if every:
                 more = {"nan_code": code, "nan_operand": f"sign {rule}"}
-                yield Candidate("nan-payload", f"{text} but with {which}", more)
-        return
+                yield Candidate("nan-payload", f"{text.partition(', where')[0]}, but with {which}", more)
+            yield Candidate("nan-payload", f"{text}, but with {which}", {"nan_made": (code, rule)})
 
 
 def _ignored(spec: VectorSpec, evidence: Evidence):

@@ -14,6 +14,7 @@ from softnum.mac.grouped import GroupedDotUnit
 from softnum.mac.mad import MadUnit
 from softnum.mac.two_stage import TwoStageDotUnit
 from softnum.vectors.checks.causes import Candidate, counted, p3109_versions
+from softnum.vectors.checks.lanes import lanes_swapped
 from softnum.vectors.plans.unit_spec import UnitSpec
 
 __all__ = ["Causes", "unit_candidates"]
@@ -60,6 +61,11 @@ def _rows(spec: UnitSpec) -> Iterator[tuple[str, str, dict]]:
     if spec.with_c:
         yield "flush-to-zero", "operands and C", {"flush_operands": True, "flush_c": True}
     yield from _widths(unit, causes)
+    yield from lanes_swapped(spec)
+    if spec.op != "gemm":
+        for i in range(2):
+            for what, text in (("one", "one"), (("is", 1 - i), "the other")):
+                yield "ignored-operand", f"{'ab'[i]}, read as {text}", {"operands": ((i, what),)}
     if spec.op != "mac" and causes.ordered:
         yield "summation-order", "from the last product to the first", {"reverse": True}
 

@@ -10,8 +10,9 @@ from softnum.formats.scalar import FloatFormat
 from softnum.mac.fused import FusedDotUnit
 from softnum.mac.mad import MadUnit
 from softnum.ops.arithmetic import convert
-from softnum.vectors.checks.deliveries import held_bits
+from softnum.vectors.checks.deliveries import held_bits, replaced
 from softnum.vectors.checks.evidence import Evidence
+from softnum.vectors.checks.lanes import reordered
 from softnum.vectors.checks.models import NotApplicable, changed_words
 from softnum.vectors.plans.codes import is_nan
 from softnum.vectors.plans.unit_spec import UnitSpec, by_steps
@@ -26,6 +27,7 @@ class UnitModels:
     - ``random_words``: as ``random`` of `softnum.vectors.checks.models.Model`;
     - ``flush_operands``, ``flush_c``: subnormal operands, and a subnormal C, are zeros; ``nan_code``: the code that
       stands for every NaN; ``reverse``: the products from the last to the first;
+    - ``lanes``: elements of a word in another order (`softnum.vectors.checks.lanes`); ``stuck``: bits that never change;
     - ``flush_results``, ``align``, ``subnormals``, ``as_steps``: units of another kind.
 
     Vectors of a mac are taken a step at a time, from what the design's accumulator held before, where that is all there
@@ -63,6 +65,12 @@ class UnitModels:
             rows = len(operands[0])
             operands[0] = np.ascontiguousarray(operands[0].reshape(rows, m, k)[:, :, ::-1]).reshape(rows, -1)
             operands[1] = np.ascontiguousarray(operands[1].reshape(rows, k, n)[:, ::-1]).reshape(rows, -1)
+        if "operands" in changes:
+            first = replaced(operands[lead : lead + 2], spec.formats[:2], changes["operands"])
+            operands[lead : lead + 2] = first
+        lanes, order = changes.get("lanes", (None, None))
+        if lanes in ("a", "b"):
+            operands["ab".index(lanes)] = reordered(operands["ab".index(lanes)], order)
         other = replace(spec, unit=unit, name=None)
         try:
             if spec.op == "mac":
@@ -84,6 +92,8 @@ class UnitModels:
         if changes.get("nan_code") is not None:
             code = result.dtype.type(changes["nan_code"])
             result = np.where(is_nan(result, spec.out_fmt), code, result)
+        if lanes == "result":
+            result = reordered(result, order)
         if changes.get("stuck") is not None:
             result = held_bits(result, changes["stuck"])
         return result, None

@@ -1,0 +1,53 @@
+"""Elements of packed words in another order: what is tried, and where a wrong design takes or delivers each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softnum.vectors.plans.unit_spec import UnitSpec
+
+__all__ = ["lanes_swapped", "reordered"]
+
+_ORDERS = {
+    "reversed": "from the last element to the first",
+    "pairs": "each two elements swapped",
+    "halves": "the halves of the word swapped",
+}
+
+
+def lanes_swapped(spec: UnitSpec):
+    """(cause, detail, changes) of the orders in which a word's elements may be swapped: of a or of b alone, and of the
+    results of a tile.
+
+    >>> from softnum.vectors.checks.lanes import lanes_swapped
+    >>> spec = UnitSpec.make("dot", "MadUnit('e5m2', operand='e5m2')", length=2)
+    >>> [detail for _, detail, _ in lanes_swapped(spec)]
+    ['of a, from the last element to the first', 'of b, from the last element to the first']
+    """
+    if spec.op == "mac":
+        return
+    counts = {"a": spec.operand_columns[0].count, "b": spec.operand_columns[1].count, "result": spec.columns[-1].count}
+    seen = set()
+    for name, count in counts.items():
+        for order, text in _ORDERS.items():
+            places = _places(count, order)
+            if places is None or (name, places.tobytes()) in seen:
+                continue
+            seen.add((name, places.tobytes()))
+            yield "swapped-lanes", f"of {name if name != 'result' else 'the result'}, {text}", {"lanes": (name, order)}
+
+
+def reordered(codes: np.ndarray, order: str) -> np.ndarray:
+    """The elements of each entry in another order."""
+    if codes.ndim < 2:
+        return codes
+    return np.ascontiguousarray(codes[:, _places(codes.shape[1], order)])
+
+
+def _places(count: int, order: str) -> np.ndarray | None:
+    places = np.arange(count)
+    if count < 2 or (order != "reversed" and count % 2):
+        return None
+    if order == "reversed":
+        return places[::-1].copy()
+    return places ^ 1 if order == "pairs" else np.roll(places, count // 2)
