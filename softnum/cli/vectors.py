@@ -247,8 +247,8 @@ def check(
         list[str] | None,
         typer.Argument(
             metavar="FILES",
-            help="Vectors with the design's results and flags; - is standard input. Several only of fptest, whose "
-            "lines say what they are.  [default: -]",
+            help="Vectors with the design's results and flags; - is standard input. Several where they say what they are: "
+            "by their headers, or fptest by its lines.  [default: -]",
             show_default=False,
         ),
     ] = None,
@@ -292,6 +292,10 @@ def check(
     ] = True,
     out: Annotated[str | None, typer.Option("--out", "-o", help="Also write the report to this file, as JSON.")] = None,
     html: Annotated[str | None, typer.Option(help="Also write the report to this file, as a page to read.")] = None,
+    junit: Annotated[
+        str | None, typer.Option(help="Also write a test case for each operation, mode and file to this file, as JUnit XML.")
+    ] = None,
+    sarif: Annotated[str | None, typer.Option(help="Also write the causes to this file, as SARIF.")] = None,
 ) -> None:
     """Compare the results and flags in FILES with softnum's, and name the likeliest causes of differences.
 
@@ -307,6 +311,7 @@ def check(
       softnum vectors check dut.txt --op multiply --format binary16 --rounding rne --ignore-flags
       ./dut < operands.txt | softnum vectors check --op fma --format e5m2 --any-nan
       softnum vectors check --op all *.fptest
+      softnum vectors check add.txt multiply.txt --junit report.xml
       softnum vectors check dot.txt --spec "Freedom('binary32', operand='binary16')"
 
     Exit codes: 0 all equal, 1 differences, 2 unusable input (the message names file and line).
@@ -314,7 +319,7 @@ def check(
     from softnum.vectors import VectorFileError
     from softnum.vectors import check as check_vectors
 
-    for path in (out, html):
+    for path in (out, html, junit, sarif):
         if path is not None:
             writable_file(Path(path))
     options = dict(
@@ -332,27 +337,61 @@ def check(
     # how many vectors a file holds is known at its end; a stream may be long
     expected = sum(_WORTH_A_BAR if file == "-" else os.stat(file).st_size // 16 for file in files)
     if spec is not None:
-        foreign = _given(format=fmt, html=html, any_nan=any_nan or None, ulp=ulp or None)
+        foreign = _given(format=fmt, html=html, sarif=sarif, any_nan=any_nan or None, ulp=ulp or None)
         own = ("length", "shape", "with_c", "ignore_header", "max_failures", "dialect", "ignore_flags", "explain")
         foreign |= _given(**{key: value for key, value in options.items() if key not in (*own, "any_nan", "ulp")})
-        _check_spec(files, spec, op, foreign, {key: options[key] for key in own[:-2]}, expected, out)
+        _check_spec(files, spec, op, foreign, {key: options[key] for key in own[:-2]}, expected, (out, junit))
+    if len(files) > 1 and op is None and html is None and all(_has_header(file, dialect) for file in files):
+        reports, error = _each(files, _formats(fmt), options, expected)
+        _deliver(reports, out, None, junit, sarif)
+        if error is not None:
+            raise error
+        raise typer.Exit(max(report.exit_status for report in reports))
     if _mixed(op, files, dialect):
-        stated = dict(format=fmt, html=html, any_nan=any_nan or None, ulp=ulp or None)
+        stated = dict(format=fmt, html=html, sarif=sarif, any_nan=any_nan or None, ulp=ulp or None)
         stated |= {key: value for key, value in options.items() if key not in _OF_SUITES}
-        _check_suite(files, stated, tininess, ignore_flags, ignore_header, max_failures, expected, out)
+        _check_suite(files, stated, tininess, ignore_flags, ignore_header, max_failures, expected, (out, junit))
     file = files[0]
     with _bar("vectors read", None, expected) as progress:
         try:
             report = check_vectors(file, op, _formats(fmt), progress=progress, **options)
         except VectorFileError as error:
             if error.report is not None:
-                _deliver(error.report, out, html)
+                _deliver([error.report], out, html, junit, sarif)
             raise
-    _deliver(report, out, html)
+    _deliver([report], out, html, junit, sarif)
     raise typer.Exit(report.exit_status)
 
 
-def _check_spec(files, spec: str, op, foreign: dict, options: dict, expected, out) -> None:
+def _has_header(file: str, dialect: str | None) -> bool:
+    """Whether a file says of itself, in a header, what its vectors are of."""
+    from softnum.vectors import open_reader
+
+    if file == "-":
+        return False
+    with open(file, "rb") as stream:
+        reader = open_reader(stream, file, dialect)
+        return "op" in reader.header
+
+
+def _each(files, formats, options: dict, expected: int) -> tuple[list, Exception | None]:
+    """The reports of several files, and the first error among them."""
+    from softnum.vectors import VectorFileError
+    from softnum.vectors import check as check_vectors
+
+    reports, first = [], None
+    for file in files:
+        with _bar(file, None, expected) as progress:
+            try:
+                reports.append(check_vectors(file, None, formats, progress=progress, **options))
+            except VectorFileError as error:
+                first = first or error
+                if error.report is not None:
+                    reports.append(error.report)
+    return reports, first
+
+
+def _check_spec(files, spec: str, op, foreign: dict, options: dict, expected, paths) -> None:
     """Judge a file of sums by a specification, and end."""
     from softnum.vectors import check_permitted
 
@@ -364,9 +403,7 @@ def _check_spec(files, spec: str, op, foreign: dict, options: dict, expected, ou
     with _bar("vectors read", None, expected) as progress:
         report = check_permitted(files[0], spec, op, progress=progress, **options)
     typer.echo(str(report))
-    if out is not None:
-        with atomic_file(out) as file:
-            file.write((json.dumps(report.to_dict(), indent=1) + "\n").encode())
+    _write([report], *paths)
     raise typer.Exit(report.exit_status)
 
 
@@ -390,7 +427,7 @@ def _mixed(op: str | None, files: list[str], dialect: str | None) -> bool:
     return True
 
 
-def _check_suite(files, stated: dict, tininess, ignore_flags, ignore_header, max_failures, expected, out) -> None:
+def _check_suite(files, stated: dict, tininess, ignore_flags, ignore_header, max_failures, expected, paths) -> None:
     from softnum.vectors import check_suite
 
     for name in _given(**stated):
@@ -404,22 +441,35 @@ def _check_suite(files, stated: dict, tininess, ignore_flags, ignore_header, max
             max_failures=max_failures, progress=progress,
         )  # fmt: skip
     typer.echo(str(report))
-    if out is not None:
-        with atomic_file(out) as file:
-            file.write((json.dumps(report.to_dict(), indent=1) + "\n").encode())
+    _write([report], *paths)
     raise typer.Exit(report.exit_status)
 
 
-def _deliver(report, out: str | None, html: str | None) -> None:
-    if report.failures or report.error is None:
-        typer.echo(str(report))
-    files = []
-    if out is not None:
-        files.append((out, json.dumps(report.to_dict(), indent=1) + "\n"))
+def _deliver(reports: list, out: str | None, html: str | None, junit: str | None, sarif: str | None) -> None:
+    for report in reports:
+        if report.failures or report.error is None:
+            typer.echo(str(report))
     if html is not None:
         from softnum.vectors.checks.html import page_of
 
-        files.append((html, page_of(report)))
-    for path, text in files:
-        with atomic_file(path) as file:
-            file.write(text.encode())
+        with atomic_file(html) as file:
+            file.write(page_of(reports[0]).encode())
+    if sarif is not None:
+        from softnum.vectors import sarif_of
+
+        with atomic_file(sarif) as file:
+            file.write((json.dumps(sarif_of(reports), indent=1) + "\n").encode())
+    _write(reports, out, junit)
+
+
+def _write(reports: list, out: str | None, junit: str | None) -> None:
+    """The reports as JSON, a list where there are several, and as JUnit XML."""
+    if out is not None:
+        data = [report.to_dict() for report in reports]
+        with atomic_file(out) as file:
+            file.write((json.dumps(data if len(data) > 1 else data[0], indent=1) + "\n").encode())
+    if junit is not None:
+        from softnum.vectors import junit_of
+
+        with atomic_file(junit) as file:
+            file.write(junit_of(reports))

@@ -9,6 +9,7 @@
 from softnum.vectors.checks.causes import CAUSES
 from softnum.vectors.checks.checker import check
 from softnum.vectors.checks.failures import Failure
+from softnum.vectors.checks.ci import junit_of, sarif_of
 from softnum.vectors.checks.freedom import PermittedReport, check_permitted
 from softnum.vectors.checks.html import page_of
 from softnum.vectors.checks.report import CauseFound, CheckReport
@@ -55,10 +56,12 @@ __all__ = [
     "check_suite",
     "generate",
     "header_of",
+    "junit_of",
     "open_reader",
     "make_rom",
     "page_of",
     "plan",
+    "sarif_of",
     "write",
     "write_rom",
 ]

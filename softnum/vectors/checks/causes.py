@@ -80,7 +80,7 @@ def candidates_of(spec: VectorSpec) -> list[Candidate]:
     >>> from softnum.vectors import VectorSpec
     >>> from softnum.vectors.checks.causes import candidates_of
     >>> [str(c) for c in candidates_of(VectorSpec.make("subtract", "e5m2"))][:3]
-    ['swapped-operands (b, a)', 'wrong-tie (nearest_away)', 'wrong-tie (nearest_zero)']
+    ['swapped-operands (b, a)', 'ignored-operand (a, read as zero)', 'ignored-operand (a, read as one)']
     """
     if not all(f.has_exceptions for f in (*spec.formats, spec.out_fmt)):
         return []

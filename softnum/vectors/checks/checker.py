@@ -86,7 +86,7 @@ def check(
     >>> print(report)
     line 2: a=3D (1.25) b=3D (1.25)  got 3E (1.5) flags 00 (none)  want 3E (1.5) flags 01 (inexact)
     <stream>: multiply e5m2, nearest_even: 1 of 2 vectors differ (0 in the result, 1 in the flags)
-    cause: flags-only (inexact is never raised): explains all 1 failures
+    unexplained, all of one kind: flags-only (inexact is never raised): all 1 failures
       flags are wrong by themselves
       smallest example, in line 2:
         a      3D  0|01111|01  1.25

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from softnum.formats.modes import Flags
 from softnum.vectors.checks.diagnosis import Diagnosis
 from softnum.vectors.checks.evidence import Evidence
 from softnum.vectors.plans.codes import distance
@@ -14,12 +15,13 @@ from softnum.vectors.plans.spec import Spec
 
 __all__ = ["FailureClass", "classes_of", "kinds_of"]
 
-_VALUES = ("normal", "subnormal", "zero", "infinity", "NaN")
+_VALUES = ("normal", "subnormal", "zero", "infinity", "NaN", "overflow")
 _KINDS = (
     "flags alone", "unknown bits", "another NaN", "NaN for a number", "no NaN", "infinity for a number",
     "a number for infinity", "sign of zero", "zero for a number", "sign", "1 ulp too small", "1 ulp too large",
     "too small", "too large",
 )  # fmt: skip
+_OVERFLOW = int(Flags.OVERFLOW)
 _KIND = {name: i for i, name in enumerate(_KINDS)}
 
 
@@ -32,7 +34,8 @@ class FailureClass:
     kind : str
         The difference; "too large" is said of magnitudes, of fixed point of values.
     result : str
-        What the right result is: normal, subnormal, zero, infinity, NaN.
+        What the right result is: normal, subnormal, zero, infinity, NaN; overflow of what is too large, whatever is
+        delivered for it.
     count : int
         Of the vectors kept.
     operands : str
@@ -100,6 +103,8 @@ def classes_of(spec: Spec, evidence: Evidence, diagnosis: Diagnosis | None) -> l
         return []
     failing = evidence.take(rows)
     kinds, results = kinds_of(failing, spec.out_fmt), _values(failing.want.result, spec.out_fmt)
+    if failing.want.flags is not None:
+        results[failing.want.flags & _OVERFLOW != 0] = _VALUES.index("overflow")
     columns = list(zip(spec.operand_columns, failing.want.operands, strict=False))  # of a mac: an accumulator too
     operands = [_values(codes, c.format) for c, codes in columns if c.format is not None]
     found = []

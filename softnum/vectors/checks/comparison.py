@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from softnum.formats.wide import integers
-from softnum.vectors.checks.causes import candidates_of, counted
+from softnum.vectors.checks.causes import Candidate, candidates_of, counted
 from softnum.vectors.checks.classes import classes_of
-from softnum.vectors.checks.diagnosis import Diagnosis, Finding, Rules, diagnose
+from softnum.vectors.checks.diagnosis import Diagnosis, Finding, Predict, Rules, diagnose
 from softnum.vectors.checks.evidence import Evidence, Keeper, ShiftedRows, block_of, joined_blocks, with_operands
 from softnum.vectors.checks.failures import Failure, simplicity
 from softnum.vectors.checks.models import Model
@@ -128,6 +128,7 @@ class Comparison:
             found = CauseFound(
                 finding.cause, finding.detail, len(rows), len(failing), finding.also, example,
                 confident=finding.confident, held=finding.held, hides=finding.hides,
+                changes=finding.changes,
             )  # fmt: skip
             report.causes.append(replace(found, trace=self._trace(example, finding, number)))
         report.contradicted = diagnosis.contradicted
@@ -195,22 +196,25 @@ class Comparison:
         return replace(part, findings=(*found, *spread), explained=explained)
 
     def _of_values(self, evidence: Evidence, slowly: bool) -> Diagnosis:
+        candidates = self._candidates()
+        other = None
+        if candidates and not isinstance(self.spec, UnitSpec):
+            other = {"after": "before", "before": "after"}[self.spec.tininess]
+        predict = self.predictions(slowly) if candidates else _as_it_is
+        return diagnose(evidence, predict, candidates, self.rules, self.spec, other)
+
+    def _candidates(self) -> list[Candidate]:
+        return unit_candidates(self.spec) if isinstance(self.spec, UnitSpec) else candidates_of(self.spec)
+
+    def predictions(self, slowly: bool = False) -> Predict:
+        """What gives the results and flags of a wrong design: of its changes and some evidence."""
         spec = self.spec
         if isinstance(spec, UnitSpec):
-            candidates = unit_candidates(spec)
-            predict = UnitModels(spec).predict if candidates else _as_it_is
-            return diagnose(evidence, predict, candidates, self.rules, spec)
-
-        candidates = candidates_of(spec)
-
+            return UnitModels(spec).predict
         model = Model(spec, slowly=slowly, known={})
-
-        def changed(changes: dict, evidence: Evidence):
-            return model.changed(**changes).evaluate(evidence.got.operands, evidence.got.random_bits)
-
-        other = {"after": "before", "before": "after"}[spec.tininess] if candidates else None
-        predict = changed if candidates else _as_it_is
-        return diagnose(evidence, predict, candidates, self.rules, spec, other)
+        return lambda changes, evidence: model.changed(**changes).evaluate(
+            evidence.got.operands, evidence.got.random_bits
+        )
 
 
 def _as_it_is(changes: dict, evidence: Evidence):

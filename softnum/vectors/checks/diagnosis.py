@@ -21,13 +21,15 @@ from softnum.vectors.checks.observed import observed
 from softnum.vectors.plans.codes import distance, is_nan
 from softnum.vectors.plans.spec import Spec
 
-__all__ = ["Diagnosis", "Finding", "Rules", "diagnose"]
+__all__ = ["Diagnosis", "Finding", "Predict", "Rules", "diagnose"]
 
 #: Vectors on which combinations are searched, of each kind; what is found is judged on the others.
 _SEARCH_FAILING, _SEARCH_AGREEING = 3000, 6000
 _BEAM, _DEPTH = 5, 3
 #: A cause must be right on this share of the vectors that it was not fitted on and makes a difference for,
 _CONFIDENT = 0.995
+#: and, where it leaves failures unexplained, on so many of them;
+_FEWEST = 8
 #: else, down to this share, it is said to be none, but the nearest.
 _PRECISION = 0.9
 #: Combinations that are judged, the best of the search first.
@@ -262,20 +264,22 @@ def diagnose(
         fit = evidence.take(fitted)
         small = _Trials(predict, _sampled(fit), rules, fmt)
         ranked, twins = _search(small, [*observed(spec, fit), *candidates] if candidates else [])
-        judged = _judged(_Trials(predict, evidence.take(~fitted), rules, fmt), ranked)
+        # those that the half they are fitted on cannot tell apart, the other half may
+        alike = [(twin,) for parts in ranked[:_BEAM] if len(parts) == 1 for twin in twins.get(parts[0], ())]
+        judged = _judged(_Trials(predict, evidence.take(~fitted), rules, fmt), [*ranked[:_JUDGED], *alike])
         if judged is not None:
-            accepted, held = judged
+            accepted, held, whole = judged
             if evidence.wrong_flags.any() and not rules.ignore_flags and len(accepted) == 1:
                 same = _of_best_flags(trials, accepted[0], twins.get(accepted[0], []))
                 if same is not accepted[0]:
                     twins[same] = [t for t in (accepted[0], *twins[accepted[0]]) if t is not same]
                     accepted, held = (same,), {same: held[accepted[0]]}
             for part, _, hits in _parts(trials, accepted):
-                also = tuple(map(str, twins.get(part, ()))) if len(accepted) == 1 else ()
+                also = _also(trials, part, twins) if len(accepted) == 1 else ()
                 right, of = held[part]
                 explains = hits & evidence.wrong
                 findings.append(Finding(
-                    part.cause, part.detail, explains, "results", also, part.changes, right >= _CONFIDENT * of,
+                    part.cause, part.detail, explains, "results", also, part.changes, _sure(right, of, whole),
                     (right, of), 0 if explains.any() else int(np.count_nonzero(hits)),
                 ))  # fmt: skip
             explained = trials.right(trials.results(_merged(accepted)))
@@ -307,13 +311,31 @@ def diagnose(
     return Diagnosis(tuple(findings), explained, closest, closest_wrong, contradicted)
 
 
-def _judged(held: _Trials, ranked: Sequence[tuple]) -> tuple[tuple[Candidate, ...], dict] | None:
-    """(parts, part -> (where it is right, where it makes a difference)) of the combination that explains most of the
-    vectors that are held out; None if there is none all parts of which hold on them."""
+def _also(trials: _Trials, part: Candidate, twins: dict) -> tuple[str, ...]:
+    """The other candidates that predict the same on all vectors kept."""
+    own = next((c for c in twins if c == part or part in twins[c]), None)
+    results = trials.results(part.changes)
+    out = []
+    for other in [] if own is None else [own, *twins[own]]:
+        if other is not part and (found := trials.results(other.changes)) is not None:
+            if np.array_equal(found, results):
+                out.append(str(other))
+    return tuple(out)
+
+
+def _sure(right: int, of: int, whole: bool) -> bool:
+    """Whether a part is a cause that is right on so many of the vectors held out, of those that it makes a difference
+    for; whole: whether all that is held out is explained."""
+    return right >= _CONFIDENT * of and (right >= _FEWEST or whole)
+
+
+def _judged(held: _Trials, ranked: Sequence[tuple]) -> tuple[tuple[Candidate, ...], dict, bool] | None:
+    """(parts, part -> (where it is right, where it makes a difference), whether all is explained) of the combination
+    that explains most of the vectors that are held out; None if there is none all parts of which hold on them."""
     best, most = None, int(np.count_nonzero(held.right(held.evidence.want.result)))
     plain = most
     tried = set()
-    for parts in ranked[:_JUDGED]:
+    for parts in ranked:
         # a part that does not hold is left out, the worst one first
         while parts and parts not in tried:
             tried.add(parts)
@@ -321,10 +343,11 @@ def _judged(held: _Trials, ranked: Sequence[tuple]) -> tuple[tuple[Candidate, ..
             weak = [(right / max(1, of), p) for p, (right, of) in counts.items() if not right or right < _PRECISION * of]
             if not weak:
                 right = int(np.count_nonzero(held.right(held.results(_merged(parts)))))
-                sure = all(right_ >= _CONFIDENT * of for right_, of in counts.values())
+                whole = right == len(held.evidence)
+                sure = all(_sure(*count, whole) for count in counts.values())
                 rank = (right - plain) * (1 if sure else _PRECISION) + plain
                 if rank > most:
-                    best, most = (parts, counts), rank
+                    best, most = (parts, counts, whole), rank
                 break
             worst = min(weak, key=lambda entry: entry[0])[1]
             parts = tuple(p for p in parts if p is not worst)
@@ -398,7 +421,8 @@ def _flags(
         needed = evidence.wrong_flags & (got == best) & differs
         if right and right >= _CONFIDENT * of:
             detail = f"{other_tininess} rounding"
-            found.append(Finding(cause, detail, needed, "flags", confident=True, held=(right, of)))
+            changes = {"tininess": other_tininess}
+            found.append(Finding(cause, detail, needed, "flags", (), changes, True, (right, of)))
         else:
             best = plain
     same = got == best
@@ -410,7 +434,7 @@ def _flags(
     if sure:
         held = (flags != best) & ~fitted
         judged = int(np.count_nonzero(held & (flags == got))), int(np.count_nonzero(held))
-        found.append(Finding("flags-only", text, by_rule, "flags", confident=True, held=judged))
+        found.append(Finding("flags-only", text, by_rule, "flags", (), {"flags": text}, True, judged))
         if (rest := flags != got).any():
             found.append(Finding("flags-only", counts(flags, got), rest, "flags"))
     else:

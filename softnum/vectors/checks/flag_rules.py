@@ -11,7 +11,7 @@ from softnum.formats.modes import Flags
 from softnum.vectors.checks.evidence import Evidence
 from softnum.vectors.plans.spec import Spec, VectorSpec
 
-__all__ = ["FlagRule", "counts", "rules_of", "told"]
+__all__ = ["FlagRule", "counts", "ruled", "rules_of", "told"]
 
 _INVALID, _DIVIDE, _OVERFLOW, _UNDERFLOW, _INEXACT = (
     np.uint8(f) for f in (Flags.INVALID, Flags.DIVIDE_BY_ZERO, Flags.OVERFLOW, Flags.UNDERFLOW, Flags.INEXACT)
@@ -63,15 +63,27 @@ def rules_of(spec: Spec, evidence: Evidence) -> list[FlagRule]:
                  lambda f: np.where(f & _DIVIDE != 0, f & ~_DIVIDE | _INVALID, f)),
     ]  # fmt: skip
     if isinstance(spec, VectorSpec):
-        nan = np.zeros(len(evidence), bool)
+        nan, large = np.zeros((2, len(evidence)), bool)
         for codes, fmt in zip(got.operands, spec.formats, strict=True):
             nan |= fmt.is_nan(codes)
+            large |= fmt.is_infinite(codes)
         rules += [
             FlagRule("invalid is not raised by signaling NaNs", drop(_INVALID, lambda f: nan)),
             FlagRule("invalid is raised by signaling NaNs alone", drop(_INVALID, lambda f: ~nan)),
             FlagRule("invalid is raised by every NaN", add(_INVALID, lambda f: nan)),
-        ]
+            FlagRule("overflow is raised by infinite operands", add(_OVERFLOW, lambda f: large & (f & _INVALID == 0))),
+            FlagRule("overflow and inexact are raised by infinite operands",
+                     add(_OVERFLOW | _INEXACT, lambda f: large & ~nan & (f & _INVALID == 0))),
+        ]  # fmt: skip
     return rules
+
+
+def ruled(flags: np.ndarray, text: str, rules: list[FlagRule]) -> np.ndarray:
+    """The flags that a design raises which follows the rules that the text lists."""
+    named = {rule.text: rule for rule in rules}
+    for part in text.split("; "):
+        flags = named[part].flags(flags)
+    return flags
 
 
 def told(best: np.ndarray, got: np.ndarray, rules: list[FlagRule], fitted: np.ndarray) -> tuple[str, np.ndarray, bool]:

@@ -42,6 +42,8 @@ class CauseFound:
     hides : int
         Of one of several causes that explains no failure by itself: how many vectors are right, though by the others
         they would be wrong, because of it.
+    changes : dict
+        Those of the model that it is.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class CauseFound:
     confident: bool = False
     held: tuple[int, int] | None = None
     hides: int = 0
+    changes: dict = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def sentence(self) -> str:
