@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, writable_file
+from softnum.cli.vector_reports import delivered, written
 from softnum.formats.aliases import function_of
 from softnum.ops.arithmetic import CODE_OPERATIONS
 from softnum.runtime.atomic import atomic_file
@@ -247,8 +248,8 @@ def check(
         list[str] | None,
         typer.Argument(
             metavar="FILES",
-            help="Vectors with the design's results and flags; - is standard input. Several where they say what they are: "
-            "by their headers, or fptest by its lines.  [default: -]",
+            help="Vectors with the design's results and flags; - is standard input. Several where they say what they "
+            "are: by their headers, or fptest by its lines.  [default: -]",
             show_default=False,
         ),
     ] = None,
@@ -293,7 +294,8 @@ def check(
     out: Annotated[str | None, typer.Option("--out", "-o", help="Also write the report to this file, as JSON.")] = None,
     html: Annotated[str | None, typer.Option(help="Also write the report to this file, as a page to read.")] = None,
     junit: Annotated[
-        str | None, typer.Option(help="Also write a test case for each operation, mode and file to this file, as JUnit XML.")
+        str | None,
+        typer.Option(help="Also write a test case for each operation, mode and file to this file, as JUnit XML."),
     ] = None,
     sarif: Annotated[str | None, typer.Option(help="Also write the causes to this file, as SARIF.")] = None,
 ) -> None:
@@ -343,7 +345,7 @@ def check(
         _check_spec(files, spec, op, foreign, {key: options[key] for key in own[:-2]}, expected, (out, junit))
     if len(files) > 1 and op is None and html is None and all(_has_header(file, dialect) for file in files):
         reports, error = _each(files, _formats(fmt), options, expected)
-        _deliver(reports, out, None, junit, sarif)
+        delivered(reports, out, None, junit, sarif)
         if error is not None:
             raise error
         raise typer.Exit(max(report.exit_status for report in reports))
@@ -357,9 +359,9 @@ def check(
             report = check_vectors(file, op, _formats(fmt), progress=progress, **options)
         except VectorFileError as error:
             if error.report is not None:
-                _deliver([error.report], out, html, junit, sarif)
+                delivered([error.report], out, html, junit, sarif)
             raise
-    _deliver([report], out, html, junit, sarif)
+    delivered([report], out, html, junit, sarif)
     raise typer.Exit(report.exit_status)
 
 
@@ -403,7 +405,7 @@ def _check_spec(files, spec: str, op, foreign: dict, options: dict, expected, pa
     with _bar("vectors read", None, expected) as progress:
         report = check_permitted(files[0], spec, op, progress=progress, **options)
     typer.echo(str(report))
-    _write([report], *paths)
+    written([report], *paths)
     raise typer.Exit(report.exit_status)
 
 
@@ -441,35 +443,5 @@ def _check_suite(files, stated: dict, tininess, ignore_flags, ignore_header, max
             max_failures=max_failures, progress=progress,
         )  # fmt: skip
     typer.echo(str(report))
-    _write([report], *paths)
+    written([report], *paths)
     raise typer.Exit(report.exit_status)
-
-
-def _deliver(reports: list, out: str | None, html: str | None, junit: str | None, sarif: str | None) -> None:
-    for report in reports:
-        if report.failures or report.error is None:
-            typer.echo(str(report))
-    if html is not None:
-        from softnum.vectors.checks.html import page_of
-
-        with atomic_file(html) as file:
-            file.write(page_of(reports[0]).encode())
-    if sarif is not None:
-        from softnum.vectors import sarif_of
-
-        with atomic_file(sarif) as file:
-            file.write((json.dumps(sarif_of(reports), indent=1) + "\n").encode())
-    _write(reports, out, junit)
-
-
-def _write(reports: list, out: str | None, junit: str | None) -> None:
-    """The reports as JSON, a list where there are several, and as JUnit XML."""
-    if out is not None:
-        data = [report.to_dict() for report in reports]
-        with atomic_file(out) as file:
-            file.write((json.dumps(data if len(data) > 1 else data[0], indent=1) + "\n").encode())
-    if junit is not None:
-        from softnum.vectors import junit_of
-
-        with atomic_file(junit) as file:
-            file.write(junit_of(reports))

@@ -8,8 +8,8 @@
 
 from softnum.vectors.checks.causes import CAUSES
 from softnum.vectors.checks.checker import check
-from softnum.vectors.checks.failures import Failure
 from softnum.vectors.checks.ci import junit_of, sarif_of
+from softnum.vectors.checks.failures import Failure
 from softnum.vectors.checks.freedom import PermittedReport, check_permitted
 from softnum.vectors.checks.html import page_of
 from softnum.vectors.checks.report import CauseFound, CheckReport

@@ -13,7 +13,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from softnum.vectors import VectorSpec, UnitSpec, check, plan, write
+from softnum.vectors import UnitSpec, VectorSpec, check, plan, write
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES, BENCHES, RECORD = ROOT / "examples/rtl", ROOT / "tests/data/rtl", ROOT / "tests/data/rtl_edits.toml"
@@ -105,15 +105,6 @@ def rtl_folder() -> Path | None:
     return Path(named) if named else None
 
 
-def edited(text: str, edits) -> tuple[str, int]:
-    """The text after all edits, and how many of them found their place."""
-    found = 0
-    for old, new in edits:
-        found += old in text
-        text = text.replace(old, new)
-    return text, found
-
-
 def _texts(design: Design, edits, folder: Path) -> list[Path]:
     """The design's files, edited, in the folder; ValueError where an edit finds nothing to replace."""
     home = rtl_folder() if design.foreign else EXAMPLES
@@ -147,7 +138,7 @@ def built(name: str, edits, folder: Path, bench=()) -> list[str]:
     if design.verilator:
         include = rtl_folder() / "common_cells/include"
         words = [
-            "verilator", "--binary", "-O1", "-fno-dfg", "-Wno-fatal", "-Wno-WIDTH", "-Wno-UNOPTFLAT", "-Wno-CASEINCOMPLETE",
+            "verilator", "--binary", "-O1", "-fno-dfg", "-Wno-fatal", "-Wno-WIDTH", "-Wno-UNOPTFLAT",
             f"-I{EXAMPLES}", f"-I{include}", "--top-module", top, *sources, path, "--Mdir", folder / "obj",
         ]  # fmt: skip
         _run(words)
@@ -155,7 +146,9 @@ def built(name: str, edits, folder: Path, bench=()) -> list[str]:
     defined = [f"-DDESIGN={design.module}"] if design.module else []
     stated = [f"-P{top}.{p}" for p in design.parameters]
     language = "-g2012" if path.suffix == ".sv" else "-g2005"
-    _run(["iverilog", language, *defined, "-I", EXAMPLES, "-s", top, *stated, "-o", folder / "bench.vvp", path, *sources])
+    _run(
+        ["iverilog", language, *defined, "-I", EXAMPLES, "-s", top, *stated, "-o", folder / "bench.vvp", path, *sources]
+    )
     return ["vvp", "-n", str(folder / "bench.vvp")]
 
 
@@ -165,8 +158,8 @@ def _run(words) -> None:
         raise RuntimeError(f"{words[0]}: {(done.stdout + done.stderr)[-2000:]}")
 
 
-def vectors_of(design: Design, folder: Path, mode: str | None = None, seed: int = 1) -> tuple[object, Path]:
-    """What the vectors are of, and their file."""
+def vectors_of(design: Design, folder: Path, mode: str | None = None, seed: int = 1) -> Path:
+    """A file of vectors."""
     spec = design.spec
     if mode is not None:
         spec = VectorSpec.make(spec.op, spec.formats, rounding=mode, overflow=spec.overflow)
@@ -174,7 +167,7 @@ def vectors_of(design: Design, folder: Path, mode: str | None = None, seed: int 
     write(plan(spec, count=design.count, seed=seed), path)
     if design.normal:
         path.write_text("".join(line for line in path.read_text().splitlines(True) if _kept(line, spec)))
-    return spec, path
+    return path
 
 
 def _kept(line: str, spec) -> bool:
@@ -198,7 +191,7 @@ def report_of(edit: dict, folder: Path):
     """What check says of a design that is edited."""
     design = DESIGNS[edit["design"]]
     words = built(edit["design"], edit.get("edits", ()), folder, edit.get("bench", ()))
-    spec, vectors = vectors_of(design, folder, edit.get("mode"))
+    vectors = vectors_of(design, folder, edit.get("mode"))
     answered(words, vectors, folder / "answers.txt", edit.get("mode", "nearest_even"))
     rules = {*design.rules, *(o.removeprefix("--").replace("-", "_") for o in edit.get("options", ()))}
     return check(folder / "answers.txt", **dict.fromkeys(rules, True))

@@ -16,7 +16,6 @@ import numpy as np
 from softnum.vectors import check, plan, write
 from softnum.vectors.checks.comparison import comparison_of
 from softnum.vectors.checks.flag_rules import ruled, rules_of
-from softnum.vectors.checks.models import NotApplicable
 from softnum.vectors.checks.report import CheckReport
 from softnum.vectors.files.dialects import open_reader
 from tests.support.rtl_edits import DESIGNS, EXAMPLES, ROOT, answered
@@ -55,7 +54,20 @@ def simulator(name: str, command: str, folder: Path) -> list[str]:
     (folder / "bench.v").write_text(text)
     others = [EXAMPLES / source for source in design.sources[1:]]
     stated = [f"-P{top}.{p}" for p in design.parameters]
-    words = ["iverilog", "-g2005", "-I", EXAMPLES, "-s", top, *stated, "-o", "mutant.vvp", "bench.v", "mutant.v", *others]
+    words = [
+        "iverilog",
+        "-g2005",
+        "-I",
+        EXAMPLES,
+        "-s",
+        top,
+        *stated,
+        "-o",
+        "mutant.vvp",
+        "bench.v",
+        "mutant.v",
+        *others,
+    ]
     done = subprocess.run([str(w) for w in words], cwd=folder, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr)
@@ -79,12 +91,13 @@ def borne_out(report, answers: Path) -> list[tuple[str, int, int]]:
     flags = {"tininess", "flags"}
     of_results = [c for c in sure if c.changes and not flags & set(c.changes)]
     together = {key: value for c in of_results for key, value in c.changes.items()}
-    results, own_flags = predict(together, evidence) if together else (evidence.want.result, evidence.want.flags)
+    results = predict(together, evidence)[0] if together else evidence.want.result
     out = []
     for cause in sure:
-        if not cause.changes:
-            out.append((f"{cause.cause}: {cause.detail}", -1, -1))
+        if cause.cause == "unknown-bits":  # what is seen, not predicted
             continue
+        if not cause.changes:
+            raise AssertionError(f"{cause.cause} has no model")
         if cause in of_results:
             rest = {k: v for c in of_results if c is not cause for k, v in c.changes.items()}
             without = predict(rest, evidence)[0] if rest else evidence.want.result
@@ -105,7 +118,9 @@ def borne_out(report, answers: Path) -> list[tuple[str, int, int]]:
             claimed, right = made != plain, made == evidence.got.flags
         if claimed.ndim > 1:
             claimed, right = claimed.any(1), right.all(1)
-        out.append((f"{cause.cause}: {cause.detail}", int(np.count_nonzero(claimed & right)), int(np.count_nonzero(claimed))))
+        out.append(
+            (f"{cause.cause}: {cause.detail}", int(np.count_nonzero(claimed & right)), int(np.count_nonzero(claimed)))
+        )
     return out
 
 
@@ -131,6 +146,17 @@ def judged(name: str, number: int, seed: int, most: int):
             yield command, report, borne_out(report, answers[1])
 
 
+def held(seed: int = 1, number: int = 20, most: int = 10):
+    """(mutants, causes, those of them that do not predict 99 % of what they claim)"""
+    seen, causes, broken = 0, 0, []
+    for name in MUTATED:
+        for command, _, found in judged(name, number, seed, most):
+            seen += 1
+            causes += len(found)
+            broken += [(name, command, *row) for row in found if row[1] < 0.99 * row[2]]
+    return seen, causes, broken
+
+
 def main(seed: int = 1, number: int = 20) -> None:
     seen = named = claims = wrong = 0
     for name in MUTATED:
@@ -142,7 +168,7 @@ def main(seed: int = 1, number: int = 20) -> None:
             print(name, mode, f"{report.failures} of {report.vectors}", *causes, sep=" | ")
             for text, right, of in found:
                 claims += 1
-                bad = of < 0 or (of and right < 0.99 * of)
+                bad = right < 0.99 * of
                 wrong += bad
                 print(f"    {'BAD' if bad else 'good'} {text}: {right} of {of}", flush=True)
     print(f"{seen} mutants, {named} with a cause; {claims} causes, {wrong} not borne out")

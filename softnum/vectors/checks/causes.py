@@ -237,8 +237,10 @@ def _dropped(spec: VectorSpec):
             ("subnormal", "in the shift into the subnormals, {} below the last place kept"),
             ("free", "{} below the last place kept before the shift into the subnormals"),
             ("point", "{} below the last place kept before the result is normalised"),
-            ("point all", "{} below the last place kept before the result is normalised, and in the shift into the "
-             "subnormals"),
+            (
+                "point all",
+                "{} below the last place kept before the result is normalised, and in the shift into the subnormals",
+            ),
             ("align", "the smaller term is cut off {} below the larger one's last place"),
         ):
             if bits > where.startswith("point") or where == "align":

@@ -373,7 +373,9 @@ class Sequences(Comparison):
 
     def _of_values(self, evidence: Evidence, slowly: bool) -> Diagnosis:
         if self.head is not None and self._runs_on():
-            found = Finding("accumulator-not-cleared", "one sum from the file's beginning on", evidence.wrong, confident=True)
+            found = Finding(
+                "accumulator-not-cleared", "one sum from the file's beginning on", evidence.wrong, confident=True
+            )
             return Diagnosis((found,), evidence.wrong)
         return super()._of_values(evidence, slowly)
 

@@ -7,7 +7,17 @@ import numpy as np
 
 from softnum.formats.modes import Flags
 
-__all__ = ["NotApplicable", "delivered_nans", "delivered_zeros", "held_bits", "made_nans", "replaced", "signed", "terms_of", "with_fraction"]
+__all__ = [
+    "NotApplicable",
+    "delivered_nans",
+    "delivered_zeros",
+    "held_bits",
+    "made_nans",
+    "replaced",
+    "signed",
+    "terms_of",
+    "with_fraction",
+]
 
 _INEXACT = int(Flags.INEXACT)
 
@@ -53,8 +63,10 @@ def replaced(operands, formats, changes) -> tuple:
 
 
 def delivered_nans(result, right, operands, formats, fmt, rule: str) -> np.ndarray:
-    """Results, NaN where ``right`` is, under another rule: "first", "last" or "largest", the code of that operand that is NaN as it stands,
-    with " quiet" after it made quiet; "sign xor", "sign a", "sign b": the same code with the sign that operands have.
+    """Results, NaN where ``right`` is, under another rule.
+
+    "first", "last" or "largest": the code of that operand that is NaN, as it stands; with " quiet" after it, made
+    quiet. "sign xor", "sign a", "sign b": the same code with the sign that operands have.
     """
     if any(f != fmt for f in formats) or fmt.kind != "float" or not fmt.has_nan or not fmt.signed:
         raise NotApplicable("formats")

@@ -317,9 +317,9 @@ def _also(trials: _Trials, part: Candidate, twins: dict) -> tuple[str, ...]:
     results = trials.results(part.changes)
     out = []
     for other in [] if own is None else [own, *twins[own]]:
-        if other is not part and (found := trials.results(other.changes)) is not None:
-            if np.array_equal(found, results):
-                out.append(str(other))
+        found = None if other is part else trials.results(other.changes)
+        if found is not None and np.array_equal(found, results):
+            out.append(str(other))
     return tuple(out)
 
 
@@ -340,7 +340,9 @@ def _judged(held: _Trials, ranked: Sequence[tuple]) -> tuple[tuple[Candidate, ..
         while parts and parts not in tried:
             tried.add(parts)
             counts = {p: (int(np.count_nonzero(hits)), int(np.count_nonzero(d))) for p, d, hits in _parts(held, parts)}
-            weak = [(right / max(1, of), p) for p, (right, of) in counts.items() if not right or right < _PRECISION * of]
+            weak = [
+                (right / max(1, of), p) for p, (right, of) in counts.items() if not right or right < _PRECISION * of
+            ]
             if not weak:
                 right = int(np.count_nonzero(held.right(held.results(_merged(parts)))))
                 whole = right == len(held.evidence)

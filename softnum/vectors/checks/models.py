@@ -57,7 +57,7 @@ class Model:
     flush_sign : bool
         Whether a zero that stands for a tiny result keeps the sign.
     nan : str, optional
-        The NaN profile, other than the spec's; or ``nan_code``, the code that stands for every NaN, and ``nan_operand``,
+        The NaN profile, other than the spec's; or ``nan_code``, the code that stands for every NaN, ``nan_operand``,
         the rule by which an operand's does; ``nan_made``, the code, and its sign, of those that the operation makes.
     random : {None, "zeros", "ones", "half", "reversed", "complemented"}
         What becomes of the random bits.
@@ -129,8 +129,8 @@ class Model:
         """
         spec, formats = self.spec, self.spec.formats
         on_bits = (
-            self.keep, self.via, self.nan_code, self.nan_operand, self.nan_made, self.overflow_to, self.overflow_fraction, self.zero,
-            self.sign, self.operands, self.stuck, not self.flush_sign or None,
+            self.keep, self.via, self.nan_code, self.nan_operand, self.nan_made, self.overflow_to,
+            self.overflow_fraction, self.zero, self.sign, self.operands, self.stuck, not self.flush_sign or None,
         )  # fmt: skip
         if any(part is not None for part in on_bits) and any(f.leads for f in (*formats, spec.out_fmt)):
             raise NotApplicable("codes of two words")
@@ -237,7 +237,8 @@ class Model:
         x, y = (_significands(c, f) for c, f in zip(operands, spec.formats, strict=True))
         moved, other = (x < y, bits - 1) if spec.op == "divide" else (x * y >= 0.5, bits + 1)
         (plain, plain_flags), (result, flags) = (
-            replace(self, keep=(n, "all" if where.endswith("all") else "free"))._through(operands, options) for n in (bits, other)
+            replace(self, keep=(n, "all" if where.endswith("all") else "free"))._through(operands, options)
+            for n in (bits, other)
         )
         return np.where(moved, result, plain), np.where(moved, flags, plain_flags)
 
@@ -283,7 +284,10 @@ class Model:
         if fmt.kind != "float" or not fmt.signed or not fmt.mantissa_bits or options["rounding"].startswith("sto"):
             raise NotApplicable("format or mode")
         wide = _free(spec, 0)
-        plain = {k: v for k, v in options.items() if k != "flush_results"} | {"overflow": "infinity", "nan": "canonical"}
+        plain = {k: v for k, v in options.items() if k != "flush_results"} | {
+            "overflow": "infinity",
+            "nan": "canonical",
+        }
         free, _ = _call(spec.op, operands, spec.formats, wide, plain)
         where = (flags & _OVERFLOW != 0) & ~wide.is_infinite(free) & ~wide.is_nan(free)
         return with_fraction(result, free, wide, fmt, where, *self.overflow_fraction)

@@ -48,7 +48,9 @@ def _stuck(spec: Spec, evidence: Evidence):
         yield Candidate("stuck-output", f"always {ones:0{digits}X}", {"stuck": (whole, ones)})
     elif mask:
         named = [f"bit {i} is always {ones >> i & 1}" for i in range(bits) if mask >> i & 1]
-        text = "; ".join(named) if len(named) <= 4 else f"the bits {mask:0{digits}X} are always {ones & mask:0{digits}X}"
+        text = (
+            "; ".join(named) if len(named) <= 4 else f"the bits {mask:0{digits}X} are always {ones & mask:0{digits}X}"
+        )
         yield Candidate("stuck-output", text, {"stuck": (mask, ones & mask)})
 
 

@@ -27,7 +27,8 @@ class UnitModels:
     - ``random_words``: as ``random`` of `softnum.vectors.checks.models.Model`;
     - ``flush_operands``, ``flush_c``: subnormal operands, and a subnormal C, are zeros; ``nan_code``: the code that
       stands for every NaN; ``reverse``: the products from the last to the first;
-    - ``lanes``: elements of a word in another order (`softnum.vectors.checks.lanes`); ``stuck``: bits that never change;
+    - ``lanes``: elements of a word in another order (`softnum.vectors.checks.lanes`); ``operands``: what becomes of a
+      and b (`softnum.vectors.checks.deliveries.replaced`); ``stuck``: bits of the result that never change;
     - ``flush_results``, ``align``, ``subnormals``, ``as_steps``: units of another kind.
 
     Vectors of a mac are taken a step at a time, from what the design's accumulator held before, where that is all there
