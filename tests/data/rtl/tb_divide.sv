@@ -23,7 +23,7 @@ module tb_divide;
         rst = 1;
         @(negedge clk);
         while ($fscanf(in_file, "%h %h %h %h", next_a, next_b, expected, expected_flags) == 4) begin
-            a = next_a;  // Verilator 5.006 does not see what $fscanf changes
+            a = next_a;  // not all that $fscanf changes is seen (Verilator 5.006)
             b = next_b;
             while (!ready) @(negedge clk);
             start = 1;
