@@ -1,4 +1,6 @@
-"""``softnum rtl``: what softnum brings into a simulator, and what a design in Verilog brings into a comparison."""
+"""``softnum rtl``: what softnum brings into a simulator, and what a design in Verilog brings into a comparison.
+
+`prove` and `formula` stand in prove.py."""
 
 import re
 import tomllib
@@ -8,11 +10,12 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, writable_file
+from softnum.cli.prove import formula, prove
 from softnum.cli.vectors import Formats, Op, Overflow, ResultFormat, Rounding, StochasticBits, _formats, _given
 
 __all__ = ["register"]
 
-_HELP = """Bring softnum into a hardware simulator, and a design's area into a comparison.
+_HELP = """Bring softnum into a hardware simulator, a design's area into a comparison, and a proof to a design.
 
 \b
   softnum rtl build --out build       the reference model, for SystemVerilog's DPI-C and for VPI
@@ -20,6 +23,10 @@ _HELP = """Bring softnum into a hardware simulator, and a design's area into a c
                                       a look-up table, for $readmemh
   softnum rtl area multiply.v --into design.toml
                                       area and delay of a design, for softnum tta
+  softnum rtl prove multiply.v --op multiply --format e4m3fn
+                                      a proof that a design is right, or a vector that shows where not
+  softnum rtl formula --op add --format e4m3fn -o add.smt2
+                                      an operation for provers: SMT-LIB, AIGER, BTOR2
 
 Test vectors, the way without a library, are made by `softnum vectors`.
 """
@@ -31,7 +38,13 @@ def register(app: typer.Typer) -> None:
     group.command("build", short_help="Compile the reference model for simulators.")(exit_codes(build))
     group.command("rom", short_help="Write a look-up table as a memory file.")(exit_codes(rom))
     group.command("area", short_help="Map a design to a cell library: its area for time to accuracy.")(exit_codes(area))
-    app.add_typer(group, name="rtl", short_help="softnum inside a simulator, and the area of a design in Verilog.")
+    group.command("prove", short_help="Prove that a design computes an operation, or show where not.")(
+        exit_codes(prove)
+    )
+    group.command("formula", short_help="Write an operation for provers: SMT-LIB, AIGER, BTOR2.")(exit_codes(formula))
+    app.add_typer(
+        group, name="rtl", short_help="softnum inside a simulator; a design in Verilog: its area, and a proof."
+    )
 
 
 def build(

@@ -1,0 +1,209 @@
+"""``softnum rtl prove`` and ``softnum rtl formula``: designs proved, and operations as text for provers."""
+
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from softnum.cli.exits import writable_file
+from softnum.cli.vectors import Exact, Formats, Nan, Op, Overflow, ResultFormat, Rounding, Tininess, _formats, _given
+from softnum.formats.aliases import function_of
+from softnum.runtime.atomic import write_atomic
+
+__all__ = ["formula", "prove"]
+
+_NOT_PROVED = 2
+_MOST_SHOWN = 6
+
+
+def _spec(verb: str, op, fmt, **others):
+    from softnum.vectors import UNIT_OPERATIONS, VectorSpec
+
+    if op is None:
+        raise ValueError(f"state --op; for example: softnum rtl {verb} --op add --format e4m3fn")
+    if op in UNIT_OPERATIONS:
+        raise ValueError(f"{op} is a unit's: of a unit, a step is proved, an operation such as fma")
+    if fmt is None and function_of(op) is None:
+        raise ValueError(f"state --format; for example: softnum rtl {verb} --op add --format e4m3fn")
+    return VectorSpec.make(op, _formats(fmt), **_given(**others))
+
+
+def _pairs(option: str, texts: list[str] | None, what: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise ValueError(f"{option} must be {what}, got {text!r}")
+        if name in found:
+            raise ValueError(f"{option} {name} is given twice; give it once")
+        found[name] = value
+    return found
+
+
+def _number(option: str, name: str, text: str) -> int:
+    """A whole number: decimal, 0x... or 0b..."""
+    if not re.fullmatch(r"-?(\d+|0x[\da-fA-F]+|0b[01]+)", text):
+        raise ValueError(f"{option} {name} must be a whole number, got {text!r}")
+    return int(text, 10 if text.lstrip("-").isdecimal() else 0)
+
+
+def _tell(method: str) -> None:
+    typer.echo(f"{method} ...", err=True)
+
+
+def prove(
+    sources: Annotated[list[Path], typer.Argument(help="The design in Verilog, all of its files.")],
+    op: Op = None,
+    fmt: Formats = None,
+    result_format: ResultFormat = None,
+    rounding: Rounding = None,
+    overflow: Overflow = None,
+    tininess: Tininess = None,
+    nan: Nan = None,
+    exact: Exact = None,
+    top: Annotated[str | None, typer.Option(help="The top module.  [default: the one that none instantiates]")] = None,
+    parameter: Annotated[
+        list[str] | None, typer.Option("--parameter", "-P", help="NAME=VALUE of the module; may be given again.")
+    ] = None,
+    include: Annotated[
+        list[Path] | None, typer.Option("--include", "-I", help="Folder of included files; may be given again.")
+    ] = None,
+    port: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--port",
+            help="COLUMN=PORT or COLUMN=PORT[7:0], for a, b, c, result and flags; an operand that is an output: "
+            "what its register holds.  [default: by usual names and widths]",
+        ),
+    ] = None,
+    tie: Annotated[
+        list[str] | None, typer.Option("--tie", help="INPUT=VALUE that an input has, or INPUT=any; may be given again.")
+    ] = None,
+    latency: Annotated[int, typer.Option(min=0, help="Clock cycles from the operands to the answer.")] = 0,
+    reset: Annotated[
+        str | None,
+        typer.Option(help="An input that is 1 (NAME=0: 0) for a cycle before.  [default: registers hold anything]"),
+    ] = None,
+    reset_cycles: Annotated[int, typer.Option(min=1, help="For so many cycles.")] = 1,
+    hold: Annotated[bool, typer.Option("--hold", help="The operands stay until the answer.")] = False,
+    pulse: Annotated[
+        list[str] | None, typer.Option("--pulse", help="An input that is 1 with the operands, 0 after and before.")
+    ] = None,
+    ignore_flags: Annotated[bool, typer.Option("--ignore-flags", help="Compare results alone.")] = False,
+    any_nan: Annotated[bool, typer.Option("--any-nan", help="Any NaN is right where a NaN is.")] = False,
+    method: Annotated[str, typer.Option(help="auto, exhaustion, cec or smt.")] = "auto",
+    solver: Annotated[
+        str | None, typer.Option(help="bitwuzla, cvc5 or z3.  [default: those installed, in this order]")
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds for each method.")] = 600.0,
+    yosys: Annotated[str, typer.Option(help="The program Yosys.")] = "yosys",
+    abc: Annotated[str, typer.Option(help="The program ABC, as Yosys brings it.")] = "yosys-abc",
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", help="Write a counterexample to this file of vectors.")
+    ] = None,
+) -> None:
+    """Prove that a design computes an operation, for all operands, or show operands for which it does not.
+
+    Operands of at most 28 bits are exhausted: the design, as gates that Yosys makes of it, against softnum's core.
+    Others: vectors first, which find most faults; then ABC's cec compares the design's gates with those of the
+    operation's definition, and then the SMT solvers that are installed (pip install 'softnum[formal]') do.
+
+    Exit code 0: equivalent. 1: it differs, and the vector that shows it is on standard output, with the design's
+    answer, as softnum vectors check takes it. 2: not proved, or not possible; a time limit proves nothing.
+
+    \b
+      softnum rtl prove multiply.v --op multiply --format e4m3fn
+      softnum rtl prove add.v --op add --format binary16 --rounding rtz --top adder -P EXP=5 -P MAN=10
+      softnum rtl prove pipeline.v --op add --format e5m2 --latency 2 --port result=sum
+      softnum rtl prove mac.v --op fma --format q4.4,q4.4,q8.6 --result-format q8.6 \\
+          --port c=acc --port result=acc --tie enable=1 --tie first=0 --tie reset=0 --latency 1
+    """
+    from softnum.vectors.formal import prove as prove_design
+    from softnum.vectors.formal.unrolling import Reset
+
+    spec = _spec("prove design.v", op, fmt, out_fmt=result_format, rounding=rounding, overflow=overflow,
+                 tininess=tininess, nan=nan, exact=exact)  # fmt: skip
+    if out is not None:
+        writable_file(Path(out))
+    parameters = {n: _number("--parameter", n, v) for n, v in _pairs("--parameter", parameter, "NAME=VALUE").items()}
+    ties = {n: v if v == "any" else _number("--tie", n, v)
+            for n, v in _pairs("--tie", tie, "INPUT=VALUE or INPUT=any").items()}  # fmt: skip
+    resets = None
+    if reset is not None:
+        name, _, level = reset.partition("=")
+        if level not in ("", "0", "1"):
+            raise ValueError(f"--reset must be INPUT, INPUT=1 or INPUT=0, got {reset!r}")
+        resets = Reset(name, int(level or 1), reset_cycles)
+    found = prove_design(
+        sources, spec, top=top, parameters=parameters, include=include or (),
+        ports=_pairs("--port", port, "COLUMN=PORT"), ties=ties, latency=latency, reset=resets, hold=hold,
+        pulse=tuple(pulse or ()), flags=not ignore_flags, any_nan=any_nan, method=method, solver=solver,
+        timeout=timeout, yosys=yosys, abc=abc, progress=_tell if sys.stderr.isatty() else None,
+    )  # fmt: skip
+    for attempt in found.attempts:
+        typer.echo(f"{attempt.method}: {attempt.outcome}, {attempt.seconds:.1f} s", err=True)
+    what = f"{spec.op} {spec.facts()['format']}, {spec.rounding}"
+    compared = "results" if found.wiring.flags is None else "results and flags"
+    ending = f"by {found.method} in {found.seconds:.1f} s"
+    if found.equivalent:
+        count = "" if found.patterns is None else f", all {found.patterns} operands"
+        typer.echo(f"{found.top}: equivalent to {what}, {compared}{count}; {ending}")
+        return
+    if found.equivalent is None:
+        typer.echo(
+            f"{found.top}: not proved to be {what}: {'; '.join(f'{a.method} {a.outcome}' for a in found.attempts)}"
+        )
+        raise typer.Exit(_NOT_PROVED)
+    count = "" if found.patterns is None else f", {found.differing} of {found.patterns} vectors"
+    typer.echo(f"{found.top}: differs from {what}{count}; {ending}", err=True)
+    if found.depends:
+        shown = [*found.depends[:_MOST_SHOWN], *(["..."] if len(found.depends) > _MOST_SHOWN else [])]
+        typer.echo(f"it depends on more than the operands (is the latency right?): {', '.join(shown)}", err=True)
+    typer.echo(f"right is {found.right_vector}", err=True)
+    if found.wiring.flags is None:
+        typer.echo("flags are not compared: the vector has softnum's", err=True)
+    typer.echo(found.vector)
+    if out is not None:
+        write_atomic(Path(out), found.vector_file)
+    raise typer.Exit(1)
+
+
+def formula(
+    op: Op = None,
+    fmt: Formats = None,
+    result_format: ResultFormat = None,
+    rounding: Rounding = None,
+    overflow: Overflow = None,
+    tininess: Tininess = None,
+    nan: Nan = None,
+    exact: Exact = None,
+    file_format: Annotated[
+        str | None, typer.Option(help="smt2, aig, aag or btor2.  [default: by the file's ending, else smt2]")
+    ] = None,
+    out: Annotated[str, typer.Option("--out", "-o", help="File; - is standard output.")] = "-",
+) -> None:
+    """Write an operation for provers, from its definition: SMT-LIB 2 (QF_BV), AIGER (binary or text) or BTOR2.
+
+    Inputs are the operands a, b, c, outputs result and flags. In AIGER they are bits, a[0] the lowest one of a.
+
+    \b
+      softnum rtl formula --op add --format e4m3fn -o add.smt2
+      softnum rtl formula --op fma --format e5m2,e5m2,e6m9 --result-format e6m9 -o step.aig
+    """
+    from softnum.vectors.formal import EXPORTS, export
+
+    spec = _spec("formula", op, fmt, out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess,
+                 nan=nan, exact=exact)  # fmt: skip
+    ending = Path(out).suffix.removeprefix(".").lower()
+    kind = file_format or (ending if ending in EXPORTS else "smt2")
+    if out != "-" and file_format is None and ending not in EXPORTS:
+        raise ValueError(f"{out}: which file is it? End its name in .{', .'.join(EXPORTS)}, or state --file-format")
+    if out != "-":
+        writable_file(Path(out))
+    content = export(spec, kind)
+    if out != "-":
+        write_atomic(Path(out), content)
+    else:
+        typer.get_binary_stream("stdout").write(content)

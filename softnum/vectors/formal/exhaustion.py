@@ -1,0 +1,159 @@
+"""All operands, one chunk after the other, through the gates of a design, compared with softnum's core in C."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from softnum.vectors.formal.aig import FALSE, Aig, index_planes
+from softnum.vectors.formal.blast import blast
+from softnum.vectors.formal.bulk import codes_of, planes_of
+from softnum.vectors.formal.miter import is_nan
+from softnum.vectors.formal.unrolling import Unrolled
+from softnum.vectors.plans.generator import plan
+from softnum.vectors.plans.spec import Block, VectorSpec
+
+__all__ = ["Compared", "answer_of", "exhaust", "simulate"]
+
+_CHUNK = 1 << 18
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How many patterns were compared and how many differ, the first operands that do, and whether all was decided: not
+    if time ran out, or an answer depends on what is undefined."""
+
+    patterns: int
+    differing: int
+    first: tuple[int, ...] | None
+    decided: bool
+
+    def plus(self, want: Block, wrong: np.ndarray, unknown: np.ndarray) -> Compared:
+        """With one more block."""
+        first = self.first
+        if first is None and wrong.any():
+            first = tuple(int(codes[wrong.argmax()]) for codes in want.operands)
+        return Compared(
+            self.patterns + len(wrong), self.differing + int(wrong.sum()), first, self.decided and not unknown.any()
+        )
+
+
+class _Answers:
+    """A design's answers: of each bit whether it is 1, and whether it is known where some inputs are not."""
+
+    def __init__(self, spec: VectorSpec, unrolled: Unrolled, any_nan: bool) -> None:
+        self.spec, self.width, self.flags = spec, spec.out_fmt.bits, unrolled.flags is not None
+        others = set(unrolled.others)
+        self.graph, roots = _two_rails(unrolled, others) if others else (unrolled.graph, unrolled.roots)
+        self.count = len(unrolled.roots)
+        self.roots = roots
+        self.inputs = len(self.graph.inputs)
+        self.nan = None
+        if any_nan:
+            self.nan, code = Aig(), [f"code[{i}]" for i in range(self.width)]
+            self.nan_root = blast(is_nan(spec), self.nan, {"code": [self.nan.input(name) for name in code]})["nan"][0]
+
+    def compared(self, operands: tuple, found: list) -> tuple[Block, np.ndarray, np.ndarray]:
+        """What is right, which of the answers differ from it, and which are not known."""
+        count = len(operands[0])
+        want = self.spec.evaluate(operands)
+        got = codes_of(found[: self.width], self.spec.out_fmt.storage_dtype, count)
+        wrong = got != want.result
+        if self.nan is not None and wrong.any():
+            wrong &= ~(self._nans(got) & self._nans(want.result))
+        if self.flags:
+            wrong |= codes_of(found[self.width : self.count], np.uint8, count) != want.flags
+        unknown = np.zeros(count, bool)
+        if len(found) > self.count:
+            plane = np.bitwise_or.reduce(np.stack(found[self.count :]))
+            unknown = codes_of([plane], np.uint8, count).astype(bool)
+        return want, wrong & ~unknown, unknown
+
+    def _nans(self, codes: np.ndarray) -> np.ndarray:
+        found = self.nan.evaluate(planes_of(codes, self.width), [self.nan_root])
+        return codes_of(found, np.uint8, len(codes)).astype(bool)
+
+
+def _two_rails(unrolled: Unrolled, others: set[int]) -> tuple[Aig, list[int]]:
+    """A graph of the operands alone. It has the answer's bits, 0 where they are not known, and then for each bit
+    whether it is not known: what a simulator of three values would say."""
+    source, graph = unrolled.graph, Aig()
+    one: list[int] = [FALSE] * len(source)
+    zero: list[int] = [FALSE] * len(source)
+    zero[0] = FALSE ^ 1
+    for place, node in enumerate(source.input_nodes):
+        if place < unrolled.operand_bits:
+            one[node] = graph.input(source.inputs[place])
+            zero[node] = one[node] ^ 1
+    rails = (one, zero)
+    for node in source.cone(unrolled.roots):
+        (a, p), (b, q) = ((lit >> 1, lit & 1) for lit in (source.left[node], source.right[node]))
+        one[node] = graph.land(rails[p][a], rails[q][b])
+        zero[node] = graph.lor(rails[1 - p][a], rails[1 - q][b])
+    ones = [rails[r & 1][r >> 1] for r in unrolled.roots]
+    zeros = [rails[1 - (r & 1)][r >> 1] for r in unrolled.roots]
+    return graph, ones + [graph.lor(x, y) ^ 1 for x, y in zip(ones, zeros, strict=True)]
+
+
+def exhaust(spec: VectorSpec, unrolled: Unrolled, any_nan: bool = False, timeout: float | None = None) -> Compared:
+    """Compare the design's answers with `VectorSpec.evaluate` for all operands.
+
+    Where the answer has a path from registers' former contents, other cycles' inputs or undefined values, these are
+    unknown; an answer that is known in spite of that is compared, and one that is not is not decided here.
+    """
+    columns = spec.operand_columns
+    bits = unrolled.operand_bits
+    total, end = 1 << bits, None if timeout is None else time.monotonic() + timeout
+    answers = _Answers(spec, unrolled, any_nan)
+    lows, low = {}, bits
+    for column in columns:  # the first operand changes least often
+        low -= column.width
+        lows[column.name] = low
+    starts = range(0, total, _CHUNK)
+    size = min(_CHUNK, total)
+    words = -(-size // 64)
+
+    def chunk(start: int) -> list:
+        planes = index_planes(0, bits, start, words)
+        return [planes[lows[c.name] + i] for c in columns for i in range(c.width)]
+
+    def codes(start: int) -> tuple:
+        number = np.arange(start, start + size, dtype=np.uint64)
+        return tuple(
+            (number >> np.uint64(lows[c.name]) & np.uint64((1 << c.width) - 1)).astype(c.dtype) for c in columns
+        )
+
+    padding = [None] * (answers.inputs - bits)
+    found = answers.graph.evaluations(([*chunk(start), *padding] for start in starts), answers.roots)
+    compared = Compared(0, 0, None, True)
+    for start, planes in zip(starts, found, strict=True):
+        compared = compared.plus(*answers.compared(codes(start), planes))
+        if end is not None and time.monotonic() > end and compared.patterns < total:
+            return replace(compared, decided=False)
+    return compared
+
+
+def simulate(spec: VectorSpec, unrolled: Unrolled, any_nan: bool = False, count: int = 1 << 17) -> Compared:
+    """The same for as many vectors as `softnum vectors generate` makes, edge cases first: it finds most faults soon."""
+    answers = _Answers(spec, unrolled, any_nan)
+    compared = Compared(0, 0, None, True)
+    padding = [None] * (answers.inputs - unrolled.operand_bits)
+    for block in plan(spec, count=count).blocks():
+        planes = [p for codes, c in zip(block.operands, spec.operand_columns, strict=True)
+                  for p in planes_of(codes, c.width)]  # fmt: skip
+        found = answers.graph.evaluate([*planes, *padding], answers.roots)
+        compared = compared.plus(*answers.compared(block.operands, found))
+    return compared
+
+
+def answer_of(spec: VectorSpec, unrolled: Unrolled, operands: tuple[int, ...], others: dict[int, int]) -> tuple:
+    """(result, flags or None) of a design for one set of operands; ``others`` says what other inputs are, else 0."""
+    bits = [code >> i & 1 for code, c in zip(operands, spec.operand_columns, strict=True) for i in range(c.width)]
+    bits += [others.get(i, 0) for i in range(unrolled.operand_bits, len(unrolled.graph.inputs))]
+    found = unrolled.graph.evaluate([np.array([bit], np.uint64) for bit in bits], unrolled.roots)
+    values = [int(plane[0]) & 1 for plane in found]
+    width = len(unrolled.result)
+    result = sum(bit << i for i, bit in enumerate(values[:width]))
+    return result, None if unrolled.flags is None else sum(bit << i for i, bit in enumerate(values[width:]))

@@ -1,0 +1,228 @@
+"""Designs in Verilog as gates: Yosys reads them, and what it leaves of them becomes an `Aig`.
+
+Yosys (https://yosyshq.net/yosys) elaborates and flattens the design and maps words to gates; nothing is optimised that
+could make use of an undefined value, and each undefined value becomes an input of its own, so that what is proved holds
+whatever it is. Registers are in one clock domain.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from softnum.vectors.formal.aig import Aig
+from softnum.vectors.formal.gates import GATES, Registers, kind_of_cell, ordered
+
+__all__ = ["Design", "Port", "read_design"]
+
+
+@dataclass(frozen=True)
+class Port:
+    """A port of a module: its direction ("input", "output" or "inout") and its width."""
+
+    direction: str
+    width: int
+
+
+@dataclass(frozen=True)
+class Design:
+    """A module as gates, for one clock cycle.
+
+    Parameters
+    ----------
+    top : str
+        Its name.
+    ports : dict of str to Port
+        In the order of their declaration.
+    graph : Aig
+        Whose inputs are bits of input ports (``("port", name, bit)`` in ``sources``), of registers (``("register",
+        name, bit)``) and undefined values (``("undefined", where, 0)``).
+    sources : list of tuple
+    outputs : dict of str to list of int
+        The literals of the output ports, the lowest bit first.
+    after : list of int
+        What each register of ``sources`` holds after the clock's edge, in their order.
+    clock : str or None
+    """
+
+    top: str
+    ports: dict[str, Port]
+    graph: Aig
+    sources: list[tuple[str, str, int]]
+    outputs: dict[str, list[int]]
+    after: list[int]
+    clock: str | None
+
+    @property
+    def registers(self) -> int:
+        """How many bits of state there are."""
+        return len(self.after)
+
+
+def read_design(
+    sources: Iterable,
+    *,
+    top: str | None = None,
+    parameters: Mapping[str, int] | None = None,
+    include: Iterable = (),
+    yosys: str = "yosys",
+    timeout: float | None = None,
+) -> Design:
+    """Read a design in Verilog.
+
+    Parameters
+    ----------
+    sources : iterable of path-like
+        Verilog; of SystemVerilog what Yosys reads, in files that end in .sv.
+    top : str, optional
+        The module. Default: the one that no other has in it.
+    parameters : mapping of str to int, optional
+        Values of the module's parameters; they need `top`.
+    include : iterable of path-like
+        Folders of files that the sources include.
+    yosys : str
+        The program.
+    timeout : float, optional
+        Seconds that Yosys may take.
+
+    Returns
+    -------
+    Design
+
+    Raises
+    ------
+    FileNotFoundError
+        If Yosys or a file is not there.
+    ValueError
+        If Yosys refuses the design; or the design has a combinational loop, latches, several clocks, a clock that is
+        no input, memories that stay words, or tri-state logic.
+    TimeoutError
+        If it takes longer.
+    """
+    program = shutil.which(yosys)
+    if program is None:
+        raise FileNotFoundError(
+            f"no program {yosys!r}; softnum rtl prove needs Yosys: Debian's package yosys, or one named with --yosys"
+        )
+    files = [Path(source).resolve() for source in sources]
+    if not files:
+        raise ValueError("no design: name its files")
+    for file in files:
+        if not file.is_file():
+            raise FileNotFoundError(f"no file {str(file)!r}")
+    if parameters and top is None:
+        raise ValueError("values of parameters need the module that has them: state --top")
+    for name in (*(parameters or ()), *(() if top is None else (top,))):
+        if not re.fullmatch(r"[A-Za-z_]\w*", name):
+            raise ValueError(f"{name!r} is no name of a module or of a parameter")
+    where = ", ".join(file.name for file in files)
+    with tempfile.TemporaryDirectory(prefix="softnum-rtl-") as folder:
+        folders = [Path(path).resolve() for path in include]
+        for number, path in enumerate(folders):
+            if not path.is_dir():
+                raise FileNotFoundError(f"no folder {str(path)!r} of files to include")
+            Path(folder, f"include{number}").symlink_to(path)  # -I takes no quotation marks
+        Path(folder, "read.ys").write_text(_script(files, len(folders), top, parameters or {}), encoding="utf-8")
+        try:
+            done = subprocess.run(
+                [program, "read.ys"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
+                errors="replace", stdin=subprocess.DEVNULL, check=False, timeout=timeout,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"{where}: Yosys did not finish reading it in {timeout:g} s") from None
+        written = Path(folder, "design.json")
+        if done.returncode or not written.is_file():
+            lines = done.stdout.splitlines()
+            said = [line for line in lines if "ERROR" in line] or lines[-3:]
+            raise ValueError(f"{where}: Yosys does not read it: {' '.join(said).strip() or 'it ended without a word'}")
+        modules = json.loads(written.read_bytes())["modules"]
+    tops = [name for name, module in modules.items() if int(module["attributes"].get("top", "0"), 2)]
+    if top is None and (others := _other_tops(done.stdout)):
+        raise ValueError(f"{where}: {', '.join(others)} and another module are in no other: state --top")
+    if len(tops) != 1:
+        raise ValueError(f"{where}: no module to prove: state --top")
+    return _design(_plain(tops[0]), modules[tops[0]])
+
+
+def _script(files: list[Path], includes: int, top: str | None, parameters: Mapping[str, int]) -> str:
+    for path in files:
+        if not str(path).isprintable() or re.search(r'["\\*?\[]', str(path)):  # it would read what matches * ? [
+            raise ValueError(
+                f"{str(path)!r}: Yosys takes no path with a quotation mark, a backslash, one of * ? [ or what "
+                "cannot be printed; rename it"
+            )
+    folders = " ".join(f"-Iinclude{number}" for number in range(includes))
+    lines = [f'read_verilog {"-sv " if f.suffix == ".sv" else ""}{folders} "{f}"' for f in files]
+    values = " ".join(f"-chparam {name} {value}" for name, value in parameters.items())
+    lines += [
+        f"hierarchy -check {'-auto-top' if top is None else f'-top {top} {values}'}",
+        "proc", "flatten", "opt_muxtree", "opt_clean", "memory_collect", "memory_map",
+        "async2sync t:$adff t:$adffe t:$aldff t:$aldffe t:$dffsr t:$dffsre %u %u %u %u %u",
+        "dffunmap", "simplemap", "techmap", "simplemap", "write_json design.json",
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _other_tops(log: str) -> list[str]:
+    """Modules that the chosen one does not have in it, by what Yosys removed; of some it made ones with parameters."""
+    names = dict.fromkeys(re.findall(r"Removing unused module `\\(\S+)'\.", log))
+    return [name for name in names if not re.search(rf"\$paramod(?:\$\w+)?\\{re.escape(name)}(?=[\\'\s]|$)", log)]
+
+
+def _plain(name: str) -> str:
+    """A module's name without its parameters'."""
+    return name.split("\\")[1] if name.startswith("$paramod") else name.lstrip("\\")
+
+
+def _design(top: str, module: dict) -> Design:
+    ports = {name: Port(p["direction"], len(p["bits"])) for name, p in module["ports"].items()}
+    if inouts := [name for name, port in ports.items() if port.direction == "inout"]:
+        raise ValueError(f"{top}: {', '.join(inouts)} go both ways; such ports are not proved")
+    graph, sources = Aig(), []
+    known: dict = {"0": 0, "1": 1}
+
+    def source(kind: str, name: str, bit: int) -> int:
+        sources.append((kind, name, bit))
+        return graph.input(f"{name}[{bit}]")
+
+    for name, port in module["ports"].items():
+        if port["direction"] == "input":
+            known.update((bit, source("port", name, i)) for i, bit in enumerate(port["bits"]))
+    names = _names(module)
+    registers = Registers(top, module, names)
+    for name, bit, net in registers.held:
+        known[net] = source("register", name, bit)
+
+    def literal(net) -> int:
+        """Of an undefined or undriven net, an input for each place that it is used at."""
+        if net in ("x", "z"):
+            return source("undefined", "x", len(sources))
+        if net not in known:  # nothing drives it: one value wherever it is used
+            name, bit = names.get(net, ("?", 0))
+            known[net] = source("undefined", name, bit)
+        return known[net]
+
+    for cell in ordered(top, module, known):
+        connections = cell["connections"]
+        operation, pins = GATES[kind_of_cell(cell)]
+        known[connections["Y"][0]] = operation(graph, *(literal(connections[pin][0]) for pin in pins))
+    outputs = {name: [literal(bit) for bit in port["bits"]] for name, port in module["ports"].items()
+               if port["direction"] == "output"}  # fmt: skip
+    after = [literal(net) for net in registers.next]
+    return Design(top, ports, graph, sources, outputs, after, registers.clock)
+
+
+def _names(module: dict) -> dict:
+    """net -> the shortest public name that it has, and which bit it is."""
+    found: dict = {}
+    nets = sorted(module["netnames"].items(), key=lambda item: (item[1]["hide_name"], len(item[0]), item[0]))
+    for name, net in nets:
+        for i, bit in enumerate(net["bits"]):
+            found.setdefault(bit, (name, i))
+    return found
