@@ -95,9 +95,10 @@ def prove(
     any_nan: Annotated[bool, typer.Option("--any-nan", help="Any NaN is right where a NaN is.")] = False,
     method: Annotated[str, typer.Option(help="auto, exhaustion, cec or smt.")] = "auto",
     solver: Annotated[
-        str | None, typer.Option(help="bitwuzla, cvc5 or z3.  [default: those installed, in this order]")
+        str | None, typer.Option(help="bitwuzla or z3.  [default: those installed, in this order]")
     ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds for each method.")] = 600.0,
+    most_bits: Annotated[int, typer.Option(help="Exhaust operands of at most so many bits.")] = 28,
     yosys: Annotated[str, typer.Option(help="The program Yosys.")] = "yosys",
     abc: Annotated[str, typer.Option(help="The program ABC, as Yosys brings it.")] = "yosys-abc",
     out: Annotated[
@@ -140,7 +141,7 @@ def prove(
         sources, spec, top=top, parameters=parameters, include=include or (),
         ports=_pairs("--port", port, "COLUMN=PORT"), ties=ties, latency=latency, reset=resets, hold=hold,
         pulse=tuple(pulse or ()), flags=not ignore_flags, any_nan=any_nan, method=method, solver=solver,
-        timeout=timeout, yosys=yosys, abc=abc, progress=_tell if sys.stderr.isatty() else None,
+        timeout=timeout, most_bits=most_bits, yosys=yosys, abc=abc, progress=_tell if sys.stderr.isatty() else None,
     )  # fmt: skip
     for attempt in found.attempts:
         typer.echo(f"{attempt.method}: {attempt.outcome}, {attempt.seconds:.1f} s", err=True)

@@ -61,7 +61,7 @@ class Aig:
             a, b = b, a
         if a == FALSE or a == b ^ 1:
             return FALSE
-        if a == TRUE or a == b:
+        if a in (TRUE, b):
             return b
         found = self._known.get((a, b))
         if found is None:

@@ -20,8 +20,8 @@ def planes_of(codes: np.ndarray, bits: int) -> list[np.ndarray]:
     if spare:
         codes = np.concatenate([codes, np.zeros(spare, codes.dtype)])
     one = codes.dtype.type(1)
-    return [np.packbits((codes >> codes.dtype.type(i)) & one, bitorder="little").view("<u8").astype(np.uint64, copy=False)
-            for i in range(bits)]  # fmt: skip
+    packed = (np.packbits((codes >> codes.dtype.type(i)) & one, bitorder="little") for i in range(bits))
+    return [octets.view("<u8").astype(np.uint64, copy=False) for octets in packed]
 
 
 def codes_of(planes: list[np.ndarray], dtype: np.dtype, count: int) -> np.ndarray:

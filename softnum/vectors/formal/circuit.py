@@ -1,9 +1,11 @@
-"""Circuits of bit vectors: nodes without duplicates, each made of earlier ones, with the operations of SMT-LIB's QF_BV."""
+"""Circuits of bit vectors: nodes, each made of earlier ones, with the operations of SMT-LIB's QF_BV."""
 
 from __future__ import annotations
 
 import operator
 from typing import NamedTuple
+
+import numpy as np
 
 __all__ = ["Bits", "Circuit", "Node", "apply"]
 
@@ -281,4 +283,6 @@ def apply(op: str, width: int, values, widths) -> int:
 
 def _whole(value):
     """Truth as 0 and 1, in Python's integers."""
-    return value.astype(int).astype(object) if getattr(value, "dtype", object) == bool else value + 0
+    if isinstance(value, np.ndarray):
+        return value.astype(int).astype(object) if value.dtype.kind == "b" else value
+    return int(value)

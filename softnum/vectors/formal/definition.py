@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from softnum.formats.scalar import FixedFormat, FloatFormat
-from softnum.reference.facts import FixedFacts, FloatFacts, format_of
+from softnum.reference.facts import format_of
 from softnum.vectors.formal.circuit import Bits, Circuit
 from softnum.vectors.formal.numbers import (
     Exact,

@@ -1,4 +1,4 @@
-"""What codes mean and where exact values round to, as circuits: IEEE 754-2019, clauses 3.4, 4.3 and 7, by a format's facts.
+"""What codes mean, and exact sums and products, as circuits: IEEE 754-2019, clause 3.4, by a format's facts.
 
 The definition, and no fast path: a magnitude is an integer wide enough for all that an operation can give, in units of
 a power of two, and is cut once. `softnum.reference` says the same of one number at a time; the facts are its.
@@ -17,7 +17,7 @@ __all__ = ["Exact", "Number", "decode", "exact_product", "exact_sum", "exact_val
 class Number(NamedTuple):
     """A decoded operand: (-1)**sign * significand * 2**(unit + shift) unless it is NaN or infinite.
 
-    ``most`` is the largest shift of a finite number. Of a NaN, ``payload`` is the fraction, its first bit the quiet one.
+    ``most`` is the largest shift of a finite number. Of a NaN, ``payload`` is the fraction, the quiet bit first.
     """
 
     nan: Bits

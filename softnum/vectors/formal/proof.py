@@ -25,6 +25,7 @@ __all__ = ["MOST_PATTERN_BITS", "METHODS", "Attempt", "Proof", "prove"]
 
 #: Operands of more bits than this are not exhausted.
 MOST_PATTERN_BITS = 28
+_LIMIT_BITS = 40
 METHODS = ("auto", "exhaustion", "cec", "smt")
 
 
@@ -92,7 +93,7 @@ class Proof:
     @property
     def right_vector(self) -> str | None:
         """The line with what is right."""
-        return None if self.want is None else TextLayout(self.spec).format(self.want).decode().strip()
+        return None if self.want is None else _line(self.spec, self.want)
 
     @property
     def vector_file(self) -> bytes | None:
@@ -102,6 +103,10 @@ class Proof:
         columns = " ".join(f"{c.name}:{c.width}" for c in self.spec.columns)
         facts = {**self.spec.facts(), "columns": columns, "method": "counterexample", "vectors": "1"}
         return TextLayout.header_lines(facts) + TextLayout(self.spec).format(self.counterexample)
+
+
+def _line(spec: VectorSpec, block: Block) -> str:
+    return TextLayout(spec).format(block).decode().strip()
 
 
 class _Undecided(Exception):
@@ -126,6 +131,7 @@ def prove(
     method: str = "auto",
     solver: str | None = None,
     timeout: float = 600.0,
+    most_bits: int = MOST_PATTERN_BITS,
     yosys: str = "yosys",
     abc: str = "yosys-abc",
     progress: Callable[[str], None] | None = None,
@@ -147,12 +153,14 @@ def prove(
     any_nan : bool
         Whether any NaN is right where a NaN is.
     method : {"auto", "exhaustion", "cec", "smt"}
-        "auto": exhaustion where operands have at most 28 bits; else vectors as `softnum vectors generate` makes them,
-        which find most faults, then ABC's ``cec``, then the solvers that are installed.
+        "auto": exhaustion where operands have at most `most_bits`; else vectors as `softnum vectors generate` makes
+        them, which find most faults, then ABC's ``cec``, then the solvers that are installed.
     solver : str, optional
         One of `SOLVERS`. Default: those installed, one after the other.
     timeout : float
         Seconds for each method.
+    most_bits : int
+        Operands of more bits are not exhausted; at most 40.
     abc : str
         The program.
     progress : callable, optional
@@ -188,6 +196,8 @@ def prove(
         raise ValueError(f"unknown solver {solver!r}; there are {', '.join(SOLVERS)}")
     if latency < 0:
         raise ValueError(f"the latency is at least 0 cycles, got {latency}")
+    if not 0 <= most_bits <= _LIMIT_BITS:
+        raise ValueError(f"operands of 0 to {_LIMIT_BITS} bits can be exhausted, got {most_bits}")
     if not timeout > 0:
         raise ValueError(f"the time limit must be above 0 s, got {timeout:g}")
     if not isinstance(spec, VectorSpec):
@@ -195,7 +205,7 @@ def prove(
     if spec.stochastic_bits is not None:
         raise ValueError(f"rounding {spec.rounding} takes random bits: such designs are not proved")
     bits = sum(c.width for c in spec.operand_columns)
-    if method in ("cec", "smt") or (method == "auto" and bits > MOST_PATTERN_BITS):
+    if method in ("cec", "smt") or (method == "auto" and bits > most_bits):
         define(spec)
     design = read_design(sources, top=top, parameters=parameters, include=include, yosys=yosys, timeout=timeout)
     for name in (*pulse, *(() if reset is None else (reset.port,))):
@@ -205,7 +215,7 @@ def prove(
     controls = (*pulse, *(() if reset is None else (reset.port,)))
     wiring = wire(design, spec, ports, ties, controls=controls, flags=flags)
     unrolled = unroll(design, wiring, latency, reset=reset, hold=hold, pulse=pulse)
-    task = _Task(spec, unrolled, any_nan, timeout, solver, abc)
+    task = _Task(spec, unrolled, any_nan, timeout, most_bits, solver, abc)
     steps = _steps(task, method)
     attempts: list[Attempt] = []
     for name, step in steps:
@@ -232,6 +242,7 @@ class _Task:
     unrolled: Unrolled
     any_nan: bool
     timeout: float
+    most_bits: int
     solver: str | None
     abc: str
 
@@ -242,15 +253,16 @@ class _Task:
 
 def _steps(task: _Task, method: str) -> list[tuple[str, Callable[[], dict]]]:
     bits = task.unrolled.operand_bits
-    if method == "exhaustion" and bits > MOST_PATTERN_BITS:
+    if method == "exhaustion" and bits > task.most_bits:
         raise ValueError(
-            f"the operands have {bits} bits: exhaustion takes at most {MOST_PATTERN_BITS}; --method auto chooses"
+            f"the operands have {bits} bits: exhaustion takes at most {task.most_bits}; --method auto chooses, and "
+            "--most-bits raises it"
         )
     names = [task.solver] if task.solver is not None else installed()
     if method == "smt" and not names:
         raise ValueError("no solver is installed: pip install 'softnum[formal]'")
     solvers = [(f"smt ({name})", lambda name=name: _by_smt(task, name)) for name in names]
-    small = bits <= MOST_PATTERN_BITS
+    small = bits <= task.most_bits
     steps = {
         "exhaustion": [("exhaustion", lambda: _by_exhaustion(task))],
         "cec": [("cec", lambda: _by_cec(task))],

@@ -49,27 +49,9 @@ def _bitwuzla(text: str, names: list[str]) -> Answer:
     return Answer(verdict, {n: int(solver.get_value(constants[n]).value(2), 2) for n in names})
 
 
-def _cvc5(text: str, names: list[str]) -> Answer:
-    import cvc5
-
-    solver = cvc5.Solver()
-    solver.setOption("produce-models", "true")
-    parser = cvc5.InputParser(solver)
-    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "softnum")
-    symbols = parser.getSymbolManager()
-    while not (command := parser.nextCommand()).isNull():
-        command.invoke(solver, symbols)
-    verdict = str(solver.checkSat())
-    if verdict != "sat":
-        return Answer(verdict, {})
-    constants = {term.getSymbol(): term for term in symbols.getDeclaredTerms()}
-    return Answer(verdict, {n: int(solver.getValue(constants[n]).getBitVectorValue(2), 2) for n in names})
-
-
 #: name of a module -> (package on PyPI, what asks it); those tried first go first
 SOLVERS: dict[str, tuple[str, Callable[[str, list[str]], Answer]]] = {
     "bitwuzla": ("bitwuzla", _bitwuzla),
-    "cvc5": ("cvc5", _cvc5),
     "z3": ("z3-solver", _z3),
 }
 
@@ -118,7 +100,7 @@ def solve(name: str, text: str, constants: list[str], timeout: float) -> Answer:
         command = [sys.executable, "-m", __spec__.name, name, str(file), *constants]
         try:
             done = subprocess.run(
-                command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="replace",
+                command, capture_output=True, encoding="utf-8", errors="replace",
                 stdin=subprocess.DEVNULL, check=False, timeout=max(timeout, 0.001),
             )  # fmt: skip
         except subprocess.TimeoutExpired:

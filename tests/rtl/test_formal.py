@@ -1,0 +1,328 @@
+"""Operations as circuits: equal to the core for all codes, and the same in every file for provers."""
+
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import softnum as sn
+from softnum.vectors import VectorSpec, plan
+from softnum.vectors.formal import DEFINED, EXPORTS, Circuit, define, evaluate, export
+from softnum.vectors.formal.aig import Aig
+from softnum.vectors.formal.blast import blast
+from softnum.vectors.formal.bulk import codes_of, planes_of
+from softnum.vectors.formal.rounding import MODES
+from softnum.vectors.formal.solvers import SOLVERS, installed, solve
+from tests.support.cases import cases
+
+ODD = sn.FloatFormat(3, 2, lowest_binade="normal")
+FLUSHED = sn.FloatFormat(4, 3, lowest_binade="zero")
+FORMATS = (
+    "e4m3fn",
+    "e5m2",
+    "e4m3fnuz",
+    "e3m2fn",
+    "e2m1fn",
+    "binary8p3se",
+    "binary6p2uf",
+    "e8m0fnu",
+    "q4.4",
+    ODD,
+    FLUSHED,
+)
+
+
+def operands_of(spec, count):
+    """All operands where there are so few, else those that vectors are made of."""
+    every = 1 << sum(c.width for c in spec.operand_columns)
+    blocks = plan(spec, count=min(count, every)).blocks()
+    return tuple(map(np.concatenate, zip(*(block.operands for block in blocks), strict=True)))
+
+
+def by_gates(spec, operands):
+    graph = Aig()
+    found = blast(define(spec), graph)
+    planes = [p for o, c in zip(operands, spec.operand_columns, strict=True) for p in planes_of(o, c.width)]
+    got = graph.evaluate(planes, found["result"] + found["flags"])
+    width, count = len(found["result"]), len(operands[0])
+    return codes_of(got[:width], spec.out_fmt.storage_dtype, count), codes_of(got[width:], np.uint8, count)
+
+
+def agree(spec, count=1 << 16):
+    operands = operands_of(spec, count)
+    want = spec.evaluate(operands)
+    result, flags = by_gates(spec, operands)
+    wrong = np.flatnonzero((result != want.result) | (flags != want.flags))
+    shown = [(*(hex(o[i]) for o in operands), hex(result[i]), int(flags[i])) for i in wrong[:3]]
+    assert not len(wrong), (spec.options(), len(wrong), shown)
+    assert len(operands[0]) == min(count, 1 << sum(c.width for c in spec.operand_columns))
+
+
+@cases("op", DEFINED)
+def test_every_operation_for_all_codes(op):
+    agree(VectorSpec.make(op, "e4m3", out_fmt="e3m2fn" if op == "convert" else None), 1 << 16)
+
+
+WIDE_OPS = ("add", "multiply", "divide", "fma", "sqrt")
+
+
+@cases("i, fmt", enumerate(FORMATS), ids=[str(f) for f in FORMATS])
+def test_every_kind_of_format(i, fmt):
+    narrow = str(fmt) != "e8m0fnu"  # whose roots and quotients have hundreds of bits
+    agree(VectorSpec.make(WIDE_OPS[i % 5] if narrow else "add", fmt, rounding=MODES[i % 10]), 1 << 12)
+    agree(VectorSpec.make("convert", "e5m3", out_fmt=fmt, rounding=MODES[(i + 5) % 10]))
+
+
+@cases("fmt", FORMATS, ids=str)
+@pytest.mark.slow
+def test_every_operation_of_every_kind_of_format(fmt):
+    for i, op in enumerate(DEFINED):
+        out = "e4m3fn" if op == "convert" else None
+        agree(VectorSpec.make(op, fmt, out_fmt=out, rounding=MODES[i % 10]))
+
+
+@cases("mode", MODES)
+def test_every_mode(mode):
+    overflow = ("infinity", "saturate", "saturate_finite")[MODES.index(mode) % 3]
+    tininess = ("after", "before")[MODES.index(mode) % 2]
+    agree(VectorSpec.make("multiply", "e5m2", rounding=mode, overflow=overflow, tininess=tininess), 1 << 14)
+    agree(VectorSpec.make("subtract", "binary6p3se", rounding=mode))
+    agree(VectorSpec.make("round_to_integral", "e4m3", rounding=mode, exact=False))
+
+
+@cases("nan", ["canonical", "x86", "arm"])
+def test_which_nan(nan):
+    agree(VectorSpec.make("fma", ("e5m2", "e4m3", "e3m4"), out_fmt="e5m2", nan=nan), 1 << 14)
+    agree(VectorSpec.make("maximum", "e3m4", nan=nan))
+
+
+def test_wider_formats_and_steps_of_units():
+    agree(VectorSpec.make("fma", "binary16", rounding="down"), 1 << 12)
+    agree(VectorSpec.make("fma", ("e5m2", "e5m2", "e6m9"), out_fmt="e6m9"), 1 << 12)
+    agree(VectorSpec.make("fma", ("q4.4", "q4.4", "q8.6"), out_fmt="q8.6", overflow="wrap"), 1 << 12)
+    agree(VectorSpec.make("multiply", "bfloat16", out_fmt="binary16"), 1 << 12)
+
+
+@pytest.mark.slow
+def test_formats_of_hundreds_of_bits():
+    agree(VectorSpec.make("add", "binary32"), 1 << 14)
+    agree(VectorSpec.make("fma", "bfloat16"), 1 << 14)
+    agree(VectorSpec.make("multiply", "binary64", rounding="to_odd"), 1 << 10)
+
+
+def test_words_and_gates_are_one_circuit():
+    spec = VectorSpec.make("divide", "e3m2fn", rounding="to_odd")
+    operands = operands_of(spec, 1 << 12)
+    words = evaluate(define(spec), dict(zip("ab", operands, strict=True)))
+    result, flags = by_gates(spec, operands)
+    assert np.array_equal(words["result"], result) and np.array_equal(words["flags"], flags)
+    with pytest.raises(ValueError, match="a has 6 bits: from 0 to 63"):
+        evaluate(define(spec), {"a": [64], "b": [0]})
+    with pytest.raises(ValueError, match="inputs a were given; the circuit's are a, b"):
+        evaluate(define(spec), {"a": [1]})
+
+
+def test_every_word_operation():
+    c = Circuit()
+    a, b = c.input("a", 5), c.input("b", 5)
+    made = {
+        "sum": a + b, "difference": a - b, "product": a * b, "quotient": a // b, "left": a << b[:3], "right": a >> b,
+        "less": a < b, "equal": a == b, "mux": c.ite(a[0], b, 7), "bits": c.concat(a[1:4], ~b), "more": a > 9,
+    }  # fmt: skip
+    for name, bits in made.items():
+        c.output(name, bits)
+    x, y = (v.ravel() for v in np.mgrid[0:32, 0:32])
+    want = {
+        "sum": (x + y) % 32, "difference": (x - y) % 32, "product": x * y % 32,
+        "quotient": np.where(y, x // np.maximum(y, 1), 31), "left": (x << y % 8) % 32, "right": x >> y, "less": x < y,
+        "equal": x == y, "mux": np.where(x & 1, y, 7), "bits": (x >> 1 & 7) << 5 | 31 - y, "more": x > 9,
+    }  # fmt: skip
+    words = evaluate(c, {"a": x, "b": y})
+    graph = Aig()
+    outputs = blast(c, graph)
+    planes = [p for v in (x, y) for p in planes_of(v.astype(np.uint8), 5)]
+    for name, values in want.items():
+        assert np.array_equal(words[name].astype(int), values.astype(int)), name
+        gates = codes_of(graph.evaluate(planes, outputs[name]), np.uint8, 1024)
+        assert np.array_equal(gates, values.astype(int)), name
+
+
+@cases(
+    ("make", "message"),
+    [
+        (lambda: define(VectorSpec.make("add", "e5m2", rounding="sr")), "rounding stochastic takes random bits"),
+        (lambda: define(VectorSpec.make("remainder", "e5m2")), "remainder has no circuit; there are convert, add"),
+        (lambda: define(VectorSpec.make("add", "posit8")), "posit8 has no circuit: it is neither a binary float"),
+        (lambda: define(VectorSpec.make("add", "e12m2")), "e12m2 has 12 exponent bits; circuits have at most 11"),
+        (lambda: export(VectorSpec.make("add", "e5m2"), "vhdl"), "unknown file 'vhdl' for provers; there are smt2"),
+        (lambda: Circuit().input("a", 2) + Circuit().input("b", 3), "add of 2 and 3 bits: the widths must agree"),
+    ],
+)
+def test_what_has_no_circuit_is_an_error(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+# -- files for provers ------------------------------------------------------------------------------------------------
+def terms_of(text):
+    """S-expressions as nested lists."""
+    stack = [[]]
+    for token in re.findall(r"[()]|[^\s()]+", re.sub(r";.*", "", text)):
+        if token == "(":
+            stack.append([])
+        elif token == ")":
+            stack[-2].append(stack.pop())
+        else:
+            stack[-1].append(token)
+    return stack[0]
+
+
+def smt_values(text, inputs):
+    """The defined words' values: an interpreter of what SMT-LIB says of these functions."""
+    known = {}
+
+    def term(t):
+        if isinstance(t, str):
+            return known[t] if t in known else (int(t[2:], 2), len(t) - 2)
+        if t[0] == "_":
+            return int(t[1][2:]), int(t[2])
+        if t[0] == "ite":
+            return term(t[2]) if term(t[1]) else term(t[3])
+        (a, n), *rest = (term(x) for x in t[1:])
+        if isinstance(t[0], list):
+            if t[0][1] == "zero_extend":
+                return a, n + int(t[0][2])
+            high, low = map(int, t[0][2:])
+            return a >> low & (1 << high - low + 1) - 1, high - low + 1
+        if t[0] == "bvnot":
+            return a ^ (1 << n) - 1, n
+        ((b, k),) = rest
+        if t[0] == "concat":
+            return a << k | b, n + k
+        assert n == k
+        if t[0] in ("=", "bvult"):
+            return a == b if t[0] == "=" else a < b
+        found = {
+            "bvand": a & b, "bvor": a | b, "bvxor": a ^ b, "bvadd": a + b, "bvsub": a - b, "bvmul": a * b,
+            "bvshl": a << min(b, n), "bvlshr": a >> min(b, n), "bvudiv": a // b if b else -1,
+        }[t[0]]  # fmt: skip
+        return found & (1 << n) - 1, n
+
+    for command in terms_of(text):
+        if command[0] == "declare-const":
+            known[command[1]] = inputs[command[1]], int(command[2][2])
+        elif command[0] == "define-fun":
+            known[command[1]] = term(command[4])
+            assert known[command[1]][1] == int(command[3][2])
+    return known
+
+
+def test_smt_lib_says_what_the_core_computes():
+    for spec in (VectorSpec.make("fma", "e4m3fnuz"), VectorSpec.make("divide", "e2m3fn", rounding="rup")):
+        text = export(spec).decode()
+        assert text == export(spec).decode() and text.splitlines()[1] == "(set-logic QF_BV)"
+        block = next(plan(spec, count=40, seed=3).blocks())
+        for i in range(len(block)):
+            values = smt_values(text, {n: int(o[i]) for n, o in zip("abc", block.operands, strict=False)})
+            assert (values["result"][0], values["flags"][0]) == (block.result[i], block.flags[i])
+
+
+def test_aiger_says_what_the_core_computes():
+    spec = VectorSpec.make("add", "e2m3fn", rounding="rdn")
+    text = export(spec, "aag").decode()
+    head, *lines = text.splitlines()
+    _, _, inputs, _, outputs, gates = (int(x) if x.isdecimal() else x for x in head.split())
+    values = {0: 0}
+    block = next(plan(spec).blocks())
+    planes = [p for o in block.operands for p in planes_of(o, 6)]
+    values.update((int(line), plane) for line, plane in zip(lines[:inputs], planes, strict=True))
+    read = lambda literal: ~values[literal & ~1] if literal & 1 else values[literal & ~1]  # noqa: E731
+    for line in lines[inputs + outputs : inputs + outputs + gates]:
+        out, a, b = map(int, line.split())
+        assert out > a >= b
+        values[out] = read(a) & read(b)
+    found = [np.broadcast_to(np.asarray(read(int(line))).astype(np.uint64), planes[0].shape)
+             for line in lines[inputs : inputs + outputs]]  # fmt: skip
+    assert np.array_equal(codes_of(found[:6], np.uint8, len(block)), block.result)
+    assert np.array_equal(codes_of(found[6:], np.uint8, len(block)), block.flags)
+    assert lines[inputs + outputs + gates] == "i0 a[0]" and "\no6 flags[0]\n" in text
+    assert lines[-1].startswith("softnum: add --format e2m3fn --rounding down")
+
+
+def test_abc_reads_the_binary_file(tmp_path):
+    if shutil.which("yosys-abc") is None:
+        pytest.skip("not installed: yosys-abc")
+    for name, mode in (("a", "rne"), ("b", "rna")):
+        (tmp_path / f"{name}.aig").write_bytes(export(VectorSpec.make("multiply", "e2m1fn", rounding=mode), "aig"))
+    said = {}
+    for other in "ab":
+        command = ["yosys-abc", "-c", f"cec -n a.aig {other}.aig"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+        said[other] = done.stdout
+    assert "Networks are equivalent" in said["a"] and "NOT EQUIVALENT" in said["b"]
+
+
+@cases("solver", SOLVERS)
+def test_solvers_find_what_the_core_computes(solver):
+    if solver not in installed():
+        pytest.skip(f"not installed: {SOLVERS[solver][0]}")
+    spec = VectorSpec.make("multiply", "binary8p3se")
+    text = export(spec).decode() + "(declare-const r (_ BitVec 8))\n(assert (= r result))\n"
+    block = next(plan(spec, count=1, seed=11).blocks())
+    for i in range(len(block)):
+        given = f"{text}(assert (= a (_ bv{block.operands[0][i]} 8)))\n(assert (= b (_ bv{block.operands[1][i]} 8)))\n"
+        assert solve(solver, given, ["r"], 60) == ("sat", {"r": block.result[i]})
+    assert solve(solver, f"{given}(assert (distinct r (_ bv{block.result[i]} 8)))\n", [], 60).verdict == "unsat"
+    with pytest.raises(RuntimeError, match=f"the solver {solver} failed: "):
+        solve(solver, f"{text}(assert (= a", [], 60)
+
+
+def btor2_value(op, n, args, words):
+    values = [words[i][0] for i in (args[:1] if op in ("slice", "uext") else args)]
+    a, b = values[0], values[-1]
+    return {
+        "not": lambda: ~a, "and": lambda: a & b, "or": lambda: a | b, "xor": lambda: a ^ b, "add": lambda: a + b,
+        "sub": lambda: a - b, "mul": lambda: a * b, "udiv": lambda: a // b if b else -1, "eq": lambda: a == b,
+        "ult": lambda: a < b, "ite": lambda: values[1] if a else b, "sll": lambda: a << min(b, n),
+        "srl": lambda: a >> min(b, n), "slice": lambda: a >> int(args[2]), "uext": lambda: a,
+        "concat": lambda: a << words[args[1]][1] | b,
+    }[op]()  # fmt: skip
+
+
+def btor2_values(text, inputs):
+    """The outputs' values, by an interpreter of BTOR2's lines."""
+    widths, words, found = {}, {}, {}
+    for line in text.splitlines():
+        if line.startswith(";"):
+            continue
+        number, op, kind, *args = line.split()
+        if op == "sort":
+            widths[number] = int(args[0])
+            continue
+        if op == "output":
+            found[args[0]] = words[kind][0]
+            continue
+        n = widths[kind]
+        if op in ("input", "constd"):
+            words[number] = (inputs[args[0]] if op == "input" else int(args[0])), n
+            continue
+        value = btor2_value(op, n, args, words)
+        words[number] = value & (1 << n) - 1, n
+    return found
+
+
+def test_btor2_says_what_the_core_computes():
+    spec = VectorSpec.make("divide", "e3m2fn", rounding="rna")
+    text = export(spec, "btor2").decode()
+    block = next(plan(spec, count=30, seed=5).blocks())
+    for i in range(len(block)):
+        found = btor2_values(text, {n: int(o[i]) for n, o in zip("ab", block.operands, strict=True)})
+        assert found == {"result": block.result[i], "flags": block.flags[i]}
+
+
+def test_files_are_the_same_every_time():
+    spec = VectorSpec.make("add", "e5m2")
+    for kind in EXPORTS:
+        assert export(spec, kind) == export(VectorSpec.make("add", "e5m2"), kind)
