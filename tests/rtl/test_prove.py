@@ -69,13 +69,13 @@ def confirmed(found, tmp_path):
 def test_the_example_multiplies_and_its_faults_are_shown(tmp_path):
     """By the command, with what it prints."""
     design, file = EXAMPLES / "fp8_multiply.v", tmp_path / "found.txt"
-    done = softnum("rtl", "prove", design, "--op", "multiply", "--format", "e4m3fn")
+    command = ["rtl", "prove", design, "--op", "multiply", "--format", "e4m3fn"]
+    done = softnum(*command)
     assert done.exit_code == 0
     assert done.stdout.startswith(
         "fp8_multiply: equivalent to multiply e4m3fn, nearest_even, results and flags, all 65536"
     )
-    done = softnum("rtl", "prove", design, "--op", "multiply", "--format", "e4m3fn", "--top", "fp8_multiply", "-P", "BUG=2",
-                   "-o", file)  # fmt: skip
+    done = softnum(*command, "--top", "fp8_multiply", "-P", "BUG=2", "-o", file)
     assert done.exit_code == 1 and done.stdout == file.read_text().splitlines()[-1] + "\n"
     assert "differs from multiply e4m3fn, nearest_even, " in done.stderr and "by exhaustion in" in done.stderr
     done = softnum("vectors", "check", file)
