@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from softnum.formats.scalar import FixedFormat, FloatFormat
-from softnum.reference.facts import format_of
+from softnum.reference.facts import FixedFacts, FloatFacts, format_of
 from softnum.vectors.formal.circuit import Bits, Circuit
 from softnum.vectors.formal.numbers import (
     Exact,
@@ -35,7 +34,8 @@ from softnum.vectors.plans.spec import VectorSpec
 __all__ = ["DEFINED", "define"]
 
 #: exponents of more bits make magnitudes of tens of thousands of bits
-MOST_EXPONENT_BITS = 11
+_MOST_EXPONENT_BITS = 11
+_MOST_BITS = 64
 _FACTS = frozenset(
     ("op", "format", "result_format", "rounding", "overflow", "tininess", "nan", "flush", "stochastic_bits", "exact")
 )
@@ -80,16 +80,10 @@ def define(spec: VectorSpec) -> Circuit:
         raise ValueError(f"flush {facts['flush']}: circuits flush nothing to zero")
     if spec.rounding not in MODES:
         raise ValueError(f"rounding {spec.rounding} takes random bits; circuits round in {', '.join(MODES)}")
-    for fmt in (*spec.formats, spec.out_fmt):
-        if not isinstance(fmt, (FixedFormat, FloatFormat)):
-            raise ValueError(f"{fmt} has no circuit: it is neither a binary float nor fixed point of up to 64 bits")
-        if isinstance(fmt, FloatFormat) and fmt.exponent_bits > MOST_EXPONENT_BITS:
-            raise ValueError(f"{fmt} has {fmt.exponent_bits} exponent bits; circuits have at most {MOST_EXPONENT_BITS}")
+    *formats, out = (_facts_of(fmt) for fmt in (*spec.formats, spec.out_fmt))
     c, env = Circuit(), Environment(spec.rounding, spec.overflow, spec.tininess, spec.nan)
-    formats = [format_of(fmt) for fmt in spec.formats]
     codes = [c.input(column.name, column.width) for column in spec.operand_columns]
     numbers = [decode(c, code, fmt) for code, fmt in zip(codes, formats, strict=True)]
-    out = format_of(spec.out_fmt)
     if spec.op in COMPARISONS:
         found = _compare(c, spec.op, numbers, formats)
     elif spec.op == "round_to_integral":
@@ -100,6 +94,21 @@ def define(spec: VectorSpec) -> Circuit:
     c.output("result", found.code)
     c.output("flags", c.const(0, 5) if silent else found.flags)
     return c
+
+
+def _facts_of(fmt) -> FloatFacts | FixedFacts:
+    """The facts of a format that circuits know; ValueError for others."""
+    try:
+        facts = format_of(fmt)
+    except (AttributeError, TypeError):  # of a kind that the reference does not know
+        facts = None
+    if not isinstance(facts, (FloatFacts, FixedFacts)) or facts.bits > _MOST_BITS:
+        raise ValueError(
+            f"{fmt} has no circuit: it is neither a binary float nor fixed point of up to {_MOST_BITS} bits"
+        )
+    if isinstance(facts, FloatFacts) and facts.exponent_bits > _MOST_EXPONENT_BITS:
+        raise ValueError(f"{fmt} has {facts.exponent_bits} exponent bits; circuits have at most {_MOST_EXPONENT_BITS}")
+    return facts
 
 
 def _first(c: Circuit, cases: list[tuple[Bits, Result]], otherwise: Result) -> Result:
