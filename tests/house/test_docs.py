@@ -39,7 +39,7 @@ LONG = {
     "docs/tutorials/studies.md", "docs/tutorials/training.md", "docs/tutorials/recipes.md", "docs/reference/report.md",
     "docs/reference/memory-and-network.md", "docs/reference/estimates.md",
     "docs/reference/vector-files.md", "docs/identify.md", "docs/tutorials/custom-units.md",
-    "docs/tutorials/operators.md", "docs/tutorials/rtl-to-accuracy.md",
+    "docs/tutorials/operators.md", "docs/tutorials/rtl-to-accuracy.md", "docs/reference/formal.md",
 }  # fmt: skip
 
 
