@@ -157,6 +157,10 @@ DOTS = [
         chain(unit.__class__("e5m2", operand=unit.operand), a, b, 0), "e5m2", "e5m3")[0]),
     ("flush-to-zero", "operands", PLAIN, 8, False, without_small_operands),
     ("flush-to-zero", "results are not flushed", CHAIN, 8, False, turn()),
+    ("swapped-lanes", "of b, from the last element", PLAIN, 8, False,
+     lambda unit, a, b, c: chain(unit, a, b[::-1], c)),
+    ("ignored-operand", "b, read as one", PLAIN, 8, False,
+     lambda unit, a, b, c: chain(unit, a, [0x38] * len(b), c)),
     ("summation-order", "last product to the first", PLAIN, 8, False,
      lambda unit, a, b, c: chain(unit, a[::-1], b[::-1], c)),
 ]  # fmt: skip
