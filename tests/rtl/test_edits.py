@@ -45,7 +45,7 @@ def test_what_check_says_of_an_edited_design(edit, tmp_path):
 OPEN = {
     "bf16_add": (None, {"missing-sticky"}),
     "bf16_mul": (None, {"unsaturated-mantissa"}),
-    "div_sqrt": ("up", {"wrong-mode", "missing-sticky"}),
+    "div_sqrt": ("up", {"wrong-mode"}),
 }
 
 

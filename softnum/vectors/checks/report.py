@@ -86,7 +86,8 @@ class CauseFound:
         noun = "failures" if self.example is None or self.example.before is None else "wrong steps"
         count = f"all {self.of} {noun}" if self.explains == self.of else f"{self.explains} of {self.of} {noun}"
         if self.hides:
-            lines = [f"cause: {name}: {self.hides} vectors are right for it that the others would make wrong"]
+            lead = "cause:" if self.confident else "unexplained, the nearest is"
+            lines = [f"{lead} {name}: {self.hides} vectors are right for it that the others would make wrong"]
             lines.append(f"  {self.sentence}")
         elif self.confident:
             lines = [f"cause: {name}: explains {count}", f"  {self.sentence}"]
