@@ -10,9 +10,33 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, writable_file
+from softnum.cli.vector_options import (
+    Dialect,
+    Exact,
+    Exponents,
+    FlushInputs,
+    FlushResults,
+    Formats,
+    Length,
+    Minmax,
+    Nan,
+    NoInf,
+    NoNan,
+    NoSubnormal,
+    Only,
+    Op,
+    Overflow,
+    ProfileOption,
+    ResultFormat,
+    Rounding,
+    Shape,
+    StochasticBits,
+    Tininess,
+    UnitOption,
+    WithC,
+)
 from softnum.cli.vector_reports import delivered, written
 from softnum.formats.aliases import function_of
-from softnum.ops.arithmetic import CODE_OPERATIONS
 from softnum.runtime.atomic import atomic_file
 
 __all__ = ["register"]
@@ -37,72 +61,6 @@ $readmemh and $readmemb (.mem, .memb), IBM's .fptest, .csv, .jsonl and .npz; .gz
   softnum vectors check mul.txt
   testfloat_gen f16_mul | softnum vectors check --op f16_mul --nan x86
 """
-
-Op = Annotated[
-    str | None,
-    typer.Option(
-        help=f"Operation: {', '.join(CODE_OPERATIONS)}, to_integer, "
-        "compare_{quiet,signaling}_{equal,less,less_equal}; another name of one (softnum formats --names), or "
-        "a function of TestFloat's, which states the formats: f32_mulAdd; of a unit: dot, mac, gemm. "
-        "check: all, where lines of fptest say it."
-    ),
-]
-Formats = Annotated[
-    str | None, typer.Option("--format", help="The operands' format, or one for each with commas between them.")
-]
-ResultFormat = Annotated[
-    str | None, typer.Option(help="The result's format, where it is another one; convert's target.")
-]
-Rounding = Annotated[
-    str | None,
-    typer.Option(
-        help="Rounding mode, full or short: rne rna rtz rup rdn rto sr; or another's name (softnum formats --names).  "
-        "[default: nearest_even]"
-    ),
-]
-Overflow = Annotated[
-    str | None,
-    typer.Option(
-        help="infinity, saturate, saturate_finite, wrap or p3109_v3_2_1.  [default: infinity; fixed point: saturate]"
-    ),
-]
-Tininess = Annotated[
-    str | None, typer.Option(help="When underflow is judged: after or before rounding.  [default: after]")
-]
-Dialect = Annotated[
-    str | None,
-    typer.Option(
-        help="The file's dialect: softnum (TestFloat's text with a header), testfloat (without), readmemh, readmemb, "
-        "fptest, csv, jsonl or npz.  [default: by the file's ending, .gz and .xz aside; else by its first bytes]"
-    ),
-]
-StochasticBits = Annotated[int | None, typer.Option(help="r: random bits of a stochastic rounding.  [default: 32]")]
-Nan = Annotated[
-    str | None,
-    typer.Option(
-        "--nan",
-        help="Whose NaN is delivered: canonical, riscv, arm_default, x86, arm; of to_integer, whose invalid results.  "
-        "[default: canonical; riscv]",
-    ),
-]
-Exact = Annotated[
-    bool | None,
-    typer.Option(
-        "--exact/--notexact",
-        help="Of round_to_integral and to_integer: whether what is no integer raises inexact.  [default: exact]",
-    ),
-]
-UnitOption = Annotated[
-    str | None,
-    typer.Option(
-        "--unit", help="Of dot, mac, gemm: a name that `softnum units` lists, or an expression: MadUnit('e6m9', ...)."
-    ),
-]
-Length = Annotated[int | None, typer.Option(help="Of dot, mac: products in a sum, steps in a sequence.  [default: 16]")]
-Shape = Annotated[str | None, typer.Option(help="Of gemm: M,N,K.  [default: 4,4,8]")]
-WithC = Annotated[
-    bool | None, typer.Option("--with-c/--without-c", help="Of dot, mac, gemm: whether sums start from a column C.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -151,6 +109,14 @@ def _spec(op, formats, unit, of_operation: dict, of_unit: dict):
     return VectorSpec.make(op, formats, **_given(**of_operation))
 
 
+def _space(no_nan: bool, no_inf: bool, no_subnormal: bool, exponents: str | None, only: str | None):
+    """The space that the options state; None: all vectors."""
+    from softnum.vectors import Space
+
+    found = Space.make(no_nan=no_nan, no_inf=no_inf, no_subnormal=no_subnormal, exponents=exponents, only=only)
+    return found or None
+
+
 def _given(**options) -> dict:
     return {key: value for key, value in options.items() if value is not None}
 
@@ -180,6 +146,15 @@ def generate(
     stochastic_bits: StochasticBits = None,
     nan: Nan = None,
     exact: Exact = None,
+    flush_inputs: FlushInputs = None,
+    flush_results: FlushResults = None,
+    minmax: Minmax = None,
+    profile: ProfileOption = None,
+    no_nan: NoNan = False,
+    no_inf: NoInf = False,
+    no_subnormal: NoSubnormal = False,
+    exponents: Exponents = None,
+    only: Only = None,
     unit: UnitOption = None,
     length: Length = None,
     shape: Shape = None,
@@ -223,7 +198,9 @@ def generate(
     spec = _spec(
         op, _formats(fmt), unit,
         dict(out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess,
-             stochastic_bits=stochastic_bits, nan=nan, exact=exact),
+             stochastic_bits=stochastic_bits, nan=nan, exact=exact, flush_inputs=flush_inputs,
+             flush_results=flush_results, minmax=minmax, profile=profile,
+             space=_space(no_nan, no_inf, no_subnormal, exponents, only)),
         dict(length=length, shape=_shape(shape), with_c=with_c),
     )  # fmt: skip
     if coverage_out is not None:
@@ -262,6 +239,15 @@ def check(
     stochastic_bits: StochasticBits = None,
     nan: Nan = None,
     exact: Exact = None,
+    flush_inputs: FlushInputs = None,
+    flush_results: FlushResults = None,
+    minmax: Minmax = None,
+    profile: ProfileOption = None,
+    no_nan: NoNan = False,
+    no_inf: NoInf = False,
+    no_subnormal: NoSubnormal = False,
+    exponents: Exponents = None,
+    only: Only = None,
     unit: UnitOption = None,
     length: Length = None,
     shape: Shape = None,
@@ -326,8 +312,9 @@ def check(
             writable_file(Path(path))
     options = dict(
         out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess, stochastic_bits=stochastic_bits,
-        nan=nan, exact=exact, unit=unit, length=length, shape=_shape(shape), with_c=with_c, any_nan=any_nan,
-        ignore_flags=ignore_flags,
+        nan=nan, exact=exact, flush_inputs=flush_inputs, flush_results=flush_results, minmax=minmax, profile=profile,
+        space=_space(no_nan, no_inf, no_subnormal, exponents, only),
+        unit=unit, length=length, shape=_shape(shape), with_c=with_c, any_nan=any_nan, ignore_flags=ignore_flags,
         ulp=ulp, ignore_header=ignore_header, max_failures=max_failures, explain=explain, dialect=dialect,
     )  # fmt: skip
     files = files or ["-"]

@@ -20,6 +20,7 @@ from softnum.vectors.files.writing import header_of, write
 from softnum.vectors.model import ReferenceModel
 from softnum.vectors.plans.coverage import Bins, Coverage
 from softnum.vectors.plans.generator import Plan, generate, plan
+from softnum.vectors.plans.space import Space
 from softnum.vectors.plans.spec import Block, Column, VectorSpec
 from softnum.vectors.plans.unit_spec import UNIT_OPERATIONS, UnitSpec
 from softnum.vectors.rom import ROM_FORMATS, Rom, make_rom, write_rom
@@ -43,6 +44,7 @@ __all__ = [
     "Rows",
     "ReferenceModel",
     "Rom",
+    "Space",
     "SuiteDifference",
     "SuiteReport",
     "TextLayout",

@@ -11,8 +11,8 @@ from softnum.ops import CODE_OPERATIONS as OPERATIONS
 from softnum.runtime import _core
 from softnum.vectors import TextLayout, VectorSpec, generate, plan, write
 from softnum.vectors.plans import _draw
-from softnum.vectors.plans.generator import _cross
 from softnum.vectors.plans.operands import core_codes, edge_codes
+from softnum.vectors.plans.plan import _cross
 from softnum.vectors.plans.strata import _ORDER, SHARES, random_block, random_words
 from tests.support.cases import cases
 from tests.support.format_lists import NARROW

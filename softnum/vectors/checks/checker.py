@@ -8,6 +8,7 @@ import sys
 from softnum.vectors.checks.comparison import comparison_of
 from softnum.vectors.checks.failures import Failure
 from softnum.vectors.checks.report import CheckReport
+from softnum.vectors.checks.spaces import SpaceKeeper
 from softnum.vectors.files.dialects import open_reader
 from softnum.vectors.files.headers import spec_of
 from softnum.vectors.files.text import VectorFileError
@@ -31,8 +32,9 @@ def open_vectors(source) -> tuple[object, str, bool]:
 
 def check(
     source, op=None, fmt=None, *, out_fmt=None, rounding=None, overflow=None, tininess=None, stochastic_bits=None,
-    nan=None, exact=None, unit=None, length=None, shape=None, with_c=None, any_nan=False, ignore_flags=False, ulp=0,
-    ignore_header=False, max_failures=20, explain=True, progress=None, dialect=None,
+    nan=None, exact=None, flush_inputs=None, flush_results=None, minmax=None, profile=None, space=None, unit=None,
+    length=None, shape=None, with_c=None, any_nan=False, ignore_flags=False, ulp=0, ignore_header=False,
+    max_failures=20, explain=True, progress=None, dialect=None,
 ) -> CheckReport:  # fmt: skip
     """Compare the results and flags of a vector file with softnum's, and name the likeliest causes of differences.
 
@@ -43,6 +45,11 @@ def check(
     op, fmt, out_fmt, rounding, overflow, tininess, stochastic_bits, nan, exact
         As in `generate`. What is left out is taken from the file's header, else the defaults of `generate` hold; what
         is stated must agree with the header.
+    flush_inputs, flush_results, minmax, profile
+        As well.
+    space : Space, optional
+        Vectors outside are passed over and counted. What the file's own header leaves out must not be there: such a
+        vector is an error.
     unit, length, shape, with_c
         Of vectors of a unit (op dot, mac or gemm), as in `UnitSpec.make`.
     any_nan : bool
@@ -103,7 +110,8 @@ def check(
             raise ValueError(f"{what} must be an integer of at least 0, got {number!r}")
     given = dict(
         op=op, fmt=fmt, out_fmt=out_fmt, rounding=rounding, overflow=overflow, tininess=tininess,
-        stochastic_bits=stochastic_bits, nan=nan, exact=exact, unit=unit, length=length, shape=shape, with_c=with_c,
+        stochastic_bits=stochastic_bits, nan=nan, exact=exact, flush_inputs=flush_inputs, flush_results=flush_results,
+        minmax=minmax, profile=profile, unit=unit, length=length, shape=shape, with_c=with_c,
     )  # fmt: skip
     stream, name, ours = open_vectors(source)
     report = comparison = None
@@ -114,13 +122,16 @@ def check(
         report = CheckReport(name, spec_of(reader.header, given, name), bool(any_nan), bool(ignore_flags), ulp)
         report.skipped = reader.skipped  # filled as it reads
         comparison = comparison_of(report)
-        for rows in reader.rows(report.spec, unknown="mark"):
+        keeper = SpaceKeeper(name, report.spec, space)
+        for rows in map(keeper.inside, reader.rows(report.spec, unknown="mark")):
             unknown = rows.unknown
             if rows.unknown_flags is not None and not ignore_flags:
                 unknown = rows.unknown_flags if unknown is None else unknown | rows.unknown_flags
             comparison.add(rows.lines, rows.block, unknown)
             if progress is not None:
                 progress(report.vectors)
+        keeper.end(report.vectors)
+        report.skipped.update(keeper.skipped)
         comparison.end()
     except VectorFileError as error:
         if report is not None:

@@ -185,8 +185,8 @@ class Model:
         mode = self.rounding or spec.rounding
         options = dict(
             rounding=mode, overflow=self.overflow or spec.overflow, tininess=self.tininess or spec.tininess,
-            flush_inputs=self.flush_inputs, flush_results=self.flush_results, nan=self.nan or spec.nan, invalid=0,
-            exact=spec.exact,
+            flush_inputs=self.flush_inputs or spec.flush_inputs, nan=self.nan or spec.nan, invalid=0,
+            flush_results=self.flush_results or spec.flush_results, exact=spec.exact, minmax=spec.minmax,
         )  # fmt: skip
         if mode.startswith("stochastic"):
             if words is None:

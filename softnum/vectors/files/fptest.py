@@ -174,6 +174,8 @@ class FptestLayout(TextLayout):
             raise ValueError(f"fptest has no vectors of units{way}")
         if spec.op not in OPERATIONS:
             raise ValueError(f"fptest has no operation {spec.op} (it has {', '.join(OPERATIONS)}){way}")
+        if spec.flush_inputs or spec.flush_results:
+            raise ValueError(f"fptest has no flushing of subnormals{way}")
         known = [format(f"binary{bits}") for bits in (16, 32, 64)]
         for fmt in (*spec.formats, spec.out_fmt):
             if fmt not in known:

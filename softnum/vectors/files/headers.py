@@ -5,13 +5,17 @@ from __future__ import annotations
 from softnum.formats.aliases import integer_named
 from softnum.formats.names import format
 from softnum.vectors.files.text import VectorFileError
-from softnum.vectors.plans.operations import expanded
+from softnum.vectors.plans.operations import expanded, operation_name
+from softnum.vectors.plans.profiles import with_profile
+from softnum.vectors.plans.space import Space
 from softnum.vectors.plans.spec import Spec, VectorSpec
 from softnum.vectors.plans.unit_spec import UNIT_OPERATIONS, UnitSpec
 
 __all__ = ["spec_of"]
 
-_HEADER_KEYS = ("op", "format", "result_format", "rounding", "overflow", "tininess", "stochastic_bits", "nan", "exact")
+_HEADER_KEYS = (
+    "op", "format", "result_format", "rounding", "overflow", "tininess", "stochastic_bits", "nan", "exact", "minmax",
+)  # fmt: skip
 _OF_UNITS = ("unit", "length", "shape", "with_c")
 
 
@@ -41,7 +45,26 @@ def _told(header: dict, stated: dict, source: str) -> dict:
         if told["exact"] not in ("yes", "no"):
             raise VectorFileError(source, 0, f"the header's exact must be yes or no, not {told['exact']!r}")
         told["exact"] = told["exact"] == "yes"
+    try:
+        told |= _flushes(header.get("flush", "none")) | {"space": Space.of_header(header)}
+    except ValueError as error:
+        raise VectorFileError(source, 0, f"the header is unusable: {error}") from None
     return told
+
+
+def _flushes(text: str) -> dict:
+    """What a header's line says of subnormals: none, inputs, results_before ..."""
+    parts = [] if text == "none" else text.split()
+    out = {}
+    for part in parts:
+        what, _, when = part.partition("_")
+        if what == "inputs" and not when:
+            out["flush_inputs"] = True
+        elif what == "results" and when:
+            out["flush_results"] = when
+        else:
+            raise ValueError(f"flush must be none, inputs, results_before, results_after or both, not {text!r}")
+    return out
 
 
 def spec_of(header: dict, given: dict, source: str) -> Spec:
@@ -65,6 +88,8 @@ def spec_of(header: dict, given: dict, source: str) -> Spec:
         raise ValueError(f"{op} is of {kind}: leave out {', '.join(foreign)}")
     if op in UNIT_OPERATIONS:
         return _unit_spec_of(header, stated, source)
+    if "profile" in stated:
+        stated = with_profile(operation_name(op) if op is not None else "", stated)
     told = _told(header, stated, source)
     for key, option in (("op", "--op"), ("fmt", "--format")):
         if key not in stated and key not in told:
@@ -78,6 +103,10 @@ def spec_of(header: dict, given: dict, source: str) -> Spec:
     # an operation or format of another kind changes what the rest of the header means, so it is compared alone first
     if "op" in stated and stated["op"] != header_spec.op:
         raise _disagree(source, "op", header_spec.op, stated["op"])
+    meaning = header_spec.facts().get("computes")
+    if header.get("computes", meaning) != meaning:
+        problem = f"the header says that {header_spec.op} computes {header['computes']}; here it is {meaning}"
+        raise VectorFileError(source, 0, problem)
     spec = VectorSpec.make(**{**told, **stated})
     ours, theirs = spec.facts(), header_spec.facts()
     if spec != header_spec:

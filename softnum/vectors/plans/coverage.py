@@ -10,13 +10,16 @@ import numpy as np
 from softnum.formats.modes import Flags
 from softnum.formats.wide import integers
 from softnum.vectors.plans.codes import exponents
+from softnum.vectors.plans.fpu import FUSED
 from softnum.vectors.plans.operands import class_codes
+from softnum.vectors.plans.space import Space, admitted_codes
 from softnum.vectors.plans.spec import Block, Spec
 from softnum.vectors.plans.unit_spec import UnitSpec
 
 __all__ = ["Bins", "Coverage"]
 
-_ROUNDED = ("convert", "add", "subtract", "multiply", "divide", "sqrt", "fma", "remainder")
+_SUMS = ("add", "subtract", "multiply", "divide", "remainder")
+_ROUNDED = ("convert", "from_integer", *_SUMS, "sqrt", "fma", *FUSED)
 _MOST_BINADES = 256
 
 
@@ -58,10 +61,28 @@ class Bins:
 
 
 @lru_cache(maxsize=64)
-def _occurring(fmt) -> np.ndarray:
-    """Which of a format's classes have codes."""
+def _occurring(fmt, space: Space | None = None) -> np.ndarray:
+    """Which of a format's classes have codes in a space."""
     out = np.zeros(len(fmt.class_names), bool)
-    out[fmt.class_numbers(fmt.stored(class_codes(fmt, 1)))] = True
+    codes = fmt.stored(class_codes(fmt, 1))
+    known = admitted_codes(fmt, space) if space else None
+    if known is not None:
+        codes = np.append(codes[known.has(codes)], fmt.stored(known.starts))
+    out[fmt.class_numbers(codes)] = True
+    return out
+
+
+@lru_cache(maxsize=64)
+def _binades(fmt, space: Space, coarse: int) -> np.ndarray:
+    """Which exponent fields, without so many of their last bits, operands of a space have."""
+    out = np.ones(1 << (fmt.exponent_bits - coarse), bool)
+    known = admitted_codes(fmt, space) if space else None
+    if known is not None:
+        fields = np.arange(1 << fmt.exponent_bits).astype(np.uint64) << np.uint64(fmt.mantissa_bits)
+        signs = [0, fmt.signed << (fmt.bits - 1)]
+        ends = [fields + np.uint64(low | sign) for low in (0, 1, (1 << fmt.mantissa_bits) - 1) for sign in signs]
+        has = np.logical_or.reduce([known.has(codes) for codes in ends])
+        out = has.reshape(len(out), -1).any(1)
     return out
 
 
@@ -96,6 +117,10 @@ class Coverage:
         self.vectors = 0
         self.groups: dict[str, Bins] = {}
 
+    @property
+    def _space_of_operands(self) -> Space:
+        return getattr(self.spec, "space", Space()).of_operands
+
     # -- bins ----------------------------------------------------------------------------------------------------------
     def _bins(self, name: str, labels, reachable=None) -> Bins:
         if name not in self.groups:
@@ -112,7 +137,7 @@ class Coverage:
         self._add_operands(block)
         if self.spec.op in _ROUNDED and self.spec.out_fmt.has_exceptions:  # which has one mode
             self._add_rounding(block)
-        if self.spec.op in ("add", "subtract", "multiply", "divide", "fma", "remainder"):
+        if self.spec.op in (*_SUMS, "fma", *FUSED):
             self._add_exponents(block)
         self._add_result(block)
 
@@ -131,7 +156,7 @@ class Coverage:
             return
         coarse = max(0, fmt.exponent_bits - _MOST_BINADES.bit_length() + 1)
         labels = (str((i << coarse) - fmt.bias) for i in range(1 << (fmt.exponent_bits - coarse)))
-        reachable = None if column.name == "result" else np.ones(1 << (fmt.exponent_bits - coarse), bool)
+        reachable = None if column.name == "result" else _binades(fmt, self._space_of_operands, coarse)
         self._bins(f"binades of {column.name}", labels, reachable).add(fmt.exponent_fields(codes) >> coarse)
 
     def _add_operands(self, block: Block) -> None:
@@ -139,7 +164,7 @@ class Coverage:
         index, reachable = np.zeros(len(block), np.int64), np.ones(1, bool)
         for column, codes in zip(columns, block.operands, strict=True):
             index = index * len(column.format.class_names) + column.format.class_numbers(codes)
-            reachable = (reachable[:, None] & _occurring(column.format)).ravel()
+            reachable = (reachable[:, None] & _occurring(column.format, self._space_of_operands)).ravel()
         name = f"classes of {', '.join(c.name for c in columns)}"
         if name not in self.groups:
             labels = [""]
@@ -185,10 +210,10 @@ class Coverage:
         if not all(f.exponent_bits for f in self.spec.formats):
             return
         fields = [exponents(x, f) for x, f in zip(block.operands, self.spec.formats, strict=True)]
-        left, right = (fields[0] + fields[1], fields[2]) if self.spec.op == "fma" else (fields[0], fields[1])
-        reach = 2 * self.spec.out_fmt.precision + 4 if self.spec.op == "fma" else self.spec.out_fmt.precision + 3
+        left, right = (fields[0] + fields[1], fields[2]) if len(fields) == 3 else (fields[0], fields[1])
+        reach = 2 * self.spec.out_fmt.precision + 4 if len(fields) == 3 else self.spec.out_fmt.precision + 3
         labels = ["below", *(str(d) for d in range(-reach, reach + 1)), "above"]
-        what = "exponent of a*b less c's" if self.spec.op == "fma" else "exponent of a less b's"
+        what = "exponent of a*b less c's" if len(fields) == 3 else "exponent of a less b's"
         self._bins(what, labels).add(np.clip(left - right, -reach - 1, reach + 1) + reach + 1)
 
     # -- shown ---------------------------------------------------------------------------------------------------------

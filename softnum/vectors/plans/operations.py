@@ -10,10 +10,23 @@ from softnum.formats.names import format
 from softnum.formats.scalar import FixedFormat, Format
 from softnum.ops.arithmetic import CODE_OPERATIONS, compare
 from softnum.ops.integers import to_integer
+from softnum.vectors.plans.fpu import (
+    CLASS_MASK,
+    CLASS_NUMBER,
+    EXTREMA,
+    FUSED,
+    MINMAX_RULES,
+    SIGNS,
+    class_codes,
+    cuda_nan,
+    extremum,
+    fused,
+    signed,
+)
 
 __all__ = [
-    "BIT", "COMPARISONS", "check_exact", "computed", "expanded", "integer_format", "nan_of", "operand_format",
-    "operands_of", "operation_name", "result_format",
+    "BIT", "COMPARISONS", "check_exact", "check_flush", "computed", "expanded", "integer_format", "minmax_of", "nan_of",
+    "operand_format", "operands_of", "operation_name", "result_format", "stated_meaning",
 ]  # fmt: skip
 
 #: the format of a comparison's result
@@ -25,10 +38,29 @@ COMPARISONS: dict[str, tuple[bool, tuple[int, ...]]] = {
     for relation, orders in (("equal", (0,)), ("less", (-1,)), ("less_equal", (-1, 0)))
 }
 _EXACT = ("round_to_integral", "to_integer")
+#: name -> its number of operands, of what is neither a ufunc nor a comparison
+_OTHERS = {"to_integer": 1, "from_integer": 1, "classify": 1, **dict.fromkeys(SIGNS, 2), **dict.fromkeys(FUSED, 3)}
+#: what move bits, or read them alone: nothing is flushed there
+_ON_BITS = ("negate", "absolute", "copysign", "next_up", "next_down", "classify", *SIGNS)
+_SHORT = {
+    f"compare_{relation}{end}": f"compare_{kind}_{relation}"
+    for relation in ("equal", "less", "less_equal")
+    for kind, end in (("quiet", ""), ("signaling", "_signaling"))
+}
+_MEANINGS = {"fmsub": "a * b - c", "fnmadd": "-(a * b) - c", "fnmsub": "-(a * b) + c"}
 
 
 def _known() -> list[str]:
-    return [*CODE_OPERATIONS, "to_integer", *COMPARISONS]
+    return [*CODE_OPERATIONS, *_OTHERS, *COMPARISONS]
+
+
+def stated_meaning(op: str) -> str | None:
+    """What an operation computes that others' manuals have under another name; None of operations of one meaning.
+
+    >>> stated_meaning("fnmsub")
+    '-(a * b) + c'
+    """
+    return _MEANINGS.get(op)
 
 
 def operation_name(op: object) -> str:
@@ -39,6 +71,7 @@ def operation_name(op: object) -> str:
     """
     known = _known()
     name = operation_alias(op) if isinstance(op, str) else op
+    name = _SHORT.get(name, name)
     if name not in known:
         hint = refused("operation", str(op))
         if hint is None and (close := near(str(op), known)):
@@ -49,7 +82,7 @@ def operation_name(op: object) -> str:
 
 def operands_of(op: str) -> int:
     """How many operands an operation has."""
-    return 2 if op in COMPARISONS else 1 if op == "to_integer" else CODE_OPERATIONS[op][1]
+    return 2 if op in COMPARISONS else _OTHERS[op] if op in _OTHERS else CODE_OPERATIONS[op][1]
 
 
 def integer_format(fmt: object) -> FixedFormat | None:
@@ -72,7 +105,12 @@ def integer_format(fmt: object) -> FixedFormat | None:
 
 
 def operand_format(op: str, fmt) -> Format:
-    """The format of an operand; of convert, integers too (TestFloat's ui32_to_f16)."""
+    """The format of an operand; of convert, integers too (TestFloat's ui32_to_f16); of from_integer, these alone."""
+    if op == "from_integer":
+        found = integer_format(fmt)
+        if found is None:
+            raise ValueError(f"from_integer takes an integer type (fmt=, --format): {', '.join(INTEGERS)}, not {fmt}")
+        return found
     if op == "convert" and integer_named(fmt) is not None and (found := integer_format(fmt)) is not None:
         return found
     return format(fmt)
@@ -92,27 +130,78 @@ def result_format(op: str, formats: tuple[Format, ...], out_fmt) -> Format:
         if out_fmt is not None and format(out_fmt) != BIT:
             raise ValueError(f"{op} gives one bit, 1 where it is so; leave the result's format out, not {out_fmt}")
         return BIT
+    if op == "classify":
+        found = CLASS_NUMBER if out_fmt is None else format(out_fmt)
+        if formats[0].kind != "float" or formats[0].leads:
+            raise ValueError(f"classify has IEEE 754's classes, of floats of up to 64 bits, not of {formats[0]}")
+        if found not in (CLASS_NUMBER, CLASS_MASK):
+            raise ValueError(f"classify gives a number ({CLASS_NUMBER}) or a mask ({CLASS_MASK}), not {out_fmt}")
+        return found
+    if op in SIGNS:
+        if any(f != formats[0] or f.kind != "float" or not f.signed or f.leads for f in formats):
+            raise ValueError(f"{op} is of floats of one format with a sign bit, of up to 64 bits, not of {names}")
+        if out_fmt is not None and format(out_fmt) != formats[0]:
+            raise ValueError(f"{op}: the result is in the format of a, {formats[0]}, not {out_fmt}")
+        return formats[0]
+    if op in FUSED and any(f.leads for f in formats):
+        raise ValueError(f"{op} is of formats of up to 64 bits, not of {names}")
     if out_fmt is None:
-        if op == "convert":
-            raise ValueError(f"convert from {names}: state the target (out_fmt=, --result-format)")
+        if op in ("convert", "from_integer"):
+            raise ValueError(f"{op} from {names}: state the target (out_fmt=, --result-format)")
         if any(f != formats[0] for f in formats):
             raise ValueError(
                 f"{op}: the operands' formats differ ({names}); state the result's (out_fmt=, --result-format)"
             )
         return formats[0]
-    if op == "convert" and integer_named(out_fmt) is not None:
+    if op in ("convert", "from_integer") and integer_named(out_fmt) is not None:
         raise ValueError(
-            f"{out_fmt} names integers: the operation is to_integer, not convert, whose result is of a format"
+            f"{out_fmt} names integers: the operation is to_integer, not {op}, whose result is of a format"
         )
     return format(out_fmt)
 
 
-def nan_of(op: str, profile: str | None) -> str:
+def nan_of(op: str, profile: str | None, out_fmt: Format | None = None) -> str:
     """The NaN profile by one name for each rule; of to_integer, whose invalid results they are."""
+    if profile == "cuda":
+        writes_nan = op not in _ON_BITS and op != "to_integer" and op not in COMPARISONS
+        if writes_nan and out_fmt is not None and out_fmt.has_nan and cuda_nan(out_fmt) is None:
+            raise ValueError(f"nan='cuda': no manual states the NaN that is delivered in {out_fmt}; state --nan")
+        return "cuda"
     number = nan_profile("canonical" if profile is None else profile)
     if op == "to_integer":
         return {"arm_default": "arm", "canonical": "riscv"}.get(profile, profile or "riscv")
     return ("canonical", "x86", "arm")[number]
+
+
+def check_flush(op: str, formats, out_fmt: Format, flush_inputs: bool, flush_results: str | None) -> None:
+    """ValueError where nothing is flushed, or the rule is unknown."""
+    if flush_results not in (None, "before", "after", "subnormal"):
+        raise ValueError(f"flush_results must be before, after or subnormal, got {flush_results!r}")
+    if (flush_inputs or flush_results) and op in _ON_BITS:
+        raise ValueError(f"{op} reads and moves bits: nothing is flushed (leave --flush-inputs, --flush-results out)")
+    if flush_inputs and not any(f.kind == "float" for f in formats):
+        raise ValueError(f"--flush-inputs is of floats, and {formats[0]} has no subnormals")
+    if flush_results and (op in COMPARISONS or op == "to_integer" or out_fmt.kind != "float"):
+        raise ValueError(f"--flush-results is of floats, and {op} gives none with subnormals, but {out_fmt}")
+
+
+def minmax_of(op: str, rule: str | None, formats, out_fmt: Format, flush_inputs: bool) -> str:
+    """Whose rule minimum and maximum follow; ValueError of other operations, and where a rule says nothing."""
+    if rule is None:
+        return "ieee2019"
+    if rule not in MINMAX_RULES:
+        raise ValueError(f"minmax must be one of {', '.join(MINMAX_RULES)}, got {rule!r}")
+    if op not in EXTREMA:
+        raise ValueError(f"minmax (--minmax) is for {', '.join(EXTREMA)}, not for {op}")
+    if rule == "ieee2019":
+        return rule
+    if any(f != out_fmt for f in formats) or out_fmt.kind != "float" or out_fmt.leads:
+        raise ValueError(f"minmax={rule!r} is of floats of one format, of up to 64 bits")
+    if rule == "x86" and op.endswith("_number"):
+        raise ValueError(f"{op}: x86's MINSS is minimum; state another rule by --minmax")
+    if rule == "x86" and flush_inputs:
+        raise ValueError("minmax='x86': no manual states what MINSS delivers of a subnormal operand with DAZ")
+    return rule
 
 
 def expanded(op, given: dict) -> tuple[str, dict]:
@@ -174,7 +263,24 @@ def computed(op: str, operands, formats, out_fmt: Format, options: dict) -> tupl
     (array([0, 1], dtype=uint8), array([0, 0], dtype=uint8))
     """
     options = dict(options)
-    exact = options.pop("exact", True)
+    exact, rule = options.pop("exact", True), options.pop("minmax", "ieee2019")
+    if options.get("nan") == "cuda" and op != "to_integer":
+        result, flags = computed(
+            op, operands, formats, out_fmt, options | {"nan": "canonical", "exact": exact, "minmax": rule}
+        )
+        code = None if op in _ON_BITS else cuda_nan(out_fmt)
+        return (result if code is None else np.where(out_fmt.is_nan(result), result.dtype.type(code), result)), flags
+    if op in FUSED:
+        operands, op = fused(op, operands, formats, options), "fma"
+    if op == "from_integer":
+        op = "convert"
+    if op in SIGNS:
+        return signed(op, *operands, formats), np.zeros(len(operands[0]), np.uint8)
+    if op == "classify":
+        codes = class_codes(operands[0], formats[0], out_fmt)
+        return codes.astype(out_fmt.storage_dtype), np.zeros(len(codes), np.uint8)
+    if op in EXTREMA and rule != "ieee2019":
+        return extremum(op, rule, operands, formats, options)
     if op == "to_integer":
         if integer_format(out_fmt) is None:
             raise ValueError(f"to_integer gives integers, not {out_fmt}")
@@ -182,16 +288,21 @@ def computed(op: str, operands, formats, out_fmt: Format, options: dict) -> tupl
             k: v for k, v in options.items() if k in ("rounding", "random_bits", "stochastic_bits", "flush_inputs")
         }
         dtype = np.dtype(f"{'i' if out_fmt.signed else 'u'}{out_fmt.bits // 8}")
+        whose = nan_of(op, options.get("nan"))
         result, flags = to_integer(
             operands[0],
             formats[0],
             dtype,
             exact=exact,
-            invalid=nan_of(op, options.get("nan")),
+            invalid="arm" if whose == "cuda" else whose,
             return_flags=True,
             **taken,
         )
-        return result.view(out_fmt.storage_dtype), flags
+        result = result.view(out_fmt.storage_dtype)
+        if whose == "cuda" and (formats[0] == format("binary64") or out_fmt.bits == 64):  # PTX ISA, cvt: else 0
+            nan = formats[0].is_nan(operands[0])
+            result = np.where(nan, result.dtype.type(1 << (out_fmt.bits - 1)), result)
+        return result, flags
     if op in COMPARISONS:
         if out_fmt != BIT:
             raise ValueError(f"{op} gives one bit, not {out_fmt}")
@@ -204,7 +315,8 @@ def computed(op: str, operands, formats, out_fmt: Format, options: dict) -> tupl
     function = CODE_OPERATIONS[op][0]
     without_flags = not out_fmt.has_exceptions  # of posits there are none, and no rules to state
     if without_flags:
-        options = {k: v for k, v in options.items() if k not in ("overflow", "tininess", "nan")}
+        rules = ("overflow", "tininess", "nan", "flush_inputs", "flush_results")
+        options = {k: v for k, v in options.items() if k not in rules or (k.startswith("flush") and v)}
     else:
         options["return_flags"] = True
     if op == "convert":

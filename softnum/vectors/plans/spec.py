@@ -11,21 +11,29 @@ from softnum.formats.checks import check_not_own
 from softnum.formats.modes import overflow_name, rounding_name
 from softnum.formats.names import format
 from softnum.formats.scalar import Format
+from softnum.vectors.plans.fpu import SIGNS
 from softnum.vectors.plans.operations import (
     COMPARISONS,
     check_exact,
+    check_flush,
     computed,
     expanded,
+    minmax_of,
     nan_of,
     operand_format,
     operands_of,
     result_format,
+    stated_meaning,
 )  # fmt: skip
+from softnum.vectors.plans.profiles import with_profile
+from softnum.vectors.plans.space import Space
 
 __all__ = ["Block", "Column", "Spec", "VectorSpec", "format_name"]
 
 FLAG_BITS = 5
 _OPERAND_NAMES = ("a", "b", "c")
+_STATE_RESULT = ("convert", "to_integer", "from_integer", "classify")
+_EVERYTHING = Space()
 
 
 class Column(NamedTuple):
@@ -117,6 +125,10 @@ def format_name(fmt: Format) -> str:
     return fmt.name if found == fmt else plain
 
 
+def _integer_name(fmt: Format) -> str:
+    return f"{'' if fmt.signed else 'u'}i{fmt.bits}"
+
+
 @dataclass(frozen=True)
 class VectorSpec(Spec):
     """An operation with everything its result depends on, as `make` checks and completes it.
@@ -135,10 +147,18 @@ class VectorSpec(Spec):
     stochastic_bits : int or None
         r where the rounding is stochastic, else None.
     nan : str
-        Which NaN is delivered, "canonical", "x86" or "arm"; of to_integer, whose invalid results: "riscv", "x86" or
-        "arm".
+        Which NaN is delivered, "canonical", "x86", "arm" or "cuda"; of to_integer, whose invalid results: "riscv",
+        "x86", "arm" or "cuda".
     exact : bool
         Whether a number that is no integer raises INEXACT in round_to_integral and to_integer.
+    flush_inputs : bool
+        Whether subnormal operands read as zeros.
+    flush_results : {None, "before", "after", "subnormal"}
+        Which results become zeros, as in `softnum.multiply`.
+    minmax : str
+        Whose rule minimum and maximum follow: "ieee2019", "ieee2008", "riscv", "arm", "x86" or "cuda".
+    space : Space
+        What operands and results are restricted to.
     """
 
     op: str
@@ -150,11 +170,15 @@ class VectorSpec(Spec):
     stochastic_bits: int | None
     nan: str = "canonical"
     exact: bool = True
+    flush_inputs: bool = False
+    flush_results: str | None = None
+    minmax: str = "ieee2019"
+    space: Space = _EVERYTHING
 
     @classmethod
     def make(
-        cls, op, fmt=None, *, out_fmt=None, rounding=None, overflow=None, tininess="after", stochastic_bits=32,
-        nan=None, exact=None,
+        cls, op, fmt=None, *, out_fmt=None, rounding=None, overflow=None, tininess=None, stochastic_bits=32,
+        nan=None, exact=None, flush_inputs=None, flush_results=None, minmax=None, profile=None, space=None,
     ) -> VectorSpec:  # fmt: skip
         """Check the parts against each other and fill in what follows from them.
 
@@ -170,10 +194,19 @@ class VectorSpec(Spec):
         rounding, overflow, tininess, stochastic_bits
             As in `softnum.multiply`.
         nan : str, optional
-            As in `softnum.multiply`; of to_integer, whose invalid results are delivered, as in `softnum.to_integer`
-            ("canonical" and "riscv": RISC-V's; "arm_default" and "arm": Arm's).
+            As in `softnum.multiply`, or "cuda": all ones but the sign; of to_integer, whose invalid results are
+            delivered, as in `softnum.to_integer` ("canonical" and "riscv": RISC-V's; "arm_default" and "arm": Arm's;
+            "cuda": PTX's).
         exact : bool, optional
             Whether round_to_integral and to_integer raise INEXACT, as TestFloat's -exact (default) and -notexact say.
+        flush_inputs, flush_results
+            As in `softnum.multiply`: FTZ and DAZ.
+        minmax : str, optional
+            Whose rule minimum, maximum, minimum_number and maximum_number follow (``plans.fpu.extremum``).
+        profile : {"riscv", "arm", "x86", "ieee", "cuda"}, optional
+            A machine whose rules hold where nan, tininess, minmax and the result of classify are not stated.
+        space : Space, optional
+            What operands and results are restricted to.
 
         Returns
         -------
@@ -201,16 +234,20 @@ class VectorSpec(Spec):
         if len(given) != count:
             raise ValueError(f"{op} has {count} operand(s), got {len(given)} formats")
         formats = tuple(operand_format(op, f) for f in given)
+        told = with_profile(op, dict(profile=profile, nan=nan, tininess=tininess, minmax=minmax, out_fmt=out_fmt))
+        nan, tininess, minmax, out_fmt = (told.get(key) for key in ("nan", "tininess", "minmax", "out_fmt"))
         out_fmt = result_format(op, formats, out_fmt)
         for f in (*formats, out_fmt):
             check_not_own(f, "{} is a value table or custom format, of which no vectors are made")
         mode = "nearest_even" if rounding is None else rounding_name(rounding)
-        if op != "round_to_integral" and op != "to_integer" and op not in COMPARISONS:  # whose mode is the integer's
+        unrounded = op in COMPARISONS or op in SIGNS or op == "classify"
+        if op != "round_to_integral" and op != "to_integer" and not unrounded:  # whose mode is the integer's
             out_fmt.arithmetic.check_modes(out_fmt, mode, None)
-        if op in COMPARISONS and mode.startswith("stochastic"):
+        if unrounded and mode.startswith("stochastic"):
             raise ValueError(f"{op} rounds nothing; leave rounding={mode!r} out")
-        if (op == "to_integer" or op in COMPARISONS) and overflow not in (None, out_fmt.overflow_rules[0]):
+        if (op == "to_integer" or unrounded) and overflow not in (None, out_fmt.overflow_rules[0]):
             raise ValueError(f"{op} has no overflow; nan= (--nan) says what is delivered where there is no integer")
+        tininess = "after" if tininess is None else tininess
         if tininess not in ("after", "before"):
             raise ValueError(f"tininess must be 'after' or 'before', got {tininess!r}")
         r = None
@@ -220,7 +257,16 @@ class VectorSpec(Spec):
             if not 1 <= stochastic_bits <= 32:
                 raise ValueError(f"stochastic_bits must lie in 1..32, got {stochastic_bits}")
             r = stochastic_bits
-        return cls(op, formats, out_fmt, mode, overflow_name(overflow, out_fmt), tininess, r, nan_of(op, nan), exact)
+        flush_inputs = bool(flush_inputs)
+        check_flush(op, formats, out_fmt, flush_inputs, flush_results)
+        found = minmax_of(op, minmax, formats, out_fmt, flush_inputs)
+        space = _EVERYTHING if space is None else space
+        if space:
+            space.check(formats, op)
+        return cls(
+            op, formats, out_fmt, mode, overflow_name(overflow, out_fmt), tininess, r, nan_of(op, nan, out_fmt), exact,
+            flush_inputs, flush_results, found, space,
+        )  # fmt: skip
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -249,7 +295,7 @@ class VectorSpec(Spec):
         """
         options = dict(
             rounding=self.rounding, overflow=self.overflow, tininess=self.tininess, invalid=0, nan=self.nan,
-            exact=self.exact,
+            exact=self.exact, flush_inputs=self.flush_inputs, flush_results=self.flush_results, minmax=self.minmax,
         )  # fmt: skip
         if self.stochastic_bits is not None:
             options.update(random_bits=random_bits, stochastic_bits=self.stochastic_bits)
@@ -258,7 +304,8 @@ class VectorSpec(Spec):
 
     def facts(self) -> dict[str, str]:
         """What a file's header says of the vectors, as text, in a fixed order."""
-        names = [format_name(f) for f in self.formats]
+        named = _integer_name if self.op == "from_integer" else format_name
+        names = [named(f) for f in self.formats]
         out = {
             "op": self.op,
             "format": " ".join(names[:1] if len(set(self.formats)) == 1 else names),
@@ -267,24 +314,31 @@ class VectorSpec(Spec):
             "overflow": self.overflow,
             "tininess": self.tininess,
             "nan": self.nan,
-            "flush": "none",
+            "flush": self._flush,
         }
+        if meaning := stated_meaning(self.op):
+            out["computes"] = meaning
+        if self.minmax != "ieee2019":
+            out["minmax"] = self.minmax
         if self.stochastic_bits is not None:
             out["stochastic_bits"] = str(self.stochastic_bits)
         if not self.exact:
             out["exact"] = "no"
-        return out
+        return out | self.space.facts()
+
+    @property
+    def _flush(self) -> str:
+        parts = ["inputs"] * self.flush_inputs + ([f"results_{self.flush_results}"] if self.flush_results else [])
+        return " ".join(parts) or "none"
 
     @property
     def _result_name(self) -> str:
-        if self.op != "to_integer":
-            return format_name(self.out_fmt)
-        return f"{'' if self.out_fmt.signed else 'u'}i{self.out_fmt.bits}"
+        return _integer_name(self.out_fmt) if self.op == "to_integer" else format_name(self.out_fmt)
 
     def options(self) -> str:
         """The command-line options that state this spec."""
         text = f"--op {self.op} --format {','.join(self.facts()['format'].split(' '))}"
-        stated = self.op in ("convert", "to_integer") or any(f != self.out_fmt for f in self.formats)
+        stated = self.op in _STATE_RESULT or any(f != self.out_fmt for f in self.formats)
         if stated and self.op not in COMPARISONS:
             text += f" --result-format {self._result_name}"
         text += f" --rounding {self.rounding}"
@@ -296,4 +350,12 @@ class VectorSpec(Spec):
             text += f" --stochastic-bits {self.stochastic_bits}"
         if self.nan != nan_of(self.op, None):
             text += f" --nan {self.nan}"
-        return text if self.exact else text + " --notexact"
+        if not self.exact:
+            text += " --notexact"
+        if self.flush_inputs:
+            text += " --flush-inputs"
+        if self.flush_results:
+            text += f" --flush-results {self.flush_results}"
+        if self.minmax != "ieee2019":
+            text += f" --minmax {self.minmax}"
+        return text + self.space.options()

@@ -19,12 +19,13 @@ from softnum.formats.dispatch import of_format
 from softnum.ops import arithmetic
 from softnum.runtime import _core
 from softnum.vectors.plans._draw import SLOTS, Rule, deal, fill_block, fill_words
+from softnum.vectors.plans.fpu import FUSED
 from softnum.vectors.plans.operands import edge_codes
 from softnum.vectors.plans.spec import Spec
 from softnum.vectors.plans.unit_spec import UnitSpec
 from softnum.vectors.plans.wide import wide_block
 
-__all__ = ["SHARES", "UNIT_SHARES", "block_size", "random_block", "random_words"]
+__all__ = ["SHARES", "UNIT_SHARES", "block_size", "random_block", "random_words", "raw_words"]
 
 _DOMAIN_OPERANDS, _DOMAIN_RANDOM_BITS = 4, 5  # of keys; csrc/softnum/word/philox.h has those below
 _ONES64 = (1 << 64) - 1
@@ -74,7 +75,7 @@ def _base(seed: int, domain: int, block: int) -> int:
     return high << 32 | low
 
 
-def _raw(seed: int, domain: int, block: int, count: int) -> np.ndarray:
+def raw_words(seed: int, domain: int, block: int, count: int) -> np.ndarray:
     out = np.empty(count, np.uint64)
     fill_words(out, _base(seed, domain, block))
     return out
@@ -228,9 +229,10 @@ def _relate(codes, word, spec) -> None:
     if spec.op in ("add", "subtract"):
         codes[1][...] = codes[0] if f[0] == f[1] else _computed("convert", codes[:1], f[:1], f[1])
         _beside(f[1], spec.op == "add").apply(word, codes[1])
-    elif spec.op == "fma":
+    elif spec.op == "fma" or spec.op in FUSED:
+        product, addend = FUSED.get(spec.op, (False, False))
         codes[2][...] = _computed("multiply", codes[:2], f[:2], f[2])
-        _beside(f[2], True).apply(word, codes[2])
+        _beside(f[2], product == addend).apply(word, codes[2])
     elif spec.op in ("divide", "remainder"):
         _tail(f[0]).apply(word, codes[0])
         codes[0][...] = _computed("multiply", codes, f, f[0])
@@ -257,9 +259,9 @@ def _limit(codes, word, spec) -> None:
         reach = 2 * max(x.precision for x in f) + 5
         _move(codes[1], first + _picked(_one_of(-(reach // 2), reach), word), f[1])
         _tail(f[1], 1).apply(word, codes[1])
-    elif spec.op in ("multiply", "fma"):
+    elif spec.op in ("multiply", "fma", *FUSED):
         _move(codes[1], _picked(_limit_exponents(out), word) - first, f[1])
-        if spec.op == "fma":
+        if spec.op != "multiply":
             reach = 4 * out.precision + 7
             product = first + _picked(_exponent(f[1]), codes[1])
             _move(codes[2], product + _picked(_one_of(-(reach // 2), reach, 1), word), f[2])
@@ -310,7 +312,7 @@ def _steps(spec) -> list[tuple[Rule, int, int, int]]:
 def _operation_block(spec, seed: int, block: int) -> tuple[np.ndarray, ...]:
     formats = spec.formats
     if block_size(spec) == _WIDE_BLOCK:
-        words = _raw(seed, _DOMAIN_OPERANDS, block, _WIDE_BLOCK * _WIDE_WORDS).reshape(_WIDE_BLOCK, _WIDE_WORDS)
+        words = raw_words(seed, _DOMAIN_OPERANDS, block, _WIDE_BLOCK * _WIDE_WORDS).reshape(_WIDE_BLOCK, _WIDE_WORDS)
         kinds = [kind for kind, share in SHARES.items() for _ in range(share // _GROUP)]
         return wide_block(spec, words, [kinds[g] for g in _ORDER for _ in range(_GROUP)] * (_WIDE_BLOCK // _SLOTS))
     room = _room(len(formats) + 1)
@@ -430,7 +432,7 @@ def _unit_block(spec: UnitSpec, seed: int, block: int) -> tuple[np.ndarray, ...]
     steps = spec.shape[2] if spec.op == "mac" else 1
     rows = block_size(spec) // steps  # of sequences
     counts = [c.count * steps if c.name != "c" else c.count for c in columns]
-    words = _raw(seed, _DOMAIN_OPERANDS, block, rows * sum(counts))
+    words = raw_words(seed, _DOMAIN_OPERANDS, block, rows * sum(counts))
     edges = np.cumsum([0, *(rows * n for n in counts)])
     words = [words[i:j].reshape(rows, n) for i, j, n in zip(edges, edges[1:], counts, strict=False)]
     parts, start = [], 0
@@ -460,7 +462,7 @@ def random_words(spec: Spec, seed: int, start: int, n: int) -> np.ndarray:
     parts = []
     while n:
         number, first = divmod(start, size)
-        words = _raw(seed, _DOMAIN_RANDOM_BITS, number, size * column.count)
+        words = raw_words(seed, _DOMAIN_RANDOM_BITS, number, size * column.count)
         kind = words >> _U(61)
         drawn = np.where(kind == 0, _U(0), np.where(kind == 1, _U(_ONES64), words)) & _U(_mask(column.bits))
         here = drawn.astype(np.uint32).reshape(size, column.count)[first : first + n]

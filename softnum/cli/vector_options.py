@@ -1,0 +1,123 @@
+"""The options that ``softnum vectors generate`` and ``check`` share: what the vectors are of."""
+
+from typing import Annotated
+
+import typer
+
+from softnum.ops.arithmetic import CODE_OPERATIONS
+
+__all__ = [
+    "Dialect", "Exact", "Exponents", "FlushInputs", "FlushResults", "Formats", "Length", "Minmax", "Nan", "NoInf",
+    "NoNan", "NoSubnormal", "Only", "Op", "Overflow", "ProfileOption", "ResultFormat", "Rounding", "Shape",
+    "StochasticBits", "Tininess", "UnitOption", "WithC",
+]  # fmt: skip
+
+Op = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Operation: {', '.join(CODE_OPERATIONS)}, to_integer, from_integer, "
+        "compare_{equal,less,less_equal} and each with _signaling, classify, sign_{copy,negate,xor}, fmsub, fnmadd, "
+        "fnmsub; another name of one (softnum formats --names), or "
+        "a function of TestFloat's, which states the formats: f32_mulAdd; of a unit: dot, mac, gemm. "
+        "check: all, where lines of fptest say it."
+    ),
+]
+Formats = Annotated[
+    str | None, typer.Option("--format", help="The operands' format, or one for each with commas between them.")
+]
+ResultFormat = Annotated[
+    str | None, typer.Option(help="The result's format, where it is another one; convert's target.")
+]
+Rounding = Annotated[
+    str | None,
+    typer.Option(
+        help="Rounding mode, full or short: rne rna rtz rup rdn rto sr; or another's name (softnum formats --names).  "
+        "[default: nearest_even]"
+    ),
+]
+Overflow = Annotated[
+    str | None,
+    typer.Option(
+        help="infinity, saturate, saturate_finite, wrap or p3109_v3_2_1.  [default: infinity; fixed point: saturate]"
+    ),
+]
+Tininess = Annotated[
+    str | None, typer.Option(help="When underflow is judged: after or before rounding.  [default: after]")
+]
+Dialect = Annotated[
+    str | None,
+    typer.Option(
+        help="The file's dialect: softnum (TestFloat's text with a header), testfloat (without), readmemh, readmemb, "
+        "fptest, csv, jsonl or npz.  [default: by the file's ending, .gz and .xz aside; else by its first bytes]"
+    ),
+]
+StochasticBits = Annotated[int | None, typer.Option(help="r: random bits of a stochastic rounding.  [default: 32]")]
+Nan = Annotated[
+    str | None,
+    typer.Option(
+        "--nan",
+        help="Whose NaN is delivered: canonical, riscv, arm_default, x86, arm, cuda; of to_integer, whose invalid "
+        "results.  "
+        "[default: canonical; riscv]",
+    ),
+]
+Exact = Annotated[
+    bool | None,
+    typer.Option(
+        "--exact/--silent",
+        " /--notexact",
+        help="Of round_to_integral and to_integer: whether what is no integer raises inexact.  [default: exact]",
+    ),
+]
+FlushInputs = Annotated[
+    bool | None, typer.Option("--flush-inputs/--no-flush-inputs", help="Subnormal operands read as zeros (DAZ).")
+]
+FlushResults = Annotated[
+    str | None,
+    typer.Option(
+        help="Results that are tiny before or after rounding, or subnormal once rounded, become zeros (FTZ): before "
+        "(Arm), after (x86), subnormal."
+    ),
+]
+Minmax = Annotated[
+    str | None,
+    typer.Option(
+        help="Whose minimum and maximum: ieee2019, ieee2008 (minNum), riscv, arm, x86 (MINSS), cuda.  [default: "
+        "ieee2019]"
+    ),
+]
+ProfileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        help="A machine whose rules hold where no other option states them (--nan, --tininess, --minmax, what classify "
+        "gives): riscv, arm, x86, ieee, cuda.",
+    ),
+]
+NoNan = Annotated[bool, typer.Option("--no-nan", help="Leave out operands that are NaN.")]
+NoInf = Annotated[bool, typer.Option("--no-inf", help="Leave out infinite operands.")]
+NoSubnormal = Annotated[bool, typer.Option("--no-subnormal", help="Leave out subnormal operands.")]
+Exponents = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LOW:HIGH", help="Operands from 2^LOW to below 2^(HIGH+1) in magnitude alone (--exponents=-4:4)."
+    ),
+]
+Only = Annotated[
+    str | None,
+    typer.Option(
+        help="Vectors whose results are such, with commas between conditions that all must hold: ties, overflow, "
+        "underflow, subnormal-result, exact, cancellation or cancellation:N (N leading places are lost; 2)."
+    ),
+]
+UnitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--unit", help="Of dot, mac, gemm: a name that `softnum units` lists, or an expression: MadUnit('e6m9', ...)."
+    ),
+]
+Length = Annotated[int | None, typer.Option(help="Of dot, mac: products in a sum, steps in a sequence.  [default: 16]")]
+Shape = Annotated[str | None, typer.Option(help="Of gemm: M,N,K.  [default: 4,4,8]")]
+WithC = Annotated[
+    bool | None, typer.Option("--with-c/--without-c", help="Of dot, mac, gemm: whether sums start from a column C.")
+]
