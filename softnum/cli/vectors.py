@@ -262,7 +262,9 @@ def check(
     any_nan: Annotated[
         bool, typer.Option("--any-nan", help="Any NaN equals any other; else it must be the canonical one.")
     ] = False,
-    ignore_flags: Annotated[bool, typer.Option("--ignore-flags", help="Compare results alone.")] = False,
+    ignore_flags: Annotated[
+        bool, typer.Option("--ignore-flags", help="Compare results alone; the column of flags may be missing.")
+    ] = False,
     ulp: Annotated[
         int,
         typer.Option(

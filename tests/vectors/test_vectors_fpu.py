@@ -4,6 +4,7 @@ What is right is computed here in Fractions from the bits of a code, by the manu
 """
 
 import io
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -274,3 +275,27 @@ def test_headers_that_lie(tmp_path, line, text):
     path.write_text("\n".join([lines[0], f"# {line}", *lines[1:]]) + "\n")
     with pytest.raises(ValueError, match=text):
         check(path)
+
+
+@cases("dialect", ["softnum", "readmemh", "readmemb", "csv", "jsonl", "npz"])
+def test_a_file_without_flags(tmp_path, dialect):
+    spec = VectorSpec.make("add", "binary16")
+    bare = replace(spec, flags=False)
+    path = tmp_path / "v"
+    write(plan(bare, count=300), path, dialect=dialect, header=dialect != "readmemb")
+    options = {"op": "add", "fmt": "binary16", "dialect": dialect}
+    report = check(path, **options, ignore_flags=True)
+    assert report.ok and report.vectors == 300
+    with pytest.raises(ValueError, match=r"flags|digit\(s\)"):
+        check(path, **options)
+    write(plan(spec, count=300), path, dialect=dialect)
+    assert check(path, **options, ignore_flags=True).ok
+
+
+def test_a_difference_in_a_file_without_flags_is_explained():
+    block = VectorSpec.make("multiply", "e5m2").evaluate((LEFT, RIGHT))
+    wrong = VectorSpec.make("multiply", "e5m2", rounding="toward_zero").evaluate((LEFT, RIGHT)).result
+    rows = "".join(f"{a:02X} {b:02X} {r:02X}\n" for a, b, r in zip(LEFT, RIGHT, wrong, strict=True))
+    report = check(io.BytesIO(rows.encode()), "multiply", "e5m2", ignore_flags=True)
+    assert report.result_failures == (block.result != wrong).sum() and report.causes[0].cause == "truncation"
+    assert "flags" not in str(report.first[0].to_dict(report.spec)) and "flags" not in str(report).splitlines()[0]

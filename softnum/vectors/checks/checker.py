@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 
 from softnum.vectors.checks.comparison import comparison_of
 from softnum.vectors.checks.failures import Failure
@@ -13,6 +14,7 @@ from softnum.vectors.files.dialects import open_reader
 from softnum.vectors.files.headers import spec_of
 from softnum.vectors.files.text import VectorFileError
 from softnum.vectors.plans.codes import value_text
+from softnum.vectors.plans.spec import VectorSpec
 
 __all__ = ["CheckReport", "Failure", "check", "open_vectors", "value_text"]
 
@@ -56,7 +58,8 @@ def check(
         Whether any two NaNs are equal. Off, a NaN result must be the canonical one (sign 0, quiet bit only), where the
         format has several.
     ignore_flags : bool
-        Whether to compare results alone. The flags column is there and read all the same.
+        Whether to compare results alone. The column of flags may be missing; where there is one it is read all the
+        same.
     ulp : int
         How many places a result may lie from the right one in the order of the format's values; +0 and -0 share one.
         0: none, the bits must be right. Flags are compared all the same.
@@ -119,7 +122,10 @@ def check(
         reader = open_reader(stream, name, dialect)
         if ignore_header:
             reader.header = {}
-        report = CheckReport(name, spec_of(reader.header, given, name), bool(any_nan), bool(ignore_flags), ulp)
+        spec = spec_of(reader.header, given, name)
+        if ignore_flags and isinstance(spec, VectorSpec) and reader.lacks_flags(spec):
+            spec = replace(spec, flags=False)
+        report = CheckReport(name, spec, bool(any_nan), bool(ignore_flags), ulp)
         report.skipped = reader.skipped  # filled as it reads
         comparison = comparison_of(report)
         keeper = SpaceKeeper(name, report.spec, space)

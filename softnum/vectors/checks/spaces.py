@@ -39,7 +39,7 @@ class SpaceKeeper:
 
     def _checked(self, space: Space):
         space.check(self.spec.formats, self.spec.op)
-        found = replace(self.spec, space=space)
+        found = replace(self.spec, space=space, flags=True)
         check_conditions(found)
         return found
 

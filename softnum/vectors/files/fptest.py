@@ -156,6 +156,10 @@ class FptestLayout(TextLayout):
 
     ragged = True
 
+    def lacks_flags(self, line: bytes) -> bool:
+        """Never: a line without exceptions says that none occurs."""
+        return False
+
     def __init__(self, spec: Spec) -> None:
         self._refuse(spec)
         super().__init__(spec)

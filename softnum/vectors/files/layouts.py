@@ -47,6 +47,10 @@ class CsvLayout(TextLayout):
         """The line of column names."""
         return ",".join(c.name for c in self.columns).encode() + b"\n"
 
+    def lacks_flags(self, line: bytes) -> bool:
+        """Whether the line of names has no flags."""
+        return b"flags" not in line.lower()
+
     def begin(self, reader: VectorReader) -> None:
         """Read the line of names: the columns stand in its order."""
         wanted = ",".join(c.name for c in self.columns)
@@ -146,6 +150,10 @@ class JsonLayout(TextLayout):
             return None
         return "\n".join([HEADER_NAME, *(f"{key}: {value}" for key, value in facts.items() if key != HEADER_NAME)])
 
+    def lacks_flags(self, line: bytes) -> bool:
+        """Whether an object has no flags."""
+        return b'"flags"' not in line
+
     def parse(self, data: bytes) -> Block | None:
         """As for text; with a space behind each comma and colon, too."""
         compact, spaced = self.literals, self._spaced
@@ -244,6 +252,12 @@ class HexMemoryLayout(TextLayout):
         if words is None or (self.bits % 8 and (words[0][:, -1] >> self.bits % 8).any()):
             return None
         return self._block(_text.split_words(words[0], self._widths, [octets(c) for c in self.columns]))
+
+    def lacks_flags(self, line: bytes) -> bool:
+        """Whether the line's first word is as short as without flags."""
+        words = [word for word in line.partition(b"//")[0].split() if not word.startswith(b"@")]
+        without = self.bits - self.columns[-1].width
+        return bool(words) and len(words[0].replace(b"_", b"")) == -(-without // self.digit_bits)
 
     def took(self, count: int) -> None:
         """So many words were read."""

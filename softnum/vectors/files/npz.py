@@ -179,6 +179,10 @@ class NpzReader:
                 )
         return codes.astype(column.dtype, copy=False)
 
+    def lacks_flags(self, spec: Spec) -> bool:
+        """Whether there is no array of flags."""
+        return "flags" not in self._names
+
     def rows(self, spec: Spec, *, unknown: str = "error") -> Iterator[Rows]:
         """The vectors, 2**16 at a time; ``lines`` numbers them from 1.
 

@@ -163,6 +163,10 @@ class TextLayout:
             return None
         return line.removeprefix(cls.comment).decode("utf-8", "replace").strip()
 
+    def lacks_flags(self, line: bytes) -> bool:
+        """Whether a line has all columns but the flags."""
+        return len(line.split()) == len(self.columns) - 1
+
     def begin(self, reader: VectorReader) -> None:
         """Take what stands above the vectors."""
 
@@ -205,7 +209,9 @@ class TextLayout:
         entries = line.split()
         if len(entries) != len(self.columns):
             names = " ".join(c.name for c in self.columns)
-            raise ValueError(f"{len(entries)} columns where {len(self.columns)} are expected ({names}): {shown(line)}")
+            way = "; without flags: --ignore-flags" if self.spec.has_flags and self.lacks_flags(line) else ""
+            count = f"{len(entries)} columns where {len(self.columns)} are expected ({names})"
+            raise ValueError(f"{count}: {shown(line)}{way}")
         places = [f"column {number} ({c.name})" for number, c in enumerate(self.columns, 1)]
         return [self._joined(places, entries)]
 
@@ -337,6 +343,14 @@ class VectorReader:
                     header[key.strip()] = value.strip()
             self._drop_line(line)
         return header
+
+    def lacks_flags(self, spec: Spec) -> bool:
+        """Whether the first line below the header has all columns of the spec but the flags."""
+        while (line := self._peek_line()) is not None:
+            if self.layout.header_line(line) is None:
+                return self.layout(spec).lacks_flags(line)
+            self._drop_line(line)
+        return False
 
     # -- vectors -------------------------------------------------------------------------------------------------------
     def rows(self, spec: Spec, *, unknown: str = "error") -> Iterator[Rows]:

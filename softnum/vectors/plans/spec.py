@@ -159,6 +159,8 @@ class VectorSpec(Spec):
         Whose rule minimum and maximum follow: "ieee2019", "ieee2008", "riscv", "arm", "x86" or "cuda".
     space : Space
         What operands and results are restricted to.
+    flags : bool
+        Whether vectors have a column of flags.
     """
 
     op: str
@@ -174,6 +176,7 @@ class VectorSpec(Spec):
     flush_results: str | None = None
     minmax: str = "ieee2019"
     space: Space = _EVERYTHING
+    flags: bool = True
 
     @classmethod
     def make(
@@ -273,7 +276,8 @@ class VectorSpec(Spec):
         """The columns of a vector, in order: operands (C last), random bits, result, flags."""
         operands = [Column(n, f.bits, f) for n, f in zip(_OPERAND_NAMES, self.formats, strict=False)]
         drawn = [] if self.stochastic_bits is None else [Column("random", self.stochastic_bits)]
-        return (*operands, *drawn, Column("result", self.out_fmt.bits, self.out_fmt), Column("flags", FLAG_BITS))
+        flags = [Column("flags", FLAG_BITS)] if self.flags else []
+        return (*operands, *drawn, Column("result", self.out_fmt.bits, self.out_fmt), *flags)
 
     def evaluate(self, operands, random_bits=None) -> Block:
         """The vectors of given operands.
@@ -300,7 +304,8 @@ class VectorSpec(Spec):
         if self.stochastic_bits is not None:
             options.update(random_bits=random_bits, stochastic_bits=self.stochastic_bits)
         result, flags = computed(self.op, operands, self.formats, self.out_fmt, options)
-        return Block(tuple(operands), random_bits if self.stochastic_bits is not None else None, result, flags)
+        drawn = random_bits if self.stochastic_bits is not None else None
+        return Block(tuple(operands), drawn, result, flags if self.flags else None)
 
     def facts(self) -> dict[str, str]:
         """What a file's header says of the vectors, as text, in a fixed order."""
