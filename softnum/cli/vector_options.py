@@ -23,7 +23,11 @@ Op = Annotated[
     ),
 ]
 Formats = Annotated[
-    str | None, typer.Option("--format", help="The operands' format, or one for each with commas between them.")
+    str | None,
+    typer.Option(
+        "--format",
+        help="The operands' format, or one for each with commas between them; FILE.py:NAME is one of your own.",
+    ),
 ]
 ResultFormat = Annotated[
     str | None, typer.Option(help="The result's format, where it is another one; convert's target.")

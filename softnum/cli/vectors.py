@@ -73,8 +73,18 @@ def register(app: typer.Typer) -> None:
 
 def _formats(text: str | None):
     """``"e5m2"`` is that name, ``"e5m2,e4m3fn"`` a tuple of two."""
-    names = None if text is None else [part.strip() for part in text.split(",")]
+    names = None if text is None else [_format(part.strip()) for part in text.split(",")]
     return names[0] if names and len(names) == 1 else names and tuple(names)
+
+
+def _format(text: str | None):
+    """A name, or the format that FILE.py:NAME or MODULE:NAME stands for."""
+    if text is None or ":" not in text:
+        return text
+    from softnum.train.designs.objects import load_format
+    from softnum.vectors.plans.own import remember
+
+    return remember(load_format(text, Path()), text)
 
 
 def _shape(text: str | None):
@@ -197,7 +207,7 @@ def generate(
 
     spec = _spec(
         op, _formats(fmt), unit,
-        dict(out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess,
+        dict(out_fmt=_format(result_format), rounding=rounding, overflow=overflow, tininess=tininess,
              stochastic_bits=stochastic_bits, nan=nan, exact=exact, flush_inputs=flush_inputs,
              flush_results=flush_results, minmax=minmax, profile=profile,
              space=_space(no_nan, no_inf, no_subnormal, exponents, only)),
@@ -313,8 +323,9 @@ def check(
         if path is not None:
             writable_file(Path(path))
     options = dict(
-        out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess, stochastic_bits=stochastic_bits,
-        nan=nan, exact=exact, flush_inputs=flush_inputs, flush_results=flush_results, minmax=minmax, profile=profile,
+        out_fmt=_format(result_format), rounding=rounding, overflow=overflow, tininess=tininess,
+        stochastic_bits=stochastic_bits, nan=nan, exact=exact, flush_inputs=flush_inputs,
+        flush_results=flush_results, minmax=minmax, profile=profile,
         space=_space(no_nan, no_inf, no_subnormal, exponents, only),
         unit=unit, length=length, shape=_shape(shape), with_c=with_c, any_nan=any_nan, ignore_flags=ignore_flags,
         ulp=ulp, ignore_header=ignore_header, max_failures=max_failures, explain=explain, dialect=dialect,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["BitStringCodes", "FixedCodes", "FloatCodes", "TwosComplementCodes"]
+__all__ = ["BitStringCodes", "FixedCodes", "FloatCodes", "TwosComplementCodes", "ValueCodes"]
 
 
 class FloatCodes:
@@ -233,3 +233,55 @@ class FixedCodes(TwosComplementCodes):
             return [("fraction", bits)]
         whole, rest = bits[: self.integer_bits], bits[self.integer_bits :]
         return [("fraction", f"{whole}.{rest}" if rest and whole else whole or f".{rest}")]
+
+
+class ValueCodes:
+    """What the codes of a user's own format say: what their values do, for nothing else is known of the bits."""
+
+    class_names = ("NaN", "negativeInfinity", "negative", "zero", "positive", "positiveInfinity")
+    truncation = "toward_zero"
+    exponent_bits = 0
+    precision = nan_code = None
+
+    def _numbers(self, codes: np.ndarray) -> np.ndarray:
+        return np.asarray(self.decode(np.asarray(codes), np.float64))
+
+    def class_numbers(self, codes: np.ndarray) -> np.ndarray:
+        """The class of each code, as a number into ``class_names`` (int64)."""
+        x = self._numbers(codes)
+        with np.errstate(invalid="ignore"):
+            kinds = 3 + np.where(np.isinf(x), 2, 1) * np.sign(np.nan_to_num(x)).astype(np.int64)
+        return np.where(np.isnan(x), 0, kinds)
+
+    def is_nan(self, codes: np.ndarray) -> np.ndarray:
+        """Which codes are NaN."""
+        return np.isnan(self._numbers(codes))
+
+    def is_infinite(self, codes: np.ndarray) -> np.ndarray:
+        """Which codes are infinities."""
+        return np.isinf(self._numbers(codes))
+
+    def is_zero(self, codes: np.ndarray) -> np.ndarray:
+        """Which codes are zero."""
+        return self._numbers(codes) == 0
+
+    def is_subnormal(self, codes: np.ndarray) -> np.ndarray:
+        """Which codes are subnormal: none."""
+        return np.zeros(np.shape(codes), bool)
+
+    def value_keys(self, codes: np.ndarray) -> np.ndarray:
+        """uint64: of each value its place among the format's, of up to 16 bits; of no meaning for NaN."""
+        return np.searchsorted(np.unique(self.values), self._numbers(codes)).astype(np.uint64)
+
+    def sign_and_size(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(where the value is negative, -0 among them, uint64 that lie as the magnitudes do)"""
+        x = self._numbers(codes)
+        return np.signbit(x), np.abs(x).view(np.uint64)
+
+    def limit_codes(self) -> dict[str, int]:
+        """None: which values lie at the limits, the values say."""
+        return {}
+
+    def fields(self, code: int) -> list[tuple[str, str]]:
+        """The bits of a code, as (name, bits)."""
+        return [("code", f"{int(code):0{self.bits}b}")]

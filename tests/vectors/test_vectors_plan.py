@@ -243,7 +243,6 @@ def test_a_million_vectors_in_constant_memory(tmp_path):
         (("multiply", "e5m2"), {"count": 0}, "count must lie in 1"),
         (("multiply", "e5m2"), {"seed": -1}, "seed must lie in 0"),
         (("multiply", "e5m2"), {"rounding": "sr", "stochastic_bits": 33}, "stochastic_bits must lie in 1..32, got 33"),
-        (("multiply", sn.CustomFormat.from_table([0.0, 1.0], name="t")), {}, "value table"),
     ],
 )
 def test_unusable_arguments_are_refused_at_the_call(arguments, options, message):

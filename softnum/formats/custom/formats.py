@@ -12,6 +12,7 @@ import numpy as np
 
 from softnum.formats.base import SingleFormat
 from softnum.formats.codec import Rounding
+from softnum.formats.codes import ValueCodes
 from softnum.formats.custom.primitives import Primitives, storage_of
 from softnum.formats.custom.rounding import ValueTable, narrowed
 from softnum.formats.modes import FLOAT_OVERFLOW, family, rounding_name
@@ -62,7 +63,7 @@ def _exact_float(value, i: int) -> float:
     return found if found else 0.0
 
 
-class CustomFormat(SingleFormat, saved_as="table"):
+class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
     """A format of the user's own making: posit, logarithmic, NF4, anything.
 
     It is made of functions in Python by `CustomFormat` itself, of C by `from_c`, and of a table of values by
@@ -131,6 +132,8 @@ class CustomFormat(SingleFormat, saved_as="table"):
     root_bits = last_place = None  # values may lie anywhere
     exponent_bits = 0
     p3109 = False
+
+    has_exceptions = False
 
     def __init__(self, bits: int, *, as_float, convert=None, ops=None, name: str = "custom") -> None:
         from softnum.formats.custom.python_functions import MAX_BITS, PythonFunctions

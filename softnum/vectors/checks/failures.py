@@ -8,14 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from softnum import reference
 from softnum.formats.modes import Flags
 from softnum.inspect.trace import Step, exact_step, number_text, rounding_step, steps_of
 from softnum.reference import operations as exact_operations
 from softnum.reference.nans import INVALID_RESULT
 from softnum.reference.rounding import Environment, environment_of, floor_log2, goes_up
-from softnum.reference.values import Value, decode
+from softnum.reference.values import Value
 from softnum.vectors.plans.codes import bits_text, value_text
+from softnum.vectors.plans.own import decoded, is_own
 from softnum.vectors.plans.spec import Spec, VectorSpec
 
 __all__ = ["Failure", "exact_value", "flags_text", "rounding_of", "simplicity"]
@@ -184,7 +184,7 @@ def rounding_of(spec: Spec, failure: Failure) -> Step | None:
     """The exact value of an operation and what its rounding keeps, loses and decides; of units, of a mac's step."""
     if not isinstance(spec, VectorSpec):
         return _rounding_of_step(spec, failure)
-    if not all(f.values_are_exact for f in (*spec.formats, spec.out_fmt)):
+    if not all(f.values_are_exact for f in (*spec.formats, spec.out_fmt)) or is_own(spec.out_fmt):
         return None
     env = environment_of(
         spec.out_fmt, spec.rounding, spec.overflow, spec.stochastic_bits or 32, failure.random_bits or 0, spec.tininess
@@ -212,7 +212,7 @@ def _rounding_of_step(spec, failure: Failure) -> Step | None:
 
 def exact_value(spec: VectorSpec, operands, env: Environment) -> Value | None:
     """The exact result of an operation; None of one that rounds nothing. A root is a number that rounds as it does."""
-    values = [decode(code, fmt) for code, fmt in zip(operands, spec.formats, strict=True)]
+    values = [decoded(code, fmt) for code, fmt in zip(operands, spec.formats, strict=True)]
     x, y = values[0], values[1] if len(values) > 1 else None
     match spec.op:
         case "convert" | "to_integer":
@@ -267,7 +267,7 @@ def _weight(code, fmt) -> tuple[int, int, int]:
     if not fmt.values_are_exact:  # the bits of the logarithm's code
         special = fmt.is_nan(np.array(code, fmt.storage_dtype))
         return int(special), int(code).bit_count(), 0
-    value = reference.decode(code, fmt)
+    value = decoded(code, fmt)
     if value.kind != "finite":
         return 1, 0, 0
     if not value.numerator:

@@ -6,6 +6,7 @@ from softnum.formats.aliases import integer_named
 from softnum.formats.names import format
 from softnum.vectors.files.text import VectorFileError
 from softnum.vectors.plans.operations import expanded, operation_name
+from softnum.vectors.plans.own import is_own, own_name
 from softnum.vectors.plans.profiles import with_profile
 from softnum.vectors.plans.space import Space
 from softnum.vectors.plans.spec import Spec, VectorSpec
@@ -23,6 +24,19 @@ def _told(header: dict, stated: dict, source: str) -> dict:
     """What a header says, as arguments of `VectorSpec.make`. Formats that have no name may be left to the caller."""
     told = {k: v for k, v in header.items() if k in _HEADER_KEYS}
     names = [n for k in ("format", "result_format") for n in told.get(k, "").split()]
+    own = [n for n in names if n.startswith(("table:", "custom:"))]
+    if own:
+        if "fmt" not in stated:
+            problem = f"the header's format {own[0]} is of the user's own: state it, as --format FILE.py:NAME"
+            raise VectorFileError(source, 0, f"{problem} (and --result-format)")
+        given = stated["fmt"] if isinstance(stated["fmt"], (tuple, list)) else (stated["fmt"],)
+        ours = [own_name(f) if is_own(f) else str(f) for f in given]
+        theirs = told.get("format", "").split()
+        if any(a != b for a, b in zip(ours, theirs, strict=False) if b in own):
+            raise _disagree(source, "format", " ".join(theirs), " ".join(ours))
+        told.pop("format", None)
+        told.pop("result_format", None)
+        names = []
     try:
         for name in names:
             if integer_named(name) is None:
@@ -95,7 +109,12 @@ def spec_of(header: dict, given: dict, source: str) -> Spec:
         if key not in stated and key not in told:
             raise VectorFileError(source, 0, f"no header says what the vectors are of: state {option}")
     if not {"op", "fmt"} <= told.keys():
-        return VectorSpec.make(**{**told, **stated})
+        spec = VectorSpec.make(**{**told, **stated})
+        ours = spec.facts()
+        for key in ("format", "result_format"):
+            if header.get(key, "").startswith(("table:", "custom:")) and header[key] != ours[key]:
+                raise _disagree(source, key, header[key], ours[key])
+        return spec
     try:
         header_spec = VectorSpec.make(**told)
     except (TypeError, ValueError) as error:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from softnum import reference
+from softnum.vectors.plans.own import decoded
 
 __all__ = ["bits_text", "distance", "exponents", "is_nan", "value_text"]
 
@@ -23,7 +23,7 @@ def value_text(code: int, fmt) -> str:
     """
     if not fmt.values_are_exact:
         return repr(float(fmt.decode(np.array(code, fmt.storage_dtype), np.float64)))
-    value = reference.decode(int(code), fmt)
+    value = decoded(code, fmt)
     sign = "-" if value.sign else ""
     if value.kind != "finite":
         return ("signaling nan" if value.signaling else "nan") if value.kind == "nan" else f"{sign}inf"

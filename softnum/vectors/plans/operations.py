@@ -315,8 +315,11 @@ def computed(op: str, operands, formats, out_fmt: Format, options: dict) -> tupl
     function = CODE_OPERATIONS[op][0]
     without_flags = not out_fmt.has_exceptions  # of posits there are none, and no rules to state
     if without_flags:
-        rules = ("overflow", "tininess", "nan", "flush_inputs", "flush_results")
-        options = {k: v for k, v in options.items() if k not in rules or (k.startswith("flush") and v)}
+        rule = options.get("overflow")
+        dropped = ("overflow", "tininess", "nan", *(k for k in ("flush_inputs", "flush_results") if not options.get(k)))
+        options = {k: v for k, v in options.items() if k not in dropped}
+        if rule not in (None, out_fmt.overflow_rules[0]):
+            options["overflow"] = rule
     else:
         options["return_flags"] = True
     if op == "convert":

@@ -217,11 +217,12 @@ def _kept(fmt, codes: np.ndarray, space: Space) -> np.ndarray:
     kept = np.ones(len(codes), bool)
     if space.no_nan:
         kept &= ~fmt.is_nan(codes)
-    if fmt.kind != "float":
-        return kept
-    infinite, subnormal = fmt.is_infinite(codes), fmt.is_subnormal(codes)
+    infinite = fmt.is_infinite(codes)
     if space.no_inf:
         kept &= ~infinite
+    if fmt.kind != "float":
+        return kept
+    subnormal = fmt.is_subnormal(codes)
     if space.no_subnormal:
         kept &= ~subnormal
     if space.exponents is not None:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum.formats.checks import check_not_own
 from softnum.formats.modes import overflow_name, rounding_name
 from softnum.formats.names import format
 from softnum.formats.scalar import Format
@@ -25,6 +24,7 @@ from softnum.vectors.plans.operations import (
     result_format,
     stated_meaning,
 )  # fmt: skip
+from softnum.vectors.plans.own import is_own, own_name, written_as
 from softnum.vectors.plans.profiles import with_profile
 from softnum.vectors.plans.space import Space
 
@@ -117,6 +117,8 @@ class Spec:
 
 def format_name(fmt: Format) -> str:
     """The name that `softnum.format` turns into this format, or its repr without spaces where there is none."""
+    if is_own(fmt):
+        return own_name(fmt)
     plain = repr(fmt).replace(" ", "")
     try:
         found = format(fmt.name)
@@ -240,8 +242,6 @@ class VectorSpec(Spec):
         told = with_profile(op, dict(profile=profile, nan=nan, tininess=tininess, minmax=minmax, out_fmt=out_fmt))
         nan, tininess, minmax, out_fmt = (told.get(key) for key in ("nan", "tininess", "minmax", "out_fmt"))
         out_fmt = result_format(op, formats, out_fmt)
-        for f in (*formats, out_fmt):
-            check_not_own(f, "{} is a value table or custom format, of which no vectors are made")
         mode = "nearest_even" if rounding is None else rounding_name(rounding)
         unrounded = op in COMPARISONS or op in SIGNS or op == "classify"
         if op != "round_to_integral" and op != "to_integer" and not unrounded:  # whose mode is the integer's
@@ -309,8 +309,7 @@ class VectorSpec(Spec):
 
     def facts(self) -> dict[str, str]:
         """What a file's header says of the vectors, as text, in a fixed order."""
-        named = _integer_name if self.op == "from_integer" else format_name
-        names = [named(f) for f in self.formats]
+        names = self._names
         out = {
             "op": self.op,
             "format": " ".join(names[:1] if len(set(self.formats)) == 1 else names),
@@ -332,6 +331,11 @@ class VectorSpec(Spec):
         return out | self.space.facts()
 
     @property
+    def _names(self) -> list[str]:
+        named = _integer_name if self.op == "from_integer" else format_name
+        return [named(f) for f in self.formats]
+
+    @property
     def _flush(self) -> str:
         parts = ["inputs"] * self.flush_inputs + ([f"results_{self.flush_results}"] if self.flush_results else [])
         return " ".join(parts) or "none"
@@ -342,10 +346,11 @@ class VectorSpec(Spec):
 
     def options(self) -> str:
         """The command-line options that state this spec."""
-        text = f"--op {self.op} --format {','.join(self.facts()['format'].split(' '))}"
+        names = [written_as(f) if is_own(f) else n for f, n in zip(self.formats, self._names, strict=True)]
+        text = f"--op {self.op} --format {','.join(names[:1] if len(set(self.formats)) == 1 else names)}"
         stated = self.op in _STATE_RESULT or any(f != self.out_fmt for f in self.formats)
         if stated and self.op not in COMPARISONS:
-            text += f" --result-format {self._result_name}"
+            text += f" --result-format {written_as(self.out_fmt) if is_own(self.out_fmt) else self._result_name}"
         text += f" --rounding {self.rounding}"
         if self.overflow != overflow_name(None, self.out_fmt):
             text += f" --overflow {self.overflow}"
