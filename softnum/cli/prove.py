@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import writable_file
-from softnum.cli.vectors import Exact, Formats, Nan, Op, Overflow, ResultFormat, Rounding, Tininess, _formats, _given
+from softnum.cli.vector_arguments import formats_of, given
+from softnum.cli.vector_options import Exact, Formats, Nan, Op, Overflow, ResultFormat, Rounding, Tininess
 from softnum.formats.aliases import function_of
 from softnum.runtime.atomic import write_atomic
 
@@ -27,7 +28,7 @@ def _spec(verb: str, op, fmt, **others):
         raise ValueError(f"{op} is a unit's: of a unit, a step is proved, an operation such as fma")
     if fmt is None and function_of(op) is None:
         raise ValueError(f"state --format; for example: softnum rtl {verb} --op add --format e4m3fn")
-    return VectorSpec.make(op, _formats(fmt), **_given(**others))
+    return VectorSpec.make(op, formats_of(fmt), **given(**others))
 
 
 def _pairs(option: str, texts: list[str] | None, what: str) -> dict[str, str]:

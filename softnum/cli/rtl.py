@@ -11,7 +11,8 @@ import typer
 
 from softnum.cli.exits import exit_codes, writable_file
 from softnum.cli.prove import formula, prove
-from softnum.cli.vectors import Formats, Op, Overflow, ResultFormat, Rounding, StochasticBits, _formats, _given
+from softnum.cli.vector_arguments import formats_of, given
+from softnum.cli.vector_options import Formats, Op, Overflow, ResultFormat, Rounding, StochasticBits
 
 __all__ = ["register"]
 
@@ -110,8 +111,8 @@ def rom(
     if out != "-":
         writable_file(Path(out))
     table = make_rom(
-        op, _formats(fmt), flags=flags,
-        **_given(out_fmt=result_format, rounding=rounding, overflow=overflow, stochastic_bits=stochastic_bits,
+        op, formats_of(fmt), flags=flags,
+        **given(out_fmt=result_format, rounding=rounding, overflow=overflow, stochastic_bits=stochastic_bits,
                  invalid=invalid),
     )  # fmt: skip
     write_rom(table, out, file_format)

@@ -1,15 +1,15 @@
 """``softnum vectors``: test vectors for a design under test, made or judged."""
 
-import contextlib
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from softnum.cli.exits import exit_codes, writable_file
+from softnum.cli.mixed import generate_mixed, is_mixed
+from softnum.cli.vector_arguments import WORTH_A_BAR, bar, format_of, formats_of, given, shape_of, space_of
 from softnum.cli.vector_options import (
     Dialect,
     Exact,
@@ -41,9 +41,6 @@ from softnum.runtime.atomic import atomic_file
 
 __all__ = ["register"]
 
-#: Fewer vectors than this are done before a progress bar could be read.
-_WORTH_A_BAR = 1 << 21
-
 #: Options of `check` that hold for files whose lines say what they are, too, or are their own arguments.
 _OF_SUITES = frozenset(
     ("tininess", "any_nan", "ulp", "ignore_flags", "ignore_header", "max_failures", "explain", "dialect")
@@ -71,32 +68,6 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="vectors", short_help="Make or check test vectors of a hardware design.")
 
 
-def _formats(text: str | None):
-    """``"e5m2"`` is that name, ``"e5m2,e4m3fn"`` a tuple of two."""
-    names = None if text is None else [_format(part.strip()) for part in text.split(",")]
-    return names[0] if names and len(names) == 1 else names and tuple(names)
-
-
-def _format(text: str | None):
-    """A name, or the format that FILE.py:NAME or MODULE:NAME stands for."""
-    if text is None or ":" not in text:
-        return text
-    from softnum.train.designs.objects import load_format
-    from softnum.vectors.plans.own import remember
-
-    return remember(load_format(text, Path()), text)
-
-
-def _shape(text: str | None):
-    """``"4,4,8"`` is (4, 4, 8)."""
-    if text is None:
-        return None
-    parts = text.split(",")
-    if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):
-        raise ValueError(f"--shape takes M,N,K, three numbers with commas between them, got {text!r}")
-    return tuple(map(int, parts))
-
-
 def _spec(op, formats, unit, of_operation: dict, of_unit: dict):
     """The spec that the options state."""
     from softnum.vectors import UNIT_OPERATIONS, UnitSpec, VectorSpec
@@ -106,44 +77,17 @@ def _spec(op, formats, unit, of_operation: dict, of_unit: dict):
     if op in UNIT_OPERATIONS:
         if unit is None:
             raise ValueError(f"state --unit, whose {op} it is; for example: --unit nvidia_v100_fp16 (softnum units)")
-        foreign = _given(format=formats, **of_operation)
+        foreign = given(format=formats, **of_operation)
         if foreign:
             name = next(iter(foreign)).replace("out_fmt", "result_format").replace("_", "-")
             raise ValueError(f"--{name} is an operation's; of {op} the unit says it")
-        return UnitSpec.make(op, unit, **_given(**of_unit))
-    foreign = _given(unit=unit, **of_unit)
+        return UnitSpec.make(op, unit, **given(**of_unit))
+    foreign = given(unit=unit, **of_unit)
     if foreign:
         raise ValueError(f"--{next(iter(foreign)).replace('_', '-')} is of units (--op dot, mac or gemm), not of {op}")
     if formats is None and function_of(op) is None:
         raise ValueError("state --format; for example: softnum vectors generate --op multiply --format e5m2")
-    return VectorSpec.make(op, formats, **_given(**of_operation))
-
-
-def _space(no_nan: bool, no_inf: bool, no_subnormal: bool, exponents: str | None, only: str | None):
-    """The space that the options state; None: all vectors."""
-    from softnum.vectors import Space
-
-    found = Space.make(no_nan=no_nan, no_inf=no_inf, no_subnormal=no_subnormal, exponents=exponents, only=only)
-    return found or None
-
-
-def _given(**options) -> dict:
-    return {key: value for key, value in options.items() if value is not None}
-
-
-@contextlib.contextmanager
-def _bar(text: str, total: int | None, expected: int):
-    """A callback that shows how many vectors are done, where stderr is a terminal and the work is long; else None."""
-    if not sys.stderr.isatty() or expected < _WORTH_A_BAR:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(text, total=total)
-        yield lambda done: bar.update(task, completed=done)
+    return VectorSpec.make(op, formats, **given(**of_operation))
 
 
 def generate(
@@ -174,6 +118,17 @@ def generate(
         typer.Option("--count", "-n", help="How many.  [default: all, if at most 65536 exist; else 262144]"),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of random operands and random bits. Same options, same file.")] = 0,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OPTIONS",
+            help='Of a mixed file, one operation with its options, as "--op fma --format binary32 --rounding rup"; '
+            "repeat it. Or --op add,multiply --rounding rne,rup --format binary16+binary32: every combination.",
+        ),
+    ] = None,
+    nan_box: Annotated[
+        bool, typer.Option("--nan-box", help="Of a mixed file: ones above floats that are narrower than their column.")
+    ] = False,
     dialect: Dialect = None,
     header: Annotated[
         bool | None, typer.Option("--header/--no-header", help="Write the header or not, whatever the dialect.")
@@ -205,13 +160,27 @@ def generate(
     """
     from softnum.vectors import Coverage, plan, write
 
+    if case or is_mixed(op, fmt, rounding):
+        generate_mixed(
+            case, op, fmt, rounding, result_format, dict(
+                overflow=overflow, tininess=tininess, nan=nan, exact=exact, flush_inputs=flush_inputs,
+                flush_results=flush_results, minmax=minmax, profile=profile, no_nan=no_nan, no_inf=no_inf,
+                no_subnormal=no_subnormal, exponents=exponents, only=only,
+            ),
+            given(stochastic_bits=stochastic_bits, unit=unit, length=length, shape=shape, with_c=with_c,
+                   coverage_out=coverage_out),
+            dict(count=count, seed=seed, nan_box=nan_box), dialect, header, out,
+        )  # fmt: skip
+        return
+    if nan_box:
+        raise ValueError("--nan-box is of mixed files, whose columns are as wide as the widest format (--case)")
     spec = _spec(
-        op, _formats(fmt), unit,
-        dict(out_fmt=_format(result_format), rounding=rounding, overflow=overflow, tininess=tininess,
+        op, formats_of(fmt), unit,
+        dict(out_fmt=format_of(result_format), rounding=rounding, overflow=overflow, tininess=tininess,
              stochastic_bits=stochastic_bits, nan=nan, exact=exact, flush_inputs=flush_inputs,
              flush_results=flush_results, minmax=minmax, profile=profile,
-             space=_space(no_nan, no_inf, no_subnormal, exponents, only)),
-        dict(length=length, shape=_shape(shape), with_c=with_c),
+             space=space_of(no_nan, no_inf, no_subnormal, exponents, only)),
+        dict(length=length, shape=shape_of(shape), with_c=with_c),
     )  # fmt: skip
     if coverage_out is not None:
         writable_file(Path(coverage_out))
@@ -219,7 +188,7 @@ def generate(
     if out != "-" and (os.path.isdir(out) or os.path.isdir(os.path.dirname(out) or ".")):  # else write names the folder
         writable_file(Path(out))
     planned = plan(spec, count=count, seed=seed)
-    with _bar("vectors written", planned.count, planned.count) as progress:
+    with bar("vectors written", planned.count, planned.count) as progress:
         write(planned, out, dialect=dialect, header=header, progress=progress, coverage=counted)
     if out != "-":
         typer.echo(f"{out}: {planned.count} vectors, {planned.method}", err=True)
@@ -323,11 +292,11 @@ def check(
         if path is not None:
             writable_file(Path(path))
     options = dict(
-        out_fmt=_format(result_format), rounding=rounding, overflow=overflow, tininess=tininess,
+        out_fmt=format_of(result_format), rounding=rounding, overflow=overflow, tininess=tininess,
         stochastic_bits=stochastic_bits, nan=nan, exact=exact, flush_inputs=flush_inputs,
         flush_results=flush_results, minmax=minmax, profile=profile,
-        space=_space(no_nan, no_inf, no_subnormal, exponents, only),
-        unit=unit, length=length, shape=_shape(shape), with_c=with_c, any_nan=any_nan, ignore_flags=ignore_flags,
+        space=space_of(no_nan, no_inf, no_subnormal, exponents, only),
+        unit=unit, length=length, shape=shape_of(shape), with_c=with_c, any_nan=any_nan, ignore_flags=ignore_flags,
         ulp=ulp, ignore_header=ignore_header, max_failures=max_failures, explain=explain, dialect=dialect,
     )  # fmt: skip
     files = files or ["-"]
@@ -337,14 +306,14 @@ def check(
         if os.path.isdir(file):
             raise ValueError(f"{file!r} is a directory; name a file of vectors")
     # how many vectors a file holds is known at its end; a stream may be long
-    expected = sum(_WORTH_A_BAR if file == "-" else os.stat(file).st_size // 16 for file in files)
+    expected = sum(WORTH_A_BAR if file == "-" else os.stat(file).st_size // 16 for file in files)
     if spec is not None:
-        foreign = _given(format=fmt, html=html, sarif=sarif, any_nan=any_nan or None, ulp=ulp or None)
+        foreign = given(format=fmt, html=html, sarif=sarif, any_nan=any_nan or None, ulp=ulp or None)
         own = ("length", "shape", "with_c", "ignore_header", "max_failures", "dialect", "ignore_flags", "explain")
-        foreign |= _given(**{key: value for key, value in options.items() if key not in (*own, "any_nan", "ulp")})
+        foreign |= given(**{key: value for key, value in options.items() if key not in (*own, "any_nan", "ulp")})
         _check_spec(files, spec, op, foreign, {key: options[key] for key in own[:-2]}, expected, (out, junit))
     if len(files) > 1 and op is None and html is None and all(_has_header(file, dialect) for file in files):
-        reports, error = _each(files, _formats(fmt), options, expected)
+        reports, error = _each(files, formats_of(fmt), options, expected)
         delivered(reports, out, None, junit, sarif)
         if error is not None:
             raise error
@@ -354,9 +323,9 @@ def check(
         stated |= {key: value for key, value in options.items() if key not in _OF_SUITES}
         _check_suite(files, stated, tininess, ignore_flags, ignore_header, max_failures, expected, (out, junit))
     file = files[0]
-    with _bar("vectors read", None, expected) as progress:
+    with bar("vectors read", None, expected) as progress:
         try:
-            report = check_vectors(file, op, _formats(fmt), progress=progress, **options)
+            report = check_vectors(file, op, formats_of(fmt), progress=progress, **options)
         except VectorFileError as error:
             if error.report is not None:
                 delivered([error.report], out, html, junit, sarif)
@@ -383,7 +352,7 @@ def _each(files, formats, options: dict, expected: int) -> tuple[list, Exception
 
     reports, first = [], None
     for file in files:
-        with _bar(file, None, expected) as progress:
+        with bar(file, None, expected) as progress:
             try:
                 reports.append(check_vectors(file, None, formats, progress=progress, **options))
             except VectorFileError as error:
@@ -402,7 +371,7 @@ def _check_spec(files, spec: str, op, foreign: dict, options: dict, expected, pa
         raise ValueError(f"--{name} is not of --spec, which states formats and modes, and compares bits")
     if len(files) > 1:
         raise ValueError(f"--spec judges one file, got {len(files)}")
-    with _bar("vectors read", None, expected) as progress:
+    with bar("vectors read", None, expected) as progress:
         report = check_permitted(files[0], spec, op, progress=progress, **options)
     typer.echo(str(report))
     written([report], *paths)
@@ -432,12 +401,12 @@ def _mixed(op: str | None, files: list[str], dialect: str | None) -> bool:
 def _check_suite(files, stated: dict, tininess, ignore_flags, ignore_header, max_failures, expected, paths) -> None:
     from softnum.vectors import check_suite
 
-    for name in _given(**stated):
+    for name in given(**stated):
         name = name.replace("out_fmt", "result_format").replace("_", "-")
         raise ValueError(
             f"leave out --{name}: each line of fptest says what it is of (or state --op for one operation)"
         )
-    with _bar("vectors read", None, expected) as progress:
+    with bar("vectors read", None, expected) as progress:
         report = check_suite(
             files, tininess=tininess, ignore_flags=ignore_flags, ignore_header=ignore_header,
             max_failures=max_failures, progress=progress,

@@ -12,6 +12,7 @@ from softnum.vectors.checks.ci import junit_of, sarif_of
 from softnum.vectors.checks.failures import Failure
 from softnum.vectors.checks.freedom import PermittedReport, check_permitted
 from softnum.vectors.checks.html import page_of
+from softnum.vectors.checks.mixed import MixedReport
 from softnum.vectors.checks.report import CauseFound, CheckReport
 from softnum.vectors.checks.suite import SuiteDifference, SuiteReport, check_suite
 from softnum.vectors.files.dialects import DIALECTS, Dialect, open_reader
@@ -20,6 +21,7 @@ from softnum.vectors.files.writing import header_of, write
 from softnum.vectors.model import ReferenceModel
 from softnum.vectors.plans.coverage import Bins, Coverage
 from softnum.vectors.plans.generator import Plan, generate, plan
+from softnum.vectors.plans.mixed import MixedPlan, MixedSpec, mixed_plan
 from softnum.vectors.plans.space import Space
 from softnum.vectors.plans.spec import Block, Column, VectorSpec
 from softnum.vectors.plans.unit_spec import UNIT_OPERATIONS, UnitSpec
@@ -39,6 +41,9 @@ __all__ = [
     "Coverage",
     "Dialect",
     "Failure",
+    "MixedPlan",
+    "MixedReport",
+    "MixedSpec",
     "PermittedReport",
     "Plan",
     "Rows",
@@ -61,6 +66,7 @@ __all__ = [
     "junit_of",
     "open_reader",
     "make_rom",
+    "mixed_plan",
     "page_of",
     "plan",
     "sarif_of",

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from softnum.vectors.checks.comparison import comparison_of
 from softnum.vectors.checks.failures import Failure
+from softnum.vectors.checks.mixed import MixedReport, check_mixed
 from softnum.vectors.checks.report import CheckReport
 from softnum.vectors.checks.spaces import SpaceKeeper
 from softnum.vectors.files.dialects import open_reader
@@ -37,7 +38,7 @@ def check(
     nan=None, exact=None, flush_inputs=None, flush_results=None, minmax=None, profile=None, space=None, unit=None,
     length=None, shape=None, with_c=None, any_nan=False, ignore_flags=False, ulp=0, ignore_header=False,
     max_failures=20, explain=True, progress=None, dialect=None,
-) -> CheckReport:  # fmt: skip
+) -> CheckReport | MixedReport:  # fmt: skip
     """Compare the results and flags of a vector file with softnum's, and name the likeliest causes of differences.
 
     Parameters
@@ -79,6 +80,7 @@ def check(
     Returns
     -------
     CheckReport
+        Of a file whose header says ``op: mixed``, a `MixedReport`.
 
     Raises
     ------
@@ -122,6 +124,13 @@ def check(
         reader = open_reader(stream, name, dialect)
         if ignore_header:
             reader.header = {}
+        if reader.header.get("op") == "mixed":
+            for key in (key for key, value in given.items() if value is not None):
+                raise ValueError(f"{name} is mixed: each line says what it is of; leave {key} out")
+            return check_mixed(
+                reader, name, any_nan=any_nan, ignore_flags=ignore_flags, ulp=ulp, max_failures=max_failures,
+                explain=explain, space=space, progress=progress,
+            )  # fmt: skip
         spec = spec_of(reader.header, given, name)
         if ignore_flags and isinstance(spec, VectorSpec) and reader.lacks_flags(spec):
             spec = replace(spec, flags=False)

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 from softnum.vectors.checks.causes import CAUSES
 from softnum.vectors.checks.freedom import PermittedReport
+from softnum.vectors.checks.mixed import MixedReport
 from softnum.vectors.checks.report import CheckReport
 from softnum.vectors.checks.suite import SuiteReport
 
@@ -26,7 +27,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def junit_of(reports: Sequence[CheckReport | SuiteReport | PermittedReport]) -> bytes:
+def junit_of(reports: Sequence[CheckReport | MixedReport | SuiteReport | PermittedReport]) -> bytes:
     """Reports as JUnit XML: a test suite for each, in it a test case for each operation and mode.
 
     Parameters
@@ -105,6 +106,13 @@ def _cases(report) -> tuple[str, int, list[ElementTree.Element]]:
             counts = f"{report.counts['refuted']} results refuted, {report.counts['undecided']} undecided"
             _add(case, "failure", counts, "refuted" if report.counts["refuted"] else "undecided", [str(report)])
         return report.source, sum(report.counts.values()), [case]
+    if isinstance(report, MixedReport):
+        cases = [case for part in report.parts for case in _cases(part)[2]]
+        if report.unfilled_count:
+            cases.append(_case("bits above codes", report.source))
+            lines = [f"line {line}" for line in report.unfilled]
+            _add(cases[-1], "failure", f"{report.unfilled_count} results differ above their codes", "unfilled", lines)
+        return report.source, report.vectors, cases
     case = _case(report.what, report.source)
     if report.error is not None:
         _add(case, "error", report.error, "unusable", [str(report)] if report.failures else [])
@@ -137,7 +145,7 @@ def _date(name: str) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def sarif_of(reports: Sequence[CheckReport]) -> dict:
+def sarif_of(reports: Sequence[CheckReport | MixedReport]) -> dict:
     """Reports of `check` as SARIF 2.1.0: a result for each cause, at the line of its smallest example.
 
     >>> import io
@@ -155,7 +163,11 @@ def sarif_of(reports: Sequence[CheckReport]) -> dict:
     rules = [{"id": name, "shortDescription": {"text": text}} for name, text in CAUSES.items()]
     driver = {"name": "softnum", "version": number, "rules": rules}
     results, notes = [], []
-    for report in reports:
+    for mixed in (report for report in reports if isinstance(report, MixedReport) and report.unfilled_count):
+        text = f"{mixed.source}: {mixed.unfilled_count} results differ above their codes"
+        results.append({"level": "error", "message": {"text": text}})
+    parts = [part for report in reports for part in (report.parts if isinstance(report, MixedReport) else [report])]
+    for report in parts:
         if report.error is not None:
             notes.append({"level": "error", "message": {"text": report.error}})
         for found in report.causes:

@@ -63,6 +63,8 @@ class Column(NamedTuple):
         """What holds an element."""
         if self.format is not None:
             return self.format.storage_dtype
+        if self.bits > 32 and self.count == 1:
+            return np.dtype(np.uint64)
         return np.dtype(np.uint8 if self.bits <= 8 and self.name != "random" else np.uint32)
 
 

@@ -1,0 +1,114 @@
+"""``softnum vectors generate`` of several operations, modes and formats in one file."""
+
+import os
+import shlex
+from itertools import product
+from pathlib import Path
+
+import typer
+
+from softnum.cli.exits import writable_file
+from softnum.cli.vector_arguments import bar, format_of, formats_of
+from softnum.formats.aliases import function_of
+
+__all__ = ["cases_of", "generate_mixed", "is_mixed"]
+
+#: option of a case -> the argument of VectorSpec.make, and whether it takes a value
+_OPTIONS = {
+    "--op": ("op", True), "--format": ("fmt", True), "--result-format": ("out_fmt", True),
+    "--rounding": ("rounding", True), "--overflow": ("overflow", True), "--tininess": ("tininess", True),
+    "--nan": ("nan", True), "--minmax": ("minmax", True), "--profile": ("profile", True),
+    "--flush-results": ("flush_results", True), "--flush-inputs": ("flush_inputs", True),
+    "--exponents": ("exponents", True), "--only": ("only", True),
+    "--exact": ("exact", True), "--silent": ("exact", False), "--notexact": ("exact", False),
+    "--no-nan": ("no_nan", True), "--no-inf": ("no_inf", True), "--no-subnormal": ("no_subnormal", True),
+}  # fmt: skip
+_SWITCHES = ("--flush-inputs", "--exact", "--silent", "--notexact", "--no-nan", "--no-inf", "--no-subnormal")
+_OF_SPACE = ("no_nan", "no_inf", "no_subnormal", "exponents", "only")
+_WITH_RESULT = ("convert", "from_integer", "to_integer")
+
+
+def is_mixed(op: str | None, fmt: str | None, rounding: str | None) -> bool:
+    """Whether options state several operations, modes or formats.
+
+    >>> is_mixed("add,multiply", "e5m2", None), is_mixed("multiply", "e5m2,e4m3fn", None)
+    (True, False)
+    """
+    return "," in (op or "") or "," in (rounding or "") or "+" in (fmt or "")
+
+
+def cases_of(cases, op, fmt, rounding, formats, make, result_format, options: dict) -> list:
+    """The specs that --case options state, or every combination of operations, formats (with + between) and modes.
+
+    Parameters
+    ----------
+    cases : list of str
+    op, fmt, rounding, result_format : str or None
+    formats : callable
+        Makes the formats of their text.
+    make : callable
+        Makes the spec of the arguments of VectorSpec.make and of the space's parts.
+    options : dict
+        What else holds for all combinations.
+
+    Raises
+    ------
+    ValueError
+        If both are stated, an option is unknown, or a spec is unusable.
+    """
+    if cases:
+        stated = {"op": op, "format": fmt, "rounding": rounding, "result-format": result_format} | options
+        for name in (name for name, value in stated.items() if value not in (None, False)):
+            raise ValueError(f"--{name.replace('_', '-')} is stated in each --case, or without --case for all")
+        return [make(**_case(text, formats)) for text in cases]
+    if op is None:
+        raise ValueError("state --op; for example: softnum vectors generate --op add,multiply --format e5m2+binary16")
+    out = []
+    for name, fmts, mode in product(op.split(","), (fmt or "").split("+"), (rounding or "").split(",")):
+        name = name.strip()
+        given = formats(fmts) if fmts else None
+        several = isinstance(given, tuple) and len(set(map(str, given))) > 1
+        result = result_format if name in _WITH_RESULT or several or function_of(name) is not None else None
+        out.append(make(op=name, fmt=given, rounding=mode.strip() or None, out_fmt=result, **options))
+    return out
+
+
+def _case(text: str, formats) -> dict:
+    words, out = shlex.split(text), {}
+    while words:
+        name, equals, value = words.pop(0).partition("=")
+        if name not in _OPTIONS:
+            known = " ".join(_OPTIONS)
+            raise ValueError(f"--case {text!r}: {name!r} is none of its options ({known})")
+        key, told = _OPTIONS[name]
+        if name not in _SWITCHES:
+            if not equals and not words:
+                raise ValueError(f"--case {text!r}: {name} takes a value")
+            told = value if equals else words.pop(0)
+        if key in out:
+            raise ValueError(f"--case {text!r}: {name} is stated twice")
+        out[key] = told
+    if "fmt" in out:
+        out["fmt"] = formats(out["fmt"])
+    return out
+
+
+def generate_mixed(cases, op, fmt, rounding, result_format, options, foreign, how, dialect, header, out) -> None:
+    """Write a mixed file (`softnum.cli.vectors.generate`)."""
+    from softnum.vectors import Space, VectorSpec, mixed_plan, write
+
+    for name in foreign:
+        raise ValueError(f"--{name.replace('_', '-')} is not of mixed files (several operations, modes or formats)")
+
+    def make(out_fmt=None, **given):
+        parts = {key: given.pop(key) for key in _OF_SPACE if key in given}
+        return VectorSpec.make(out_fmt=format_of(out_fmt), space=Space.make(**parts), **given)
+
+    parts = cases_of(cases, op, fmt, rounding, formats_of, make, result_format, options)
+    if out != "-" and (os.path.isdir(out) or os.path.isdir(os.path.dirname(out) or ".")):
+        writable_file(Path(out))
+    planned = mixed_plan(parts, **how)
+    with bar("vectors written", planned.count, planned.count) as progress:
+        write(planned, out, dialect=dialect, header=header, progress=progress)
+    if out != "-":
+        typer.echo(f"{out}: {planned.count} vectors of {len(parts)} kinds, {planned.method}", err=True)

@@ -1,0 +1,63 @@
+"""What the verbs of ``softnum vectors`` make of their options, and the bar that shows how far they are."""
+
+import contextlib
+import sys
+from pathlib import Path
+
+__all__ = ["WORTH_A_BAR", "bar", "format_of", "formats_of", "given", "shape_of", "space_of"]
+
+#: Fewer vectors than this are done before a progress bar could be read.
+WORTH_A_BAR = 1 << 21
+
+
+def formats_of(text: str | None):
+    """``"e5m2"`` is that name, ``"e5m2,e4m3fn"`` a tuple of two."""
+    names = None if text is None else [format_of(part.strip()) for part in text.split(",")]
+    return names[0] if names and len(names) == 1 else names and tuple(names)
+
+
+def format_of(text: str | None):
+    """A name, or the format that FILE.py:NAME or MODULE:NAME stands for."""
+    if text is None or ":" not in text:
+        return text
+    from softnum.train.designs.objects import load_format
+    from softnum.vectors.plans.own import remember
+
+    return remember(load_format(text, Path()), text)
+
+
+def shape_of(text: str | None):
+    """``"4,4,8"`` is (4, 4, 8)."""
+    if text is None:
+        return None
+    parts = text.split(",")
+    if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):
+        raise ValueError(f"--shape takes M,N,K, three numbers with commas between them, got {text!r}")
+    return tuple(map(int, parts))
+
+
+def space_of(no_nan: bool, no_inf: bool, no_subnormal: bool, exponents: str | None, only: str | None):
+    """The space that the options state; None: all vectors."""
+    from softnum.vectors import Space
+
+    found = Space.make(no_nan=no_nan, no_inf=no_inf, no_subnormal=no_subnormal, exponents=exponents, only=only)
+    return found or None
+
+
+def given(**options) -> dict:
+    return {key: value for key, value in options.items() if value is not None}
+
+
+@contextlib.contextmanager
+def bar(text: str, total: int | None, expected: int):
+    """A callback that shows how many vectors are done, where stderr is a terminal and the work is long; else None."""
+    if not sys.stderr.isatty() or expected < WORTH_A_BAR:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(text, total=total)
+        yield lambda done: bar.update(task, completed=done)

@@ -1,0 +1,280 @@
+"""Vectors of several operations, modes and formats in one file, shuffled: a unit's state between them is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from softnum.vectors.plans.generator import DEFAULT_COUNT, Plan, plan
+from softnum.vectors.plans.own import is_own
+from softnum.vectors.plans.spec import FLAG_BITS, Block, Column, Spec, VectorSpec
+from softnum.vectors.plans.strata import raw_words
+
+__all__ = ["MixedPlan", "MixedSpec", "mixed_plan"]
+
+_DOMAIN = 7  # of keys; solve.py has the one below
+_ROWS = 1 << 14  # vectors that are shuffled among each other
+_WORD = 64
+
+
+def _format_key(spec: VectorSpec) -> str:
+    facts = spec.facts()
+    names = ",".join(facts["format"].split())
+    return names if facts["result_format"] == facts["format"] else f"{names}->{facts['result_format']}"
+
+
+@dataclass(frozen=True)
+class MixedSpec(Spec):
+    """Several specs whose vectors share columns: numbers that say which operation, mode and formats a line is of, then
+    operands, result and flags, as wide as the widest.
+
+    Parameters
+    ----------
+    parts : tuple of VectorSpec
+        Each another operation, mode or formats; without random bits, with codes of up to 64 bits.
+    nan_box : bool
+        Whether floats narrower than their column have ones above them (RISC-V ISA manual, volume I, "NaN Boxing of
+        Narrower Values"); else, and above integers, there are zeros.
+
+    Examples
+    --------
+    >>> from softnum.vectors import MixedSpec, VectorSpec
+    >>> spec = MixedSpec.make([VectorSpec.make("add", "e5m2"), VectorSpec.make("sqrt", "binary16")])
+    >>> " ".join(f"{c.name}:{c.bits}" for c in spec.columns)
+    'op:1 mode:1 format:1 a:16 b:16 result:16 flags:5'
+    """
+
+    parts: tuple[VectorSpec, ...]
+    nan_box: bool = False
+
+    op = "mixed"
+    stochastic_bits = None
+
+    @classmethod
+    def make(cls, parts, *, nan_box: bool = False) -> MixedSpec:
+        """Check the parts against each other.
+
+        Raises
+        ------
+        ValueError
+            If there is none, one takes random bits or codes of two words, or two are told apart by no column.
+        """
+        parts = tuple(parts)
+        if not parts:
+            raise ValueError("mixed vectors are of one spec at least")
+        for part in parts:
+            if not isinstance(part, VectorSpec):
+                raise ValueError(f"{part.op} is of a unit: vectors are mixed of operations")
+            if part.stochastic_bits is not None:
+                raise ValueError(f"{part.op}, {part.rounding}: random bits have no column in mixed vectors")
+            if any(is_own(f) for f in (*part.formats, part.out_fmt)):
+                raise ValueError(f"{part.op}: a format of the user's own has no name that a mixed file could state")
+            if any(f.bits > _WORD for f in (*part.formats, part.out_fmt)):
+                raise ValueError(f"{part.op}: mixed vectors have codes of up to {_WORD} bits")
+        found = cls(parts, bool(nan_box))
+        keys = [found._key(part) for part in parts]
+        for i, key in enumerate(keys):
+            if key in keys[:i]:
+                raise ValueError(f"two parts are {' '.join(key)}: they differ in what no column says")
+        return found
+
+    @staticmethod
+    def _key(part: VectorSpec) -> tuple[str, str, str]:
+        return part.op, part.rounding, _format_key(part)
+
+    @cached_property
+    def names(self) -> tuple[list[str], list[str], list[str]]:
+        """What the numbers in the columns op, mode and format stand for, in order."""
+        return tuple(list(dict.fromkeys(self._key(p)[i] for p in self.parts)) for i in range(3))
+
+    @cached_property
+    def numbers(self) -> list[tuple[int, int, int]]:
+        """Of each part, the numbers in these columns."""
+        names = self.names
+        return [tuple(n.index(k) for n, k in zip(names, self._key(p), strict=True)) for p in self.parts]
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """op, mode, format, operands, result, flags."""
+        kinds = [Column(name, max(1, (len(n) - 1).bit_length())) for name, n in zip(
+            ("op", "mode", "format"), self.names, strict=True)]  # fmt: skip
+        count = max(len(p.formats) for p in self.parts)
+        widths = [max(p.formats[i].bits for p in self.parts if len(p.formats) > i) for i in range(count)]
+        result = max(p.out_fmt.bits for p in self.parts)
+        operands = [Column(name, bits) for name, bits in zip("abc", widths, strict=False)]
+        return (*kinds, *operands, Column("result", result), Column("flags", FLAG_BITS))
+
+    @cached_property
+    def words(self) -> tuple[Column, ...]:
+        """The columns of operands and of the result."""
+        return self.columns[3:-1]
+
+    def _filled(self, codes: np.ndarray, fmt, column: Column) -> np.ndarray:
+        above = ((1 << column.bits) - 1) ^ ((1 << fmt.bits) - 1)
+        boxed = np.uint64(above if self.nan_box and fmt.kind == "float" else 0)
+        return (codes.astype(np.uint64) | boxed).astype(column.dtype)
+
+    def joined(self, number: int, block: Block) -> Block:
+        """Vectors of a part with the columns of all."""
+        part, n = self.parts[number], len(block)
+        first = [np.full(n, k, c.dtype) for k, c in zip(self.numbers[number], self.columns, strict=False)]
+        *operands, result = self.words
+        out = []
+        for i, column in enumerate(operands):
+            given = i < len(part.formats)
+            out.append(self._filled(block.operands[i], part.formats[i], column) if given else np.zeros(n, column.dtype))
+        return Block((*first, *out), None, self._filled(block.result, part.out_fmt, result), block.flags)
+
+    def split(self, block: Block) -> Iterator[tuple[int, np.ndarray, Block, np.ndarray]]:
+        """(part, which vectors, these with the part's columns, which of them are filled wrongly above a code).
+
+        Raises
+        ------
+        ValueError
+            With the number of the first vector that is of no part, or whose operands are filled otherwise.
+        """
+        index = np.full(len(block), -1)
+        for i, numbers in enumerate(self.numbers):
+            same = [x == k for x, k in zip(block.operands, numbers, strict=False)]
+            index[np.logical_and.reduce(same)] = i
+        if (index < 0).any():
+            raise ValueError(int(np.flatnonzero(index < 0)[0]))
+        *columns, last = self.words
+        for i, part in enumerate(self.parts):
+            rows = np.flatnonzero(index == i)
+            if not len(rows):
+                continue
+            operands = []
+            for fmt, column, codes in zip(part.formats, columns, block.operands[3:], strict=False):
+                narrow = codes[rows].astype(np.uint64) & np.uint64((1 << fmt.bits) - 1)
+                wrong = np.flatnonzero(self._filled(narrow, fmt, column) != codes[rows])
+                if len(wrong):
+                    raise ValueError(int(rows[wrong[0]]))
+                operands.append(narrow.astype(fmt.storage_dtype))
+            fmt, codes = part.out_fmt, block.result[rows]
+            narrow = codes.astype(np.uint64) & np.uint64((1 << fmt.bits) - 1)
+            unfilled = self._filled(narrow, fmt, last) != codes
+            yield i, rows, Block(tuple(operands), None, narrow.astype(fmt.storage_dtype), block.flags[rows]), unfilled
+
+    def evaluate(self, operands, random_bits=None) -> Block:
+        """The vectors of given operands, op, mode and format first."""
+        n = len(operands[0])
+        columns = self.columns
+        result, flags = np.zeros(n, columns[-2].dtype), np.zeros(n, np.uint8)
+        for i, rows, part, _ in self.split(Block(tuple(operands), None, result, flags)):
+            block = self.joined(i, self.parts[i].evaluate(part.operands))
+            result[rows], flags[rows] = block.result, block.flags
+        return Block(tuple(operands), None, result, flags)
+
+    def facts(self) -> dict[str, str]:
+        """What a file's header says: the names behind the numbers, and of each part all that its results depend on."""
+        ops, modes, formats = (" ".join(f"{i}={n}" for i, n in enumerate(names)) for names in self.names)
+        out = {
+            "op": "mixed",
+            "ops": ops,
+            "modes": modes,
+            "formats": formats,
+            "nan_box": "yes" if self.nan_box else "no",
+        }
+        for i, part in enumerate(self.parts):
+            out[f"case {i}"] = "; ".join(f"{key}={value}" for key, value in part.facts().items())
+        return out
+
+    def options(self) -> str:
+        """The command-line options that state this spec."""
+        cases = "".join(f' --case "{part.options()}"' for part in self.parts)
+        return f"{cases.strip()}{' --nan-box' if self.nan_box else ''}"
+
+
+@dataclass(frozen=True)
+class MixedPlan:
+    """Which vectors of each part will be made, and in which order.
+
+    Parts have vectors in equal numbers (all they have, where these are fewer), dealt over the whole file and shuffled.
+    """
+
+    spec: MixedSpec
+    plans: tuple[Plan, ...]
+    seed: int
+
+    method = "mixed"
+
+    @property
+    def count(self) -> int:
+        """How many vectors there will be."""
+        return sum(p.count for p in self.plans)
+
+    def blocks(self) -> Iterator[Block]:
+        """The vectors, some 2**14 at a time."""
+        rounds = max(1, -(-self.count // _ROWS))
+        sources = [_Rows(p.blocks()) for p in self.plans]
+        for number in range(rounds):
+            parts = []
+            for i, (source, p) in enumerate(zip(sources, self.plans, strict=True)):
+                size = p.count * (number + 1) // rounds - p.count * number // rounds
+                parts += [self.spec.joined(i, block) for block in source.take(size)]
+            order = np.argsort(raw_words(self.seed, _DOMAIN, number, sum(map(len, parts))), kind="stable")
+            columns = [np.concatenate(x)[order] for x in zip(*(b.columns for b in parts), strict=True)]
+            yield Block(tuple(columns[:-2]), None, columns[-2], columns[-1])
+
+
+class _Rows:
+    """Takes rows from blocks as they come."""
+
+    def __init__(self, blocks: Iterator[Block]) -> None:
+        self.blocks, self.left = blocks, None
+
+    def take(self, size: int) -> Iterator[Block]:
+        while size:
+            block = next(self.blocks) if self.left is None else self.left
+            here, self.left = _cut(block, 0, size), None if len(block) <= size else _cut(block, size, len(block))
+            size -= len(here)
+            yield here
+
+
+def _cut(block: Block, start: int, end: int) -> Block:
+    rows = slice(start, end)
+    return Block(tuple(x[rows] for x in block.operands), None, block.result[rows], block.flags[rows])
+
+
+def mixed_plan(parts, *, count: int | None = None, seed: int = 0, nan_box: bool = False) -> MixedPlan:
+    """Vectors of several specs, shuffled.
+
+    Parameters
+    ----------
+    parts : sequence of VectorSpec
+        As in `MixedSpec`.
+    count : int, optional
+        How many vectors in all, 2**18 by default, in equal shares; fewer where a part has no more.
+    seed : int
+        Same arguments, same file.
+    nan_box : bool
+        As in `MixedSpec`.
+
+    Returns
+    -------
+    MixedPlan
+
+    Raises
+    ------
+    ValueError
+        As `MixedSpec.make` does, and for fewer vectors than parts.
+
+    Examples
+    --------
+    >>> from softnum.vectors import VectorSpec, mixed_plan
+    >>> specs = [VectorSpec.make(op, "e5m2", rounding=mode) for op in ("add", "multiply") for mode in ("rne", "rup")]
+    >>> block = next(mixed_plan(specs, count=400).blocks())
+    >>> len(block), np.bincount(block.operands[0]).tolist()
+    (400, [200, 200])
+    """
+    spec = MixedSpec.make(parts, nan_box=nan_box)
+    total = DEFAULT_COUNT if count is None else count
+    shares = [total * (i + 1) // len(spec.parts) - total * i // len(spec.parts) for i in range(len(spec.parts))]
+    if not all(shares):
+        raise ValueError(f"{total} vectors are fewer than the {len(spec.parts)} operations, modes and formats")
+    plans = tuple(plan(p, count=n, seed=seed) for p, n in zip(spec.parts, shares, strict=True))
+    return MixedPlan(spec, plans, int(seed))

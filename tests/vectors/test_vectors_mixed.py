@@ -1,0 +1,162 @@
+"""Several operations, modes and formats in one file: dealt, shuffled, written in each dialect, judged line by line."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import softnum as sn
+from softnum.vectors import MixedSpec, Space, UnitSpec, VectorSpec, check, mixed_plan, write
+from tests.support.cases import cases
+
+SPECS = [
+    VectorSpec.make(op, f, rounding=m) for op in ("add", "fma") for f in ("e5m2", "binary16") for m in ("rne", "up")
+]
+SPECS += [
+    VectorSpec.make("to_integer", "binary32", out_fmt="i64", exact=False),
+    VectorSpec.make("from_integer", "i8", out_fmt="binary16"),
+    VectorSpec.make("classify", "binary64", profile="riscv"),
+    VectorSpec.make("multiply", "binary16", flush_results="after", space=Space.make(only="subnormal-result")),
+]
+SPECS[-1] = replace(SPECS[-1], flush_results=None)
+
+
+def text_of(planned, tmp_path, **options):
+    path = tmp_path / "v.txt"
+    write(planned, path, **options)
+    return path
+
+
+@cases("dialect", ["softnum", "readmemh", "readmemb", "csv", "jsonl", "npz"])
+def test_every_dialect(tmp_path, dialect):
+    path = tmp_path / "v"
+    assert write(mixed_plan(SPECS, count=1200), path, dialect=dialect) == 1200
+    report = check(path, dialect=dialect)
+    assert report.ok and report.vectors == 1200
+    assert [p.spec for p in report.parts] == SPECS and {p.vectors for p in report.parts} == {100}
+
+
+def test_lines_are_shuffled_and_the_same_each_time():
+    first, again = (list(mixed_plan(SPECS, count=2400, seed=3).blocks()) for _ in range(2))
+    assert all((x == y).all() for x, y in zip(first[0].columns, again[0].columns, strict=True))
+    kinds = np.stack(first[0].operands[:3], 1)
+    changes = (kinds[1:] != kinds[:-1]).any(1).mean()
+    assert changes > 0.8  # of 12 kinds, 11 / 12 in the mean
+    other = next(mixed_plan(SPECS, count=2400, seed=4).blocks())
+    assert (other.operands[0] != first[0].operands[0]).any()
+
+
+def test_a_line_holds_what_its_operation_makes(tmp_path):
+    specs = [VectorSpec.make("add", "binary16", rounding="up"), VectorSpec.make("sqrt", "binary32")]
+    lines = [x for x in text_of(mixed_plan(specs, count=200), tmp_path).read_text().splitlines() if x[0] != "#"]
+    for line in lines:
+        op, mode, fmt, *rest = line.split()
+        a, b, result, flags = (int(x, 16) for x in rest)
+        assert op == mode == fmt
+        codes = (a, b) if op == "0" else (a,)
+        want = (sn.add if op == "0" else sn.sqrt)(
+            *([c] for c in codes), specs[int(op)].out_fmt, rounding=specs[int(op)].rounding, return_flags=True
+        )
+        assert (result, flags) == (want[0][0], want[1][0]) and (op == "0" or b == 0)
+
+
+def test_nan_boxes(tmp_path):
+    path = text_of(mixed_plan(SPECS[:8], count=160, nan_box=True), tmp_path)
+    assert check(path).ok
+    rows = path.read_text().splitlines()
+    header = [x for x in rows if x[0] == "#"]
+    lines = [x.split() for x in rows if x[0] != "#"]
+    narrow = [x for x in lines if x[2] == "0"]
+    assert len(narrow) == 80 and all(x[3].startswith("FF") and x[6].startswith("FF") for x in narrow)
+    narrow[0][6] = "00" + narrow[0][6][2:]
+    path.write_text("\n".join(header + [" ".join(x) for x in lines]) + "\n")
+    report = check(path)
+    assert (report.failures, report.unfilled_count, report.exit_status) == (1, 1, 1)
+    assert report.unfilled == [len(header) + lines.index(narrow[0]) + 1] and "NaN boxes" in str(report)
+    narrow[0][3] = "00" + narrow[0][3][2:]
+    path.write_text("\n".join(header + [" ".join(x) for x in lines]) + "\n")
+    with pytest.raises(ValueError, match=r"line \d+: .* not filled above"):
+        check(path)
+
+
+def test_what_differs_is_named_by_its_operation(tmp_path):
+    rows = text_of(mixed_plan(SPECS, count=1200), tmp_path).read_text().splitlines()
+    at = next(i for i, x in enumerate(rows) if x.startswith("1 1 1 "))
+    rows[at] = rows[at][:-1] + str(int(rows[at][-1], 16) ^ 1)
+    report = check(io.BytesIO(("\n".join(rows) + "\n").encode()))
+    wrong = [p for p in report.parts if p.failures]
+    assert [(p.spec.op, p.spec.rounding, p.first[0].line) for p in wrong] == [("fma", "up", at + 1)]
+    assert report.to_dict()["failures"] == 1 and "1 differ" in str(report)
+    with pytest.raises(ValueError, match="is mixed: each line says"):
+        check(io.BytesIO(("\n".join(rows) + "\n").encode()), "add")
+
+
+@cases(
+    "change, text",
+    [
+        (("# modes: 0=nearest_even 1=up", "# modes: 0=up 1=nearest_even"), "the header says modes"),
+        (("nan_box: no", "nan_box: maybe"), "yes or no"),
+        (("; flush=none", "; flush=often"), "flush must be"),
+        (("# case 3:", "# case 77:"), "its cases make it"),
+    ],
+)
+def test_headers_that_lie(tmp_path, change, text):
+    rows = text_of(mixed_plan(SPECS, count=120), tmp_path).read_text()
+    assert change[0] in rows
+    with pytest.raises(ValueError, match=text):
+        check(io.BytesIO(rows.replace(*change, 1).encode()))
+
+
+def test_a_line_of_no_case(tmp_path):
+    rows = text_of(mixed_plan(SPECS, count=120), tmp_path).read_text() + "7 1 4 0 0 0 0 00\n"
+    rows = rows.replace("# vectors: 120", "# vectors: 121")
+    width = len(rows.splitlines()[-2].split())
+    last = [c[:1].replace(c[0], "0") * len(c) for c in rows.splitlines()[-2].split()]
+    last[:3] = ["7"[: len(last[0])], "1", "5"]
+    assert len(last) == width
+    rows = "\n".join([*rows.splitlines()[:-1], " ".join(last)]) + "\n"
+    with pytest.raises(ValueError, match="is of no case of the header"):
+        check(io.BytesIO(rows.encode()))
+
+
+@cases(
+    "parts, options, text",
+    [
+        ([], {}, "one spec at least"),
+        ([SPECS[0], SPECS[0]], {}, "they differ in what no column says"),
+        ([VectorSpec.make("add", "e5m2", rounding="sr")], {}, "random bits"),
+        ([VectorSpec.make("add", "binary128")], {}, "up to 64 bits"),
+        ([VectorSpec.make("add", sn.CustomFormat.from_table([0, 1]))], {}, "user's own"),
+        ([UnitSpec.make("dot", "nvidia_v100_fp16")], {}, "is of a unit"),
+        (SPECS, {"count": 5}, "fewer than the 12"),
+    ],
+)
+def test_what_cannot_be_mixed(parts, options, text):
+    with pytest.raises(ValueError, match=text):
+        mixed_plan(parts, **options)
+
+
+def test_the_specs_are_those_of_the_command_line():
+    from softnum.cli.mixed import cases_of
+    from softnum.cli.vector_arguments import formats_of
+
+    def make(**given):
+        return VectorSpec.make(**given)
+
+    found = cases_of([], "add,fma", "e5m2+binary16", "rne,up", formats_of, make, None, {"profile": None})
+    assert found == SPECS[:8]
+    found = cases_of(
+        ["--op from_integer --format i8 --result-format=binary16"], None, None, None, formats_of, make, None, {}
+    )
+    assert found == [SPECS[9]]
+    for text, message in (
+        ("--op", "takes a value"),
+        ("--opp add", "none of its options"),
+        ("--op add --op add", "twice"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            cases_of([text], None, None, None, formats_of, make, None, {})
+    with pytest.raises(ValueError, match="stated in each --case"):
+        cases_of(["--op add"], None, "e5m2", None, formats_of, make, None, {})
+    assert MixedSpec.make(SPECS).options().count("--case") == 12
