@@ -102,9 +102,9 @@ class MixedSpec(Spec):
         kinds = [Column(name, max(1, (len(n) - 1).bit_length())) for name, n in zip(
             ("op", "mode", "format"), self.names, strict=True)]  # fmt: skip
         count = max(len(p.formats) for p in self.parts)
-        widths = [max(p.formats[i].bits for p in self.parts if len(p.formats) > i) for i in range(count)]
+        width = max(f.bits for p in self.parts for f in p.formats)
         result = max(p.out_fmt.bits for p in self.parts)
-        operands = [Column(name, bits) for name, bits in zip("abc", widths, strict=False)]
+        operands = [Column(name, width) for name in "abc"[:count]]
         return (*kinds, *operands, Column("result", result), Column("flags", FLAG_BITS))
 
     @cached_property

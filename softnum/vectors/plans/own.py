@@ -32,7 +32,7 @@ def own_name(fmt) -> str:
 
     >>> import softnum as sn
     >>> own_name(sn.CustomFormat.from_table([0, 1, 2, -1], name="steps"))
-    'table:steps:4cf3e9a9'
+    'table:steps:1089f391'
     """
     name = "_".join(fmt.name.split()) or "custom"
     if fmt.bits > 16:
