@@ -9,7 +9,7 @@ from softnum.formats.scalar import FixedFormat, FloatFormat
 
 __all__ = [
     "check_block", "check_exact", "check_fixed", "check_float", "check_narrow", "check_not_custom", "check_not_own",
-    "check_scalar", "check_single",
+    "check_scalar", "check_single", "is_own",
 ]  # fmt: skip
 
 
@@ -60,9 +60,14 @@ def check_not_custom(fmt, text: str) -> None:
         _refuse(fmt, text)
 
 
+def is_own(fmt) -> bool:
+    """Whether a format is a `CustomFormat` of the user's own, which posits, takums and logarithmic numbers are not."""
+    return isinstance(fmt, CustomFormat) and not isinstance(fmt, BuiltInFormat)
+
+
 def check_not_own(fmt, text: str) -> None:
-    """ValueError for a `CustomFormat` of the user's own, which posits, takums and logarithmic numbers are not."""
-    if isinstance(fmt, CustomFormat) and not isinstance(fmt, BuiltInFormat):
+    """ValueError for a `CustomFormat` of the user's own."""
+    if is_own(fmt):
         _refuse(fmt, text)
 
 

@@ -28,13 +28,13 @@ def check_conditions(spec: VectorSpec) -> None:
             raise ValueError(f"only {name}: results of {spec.op} in {spec.out_fmt} are not rounded")
         if any(f.leads for f in (*spec.formats, spec.out_fmt)):
             raise ValueError(f"only {name}: codes of two words are not looked at")
-        if kind == "cancellation" and (spec.op not in SUMS or any(f.kind != "float" for f in spec.formats)):
+        if kind == "cancellation" and (spec.op not in SUMS or any(not f.exponent_bits for f in spec.formats)):
             raise ValueError(f"only {name} is of sums of floats: {', '.join(SUMS)}, not of {spec.op}")
         if kind in ("overflow", "underflow") and spec.op == "to_integer":
             raise ValueError(f"only {name}: to_integer raises invalid where there is no integer, not {kind}")
-        if kind == "subnormal-result" and spec.out_fmt.kind != "float":
+        if kind == "subnormal-result" and not spec.out_fmt.exponent_bits:
             raise ValueError(f"only {name}: {spec.out_fmt} has no subnormals")
-        if kind == "ties" and spec.op == "round_to_integral" and spec.out_fmt.kind != "float":
+        if kind == "ties" and spec.op == "round_to_integral" and not spec.out_fmt.exponent_bits:
             raise ValueError(f"only {name}: {spec.out_fmt} is no float format")
 
 

@@ -136,5 +136,5 @@ def cuda_nan(fmt: Format) -> int | None:
     >>> hex(cuda_nan(sn.format("binary32"))), cuda_nan(sn.format("binary64"))
     ('0x7fffffff', None)
     """
-    stated = fmt.kind == "float" and fmt.bits <= 32 and fmt.signed and fmt.nan_codes in ("ieee", "all_ones")
+    stated = fmt.exponent_bits and fmt.bits <= 32 and fmt.signed and fmt.nan_codes in ("ieee", "all_ones")
     return (1 << (fmt.bits - 1)) - 1 if stated else None

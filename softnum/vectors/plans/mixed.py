@@ -114,7 +114,7 @@ class MixedSpec(Spec):
 
     def _filled(self, codes: np.ndarray, fmt, column: Column) -> np.ndarray:
         above = ((1 << column.bits) - 1) ^ ((1 << fmt.bits) - 1)
-        boxed = np.uint64(above if self.nan_box and fmt.kind == "float" else 0)
+        boxed = np.uint64(above if self.nan_box and fmt.exponent_bits else 0)
         return (codes.astype(np.uint64) | boxed).astype(column.dtype)
 
     def joined(self, number: int, block: Block) -> Block:

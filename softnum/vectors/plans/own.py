@@ -7,24 +7,13 @@ import zlib
 import numpy as np
 
 from softnum import reference
-from softnum.formats.built_in import BuiltInFormat
-from softnum.formats.custom.formats import CustomFormat
+from softnum.formats.checks import is_own
 from softnum.reference.values import Value
 
 __all__ = ["decoded", "is_own", "own_name", "remember", "written_as"]
 
 #: format -> how the user wrote it: FILE.py:NAME
-_WRITTEN: dict[CustomFormat, str] = {}
-
-
-def is_own(fmt) -> bool:
-    """Whether a format is a value table, or functions of the user's.
-
-    >>> import softnum as sn
-    >>> is_own(sn.CustomFormat.from_table([0, 1])), is_own(sn.format("posit8"))
-    (True, False)
-    """
-    return isinstance(fmt, CustomFormat) and not isinstance(fmt, BuiltInFormat)
+_WRITTEN: dict = {}
 
 
 def own_name(fmt) -> str:

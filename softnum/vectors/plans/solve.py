@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from softnum.formats.dispatch import of_format
 from softnum.vectors.plans.fpu import FUSED
 from softnum.vectors.plans.spec import VectorSpec
 from softnum.vectors.plans.strata import raw_words
@@ -23,6 +24,22 @@ __all__ = ["PROPOSALS", "proposed"]
 PROPOSALS = 1 << 15
 _DOMAIN = 6  # of keys; strata.py has those below
 _U, _I = np.uint64, np.int64
+
+
+@of_format
+def _is_solved(fmt) -> bool:
+    """Whether operands and results of a format are made from their bits."""
+    return fmt.lowest_binade == "subnormal"
+
+
+@_is_solved.fixed
+def _is_fixed(fmt) -> bool:
+    return True
+
+
+@_is_solved.custom
+def _is_tapered(fmt) -> bool:
+    return False
 
 
 class _Words:
@@ -97,7 +114,7 @@ class _Solver:
     def target(self) -> np.ndarray | None:
         """The exponent that the result is to have; None: any."""
         out = self.out
-        if out.kind != "float":
+        if not out.exponent_bits:
             return None
         if "overflow" in self.kinds:
             near = self.words.between(out.emax - 1, out.emax + 2)
@@ -109,7 +126,7 @@ class _Solver:
     def end(self, exponent) -> np.ndarray:
         """The place of the lowest 1 of a result of this exponent: half a last place, or above."""
         out = self.out
-        half = np.maximum(exponent, out.emin) - out.precision if out.kind == "float" else np.full(
+        half = np.maximum(exponent, out.emin) - out.precision if out.exponent_bits else np.full(
             PROPOSALS, -out.fraction_bits - 1)  # fmt: skip
         if self.op == "round_to_integral":
             half = np.full(PROPOSALS, -1)
@@ -126,13 +143,13 @@ class _Solver:
     def one(self) -> list[np.ndarray]:
         """Of one operand that is converted or rounded to an integer."""
         fmt, target = self.spec.formats[0], self.target()
-        if fmt.kind != "float":
+        if not fmt.exponent_bits:
             return [self.integer(fmt)]
         e = self.exponent(fmt)
         if target is not None:
             e = np.clip(target, *self.reach(fmt))
-        elif self.ends and (self.op == "round_to_integral" or self.out.kind != "float"):
-            shift = 0 if self.out.kind == "float" else self.out.fraction_bits
+        elif self.ends and (self.op == "round_to_integral" or not self.out.exponent_bits):
+            shift = 0 if self.out.exponent_bits else self.out.fraction_bits
             e = self.exponent(fmt, -2 - shift, fmt.precision)
         elif self.ends and self.out.precision >= fmt.precision:  # ends between subnormals alone
             e = self.exponent(fmt, self.out.emin - self.out.precision - 1, self.out.emin)
@@ -310,14 +327,11 @@ class _Solver:
             "add": self.sum, "subtract": self.sum, "multiply": self.product, "fma": self.fused, "divide": self.quotient,
             "sqrt": self.root, "convert": self.one, "round_to_integral": self.one, "to_integer": self.one,
         }  # fmt: skip
-        floats = self.op == "convert" or all(f.kind == "float" for f in self.spec.formats)
-        if (
-            self.op not in methods
-            or not floats
-            or (self.out.kind != "float" and self.op not in ("convert", "to_integer"))
-        ):
+        floats = self.op == "convert" or all(f.exponent_bits for f in self.spec.formats)
+        rounded = self.out.exponent_bits or self.op in ("convert", "to_integer")
+        if self.op not in methods or not floats or not rounded:
             return None
-        if any(f.kind == "float" and f.lowest_binade != "subnormal" for f in (*self.spec.formats, self.out)):
+        if not all(map(_is_solved, (*self.spec.formats, self.out))):
             return None
         return methods[self.op]()
 

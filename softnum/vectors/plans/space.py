@@ -145,7 +145,7 @@ class Space:
         for fmt in formats:
             if fmt.leads:
                 raise ValueError(f"{whose}: codes of {fmt} take two words; of these no part of the space is left out")
-            if self.exponents is not None and fmt.kind != "float":
+            if self.exponents is not None and not fmt.exponent_bits:
                 raise ValueError(f"{whose}: exponents are of floats, and {fmt} is none")
             known = admitted_codes(fmt, self.of_operands)
             if known is not None and not known.count:
@@ -201,7 +201,7 @@ def admitted_codes(fmt, space: Space) -> CodeSet | None:
 def _breaks(fmt):
     """Codes at which the class or the exponent may change."""
     top = 1 << (fmt.bits - 1)
-    if fmt.kind != "float":
+    if not fmt.exponent_bits:
         return (0, 1, top - 1, top, top + 1, 2 * top - 1)
     m, sign = fmt.mantissa_bits, fmt.signed << (fmt.bits - 1)
     half = 1 << m >> 1
@@ -220,7 +220,7 @@ def _kept(fmt, codes: np.ndarray, space: Space) -> np.ndarray:
     infinite = fmt.is_infinite(codes)
     if space.no_inf:
         kept &= ~infinite
-    if fmt.kind != "float":
+    if not fmt.exponent_bits:
         return kept
     subnormal = fmt.is_subnormal(codes)
     if space.no_subnormal:
