@@ -88,6 +88,8 @@ def _case(text: str, formats) -> dict:
         if key in out:
             raise ValueError(f"--case {text!r}: {name} is stated twice")
         out[key] = told
+    if "op" not in out:
+        raise ValueError(f"--case {text!r}: state --op")
     if "fmt" in out:
         out["fmt"] = formats(out["fmt"])
     return out

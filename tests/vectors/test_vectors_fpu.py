@@ -203,6 +203,8 @@ def test_flushing(when, inputs):
         (dict(op="add", fmt="binary64", profile="cuda"), "no manual states the NaN"),
         (dict(op="add", fmt="e5m2", profile="risv"), "did you mean 'riscv'"),
         (dict(op="classify", fmt="q4.4"), "of floats"),
+        (dict(op="fmsub", fmt="q4.4"), "negates terms"),
+        (dict(op="fnmadd", fmt="e4m3fnuz", out_fmt="binary16"), "negates terms"),
         (dict(op="sign_xor", fmt="binary8p3ue"), "sign bit"),
     ],
 )

@@ -160,7 +160,7 @@ def test_an_empty_space_is_an_error_that_says_so(op, fmt, space, text):
     "options, text",
     [
         ({"exponents": "5"}, "LOW:HIGH"), ({"exponents": "a:b"}, "LOW:HIGH"), ({"exponents": "3:1"}, "no range"),
-        ({"only": "nice"}, "takes"), ({"only": "cancellation:x"}, "takes"),
+        ({"only": "nice"}, "takes"), ({"exponents": (1.5, 2)}, "two integers"), ({"only": "cancellation:x"}, "takes"),
     ],
 )  # fmt: skip
 def test_what_is_no_space(options, text):

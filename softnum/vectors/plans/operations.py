@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from softnum.formats.aliases import INTEGERS, function_of, integer_named, near, operation_alias, refused
+from softnum.formats.checks import is_own
 from softnum.formats.modes import Flags, nan_profile, rounding_name
 from softnum.formats.names import format
 from softnum.formats.scalar import FixedFormat, Format
@@ -52,6 +53,16 @@ _MEANINGS = {"fmsub": "a * b - c", "fnmadd": "-(a * b) - c", "fnmsub": "-(a * b)
 
 def _known() -> list[str]:
     return [*CODE_OPERATIONS, *_OTHERS, *COMPARISONS]
+
+
+def _has_negatives(fmt: Format, out_fmt: Format) -> bool:
+    """Whether every value has its negative, -0 that of a zero whose sign the result could show."""
+    if fmt.exponent_bits:
+        return fmt.signed and (fmt.negative_zero or not (out_fmt.exponent_bits and out_fmt.negative_zero))
+    if is_own(fmt) and fmt.bits <= 16:
+        values = np.unique([v for v in fmt.values if v == v])
+        return bool((values == -values[::-1]).all())
+    return not fmt.has_exceptions and not is_own(fmt)
 
 
 def stated_meaning(op: str) -> str | None:
@@ -143,8 +154,11 @@ def result_format(op: str, formats: tuple[Format, ...], out_fmt) -> Format:
         if out_fmt is not None and format(out_fmt) != formats[0]:
             raise ValueError(f"{op}: the result is in the format of a, {formats[0]}, not {out_fmt}")
         return formats[0]
-    if op in FUSED and any(f.leads for f in formats):
-        raise ValueError(f"{op} is of formats of up to 64 bits, not of {names}")
+    if op in FUSED:
+        found = format(out_fmt) if out_fmt is not None else formats[0]
+        for f in formats:
+            if f.leads or not _has_negatives(f, found):
+                raise ValueError(f"{op} negates terms: {f} has not the negative of each value (and zero, and 64 bits)")
     if out_fmt is None:
         if op in ("convert", "from_integer"):
             raise ValueError(f"{op} from {names}: state the target (out_fmt=, --result-format)")
@@ -196,7 +210,7 @@ def minmax_of(op: str, rule: str | None, formats, out_fmt: Format, flush_inputs:
     if rule == "ieee2019":
         return rule
     if any(f != out_fmt for f in formats) or out_fmt.kind != "float" or out_fmt.leads:
-        raise ValueError(f"minmax={rule!r} is of floats of one format, of up to 64 bits")
+        raise ValueError(f"minmax={rule!r} is of floats of one format, of up to 64 bits; state --minmax ieee2019")
     if rule == "x86" and op.endswith("_number"):
         raise ValueError(f"{op}: x86's MINSS is minimum; state another rule by --minmax")
     if rule == "x86" and flush_inputs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -91,6 +92,8 @@ class Space:
                 raise ValueError(f"exponents takes LOW:HIGH, two integers, got {exponents!r}")
             exponents = tuple(map(int, parts))
         if exponents is not None:
+            if len(exponents) != 2 or any(isinstance(e, bool) or not isinstance(e, Integral) for e in exponents):
+                raise ValueError(f"exponents takes LOW:HIGH, two integers, got {exponents!r}")
             low, high = exponents
             if low > high:
                 raise ValueError(f"exponents {low}:{high} is no range: LOW is above HIGH")
