@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from softnum.cli.bench import bench
 from softnum.cli.exits import exit_codes, writable_file
 from softnum.cli.prove import formula, prove
 from softnum.cli.vector_arguments import formats_of, given
@@ -22,6 +23,8 @@ _HELP = """Bring softnum into a hardware simulator, a design's area into a compa
   softnum rtl build --out build       the reference model, for SystemVerilog's DPI-C and for VPI
   softnum rtl rom --op tanh --format e5m2 -o tanh.mem
                                       a look-up table, for $readmemh
+  softnum rtl bench multiply.v --op multiply --format e4m3fn --handshake combinational
+                                      a bench for a design, with a Makefile
   softnum rtl area multiply.v --into design.toml
                                       area and delay of a design, for softnum tta
   softnum rtl prove multiply.v --op multiply --format e4m3fn
@@ -38,6 +41,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
     group.command("build", short_help="Compile the reference model for simulators.")(exit_codes(build))
     group.command("rom", short_help="Write a look-up table as a memory file.")(exit_codes(rom))
+    group.command("bench", short_help="Write a bench for a design: SystemVerilog, cocotb, Makefile.")(exit_codes(bench))
     group.command("area", short_help="Map a design to a cell library: its area for time to accuracy.")(exit_codes(area))
     group.command("prove", short_help="Prove that a design computes an operation, or show where not.")(
         exit_codes(prove)

@@ -26,13 +26,16 @@ import numpy as np
 
 from softnum.runtime.atomic import atomic_file
 from softnum.runtime.config import __version__
+from softnum.vectors.driving import PlannedFile, bits, combinational, drive, joined, pause, planned_file
 from softnum.vectors.files.text import TextLayout
 from softnum.vectors.model import Expected, ReferenceModel, array_of, evaluated, known, transaction, word_of
 from softnum.vectors.plans.codes import is_nan, value_text
-from softnum.vectors.plans.generator import Plan
 from softnum.vectors.plans.spec import Block, Spec
 
-__all__ = ["Expected", "ReferenceModel", "Scoreboard", "ScoreboardError", "drive"]
+__all__ = [
+    "Expected", "PlannedFile", "ReferenceModel", "Scoreboard", "ScoreboardError", "bits", "combinational", "drive",
+    "joined", "pause", "planned_file",
+]  # fmt: skip
 
 _BATCH = 1024
 
@@ -104,10 +107,13 @@ class Scoreboard:
         self.compared = self.failures = self.result_failures = self.flag_failures = self.unknown = 0
         #: lines on the first failures
         self.shown: list[str] = []
+        #: how many results have come
+        self.received = 0
         self._waiting: deque[_Sent] = deque()
         self._pairs: list[tuple[_Sent, _Got]] = []
         self._other: list[str] = []  # what is wrong with the order of events
         self._pipeline: deque[_Sent | None] = deque()
+        self._edges = 0  # that counted, with a latency
         self._lines: list[bytes] = []
         self._layout = TextLayout(spec)
         self._no_flags = not spec.has_flags
@@ -140,6 +146,7 @@ class Scoreboard:
         if not self._waiting:
             self._other.append(f"a result {result} came that no operands were sent for{f', at {at}' if at else ''}")
             return
+        self.received += 1
         self._pairs.append((self._waiting.popleft(), self._got(result, flags)))
         if len(self._pairs) >= _BATCH:
             self._judge(final=False)
@@ -304,7 +311,7 @@ class Scoreboard:
 
     def watch(
         self, clock, operands, result, flags=None, *, random_bits=None, valid_in=None, ready=None, valid_out=None,
-        reset=None, reset_active=1,
+        ready_out=None, enable=None, reset=None, reset_active=1,
     ):  # fmt: skip
         """Start to watch a design's signals at every rising edge; what they hold before the edge counts.
 
@@ -315,10 +322,13 @@ class Scoreboard:
             In the order of ``spec.operand_columns``.
         result, flags, random_bits : handle
             `flags` is None for a design without.
-        valid_in, ready, valid_out : handle, optional
+        valid_in, ready, valid_out, ready_out : handle, optional
             Operands are taken where `valid_in` is 1, and `ready` if there is one; a result is given where `valid_out`
-            is. With a latency, `valid_out` is not looked at, and without `valid_in` every edge counts from the first at
-            which all operands are known.
+            is, and `ready_out` if there is one. With a latency, `valid_out` is not looked at, and without `valid_in`
+            every edge counts from the first at which all operands are known. Lists of `valid_in` and `ready`: one for
+            each of the operands (and random bits, the last), which are taken one by one.
+        enable : handle, optional
+            With a latency: a clock enable; edges at which it is 0 do not count.
         reset : handle, optional
             While it is `reset_active`, nothing counts, and what is on its way is forgotten.
 
@@ -330,11 +340,20 @@ class Scoreboard:
 
         if self.latency is None and (valid_in is None or valid_out is None):
             raise ValueError("without a latency the scoreboard needs valid_in= and valid_out=")
-        taking = {"valid_in": valid_in, "ready": ready}
-        signals = (clock, list(operands), result, flags, random_bits, taking, valid_out, reset, reset_active)
+        if enable is not None and self.latency is None:
+            raise ValueError("enable= is of designs with a latency; others say by valid_out when a result is there")
+        if isinstance(valid_in, (list, tuple)):
+            handles = [*operands, *([] if random_bits is None else [random_bits])]
+            if self.latency is not None or len(valid_in) != len(handles):
+                raise ValueError(f"a list of valid_in= is one for each of {len(handles)} operands, without a latency")
+            taking = _OneByOne(self, handles, list(valid_in), list(ready or [None] * len(handles)))
+        else:
+            taking = {"valid_in": valid_in, "ready": ready}
+        giving = {"valid_out": valid_out, "ready_out": ready_out}
+        signals = (clock, list(operands), result, flags, random_bits, taking, giving, enable, reset, reset_active)
         return cocotb.start_soon(self._watch(*signals))
 
-    async def _watch(self, clock, operands, result, flags, random_bits, taking, valid_out, reset, reset_active):
+    async def _watch(self, clock, operands, result, flags, random_bits, taking, giving, enable, reset, reset_active):
         from cocotb.simtime import get_sim_time
         from cocotb.triggers import RisingEdge
 
@@ -344,11 +363,17 @@ class Scoreboard:
             if reset is not None and known(reset.value) != 1 - reset_active:
                 self._pipeline.clear()
                 self._waiting.clear()
+                if isinstance(taking, _OneByOne):
+                    taking.forget()
                 continue
             at = f"{get_sim_time('ns'):g} ns"
-            given = [signal.value for signal in operands]
-            begun = begun or taking["valid_in"] is not None or all(known(value) is not None for value in given)
-            taken = begun and all(self._is_one(signal, name, at) for name, signal in taking.items())
+            if enable is not None and not self._is_one(enable, "enable", at):
+                continue
+            self._edges += 1
+            given, taken = [signal.value for signal in operands], False
+            if isinstance(taking, dict):
+                begun = begun or taking["valid_in"] is not None or all(known(value) is not None for value in given)
+                taken = begun and all(self._is_one(signal, name, at) for name, signal in taking.items())
             drawn = None if random_bits is None else random_bits.value
             raised = None if flags is None else flags.value
             try:
@@ -357,7 +382,10 @@ class Scoreboard:
                     continue
                 if taken:
                     self.send(*given, random_bits=drawn, at=at)
-                if self._is_one(valid_out, "valid_out", at):
+                elif isinstance(taking, _OneByOne):
+                    taking.take(at, random_bits is not None)
+                given_now = [self._is_one(signal, name, at) for name, signal in giving.items()]  # each is looked at
+                if all(given_now):
                     self.receive(result.value, raised, at)
             except ValueError as error:
                 raise ValueError(f"at {at}: {error}") from None
@@ -373,52 +401,36 @@ class Scoreboard:
     async def done(self, clock, timeout: int = 1000) -> None:
         """Wait for the results of all that was taken until now, then `finish`.
 
-        With a latency these are so many clocks; else at most `timeout`.
+        With a latency these are so many clocks that count; at most `timeout`, and those of the latency.
         """
         from cocotb.triggers import RisingEdge
 
-        clocks = timeout if self.latency is None else self.latency + 1
-        for _ in range(clocks):
-            if self.latency is None and not self.waiting:
+        latency = self.latency or 0
+        last = self._edges + latency + 1
+        for _ in range(timeout + latency + 1):
+            if not self.waiting if self.latency is None else self._edges >= last:
                 break
             await RisingEdge(clock)
         self._pipeline.clear()  # without valid_in the inputs went on counting
         self.finish()
 
 
-async def drive(clock, planned: Plan, operands, *, random_bits=None, valid=None, ready=None) -> None:
-    """Put planned vectors on a design's inputs, one a clock, changing after rising edges.
+class _OneByOne:
+    """Operands that are taken one by one, each by a valid and a ready of its own."""
 
-    Parameters
-    ----------
-    clock : handle
-    planned : Plan
-        Of `softnum.vectors.plan`.
-    operands : sequence of handles
-        In the order of ``spec.operand_columns``.
-    random_bits : handle, optional
-        Of a stochastic rounding.
-    valid : handle, optional
-        Set to 1 while there are vectors, then to 0.
-    ready : handle, optional
-        A vector stays until an edge at which this is 1.
-    """
-    from cocotb.triggers import RisingEdge
+    def __init__(self, board: Scoreboard, handles: list, valid: list, ready: list) -> None:
+        self.board, self.signals = board, list(zip(handles, valid, ready, strict=True))
+        self.taken: list[deque] = [deque() for _ in handles]
 
-    edge, spec = RisingEdge(clock), planned.spec
-    handles = [*operands, *([] if random_bits is None else [random_bits])]
-    columns = [c for c in spec.columns if c.name not in ("result", "flags")]
-    if len(handles) != len(columns):
-        raise ValueError(f"{spec.op} has {' '.join(c.name for c in columns)} to drive, got {len(handles)} handles")
-    if valid is not None:
-        valid.value = 1
-    for block in planned.blocks():
-        arrays = block.columns[: len(columns)]
-        for i in range(len(block)):
-            for handle, array, column in zip(handles, arrays, columns, strict=True):
-                handle.value = word_of(array[i], column.bits)
-            await edge
-            while ready is not None and known(ready.value) != 1:
-                await edge
-    if valid is not None:
-        valid.value = 0
+    def forget(self) -> None:
+        for queue in self.taken:
+            queue.clear()
+
+    def take(self, at: str, random: bool) -> None:
+        """Look at the signals before an edge; a vector is sent when the last of its operands is taken."""
+        for queue, (handle, valid, ready) in zip(self.taken, self.signals, strict=True):
+            if self.board._is_one(valid, "valid_in", at) and self.board._is_one(ready, "ready", at):
+                queue.append(handle.value)
+        while all(self.taken):
+            words = [queue.popleft() for queue in self.taken]
+            self.board.send(*(words[:-1] if random else words), random_bits=words[-1] if random else None, at=at)

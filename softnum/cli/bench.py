@@ -1,0 +1,162 @@
+"""``softnum rtl bench``: a folder with all that verifies a design in Verilog."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from softnum.cli.exits import writable_folder
+from softnum.cli.vectors import (
+    Exact,
+    Formats,
+    Length,
+    Nan,
+    Op,
+    Overflow,
+    ResultFormat,
+    Rounding,
+    Shape,
+    StochasticBits,
+    Tininess,
+    UnitOption,
+    WithC,
+    _formats,
+    _shape,
+    _spec,
+)  # fmt: skip
+
+__all__ = ["bench"]
+
+
+def bench(
+    sources: Annotated[list[Path], typer.Argument(help="The design in Verilog or SystemVerilog, all of its files.")],
+    op: Op = None,
+    fmt: Formats = None,
+    result_format: ResultFormat = None,
+    rounding: Rounding = None,
+    overflow: Overflow = None,
+    tininess: Tininess = None,
+    stochastic_bits: StochasticBits = None,
+    nan: Nan = None,
+    exact: Exact = None,
+    unit: UnitOption = None,
+    length: Length = None,
+    shape: Shape = None,
+    with_c: WithC = None,
+    handshake: Annotated[
+        str | None, typer.Option(help="combinational, latency:N (clocks), valid-ready or stb-ack.")
+    ] = None,
+    top: Annotated[str | None, typer.Option(help="The top module.  [default: the one that none instantiates]")] = None,
+    port: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="ROLE=NAME or ROLE=NAME[HIGH:LOW], with commas between several: a=x,result=out[7:0]. Roles: clock, "
+            "reset, enable, a, b ..., result, flags, valid_in, ready_in, valid_out, ready_out, valid_a ...; ROLE=none: "
+            "it has none."
+        ),
+    ] = None,
+    tie: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE, with commas between several: inputs that keep a value.")
+    ] = None,
+    reset_active: Annotated[str | None, typer.Option(help="high or low.  [default: by the reset's name]")] = None,
+    parameter: Annotated[
+        list[str] | None, typer.Option("--parameter", "-P", help="NAME=VALUE of the module; may be given again.")
+    ] = None,
+    include: Annotated[
+        list[Path] | None, typer.Option("--include", "-I", help="Folder of included files; may be given again.")
+    ] = None,
+    ports: Annotated[
+        str | None, typer.Option(help="The module's ports, not read but stated: a:in:8,result:out:8,clk:in.")
+    ] = None,
+    reader: Annotated[
+        str | None, typer.Option(help="pyslang or yosys.  [default: pyslang where it is installed, else yosys]")
+    ] = None,
+    stalls: Annotated[int, typer.Option(help="Percent of the clocks in which what may pause does, 0 to 99.")] = 25,
+    outstanding: Annotated[
+        int, typer.Option(help="Vectors on their way at most, of valid-ready and stb-ack.  [default: any number]",
+                          show_default=False)
+    ] = 0,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")] = Path("bench"),
+) -> None:  # fmt: skip
+    """Write a bench for a design: SystemVerilog for Icarus, Verilator and others, a cocotb test, and a Makefile.
+
+    The module's ports are read, and what each is for is taken from its name, width and direction and printed. What is
+    not clear is an error that names the ports and the option.
+
+    \b
+      softnum rtl bench multiply.v --op multiply --format e4m3fn --handshake combinational --out bench
+      make -C bench verify
+      softnum rtl bench adder.v --op add --format binary32 --handshake stb-ack --out bench
+      softnum rtl bench mac.v --op mac --unit "MadUnit('e6m9', operand='e5m2', chunk=8)" --handshake latency:1
+
+    make verify generates vectors, simulates (SIM=icarus or verilator; COUNT=, SEED=, STALLS=) and checks the answers;
+    make cocotb runs the cocotb test on the same vectors. A design that does not answer ends the simulation.
+    """
+    from softnum.vectors.benches.folder import write_bench
+    from softnum.vectors.benches.handshakes import HANDSHAKES, handshake_named
+    from softnum.vectors.benches.ports import read_design, stated_design
+    from softnum.vectors.benches.roles import wiring_of
+
+    if handshake is None:
+        raise ValueError("state --handshake: " + "; ".join(f"{name}: {text}" for name, text in HANDSHAKES.items()))
+    if reset_active not in (None, "high", "low"):
+        raise ValueError(f"--reset-active is high or low, got {reset_active!r}")
+    spec = _spec(
+        op, _formats(fmt), unit,
+        dict(out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess,
+             stochastic_bits=stochastic_bits, nan=nan, exact=exact),
+        dict(length=length, shape=_shape(shape), with_c=with_c),
+    )  # fmt: skip
+    writable_folder(out)
+    parameters = _numbers("--parameter", parameter)
+    if ports is not None:
+        if top is None or reader is not None:
+            raise ValueError("--ports needs the module's name, --top, and no --reader")
+        for path in sources:
+            if not path.is_file():
+                raise FileNotFoundError(f"no file {str(path)!r}")
+        design = stated_design(top, ports)
+    else:
+        design = read_design(sources, top, parameters=parameters, include=include or (), reader=reader)
+    wiring = wiring_of(
+        design, spec, handshake_named(handshake), ports=_pairs("--port", port), tied=_numbers("--tie", tie),
+        reset_active=reset_active,
+    )  # fmt: skip
+    made = write_bench(out, wiring, sources, parameters=parameters, include=include or (), stalls=stalls,
+                       outstanding=outstanding, junit=_has_junit())  # fmt: skip
+    for line in wiring.lines():
+        typer.echo(line)
+    typer.echo(f"written: {', '.join(str(path) for path in made)}; next: make -C {out} verify")
+
+
+def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
+    """NAME=VALUE, of options that may be given again, with commas between several."""
+    found: dict[str, str] = {}
+    for text in (part for whole in texts or () for part in whole.split(",")):
+        match = re.fullmatch(r"\s*([A-Za-z_][\w$]*)\s*=\s*(\S+)\s*", text)
+        if match is None:
+            raise ValueError(f"{option} is NAME=VALUE, with commas between several, got {text!r}")
+        if match[1] in found:
+            raise ValueError(f"{option} {match[1]} is given twice; give it once")
+        found[match[1]] = match[2]
+    return found
+
+
+def _numbers(option: str, texts: list[str] | None) -> dict[str, int]:
+    numbers = {}
+    for name, text in _pairs(option, texts).items():
+        try:
+            numbers[name] = int(text, 0)
+        except ValueError:
+            raise ValueError(f"{option} {name}= takes a whole number (12, 0x1F, 0b101), got {text!r}") from None
+    return numbers
+
+
+def _has_junit() -> bool:
+    """Whether `softnum vectors check` writes JUnit's XML."""
+    import inspect
+
+    from softnum.cli.vectors import check
+
+    return "junit" in inspect.signature(check).parameters

@@ -1,0 +1,171 @@
+"""The text of a cocotb test that drives a design with a file of vectors, and of the program that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from softnum.runtime.config import __version__
+from softnum.vectors.benches.wiring import FLAG_NAMES, Wire, Wiring
+
+__all__ = ["cocotb_test_of"]
+
+_TEXT = '''\
+"""A cocotb test of {top}: {what}. Run it by `make cocotb`, or `python test_{top}.py`.
+
+Made by softnum {version}: softnum rtl bench.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SOURCES = {sources}
+INCLUDES = {includes}
+PARAMETERS = {parameters}
+SEED, STALLS = int(os.environ.get("SEED", "0")), int(os.environ.get("STALLS", "{stalls}"))
+LIMIT = int(os.environ.get("LIMIT", "5000"))  # vectors at most: some thousands take a second
+
+if __name__ != "__main__":
+    import cocotb
+{imports}
+    from softnum.vectors.cocotb import {names}
+
+    @cocotb.test
+    async def vectors(dut):
+        planned = planned_file(HERE / "vectors.txt", LIMIT)
+        board = Scoreboard(planned.spec, {board}file=HERE / "cocotb.txt")
+{body}
+
+def run(simulator: str = os.environ.get("SIM", "icarus")) -> int:
+    """Build the design, run the test; how many tests failed."""
+    from cocotb_tools.check_results import get_results
+    from cocotb_tools.runner import get_runner
+
+    runner, folder = get_runner(simulator), HERE / "build" / f"cocotb-{{simulator}}"
+    flags = ["-g2012"] if simulator == "icarus" else ["-Wno-fatal"]
+    runner.build(
+        sources=[HERE / name for name in SOURCES], includes=[HERE / name for name in INCLUDES], hdl_toplevel="{top}",
+        parameters=PARAMETERS, build_args=flags, timescale=("1ns", "1ps"), build_dir=folder, always=True,
+    )
+    results = runner.test(
+        hdl_toplevel="{top}", test_module="test_{top}", test_dir=HERE, build_dir=folder, timescale=("1ns", "1ps"),
+        extra_env={{"PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])}},
+    )
+    tests, failed = get_results(results)
+    print(f"{{tests}} tests, {{failed}} failed")
+    return failed if tests else 1
+
+
+if __name__ == "__main__":
+    sys.exit(run() > 0)
+'''
+
+
+def _handle(wire: Wire | None) -> str:
+    if wire is None:
+        return "None"
+    return f"dut.{wire.port}" if wire.whole else f"bits(dut.{wire.port}, {wire.high}, {wire.low})"
+
+
+def cocotb_test_of(
+    wiring: Wiring, sources: Sequence[str], include: Sequence[str], parameters: Mapping[str, int], outstanding: int = 0,
+    stalls: int = 25,
+) -> str:  # fmt: skip
+    """The test.
+
+    Parameters
+    ----------
+    wiring : Wiring
+    sources, include : sequence of str
+        As seen from the folder of the test.
+    parameters : mapping of str to int
+        Of the design.
+    outstanding : int
+        How many vectors are on their way at most; 0: any number.
+    stalls : int
+        Percent of the clocks in which what may pause does.
+    """
+    wires, combinational = wiring.wires, wiring.handshake.kind == "combinational"
+    operands = [n for n in wiring.operands if n != "random"]
+    names = ["Scoreboard", "planned_file"]
+    widths, driven = {p.name: p.width for p in wiring.design.ports}, {wire.port for wire in wires.values()}
+    lines = [f"{_handle(Wire(port, widths[port] - 1, 0, port not in driven))}.value = {value:#x}"
+             for port, value in wiring.tied.items()]  # fmt: skip
+    lines.append(f"operands = [{', '.join(_handle(wires[n]) for n in operands)}]")
+    options = {"random_bits": _handle(wires["random"])} if "random" in wires else {}
+    flags = None
+    if wiring.flags and "flags" in wires:
+        flags = _handle(wires["flags"])
+    elif wiring.flags and all(n in wires for n in FLAG_NAMES):
+        flags = f"joined({', '.join(_handle(wires[n]) for n in FLAG_NAMES)})"
+        names.append("joined")
+    answer = f"{_handle(wires['result'])}, {flags}"
+    board = ""
+    if combinational:
+        names.append("combinational")
+        rest = "".join(f", {k}={v}" for k, v in options.items())
+        lines.append(f"await combinational(board, planned, operands, {answer}{rest})")
+        lines.append("board.finish()")
+        return _filled(wiring, sources, include, parameters, names, lines, "", board, stalls)
+    names += ["drive"]
+    watching, driving = dict(options), dict(options)
+    flows = wiring.handshake.flows
+    if not flows:
+        board = f"latency={wiring.handshake.latency}, "
+    own = len(wiring.channels) > 1 or ("valid_in" not in wires and flows)
+    listed = lambda kind: "[" + ", ".join(_handle(wires.get(f"{kind}_{n}")) for n in wiring.operands) + "]"  # noqa: E731
+    valid = listed("valid") if own else _handle(wires["valid_in"]) if "valid_in" in wires else None
+    ready = listed("ready") if own else _handle(wires["ready_in"]) if "ready_in" in wires and flows else None
+    if valid is not None:
+        watching["valid_in"], driving["valid"] = valid, valid
+    if ready is not None:
+        watching["ready"] = driving["ready"] = ready
+    if "enable" in wires:
+        watching["enable"] = driving["enable"] = _handle(wires["enable"])
+    if flows:
+        watching["valid_out"] = _handle(wires["valid_out"])
+        if "ready_out" in wires:
+            watching["ready_out"] = _handle(wires["ready_out"])
+    if outstanding:
+        driving["outstanding"] = f"({outstanding}, board)"
+    driving |= {"stalls": "STALLS", "seed": "SEED", "timeout": "1000"}
+    clock, start = _handle(wires["clock"]), []
+    start += [f"{name}.value = 0" for name in _first_values(wiring)]
+    lines += [*start, f'Clock({clock}, 10, unit="ns").start()']
+    if "reset" in wires:
+        on = 0 if wiring.reset_low else 1
+        reset = _handle(wires["reset"])
+        watching |= {"reset": reset} | ({"reset_active": "0"} if wiring.reset_low else {})
+        lines += [f"{reset}.value = {on}", f"await ClockCycles({clock}, 4)", f"{reset}.value = {1 - on}"]
+    else:
+        lines.append(f"await ClockCycles({clock}, 4)")
+    stalling = [r for r in ("enable", "ready_out") if r in wires]
+    if stalling:
+        names.append("pause")
+        lines.append(f"pause({clock}, {_handle(wires[stalling[0]])}, STALLS, SEED + 1)")
+    lines.append(f"board.watch(\n    {clock}, operands, {answer},\n    {_written(watching)},\n)")
+    lines.append(f"await drive(\n    {clock}, planned, operands,\n    {_written(driving)},\n)")
+    lines.append(f"await board.done({clock})")
+    imports = "    from cocotb.clock import Clock\n    from cocotb.triggers import ClockCycles\n"
+    return _filled(wiring, sources, include, parameters, names, lines, imports, board, stalls)
+
+
+def _first_values(wiring: Wiring) -> list[str]:
+    """Handles that are 0 until the test drives them."""
+    return [_handle(w) for r, w in wiring.wires.items() if r.startswith("valid_") and r != "valid_out"]
+
+
+def _written(options: dict[str, str]) -> str:
+    return ",\n    ".join(f"{key}={value}" for key, value in options.items())
+
+
+def _filled(wiring, sources, include, parameters, names, lines, imports, board, stalls) -> str:
+    if any(not wire.whole for wire in wiring.wires.values()):
+        names = [*names, "bits"]
+    body = "".join(f"        {row}\n" for line in lines for row in line.split("\n"))
+    return _TEXT.format(
+        top=wiring.design.top, what=f"{wiring.spec.op}, {wiring.handshake}", version=__version__, sources=list(sources),
+        includes=list(include), parameters=dict(parameters), imports=imports, names=", ".join(sorted(names)),
+        board=board, body=body, stalls=stalls,
+    )  # fmt: skip

@@ -1,0 +1,156 @@
+"""A folder with all that verifies a design: bench, cocotb test, and a Makefile that runs them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from softnum.runtime.atomic import write_atomic
+from softnum.runtime.config import __version__
+from softnum.vectors.benches.cocotb_text import cocotb_test_of
+from softnum.vectors.benches.verilog import bench_of
+from softnum.vectors.benches.wiring import Wiring
+
+__all__ = ["BENCH_INCLUDE", "write_bench"]
+
+#: what benches include, those of the examples too
+BENCH_INCLUDE = Path(__file__).with_name("vectors.vh")
+
+_MAKEFILE = """\
+# Verifies {top}: {command}
+# Made by softnum {version}: softnum rtl bench. Targets: verify (vectors, simulation, check), cocotb, clean.
+SIM ?= icarus
+COUNT ?=
+SEED ?= 0
+STALLS ?= {stalls}
+SOFTNUM ?= softnum
+PYTHON ?= python3
+PLUSARGS ?=
+LIMIT ?= 5000
+CHECK ?= {check}
+
+QUESTION := {question}
+SOURCES := {sources}
+ICARUS := -g2012 {icarus}
+VERILATOR := --binary -O3 -Wno-fatal --timescale 1ns/1ps {verilator}
+
+.PHONY: verify cocotb clean FORCE
+.DELETE_ON_ERROR:
+
+verify: answers-$(SIM).txt
+\t$(SOFTNUM) vectors check $< $(CHECK) --out report.json --html report.html{junit}
+
+# made again where COUNT or SEED differ
+export ASKED = $(QUESTION) $(COUNT) $(SEED)
+asked: FORCE
+\t@printf '%s\\n' "$$ASKED" | cmp -s - $@ || printf '%s\\n' "$$ASKED" > $@
+
+vectors.txt: asked
+\t$(SOFTNUM) vectors generate $(QUESTION) $(if $(COUNT),--count $(COUNT)) --seed $(SEED) -o $@
+
+ANSWER = +in=vectors.txt +out=$@.part +stalls=$(STALLS) +seed=$(SEED) $(PLUSARGS)
+
+answers-icarus.txt: build/tb_{top}.vvp vectors.txt FORCE
+\tvvp -n $< $(ANSWER)
+\tmv $@.part $@
+
+build/tb_{top}.vvp: $(SOURCES) tb_{top}.sv vectors.vh
+\tmkdir -p build
+\tiverilog $(ICARUS) -I . -s tb_{top} -o $@ $(SOURCES) tb_{top}.sv
+
+answers-verilator.txt: build/verilator/Vtb_{top} vectors.txt FORCE
+\t$< $(ANSWER)
+\tmv $@.part $@
+
+build/verilator/Vtb_{top}: $(SOURCES) tb_{top}.sv vectors.vh
+\tverilator $(VERILATOR) -I. --top-module tb_{top} --Mdir build/verilator $(SOURCES) tb_{top}.sv
+
+cocotb: vectors.txt
+\tSEED=$(SEED) STALLS=$(STALLS) LIMIT=$(LIMIT) $(PYTHON) test_{top}.py
+
+clean:
+\trm -rf build asked vectors.txt answers-*.txt answers-*.part cocotb.txt report.json report.html{junit_file}
+"""
+
+
+def write_bench(
+    folder: Path, wiring: Wiring, sources: Sequence[Path], *, parameters: Mapping[str, int] | None = None,
+    include: Sequence[Path] = (), stalls: int = 25, outstanding: int = 0, junit: bool = False,
+) -> list[Path]:  # fmt: skip
+    """Write the bench of a design into a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        It is made if need be; files that are there are replaced.
+    wiring : Wiring
+        What each port is for.
+    sources, include : sequence of Path
+        The design's files and folders of included ones; the Makefile has their places as seen from the folder.
+    parameters : mapping of str to int, optional
+        Of the design.
+    stalls : int
+        Percent of the clocks in which valid, ready and enable signals pause, 0 to 99.
+    outstanding : int
+        How many vectors are on their way at most; 0: as many as the design takes.
+    junit : bool
+        Whether the Makefile asks for a report in JUnit's XML.
+
+    Returns
+    -------
+    list of Path
+        ``tb_TOP.sv``, ``vectors.vh``, ``test_TOP.py`` and ``Makefile``.
+
+    Raises
+    ------
+    ValueError
+        For a path that a Makefile cannot state, and numbers out of range.
+    """
+    if not 0 <= stalls <= 99:
+        raise ValueError(f"stalls must lie in 0..99 percent, got {stalls}")
+    if outstanding < 0 or (outstanding and not wiring.handshake.flows):
+        raise ValueError("outstanding vectors are counted, 1 or more, and of handshakes with valid signals; "
+                         f"got {outstanding} of {wiring.handshake}")  # fmt: skip
+    if any(wiring.design.top == "tb_" + name for name in ("", wiring.design.top)):
+        raise ValueError(f"the design is called {wiring.design.top}, as its bench would be; name another --top")
+    here = folder.absolute()
+    sources, include = [_seen_from(here, p) for p in sources], [_seen_from(here, p) for p in include]
+    parameters = dict(parameters or {})
+    top = wiring.design.top
+    folders = " ".join(f"-I {path}" for path in include)
+    question = wiring.spec.options()
+    check = "" if wiring.flags or not wiring.spec.has_flags else "--ignore-flags"
+    makefile = _MAKEFILE.format(
+        top=top, version=__version__, stalls=stalls, check=check, question=_quoted(question), sources=" ".join(sources),
+        icarus=folders, verilator=folders.replace("-I ", "-I"), command=f"{wiring.spec.op}, {wiring.handshake}",
+        junit=" --junit report.xml" if junit else "", junit_file=" report.xml" if junit else "",
+    )  # fmt: skip
+    texts = {
+        f"tb_{top}.sv": bench_of(wiring, parameters, stalls, outstanding),
+        "vectors.vh": BENCH_INCLUDE.read_text(encoding="utf-8"),
+        f"test_{top}.py": cocotb_test_of(wiring, sources, include, parameters, outstanding, stalls),
+        "Makefile": "\n".join(line.rstrip() for line in makefile.split("\n")),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    made = []
+    for name, text in texts.items():
+        write_atomic(folder / name, text)
+        made.append(folder / name)
+    return made
+
+
+def _quoted(question: str) -> str:
+    """The options as make and its shell read them."""
+    return question.replace("$", "$$").replace("#", r"\#")
+
+
+def _seen_from(folder: Path, path: Path) -> str:
+    """The path as a Makefile in the folder states it."""
+    text = os.path.relpath(Path(path).absolute(), folder)
+    if re.search(r"[\s$#%:;'\"\\*?|&<>()~]", text):
+        raise ValueError(
+            f"a Makefile cannot state the path {text!r}, which has a space or a sign of the shell's; rename it"
+        )
+    return text
