@@ -407,6 +407,8 @@ class Scoreboard:
 
         latency = self.latency or 0
         last = self._edges + latency + 1
+        if self.latency is None:
+            await RisingEdge(clock)  # what was taken at the last edge is not yet counted
         for _ in range(timeout + latency + 1):
             if not self.waiting if self.latency is None else self._edges >= last:
                 break

@@ -244,10 +244,13 @@ def _latency(wiring: Wiring, stalls: int, outstanding: int) -> str:
     declared += "    reg to_valid_in;\n" if valid else ""
     check = ""
     if checked:
-        check = ("if (due_valid ? from_role_valid_out !== 1 : from_role_valid_out === 1 || (received != 0 && "
-                 "from_role_valid_out !== 0))\n"
-                 '                    fail(due_valid ? "valid_out is not 1 where a result is due"\n'
-                 '                        : "valid_out is not 0 where no result is due; is the latency right?");\n                ')  # fmt: skip
+        check = (
+            "if (due_valid ? from_role_valid_out !== 1\n"
+            "                    : from_role_valid_out === 1 || (received != 0 && from_role_valid_out !== 0))\n"
+            '                    fail(due_valid ? "valid_out is not 1 where a result is due"\n'
+            '                        : "valid_out is not 0 where no result is due; is the latency right?");\n'
+            "                "
+        )
     zero = ["        to_enable = 0;"] if enable else []
     zero += ["        to_valid_in = 0;"] if valid else []
     zero += ["        offered = 0;", "        for (i = 0; i <= LATENCY; i = i + 1) on_the_way[i] = 0;"]
