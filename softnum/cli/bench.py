@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import writable_folder
-from softnum.cli.vectors import (
+from softnum.cli.vector_arguments import formats_of, shape_of, spec_of
+from softnum.cli.vector_options import (
     Exact,
     Formats,
     Length,
@@ -21,9 +22,6 @@ from softnum.cli.vectors import (
     Tininess,
     UnitOption,
     WithC,
-    _formats,
-    _shape,
-    _spec,
 )  # fmt: skip
 
 __all__ = ["bench"]
@@ -102,11 +100,11 @@ def bench(
         raise ValueError("state --handshake: " + "; ".join(f"{name}: {text}" for name, text in HANDSHAKES.items()))
     if reset_active not in (None, "high", "low"):
         raise ValueError(f"--reset-active is high or low, got {reset_active!r}")
-    spec = _spec(
-        op, _formats(fmt), unit,
+    spec = spec_of(
+        op, formats_of(fmt), unit,
         dict(out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess,
              stochastic_bits=stochastic_bits, nan=nan, exact=exact),
-        dict(length=length, shape=_shape(shape), with_c=with_c),
+        dict(length=length, shape=shape_of(shape), with_c=with_c),
     )  # fmt: skip
     writable_folder(out)
     parameters = _numbers("--parameter", parameter)
@@ -124,7 +122,7 @@ def bench(
         reset_active=reset_active,
     )  # fmt: skip
     made = write_bench(out, wiring, sources, parameters=parameters, include=include or (), stalls=stalls,
-                       outstanding=outstanding, junit=_has_junit())  # fmt: skip
+                       outstanding=outstanding)  # fmt: skip
     for line in wiring.lines():
         typer.echo(line)
     typer.echo(f"written: {', '.join(str(path) for path in made)}; next: make -C {out} verify")
@@ -151,12 +149,3 @@ def _numbers(option: str, texts: list[str] | None) -> dict[str, int]:
         except ValueError:
             raise ValueError(f"{option} {name}= takes a whole number (12, 0x1F, 0b101), got {text!r}") from None
     return numbers
-
-
-def _has_junit() -> bool:
-    """Whether `softnum vectors check` writes JUnit's XML."""
-    import inspect
-
-    from softnum.cli.vectors import check
-
-    return "junit" in inspect.signature(check).parameters

@@ -4,7 +4,9 @@ import contextlib
 import sys
 from pathlib import Path
 
-__all__ = ["WORTH_A_BAR", "bar", "format_of", "formats_of", "given", "shape_of", "space_of"]
+from softnum.formats.aliases import function_of
+
+__all__ = ["WORTH_A_BAR", "bar", "format_of", "formats_of", "given", "shape_of", "space_of", "spec_of"]
 
 #: Fewer vectors than this are done before a progress bar could be read.
 WORTH_A_BAR = 1 << 21
@@ -61,3 +63,25 @@ def bar(text: str, total: int | None, expected: int):
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(text, total=total)
         yield lambda done: bar.update(task, completed=done)
+
+
+def spec_of(op, formats, unit, of_operation: dict, of_unit: dict):
+    """The spec that the options state."""
+    from softnum.vectors import UNIT_OPERATIONS, UnitSpec, VectorSpec
+
+    if op is None:
+        raise ValueError("state --op; for example: softnum vectors generate --op multiply --format e5m2")
+    if op in UNIT_OPERATIONS:
+        if unit is None:
+            raise ValueError(f"state --unit, whose {op} it is; for example: --unit nvidia_v100_fp16 (softnum units)")
+        foreign = given(format=formats, **of_operation)
+        if foreign:
+            name = next(iter(foreign)).replace("out_fmt", "result_format").replace("_", "-")
+            raise ValueError(f"--{name} is an operation's; of {op} the unit says it")
+        return UnitSpec.make(op, unit, **given(**of_unit))
+    foreign = given(unit=unit, **of_unit)
+    if foreign:
+        raise ValueError(f"--{next(iter(foreign)).replace('_', '-')} is of units (--op dot, mac or gemm), not of {op}")
+    if formats is None and function_of(op) is None:
+        raise ValueError("state --format; for example: softnum vectors generate --op multiply --format e5m2")
+    return VectorSpec.make(op, formats, **given(**of_operation))

@@ -9,7 +9,7 @@ import typer
 
 from softnum.cli.exits import exit_codes, writable_file
 from softnum.cli.mixed import generate_mixed, is_mixed
-from softnum.cli.vector_arguments import WORTH_A_BAR, bar, format_of, formats_of, given, shape_of, space_of
+from softnum.cli.vector_arguments import WORTH_A_BAR, bar, format_of, formats_of, given, shape_of, space_of, spec_of
 from softnum.cli.vector_options import (
     Dialect,
     Exact,
@@ -36,7 +36,6 @@ from softnum.cli.vector_options import (
     WithC,
 )
 from softnum.cli.vector_reports import delivered, written
-from softnum.formats.aliases import function_of
 from softnum.runtime.atomic import atomic_file
 
 __all__ = ["register"]
@@ -66,28 +65,6 @@ def register(app: typer.Typer) -> None:
     group.command("generate", short_help="Write vectors with softnum's results.")(exit_codes(generate))
     group.command("check", short_help="Compare results in a file with softnum's.")(exit_codes(check))
     app.add_typer(group, name="vectors", short_help="Make or check test vectors of a hardware design.")
-
-
-def _spec(op, formats, unit, of_operation: dict, of_unit: dict):
-    """The spec that the options state."""
-    from softnum.vectors import UNIT_OPERATIONS, UnitSpec, VectorSpec
-
-    if op is None:
-        raise ValueError("state --op; for example: softnum vectors generate --op multiply --format e5m2")
-    if op in UNIT_OPERATIONS:
-        if unit is None:
-            raise ValueError(f"state --unit, whose {op} it is; for example: --unit nvidia_v100_fp16 (softnum units)")
-        foreign = given(format=formats, **of_operation)
-        if foreign:
-            name = next(iter(foreign)).replace("out_fmt", "result_format").replace("_", "-")
-            raise ValueError(f"--{name} is an operation's; of {op} the unit says it")
-        return UnitSpec.make(op, unit, **given(**of_unit))
-    foreign = given(unit=unit, **of_unit)
-    if foreign:
-        raise ValueError(f"--{next(iter(foreign)).replace('_', '-')} is of units (--op dot, mac or gemm), not of {op}")
-    if formats is None and function_of(op) is None:
-        raise ValueError("state --format; for example: softnum vectors generate --op multiply --format e5m2")
-    return VectorSpec.make(op, formats, **given(**of_operation))
 
 
 def generate(
@@ -174,7 +151,7 @@ def generate(
         return
     if nan_box:
         raise ValueError("--nan-box is of mixed files, whose columns are as wide as the widest format (--case)")
-    spec = _spec(
+    spec = spec_of(
         op, formats_of(fmt), unit,
         dict(out_fmt=format_of(result_format), rounding=rounding, overflow=overflow, tininess=tininess,
              stochastic_bits=stochastic_bits, nan=nan, exact=exact, flush_inputs=flush_inputs,

@@ -40,7 +40,7 @@ VERILATOR := --binary -O3 -Wno-fatal --timescale 1ns/1ps {verilator}
 .DELETE_ON_ERROR:
 
 verify: answers-$(SIM).txt
-\t$(SOFTNUM) vectors check $< $(CHECK) --out report.json --html report.html{junit}
+\t$(SOFTNUM) vectors check $< $(CHECK) --out report.json --html report.html --junit report.xml
 
 # made again where COUNT or SEED differ
 export ASKED = $(QUESTION) $(COUNT) $(SEED)
@@ -71,13 +71,13 @@ cocotb: vectors.txt
 \tSEED=$(SEED) STALLS=$(STALLS) LIMIT=$(LIMIT) $(PYTHON) test_{top}.py
 
 clean:
-\trm -rf build asked vectors.txt answers-*.txt answers-*.part cocotb.txt report.json report.html{junit_file}
+\trm -rf build asked vectors.txt answers-*.txt answers-*.part cocotb.txt report.json report.html report.xml
 """
 
 
 def write_bench(
     folder: Path, wiring: Wiring, sources: Sequence[Path], *, parameters: Mapping[str, int] | None = None,
-    include: Sequence[Path] = (), stalls: int = 25, outstanding: int = 0, junit: bool = False,
+    include: Sequence[Path] = (), stalls: int = 25, outstanding: int = 0,
 ) -> list[Path]:  # fmt: skip
     """Write the bench of a design into a folder.
 
@@ -95,8 +95,6 @@ def write_bench(
         Percent of the clocks in which valid, ready and enable signals pause, 0 to 99.
     outstanding : int
         How many vectors are on their way at most; 0: as many as the design takes.
-    junit : bool
-        Whether the Makefile asks for a report in JUnit's XML.
 
     Returns
     -------
@@ -125,7 +123,6 @@ def write_bench(
     makefile = _MAKEFILE.format(
         top=top, version=__version__, stalls=stalls, check=check, question=_quoted(question), sources=" ".join(sources),
         icarus=folders, verilator=folders.replace("-I ", "-I"), command=f"{wiring.spec.op}, {wiring.handshake}",
-        junit=" --junit report.xml" if junit else "", junit_file=" report.xml" if junit else "",
     )  # fmt: skip
     texts = {
         f"tb_{top}.sv": bench_of(wiring, parameters, stalls, outstanding),
