@@ -183,7 +183,8 @@ def _by_yosys(sources, top, parameters, include) -> Design:
         if not parameters:
             return _of_json(top, modules[top])
     stated = "".join(f" -chparam {key} {value}" for key, value in parameters.items())
-    modules = _yosys(f"{read}; hierarchy -top {top}{stated}; proc")
+    # deferred: a bench in the same files is not elaborated
+    modules = _yosys(f"{read.replace('-sv', '-sv -defer', 1)}; hierarchy -top {top}{stated}; proc")
     found = [module for module in modules.values() if int(module["attributes"].get("top", "0"), 2)]
     return _of_json(top, found[0])
 
