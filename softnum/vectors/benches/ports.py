@@ -197,7 +197,8 @@ def _yosys(script: str) -> dict:
         if done.returncode:
             said = (done.stderr.strip() or done.stdout.strip()).splitlines()
             raise ValueError("Yosys cannot read the design (pyslang reads more of SystemVerilog: pip install "
-                             "'softnum[rtl]'):\n" + "\n".join(said[-3:]))  # fmt: skip
+                             "'softnum[rtl]'; a bench among the files is passed over where --top names the module):\n"
+                             + "\n".join(said[-3:]))  # fmt: skip
         return json.loads(file.read_text(encoding="utf-8"))["modules"]
 
 
