@@ -622,29 +622,52 @@ def promotion() -> str:
 
 def two_networks(network: str, variant: str) -> str:
     """What results.json of the kept study says of one network, with one set of times."""
+    return _study(Path(__file__).parents[1] / "two-networks" / network / "results.json", variant)
+
+
+def shipped_study(name: str, variant: str) -> str:
+    """What the records of a study that ships say, with one set of times."""
+    import io
+    import tempfile
+
+    from rich.console import Console
+
+    from softnum.train.studies.shipped import open_study
+
+    with tempfile.TemporaryDirectory() as folder:
+        open_study(name, folder, console=Console(file=io.StringIO()))
+        (results,) = Path(folder).glob("*/results.json")
+        return _study(results, variant)
+
+
+def _study(file: Path, variant: str) -> str:
+    """The table of a study's results with one set of times."""
     from softnum.tta import read_results
     from softnum.tta.quantities import format_seconds
 
-    results = read_results(Path(__file__).parents[1] / "two-networks" / network / "results.json")
+    results = read_results(file)
     found = next(v for v in results["variants"] if v["label"] == variant.replace("-", " "))
 
     def ratio(value):
         return "-" if value is None else f"{value:.2f}"
 
+    def several(value, low, high):
+        ends = f"{low:g}, {'never' if high is None else format(high, 'g')}"
+        return f"{'never' if value is None else format(value, 'g')} [{ends}]"
+
     rows = []
     for row in found["designs"]:
         counts, ends = row["iterations"], row["intervals"]["tta"]
-        low, high = (counts[key] for key in ("low", "high"))
+        iterations = "never" if counts["low"] is None else several(*(counts[key] for key in ("median", "low", "high")))
         time = tta = "-"
         if row["time"] is not None:
-            time = format_seconds(row["time"]["seconds"])
-            to = "never" if ends[1] is None else format_seconds(ends[1])
-            tta = f"{format_seconds(row['tta']['median'])} ({format_seconds(ends[0])} to {to})"
+            time, tta = format_seconds(row["time"]["seconds"]), "never"
+            if row["tta"]["median"] is not None:
+                to = "never" if ends[1] is None else format_seconds(ends[1])
+                tta = f"{format_seconds(row['tta']['median'])} ({format_seconds(ends[0])} to {to})"
         rows.append(
             (
-                row["design"], f"{row['reached']} of {row['runs_in_all']}",
-                f"{counts['median']:g} [{low:g}, {'never' if high is None else format(high, 'g')}]",
-                time, tta,
+                row["design"], f"{row['reached']} of {row['runs_in_all']}", iterations, time, tta,
                 ratio(row["speedup"]), ratio(row["throughput"]), ratio(row["efficiency"]),
             )
         )  # fmt: skip
@@ -713,6 +736,6 @@ MAKERS = {
     "long-sums": long_sums, "machines": machines, "modes": modes,
     "nan-profiles": nan_profiles, "overflow": overflow, "peer-agreements": peer_agreements,
     "peer-differences": peer_differences, "peer-speeds": peer_speeds, "peer-versions": peer_versions,
-    "presets": presets, "promotion": promotion, "stochastic": stochastic,
+    "presets": presets, "promotion": promotion, "shipped-study": shipped_study, "stochastic": stochastic,
     "tile-functions": tile_functions, "timing-formats": timing_formats, "two-networks": two_networks, "values": values,
 }  # fmt: skip

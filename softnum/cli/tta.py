@@ -10,6 +10,7 @@ import typer
 from softnum.cli.exits import exit_codes, need, writable_folder
 from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
 from softnum.cli.outcomes import Curves, Outcomes, Shown, command_line, stated
+from softnum.cli.shipped import STUDY_HELP, open_shipped
 from softnum.cli.targets import TARGET, check_target, own_target
 from softnum.cli.timings import TimingFiles
 from softnum.cli.train import Device, progress_bar
@@ -244,6 +245,7 @@ def tta(
     device: Device = "cpu",
     out: Annotated[Path, typer.Option(help="Folder of results.json, tta.png and the records.")] = Path("runs/tta"),
     force: Annotated[bool, typer.Option("--force", help="Train again, also what is finished.")] = False,
+    study: Annotated[str | None, typer.Option(help=STUDY_HELP)] = None,
     shown: Shown = _SHOWN,
 ) -> None:
     """Compare designs by time to accuracy: iterations to the target (trained) x time per iteration (simulated).
@@ -257,6 +259,12 @@ def tta(
       softnum tta --model mine.py:make --designs a-float32,my.toml --simulate --epochs 5
       softnum tta --designs a-float32,my.toml --timings times.csv
       softnum tta --designs a-float32,my.toml --timings a-float32=v100.log --timings my=mine.log
+
+    \b
+      softnum tta --study resnet20
+
+    A larger question, with its records: how narrow an accumulator of an FP8 unit may be for ResNet-20. Others:
+    language-model, resnet20-sparsity.
 
     times.csv has the columns design,iteration,seconds or design,iteration,cycles,clock; --timings also reads logs of
     simulators and profilers (softnum timings --formats).
@@ -291,6 +299,9 @@ def tta(
     MLPerf logs (rounds 0.5 to 5.1) have curve, time and target; a folder of them is one submission's repetitions.
     --metric BBOX picks a part of eval_accuracy. MLPerf's own figure, run_stop - run_start, is shown beside TTA.
     """
+    if study is not None:
+        open_shipped(ctx, study, target, variant, out, shown)
+        return
     times = {**files.reading(), "reports": reports or (), "run_simulator": simulate}
     times |= {"simulator": simulator, "dataflow": dataflow, "jobs": jobs}
     times["progress"] = lambda line: typer.echo(line, err=True)

@@ -19,7 +19,10 @@ from softnum.tta.outcomes.tuning import TunedDesign, Tuning
 from softnum.tta.study import conclude, outcome_rules
 from softnum.tta.workloads.files import write_workloads
 
-__all__ = ["STUDY_SCHEMA", "Outcome", "conclude_comparison", "on_one_line", "write_page", "write_study", "write_works"]
+__all__ = [
+    "STUDY_SCHEMA", "Outcome", "conclude_comparison", "on_one_line", "study_inputs", "write_page", "write_study",
+    "write_works",
+]  # fmt: skip
 
 STUDY_SCHEMA = 1
 #: packages of the extra [report]
@@ -102,6 +105,16 @@ def _tuning(comparison: Comparison, records: RecordSet, outcome: Outcome) -> Tun
     return tuning_with(grid.multipliers, grid.seeds, designs, records, rated, comparison.metric)
 
 
+def study_inputs(comparison: Comparison, study: str, command: str, network) -> dict:
+    """What ``results.json`` keeps of what a comparison was asked for."""
+    settings = comparison.settings
+    return {
+        "command": command, "study": study, "designs": list(comparison.labels), "seeds": list(comparison.seeds),
+        "epochs": settings.epochs, "network": network, "data": settings.data,
+        "batches": [case.batch for case in comparison.cases], **settings.describe_updates(),
+    }  # fmt: skip
+
+
 def conclude_comparison(
     plan: StudyPlan,
     comparison: Comparison,
@@ -136,14 +149,10 @@ def conclude_comparison(
             baseline=comparison.baseline, out=plan.out / comparison.folder, console=console, tuning=tuning,
             explain=explain,
             **outcome_rules(comparison.labels, comparison.baseline, **comparison.rules),
-            inputs={
-                "command": f"softnum study run {shlex.quote(plan.study.path.name)}", "study": plan.study.name,
-                "designs": list(comparison.labels), "seeds": list(comparison.seeds),
-                "epochs": settings.epochs,
-                "network": next(run.header["config"]["network"] for run in runs if run.header),
-                "data": settings.data, "batches": [case.batch for case in comparison.cases],
-                **settings.describe_updates(),
-            },
+            inputs=study_inputs(
+                comparison, plan.study.name, f"softnum study run {shlex.quote(plan.study.path.name)}",
+                next(run.header["config"]["network"] for run in runs if run.header),
+            ),
         )  # fmt: skip
         if plots is not None:
             _plot(Path(plots, comparison.folder), studies, outcome)

@@ -1,0 +1,50 @@
+"""``softnum tta --study``: studies that ship with their records."""
+
+from pathlib import Path
+
+import typer
+
+from softnum.cli.exits import need, writable_folder
+from softnum.cli.outcomes import Shown, stated
+
+__all__ = ["STUDY_HELP", "open_shipped"]
+
+STUDY_HELP = (
+    "Open a study that ships with its records, in seconds: resnet20, language-model or resnet20-sparsity. Results are "
+    "computed from the records, and nothing is trained."
+)
+#: Options of ``softnum tta`` that go with --study.
+_TAKEN = {"study", "target", "variant", "out", "explain", "plots"}
+
+
+def open_shipped(ctx: typer.Context, name: str, target: float | None, variant: str, out: Path, shown: Shown) -> None:
+    """Write a shipped study into a folder, print its results, and say what training it again would cost.
+
+    Raises
+    ------
+    ValueError
+        If there is no such study, another option says how to train, or the folder holds another study.
+    """
+    wrong = [option for option in stated(ctx) if option not in _TAKEN]
+    given = stated(ctx)
+    if wrong:
+        raise ValueError(
+            f"--{wrong[0].replace('_', '-')} does not go with --study, whose runs are trained already; leave it out, or "
+            "open the study and change its study.toml"
+        )
+    need("joblib", "sklearn", "matplotlib", "scipy")
+    from softnum.train.studies.shipped import open_study, shipped_studies
+
+    out = out if "out" in given else Path("runs", name)
+    known = shipped_studies()
+    if name in known:
+        writable_folder(out)
+        typer.echo(known[name].question)
+    studies = open_study(name, out, target=target, variant=variant, explain=shown.explain)
+    results = sorted(path for pattern in ("*/results.json", "*/tta.png") for path in out.glob(pattern))
+    shown.written(studies, out / "study.toml", *results)
+    about = known[name]
+    typer.echo(
+        f"\nTo change it, edit {out / 'study.toml'}, and: softnum study run {out / 'study.toml'} --out {out}\n"
+        f"Training all of it took {about.machine_hours:g} machine-hours on one core. Data: {about.data}"
+    )
