@@ -25,12 +25,12 @@ def open_shipped(ctx: typer.Context, name: str, target: float | None, variant: s
     ValueError
         If there is no such study, another option says how to train, or the folder holds another study.
     """
-    wrong = [option for option in stated(ctx) if option not in _TAKEN]
     given = stated(ctx)
+    wrong = [option for option in given if option not in _TAKEN]
     if wrong:
         raise ValueError(
-            f"--{wrong[0].replace('_', '-')} does not go with --study, whose runs are trained already; leave it out, or "
-            "open the study and change its study.toml"
+            f"--{wrong[0].replace('_', '-')} does not go with --study, whose runs are trained already; leave it out, "
+            "or open the study and change its study.toml"
         )
     need("joblib", "sklearn", "matplotlib", "scipy")
     from softnum.train.studies.shipped import open_study, shipped_studies

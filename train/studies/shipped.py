@@ -2,8 +2,8 @@
 
 Each is a folder in ``shipped`` with ``study.toml`` and its designs, ``about.toml``, and ``kept.tar.xz``: what
 `softnum.train.conduct_study` wrote into the study's folder that results are computed from: ``<network>/records``,
-``<network>/workloads.json`` and a simulator's reports. Opened, all of it lies in a folder in which ``softnum study run``
-goes on. `keep_study` packs a finished one.
+``<network>/workloads.json`` and a simulator's reports. Opened, all of it lies in a folder in which ``softnum study
+run`` goes on. `keep_study` packs a finished one.
 """
 
 from __future__ import annotations
