@@ -91,20 +91,13 @@ def _points(cases, labels, settings, timings, metric: str):
 def _baseline(text: str | None, labels: list[str], load_design) -> str:
     """The label of the baseline: as it was given, or that of a design file."""
     if text is None or text in labels:
-        return text or _default_baseline(labels)
+        return text or labels[0]
     name = load_design(text).name
     if name in labels:
         return name
     near = difflib.get_close_matches(text, labels, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise ValueError(f"--baseline {text!r} is none of the study's designs, which are {', '.join(labels)}{hint}")
-
-
-def _default_baseline(labels: list[str]) -> str:
-    """The first, said where there are others."""
-    if len(labels) > 1:
-        typer.echo(f"Baseline {labels[0]}: the first given (--baseline names another).", err=True)
-    return labels[0]
 
 
 def _check_times(timings, variant: str, reports, simulate: bool, simulator: str, dataflow: str) -> None:
@@ -173,7 +166,7 @@ def _given_curves(ctx, curves, outcomes, shown, designs, batch, target, baseline
             f"{kept} lists the iterations of runs that softnum trained, and {foreign} does not say that it is of "
             "those; write to another folder (--out), or remove the file"
         )
-    base = _default_baseline(labels) if baseline is None else baseline
+    base = labels[0] if baseline is None else baseline
     target, direction = own_target(runs.records, target, outcomes)
     rules = replace(outcomes, direction=direction).rules(labels, base)
     inputs = {"command": command_line(ctx), "accuracy": curves.accuracy}

@@ -130,6 +130,7 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
     name: str = field(compare=False)
 
     kind = "float"
+    has_fields = True
     lost = "NaN"  # what has no code where there is no NaN
 
     def __init__(

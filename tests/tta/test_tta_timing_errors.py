@@ -201,8 +201,8 @@ def test_what_is_empty_or_not_text(name, tmp_path):
     for content, said in (
         (b"\x1f\x8b" + data, "the gzip file is damaged or cut off"),
         (gzip.compress(text)[:60], "the gzip file is damaged or cut off"),
-        (text.decode().encode("utf-16"), "line 1: UTF-16 or UTF-32; save it as UTF-8"),
-        (text.decode().encode("utf-16-be"), "line 1: UTF-16 or UTF-32; save it as UTF-8"),
+        (text.decode().encode("utf-16"), r"line 1: not UTF-8 text \(UTF-16 or UTF-32\); save it as UTF-8"),
+        (text.decode().encode("utf-16-be"), r"line 1: not UTF-8 text \(UTF-16 or UTF-32\); save it as UTF-8"),
         (bytes(4096), "nothing but 4096 bytes of zeros"),
         (lzma.compress(text, preset=0), r"not text, but compressed by xz; unpack it \(xz -d\)"),
         (text + bytes(9), r"line \d+: 9 bytes of zeros, the first at byte \d+, as no text has"),

@@ -111,7 +111,7 @@ def open_study(
     >>> from rich.console import Console
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     studies = open_study("resnet20", folder, console=Console(file=io.StringIO()))
-    >>> [design.name for design in studies[0].designs]
+    >>> [result.design for result in studies[0].designs]
     ['bfloat16', 'fp8-binary32', 'fp8-e6m9', 'fp8-e6m5']
     """
     known, out = shipped_studies(), Path(out)

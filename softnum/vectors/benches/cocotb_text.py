@@ -85,6 +85,18 @@ def cocotb_test_of(
         How many vectors are on their way at most; 0: any number.
     stalls : int
         Percent of the clocks in which what may pause does.
+
+    Examples
+    --------
+    >>> from softnum.vectors import VectorSpec
+    >>> from softnum.vectors.benches.handshakes import handshake_named
+    >>> from softnum.vectors.benches.ports import stated_design
+    >>> from softnum.vectors.benches.roles import wiring_of
+    >>> design = stated_design("mul", "a:in:8,b:in:8,result:out:8")
+    >>> wiring = wiring_of(design, VectorSpec.make("multiply", "e4m3"), handshake_named("combinational"))
+    >>> test = cocotb_test_of(wiring, ["../mul.sv"], [], {})
+    >>> [line.strip() for line in test.splitlines() if "dut." in line]
+    ['operands = [dut.a, dut.b]', 'await combinational(board, planned, operands, dut.result, None)']
     """
     wires, combinational = wiring.wires, wiring.handshake.kind == "combinational"
     operands = [n for n in wiring.operands if n != "random"]

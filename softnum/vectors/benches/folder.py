@@ -105,6 +105,20 @@ def write_bench(
     ------
     ValueError
         For a path that a Makefile cannot state, and numbers out of range.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from softnum.vectors import VectorSpec
+    >>> from softnum.vectors.benches.handshakes import handshake_named
+    >>> from softnum.vectors.benches.ports import stated_design
+    >>> from softnum.vectors.benches.roles import wiring_of
+    >>> design = stated_design("mul", "a:in:8,b:in:8,result:out:8")
+    >>> wiring = wiring_of(design, VectorSpec.make("multiply", "e4m3"), handshake_named("combinational"))
+    >>> with TemporaryDirectory() as folder:
+    ...     made = write_bench(Path(folder), wiring, [Path(folder) / "mul.sv"])
+    ...     print([path.name for path in made])
+    ['tb_mul.sv', 'vectors.vh', 'test_mul.py', 'Makefile']
     """
     if not 0 <= stalls <= 99:
         raise ValueError(f"stalls must lie in 0..99 percent, got {stalls}")

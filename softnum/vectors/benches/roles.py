@@ -222,6 +222,18 @@ def wiring_of(
     ValueError
         If a port may be several things, an input is left over, a width does not fit, or the handshake misses a signal;
         the message names the ports and the option.
+
+    Examples
+    --------
+    >>> from softnum.vectors import VectorSpec
+    >>> from softnum.vectors.benches.handshakes import handshake_named
+    >>> from softnum.vectors.benches.ports import stated_design
+    >>> design = stated_design("mul", "clk_i:in,rst_ni:in,opa:in:8,opb:in:8,res_o:out:8")
+    >>> wiring = wiring_of(design, VectorSpec.make("multiply", "e4m3"), handshake_named("latency:2"))
+    >>> {role: str(wire) for role, wire in wiring.wires.items()}
+    {'clock': 'clk_i', 'reset': 'rst_ni', 'a': 'opa', 'b': 'opb', 'result': 'res_o'}
+    >>> wiring.reset_low
+    True
     """
     search = _Search(design, spec, handshake, reset_active)
     columns = {c.name: c.width for c in spec.columns}

@@ -176,6 +176,18 @@ def bench_of(wiring: Wiring, parameters: dict[str, int], stalls: int = 25, outst
     -------
     str
         A module ``tb_TOP``; it includes ``vectors.vh``.
+
+    Examples
+    --------
+    >>> from softnum.vectors import VectorSpec
+    >>> from softnum.vectors.benches.handshakes import handshake_named
+    >>> from softnum.vectors.benches.ports import stated_design
+    >>> from softnum.vectors.benches.roles import wiring_of
+    >>> design = stated_design("mul", "a:in:8,b:in:8,result:out:8")
+    >>> wiring = wiring_of(design, VectorSpec.make("multiply", "e4m3"), handshake_named("combinational"))
+    >>> bench = bench_of(wiring, {"STAGES": 0})
+    >>> [line.strip() for line in bench.splitlines() if line.startswith("module") or " dut " in line]
+    ['module tb_mul;', 'mul #(.STAGES(0)) dut (']
     """
     columns = wiring.spec.columns
     fields = [c.name for c in columns]

@@ -99,6 +99,15 @@ def wire_named(text: str, design: Design, role: str) -> Wire:
     ------
     ValueError
         If there is no such port, or it has no such bits.
+
+    Examples
+    --------
+    >>> from softnum.vectors.benches.ports import stated_design
+    >>> wire = wire_named("answer[12:8]", stated_design("mul", "a:in:8,b:in:8,answer:out:13"), "flags")
+    >>> wire
+    Wire(port='answer', high=12, low=8, whole=False)
+    >>> str(wire), wire.width
+    ('answer[12:8]', 5)
     """
     found = re.fullmatch(r"([A-Za-z_][\w$]*)(?:\[(\d{1,6})(?::(\d{1,6}))?\])?", text)
     if found is None:

@@ -122,7 +122,7 @@ def _rows(spec: VectorSpec) -> Iterator[tuple[str, str, dict]]:
         for rule, text in (("saturate_finite", ""), ("saturate", "infinite operands too")):
             if spec.overflow != rule:
                 yield "overflow-to-max", text, {"overflow": rule}
-        if out.kind == "float":
+        if out.has_fields:
             for field, text in (("largest", "the largest exponent"), ("ones", "an exponent of ones")):
                 for only_next in (False, True):
                     more = ", where the exponent is one too large" if only_next else ""

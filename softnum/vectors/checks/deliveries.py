@@ -43,7 +43,7 @@ def replaced(operands, formats, changes) -> tuple:
         codes, fmt = operands[i], formats[i]
         code = codes.dtype.type
         if what in ("negated", "positive"):
-            if fmt.kind != "float" or not fmt.signed or not fmt.negative_zero:
+            if not fmt.has_fields or not fmt.signed or not fmt.negative_zero:
                 raise NotApplicable("no sign bit")
             top = code(1 << (fmt.bits - 1))
             out[i] = codes ^ top if what == "negated" else codes & ~top
@@ -52,7 +52,7 @@ def replaced(operands, formats, changes) -> tuple:
                 raise NotApplicable("operands of different formats")
             out[i] = operands[what[1]]
         elif what == "one":
-            if fmt.kind != "float" or not 0 < fmt.bias < (1 << fmt.exponent_bits) - 1:
+            if not fmt.has_fields or not 0 < fmt.bias < (1 << fmt.exponent_bits) - 1:
                 raise NotApplicable("no 1")
             out[i] = np.full_like(codes, fmt.bias << fmt.mantissa_bits)
         else:
@@ -68,7 +68,7 @@ def delivered_nans(result, right, operands, formats, fmt, rule: str) -> np.ndarr
     "first", "last" or "largest": the code of that operand that is NaN, as it stands; with " quiet" after it, made
     quiet. "sign xor", "sign a", "sign b": the same code with the sign that operands have.
     """
-    if any(f != fmt for f in formats) or fmt.kind != "float" or not fmt.has_nan or not fmt.signed:
+    if any(f != fmt for f in formats) or not fmt.has_fields or not fmt.has_nan or not fmt.signed:
         raise NotApplicable("formats")
     code = result.dtype.type
     top = code(1 << (fmt.bits - 1))
@@ -105,7 +105,7 @@ def made_nans(result, right, operands, formats, fmt, code: int, sign: str | None
     top = 1 << (fmt.bits - 1)
     made = np.full_like(result, code if sign is None else code & ~top)
     if sign is not None:
-        if fmt.kind != "float" or any(f != fmt for f in formats):
+        if not fmt.has_fields or any(f != fmt for f in formats):
             raise NotApplicable("formats")
         a, b = operands[0], operands[min(1, len(operands) - 1)]
         made |= {"xor": a ^ b, "a": a, "b": b}[sign] & result.dtype.type(top)
@@ -115,7 +115,7 @@ def made_nans(result, right, operands, formats, fmt, code: int, sign: str | None
 def terms_of(op: str, operands, formats, out) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """(whether the first and the second term of a sum are zeros, both signs as arrays of bool, stacked); None of what
     is no sum."""
-    if op not in ("add", "subtract", "fma") or any(f.kind != "float" or not f.signed for f in formats):
+    if op not in ("add", "subtract", "fma") or any(not f.has_fields or not f.signed for f in formats):
         return None
     zero = [f.is_zero(c) for c, f in zip(operands, formats, strict=True)]
     sign = [_sign(c, f) for c, f in zip(operands, formats, strict=True)]
@@ -135,7 +135,7 @@ def delivered_zeros(result, right, flags, op: str, operands, formats, fmt, where
     "positive", "negative", "inverted"; "first", "second": the sign of that term or operand; "both": minus where both
     are. where "kept": what is exact has the sign that it has in ``right``.
     """
-    if fmt.kind == "fixed" or not fmt.negative_zero:
+    if not (fmt.has_fields and fmt.negative_zero):
         raise NotApplicable("one zero")
     if where == "kept":
         return np.where(fmt.is_zero(result) & fmt.is_zero(right) & (flags & _INEXACT == 0), right, result)
@@ -152,7 +152,7 @@ def delivered_zeros(result, right, flags, op: str, operands, formats, fmt, where
     if rule in ("first", "second", "both"):
         if found is not None:
             signs = found[2]
-        elif len(operands) > 1 and all(f.kind == "float" and f.signed for f in formats[:2]):
+        elif len(operands) > 1 and all(f.has_fields and f.signed for f in formats[:2]):
             signs = np.stack([_sign(c, f) for c, f in zip(operands[:2], formats[:2], strict=True)])
         else:
             raise NotApplicable("one operand")
@@ -166,7 +166,7 @@ def delivered_zeros(result, right, flags, op: str, operands, formats, fmt, where
 def signed(result, operands, formats, fmt, sign: str) -> np.ndarray:
     """Results but NaN with another sign: "negated", "positive", "negative", "a" or "b" (that operand's); with
     " numbers" after it, only those that are numbers other than 0, of such numbers."""
-    if fmt.kind != "float" or not fmt.signed or not fmt.negative_zero:
+    if not fmt.has_fields or not fmt.signed or not fmt.negative_zero:
         raise NotApplicable("no sign bit")
     top = result.dtype.type(1 << (fmt.bits - 1))
     which, _, numbers = sign.partition(" ")

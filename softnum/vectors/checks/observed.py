@@ -68,7 +68,7 @@ def _nan_codes(spec: Spec, evidence: Evidence):
     for rows, every in ((evidence.wrong & nans, True), (evidence.wrong & made, False)):
         codes = np.unique(evidence.got.result[rows])
         sizes = np.unique(codes & ~codes.dtype.type(top))
-        if len(sizes) != 1:
+        if len(sizes) != 1 or (fmt.has_fields and sizes[0] == fmt.max_code):  # what overflows to the largest value
             continue
         digits = -(-fmt.bits // 4)
         for code in codes.tolist():

@@ -69,7 +69,7 @@ class UnitModels:
         if "operands" in changes:
             first = replaced(operands[lead : lead + 2], spec.formats[:2], changes["operands"])
             operands[lead : lead + 2] = first
-        lanes, order = changes.get("lanes", (None, None))
+        lanes, order = changes.get("lane_order", (None, None))
         if lanes in ("a", "b"):
             operands["ab".index(lanes)] = reordered(operands["ab".index(lanes)], order)
         other = replace(spec, unit=unit, name=None)

@@ -29,7 +29,7 @@ class Aig:
     >>> g = Aig()
     >>> a, b = g.input("a"), g.input("b")
     >>> g.xor(a, b), g.xor(a, a), len(g)
-    (11, 0, 6)
+    (10, 0, 6)
     """
 
     def __init__(self) -> None:

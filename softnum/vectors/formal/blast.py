@@ -30,7 +30,7 @@ def blast(circuit: Circuit, graph: Aig, inputs: Mapping[str, list[int]] | None =
     >>> c, g = Circuit(), Aig()
     >>> c.output("sum", c.input("a", 2) + c.input("b", 2))
     >>> blast(c, g)
-    {'sum': [15, 27]}
+    {'sum': [14, 26]}
     >>> g.inputs
     ['a[0]', 'a[1]', 'b[0]', 'b[1]']
     """

@@ -46,6 +46,20 @@ def check_equivalence(miter: Miter, timeout: float, abc: str = "yosys-abc") -> V
         If there is no such program.
     RuntimeError
         If it ends without a verdict that is known.
+
+    Examples
+    --------
+    >>> from softnum.vectors.formal.aig import Aig
+    >>> g = Aig()
+    >>> a, b = g.input("a[0]"), g.input("b[0]")
+    >>> got, want = g.lor(a, b), g.xor(a, b)
+    >>> miter = Miter(g, 2, [got], [want], g.xor(got, want))
+    >>> check_equivalence(miter, timeout=10.0)  # doctest: +SKIP
+    Verdict(equivalent=False, inputs=[1, 1])
+    >>> check_equivalence(miter, timeout=10.0, abc="no-such-abc")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: no program 'no-such-abc'; it comes with Yosys, or name ABC's with --abc
     """
     program = shutil.which(abc)
     if program is None:

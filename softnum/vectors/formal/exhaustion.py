@@ -102,6 +102,18 @@ def exhaust(spec: VectorSpec, unrolled: Unrolled, any_nan: bool = False, timeout
 
     Where the answer has a path from registers' former contents, other cycles' inputs or undefined values, these are
     unknown; an answer that is known in spite of that is compared, and one that is not is not decided here.
+
+    Examples
+    --------
+    A design that turns the sign bit is a negation; one that sets it is wrong for the 8 codes that have it already.
+
+    >>> graph = Aig()
+    >>> *low, sign = (graph.input(f"a[{i}]") for i in range(4))
+    >>> spec = VectorSpec.make("negate", "e2m1fn")
+    >>> exhaust(spec, Unrolled(graph, 4, [*low, sign ^ 1], None))
+    Compared(patterns=16, differing=0, first=None, decided=True)
+    >>> exhaust(spec, Unrolled(graph, 4, [*low, 1], None))
+    Compared(patterns=16, differing=8, first=(8,), decided=True)
     """
     columns = spec.operand_columns
     bits = unrolled.operand_bits

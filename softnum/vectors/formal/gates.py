@@ -82,6 +82,15 @@ def ordered(top: str, module: dict, known: dict) -> Iterator[dict]:
     ------
     ValueError
         If there is a combinational loop, or a cell that is no gate.
+
+    Examples
+    --------
+    >>> pins = {"A": "input", "Y": "output"}
+    >>> second = {"type": "$_NOT_", "port_directions": pins, "connections": {"A": [3], "Y": [4]}}
+    >>> first = {"type": "$_BUF_", "port_directions": pins, "connections": {"A": [2], "Y": [3]}}
+    >>> module = {"ports": {"y": {"direction": "output", "bits": [4]}}, "cells": {"g": second, "h": first}}
+    >>> [kind_of_cell(cell) for cell in ordered("top", module, {2: 2})]
+    ['$_BUF_', '$_NOT_']
     """
     drivers = {}
     for name, cell in module["cells"].items():

@@ -50,6 +50,20 @@ def miter_of(spec: VectorSpec, unrolled: Unrolled, any_nan: bool = False) -> Mit
         The design. Flags are compared if it has them.
     any_nan : bool
         Whether any NaN is right where a NaN is.
+
+    Examples
+    --------
+    A conversion of a format to itself is a wire; one that drops the sign differs from it.
+
+    >>> from softnum.vectors.formal.aig import index_planes
+    >>> spec, design = VectorSpec.make("convert", "e2m1fn", out_fmt="e2m1fn"), Aig()
+    >>> a = [design.input(f"a[{i}]") for i in range(4)]
+    >>> for result in (a, [*a[:3], 0]):
+    ...     miter = miter_of(spec, Unrolled(design, 4, result, None))
+    ...     (differs,) = miter.graph.evaluate(index_planes(0, 4, 0, 1), [miter.differs])
+    ...     print(f"{int(differs[0]) & 0xFFFF:016b}")
+    0000000000000000
+    1111111100000000
     """
     graph = Aig()
     operands, flat = {}, []

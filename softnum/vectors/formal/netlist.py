@@ -49,6 +49,18 @@ class Design:
     after : list of int
         What each register of ``sources`` holds after the clock's edge, in their order.
     clock : str or None
+
+    Examples
+    --------
+    A bit that turns with each edge of the clock unless it is held:
+
+    >>> graph = Aig()
+    >>> clk, hold, q = (graph.input(name) for name in ("clk[0]", "hold[0]", "q[0]"))
+    >>> ports = {"clk": Port("input", 1), "hold": Port("input", 1), "q": Port("output", 1)}
+    >>> sources = [("port", "clk", 0), ("port", "hold", 0), ("register", "q", 0)]
+    >>> design = Design("turn", ports, graph, sources, {"q": [q]}, [graph.xor(q, hold ^ 1)], "clk")
+    >>> design.registers, [graph.inputs[i] for i in graph.support(design.after)]
+    (1, ['hold[0]', 'q[0]'])
     """
 
     top: str

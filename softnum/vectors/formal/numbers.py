@@ -50,7 +50,21 @@ class Exact(NamedTuple):
 
 
 def decode(c: Circuit, code: Bits, fmt: FloatFacts | FixedFacts) -> Number:
-    """What a code of the format stands for."""
+    """What a code of the format stands for.
+
+    Examples
+    --------
+    The codes of 0.5, -1 and 6, in halves:
+
+    >>> from softnum.reference.facts import format_of
+    >>> from softnum.vectors.formal.evaluation import evaluate
+    >>> c = Circuit()
+    >>> value = exact_value(c, decode(c, c.input("code", 4), format_of("e2m1fn")))
+    >>> c.output("sign", value.sign)
+    >>> c.output("magnitude", value.magnitude)
+    >>> value.unit, [found.tolist() for found in evaluate(c, {"code": [0x1, 0xA, 0x7]}).values()]
+    (-1, [[0, 1, 0], [1, 2, 12]])
+    """
     none, no_payload = c.const(0, 1), c.const(1, 1)
     if isinstance(fmt, FixedFacts):
         sign = code[fmt.bits - 1] if fmt.signed else none

@@ -108,6 +108,16 @@ def wire(
     ------
     ValueError
         If a port is missing, has another width or is of no use; or an input is neither.
+
+    Examples
+    --------
+    >>> from softnum.vectors.formal.aig import Aig
+    >>> from softnum.vectors.formal.netlist import Port
+    >>> ports = {"word": Port("input", 16), "y": Port("output", 8)}
+    >>> design = Design("adder", ports, Aig(), [], {}, [], None)
+    >>> wiring = wire(design, VectorSpec.make("add", "e4m3fn"), {"a": "word[7:0]", "b": "word[15:8]"})
+    >>> {name: str(part) for name, part in wiring.operands.items()}, str(wiring.result), wiring.flags
+    ({'a': 'word[7:0]', 'b': 'word[15:8]'}, 'y[7:0]', None)
     """
     given = dict(ports or {})
     columns = {c.name: c.width for c in spec.operand_columns}

@@ -63,7 +63,22 @@ def _root(c: Circuit, radicand: Bits) -> tuple[Bits, Bits]:
 
 
 def integral(c: Circuit, x: Number) -> tuple[Exact, Bits, Bits]:
-    """A finite number cut to an integer, whether half or more was cut off, and whether more than that or less."""
+    """A finite number cut to an integer, whether half or more was cut off, and whether more than that or less.
+
+    Examples
+    --------
+    The codes of 0.5, 1.5 and 3:
+
+    >>> from softnum.reference.facts import format_of
+    >>> from softnum.vectors.formal.evaluation import evaluate
+    >>> from softnum.vectors.formal.numbers import decode
+    >>> c = Circuit()
+    >>> whole, half, rest = integral(c, decode(c, c.input("code", 4), format_of("e2m1fn")))
+    >>> c.output("whole", whole.magnitude)
+    >>> c.output("half", half)
+    >>> [found.tolist() for found in evaluate(c, {"code": [1, 3, 5]}).values()]
+    [[0, 1, 3], [1, 1, 0]]
+    """
     value = exact_value(c, x)
     none = c.const(0, 1)
     if value.unit >= 0:

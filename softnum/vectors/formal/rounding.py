@@ -128,7 +128,22 @@ def _overflowed(c: Circuit, sign: Bits, fmt: FloatFacts, env: Environment) -> Bi
 
 
 def rounded(c: Circuit, x: Exact, fmt: FloatFacts | FixedFacts, env: Environment) -> Result:
-    """An exact finite value in its format."""
+    """An exact finite value in its format.
+
+    Examples
+    --------
+    1.25 lies between 1 and 1.5, 3 is exact, and 7.5 is beyond the largest value, 6:
+
+    >>> from softnum.reference.facts import format_of
+    >>> from softnum.vectors.formal.evaluation import evaluate
+    >>> c = Circuit()
+    >>> x = Exact(c.const(0, 1), c.input("quarters", 5), -2)
+    >>> result = rounded(c, x, format_of("e2m1fn"), Environment("nearest_even", "saturate", "after", "canonical"))
+    >>> c.output("code", result.code)
+    >>> c.output("flags", result.flags)
+    >>> [found.tolist() for found in evaluate(c, {"quarters": [5, 12, 30]}).values()]
+    [[2, 5, 7], [1, 0, 5]]
+    """
     return _in_fixed(c, x, fmt, env) if isinstance(fmt, FixedFacts) else _in_float(c, x, fmt, env)
 
 

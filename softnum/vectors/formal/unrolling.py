@@ -77,6 +77,23 @@ def unroll(
     ------
     ValueError
         If a latency is stated for a design without registers, or an operand is an output that is no register.
+
+    Examples
+    --------
+    A register, then an inverter: the answer is the operand's inverse after one edge, and without one the register's.
+
+    >>> from softnum.vectors.formal.netlist import Port
+    >>> graph = Aig()
+    >>> clk, a, q = (graph.input(name) for name in ("clk[0]", "a[0]", "q[0]"))
+    >>> ports = {"clk": Port("input", 1), "a": Port("input", 1), "y": Port("output", 1)}
+    >>> sources = [("port", "clk", 0), ("port", "a", 0), ("register", "q", 0)]
+    >>> design = Design("late", ports, graph, sources, {"y": [q ^ 1]}, [a], "clk")
+    >>> wiring = Wiring({"a": Slice("a", 0, 1)}, Slice("y", 0, 1), None, {})
+    >>> for latency in (1, 0):
+    ...     found = unroll(design, wiring, latency)
+    ...     print(found.result, [found.graph.inputs[i] for i in found.others])
+    [3] []
+    [5] ['q[0] before']
     """
     if latency and design.clock is None:
         raise ValueError(f"{design.top} has no registers: it answers at once; leave --latency out")
