@@ -27,7 +27,7 @@ class AnyFormat:
     has_exceptions = True  # whether operations raise flags, and round in modes
     spare_bits = 0  # of a significand, that values exact in a float type need not leave
     explicit_bit = False  # whether codes store the first bit of a significand
-    has_fields = False  # whether codes are an exponent and a fraction, after a sign if there is one, as IEEE 754 has them
+    has_fields = False  # whether codes are a sign if there is one, exponent and fraction, as of IEEE 754
     leads = False  # whether its arithmetic computes operations that it has part in, whatever the result's format is
 
     def __init_subclass__(cls, saved_as: str | None = None, **options) -> None:

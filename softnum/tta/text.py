@@ -81,7 +81,8 @@ def _no_text(path: Path, data: bytes, broken: UnicodeDecodeError | None) -> str:
         return f"{path}: nothing but {len(data)} bytes of zeros; copy or write it again"
     few, many = sorted((data[:1024:2].count(0), data[1:1024:2].count(0)))
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or many > max(4 * few, len(data[:1024]) // 5):
-        return f"{path}, line 1: not UTF-8 text (UTF-16 or UTF-32); save it as UTF-8, for example by iconv -f UTF-16 -t UTF-8"
+        way = "save it as UTF-8, for example by iconv -f UTF-16 -t UTF-8"
+        return f"{path}, line 1: not UTF-8 text (UTF-16 or UTF-32); {way}"
     if broken is None:
         at = data.index(0)
         return (

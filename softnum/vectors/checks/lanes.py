@@ -34,7 +34,8 @@ def lanes_swapped(spec: UnitSpec):
             if places is None or (name, places.tobytes()) in seen:
                 continue
             seen.add((name, places.tobytes()))
-            yield "swapped-lanes", f"of {name if name != 'result' else 'the result'}, {text}", {"lane_order": (name, order)}
+            whose = "the result" if name == "result" else name
+            yield "swapped-lanes", f"of {whose}, {text}", {"lane_order": (name, order)}
 
 
 def reordered(codes: np.ndarray, order: str) -> np.ndarray:
