@@ -47,7 +47,7 @@ def define(spec: VectorSpec) -> Circuit:
     Parameters
     ----------
     spec : VectorSpec
-        One of `DEFINED`, of formats of at most 64 bits and 11 exponent bits, in any mode that takes no random bits.
+        One of ``DEFINED``, of formats of at most 64 bits and 11 exponent bits, in any mode that takes no random bits.
 
     Returns
     -------

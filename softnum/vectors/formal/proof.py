@@ -145,9 +145,9 @@ def prove(
     spec : VectorSpec
         The operation; its rounding takes no random bits.
     ports, ties : mapping, optional
-        As of `softnum.vectors.formal.ports.wire`.
+        As of ``softnum.vectors.formal.ports.wire``.
     latency, reset, hold, pulse
-        As of `softnum.vectors.formal.unrolling.unroll`.
+        As of ``softnum.vectors.formal.unrolling.unroll``.
     flags : bool
         Whether flags are compared, where the design has them.
     any_nan : bool
@@ -156,7 +156,7 @@ def prove(
         "auto": exhaustion where operands have at most `most_bits`; else vectors as `softnum vectors generate` makes
         them, which find most faults, then ABC's ``cec``, then the solvers that are installed.
     solver : str, optional
-        One of `SOLVERS`. Default: those installed, one after the other.
+        One of ``SOLVERS``. Default: those installed, one after the other.
     timeout : float
         Seconds for each method.
     most_bits : int
