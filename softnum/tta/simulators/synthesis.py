@@ -16,14 +16,13 @@ import gzip
 import hashlib
 import os
 import re
-import shutil
-import subprocess
 import tempfile
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from softnum.runtime.yosys import DesignFiles, complaints
 from softnum.tta.workloads.unit import REFERENCES, UnitHardware
 
 __all__ = ["LIBRARY_FOLDER", "Mapped", "find_library", "map_design", "unit_hardware"]
@@ -32,6 +31,10 @@ __all__ = ["LIBRARY_FOLDER", "Mapped", "find_library", "map_design", "unit_hardw
 LIBRARY_FOLDER = Path("/usr/share/qflow/tech")
 _PREFERRED = ("osu035", "osu018", "osu050")
 _ABC = "strash;ifraig;scorr;dc2;dch,-f;map,-B,0.9;topo;buffer,-c;upsize;dnsize;stime"
+_MAP = (
+    "check -assert", "synth -flatten", "dfflibmap -liberty cells.lib", f"abc -liberty cells.lib -script +{_ABC}",
+    "opt_clean -purge", "tee -q -o figures.txt stat -liberty cells.lib",
+)  # fmt: skip
 _INTEGER = """module reference_multiply(input signed [{top}:0] a, b, output signed [{twice}:0] r);
     assign r = a * b;
 endmodule
@@ -172,80 +175,41 @@ def map_design(
     >>> map_design(["mac.v"], "cells.lib")  # doctest: +SKIP
     Mapped(top='mac', library='cells', area=43904.0, delay_ps=7095.01, cells=415, flip_flops=0, tool='Yosys 0.23')
     """
-    program = shutil.which(yosys)
-    if program is None:
-        raise FileNotFoundError(
-            f"no program {yosys!r}; softnum rtl area needs Yosys: Debian's package yosys, or one named with --yosys"
-        )
-    files = [Path(source).resolve() for source in sources]
-    for file in files:
-        if not file.is_file():
-            raise FileNotFoundError(f"no file {str(file)!r}")
+    given = DesignFiles(
+        sources, top=top, parameters=parameters, include=include, yosys=yosys, need="softnum rtl area"
+    )  # fmt: skip
     data, library = _library_text(Path(liberty))
-    if parameters and top is None:
-        raise ValueError("values of parameters need the module that has them: state --top")
-    top = None if top is None else _identifier(top)
-    parameters = {_identifier(name): value for name, value in (parameters or {}).items()}
     with tempfile.TemporaryDirectory(prefix="softnum-rtl-") as folder:
         Path(folder, "cells.lib").write_bytes(data)  # of a plain name, as ABC wants it
-        folders = [Path(path).resolve() for path in include]
-        for number, path in enumerate(folders):
-            if not path.is_dir():
-                raise FileNotFoundError(f"no folder {str(path)!r} of files to include")
-            Path(folder, f"include{number}").symlink_to(path)  # -I takes no quotation marks
-        script = _script(files, len(folders), top, parameters or {})
-        Path(folder, "map.ys").write_text(script, encoding="utf-8")
-        done = subprocess.run(
-            [program, "map.ys"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
-            errors="replace", stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
+        done = given.run(Path(folder), [*given.read(), given.hierarchy(), *_MAP])
         figures = Path(folder, "figures.txt")
         told = figures.read_text(encoding="utf-8") if figures.is_file() else ""
-        read = _digests(program, files, script, Path(folder)) if told and not done.returncode else ()
-    where = ", ".join(file.name for file in files)
+        read = _digests(given, Path(folder)) if told and not done.returncode else ()
     if done.returncode or not told:
-        lines = done.stdout.splitlines()
-        said = [line for line in lines if "ERROR" in line] or lines[-3:]
+        said = complaints(done.stdout)
         if any("check -assert" in line for line in said):  # which says what is wrong in warnings
-            said += list(dict.fromkeys(line for line in lines if line.startswith("Warning:")))[:3]
+            warned = (line for line in done.stdout.splitlines() if line.startswith("Warning:"))
+            said += list(dict.fromkeys(warned))[:3]
         if any("ABC: execution" in line or "ABC output" in line for line in said):  # which says nothing itself
             said.append("(ABC ends so where a library lacks an inverter, a buffer or tables of delays)")
-        raise ValueError(f"{where}: Yosys does not map it: {' '.join(said).strip() or 'it ended without a word'}")
+        raise ValueError(f"{given.where}: Yosys does not map it: {' '.join(said).strip()}")
     if found := re.search(r"Warning: .*tri-state logic.*?(\(\S+\))", done.stdout):  # it is dropped, or half of it
         raise ValueError(
-            f"{where}: tri-state logic {found[1]}, which Yosys does not map to cells; its area is not known"
+            f"{given.where}: tri-state logic {found[1]}, which Yosys does not map to cells; its area is not known"
         )
-    if top is None and (others := _other_tops(done.stdout)):
-        raise ValueError(f"{where}: {', '.join(others)} and another module are in no other: state --top")
-    found = _mapped(where, library, told, done.stdout)
-    return replace(found, top=found.top if top is None else top.removeprefix("\\"), files=read)
+    given.check_top(done.stdout)
+    found = _mapped(given.where, library, told, done.stdout)
+    return replace(found, top=found.top if given.top is None else given.top.removeprefix("\\"), files=read)
 
 
-def _identifier(name: str) -> str:
-    """A name as Yosys takes it: a simple identifier of Verilog, or an escaped one, which ends where a blank follows.
-
-    >>> _identifier("mac$1"), _identifier("\\\\foo.bar ")
-    ('mac$1', '\\\\foo.bar')
-    """
-    escaped = name.rstrip(" ") if name.startswith("\\") else name
-    if re.fullmatch(r"[A-Za-z_][\w$]*|\\[!-~]*[!-:<-~]", escaped, re.ASCII):
-        return escaped
-    raise ValueError(
-        f"{name!r} is no name of a module or of a parameter: letters, digits, _ and $, or an escaped identifier with "
-        r"its backslash, such as '\foo.bar', that does not end in a semicolon (which Yosys does not take)"
-    )
-
-
-def _digests(program: str, sources: list[Path], script: str, folder: Path) -> tuple[tuple[str, str], ...]:
+def _digests(given: DesignFiles, folder: Path) -> tuple[tuple[str, str], ...]:
     """Name and SHA-256 of what Yosys reads, by its own list; ValueError if there is none, or a file is gone."""
-    lines = script.splitlines(keepends=True)  # up to the hierarchy: afterwards it reads files of its own
-    Path(folder, "read.ys").write_text("".join(lines[: len(sources) + 1]), encoding="utf-8")
-    words = [program, "-q", "-E", "read.d", "read.ys"]
-    subprocess.run(words, cwd=folder, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    sources = given.files
+    given.run(folder, [*given.read(), given.hierarchy()], options=("-q", "-E", "read.d"))
     listed = folder / "read.d"
     text = listed.read_text(encoding="utf-8", errors="surrogateescape") if listed.is_file() else ""
     names = [name.replace("\\ ", " ") for name in re.split(r"(?<!\\) ", text.partition(": ")[2].strip("\n")) if name]
-    found = {(folder / name).resolve() for name in names} - {(folder / "read.ys").resolve()}
+    found = {(folder / name).resolve() for name in names} - {(folder / "commands.ys").resolve()}
     if not set(sources) <= found:
         raise ValueError("this Yosys does not say which files it reads (option -E), whose digests are to be noted")
     try:
@@ -255,31 +219,6 @@ def _digests(program: str, sources: list[Path], script: str, folder: Path) -> tu
         )
     except OSError as error:
         raise ValueError(f"Yosys read a file that cannot be read again: {error}; leave the files alone") from None
-
-
-def _script(files: list[Path], includes: int, top: str | None, parameters: Mapping[str, int]) -> str:
-    for path in files:
-        if not str(path).isprintable() or re.search(r'["\\*?\[]', str(path)):  # it would read what matches * ? [
-            raise ValueError(
-                f"{str(path)!r}: Yosys takes no path with a quotation mark, a backslash, one of * ? [ or what "
-                "cannot be printed; rename it"
-            )
-    folders = " ".join(f"-Iinclude{number}" for number in range(includes))
-    kind = {True: "-sv ", False: ""}
-    lines = [f'read_verilog {kind[file.suffix == ".sv"]}{folders} "{file}"' for file in files]
-    values = " ".join(f"-chparam {name} {value}" for name, value in parameters.items())
-    lines += [
-        f"hierarchy -check {'-auto-top' if top is None else f'-top {top} {values}'}",
-        "check -assert", "synth -flatten", "dfflibmap -liberty cells.lib", f"abc -liberty cells.lib -script +{_ABC}",
-        "opt_clean -purge", "tee -q -o figures.txt stat -liberty cells.lib",
-    ]  # fmt: skip
-    return "\n".join(lines) + "\n"
-
-
-def _other_tops(log: str) -> list[str]:
-    """Modules that the chosen one does not have in it, by what Yosys removed; of some it made ones with parameters."""
-    names = dict.fromkeys(re.findall(r"Removing unused module `\\(\S+)'\.", log))
-    return [name for name in names if not re.search(rf"\$paramod(?:\$\w+)?\\{re.escape(name)}(?=[\\'\s]|$)", log)]
 
 
 def _mapped(where: str, library: str, told: str, log: str) -> Mapped:

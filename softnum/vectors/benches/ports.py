@@ -6,11 +6,12 @@ import importlib.util
 import json
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from softnum.runtime.yosys import DesignFiles, complaints, plain_name
 
 __all__ = ["Design", "Port", "READERS", "read_design", "stated_design"]
 
@@ -171,35 +172,23 @@ def _by_pyslang(sources, top, parameters, include) -> Design:
 
 # -- Yosys -------------------------------------------------------------------------------------------------------------
 def _by_yosys(sources, top, parameters, include) -> Design:
-    for path in (*sources, *include):
-        if re.search(r"[\"\n;\\]", path):
-            raise ValueError(f"Yosys cannot be given the path {path!r}; rename it")
-    folders = " ".join(f'-I"{path}"' for path in include)
-    read = f"read_verilog -sv {folders} " + " ".join(f'"{path}"' for path in sources)
-    if top is None:
-        modules = _yosys(f"{read}; proc")
-        used = {cell["type"] for module in modules.values() for cell in module["cells"].values()}
-        top = _one_of([name for name in modules if name not in used and not name.startswith("$")], None)
-        if not parameters:
-            return _of_json(top, modules[top])
-    stated = "".join(f" -chparam {key} {value}" for key, value in parameters.items())
-    # deferred: a bench in the same files is not elaborated
-    modules = _yosys(f"{read.replace('-sv', '-sv -defer', 1)}; hierarchy -top {top}{stated}; proc")
-    found = [module for module in modules.values() if int(module["attributes"].get("top", "0"), 2)]
-    return _of_json(top, found[0])
-
-
-def _yosys(script: str) -> dict:
+    if top is None and parameters:
+        top = _by_yosys(sources, None, {}, include).top
+    given = DesignFiles(sources, top=top, parameters=parameters, include=include, need="reading the design's ports")
+    # deferred where the module is known: a bench in the same files is not elaborated
+    lines = [*given.read(systemverilog=True, defer=top is not None), given.hierarchy(check=False), "proc"]
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "design.json"
-        words = ["yosys", "-q", "-p", f"{script}; write_json {file}"]
-        done = subprocess.run(words, capture_output=True, encoding="utf-8", errors="replace", check=False)
+        done = given.run(Path(folder), [*lines, "write_json design.json"])
         if done.returncode:
-            said = (done.stderr.strip() or done.stdout.strip()).splitlines()
             raise ValueError("Yosys cannot read the design (pyslang reads more of SystemVerilog: pip install "
                              "'softnum[rtl]'; a bench among the files is passed over where --top names the module):\n"
-                             + "\n".join(said[-3:]))  # fmt: skip
-        return json.loads(file.read_text(encoding="utf-8"))["modules"]
+                             + "\n".join(complaints(done.stdout)))  # fmt: skip
+        modules = json.loads(Path(folder, "design.json").read_bytes())["modules"]
+    given.check_top(done.stdout)
+    tops = [name for name, module in modules.items() if int(module["attributes"].get("top", "0"), 2)]
+    if len(tops) != 1:
+        raise ValueError(f"{given.where}: no module could be the top one; name it with --top")
+    return _of_json(plain_name(tops[0]), modules[tops[0]])
 
 
 def _of_json(top: str, module: dict) -> Design:

@@ -8,18 +8,22 @@ whatever it is. Registers are in one clock domain.
 from __future__ import annotations
 
 import json
-import re
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from softnum.runtime.yosys import DesignFiles, complaints, plain_name
 from softnum.vectors.formal.aig import Aig
 from softnum.vectors.formal.gates import GATES, Registers, kind_of_cell, ordered
 
 __all__ = ["Design", "Port", "read_design"]
+
+_GATES = (
+    "proc", "flatten", "opt_muxtree", "opt_clean", "memory_collect", "memory_map",
+    "async2sync t:$adff t:$adffe t:$aldff t:$aldffe t:$dffsr t:$dffsre %u %u %u %u %u",
+    "dffunmap", "simplemap", "techmap", "simplemap", "write_json design.json",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -117,79 +121,20 @@ def read_design(
     TimeoutError
         If it takes longer.
     """
-    program = shutil.which(yosys)
-    if program is None:
-        raise FileNotFoundError(
-            f"no program {yosys!r}; softnum rtl prove needs Yosys: Debian's package yosys, or one named with --yosys"
-        )
-    files = [Path(source).resolve() for source in sources]
-    if not files:
-        raise ValueError("no design: name its files")
-    for file in files:
-        if not file.is_file():
-            raise FileNotFoundError(f"no file {str(file)!r}")
-    if parameters and top is None:
-        raise ValueError("values of parameters need the module that has them: state --top")
-    for name in (*(parameters or ()), *(() if top is None else (top,))):
-        if not re.fullmatch(r"[A-Za-z_]\w*", name):
-            raise ValueError(f"{name!r} is no name of a module or of a parameter")
-    where = ", ".join(file.name for file in files)
+    given = DesignFiles(
+        sources, top=top, parameters=parameters, include=include, yosys=yosys, need="softnum rtl prove"
+    )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="softnum-rtl-") as folder:
-        folders = [Path(path).resolve() for path in include]
-        for number, path in enumerate(folders):
-            if not path.is_dir():
-                raise FileNotFoundError(f"no folder {str(path)!r} of files to include")
-            Path(folder, f"include{number}").symlink_to(path)  # -I takes no quotation marks
-        Path(folder, "read.ys").write_text(_script(files, len(folders), top, parameters or {}), encoding="utf-8")
-        try:
-            done = subprocess.run(
-                [program, "read.ys"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
-                errors="replace", stdin=subprocess.DEVNULL, check=False, timeout=timeout,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            raise TimeoutError(f"{where}: Yosys did not finish reading it in {timeout:g} s") from None
+        done = given.run(Path(folder), [*given.read(), given.hierarchy(), *_GATES], timeout=timeout)
         written = Path(folder, "design.json")
         if done.returncode or not written.is_file():
-            lines = done.stdout.splitlines()
-            said = [line for line in lines if "ERROR" in line] or lines[-3:]
-            raise ValueError(f"{where}: Yosys does not read it: {' '.join(said).strip() or 'it ended without a word'}")
+            raise ValueError(f"{given.where}: Yosys does not read it: {' '.join(complaints(done.stdout)).strip()}")
         modules = json.loads(written.read_bytes())["modules"]
+    given.check_top(done.stdout)
     tops = [name for name, module in modules.items() if int(module["attributes"].get("top", "0"), 2)]
-    if top is None and (others := _other_tops(done.stdout)):
-        raise ValueError(f"{where}: {', '.join(others)} and another module are in no other: state --top")
     if len(tops) != 1:
-        raise ValueError(f"{where}: no module to prove: state --top")
-    return _design(_plain(tops[0]), modules[tops[0]])
-
-
-def _script(files: list[Path], includes: int, top: str | None, parameters: Mapping[str, int]) -> str:
-    for path in files:
-        if not str(path).isprintable() or re.search(r'["\\*?\[]', str(path)):  # it would read what matches * ? [
-            raise ValueError(
-                f"{str(path)!r}: Yosys takes no path with a quotation mark, a backslash, one of * ? [ or what "
-                "cannot be printed; rename it"
-            )
-    folders = " ".join(f"-Iinclude{number}" for number in range(includes))
-    lines = [f'read_verilog {"-sv " if f.suffix == ".sv" else ""}{folders} "{f}"' for f in files]
-    values = " ".join(f"-chparam {name} {value}" for name, value in parameters.items())
-    lines += [
-        f"hierarchy -check {'-auto-top' if top is None else f'-top {top} {values}'}",
-        "proc", "flatten", "opt_muxtree", "opt_clean", "memory_collect", "memory_map",
-        "async2sync t:$adff t:$adffe t:$aldff t:$aldffe t:$dffsr t:$dffsre %u %u %u %u %u",
-        "dffunmap", "simplemap", "techmap", "simplemap", "write_json design.json",
-    ]  # fmt: skip
-    return "\n".join(lines) + "\n"
-
-
-def _other_tops(log: str) -> list[str]:
-    """Modules that the chosen one does not have in it, by what Yosys removed; of some it made ones with parameters."""
-    names = dict.fromkeys(re.findall(r"Removing unused module `\\(\S+)'\.", log))
-    return [name for name in names if not re.search(rf"\$paramod(?:\$\w+)?\\{re.escape(name)}(?=[\\'\s]|$)", log)]
-
-
-def _plain(name: str) -> str:
-    """A module's name without its parameters'."""
-    return name.split("\\")[1] if name.startswith("$paramod") else name.lstrip("\\")
+        raise ValueError(f"{given.where}: no module to prove: state --top")
+    return _design(plain_name(tops[0]), modules[tops[0]])
 
 
 def _design(top: str, module: dict) -> Design:
