@@ -1,11 +1,11 @@
 """``softnum rtl bench``: a folder with all that verifies a design in Verilog."""
 
-import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from softnum.cli.design_files import DesignOptions, numbers_of, pairs_of
 from softnum.cli.exits import writable_folder
 from softnum.cli.vector_arguments import formats_of, shape_of, spec_of
 from softnum.cli.vector_options import (
@@ -26,6 +26,8 @@ from softnum.cli.vector_options import (
 
 __all__ = ["bench"]
 
+_DESIGN = DesignOptions()
+
 
 def bench(
     sources: Annotated[list[Path], typer.Argument(help="The design in Verilog or SystemVerilog, all of its files.")],
@@ -45,7 +47,7 @@ def bench(
     handshake: Annotated[
         str | None, typer.Option(help="combinational, latency:N (clocks), valid-ready or stb-ack.")
     ] = None,
-    top: Annotated[str | None, typer.Option(help="The top module.  [default: the one that none instantiates]")] = None,
+    design: DesignOptions = _DESIGN,
     port: Annotated[
         list[str] | None,
         typer.Option(
@@ -58,12 +60,6 @@ def bench(
         list[str] | None, typer.Option(help="NAME=VALUE, with commas between several: inputs that keep a value.")
     ] = None,
     reset_active: Annotated[str | None, typer.Option(help="high or low.  [default: by the reset's name]")] = None,
-    parameter: Annotated[
-        list[str] | None, typer.Option("--parameter", "-P", help="NAME=VALUE of the module; may be given again.")
-    ] = None,
-    include: Annotated[
-        list[Path] | None, typer.Option("--include", "-I", help="Folder of included files; may be given again.")
-    ] = None,
     ports: Annotated[
         str | None, typer.Option(help="The module's ports, not read but stated: a:in:8,result:out:8,clk:in.")
     ] = None,
@@ -107,45 +103,22 @@ def bench(
         dict(length=length, shape=shape_of(shape), with_c=with_c),
     )  # fmt: skip
     writable_folder(out)
-    parameters = _numbers("--parameter", parameter)
+    given = design.given()
     if ports is not None:
-        if top is None or reader is not None:
+        if design.top is None or reader is not None:
             raise ValueError("--ports needs the module's name, --top, and no --reader")
         for path in sources:
             if not path.is_file():
                 raise FileNotFoundError(f"no file {str(path)!r}")
-        design = stated_design(top, ports)
+        module = stated_design(design.top, ports)
     else:
-        design = read_design(sources, top, parameters=parameters, include=include or (), reader=reader)
+        module = read_design(sources, **given, reader=reader)
     wiring = wiring_of(
-        design, spec, handshake_named(handshake), ports=_pairs("--port", port), tied=_numbers("--tie", tie),
-        reset_active=reset_active,
+        module, spec, handshake_named(handshake), ports=pairs_of("--port", port, "ROLE=PORT", commas=True),
+        tied=numbers_of("--tie", tie, commas=True), reset_active=reset_active,
     )  # fmt: skip
-    made = write_bench(out, wiring, sources, parameters=parameters, include=include or (), stalls=stalls,
+    made = write_bench(out, wiring, sources, parameters=given["parameters"], include=given["include"], stalls=stalls,
                        outstanding=outstanding)  # fmt: skip
     for line in wiring.lines():
         typer.echo(line)
     typer.echo(f"written: {', '.join(str(path) for path in made)}; next: make -C {out} verify")
-
-
-def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
-    """NAME=VALUE, of options that may be given again, with commas between several."""
-    found: dict[str, str] = {}
-    for text in (part for whole in texts or () for part in whole.split(",")):
-        match = re.fullmatch(r"\s*([A-Za-z_][\w$]*)\s*=\s*(\S+)\s*", text)
-        if match is None:
-            raise ValueError(f"{option} is NAME=VALUE, with commas between several, got {text!r}")
-        if match[1] in found:
-            raise ValueError(f"{option} {match[1]} is given twice; give it once")
-        found[match[1]] = match[2]
-    return found
-
-
-def _numbers(option: str, texts: list[str] | None) -> dict[str, int]:
-    numbers = {}
-    for name, text in _pairs(option, texts).items():
-        try:
-            numbers[name] = int(text, 0)
-        except ValueError:
-            raise ValueError(f"{option} {name}= takes a whole number (12, 0x1F, 0b101), got {text!r}") from None
-    return numbers

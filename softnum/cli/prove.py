@@ -1,12 +1,12 @@
 """``softnum rtl prove`` and ``softnum rtl formula``: designs proved, and operations as text for provers."""
 
-import re
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from softnum.cli.design_files import DesignOptions, numbers_of, pairs_of
 from softnum.cli.exits import writable_file
 from softnum.cli.vector_arguments import formats_of, given
 from softnum.cli.vector_options import Exact, Formats, Nan, Op, Overflow, ResultFormat, Rounding, Tininess
@@ -15,6 +15,7 @@ from softnum.runtime.atomic import write_atomic
 
 __all__ = ["formula", "prove"]
 
+_DESIGN = DesignOptions()
 _NOT_PROVED = 2
 _MOST_SHOWN = 6
 
@@ -31,25 +32,6 @@ def _spec(verb: str, op, fmt, **others):
     return VectorSpec.make(op, formats_of(fmt), **given(**others))
 
 
-def _pairs(option: str, texts: list[str] | None, what: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in texts or ():
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise ValueError(f"{option} must be {what}, got {text!r}")
-        if name in found:
-            raise ValueError(f"{option} {name} is given twice; give it once")
-        found[name] = value
-    return found
-
-
-def _number(option: str, name: str, text: str) -> int:
-    """A whole number: decimal, 0x... or 0b..."""
-    if not re.fullmatch(r"-?(\d+|0x[\da-fA-F]+|0b[01]+)", text):
-        raise ValueError(f"{option} {name} must be a whole number, got {text!r}")
-    return int(text, 10 if text.lstrip("-").isdecimal() else 0)
-
-
 def _tell(method: str) -> None:
     typer.echo(f"{method} ...", err=True)
 
@@ -64,13 +46,7 @@ def prove(
     tininess: Tininess = None,
     nan: Nan = None,
     exact: Exact = None,
-    top: Annotated[str | None, typer.Option(help="The top module.  [default: the one that none instantiates]")] = None,
-    parameter: Annotated[
-        list[str] | None, typer.Option("--parameter", "-P", help="NAME=VALUE of the module; may be given again.")
-    ] = None,
-    include: Annotated[
-        list[Path] | None, typer.Option("--include", "-I", help="Folder of included files; may be given again.")
-    ] = None,
+    design: DesignOptions = _DESIGN,
     port: Annotated[
         list[str] | None,
         typer.Option(
@@ -129,9 +105,7 @@ def prove(
                  tininess=tininess, nan=nan, exact=exact)  # fmt: skip
     if out is not None:
         writable_file(Path(out))
-    parameters = {n: _number("--parameter", n, v) for n, v in _pairs("--parameter", parameter, "NAME=VALUE").items()}
-    ties = {n: v if v == "any" else _number("--tie", n, v)
-            for n, v in _pairs("--tie", tie, "INPUT=VALUE or INPUT=any").items()}  # fmt: skip
+    ties = numbers_of("--tie", tie, "INPUT=VALUE or INPUT=any", words=("any",))
     resets = None
     if reset is not None:
         name, _, level = reset.partition("=")
@@ -139,10 +113,10 @@ def prove(
             raise ValueError(f"--reset must be INPUT, INPUT=1 or INPUT=0, got {reset!r}")
         resets = Reset(name, int(level or 1), reset_cycles)
     found = prove_design(
-        sources, spec, top=top, parameters=parameters, include=include or (),
-        ports=_pairs("--port", port, "COLUMN=PORT"), ties=ties, latency=latency, reset=resets, hold=hold,
-        pulse=tuple(pulse or ()), flags=not ignore_flags, any_nan=any_nan, method=method, solver=solver,
-        timeout=timeout, most_bits=most_bits, yosys=yosys, abc=abc, progress=_tell if sys.stderr.isatty() else None,
+        sources, spec, **design.given(), ports=pairs_of("--port", port, "COLUMN=PORT"), ties=ties, latency=latency,
+        reset=resets, hold=hold, pulse=tuple(pulse or ()), flags=not ignore_flags, any_nan=any_nan, method=method,
+        solver=solver, timeout=timeout, most_bits=most_bits, yosys=yosys, abc=abc,
+        progress=_tell if sys.stderr.isatty() else None,
     )  # fmt: skip
     for attempt in found.attempts:
         typer.echo(f"{attempt.method}: {attempt.outcome}, {attempt.seconds:.1f} s", err=True)

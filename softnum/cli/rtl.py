@@ -2,7 +2,6 @@
 
 `prove` and `formula` stand in prove.py."""
 
-import re
 import tomllib
 from pathlib import Path
 from typing import Annotated
@@ -10,12 +9,16 @@ from typing import Annotated
 import typer
 
 from softnum.cli.bench import bench
+from softnum.cli.design_files import DesignOptions
 from softnum.cli.exits import exit_codes, writable_file
 from softnum.cli.prove import formula, prove
+from softnum.cli.updates import with_groups
 from softnum.cli.vector_arguments import formats_of, given
 from softnum.cli.vector_options import Formats, Op, Overflow, ResultFormat, Rounding, StochasticBits
 
 __all__ = ["register"]
+
+_DESIGN = DesignOptions()
 
 _HELP = """Bring softnum into a hardware simulator, a design's area into a comparison, and a proof to a design.
 
@@ -39,14 +42,15 @@ Test vectors, the way without a library, are made by `softnum vectors`.
 def register(app: typer.Typer) -> None:
     """Add the verbs to the program."""
     group = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
-    group.command("build", short_help="Compile the reference model for simulators.")(exit_codes(build))
-    group.command("rom", short_help="Write a look-up table as a memory file.")(exit_codes(rom))
-    group.command("bench", short_help="Write a bench for a design: SystemVerilog, cocotb, Makefile.")(exit_codes(bench))
-    group.command("area", short_help="Map a design to a cell library: its area for time to accuracy.")(exit_codes(area))
-    group.command("prove", short_help="Prove that a design computes an operation, or show where not.")(
-        exit_codes(prove)
-    )
-    group.command("formula", short_help="Write an operation for provers: SMT-LIB, AIGER, BTOR2.")(exit_codes(formula))
+    for name, verb, short in (
+        ("build", build, "Compile the reference model for simulators."),
+        ("rom", rom, "Write a look-up table as a memory file."),
+        ("bench", bench, "Write a bench for a design: SystemVerilog, cocotb, Makefile."),
+        ("area", area, "Map a design to a cell library: its area for time to accuracy."),
+        ("prove", prove, "Prove that a design computes an operation, or show where not."),
+        ("formula", formula, "Write an operation for provers: SMT-LIB, AIGER, BTOR2."),
+    ):
+        group.command(name, short_help=short)(exit_codes(with_groups(verb)))
     app.add_typer(
         group, name="rtl", short_help="softnum inside a simulator; a design in Verilog: its area, and a proof."
     )
@@ -133,19 +137,7 @@ def area(
             "-osu018 or -osu050]"
         ),
     ] = None,
-    top: Annotated[
-        str | None,
-        typer.Option(
-            help=r"The top module; an escaped identifier as Verilog has it, '\foo.bar'.  [default: the one that none "
-            "instantiates]"
-        ),
-    ] = None,
-    parameter: Annotated[
-        list[str] | None, typer.Option("--parameter", "-P", help="NAME=VALUE of the module; may be given again.")
-    ] = None,
-    include: Annotated[
-        list[Path] | None, typer.Option("--include", "-I", help="Folder of included files; may be given again.")
-    ] = None,
+    options: DesignOptions = _DESIGN,
     reference: Annotated[
         str, typer.Option(help="The reference multiplier: int8, int32, binary16 or binary32.")
     ] = "binary16",
@@ -170,17 +162,9 @@ def area(
     """
     from softnum.tta.simulators.synthesis import unit_hardware
 
-    values = {}
-    for text in parameter or ():
-        found = re.fullmatch(r"(\S+?) ?=(-?\d+)", text, re.ASCII)
-        if found is None:
-            raise ValueError(f"--parameter must be NAME=VALUE with a whole number, got {text!r}")
-        if found[1] in values:
-            raise ValueError(f"--parameter {found[1]} is given twice; give it once")
-        values[found[1]] = int(found[2])
     before = None if into is None else _without_entry(into)
     unit, design, base = unit_hardware(
-        sources, liberty=liberty, reference=reference, top=top, parameters=values, include=include or (), yosys=yosys,
+        sources, liberty=liberty, reference=reference, **options.given(), yosys=yosys,
         latency_cycles=latency, initiation_interval=interval,
     )  # fmt: skip
     path = "no path" if design.delay_ps is None else f"longest path {design.delay_ps:g} ps ({base.delay_ps:g})"
