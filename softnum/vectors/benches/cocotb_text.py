@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from softnum.runtime.config import __version__
-from softnum.vectors.benches.wiring import FLAG_NAMES, Wire, Wiring
+from softnum.vectors.benches.wiring import FLAG_NAMES, Wiring
+from softnum.vectors.wires import Wire
 
 __all__ = ["cocotb_test_of"]
 

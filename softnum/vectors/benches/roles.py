@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from softnum.vectors.benches.handshakes import Handshake
 from softnum.vectors.benches.ports import Design, Port
-from softnum.vectors.benches.wiring import FLAG_NAMES, Wire, Wiring, wire_named
+from softnum.vectors.benches.wiring import FLAG_NAMES, Wiring
 from softnum.vectors.plans.spec import Spec
+from softnum.vectors.wires import Wire, wire_named
 
 __all__ = ["wiring_of"]
 
@@ -252,7 +253,7 @@ def wiring_of(
         if text == "none":
             search.none.add(role)
             continue
-        wire = wire_named(text, design, role)
+        wire = wire_named(text, {port.name: port.width for port in design.ports}, role, design.top)
         inputs = role in search.wiring.operands or role in ("clock", "reset", "enable", "ready_out") or (
             role.startswith("valid_") and role != "valid_out")  # fmt: skip
         if (by_name[wire.port].direction == "in") != inputs:

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from softnum.vectors.benches.handshakes import Handshake
 from softnum.vectors.benches.ports import Design
 from softnum.vectors.plans.spec import Spec
+from softnum.vectors.wires import Wire
 
-__all__ = ["FLAG_NAMES", "Channel", "Wire", "Wiring", "wire_named"]
+__all__ = ["FLAG_NAMES", "Channel", "Wiring"]
 
 #: single flags, the most significant bit first
 FLAG_NAMES = ("invalid", "divide_by_zero", "overflow", "underflow", "inexact")
-
-
-class Wire(NamedTuple):
-    """Bits of a port, from ``high`` down to ``low``."""
-
-    port: str
-    high: int
-    low: int
-    whole: bool = True
-
-    @property
-    def width(self) -> int:
-        """How many bits."""
-        return self.high - self.low + 1
-
-    def __str__(self) -> str:
-        part = f"[{self.high}:{self.low}]" if self.width > 1 else f"[{self.low}]"
-        return self.port if self.whole else self.port + part
 
 
 class Channel(NamedTuple):
@@ -49,6 +31,17 @@ class Wiring:
     ``wires`` has the role of each used port: clock, reset, enable, columns of the spec (a, b, result ...), single
     flags, valid_in, ready_in, valid_out, ready_out, and valid_a, ready_a ... where operands have their own. ``tied``
     are inputs that keep a value, ``open`` outputs that nobody looks at.
+
+    Examples
+    --------
+    >>> from softnum.vectors import VectorSpec
+    >>> from softnum.vectors.benches.handshakes import handshake_named
+    >>> from softnum.vectors.benches.ports import stated_design
+    >>> design = stated_design("mul", "a:in:8,b:in:8,y:out:8")
+    >>> wires = {name: Wire(name, 7, 0) for name in "ab"} | {"result": Wire("y", 7, 0)}
+    >>> wiring = Wiring(design, VectorSpec.make("multiply", "e4m3fn"), handshake_named("combinational"), wires)
+    >>> wiring.operands, wiring.flags
+    (('a', 'b'), False)
     """
 
     design: Design
@@ -90,36 +83,3 @@ class Wiring:
         if self.open:
             lines.append(f"  not looked at: {', '.join(self.open)}")
         return lines
-
-
-def wire_named(text: str, design: Design, role: str) -> Wire:
-    """The bits that ``NAME``, ``NAME[3]`` or ``NAME[7:0]`` means.
-
-    Raises
-    ------
-    ValueError
-        If there is no such port, or it has no such bits.
-
-    Examples
-    --------
-    >>> from softnum.vectors.benches.ports import stated_design
-    >>> wire = wire_named("answer[12:8]", stated_design("mul", "a:in:8,b:in:8,answer:out:13"), "flags")
-    >>> wire
-    Wire(port='answer', high=12, low=8, whole=False)
-    >>> str(wire), wire.width
-    ('answer[12:8]', 5)
-    """
-    found = re.fullmatch(r"([A-Za-z_][\w$]*)(?:\[(\d{1,6})(?::(\d{1,6}))?\])?", text)
-    if found is None:
-        raise ValueError(f"--port {role}= takes NAME, NAME[BIT] or NAME[HIGH:LOW], got {text!r}")
-    ports = {port.name: port for port in design.ports}
-    if found[1] not in ports:
-        raise ValueError(f"--port {role}: {design.top} has no port {found[1]}; it has {', '.join(ports)}")
-    width = ports[found[1]].width
-    if found[2] is None:
-        return Wire(found[1], width - 1, 0)
-    high = int(found[2])
-    low = high if found[3] is None else int(found[3])
-    if not low <= high < width:
-        raise ValueError(f"--port {role}: {text} does not lie in the {width} bits of {found[1]}, [{width - 1}:0]")
-    return Wire(found[1], high, low, whole=(low == 0 and high == width - 1))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from softnum.vectors.formal.netlist import Design
 from softnum.vectors.plans.spec import FLAG_BITS, VectorSpec
+from softnum.vectors.wires import Wire, wire_named
 
-__all__ = ["Slice", "Wiring", "wire"]
+__all__ = ["Wiring", "wire"]
 
 _NAMES = {
     "a": ("a", "x", "op_a", "operand_a", "in_a", "input_a", "a_i", "i_a", "src_a", "in1", "rs1", "in", "i", "operand"),
@@ -23,52 +23,28 @@ ANY = "any"
 
 
 @dataclass(frozen=True)
-class Slice:
-    """Bits of a port, from ``low`` to below ``high``."""
-
-    port: str
-    low: int
-    high: int
-
-    @property
-    def width(self) -> int:
-        return self.high - self.low
-
-    def __str__(self) -> str:
-        return f"{self.port}[{self.high - 1}:{self.low}]"
-
-
-@dataclass(frozen=True)
 class Wiring:
     """What each port is.
 
     Parameters
     ----------
-    operands : dict of str to Slice
+    operands : dict of str to Wire
         By the name of the vectors' column. One that is an output is the register behind it, before the first edge.
-    result : Slice
-    flags : Slice or None
+    result : Wire
+    flags : Wire or None
         None: they are not compared.
     ties : dict of str to int or None
         What inputs are held at; None, at anything.
     """
 
-    operands: dict[str, Slice]
-    result: Slice
-    flags: Slice | None
+    operands: dict[str, Wire]
+    result: Wire
+    flags: Wire | None
     ties: dict[str, int | None]
 
 
-def _slice(design: Design, text: str, column: str) -> Slice:
-    found = re.fullmatch(r"([^\[\]]+)(?:\[(\d+)(?::(\d+))?\])?", text)
-    if found is None or found[1] not in design.ports:
-        raise ValueError(f"--port {column}={text}: {design.top} has no such port; it has {_listed(design)}")
-    name, width = found[1], design.ports[found[1]].width
-    high = width - 1 if found[2] is None else int(found[2])
-    low = 0 if found[2] is None else int(found[3] if found[3] is not None else found[2])
-    if not low <= high < width:
-        raise ValueError(f"--port {column}={text}: {name} has bits 0 to {width - 1}")
-    return Slice(name, low, high + 1)
+def _named(design: Design, text: str, column: str) -> Wire:
+    return wire_named(text, {name: port.width for name, port in design.ports.items()}, column, design.top)
 
 
 def _listed(design: Design) -> str:
@@ -117,7 +93,7 @@ def wire(
     >>> design = Design("adder", ports, Aig(), [], {}, [], None)
     >>> wiring = wire(design, VectorSpec.make("add", "e4m3fn"), {"a": "word[7:0]", "b": "word[15:8]"})
     >>> {name: str(part) for name, part in wiring.operands.items()}, str(wiring.result), wiring.flags
-    ({'a': 'word[7:0]', 'b': 'word[15:8]'}, 'y[7:0]', None)
+    ({'a': 'word[7:0]', 'b': 'word[15:8]'}, 'y', None)
     """
     given = dict(ports or {})
     columns = {c.name: c.width for c in spec.operand_columns}
@@ -126,7 +102,7 @@ def wire(
         raise ValueError(f"--port {unknown[0]}={given[unknown[0]]}: the columns of {spec.op} are {', '.join(known)}")
     ties = _ties(design, ties or {})
     taken = {name for name in (*ties, *controls, design.clock) if name is not None}
-    taken |= {part.port for name, text in given.items() if (part := _slice(design, text, name)) and (
+    taken |= {part.port for name, text in given.items() if (part := _named(design, text, name)) and (
         name not in columns or design.ports[part.port].direction == "input")}  # fmt: skip
     operands = {}
     for name, width in columns.items():
@@ -149,9 +125,9 @@ def wire(
     return Wiring(operands, result, flag_bits, ties)
 
 
-def _column(design: Design, name: str, width: int, direction: str, given: dict, taken: set[str]) -> Slice:
+def _column(design: Design, name: str, width: int, direction: str, given: dict, taken: set[str]) -> Wire:
     if name in given:
-        found = _slice(design, given[name], name)
+        found = _named(design, given[name], name)
         wanted = design.ports[found.port].direction
         if wanted != direction and not (direction == "input" and wanted == "output"):
             raise ValueError(f"--port {name}={given[name]}: it is an {wanted}; {name} is an {direction}")
@@ -163,20 +139,20 @@ def _column(design: Design, name: str, width: int, direction: str, given: dict, 
         for port, facts in free.items():
             if port.lower() == usual and facts.width == width:
                 taken.add(port)
-                return Slice(port, 0, width)
+                return Wire(port, width - 1, 0)
     fitting = [port for port, facts in free.items() if facts.width == width]
     if len(fitting) == 1:
         taken.add(fitting[0])
-        return Slice(fitting[0], 0, width)
+        return Wire(fitting[0], width - 1, 0)
     raise ValueError(
         f"{design.top}: which {direction} of {width} bits is {name}? It has {_listed(design)}; state --port {name}=NAME"
     )
 
 
-def _check_overlap(operands: dict[str, Slice]) -> None:
+def _check_overlap(operands: dict[str, Wire]) -> None:
     seen: dict[tuple[str, int], str] = {}
     for name, part in operands.items():
-        for bit in range(part.low, part.high):
+        for bit in range(part.low, part.high + 1):
             other = seen.setdefault((part.port, bit), name)
             if other != name:
                 raise ValueError(f"--port {name}={part}: bit {bit} is {other} already")

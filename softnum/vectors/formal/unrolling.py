@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from softnum.vectors.formal.aig import Aig
 from softnum.vectors.formal.netlist import Design
-from softnum.vectors.formal.ports import Slice, Wiring
+from softnum.vectors.formal.ports import Wiring
+from softnum.vectors.wires import Wire
 
 __all__ = ["Reset", "Unrolled", "unroll"]
 
@@ -88,7 +89,7 @@ def unroll(
     >>> ports = {"clk": Port("input", 1), "a": Port("input", 1), "y": Port("output", 1)}
     >>> sources = [("port", "clk", 0), ("port", "a", 0), ("register", "q", 0)]
     >>> design = Design("late", ports, graph, sources, {"y": [q ^ 1]}, [a], "clk")
-    >>> wiring = Wiring({"a": Slice("a", 0, 1)}, Slice("y", 0, 1), None, {})
+    >>> wiring = Wiring({"a": Wire("a", 0, 0)}, Wire("y", 0, 0), None, {})
     >>> for latency in (1, 0):
     ...     found = unroll(design, wiring, latency)
     ...     print(found.result, [found.graph.inputs[i] for i in found.others])
@@ -124,8 +125,8 @@ def unroll(
         found = design.graph.copy_into(graph, inputs, wanted)
         state, rest = found[: len(state)], iter(found[len(state) :])
         outputs = {name: [next(rest) for _ in bits] for name, bits in design.outputs.items()}
-    result = outputs[wiring.result.port][wiring.result.low : wiring.result.high]
-    flags = None if wiring.flags is None else outputs[wiring.flags.port][wiring.flags.low : wiring.flags.high]
+    result = outputs[wiring.result.port][wiring.result.bits]
+    flags = None if wiring.flags is None else outputs[wiring.flags.port][wiring.flags.bits]
     return Unrolled(graph, sum(part.width for part in wiring.operands.values()), result, flags)
 
 
@@ -135,7 +136,7 @@ def _held(wiring: Wiring, operands: dict, name: str, bit: int, now: bool) -> int
         return value >> bit & 1
     if now:
         for column, part in wiring.operands.items():
-            if part.port == name and part.low <= bit < part.high:
+            if part.port == name and part.low <= bit <= part.high:
                 return operands[column][bit - part.low]
     return None
 
@@ -155,5 +156,5 @@ def _bound(design: Design, wiring: Wiring, operands: dict, state: list[int]) -> 
     return state
 
 
-def _bits(design: Design, part: Slice) -> list[int]:
-    return design.outputs[part.port][part.low : part.high]
+def _bits(design: Design, part: Wire) -> list[int]:
+    return design.outputs[part.port][part.bits]
