@@ -86,6 +86,15 @@ def test_opened_again_it_is_the_same_and_another_target_is_taken(resnet20):
     opened("resnet20", resnet20)
 
 
+def test_a_seed_that_the_study_does_not_ask_for_is_left_out(tmp_path, resnet20):
+    opened("resnet20", tmp_path)
+    records = tmp_path / "resnet" / "records" / "bfloat16"
+    first = (records / "seed-1.jsonl").read_text()
+    (records / "seed-9.jsonl").write_text(first.replace('"seed": 1', '"seed": 9', 1))
+    for study in opened("resnet20", tmp_path):
+        assert [run.seed for run in study.designs[0].runs] == [1, 2, 3]
+
+
 def test_what_was_changed_is_not_replaced(tmp_path):
     opened("resnet20", tmp_path)
     file = tmp_path / "study.toml"

@@ -9,6 +9,7 @@ import pytest
 
 import softnum as sn
 from softnum.vectors import Coverage, Space, VectorSpec, check, plan, write
+from softnum.vectors.plans.conditions import meets
 from softnum.vectors.plans.space import admitted_codes
 from tests.support.cases import cases
 
@@ -122,6 +123,14 @@ def test_results_are_what_was_asked_for(op, fmt, only):
         if "subnormal" in only:
             assert 0 < abs(code) < 2.0 ** EMIN[fmt]
     assert len(set(values)) > 200
+
+
+def test_places_are_counted_by_the_exact_sum():
+    """4 - (2 + 2**-22) lies just below 2, and so two places below 4, however it would be rounded."""
+    a, b = np.float32([4, -4]).view(np.uint32), np.float32([2 + 2.0**-22, -(2 + 2.0**-22)]).view(np.uint32)
+    for n, all_do in ((2, True), (3, False)):
+        spec = VectorSpec.make("subtract", "binary32", space=Space.make(only=f"cancellation:{n}"))
+        assert meets(spec, spec.evaluate((a, b))).tolist() == [all_do, all_do]
 
 
 def test_small_formats_are_solved_by_looking_at_all():
