@@ -28,6 +28,7 @@ from softnum.train.studies.plan import (
 )
 from softnum.train.studies.results import (
     Outcome,
+    comparison_variants,
     conclude_comparison,
     on_one_line,
     write_page,
@@ -36,11 +37,9 @@ from softnum.train.studies.results import (
 )
 from softnum.train.studies.runner import run_tasks
 from softnum.train.studies.study import worker_count
-from softnum.train.studies.study_file import VARIANTS
 from softnum.train.studies.study_tables import Comparison, StudyFile
 from softnum.train.studies.task import Failed
 from softnum.train.studies.trials import choose_rates, tuning_plan
-from softnum.tta.study import chosen_variants, study_variants
 from softnum.tta.workloads.hardware import DesignPoint
 
 __all__ = ["conduct_study"]
@@ -184,23 +183,12 @@ def _variants(plan: StudyPlan, comparison: Comparison, outcome: Outcome, jobs: i
         return []
     timings = comparison.timings
     try:
-        variants = study_variants(
-            [_point(run, timings) for run in runs.values()],
-            baseline=comparison.baseline,
-            out=plan.out / comparison.folder,
-            timings=timings.sources or None,
-            **timings.reading,
-            simulator=timings.simulator,
-            dataflow=timings.dataflow,
-            reports=timings.reports,
-            run_simulator=timings.simulate,
-            jobs=jobs,
-            progress=lambda line: say(f"{comparison.folder}: {line}"),
-        )
+        return comparison_variants(
+            comparison, [_point(run, timings) for run in runs.values()], plan.out / comparison.folder,
+            run_simulator=timings.simulate, jobs=jobs, progress=lambda line: say(f"{comparison.folder}: {line}"),
+        )  # fmt: skip
     except ValueError as error:
         raise ValueError(f"{comparison.folder}: {error}") from error
-    wanted = VARIANTS[timings.variant]
-    return chosen_variants(variants, wanted)
 
 
 def _point(run: PlannedRun, timings):

@@ -10,18 +10,20 @@ from pathlib import Path
 
 from softnum.train.studies.plan import RECIPE, TRIAL, UNUSABLE, PlannedRun, StudyPlan, record_state
 from softnum.train.studies.study import case_workloads
+from softnum.train.studies.study_file import VARIANTS
 from softnum.train.studies.study_tables import Comparison, StudyFile
 from softnum.train.studies.tuning import tuning_with
 from softnum.tta.accuracy.records import RecordSet, read_records
 from softnum.tta.html.report import write_report
+from softnum.tta.outcomes.outcome import Variant
 from softnum.tta.outcomes.report import plot_details
 from softnum.tta.outcomes.tuning import TunedDesign, Tuning
-from softnum.tta.study import conclude, outcome_rules
+from softnum.tta.study import chosen_variants, conclude, outcome_rules, study_variants
 from softnum.tta.workloads.files import write_workloads
 
 __all__ = [
-    "STUDY_SCHEMA", "Outcome", "conclude_comparison", "on_one_line", "study_inputs", "write_page", "write_study",
-    "write_works",
+    "STUDY_SCHEMA", "Outcome", "comparison_variants", "conclude_comparison", "on_one_line", "study_inputs",
+    "write_page", "write_study", "write_works",
 ]  # fmt: skip
 
 STUDY_SCHEMA = 1
@@ -103,6 +105,28 @@ def _tuning(comparison: Comparison, records: RecordSet, outcome: Outcome) -> Tun
             rated.setdefault(run.label, []).append(run.path)
     grid = comparison.rates
     return tuning_with(grid.multipliers, grid.seeds, designs, records, rated, comparison.metric)
+
+
+def comparison_variants(comparison: Comparison, points, out: Path, *, variant: str = "all", **how) -> list[Variant]:
+    """The times of a comparison's designs, as its file says where they are from.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    points : sequence of DesignPoint
+    out : pathlib.Path
+        The comparison's folder, with a simulator's reports.
+    variant : str
+        One of `VARIANTS` in place of the file's; "all": the file's.
+    **how
+        jobs, progress and run_simulator of `softnum.tta.study_variants`.
+    """
+    timings = comparison.timings
+    variants = study_variants(
+        points, baseline=comparison.baseline, out=out, timings=timings.sources or None, **timings.reading,
+        simulator=timings.simulator, dataflow=timings.dataflow, reports=timings.reports, **how,
+    )  # fmt: skip
+    return chosen_variants(variants, VARIANTS[timings.variant if variant == "all" else variant])
 
 
 def study_inputs(comparison: Comparison, study: str, command: str, network) -> dict:

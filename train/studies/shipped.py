@@ -18,11 +18,11 @@ from pathlib import Path, PurePosixPath
 from softnum.runtime.atomic import write_atomic
 from softnum.runtime.plain import plain
 from softnum.train.designs.design import nearest
-from softnum.train.studies.results import study_inputs
+from softnum.train.studies.results import comparison_variants, study_inputs
 from softnum.train.studies.study_file import VARIANTS, Comparison, read_study
 from softnum.tta.accuracy.records import RecordSet, design_points, read_records
 from softnum.tta.outcomes.outcome import Study
-from softnum.tta.study import chosen_variants, conclude, outcome_rules, study_variants
+from softnum.tta.study import conclude, outcome_rules
 
 __all__ = ["ShippedStudy", "keep_study", "open_study", "shipped_studies"]
 
@@ -198,16 +198,12 @@ def _results(comparison: Comparison, name: str, folder: Path, target, variant: s
     kept = tuple(record for record in records.records if (record.label, record.seed) in asked)
     records = RecordSet(kept, records.excluded)
     points = {point.name: point for point in design_points(records)}
-    timings = comparison.timings
-    variants = study_variants(
-        [points[label] for label in comparison.labels], baseline=comparison.baseline, out=folder,
-        timings=timings.sources or None, **timings.reading, simulator=timings.simulator, dataflow=timings.dataflow,
-        reports=timings.reports,
+    variants = comparison_variants(
+        comparison, [points[label] for label in comparison.labels], folder, variant=variant
     )  # fmt: skip
-    wanted = VARIANTS[timings.variant if variant == "all" else variant]
     command = f"softnum tta --study {name}" + ("" if target is None else f" --target {target}")
     return conclude(
-        records, chosen_variants(variants, wanted), target=comparison.target if target is None else target,
+        records, variants, target=comparison.target if target is None else target,
         baseline=comparison.baseline, out=folder, console=console, explain=explain,
         **outcome_rules(comparison.labels, comparison.baseline, **comparison.rules),
         inputs=study_inputs(comparison, name, command, records.records[0].config["network"]),
