@@ -264,7 +264,6 @@ def test_an_adder_of_others(tmp_path, simulated):
     assert check(answers, ignore_flags=True).causes[0].cause == "nan-payload"
 
 
-@pytest.mark.slow
 def test_verilator(tmp_path):
     for tool in ("verilator", "make"):
         if shutil.which(tool) is None:

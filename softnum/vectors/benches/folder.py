@@ -65,6 +65,7 @@ answers-verilator.txt: build/verilator/Vtb_{top} vectors.txt FORCE
 \tmv $@.part $@
 
 build/verilator/Vtb_{top}: $(SOURCES) tb_{top}.sv vectors.vh
+\tmkdir -p build/verilator
 \tverilator $(VERILATOR) -I. --top-module tb_{top} --Mdir build/verilator $(SOURCES) tb_{top}.sv
 
 cocotb: vectors.txt
