@@ -1,4 +1,4 @@
-"""Elementary functions: by table for 8 and 16 bits, in lanes for binary32 and 64, else by the definition; peers too.
+"""Elementary functions: by table for 8 and 16 bits, in lanes for binary32 and 64; peers too.
 
 Operands of pow and its kin are above 0, of pown, rootn and compound the second are integers.
 
@@ -29,7 +29,6 @@ IN_LANES = (
 )  # fmt: skip
 POWERS = ("pow", "powr", "pown", "rootn", "compound")
 OF_TWO_IN_LANES = (*POWERS, "hypot", "atan2", "atan2pi", "logaddexp", "logaddexp2")
-DEFINED = ("gelu", "pow", "hypot")
 TABLES = ("exp", "gelu", "pow")
 OF_C = (
     "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
@@ -38,6 +37,7 @@ OF_C = (
 OF_CORE_MATH = (
     *OF_C, "exp2m1", "exp10m1", "log2p1", "log10p1", "sinpi", "cospi", "tanpi", "asinpi", "acospi", "atanpi", "rsqrt",
 )  # fmt: skip
+CARRIERS = {"binary32": (np.float32, np.uint32), "binary64": (np.float64, np.uint64)}
 #: nanoseconds an element that functions in lanes are to take at most
 GOALS = {"binary32": {"avx512": 8.0, "avx2": 16.0}, "binary64": {"avx512": 30.0, "avx2": 60.0}}
 #: the same of two operands; of powers
@@ -50,7 +50,6 @@ def rows(n: int = 1 << 19, few: int = 4000) -> Iterator[Row]:
         yield from _by_table(n)
         yield from _in_lanes("binary32", n)
         yield from _in_lanes("binary64", n // 8)
-        yield from _defined(few)
     yield from _compiled(n)
     yield from _mpfr(few)
 
@@ -87,7 +86,7 @@ def _by_table(n: int) -> Iterator[Row]:
 
 
 def _in_lanes(fmt: str, n: int) -> Iterator[Row]:
-    dtype, code = {"binary32": (np.float32, np.uint32), "binary64": (np.float64, np.uint64)}[fmt]
+    dtype, code = CARRIERS[fmt]
     uniform = np.random.Generator(np.random.Philox(12)).integers(0, 2 ** sn.format(fmt).bits, n, dtype=code)
     before = _core.current_isa()
     for isa, goal in GOALS[fmt].items():
@@ -95,42 +94,33 @@ def _in_lanes(fmt: str, n: int) -> Iterator[Row]:
             continue
         _core.use_isa(isa)
         for name in IN_LANES:
-            if fmt == "binary64" and name in DEFINED:
-                continue
             codes = _operands(name, n, dtype).view(code)
             yield _row(f"{name} {fmt}, {isa}", n, _call(name, [codes], fmt), goal, 3)
             yield _row(f"{name} {fmt}, {isa}, codes drawn uniformly", n, _call(name, [uniform], fmt), goal, 3)
             if name in ("exp", "log", "sin", "tanh", "erf"):
                 work = _call(name, [codes], fmt, rounding="up", return_flags=True)
                 yield _row(f"{name} {fmt}, {isa}, up, with flags", n, work, goal, 3)
-        if fmt == "binary32":
-            yield from _of_two(n, isa)
+        yield from _of_two(fmt, n, isa)
     _core.use_isa(before)
 
 
-def _of_two(n: int, isa: str) -> Iterator[Row]:
+def _of_two(fmt: str, n: int, isa: str) -> Iterator[Row]:
     rng = np.random.Generator(np.random.Philox(13))
-    drawn = [rng.integers(0, 2**32, n, dtype=np.uint32) for _ in range(2)]
-    small = [np.float32(rng.integers(1, 9, n)).view(np.uint32) for _ in range(2)]
-    signed = [np.float32(rng.standard_normal(n) * 2).view(np.uint32) for _ in range(2)]
-    usual = [np.float32(x).view(np.uint32) for x in _values(n)]
+    dtype, code = CARRIERS[fmt]
+    drawn = [rng.integers(0, 2 ** sn.format(fmt).bits, n, dtype=code) for _ in range(2)]
+    small = [dtype(rng.integers(1, 9, n)).view(code) for _ in range(2)]
+    signed = [dtype(rng.standard_normal(n) * 2).view(code) for _ in range(2)]
+    usual = [dtype(x).view(code) for x in _values(n)]
     for name in OF_TWO_IN_LANES:
         powers = name in POWERS
         goal = (GOALS_OF_POWERS if powers else GOALS_OF_TWO)[isa]
         data = usual if name in ("pow", "powr") else [usual[0], small[1]] if powers else signed
-        yield _row(f"{name} binary32, {isa}", n, _call(name, data, "binary32"), goal, 3)
-        yield _row(f"{name} binary32, {isa}, codes drawn uniformly", n, _call(name, drawn, "binary32"), goal, 3)
-        yield _row(f"{name} binary32, {isa}, integers up to 8", n, _call(name, small, "binary32"), goal, 3)
+        yield _row(f"{name} {fmt}, {isa}", n, _call(name, data, fmt), goal, 3)
+        yield _row(f"{name} {fmt}, {isa}, codes drawn uniformly", n, _call(name, drawn, fmt), goal, 3)
+        yield _row(f"{name} {fmt}, {isa}, integers up to 8", n, _call(name, small, fmt), goal, 3)
         if name in ("pow", "hypot", "atan2", "logaddexp"):
-            work = _call(name, data, "binary32", rounding="up", return_flags=True)
-            yield _row(f"{name} binary32, {isa}, up, with flags", n, work, goal, 3)
-
-
-def _defined(few: int) -> Iterator[Row]:
-    codes = [sn.encode(v, "binary64") for v in _values(few)]
-    for name in DEFINED:
-        goal = 100.0 if name == "pow" else 30.0
-        yield _row(f"{name} binary64, by the definition", few, _call(name, codes, "binary64"), goal, 3)
+            work = _call(name, data, fmt, rounding="up", return_flags=True)
+            yield _row(f"{name} {fmt}, {isa}, up, with flags", n, work, goal, 3)
 
 
 def _compiled(n: int) -> Iterator[Row]:

@@ -174,8 +174,8 @@ typedef struct {
 
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
-/* Of one operand: of up to 53 bits (elementwise/functions/wide.h); of up to 30; of two operands. */
-#define SN_WIDE_FUNCTIONS_IN_LANES(X)                                                                                  \
+/* Of one operand; of two. */
+#define SN_FUNCTIONS_IN_LANES(X)                                                                                       \
     X(exp)                                                                                                             \
     X(exp2)                                                                                                            \
     X(exp10)                                                                                                           \
@@ -212,9 +212,8 @@ typedef struct {
     X(atanh)                                                                                                           \
     X(cbrt)                                                                                                            \
     X(rsqrt)                                                                                                           \
-    X(reciprocal)
-
-#define SN_FUNCTIONS_IN_LANES(X) SN_WIDE_FUNCTIONS_IN_LANES(X) X(gelu)
+    X(reciprocal)                                                                                                      \
+    X(gelu)
 
 #define SN_FUNCTIONS_OF_TWO_IN_LANES(X)                                                                                \
     X(pow)                                                                                                             \
@@ -304,9 +303,9 @@ typedef struct {
     int (*tree)(const sn_carried *p, const sn_table *t, float *out, float *scratch);
     /* words[i] = word i of the key */
     void (*words)(const sn_random_source *random, sn_u32 *words, size_t n);
-    /* out[i] = the code of `width` bytes of the function of x[i], n <= SN_WIDE_BLOCK, with flags, as short_floats. Null
-     * where one by one is quicker. */
-    void (*wide_function)(const sn_function *p, const sn_normals *plan, const double *x, int width, void *out,
+    /* out[i] = the code of `width` bytes of the function of x[0][i], and x[1][i] if it has two operands, n <=
+     * SN_WIDE_BLOCK, with flags, as short_floats. Null where one by one is quicker. */
+    void (*wide_function)(const sn_function *p, const sn_normals *plan, const double *const x[2], int width, void *out,
                           sn_u8 *flags, sn_u8 *outside, size_t n);
 } sn_kernels;
 

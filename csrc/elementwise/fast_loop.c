@@ -270,7 +270,8 @@ static void by_function(int op, const sn_context *x, const sn_kernels *run, int 
             continue;
         }
         if (function.wide) {
-            run->wide_function(&function, &x->normals, numbers[0], width, s.results, s.flags, s.outside, take);
+            const double *const given[2] = {numbers[0], numbers[1]};
+            run->wide_function(&function, &x->normals, given, width, s.results, s.flags, s.outside, take);
         } else {
             run_function(run, operands, &function, numbers, between, undecided, take);
             if (function.by_one)

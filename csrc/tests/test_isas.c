@@ -215,23 +215,26 @@ static void test_functions_of_two(void) {
 /* Those of wide operands have no portable text, and are the same numbers on each processor that has an fma. */
 static void test_wide_functions(void) {
 #define NUMBER(name) SN_ELEMENTARY_##name,
-    static const int functions[] = {SN_WIDE_FUNCTIONS_IN_LANES(NUMBER)};
+    static const int functions[] = {SN_FUNCTIONS_IN_LANES(NUMBER) SN_FUNCTIONS_OF_TWO_IN_LANES(NUMBER)};
 #undef NUMBER
     enum { FUNCTIONS = sizeof functions / sizeof *functions };
-    static double x[SN_WIDE_BLOCK];
+    static double x[2][SN_WIDE_BLOCK];
+    const double *const given[2] = {x[0], x[1]};
     static sn_u64 got[SN_WIDE_BLOCK], want[SN_WIDE_BLOCK];
     static sn_u8 flags[SN_WIDE_BLOCK], raised[SN_WIDE_BLOCK], left[SN_WIDE_BLOCK], given_up[SN_WIDE_BLOCK];
     begin();
-    for (int trial = 0; trial < 3 * FUNCTIONS; trial++) {
+    for (int trial = 0; trial < 4 * FUNCTIONS; trial++) {
         const sn_env env = mode(trial % 10);
+        const sn_format in[2] = {sn_binary64, sn_binary64};
         sn_function p;
         sn_normals to_out;
-        if (!sn_function_prepare(functions[trial / 3], &sn_binary64, &sn_binary64, &env, &p, &to_out) || !p.wide)
-            abort();
-        for (int i = 0; i < SN_WIDE_BLOCK; i++) {
+        if (!sn_function_prepare(functions[trial / 4], in, &sn_binary64, &env, &p, &to_out) || !p.wide) abort();
+        for (int i = 0; i < 2 * SN_WIDE_BLOCK; i++) {
             const sn_u64 high = next(), code = high << 32 | next();
-            memcpy(&x[i], &code, sizeof code);
-            if (trial % 3) x[i] = (double)(sn_i64)code * (trial % 3 == 1 ? 0x1p-60 : 0x1p-64);
+            double *const to = &x[i % 2][i / 2];
+            memcpy(to, &code, sizeof code);
+            if (trial % 4) *to = (double)(sn_i64)code * (trial % 4 == 1 ? 0x1p-60 : 0x1p-64);
+            if (trial % 4 == 3) *to = 0.5 * (double)(int)(code % 25) - 6.0; /* of which many results are exact */
         }
         int first = SN_ISA_PORTABLE;
         EACH_ISA(isa) {
@@ -239,9 +242,9 @@ static void test_wide_functions(void) {
             if (!run->wide_function) continue;
             if (!first) {
                 first = isa;
-                run->wide_function(&p, &to_out, x, 8, want, raised, given_up, SN_WIDE_BLOCK);
+                run->wide_function(&p, &to_out, given, 8, want, raised, given_up, SN_WIDE_BLOCK);
             }
-            run->wide_function(&p, &to_out, x, 8, got, flags, left, SN_WIDE_BLOCK);
+            run->wide_function(&p, &to_out, given, 8, got, flags, left, SN_WIDE_BLOCK);
             for (int i = 0; i < SN_WIDE_BLOCK; i++) {
                 const int as = isa == first ? SN_ISA_PORTABLE : isa;
                 take(as, &left[i], &given_up[i], 1);

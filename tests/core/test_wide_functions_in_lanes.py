@@ -15,7 +15,7 @@ from softnum.runtime import _core
 from tests.support.cases import cases
 from tests.support.core_oracles import DETERMINISTIC, STOCHASTIC, by_definition, edge_codes
 from tests.support.elementary_checks import check
-from tests.support.lanes import WIDE, wide_approximations
+from tests.support.lanes import FUNCTIONS, FUNCTIONS_OF_TWO, wide_approximations
 
 PAIRS = [
     ("binary64", "binary32"), ("binary32", "binary64"), ("binary64", "e11m51"), ("e11m51", "e9m44"),
@@ -56,6 +56,7 @@ HARDEST = {
     "acospi": ("0x1.6c6cbc45dc8dep-46", "0x1.2878e662f31bcp-12", "0x1.dd61dedc265f5p-15", "0x1.f7b97997721efp-10"),
     "atanpi": ("0x1.0d818bbaed9fep+24", "0x1.acbcc9b972502p+42", "0x1.e1a235bab7461p+41", "0x1.327e7f4846155p+41"),
 }  # fmt: skip
+WIDE = [*FUNCTIONS, *FUNCTIONS_OF_TWO]
 EVEN_OR_NEITHER = {"exp", "exp2", "exp10", "expm1", "cosh", "log", "log2", "log10", "log1p", "acosh", "rsqrt"}
 
 
@@ -73,17 +74,43 @@ def operands(fmt, rng, n: int) -> np.ndarray:
     return np.concatenate([edge_codes(fmt), drawn, *(sn.encode(x, fmt, overflow="saturate") for x in values)])
 
 
+def pairs_of_operands(fmt, rng, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Those in any order, and beside themselves; and with integers, powers of two, sides of triangles, bases of powers
+    that are exact."""
+    a, b = operands(fmt, rng, n), operands(fmt, rng, n)
+    whole = sn.encode(rng.integers(-9, 40, n).astype(float), fmt, overflow="saturate")
+    sides, powers = rng.integers(1, 1 << 20, (2, n)).astype(float), rng.integers(0, 9, n).astype(float)
+    legs = [
+        sn.encode(x, fmt, overflow="saturate") for x in (abs(sides[0] ** 2 - sides[1] ** 2), 2 * sides[0] * sides[1])
+    ]
+    scaled = sn.encode(2.0 ** rng.integers(-60, 60, n), fmt, overflow="saturate")
+    bases = sn.encode(rng.integers(1, 300, n).astype(float) ** rng.integers(1, 5, n), fmt, overflow="saturate")
+    degrees = sn.encode(rng.choice([1, 2, 3, 4, 8], n) * 0.25 ** rng.integers(0, 2, n), fmt, overflow="saturate")
+    pairs = [
+        (a, rng.permutation(a)), (a[::4], a[::4]), (a[::4], a[::4] ^ a.dtype.type(1)), (rng.choice(a, n), whole),
+        (rng.choice(a, n), scaled), tuple(legs), (bases, degrees), (bases, sn.encode(powers, fmt)),
+        (rng.choice(b, n), rng.choice(a, n)),
+    ]  # fmt: skip
+    return tuple(np.concatenate(column) for column in zip(*pairs, strict=True))
+
+
+def drawn(name, fmt, rng, n: int) -> tuple[np.ndarray, ...]:
+    return pairs_of_operands(fmt, rng, max(n // 4, 10)) if name in FUNCTIONS_OF_TWO else (operands(fmt, rng, n),)
+
+
 def in_lanes(name, fmt, out, **options) -> bool:
     env = environment(out, **{"rounding": "nearest_even", "overflow": None, "stochastic_bits": 32} | options)
-    return _core.has_lanes(name, _core.intern_context(name, (fmt,), out, env))
+    formats = (fmt,) * (2 if name in FUNCTIONS_OF_TWO else 1)
+    return _core.has_lanes(name, _core.intern_context(name, formats, out, env))
 
 
 def compare(name, codes, fmt, out, **environment):
-    got, flags = getattr(sn, name)(codes, fmt, out_fmt=out, return_flags=True, **environment)
-    want, wanted_flags = by_definition(name, (codes,), (fmt,), out, **environment)
-    alone = getattr(sn, name)(codes, fmt, out_fmt=out, **environment)
+    got, flags = getattr(sn, name)(*codes, fmt, out_fmt=out, return_flags=True, **environment)
+    want, wanted_flags = by_definition(name, codes, (fmt,) * len(codes), out, **environment)
+    alone = getattr(sn, name)(*codes, fmt, out_fmt=out, **environment)
     wrong = np.flatnonzero((got != want) | (flags != wanted_flags) | (alone != want))
-    assert not len(wrong), (name, str(fmt), str(out), environment, hex(codes[wrong[0]]), got[wrong[0]], want[wrong[0]])
+    at = [(*(hex(x[i]) for x in (*codes, got, want)), flags[i], wanted_flags[i]) for i in wrong[:1]]
+    assert not at, (name, str(fmt), str(out), environment, at)
 
 
 @cases("name", WIDE)
@@ -91,12 +118,12 @@ def test_lanes_are_the_definition(name, isa):
     rng = np.random.default_rng(WIDE.index(name))
     fmt = sn.format("binary64")
     for mode in DETERMINISTIC:
-        compare(name, operands(fmt, rng, 80), fmt, fmt, rounding=mode)
+        compare(name, drawn(name, fmt, rng, 80), fmt, fmt, rounding=mode)
     for i, (fmt, out) in enumerate(PAIRS):
         fmt, out = sn.format(fmt), sn.format(out)
         assert in_lanes(name, fmt, out)
         mode = DETERMINISTIC[(WIDE.index(name) + i) % len(DETERMINISTIC)]
-        compare(name, operands(fmt, rng, 60), fmt, out, rounding=mode)
+        compare(name, drawn(name, fmt, rng, 60), fmt, out, rounding=mode)
 
 
 @cases("name", WIDE)
@@ -117,7 +144,7 @@ def test_overflow_rules_and_tininess(name, isa):
     fmt, narrow = sn.format("binary64"), sn.format("e8m40")
     rules = (("saturate", "before", fmt), ("infinity", "before", narrow), ("infinity", "after", narrow))
     for rule, tininess, out in rules:
-        codes = operands(fmt, rng, 25)
+        codes = drawn(name, fmt, rng, 25)
         mode = DETERMINISTIC[WIDE.index(name) % len(DETERMINISTIC)]
         compare(name, codes, fmt, out, overflow=rule, tininess=tininess, rounding=mode)
 
@@ -141,7 +168,7 @@ MPFR_MODES = {
 }
 
 
-@cases("name", [name for name in WIDE if hasattr(gmpy2, name)])
+@cases("name", [name for name in FUNCTIONS if hasattr(gmpy2, name)])
 def test_samples_are_those_of_mpfr(name):
     rng = np.random.default_rng(200 + WIDE.index(name))
     x = rng.choice([-1, 1], 400) * rng.uniform(0.5, 1, 400) * 2.0 ** rng.integers(-40, 11, 400)
@@ -168,6 +195,8 @@ def test_constants():
     for name, columns in tables.items():
         for part, column in zip(("", "_low", "_least"), columns, strict=False):
             assert wide_approximations.stated(text, name + part) == column, name
+    for name, rows in wide_approximations.mills().items():
+        assert wide_approximations.stated(text, name) == [x for row in rows for x in row]
     with gmpy2.context(precision=1400):
         for e, *parts in zip(wide_approximations.EXPONENTS, *tables["turns"], strict=True):
             exact = gmpy2.fmod(gmpy2.exp2(e - 52) * 2 / gmpy2.const_pi(), 4)
@@ -181,3 +210,4 @@ def test_polynomials_keep_the_bounds_that_are_stated():
     done = subprocess.run(script, check=True, capture_output=True, text=True)
     assert done.stdout.count("proved") == len(wide_approximations.SERIES)
     assert "erf: the terms left out are below 2^-68" in done.stdout
+    assert "Mills' ratio: the terms left out are below 2^-54" in done.stdout

@@ -25,9 +25,7 @@ def _listed(name: str) -> list[str]:
     return re.findall(r"X\((\w+)\)", re.search(rf"define {name}\(X\)(.*?)\n\n", _KERNELS, re.DOTALL).group(1))
 
 
-#: those of operands and results of up to 53 digits
-WIDE = _listed("SN_WIDE_FUNCTIONS_IN_LANES")
-FUNCTIONS, FUNCTIONS_OF_TWO = [*WIDE, *_listed("SN_FUNCTIONS_IN_LANES")], _listed("SN_FUNCTIONS_OF_TWO_IN_LANES")
+FUNCTIONS, FUNCTIONS_OF_TWO = _listed("SN_FUNCTIONS_IN_LANES"), _listed("SN_FUNCTIONS_OF_TWO_IN_LANES")
 _CONSTANTS = (HERE / "constants.h").read_text(encoding="utf-8")
 
 

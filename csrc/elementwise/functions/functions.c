@@ -40,22 +40,13 @@ static int operands_in_lanes(int fn) {
 #undef CASE
 }
 
-static int is_wide_in_lanes(int fn) {
-#define CASE(name) case SN_ELEMENTARY_##name:
-    switch (fn) {
-        SN_WIDE_FUNCTIONS_IN_LANES(CASE)
-        return 1;
-    default: return 0;
-    }
-#undef CASE
-}
-
 /* The same of operands or results that are wider. The exponents of results are those of binary64, or little more:
  * powers are evaluated to where all of them over- or underflow. */
-static int prepare_wide(int fn, const sn_format *in, const sn_format *out, const sn_env *env, sn_function *p) {
+static int prepare_wide(int operands, const sn_format *in, const sn_format *out, const sn_env *env, sn_function *p) {
     const sn_i32 digits = sn_facts_of(out).precision;
-    if (!is_wide_in_lanes(fn) || p->by_one || sn_is_stochastic(env)) return 0;
-    if (sn_facts_of(in).precision > MOST_WIDE_DIGITS || digits > MOST_WIDE_DIGITS) return 0;
+    if (p->by_one || sn_is_stochastic(env) || digits > MOST_WIDE_DIGITS) return 0;
+    for (int k = 0; k < operands; k++)
+        if (sn_facts_of(&in[k]).precision > MOST_WIDE_DIGITS) return 0;
     if (out->emax > MOST_WIDE_EXPONENT || out->emin < -MOST_WIDE_EXPONENT) return 0;
     p->wide = 1;
     p->shift = digits < MOST_WIDE_DIGITS ? MOST_WIDE_DIGITS - 1 - digits : 0;
@@ -71,17 +62,15 @@ int sn_function_prepare(int fn, const sn_format *in, const sn_format *out, const
     if (!p->by_one && (out->emax > MOST_EXPONENT || out->emin < -MOST_EXPONENT)) return 0; /* powers end at 2^10900 */
     const sn_facts results = sn_facts_of(out);
     const sn_i32 deciding = results.precision + 2 + (sn_is_stochastic(env) ? env->stochastic_bits : 0);
+    int wide = deciding > MOST_DECIDING;
+    for (int k = 0; k < operands; k++)
+        wide |= sn_facts_of(&in[k]).precision > MOST_DIGITS;
     p->wide = 0;
     p->shift = 53 - deciding;
-    if (operands == 1 && (sn_facts_of(&in[0]).precision > MOST_DIGITS || deciding > MOST_DECIDING)) {
-        if (!prepare_wide(fn, in, out, env, p)) return 0;
-    } else if (deciding > MOST_DECIDING) {
-        return 0;
-    }
+    if (wide && !prepare_wide(operands, in, out, env, p)) return 0;
     if (sn_is_stochastic(env) && env->rounding != SN_STOCHASTIC) return 0;
     for (int k = 0; k < operands; k++)
-        if ((!p->wide && sn_facts_of(&in[k]).precision > MOST_DIGITS) || !sn_decoding_prepare(&in[k], 64, &p->in[k]))
-            return 0;
+        if (!sn_decoding_prepare(&in[k], 64, &p->in[k])) return 0;
     const sn_format between[3] = {sn_function_format, sn_function_format, sn_function_format};
     if (!p->by_one &&
         (!sn_normals_prepare(SN_OP_convert, between, out, env, to_out) || !to_out->in_lanes || !to_out->whole))

@@ -129,12 +129,11 @@ SN_INLINE SN_(enclosure) SN_(power_of_long)(sn_wf hi, sn_wf lo, sn_wf err, sn_wf
     return e;
 }
 
-/* Whether y is an integer; *odd: an odd one. Of 30 bits. */
+/* Whether y is an integer; *odd: an odd one. */
 SN_INLINE sn_wi SN_(is_whole)(sn_wf y, sn_wi *odd) {
-    const sn_wi large = SN_(magnitude64)(y) >= 0x1p31;
-    const sn_wf less = SN_(where64)(~large, y), shifted = less + SN_TO_INTEGER64;
-    const sn_wi whole = large | ((shifted - SN_TO_INTEGER64) == less);
-    *odd = whole & (((sn_wi)shifted & 1) != 0) & ~large;
+    const sn_wf size = SN_(magnitude64)(y), shifted = size + 0x1p52;
+    const sn_wi large = size >= 0x1p52, whole = large | ((shifted - 0x1p52) == size);
+    *odd = whole & (((sn_wi)SN_SELECT64(large, size, shifted) & 1) != 0) & (size < 0x1p53);
     return whole;
 }
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from math import factorial
 from pathlib import Path
 
@@ -24,6 +25,8 @@ HERE = Path(__file__).parent
 PRECISION = 1400
 EXPONENTS = range(-1, 1024)  # of operands that sin reduces
 ERF_STEPS, ERF_CELLS, ERF_TERMS = 64, 384, 10  # in a unit; from 0 to 6; the last T_k (wide_normal.h)
+MILLS_START, MILLS_BITS, MILLS_OCTAVES = 0x3FE0000000000000, 4, 7  # from 1/2 on, 2^4 cells an octave (wide_normal.h)
+MILLS_PAIRS, MILLS_TERMS = 4, 11  # of a cell's series
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,11 @@ SERIES = (
     Series("tanh", "tanh(x) / x in x^2", narrow.tanh_term, 4, 9, Fraction(0), SQUARE, -57),
     Series("log", "log(1 + r) / r in r", lambda k: Fraction((-1) ** k, k + 1), 4, 9,
            -narrow.log_end() * Fraction(65, 64), narrow.log_end() * Fraction(65, 64), -54),
+    Series("fine_log", "log(1 + r) / r in r, where r is small", lambda k: Fraction((-1) ** k, k + 1), 4, 5,
+           -narrow.FINE_END * Fraction(65, 64), narrow.FINE_END * Fraction(65, 64), -54),
+    Series("gelu", "((Phi(x) - 1/2) sqrt(2 pi) / x - 1) / x^2 in x^2",
+           lambda k: Fraction((-1) ** (k + 1), 2 ** (k + 1) * factorial(k + 1) * (2 * k + 3)), 3, 6,
+           Fraction(0), Fraction(1, 4), -64),
     Series("sin", "sin(r) / r in r^2", lambda k: Fraction((-1) ** k, factorial(2 * k + 1)), 4, 5,
            Fraction(0), narrow.PI_4**2, -70),
     Series("cos", "(cos(r) - 1) / r^2 in r^2", lambda k: Fraction((-1) ** (k + 1), factorial(2 * k + 2)), 4, 5,
@@ -87,7 +95,7 @@ def constants() -> dict[str, list[float]]:
             middle = narrow.cut(octave / narrow.STEPS - high, -75)
             values[f"{name}_step"] = [high, middle, float(octave / narrow.STEPS - high - middle)]
         values |= {"ln_2": pair(ln2), "ln_10": pair(ln10), "log2_unit": pair(1 / ln2), "log10_unit": pair(1 / ln10)}
-        return values | {"half_pi": pair(pi / 2), "per_pi": pair(1 / pi)}
+        return values | {"half_pi": pair(pi / 2), "per_pi": pair(1 / pi), "normal_peak": pair(1 / gmpy2.sqrt(2 * pi))}
 
 
 def tables() -> dict[str, list[list[float]]]:
@@ -105,6 +113,30 @@ def tables() -> dict[str, list[list[float]]]:
         return {"turns": turns, "erf_values": columns(erfs), "erf_slopes": columns(slopes)}
 
 
+def mills_cells() -> list[tuple[Fraction, Fraction]]:
+    """The middle of each, and half of its width."""
+    ends = [narrow.pattern(MILLS_START + (j << 52 - MILLS_BITS)) for j in range((MILLS_OCTAVES << MILLS_BITS) + 1)]
+    return [(Fraction((a + b) / 2), Fraction((b - a) / 2)) for a, b in pairwise(ends)]
+
+
+def mills_terms(c: Fraction, count: int) -> list[mpfr]:
+    """Of Mills' ratio at c + h, in h: M' = c M - 1 says what follows the first."""
+    place = mpfr(c)
+    ratio = gmpy2.sqrt(gmpy2.const_pi() / 2) * gmpy2.exp(place * place / 2) * gmpy2.erfc(place / gmpy2.sqrt(mpfr(2)))
+    terms = [ratio, place * ratio - 1]
+    for k in range(1, count - 1):
+        terms.append((place * terms[k] + terms[k - 1]) / (k + 1))
+    return terms
+
+
+def mills() -> dict[str, list[float]]:
+    """Rows of cells: the first terms in two parts, and those that follow."""
+    with gmpy2.context(precision=PRECISION):
+        cells = [mills_terms(c, MILLS_PAIRS + MILLS_TERMS) for c, _ in mills_cells()]
+    leading = [column for k in range(MILLS_PAIRS) for column in columns([pair(terms[k]) for terms in cells])]
+    return {"mills_leading": leading, "mills_terms": columns([[*map(float, t[MILLS_PAIRS:])] for t in cells])}
+
+
 def columns(rows: list[list[float]]) -> list[list[float]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
@@ -117,6 +149,9 @@ def header() -> str:
         "",
         f"enum {{ SN_WIDE_TURN_FIRST = {EXPONENTS[0]}, SN_WIDE_ERF_STEPS = {ERF_STEPS}, "
         f"SN_WIDE_ERF_CELLS = {ERF_CELLS}, SN_WIDE_ERF_TERMS = {ERF_TERMS} }};",
+        f"enum {{ SN_WIDE_MILLS_BITS = {MILLS_BITS}, SN_WIDE_MILLS_CELLS = {MILLS_OCTAVES << MILLS_BITS}, "
+        f"SN_WIDE_MILLS_PAIRS = {MILLS_PAIRS}, SN_WIDE_MILLS_TERMS = {MILLS_TERMS} }};",
+        f"#define SN_WIDE_MILLS_START 0x{MILLS_START:x}u",
         "",
     ]
     for name, values in constants().items():
@@ -135,6 +170,9 @@ def header() -> str:
     for name, of_table in tables().items():
         for part, column in zip(("", "_low", "_least"), of_table, strict=False):
             lines += ["", f"static const double sn_wide_{name}{part}[] = {{{', '.join(map(narrow.literal, column))}}};"]
+    for name, rows in mills().items():
+        text = ", ".join("{" + ", ".join(map(narrow.literal, row)) + "}" for row in rows)
+        lines += ["", f"static const double sn_wide_{name}[][SN_WIDE_MILLS_CELLS] = {{{text}}};"]
     return "\n".join([*lines, "", "#endif", ""])
 
 
@@ -152,9 +190,19 @@ def prove_erf() -> None:
     print("erf: the terms left out are below 2^-68 |h|")
 
 
+def prove_mills() -> None:
+    """What the terms after the last come to, by that with h^4; that those fall by 2^-5 from one to the next."""
+    for c, h in mills_cells():
+        with gmpy2.context(precision=PRECISION):
+            sizes = [abs(t) * mpfr(h) ** k for k, t in enumerate(mills_terms(c, 60))]
+        assert all(b < a / 31 for a, b in pairwise(sizes)), float(c)
+        assert 2 * sum(sizes[MILLS_PAIRS + MILLS_TERMS :]) < 2.0**-54 * sizes[MILLS_PAIRS], float(c)
+    print("Mills' ratio: the terms left out are below 2^-54 of the fifth")
+
+
 def stated(text: str, name: str) -> list[float]:
     """The numbers of a table in wide_constants.h."""
-    found = re.search(rf"sn_wide_{name}(?:\[\])+(?:\[2\])? = {{([^;]*)}};", text)
+    found = re.search(rf"sn_wide_{name}\[\](?:\[\w+\])? = {{([^;]*)}};", text)
     return [float.fromhex(t) for t in re.findall(r"[-+.\w]+", found.group(1))]
 
 
@@ -164,6 +212,7 @@ def main() -> None:
         for s in SERIES:
             narrow.prove(s.rest(), stated(text, f"{s.name}_terms"))
         prove_erf()
+        prove_mills()
         return
     (HERE / "wide_constants.h").write_text(header(), encoding="utf-8")
 

@@ -3,11 +3,12 @@
  * As in exponential.h, b^x = 2^k t e^r, n = 16 k + j, t = 2^(j / 16), a pair. r = x - n c, c = log(2) / 16
  * (of 10^x, log10(2) / 16, times log(10)) in three parts: c_high, of 35 bits, and n, of at most 18, make x - n c_high
  * exact: where n is not 0, |x| > 2^-7, so that it is a multiple of 2^-59 below 2^-5.5; the next part's product is exact
- * too. s = e^r - 1 = r (1 + r / 2 + r^2 / 6 + ...).
+ * too. s = e^r - 1 = r (1 + r / 2 + r^2 / 6 + ...). What an exponent in two parts has beyond x, below 2^-42, is added
+ * to r.
  *
- * Errors: of r, 2^-102; of s, r^3 / 24 2^-50 of itself, less than 2^-70; of t and sums, 2^-100 where n is not 0. So the
- * power is off by 2^-70 |s| + 2^-98, the latter where n is not 0. s = 0 and j = 0 make an exact 2^x; where 10^x may be
- * exact, the definition is asked.
+ * Errors: of r, 2^-102, or where a sum is part of it 2^-92; of s, r^3 / 24 2^-50 of itself, less than 2^-70; of t and
+ * sums, 2^-100 where n is not 0. So the power is off by 2^-70 |s| + 2^-98, the latter where n is not 0. s = 0 and j = 0
+ * make an exact 2^x; where 10^x may be exact, the definition is asked.
  *
  * e^x - 1 is s where n is 0; else at least 2^-6. sinh and tanh are series below 1/4, of errors below 2^-70; above, sinh
  * loses less than 3 bits. */
@@ -23,8 +24,8 @@ typedef struct {
     sn_wi n, k;
 } SN_(wide_power);
 
-/* |x| log2(b) <= 11000 */
-SN_INLINE SN_(wide_power) SN_(wide_power_of)(int base, sn_wf x) {
+/* b^(x + low), low only if of_sum; |x| log2(b) <= 11000 */
+SN_INLINE SN_(wide_power) SN_(wide_power_of_sum)(int base, int of_sum, sn_wf x, sn_wf low) {
     SN_(wide_power) e;
     const double steps = base == SN_BASE_E    ? SN_FUNCTION_EXP_STEPS
                          : base == SN_BASE_10 ? SN_FUNCTION_EXP10_STEPS
@@ -33,10 +34,13 @@ SN_INLINE SN_(wide_power) SN_(wide_power_of)(int base, sn_wf x) {
     e.n = (sn_wi)((sn_wu)shifted - (sn_wu)SN_(f64)(SN_TO_INTEGER64));
     SN_(pair64) r;
     if (base == SN_BASE_2) {
-        r = SN_(pair_scale)(SN_WIDE_PAIR(LN_2), x - n * (1.0 / (double)SN_EXP_STEPS));
+        const sn_wf part = x - n * (1.0 / (double)SN_EXP_STEPS);
+        r = of_sum ? SN_(pair_multiply)(SN_(exact_sum)(part, low), SN_WIDE_PAIR(LN_2))
+                   : SN_(pair_scale)(SN_WIDE_PAIR(LN_2), part);
     } else if (base == SN_BASE_E) {
         r = SN_(exact_sum)(x - n * SN_WIDE_EXP_STEP_HIGH, -n * SN_WIDE_EXP_STEP_LOW);
-        r = SN_(ordered_sum)(r.hi, r.lo - n * SN_WIDE_EXP_STEP_LEAST);
+        r = of_sum ? SN_(exact_sum)(r.hi, r.lo + (low - n * SN_WIDE_EXP_STEP_LEAST))
+                   : SN_(ordered_sum)(r.hi, r.lo - n * SN_WIDE_EXP_STEP_LEAST);
     } else {
         r = SN_(exact_sum)(x - n * SN_WIDE_EXP10_STEP_HIGH, -n * SN_WIDE_EXP10_STEP_LOW);
         r = SN_(pair_multiply)(SN_(ordered_sum)(r.hi, r.lo - n * SN_WIDE_EXP10_STEP_LEAST), SN_WIDE_PAIR(LN_10));
@@ -47,8 +51,13 @@ SN_INLINE SN_(wide_power) SN_(wide_power_of)(int base, sn_wf x) {
     e.power = SN_(pair_add_less)(t, SN_(pair_multiply)(t, e.s));
     e.err = SN_(magnitude64)(e.s.hi) * 0x1p-70 +
             SN_(where64)(base == SN_BASE_2 ? (sn_wi)(t.lo != 0.0) : (e.n != 0), SN_(f64)(0x1p-98));
+    if (of_sum && base == SN_BASE_E) e.err += SN_(where64)(low != 0.0, SN_(f64)(0x1p-90));
     e.k = e.n >> 4;
     return e;
+}
+
+SN_INLINE SN_(wide_power) SN_(wide_power_of)(int base, sn_wf x) {
+    return SN_(wide_power_of_sum)(base, 0, x, (sn_wf){0});
 }
 
 SN_INLINE SN_(enclosure) SN_(wide_exp)(int base, sn_wf operand) {

@@ -8,6 +8,8 @@
 #include "elementwise/functions/wide_inverse.h"
 #include "elementwise/functions/wide_logarithm.h"
 #include "elementwise/functions/wide_normal.h"
+#include "elementwise/functions/wide_plane.h"
+#include "elementwise/functions/wide_power.h"
 #include "elementwise/functions/wide_roots.h"
 #include "elementwise/functions/wide_trigonometric.h"
 #include "elementwise/short/lanes.h"
@@ -80,6 +82,7 @@ SN_INLINE SN_(enclosure) SN_(wide_enclosure)(int function, sn_wf x, sn_wu finite
     case SN_ELEMENTARY_silu: return SN_(wide_silu)(x);
     case SN_ELEMENTARY_softplus: return SN_(wide_softplus)(x);
     case SN_ELEMENTARY_erf: return SN_(wide_erf)(x);
+    case SN_ELEMENTARY_gelu: return SN_(wide_gelu)(x);
     case SN_ELEMENTARY_sin: return SN_(wide_trigonometric)(SN_SINE, 0, x);
     case SN_ELEMENTARY_cos: return SN_(wide_trigonometric)(SN_COSINE, 0, x);
     case SN_ELEMENTARY_tan: return SN_(wide_trigonometric)(SN_TANGENT, 0, x);
@@ -97,18 +100,41 @@ SN_INLINE SN_(enclosure) SN_(wide_enclosure)(int function, sn_wf x, sn_wu finite
     }
 }
 
-SN_INLINE void SN_(wide_loop)(int function, const double *x, sn_u64 rest_bits, int halves, SN_(wide_results) * r,
-                              size_t n) {
+SN_INLINE SN_(enclosure)
+    SN_(wide_enclosure_of_two)(int function, sn_wf x, sn_wf y, sn_wu rest, sn_wu *invalid, sn_wu *left) {
+    switch (function) { /* known where this is inlined */
+    case SN_ELEMENTARY_hypot: return SN_(wide_hypot)(x, y);
+    case SN_ELEMENTARY_atan2: return SN_(wide_atan2)(0, x, y);
+    case SN_ELEMENTARY_atan2pi: return SN_(wide_atan2)(1, x, y);
+    case SN_ELEMENTARY_logaddexp: return SN_(wide_log_of_sum)(SN_BASE_E, x, y);
+    case SN_ELEMENTARY_logaddexp2: return SN_(wide_log_of_sum)(SN_BASE_2, x, y);
+    case SN_ELEMENTARY_rootn: return SN_(wide_rootn)(x, y, rest, invalid, left);
+    default: return SN_(wide_pow)(function, x, y, rest, invalid, left);
+    }
+}
+
+SN_INLINE void SN_(wide_loop)(int function, int operands, const double *const x[2], sn_u64 rest_bits, int halves,
+                              SN_(wide_results) * r, size_t n) {
     const sn_wu rest = (sn_wu){0} + rest_bits;
     for (size_t i = 0; i < n; i += SN_W) {
-        const sn_wf given = sn_load_wf(x + i);
-        const sn_wu size = (sn_wu)given & ~SN_SIGN64, finite = (sn_wu)(size < (sn_u64)0x7ff << 52);
-        sn_wu invalid = {0}, left = ~finite, sig, exp, kind;
-        const SN_(enclosure) e =
-            SN_(wide_enclosure)(function, SN_(where64)((sn_wi)finite, given), finite, &invalid, &left);
+        sn_wf number[2];
+        sn_wu finite = ~(sn_wu){0}, invalid = {0}, zero = {0}, sig, exp, kind;
+        for (int k = 0; k < operands; k++) {
+            const sn_wf given = sn_load_wf(x[k] + i);
+            const sn_wu size = (sn_wu)given & ~SN_SIGN64, within = (sn_wu)(size < (sn_u64)0x7ff << 52);
+            number[k] = SN_(where64)((sn_wi)within, given);
+            finite &= within;
+            if (operands == 1) zero = (sn_wu)(size == 0) & (sn_wu)given >> 63;
+        }
+        sn_wu left = ~finite;
+        SN_(enclosure) e;
+        if (operands == 1)
+            e = SN_(wide_enclosure)(function, number[0], finite, &invalid, &left);
+        else
+            e = SN_(wide_enclosure_of_two)(function, number[0], number[1], rest, &invalid, &left);
+        invalid &= finite;
         SN_(wide_decided)(e, rest, halves, &sig, &exp, &kind);
-        /* a zero of -0 is -0 */
-        kind |= (sn_wu)(size == 0) & (sn_wu)((kind & SN_WIDE_ZERO) != 0) & (sn_wu)given >> 63;
+        kind |= zero & (sn_wu)((kind & SN_WIDE_ZERO) != 0); /* a zero of -0 is -0 */
         kind = SN_SELECT64(invalid, (sn_wu){0} + SN_WIDE_INVALID, kind | (left & SN_WIDE_LEFT));
         memcpy(r->sig + i, &sig, sizeof sig);
         memcpy(r->exp + i, &exp, sizeof exp);
@@ -143,15 +169,18 @@ SN_INLINE void SN_(wide_round)(int usual, const sn_normals *plan, const SN_(wide
     }
 }
 
-static void SN_(wide_function)(const sn_function *p, const sn_normals *plan, const double *x, int width, void *out,
-                               sn_u8 *flags, sn_u8 *outside, size_t n) {
+static void SN_(wide_function)(const sn_function *p, const sn_normals *plan, const double *const x[2], int width,
+                               void *out, sn_u8 *flags, sn_u8 *outside, size_t n) {
     SN_(wide_results) r;
     const sn_u64 rest = ((sn_u64)1 << p->shift) - 1;
     const int halves = plan->mantissa_bits == 52;
-#define FUNCTION(name)                                                                                                 \
-    case SN_ELEMENTARY_##name: SN_(wide_loop)(SN_ELEMENTARY_##name, x, rest, halves, &r, n); break;
-    switch (p->function) { SN_WIDE_FUNCTIONS_IN_LANES(FUNCTION) }
-#undef FUNCTION
+#define OF_ONE(name)                                                                                                   \
+    case SN_ELEMENTARY_##name: SN_(wide_loop)(SN_ELEMENTARY_##name, 1, x, rest, halves, &r, n); break;
+#define OF_TWO(name)                                                                                                   \
+    case SN_ELEMENTARY_##name: SN_(wide_loop)(SN_ELEMENTARY_##name, 2, x, rest, halves, &r, n); break;
+    switch (p->function) { SN_FUNCTIONS_IN_LANES(OF_ONE) SN_FUNCTIONS_OF_TWO_IN_LANES(OF_TWO) }
+#undef OF_ONE
+#undef OF_TWO
     if (SN_(is_usual)(plan, 0, 0, 0))
         SN_(wide_round)(1, plan, &r, width, out, flags, outside, n);
     else
