@@ -8,28 +8,27 @@ import typer
 
 from softnum.cli.design_files import DesignOptions, numbers_of, pairs_of
 from softnum.cli.exits import writable_file
-from softnum.cli.vector_arguments import formats_of, given
-from softnum.cli.vector_options import Exact, Formats, Nan, Op, Overflow, ResultFormat, Rounding, Tininess
+from softnum.cli.vector_options import Op, OperationOptions
 from softnum.formats.aliases import function_of
 from softnum.runtime.atomic import write_atomic
 
 __all__ = ["formula", "prove"]
 
-_DESIGN = DesignOptions()
+_DESIGN, _OPERATION = DesignOptions(), OperationOptions()
 _NOT_PROVED = 2
 _MOST_SHOWN = 6
 
 
-def _spec(verb: str, op, fmt, **others):
+def _spec(verb: str, op, operation: OperationOptions):
     from softnum.vectors import UNIT_OPERATIONS, VectorSpec
 
     if op is None:
         raise ValueError(f"state --op; for example: softnum rtl {verb} --op add --format e4m3fn")
     if op in UNIT_OPERATIONS:
         raise ValueError(f"{op} is a unit's: of a unit, a step is proved, an operation such as fma")
-    if fmt is None and function_of(op) is None:
+    if operation.fmt is None and function_of(op) is None:
         raise ValueError(f"state --format; for example: softnum rtl {verb} --op add --format e4m3fn")
-    return VectorSpec.make(op, formats_of(fmt), **given(**others))
+    return VectorSpec.make(op, **operation.given())
 
 
 def _tell(method: str) -> None:
@@ -39,13 +38,7 @@ def _tell(method: str) -> None:
 def prove(
     sources: Annotated[list[Path], typer.Argument(help="The design in Verilog, all of its files.")],
     op: Op = None,
-    fmt: Formats = None,
-    result_format: ResultFormat = None,
-    rounding: Rounding = None,
-    overflow: Overflow = None,
-    tininess: Tininess = None,
-    nan: Nan = None,
-    exact: Exact = None,
+    operation: OperationOptions = _OPERATION,
     design: DesignOptions = _DESIGN,
     port: Annotated[
         list[str] | None,
@@ -101,8 +94,7 @@ def prove(
     from softnum.vectors.formal import prove as prove_design
     from softnum.vectors.formal.unrolling import Reset
 
-    spec = _spec("prove design.v", op, fmt, out_fmt=result_format, rounding=rounding, overflow=overflow,
-                 tininess=tininess, nan=nan, exact=exact)  # fmt: skip
+    spec = _spec("prove design.v", op, operation)
     if out is not None:
         writable_file(Path(out))
     ties = numbers_of("--tie", tie, "INPUT=VALUE or INPUT=any", words=("any",))
@@ -148,13 +140,7 @@ def prove(
 
 def formula(
     op: Op = None,
-    fmt: Formats = None,
-    result_format: ResultFormat = None,
-    rounding: Rounding = None,
-    overflow: Overflow = None,
-    tininess: Tininess = None,
-    nan: Nan = None,
-    exact: Exact = None,
+    operation: OperationOptions = _OPERATION,
     file_format: Annotated[
         str | None, typer.Option(help="smt2, aig, aag or btor2.  [default: by the file's ending, else smt2]")
     ] = None,
@@ -170,8 +156,7 @@ def formula(
     """
     from softnum.vectors.formal import EXPORTS, export
 
-    spec = _spec("formula", op, fmt, out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess,
-                 nan=nan, exact=exact)  # fmt: skip
+    spec = _spec("formula", op, operation)
     ending = Path(out).suffix.removeprefix(".").lower()
     kind = file_format or (ending if ending in EXPORTS else "smt2")
     if out != "-" and file_format is None and ending not in EXPORTS:

@@ -1,15 +1,17 @@
 """The options that ``softnum vectors generate`` and ``check`` share: what the vectors are of."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
+from softnum.cli.vector_arguments import format_of, formats_of, given, space_of
 from softnum.ops.arithmetic import CODE_OPERATIONS
 
 __all__ = [
     "Dialect", "Exact", "Exponents", "FlushInputs", "FlushResults", "Formats", "Length", "Minmax", "Nan", "NoInf",
-    "NoNan", "NoSubnormal", "Only", "Op", "Overflow", "ProfileOption", "ResultFormat", "Rounding", "Shape",
-    "StochasticBits", "Tininess", "UnitOption", "WithC",
+    "NoNan", "NoSubnormal", "Only", "Op", "OperationOptions", "Overflow", "ProfileOption", "ResultFormat", "Rounding",
+    "Shape", "StochasticBits", "Tininess", "UnitOption", "WithC",
 ]  # fmt: skip
 
 Op = Annotated[
@@ -125,3 +127,35 @@ Shape = Annotated[str | None, typer.Option(help="Of gemm: M,N,K.  [default: 4,4,
 WithC = Annotated[
     bool | None, typer.Option("--with-c/--without-c", help="Of dot, mac, gemm: whether sums start from a column C.")
 ]
+
+
+@dataclass(frozen=True)
+class OperationOptions:
+    """Options of a command about an operation, beside its name and what its results are restricted to."""
+
+    fmt: Formats = None
+    result_format: ResultFormat = None
+    rounding: Rounding = None
+    overflow: Overflow = None
+    tininess: Tininess = None
+    stochastic_bits: StochasticBits = None
+    nan: Nan = None
+    exact: Exact = None
+    flush_inputs: FlushInputs = None
+    flush_results: FlushResults = None
+    minmax: Minmax = None
+    profile: ProfileOption = None
+    no_nan: NoNan = False
+    no_inf: NoInf = False
+    no_subnormal: NoSubnormal = False
+    exponents: Exponents = None
+
+    def given(self) -> dict:
+        """Those that are given, as keywords of ``VectorSpec.make``."""
+        return given(
+            fmt=formats_of(self.fmt), out_fmt=format_of(self.result_format), rounding=self.rounding,
+            overflow=self.overflow, tininess=self.tininess, stochastic_bits=self.stochastic_bits, nan=self.nan,
+            exact=self.exact, flush_inputs=self.flush_inputs, flush_results=self.flush_results, minmax=self.minmax,
+            profile=self.profile,
+            space=space_of(self.no_nan, self.no_inf, self.no_subnormal, self.exponents, None),
+        )  # fmt: skip

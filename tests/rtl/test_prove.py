@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from softnum.cli import build_app
-from softnum.vectors import VectorSpec, check
+from softnum.vectors import Space, VectorSpec, check
 from softnum.vectors.formal import netlist as netlist_module
 from softnum.vectors.formal import prove
 from softnum.vectors.formal.exhaustion import exhaust
@@ -121,6 +121,48 @@ def test_a_pipeline_answers_after_its_latency_alone(reading, tmp_path):
     assert prove(reading, ADD, latency=3, hold=True, **given).equivalent  # operands that stay
 
 
+def test_a_design_that_flushes_and_takes_random_bits(reading, tmp_path):
+    given = dict(top="stochastic_round", parameters={"IN_EXP": 5, "IN_MAN": 6, "BITS": 4, "BUG": 2})
+    sources = [EXAMPLES / "stochastic_round.v"]
+    for flush, differing in ((None, 1776), ("subnormal", 240), ("after", 0)):
+        spec = VectorSpec.make(
+            "convert", "e5m6", out_fmt="e5m2", rounding="sr", stochastic_bits=4, flush_results=flush
+        )  # fmt: skip
+        found = prove(sources, spec, **given)
+        assert (found.equivalent, found.differing, found.patterns) == (not differing, differing, 1 << 16)
+        assert found.equivalent or confirmed(found, tmp_path)
+    assert prove(sources, spec, method="cec", **given).equivalent
+    found = prove(sources, VectorSpec.make("convert", "e5m6", out_fmt="e5m2", rounding="sr", stochastic_bits=4),
+                  method="cec", **given)  # fmt: skip
+    assert confirmed(found, tmp_path) and len(found.vector.split()) == 4
+
+
+def test_a_design_is_proved_within_its_space(reading, tmp_path):
+    """-0 + -0 is +0: right where no operand is zero."""
+    space = Space.make(exponents="-2:3")
+    for method in ("exhaustion", "cec", *(["smt"] if installed() else [])):
+        given = dict(top="fp8_add", parameters={**SMALL, "BUG": 2}, ties={"clk": 0}, method=method)
+        inside = VectorSpec.make("add", "e3m2", space=space)
+        assert prove(reading, inside, **given).equivalent
+        found = prove(reading, VectorSpec.make("add", "e3m2", space=Space.make(no_nan=True)), **given)
+        assert confirmed(found, tmp_path) and found.vector == "20 20 00 00"
+        assert method != "exhaustion" or (found.differing, found.patterns) == (1, 58 * 58)
+    with pytest.raises(ValueError, match="only ties is of vectors' results: a proof leaves out operands alone"):
+        prove(reading, VectorSpec.make("add", "e3m2", space=Space.make(only="ties")), **given)
+
+
+def test_a_posit_multiplier(reading, tmp_path):
+    """And the definition of posits, by cec, shows what the core shows."""
+    sources = [EXAMPLES / "posit_multiply.v"]
+    assert prove(sources, VectorSpec.make("multiply", "posit8"), top="posit_multiply").equivalent
+    small = VectorSpec.make("multiply", "posit6_es1")
+    for method, bug in (("cec", 0), ("cec", 2), ("exhaustion", 2)):
+        parameters = {"N": 6, "ES": 1, "BUG": bug}
+        found = prove(sources, small, top="posit_multiply", parameters=parameters, method=method)
+        assert found.equivalent if not bug else confirmed(found, tmp_path)
+    assert found.vector == "01 01 00 00"
+
+
 def test_a_step_of_a_unit_from_what_its_register_holds(read, reading, tmp_path):
     spec = VectorSpec.make("fma", ("q4.4", "q4.4", "q8.6"), out_fmt="q8.6")
     given = dict(
@@ -201,7 +243,7 @@ def test_time_that_runs_out_proves_nothing(reading, monkeypatch):
     [
         (["--format", "e3m2"], "state --op; for example: softnum rtl prove"),
         (["--op", "add"], "state --format"),
-        (["--op", "add", "--format", "e3m2", "--rounding", "sr"], "takes random bits"),
+        (["--op", "add", "--format", "e3m2", "--rounding", "sr"], "which input of 32 bits is random?"),
         (["--op", "add", "--format", "e3m2", "--tie", "clk"], "--tie must be INPUT=VALUE or INPUT=any, got 'clk'"),
         (["--op", "add", "--format", "e3m2", "--tie", "clk=7"], "--tie clk=7: clk has 1 bits"),
         (["--op", "add", "--format", "e3m2", "--tie", "no=0"], "fp8_add has no such input; it has input clk[1]"),

@@ -15,29 +15,36 @@ from softnum.vectors.formal.unrolling import Unrolled
 from softnum.vectors.plans.generator import plan
 from softnum.vectors.plans.spec import Block, VectorSpec
 
-__all__ = ["Compared", "answer_of", "exhaust", "simulate"]
+__all__ = ["Compared", "answer_of", "exhaust", "right_block", "simulate"]
 
 _CHUNK = 1 << 18
 
 
 @dataclass(frozen=True)
 class Compared:
-    """How many patterns were compared and how many differ, the first operands that do, and whether all was decided: not
-    if time ran out, or an answer depends on what is undefined."""
+    """How many patterns of the spec's space were compared and how many differ, the first operands that do (and random
+    bits), and whether all was decided: not if time ran out (`ended`), or an answer depends on what is undefined."""
 
     patterns: int
     differing: int
     first: tuple[int, ...] | None
     decided: bool
+    ended: bool = False
 
-    def plus(self, want: Block, wrong: np.ndarray, unknown: np.ndarray) -> Compared:
+    def plus(self, inputs: tuple, inside: np.ndarray, wrong: np.ndarray, unknown: np.ndarray) -> Compared:
         """With one more block."""
         first = self.first
         if first is None and wrong.any():
-            first = tuple(int(codes[wrong.argmax()]) for codes in want.operands)
+            first = tuple(int(codes[wrong.argmax()]) for codes in inputs)
         return Compared(
-            self.patterns + len(wrong), self.differing + int(wrong.sum()), first, self.decided and not unknown.any()
-        )
+            self.patterns + int(inside.sum()), self.differing + int(wrong.sum()), first,
+            self.decided and not unknown.any(),
+        )  # fmt: skip
+
+
+def right_block(spec: VectorSpec, inputs: tuple) -> Block:
+    """What is right for codes of the operands and, in a stochastic mode, random bits."""
+    return spec.evaluate(inputs) if spec.stochastic_bits is None else spec.evaluate(inputs[:-1], inputs[-1])
 
 
 class _Answers:
@@ -55,10 +62,11 @@ class _Answers:
             self.nan, code = Aig(), [f"code[{i}]" for i in range(self.width)]
             self.nan_root = blast(is_nan(spec), self.nan, {"code": [self.nan.input(name) for name in code]})["nan"][0]
 
-    def compared(self, operands: tuple, found: list) -> tuple[Block, np.ndarray, np.ndarray]:
-        """What is right, which of the answers differ from it, and which are not known."""
-        count = len(operands[0])
-        want = self.spec.evaluate(operands)
+    def compared(self, inputs: tuple, found: list) -> tuple[tuple, np.ndarray, np.ndarray, np.ndarray]:
+        """The inputs; which of them are of the space; of these, which answers differ, and which are not known."""
+        count = len(inputs[0])
+        want = right_block(self.spec, inputs)
+        inside = self.spec.space.admits(self.spec.formats, want.operands)
         got = codes_of(found[: self.width], self.spec.out_fmt.storage_dtype, count)
         wrong = got != want.result
         if self.nan is not None and wrong.any():
@@ -69,7 +77,7 @@ class _Answers:
         if len(found) > self.count:
             plane = np.bitwise_or.reduce(np.stack(found[self.count :]))
             unknown = codes_of([plane], np.uint8, count).astype(bool)
-        return want, wrong & ~unknown, unknown
+        return inputs, inside, wrong & ~unknown & inside, unknown & inside
 
     def _nans(self, codes: np.ndarray) -> np.ndarray:
         found = self.nan.evaluate(planes_of(codes, self.width), [self.nan_root])
@@ -111,11 +119,11 @@ def exhaust(spec: VectorSpec, unrolled: Unrolled, any_nan: bool = False, timeout
     >>> *low, sign = (graph.input(f"a[{i}]") for i in range(4))
     >>> spec = VectorSpec.make("negate", "e2m1fn")
     >>> exhaust(spec, Unrolled(graph, 4, [*low, sign ^ 1], None))
-    Compared(patterns=16, differing=0, first=None, decided=True)
+    Compared(patterns=16, differing=0, first=None, decided=True, ended=False)
     >>> exhaust(spec, Unrolled(graph, 4, [*low, 1], None))
-    Compared(patterns=16, differing=8, first=(8,), decided=True)
+    Compared(patterns=16, differing=8, first=(8,), decided=True, ended=False)
     """
-    columns = spec.operand_columns
+    columns = spec.input_columns
     bits = unrolled.operand_bits
     total, end = 1 << bits, None if timeout is None else time.monotonic() + timeout
     answers = _Answers(spec, unrolled, any_nan)
@@ -142,8 +150,8 @@ def exhaust(spec: VectorSpec, unrolled: Unrolled, any_nan: bool = False, timeout
     compared = Compared(0, 0, None, True)
     for start, planes in zip(starts, found, strict=True):
         compared = compared.plus(*answers.compared(codes(start), planes))
-        if end is not None and time.monotonic() > end and compared.patterns < total:
-            return replace(compared, decided=False)
+        if end is not None and time.monotonic() > end and start + size < total:
+            return replace(compared, decided=False, ended=True)
     return compared
 
 
@@ -153,16 +161,16 @@ def simulate(spec: VectorSpec, unrolled: Unrolled, any_nan: bool = False, count:
     compared = Compared(0, 0, None, True)
     padding = [None] * (answers.inputs - unrolled.operand_bits)
     for block in plan(spec, count=count).blocks():
-        planes = [p for codes, c in zip(block.operands, spec.operand_columns, strict=True)
-                  for p in planes_of(codes, c.width)]  # fmt: skip
+        inputs = block.operands if block.random_bits is None else (*block.operands, block.random_bits)
+        planes = [p for codes, c in zip(inputs, spec.input_columns, strict=True) for p in planes_of(codes, c.width)]
         found = answers.graph.evaluate([*planes, *padding], answers.roots)
-        compared = compared.plus(*answers.compared(block.operands, found))
+        compared = compared.plus(*answers.compared(inputs, found))
     return compared
 
 
 def answer_of(spec: VectorSpec, unrolled: Unrolled, operands: tuple[int, ...], others: dict[int, int]) -> tuple:
     """(result, flags or None) of a design for one set of operands; ``others`` says what other inputs are, else 0."""
-    bits = [code >> i & 1 for code, c in zip(operands, spec.operand_columns, strict=True) for i in range(c.width)]
+    bits = [code >> i & 1 for code, c in zip(operands, spec.input_columns, strict=True) for i in range(c.width)]
     bits += [others.get(i, 0) for i in range(unrolled.operand_bits, len(unrolled.graph.inputs))]
     found = unrolled.graph.evaluate([np.array([bit], np.uint64) for bit in bits], unrolled.roots)
     values = [int(plane[0]) & 1 for plane in found]

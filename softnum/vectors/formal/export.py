@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from softnum.vectors.formal.aig import Aig
 from softnum.vectors.formal.blast import blast
 from softnum.vectors.formal.circuit import Circuit, Node
-from softnum.vectors.formal.definition import define
+from softnum.vectors.formal.definition import ADMITTED, define
 from softnum.vectors.plans.spec import VectorSpec
 
-__all__ = ["EXPORTS", "aiger", "btor2", "export", "smtlib"]
+__all__ = ["EXPORTS", "aiger", "assumption", "btor2", "export", "smtlib"]
 
 _SMT = {
     "not": "bvnot", "and": "bvand", "or": "bvor", "xor": "bvxor", "add": "bvadd", "sub": "bvsub", "mul": "bvmul",
@@ -48,6 +48,11 @@ def smtlib(circuit: Circuit, comment: str = "") -> str:
     for name, number in circuit.outputs.items():
         lines.append(f"(define-fun {name} () (_ BitVec {circuit.nodes[number].width}) {texts[number]})")
     return "\n".join(lines) + "\n"
+
+
+def assumption(circuit: Circuit) -> str:
+    """That the operands are of the spec's space, as an assertion of SMT-LIB; nothing where it has all."""
+    return f"(assert (= {ADMITTED} #b1))\n" if ADMITTED in circuit.outputs else ""
 
 
 def _uses(circuit: Circuit) -> list[int]:
@@ -123,7 +128,7 @@ def btor2(circuit: Circuit, comment: str = "") -> str:
             text = f"{_BTOR.get(op, op)} {kind} {' '.join(map(str, numbers))}"
         places.append(line(text))
     for name, number in circuit.outputs.items():
-        line(f"output {places[number]} {name}")
+        line(f"constraint {places[number]}" if name == ADMITTED else f"output {places[number]} {name}")
     return "".join(f"; {text}\n" for text in comment.splitlines()) + "\n".join(lines) + "\n"
 
 
@@ -184,7 +189,7 @@ def _gates(circuit: Circuit, comment: str, binary: bool) -> bytes:
 
 #: ending of a file's name -> what writes it
 EXPORTS: dict[str, Callable[[Circuit, str], bytes]] = {
-    "smt2": lambda circuit, comment: smtlib(circuit, comment).encode(),
+    "smt2": lambda circuit, comment: (smtlib(circuit, comment) + assumption(circuit)).encode(),
     "aig": lambda circuit, comment: _gates(circuit, comment, True),
     "aag": lambda circuit, comment: _gates(circuit, comment, False),
     "btor2": lambda circuit, comment: btor2(circuit, comment).encode(),
@@ -204,7 +209,9 @@ def export(spec: VectorSpec, kind: str = "smt2") -> bytes:
     Returns
     -------
     bytes
-        Inputs are the operands (a, b, c; bits a[0], a[1] ... in AIGER, the lowest first), outputs result and flags.
+        Inputs are the operands (a, b, c; bits a[0], a[1] ... in AIGER, the lowest first) and, in a stochastic mode,
+        random; outputs result and flags. Where the spec has a space, admitted says whether the operands are of it: it
+        is asserted in SMT-LIB, a constraint in BTOR2, an output in AIGER.
 
     Raises
     ------

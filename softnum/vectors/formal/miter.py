@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from softnum.reference.facts import FloatFacts, format_of
-from softnum.vectors.formal.aig import Aig
+from softnum.reference.facts import format_of
+from softnum.vectors.formal.aig import TRUE, Aig
 from softnum.vectors.formal.blast import blast
 from softnum.vectors.formal.circuit import Circuit
-from softnum.vectors.formal.definition import define
-from softnum.vectors.formal.export import smtlib
-from softnum.vectors.formal.numbers import decode
+from softnum.vectors.formal.decoding import decode
+from softnum.vectors.formal.definition import ADMITTED, define
+from softnum.vectors.formal.export import assumption, smtlib
 from softnum.vectors.formal.unrolling import Unrolled
 from softnum.vectors.plans.spec import VectorSpec
 
@@ -35,8 +35,7 @@ def is_nan(spec: VectorSpec) -> Circuit:
     """Whether a code of the result's format is a NaN: from an input "code" to an output "nan"."""
     circuit, fmt = Circuit(), format_of(spec.out_fmt)
     code = circuit.input("code", fmt.bits)
-    nan = decode(circuit, code, fmt).nan if isinstance(fmt, FloatFacts) else circuit.const(0, 1)
-    circuit.output("nan", nan)
+    circuit.output("nan", decode(circuit, code, fmt).nan)
     return circuit
 
 
@@ -67,7 +66,7 @@ def miter_of(spec: VectorSpec, unrolled: Unrolled, any_nan: bool = False) -> Mit
     """
     graph = Aig()
     operands, flat = {}, []
-    for column in spec.operand_columns:
+    for column in spec.input_columns:
         operands[column.name] = [graph.input(f"{column.name}[{i}]") for i in range(column.width)]
         flat += operands[column.name]
     rest = [graph.input(name) for name in unrolled.graph.inputs[unrolled.operand_bits :]]
@@ -81,14 +80,16 @@ def miter_of(spec: VectorSpec, unrolled: Unrolled, any_nan: bool = False) -> Mit
         nans = [blast(circuit, graph, {"code": bits})["nan"][0] for bits in (got[:width], want[:width])]
         wrong = graph.land(wrong, graph.land(*nans) ^ 1)
     wrong = graph.lor(wrong, graph.any(graph.xor(x, y) for x, y in zip(got[width:], want[width:], strict=True)))
+    wrong = graph.land(wrong, *right.get(ADMITTED, [TRUE]))
     return Miter(graph, len(flat), got, want, wrong)
 
 
 def query_of(spec: VectorSpec, unrolled: Unrolled, any_nan: bool = False) -> tuple[str, list[str]]:
     """SMT-LIB that asks for operands whose answer is wrong, and the names of its constants: the definition's words, the
     design's gates. Inputs that the answer must not depend on are constants, too."""
-    lines = [smtlib(define(spec)).rstrip("\n")]
-    graph, columns = unrolled.graph, spec.operand_columns
+    definition = define(spec)
+    lines = [smtlib(definition).rstrip("\n")]
+    graph, columns = unrolled.graph, spec.input_columns
     constants = [c.name for c in columns]
     names: dict[int, str] = {0: "false"}
     bits = [f"(= ((_ extract {i} {i}) {c.name}) #b1)" for c in columns for i in range(c.width)]
@@ -122,7 +123,7 @@ def query_of(spec: VectorSpec, unrolled: Unrolled, any_nan: bool = False) -> tup
         wrong = f"(and {wrong} (not (and (= nan_got #b1) (= nan_result #b1))))"
     if unrolled.flags is not None:
         wrong = f"(or {wrong} (distinct {word(unrolled.flags)} flags))"
-    return "\n".join([*lines, f"(assert {wrong})"]) + "\n", constants
+    return "\n".join([*lines, f"{assumption(definition)}(assert {wrong})"]) + "\n", constants
 
 
 def _nan_test(circuit: Circuit, name: str) -> str:

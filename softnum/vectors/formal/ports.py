@@ -15,6 +15,7 @@ _NAMES = {
     "a": ("a", "x", "op_a", "operand_a", "in_a", "input_a", "a_i", "i_a", "src_a", "in1", "rs1", "in", "i", "operand"),
     "b": ("b", "y", "op_b", "operand_b", "in_b", "input_b", "b_i", "i_b", "src_b", "in2", "rs2"),
     "c": ("c", "z", "op_c", "operand_c", "in_c", "input_c", "c_i", "i_c", "src_c", "in3", "rs3"),
+    "random": ("random", "rand", "rnd", "random_bits", "random_i", "r", "lfsr", "rng"),
     "result": ("result", "result_o", "out", "y", "z", "o", "q", "r", "res", "sum", "product", "quotient", "output_z",
                "out_data", "data_out", "p", "s", "d"),
     "flags": ("flags", "flags_o", "fflags", "status", "status_o", "exceptions", "exception_flags"),
@@ -96,7 +97,7 @@ def wire(
     ({'a': 'word[7:0]', 'b': 'word[15:8]'}, 'y', None)
     """
     given = dict(ports or {})
-    columns = {c.name: c.width for c in spec.operand_columns}
+    columns = {c.name: c.width for c in spec.input_columns}
     known = (*columns, "result", "flags")
     if unknown := [name for name in given if name not in known]:
         raise ValueError(f"--port {unknown[0]}={given[unknown[0]]}: the columns of {spec.op} are {', '.join(known)}")

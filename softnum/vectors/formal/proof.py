@@ -13,7 +13,7 @@ from softnum.vectors.files.text import TextLayout
 from softnum.vectors.formal.checking import check_equivalence
 from softnum.vectors.formal.definition import define
 from softnum.vectors.formal.evaluation import evaluate
-from softnum.vectors.formal.exhaustion import Compared, answer_of, exhaust, simulate
+from softnum.vectors.formal.exhaustion import Compared, answer_of, exhaust, right_block, simulate
 from softnum.vectors.formal.miter import is_nan, miter_of, query_of
 from softnum.vectors.formal.netlist import read_design
 from softnum.vectors.formal.ports import Wiring, wire
@@ -143,7 +143,7 @@ def prove(
     sources, top, parameters, include, yosys
         As of `softnum.vectors.formal.read_design`.
     spec : VectorSpec
-        The operation; its rounding takes no random bits.
+        The operation. Its random bits are an input, its space is assumed of the operands.
     ports, ties : mapping, optional
         As of ``softnum.vectors.formal.ports.wire``.
     latency, reset, hold, pulse
@@ -202,9 +202,9 @@ def prove(
         raise ValueError(f"the time limit must be above 0 s, got {timeout:g}")
     if not isinstance(spec, VectorSpec):
         raise ValueError("a unit is not proved: state an operation, such as an fma for a step of a unit")
-    if spec.stochastic_bits is not None:
-        raise ValueError(f"rounding {spec.rounding} takes random bits: such designs are not proved")
-    bits = sum(c.width for c in spec.operand_columns)
+    if spec.space != spec.space.of_operands:
+        raise ValueError(f"only {','.join(spec.space.only)} is of vectors' results: a proof leaves out operands alone")
+    bits = sum(c.width for c in spec.input_columns)
     if method in ("cec", "smt") or (method == "auto" and bits > most_bits):
         define(spec)
     design = read_design(sources, top=top, parameters=parameters, include=include, yosys=yosys, timeout=timeout)
@@ -279,7 +279,7 @@ def _by_exhaustion(task: _Task) -> dict:
     if found.first is not None:
         return _differs(task, found)
     if not found.decided:
-        if found.patterns < 1 << task.unrolled.operand_bits:
+        if found.ended:
             raise _Undecided(task.limit)
         raise _Undecided("answers depend on former contents of registers, other cycles or undefined values")
     return {"equivalent": True, "patterns": found.patterns, "differing": 0}
@@ -306,7 +306,7 @@ def _by_cec(task: _Task) -> dict:
     if verdict.equivalent:
         return {"equivalent": True}
     operands, place = [], 0
-    for column in task.spec.operand_columns:
+    for column in task.spec.input_columns:
         operands.append(sum(bit << i for i, bit in enumerate(verdict.inputs[place : place + column.width])))
         place += column.width
     others = {i: bit for i, bit in enumerate(verdict.inputs) if i >= task.unrolled.operand_bits}
@@ -321,17 +321,17 @@ def _by_smt(task: _Task, name: str) -> dict:
     if answer.verdict == "unsat":
         return {"equivalent": True}
     others = {i: answer.values[f"other{i}"] for i in task.unrolled.others if f"other{i}" in answer.values}
-    return _shown(task, tuple(answer.values[c.name] for c in task.spec.operand_columns), others)
+    return _shown(task, tuple(answer.values[c.name] for c in task.spec.input_columns), others)
 
 
 def _shown(task: _Task, operands: tuple[int, ...], others: dict[int, int]) -> dict:
     """The counterexample, computed again."""
     spec = task.spec
-    arrays = tuple(np.array([code], c.dtype) for code, c in zip(operands, spec.operand_columns, strict=True))
-    want = spec.evaluate(arrays)
+    arrays = tuple(np.array([code], c.dtype) for code, c in zip(operands, spec.input_columns, strict=True))
+    want = right_block(spec, arrays)
     result, flags = answer_of(spec, task.unrolled, operands, others)
     raised = want.flags if flags is None else np.array([flags], np.uint8)
-    got = Block(want.operands, None, np.array([result], want.result.dtype), raised)
+    got = Block(want.operands, want.random_bits, np.array([result], want.result.dtype), raised)
     same = result == int(want.result[0]) or (task.any_nan and all(
         evaluate(is_nan(spec), {"code": [code]})["nan"][0] for code in (result, int(want.result[0]))
     ))  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.formats.modes import Flags
 from softnum.formats.scalar import FixedFormat, Format
 from softnum.ops.arithmetic import CODE_OPERATIONS, classify, compare
 
@@ -117,9 +116,8 @@ def extremum(op: str, rule: str, operands, formats, options: dict) -> tuple[np.n
         return call(f"{side}_number")
     if rule == "x86":
         a, b = operands
-        order = compare(a, b, tuple(formats))
-        first = order == (-1 if side == "minimum" else 1)
-        return np.where(first, a, b), np.where(order == 2, np.uint8(Flags.INVALID), np.uint8(0))
+        order, flags = compare(a, b, tuple(formats), signaling=True, return_flags=True)
+        return np.where(order == (-1 if side == "minimum" else 1), a, b), flags
     if rule == "arm" and op == side:
         return call(side)
     number, propagated = call(f"{side}_number"), call(side)

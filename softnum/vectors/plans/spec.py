@@ -106,6 +106,11 @@ class Spec:
         return tuple(c for c in self.columns if c.name not in ("random", "result", "flags"))
 
     @property
+    def input_columns(self) -> tuple[Column, ...]:
+        """The columns before result and flags: operands, and random bits where there are such."""
+        return tuple(c for c in self.columns if c.name not in ("result", "flags"))
+
+    @property
     def has_flags(self) -> bool:
         """Whether there is a column of flags."""
         return self.columns[-1].name == "flags"
