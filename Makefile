@@ -14,6 +14,9 @@ CFLAGS = -std=c11 -O2 -g1 -ffp-contract=off -fno-math-errno $(WARNINGS) -Icsrc -
 SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 # of csrc's texts for instruction sets, which take most of the time to compile
 SANITIZE_LANES ?= $(SANITIZE)
+# every check there is, but of what C defines and is meant: arithmetic modulo 2^64
+UBSAN = -O1 -fsanitize=undefined,float-divide-by-zero,float-cast-overflow -fno-sanitize-recover=all
+UBSAN_CLANG = -fsanitize=integer -fno-sanitize=unsigned-integer-overflow,unsigned-shift-base
 CSRC = $(sort $(shell find csrc -name '*.c' -not -path 'csrc/dpi/*' -not -path 'csrc/tests/*'))
 DPI = csrc/dpi/names.c csrc/dpi/operations.c csrc/dpi/units.c
 DPI_HEADERS = $(shell find csrc/dpi csrc/softnum -name '*.h')
@@ -24,7 +27,7 @@ TESTED = $(CSRC) csrc/tests/test_core.c
 COMPARED = $(filter-out $(patsubst %,csrc/products/%/%,gemm exact tapered tables),$(CSRC)) csrc/tests/test_isas.c
 FUZZED = $(CSRC) $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
 
-.PHONY: help build wheel dpi check test test-c test-c-san test-c-arm test-isas-arm cross test-threads test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
+.PHONY: help build wheel dpi check test test-c test-c-san test-c-arm test-isas-arm cross test-threads ubsan-exhaustive test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -100,6 +103,16 @@ build/san/%.o: %.c
 
 csrc/tests/test_core_san: $(TESTED:%.c=build/san/%.o)
 	$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^
+
+build/ubsan/clang: CC = $(CLANG)
+build/ubsan/clang: UBSAN += $(UBSAN_CLANG)
+build/ubsan/gcc build/ubsan/clang: csrc/tests/test_exhaustive.c $(DPI) $(DPI_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(UBSAN) -o $@ $(filter %.c,$^)
+
+ubsan-exhaustive: build/ubsan/gcc build/ubsan/clang ## Run all operations for all operands of small formats under UBSan, as gcc and as clang compile them (ten minutes).
+	build/ubsan/clang
+	build/ubsan/gcc
 
 build/arm/%.o: %.c
 	@mkdir -p $(@D)
