@@ -105,6 +105,42 @@ def sticky_lost(bits):
     return rounding(lambda odd, t, sign: nearest_even(odd, Fraction(floor(t * 2**bits), 2**bits), sign))
 
 
+def shifted(more, leading=True):
+    """What lies below the normal numbers is shifted by `more` places than it should be; None: not at all."""
+
+    def design(spec, codes, drawn, want, flags):
+        x, fmt = exact_of(spec, codes), spec.out_fmt
+        if x is None or (e := exponent_of(abs(x))) >= fmt.emin:
+            return want, flags
+        places = 0 if more is None else fmt.emin - e + more
+        n, t = divmod(abs(x) / Fraction(2) ** (e - fmt.mantissa_bits + places), 1)
+        kept = n if leading else n % 2**fmt.mantissa_bits
+        return (x < 0) << (fmt.bits - 1) | kept + nearest_even(n & 1, t, x < 0), flags
+
+    return design
+
+
+def not_shifted_into(bits):
+    """Of what is shifted out below the normal numbers `bits` bits are seen, and whether any lay below them before."""
+
+    def decided(x, fmt):
+        e = exponent_of(abs(x))
+        unit = Fraction(2) ** (e - fmt.mantissa_bits - bits)
+        below = abs(x) % unit != 0
+        quantum = Fraction(2) ** (fmt.emin - fmt.mantissa_bits)
+        n, t = divmod(abs(x) / quantum, 1)
+        t = Fraction(floor(t * 2**bits), 2**bits) + below * Fraction(1, 2 ** (bits + 1))
+        return n + nearest_even(n & 1, t, x < 0)
+
+    def design(spec, codes, drawn, want, flags):
+        x, fmt = exact_of(spec, codes), spec.out_fmt
+        if x is None or exponent_of(abs(x)) >= fmt.emin:
+            return want, flags
+        return (x < 0) << (fmt.bits - 1) | decided(x, fmt), flags
+
+    return design
+
+
 def twice(bits):
     """Rounded to `bits` more bits of precision, then again."""
 

@@ -41,6 +41,7 @@ CAUSES: dict[str, str] = {
     "rounds-each-product": "each product is rounded before it is added",
     "exact-product-instead": "products are added exactly where they should be rounded first",
     "missing-sticky": "bits are dropped before the rounding, which cannot tell whether any of them was 1",
+    "subnormal-shift": "the shift into the subnormals is left out, or goes a place too far or not far enough",
     "double-rounding": "results are rounded twice",
     "chunk-length": "the sum is cut into chunks of another length",
     "summation-order": "the sum is made in another order",
@@ -132,6 +133,7 @@ def _rows(spec: VectorSpec) -> Iterator[tuple[str, str, dict]]:
     if spec.op == "fma":
         yield "rounds-each-product", str(out), {"unfused": True}
     yield from _dropped(spec)
+    yield from _shifted(spec)
     yield from _twice(spec)
     for profile in ("riscv" if spec.op == "to_integer" else "canonical", "x86", "arm"):
         if profile != spec.nan:
@@ -245,6 +247,20 @@ def _dropped(spec: VectorSpec):
         ):
             if bits > where.startswith("point") or where == "align":
                 yield "missing-sticky", text.format(counted(bits, "bit")), {"keep": (bits, where)}
+
+
+def _shifted(spec: VectorSpec):
+    """The shift into the subnormals."""
+    if spec.out_fmt.kind != "float" or spec.out_fmt.lowest_binade != "subnormal":
+        return
+    texts = {"short": "a place too short", "long": "a place too long", "dropped": "left out"}
+    for how, text in texts.items():
+        for leading in (True, False) if how != "long" else (False,):
+            more = "" if how == "long" else ", the leading one counts" if leading else ", the leading one is lost"
+            yield "subnormal-shift", text + more, {"subnormal_shift": (how, leading)}
+    for bits in range(1, 4):
+        kept = f"{counted(bits, 'bit')} below the last place kept, and what lay below these before it"
+        yield "missing-sticky", f"in the shift into the subnormals, {kept}", {"keep": (bits, "unshifted")}
 
 
 def _twice(spec: VectorSpec):

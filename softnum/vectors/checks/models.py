@@ -7,14 +7,10 @@ the rounding, a second rounding. Two faults are one model with both changes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 import numpy as np
 
-from softnum import reference
 from softnum.formats.modes import Flags
-from softnum.formats.scalar import FixedFormat, FloatFormat
-from softnum.mac.fused import FusedDotUnit
 from softnum.mac.products.engines import definition_of
 from softnum.runtime import _core
 from softnum.vectors.checks.deliveries import (
@@ -28,8 +24,16 @@ from softnum.vectors.checks.deliveries import (
     with_fraction,
 )
 from softnum.vectors.checks.exact_models import rounded_through
+from softnum.vectors.checks.finer import (
+    aligning_unit,
+    call,
+    first_options,
+    free_of,
+    grid_of,
+    lost_in_shift,
+    shifted_wrongly,
+)
 from softnum.vectors.plans.codes import is_nan
-from softnum.vectors.plans.operations import computed
 from softnum.vectors.plans.spec import VectorSpec
 
 __all__ = ["Model", "NotApplicable", "changed_words"]
@@ -63,8 +67,11 @@ class Model:
         What becomes of the random bits.
     keep : (int, str), optional
         Bits kept after the last place, the others dropped unseen: "all", always; "free", before a shift into the
-        subnormals, which keeps them; "subnormal", in that shift alone; "align", of the smaller addend; "point" and
-        "point all", as "free" and "all", of a quotient or product before it is normalised.
+        subnormals, which keeps them; "subnormal", in that shift alone; "unshifted", in that shift, where what lay
+        below before it counts (``finer.lost_in_shift``); "align", of the smaller addend; "point" and "point all", as
+        "free" and "all", of a quotient or product before it is normalised.
+    subnormal_shift : (str, bool), optional
+        What is wrong with the shift into the subnormals (`softnum.vectors.checks.finer.shifted_wrongly`).
     via : int or format, optional
         A format, or a precision so many bits above the result's with exponents of no bound, to round to first.
     unfused : bool
@@ -109,6 +116,7 @@ class Model:
     nan_made: tuple | None = None
     random: str | None = None
     keep: tuple | None = None
+    subnormal_shift: tuple | None = None
     via: object = None
     unfused: bool = False
     overflow_to: str | None = None
@@ -129,7 +137,7 @@ class Model:
         """
         spec, formats = self.spec, self.spec.formats
         on_bits = (
-            self.keep, self.via, self.nan_code, self.nan_operand, self.nan_made, self.overflow_to,
+            self.keep, self.via, self.subnormal_shift, self.nan_code, self.nan_operand, self.nan_made, self.overflow_to,
             self.overflow_fraction, self.zero, self.sign, self.operands, self.stuck, not self.flush_sign or None,
         )  # fmt: skip
         if any(part is not None for part in on_bits) and any(f.leads for f in (*formats, spec.out_fmt)):
@@ -146,32 +154,36 @@ class Model:
         if (self.flush_inputs or self.flush_results) and all(f.kind == "fixed" for f in (*formats, spec.out_fmt)):
             raise NotApplicable("fixed point")
         if self.flush_results and not self.flush_sign:
-            kept, _ = _call(spec.op, operands, formats, spec.out_fmt, options | {"flush_results": None})
+            kept, _ = call(spec.op, operands, formats, spec.out_fmt, options | {"flush_results": None})
             result = np.where(spec.out_fmt.is_zero(result) & (kept != result), result.dtype.type(0), result)
         if self.unfused:
             if spec.op != "fma":
                 raise NotApplicable("no fma")
-            product, first = _call("multiply", operands[:2], formats[:2], spec.out_fmt, options)
+            product, first = call("multiply", operands[:2], formats[:2], spec.out_fmt, options)
             pair = (spec.out_fmt, formats[2])
-            result, flags = _call("add", (product, operands[2]), pair, spec.out_fmt, options)
+            result, flags = call("add", (product, operands[2]), pair, spec.out_fmt, options)
             flags = flags | first
         if self.keep is not None or self.via is not None:
             if self.keep is not None and self.keep[1] == "align":
                 other, other_flags = self._aligned(operands, options), flags
             elif self.keep is not None and self.keep[1].startswith("point"):
                 other, other_flags = self._before_normalising(operands, options)
+            elif self.keep is not None and self.keep[1] == "unshifted":
+                other, other_flags = lost_in_shift(spec, operands, options, self.keep[0])
             else:
                 other, other_flags = self._through(operands, options)
             fmt = spec.out_fmt
             plain = is_nan(result, fmt) | fmt.is_infinite(result) | (fmt.is_zero(result) & (flags & 1 == 0))
             result = np.where(plain, result, other)
             flags = np.where(plain, flags, other_flags | flags & _OWN)
+        if self.subnormal_shift is not None:
+            result = shifted_wrongly(spec, operands, options, result, *self.subnormal_shift)
         return self._delivered(result, flags, operands, options)
 
     def _plain(self, operands, options) -> tuple[np.ndarray, np.ndarray]:
         """The operation under these options; of many models it is the same."""
         spec = self.spec
-        made = lambda: _call(spec.op, operands, spec.formats, spec.out_fmt, options)  # noqa: E731
+        made = lambda: call(spec.op, operands, spec.formats, spec.out_fmt, options)  # noqa: E731
         if self.known is None or self.order or self.operands or "random_bits" in options:
             return made()
         key = (id(operands[0]), *options.values())
@@ -202,28 +214,25 @@ class Model:
             raise NotApplicable("stochastic")
         try:
             if self.via is not None:
-                wide, first = self.via if not isinstance(self.via, int) else _free(spec, self.via), mode
+                wide, first = self.via if not isinstance(self.via, int) else free_of(spec, self.via), mode
             else:
                 bits, where = self.keep
                 if where != "all" and out.kind == "fixed":
                     raise NotApplicable("fixed point")
                 first = "toward_zero" if out.kind == "float" else "down"
-                wide = _free(spec, bits) if where == "free" else _grid(out, bits)
+                wide = free_of(spec, bits) if where == "free" else grid_of(out, bits)
         except NotApplicable:
             by_format = self.via is not None and not isinstance(self.via, int)
             if not self.slowly or by_format or out.kind == "fixed" or self.flush_inputs or not out.has_zero:
                 raise
             words = options.get("random_bits")
             return rounded_through(spec, operands, words, mode, options, self.keep, self.via)
-        plain = {k: v for k, v in options.items() if k not in ("random_bits", "stochastic_bits", "flush_results")}
-        rule = "wrap" if options["overflow"] == "wrap" else "saturate" if wide.kind == "fixed" else "infinity"
-        plain |= {"rounding": first, "overflow": rule, "nan": "canonical", "invalid": 0}
-        cut, _ = _call(spec.op, operands, spec.formats, wide, plain)
+        cut, _ = call(spec.op, operands, spec.formats, wide, first_options(options, wide, first))
         last = {k: v for k, v in options.items() if k != "flush_inputs"}
-        result, flags = _call("convert", (cut,), (wide,), out, last)
+        result, flags = call("convert", (cut,), (wide,), out, last)
         if self.keep is not None and self.keep[1] == "subnormal":
-            right, right_flags = _call(spec.op, operands, spec.formats, out, options)
-            tiny, _ = _call(spec.op, operands, spec.formats, out, options | {"rounding": "toward_zero"})
+            right, right_flags = call(spec.op, operands, spec.formats, out, options)
+            tiny, _ = call(spec.op, operands, spec.formats, out, options | {"rounding": "toward_zero"})
             below = out.magnitudes(tiny) < 1 << out.mantissa_bits
             result, flags = np.where(below, result, right), np.where(below, flags, right_flags)
         return result, flags
@@ -245,7 +254,7 @@ class Model:
     def _aligned(self, operands, options) -> np.ndarray:
         """A sum whose smaller term is cut off where the larger one's bits, and so many more, end."""
         spec, out = self.spec, self.spec.out_fmt
-        unit, order = _aligning(spec, self.keep[0], options["rounding"], options["overflow"])
+        unit, order = aligning_unit(spec, self.keep[0], options["rounding"], options["overflow"])
         a, b, c = (np.ascontiguousarray(x, np.uint64) for x in order(operands, spec.formats))
         result = np.empty(len(a), np.uint64)
         with _core.PlainEnvironment():
@@ -283,25 +292,18 @@ class Model:
         spec, fmt = self.spec, self.spec.out_fmt
         if fmt.kind != "float" or not fmt.signed or not fmt.mantissa_bits or options["rounding"].startswith("sto"):
             raise NotApplicable("format or mode")
-        wide = _free(spec, 0)
+        wide = free_of(spec, 0)
         plain = {k: v for k, v in options.items() if k != "flush_results"} | {
             "overflow": "infinity",
             "nan": "canonical",
         }
-        free, _ = _call(spec.op, operands, spec.formats, wide, plain)
+        free, _ = call(spec.op, operands, spec.formats, wide, plain)
         where = (flags & _OVERFLOW != 0) & ~wide.is_infinite(free) & ~wide.is_nan(free)
         return with_fraction(result, free, wide, fmt, where, *self.overflow_fraction)
 
     def changed(self, **changes) -> Model:
         """This model with these changes too."""
         return replace(self, **changes)
-
-
-def _call(op, operands, formats, out, options):
-    try:
-        return computed(op, operands, formats, out, options)
-    except ValueError as error:  # a format or rule that the operation does not take
-        raise NotApplicable(str(error)) from None
 
 
 def changed_words(words, how, r):
@@ -335,64 +337,3 @@ def _special(fmt, what: str) -> int:
     if code is None:
         raise NotApplicable("no infinity")
     return code
-
-
-@lru_cache(maxsize=256)
-def _grid(fmt, bits: int):
-    """The format's own grid, `bits` bits finer: subnormals begin where its own do."""
-    try:
-        if fmt.kind == "fixed":
-            fraction = fmt.fraction_bits + bits
-            return FixedFormat(min(64 - fraction, 2 * fmt.integer_bits + 2), fraction)
-        if fmt.lowest_binade == "zero" or not fmt.has_zero:
-            raise NotApplicable(f"{fmt} has no subnormals")
-        return FloatFormat(
-            min(15, fmt.exponent_bits + 1), fmt.mantissa_bits + bits, bias=fmt.bias, lowest_binade=fmt.lowest_binade
-        )
-    except NotApplicable:
-        raise
-    except ValueError as error:
-        raise NotApplicable(str(error)) from None
-
-
-@lru_cache(maxsize=256)
-def _free(spec: VectorSpec, bits: int):
-    """A float format of `bits` more bits of precision in which no result of the spec is subnormal or overflows."""
-    out = spec.out_fmt
-    if out.kind == "fixed":
-        raise NotApplicable("fixed point")
-    reach = 4 + sum(
-        f.integer_bits + f.fraction_bits if f.kind == "fixed" else max(abs(f.emax), abs(f.emin - f.mantissa_bits)) + 1
-        for f in spec.formats[:2]
-    )
-    try:
-        return FloatFormat(max(reach.bit_length() + 1, out.exponent_bits), out.mantissa_bits + bits)
-    except ValueError as error:
-        raise NotApplicable(str(error)) from None
-
-
-@lru_cache(maxsize=256)
-def _aligning(spec: VectorSpec, bits: int, rounding: str, overflow: str):
-    """(a unit that adds with `bits` bits below the larger term's last place, a function that orders the operands)"""
-    out, formats = spec.out_fmt, spec.formats
-    if spec.op not in ("add", "subtract", "fma") or formats[-1] != out or any(f.kind != "float" for f in formats):
-        raise NotApplicable("no sum of floats in the result's format")
-    if rounding.startswith("stochastic") or (spec.op == "subtract" and not out.negative_zero):
-        raise NotApplicable("mode or format")
-    pair = formats[:2] if spec.op == "fma" else (formats[0], formats[0])
-    try:
-        unit = FusedDotUnit(
-            1, out.mantissa_bits + bits, out, operand=pair, output_rounding=rounding, overflow=overflow
-        )  # fmt: skip
-        one, _ = reference.encode(1, pair[1])
-    except ValueError as error:
-        raise NotApplicable(str(error)) from None
-
-    def order(operands, formats):
-        if spec.op == "fma":
-            return operands
-        a, b = operands
-        sign = b.dtype.type(1 << (formats[1].bits - 1) if spec.op == "subtract" else 0)
-        return a, np.full(len(a), one, np.uint64), b ^ sign
-
-    return unit, order
