@@ -18,7 +18,7 @@ SANITIZE_LANES ?= $(SANITIZE)
 UBSAN = -O1 -fsanitize=undefined,float-divide-by-zero,float-cast-overflow -fno-sanitize-recover=all
 UBSAN_CLANG = -fsanitize=integer -fno-sanitize=unsigned-integer-overflow,unsigned-shift-base
 CSRC = $(sort $(shell find csrc -name '*.c' -not -path 'csrc/dpi/*' -not -path 'csrc/tests/*'))
-DPI = csrc/dpi/names.c csrc/dpi/operations.c csrc/dpi/units.c
+DPI = $(patsubst %,csrc/dpi/%.c,defined instructions names operations units)
 DPI_HEADERS = $(shell find csrc/dpi csrc/softnum -name '*.h')
 VPI_INCLUDE ?= $(patsubst %/vpi_user.h,%,$(firstword $(wildcard /usr/include/iverilog/vpi_user.h /usr/local/include/iverilog/vpi_user.h /usr/include/vpi_user.h)))
 C_FILES = $(sort $(shell find csrc fuzz -name '*.[ch]'))
@@ -43,7 +43,7 @@ wheel: ## Build in dist the source distribution and, from it, a wheel for Linux 
 
 dpi: build/dpi/libsoftnum_dpi.so $(if $(VPI_INCLUDE),build/dpi/softnum_vpi.vpi) ## Build the reference model for simulators: DPI-C, and VPI where vpi_user.h is found (VPI_INCLUDE=folder).
 	cp csrc/dpi/softnum_modes.vh build/dpi
-	grep -ohE 'X\([a-z_0-9]+, [0-9]\)' csrc/softnum/operations/operations.h csrc/softnum/operations/elementary.h \
+	grep -ohE 'X\([a-z_0-9]+, [0-9]\)' csrc/softnum/operations/operations.h csrc/softnum/operations/elementary.h csrc/dpi/softnum_dpi.h \
 		| sed -E 's/X\((.*), (.)\)/  `SOFTNUM_\2(\1)/' > build/dpi/operations
 	sed -e '/SN_OPERATIONS:/{r build/dpi/operations' -e 'd}' csrc/dpi/softnum_pkg.sv > build/dpi/softnum_pkg.sv
 	rm build/dpi/operations

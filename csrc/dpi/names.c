@@ -2,7 +2,8 @@
  *
  * A field of a handle, 16 bits, spells the format out, so that handles need no table and are the same everywhere:
  *   0                         the one before it
- *   0000 xxxx xxxx xxxx       1 + index of a registered format
+ *   0000 0xxx xxxx xxxx       1 + index of a registered format
+ *   0000 1xxx xxxx xxxx       index of one that softnum_dpi_define named: of this process alone
  *   0001 t00e eebb bbbb       posit or (t) linear takum: es, bits
  *   001y yyyy yyyy yyyy       eXmY: X << 6 | Y
  *   01kk kkkk pppp ppss       P3109: K - 1, P - 1, unsigned, finite
@@ -13,16 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAN_IEEE, NAN_ALL_ONES, NAN_NEGATIVE_ZERO, NAN_NONE };
-
-/* A float format's facts, as of softnum.FloatFormat. */
-typedef struct {
-    const char *name;
-    sn_i32 exponent_bits, mantissa_bits, bias, is_signed, nan_codes, infinities, negative_zero, has_zero, lowest,
-        saturating;
-} facts;
-
-static const facts registered[] = {
+static const softnum_facts registered[] = {
     {"binary16", 5, 10, 15, 1, NAN_IEEE, 1, 1, 1, SN_LOWEST_SUBNORMAL, 0},
     {"binary32", 8, 23, 127, 1, NAN_IEEE, 1, 1, 1, SN_LOWEST_SUBNORMAL, 0},
     {"binary64", 11, 52, 1023, 1, NAN_IEEE, 1, 1, 1, SN_LOWEST_SUBNORMAL, 0},
@@ -62,7 +54,7 @@ static void fill_width(sn_format *f, sn_i32 bits, sn_i32 is_signed) {
 }
 
 /* As FloatFormat checks and derives them. */
-static int fill_float(const facts *x, sn_format *f) {
+int softnum_fill_facts(const softnum_facts *x, sn_format *f) {
     const sn_i32 e = x->exponent_bits, m = x->mantissa_bits, bits = e + m + x->is_signed;
     if (e < 1 || e > 15 + (m == 0) || m < 0 || m > 61 || bits > 64 || (m == 0 && x->nan_codes == NAN_IEEE)) return 0;
     fill_width(f, bits, x->is_signed);
@@ -89,16 +81,17 @@ static int fill_float(const facts *x, sn_format *f) {
     f->emin = (x->lowest == SN_LOWEST_NORMAL ? 0 : 1) - x->bias;
     f->emax = (sn_i32)(f->max_code >> m) - x->bias;
     f->p3109 = x->nan_codes == (x->is_signed ? NAN_NEGATIVE_ZERO : NAN_ALL_ONES) && (f->has_inf || f->saturating);
-    return f->max_code >= (sn_u64)(x->has_zero || x->lowest != SN_LOWEST_NORMAL);
+    const sn_u64 least = x->lowest == SN_LOWEST_ZERO ? hidden : x->has_zero || x->lowest != SN_LOWEST_NORMAL;
+    return f->max_code >= least;
 }
 
 static int fill_p3109(sn_i32 k, sn_i32 p, sn_i32 is_unsigned, sn_i32 finite, sn_format *f) {
     const sn_i32 e = k - p + is_unsigned;
     if (k < 3 || k > 64 || p < 1 || p > k - !is_unsigned || e < 1 || e > 15 + (p == 1)) return 0;
-    const facts x = {
+    const softnum_facts x = {
         "",      e, p - 1, 1 << (e - 1),        !is_unsigned, is_unsigned ? NAN_ALL_ONES : NAN_NEGATIVE_ZERO,
         !finite, 0, 1,     SN_LOWEST_SUBNORMAL, finite};
-    return fill_float(&x, f);
+    return softnum_fill_facts(&x, f);
 }
 
 /* A number from -63 to 64 in seven bits. */
@@ -120,10 +113,11 @@ int softnum_fill(sn_u32 field, sn_format *f) {
     if (field & FLOAT) {
         const sn_i32 e = (field >> 6) & 127, m = field & 63;
         if (e < 1 || e > 15 + (m == 0)) return 0;
-        const facts x = {"", e, m, (1 << (e - 1)) - 1, 1, NAN_IEEE, 1, 1, 1, SN_LOWEST_SUBNORMAL, 0};
-        return fill_float(&x, f);
+        const softnum_facts x = {"", e, m, (1 << (e - 1)) - 1, 1, NAN_IEEE, 1, 1, 1, SN_LOWEST_SUBNORMAL, 0};
+        return softnum_fill_facts(&x, f);
     }
-    return field >= 1 && field <= REGISTERED && fill_float(&registered[field - 1], f);
+    if ((field & ~(sn_u32)(SOFTNUM_DEFINED - 1)) == SOFTNUM_DEFINED) return softnum_fill_defined(field, f, NULL);
+    return field >= 1 && field <= REGISTERED && softnum_fill_facts(&registered[field - 1], f);
 }
 
 int softnum_fill_tapered(sn_u32 field, sn_tapered *f) {
@@ -149,6 +143,8 @@ void softnum_name(sn_u32 field, char *text) {
                  field & 1 ? 'f' : 'e');
     else if (field & FLOAT)
         snprintf(text, 16, "e%um%u", (field >> 6) & 127, field & 63);
+    else if (field & SOFTNUM_DEFINED)
+        softnum_fill_defined(field, &f, text);
     else
         snprintf(text, 16, "%s", registered[field - 1].name);
 }
@@ -177,8 +173,16 @@ static int over(const char **p, const char *text) {
     return 1;
 }
 
+/* The field of i8 ... u64; 0 of other names. */
+static sn_u32 integer_field(const char *name) {
+    static const char *const widths[] = {"8", "16", "32", "64"};
+    for (sn_u32 i = 0; (name[0] == 'i' || name[0] == 'u') && i < 4; i++)
+        if (!strcmp(name + 1, widths[i])) return FIXED | (name[0] == 'u' ? P3109 : 0) | (8u << i) << 7;
+    return 0;
+}
+
 /* The field of a name in lower case; 0 if it is none. */
-static sn_u32 field_of(const char *name) {
+sn_u32 softnum_field_of(const char *name) {
     sn_format f;
     sn_tapered t;
     const char *p = name;
@@ -186,6 +190,7 @@ static sn_u32 field_of(const char *name) {
     sn_u32 field = 0;
     for (sn_u32 i = 0; i < REGISTERED; i++)
         if (!strcmp(name, registered[i].name)) return i + 1;
+    if ((field = integer_field(name)) != 0 || (field = softnum_defined_field(name)) != 0) return field;
     if (over(&p, "posit") || over(&p, "takum_linear")) {
         const int takum = name[0] == 't';
         if ((x = number(&p)) < 0 || x > 63) return 0;
@@ -236,7 +241,7 @@ static sn_u64 unknown(const char *name) {
     return softnum_error(
         NULL,
         "unknown format '%.40s' (registered names: %s; or eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f}, positN, positN_esE, "
-        "takum_linearN)",
+        "takum_linearN, i8 to u64)",
         name, known);
 }
 
@@ -261,7 +266,7 @@ sn_u64 softnum_dpi_format(const char *text) {
     for (;;) {
         if (count == 4 || !next_name(&p, name, sizeof name))
             return softnum_error(NULL, "format '%.80s': state OUT, IN->OUT, A,B->OUT or A,B,C->OUT", text ? text : "");
-        if ((field[count] = field_of(name)) == 0) return unknown(name);
+        if ((field[count] = softnum_field_of(name)) == 0) return unknown(name);
         count++;
         if (*p == 0) break;
         if (result || (count == 3 && *p == ','))

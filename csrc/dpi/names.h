@@ -5,6 +5,17 @@
 #include "softnum/rounding/tapered.h"
 #include "softnum_dpi.h"
 
+enum { NAN_IEEE, NAN_ALL_ONES, NAN_NEGATIVE_ZERO, NAN_NONE };
+
+/* A float format's facts, as of softnum.FloatFormat; the format they make, as it checks and derives it: 0 if none. */
+typedef struct {
+    const char *name;
+    sn_i32 exponent_bits, mantissa_bits, bias, is_signed, nan_codes, infinities, negative_zero, has_zero, lowest,
+        saturating;
+} softnum_facts;
+
+int softnum_fill_facts(const softnum_facts *x, sn_format *f);
+
 /* Fields of a handle. */
 enum { SOFTNUM_OUT = 0, SOFTNUM_A = 16, SOFTNUM_B = 32, SOFTNUM_C_FIELD = 48 };
 
@@ -15,6 +26,15 @@ enum { SOFTNUM_BINARY64 = 3, SOFTNUM_INTEGER = 1 << 15 | 32 << 7, SOFTNUM_EXCEPT
 
 /* The format of a field of a handle; 0 if the field stands for none. */
 int softnum_fill(sn_u32 field, sn_format *f);
+
+/* The field of a name in lower case; 0 if it is none. */
+sn_u32 softnum_field_of(const char *name);
+
+/* Formats that softnum_dpi_define named: their fields, from this one on; that of a name, 0 of others; the format of
+ * such a field, and its name into text, if there is one: 0 if it is not defined. */
+enum { SOFTNUM_DEFINED = 1 << 11 };
+sn_u32 softnum_defined_field(const char *name);
+int softnum_fill_defined(sn_u32 field, sn_format *f, char *text);
 
 /* The same of a posit or a linear takum, which softnum_fill knows nothing of. */
 int softnum_fill_tapered(sn_u32 field, sn_tapered *f);

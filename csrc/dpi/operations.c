@@ -1,9 +1,8 @@
 /* The operations, by softnum_dpi.h's contract: what cannot be computed is told, never guessed. */
-#include "names.h"
+#include "instructions.h"
 
 #include <stddef.h>
 
-#include "softnum/elementary/functions.h"
 #include "softnum/word/philox.h"
 
 #include <string.h>
@@ -142,9 +141,11 @@ static sn_u64 order_of_nar(const sn_tapered *t, const sn_u64 *code) {
     return a == b ? SN_EQUAL : a ? SN_LESS : SN_GREATER;
 }
 
-static sn_u64 operate(int op, int operands, const char *who, const sn_u64 *given, sn_u64 formats, sn_u64 mode,
+static sn_u64 operate(int instruction, int operands, const char *who, const sn_u64 *given, sn_u64 formats, sn_u64 mode,
                       sn_u64 random, sn_u64 *flags) {
     static const char *const names[] = {"a", "b", "c"};
+    const int op = softnum_operation_of(instruction);
+    softnum_rules r;
     const sn_u32 to = softnum_field(formats, SOFTNUM_OUT);
     const int named = op == SN_OP_scalb ? 1 : operands;
     sn_u32 field[3] = {softnum_field(formats, SOFTNUM_A), softnum_field(formats, SOFTNUM_B),
@@ -172,8 +173,16 @@ static sn_u64 operate(int op, int operands, const char *who, const sn_u64 *given
         softnum_fill(SOFTNUM_INTEGER, &in[1]);
         codes[1] = (sn_u32)(n > most ? most : n < -most ? -most : n);
     }
-    if (!softnum_env(who, mode, &out, to, &env) || !suits(op, who, in, &out, field, to, &env))
+    if (!softnum_take_rules(who, &mode, &r) || !softnum_env(who, mode, &out, to, &env) ||
+        !suits(op, who, in, &out, field, to, &env) ||
+        !softnum_instruction_suits(instruction, who, in, &out, field, to, &env, &r))
         return softnum_error_again(flags);
+    if (r.cuda && softnum_makes_codes(op) && !tapered && out.has_nan && !sn_cuda_nan(&out)) {
+        char name[16];
+        softnum_name(to, name);
+        return softnum_error(flags, "%s: no manual states the NaN that GPUs deliver in %s; leave SOFTNUM_NAN_CUDA out",
+                             who, name);
+    }
     if (tapered && (op == SN_OP_round_to_integral ? mode & ~(sn_u64)255 : mode))
         return softnum_error(flags, "%s: posits and takums round to nearest, ties to even, and in no other mode", who);
     const int first = softnum_fill_tapered(field[0], &of[0]);
@@ -181,11 +190,12 @@ static sn_u64 operate(int op, int operands, const char *who, const sn_u64 *given
     if (first && (named < 2 || field[1] == field[0]) && of_integers(op, &of[0], given, &result)) return result;
     if (both && (op == SN_OP_compare || op == SN_OP_compare_signaling) &&
         (given[0] == sn_tapered_nar(&of[0]) || given[1] == sn_tapered_nar(&of[1])))
-        return order_of_nar(of, given);
+        return softnum_out_of_operation(instruction, order_of_nar(of, given));
+    if (instruction == SOFTNUM_OP_sign_xor && !(codes[1] & in[1].sign_mask)) return codes[0];
+    softnum_into_operation(instruction, in, &env, codes);
     if (tapered && op != SN_OP_round_to_integral) env.rounding = SN_TO_ODD;
-    result = op < SN_OP_exp ? sn_operate(op, in, codes, &out, &env, (sn_u32)random, &raised)
-                            : sn_elementary(op - SN_OP_exp, &in[0], codes[0], &in[1], codes[1], &out, &env,
-                                            (sn_u32)random, &raised);
+    result =
+        softnum_out_of_operation(instruction, softnum_computed(op, in, codes, &out, &env, &r, (sn_u32)random, &raised));
     if (raised & SN_UNDECIDED)
         return softnum_error(flags, "%s: too many bits lie before the last one of a result that wraps; saturate", who);
     if (tapered && op != SN_OP_classify && op != SN_OP_compare && op != SN_OP_compare_signaling)
@@ -204,6 +214,13 @@ static sn_u64 operate(int op, int operands, const char *who, const sn_u64 *given
         return operate(SN_OP_##name, operands, "softnum_" #name, given, formats, mode, random, flags);                 \
     }
 SN_OPERATIONS(OPERATION)
+#define INSTRUCTION(name, operands)                                                                                    \
+    sn_u64 softnum_dpi_##name(SOFTNUM_DPI_TAKES_##operands, sn_u64 formats, sn_u64 mode, sn_u64 random,                \
+                              sn_u64 *flags) {                                                                         \
+        const sn_u64 given[3] = GIVEN_##operands;                                                                      \
+        return operate(SOFTNUM_OP_##name, operands, "softnum_" #name, given, formats, mode, random, flags);            \
+    }
+SOFTNUM_INSTRUCTIONS(INSTRUCTION)
 
 sn_u64 softnum_dpi_random(sn_u64 seed, sn_u64 stream, sn_u64 index) {
     const sn_philox_words key = sn_philox_key(seed, stream, SN_DOMAIN_ELEMENTWISE);

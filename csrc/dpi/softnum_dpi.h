@@ -10,10 +10,11 @@
  * A result that is NaN in a format without NaN is code 0 with the flag invalid, as in the files of `softnum vectors`.
  * What has no answer (a handle that is none, a mode that a format does not know, a code with bits above its format's)
  * sets SOFTNUM_ERROR in *flags and returns all ones; softnum_dpi_message says what is wrong. Nothing else is kept from
- * one call to the next, and the message is the calling thread's own. */
+ * one call to the next, but formats that softnum_dpi_define named; the message is the calling thread's own. */
 #ifndef SOFTNUM_DPI_H
 #define SOFTNUM_DPI_H
 
+#include "softnum/operations/fpu.h"
 #include "softnum/operations/operations.h"
 
 #ifdef __cplusplus
@@ -37,15 +38,42 @@ enum {
     SOFTNUM_TININESS_BEFORE = 1 << 12,
     SOFTNUM_FLUSH_INPUTS = 1 << 13,
     SOFTNUM_FLUSH_SHIFT = 14, /* bits 14-15: SN_FLUSH_..., of results */
-    SOFTNUM_NAN_SHIFT = 16,   /* bits 16-19: SN_NAN_... */
-    SOFTNUM_BITS_SHIFT = 24   /* bits 24-31: r of the stochastic modes, 1 to 32; 0 stands for 32 */
+    SOFTNUM_NAN_SHIFT = 16,   /* bits 16-19: SN_NAN_..., or 3: the one NaN of GPUs (fpu.h, sn_cuda_nan) */
+    SOFTNUM_NAN_CUDA = 3 << SOFTNUM_NAN_SHIFT,
+    SOFTNUM_BITS_SHIFT = 24,   /* bits 24-31: r of the stochastic modes, 1 to 32; 0 stands for 32 */
+    SOFTNUM_MINMAX_SHIFT = 32, /* bits 32-34: SN_MINMAX_..., of minimum, maximum and those of numbers */
+    SOFTNUM_INTEGER_SHIFT = 35 /* bits 35-37: SN_INTEGER_..., of to_integer; 0 is SN_INTEGER_ARM */
 };
+#define SOFTNUM_CLASS_MASK ((sn_u64)1 << 38) /* classify gives RISC-V's mask of ten bits */
+#define SOFTNUM_SILENT ((sn_u64)1 << 39)     /* to_integer and round_to_integral raise no INEXACT */
+/* Bits 32-39 are looked at by the operations that they are of, and by no other operation; units have none of them. */
 
 /* The handle of a text "OUT", "IN->OUT", "A,B->OUT" or "A,B,C->OUT" of format names: those of softnum.format, that is
- * registered ones, eXmY, qI.F, uqI.F and binaryKpP{s,u}{e,f}. SOFTNUM_NO_HANDLE where there is no such format.
+ * registered ones, eXmY, qI.F, uqI.F and binaryKpP{s,u}{e,f}; i8, i16, i32, i64 and u8 ... u64, short for q8.0 ...
+ * uq64.0; and those of softnum_dpi_define. SOFTNUM_NO_HANDLE where there is no such format.
  * Results in posits and linear takums (positN, positN_esE, takum_linearN) take the mode SN_NEAREST_EVEN alone and raise
  * no flags; NaR compares as the least. softnum_dpi_fused_dot does not take them. */
 SOFTNUM_DPI sn_u64 softnum_dpi_format(const char *text);
+/* softnum_dpi_define's facts: where the NaNs lie, and what a float format like IEEE 754's has that this one lacks. */
+enum {
+    SOFTNUM_NANS_ALL_ONES = 1,      /* one magnitude, all ones */
+    SOFTNUM_NANS_NEGATIVE_ZERO = 2, /* one, in the code of -0 */
+    SOFTNUM_NANS_NONE = 3,
+    SOFTNUM_NO_INFINITIES = 1 << 2,
+    SOFTNUM_NO_NEGATIVE_ZERO = 1 << 3,
+    SOFTNUM_UNSIGNED = 1 << 4,
+    SOFTNUM_NO_ZERO = 1 << 5,
+    SOFTNUM_LOWEST_NORMAL = 1 << 6, /* exponent field 0 means normal numbers; */
+    SOFTNUM_LOWEST_ZERO = 2 << 6,   /* or zero alone, that is no subnormals */
+    SOFTNUM_SATURATING = 1 << 8     /* what is too large is the largest value, never NaN */
+};
+/* A name of its own for a float format of these widths, bias and facts, known to softnum_dpi_format from now on, in
+ * this process; its handle, which is this process's too. The name is of 1 to 15 letters, digits and _, a letter first,
+ * in either case, and means no other format; the same facts may be given to it again. SOFTNUM_NO_HANDLE where there is
+ * no such format, as of softnum.FloatFormat, or there are SOFTNUM_DEFINED_MOST. */
+enum { SOFTNUM_DEFINED_MOST = 256 };
+SOFTNUM_DPI sn_u64 softnum_dpi_define(const char *name, sn_u64 exponent_bits, sn_u64 mantissa_bits, sn_i64 bias,
+                                      sn_u64 facts);
 /* Width of a code of the result's format; 0 of no handle. */
 SOFTNUM_DPI sn_u64 softnum_dpi_bits(sn_u64 formats);
 /* What is wrong with the last call that had no answer. */
@@ -61,11 +89,32 @@ SOFTNUM_DPI double softnum_dpi_to_real(sn_u64 code, sn_u64 formats, sn_u64 *flag
 /* The code of a value, rounded once. */
 SOFTNUM_DPI sn_u64 softnum_dpi_from_real(double value, sn_u64 formats, sn_u64 mode, sn_u64 random, sn_u64 *flags);
 
+/* Instructions of floating-point units that are made of these operations: name, number of operands.
+ * - from_integer: convert, whose operand is an integer, of the formats i8 ... u64 (q8.0 ... uq64.0).
+ * - compare_*: 1 where it is so. equal, less and less_equal raise INVALID for a signaling NaN, _signaling for any.
+ * - sign_copy, sign_negate, sign_xor: a with b's sign, the other one, the exclusive or of both; no flags.
+ * - fmsub a * b - c, fnmadd -(a * b) - c, fnmsub -(a * b) + c, as RISC-V has the names; rounded once. */
+#define SOFTNUM_INSTRUCTIONS(X)                                                                                        \
+    X(from_integer, 1)                                                                                                 \
+    X(compare_equal, 2)                                                                                                \
+    X(compare_less, 2)                                                                                                 \
+    X(compare_less_equal, 2)                                                                                           \
+    X(compare_equal_signaling, 2)                                                                                      \
+    X(compare_less_signaling, 2)                                                                                       \
+    X(compare_less_equal_signaling, 2)                                                                                 \
+    X(sign_copy, 2)                                                                                                    \
+    X(sign_negate, 2)                                                                                                  \
+    X(sign_xor, 2)                                                                                                     \
+    X(fmsub, 3)                                                                                                        \
+    X(fnmadd, 3)                                                                                                       \
+    X(fnmsub, 3)
+
 /* The operations of softnum (docs: c-api), an argument for each operand: softnum_dpi_add(a, b, formats, ...).
  * - The second operand of scalb is a signed integer, whatever the handle says of b.
  * - compare, compare_signaling: SN_LESS 0, SN_EQUAL 1, SN_GREATER 2, SN_UNORDERED 3. classify: 0 to 9, in the order of
  *   softnum.ops.CLASSES. total_order: 0 or 1.
- * - to_integer: the result is fixed point without fraction; out of range is the nearest bound, NaN 0, both INVALID. */
+ * - to_integer: the result is fixed point without fraction; out of range is the nearest bound, NaN 0, both INVALID,
+ *   unless the mode states another rule. */
 #define SOFTNUM_DPI_TAKES_1 sn_u64 a
 #define SOFTNUM_DPI_TAKES_2 sn_u64 a, sn_u64 b
 #define SOFTNUM_DPI_TAKES_3 sn_u64 a, sn_u64 b, sn_u64 c
@@ -73,6 +122,7 @@ SOFTNUM_DPI sn_u64 softnum_dpi_from_real(double value, sn_u64 formats, sn_u64 mo
     SOFTNUM_DPI sn_u64 softnum_dpi_##name(SOFTNUM_DPI_TAKES_##operands, sn_u64 formats, sn_u64 mode, sn_u64 random,    \
                                           sn_u64 *flags);
 SN_OPERATIONS(SOFTNUM_DPI_PROTOTYPE)
+SOFTNUM_INSTRUCTIONS(SOFTNUM_DPI_PROTOTYPE)
 
 /* One step of a MadUnit: acc + a * b in the result's format. The handle's c is the product's format; without one the
  * product is exact, and there is one rounding. mode: of the sum; product_mode: of the product. random: the product's

@@ -29,8 +29,40 @@ localparam [63:0] SOFTNUM_TININESS_BEFORE = 64'h1000;
 localparam [63:0] SOFTNUM_FLUSH_INPUTS = 64'h2000;
 localparam [63:0] SOFTNUM_FLUSH_BEFORE = 64'h4000;
 localparam [63:0] SOFTNUM_FLUSH_AFTER = 64'h8000;
+localparam [63:0] SOFTNUM_FLUSH_SUBNORMAL = 64'hC000;
 localparam [63:0] SOFTNUM_NAN_X86 = 64'h10000;
 localparam [63:0] SOFTNUM_NAN_ARM = 64'h20000;
+localparam [63:0] SOFTNUM_NAN_CUDA = 64'h30000;
+// whose rule minimum and maximum follow; what invalid conversions to integers give (without one: Arm's)
+localparam [63:0] SOFTNUM_MINMAX_IEEE2008 = 64'h1_00000000;
+localparam [63:0] SOFTNUM_MINMAX_RISCV = 64'h2_00000000;
+localparam [63:0] SOFTNUM_MINMAX_ARM = 64'h3_00000000;
+localparam [63:0] SOFTNUM_MINMAX_X86 = 64'h4_00000000;
+localparam [63:0] SOFTNUM_MINMAX_CUDA = 64'h5_00000000;
+localparam [63:0] SOFTNUM_INTEGER_RISCV = 64'h8_00000000;
+localparam [63:0] SOFTNUM_INTEGER_ARM = 64'h10_00000000;
+localparam [63:0] SOFTNUM_INTEGER_X86 = 64'h18_00000000;
+localparam [63:0] SOFTNUM_INTEGER_CUDA = 64'h20_00000000;
+localparam [63:0] SOFTNUM_CLASS_MASK = 64'h40_00000000; // classify gives RISC-V's mask of ten bits
+localparam [63:0] SOFTNUM_SILENT = 64'h80_00000000; // to_integer and round_to_integral raise no inexact
+// all that a machine's manual decides, as `softnum vectors --profile` has it; flushing is none of it
+localparam [63:0] SOFTNUM_PROFILE_RISCV = SOFTNUM_MINMAX_RISCV | SOFTNUM_INTEGER_RISCV | SOFTNUM_CLASS_MASK;
+localparam [63:0] SOFTNUM_PROFILE_ARM =
+    SOFTNUM_NAN_ARM | SOFTNUM_TININESS_BEFORE | SOFTNUM_MINMAX_ARM | SOFTNUM_INTEGER_ARM;
+localparam [63:0] SOFTNUM_PROFILE_X86 = SOFTNUM_NAN_X86 | SOFTNUM_MINMAX_X86 | SOFTNUM_INTEGER_X86;
+localparam [63:0] SOFTNUM_PROFILE_CUDA = SOFTNUM_NAN_CUDA | SOFTNUM_MINMAX_CUDA | SOFTNUM_INTEGER_CUDA;
+localparam [63:0] SOFTNUM_PROFILE_IEEE = SOFTNUM_INTEGER_RISCV;
+// facts of softnum_define
+localparam [63:0] SOFTNUM_NANS_ALL_ONES = 1;
+localparam [63:0] SOFTNUM_NANS_NEGATIVE_ZERO = 2;
+localparam [63:0] SOFTNUM_NANS_NONE = 3;
+localparam [63:0] SOFTNUM_NO_INFINITIES = 4;
+localparam [63:0] SOFTNUM_NO_NEGATIVE_ZERO = 8;
+localparam [63:0] SOFTNUM_UNSIGNED = 16;
+localparam [63:0] SOFTNUM_NO_ZERO = 32;
+localparam [63:0] SOFTNUM_LOWEST_NORMAL = 64;
+localparam [63:0] SOFTNUM_LOWEST_ZERO = 128;
+localparam [63:0] SOFTNUM_SATURATING = 256;
 // flags
 localparam [4:0] SOFTNUM_INEXACT = 1;
 localparam [4:0] SOFTNUM_UNDERFLOW = 2;

@@ -15,6 +15,9 @@ package softnum_pkg;
   localparam int SOFTNUM_WORD_BITS = 4096;
 
   import "DPI-C" function longint unsigned softnum_dpi_format(input string text);
+  import "DPI-C" function longint unsigned softnum_dpi_define(
+      input string name, input longint unsigned exponent_bits, input longint unsigned mantissa_bits,
+      input longint bias, input longint unsigned facts);
   import "DPI-C" function longint unsigned softnum_dpi_bits(input longint unsigned formats);
   import "DPI-C" function string softnum_dpi_message();
   import "DPI-C" function longint unsigned softnum_dpi_random(
@@ -49,6 +52,14 @@ package softnum_pkg;
   function automatic longint unsigned softnum_format(input string text);
     softnum_format = softnum_dpi_format(text);
     if (softnum_format == 64'hFFFFFFFFFFFFFFFF) $fatal(1, "softnum_format: %s", softnum_dpi_message());
+  endfunction
+
+  // A name for a float format of these facts (SOFTNUM_NANS_ALL_ONES ...), which softnum_format knows from then on.
+  function automatic longint unsigned softnum_define(
+      input string name, input longint unsigned exponent_bits, input longint unsigned mantissa_bits,
+      input longint bias, input longint unsigned facts);
+    softnum_define = softnum_dpi_define(name, exponent_bits, mantissa_bits, bias, facts);
+    if (softnum_define == 64'hFFFFFFFFFFFFFFFF) $fatal(1, "%s", softnum_dpi_message());
   endfunction
 
   // Width of a code of the result's format.

@@ -25,12 +25,14 @@ enum { MOST_ARGUMENTS = 13, WORDS = SOFTNUM_WORD_BITS / 32 };
 typedef struct {
     sn_u64 v[MOST_ARGUMENTS];
     sn_u32 word[2][WORDS];
+    char text[64];
     double real;
     sn_u64 flags;
 } call;
 
 /* A system function. kinds, a letter an argument: o a code, r random bits, s a signed integer, w a word of elements,
- * d a real number; these may be unknown. h a handle or text of formats, m an integer. f flags, the last one. */
+ * d a real number; these may be unknown. h a handle or text of formats, m an integer, t a text. f flags, the last one.
+ */
 typedef struct {
     char name[40];
     const char *kinds;
@@ -49,8 +51,15 @@ typedef struct {
                                   &x->flags);                                                                          \
     }
 SN_OPERATIONS(RUN)
+SOFTNUM_INSTRUCTIONS(RUN)
 
 static sn_u64 run_format(call *x) { /* the argument was looked up as it was read */ return x->v[0]; }
+
+static sn_u64 run_define(call *x) {
+    const sn_u64 handle = softnum_dpi_define(x->text, x->v[1], x->v[2], (sn_i64)x->v[3], x->v[4]);
+    if (handle == SOFTNUM_NO_HANDLE) x->flags |= SOFTNUM_ERROR;
+    return handle;
+}
 
 static sn_u64 run_bits(call *x) {
     const sn_u64 bits = softnum_dpi_bits(x->v[0]);
@@ -85,7 +94,8 @@ static sn_u64 run_fused_dot(call *x) {
 #define ENTRY(name, operands) {"$softnum_" #name, KINDS_##operands, run_##name, 0},
 static entry entries[] = {
     SN_OPERATIONS(ENTRY) /* a row for each operation, and */
-    {"$softnum_format", "h", run_format, 0},
+    SOFTNUM_INSTRUCTIONS(ENTRY){"$softnum_format", "h", run_format, 0},
+    {"$softnum_define", "tmmmm", run_define, 0},
     {"$softnum_bits", "h", run_bits, 0},
     {"$softnum_random", "mmm", run_random, 0},
     {"$softnum_to_real", "ohf", run_to_real, 1},
@@ -181,6 +191,12 @@ static int read_argument(const entry *e, int i, vpiHandle argument, vpiHandle wh
         fail(where, "%s: %s", e->name, softnum_dpi_message());
         return 2;
     }
+    if (kind == 't') {
+        value.format = vpiStringVal;
+        vpi_get_value(argument, &value);
+        snprintf(x->text, sizeof x->text, "%s", value.value.str ? value.value.str : "");
+        return 0;
+    }
     if (kind == 'd') {
         value.format = vpiRealVal;
         vpi_get_value(argument, &value);
@@ -258,7 +274,7 @@ static PLI_INT32 check_call(ICARUS_VPI_CONST PLI_BYTE8 *data) {
         if (count < wanted && e->kinds[count] == 'f' &&
             (!is_variable(one) || vpi_get(vpiSize, one) < 5 || vpi_get(vpiSize, one) > 64))
             fail(where, "%s: argument %d, flags, must be a variable of 5 to 64 bits", e->name, count + 1);
-        else if (count < wanted && e->kinds[count] != 'h' && is_text(one))
+        else if (count < wanted && e->kinds[count] != 'h' && e->kinds[count] != 't' && is_text(one))
             fail(where, "%s: argument %d is a text, where a number is needed", e->name, count + 1);
         else if (count < wanted && e->kinds[count] != 'd' && is_real(one))
             fail(where, "%s: argument %d is a real number, where bits are needed; $softnum_from_real makes a code",

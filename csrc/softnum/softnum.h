@@ -5,6 +5,7 @@
 
 #include "softnum/operations/arith.h"
 #include "softnum/operations/divide.h"
+#include "softnum/operations/fpu.h"
 #include "softnum/operations/order.h"
 #include "softnum/units/chain.h"
 #include "softnum/units/fused.h"

@@ -20,7 +20,7 @@ from softnum.runtime.config import get_include
 
 __all__ = ["build_simulator_libraries", "vpi_include", "write_bench_files"]
 
-LIBRARY_SOURCES = ("names.c", "operations.c", "units.c")
+LIBRARY_SOURCES = ("defined.c", "instructions.c", "names.c", "operations.c", "units.c")
 #: what a test bench compiles itself
 BENCH_FILES = ("softnum_pkg.sv", "softnum_modes.vh")
 # the Makefile's target dpi compiles alike, with warnings as errors
@@ -107,9 +107,12 @@ def build_simulator_libraries(out, *, compiler: str | None = None, vpi: str | No
 
 
 def write_bench_files(folder: Path) -> list[Path]:
-    """Write what a test bench compiles itself, the package with a line for each operation of the core."""
+    """Write what a test bench compiles itself, the package with a line for each operation and instruction."""
     source, made = Path(get_include()) / "dpi", [folder / name for name in BENCH_FILES]
-    lines = "\n".join(f"  `SOFTNUM_{operands}({name})" for name, (_, operands) in _core.OPERATIONS.items())
+    header = (source / "softnum_dpi.h").read_text(encoding="utf-8")
+    names = {name: str(operands) for name, (_, operands) in _core.OPERATIONS.items()}
+    names |= dict(re.findall(r"^    X\((\w+), (\d)\)", header, re.MULTILINE))  # SOFTNUM_INSTRUCTIONS
+    lines = "\n".join(f"  `SOFTNUM_{operands}({name})" for name, operands in names.items())
     for path in made:
         text = (source / path.name).read_text(encoding="utf-8")
         write_atomic(path, re.sub("  // SN_OPERATIONS:.*", lines, text))

@@ -2,11 +2,12 @@
 
 import ctypes
 import shutil
+import subprocess
 
 import pytest
 
 from softnum.vectors import build_simulator_libraries
-from tests.support.dpi_calls import Dpi
+from tests.support.dpi_calls import LOOPS, Dpi
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +31,12 @@ def library(built):
 @pytest.fixture(scope="session")
 def dpi(library):
     return Dpi(library)
+
+
+@pytest.fixture(scope="session")
+def loops(built, dpi):
+    """dpi, whose `each` calls an operation for all elements of arrays."""
+    (built / "loops.c").write_text(LOOPS)
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", built / "loops.so", built / "loops.c"], check=True)
+    dpi.loops = ctypes.CDLL(str(built / "loops.so"))
+    return dpi

@@ -243,11 +243,14 @@ def test_the_package_imports_every_function(built):
     """softnum_pkg.sv and the numbers of softnum_modes.vh against the headers."""
     package, header = (built / "softnum_pkg.sv").read_text(), (DPI / "softnum_dpi.h").read_text()
     rows = dict(re.findall(r"`SOFTNUM_(\d)\((\w+)\)", package))
-    assert {name: int(n) for n, name in re.findall(r"  `SOFTNUM_(\d)\((\w+)\)", package)} == ALL and rows
+    instructions = {name: int(n) for name, n in re.findall(r"^    X\((\w+), (\d)\)", header, re.MULTILINE)}
+    assert {name: int(n) for n, name in re.findall(r"  `SOFTNUM_(\d)\((\w+)\)", package)} == ALL | instructions and rows
+    assert len(instructions) == 13
     for name in re.findall(r"SOFTNUM_DPI [\w *]+?(softnum_dpi_\w+)\(", header):
         assert name in package or name == "softnum_dpi_facts", name
+    facts = dict(re.findall(r"    SOFTNUM_((?:N|U|LOWEST|SAT)\w+) = ([\d< ]*\d)", header))
     modes = {
-        name: int(value.replace("64'h", "0x"), 0)
+        name: int(value.replace("64'h", "0x").replace("_", ""), 0)
         for name, value in re.findall(r"(SOFTNUM_\w+) = (\d\S*);", (DPI / "softnum_modes.vh").read_text())
     }
     for name, number in ROUNDING_MODES.items():
@@ -258,8 +261,17 @@ def test_the_package_imports_every_function(built):
         assert modes.pop(f"SOFTNUM_{flag.name}") == flag
     for order, name in enumerate(("LESS", "EQUAL", "GREATER", "UNORDERED")):
         assert modes.pop(f"SOFTNUM_{name}") == order
+    for name in [name for name in modes if re.match("SOFTNUM_(NANS|NO|UNSIGNED|LOWEST|SATURATING)", name)]:
+        if name != "SOFTNUM_NO_FLOOR":
+            assert modes.pop(name) == eval(facts.pop(name.removeprefix("SOFTNUM_"))), name
+    numbers = (Path(sn.get_include()) / "softnum" / "operations" / "fpu.h").read_text()
+    for name, number in re.findall(r"SN_((?:MINMAX|INTEGER)_[A-Z]+\d*) = (\d)", numbers):
+        if number != "0" and not name.endswith("RULES"):
+            assert modes.pop(f"SOFTNUM_{name}") == int(number) << (32 if "MINMAX" in name else 35)
     assert modes == {
-        "SOFTNUM_STOCHASTIC_BITS": mode_of(bits=1), "SOFTNUM_OVERFLOW_ALWAYS_INFINITY": 5 << 8,
+        "SOFTNUM_CLASS_MASK": 1 << 38, "SOFTNUM_SILENT": 1 << 39, "SOFTNUM_NAN_CUDA": mode_of(nan=3),
+        "SOFTNUM_FLUSH_SUBNORMAL": mode_of(results="subnormal"), "SOFTNUM_STOCHASTIC_BITS": mode_of(bits=1),
+        "SOFTNUM_OVERFLOW_ALWAYS_INFINITY": 5 << 8,
         "SOFTNUM_TININESS_BEFORE": mode_of(before=True), "SOFTNUM_FLUSH_INPUTS": mode_of(inputs=True),
         "SOFTNUM_FLUSH_BEFORE": mode_of(results="before"), "SOFTNUM_FLUSH_AFTER": mode_of(results="after"),
         "SOFTNUM_NAN_X86": mode_of(nan=1), "SOFTNUM_NAN_ARM": mode_of(nan=2),
