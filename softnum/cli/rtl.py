@@ -15,6 +15,7 @@ from softnum.cli.prove import formula, prove
 from softnum.cli.updates import with_groups
 from softnum.cli.vector_arguments import formats_of, given
 from softnum.cli.vector_options import Formats, Op, Overflow, ResultFormat, Rounding, StochasticBits
+from softnum.cli.waves import waves
 
 __all__ = ["register"]
 
@@ -34,6 +35,8 @@ _HELP = """Bring softnum into a hardware simulator, a design's area into a compa
                                       a proof that a design is right, or a vector that shows where not
   softnum rtl formula --op add --format e4m3fn -o add.smt2
                                       an operation for provers: SMT-LIB, AIGER, BTOR2
+  softnum rtl waves e4m3fn -o e4m3fn.txt
+                                      values in words, for GTKWave and Surfer
 
 Test vectors, the way without a library, are made by `softnum vectors`.
 """
@@ -49,6 +52,7 @@ def register(app: typer.Typer) -> None:
         ("area", area, "Map a design to a cell library: its area for time to accuracy."),
         ("prove", prove, "Prove that a design computes an operation, or show where not."),
         ("formula", formula, "Write an operation for provers: SMT-LIB, AIGER, BTOR2."),
+        ("waves", waves, "Show codes as values in GTKWave and Surfer."),
     ):
         group.command(name, short_help=short)(exit_codes(with_groups(verb)))
     app.add_typer(
