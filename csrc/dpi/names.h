@@ -54,6 +54,9 @@ SN_FN sn_u64 softnum_error_again(sn_u64 *flags) {
     return ~(sn_u64)0;
 }
 
+/* Element i of a word of elements. */
+sn_u64 softnum_element(const sn_u32 *word, sn_u64 i, sn_i32 bits);
+
 /* Whether a format has a rule, SN_OVERFLOW_*. */
 int softnum_knows(const sn_format *f, sn_i32 overflow);
 

@@ -145,4 +145,12 @@ SOFTNUM_DPI sn_u64 softnum_dpi_fused_dot(const sn_u32 *a, const sn_u32 *b, sn_u6
                                          sn_u64 mode, sn_u64 terms, sn_u64 fraction_bits, sn_i64 min_exponent,
                                          sn_i64 truncate_fraction, sn_u64 c_after, sn_u64 *flags);
 
+/* The handle of a unit that the library was built with, by its name: softnum rtl build --unit NAME=UNIT. It stands for
+ * all of a unit's parameters. SOFTNUM_NO_HANDLE where there is none of that name. */
+SOFTNUM_DPI sn_u64 softnum_dpi_unit(const char *name);
+/* softnum.dot(a, b, unit, c, key=(seed, stream)): a dot product of such a unit. with_c 0: from +0; then c is not looked
+ * at. seed and stream matter to stochastic units alone. */
+SOFTNUM_DPI sn_u64 softnum_dpi_dot(const sn_u32 *a, const sn_u32 *b, sn_u64 length, sn_u64 c, sn_u64 with_c,
+                                   sn_u64 unit, sn_u64 seed, sn_u64 stream, sn_u64 *flags);
+
 #endif

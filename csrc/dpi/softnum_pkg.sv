@@ -41,6 +41,12 @@ package softnum_pkg;
       input longint unsigned fraction_bits, input longint min_exponent, input longint truncate_fraction,
       input longint unsigned c_after, inout longint unsigned flags);
 
+  import "DPI-C" function longint unsigned softnum_dpi_unit(input string name);
+  import "DPI-C" function longint unsigned softnum_dpi_dot(
+      input bit [4095:0] a, input bit [4095:0] b, input longint unsigned length, input longint unsigned c,
+      input longint unsigned with_c, input longint unsigned unit, input longint unsigned seed,
+      input longint unsigned stream, inout longint unsigned flags);
+
   // ---- what the calls have in common --------------------------------------------------------------------------------
   // The exceptions of a call OR-ed into flags; no answer: the end.
   function automatic void softnum_deliver(input longint unsigned raised, inout logic [63:0] flags);
@@ -190,6 +196,25 @@ package softnum_pkg;
     end
     softnum_fused_dot = softnum_dpi_fused_dot(
         a, b, length, c, formats, mode, terms, fraction_bits, min_exponent, truncate_fraction, c_after, raised);
+    softnum_deliver(raised, flags);
+  endfunction
+
+  // A unit that the library was built with, and its dot products.
+  function automatic longint unsigned softnum_unit(input string name);
+    softnum_unit = softnum_dpi_unit(name);
+    if (softnum_unit == 64'hFFFFFFFFFFFFFFFF) $fatal(1, "%s", softnum_dpi_message());
+  endfunction
+
+  function automatic logic [63:0] softnum_dot(
+      input logic [4095:0] a, input logic [4095:0] b, input longint unsigned length, input logic [63:0] c,
+      input longint unsigned with_c, input longint unsigned unit, input longint unsigned seed,
+      input longint unsigned stream, inout logic [63:0] flags);
+    longint unsigned raised = 0;
+    if ($isunknown({a, b}) || (with_c != 0 && $isunknown(c))) begin
+      flags = 'x;
+      return 'x;
+    end
+    softnum_dot = softnum_dpi_dot(a, b, length, c, with_c, unit, seed, stream, raised);
     softnum_deliver(raised, flags);
   endfunction
 endpackage

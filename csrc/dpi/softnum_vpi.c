@@ -88,6 +88,16 @@ static sn_u64 run_fused_dot(call *x) {
                                  (sn_i64)x->v[8], (sn_i64)x->v[9], x->v[10], &x->flags);
 }
 
+static sn_u64 run_unit(call *x) {
+    const sn_u64 handle = softnum_dpi_unit(x->text);
+    if (handle == SOFTNUM_NO_HANDLE) x->flags |= SOFTNUM_ERROR;
+    return handle;
+}
+
+static sn_u64 run_dot(call *x) {
+    return softnum_dpi_dot(x->word[0], x->word[1], x->v[2], x->v[3], x->v[4], x->v[5], x->v[6], x->v[7], &x->flags);
+}
+
 #define KINDS_1 "ohmrf"
 #define KINDS_2 "oohmrf"
 #define KINDS_3 "ooohmrf"
@@ -102,6 +112,8 @@ static entry entries[] = {
     {"$softnum_from_real", "dhmrf", run_from_real, 0},
     {"$softnum_mac", "ooohmmrf", run_mac, 0},
     {"$softnum_exact_dot", "wwmohmrf", run_exact_dot, 0},
+    {"$softnum_unit", "t", run_unit, 0},
+    {"$softnum_dot", "wwmommmmf", run_dot, 0},
     {"$softnum_fused_dot", "wwmohmmmmmmf", run_fused_dot, 0},
 };
 

@@ -116,8 +116,7 @@ sn_u64 softnum_dpi_mac(sn_u64 acc, sn_u64 a, sn_u64 b, sn_u64 formats, sn_u64 mo
     return out_of_core(&s, OUT, acc);
 }
 
-/* Element i of a word of elements. */
-static sn_u64 element(const sn_u32 *word, sn_u64 i, sn_i32 bits) {
+sn_u64 softnum_element(const sn_u32 *word, sn_u64 i, sn_i32 bits) {
     const sn_u64 at = i * (sn_u64)bits, first = at / 32, last = (at + (sn_u64)bits - 1) / 32;
     sn_u128 window = sn_u128_make(0, 0);
     for (sn_u64 k = last + 1; k-- > first;)
@@ -167,8 +166,8 @@ sn_u64 softnum_dpi_exact_dot(const sn_u32 *a, const sn_u32 *b, sn_u64 length, sn
     const sn_i32 of_a = width_of(&s, A, &s.a), of_b = width_of(&s, B, &s.b);
     sn_kulisch_add(&sum, &start);
     for (sn_u64 k = 0; k < length; k++) {
-        const sn_number x = sn_unpack(&s.a, into_core(&s, A, element(a, k, of_a)));
-        const sn_number y = sn_unpack(&s.b, into_core(&s, B, element(b, k, of_b)));
+        const sn_number x = sn_unpack(&s.a, into_core(&s, A, softnum_element(a, k, of_a)));
+        const sn_number y = sn_unpack(&s.b, into_core(&s, B, softnum_element(b, k, of_b)));
         sn_kulisch_add_product(&sum, &x, &y);
     }
     const sn_u64 result = sn_kulisch_round(&sum, &s.out, &env, (sn_u32)random, &raised);
@@ -222,8 +221,8 @@ sn_u64 softnum_dpi_fused_dot(const sn_u32 *a, const sn_u32 *b, sn_u64 length, sn
     u.same_output = s.field[2] == s.field[3];
     u.order = 0;
     for (sn_u64 k = 0; k < length; k++) {
-        x[k] = element(a, k, s.a.bits);
-        y[k] = element(b, k, s.b.bits);
+        x[k] = softnum_element(a, k, s.a.bits);
+        y[k] = softnum_element(b, k, s.b.bits);
     }
     const sn_u64 result = sn_fused_dot(&u, x, 1, y, 1, (sn_i64)length, c, &raised, &raised);
     *flags |= raised & SOFTNUM_EXCEPTIONS;

@@ -68,6 +68,14 @@ def build(
     vpi: Annotated[
         str | None, typer.Option(help="The folder with vpi_user.h.  [default: that of Icarus Verilog, or /usr/include]")
     ] = None,
+    unit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unit",
+            help="NAME=UNIT, a unit that softnum_unit(NAME) is to know: a name that `softnum units` lists, or an "
+            "expression; may be given again.",
+        ),
+    ] = None,
 ) -> None:
     """Compile the C library for DPI-C, and the VPI module where vpi_user.h is found.
 
@@ -78,11 +86,21 @@ def build(
       iverilog -g2012 -I build -L build -m softnum_vpi -o tb tb.v && vvp -M build tb
 
     A SystemVerilog bench says `import softnum_pkg::*;` and calls softnum_multiply(a, b, formats, mode, random, flags),
-    with formats = softnum_format("e4m3fn"); by VPI the same is $softnum_multiply, formats a handle or a text.
+    with formats = softnum_format("e4m3fn"); by VPI the same is $softnum_multiply, formats a handle or a text. Units
+    that are named here are called by softnum_dot(a, b, length, c, with_c, softnum_unit("NAME"), seed, stream, flags).
+
+    \b
+      softnum rtl build --unit mine="MadUnit('e6m9', operand='e5m2', lanes=4)" --unit h100=nvidia_h100_e4m3
     """
     from softnum.vectors import build_simulator_libraries
 
-    made = build_simulator_libraries(out, compiler=cc, vpi=vpi)
+    named = {}
+    for text in unit or ():
+        name, equals, what = text.partition("=")
+        if not equals or name in named:
+            raise ValueError(f"--unit takes NAME=UNIT, each name once, got {text!r}")
+        named[name] = what
+    made = build_simulator_libraries(out, compiler=cc, vpi=vpi, units=named)
     for path in made:
         typer.echo(path)
     if all(path.suffix != ".vpi" for path in made):

@@ -17,10 +17,11 @@ from pathlib import Path
 from softnum.runtime import _core
 from softnum.runtime.atomic import write_atomic
 from softnum.runtime.config import get_include
+from softnum.vectors.built_units import units_text
 
 __all__ = ["build_simulator_libraries", "vpi_include", "write_bench_files"]
 
-LIBRARY_SOURCES = ("defined.c", "instructions.c", "names.c", "operations.c", "units.c")
+LIBRARY_SOURCES = ("built.c", "defined.c", "dots.c", "instructions.c", "names.c", "operations.c", "units.c")
 #: what a test bench compiles itself
 BENCH_FILES = ("softnum_pkg.sv", "softnum_modes.vh")
 # the Makefile's target dpi compiles alike, with warnings as errors
@@ -43,7 +44,9 @@ def vpi_include() -> str | None:
     return next((folder for folder in folders if os.path.isfile(os.path.join(folder, "vpi_user.h"))), None)
 
 
-def build_simulator_libraries(out, *, compiler: str | None = None, vpi: str | None = None) -> list[Path]:
+def build_simulator_libraries(
+    out, *, compiler: str | None = None, vpi: str | None = None, units: dict | None = None
+) -> list[Path]:
     """Compile the library for DPI-C, and the VPI module where ``vpi_user.h`` is found.
 
     Parameters
@@ -54,6 +57,8 @@ def build_simulator_libraries(out, *, compiler: str | None = None, vpi: str | No
         The C compiler, with options if need be; by default the environment's ``CC``, else ``cc``.
     vpi : str, optional
         The folder with ``vpi_user.h``; by default `vpi_include`.
+    units : dict, optional
+        Name -> unit, preset's name or expression of one, which ``softnum_unit`` knows.
 
     Returns
     -------
@@ -64,7 +69,8 @@ def build_simulator_libraries(out, *, compiler: str | None = None, vpi: str | No
     Raises
     ------
     ValueError
-        If there is no compiler, or it fails; the message ends with what it printed. On Windows.
+        If there is no compiler, or it fails; the message ends with what it printed. On Windows. If the library takes
+        no such unit.
     FileNotFoundError
         If `vpi` holds no ``vpi_user.h``.
 
@@ -78,6 +84,7 @@ def build_simulator_libraries(out, *, compiler: str | None = None, vpi: str | No
     """
     if sys.platform == "win32":
         raise ValueError("softnum's simulator libraries are built on Linux and macOS; on Windows use WSL")
+    own_units = units_text(units) if units else None
     command = shlex.split(compiler or os.environ.get("CC") or "cc")
     if not command or shutil.which(command[0]) is None:
         raise ValueError(f"no C compiler {' '.join(command)!r} is found; install one, or name it (--cc, or CC=)")
@@ -92,9 +99,12 @@ def build_simulator_libraries(out, *, compiler: str | None = None, vpi: str | No
     with tempfile.TemporaryDirectory() as scratch:
 
         def compiled(source: str, *includes) -> Path:
-            target = Path(scratch) / f"{source}.o"
+            target, path = Path(scratch) / f"{source}.o", headers / "dpi" / source
+            if source == "built.c" and own_units:
+                path = Path(scratch) / source
+                path.write_text(own_units, encoding="utf-8")
             flags = [*FLAGS, *command[1:], *(f"-I{folder}" for folder in (headers, *includes))]
-            _run([command[0], *flags, "-c", "-o", target, headers / "dpi" / source])
+            _run([command[0], *flags, "-c", "-o", target, path])
             return target
 
         objects = [compiled(source) for source in LIBRARY_SOURCES]

@@ -8,7 +8,7 @@
 #include "dispatch/kernels.h"
 #include "products/codes.h"
 #include "softnum/units/chain.h"
-#include "softnum/word/source.h"
+#include "softnum/units/mad.h"
 
 /* ---- fast paths -------------------------------------------------------------------------------------------------- */
 
@@ -162,32 +162,6 @@ const sn_gemm_kernels *sn_gemm_kernels_for(int isa);
 
 /* ---- the definition, for what no fast path covers ------------------------------------------------------------------
  */
-
-enum { SN_MAX_LANES = 1024 };
-
-/* How lanes are added: ((l0 + l1) + l2) ...; neighbours, level by level; the sums of two halves.
- * softnum/mac/mad.py says it in full, and holds the same names in this order. */
-enum { SN_REDUCTION_SEQUENTIAL = 0, SN_REDUCTION_TREE = 1, SN_REDUCTION_PAIRWISE = 2 };
-
-/* NaNs are canonical, whatever the environments' profiles. */
-typedef struct {
-    sn_format operand_a, operand_b, product, accumulator, outer;
-    sn_env product_env, sum_env, outer_env;
-    sn_i32 fused;         /* one rounding a step: no product format */
-    sn_i32 two_roundings; /* both product and sum are stochastic */
-    sn_i64 chunk;         /* 0: one sum */
-    sn_i32 lanes;         /* 1 to SN_MAX_LANES */
-    sn_i32 reduction;     /* SN_REDUCTION_* */
-    sn_i32 compensated;   /* running sums carry a compensation (Kahan); their rounding is not stochastic */
-    sn_i32 positive; /* a, b and C are read as +0 where they are subnormal or zero: the definition's caller does it */
-    sn_u32 key[2], key2[2];
-    sn_u32 batch;
-    sn_source random; /* not SN_SOURCE_GIVEN, for there are sn_product_codes.words */
-} sn_mad_unit;
-
-/* What the tallies of a definition count: products; terms added to a running sum; the three roundings more of a
- * compensated one; additions of lanes; sums of chunks added. softnum/mac/mad.py names them in this order. */
-enum { SN_TALLY_PRODUCT, SN_TALLY_SUM, SN_TALLY_COMPENSATION, SN_TALLY_LANES, SN_TALLY_OUTER, SN_MAD_TALLIES };
 
 /* The random words of a sum have a step for each k and then for each addition of lanes and chunks, in the order of
  * their execution. Returns a bit for each rounding that met a NaN without a code in its format: 1 product, 2 sum, 4

@@ -1,0 +1,9 @@
+/* No unit: `softnum rtl build --unit` writes another text in place of this one. */
+#include "built.h"
+
+const char *const softnum_built_names[] = {NULL};
+
+void softnum_built_fill(sn_u64 i, softnum_built *unit) {
+    (void)i;
+    (void)unit;
+}
