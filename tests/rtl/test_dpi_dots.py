@@ -13,10 +13,8 @@ from softnum.cli import build_app
 from softnum.vectors import build_simulator_libraries
 from softnum.vectors.built_units import units_text
 from softnum.vectors.simulators import vpi_include
-from tests.rtl.test_dpi_simulators import icarus, run
-from tests.rtl.test_dpi_units import finite, word_of
 from tests.support.cases import cases
-from tests.support.dpi_calls import Dpi
+from tests.support.dpi_calls import Dpi, finite, icarus, run, word_of
 
 UNITS = {
     "chunks": "MadUnit('e6m9', operand='e5m2', chunk=5)",

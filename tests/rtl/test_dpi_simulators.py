@@ -1,7 +1,6 @@
 """The C library in Verilator (DPI-C) and in Icarus Verilog (VPI), and how it is built."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import softnum as sn
 from softnum.runtime import _core
 from softnum.vectors import VectorSpec, build_simulator_libraries, plan, write
 from softnum.vectors.simulators import vpi_include
-from tests.support.dpi_calls import mode_of
+from tests.support.dpi_calls import icarus, mode_of, run
 
 ROOT = Path(__file__).resolve().parents[2]
 DPI = Path(sn.get_include()) / "dpi"
@@ -47,11 +46,6 @@ def vector_files(tmp_path_factory):
     return out
 
 
-def run(*command, cwd=None):
-    done = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, encoding="utf-8", check=False)
-    return done.returncode, done.stdout + done.stderr
-
-
 def judge_all(program, vector_files, tmp_path):
     """All sets are right; and one of which a result was changed is not."""
     for arguments, count in vector_files:
@@ -86,10 +80,6 @@ def test_dpi_in_verilator(built, vector_files, tmp_path):
 needs_icarus = pytest.mark.skipif(
     shutil.which("iverilog") is None or vpi_include() is None, reason="no iverilog, or no vpi_user.h"
 )
-
-
-def icarus(built, source, target):
-    return run("iverilog", "-g2012", "-I", built, "-L", built, "-m", "softnum_vpi", "-o", target, source)
 
 
 @needs_icarus

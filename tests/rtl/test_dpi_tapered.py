@@ -10,14 +10,7 @@ import softnum as sn
 from softnum.ops import OPERATIONS
 from softnum.runtime import _core
 from tests.support.cases import cases
-from tests.support.dpi_calls import ONES, mode_of, u64
-
-
-def word_of(codes, bits):
-    """A word of elements as the library takes it: 128 words of 32 bits."""
-    whole = sum(int(c) << (i * bits) for i, c in enumerate(codes))
-    return (ctypes.c_uint32 * 128)(*(whole >> (32 * i) & 0xFFFFFFFF for i in range(128)))
-
+from tests.support.dpi_calls import ONES, mode_of, u64, word_of
 
 NAMES = (
     "posit8",

@@ -1,6 +1,5 @@
 """Units in the C library for simulators against those of Python."""
 
-import ctypes
 import dataclasses
 import random
 import re
@@ -9,20 +8,9 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from tests.support.dpi_calls import mode_of
+from tests.support.dpi_calls import finite, mode_of, word_of
 
 OLDER = "p3109_v3_2_1"
-
-
-def word_of(codes, bits):
-    """A word of elements as the library takes it: 128 words of 32 bits."""
-    whole = sum(int(c) << (i * bits) for i, c in enumerate(codes))
-    return (ctypes.c_uint32 * 128)(*(whole >> (32 * i) & 0xFFFFFFFF for i in range(128)))
-
-
-def finite(fmt, rng, n):
-    values = sn.decode(np.array([rng.getrandbits(fmt.bits) for _ in range(4 * n)], fmt.storage_dtype), fmt)
-    return sn.encode(values[np.isfinite(values)][:n], fmt)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """The C library for simulators, called from Python."""
 
 import ctypes
+import subprocess
 
 import numpy as np
 
+import softnum as sn
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
 
 ERROR = 1 << 63
@@ -87,3 +89,26 @@ def mode_of(rounding="nearest_even", overflow=None, bits=0, before=False, inputs
     flush = {None: 0, "before": 1, "after": 2, "subnormal": 3}[results]
     packed = ROUNDING_MODES[rounding] | rule << 8 | before << 12 | inputs << 13 | flush << 14 | nan << 16
     return packed | bits << 24
+
+
+def word_of(codes, bits):
+    """A word of elements as the library takes it: 128 words of 32 bits."""
+    whole = sum(int(c) << (i * bits) for i, c in enumerate(codes))
+    return (ctypes.c_uint32 * 128)(*(whole >> (32 * i) & 0xFFFFFFFF for i in range(128)))
+
+
+def finite(fmt, rng, n):
+    """Codes of n finite values of a format."""
+    values = sn.decode(np.array([rng.getrandbits(fmt.bits) for _ in range(4 * n)], fmt.storage_dtype), fmt)
+    return sn.encode(values[np.isfinite(values)][:n], fmt)
+
+
+def run(*command, cwd=None):
+    """(exit code, all that it prints) of a command."""
+    done = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, encoding="utf-8", check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def icarus(built, source, target):
+    """Compile a bench for Icarus with the VPI module of a folder."""
+    return run("iverilog", "-g2012", "-I", built, "-L", built, "-m", "softnum_vpi", "-o", target, source)
