@@ -81,8 +81,8 @@ FlushInputs = Annotated[
 FlushResults = Annotated[
     str | None,
     typer.Option(
-        help="Results that are tiny before or after rounding, or subnormal once rounded, become zeros (FTZ): before "
-        "(Arm), after (x86), subnormal."
+        help="Results that are tiny before or after rounding, or subnormal once rounded, become zeros (FTZ): before, "
+        "after (x86), subnormal, arm (before, with underflow alone: FPCR.FZ)."
     ),
 ]
 Minmax = Annotated[

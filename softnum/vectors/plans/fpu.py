@@ -102,8 +102,8 @@ def extremum(op: str, rule: str, operands, formats, options: dict) -> tuple[np.n
     ``ieee2008``: minNum and maxNum (IEEE 754-2008 5.3.1): a quiet NaN gives way, a signaling one does not; -0 below +0.
     ``riscv``: FMIN is minimumNumber, NaN the canonical one (section "Single-Precision Floating-Point Computational
     Instructions"). ``arm``: FMIN is minimum, FMINNM minNum. ``x86``: MINSS delivers the second operand as it stands
-    where either is NaN, or both are zeros, and raises invalid for every NaN (SDM, volume 2). ``cuda``: PTX's min is
-    minimumNumber.
+    where either is NaN, or both are zeros, and raises invalid for every NaN (SDM, volume 2); with DAZ operands are
+    zeros before they are compared or delivered (volume 1, 10.2.3.4). ``cuda``: PTX's min is minimumNumber.
 
     >>> import numpy as np, softnum as sn
     >>> e5m2, a, b = sn.format("e5m2"), np.array([0x00, 0x7E], np.uint8), np.array([0x80, 0x3C], np.uint8)
@@ -115,7 +115,7 @@ def extremum(op: str, rule: str, operands, formats, options: dict) -> tuple[np.n
     if rule in ("riscv", "cuda"):
         return call(f"{side}_number")
     if rule == "x86":
-        a, b = operands
+        a, b = (_daz(x, f) if options.get("flush_inputs") else x for x, f in zip(operands, formats, strict=True))
         order, flags = compare(a, b, tuple(formats), signaling=True, return_flags=True)
         return np.where(order == (-1 if side == "minimum" else 1), a, b), flags
     if rule == "arm" and op == side:
@@ -123,6 +123,10 @@ def extremum(op: str, rule: str, operands, formats, options: dict) -> tuple[np.n
     number, propagated = call(f"{side}_number"), call(side)
     signals = np.logical_or(*(_nans(x, f)[1] for x, f in zip(operands, formats, strict=True)))
     return tuple(np.where(signals, p, n) for p, n in zip(propagated, number, strict=True))
+
+
+def _daz(codes, fmt: Format) -> np.ndarray:
+    return np.where(fmt.is_subnormal(codes), codes & codes.dtype.type(1 << (fmt.bits - 1)), codes)
 
 
 def cuda_nan(fmt: Format) -> int | None:

@@ -38,6 +38,8 @@ COMPARISONS: dict[str, tuple[bool, tuple[int, ...]]] = {
     for kind in ("quiet", "signaling")
     for relation, orders in (("equal", (0,)), ("less", (-1,)), ("less_equal", (-1, 0)))
 }
+#: rules by which results become zeros: `softnum.multiply`'s, and Arm's
+FLUSHES = ("before", "after", "subnormal", "arm")
 _EXACT = ("round_to_integral", "to_integer")
 #: name -> its number of operands, of what is neither a ufunc nor a comparison
 _OTHERS = {"to_integer": 1, "from_integer": 1, "classify": 1, **dict.fromkeys(SIGNS, 2), **dict.fromkeys(FUSED, 3)}
@@ -189,8 +191,10 @@ def nan_of(op: str, profile: str | None, out_fmt: Format | None = None) -> str:
 
 def check_flush(op: str, formats, out_fmt: Format, flush_inputs: bool, flush_results: str | None) -> None:
     """ValueError where nothing is flushed, or the rule is unknown."""
-    if flush_results not in (None, "before", "after", "subnormal"):
-        raise ValueError(f"flush_results must be before, after or subnormal, got {flush_results!r}")
+    if flush_results not in (None, *FLUSHES):
+        raise ValueError(f"flush_results must be {', '.join(FLUSHES[:-1])} or {FLUSHES[-1]}, got {flush_results!r}")
+    if flush_results == "arm" and op == "convert" and format("binary16") in (*formats, out_fmt):
+        raise ValueError("flush_results='arm': FPCR.FZ does not hold for FCVT to and from binary16; leave it out")
     if (flush_inputs or flush_results) and op in _ON_BITS:
         raise ValueError(f"{op} reads and moves bits: nothing is flushed (leave --flush-inputs, --flush-results out)")
     if flush_inputs and not any(f.kind == "float" for f in formats):
@@ -199,7 +203,7 @@ def check_flush(op: str, formats, out_fmt: Format, flush_inputs: bool, flush_res
         raise ValueError(f"--flush-results is of floats, and {op} gives none with subnormals, but {out_fmt}")
 
 
-def minmax_of(op: str, rule: str | None, formats, out_fmt: Format, flush_inputs: bool) -> str:
+def minmax_of(op: str, rule: str | None, formats, out_fmt: Format) -> str:
     """Whose rule minimum and maximum follow; ValueError of other operations, and where a rule says nothing."""
     if rule is None:
         return "ieee2019"
@@ -213,8 +217,6 @@ def minmax_of(op: str, rule: str | None, formats, out_fmt: Format, flush_inputs:
         raise ValueError(f"minmax={rule!r} is of floats of one format, of up to 64 bits; state --minmax ieee2019")
     if rule == "x86" and op.endswith("_number"):
         raise ValueError(f"{op}: x86's MINSS is minimum; state another rule by --minmax")
-    if rule == "x86" and flush_inputs:
-        raise ValueError("minmax='x86': no manual states what MINSS delivers of a subnormal operand with DAZ")
     return rule
 
 
@@ -277,6 +279,10 @@ def computed(op: str, operands, formats, out_fmt: Format, options: dict) -> tupl
     (array([0, 1], dtype=uint8), array([0, 0], dtype=uint8))
     """
     options = dict(options)
+    if options.get("flush_results") == "arm":  # FPRound with FPCR.FZ: UFC alone, where "before" raises IXC as well
+        result, flags = computed(op, operands, formats, out_fmt, options | {"flush_results": "before"})
+        flushed = out_fmt.is_zero(result) & (flags & np.uint8(Flags.UNDERFLOW) != 0)
+        return result, np.where(flushed, flags & ~np.uint8(Flags.INEXACT), flags)
     exact, rule = options.pop("exact", True), options.pop("minmax", "ieee2019")
     if options.get("nan") == "cuda" and op != "to_integer":
         result, flags = computed(

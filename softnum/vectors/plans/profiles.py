@@ -24,7 +24,9 @@ class Profile(NamedTuple):
 #: riscv: ISA manual, volume I, chapter "F": canonical NaNs ("NaN Generation and Propagation"), tininess after rounding,
 #:   FCVT's results out of range, FMIN, FCLASS.
 #: arm: DDI 0487, FPProcessNaNs with FPCR.DN = 0, FPRound (tininess before rounding, with FPCR.AH = 0), FPToFixed, FMIN.
+#:   With FPCR.FZ, FPRound raises Underflow without Inexact: flush_results="arm".
 #: x86: SDM, volume 1, 4.8.3.5 (NaNs), 4.9.1.5 (tininess after rounding), volume 2, CVTSS2SI and MINSS.
+#: riscv, arm and x86 are what processors do (tests/vectors/test_vectors_machines.py: x86-64 itself, the others in QEMU).
 #: cuda: CUDA C programming guide, "Floating-Point Standard" (one NaN; no flags); PTX ISA, cvt and min.
 PROFILES: dict[str, Profile] = {
     "riscv": Profile("riscv", "after", "riscv", CLASS_MASK),

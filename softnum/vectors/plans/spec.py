@@ -162,8 +162,8 @@ class VectorSpec(Spec):
         Whether a number that is no integer raises INEXACT in round_to_integral and to_integer.
     flush_inputs : bool
         Whether subnormal operands read as zeros.
-    flush_results : {None, "before", "after", "subnormal"}
-        Which results become zeros, as in `softnum.multiply`.
+    flush_results : {None, "before", "after", "subnormal", "arm"}
+        Which results become zeros, as in `softnum.multiply`; "arm": those tiny before rounding, with UNDERFLOW alone.
     minmax : str
         Whose rule minimum and maximum follow: "ieee2019", "ieee2008", "riscv", "arm", "x86" or "cuda".
     space : Space
@@ -212,7 +212,7 @@ class VectorSpec(Spec):
         exact : bool, optional
             Whether round_to_integral and to_integer raise INEXACT, as TestFloat's -exact (default) and -notexact say.
         flush_inputs, flush_results
-            As in `softnum.multiply`: FTZ and DAZ.
+            As in `softnum.multiply`: FTZ and DAZ. "arm" is "before" with UNDERFLOW alone (FPRound with FPCR.FZ).
         minmax : str, optional
             Whose rule minimum, maximum, minimum_number and maximum_number follow (``plans.fpu.extremum``).
         profile : {"riscv", "arm", "x86", "ieee", "cuda"}, optional
@@ -269,7 +269,7 @@ class VectorSpec(Spec):
             r = stochastic_bits
         flush_inputs = bool(flush_inputs)
         check_flush(op, formats, out_fmt, flush_inputs, flush_results)
-        found = minmax_of(op, minmax, formats, out_fmt, flush_inputs)
+        found = minmax_of(op, minmax, formats, out_fmt)
         space = _EVERYTHING if space is None else space
         if space:
             space.check(formats, op)
