@@ -77,7 +77,7 @@ def _flushes(text: str) -> dict:
         elif what == "results" and when:
             out["flush_results"] = when
         else:
-            raise ValueError(f"flush must be none, inputs, results_before (after, subnormal, arm) or both, not {text!r}")
+            raise ValueError(f"flush must be none, inputs, results_before (after, subnormal, arm), not {text!r}")
     return out
 
 

@@ -26,7 +26,7 @@ class Profile(NamedTuple):
 #: arm: DDI 0487, FPProcessNaNs with FPCR.DN = 0, FPRound (tininess before rounding, with FPCR.AH = 0), FPToFixed, FMIN.
 #:   With FPCR.FZ, FPRound raises Underflow without Inexact: flush_results="arm".
 #: x86: SDM, volume 1, 4.8.3.5 (NaNs), 4.9.1.5 (tininess after rounding), volume 2, CVTSS2SI and MINSS.
-#: riscv, arm and x86 are what processors do (tests/vectors/test_vectors_machines.py: x86-64 itself, the others in QEMU).
+#: tests/vectors/test_vectors_machines.py compares x86 with the processor, arm and riscv with QEMU 7.2.
 #: cuda: CUDA C programming guide, "Floating-Point Standard" (one NaN; no flags); PTX ISA, cvt and min.
 PROFILES: dict[str, Profile] = {
     "riscv": Profile("riscv", "after", "riscv", CLASS_MASK),
