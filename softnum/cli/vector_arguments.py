@@ -6,7 +6,7 @@ from pathlib import Path
 
 from softnum.formats.aliases import function_of
 
-__all__ = ["WORTH_A_BAR", "bar", "format_of", "formats_of", "given", "shape_of", "space_of", "spec_of"]
+__all__ = ["WORTH_A_BAR", "bar", "format_of", "formats_of", "given", "lanes_of", "shape_of", "space_of", "spec_of"]
 
 #: Fewer vectors than this are done before a progress bar could be read.
 WORTH_A_BAR = 1 << 21
@@ -44,6 +44,18 @@ def space_of(no_nan: bool, no_inf: bool, no_subnormal: bool, exponents: str | No
 
     found = Space.make(no_nan=no_nan, no_inf=no_inf, no_subnormal=no_subnormal, exponents=exponents, only=only)
     return found or None
+
+
+def lanes_of(count: int | None, word_bits: int | None, scalar: bool, flags: str | None, ones: bool = False):
+    """How lanes lie in words, as the options state it; None: there are none."""
+    if count is None:
+        for name, value in {"word-bits": word_bits, "scalar-b": scalar or None, "lane-flags": flags}.items():
+            if value is not None:
+                raise ValueError(f"--{name} is of words of several lanes: state --lanes")
+        return None
+    from softnum.vectors import Lanes
+
+    return Lanes(count, word_bits, scalar, flags or "or", ones)
 
 
 def given(**options) -> dict:

@@ -9,9 +9,9 @@ from softnum.cli.vector_arguments import format_of, formats_of, given, space_of
 from softnum.ops.arithmetic import CODE_OPERATIONS
 
 __all__ = [
-    "Dialect", "Exact", "Exponents", "FlushInputs", "FlushResults", "Formats", "Length", "Minmax", "Nan", "NoInf",
-    "NoNan", "NoSubnormal", "Only", "Op", "OperationOptions", "Overflow", "ProfileOption", "ResultFormat", "Rounding",
-    "Shape", "StochasticBits", "Tininess", "UnitOption", "WithC",
+    "Dialect", "Exact", "Exponents", "FlushInputs", "FlushResults", "Formats", "LaneCount", "LaneFlags", "Length",
+    "Minmax", "Nan", "NoInf", "NoNan", "NoSubnormal", "Only", "Op", "OperationOptions", "Overflow", "ProfileOption",
+    "ResultFormat", "Rounding", "ScalarB", "Shape", "StochasticBits", "Tininess", "UnitOption", "WithC", "WordBits",
 ]  # fmt: skip
 
 Op = Annotated[
@@ -126,6 +126,16 @@ Length = Annotated[int | None, typer.Option(help="Of dot, mac: products in a sum
 Shape = Annotated[str | None, typer.Option(help="Of gemm: M,N,K.  [default: 4,4,8]")]
 WithC = Annotated[
     bool | None, typer.Option("--with-c/--without-c", help="Of dot, mac, gemm: whether sums start from a column C.")
+]
+LaneCount = Annotated[
+    int | None, typer.Option("--lanes", help="SIMD: so many operations in a word, lane 0 in its low bits.")
+]
+WordBits = Annotated[
+    int | None, typer.Option(help="Of --lanes: bits of a word, zeros in unused lanes.  [default: what the lanes take]")
+]
+ScalarB = Annotated[bool, typer.Option("--scalar-b", help="Of --lanes: one operand b for all lanes.")]
+LaneFlags = Annotated[
+    str | None, typer.Option(help="Of --lanes: flags of all lanes together (or), or of each.  [default: or]")
 ]
 
 

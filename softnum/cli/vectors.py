@@ -9,7 +9,17 @@ import typer
 
 from softnum.cli.exits import exit_codes, writable_file
 from softnum.cli.mixed import generate_mixed, is_mixed
-from softnum.cli.vector_arguments import WORTH_A_BAR, bar, format_of, formats_of, given, shape_of, space_of, spec_of
+from softnum.cli.vector_arguments import (
+    WORTH_A_BAR,
+    bar,
+    format_of,
+    formats_of,
+    given,
+    lanes_of,
+    shape_of,
+    space_of,
+    spec_of,
+)
 from softnum.cli.vector_options import (
     Dialect,
     Exact,
@@ -17,6 +27,8 @@ from softnum.cli.vector_options import (
     FlushInputs,
     FlushResults,
     Formats,
+    LaneCount,
+    LaneFlags,
     Length,
     Minmax,
     Nan,
@@ -29,11 +41,13 @@ from softnum.cli.vector_options import (
     ProfileOption,
     ResultFormat,
     Rounding,
+    ScalarB,
     Shape,
     StochasticBits,
     Tininess,
     UnitOption,
     WithC,
+    WordBits,
 )
 from softnum.cli.vector_reports import delivered, written
 from softnum.runtime.atomic import atomic_file
@@ -90,6 +104,10 @@ def generate(
     length: Length = None,
     shape: Shape = None,
     with_c: WithC = None,
+    lanes: LaneCount = None,
+    word_bits: WordBits = None,
+    scalar_b: ScalarB = False,
+    lane_flags: LaneFlags = None,
     count: Annotated[
         int | None,
         typer.Option("--count", "-n", help="How many.  [default: all, if at most 65536 exist; else 262144]"),
@@ -104,7 +122,10 @@ def generate(
         ),
     ] = None,
     nan_box: Annotated[
-        bool, typer.Option("--nan-box", help="Of a mixed file: ones above floats that are narrower than their column.")
+        bool,
+        typer.Option(
+            "--nan-box", help="Of a mixed file, and of --lanes: ones above floats, where their column has room."
+        ),
     ] = False,
     dialect: Dialect = None,
     header: Annotated[
@@ -135,7 +156,7 @@ def generate(
 
     Where a result is NaN and its format has no code for it, the result is code 0 with the invalid flag.
     """
-    from softnum.vectors import Coverage, plan, write
+    from softnum.vectors import Coverage, packed_plan, plan, write
 
     if case or is_mixed(op, fmt, rounding):
         generate_mixed(
@@ -145,12 +166,16 @@ def generate(
                 no_subnormal=no_subnormal, exponents=exponents, only=only,
             ),
             given(stochastic_bits=stochastic_bits, unit=unit, length=length, shape=shape, with_c=with_c,
-                   coverage_out=coverage_out),
+                  lanes=lanes, coverage_out=coverage_out),
             dict(count=count, seed=seed, nan_box=nan_box), dialect, header, out,
         )  # fmt: skip
         return
-    if nan_box:
-        raise ValueError("--nan-box is of mixed files, whose columns are as wide as the widest format (--case)")
+    packed = lanes_of(lanes, word_bits, scalar_b, lane_flags, nan_box)
+    if nan_box and packed is None:
+        raise ValueError("--nan-box is of mixed files, whose columns are as wide as the widest format (--case), and of "
+                         "--lanes")  # fmt: skip
+    if packed is not None and coverage_out is not None:
+        raise ValueError("--coverage-out counts vectors of one operation a line: leave out --lanes")
     spec = spec_of(
         op, formats_of(fmt), unit,
         dict(out_fmt=format_of(result_format), rounding=rounding, overflow=overflow, tininess=tininess,
@@ -161,14 +186,16 @@ def generate(
     )  # fmt: skip
     if coverage_out is not None:
         writable_file(Path(coverage_out))
+    coverage = coverage and packed is None
     counted = Coverage(spec) if coverage or coverage_out is not None else None
     if out != "-" and (os.path.isdir(out) or os.path.isdir(os.path.dirname(out) or ".")):  # else write names the folder
         writable_file(Path(out))
-    planned = plan(spec, count=count, seed=seed)
+    how = dict(count=count, seed=seed)
+    planned = plan(spec, **how) if packed is None else packed_plan(spec, packed, **how)
     with bar("vectors written", planned.count, planned.count) as progress:
         write(planned, out, dialect=dialect, header=header, progress=progress, coverage=counted)
     if out != "-":
-        typer.echo(f"{out}: {planned.count} vectors, {planned.method}", err=True)
+        typer.echo(f"{out}: {planned.count} {'words' if packed else 'vectors'}, {planned.method}", err=True)
     if coverage and out != "-":
         typer.echo(str(counted), err=True)
     if coverage_out is not None:
@@ -208,6 +235,11 @@ def check(
     length: Length = None,
     shape: Shape = None,
     with_c: WithC = None,
+    lanes: LaneCount = None,
+    word_bits: WordBits = None,
+    scalar_b: ScalarB = False,
+    lane_flags: LaneFlags = None,
+    nan_box: Annotated[bool, typer.Option("--nan-box", help="Of --lanes: ones in lanes that are not used.")] = False,
     spec: Annotated[
         str | None,
         typer.Option(
@@ -275,6 +307,7 @@ def check(
         space=space_of(no_nan, no_inf, no_subnormal, exponents, only),
         unit=unit, length=length, shape=shape_of(shape), with_c=with_c, any_nan=any_nan, ignore_flags=ignore_flags,
         ulp=ulp, ignore_header=ignore_header, max_failures=max_failures, explain=explain, dialect=dialect,
+        lanes=lanes_of(lanes, word_bits, scalar_b, lane_flags, nan_box),
     )  # fmt: skip
     files = files or ["-"]
     for file in files:

@@ -13,6 +13,7 @@ from softnum.vectors.checks.failures import Failure
 from softnum.vectors.checks.freedom import PermittedReport, check_permitted
 from softnum.vectors.checks.html import page_of
 from softnum.vectors.checks.mixed import MixedReport
+from softnum.vectors.checks.packed import PackedReport
 from softnum.vectors.checks.report import CauseFound, CheckReport
 from softnum.vectors.checks.suite import SuiteDifference, SuiteReport, check_suite
 from softnum.vectors.files.dialects import DIALECTS, Dialect, open_reader
@@ -22,6 +23,7 @@ from softnum.vectors.model import ReferenceModel
 from softnum.vectors.plans.coverage import Bins, Coverage
 from softnum.vectors.plans.generator import Plan, generate, plan
 from softnum.vectors.plans.mixed import MixedPlan, MixedSpec, mixed_plan
+from softnum.vectors.plans.packed import Lanes, PackedPlan, PackedSpec, packed_plan
 from softnum.vectors.plans.space import Space
 from softnum.vectors.plans.spec import Block, Column, VectorSpec
 from softnum.vectors.plans.unit_spec import UNIT_OPERATIONS, UnitSpec
@@ -41,9 +43,13 @@ __all__ = [
     "Coverage",
     "Dialect",
     "Failure",
+    "Lanes",
     "MixedPlan",
     "MixedReport",
     "MixedSpec",
+    "PackedPlan",
+    "PackedReport",
+    "PackedSpec",
     "PermittedReport",
     "Plan",
     "Rows",
@@ -67,6 +73,7 @@ __all__ = [
     "open_reader",
     "make_rom",
     "mixed_plan",
+    "packed_plan",
     "page_of",
     "plan",
     "sarif_of",

@@ -9,6 +9,7 @@ from dataclasses import replace
 from softnum.vectors.checks.comparison import comparison_of
 from softnum.vectors.checks.failures import Failure
 from softnum.vectors.checks.mixed import MixedReport, check_mixed
+from softnum.vectors.checks.packed import check_packed
 from softnum.vectors.checks.report import CheckReport
 from softnum.vectors.checks.spaces import SpaceKeeper
 from softnum.vectors.files.dialects import open_reader
@@ -37,7 +38,7 @@ def check(
     source, op=None, fmt=None, *, out_fmt=None, rounding=None, overflow=None, tininess=None, stochastic_bits=None,
     nan=None, exact=None, flush_inputs=None, flush_results=None, minmax=None, profile=None, space=None, unit=None,
     length=None, shape=None, with_c=None, any_nan=False, ignore_flags=False, ulp=0, ignore_header=False,
-    max_failures=20, explain=True, progress=None, dialect=None,
+    max_failures=20, explain=True, progress=None, dialect=None, lanes=None,
 ) -> CheckReport | MixedReport:  # fmt: skip
     """Compare the results and flags of a vector file with softnum's, and name the likeliest causes of differences.
 
@@ -77,10 +78,13 @@ def check(
     dialect : str, optional
         A name of `DIALECTS`; by default what the file's name ends in, else what its first bytes look like.
 
+    lanes : Lanes, optional
+        Of words of several lanes, how they lie there, where no header says it.
+
     Returns
     -------
     CheckReport
-        Of a file whose header says ``op: mixed``, a `MixedReport`.
+        Of a file whose header says ``op: mixed``, a `MixedReport`; of words of lanes a `PackedReport`.
 
     Raises
     ------
@@ -130,6 +134,11 @@ def check(
             return check_mixed(
                 reader, name, any_nan=any_nan, ignore_flags=ignore_flags, ulp=ulp, max_failures=max_failures,
                 explain=explain, space=space, progress=progress,
+            )  # fmt: skip
+        if lanes is not None or "lanes" in reader.header:
+            return check_packed(
+                reader, name, given, lanes, any_nan=any_nan, ignore_flags=ignore_flags, ulp=ulp,
+                max_failures=max_failures, explain=explain, space=space, progress=progress,
             )  # fmt: skip
         spec = spec_of(reader.header, given, name)
         if ignore_flags and isinstance(spec, VectorSpec) and reader.lacks_flags(spec):

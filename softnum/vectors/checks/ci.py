@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 from softnum.vectors.checks.causes import CAUSES
 from softnum.vectors.checks.freedom import PermittedReport
 from softnum.vectors.checks.mixed import MixedReport
+from softnum.vectors.checks.packed import PackedReport
 from softnum.vectors.checks.report import CheckReport
 from softnum.vectors.checks.suite import SuiteReport
 
@@ -108,10 +109,12 @@ def _cases(report) -> tuple[str, int, list[ElementTree.Element]]:
         return report.source, sum(report.counts.values()), [case]
     if isinstance(report, MixedReport):
         cases = [case for part in report.parts for case in _cases(part)[2]]
-        if report.unfilled_count:
-            cases.append(_case("bits above codes", report.source))
-            lines = [f"line {line}" for line in report.unfilled]
-            _add(cases[-1], "failure", f"{report.unfilled_count} results differ above their codes", "unfilled", lines)
+        if isinstance(report, PackedReport):
+            for lane, case in enumerate(cases):
+                case.set("name", f"{case.get('name')}, lane {lane}")
+        for what, problem, kind, lines in report.of_words:
+            cases.append(_case(what, report.source))
+            _add(cases[-1], "failure", problem, kind, [f"line {line}" for line in lines])
         return report.source, report.vectors, cases
     case = _case(report.what, report.source)
     if report.error is not None:
@@ -163,9 +166,9 @@ def sarif_of(reports: Sequence[CheckReport | MixedReport]) -> dict:
     rules = [{"id": name, "shortDescription": {"text": text}} for name, text in CAUSES.items()]
     driver = {"name": "softnum", "version": number, "rules": rules}
     results, notes = [], []
-    for mixed in (report for report in reports if isinstance(report, MixedReport) and report.unfilled_count):
-        text = f"{mixed.source}: {mixed.unfilled_count} results differ above their codes"
-        results.append({"level": "error", "message": {"text": text}})
+    for mixed in (report for report in reports if isinstance(report, MixedReport)):
+        for _, problem, _, _ in mixed.of_words:
+            results.append({"level": "error", "message": {"text": f"{mixed.source}: {problem}"}})
     parts = [part for report in reports for part in (report.parts if isinstance(report, MixedReport) else [report])]
     for report in parts:
         if report.error is not None:

@@ -6,9 +6,10 @@ import numpy as np
 
 from softnum.vectors.plans.unit_spec import UnitSpec
 
-__all__ = ["lanes_swapped", "reordered"]
+__all__ = ["ORDERS", "lanes_swapped", "order_of", "reordered"]
 
-_ORDERS = {
+#: names of orders -> what they are called
+ORDERS = {
     "reversed": "from the last element to the first",
     "pairs": "each two elements swapped",
     "halves": "the halves of the word swapped",
@@ -29,8 +30,8 @@ def lanes_swapped(spec: UnitSpec):
     counts = {"a": spec.operand_columns[0].count, "b": spec.operand_columns[1].count, "result": spec.columns[-1].count}
     seen = set()
     for name, count in counts.items():
-        for order, text in _ORDERS.items():
-            places = _places(count, order)
+        for order, text in ORDERS.items():
+            places = order_of(count, order)
             if places is None or (name, places.tobytes()) in seen:
                 continue
             seen.add((name, places.tobytes()))
@@ -42,10 +43,16 @@ def reordered(codes: np.ndarray, order: str) -> np.ndarray:
     """The elements of each entry in another order."""
     if codes.ndim < 2:
         return codes
-    return np.ascontiguousarray(codes[:, _places(codes.shape[1], order)])
+    return np.ascontiguousarray(codes[:, order_of(codes.shape[1], order)])
 
 
-def _places(count: int, order: str) -> np.ndarray | None:
+def order_of(count: int, order: str) -> np.ndarray | None:
+    """Which element stands in each place in an order of `ORDERS`; None where so many elements have none.
+
+    >>> from softnum.vectors.checks.lanes import order_of
+    >>> order_of(4, "halves").tolist()
+    [2, 3, 0, 1]
+    """
     places = np.arange(count)
     if count < 2 or (order != "reversed" and count % 2):
         return None

@@ -61,6 +61,14 @@ class MixedReport:
         """0 all equal, 1 differences."""
         return int(self.failures > 0)
 
+    @property
+    def of_words(self) -> list[tuple[str, str, str, list[int]]]:
+        """What differs of whole words: (what, the problem, its kind, lines)."""
+        if not self.unfilled_count:
+            return []
+        problem = f"{self.unfilled_count} results differ above their codes"
+        return [("bits above codes", problem, "unfilled", self.unfilled)]
+
     def to_dict(self) -> dict:
         """For JSON: the reports of the parts."""
         return {

@@ -1,0 +1,215 @@
+"""Files of SIMD lanes in: each lane judged by itself, then what words as a whole say of the design."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from softnum.vectors.checks.comparison import comparison_of
+from softnum.vectors.checks.lanes import ORDERS, order_of, reordered
+from softnum.vectors.checks.mixed import MixedReport
+from softnum.vectors.checks.report import CheckReport
+from softnum.vectors.checks.spaces import SpaceKeeper
+from softnum.vectors.files.headers import spec_of
+from softnum.vectors.files.text import Rows, VectorFileError
+from softnum.vectors.plans.packed import Lanes, PackedSpec
+from softnum.vectors.plans.spec import Block
+
+__all__ = ["PackedReport", "check_packed"]
+
+_SHOWN = 20
+
+
+@dataclass
+class PackedReport(MixedReport):
+    """What `check` found in a file of lanes: ``parts`` are the lanes' reports, lane 0 first.
+
+    >>> import io
+    >>> from softnum.vectors import check
+    >>> report = check(io.BytesIO(b"3C40 3C3C 4042 00\\n"), "add", "e5m2", lanes=Lanes(2), any_nan=True)
+    >>> [part.failures for part in report.parts]  # 2 + 1 is 3 = 42, 1 + 1 is 2 = 40
+    [0, 0]
+
+    Attributes
+    ----------
+    words : int
+        How many words were compared.
+    flag_lines : list of int
+        Lines of the first words whose flags, those of all lanes together, differ.
+    flag_failures : int
+        How many there are.
+    causes : list of str
+        What explains every word that differs, and contradicts none.
+    ignored : bool
+        Whether flags were not compared.
+    """
+
+    words: int = 0
+    flag_lines: list[int] = field(default_factory=list)
+    flag_failures: int = 0
+    causes: list[str] = field(default_factory=list)
+    ignored: bool = False
+
+    @property
+    def failures(self) -> int:
+        """Results of lanes that differ, words whose flags differ, and words that are filled wrongly."""
+        return super().failures + self.flag_failures
+
+    @property
+    def of_words(self) -> list[tuple[str, str, str, list[int]]]:
+        """As of mixed files, flags of all lanes together and causes among them."""
+        out = super().of_words
+        if self.flag_failures:
+            out.append(("flags", f"{self.flag_failures} words have wrong flags", "flags-only", self.flag_lines))
+        return out + [("lanes", cause, cause.partition(":")[0], []) for cause in self.causes]
+
+    def to_dict(self) -> dict:
+        """For JSON: the reports of the lanes, and what holds of words."""
+        words = {"words": self.words, "flag_failures": self.flag_failures, "word_causes": self.causes}
+        return super().to_dict() | words
+
+    def __str__(self) -> str:
+        lines = [str(part) for part in self.parts if part.failures] if not self.causes else []
+        lanes = self.spec.lanes
+        if self.unfilled_count:
+            above = "ones" if lanes.ones and self.spec.out_fmt.exponent_bits else "zeros"
+            first = ", ".join(map(str, self.unfilled))
+            lines.append(f"{self.unfilled_count} results lack {above} above lane {lanes.count - 1}; lines {first}")
+        if self.flag_failures:
+            first = ", ".join(map(str, self.flag_lines))
+            lines.append(f"{self.flag_failures} words have other flags than their lanes together; lines {first}")
+        rows = [("lane", "checked", "differ")]
+        rows += [(str(i), str(p.vectors), str(p.failures)) for i, p in enumerate(self.parts)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines += ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
+        lines += [f"all {self.words} words: {cause}" for cause in self.causes]
+        part = self.spec.part
+        of = f"{part.op} {part.facts()['format']}, {part.rounding}, {lanes.count} lanes"
+        what = "results" if self.parts[0].ignore_flags and not self._judges_flags else "results and flags"
+        found = f"all {what} equal" if not self.failures else f"{self.failures} differ"
+        lines.append(f"{self.source}: {of}: {self.words} words, {found}")
+        return "\n".join(lines)
+
+    @property
+    def _judges_flags(self) -> bool:
+        return self.spec.has_flags and not self.ignored
+
+
+class _Words:
+    """Wrong designs that no word has contradicted yet."""
+
+    def __init__(self, spec: PackedSpec) -> None:
+        self.spec = spec
+        names = [c.name for c in spec.operand_columns if c.count > 1]
+        orders = [order for order in ORDERS if order_of(spec.lanes.count, order) is not None]
+        if spec.lanes.count == 2:
+            orders = orders[:1]  # which are one
+        self.alive = [("results", order) for order in orders] + [(n, order) for n in names for order in orders]
+        if spec.lanes.count > 1:
+            self.alive += [("results", "first")] + [(n, "first") for n in names]
+            if spec.lanes.flags == "or" and spec.has_flags:
+                self.alive += [("flags", "first"), ("flags", "last")]
+
+    def add(self, operands, result, flags, got_flags) -> None:
+        """The next words: operands, got results and right flags of lanes, and the flags that words have."""
+        self.alive = [kind for kind in self.alive if self._fits(kind, operands, result, flags, got_flags)]
+
+    def _fits(self, kind, operands, result, flags, got_flags) -> bool:
+        what, order = kind
+        if what == "flags":
+            return flags is not None and bool((flags[:, 0 if order == "first" else -1] == got_flags).all())
+        move = (lambda x: np.repeat(x[:, :1], x.shape[1], 1)) if order == "first" else (lambda x: reordered(x, order))
+        if what == "results":
+            return bool((move(self.spec.lane_results(operands)[0]) == result).all())
+        at = "abc".index(what)
+        wrong = [move(x) if i == at else x for i, x in enumerate(operands)]
+        return bool((self.spec.lane_results(wrong)[0] == result).all())
+
+    def causes(self, results: bool, flags: bool) -> list[str]:
+        """What is left, of results or flags that differ."""
+        out = []
+        for what, order in self.alive:
+            if what == "flags" and flags:
+                out.append(f"lane-flags: the flags are the {order} lane's alone, not those of all lanes")
+            elif what != "flags" and results and order == "first":
+                whose = "delivers lane 0's result" if what == "results" else f"takes {what} of lane 0"
+                out.append(f"shared-lane: every lane {whose}")
+            elif what != "flags" and results:
+                whose = "the result" if what == "results" else what
+                out.append(f"swapped-lanes: of {whose}, {ORDERS[order]}")
+        return out
+
+
+def _spec(header: dict, given: dict, lanes: Lanes | None, source: str) -> PackedSpec:
+    try:
+        told = Lanes.of_header(header)
+    except ValueError as error:
+        raise VectorFileError(source, 0, f"the header is unusable: {error}") from None
+    if told is not None and lanes is not None and told != lanes:
+        raise VectorFileError(source, 0, f"the header says{told.options()}, but{lanes.options()} was asked for; "
+                                         "to overrule it: --ignore-header")  # fmt: skip
+    return PackedSpec.make(spec_of(header, given, source), lanes if told is None else told)
+
+
+def check_packed(
+    reader, source: str, given: dict, lanes: Lanes | None, *, any_nan, ignore_flags, ulp, max_failures, explain, space,
+    progress,
+) -> PackedReport:  # fmt: skip
+    """Compare each lane of each word (`softnum.vectors.check`)."""
+    spec = _spec(reader.header, given, lanes, source)
+    if ignore_flags and reader.lacks_flags(spec):
+        spec = replace(spec, part=replace(spec.part, flags=False))
+    together = spec.lanes.flags == "or"
+    judged = spec.has_flags and not ignore_flags
+    if space and judged and together:
+        raise ValueError(f"flags are of all lanes together, no lane can be passed over: leave out{space.options()}, "
+                         "or state --ignore-flags")  # fmt: skip
+    part = replace(spec.part, flags=False) if together else spec.part
+    ignored = bool(ignore_flags) or together
+    reports = [CheckReport(source, part, bool(any_nan), ignored, ulp) for _ in range(spec.lanes.count)]
+    out = PackedReport(source, spec, reports, ignored=bool(ignore_flags))
+    comparisons = [comparison_of(report) for report in reports]
+    keepers = [SpaceKeeper(source, part, space) for _ in reports]
+    words = _Words(spec)
+    column = next(c for c in spec.columns if c.name == "result")
+    for rows in reader.rows(spec, unknown="mark"):
+        block, n = rows.block, len(rows.block)
+        unknown = np.zeros(n, bool) if rows.unknown is None else rows.unknown
+        if rows.unknown_flags is not None and judged:
+            unknown = unknown | rows.unknown_flags
+        for c, codes in zip(spec.operand_columns, block.operands, strict=True):
+            if c.count > 1 and (bad := spec.badly_filled(codes, c)).any():
+                above = "ones" if spec.lanes.ones and c.format.exponent_bits else "zeros"
+                raise VectorFileError(
+                    source, int(rows.lines[bad.argmax()]), f"{c.name} lacks {above} above lane {spec.lanes.count - 1}"
+                )
+        operands, result = spec.by_lane(block.operands), spec._spread(block.result, column)
+        got_flags = block.flags if block.flags is None or together else block.flags.reshape(n, -1)
+        for i, (comparison, keeper) in enumerate(zip(comparisons, keepers, strict=True)):
+            flags = None if block.flags is None or together else got_flags[:, i]
+            lane = Block(tuple(x[:, i] for x in operands), None, result[:, i], flags)
+            here = keeper.inside(Rows(rows.lines, lane, unknown))
+            comparison.add(here.lines, here.block, here.unknown)
+        bad = rows.lines[spec.badly_filled(block.result, column) & ~unknown]
+        out.unfilled_count += len(bad)
+        out.unfilled = [*out.unfilled, *bad.tolist()][:_SHOWN]
+        right = spec.lane_results(operands)[1] if judged and together else None
+        if right is not None:
+            bad = rows.lines[(spec.together(right) != block.flags) & ~unknown]
+            out.flag_failures += len(bad)
+            out.flag_lines = [*out.flag_lines, *bad.tolist()][:_SHOWN]
+        if explain and not unknown.any():
+            words.add(operands, result, right, block.flags)
+        out.words += n
+        if progress is not None:
+            progress(out.words)
+    for comparison, keeper, report in zip(comparisons, keepers, reports, strict=True):
+        comparison.end()
+        keeper.end(report.vectors)
+        report.skipped = keeper.skipped
+    differ = any(report.failures for report in reports)
+    out.causes = words.causes(differ, out.flag_failures > 0) if explain and not any(r.unknown for r in reports) else []
+    for comparison in comparisons:
+        comparison.finish(max_failures, explain and not out.causes)
+    return out
