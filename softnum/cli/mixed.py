@@ -1,17 +1,12 @@
 """``softnum vectors generate`` of several operations, modes and formats in one file."""
 
-import os
 import shlex
 from itertools import product
-from pathlib import Path
 
-import typer
-
-from softnum.cli.exits import writable_file
-from softnum.cli.vector_arguments import bar, format_of, formats_of
+from softnum.cli.vector_arguments import format_of, formats_of
 from softnum.formats.aliases import function_of
 
-__all__ = ["cases_of", "generate_mixed", "is_mixed"]
+__all__ = ["cases_of", "is_mixed", "planned_mixed"]
 
 #: option of a case -> the argument of VectorSpec.make, and whether it takes a value
 _OPTIONS = {
@@ -19,7 +14,7 @@ _OPTIONS = {
     "--rounding": ("rounding", True), "--overflow": ("overflow", True), "--tininess": ("tininess", True),
     "--nan": ("nan", True), "--minmax": ("minmax", True), "--profile": ("profile", True),
     "--flush-results": ("flush_results", True), "--flush-inputs": ("flush_inputs", True),
-    "--exponents": ("exponents", True), "--only": ("only", True),
+    "--stochastic-bits": ("stochastic_bits", True), "--exponents": ("exponents", True), "--only": ("only", True),
     "--exact": ("exact", True), "--silent": ("exact", False), "--notexact": ("exact", False),
     "--no-nan": ("no_nan", True), "--no-inf": ("no_inf", True), "--no-subnormal": ("no_subnormal", True),
 }  # fmt: skip
@@ -95,22 +90,20 @@ def _case(text: str, formats) -> dict:
     return out
 
 
-def generate_mixed(cases, op, fmt, rounding, result_format, options, foreign, how, dialect, header, out) -> None:
-    """Write a mixed file (`softnum.cli.vectors.generate`)."""
-    from softnum.vectors import Space, VectorSpec, mixed_plan, write
+def planned_mixed(cases, op, fmt, rounding, result_format, options: dict, foreign: dict, how: dict):
+    """The plan of a mixed file (`softnum.cli.vectors.generate`); ValueError where an option is none of such files."""
+    from softnum.vectors import Space, VectorSpec, mixed_plan
 
     for name in foreign:
         raise ValueError(f"--{name.replace('_', '-')} is not of mixed files (several operations, modes or formats)")
 
-    def make(out_fmt=None, **given):
+    def make(out_fmt=None, stochastic_bits=None, **given):
+        if stochastic_bits is not None:
+            if not str(stochastic_bits).isdecimal():
+                raise ValueError(f"--stochastic-bits is a number, not {stochastic_bits!r}")
+            given["stochastic_bits"] = int(stochastic_bits)
         parts = {key: given.pop(key) for key in _OF_SPACE if key in given}
         return VectorSpec.make(out_fmt=format_of(out_fmt), space=Space.make(**parts), **given)
 
     parts = cases_of(cases, op, fmt, rounding, formats_of, make, result_format, options)
-    if out != "-" and (os.path.isdir(out) or os.path.isdir(os.path.dirname(out) or ".")):
-        writable_file(Path(out))
-    planned = mixed_plan(parts, **how)
-    with bar("vectors written", planned.count, planned.count) as progress:
-        write(planned, out, dialect=dialect, header=header, progress=progress)
-    if out != "-":
-        typer.echo(f"{out}: {planned.count} vectors of {len(parts)} kinds, {planned.method}", err=True)
+    return mixed_plan(parts, **how)

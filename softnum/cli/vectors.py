@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, writable_file
-from softnum.cli.mixed import generate_mixed, is_mixed
+from softnum.cli.mixed import is_mixed, planned_mixed
 from softnum.cli.vector_arguments import (
     WORTH_A_BAR,
     bar,
@@ -156,26 +156,25 @@ def generate(
 
     Where a result is NaN and its format has no code for it, the result is code 0 with the invalid flag.
     """
-    from softnum.vectors import Coverage, packed_plan, plan, write
+    from softnum.vectors import packed_plan, plan
 
     if case or is_mixed(op, fmt, rounding):
-        generate_mixed(
+        planned = planned_mixed(
             case, op, fmt, rounding, result_format, dict(
                 overflow=overflow, tininess=tininess, nan=nan, exact=exact, flush_inputs=flush_inputs,
                 flush_results=flush_results, minmax=minmax, profile=profile, no_nan=no_nan, no_inf=no_inf,
-                no_subnormal=no_subnormal, exponents=exponents, only=only,
+                no_subnormal=no_subnormal, exponents=exponents, only=only, stochastic_bits=stochastic_bits,
             ),
-            given(stochastic_bits=stochastic_bits, unit=unit, length=length, shape=shape, with_c=with_c,
-                  lanes=lanes, coverage_out=coverage_out),
-            dict(count=count, seed=seed, nan_box=nan_box), dialect, header, out,
+            given(unit=unit, length=length, shape=shape, with_c=with_c, lanes=lanes),
+            dict(count=count, seed=seed, nan_box=nan_box),
         )  # fmt: skip
+        what = f"vectors of {len(planned.spec.parts)} kinds"
+        _delivered(planned, what, dialect, header, out, coverage, coverage_out)
         return
     packed = lanes_of(lanes, word_bits, scalar_b, lane_flags, nan_box)
     if nan_box and packed is None:
         raise ValueError("--nan-box is of mixed files, whose columns are as wide as the widest format (--case), and of "
                          "--lanes")  # fmt: skip
-    if packed is not None and coverage_out is not None:
-        raise ValueError("--coverage-out counts vectors of one operation a line: leave out --lanes")
     spec = spec_of(
         op, formats_of(fmt), unit,
         dict(out_fmt=format_of(result_format), rounding=rounding, overflow=overflow, tininess=tininess,
@@ -184,18 +183,24 @@ def generate(
              space=space_of(no_nan, no_inf, no_subnormal, exponents, only)),
         dict(length=length, shape=shape_of(shape), with_c=with_c),
     )  # fmt: skip
-    if coverage_out is not None:
-        writable_file(Path(coverage_out))
-    coverage = coverage and packed is None
-    counted = Coverage(spec) if coverage or coverage_out is not None else None
-    if out != "-" and (os.path.isdir(out) or os.path.isdir(os.path.dirname(out) or ".")):  # else write names the folder
-        writable_file(Path(out))
     how = dict(count=count, seed=seed)
     planned = plan(spec, **how) if packed is None else packed_plan(spec, packed, **how)
+    _delivered(planned, "vectors" if packed is None else "words", dialect, header, out, coverage, coverage_out)
+
+
+def _delivered(planned, what: str, dialect, header, out: str, coverage: bool, coverage_out: str | None) -> None:
+    """Write planned vectors and what they cover."""
+    from softnum.vectors import coverage_of, write
+
+    if coverage_out is not None:
+        writable_file(Path(coverage_out))
+    counted = coverage_of(planned.spec) if coverage or coverage_out is not None else None
+    if out != "-" and (os.path.isdir(out) or os.path.isdir(os.path.dirname(out) or ".")):  # else write names the folder
+        writable_file(Path(out))
     with bar("vectors written", planned.count, planned.count) as progress:
         write(planned, out, dialect=dialect, header=header, progress=progress, coverage=counted)
     if out != "-":
-        typer.echo(f"{out}: {planned.count} {'words' if packed else 'vectors'}, {planned.method}", err=True)
+        typer.echo(f"{out}: {planned.count} {what}, {planned.method}", err=True)
     if coverage and out != "-":
         typer.echo(str(counted), err=True)
     if coverage_out is not None:

@@ -21,6 +21,7 @@ from softnum.vectors.files.text import Rows, TextLayout, VectorFileError, Vector
 from softnum.vectors.files.writing import header_of, write
 from softnum.vectors.model import ReferenceModel
 from softnum.vectors.plans.coverage import Bins, Coverage
+from softnum.vectors.plans.coverages import MixedCoverage, PackedCoverage, coverage_of
 from softnum.vectors.plans.generator import Plan, generate, plan
 from softnum.vectors.plans.mixed import MixedPlan, MixedSpec, mixed_plan
 from softnum.vectors.plans.packed import Lanes, PackedPlan, PackedSpec, packed_plan
@@ -44,9 +45,11 @@ __all__ = [
     "Dialect",
     "Failure",
     "Lanes",
+    "MixedCoverage",
     "MixedPlan",
     "MixedReport",
     "MixedSpec",
+    "PackedCoverage",
     "PackedPlan",
     "PackedReport",
     "PackedSpec",
@@ -67,6 +70,7 @@ __all__ = [
     "check",
     "check_permitted",
     "check_suite",
+    "coverage_of",
     "generate",
     "header_of",
     "junit_of",

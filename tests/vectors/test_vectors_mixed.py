@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.vectors import MixedSpec, Space, UnitSpec, VectorSpec, check, mixed_plan, write
+from softnum.vectors import MixedSpec, Space, UnitSpec, VectorSpec, check, coverage_of, mixed_plan, write
 from tests.support.cases import cases
 
 OPERATIONS, FORMATS, MODES = ("add", "fma"), ("e5m2", "binary16"), ("rne", "up")
@@ -77,6 +77,42 @@ def test_nan_boxes(tmp_path):
         check(path)
 
 
+@cases("dialect", ["softnum", "readmemh", "csv", "npz"])
+def test_random_bits_have_a_column(tmp_path, dialect):
+    drawn = [VectorSpec.make("add", "e5m2", rounding="sr", stochastic_bits=5),
+             VectorSpec.make("fma", "binary16", rounding="stochastic_floor", stochastic_bits=11), SPECS[2]]  # fmt: skip
+    planned = mixed_plan(drawn, count=300)
+    assert [(c.name, c.width) for c in planned.spec.columns[-3:]] == [("random", 11), ("result", 16), ("flags", 5)]
+    write(planned, tmp_path / "v", dialect=dialect)
+    report = check(tmp_path / "v", dialect=dialect)
+    assert report.ok and [p.spec for p in report.parts] == drawn
+    random = np.concatenate([b.random_bits for b in planned.blocks()])
+    kind = np.concatenate([b.operands[0] * 2 + b.operands[1] for b in planned.blocks()])
+    assert random[kind == 0].max() == 31 and 1024 < random.max() < 2048
+    block = next(planned.blocks())
+    again = planned.spec.evaluate(block.operands, block.random_bits)
+    assert all((x == y).all() for x, y in zip(block.columns, again.columns, strict=True))
+    bits = block.random_bits.copy()
+    bits[block.operands[0] == 0] |= 32
+    with pytest.raises(ValueError):
+        planned.spec.evaluate(block.operands, bits)
+
+
+def test_what_is_covered_is_counted_by_operation():
+    planned = mixed_plan(SPECS[:3], count=3000)
+    counted = coverage_of(planned.spec)
+    alone = [coverage_of(s) for s in SPECS[:3]]
+    for block in planned.blocks():
+        counted.add(block)
+    for one, p in zip(alone, planned.plans, strict=True):
+        for block in p.blocks():
+            one.add(block)
+    found = counted.to_dict()["parts"]
+    assert [x["kind"] for x in found] == ["add nearest_even e5m2", "add up e5m2", "add nearest_even binary16"]
+    assert [{**one.to_dict(), "kind": x["kind"]} for one, x in zip(alone, found, strict=True)] == found
+    assert str(counted).count("1000") == 3
+
+
 def test_what_differs_is_named_by_its_operation(tmp_path):
     rows = text_of(mixed_plan(SPECS, count=1200), tmp_path).read_text().splitlines()
     at = next(i for i, x in enumerate(rows) if x.startswith("1 1 1 "))
@@ -119,7 +155,7 @@ def test_a_line_of_no_case(tmp_path):
     [
         ([], {}, "one spec at least"),
         ([SPECS[0], SPECS[0]], {}, "they differ in what no column says"),
-        ([VectorSpec.make("add", "e5m2", rounding="sr")], {}, "random bits"),
+        ([VectorSpec.make("add", "e5m2", rounding="sr", stochastic_bits=r) for r in (4, 8)], {}, "no column says"),
         ([VectorSpec.make("add", "binary128")], {}, "up to 64 bits"),
         ([VectorSpec.make("add", sn.CustomFormat.from_table([0, 1]))], {}, "user's own"),
         ([UnitSpec.make("dot", "nvidia_v100_fp16")], {}, "is of a unit"),
@@ -131,6 +167,13 @@ def test_what_cannot_be_mixed(parts, options, text):
         mixed_plan(parts, **options)
 
 
+def by_case_of(text):
+    from softnum.cli.mixed import cases_of
+    from softnum.cli.vector_arguments import formats_of
+
+    return cases_of([text], None, None, None, formats_of, dict, None, {})[0]
+
+
 def test_the_specs_are_those_of_the_command_line():
     from softnum.cli.mixed import cases_of
     from softnum.cli.vector_arguments import formats_of
@@ -140,6 +183,7 @@ def test_the_specs_are_those_of_the_command_line():
 
     found = cases_of([], "add,fma", "e5m2+binary16", "rne,up", formats_of, make, None, {"profile": None})
     assert found == SPECS[:8]
+    assert by_case_of("--op add --format e5m2 --rounding sr --stochastic-bits 7")["stochastic_bits"] == "7"
     by_case = lambda text: cases_of([text], None, None, None, formats_of, make, None, {})  # noqa: E731
     assert by_case("--op from_integer --format i8 --result-format=binary16") == [SPECS[9]]
     for text, message in (("--op", "takes a value"), ("--opp add", "none of"), ("--op add --op add", "twice")):

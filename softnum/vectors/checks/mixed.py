@@ -86,7 +86,7 @@ class MixedReport:
             first = ", ".join(map(str, self.unfilled))
             lines.append(f"{self.unfilled_count} results lack {above}; lines {first}")
         rows = [("operation", "mode", "format", "checked", "differ")]
-        rows += [(*self.spec._key(p.spec), str(p.vectors), str(p.failures)) for p in self.parts]
+        rows += [(*self.spec.key_of(p.spec), str(p.vectors), str(p.failures)) for p in self.parts]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for row in rows:
             cells = [c.ljust(w) if i < 3 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
@@ -140,7 +140,7 @@ def check_mixed(
             line = int(rows.lines[error.args[0]])
             entries = [int(x[error.args[0]]) for x in rows.block.operands]
             named = " ".join(f"{c.name}={v:0{c.digits}X}" for c, v in zip(spec.columns, entries, strict=False))
-            problem = f"{named} is of no case of the header, or not filled above its operands as it says"
+            problem = f"{named} is of no case of the header, or not filled above operands and random bits as it says"
             raise VectorFileError(source, line, problem) from None
         for i, index, block, unfilled in parts:
             here = keepers[i].inside(Rows(rows.lines[index], block, unknown[index]))

@@ -34,7 +34,8 @@ class MixedSpec(Spec):
     Parameters
     ----------
     parts : tuple of VectorSpec
-        Each another operation, mode or formats; without random bits, with codes of up to 64 bits.
+        Each another operation, mode or formats, with codes of up to 64 bits. Random bits have a column as wide as the
+        most that one of them takes; it is 0 in lines that take none.
     nan_box : bool
         Whether floats narrower than their column have ones above them (RISC-V ISA manual, volume I, "NaN Boxing of
         Narrower Values"); else, and above integers, there are zeros.
@@ -51,7 +52,6 @@ class MixedSpec(Spec):
     nan_box: bool = False
 
     op = "mixed"
-    stochastic_bits = None
 
     @classmethod
     def make(cls, parts, *, nan_box: bool = False) -> MixedSpec:
@@ -60,7 +60,7 @@ class MixedSpec(Spec):
         Raises
         ------
         ValueError
-            If there is none, one takes random bits or codes of two words, or two are told apart by no column.
+            If there is none, one has codes of two words, or two are told apart by no column.
         """
         parts = tuple(parts)
         if not parts:
@@ -68,49 +68,54 @@ class MixedSpec(Spec):
         for part in parts:
             if not isinstance(part, VectorSpec):
                 raise ValueError(f"{part.op} is of a unit: vectors are mixed of operations")
-            if part.stochastic_bits is not None:
-                raise ValueError(f"{part.op}, {part.rounding}: random bits have no column in mixed vectors")
             if any(is_own(f) for f in (*part.formats, part.out_fmt)):
                 raise ValueError(f"{part.op}: a format of the user's own has no name that a mixed file could state")
             if any(f.bits > _WORD for f in (*part.formats, part.out_fmt)):
                 raise ValueError(f"{part.op}: mixed vectors have codes of up to {_WORD} bits")
         found = cls(parts, bool(nan_box))
-        keys = [found._key(part) for part in parts]
+        keys = [found.key_of(part) for part in parts]
         for i, key in enumerate(keys):
             if key in keys[:i]:
                 raise ValueError(f"two parts are {' '.join(key)}: they differ in what no column says")
         return found
 
     @staticmethod
-    def _key(part: VectorSpec) -> tuple[str, str, str]:
+    def key_of(part: VectorSpec) -> tuple[str, str, str]:
+        """What a part is told apart by: operation, mode, formats."""
         return part.op, part.rounding, _format_key(part)
 
     @cached_property
     def names(self) -> tuple[list[str], list[str], list[str]]:
         """What the numbers in the columns op, mode and format stand for, in order."""
-        return tuple(list(dict.fromkeys(self._key(p)[i] for p in self.parts)) for i in range(3))
+        return tuple(list(dict.fromkeys(self.key_of(p)[i] for p in self.parts)) for i in range(3))
 
     @cached_property
     def numbers(self) -> list[tuple[int, int, int]]:
         """Of each part, the numbers in these columns."""
         names = self.names
-        return [tuple(n.index(k) for n, k in zip(names, self._key(p), strict=True)) for p in self.parts]
+        return [tuple(n.index(k) for n, k in zip(names, self.key_of(p), strict=True)) for p in self.parts]
+
+    @property
+    def stochastic_bits(self) -> int | None:
+        """The most random bits that a part takes; None where none takes any."""
+        return max((p.stochastic_bits for p in self.parts if p.stochastic_bits is not None), default=None)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """op, mode, format, operands, result, flags."""
+        """op, mode, format, operands, [random bits], result, flags."""
         kinds = [Column(name, max(1, (len(n) - 1).bit_length())) for name, n in zip(
             ("op", "mode", "format"), self.names, strict=True)]  # fmt: skip
         count = max(len(p.formats) for p in self.parts)
         width = max(f.bits for p in self.parts for f in p.formats)
         result = max(p.out_fmt.bits for p in self.parts)
         operands = [Column(name, width) for name in "abc"[:count]]
-        return (*kinds, *operands, Column("result", result), Column("flags", FLAG_BITS))
+        drawn = [] if self.stochastic_bits is None else [Column("random", self.stochastic_bits)]
+        return (*kinds, *operands, *drawn, Column("result", result), Column("flags", FLAG_BITS))
 
     @cached_property
     def words(self) -> tuple[Column, ...]:
         """The columns of operands and of the result."""
-        return self.columns[3:-1]
+        return tuple(c for c in self.columns[3:-1] if c.name != "random")
 
     def _filled(self, codes: np.ndarray, fmt, column: Column) -> np.ndarray:
         above = ((1 << column.bits) - 1) ^ ((1 << fmt.bits) - 1)
@@ -126,7 +131,10 @@ class MixedSpec(Spec):
         for i, column in enumerate(operands):
             given = i < len(part.formats)
             out.append(self._filled(block.operands[i], part.formats[i], column) if given else np.zeros(n, column.dtype))
-        return Block((*first, *out), None, self._filled(block.result, part.out_fmt, result), block.flags)
+        drawn = block.random_bits
+        if drawn is None and self.stochastic_bits is not None:
+            drawn = np.zeros(n, np.uint32)
+        return Block((*first, *out), drawn, self._filled(block.result, part.out_fmt, result), block.flags)
 
     def split(self, block: Block) -> Iterator[tuple[int, np.ndarray, Block, np.ndarray]]:
         """(part, which vectors, these with the part's columns, which of them are filled wrongly above a code).
@@ -134,7 +142,8 @@ class MixedSpec(Spec):
         Raises
         ------
         ValueError
-            With the number of the first vector that is of no part, or whose operands are filled otherwise.
+            With the number of the first vector that is of no part, whose operands are filled otherwise, or that has
+            more random bits than its part takes.
         """
         index = np.full(len(block), -1)
         for i, numbers in enumerate(self.numbers):
@@ -154,20 +163,27 @@ class MixedSpec(Spec):
                 if len(wrong):
                     raise ValueError(int(rows[wrong[0]]))
                 operands.append(narrow.astype(fmt.storage_dtype))
+            drawn = None if block.random_bits is None else block.random_bits[rows]
+            if drawn is not None:
+                more = np.flatnonzero(drawn.astype(np.uint64) >> np.uint64(part.stochastic_bits or 0))
+                if len(more):
+                    raise ValueError(int(rows[more[0]]))
+                drawn = None if part.stochastic_bits is None else drawn
             fmt, codes = part.out_fmt, block.result[rows]
             narrow = codes.astype(np.uint64) & np.uint64((1 << fmt.bits) - 1)
             unfilled = self._filled(narrow, fmt, last) != codes
-            yield i, rows, Block(tuple(operands), None, narrow.astype(fmt.storage_dtype), block.flags[rows]), unfilled
+            here = Block(tuple(operands), drawn, narrow.astype(fmt.storage_dtype), block.flags[rows])
+            yield i, rows, here, unfilled
 
     def evaluate(self, operands, random_bits=None) -> Block:
         """The vectors of given operands, op, mode and format first."""
         n = len(operands[0])
         columns = self.columns
         result, flags = np.zeros(n, columns[-2].dtype), np.zeros(n, np.uint8)
-        for i, rows, part, _ in self.split(Block(tuple(operands), None, result, flags)):
-            block = self.joined(i, self.parts[i].evaluate(part.operands))
+        for i, rows, part, _ in self.split(Block(tuple(operands), random_bits, result, flags)):
+            block = self.joined(i, self.parts[i].evaluate(part.operands, part.random_bits))
             result[rows], flags[rows] = block.result, block.flags
-        return Block(tuple(operands), None, result, flags)
+        return Block(tuple(operands), random_bits, result, flags)
 
     def facts(self) -> dict[str, str]:
         """What a file's header says: the names behind the numbers, and of each part all that its results depend on."""
@@ -218,7 +234,7 @@ class MixedPlan:
                 parts += [self.spec.joined(i, block) for block in source.take(size)]
             order = np.argsort(raw_words(self.seed, _DOMAIN, number, sum(map(len, parts))), kind="stable")
             columns = [np.concatenate(x)[order] for x in zip(*(b.columns for b in parts), strict=True)]
-            yield Block(tuple(columns[:-2]), None, columns[-2], columns[-1])
+            yield self.spec.block_of(columns)
 
 
 class _Rows:
@@ -237,7 +253,8 @@ class _Rows:
 
 def _cut(block: Block, start: int, end: int) -> Block:
     rows = slice(start, end)
-    return Block(tuple(x[rows] for x in block.operands), None, block.result[rows], block.flags[rows])
+    drawn = None if block.random_bits is None else block.random_bits[rows]
+    return Block(tuple(x[rows] for x in block.operands), drawn, block.result[rows], block.flags[rows])
 
 
 def mixed_plan(parts, *, count: int | None = None, seed: int = 0, nan_box: bool = False) -> MixedPlan:

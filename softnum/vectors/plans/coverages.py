@@ -1,0 +1,94 @@
+"""Coverage of vectors that are of several operations, or of several lanes: each operation's bins."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from softnum.vectors.plans.coverage import Coverage
+from softnum.vectors.plans.mixed import MixedSpec
+from softnum.vectors.plans.packed import PackedSpec
+from softnum.vectors.plans.spec import Block, Spec
+
+__all__ = ["MixedCoverage", "PackedCoverage", "coverage_of"]
+
+
+class MixedCoverage:
+    """Counts the bins of each operation, mode and format of a mixed file.
+
+    Parameters
+    ----------
+    spec : MixedSpec
+
+    Examples
+    --------
+    >>> from softnum.vectors import VectorSpec, mixed_plan
+    >>> planned = mixed_plan([VectorSpec.make(op, "e2m1fn") for op in ("add", "multiply")], count=512)
+    >>> coverage = MixedCoverage(planned.spec)
+    >>> for block in planned.blocks():
+    ...     coverage.add(block)
+    >>> [part.vectors for part in coverage.parts]
+    [256, 256]
+    """
+
+    def __init__(self, spec: MixedSpec) -> None:
+        self.spec = spec
+        self.parts = [Coverage(part) for part in spec.parts]
+
+    def add(self, block: Block) -> None:
+        """Count a block."""
+        for number, _, part, _ in self.spec.split(block):
+            self.parts[number].add(part)
+
+    def to_dict(self) -> dict:
+        """For JSON: `Coverage.to_dict` of each operation, mode and format, with its name."""
+        keys = zip(self.spec.parts, self.parts, strict=True)
+        return {"parts": [{"kind": " ".join(self.spec.key_of(spec)), **part.to_dict()} for spec, part in keys]}
+
+    def __str__(self) -> str:
+        rows = [("operation", "mode", "format", "vectors", "bins hit")]
+        for spec, part in zip(self.spec.parts, self.parts, strict=True):
+            groups = part.groups.values()
+            hit, total = sum(g.hit for g in groups), sum(g.total for g in groups)
+            rows.append((*self.spec.key_of(spec), str(part.vectors), f"{hit} of {total}"))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+class PackedCoverage(Coverage):
+    """Counts the bins that the lanes of words hit, all lanes together.
+
+    Parameters
+    ----------
+    spec : PackedSpec
+
+    Examples
+    --------
+    >>> from softnum.vectors import Lanes, VectorSpec, packed_plan
+    >>> planned = packed_plan(VectorSpec.make("multiply", "e2m1fn"), Lanes(4))
+    >>> coverage = PackedCoverage(planned.spec)
+    >>> for block in planned.blocks():
+    ...     coverage.add(block)
+    >>> coverage.vectors, coverage.groups["classes of a, b"].missed
+    (256, [])
+    """
+
+    def __init__(self, spec: PackedSpec) -> None:
+        super().__init__(spec.part)
+        self.packed = spec
+
+    def add(self, block: Block) -> None:
+        """Count the lanes of a block."""
+        lanes = [np.ascontiguousarray(x).ravel() for x in self.packed.by_lane(block.operands)]
+        super().add(self.spec.evaluate(tuple(lanes)))
+
+
+def coverage_of(spec: Spec) -> Coverage | MixedCoverage:
+    """What counts the bins of vectors of a spec.
+
+    >>> from softnum.vectors import VectorSpec
+    >>> type(coverage_of(VectorSpec.make("add", "e5m2"))).__name__
+    'Coverage'
+    """
+    if isinstance(spec, MixedSpec):
+        return MixedCoverage(spec)
+    return PackedCoverage(spec) if isinstance(spec, PackedSpec) else Coverage(spec)
