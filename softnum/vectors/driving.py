@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+from softnum.vectors.checks.packed import packed_spec_of
 from softnum.vectors.files.dialects import open_reader
 from softnum.vectors.files.headers import spec_of
 from softnum.vectors.model import known, word_of
@@ -20,7 +21,9 @@ class PlannedFile:
     def __init__(self, path, count: int | None = None) -> None:
         self.path, self.count = path, count
         with open(path, "rb") as file:
-            self.spec: Spec = spec_of(open_reader(file, str(path)).header, {}, str(path))
+            header = open_reader(file, str(path)).header
+        told = spec_of(header, {}, str(path)) if "lanes" not in header else packed_spec_of(header, {}, None, str(path))
+        self.spec: Spec = told
 
     def blocks(self) -> Iterator[Block]:
         """The vectors, some thousands at a time."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softnum.formats.wide import integers
-from softnum.vectors.plans.spec import Block, Spec
+from softnum.vectors.plans.spec import FLAG_BITS, Block, Spec
 
 __all__ = ["Expected", "ReferenceModel", "array_of", "evaluated", "known", "transaction", "word_of"]
 
@@ -103,7 +103,7 @@ class ReferenceModel:
             self._sequence = []
         self._sequence.append((words, random))
         block = evaluated(self.spec, self._sequence)
-        flags = None if block.flags is None else int(block.flags[-1])
+        flags = None if block.flags is None else word_of(block.flags[-1], FLAG_BITS)
         return Expected(word_of(block.result[-1], self.spec.out_fmt.bits), flags)
 
 

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from softnum.vectors import Lanes, PackedSpec, Space, UnitSpec, VectorSpec, check, junit_of, packed_plan, write
+from softnum.vectors.driving import planned_file
+from softnum.vectors.model import ReferenceModel
 from tests.support.cases import cases
 
 FMA = VectorSpec.make("fma", "binary16", profile="riscv")
@@ -57,6 +59,18 @@ def test_a_word_holds_what_its_lanes_compute():
             assert int(result[part], 16) == block.result[0]
             together |= int(block.flags[0])
         assert int(flags, 16) == together
+
+
+@cases("lanes", [Lanes(4), Lanes(2, 64, flags="each", scalar=True)])
+def test_what_drives_and_judges_a_simulation_takes_words(tmp_path, lanes):
+    planned = packed_plan(ADD, lanes, count=40)
+    write(planned, tmp_path / "v.txt")
+    driven = planned_file(tmp_path / "v.txt", 30)
+    assert driven.spec == planned.spec and sum(map(len, driven.blocks())) == 30
+    _, lines = lines_of(planned)
+    model = ReferenceModel(driven.spec)
+    for a, b, result, flags in lines:
+        assert model(int(a, 16), int(b, 16)) == (int(result, 16), int(flags, 16))
 
 
 def test_all_vectors_are_in_some_lane_and_the_last_word_is_filled():

@@ -16,7 +16,7 @@ from softnum.vectors.files.text import Rows, VectorFileError
 from softnum.vectors.plans.packed import Lanes, PackedSpec
 from softnum.vectors.plans.spec import Block
 
-__all__ = ["PackedReport", "check_packed"]
+__all__ = ["PackedReport", "check_packed", "packed_spec_of"]
 
 _SHOWN = 20
 
@@ -141,7 +141,14 @@ class _Words:
         return out
 
 
-def _spec(header: dict, given: dict, lanes: Lanes | None, source: str) -> PackedSpec:
+def packed_spec_of(header: dict, given: dict, lanes: Lanes | None, source: str) -> PackedSpec:
+    """The spec that a header of lanes states, or the caller.
+
+    >>> from softnum.vectors import VectorSpec
+    >>> spec = PackedSpec.make(VectorSpec.make("add", "e5m2"), Lanes(4))
+    >>> packed_spec_of(spec.facts(), {}, None, "v.txt") == spec
+    True
+    """
     try:
         told = Lanes.of_header(header)
     except ValueError as error:
@@ -157,7 +164,7 @@ def check_packed(
     progress,
 ) -> PackedReport:  # fmt: skip
     """Compare each lane of each word (`softnum.vectors.check`)."""
-    spec = _spec(reader.header, given, lanes, source)
+    spec = packed_spec_of(reader.header, given, lanes, source)
     if ignore_flags and reader.lacks_flags(spec):
         spec = replace(spec, part=replace(spec.part, flags=False))
     together = spec.lanes.flags == "or"
