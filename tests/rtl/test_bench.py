@@ -274,3 +274,10 @@ def test_verilator(tmp_path):
     make = ["make", "-C", tmp_path, "verify", "SIM=verilator", "COUNT=500", f"SOFTNUM={sys.executable} -m softnum"]
     done = subprocess.run(make, capture_output=True, text=True)
     assert done.returncode == 0 and "500 vectors, all results and flags equal" in done.stdout, done.stderr
+    assert "\n500 vectors answered in" in done.stdout
+    done = subprocess.run([*make, "VERILATOR_FLAGS="], capture_output=True, text=True)  # nothing but the check again
+    assert done.returncode == 0 and "vectors answered" not in done.stdout, done.stdout
+    (tmp_path / "late.vh").touch()
+    done = subprocess.run([*make[:-2], "-n", "COUNT=501"], capture_output=True, text=True)
+    for again in ("verilator --binary", "vectors generate", "Vtb_wrapped +in=vectors.txt"):
+        assert again in done.stdout, done.stdout

@@ -30,41 +30,52 @@ PYTHON ?= python3
 PLUSARGS ?=
 LIMIT ?= 5000
 CHECK ?= {check}
+# more options of the compilers, as -fno-dfg or -Wno-BLKANDNBLK
+ICARUS_FLAGS ?=
+VERILATOR_FLAGS ?=
 
 QUESTION := {question}
 SOURCES := {sources}
-ICARUS := -g2012 {icarus}
-VERILATOR := --binary -O3 -Wno-fatal --timescale 1ns/1ps {verilator}
+INCLUDED := $(wildcard $(foreach d,{include} $(sort $(dir $(SOURCES))),$(foreach e,vh svh,$(d)/*.$(e) $(d)/*/*.$(e))))
+ICARUS = -g2012 {icarus} $(ICARUS_FLAGS)
+VERILATOR = --binary -O3 -Wno-fatal --timescale 1ns/1ps -CFLAGS -std=gnu++20 {verilator} $(VERILATOR_FLAGS)
 
 .PHONY: verify cocotb clean FORCE
 .DELETE_ON_ERROR:
 
 verify: answers-$(SIM).txt
-\t$(SOFTNUM) vectors check $< $(CHECK) --out report.json --html report.html --junit report.xml
+\t$(SOFTNUM) vectors check $< $(CHECK) --out report.json --html report.html --junit report.xml --sarif report.sarif
 
-# made again where COUNT or SEED differ
-export ASKED = $(QUESTION) $(COUNT) $(SEED)
-asked: FORCE
-\t@printf '%s\\n' "$$ASKED" | cmp -s - $@ || printf '%s\\n' "$$ASKED" > $@
+# Files of what was asked for last: what depends on one is made again where that differs.
+define remember
+$(1): export ASKED = $(2)
+$(1): FORCE
+\t@printf '%s\\n' "$$$$ASKED" | cmp -s - $$@ || printf '%s\\n' "$$$$ASKED" > $$@
+endef
+$(eval $(call remember,asked,$$(QUESTION) $$(COUNT) $$(SEED)))
+$(eval $(call remember,asked-icarus,$$(ICARUS)))
+$(eval $(call remember,asked-verilator,$$(VERILATOR)))
+$(eval $(call remember,asked-plusargs,$$(STALLS) $$(SEED) $$(PLUSARGS)))
 
 vectors.txt: asked
-\t$(SOFTNUM) vectors generate $(QUESTION) $(if $(COUNT),--count $(COUNT)) --seed $(SEED) -o $@
+\t$(SOFTNUM) vectors generate $(QUESTION) $(if $(COUNT),--count $(COUNT)) --seed $(SEED) -o $@ \\
+\t\t--coverage-out coverage.json
 
 ANSWER = +in=vectors.txt +out=$@.part +stalls=$(STALLS) +seed=$(SEED) $(PLUSARGS)
 
-answers-icarus.txt: build/tb_{top}.vvp vectors.txt FORCE
+answers-icarus.txt: build/tb_{top}.vvp vectors.txt asked-plusargs
 \tvvp -n $< $(ANSWER)
 \tmv $@.part $@
 
-build/tb_{top}.vvp: $(SOURCES) tb_{top}.sv vectors.vh
+build/tb_{top}.vvp: $(SOURCES) $(INCLUDED) tb_{top}.sv vectors.vh asked-icarus
 \tmkdir -p build
 \tiverilog $(ICARUS) -I . -s tb_{top} -o $@ $(SOURCES) tb_{top}.sv
 
-answers-verilator.txt: build/verilator/Vtb_{top} vectors.txt FORCE
+answers-verilator.txt: build/verilator/Vtb_{top} vectors.txt asked-plusargs
 \t$< $(ANSWER)
 \tmv $@.part $@
 
-build/verilator/Vtb_{top}: $(SOURCES) tb_{top}.sv vectors.vh
+build/verilator/Vtb_{top}: $(SOURCES) $(INCLUDED) tb_{top}.sv vectors.vh asked-verilator
 \tmkdir -p build/verilator
 \tverilator $(VERILATOR) -I. --top-module tb_{top} --Mdir build/verilator $(SOURCES) tb_{top}.sv
 
@@ -72,7 +83,8 @@ cocotb: vectors.txt
 \tSEED=$(SEED) STALLS=$(STALLS) LIMIT=$(LIMIT) $(PYTHON) test_{top}.py
 
 clean:
-\trm -rf build asked vectors.txt answers-*.txt answers-*.part cocotb.txt report.json report.html report.xml
+\trm -rf build asked asked-* vectors.txt coverage.json answers-*.txt answers-*.part cocotb.txt \\
+\t\treport.json report.html report.xml report.sarif
 """
 
 
@@ -132,12 +144,13 @@ def write_bench(
     sources, include = [_seen_from(here, p) for p in sources], [_seen_from(here, p) for p in include]
     parameters = dict(parameters or {})
     top = wiring.design.top
-    folders = " ".join(f"-I {path}" for path in include)
     question = wiring.spec.options()
     check = "" if wiring.flags or not wiring.spec.has_flags else "--ignore-flags"
     makefile = _MAKEFILE.format(
         top=top, version=__version__, stalls=stalls, check=check, question=_quoted(question), sources=" ".join(sources),
-        icarus=folders, verilator=folders.replace("-I ", "-I"), command=f"{wiring.spec.op}, {wiring.handshake}",
+        include=" ".join(include), icarus=" ".join(f"-I {path}" for path in include),
+        verilator=" ".join(f"-I{path}" for path in include),
+        command=f"{wiring.spec.op}, {wiring.handshake}",
     )  # fmt: skip
     texts = {
         f"tb_{top}.sv": bench_of(wiring, parameters, stalls, outstanding),
