@@ -34,8 +34,8 @@ module fp8_add #(
     wire [EXP-1:0] shift = BUG == 4 && gap == MAN + 2 ? MAN + 1 : gap;
     wire [2*MAN+5:0] wide = {|less[EXP+MAN-1:MAN], less[MAN-1:0], {(MAN+5){1'b0}}};
     wire [2*MAN+5:0] placed = shift > MAN + 3 ? {{(2*MAN+5){1'b0}}, |less[EXP+MAN-1:0]} : wide >> shift;
-    wire [W-1:0] large = {1'b0, |more[EXP+MAN-1:MAN], more[MAN-1:0], 3'b000};
-    wire [W-1:0] small = {1'b0, placed[2*MAN+5:MAN+3], BUG != 1 && |placed[MAN+2:0]};
+    wire [W-1:0] higher = {1'b0, |more[EXP+MAN-1:MAN], more[MAN-1:0], 3'b000};
+    wire [W-1:0] lower = {1'b0, placed[2*MAN+5:MAN+3], BUG != 1 && |placed[MAN+2:0]};
 
     wire top_a = &a[EXP+MAN-1:MAN];
     wire top_b = &b[EXP+MAN-1:MAN];
@@ -50,15 +50,15 @@ module fp8_add #(
     wire both_negative = a[EXP+MAN] && b[EXP+MAN] && BUG != 2;
 
     localparam S1 = 2 * W + EXP + 6, S2 = W + EXP + 5;
-    wire [S1-1:0] aligned = {large, small, field_more, a[EXP+MAN] ^ b[EXP+MAN], more[EXP+MAN], both_negative, nan,
+    wire [S1-1:0] aligned = {higher, lower, field_more, a[EXP+MAN] ^ b[EXP+MAN], more[EXP+MAN], both_negative, nan,
                              invalid, infinite};
     wire [S1-1:0] first;
-    wire [W-1:0] large_1, small_1;
+    wire [W-1:0] higher_1, lower_1;
     wire [EXP-1:0] field_1;
     wire subtract_1, sign_1, both_1, nan_1, invalid_1, infinite_1;
-    assign {large_1, small_1, field_1, subtract_1, sign_1, both_1, nan_1, invalid_1, infinite_1} = first;
+    assign {higher_1, lower_1, field_1, subtract_1, sign_1, both_1, nan_1, invalid_1, infinite_1} = first;
 
-    wire [W-1:0] total = subtract_1 ? large_1 - small_1 : large_1 + small_1;
+    wire [W-1:0] total = subtract_1 ? higher_1 - lower_1 : higher_1 + lower_1;
     wire [S2-1:0] summed = {total, field_1, sign_1, both_1, nan_1, invalid_1, infinite_1};
     wire [S2-1:0] second;
     generate
