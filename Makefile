@@ -42,11 +42,16 @@ wheel: ## Build in dist the source distribution and, from it, a wheel for Linux 
 	cp build/wheel/softnum-*.tar.gz dist
 
 dpi: build/dpi/libsoftnum_dpi.so $(if $(VPI_INCLUDE),build/dpi/softnum_vpi.vpi) ## Build the reference model for simulators: DPI-C, and VPI where vpi_user.h is found (VPI_INCLUDE=folder).
-	cp csrc/dpi/softnum_modes.vh build/dpi
-	grep -ohE 'X\([a-z_0-9]+, [0-9]\)' csrc/softnum/operations/operations.h csrc/softnum/operations/elementary.h csrc/dpi/softnum_dpi.h \
-		| sed -E 's/X\((.*), (.)\)/  `SOFTNUM_\2(\1)/' > build/dpi/operations
-	sed -e '/SN_OPERATIONS:/{r build/dpi/operations' -e 'd}' csrc/dpi/softnum_pkg.sv > build/dpi/softnum_pkg.sv
-	rm build/dpi/operations
+	cp csrc/dpi/softnum_modes.vh csrc/dpi/softnum_dpi.hpp csrc/dpi/softnum_dpi_units.hpp build/dpi
+	grep -ohE 'X\([a-z_0-9]+, [0-9]\)' csrc/softnum/operations/operations.h csrc/softnum/operations/elementary.h \
+		> build/dpi/operations
+	grep -ohE 'X\([a-z_0-9]+, [0-9]\)' csrc/dpi/softnum_dpi.h | cat build/dpi/operations - \
+		| sed -E 's/X\((.*), (.)\)/  `SOFTNUM_\2(\1)/' > build/dpi/package
+	sed -e '/SN_OPERATIONS:/{r build/dpi/package' -e 'd}' csrc/dpi/softnum_pkg.sv > build/dpi/softnum_pkg.sv
+	printf '%s\n' '#include <stdint.h>' 'typedef uint32_t sn_u32;' 'typedef uint64_t sn_u64;' 'typedef int64_t sn_i64;' \
+		"#define SN_OPERATIONS(X) $$(tr '\n' ' ' < build/dpi/operations)" > build/dpi/core
+	sed -e '/include "softnum\/operations/{r build/dpi/core' -e 'd}' csrc/dpi/softnum_dpi.h > build/dpi/softnum_dpi.h
+	rm build/dpi/operations build/dpi/package build/dpi/core
 	@echo build/dpi: $(if $(VPI_INCLUDE),DPI-C and VPI,DPI-C; no VPI: no vpi_user.h was found)
 
 build/dpi/libsoftnum_dpi.so: $(DPI) $(DPI_HEADERS)

@@ -2,6 +2,7 @@
 #ifndef SOFTNUM_DPI_NAMES_H
 #define SOFTNUM_DPI_NAMES_H
 
+#include "softnum/operations/fpu.h"
 #include "softnum/rounding/tapered.h"
 #include "softnum_dpi.h"
 

@@ -14,7 +14,6 @@
 #ifndef SOFTNUM_DPI_H
 #define SOFTNUM_DPI_H
 
-#include "softnum/operations/fpu.h"
 #include "softnum/operations/operations.h"
 
 #ifdef __cplusplus
@@ -40,8 +39,9 @@ enum {
     SOFTNUM_FLUSH_SHIFT = 14, /* bits 14-15: SN_FLUSH_..., of results */
     SOFTNUM_NAN_SHIFT = 16,   /* bits 16-19: SN_NAN_..., or 3: the one NaN of GPUs (fpu.h, sn_cuda_nan) */
     SOFTNUM_NAN_CUDA = 3 << SOFTNUM_NAN_SHIFT,
-    SOFTNUM_BITS_SHIFT = 24,   /* bits 24-31: r of the stochastic modes, 1 to 32; 0 stands for 32 */
-    SOFTNUM_MINMAX_SHIFT = 32, /* bits 32-34: SN_MINMAX_..., of minimum, maximum and those of numbers */
+    SOFTNUM_BITS_SHIFT = 24, /* bits 24-31: r of the stochastic modes, 1 to 32; 0 stands for 32 */
+    SOFTNUM_MINMAX_SHIFT =
+        32, /* bits 32-34: SN_MINMAX_... (softnum/operations/fpu.h), of minimum, maximum and those of numbers */
     SOFTNUM_INTEGER_SHIFT = 35 /* bits 35-37: SN_INTEGER_..., of to_integer; 0 is SN_INTEGER_ARM */
 };
 #define SOFTNUM_CLASS_MASK ((sn_u64)1 << 38) /* classify gives RISC-V's mask of ten bits */

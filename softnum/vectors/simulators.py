@@ -23,7 +23,9 @@ __all__ = ["build_simulator_libraries", "vpi_include", "write_bench_files"]
 
 LIBRARY_SOURCES = ("built.c", "defined.c", "dots.c", "instructions.c", "names.c", "operations.c", "units.c")
 #: what a test bench compiles itself
-BENCH_FILES = ("softnum_pkg.sv", "softnum_modes.vh")
+BENCH_FILES = ("softnum_pkg.sv", "softnum_modes.vh", "softnum_dpi.h", "softnum_dpi.hpp", "softnum_dpi_units.hpp")
+#: what softnum_dpi.h takes from the core: types and the table of operations
+_CORE = '#include "softnum/operations/operations.h"'
 # the Makefile's target dpi compiles alike, with warnings as errors
 FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off")
 
@@ -63,8 +65,8 @@ def build_simulator_libraries(
     Returns
     -------
     list of Path
-        What was written: ``libsoftnum_dpi.so``, ``softnum_pkg.sv``, ``softnum_modes.vh``, and ``softnum_vpi.vpi`` where
-        there is a ``vpi_user.h``.
+        What was written: ``libsoftnum_dpi.so``, what test benches compile (`BENCH_FILES`: for SystemVerilog, C, and C++
+        or SystemC), and ``softnum_vpi.vpi`` where there is a ``vpi_user.h``.
 
     Raises
     ------
@@ -117,15 +119,21 @@ def build_simulator_libraries(
 
 
 def write_bench_files(folder: Path) -> list[Path]:
-    """Write what a test bench compiles itself, the package with a line for each operation and instruction."""
+    """Write what a test bench compiles itself: the package with a line for each operation and instruction, the C header
+    with one for each operation, so that it needs no other header."""
     source, made = Path(get_include()) / "dpi", [folder / name for name in BENCH_FILES]
     header = (source / "softnum_dpi.h").read_text(encoding="utf-8")
-    names = {name: str(operands) for name, (_, operands) in _core.OPERATIONS.items()}
-    names |= dict(re.findall(r"^    X\((\w+), (\d)\)", header, re.MULTILINE))  # SOFTNUM_INSTRUCTIONS
-    lines = "\n".join(f"  `SOFTNUM_{operands}({name})" for name, operands in names.items())
+    operations = {name: str(operands) for name, (_, operands) in _core.OPERATIONS.items()}
+    names = operations | dict(re.findall(r"^    X\((\w+), (\d)\)", header, re.MULTILINE))  # SOFTNUM_INSTRUCTIONS
+    package = "\n".join(f"  `SOFTNUM_{operands}({name})" for name, operands in names.items())
+    core = "\n".join((
+        "#include <stdint.h>", "typedef uint32_t sn_u32;", "typedef uint64_t sn_u64;", "typedef int64_t sn_i64;",
+        " ".join(("#define SN_OPERATIONS(X)", *(f"X({name}, {operands})" for name, operands in operations.items()))),
+    ))  # fmt: skip
     for path in made:
         text = (source / path.name).read_text(encoding="utf-8")
-        write_atomic(path, re.sub("  // SN_OPERATIONS:.*", lines, text))
+        text = re.sub("  // SN_OPERATIONS:.*", package, text)
+        write_atomic(path, text.replace(_CORE, core))
     return made
 
 
