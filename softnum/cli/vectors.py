@@ -1,12 +1,12 @@
 """``softnum vectors``: test vectors for a design under test, made or judged."""
 
-import json
 import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from softnum.cli.coverage import coverage as coverage_verb
 from softnum.cli.exits import exit_codes, writable_file
 from softnum.cli.mixed import is_mixed, planned_mixed
 from softnum.cli.vector_arguments import (
@@ -50,7 +50,6 @@ from softnum.cli.vector_options import (
     WordBits,
 )
 from softnum.cli.vector_reports import delivered, written
-from softnum.runtime.atomic import atomic_file
 
 __all__ = ["register"]
 
@@ -69,6 +68,7 @@ $readmemh and $readmemb (.mem, .memb), IBM's .fptest, .csv, .jsonl and .npz; .gz
 \b
   softnum vectors generate --op multiply --format e5m2 -o mul.txt
   softnum vectors check mul.txt
+  softnum vectors coverage mul.txt -o coverage.xml
   testfloat_gen f16_mul | softnum vectors check --op f16_mul --nan x86
 """
 
@@ -78,6 +78,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
     group.command("generate", short_help="Write vectors with softnum's results.")(exit_codes(generate))
     group.command("check", short_help="Compare results in a file with softnum's.")(exit_codes(check))
+    group.command("coverage", short_help="Count, add up and list what vectors cover.")(exit_codes(coverage_verb))
     app.add_typer(group, name="vectors", short_help="Make or check test vectors of a hardware design.")
 
 
@@ -135,7 +136,13 @@ def generate(
     coverage: Annotated[
         bool, typer.Option("--coverage/--no-coverage", help="Count which cases the vectors cover, and report it.")
     ] = True,
-    coverage_out: Annotated[str | None, typer.Option(help="Write the counted bins to this file, as JSON.")] = None,
+    coverage_out: Annotated[
+        str | None,
+        typer.Option(
+            help="Write the counted bins to this file: .xml is UCIS XML, .cocotb.xml and .yml cocotb-coverage's, all "
+            "else JSON."
+        ),
+    ] = None,
 ) -> None:
     """Write test vectors with correctly rounded results and flags.
 
@@ -191,6 +198,8 @@ def generate(
 def _delivered(planned, what: str, dialect, header, out: str, coverage: bool, coverage_out: str | None) -> None:
     """Write planned vectors and what they cover."""
     from softnum.vectors import coverage_of, write
+    from softnum.vectors.covered.files import write_coverage
+    from softnum.vectors.covered.record import CoverageRecord
 
     if coverage_out is not None:
         writable_file(Path(coverage_out))
@@ -204,8 +213,7 @@ def _delivered(planned, what: str, dialect, header, out: str, coverage: bool, co
     if coverage and out != "-":
         typer.echo(str(counted), err=True)
     if coverage_out is not None:
-        with atomic_file(coverage_out) as file:
-            file.write((json.dumps(counted.to_dict(), indent=1) + "\n").encode())
+        write_coverage(CoverageRecord.of(counted), coverage_out)
 
 
 def check(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from softnum.vectors.plans.space import Space, admitted_codes
 from softnum.vectors.plans.spec import Block, Spec
 from softnum.vectors.plans.unit_spec import UnitSpec
 
-__all__ = ["Bins", "Coverage"]
+__all__ = ["Bins", "Coverage", "text_of"]
 
 _SUMS = ("add", "subtract", "multiply", "divide", "remainder")
 _ROUNDED = ("convert", "from_integer", *_SUMS, "sqrt", "fma", *FUSED)
@@ -48,6 +48,11 @@ class Bins:
         open_bins = self.counts == 0 if self.reachable is None else (self.counts == 0) & self.reachable
         return [self.labels[i] for i in np.flatnonzero(open_bins)]
 
+    @property
+    def impossible(self) -> list[str]:
+        """Labels of the bins that are known to be out of reach."""
+        return [] if self.reachable is None else [self.labels[i] for i in np.flatnonzero(~self.reachable)]
+
     def add(self, index: np.ndarray) -> None:
         """Count bins by their numbers."""
         self.counts += np.bincount(index.ravel(), minlength=len(self.counts))
@@ -57,7 +62,23 @@ class Bins:
         counts = {label: int(n) for label, n in zip(self.labels, self.counts, strict=True) if n}
         known = self.reachable is not None
         return {"name": self.name, "hit": self.hit, "bins": self.total, "missed": self.missed if known else None,
+                "impossible": self.impossible if known else None, "labels": self.labels,
                 "counts": counts}  # fmt: skip
+
+
+def text_of(vectors: int | None, groups: dict[str, Bins]) -> str:
+    """A line on each group: bins hit of those that there are, and some that were not."""
+    space = max(map(len, groups), default=0) + 3
+    lines = [f"bins hit, of {'an unknown number of' if vectors is None else vectors} vectors:"]
+    for group in groups.values():
+        text = f"{group.hit} of {group.total}"
+        if group.reachable is not None and group.missed:
+            some = ", ".join(group.missed[:3])
+            text += f"; not: {some}{f' and {len(group.missed) - 3} more' if len(group.missed) > 3 else ''}"
+        elif group.reachable is None and len(group.labels) <= 7:
+            text = ", ".join(f"{label} {n}" for label, n in zip(group.labels, group.counts, strict=True))
+        lines.append(f"  {group.name:{space}}{text}")
+    return "\n".join(lines)
 
 
 @lru_cache(maxsize=64)
@@ -178,10 +199,11 @@ class Coverage:
     def _add_result(self, block: Block) -> None:
         fmt = self.spec.out_fmt
         self._bins("class of the result", fmt.class_names).add(fmt.class_numbers(block.result))
-        flags = self._bins("flags raised", [f.name.lower() for f in Flags])
-        flags.counts += [int(np.count_nonzero(block.flags & f)) for f in Flags]
+        if block.flags is not None:
+            flags = self._bins("flags raised", [f.name.lower() for f in Flags])
+            flags.counts += [int(np.count_nonzero(block.flags & f)) for f in Flags]
         marks = fmt.limit_codes()
-        if not marks:
+        if not marks or block.flags is None:  # underflows and overflows among them are told by flags
             return
         _, magnitude = fmt.sign_and_size(block.result)
         bins = self._bins("results at the limits", [*marks, "underflow to zero", "overflow"])
@@ -221,18 +243,5 @@ class Coverage:
         """For JSON: the bins of each group with their counts."""
         return {**self.spec.facts(), "vectors": self.vectors, "groups": [g.to_dict() for g in self.groups.values()]}
 
-    @cached_property
-    def _space(self) -> int:
-        return max(len(name) for name in self.groups) + 3
-
     def __str__(self) -> str:
-        lines = [f"bins hit, of {self.vectors} vectors:"]
-        for group in self.groups.values():
-            text = f"{group.hit} of {group.total}"
-            if group.reachable is not None and group.missed:
-                some = ", ".join(group.missed[:3])
-                text += f"; not: {some}{f' and {len(group.missed) - 3} more' if len(group.missed) > 3 else ''}"
-            elif group.reachable is None and len(group.labels) <= 7:
-                text = ", ".join(f"{label} {n}" for label, n in zip(group.labels, group.counts, strict=True))
-            lines.append(f"  {group.name:{self._space}}{text}")
-        return "\n".join(lines)
+        return text_of(self.vectors, self.groups)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from softnum.vectors.plans.coverage import Coverage
+from softnum.vectors.plans.coverage import Bins, Coverage
 from softnum.vectors.plans.mixed import MixedSpec
 from softnum.vectors.plans.packed import PackedSpec
 from softnum.vectors.plans.spec import Block, Spec
@@ -28,6 +30,8 @@ class MixedCoverage:
     ...     coverage.add(block)
     >>> [part.vectors for part in coverage.parts]
     [256, 256]
+    >>> list(coverage.groups)[0]
+    'add nearest_even e2m1fn: classes of a, b'
     """
 
     def __init__(self, spec: MixedSpec) -> None:
@@ -39,10 +43,20 @@ class MixedCoverage:
         for number, _, part, _ in self.spec.split(block):
             self.parts[number].add(part)
 
-    def to_dict(self) -> dict:
-        """For JSON: `Coverage.to_dict` of each operation, mode and format, with its name."""
-        keys = zip(self.spec.parts, self.parts, strict=True)
-        return {"parts": [{"kind": " ".join(self.spec.key_of(spec)), **part.to_dict()} for spec, part in keys]}
+    @property
+    def vectors(self) -> int:
+        """How many were counted."""
+        return sum(part.vectors for part in self.parts)
+
+    @property
+    def groups(self) -> dict[str, Bins]:
+        """Bins of each operation, mode and format, with those before their names."""
+        found = {}
+        for spec, part in zip(self.spec.parts, self.parts, strict=True):
+            for group in part.groups.values():
+                name = f"{' '.join(self.spec.key_of(spec))}: {group.name}"
+                found[name] = replace(group, name=name)
+        return found
 
     def __str__(self) -> str:
         rows = [("operation", "mode", "format", "vectors", "bins hit")]
