@@ -10,6 +10,7 @@ from pathlib import Path
 from softnum.runtime.atomic import write_atomic
 from softnum.runtime.config import __version__
 from softnum.vectors.benches.cocotb_text import cocotb_test_of
+from softnum.vectors.benches.covergroups import coverage_package_of
 from softnum.vectors.benches.verilog import bench_of
 from softnum.vectors.benches.wiring import Wiring
 
@@ -20,7 +21,8 @@ BENCH_INCLUDE = Path(__file__).with_name("vectors.vh")
 
 _MAKEFILE = """\
 # Verifies {top}: {command}
-# Made by softnum {version}: softnum rtl bench. Targets: verify (vectors, simulation, check), cocotb, clean.
+# Made by softnum {version}: softnum rtl bench. Targets: verify (vectors, simulation, check), coverage (of the
+# answers, as UCIS XML), cocotb, clean.
 SIM ?= icarus
 COUNT ?=
 SEED ?= 0
@@ -40,11 +42,14 @@ INCLUDED := $(wildcard $(foreach d,{include} $(sort $(dir $(SOURCES))),$(foreach
 ICARUS = -g2012 {icarus} $(ICARUS_FLAGS)
 VERILATOR = --binary -O3 -Wno-fatal --timescale 1ns/1ps -CFLAGS -std=gnu++20 {verilator} $(VERILATOR_FLAGS)
 
-.PHONY: verify cocotb clean FORCE
+.PHONY: verify coverage cocotb clean FORCE
 .DELETE_ON_ERROR:
 
 verify: answers-$(SIM).txt
 \t$(SOFTNUM) vectors check $< $(CHECK) --out report.json --html report.html --junit report.xml --sarif report.sarif
+
+coverage: answers-$(SIM).txt
+\t$(SOFTNUM) vectors coverage $< -o coverage.xml
 
 # Files of what was asked for last: what depends on one is made again where that differs.
 define remember
@@ -83,7 +88,7 @@ cocotb: vectors.txt
 \tSEED=$(SEED) STALLS=$(STALLS) LIMIT=$(LIMIT) $(PYTHON) test_{top}.py
 
 clean:
-\trm -rf build asked asked-* vectors.txt coverage.json answers-*.txt answers-*.part cocotb.txt \\
+\trm -rf build asked asked-* vectors.txt coverage.json coverage.xml answers-*.txt answers-*.part cocotb.txt \\
 \t\treport.json report.html report.xml report.sarif
 """
 
@@ -112,7 +117,7 @@ def write_bench(
     Returns
     -------
     list of Path
-        ``tb_TOP.sv``, ``vectors.vh``, ``test_TOP.py`` and ``Makefile``.
+        ``tb_TOP.sv``, ``vectors.vh``, ``coverage_TOP_pkg.sv``, ``test_TOP.py`` and ``Makefile``.
 
     Raises
     ------
@@ -131,7 +136,7 @@ def write_bench(
     >>> with TemporaryDirectory() as folder:
     ...     made = write_bench(Path(folder), wiring, [Path(folder) / "mul.sv"])
     ...     print([path.name for path in made])
-    ['tb_mul.sv', 'vectors.vh', 'test_mul.py', 'Makefile']
+    ['tb_mul.sv', 'vectors.vh', 'coverage_mul_pkg.sv', 'test_mul.py', 'Makefile']
     """
     if not 0 <= stalls <= 99:
         raise ValueError(f"stalls must lie in 0..99 percent, got {stalls}")
@@ -155,6 +160,7 @@ def write_bench(
     texts = {
         f"tb_{top}.sv": bench_of(wiring, parameters, stalls, outstanding),
         "vectors.vh": BENCH_INCLUDE.read_text(encoding="utf-8"),
+        f"coverage_{top}_pkg.sv": coverage_package_of(wiring),
         f"test_{top}.py": cocotb_test_of(wiring, sources, include, parameters, outstanding, stalls),
         "Makefile": "\n".join(line.rstrip() for line in makefile.split("\n")),
     }

@@ -31,6 +31,12 @@ _CLOCKED = """\
     reg [31:0] clocks, sent, received;
 """
 
+_COVERED = """\
+`ifdef SOFTNUM_COVERGROUPS
+    coverage_{top}_pkg::softnum_coverage covered = new;
+`endif
+"""
+
 _READ = """\
     task read_next;
         begin
@@ -217,6 +223,7 @@ def bench_of(wiring: Wiring, parameters: dict[str, int], stalls: int = 25, outst
         width = _range(column.width)
         driven = column.name in wiring.operands
         text += f"    reg {width}next_{column.name}{f', to_{column.name}' if driven else ''};\n"
+    text += _COVERED.format(top=wiring.design.top)
     body = {"combinational": _combinational, "latency": _latency}.get(wiring.handshake.kind, _flowing)
     text += '    `include "vectors.vh"\n\n' + body(wiring, stalls, outstanding) + "endmodule\n"
     stated = "" if not parameters else " #(" + ", ".join(f".{k}({v})" for k, v in parameters.items()) + ")"
@@ -234,7 +241,14 @@ def _line(wiring: Wiring, source: str, expected: str) -> str:
     """The statement that writes a line of answers."""
     values = [f"{source}_{name}" for name in wiring.operands] + ["from_role_result"]
     values += [_flags_of(wiring, expected)] if wiring.spec.has_flags else []
-    return f'$fwrite(out_file, "{" ".join(["%h"] * len(values))}\\n", {", ".join(values)});'
+    sampled = ", ".join(value for value, name in zip(values, _columns(wiring), strict=True) if name != "random")
+    return (f'$fwrite(out_file, "{" ".join(["%h"] * len(values))}\\n", {", ".join(values)});'
+            f"\n`ifdef SOFTNUM_COVERGROUPS\n            covered.sample({sampled});\n`endif")  # fmt: skip
+
+
+def _columns(wiring: Wiring) -> list[str]:
+    """Names of a line's columns."""
+    return [*wiring.operands, "result", *(["flags"] if wiring.spec.has_flags else [])]
 
 
 def _combinational(wiring: Wiring, stalls: int, outstanding: int) -> str:
