@@ -7,14 +7,26 @@ import typer
 
 from softnum.cli.design_files import DesignOptions, numbers_of, pairs_of
 from softnum.cli.exits import writable_folder
-from softnum.cli.vector_arguments import formats_of, shape_of, spec_of
+from softnum.cli.mixed import is_mixed, parts_of
+from softnum.cli.vector_arguments import formats_of, given, shape_of, space_of, spec_of
 from softnum.cli.vector_options import (
+    Case,
     Exact,
+    Exponents,
+    FlushInputs,
+    FlushResults,
     Formats,
     Length,
+    Minmax,
     Nan,
+    NanBox,
+    NoInf,
+    NoNan,
+    NoSubnormal,
+    Only,
     Op,
     Overflow,
+    ProfileOption,
     ResultFormat,
     Rounding,
     Shape,
@@ -40,6 +52,17 @@ def bench(
     stochastic_bits: StochasticBits = None,
     nan: Nan = None,
     exact: Exact = None,
+    flush_inputs: FlushInputs = None,
+    flush_results: FlushResults = None,
+    minmax: Minmax = None,
+    profile: ProfileOption = None,
+    no_nan: NoNan = False,
+    no_inf: NoInf = False,
+    no_subnormal: NoSubnormal = False,
+    exponents: Exponents = None,
+    only: Only = None,
+    case: Case = None,
+    nan_box: NanBox = False,
     unit: UnitOption = None,
     length: Length = None,
     shape: Shape = None,
@@ -58,6 +81,14 @@ def bench(
     ] = None,
     tie: Annotated[
         list[str] | None, typer.Option(help="NAME=VALUE, with commas between several: inputs that keep a value.")
+    ] = None,
+    encode: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN.NAME:PORT=VALUE,...",
+            help="Of mixed vectors: inputs that say what is computed, for an operation, mode or format of them, as "
+            "op.add:op_i=2,op_mod_i=0 or format.binary16:fmt_i=1; repeat it, a later one is stronger.",
+        ),
     ] = None,
     reset_active: Annotated[str | None, typer.Option(help="high or low.  [default: by the reset's name]")] = None,
     ports: Annotated[
@@ -83,10 +114,13 @@ def bench(
       make -C bench verify
       softnum rtl bench adder.v --op add --format binary32 --handshake stb-ack --out bench
       softnum rtl bench mac.v --op mac --unit "MadUnit('e6m9', operand='e5m2', chunk=8)" --handshake latency:1
+      softnum rtl bench fpu.sv --op add,multiply --rounding rne,rup --format binary16 --handshake valid-ready \
+        --encode op.add:op_i=2 --encode op.multiply:op_i=3 --encode mode.rup:rm_i=3
 
     make verify generates vectors, simulates (SIM=icarus or verilator; COUNT=, SEED=, STALLS=) and checks the answers;
     make cocotb runs the cocotb test on the same vectors. A design that does not answer ends the simulation.
     """
+    from softnum.vectors import MixedSpec
     from softnum.vectors.benches.folder import write_bench
     from softnum.vectors.benches.handshakes import HANDSHAKES, handshake_named
     from softnum.vectors.benches.ports import read_design, stated_design
@@ -96,14 +130,22 @@ def bench(
         raise ValueError("state --handshake: " + "; ".join(f"{name}: {text}" for name, text in HANDSHAKES.items()))
     if reset_active not in (None, "high", "low"):
         raise ValueError(f"--reset-active is high or low, got {reset_active!r}")
-    spec = spec_of(
-        op, formats_of(fmt), unit,
-        dict(out_fmt=result_format, rounding=rounding, overflow=overflow, tininess=tininess,
-             stochastic_bits=stochastic_bits, nan=nan, exact=exact),
-        dict(length=length, shape=shape_of(shape), with_c=with_c),
-    )  # fmt: skip
+    of_unit = dict(length=length, shape=shape_of(shape), with_c=with_c)
+    rules = dict(overflow=overflow, tininess=tininess, nan=nan, exact=exact, flush_inputs=flush_inputs,
+                 flush_results=flush_results, minmax=minmax, profile=profile)  # fmt: skip
+    space = dict(no_nan=no_nan, no_inf=no_inf, no_subnormal=no_subnormal, exponents=exponents, only=only)
+    if case or is_mixed(op, fmt, rounding):
+        foreign = given(stochastic_bits=stochastic_bits, unit=unit, **of_unit)
+        parts = parts_of(case, op, fmt, rounding, result_format, rules | space, foreign)
+        spec = MixedSpec.make(parts, nan_box=nan_box)
+    else:
+        if nan_box:
+            raise ValueError("--nan-box is of mixed vectors, whose columns are as wide as the widest format (--case)")
+        stated = dict(out_fmt=result_format, rounding=rounding, stochastic_bits=stochastic_bits,
+                      space=space_of(**space), **rules)  # fmt: skip
+        spec = spec_of(op, formats_of(fmt), unit, stated, of_unit)
     writable_folder(out)
-    given = design.given()
+    read = design.given()
     if ports is not None:
         if design.top is None or reader is not None:
             raise ValueError("--ports needs the module's name, --top, and no --reader")
@@ -112,12 +154,12 @@ def bench(
                 raise FileNotFoundError(f"no file {str(path)!r}")
         module = stated_design(design.top, ports)
     else:
-        module = read_design(sources, **given, reader=reader)
+        module = read_design(sources, **read, reader=reader)
     wiring = wiring_of(
         module, spec, handshake_named(handshake), ports=pairs_of("--port", port, "ROLE=PORT", commas=True),
-        tied=numbers_of("--tie", tie, commas=True), reset_active=reset_active,
+        tied=numbers_of("--tie", tie, commas=True), encode=encode or (), reset_active=reset_active,
     )  # fmt: skip
-    made = write_bench(out, wiring, sources, parameters=given["parameters"], include=given["include"], stalls=stalls,
+    made = write_bench(out, wiring, sources, parameters=read["parameters"], include=read["include"], stalls=stalls,
                        outstanding=outstanding)  # fmt: skip
     for line in wiring.lines():
         typer.echo(line)

@@ -6,7 +6,7 @@ from itertools import product
 from softnum.cli.vector_arguments import format_of, formats_of
 from softnum.formats.aliases import function_of
 
-__all__ = ["cases_of", "is_mixed", "planned_mixed"]
+__all__ = ["cases_of", "is_mixed", "parts_of", "planned_mixed"]
 
 #: option of a case -> the argument of VectorSpec.make, and whether it takes a value
 _OPTIONS = {
@@ -33,7 +33,7 @@ def is_mixed(op: str | None, fmt: str | None, rounding: str | None) -> bool:
 
 
 def cases_of(cases, op, fmt, rounding, formats, make, result_format, options: dict) -> list:
-    """The specs that --case options state, or every combination of operations, formats (with + between) and modes.
+    """The specs that options state, or each --case: every combination of its operations, formats and modes.
 
     Parameters
     ----------
@@ -55,20 +55,25 @@ def cases_of(cases, op, fmt, rounding, formats, make, result_format, options: di
         stated = {"op": op, "format": fmt, "rounding": rounding, "result-format": result_format} | options
         for name in (name for name, value in stated.items() if value not in (None, False)):
             raise ValueError(f"--{name.replace('_', '-')} is stated in each --case, or without --case for all")
-        return [make(**_case(text, formats)) for text in cases]
+        return [spec for text in cases for spec in _combinations(formats, make, **_case(text))]
     if op is None:
         raise ValueError("state --op; for example: softnum vectors generate --op add,multiply --format e5m2+binary16")
-    out = []
-    for name, fmts, mode in product(op.split(","), (fmt or "").split("+"), (rounding or "").split(",")):
+    return _combinations(formats, make, op, fmt, rounding, result_format, **options)
+
+
+def _combinations(formats, make, op, fmt=None, rounding=None, out_fmt=None, **options) -> list:
+    out, names = [], op.split(",")
+    for name, fmts, mode in product(names, (fmt or "").split("+"), (rounding or "").split(",")):
         name = name.strip()
         given = formats(fmts) if fmts else None
         several = isinstance(given, tuple) and len(set(map(str, given))) > 1
-        result = result_format if name in _WITH_RESULT or several or function_of(name) is not None else None
-        out.append(make(op=name, fmt=given, rounding=mode.strip() or None, out_fmt=result, **options))
+        wanted = len(names) == 1 or name in _WITH_RESULT or several or function_of(name) is not None
+        out.append(make(op=name, fmt=given, rounding=mode.strip() or None, out_fmt=out_fmt if wanted else None,
+                        **options))  # fmt: skip
     return out
 
 
-def _case(text: str, formats) -> dict:
+def _case(text: str) -> dict:
     words, out = shlex.split(text), {}
     while words:
         name, equals, value = words.pop(0).partition("=")
@@ -85,14 +90,12 @@ def _case(text: str, formats) -> dict:
         out[key] = told
     if "op" not in out:
         raise ValueError(f"--case {text!r}: state --op")
-    if "fmt" in out:
-        out["fmt"] = formats(out["fmt"])
     return out
 
 
-def planned_mixed(cases, op, fmt, rounding, result_format, options: dict, foreign: dict, how: dict):
-    """The plan of a mixed file (`softnum.cli.vectors.generate`); ValueError where an option is none of such files."""
-    from softnum.vectors import Space, VectorSpec, mixed_plan
+def parts_of(cases, op, fmt, rounding, result_format, options, foreign) -> list:
+    """The specs of mixed vectors that options state; ValueError for options in foreign, which are not of them."""
+    from softnum.vectors import Space, VectorSpec
 
     for name in foreign:
         raise ValueError(f"--{name.replace('_', '-')} is not of mixed files (several operations, modes or formats)")
@@ -105,5 +108,11 @@ def planned_mixed(cases, op, fmt, rounding, result_format, options: dict, foreig
         parts = {key: given.pop(key) for key in _OF_SPACE if key in given}
         return VectorSpec.make(out_fmt=format_of(out_fmt), space=Space.make(**parts), **given)
 
-    parts = cases_of(cases, op, fmt, rounding, formats_of, make, result_format, options)
-    return mixed_plan(parts, **how)
+    return cases_of(cases, op, fmt, rounding, formats_of, make, result_format, options)
+
+
+def planned_mixed(cases, op, fmt, rounding, result_format, options: dict, foreign: dict, how: dict):
+    """The plan of a mixed file (`softnum.cli.vectors.generate`); ValueError where an option is none of such files."""
+    from softnum.vectors import mixed_plan
+
+    return mixed_plan(parts_of(cases, op, fmt, rounding, result_format, options, foreign), **how)

@@ -9,9 +9,10 @@ from softnum.cli.vector_arguments import format_of, formats_of, given, space_of
 from softnum.ops.arithmetic import CODE_OPERATIONS
 
 __all__ = [
-    "Dialect", "Exact", "Exponents", "FlushInputs", "FlushResults", "Formats", "LaneCount", "LaneFlags", "Length",
-    "Minmax", "Nan", "NoInf", "NoNan", "NoSubnormal", "Only", "Op", "OperationOptions", "Overflow", "ProfileOption",
-    "ResultFormat", "Rounding", "ScalarB", "Shape", "StochasticBits", "Tininess", "UnitOption", "WithC", "WordBits",
+    "Case", "Dialect", "Exact", "Exponents", "FlushInputs", "FlushResults", "Formats", "LaneCount", "LaneFlags",
+    "Length", "Minmax", "Nan", "NanBox", "NoInf", "NoNan", "NoSubnormal", "Only", "Op", "OperationOptions", "Overflow",
+    "ProfileOption", "ResultFormat", "Rounding", "ScalarB", "Shape", "StochasticBits", "Tininess", "UnitOption",
+    "WithC", "WordBits",
 ]  # fmt: skip
 
 Op = Annotated[
@@ -49,6 +50,19 @@ Overflow = Annotated[
 ]
 Tininess = Annotated[
     str | None, typer.Option(help="When underflow is judged: after or before rounding.  [default: after]")
+]
+Case = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="OPTIONS",
+        help='Of a mixed file, one operation with its options, as "--op fma --format binary32 --rounding rup"; '
+        "repeat it. Or --op add,multiply --rounding rne,rup --format binary16+binary32, in a case or without: every "
+        "combination.",
+    ),
+]
+NanBox = Annotated[
+    bool,
+    typer.Option("--nan-box", help="Of a mixed file, and of --lanes: ones above floats, where their column has room."),
 ]
 Dialect = Annotated[
     str | None,

@@ -21,6 +21,7 @@ from softnum.cli.vector_arguments import (
     spec_of,
 )
 from softnum.cli.vector_options import (
+    Case,
     Dialect,
     Exact,
     Exponents,
@@ -32,6 +33,7 @@ from softnum.cli.vector_options import (
     Length,
     Minmax,
     Nan,
+    NanBox,
     NoInf,
     NoNan,
     NoSubnormal,
@@ -114,20 +116,8 @@ def generate(
         typer.Option("--count", "-n", help="How many.  [default: all, if at most 65536 exist; else 262144]"),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of random operands and random bits. Same options, same file.")] = 0,
-    case: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="OPTIONS",
-            help='Of a mixed file, one operation with its options, as "--op fma --format binary32 --rounding rup"; '
-            "repeat it. Or --op add,multiply --rounding rne,rup --format binary16+binary32: every combination.",
-        ),
-    ] = None,
-    nan_box: Annotated[
-        bool,
-        typer.Option(
-            "--nan-box", help="Of a mixed file, and of --lanes: ones above floats, where their column has room."
-        ),
-    ] = False,
+    case: Case = None,
+    nan_box: NanBox = False,
     dialect: Dialect = None,
     header: Annotated[
         bool | None, typer.Option("--header/--no-header", help="Write the header or not, whatever the dialect.")

@@ -1,6 +1,7 @@
 """Benches that softnum writes: roles of ports, and simulations of designs with every handshake, faults and none."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from softnum.cli import build_app
-from softnum.vectors import UnitSpec, VectorSpec, check
+from softnum.vectors import MixedSpec, UnitSpec, VectorSpec, check, mixed_plan, plan, write
 from softnum.vectors.benches.folder import BENCH_INCLUDE, write_bench
 from softnum.vectors.benches.handshakes import handshake_named
 from softnum.vectors.benches.ports import read_design, stated_design
@@ -58,6 +59,24 @@ endmodule
 """
 
 
+#: a multiplier and a sign injection behind an opcode
+FPU = """
+module fpu (input clk, rst_n, in_valid, output in_ready, input [3:0] opcode, input [7:0] a, b,
+    output reg out_valid, input out_ready, output reg [7:0] result, output reg [4:0] flags);
+    wire [7:0] product; wire [4:0] of_product;
+    fp8_multiply multiplier (.a(a), .b(b), .result(product), .flags(of_product));
+    assign in_ready = !out_valid;
+    always @(posedge clk)
+        if (!rst_n) out_valid <= 0;
+        else if (in_valid && in_ready) begin
+            out_valid <= 1;
+            {result, flags} <= opcode == 9 ? {product, of_product} : opcode == 2 ? {b[7], a[6:0], 5'b0} : 0;
+        end else if (out_ready) out_valid <= 0;
+endmodule
+"""
+BOTH = MixedSpec.make([VectorSpec.make(op, "e4m3fn") for op in ("sign_copy", "multiply")])
+
+
 @pytest.fixture
 def simulated(tmp_path):
     """Write a bench, answer vectors with it in Icarus: (what it printed, its exit code, the file of answers)."""
@@ -73,9 +92,8 @@ def simulated(tmp_path):
         design = read_design(sources, parameters=parameters, reader="yosys")
         wiring = wiring_of(design, spec, handshake_named(handshake), **options)
         write_bench(tmp_path / "bench", wiring, sources, parameters=parameters)
-        from softnum.vectors import plan, write
-
-        write(plan(spec, count=count), tmp_path / "v.txt")
+        planned = mixed_plan(spec.parts, count=count) if spec.op == "mixed" else plan(spec, count=count)
+        write(planned, tmp_path / "v.txt")
         built = ["iverilog", "-g2012", "-I", ".", "-s", f"tb_{design.top}", "-o", "tb", *sources, f"tb_{design.top}.sv"]
         subprocess.run(built, check=True, cwd=tmp_path / "bench")
         words = ["vvp", "-n", "tb", f"+in={tmp_path / 'v.txt'}", f"+out={tmp_path / 'out.txt'}", *plusargs]
@@ -117,6 +135,14 @@ def test_valid_and_ready_on_both_sides(simulated, plusargs):
 
 def test_strobes_and_acknowledges_of_each_operand(simulated):
     assert right(simulated(STROBED, ["fp8_multiply.v"], MULTIPLY, "stb-ack", 200), 200).ok
+
+
+def test_operations_behind_an_opcode(simulated):
+    encode = ["op.sign_copy:opcode=1", "op.mul:opcode=0b1001", "op.sign_copy:opcode=2"]  # a later one is stronger
+    files = ["fp8_multiply.v"]
+    assert right(simulated(FPU, files, BOTH, "valid-ready", 200, plusargs=["+idle_x"], encode=encode), 200).ok
+    wrong = right(simulated(FPU, files, BOTH, "valid-ready", 200, encode=encode[:1], tied={"opcode": 9}), 200)
+    assert wrong.parts[0].failures > 80 and not wrong.parts[1].failures
 
 
 @pytest.mark.parametrize(
@@ -209,6 +235,27 @@ def test_roles_by_names():
 def test_roles_that_are_not_clear(ports, handshake, options, says):
     with pytest.raises(ValueError, match=f"(?s){says}"):
         roles(ports, handshake, **options)
+
+
+@pytest.mark.parametrize(
+    ("encode", "says"),
+    [
+        ("mul:opcode=2", "COLUMN.NAME:PORT=VALUE,... with op, mode or format"),
+        ("op.sqrt:opcode=2", "have no op 'sqrt'; it is one of sign_copy, multiply"),
+        ("op.mul:code=2", "fpu has no input 'code'; it has a, b, opcode"),
+        ("op.mul:opcode=16", "16 does not fit the 4 bits of opcode"),
+        ("op.mul:opcode=x", "opcode wants a whole number"),
+        ("op.mul:opcode=1,opcode=2", "opcode is given twice"),
+        ("op.mul:a=1", "--encode gives a a value, and --port a=a gives it a role"),
+        ("mode.rne:opcode=1", "no input is clearly op"),
+    ],
+)
+def test_opcodes_that_are_not_clear(encode, says):
+    design = stated_design("fpu", "a:in:8,b:in:8,opcode:in:4,result:out:8")
+    with pytest.raises(ValueError, match=re.escape(says)):
+        wiring_of(design, BOTH, handshake_named("combinational"), ports={"a": "a"}, encode=[encode])
+    with pytest.raises(ValueError, match="--encode is of mixed vectors"):
+        wiring_of(design, MULTIPLY, handshake_named("combinational"), encode=[encode])
 
 
 def test_bad_words():

@@ -46,7 +46,7 @@ VERILATOR = --binary -O3 -Wno-fatal --timescale 1ns/1ps -CFLAGS -std=gnu++20 {ve
 .DELETE_ON_ERROR:
 
 verify: answers-$(SIM).txt
-\t$(SOFTNUM) vectors check $< $(CHECK) --out report.json --html report.html --junit report.xml --sarif report.sarif
+\t$(SOFTNUM) vectors check $< $(CHECK) --out report.json {html}--junit report.xml --sarif report.sarif
 
 coverage: answers-$(SIM).txt
 \t$(SOFTNUM) vectors coverage $< -o coverage.xml
@@ -85,12 +85,15 @@ build/verilator/Vtb_{top}: $(SOURCES) $(INCLUDED) tb_{top}.sv vectors.vh asked-v
 \tverilator $(VERILATOR) -I. --top-module tb_{top} --Mdir build/verilator $(SOURCES) tb_{top}.sv
 
 cocotb: vectors.txt
-\tSEED=$(SEED) STALLS=$(STALLS) LIMIT=$(LIMIT) $(PYTHON) test_{top}.py
+\t{cocotb}
 
 clean:
 \trm -rf build asked asked-* vectors.txt coverage.json coverage.xml answers-*.txt answers-*.part cocotb.txt \\
 \t\treport.json report.html report.xml report.sarif
 """
+
+
+_MIXED = "@echo 'mixed vectors have no cocotb test; make verify simulates them'; exit 2"
 
 
 def write_bench(
@@ -117,7 +120,7 @@ def write_bench(
     Returns
     -------
     list of Path
-        ``tb_TOP.sv``, ``vectors.vh``, ``coverage_TOP_pkg.sv``, ``test_TOP.py`` and ``Makefile``.
+        ``tb_TOP.sv``, ``vectors.vh``, ``Makefile`` and, but of mixed vectors, ``coverage_TOP_pkg.sv``, ``test_TOP.py``.
 
     Raises
     ------
@@ -136,7 +139,7 @@ def write_bench(
     >>> with TemporaryDirectory() as folder:
     ...     made = write_bench(Path(folder), wiring, [Path(folder) / "mul.sv"])
     ...     print([path.name for path in made])
-    ['tb_mul.sv', 'vectors.vh', 'coverage_mul_pkg.sv', 'test_mul.py', 'Makefile']
+    ['tb_mul.sv', 'vectors.vh', 'Makefile', 'coverage_mul_pkg.sv', 'test_mul.py']
     """
     if not 0 <= stalls <= 99:
         raise ValueError(f"stalls must lie in 0..99 percent, got {stalls}")
@@ -149,6 +152,7 @@ def write_bench(
     sources, include = [_seen_from(here, p) for p in sources], [_seen_from(here, p) for p in include]
     parameters = dict(parameters or {})
     top = wiring.design.top
+    mixed = wiring.spec.op == "mixed"
     question = wiring.spec.options()
     check = "" if wiring.flags or not wiring.spec.has_flags else "--ignore-flags"
     makefile = _MAKEFILE.format(
@@ -156,14 +160,17 @@ def write_bench(
         include=" ".join(include), icarus=" ".join(f"-I {path}" for path in include),
         verilator=" ".join(f"-I{path}" for path in include),
         command=f"{wiring.spec.op}, {wiring.handshake}",
+        html="" if mixed else "--html report.html ",
+        cocotb=_MIXED if mixed else f"SEED=$(SEED) STALLS=$(STALLS) LIMIT=$(LIMIT) $(PYTHON) test_{top}.py",
     )  # fmt: skip
     texts = {
         f"tb_{top}.sv": bench_of(wiring, parameters, stalls, outstanding),
         "vectors.vh": BENCH_INCLUDE.read_text(encoding="utf-8"),
-        f"coverage_{top}_pkg.sv": coverage_package_of(wiring),
-        f"test_{top}.py": cocotb_test_of(wiring, sources, include, parameters, outstanding, stalls),
         "Makefile": "\n".join(line.rstrip() for line in makefile.split("\n")),
     }
+    if not mixed:
+        texts[f"coverage_{top}_pkg.sv"] = coverage_package_of(wiring)
+        texts[f"test_{top}.py"] = cocotb_test_of(wiring, sources, include, parameters, outstanding, stalls)
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     for name, text in texts.items():

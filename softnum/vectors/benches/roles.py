@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from softnum.vectors.benches.handshakes import Handshake
+from softnum.vectors.benches.opcodes import COLUMNS, opcodes_of
 from softnum.vectors.benches.ports import Design, Port
 from softnum.vectors.benches.wiring import FLAG_NAMES, Wiring
 from softnum.vectors.plans.spec import Spec
@@ -136,6 +137,14 @@ class _Search:
                 self.give(f"{role}_{name}", _whole(port))
         return [port for port in ports if port.name not in self.taken]
 
+    def unwired(self) -> set[str]:
+        """Columns of mixed vectors that need no port: opcodes encode them, or they have one value."""
+        if self.wiring.spec.op != "mixed":
+            return set()
+        encoded = {opcode.column for opcode in self.wiring.opcodes}
+        return {name for name, names in zip(COLUMNS, self.wiring.spec.names, strict=True)
+                if name in encoded or len(names) == 1}  # fmt: skip
+
     # -- data ----------------------------------------------------------------------------------------------------------
     def operands(self) -> None:
         spec, columns = self.wiring.spec, [c for c in self.wiring.spec.columns if c.name not in ("result", "flags")]
@@ -143,6 +152,7 @@ class _Search:
             for column in columns:
                 if column.name == name and self.wanted(name):
                     self.only(name, [p for p in self.free("in", column.width) if _core(p.name) in words])
+        columns = [c for c in columns if c.name not in self.unwired()]
         missing = [c for c in columns if c.name not in self.wiring.wires]
         if not missing:
             return
@@ -167,6 +177,7 @@ class _Search:
             raise ValueError(
                 f"{self.design.top}: no input is clearly {wanted} of {spec.op}; left are: {free}; say which: --port "
                 f"{missing[0].name}=NAME, or NAME[HIGH:LOW] for a part of a port"
+                + (f"; --encode {missing[0].name}.NAME:PORT=VALUE gives opcodes" if spec.op == "mixed" else "")
             )
 
     def answers(self) -> None:
@@ -197,7 +208,7 @@ def _ordinal(letter: str, from_zero: bool) -> int:
 
 def wiring_of(
     design: Design, spec: Spec, handshake: Handshake, *, ports: Mapping[str, str] | None = None,
-    tied: Mapping[str, int] | None = None, reset_active: str | None = None,
+    tied: Mapping[str, int] | None = None, encode: Sequence[str] = (), reset_active: str | None = None,
 ) -> Wiring:  # fmt: skip
     """Find out what each port is for.
 
@@ -211,6 +222,9 @@ def wiring_of(
         Role to NAME, NAME[BIT] or NAME[HIGH:LOW]; "none" keeps a role from being guessed. Names say the rest.
     tied : mapping of str to int, optional
         Inputs that keep a value.
+    encode : sequence of str
+        Of mixed vectors, what inputs are for an operation, mode or format (`opcodes_of`); 0, or what they are tied to,
+        for the others.
     reset_active : {"low", "high"}, optional
         By default what the reset's name says.
 
@@ -247,6 +261,10 @@ def wiring_of(
             raise ValueError(f"--tie {name}={value}: the value does not fit the {by_name[name].width} bits of {name}")
         search.wiring.tied[name] = value
         search.taken.add(name)
+    search.wiring.opcodes = opcodes_of(encode, spec, design)
+    search.taken.update(search.wiring.encoded)
+    for port in search.wiring.encoded:
+        search.wiring.tied.setdefault(port, 0)
     for role, text in (ports or {}).items():
         role = re.sub(r"^stb_", "valid_", re.sub(r"^ack_", "ready_", role))
         _check_role(role, search.wiring, columns)
@@ -295,6 +313,8 @@ def _check(wiring: Wiring, search: _Search) -> None:
         for high, low, other in used.get(wire.port, []):
             if low <= wire.high and wire.low <= high:
                 raise ValueError(f"{top}: bits of {wire.port} are given to {other} and to {role}; each has one role")
+        if wire.port in wiring.encoded:
+            raise ValueError(f"--encode gives {wire.port} a value, and --port {role}={wire} gives it a role; state one")
         used.setdefault(wire.port, []).append((wire.high, wire.low, role))
     if kind == "combinational" and "clock" in wires:
         raise ValueError(f"{top} has a clock, {wires['clock']}: state --handshake latency:N (0 where the result "

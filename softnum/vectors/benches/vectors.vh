@@ -1,6 +1,6 @@
 // What every bench needs: the files that +in= and +out= name, and the header's lines (# ...), copied from one to the
-// other, so that a check of the answers knows what was asked. (Verilator 5.006 drops $fgets and $ungetc where nobody
-// looks at what they return.)
+// other, so that a check of the answers knows what was asked. Lines may be of any length.
+// (Verilator 5.006 drops $ungetc where nobody looks at what it returns.)
 integer in_file, out_file, character;
 reg [8*1000-1:0] text;
 
@@ -20,7 +20,11 @@ task open_files;
         if (in_file == 0 || out_file == 0) give_up;
         character = $fgetc(in_file);
         while (character == "#") begin
-            if ($fgets(text, in_file) != 0) $fwrite(out_file, "#%0s", text);
+            while (character != "\n" && character != -1) begin
+                $fwrite(out_file, "%c", character);
+                character = $fgetc(in_file);
+            end
+            $fwrite(out_file, "\n");
             character = $fgetc(in_file);
         end
         if ($ungetc(character, in_file) != 0 && character == -1) give_up;

@@ -28,7 +28,8 @@ _CLOCKED = """\
     integer timeout, seed, stalls;
     reg clock, resetting, ended, offering;
     integer got, reset_left, idle, drained;
-    reg [31:0] clocks, sent, received;
+    // set here: Verilator 5.006 takes what is set before a loop with delays for what it is behind it
+    reg [31:0] clocks = 0, sent = 0, received = 0;
 """
 
 _COVERED = """\
@@ -102,9 +103,6 @@ _START = """\
         reset_left = RESET_CLOCKS;
         idle = 0;
         drained = 0;
-        clocks = 0;
-        sent = 0;
-        received = 0;
 {zero}
         while (drained < DRAINED_CLOCKS) begin
             #5 clock = 1;
@@ -143,6 +141,10 @@ def signals_of(wiring: Wiring) -> str:
             else:
                 connected.append(f".{port.name}()")
             continue
+        if port.name in wiring.encoded:
+            lines.append(f"    reg {_range(port.width)}encoded_{port.name};")
+            connected.append(f".{port.name}(encoded_{port.name})")
+            continue
         pieces, at = [], port.width
         tied = wiring.tied.get(port.name, 0)
         for high, low, role in [*here, (-1, -1, "")]:
@@ -159,7 +161,24 @@ def signals_of(wiring: Wiring) -> str:
         if wire.port in {p.name for p in wiring.design.ports if p.direction == "out"}:
             chosen = "" if wire.whole else str(wire)[len(wire.port) :]
             lines.append(f"    wire {_range(columns.get(role, 1))}from_role_{role} = from_{wire.port}{chosen};")
+    lines += _encoding(wiring)
     return "\n".join(lines) + "\n    PARAMETERS dut (\n        " + ",\n        ".join(connected) + "\n    );\n"
+
+
+def _encoding(wiring: Wiring) -> list[str]:
+    """The inputs that say what is computed, by the columns that say what a line is of; later ones are stronger."""
+    if not wiring.opcodes:
+        return []
+    columns = {c.name: c.width for c in wiring.spec.columns}
+    lines = ["    always @* begin"]
+    widths = {p.name: p.width for p in wiring.design.ports}
+    given = lambda port, value: f"encoded_{port} = {widths[port]}'h{value:x};"  # noqa: E731
+    lines += [f"        {given(port, wiring.tied[port])}" for port in wiring.encoded]
+    for opcode in wiring.opcodes:
+        values = " ".join(given(port, value) for port, value in opcode.values.items())
+        number = f"{columns[opcode.column]}'d{opcode.number}"
+        lines.append(f"        if (to_{opcode.column} == {number}) begin {values} end")
+    return [*lines, "    end"]
 
 
 def _flags_of(wiring: Wiring, expected: str) -> str:
@@ -343,7 +362,7 @@ ENABLE = """draw(1);
 
 
 def _flowing(wiring: Wiring, stalls: int, outstanding: int) -> str:
-    channels = wiring.channels
+    channels, widths = wiring.channels, {c.name: c.width for c in wiring.spec.columns}
     names = [c.name for c in wiring.spec.columns if c.name != "result"]
     width = sum(c.width for c in wiring.spec.columns if c.name != "result")
     ready_out, last = "ready_out" in wiring.wires, len(channels)
@@ -374,7 +393,7 @@ def _flowing(wiring: Wiring, stalls: int, outstanding: int) -> str:
     given = []
     for k, (channel, name) in enumerate(zip(channels, valid_names, strict=True)):
         put = "\n".join(f"                to_{n} <= next_{n};" for n in channel.columns)
-        away = "\n".join(f"                    to_{n} <= {{{wiring.wires[n].width}{{1'bx}}}};" for n in channel.columns)
+        away = "\n".join(f"                    to_{n} <= {{{widths[n]}{{1'bx}}}};" for n in channel.columns)
         given.append(f"""\
             if (took_{k}) raised_{k} = 0;
             draw({k});

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from softnum.vectors.benches.handshakes import Handshake
+from softnum.vectors.benches.opcodes import Opcode
 from softnum.vectors.benches.ports import Design
 from softnum.vectors.plans.spec import Spec
 from softnum.vectors.wires import Wire
@@ -30,7 +31,8 @@ class Wiring:
 
     ``wires`` has the role of each used port: clock, reset, enable, columns of the spec (a, b, result ...), single
     flags, valid_in, ready_in, valid_out, ready_out, and valid_a, ready_a ... where operands have their own. ``tied``
-    are inputs that keep a value, ``open`` outputs that nobody looks at.
+    are inputs that keep a value, ``opcodes`` the values of inputs that depend on what a line is of, ``open`` outputs
+    that nobody looks at.
 
     Examples
     --------
@@ -50,13 +52,20 @@ class Wiring:
     wires: dict[str, Wire] = field(default_factory=dict)
     reset_low: bool = False
     tied: dict[str, int] = field(default_factory=dict)
+    opcodes: tuple[Opcode, ...] = ()
     open: list[str] = field(default_factory=list)
     by_order: bool = False
 
     @property
     def operands(self) -> tuple[str, ...]:
-        """The columns that are driven: operands, and random bits."""
+        """The columns that are driven: operands, and random bits; of mixed vectors what they are of, too."""
         return tuple(c.name for c in self.spec.columns if c.name not in ("result", "flags"))
+
+    @property
+    def encoded(self) -> tuple[str, ...]:
+        """The inputs whose values opcodes say, in the design's order."""
+        said = {port for opcode in self.opcodes for port in opcode.values}
+        return tuple(port.name for port in self.design.ports if port.name in said)
 
     @property
     def flags(self) -> bool:
@@ -79,7 +88,10 @@ class Wiring:
             note = f", active {'low' if self.reset_low else 'high'}" if role == "reset" else ""
             note = ", by the order of the ports" if self.by_order and role in self.operands else note
             lines.append(f"  {role:<11} {wire}{note}")
-        lines += [f"  {value:<#11x} {port}, constant" for port, value in self.tied.items()]
+        lines += [f"  {value:<#11x} {port}, constant" for port, value in self.tied.items() if port not in self.encoded]
+        for port in self.encoded:
+            by = dict.fromkeys(opcode.column for opcode in self.opcodes if port in opcode.values)
+            lines.append(f"  {'(encoded)':<11} {port}, by {', '.join(by)}")
         if self.open:
             lines.append(f"  not looked at: {', '.join(self.open)}")
         return lines

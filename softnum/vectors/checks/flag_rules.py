@@ -61,6 +61,9 @@ def rules_of(spec: Spec, evidence: Evidence) -> list[FlagRule]:
                  add(_OVERFLOW | _INEXACT, lambda f: infinite)),
         FlagRule("divide_by_zero is raised as invalid",
                  lambda f: np.where(f & _DIVIDE != 0, f & ~_DIVIDE | _INVALID, f)),
+        FlagRule("overflow is raised as invalid",
+                 lambda f: np.where(f & _OVERFLOW != 0, f & ~_OVERFLOW | _INVALID, f)),
+        FlagRule("underflow is not raised with normal results", drop(_UNDERFLOW, lambda f: ~small & ~zero)),
     ]  # fmt: skip
     if isinstance(spec, VectorSpec):
         nan, large = np.zeros((2, len(evidence)), bool)

@@ -13,6 +13,7 @@ from softnum.vectors.covered.ucis import read_ucis, ucis_of
 from softnum.vectors.files.dialects import open_reader
 from softnum.vectors.files.headers import spec_of
 from softnum.vectors.plans.coverage import Coverage
+from softnum.vectors.plans.coverages import MixedCoverage, coverage_of
 
 __all__ = ["ENDINGS", "coverage_of_vectors", "read_counting", "read_coverage", "write_coverage"]
 
@@ -90,7 +91,7 @@ def read_counting(path, progress=None) -> tuple[CoverageRecord, int]:
     return CoverageRecord.of(counted), left_out
 
 
-def coverage_of_vectors(path, progress=None) -> tuple[Coverage, int]:
+def coverage_of_vectors(path, progress=None) -> tuple[Coverage | MixedCoverage, int]:
     """What a file of vectors covers, by the operands, results and flags that it holds: answers of a design, too.
 
     Parameters
@@ -127,10 +128,8 @@ def coverage_of_vectors(path, progress=None) -> tuple[Coverage, int]:
         if "op" not in reader.header:
             raise CoverageFileError(f"{path}: is neither coverage (softnum's JSON, UCIS XML, cocotb-coverage's XML or "
                                     "YAML) nor vectors whose header says what they are of")  # fmt: skip
-        if reader.header["op"] == "mixed":
-            raise CoverageFileError(f"{path}: coverage is of one operation, and its vectors are of several")
         spec = spec_of(reader.header, {}, str(path))
-        counted = Coverage(spec)
+        counted = coverage_of(spec)
         for rows in reader.rows(spec, unknown="mark"):
             block = rows.block
             marks = [mark for mark in (rows.unknown, rows.unknown_flags) if mark is not None]
