@@ -8,7 +8,8 @@ import typer
 
 from softnum.cli.design_files import DesignOptions, numbers_of, pairs_of
 from softnum.cli.exits import writable_file
-from softnum.cli.vector_options import Op, OperationOptions
+from softnum.cli.vector_arguments import given, spec_of
+from softnum.cli.vector_options import Length, Op, OperationOptions, UnitOption, WithC
 from softnum.formats.aliases import function_of
 from softnum.runtime.atomic import write_atomic
 
@@ -19,16 +20,17 @@ _NOT_PROVED = 2
 _MOST_SHOWN = 6
 
 
-def _spec(verb: str, op, operation: OperationOptions):
-    from softnum.vectors import UNIT_OPERATIONS, VectorSpec
+def _spec(verb: str, op, operation: OperationOptions, unit, length, with_c):
+    from softnum.vectors import UNIT_OPERATIONS
 
     if op is None:
         raise ValueError(f"state --op; for example: softnum rtl {verb} --op add --format e4m3fn")
-    if op in UNIT_OPERATIONS:
-        raise ValueError(f"{op} is a unit's: of a unit, a step is proved, an operation such as fma")
-    if operation.fmt is None and function_of(op) is None:
+    if op in UNIT_OPERATIONS and op != "dot":
+        raise ValueError(f"{op}: of a unit a dot product is proved, --op dot; a step is one of --length 1 --with-c")
+    if op != "dot" and operation.fmt is None and function_of(op) is None:
         raise ValueError(f"state --format; for example: softnum rtl {verb} --op add --format e4m3fn")
-    return VectorSpec.make(op, **operation.given())
+    options = operation.given()
+    return spec_of(op, options.pop("fmt", None), unit, options, given(length=length, with_c=with_c))
 
 
 def _tell(method: str) -> None:
@@ -39,6 +41,9 @@ def prove(
     sources: Annotated[list[Path], typer.Argument(help="The design in Verilog, all of its files.")],
     op: Op = None,
     operation: OperationOptions = _OPERATION,
+    unit: UnitOption = None,
+    length: Length = None,
+    with_c: WithC = None,
     design: DesignOptions = _DESIGN,
     port: Annotated[
         list[str] | None,
@@ -90,11 +95,12 @@ def prove(
       softnum rtl prove pipeline.v --op add --format e5m2 --latency 2 --port result=sum
       softnum rtl prove mac.v --op fma --format q4.4,q4.4,q8.6 --result-format q8.6 \\
           --port c=acc --port result=acc --tie enable=1 --tie first=0 --tie reset=0 --latency 1
+      softnum rtl prove dot2.v --op dot --unit "ExactDotUnit('e6m9', operand='e2m1')" --length 2
     """
     from softnum.vectors.formal import prove as prove_design
     from softnum.vectors.formal.unrolling import Reset
 
-    spec = _spec("prove design.v", op, operation)
+    spec = _spec("prove design.v", op, operation, unit, length, with_c)
     if out is not None:
         writable_file(Path(out))
     ties = numbers_of("--tie", tie, "INPUT=VALUE or INPUT=any", words=("any",))
@@ -112,7 +118,8 @@ def prove(
     )  # fmt: skip
     for attempt in found.attempts:
         typer.echo(f"{attempt.method}: {attempt.outcome}, {attempt.seconds:.1f} s", err=True)
-    what = f"{spec.op} {spec.facts()['format']}, {spec.rounding}"
+    of = spec.facts()
+    what = f"{spec.op} {of['format']}, {spec.rounding}" if "format" in of else f"{spec.op} of {of['unit']}"
     compared = "results" if found.wiring.flags is None else "results and flags"
     ending = f"by {found.method} in {found.seconds:.1f} s"
     if found.equivalent:
@@ -130,7 +137,7 @@ def prove(
         shown = [*found.depends[:_MOST_SHOWN], *(["..."] if len(found.depends) > _MOST_SHOWN else [])]
         typer.echo(f"it depends on more than the operands (is the latency right?): {', '.join(shown)}", err=True)
     typer.echo(f"right is {found.right_vector}", err=True)
-    if found.wiring.flags is None:
+    if found.wiring.flags is None and spec.has_flags:
         typer.echo("flags are not compared: the vector has softnum's", err=True)
     typer.echo(found.vector)
     if out is not None:
@@ -141,6 +148,9 @@ def prove(
 def formula(
     op: Op = None,
     operation: OperationOptions = _OPERATION,
+    unit: UnitOption = None,
+    length: Length = None,
+    with_c: WithC = None,
     file_format: Annotated[
         str | None, typer.Option(help="smt2, aig, aag or btor2.  [default: by the file's ending, else smt2]")
     ] = None,
@@ -156,7 +166,7 @@ def formula(
     """
     from softnum.vectors.formal import EXPORTS, export
 
-    spec = _spec("formula", op, operation)
+    spec = _spec("formula", op, operation, unit, length, with_c)
     ending = Path(out).suffix.removeprefix(".").lower()
     kind = file_format or (ending if ending in EXPORTS else "smt2")
     if out != "-" and file_format is None and ending not in EXPORTS:

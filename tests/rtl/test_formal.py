@@ -5,7 +5,7 @@ import pytest
 
 import softnum as sn
 from softnum.formats.modes import ROUNDING_MODES
-from softnum.vectors import Space, VectorSpec, plan
+from softnum.vectors import Space, UnitSpec, VectorSpec, plan
 from softnum.vectors.formal import DEFINED, Circuit, define, evaluate, export
 from softnum.vectors.formal.aig import Aig
 from softnum.vectors.formal.blast import blast
@@ -147,6 +147,29 @@ def test_posits_of_8_bits(fmt):
     agree(VectorSpec.make("convert", "binary16", out_fmt=fmt))
 
 
+@cases(
+    ("unit", "length", "with_c"),
+    [
+        ("MadUnit('e6m9', operand='e5m2')", 2, False),
+        ("MadUnit('e5m3', operand='e4m3fn', product='e5m3', rounding='down', product_rounding='up')", 2, True),
+        ("MadUnit('q4.4', operand='q2.2', product='q3.3')", 3, True),
+        ("MadUnit('posit8', operand='posit8')", 1, True),
+        ("ExactDotUnit('e5m2', operand='e4m3', rounding='down')", 2, True),
+        ("ExactDotUnit('e4m3fn', operand='e2m1fn')", 4, False),
+    ],
+)
+def test_sums_of_units(unit, length, with_c):
+    spec = UnitSpec.make("dot", unit, length=length, with_c=with_c)
+    blocks = list(plan(spec, count=1 << 12).blocks())
+    operands = [np.concatenate(rows) for rows in zip(*(block.operands for block in blocks), strict=True)]
+    graph = Aig()
+    found = blast(define(spec), graph)["result"]
+    planes = [p for o, c in zip(operands, spec.operand_columns, strict=True)
+              for e in o.reshape(len(o), -1).T for p in planes_of(e, c.bits)]  # fmt: skip
+    got = codes_of(graph.evaluate(planes, found), spec.out_fmt.storage_dtype, len(operands[0]))
+    assert np.array_equal(got, np.concatenate([block.result for block in blocks])) and len(got) == 1 << 12
+
+
 def test_a_space_is_an_output():
     space = Space.make(no_nan=True, no_subnormal=True, exponents="-3:2")
     spec = VectorSpec.make("add", ("e4m3fn", "e5m2"), out_fmt="e4m3fn", space=space)
@@ -260,6 +283,7 @@ def test_every_word_operation():
             lambda: define(VectorSpec.make("add", "e5m2", space=Space.make(only="ties"))),
             "only: the circuit of",
         ),
+        (lambda: define(UnitSpec.make("dot", "MadUnit('e5m2', operand='e5m2', chunk=4)")), "has no circuit: its chunk"),
         (lambda: define(VectorSpec.make("add", "e12m2")), "e12m2 has 12 exponent bits; circuits have at most 11"),
         (lambda: export(VectorSpec.make("add", "e5m2"), "vhdl"), "unknown file 'vhdl' for provers; there are smt2"),
         (lambda: Circuit().input("a", 2) + Circuit().input("b", 3), "add of 2 and 3 bits: the widths must agree"),

@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from softnum.vectors import VectorSpec, plan
+from softnum.vectors import Space, VectorSpec, plan
 from softnum.vectors.formal import EXPORTS, export
 from softnum.vectors.formal.bulk import codes_of, planes_of
 from softnum.vectors.formal.solvers import SOLVERS, installed, solve
@@ -125,6 +125,34 @@ def test_solvers_find_what_the_core_computes(solver):
     assert solve(solver, f"{given}(assert (distinct r (_ bv{block.result[i]} 8)))\n", [], 60).verdict == "unsat"
     with pytest.raises(RuntimeError, match=f"the solver {solver} failed: "):
         solve(solver, f"{text}(assert (= a", [], 60)
+
+
+#: a spec for each kind of definition, of the small formats that SMT-LIB's own theory lacks among others
+SOLVED = [
+    ("divide", "e2m1fn", dict(rounding="up")), ("fma", "e3m2fn", {}), ("sqrt", "e4m3fn", dict(flush_inputs=True)),
+    ("multiply", "e4m3fnuz", dict(flush_results="after")), ("add", "binary8p4se", dict(rounding="to_odd")),
+    ("multiply", "posit8", {}), ("add", "posit8_es1", {}), ("remainder", "e3m2", {}), ("fnmsub", "e2m1fn", {}),
+    ("convert", "e4m3fn", dict(out_fmt="e3m2fn", rounding="sr", stochastic_bits=4)), ("logb", "e5m2", {}),
+    ("to_integer", "e4m3", dict(out_fmt="i8", nan="x86")), ("minimum", "e4m3", dict(minmax="x86")),
+    ("classify", "e4m3", {}), ("tanh", "e4m3fn", {}), ("add", "e5m2", dict(space=Space(no_subnormal=True))),
+]  # fmt: skip
+
+
+@cases("op, fmt, options", SOLVED, ids=[f"{op}-{fmt}" for op, fmt, _ in SOLVED])
+@pytest.mark.slow
+def test_solvers_agree_on_every_kind_of_definition(op, fmt, options):
+    """Given operands, the one result that there can be is the core's, by each solver."""
+    spec = VectorSpec.make(op, fmt, **options)
+    text = export(spec).decode()
+    block = next(plan(spec, count=64, seed=9).blocks())
+    inputs = block.columns[: len(spec.input_columns)]
+    for i in {n % len(block) for n in (3, 20, 41)}:
+        given = "".join(f"(assert (= {c.name} (_ bv{x[i]} {c.width})))\n"
+                        for x, c in zip(inputs, spec.input_columns, strict=True))  # fmt: skip
+        right = f"(and (= result (_ bv{block.result[i]} {spec.out_fmt.bits})) (= flags (_ bv{block.flags[i]} 5)))"
+        for solver in installed():
+            assert solve(solver, f"{text}{given}(assert {right})\n", [], 60).verdict == "sat"
+            assert solve(solver, f"{text}{given}(assert (not {right}))\n", [], 60).verdict == "unsat"
 
 
 def btor2_value(op, n, args, words):

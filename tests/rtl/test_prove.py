@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from softnum.cli import build_app
-from softnum.vectors import Space, VectorSpec, check
+from softnum.vectors import Space, UnitSpec, VectorSpec, check
 from softnum.vectors.formal import netlist as netlist_module
 from softnum.vectors.formal import prove
 from softnum.vectors.formal.exhaustion import exhaust
@@ -182,6 +182,30 @@ def test_a_step_of_a_unit_from_what_its_register_holds(read, reading, tmp_path):
     assert (found.differing, found.decided) == (0, True)
 
 
+def test_a_step_of_a_narrow_unit(reading, tmp_path):
+    """Of a product that is exact, and of one that is rounded first."""
+    sizes = {f"{name}_{side}": value for side in "AB" for name, value in {"EXP": 2, "MAN": 1, "IEEE": 1}.items()}
+    given = dict(
+        top="float_mac", parameters={**sizes, "ACC_EXP": 3, "ACC_MAN": 2}, ports={"c": "sum", "result": "sum"},
+        ties={"enable": 1, "first": 0, "reset": 0}, latency=1,
+    )  # fmt: skip
+    sources = [EXAMPLES / "float_mac.v"]
+    right = UnitSpec.make("dot", "MadUnit('e3m2', operand='e2m1')", length=1, with_c=True)
+    wrong = UnitSpec.make("dot", "MadUnit('e3m2', operand='e2m1', product='e2m1')", length=1, with_c=True)
+    for method in ("exhaustion", "cec"):
+        assert prove(sources, right, method=method, **given).equivalent
+        assert confirmed(prove(sources, wrong, method=method, **given), tmp_path)
+
+
+def test_a_word_of_two_elements(tmp_path):
+    file = verilog(tmp_path, "assign y = a[5:0];", "input [7:0] a, b, output [5:0] y")
+    spec = UnitSpec.make("dot", "ExactDotUnit('e3m2', operand='e2m1')", length=2)
+    found = [prove([file], spec, most_bits=most, method=method)
+             for most, method in ((16, "exhaustion"), (4, "auto"), (4, "cec"))]  # fmt: skip
+    assert [f.method for f in found] == ["exhaustion", "simulation", "cec"] and found[0].patterns == 1 << 16
+    assert all(confirmed(f, tmp_path) for f in found)
+
+
 def verilog(folder, body, ports="input [5:0] a, b, output [5:0] y"):
     (folder / "m.v").write_text(f"module m({ports}); {body} endmodule\n")
     return folder / "m.v"
@@ -255,8 +279,14 @@ def test_time_that_runs_out_proves_nothing(reading, monkeypatch):
         (["--op", "add", "--format", "e3m2", "--tie", "clk=0", "--method", "bdd"], "unknown method 'bdd'"),
         (["--op", "add", "--format", "e3m2", "--tie", "clk=0", "--solver", "yices"], "unknown solver 'yices'"),
         (["--op", "fma", "--format", "binary16", "--method", "exhaustion"], "which input of 16 bits is a"),
+        (["--op", "mac", "--unit", "x"], "mac: of a unit a dot product is proved"),
+        (
+            ["--op", "dot", "--unit", "nvidia_v100_fp16", "--method", "smt"],
+            "has no circuit; units that have are MadUnit",
+        ),
+        (["--op", "add", "--format", "e3m2", "--length", "2"], "--length is of units"),
         (["--op", "add", "--format", "e3m2", "--reset", "rst"], "has no input 'rst' of one bit"),
-        (["--op", "dot", "--format", "e3m2"], "dot is a unit's"),
+        (["--op", "dot", "--format", "e3m2"], "state --unit, whose dot it is"),
     ],
 )
 def test_options_that_do_not_fit(options, message, reading):

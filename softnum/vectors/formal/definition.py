@@ -14,11 +14,13 @@ from softnum.vectors.formal.ordering import compared, extremum
 from softnum.vectors.formal.quotients import exact_quotient, exact_remainder, exact_root
 from softnum.vectors.formal.rounding import DIVIDE_BY_ZERO, Environment, Result, infinity, invalid, quiet, rounded
 from softnum.vectors.formal.signs import classified, neighbour, with_sign_of
+from softnum.vectors.formal.sums import sum_of_products
 from softnum.vectors.formal.tables import TABULATED, tabulated
 from softnum.vectors.plans.fpu import CLASS_MASK, EXTREMA, FUSED, SIGNS, cuda_nan
 from softnum.vectors.plans.operations import COMPARISONS, nan_of
 from softnum.vectors.plans.space import admitted_codes
 from softnum.vectors.plans.spec import VectorSpec
+from softnum.vectors.plans.unit_spec import UnitSpec
 
 __all__ = ["ADMITTED", "DEFINED", "define"]
 
@@ -35,14 +37,14 @@ _FACTS = frozenset(
 _SIGN_OPERATIONS = ("negate", "absolute", "copysign", *SIGNS)
 
 
-def define(spec: VectorSpec) -> Circuit:
+def define(spec: VectorSpec | UnitSpec) -> Circuit:
     """An operation as a circuit of bit vectors, by its definition.
 
     Parameters
     ----------
-    spec : VectorSpec
+    spec : VectorSpec or UnitSpec
         One of ``DEFINED``, of binary floats of at most 64 bits and 11 exponent bits, fixed point, posits and linear
-        takums, in any mode.
+        takums, in any mode; or a dot product of a MadUnit that takes one product at a time, or of an ExactDotUnit.
 
     Returns
     -------
@@ -57,8 +59,8 @@ def define(spec: VectorSpec) -> Circuit:
 
     Notes
     -----
-    A step of a multiply-accumulate unit with exact products and one rounding is an fma whose third operand and result
-    have the accumulator's format.
+    A step of a multiply-accumulate unit is a dot product of length 1 with C; with exact products and one rounding, an
+    fma whose third operand and result have the accumulator's format. Units have no flags.
 
     Examples
     --------
@@ -67,6 +69,11 @@ def define(spec: VectorSpec) -> Circuit:
     >>> list(circuit.inputs), list(circuit.outputs)
     (['a', 'b', 'c'], ['result', 'flags'])
     """
+    if isinstance(spec, UnitSpec) and spec.op == "dot":
+        c = Circuit()
+        words = {column.name: c.input(column.name, column.width) for column in spec.operand_columns}
+        c.output("result", sum_of_products(c, spec, words, _facts_of, DEFINED))
+        return c
     if not isinstance(spec, VectorSpec) or spec.op not in DEFINED:
         raise ValueError(f"{spec.op} has no circuit; there are {', '.join(DEFINED)}")
     if unknown := set(spec.facts()) - _FACTS:

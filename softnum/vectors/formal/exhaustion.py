@@ -14,6 +14,7 @@ from softnum.vectors.formal.miter import is_nan
 from softnum.vectors.formal.unrolling import Unrolled
 from softnum.vectors.plans.generator import plan
 from softnum.vectors.plans.spec import Block, VectorSpec
+from softnum.vectors.plans.unit_spec import UnitSpec
 
 __all__ = ["Compared", "answer_of", "exhaust", "right_block", "simulate"]
 
@@ -42,8 +43,16 @@ class Compared:
         )  # fmt: skip
 
 
-def right_block(spec: VectorSpec, inputs: tuple) -> Block:
-    """What is right for codes of the operands and, in a stochastic mode, random bits."""
+def right_block(spec: VectorSpec | UnitSpec, inputs: tuple) -> Block:
+    """What is right for codes of the operands (words of them, of units) and, in a stochastic mode, random bits."""
+    if isinstance(spec, UnitSpec):
+        elements = [
+            np.stack([(words >> i * c.bits & (1 << c.bits) - 1).astype(c.dtype) for i in range(c.count)], axis=1)
+            for words, c in zip((words.astype(object) for words in inputs), spec.operand_columns, strict=True)
+        ]
+        return spec.evaluate(
+            [e if c.count > 1 else e[:, 0] for e, c in zip(elements, spec.operand_columns, strict=True)]
+        )
     return spec.evaluate(inputs) if spec.stochastic_bits is None else spec.evaluate(inputs[:-1], inputs[-1])
 
 
@@ -66,7 +75,9 @@ class _Answers:
         """The inputs; which of them are of the space; of these, which answers differ, and which are not known."""
         count = len(inputs[0])
         want = right_block(self.spec, inputs)
-        inside = self.spec.space.admits(self.spec.formats, want.operands)
+        inside = np.ones(count, bool)
+        if self.spec.space:
+            inside = self.spec.space.admits(self.spec.formats, want.operands)
         got = codes_of(found[: self.width], self.spec.out_fmt.storage_dtype, count)
         wrong = got != want.result
         if self.nan is not None and wrong.any():
@@ -142,7 +153,10 @@ def exhaust(spec: VectorSpec, unrolled: Unrolled, any_nan: bool = False, timeout
     def codes(start: int) -> tuple:
         number = np.arange(start, start + size, dtype=np.uint64)
         return tuple(
-            (number >> np.uint64(lows[c.name]) & np.uint64((1 << c.width) - 1)).astype(c.dtype) for c in columns
+            (number >> np.uint64(lows[c.name]) & np.uint64((1 << c.width) - 1)).astype(
+                c.dtype if c.count == 1 else np.uint64
+            )
+            for c in columns
         )
 
     padding = [None] * (answers.inputs - bits)
@@ -162,7 +176,12 @@ def simulate(spec: VectorSpec, unrolled: Unrolled, any_nan: bool = False, count:
     padding = [None] * (answers.inputs - unrolled.operand_bits)
     for block in plan(spec, count=count).blocks():
         inputs = block.operands if block.random_bits is None else (*block.operands, block.random_bits)
-        planes = [p for codes, c in zip(inputs, spec.input_columns, strict=True) for p in planes_of(codes, c.width)]
+        rows = [codes.reshape(len(block), -1).T for codes in inputs]
+        planes = [p for row, c in zip(rows, spec.input_columns, strict=True) for e in row for p in planes_of(e, c.bits)]
+        inputs = tuple(
+            row[0] if len(row) == 1 else sum(e.astype(object) << i * c.bits for i, e in enumerate(row))
+            for row, c in zip(rows, spec.input_columns, strict=True)
+        )
         found = answers.graph.evaluate([*planes, *padding], answers.roots)
         compared = compared.plus(*answers.compared(inputs, found))
     return compared

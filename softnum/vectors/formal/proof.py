@@ -142,8 +142,8 @@ def prove(
     ----------
     sources, top, parameters, include, yosys
         As of `softnum.vectors.formal.read_design`.
-    spec : VectorSpec
-        The operation. Its random bits are an input, its space is assumed of the operands.
+    spec : VectorSpec or UnitSpec
+        The operation, or a dot product of a unit. Its random bits are an input, its space is assumed of the operands.
     ports, ties : mapping, optional
         As of ``softnum.vectors.formal.ports.wire``.
     latency, reset, hold, pulse
@@ -200,8 +200,8 @@ def prove(
         raise ValueError(f"operands of 0 to {_LIMIT_BITS} bits can be exhausted, got {most_bits}")
     if not timeout > 0:
         raise ValueError(f"the time limit must be above 0 s, got {timeout:g}")
-    if not isinstance(spec, VectorSpec):
-        raise ValueError("a unit is not proved: state an operation, such as an fma for a step of a unit")
+    if not isinstance(spec, VectorSpec) and spec.op != "dot":
+        raise ValueError(f"{spec.op} is not proved: of a unit, a dot product is; of length 1 with C, a step")
     if spec.space != spec.space.of_operands:
         raise ValueError(f"only {','.join(spec.space.only)} is of vectors' results: a proof leaves out operands alone")
     bits = sum(c.width for c in spec.input_columns)
@@ -213,7 +213,7 @@ def prove(
         if port is None or port.direction != "input" or port.width != 1:
             raise ValueError(f"{design.top} has no input {name!r} of one bit for a reset or a pulse")
     controls = (*pulse, *(() if reset is None else (reset.port,)))
-    wiring = wire(design, spec, ports, ties, controls=controls, flags=flags)
+    wiring = wire(design, spec, ports, ties, controls=controls, flags=flags and spec.has_flags)
     unrolled = unroll(design, wiring, latency, reset=reset, hold=hold, pulse=pulse)
     task = _Task(spec, unrolled, any_nan, timeout, most_bits, solver, abc)
     steps = _steps(task, method)
@@ -327,7 +327,10 @@ def _by_smt(task: _Task, name: str) -> dict:
 def _shown(task: _Task, operands: tuple[int, ...], others: dict[int, int]) -> dict:
     """The counterexample, computed again."""
     spec = task.spec
-    arrays = tuple(np.array([code], c.dtype) for code, c in zip(operands, spec.input_columns, strict=True))
+    arrays = tuple(
+        np.array([code], c.dtype if c.count == 1 else object)
+        for code, c in zip(operands, spec.input_columns, strict=True)
+    )
     want = right_block(spec, arrays)
     result, flags = answer_of(spec, task.unrolled, operands, others)
     raised = want.flags if flags is None else np.array([flags], np.uint8)

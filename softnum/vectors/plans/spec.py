@@ -99,6 +99,7 @@ class Spec:
     """
 
     columns: tuple[Column, ...]
+    space: Space = _EVERYTHING
 
     @property
     def operand_columns(self) -> tuple[Column, ...]:

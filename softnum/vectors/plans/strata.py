@@ -341,7 +341,7 @@ def _unit_stratum(kind: str, codes, words, spec: UnitSpec) -> list[np.ndarray]:
         half = [f.emin // 2 if i < 2 else spec.out_fmt.emin for i, f in enumerate(formats)]
         for codes_, w, e, f in zip(near, words, half, formats, strict=True):
             _move(codes_, _picked(_one_of(e - 3, 5), w), f)
-    elif kind == "cancelling":
+    elif kind == "cancelling" and spec.shape[2] > 1:
         m, n, k = spec.shape
         rows, columns, word = near[0].reshape(-1, m, k), near[1].reshape(-1, k, n), words[0].reshape(-1, m, k)
         half = k // 2
