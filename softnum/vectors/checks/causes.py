@@ -251,7 +251,7 @@ def _dropped(spec: VectorSpec):
 
 def _shifted(spec: VectorSpec):
     """The shift into the subnormals."""
-    if spec.out_fmt.kind != "float" or spec.out_fmt.lowest_binade != "subnormal":
+    if not spec.out_fmt.exponent_bits or spec.out_fmt.lowest_binade != "subnormal":
         return
     texts = {"short": "a place too short", "long": "a place too long", "dropped": "left out"}
     for how, text in texts.items():

@@ -27,7 +27,7 @@ def call(op, operands, formats, out, options):
 def first_options(options: dict, wide, mode: str) -> dict:
     """What a first rounding, or cut, to a wide format is made with."""
     plain = {k: v for k, v in options.items() if k not in ("random_bits", "stochastic_bits", "flush_results")}
-    rule = "wrap" if options["overflow"] == "wrap" else "saturate" if wide.kind == "fixed" else "infinity"
+    rule = "wrap" if options["overflow"] == "wrap" else "saturate" if not wide.exponent_bits else "infinity"
     return plain | {"rounding": mode, "overflow": rule, "nan": "canonical", "invalid": 0}
 
 
@@ -35,7 +35,7 @@ def lost_in_shift(spec: VectorSpec, operands, options: dict, bits: int) -> tuple
     """Results where bits that the shift into the subnormals moves below the `bits` that are kept are lost, while those
     below them before that shift count (a sticky bit that is not shifted into)."""
     out = spec.out_fmt
-    if out.kind != "float":
+    if not out.exponent_bits:
         raise NotApplicable("fixed point")
     free, coarse, fine = free_of(spec, bits), grid_of(out, bits), grid_of(out, bits + 1)
     cut, raised = call(spec.op, operands, spec.formats, free, first_options(options, free, "toward_zero"))
@@ -59,7 +59,7 @@ def shifted_wrongly(spec: VectorSpec, operands, options: dict, result, how: str,
     [4, 3, 4]
     """
     fmt = spec.out_fmt
-    if fmt.kind != "float" or not fmt.signed or fmt.lowest_binade != "subnormal" or "random_bits" in options:
+    if not fmt.exponent_bits or not fmt.signed or fmt.lowest_binade != "subnormal" or "random_bits" in options:
         raise NotApplicable("format or mode")
     free, hidden = free_of(spec, 0), np.uint64(1 << fmt.mantissa_bits)
     wide = free if how == "dropped" else moved_grid(fmt, 1 if how == "short" else -1)
@@ -94,7 +94,7 @@ def moved_grid(fmt, places: int):
 def grid_of(fmt, bits: int):
     """The format's own grid, `bits` bits finer: subnormals begin where its own do."""
     try:
-        if fmt.kind == "fixed":
+        if not fmt.exponent_bits:
             fraction = fmt.fraction_bits + bits
             return FixedFormat(min(64 - fraction, 2 * fmt.integer_bits + 2), fraction)
         if fmt.lowest_binade == "zero" or not fmt.has_zero:
@@ -112,10 +112,10 @@ def grid_of(fmt, bits: int):
 def free_of(spec: VectorSpec, bits: int):
     """A float format of `bits` more bits of precision in which no result of the spec is subnormal or overflows."""
     out = spec.out_fmt
-    if out.kind == "fixed":
+    if not out.exponent_bits:
         raise NotApplicable("fixed point")
     reach = 4 + sum(
-        f.integer_bits + f.fraction_bits if f.kind == "fixed" else max(abs(f.emax), abs(f.emin - f.mantissa_bits)) + 1
+        f.integer_bits + f.fraction_bits if not f.exponent_bits else max(abs(f.emax), abs(f.emin - f.mantissa_bits)) + 1
         for f in spec.formats[:2]
     )
     try:
@@ -128,7 +128,7 @@ def free_of(spec: VectorSpec, bits: int):
 def aligning_unit(spec: VectorSpec, bits: int, rounding: str, overflow: str):
     """(a unit that adds with `bits` bits below the larger term's last place, a function that orders the operands)"""
     out, formats = spec.out_fmt, spec.formats
-    if spec.op not in ("add", "subtract", "fma") or formats[-1] != out or any(f.kind != "float" for f in formats):
+    if spec.op not in ("add", "subtract", "fma") or formats[-1] != out or any(not f.exponent_bits for f in formats):
         raise NotApplicable("no sum of floats in the result's format")
     if rounding.startswith("stochastic") or (spec.op == "subtract" and not out.negative_zero):
         raise NotApplicable("mode or format")

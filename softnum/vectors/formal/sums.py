@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.mad import MadUnit
-from softnum.reference.facts import Format
+from softnum.reference.facts import FixedFacts, Format
 from softnum.vectors.formal.choices import first_of
 from softnum.vectors.formal.circuit import Bits, Circuit
 from softnum.vectors.formal.decoding import decode
@@ -63,7 +63,7 @@ def sum_of_products(
     ]
     out = facts_of(unit.result)
     start = words.get("c", c.const(0, out.bits))
-    overflow = unit.overflow or ("saturate" if out.kind == "fixed" else "infinity")
+    overflow = unit.overflow or ("saturate" if isinstance(out, FixedFacts) else "infinity")
     env = Environment(unit.rounding, overflow, "after", "canonical")
     if isinstance(unit, MadUnit):
         return _in_steps(c, unit, pairs, start, out, env, facts_of, steps)
@@ -80,7 +80,7 @@ def _in_steps(c: Circuit, unit: MadUnit, pairs: list, acc: Bits, out: Format, en
         if product is None:
             acc = steps["fma"](c, [*pair, held], out, env).code
         else:
-            rule = unit.overflow or ("saturate" if product.kind == "fixed" else "infinity")
+            rule = unit.overflow or ("saturate" if isinstance(product, FixedFacts) else "infinity")
             first = env._replace(rounding=unit.product_mode, overflow=rule)
             term = decode(c, steps["multiply"](c, pair, product, first).code, product)
             acc = steps["add"](c, [held, term], out, env).code
