@@ -440,7 +440,7 @@ class MadUnit(Unit):
 
     @property
     def roundings(self) -> tuple[str | None, ...]:
-        """The kinds of roundings, in the order of csrc/products/gemm/gemm.h."""
+        """The kinds of roundings, in the order of csrc/softnum/units/mad.h."""
         return (
             None if self.product is None else "product", "sum", None if self.compensated is None else "compensation",
             "lanes" if self.lanes > 1 else None, None if self.chunk is None else "outer sum",

@@ -169,7 +169,7 @@ def test_kinds_of_roundings_and_their_counts_have_the_headers_order():
     assert fields.split(", ") == list(RoundingCounts().to_dict())
     mad = sn.MadUnit("q4.4", operand="q4.4", product="q4.4", compensated="kahan", lanes=2, chunk=3).roundings
     want = {"product": "PRODUCT", "sum": "SUM", "compensation": "COMPENSATION", "lanes": "LANES", "outer sum": "OUTER"}
-    assert [f"SN_TALLY_{want[name]}" for name in mad] == enumerated("products/gemm/gemm.h", "SN_MAD_TALLIES")
+    assert [f"SN_TALLY_{want[name]}" for name in mad] == enumerated("softnum/units/mad.h", "SN_MAD_TALLIES")
     block = sn.BlockDotUnit("e5m2", operand="nvfp4", product="e5m2").roundings
     want = {"scaled sum": "SCALED", "sum": "BLOCKS", "tensor scales": "TENSOR"}
     assert [f"SN_TALLY_{want[name]}" for name in block] == enumerated("products/blocks/block.h", "SN_BLOCK_TALLIES")
