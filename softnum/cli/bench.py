@@ -102,6 +102,8 @@ def bench(
         int, typer.Option(help="Vectors on their way at most, of valid-ready and stb-ack.  [default: any number]",
                           show_default=False)
     ] = 0,
+    uvm: Annotated[bool, typer.Option("--uvm", help="Also write a UVM bench in SystemVerilog.")] = False,
+    pyuvm: Annotated[bool, typer.Option("--pyuvm", help="Also write a test in pyuvm, UVM in Python.")] = False,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")] = Path("bench"),
 ) -> None:  # fmt: skip
     """Write a bench for a design: SystemVerilog for Icarus, Verilator and others, a cocotb test, and a Makefile.
@@ -160,7 +162,7 @@ def bench(
         tied=numbers_of("--tie", tie, commas=True), encode=encode or (), reset_active=reset_active,
     )  # fmt: skip
     made = write_bench(out, wiring, sources, parameters=read["parameters"], include=read["include"], stalls=stalls,
-                       outstanding=outstanding)  # fmt: skip
+                       outstanding=outstanding, uvm=uvm, pyuvm=pyuvm)  # fmt: skip
     for line in wiring.lines():
         typer.echo(line)
     typer.echo(f"written: {', '.join(str(path) for path in made)}; next: make -C {out} verify")

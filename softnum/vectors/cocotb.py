@@ -26,7 +26,7 @@ import numpy as np
 
 from softnum.runtime.atomic import atomic_file
 from softnum.runtime.config import __version__
-from softnum.vectors.driving import PlannedFile, bits, combinational, drive, joined, pause, planned_file
+from softnum.vectors.driving import PlannedFile, bits, combinational, drive, joined, one_by_one, pause, planned_file
 from softnum.vectors.files.text import TextLayout
 from softnum.vectors.model import Expected, ReferenceModel, array_of, evaluated, known, transaction, word_of
 from softnum.vectors.plans.codes import is_nan, value_text
@@ -34,7 +34,7 @@ from softnum.vectors.plans.spec import Block, Spec
 
 __all__ = [
     "Expected", "PlannedFile", "ReferenceModel", "Scoreboard", "ScoreboardError", "bits", "combinational", "drive",
-    "joined", "pause", "planned_file",
+    "joined", "one_by_one", "pause", "planned_file",
 ]  # fmt: skip
 
 _BATCH = 1024
@@ -80,6 +80,9 @@ class Scoreboard:
     file : str or path, optional
         Where `finish` writes all transactions, with the design's results: ``softnum vectors check FILE`` says of each
         that differs what it is and why.
+    answered : callable, optional
+        Called with each vector's words, random bits, result and flags, as they are given, in place of comparing it: for
+        a monitor, whose transactions something else judges.
 
     Examples
     --------
@@ -97,11 +100,12 @@ class Scoreboard:
     """
 
     def __init__(
-        self, spec: Spec, *, latency: int | None = None, any_nan=False, ignore_flags=False, max_failures=10, file=None
-    ) -> None:
+        self, spec: Spec, *, latency: int | None = None, any_nan=False, ignore_flags=False, max_failures=10, file=None,
+        answered=None,
+    ) -> None:  # fmt: skip
         if latency is not None and (isinstance(latency, bool) or not isinstance(latency, int) or latency < 0):
             raise ValueError(f"latency must be a number of clocks of at least 0, or None, got {latency!r}")
-        self.spec, self.latency, self.file = spec, latency, file
+        self.spec, self.latency, self.file, self.answered = spec, latency, file, answered
         self.any_nan, self.ignore_flags, self.max_failures = bool(any_nan), bool(ignore_flags), max_failures
         #: how many results were compared; how many of them differ, in the result, the flags, or by unknown bits
         self.compared = self.failures = self.result_failures = self.flag_failures = self.unknown = 0
@@ -147,6 +151,11 @@ class Scoreboard:
             self._other.append(f"a result {result} came that no operands were sent for{f', at {at}' if at else ''}")
             return
         self.received += 1
+        if self.answered is not None:
+            sent = self._waiting.popleft()
+            self.compared += 1
+            self.answered(sent.words, sent.random, result, flags)
+            return
         self._pairs.append((self._waiting.popleft(), self._got(result, flags)))
         if len(self._pairs) >= _BATCH:
             self._judge(final=False)

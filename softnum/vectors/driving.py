@@ -12,7 +12,7 @@ from softnum.vectors.model import known, word_of
 from softnum.vectors.plans.generator import Plan
 from softnum.vectors.plans.spec import Block, Spec
 
-__all__ = ["PlannedFile", "bits", "combinational", "drive", "joined", "pause", "planned_file"]
+__all__ = ["PlannedFile", "bits", "combinational", "drive", "joined", "one_by_one", "pause", "planned_file"]
 
 
 class PlannedFile:
@@ -56,6 +56,27 @@ def planned_file(path, count: int | None = None) -> PlannedFile:
     (10, 3)
     """
     return PlannedFile(path, count)
+
+
+class _One:
+    """A single vector, as `drive` takes it."""
+
+    def __init__(self, spec: Spec, block: Block) -> None:
+        self.spec, self.block = spec, block
+
+    def blocks(self) -> Iterator[Block]:
+        yield self.block
+
+
+def one_by_one(planned: Plan | PlannedFile) -> Iterator[_One]:
+    """Planned vectors, each as a plan of its own: the items of a sequence.
+
+    >>> from softnum.vectors import VectorSpec, plan
+    >>> [len(block) for one in one_by_one(plan(VectorSpec.make("sqrt", "e2m1fn"), count=3)) for block in one.blocks()]
+    [1, 1, 1]
+    """
+    for block, i in _places(planned):
+        yield _One(planned.spec, planned.spec.block_of([column[i : i + 1] for column in block.columns]))
 
 
 class _Part:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from softnum.runtime.config import __version__
 from softnum.vectors.benches.wiring import FLAG_NAMES, Wiring
 from softnum.vectors.wires import Wire
 
-__all__ = ["cocotb_test_of"]
+__all__ = ["RUN", "Connections", "cocotb_test_of", "connections_of", "written"]
 
 _TEXT = '''\
 """A cocotb test of {top}: {what}. Run it by `make cocotb`, or `python test_{top}.py`.
@@ -38,7 +39,9 @@ if __name__ != "__main__":
         board = Scoreboard(planned.spec, {board}file=HERE / "cocotb.txt")
 {body}
 
-def run(simulator: str = os.environ.get("SIM", "icarus")) -> int:
+'''
+#: what runs a test of a module when it is the program
+RUN = '''def run(simulator: str = os.environ.get("SIM", "icarus")) -> int:
     """Build the design, run the test; how many tests failed."""
     from cocotb_tools.check_results import get_results
     from cocotb_tools.runner import get_runner
@@ -50,7 +53,7 @@ def run(simulator: str = os.environ.get("SIM", "icarus")) -> int:
         parameters=PARAMETERS, build_args=flags, timescale=("1ns", "1ps"), build_dir=folder, always=True,
     )
     results = runner.test(
-        hdl_toplevel="{top}", test_module="test_{top}", test_dir=HERE, build_dir=folder, timescale=("1ns", "1ps"),
+        hdl_toplevel="{top}", test_module="{module}", test_dir=HERE, build_dir=folder, timescale=("1ns", "1ps"),
         extra_env={{"PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])}},
     )
     tests, failed = get_results(results)
@@ -99,13 +102,45 @@ def cocotb_test_of(
     >>> [line.strip() for line in test.splitlines() if "dut." in line]
     ['operands = [dut.a, dut.b]', 'await combinational(board, planned, operands, dut.result, None)']
     """
+    found = connections_of(wiring, outstanding)
+    if wiring.handshake.kind == "combinational":
+        rest = "".join(f", {k}={v}" for k, v in found.watching.items())
+        lines = [*found.setup, f"await combinational(board, planned, operands, {found.answer}{rest})", "board.finish()"]
+        return _filled(wiring, sources, include, parameters, found.names, lines, "", "", stalls)
+    lines = [*found.setup, *found.begin]
+    lines.append(f"board.watch(\n    {found.clock}, operands, {found.answer},\n    {written(found.watching)},\n)")
+    lines.append(f"await drive(\n    {found.clock}, planned, operands,\n    {written(found.driving)},\n)")
+    lines.append(f"await board.done({found.clock})")
+    imports = "    from cocotb.clock import Clock\n    from cocotb.triggers import ClockCycles\n"
+    return _filled(wiring, sources, include, parameters, found.names, lines, imports, found.board, stalls)
+
+
+class Connections(NamedTuple):
+    """What a test in Python says of a design: statements and arguments, with the design's handle called ``dut``.
+
+    ``setup`` are statements before the clock runs, ``begin`` those that start clock, reset and pauses; ``watching`` and
+    ``driving`` are arguments of `Scoreboard.watch` and `drive`, ``board`` those of the scoreboard.
+    """
+
+    names: list[str]
+    setup: list[str]
+    begin: list[str]
+    clock: str
+    answer: str
+    watching: dict[str, str]
+    driving: dict[str, str]
+    board: str
+
+
+def connections_of(wiring: Wiring, outstanding: int = 0) -> Connections:
+    """The connections of a wiring, with at most so many vectors on their way (0: any number)."""
     wires, combinational = wiring.wires, wiring.handshake.kind == "combinational"
     operands = [n for n in wiring.operands if n != "random"]
     names = ["Scoreboard", "planned_file"]
     widths, driven = {p.name: p.width for p in wiring.design.ports}, {wire.port for wire in wires.values()}
-    lines = [f"{_handle(Wire(port, widths[port] - 1, 0, port not in driven))}.value = {value:#x}"
+    setup = [f"{_handle(Wire(port, widths[port] - 1, 0, port not in driven))}.value = {value:#x}"
              for port, value in wiring.tied.items()]  # fmt: skip
-    lines.append(f"operands = [{', '.join(_handle(wires[n]) for n in operands)}]")
+    setup.append(f"operands = [{', '.join(_handle(wires[n]) for n in operands)}]")
     options = {"random_bits": _handle(wires["random"])} if "random" in wires else {}
     flags = None
     if wiring.flags and "flags" in wires:
@@ -114,18 +149,11 @@ def cocotb_test_of(
         flags = f"joined({', '.join(_handle(wires[n]) for n in FLAG_NAMES)})"
         names.append("joined")
     answer = f"{_handle(wires['result'])}, {flags}"
-    board = ""
     if combinational:
-        names.append("combinational")
-        rest = "".join(f", {k}={v}" for k, v in options.items())
-        lines.append(f"await combinational(board, planned, operands, {answer}{rest})")
-        lines.append("board.finish()")
-        return _filled(wiring, sources, include, parameters, names, lines, "", board, stalls)
-    names += ["drive"]
+        return Connections([*names, "combinational"], setup, [], "None", answer, options, {}, "")
+    names.append("drive")
     watching, driving = dict(options), dict(options)
     flows = wiring.handshake.flows
-    if not flows:
-        board = f"latency={wiring.handshake.latency}, "
     own = len(wiring.channels) > 1 or ("valid_in" not in wires and flows)
     listed = lambda kind: "[" + ", ".join(_handle(wires.get(f"{kind}_{n}")) for n in wiring.operands) + "]"  # noqa: E731
     valid = listed("valid") if own else _handle(wires["valid_in"]) if "valid_in" in wires else None
@@ -143,25 +171,22 @@ def cocotb_test_of(
     if outstanding:
         driving["outstanding"] = f"({outstanding}, board)"
     driving |= {"stalls": "STALLS", "seed": "SEED", "timeout": "1000"}
-    clock, start = _handle(wires["clock"]), []
-    start += [f"{name}.value = 0" for name in _first_values(wiring)]
-    lines += [*start, f'Clock({clock}, 10, unit="ns").start()']
+    clock = _handle(wires["clock"])
+    begin = [f"{name}.value = 0" for name in _first_values(wiring)]
+    begin.append(f'Clock({clock}, 10, unit="ns").start()')
     if "reset" in wires:
         on = 0 if wiring.reset_low else 1
         reset = _handle(wires["reset"])
         watching |= {"reset": reset} | ({"reset_active": "0"} if wiring.reset_low else {})
-        lines += [f"{reset}.value = {on}", f"await ClockCycles({clock}, 4)", f"{reset}.value = {1 - on}"]
+        begin += [f"{reset}.value = {on}", f"await ClockCycles({clock}, 4)", f"{reset}.value = {1 - on}"]
     else:
-        lines.append(f"await ClockCycles({clock}, 4)")
+        begin.append(f"await ClockCycles({clock}, 4)")
     stalling = [r for r in ("enable", "ready_out") if r in wires]
     if stalling:
         names.append("pause")
-        lines.append(f"pause({clock}, {_handle(wires[stalling[0]])}, STALLS, SEED + 1)")
-    lines.append(f"board.watch(\n    {clock}, operands, {answer},\n    {_written(watching)},\n)")
-    lines.append(f"await drive(\n    {clock}, planned, operands,\n    {_written(driving)},\n)")
-    lines.append(f"await board.done({clock})")
-    imports = "    from cocotb.clock import Clock\n    from cocotb.triggers import ClockCycles\n"
-    return _filled(wiring, sources, include, parameters, names, lines, imports, board, stalls)
+        begin.append(f"pause({clock}, {_handle(wires[stalling[0]])}, STALLS, SEED + 1)")
+    board = "" if flows else f"latency={wiring.handshake.latency}, "
+    return Connections(names, setup, begin, clock, answer, watching, driving, board)
 
 
 def _first_values(wiring: Wiring) -> list[str]:
@@ -169,7 +194,8 @@ def _first_values(wiring: Wiring) -> list[str]:
     return [_handle(w) for r, w in wiring.wires.items() if r.startswith("valid_") and r != "valid_out"]
 
 
-def _written(options: dict[str, str]) -> str:
+def written(options: Mapping[str, str]) -> str:
+    """Arguments by name, a line each."""
     return ",\n    ".join(f"{key}={value}" for key, value in options.items())
 
 
@@ -181,4 +207,4 @@ def _filled(wiring, sources, include, parameters, names, lines, imports, board, 
         top=wiring.design.top, what=f"{wiring.spec.op}, {wiring.handshake}", version=__version__, sources=list(sources),
         includes=list(include), parameters=dict(parameters), imports=imports, names=", ".join(sorted(names)),
         board=board, body=body, stalls=stalls,
-    )  # fmt: skip
+    ) + RUN.format(top=wiring.design.top, module=f"test_{wiring.design.top}")  # fmt: skip

@@ -11,6 +11,8 @@ from softnum.runtime.atomic import write_atomic
 from softnum.runtime.config import __version__
 from softnum.vectors.benches.cocotb_text import cocotb_test_of
 from softnum.vectors.benches.covergroups import coverage_package_of
+from softnum.vectors.benches.pyuvm_text import pyuvm_test_of
+from softnum.vectors.benches.uvm_text import uvm_package_of, uvm_top_of
 from softnum.vectors.benches.verilog import bench_of
 from softnum.vectors.benches.wiring import Wiring
 
@@ -92,6 +94,24 @@ clean:
 \t\treport.json report.html report.xml report.sarif
 """
 
+_UVM = """
+# UVM under Verilator 5.48: UVM is its folder src, as github.com/chipsalliance/uvm-verilator has it (uvm-2017-1.0-vlt)
+UVM ?= uvm/src
+UVM_MAKE ?=
+uvm: vectors.txt $(SOURCES) uvm_{top}_pkg.sv uvm_{top}.sv
+\tverilator --binary --timing -Wno-fatal -Wno-lint --timescale 1ns/1ps +define+UVM_NO_DPI +incdir+$(UVM) \\
+\t  -MAKEFLAGS "$(UVM_MAKE)" --top-module uvm_{top} --Mdir build/uvm \\
+\t  $(UVM)/uvm_pkg.sv {includes} $(SOURCES) uvm_{top}_pkg.sv uvm_{top}.sv
+\tbuild/uvm/Vuvm_{top} +in=vectors.txt +out=answers-uvm.txt +stalls=$(STALLS) $(PLUSARGS)
+\t$(SOFTNUM) vectors check answers-uvm.txt $(CHECK)
+.PHONY: uvm
+"""
+_PYUVM = """
+pyuvm: vectors.txt
+\tSEED=$(SEED) STALLS=$(STALLS) LIMIT=$(LIMIT) $(PYTHON) test_pyuvm_{top}.py
+.PHONY: pyuvm
+"""
+
 
 _MIXED = "@echo 'mixed vectors have no cocotb test; make verify simulates them'; exit 2"
 
@@ -99,6 +119,7 @@ _MIXED = "@echo 'mixed vectors have no cocotb test; make verify simulates them';
 def write_bench(
     folder: Path, wiring: Wiring, sources: Sequence[Path], *, parameters: Mapping[str, int] | None = None,
     include: Sequence[Path] = (), stalls: int = 25, outstanding: int = 0,
+    uvm: bool = False, pyuvm: bool = False,
 ) -> list[Path]:  # fmt: skip
     """Write the bench of a design into a folder.
 
@@ -116,6 +137,9 @@ def write_bench(
         Percent of the clocks in which valid, ready and enable signals pause, 0 to 99.
     outstanding : int
         How many vectors are on their way at most; 0: as many as the design takes.
+    uvm, pyuvm : bool
+        Whether to write a UVM bench in SystemVerilog (``uvm_TOP_pkg.sv``, ``uvm_TOP.sv``), and a test in pyuvm
+        (``test_pyuvm_TOP.py``), too.
 
     Returns
     -------
@@ -153,6 +177,8 @@ def write_bench(
     parameters = dict(parameters or {})
     top = wiring.design.top
     mixed = wiring.spec.op == "mixed"
+    if mixed and (uvm or pyuvm):
+        raise ValueError("UVM and pyuvm benches are of one operation: of mixed vectors leave --uvm and --pyuvm out")
     question = wiring.spec.options()
     check = "" if wiring.flags or not wiring.spec.has_flags else "--ignore-flags"
     makefile = _MAKEFILE.format(
@@ -171,6 +197,13 @@ def write_bench(
     if not mixed:
         texts[f"coverage_{top}_pkg.sv"] = coverage_package_of(wiring)
         texts[f"test_{top}.py"] = cocotb_test_of(wiring, sources, include, parameters, outstanding, stalls)
+    if uvm:
+        texts[f"uvm_{top}_pkg.sv"] = uvm_package_of(wiring, stalls, outstanding)
+        texts[f"uvm_{top}.sv"] = uvm_top_of(wiring, parameters)
+        texts["Makefile"] += _UVM.format(top=top, includes=" ".join(f"-I{path}" for path in include))
+    if pyuvm:
+        texts[f"test_pyuvm_{top}.py"] = pyuvm_test_of(wiring, sources, include, parameters, outstanding, stalls)
+        texts["Makefile"] += _PYUVM.format(top=top)
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     for name, text in texts.items():

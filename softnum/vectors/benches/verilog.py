@@ -5,10 +5,12 @@ All that is random is drawn by a shift register of the bench's own, so that ever
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from softnum.runtime.config import __version__
 from softnum.vectors.benches.wiring import FLAG_NAMES, Wiring
 
-__all__ = ["bench_of", "signals_of"]
+__all__ = ["bench_of", "instance_of", "signals_of"]
 
 _HEAD = """\
 // {head}
@@ -245,6 +247,11 @@ def bench_of(wiring: Wiring, parameters: dict[str, int], stalls: int = 25, outst
     text += _COVERED.format(top=wiring.design.top)
     body = {"combinational": _combinational, "latency": _latency}.get(wiring.handshake.kind, _flowing)
     text += '    `include "vectors.vh"\n\n' + body(wiring, stalls, outstanding) + "endmodule\n"
+    return instance_of(text, wiring, parameters)
+
+
+def instance_of(text: str, wiring: Wiring, parameters: Mapping[str, int]) -> str:
+    """A text that holds `signals_of`, with the design's name and parameters."""
     stated = "" if not parameters else " #(" + ", ".join(f".{k}({v})" for k, v in parameters.items()) + ")"
     return text.replace("PARAMETERS dut", f"{wiring.design.top}{stated} dut")
 
