@@ -8,7 +8,7 @@ import typer
 from softnum.cli.design_files import DesignOptions, numbers_of, pairs_of
 from softnum.cli.exits import writable_folder
 from softnum.cli.mixed import is_mixed, parts_of
-from softnum.cli.vector_arguments import formats_of, given, shape_of, space_of, spec_of
+from softnum.cli.vector_arguments import formats_of, given, lanes_of, shape_of, space_of, spec_of
 from softnum.cli.vector_options import (
     Case,
     Exact,
@@ -16,6 +16,8 @@ from softnum.cli.vector_options import (
     FlushInputs,
     FlushResults,
     Formats,
+    LaneCount,
+    LaneFlags,
     Length,
     Minmax,
     Nan,
@@ -29,11 +31,13 @@ from softnum.cli.vector_options import (
     ProfileOption,
     ResultFormat,
     Rounding,
+    ScalarB,
     Shape,
     StochasticBits,
     Tininess,
     UnitOption,
     WithC,
+    WordBits,
 )  # fmt: skip
 
 __all__ = ["bench"]
@@ -67,6 +71,10 @@ def bench(
     length: Length = None,
     shape: Shape = None,
     with_c: WithC = None,
+    lanes: LaneCount = None,
+    word_bits: WordBits = None,
+    scalar_b: ScalarB = False,
+    lane_flags: LaneFlags = None,
     handshake: Annotated[
         str | None, typer.Option(help="combinational, latency:N (clocks), valid-ready or stb-ack.")
     ] = None,
@@ -122,7 +130,7 @@ def bench(
     make verify generates vectors, simulates (SIM=icarus or verilator; COUNT=, SEED=, STALLS=) and checks the answers;
     make cocotb runs the cocotb test on the same vectors. A design that does not answer ends the simulation.
     """
-    from softnum.vectors import MixedSpec
+    from softnum.vectors import MixedSpec, PackedSpec
     from softnum.vectors.benches.folder import write_bench
     from softnum.vectors.benches.handshakes import HANDSHAKES, handshake_named
     from softnum.vectors.benches.ports import read_design, stated_design
@@ -136,16 +144,19 @@ def bench(
     rules = dict(overflow=overflow, tininess=tininess, nan=nan, exact=exact, flush_inputs=flush_inputs,
                  flush_results=flush_results, minmax=minmax, profile=profile)  # fmt: skip
     space = dict(no_nan=no_nan, no_inf=no_inf, no_subnormal=no_subnormal, exponents=exponents, only=only)
+    packed = lanes_of(lanes, word_bits, scalar_b, lane_flags, nan_box)
     if case or is_mixed(op, fmt, rounding):
-        foreign = given(stochastic_bits=stochastic_bits, unit=unit, **of_unit)
+        foreign = given(stochastic_bits=stochastic_bits, unit=unit, lanes=lanes, **of_unit)
         parts = parts_of(case, op, fmt, rounding, result_format, rules | space, foreign)
         spec = MixedSpec.make(parts, nan_box=nan_box)
     else:
-        if nan_box:
-            raise ValueError("--nan-box is of mixed vectors, whose columns are as wide as the widest format (--case)")
+        if nan_box and packed is None:
+            raise ValueError("--nan-box is of mixed vectors, whose columns are as wide as the widest format (--case), and "
+                             "of --lanes")  # fmt: skip
         stated = dict(out_fmt=result_format, rounding=rounding, stochastic_bits=stochastic_bits,
                       space=space_of(**space), **rules)  # fmt: skip
         spec = spec_of(op, formats_of(fmt), unit, stated, of_unit)
+        spec = spec if packed is None else PackedSpec.make(spec, packed)
     writable_folder(out)
     read = design.given()
     if ports is not None:

@@ -220,6 +220,16 @@ def test_the_contract_of_names():
     assert expanded("compare_less_signaling", {})[0] == "compare_signaling_less"
 
 
+@cases("op, profile", [("sign_xor", None), ("minimum", "riscv"), ("maximum_number", "arm"), ("minimum", "x86")])
+def test_differences_of_what_does_not_round_are_explained(op, profile):
+    spec = VectorSpec.make(op, "e5m2", profile=profile)
+    block = spec.evaluate(FEW)
+    rows = zip(*FEW, block.result ^ (np.arange(len(block)) % 3 == 0), block.flags, strict=True)
+    text = "".join(f"{a:02X} {b:02X} {r:02X} {f:02X}\n" for a, b, r, f in rows)
+    report = check(io.BytesIO(text.encode()), op, "e5m2", profile=profile)
+    assert report.result_failures == len(range(0, len(block), 3)) and report.causes
+
+
 def written(tmp_path, spec, **options):
     path = tmp_path / "v.txt"
     write(plan(spec, count=500), path, **options)

@@ -15,6 +15,7 @@ from softnum.vectors.benches.pyuvm_text import pyuvm_test_of
 from softnum.vectors.benches.uvm_text import uvm_package_of, uvm_top_of
 from softnum.vectors.benches.verilog import bench_of
 from softnum.vectors.benches.wiring import Wiring
+from softnum.vectors.plans.packed import PackedSpec
 
 __all__ = ["BENCH_INCLUDE", "write_bench"]
 
@@ -176,9 +177,10 @@ def write_bench(
     sources, include = [_seen_from(here, p) for p in sources], [_seen_from(here, p) for p in include]
     parameters = dict(parameters or {})
     top = wiring.design.top
-    mixed = wiring.spec.op == "mixed"
-    if mixed and (uvm or pyuvm):
-        raise ValueError("UVM and pyuvm benches are of one operation: of mixed vectors leave --uvm and --pyuvm out")
+    mixed, packed = wiring.spec.op == "mixed", isinstance(wiring.spec, PackedSpec)
+    if (mixed or packed) and (uvm or pyuvm):
+        raise ValueError("UVM and pyuvm benches are of one operation, not of mixed vectors or words of lanes: leave --uvm "
+                         "and --pyuvm out")  # fmt: skip
     question = wiring.spec.options()
     check = "" if wiring.flags or not wiring.spec.has_flags else "--ignore-flags"
     makefile = _MAKEFILE.format(
@@ -186,7 +188,7 @@ def write_bench(
         include=" ".join(include), icarus=" ".join(f"-I {path}" for path in include),
         verilator=" ".join(f"-I{path}" for path in include),
         command=f"{wiring.spec.op}, {wiring.handshake}",
-        html="" if mixed else "--html report.html ",
+        html="" if mixed or packed else "--html report.html ",
         cocotb=_MIXED if mixed else f"SEED=$(SEED) STALLS=$(STALLS) LIMIT=$(LIMIT) $(PYTHON) test_{top}.py",
     )  # fmt: skip
     texts = {
@@ -194,8 +196,9 @@ def write_bench(
         "vectors.vh": BENCH_INCLUDE.read_text(encoding="utf-8"),
         "Makefile": "\n".join(line.rstrip() for line in makefile.split("\n")),
     }
-    if not mixed:
+    if not mixed and not packed:
         texts[f"coverage_{top}_pkg.sv"] = coverage_package_of(wiring)
+    if not mixed:
         texts[f"test_{top}.py"] = cocotb_test_of(wiring, sources, include, parameters, outstanding, stalls)
     if uvm:
         texts[f"uvm_{top}_pkg.sv"] = uvm_package_of(wiring, stalls, outstanding)
