@@ -179,8 +179,9 @@ def write_bench(
     top = wiring.design.top
     mixed, packed = wiring.spec.op == "mixed", isinstance(wiring.spec, PackedSpec)
     if (mixed or packed) and (uvm or pyuvm):
-        raise ValueError("UVM and pyuvm benches are of one operation, not of mixed vectors or words of lanes: leave --uvm "
-                         "and --pyuvm out")  # fmt: skip
+        raise ValueError(
+            "UVM and pyuvm benches are of one operation, not of mixed vectors or words of lanes: leave --uvm and --pyuvm out"
+        )
     question = wiring.spec.options()
     check = "" if wiring.flags or not wiring.spec.has_flags else "--ignore-flags"
     makefile = _MAKEFILE.format(
