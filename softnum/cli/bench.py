@@ -151,8 +151,8 @@ def bench(
         spec = MixedSpec.make(parts, nan_box=nan_box)
     else:
         if nan_box and packed is None:
-            raise ValueError("--nan-box is of mixed vectors, whose columns are as wide as the widest format (--case), and "
-                             "of --lanes")  # fmt: skip
+            raise ValueError("--nan-box is of mixed vectors, whose columns are as wide as the widest format (--case), "
+                             "and of --lanes")  # fmt: skip
         stated = dict(out_fmt=result_format, rounding=rounding, stochastic_bits=stochastic_bits,
                       space=space_of(**space), **rules)  # fmt: skip
         spec = spec_of(op, formats_of(fmt), unit, stated, of_unit)

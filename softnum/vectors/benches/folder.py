@@ -180,7 +180,7 @@ def write_bench(
     mixed, packed = wiring.spec.op == "mixed", isinstance(wiring.spec, PackedSpec)
     if (mixed or packed) and (uvm or pyuvm):
         raise ValueError(
-            "UVM and pyuvm benches are of one operation, not of mixed vectors or words of lanes: leave --uvm and --pyuvm out"
+            "UVM and pyuvm benches are of one operation, not mixed vectors or words of lanes: leave --uvm, --pyuvm out"
         )
     question = wiring.spec.options()
     check = "" if wiring.flags or not wiring.spec.has_flags else "--ignore-flags"
