@@ -48,7 +48,7 @@ static int has_negatives(const sn_format *f, const sn_format *out) {
 }
 
 int softnum_instruction_suits(int op, const char *who, const sn_format *in, const sn_format *out, const sn_u32 *field,
-                              sn_u32 to, const sn_env *env, const softnum_rules *r) {
+                              sn_u32 to, const softnum_rules *r) {
     char name[16];
     sn_tapered t;
     softnum_name(field[0], name);
@@ -76,10 +76,6 @@ int softnum_instruction_suits(int op, const char *who, const sn_format *in, cons
         }
         if (r->minmax == SN_MINMAX_X86 && (op == SN_OP_minimum_number || op == SN_OP_maximum_number)) {
             softnum_error(NULL, "%s: x86's MINSS is softnum_minimum; state another SOFTNUM_MINMAX_ rule", who);
-            return 0;
-        }
-        if (r->minmax == SN_MINMAX_X86 && env->flush_inputs) {
-            softnum_error(NULL, "%s: no manual states what x86's MINSS delivers of a subnormal operand with DAZ", who);
             return 0;
         }
     }

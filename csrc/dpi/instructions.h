@@ -24,9 +24,9 @@ int softnum_take_rules(const char *who, sn_u64 *mode, softnum_rules *r);
 /* The operation that an instruction is made of. */
 int softnum_operation_of(int op);
 
-/* What instructions, and operations by a rule, ask of formats and mode; 0, with a message, where that does not hold. */
+/* What instructions, and operations by a rule, ask of formats; 0, with a message, where that does not hold. */
 int softnum_instruction_suits(int op, const char *who, const sn_format *in, const sn_format *out, const sn_u32 *field,
-                              sn_u32 to, const sn_env *env, const softnum_rules *r);
+                              sn_u32 to, const softnum_rules *r);
 
 /* Whether results are codes that an operation makes: not of another kind, or bits that are moved. */
 int softnum_makes_codes(int op);

@@ -175,7 +175,7 @@ static sn_u64 operate(int instruction, int operands, const char *who, const sn_u
     }
     if (!softnum_take_rules(who, &mode, &r) || !softnum_env(who, mode, &out, to, &env) ||
         !suits(op, who, in, &out, field, to, &env) ||
-        !softnum_instruction_suits(instruction, who, in, &out, field, to, &env, &r))
+        !softnum_instruction_suits(instruction, who, in, &out, field, to, &r))
         return softnum_error_again(flags);
     if (r.cuda && softnum_makes_codes(op) && !tapered && out.has_nan && !sn_cuda_nan(&out)) {
         char name[16];

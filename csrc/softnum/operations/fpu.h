@@ -21,13 +21,16 @@ enum {
 };
 
 /* sn_extremum by a rule, for codes of one float format. number: minimum_number, maximum_number. x86's MINSS delivers b
- * as it stands where either is NaN or both are zeros, and raises INVALID for every NaN. */
+ * as it stands where either is NaN or both are zeros, and raises INVALID for every NaN; operands that are read as zeros
+ * are delivered as such. */
 SN_FN sn_u64 sn_extremum_by(sn_i32 rule, const sn_format *f, sn_u64 a, sn_u64 b, const sn_env *env, sn_i32 maximum,
                             sn_i32 number, sn_u32 random, sn_u32 *flags) {
-    sn_number x = sn_unpack(f, a), y = sn_unpack(f, b);
+    sn_number x = sn_read(f, env, a), y = sn_read(f, env, b);
     if (rule == SN_MINMAX_X86) {
+        if (x.kind == SN_ZERO) a = x.sign ? f->sign_mask : 0;
+        if (y.kind == SN_ZERO) b = y.sign ? f->sign_mask : 0;
         if (x.kind >= SN_QUIET_NAN || y.kind >= SN_QUIET_NAN) {
-            *flags |= SN_INVALID;
+            sn_raise(f, SN_INVALID, flags);
             return b;
         }
         return sn_compare_numbers(&x, &y) == (maximum ? SN_GREATER : SN_LESS) ? a : b;

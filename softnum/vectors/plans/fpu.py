@@ -126,7 +126,8 @@ def extremum(op: str, rule: str, operands, formats, options: dict) -> tuple[np.n
 
 
 def _daz(codes, fmt: Format) -> np.ndarray:
-    return np.where(fmt.is_subnormal(codes), codes & codes.dtype.type(1 << (fmt.bits - 1)), codes)
+    zeros = codes & codes.dtype.type(1 << (fmt.bits - 1)) if fmt.negative_zero else np.zeros_like(codes)
+    return np.where(fmt.is_subnormal(codes), zeros, codes)
 
 
 def cuda_nan(fmt: Format) -> int | None:
