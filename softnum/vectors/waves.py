@@ -39,7 +39,7 @@ def wave_bits(fmt) -> int:
     (8, 264)
     """
     fmt = format(fmt)
-    return fmt.bits if fmt.kind != "block" else fmt.scale.bits + fmt.block_size * fmt.element.bits
+    return fmt.bits if fmt.element is fmt else fmt.scale.bits + fmt.block_size * fmt.element.bits
 
 
 def wave_text(word: int, fmt) -> str:
@@ -71,7 +71,7 @@ def wave_text(word: int, fmt) -> str:
     fmt = format(fmt)
     if not 0 <= word < 1 << wave_bits(fmt):
         raise ValueError(f"{word:#x} is no code of {fmt}, which has {wave_bits(fmt)} bits")
-    if fmt.kind != "block":
+    if fmt.element is fmt:
         return value_text(word, fmt)
     width = fmt.element.bits
     codes = [word >> (i * width) & ((1 << width) - 1) for i in range(fmt.block_size)]

@@ -107,9 +107,11 @@ def test_what_is_covered_is_counted_by_operation():
     for one, p in zip(alone, planned.plans, strict=True):
         for block in p.blocks():
             one.add(block)
-    found = counted.to_dict()["parts"]
-    assert [x["kind"] for x in found] == ["add nearest_even e5m2", "add up e5m2", "add nearest_even binary16"]
-    assert [{**one.to_dict(), "kind": x["kind"]} for one, x in zip(alone, found, strict=True)] == found
+    kinds = ["add nearest_even e5m2", "add up e5m2", "add nearest_even binary16"]
+    found, want = counted.groups, {}
+    for kind, one in zip(kinds, alone, strict=True):
+        want |= {f"{kind}: {name}": group.to_dict() | {"name": f"{kind}: {name}"} for name, group in one.groups.items()}
+    assert {name: group.to_dict() for name, group in found.items()} == want and counted.vectors == 3000
     assert str(counted).count("1000") == 3
 
 

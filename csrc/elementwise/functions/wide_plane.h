@@ -7,7 +7,8 @@
  * and 2^-104 by what the sums, and the next term of the root, leave.
  *
  * atan2: the arc of the sizes, scaled alike (wide_inverse.h). Of a quotient below 2^-28 that is exact the arc lies
- * beside it, by less than 2^-57 of it. Operands more than 2^300 apart are left to the definition. */
+ * beside it, by less than 2^-57 of it. Of operands more than 2^300 apart it is the quotient but for 2^-600 of it, or
+ * lies beside a multiple of pi / 2, where less than 2^-300 of it stands for all that is smaller. */
 #ifndef SOFTNUM_FUNCTIONS_WIDE_PLANE_H
 #define SOFTNUM_FUNCTIONS_WIDE_PLANE_H
 
@@ -47,23 +48,30 @@ SN_INLINE SN_(enclosure) SN_(wide_hypot)(sn_wf x, sn_wf y) {
 SN_INLINE SN_(enclosure) SN_(wide_atan2)(int turns, sn_wf y, sn_wf x) {
     const SN_(two_sizes) s = SN_(wide_sizes)(x, y, 300);
     const sn_wi none = s.greater == 0.0, negative = (sn_wi)x < 0, equal = s.lesser == s.greater;
-    const sn_wf greater = SN_(either64)(none, SN_(f64)(1.0), s.greater);
+    const sn_wf one = SN_(f64)(1.0), greater = SN_(either64)(none, one, s.greater);
     const SN_(pair64) lesser_pair = {s.lesser, (sn_wf){0}}, greater_pair = {greater, (sn_wf){0}};
+    const sn_wi right = ~s.swapped & ~negative & (s.lesser != 0.0); /* y / x is below 1 and above 0 */
     SN_(enclosure)
     e = SN_(wide_arc)(turns, SN_(pair_either)(s.swapped, greater_pair, lesser_pair),
                       SN_(pair_either)(s.swapped, lesser_pair, greater_pair), negative);
+    sn_wi scale;
+    const sn_wf size = SN_(normal_number)(SN_(either64)(right, SN_(magnitude64)(y), one), &scale);
+    const sn_wf number = (sn_wf)(((sn_wu)size & 0xfffffffffffffu) | (sn_wu)one); /* as greater, in 1 .. 2 */
+    const sn_wi power = (sn_wi)((sn_wu)size >> 52) - 1023 + scale - s.scale, apart = s.apart > 300;
+    SN_(pair64) quotient = SN_(pair_divide)(SN_(pair_of)(number, (sn_wf){0}), greater_pair);
+    sn_wi beside = {0};
     if (turns) {
         e.hi = SN_(either64)(equal, SN_(either64)(negative, SN_(f64)(0.75), SN_(f64)(0.25)), e.hi);
         e.lo = SN_(where64)(~equal, e.lo);
         e.err = SN_(where64)(~equal, e.err);
+        quotient = SN_(pair_multiply)(quotient, SN_WIDE_PAIR(PER_PI));
     } else {
-        const sn_wf ratio = s.lesser / greater;
-        const sn_wi beside =
-            ~s.swapped & ~negative & (ratio < 0x1p-28) & (ratio != 0.0) & (SN_FMA64(-ratio, greater, s.lesser) == 0.0);
-        e = SN_(enclosure_either)(beside,
-                                  SN_(enclosure_of)(SN_(pair_of)(ratio, ratio * -0x1p-80), (sn_wf){0}, (sn_wi){0}), e);
+        beside = right & (s.lesser < greater * 0x1p-28) & (quotient.lo == 0.0);
+        quotient.lo = SN_(either64)(beside, quotient.hi * -0x1p-80, quotient.lo);
     }
-    e.outside = (sn_wu)none | (sn_wu)((s.apart > 300) & (s.lesser != 0.0));
+    e = SN_(enclosure_either)(beside | (right & apart),
+                              SN_(enclosure_of)(quotient, SN_(where64)(~beside, quotient.hi * 0x1p-100), power), e);
+    e.outside = (sn_wu)none;
     return SN_(enclosure_signed)(e, (sn_wu)y & SN_SIGN64);
 }
 

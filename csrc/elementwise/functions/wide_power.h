@@ -135,11 +135,18 @@ SN_INLINE SN_(enclosure) SN_(wide_log_of_sum)(int base, sn_wf a, sn_wf b) {
     sn_wi exact;
     SN_(pair64) log = SN_(wide_log2)(1, SN_(pair_add)(one, y), (sn_wi){0}, y.hi < 0x1p-8, y, &exact);
     if (base == SN_BASE_E) log = SN_(pair_multiply)(log, SN_WIDE_PAIR(LN_2));
-    const SN_(pair64) sum = SN_(pair_add)(SN_(pair_of)(m, (sn_wf){0}), log);
-    const sn_wf err = SN_(where64)(~exact, log.hi * 0x1p-79) + power.err * unit * 1.5 +
-                      SN_(where64)((base == SN_BASE_E ? (sn_wi){0} - 1 : ~exact), SN_(magnitude64)(sum.hi) * 0x1p-101);
+    const SN_(pair64) part = SN_(exact_sum)(m, log.hi);
+    const sn_wf rest = part.lo + log.lo, inexact = SN_(where64)(~exact, log.hi * 0x1p-79) + power.err * unit * 1.5;
+    const SN_(pair64) sum = SN_(exact_sum)(part.hi, rest);
+    const sn_wf err = inexact + SN_(where64)(base == SN_BASE_E ? (sn_wi){0} - 1 : ~exact,
+                                             SN_(magnitude64)(rest) * 0x1p-51 + log.hi * 0x1p-101);
     SN_(enclosure) e = SN_(enclosure_of)(sum, err, (sn_wi){0});
-    e.outside = (sn_wu)((SN_(magnitude64)(m) < 0x1p-800) & (power.k < least));
+    const sn_wi small = (SN_(magnitude64)(m) < 0x1p-500) & (m != 0.0) & far; /* m, and less than 2^-10900 */
+    const sn_wf raised = m * 0x1p200;
+    e = SN_(enclosure_either)(
+        small,
+        SN_(enclosure_of)(SN_(pair_of)(raised, SN_(magnitude64)(raised) * 0x1p-80), (sn_wf){0}, (sn_wi){0} - 200), e);
+    e.outside = (sn_wu)((SN_(magnitude64)(m) < 0x1p-800) & (power.k < least) & ~small);
     if (base == SN_BASE_2) { /* beside 1 */
         const sn_wi tiny = (SN_(magnitude64)(a) < 0x1p-54) & (SN_(magnitude64)(b) < 0x1p-54);
         const sn_wf both = a + b, beside = SN_(either64)(both == 0.0, SN_(magnitude64)(a), both);

@@ -56,7 +56,7 @@ def _places(fmt) -> list[int]:
     names = ("nan_code", "inf_code", "max_code", "zero_code")
     ends = [getattr(fmt, name, None) for name in names] + list(fmt.limit_codes().values())
     ends += [1 << i for i in range(fmt.bits + 1)] + [0]
-    if quiet := getattr(fmt, "mantissa_bits", 0):
+    if quiet := fmt.mantissa_bits if fmt.has_fields else 0:
         ends += [int(e) | 1 << (quiet - 1) for e in ends if e is not None]
     signs = (0, 1 << (fmt.bits - 1))
     near = {(int(e) ^ sign) + d for e in ends if e is not None for sign in signs for d in (-1, 0, 1)}
@@ -115,12 +115,12 @@ class _Package:
         return f"{self.functions[fmt][0]}({code})"
 
     def binade(self, fmt, code: str, bins: Bins) -> str:
-        low = fmt.mantissa_bits + getattr(fmt, "explicit_bit", 0)
+        low = fmt.mantissa_bits + fmt.explicit_bit
         coarse = fmt.exponent_bits - (len(bins.labels).bit_length() - 1)
         return f"int'({code}[{low + fmt.exponent_bits - 1}:{low + coarse}])"
 
     def _field(self, fmt, code: str) -> str:
-        low = fmt.mantissa_bits + getattr(fmt, "explicit_bit", 0)
+        low = fmt.mantissa_bits + fmt.explicit_bit
         return f"int'({code}[{low + fmt.exponent_bits - 1}:{low}]) - {fmt.bias}"
 
     def value(self, bins: Bins) -> str:
