@@ -85,6 +85,11 @@ class Operator:
                 f"{name} of {out} is the user's own and rounds in its own way; rounding={rounding!r} and "
                 f"overflow={overflow!r} are not defined for it"
             )
+        if name == "round_to_integral" and self.rounding.startswith("stochastic"):
+            raise ValueError(
+                f"round_to_integral of {out} takes no random bits; rounding={rounding!r} is not defined for it "
+                "(round to a float format first)"
+            )
         if not self.users_own or not out.values_are_exact:
             out.check_modes("nearest_even" if name == "round_to_integral" else self.rounding, overflow)
 

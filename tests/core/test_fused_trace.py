@@ -72,3 +72,13 @@ def test_a_chain_takes_the_odd_element_first():
     trace = sn.unit("x86_avx512_bf16").trace([1.0, 2.0], [1.0, 2.0], 2.0**-130)
     assert [s.where["k"] for s in trace.steps if s.name == "sum"] == [1, 0]
     assert trace.steps[1].exact == 4 and trace.result == 5  # the subnormal C counts as zero
+
+
+def test_what_is_invalid_is_told():
+    """inf - inf in a chain and where C is added, whose result no rounding gives."""
+    chain = sn.FmaChainUnit("binary32", operand="bfloat16", k_order=(0, 2, 1, 3))
+    assert chain.trace([np.inf, np.inf], [-1.0, 1.0]).flags == Flags.INVALID
+    assert chain.trace([np.inf, 1.0], [-1.0, 1.0]).flags == Flags(0)
+    assert chain.trace([1.0, 2.0**-60], [1.0, 1.0]).flags == Flags.INEXACT
+    after = sn.unit("nvidia_b200_e5m2")
+    assert after.c == "after" and after.trace([np.inf], [1.0], -np.inf).flags == Flags.INVALID

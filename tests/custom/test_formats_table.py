@@ -13,6 +13,7 @@ from nf4 import nf4
 from posit8 import posit8
 
 import softnum as sn
+from softnum.vectors import VectorSpec
 from tests.support.cases import cases
 from tests.support.posit_definition import Posit
 
@@ -302,6 +303,12 @@ def test_elementary_functions_round_the_true_value():
         want = [rounded(nf4, Fraction(f(t)), "nearest_even") for t in x.tolist()]
         assert getattr(sn, name)(codes, nf4).tolist() == want
     assert sn.round_to_integral(sn.array([0.6, -0.6], nf4), rounding="toward_zero").tolist() == [0.0, 0.0]
+    for asked in (
+        lambda: sn.round_to_integral(codes, nf4, rounding="stochastic", key=3),
+        lambda: VectorSpec.make("round_to_integral", nf4, rounding="stochastic"),
+    ):
+        with pytest.raises(ValueError, match="round_to_integral of nf4 takes no random bits"):
+            asked()
     assert sn.scalb(sn.array([0.25, -1.0], nf4), [1, -40]).tolist() == sn.array([0.4922246, 0.0], nf4).tolist()
     assert nf4.apply("scalb", [15], -1) == sn.encode(0.5, nf4)
 

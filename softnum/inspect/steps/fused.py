@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from softnum.inspect.steps.step import Step, cut_step, exact_step, rounding_step
 from softnum.mac.family import register
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
@@ -66,10 +68,11 @@ def _dot_steps(unit: FusedDotUnit, a, b, c, words):
         own = unit.overflow_of(unit.result)
         rule = None if own == "always_infinity" else own
         x, y = decode(seen[-1].code, unit.accumulator), decode(c or 0, unit.result)
-        total, _ = add(seen[-1].code, c or 0, (unit.accumulator, unit.result), out_fmt=unit.result, overflow=rule)
+        total, flags = add(seen[-1].code, c or 0, (unit.accumulator, unit.result), out_fmt=unit.result, overflow=rule)
         exact = _sum_value(x, y, decode(total, unit.result))
         env = environment_of(unit.result, overflow=rule)
-        steps.append(rounding_step("C added", "sum + C", exact, unit.result, env, terms=(("sum", x), ("C", y))))
+        step = rounding_step("C added", "sum + C", exact, unit.result, env, terms=(("sum", x), ("C", y)))
+        steps.append(replace(step, flags=flags))
     return steps, code
 
 
@@ -92,11 +95,10 @@ def _chain_steps(unit: FmaChainUnit, a, b, c, words):
         product = product_of(x, y)
         where = {"k": k}
         steps.append(exact_step("exact product", "a * b", product, where=where))
-        total, _ = fma(*codes, formats, out_fmt=unit.accumulator, **options)
+        total, flags = fma(*codes, formats, out_fmt=unit.accumulator, **options)
         exact = _sum_value(product, z, decode(total, unit.accumulator))
-        steps.append(
-            rounding_step("sum", "acc + a * b", exact, unit.accumulator, env, where=where, terms=(("acc", z),))
-        )
+        step = rounding_step("sum", "acc + a * b", exact, unit.accumulator, env, where=where, terms=(("acc", z),))
+        steps.append(replace(step, flags=flags))  # what no rounding raises too: inf - inf, a signaling NaN
     code, _ = fma_chain_dot(
         a, b, accumulator=unit.accumulator, operand=unit.operand, k_order=unit.k_order, c=c, **options
     )  # fmt: skip

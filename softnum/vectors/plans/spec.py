@@ -256,6 +256,8 @@ class VectorSpec(Spec):
             out_fmt.arithmetic.check_modes(out_fmt, mode, None)
         if unrounded and mode.startswith("stochastic"):
             raise ValueError(f"{op} rounds nothing; leave rounding={mode!r} out")
+        if op == "round_to_integral" and mode.startswith("stochastic") and not out_fmt.has_exceptions:
+            raise ValueError(f"{op} of {out_fmt} takes no random bits; leave rounding={mode!r} out")
         if (op == "to_integer" or unrounded) and overflow not in (None, out_fmt.overflow_rules[0]):
             raise ValueError(f"{op} has no overflow; nan= (--nan) says what is delivered where there is no integer")
         tininess = "after" if tininess is None else tininess
