@@ -50,6 +50,7 @@ def test_an_expression_of_no_unit(tmp_path, unit):
     said(shell(command, tmp_path), 2, "no expression of a unit")
 
 
+@pytest.mark.slow
 def test_closed_streams(tmp_path):
     said(shell("softnum vectors generate --op add --format e5m2 >&-", tmp_path), 2, "standard output is closed")
     said(shell("softnum vectors check --op add --format e5m2 <&-", tmp_path), 2, "standard input is closed")
@@ -65,6 +66,7 @@ def test_a_reader_that_stops_early(tmp_path, verb):
     said(shell(f"softnum {verb} > >(exec true); exit $?", tmp_path), 141)
 
 
+@pytest.mark.slow
 def test_a_full_disk_names_the_file(tmp_path):
     make = "softnum vectors generate --op add --format binary32 -n 300000"
     said(shell(f"{make} > /dev/full", tmp_path), 2, "No space left on device: 'standard output'")
@@ -76,6 +78,7 @@ def test_a_full_disk_names_the_file(tmp_path):
     assert done.returncode == 2 and re.search(rb"File too large: '.*seed-1", done.stderr), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("locale", [
     {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
     pytest.param({"PYTHONIOENCODING": "ascii"}, marks=pytest.mark.slow),
@@ -187,6 +190,7 @@ def test_a_clock_that_jumps(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_whose_code_runs_is_said_before_it_does(tmp_path):
     """One line for each file, on stderr, before the file's own first word; nothing of softnum's own designs."""
     (tmp_path / "mine.py").write_text(

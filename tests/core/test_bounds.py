@@ -152,6 +152,7 @@ def test_values_of_a_table():
         assert reached > 0
 
 
+@pytest.mark.slow
 @cases("name", sn.units())
 def test_presets(name):
     unit = sn.unit(name)

@@ -46,6 +46,7 @@ def bits(x):
     return np.where(np.isnan(x), np.nan, x).view(np.uint64)
 
 
+@pytest.mark.slow
 @cases("wild", [True, False])
 @cases("name", UNITS)
 def test_products_are_those_of_the_trace(name, wild, isa):

@@ -196,6 +196,7 @@ def check_blocks(unit, page, rng):
     return n
 
 
+@pytest.mark.slow
 @cases("unit", list(PRESETS))
 def test_every_preset_by_its_page_alone(unit):
     check_page(unit)

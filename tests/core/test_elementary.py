@@ -48,6 +48,7 @@ def drawn(fmt, count, seed):
     return np.array([i * size + rng.randrange(size) for i in range(count)], np.uint64).astype(fmt.storage_dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TWO)
 def test_some_structured_pairs_of_16_bits(name):
     for fmt in map(sn.format, ("binary16", "bfloat16", "dlfloat16")):

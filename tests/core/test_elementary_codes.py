@@ -90,6 +90,7 @@ def taken(tier: str, fmt, start: int, r: int) -> list[dict]:
 
 
 # -- formats of up to 8 bits -------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @cases("name", UNARY)
 @by_small
 @tiers
@@ -195,6 +196,7 @@ def legs(fmt) -> tuple[np.ndarray, ...]:
     return with_neighbours(list(np.array(pairs).T))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fmt", FLOATS)
 @tiers
 def test_exact_results_of_16_bits(tier, fmt):

@@ -236,6 +236,7 @@ SIXTEEN_BITS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @by_mode
 @pytest.mark.parametrize("name", SIXTEEN_BITS)
 @tiers
@@ -342,6 +343,7 @@ def triples(fmt, rng: np.random.Generator, count: int) -> tuple[np.ndarray, ...]
     return a, b, c
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fmt", [f for f in FORMATS if f.bits == 8], ids=str)
 @tiers
 def test_triples_of_8_bits(tier, fmt):

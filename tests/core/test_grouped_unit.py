@@ -53,6 +53,7 @@ def near_codes(rng, fmt, rows, n):
 EVERY_PAIR = np.array(list(itertools.product(range(16), repeat=4)))
 
 
+@pytest.mark.slow
 @cases("result", ["e2m3", "e2m4", "e3m3", "e3m4", "e4m5"])
 def test_two_products_of_every_code(result):
     """Of four-bit numbers, into formats that their products are subnormal in, and too large for."""

@@ -79,6 +79,7 @@ def is_found(name, unit, found):
     assert set(differ) <= {x.name for x in found.undecided} | order, (found.unit, differ)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAST)
 def test_presets_are_found(name):
     found = sn.identify(box_of(FAST[name]), rows=2000)

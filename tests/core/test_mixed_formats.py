@@ -79,6 +79,7 @@ def test_mixed(operation, formats, out):
 WIDE = ["e15m48", "e11m52", "binary32", "e8m55", "e2m61", "e4m45", "e15m0_none", "q1.63", "q64.0", "q17.47", "uq0.64"]
 
 
+@pytest.mark.slow
 @cases("operation", ["add", "subtract", "multiply", "fma"])
 @pytest.mark.parametrize("name", WIDE)
 def test_wide_formats(name, operation):

@@ -67,6 +67,7 @@ def test_all_operations_on_all_operands(f):
             assert not len(wrong) and not flags.any(), (name, target.name, mode, rule, a[wrong[:3]], b[wrong[:3]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("f", EIGHT, ids=_name)
 def test_conversions(f):
     """From a wider format, exact ties and numbers beyond both ends among its values, and of arrays of floats."""

@@ -466,6 +466,7 @@ def compare_with_search(fmt, mode):
                 assert flags & ~OVERFLOW == (INEXACT if want != value else 0), where
 
 
+@pytest.mark.slow
 @cases("fmt", SMALL_FORMATS, ids=str)
 @pytest.mark.parametrize("mode", ROUNDING_MODES)
 def test_rounding_against_a_search(fmt, mode):

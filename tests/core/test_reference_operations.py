@@ -324,6 +324,7 @@ def compare_roots(fmt, mode, r=4):
                 assert bool(flags & INEXACT) == (want**2 != x), where
 
 
+@pytest.mark.slow
 @cases("fmt", [fmt for fmt in SMALL_FORMATS if fmt.kind == "fixed" or fmt.has_zero], ids=str)
 @pytest.mark.parametrize("mode", ROUNDING_MODES)
 def test_roots_against_squares(fmt, mode):
@@ -399,6 +400,7 @@ def test_flushed_results_by_hand(fmt, x, environment, want):
     assert ref.round_value(x, 0, fmt, **environment) == want
 
 
+@pytest.mark.slow
 @cases("mode", ROUNDING_MODES)
 @pytest.mark.parametrize("fmt", [fmt for fmt in SMALL_FORMATS if fmt.kind == "float" and fmt.has_zero], ids=str)
 def test_flushed_results_are_those_of_an_unbounded_exponent(fmt, mode):

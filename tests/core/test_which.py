@@ -24,6 +24,7 @@ def operands(unit, seed=0, shape=(6, 96, 5)):
     return a, b, sn.quantize(rng.standard_normal((m, n)), unit.c_format)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNITS)
 def test_every_preset_finds_itself(name):
     unit = UNITS[name]

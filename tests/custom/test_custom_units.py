@@ -85,6 +85,7 @@ def same(x, y):
     assert np.array_equal(x.view(np.uint32), y.view(np.uint32)), np.argwhere(x.view(np.uint32) != y.view(np.uint32))[:3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "order"),
     [

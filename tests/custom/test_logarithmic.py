@@ -365,6 +365,7 @@ def test_nan():
 
 
 # -- what a format is used for -----------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["takum8", "takum16", "lns4.3", "lns8.23"])
 @pytest.mark.parametrize("options", [{}, {"lanes": 3}, {"chunk": 4}], ids=str)
 @pytest.mark.parametrize("product", [False, True])

@@ -60,6 +60,7 @@ def test_values_and_codes(name):
     assert not fmt.infinities and not fmt.negative_zero
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DEFINED)
 def test_rounding_at_and_beside_every_point_that_decides_it(name):
     fmt, definition = sn.format(name), DEFINED[name]

@@ -109,6 +109,7 @@ def test_other_parameters(function, shown):
         sn.CustomMadUnit(function, operand="e5m2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "options", "said"),
     [

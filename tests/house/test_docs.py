@@ -34,9 +34,10 @@ GENERATED = sorted(
 )
 
 
-#: Pages whose examples train for a quarter of a minute and more.
+#: Pages whose examples train or simulate for a quarter of a minute and more.
 LONG = {
-    "docs/tutorials/studies.md", "docs/tutorials/training.md", "docs/tutorials/recipes.md", "docs/reference/report.md",
+    "docs/reference/vectors-of-an-fpu.md", "docs/tutorials/simulators.md", "docs/tutorials/studies.md",
+    "docs/tutorials/training.md", "docs/tutorials/recipes.md", "docs/reference/report.md",
     "docs/reference/memory-and-network.md", "docs/reference/estimates.md",
     "docs/reference/vector-files.md", "docs/identify.md", "docs/tutorials/custom-units.md",
     "docs/tutorials/operators.md", "docs/tutorials/rtl-to-accuracy.md", "docs/reference/formal.md",

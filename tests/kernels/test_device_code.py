@@ -82,6 +82,7 @@ def linked():
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["contracted in C", "contracted in Python"])
 def test_contraction_is_found(linked, name):
     code = linked[name]

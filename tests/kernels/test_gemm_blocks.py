@@ -134,6 +134,7 @@ def same_bits(got, want):
     assert not len(wrong), [(tuple(i), got[tuple(i)], want[tuple(i)]) for i in wrong[:5]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "u"), CASES)
 def test_steps(path, u):
     """Every level's steps alone give the bits of the CPU's product, for any operands of its domain."""

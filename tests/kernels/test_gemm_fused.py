@@ -104,12 +104,14 @@ def check(device, unit, a, b, c=None):
     same_bits(out.copy_to_host(), want, unit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", presets())
 def test_presets(device, name):
     unit = presets()[name]
     check(device, unit, *operands(unit, 9, unit.period + 5, 5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAST)
 def test_blocks(device, name):
     unit = FAST[name]
@@ -119,6 +121,7 @@ def test_blocks(device, name):
     check(device, unit, a[:4], b[:, :3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DEFINED)
 def test_definition(device, name):
     unit = DEFINED[name]

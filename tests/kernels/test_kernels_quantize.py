@@ -237,6 +237,7 @@ HALVES = np.uint16([
 ]).view(np.float16)  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounding", ["nearest_even", "nearest_away", "sr"])
 @pytest.mark.parametrize("fmt", ["e5m2", "e4m3fn", "q4.4", "binary16", "bfloat16", "e8m0fnu", "q30.30", TABLE])
 def test_half_precision(device, fmt, rounding):

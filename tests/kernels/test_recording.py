@@ -370,6 +370,7 @@ def test_compiling_alone(capsys, monkeypatch):
     assert capsys.readouterr().out.splitlines() == [f"{name} 6" for name in (*NAMED, *functions.FUNCTIONS)]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or not which("cc"), reason="the stand-in is built by cc, for Linux")
 @pytest.mark.skipif(headers() is None, reason="cuda.h is not installed")
 def test_the_command_on_a_stand_in(tmp_path):

@@ -55,6 +55,7 @@ def arithmetic(one, chip):
             yield (name + rest).translate({ord(c): None for c in ",;"}).replace(".reuse", "").split()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chip", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize(
     "one",

@@ -88,6 +88,7 @@ def test_a_million_vectors(name, simulator, work):
     assert report["vectors"] == (PAIRS if name in OF_8_BITS else 1_000_000)
 
 
+@pytest.mark.slow
 @cases(("name", "bug"), BUGS)
 def test_a_planted_fault_is_caught_and_named(name, bug, work):
     report = simulate(name, "icarus", work, COUNTS.get(name, 6_000), bug=bug)

@@ -185,6 +185,7 @@ def converted(name, design, engine="exact"):
     return st.convert(model, design, elementwise=engine, seed=3, quiet=True, **known), x
 
 
+@pytest.mark.slow
 @cases("name, design, engine", CASES)
 def test_steps_on_a_gpu_have_the_bits_of_the_cpu(name, design, engine, tmp_path, on_gpu):
     check_steps(name, design, engine, tmp_path, on_gpu)

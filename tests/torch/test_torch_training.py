@@ -373,6 +373,7 @@ def test_simulated_times_of_a_model(mine):
     call("tta", "--model", mine, "--designs", "c-wang-fp8", "--seeds", 1, "--epochs", 1, "--target", 0.1, "--simulate")
 
 
+@pytest.mark.slow
 def test_study_takes_a_model(mine, tmp_path):
     folder = tmp_path / "elsewhere"
     folder.mkdir()

@@ -79,6 +79,7 @@ def softnum(*arguments):
     return CliRunner().invoke(build_app(), [str(argument) for argument in arguments])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a-float32", "c-wang-fp8", "g-q44-stochastic", "i-mxfp8"])
 def test_records_and_statistics_of_a_perceptron(name, tmp_path):
     got = both(load_design(name), dataclasses.replace(MLP, epochs=1), tmp_path, statistics=1)
@@ -132,6 +133,7 @@ update = { accumulator = "e6m9" }
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [STATES, MIXED], ids=["states", "mixed"])
 @pytest.mark.parametrize("optimiser", ["adamw", "lion", "muon"])
 def test_updates(optimiser, text, tmp_path):
@@ -199,6 +201,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "network", [pytest.param(x, marks=pytest.mark.slow if x.startswith("transformer-lm") else ()) for x in OTHERS]
 )
@@ -273,6 +276,7 @@ def test_all_shipped_designs_with_scales_are_tried():
     assert {name for name, found in roles.items() if any(role.scale for role in found)} == set(SCALED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCALED)
 def test_iterations_of_shipped_designs_with_scales(name):
     """Losses, parameters and states after two."""

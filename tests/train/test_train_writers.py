@@ -69,6 +69,7 @@ def _rows_of(folder):
     return {path: path.stat().st_size for path in folder.rglob("*.jsonl")}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs signals")
 def test_workers_of_a_killed_study_end(tmp_path):
     command = [sys.executable, "-m", "softnum.cli", "tta", "--designs", "c-wang-fp8,h-posit8", "--epochs", "200"]

@@ -105,6 +105,7 @@ def test_a_trained_network(name):
     assert memory.peak < narrow.peak
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("capacity", [3 * 10**5, 10**6, 12345678])
 @pytest.mark.parametrize("name", ["lenet5", "lstm", "resnet"])
 def test_the_largest_batch_fits_and_the_next_does_not(name, capacity):

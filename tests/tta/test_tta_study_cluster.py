@@ -44,6 +44,7 @@ def study(tmp_path):
     return file
 
 
+@pytest.mark.slow
 def test_records_are_those_of_a_serial_run(study, address, tmp_path):
     outcome = conduct(study, tmp_path / "out", scheduler=address)
     assert outcome.complete and outcome.trained == 4

@@ -78,6 +78,7 @@ def test_a_changed_design_runs_again_alone_and_comes_back(tmp_path):
     assert conduct(file, out).trained == 0 and records(out) == before
 
 
+@pytest.mark.slow
 def test_a_design_on_other_hardware_is_not_trained_again(tmp_path):
     own_design(tmp_path)
     file, out = write_study(tmp_path, ["mine.toml"]), tmp_path / "out"
@@ -95,6 +96,7 @@ def test_a_design_on_other_hardware_is_not_trained_again(tmp_path):
     assert [row["event"] for row in fresh].count("copied") == 2
 
 
+@pytest.mark.slow
 def test_other_settings_do_not_mix(tmp_path):
     out = tmp_path / "out"
     conduct(write_study(tmp_path, ["a-float32"], epochs=1), out)
@@ -224,6 +226,7 @@ def started(file, out):
             study.communicate(timeout=60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_study_that_is_killed_goes_on(tmp_path, how):
     file, out = write_study(tmp_path, ["c-wang-fp8"], epochs=15), tmp_path / "out"
@@ -245,6 +248,7 @@ def test_a_study_that_is_killed_goes_on(tmp_path, how):
     assert sorted(Ledger(out).completions().values()) == [1, 1]
 
 
+@pytest.mark.slow
 def test_two_studies_do_not_share_a_folder_at_once(tmp_path):
     file, out = write_study(tmp_path, ["c-wang-fp8"], epochs=300), tmp_path / "out"
     with started(file, out):
