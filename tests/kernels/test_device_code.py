@@ -91,12 +91,14 @@ def test_contraction_is_found(linked, name):
     assert "1 contracted" in code["text"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "floats"), [("named in C", 2), ("one rounding in C", 1)])
 def test_named_roundings_are_none(linked, name, floats):
     code = linked[name]
     assert (code["contracted"], code["unnamed"], code["floats"], code["faults"]) == (0, [], floats, [])
 
 
+@pytest.mark.slow
 def test_what_is_seen(linked):
     assert linked["a call"]["problems"][0] == "calls of functions that were not inlined: 1"
     assert linked["a product alone"]["problems"] == []
@@ -109,6 +111,7 @@ def test_what_is_seen(linked):
     assert "absent" in linked["unresolved"] and "the linker refuses the kernel" in linked["unresolved"]
 
 
+@pytest.mark.slow
 def test_elementary_functions_stay_apart(linked):
     """Inlined into each other, gelu alone were 700 kB, and these four took the linker minutes and gigabytes."""
     text, calls, size = linked["functions"]
@@ -116,6 +119,7 @@ def test_elementary_functions_stay_apart(linked):
     assert 100_000 < size < 700_000  # with all functions in it, each once
 
 
+@pytest.mark.slow
 def test_check_device_code(linked):
     assert linked["unit"] and linked["format"] and linked["preset"]
     for chip, problems, has_registers in (*linked["unit"], *linked["format"], *linked["preset"]):
@@ -134,6 +138,7 @@ def test_not_in_the_simulator(monkeypatch, capsys):
     assert "NUMBA_ENABLE_CUDASIM" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_units_by_name(linked):
     code, said = linked["by name"].pop("linked:MAD")
     assert code == 0 and re.fullmatch(r"(ok: .* for sm_80: .* 0 calls, 0 contracted.*\n)+", said), said
@@ -163,6 +168,7 @@ def test_operations_of_ptx():
     assert link._OPERATION.findall(text) == ["mul.f32", "add.rn.f32", "bra", "call.uni"]
 
 
+@pytest.mark.slow
 def test_units_of_the_users(linked):
     """What docs/gpu.md shows: one that rounds by softnum's functions, and one that a GPU would contract."""
     (code, said), (wrong, found) = linked["of the page"]

@@ -547,6 +547,7 @@ def role_of(scale, **options):
     )
 
 
+@pytest.mark.slow
 @cases("name", [*SCALES, *OF_THE_HOST])
 def test_scales(name, device):
     """Edges, no numbers, stacks, what is no number; K along either axis, mixed by a transform or not."""
@@ -620,6 +621,7 @@ PAIRS = [("rows", "rows"), ("tiles", "squares"), ("squares", "tiles"), ("long", 
 SIZES = [((), (), 2, 3, 19), ((2,), (2,), 2, 2, 16), ((), (2,), 2, 1, 9), ((), (), 1, 2, 0), ((), (), 0, 2, 5)]
 
 
+@pytest.mark.slow
 @cases("name", BY_UNITS)
 def test_scaled_products(name, device, monkeypatch):
     """Of few blocks at a time, too; with and without a factor of the rows, of the tensor, and what is added."""
