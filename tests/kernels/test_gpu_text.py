@@ -23,6 +23,7 @@ def run(*tests):
     assert int(re.search(r"(\d+) libraries of the GPU's text", done.stdout)[1]) > 0
 
 
+@pytest.mark.slow
 def test_products():
     run("tests/kernels/test_kernels_gemm.py", "-k", "test_units")
 

@@ -9,6 +9,7 @@ from softnum.train.studies.study import DEFAULT_SEEDS, default_cases
 SHORT = Settings(network_options={"sizes": (64, 16, 10)}, epochs=1)
 
 
+@pytest.mark.slow
 def test_records_do_not_depend_on_the_processes(tmp_path):
     cases = [Case("a-float32", 128), Case("g-q44-stochastic", 256)]
     steps = []

@@ -225,6 +225,7 @@ def test_links_to_the_files_beside_the_page(folder):
     path.unlink()
 
 
+@pytest.mark.slow
 def test_the_same_folder_gives_the_same_bytes(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "elsewhere")
     first, second = (write_report(f, tmp_path / f"{i}.html") for i, f in enumerate((folder, copy)))
