@@ -160,16 +160,14 @@ def _line_of(failure: dict) -> str:
 
 
 def _spec_of(path: Path):
-    from softnum.vectors.checks.mixed import mixed_spec_of
     from softnum.vectors.files.dialects import open_reader
-    from softnum.vectors.files.headers import spec_of
+    from softnum.vectors.files.headers import spec_of_file
 
     with path.open("rb") as file:
         header = open_reader(file, str(path)).header
     lines = [line for line in path.read_bytes().splitlines(True) if line.startswith(b"#")]
     kept = b"".join(line for line in lines if not line.startswith((b"# vectors:", b"# seed:", b"# method:")))
-    return (mixed_spec_of if header["op"] == "mixed" else spec_of)(*(
-        (header, str(path)) if header["op"] == "mixed" else (header, {}, str(path)))), kept  # fmt: skip
+    return spec_of_file(header, str(path)), kept
 
 
 def _block_of(spec, finding: dict):

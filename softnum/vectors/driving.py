@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from softnum.vectors.checks.packed import packed_spec_of
 from softnum.vectors.files.dialects import open_reader
-from softnum.vectors.files.headers import spec_of
+from softnum.vectors.files.headers import spec_of_file
+from softnum.vectors.files.text import VectorFileError
 from softnum.vectors.model import known, word_of
 from softnum.vectors.plans.generator import Plan
+from softnum.vectors.plans.mixed import MixedSpec
 from softnum.vectors.plans.spec import Block, Spec
 
 __all__ = ["PlannedFile", "bits", "combinational", "drive", "joined", "one_by_one", "pause", "planned_file"]
@@ -22,8 +23,9 @@ class PlannedFile:
         self.path, self.count = path, count
         with open(path, "rb") as file:
             header = open_reader(file, str(path)).header
-        told = spec_of(header, {}, str(path)) if "lanes" not in header else packed_spec_of(header, {}, None, str(path))
-        self.spec: Spec = told
+        self.spec: Spec = spec_of_file(header, str(path))
+        if isinstance(self.spec, MixedSpec):
+            raise VectorFileError(str(path), 0, "its vectors are mixed, and a cocotb test is of one operation")
 
     def blocks(self) -> Iterator[Block]:
         """The vectors, some thousands at a time."""

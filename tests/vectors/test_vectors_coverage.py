@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 
 from softnum.cli import build_app
-from softnum.vectors import Coverage, UnitSpec, VectorSpec, plan, write
+from softnum.vectors import (
+    Coverage,
+    Lanes,
+    UnitSpec,
+    VectorSpec,
+    coverage_of,
+    mixed_plan,
+    packed_plan,
+    plan,
+    write,
+)
 from softnum.vectors.covered.files import coverage_of_vectors, read_counting, read_coverage, write_coverage
 from softnum.vectors.covered.record import CoverageFileError, CoverageRecord, identifier, merged
 
@@ -141,6 +151,25 @@ def test_vectors_are_counted_as_they_are_generated(tmp_path):
     want = counted(SPECS[0]).to_dict()
     assert read_coverage(tmp_path / "v.txt").to_dict() == read_coverage(tmp_path / "c.xml").to_dict() == want
     assert read_coverage(tmp_path / "c.json").to_dict() == want
+
+
+@pytest.mark.parametrize("kind", ["mixed", "lanes"])
+def test_mixed_vectors_and_words_are_counted(tmp_path, kind):
+    """In a file as while they are made, through each format of files; added to their own, twice as many."""
+    how = dict(count=300, seed=2)
+    specs = [VectorSpec.make("add", "e5m2"), VectorSpec.make("sqrt", "binary16")]
+    planned = mixed_plan(specs, **how) if kind == "mixed" else packed_plan(specs[0], Lanes(4), **how)
+    coverage = coverage_of(planned.spec)
+    write(planned, tmp_path / "v.txt", coverage=coverage)
+    want, (found, left_out) = CoverageRecord.of(coverage), read_counting(tmp_path / "v.txt")
+    assert found.to_dict() == want.to_dict() and left_out == 0
+    assert found.vectors == (300 if kind == "mixed" else 1200) and len(bins(found)) == len(found.groups) > 5
+    for ending in ENDINGS:
+        write_coverage(found, tmp_path / f"c.{ending}")
+        again = read_coverage(tmp_path / f"c.{ending}")
+        assert bins(again) == bins(want)
+        both = merged({"v.txt": found, f"c.{ending}": again})
+        assert all((both.groups[name].counts == 2 * group.counts).all() for name, group in want.groups.items())
 
 
 def test_vectors_with_unknown_bits_are_left_out(tmp_path):

@@ -9,11 +9,11 @@ import numpy as np
 from softnum.vectors.checks.comparison import comparison_of
 from softnum.vectors.checks.report import CheckReport
 from softnum.vectors.checks.spaces import SpaceKeeper
-from softnum.vectors.files.headers import spec_of
+from softnum.vectors.files.headers import mixed_spec_of
 from softnum.vectors.files.text import Rows, VectorFileError
 from softnum.vectors.plans.mixed import MixedSpec
 
-__all__ = ["MixedReport", "check_mixed", "mixed_spec_of"]
+__all__ = ["MixedReport", "check_mixed"]
 
 _SHOWN = 20
 
@@ -32,6 +32,19 @@ class MixedReport:
         Lines of the first results that do not have above their code what the header says, ones or zeros.
     unfilled_count : int
         How many there are.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from softnum.vectors import VectorSpec, check, mixed_plan, write
+    >>> path = os.path.join(tempfile.mkdtemp(), "v.txt")
+    >>> write(mixed_plan([VectorSpec.make(op, "e2m1fn") for op in ("add", "multiply")], count=40), path)
+    40
+    >>> print(str(check(path)).replace(path, "v.txt"))
+    operation  mode          format  checked  differ
+    add        nearest_even  e2m1fn       20       0
+    multiply   nearest_even  e2m1fn       20       0
+    v.txt: mixed, 2 kinds: 40 vectors, all results and flags equal
     """
 
     source: str
@@ -95,30 +108,6 @@ class MixedReport:
         found = f"all {what} equal" if not self.failures else f"{self.failures} differ"
         lines.append(f"{self.source}: mixed, {len(self.parts)} kinds: {self.vectors} vectors, {found}")
         return "\n".join(lines)
-
-
-def mixed_spec_of(header: dict, source: str) -> MixedSpec:
-    """The spec that a mixed file's header states; VectorFileError where it is none, or its parts disagree.
-
-    >>> from softnum.vectors import MixedSpec, VectorSpec
-    >>> spec = MixedSpec.make([VectorSpec.make("add", "e5m2"), VectorSpec.make("sqrt", "binary16")])
-    >>> mixed_spec_of(spec.facts(), "v.txt") == spec
-    True
-    """
-    parts = []
-    while (text := header.get(f"case {len(parts)}")) is not None:
-        facts = dict(part.partition("=")[::2] for part in text.split("; "))
-        parts.append(spec_of(facts, {}, source))
-    if header.get("nan_box", "no") not in ("yes", "no"):
-        raise VectorFileError(source, 0, f"the header's nan_box must be yes or no, not {header['nan_box']!r}")
-    try:
-        spec = MixedSpec.make(parts, nan_box=header.get("nan_box") == "yes")
-    except ValueError as error:
-        raise VectorFileError(source, 0, f"the header is unusable: {error}") from None
-    for key, value in spec.facts().items():
-        if header.get(key) != value:
-            raise VectorFileError(source, 0, f"the header says {key} {header.get(key)}, but its cases make it {value}")
-    return spec
 
 
 def check_mixed(

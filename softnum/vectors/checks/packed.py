@@ -11,12 +11,12 @@ from softnum.vectors.checks.lanes import ORDERS, order_of, reordered
 from softnum.vectors.checks.mixed import MixedReport
 from softnum.vectors.checks.report import CheckReport
 from softnum.vectors.checks.spaces import SpaceKeeper
-from softnum.vectors.files.headers import spec_of
+from softnum.vectors.files.headers import packed_spec_of
 from softnum.vectors.files.text import Rows, VectorFileError
 from softnum.vectors.plans.packed import Lanes, PackedSpec
 from softnum.vectors.plans.spec import Block
 
-__all__ = ["PackedReport", "check_packed", "packed_spec_of"]
+__all__ = ["PackedReport", "check_packed"]
 
 _SHOWN = 20
 
@@ -139,24 +139,6 @@ class _Words:
                 whose = "the result" if what == "results" else what
                 out.append(f"swapped-lanes: of {whose}, {ORDERS[order]}")
         return out
-
-
-def packed_spec_of(header: dict, given: dict, lanes: Lanes | None, source: str) -> PackedSpec:
-    """The spec that a header of lanes states, or the caller.
-
-    >>> from softnum.vectors import VectorSpec
-    >>> spec = PackedSpec.make(VectorSpec.make("add", "e5m2"), Lanes(4))
-    >>> packed_spec_of(spec.facts(), {}, None, "v.txt") == spec
-    True
-    """
-    try:
-        told = Lanes.of_header(header)
-    except ValueError as error:
-        raise VectorFileError(source, 0, f"the header is unusable: {error}") from None
-    if told is not None and lanes is not None and told != lanes:
-        raise VectorFileError(source, 0, f"the header says{told.options()}, but{lanes.options()} was asked for; "
-                                         "to overrule it: --ignore-header")  # fmt: skip
-    return PackedSpec.make(spec_of(header, given, source), lanes if told is None else told)
 
 
 def check_packed(

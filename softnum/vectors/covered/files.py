@@ -11,7 +11,7 @@ from softnum.vectors.covered.cocotb_files import cocotb_xml_of, cocotb_yaml_of, 
 from softnum.vectors.covered.record import CoverageFileError, CoverageRecord
 from softnum.vectors.covered.ucis import read_ucis, ucis_of
 from softnum.vectors.files.dialects import open_reader
-from softnum.vectors.files.headers import spec_of
+from softnum.vectors.files.headers import spec_of_file
 from softnum.vectors.plans.coverage import Coverage
 from softnum.vectors.plans.coverages import MixedCoverage, coverage_of
 
@@ -94,6 +94,9 @@ def read_counting(path, progress=None) -> tuple[CoverageRecord, int]:
 def coverage_of_vectors(path, progress=None) -> tuple[Coverage | MixedCoverage, int]:
     """What a file of vectors covers, by the operands, results and flags that it holds: answers of a design, too.
 
+    Of mixed vectors each operation, mode and format is counted by itself. Of words of lanes all lanes are counted
+    together, with the right results: a design's flags may be those of several lanes.
+
     Parameters
     ----------
     path : str or path
@@ -128,7 +131,7 @@ def coverage_of_vectors(path, progress=None) -> tuple[Coverage | MixedCoverage, 
         if "op" not in reader.header:
             raise CoverageFileError(f"{path}: is neither coverage (softnum's JSON, UCIS XML, cocotb-coverage's XML or "
                                     "YAML) nor vectors whose header says what they are of")  # fmt: skip
-        spec = spec_of(reader.header, {}, str(path))
+        spec = spec_of_file(reader.header, str(path))
         counted = coverage_of(spec)
         for rows in reader.rows(spec, unknown="mark"):
             block = rows.block

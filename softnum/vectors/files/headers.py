@@ -5,14 +5,16 @@ from __future__ import annotations
 from softnum.formats.aliases import integer_named
 from softnum.formats.names import format
 from softnum.vectors.files.text import VectorFileError
+from softnum.vectors.plans.mixed import MixedSpec
 from softnum.vectors.plans.operations import expanded, operation_name
 from softnum.vectors.plans.own import is_own, own_name
+from softnum.vectors.plans.packed import Lanes, PackedSpec
 from softnum.vectors.plans.profiles import with_profile
 from softnum.vectors.plans.space import Space
 from softnum.vectors.plans.spec import Spec, VectorSpec
 from softnum.vectors.plans.unit_spec import UNIT_OPERATIONS, UnitSpec
 
-__all__ = ["spec_of"]
+__all__ = ["mixed_spec_of", "packed_spec_of", "spec_of", "spec_of_file"]
 
 _HEADER_KEYS = (
     "op", "format", "result_format", "rounding", "overflow", "tininess", "stochastic_bits", "nan", "exact", "minmax",
@@ -167,3 +169,59 @@ def _disagree(source: str, key: str, told, stated) -> VectorFileError:
     return VectorFileError(
         source, 0, f"the header says {key} {told}, but {stated} was asked for; to overrule it: --ignore-header"
     )
+
+
+def packed_spec_of(header: dict, given: dict, lanes: Lanes | None, source: str) -> PackedSpec:
+    """The spec that a header of lanes states, or the caller.
+
+    >>> from softnum.vectors import VectorSpec
+    >>> spec = PackedSpec.make(VectorSpec.make("add", "e5m2"), Lanes(4))
+    >>> packed_spec_of(spec.facts(), {}, None, "v.txt") == spec
+    True
+    """
+    try:
+        told = Lanes.of_header(header)
+    except ValueError as error:
+        raise VectorFileError(source, 0, f"the header is unusable: {error}") from None
+    if told is not None and lanes is not None and told != lanes:
+        raise VectorFileError(source, 0, f"the header says{told.options()}, but{lanes.options()} was asked for; "
+                                         "to overrule it: --ignore-header")  # fmt: skip
+    return PackedSpec.make(spec_of(header, given, source), lanes if told is None else told)
+
+
+def mixed_spec_of(header: dict, source: str) -> MixedSpec:
+    """The spec that a mixed file's header states; VectorFileError where it is none, or its parts disagree.
+
+    >>> from softnum.vectors import MixedSpec, VectorSpec
+    >>> spec = MixedSpec.make([VectorSpec.make("add", "e5m2"), VectorSpec.make("sqrt", "binary16")])
+    >>> mixed_spec_of(spec.facts(), "v.txt") == spec
+    True
+    """
+    parts = []
+    while (text := header.get(f"case {len(parts)}")) is not None:
+        facts = dict(part.partition("=")[::2] for part in text.split("; "))
+        parts.append(spec_of(facts, {}, source))
+    if header.get("nan_box", "no") not in ("yes", "no"):
+        raise VectorFileError(source, 0, f"the header's nan_box must be yes or no, not {header['nan_box']!r}")
+    try:
+        spec = MixedSpec.make(parts, nan_box=header.get("nan_box") == "yes")
+    except ValueError as error:
+        raise VectorFileError(source, 0, f"the header is unusable: {error}") from None
+    for key, value in spec.facts().items():
+        if header.get(key) != value:
+            raise VectorFileError(source, 0, f"the header says {key} {header.get(key)}, but its cases make it {value}")
+    return spec
+
+
+def spec_of_file(header: dict, source: str) -> Spec:
+    """What a file is of by its header alone: vectors of one operation, words of lanes, or mixed vectors.
+
+    >>> from softnum.vectors import VectorSpec
+    >>> specs = [VectorSpec.make("add", "e5m2"), VectorSpec.make("sqrt", "binary16")]
+    >>> whole = (specs[0], PackedSpec.make(specs[0], Lanes(4)), MixedSpec.make(specs))
+    >>> [spec_of_file(spec.facts(), "v.txt") == spec for spec in whole]
+    [True, True, True]
+    """
+    if header.get("op") == "mixed":
+        return mixed_spec_of(header, source)
+    return packed_spec_of(header, {}, None, source) if "lanes" in header else spec_of(header, {}, source)
