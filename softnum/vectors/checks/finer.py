@@ -36,8 +36,8 @@ def lost_in_shift(spec: VectorSpec, operands, options: dict, bits: int) -> tuple
     """Results where bits that the shift into the subnormals moves below the `bits` that are kept are lost, while those
     below them before that shift count (a sticky bit that is not shifted into)."""
     out = spec.out_fmt
-    if not out.exponent_bits or spec.op in (*SIGNS, *EXTREMA):
-        raise NotApplicable("nothing is shifted")
+    if not out.exponent_bits:
+        raise NotApplicable("fixed point")
     free, coarse, fine = free_of(spec, bits), grid_of(out, bits), grid_of(out, bits + 1)
     cut, raised = call(spec.op, operands, spec.formats, free, first_options(options, free, "toward_zero"))
     placed, _ = call("convert", (cut,), (free,), coarse, first_options(options, coarse, "toward_zero"))
@@ -62,8 +62,6 @@ def shifted_wrongly(spec: VectorSpec, operands, options: dict, result, how: str,
     fmt = spec.out_fmt
     if not fmt.exponent_bits or not fmt.signed or fmt.lowest_binade != "subnormal" or "random_bits" in options:
         raise NotApplicable("format or mode")
-    if spec.op in (*SIGNS, *EXTREMA):
-        raise NotApplicable("an operand is delivered, nothing is shifted")
     free, hidden = free_of(spec, 0), np.uint64(1 << fmt.mantissa_bits)
     wide = free if how == "dropped" else moved_grid(fmt, 1 if how == "short" else -1)
 
@@ -115,8 +113,10 @@ def grid_of(fmt, bits: int):
 def free_of(spec: VectorSpec, bits: int):
     """A float format of `bits` more bits of precision in which no result of the spec is subnormal or overflows."""
     out = spec.out_fmt
-    if not out.exponent_bits or spec.op in (*SIGNS, *EXTREMA):
-        raise NotApplicable("nothing is shifted")
+    if not out.exponent_bits:
+        raise NotApplicable("fixed point")
+    if spec.op in (*SIGNS, *EXTREMA):
+        raise NotApplicable("an operand is delivered, and nothing rounded")
     reach = 4 + sum(
         f.integer_bits + f.fraction_bits if not f.exponent_bits else max(abs(f.emax), abs(f.emin - f.mantissa_bits)) + 1
         for f in spec.formats[:2]

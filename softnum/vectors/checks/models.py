@@ -34,7 +34,6 @@ from softnum.vectors.checks.finer import (
     shifted_wrongly,
 )
 from softnum.vectors.plans.codes import is_nan
-from softnum.vectors.plans.fpu import EXTREMA, SIGNS
 from softnum.vectors.plans.spec import VectorSpec
 
 __all__ = ["Model", "NotApplicable", "changed_words"]
@@ -293,8 +292,6 @@ class Model:
         spec, fmt = self.spec, self.spec.out_fmt
         if fmt.kind != "float" or not fmt.signed or not fmt.mantissa_bits or options["rounding"].startswith("sto"):
             raise NotApplicable("format or mode")
-        if spec.op in SIGNS or spec.op in EXTREMA:
-            raise NotApplicable("an operand is delivered, nothing is too large")
         wide = free_of(spec, 0)
         plain = {k: v for k, v in options.items() if k != "flush_results"} | {
             "overflow": "infinity",
