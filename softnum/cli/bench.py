@@ -8,63 +8,32 @@ import typer
 from softnum.cli.design_files import DesignOptions, numbers_of, pairs_of
 from softnum.cli.exits import writable_folder
 from softnum.cli.mixed import is_mixed, parts_of
-from softnum.cli.vector_arguments import formats_of, given, lanes_of, shape_of, space_of, spec_of
+from softnum.cli.vector_arguments import given, lanes_of, shape_of, spec_of
 from softnum.cli.vector_options import (
+    NO_BOXES,
     Case,
-    Exact,
-    Exponents,
-    FlushInputs,
-    FlushResults,
-    Formats,
     LaneCount,
     LaneFlags,
     Length,
-    Minmax,
-    Nan,
     NanBox,
-    NoInf,
-    NoNan,
-    NoSubnormal,
-    Only,
     Op,
-    Overflow,
-    ProfileOption,
-    ResultFormat,
-    Rounding,
     ScalarB,
     Shape,
-    StochasticBits,
-    Tininess,
     UnitOption,
+    VectorOptions,
     WithC,
     WordBits,
-)  # fmt: skip
+)
 
 __all__ = ["bench"]
 
-_DESIGN = DesignOptions()
+_DESIGN, _OPERATION = DesignOptions(), VectorOptions()
 
 
 def bench(
     sources: Annotated[list[Path], typer.Argument(help="The design in Verilog or SystemVerilog, all of its files.")],
     op: Op = None,
-    fmt: Formats = None,
-    result_format: ResultFormat = None,
-    rounding: Rounding = None,
-    overflow: Overflow = None,
-    tininess: Tininess = None,
-    stochastic_bits: StochasticBits = None,
-    nan: Nan = None,
-    exact: Exact = None,
-    flush_inputs: FlushInputs = None,
-    flush_results: FlushResults = None,
-    minmax: Minmax = None,
-    profile: ProfileOption = None,
-    no_nan: NoNan = False,
-    no_inf: NoInf = False,
-    no_subnormal: NoSubnormal = False,
-    exponents: Exponents = None,
-    only: Only = None,
+    operation: VectorOptions = _OPERATION,
     case: Case = None,
     nan_box: NanBox = False,
     unit: UnitOption = None,
@@ -141,21 +110,14 @@ def bench(
     if reset_active not in (None, "high", "low"):
         raise ValueError(f"--reset-active is high or low, got {reset_active!r}")
     of_unit = dict(length=length, shape=shape_of(shape), with_c=with_c)
-    rules = dict(overflow=overflow, tininess=tininess, nan=nan, exact=exact, flush_inputs=flush_inputs,
-                 flush_results=flush_results, minmax=minmax, profile=profile)  # fmt: skip
-    space = dict(no_nan=no_nan, no_inf=no_inf, no_subnormal=no_subnormal, exponents=exponents, only=only)
-    packed = lanes_of(lanes, word_bits, scalar_b, lane_flags, nan_box)
-    if case or is_mixed(op, fmt, rounding):
-        foreign = given(stochastic_bits=stochastic_bits, unit=unit, lanes=lanes, **of_unit)
-        parts = parts_of(case, op, fmt, rounding, result_format, rules | space, foreign)
-        spec = MixedSpec.make(parts, nan_box=nan_box)
+    if case or is_mixed(op, operation.fmt, operation.rounding):
+        foreign = given(stochastic_bits=operation.stochastic_bits, unit=unit, lanes=lanes, **of_unit)
+        spec = MixedSpec.make(parts_of(case, op, operation, foreign), nan_box=nan_box)
     else:
+        packed = lanes_of(lanes, word_bits, scalar_b, lane_flags, nan_box)
         if nan_box and packed is None:
-            raise ValueError("--nan-box is of mixed vectors, whose columns are as wide as the widest format (--case), "
-                             "and of --lanes")  # fmt: skip
-        stated = dict(out_fmt=result_format, rounding=rounding, stochastic_bits=stochastic_bits,
-                      space=space_of(**space), **rules)  # fmt: skip
-        spec = spec_of(op, formats_of(fmt), unit, stated, of_unit)
+            raise ValueError(NO_BOXES)
+        spec = spec_of(op, operation, unit, of_unit)
         spec = spec if packed is None else PackedSpec.make(spec, packed)
     writable_folder(out)
     read = design.given()

@@ -4,9 +4,10 @@ import shlex
 from itertools import product
 
 from softnum.cli.vector_arguments import format_of, formats_of
+from softnum.cli.vector_options import VectorOptions
 from softnum.formats.aliases import function_of
 
-__all__ = ["cases_of", "is_mixed", "parts_of", "planned_mixed"]
+__all__ = ["cases_of", "is_mixed", "parts_of"]
 
 #: option of a case -> the argument of VectorSpec.make, and whether it takes a value
 _OPTIONS = {
@@ -93,7 +94,7 @@ def _case(text: str) -> dict:
     return out
 
 
-def parts_of(cases, op, fmt, rounding, result_format, options, foreign) -> list:
+def parts_of(cases, op, options: VectorOptions, foreign: dict) -> list:
     """The specs of mixed vectors that options state; ValueError for options in foreign, which are not of them."""
     from softnum.vectors import Space, VectorSpec
 
@@ -108,11 +109,5 @@ def parts_of(cases, op, fmt, rounding, result_format, options, foreign) -> list:
         parts = {key: given.pop(key) for key in _OF_SPACE if key in given}
         return VectorSpec.make(out_fmt=format_of(out_fmt), space=Space.make(**parts), **given)
 
-    return cases_of(cases, op, fmt, rounding, formats_of, make, result_format, options)
-
-
-def planned_mixed(cases, op, fmt, rounding, result_format, options: dict, foreign: dict, how: dict):
-    """The plan of a mixed file (`softnum.cli.vectors.generate`); ValueError where an option is none of such files."""
-    from softnum.vectors import mixed_plan
-
-    return mixed_plan(parts_of(cases, op, fmt, rounding, result_format, options, foreign), **how)
+    of_each = options.of_each()
+    return cases_of(cases, op, options.fmt, options.rounding, formats_of, make, options.result_format, of_each)

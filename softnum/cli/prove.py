@@ -29,8 +29,7 @@ def _spec(verb: str, op, operation: OperationOptions, unit, length, with_c):
         raise ValueError(f"{op}: of a unit a dot product is proved, --op dot; a step is one of --length 1 --with-c")
     if op != "dot" and operation.fmt is None and function_of(op) is None:
         raise ValueError(f"state --format; for example: softnum rtl {verb} --op add --format e4m3fn")
-    options = operation.given()
-    return spec_of(op, options.pop("fmt", None), unit, options, given(length=length, with_c=with_c))
+    return spec_of(op, operation, unit, given(length=length, with_c=with_c))
 
 
 def _tell(method: str) -> None:

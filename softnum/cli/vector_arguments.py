@@ -77,9 +77,12 @@ def bar(text: str, total: int | None, expected: int):
         yield lambda done: bar.update(task, completed=done)
 
 
-def spec_of(op, formats, unit, of_operation: dict, of_unit: dict):
-    """The spec that the options state."""
+def spec_of(op, operation, unit, of_unit: dict):
+    """The spec that the options state, `operation` being those of an operation (`vector_options.OperationOptions`)."""
     from softnum.vectors import UNIT_OPERATIONS, UnitSpec, VectorSpec
+
+    of_operation = operation.given()
+    formats = of_operation.pop("fmt", None)
 
     if op is None:
         raise ValueError("state --op; for example: softnum vectors generate --op multiply --format e5m2")

@@ -9,9 +9,8 @@ from softnum.cli.vector_arguments import format_of, formats_of, given, space_of
 from softnum.ops.arithmetic import CODE_OPERATIONS
 
 __all__ = [
-    "Case", "Dialect", "Exact", "Exponents", "FlushInputs", "FlushResults", "Formats", "LaneCount", "LaneFlags",
-    "Length", "Minmax", "Nan", "NanBox", "NoInf", "NoNan", "NoSubnormal", "Only", "Op", "OperationOptions", "Overflow",
-    "ProfileOption", "ResultFormat", "Rounding", "ScalarB", "Shape", "StochasticBits", "Tininess", "UnitOption",
+    "NO_BOXES", "Case", "Dialect", "Formats", "LaneCount", "LaneFlags", "Length", "NanBox", "Op", "OperationOptions",
+    "Overflow", "ResultFormat", "Rounding", "ScalarB", "Shape", "StochasticBits", "UnitOption", "VectorOptions",
     "WithC", "WordBits",
 ]  # fmt: skip
 
@@ -60,6 +59,10 @@ Case = Annotated[
         "combination.",
     ),
 ]
+#: why `NanBox` is refused elsewhere
+NO_BOXES = (
+    "--nan-box is of mixed files, whose columns are as wide as the widest format (--case), and of words (--lanes)"
+)
 NanBox = Annotated[
     bool,
     typer.Option("--nan-box", help="Of a mixed file, and of --lanes: ones above floats, where their column has room."),
@@ -174,6 +177,11 @@ class OperationOptions:
     no_subnormal: NoSubnormal = False
     exponents: Exponents = None
 
+    @property
+    def restriction(self) -> str | None:
+        """What results are restricted to."""
+        return None
+
     def given(self) -> dict:
         """Those that are given, as keywords of ``VectorSpec.make``."""
         return given(
@@ -181,5 +189,21 @@ class OperationOptions:
             overflow=self.overflow, tininess=self.tininess, stochastic_bits=self.stochastic_bits, nan=self.nan,
             exact=self.exact, flush_inputs=self.flush_inputs, flush_results=self.flush_results, minmax=self.minmax,
             profile=self.profile,
-            space=space_of(self.no_nan, self.no_inf, self.no_subnormal, self.exponents, None),
+            space=space_of(self.no_nan, self.no_inf, self.no_subnormal, self.exponents, self.restriction),
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class VectorOptions(OperationOptions):
+    """The same, and what results are restricted to."""
+
+    only: Only = None
+
+    @property
+    def restriction(self) -> str | None:
+        """What results are restricted to."""
+        return self.only
+
+    def of_each(self) -> dict:
+        """What holds for each operation, mode and format of mixed vectors, as `softnum.cli.mixed.parts_of` takes it."""
+        return {name: value for name, value in vars(self).items() if name not in ("fmt", "rounding", "result_format")}

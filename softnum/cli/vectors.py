@@ -8,46 +8,22 @@ import typer
 
 from softnum.cli.coverage import coverage as coverage_verb
 from softnum.cli.exits import exit_codes, writable_file
-from softnum.cli.mixed import is_mixed, planned_mixed
-from softnum.cli.vector_arguments import (
-    WORTH_A_BAR,
-    bar,
-    format_of,
-    formats_of,
-    given,
-    lanes_of,
-    shape_of,
-    space_of,
-    spec_of,
-)
+from softnum.cli.mixed import is_mixed, parts_of
+from softnum.cli.updates import with_groups
+from softnum.cli.vector_arguments import WORTH_A_BAR, bar, given, lanes_of, shape_of, spec_of
 from softnum.cli.vector_options import (
+    NO_BOXES,
     Case,
     Dialect,
-    Exact,
-    Exponents,
-    FlushInputs,
-    FlushResults,
-    Formats,
     LaneCount,
     LaneFlags,
     Length,
-    Minmax,
-    Nan,
     NanBox,
-    NoInf,
-    NoNan,
-    NoSubnormal,
-    Only,
     Op,
-    Overflow,
-    ProfileOption,
-    ResultFormat,
-    Rounding,
     ScalarB,
     Shape,
-    StochasticBits,
-    Tininess,
     UnitOption,
+    VectorOptions,
     WithC,
     WordBits,
 )
@@ -55,6 +31,7 @@ from softnum.cli.vector_reports import delivered, written
 
 __all__ = ["register"]
 
+_OPERATION = VectorOptions()
 #: Options of `check` that hold for files whose lines say what they are, too, or are their own arguments.
 _OF_SUITES = frozenset(
     ("tininess", "any_nan", "ulp", "ignore_flags", "ignore_header", "max_failures", "explain", "dialect")
@@ -78,31 +55,15 @@ $readmemh and $readmemb (.mem, .memb), IBM's .fptest, .csv, .jsonl and .npz; .gz
 def register(app: typer.Typer) -> None:
     """Add the verbs to the program."""
     group = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
-    group.command("generate", short_help="Write vectors with softnum's results.")(exit_codes(generate))
-    group.command("check", short_help="Compare results in a file with softnum's.")(exit_codes(check))
+    group.command("generate", short_help="Write vectors with softnum's results.")(exit_codes(with_groups(generate)))
+    group.command("check", short_help="Compare results in a file with softnum's.")(exit_codes(with_groups(check)))
     group.command("coverage", short_help="Count, add up and list what vectors cover.")(exit_codes(coverage_verb))
     app.add_typer(group, name="vectors", short_help="Make or check test vectors of a hardware design.")
 
 
 def generate(
     op: Op = None,
-    fmt: Formats = None,
-    result_format: ResultFormat = None,
-    rounding: Rounding = None,
-    overflow: Overflow = None,
-    tininess: Tininess = None,
-    stochastic_bits: StochasticBits = None,
-    nan: Nan = None,
-    exact: Exact = None,
-    flush_inputs: FlushInputs = None,
-    flush_results: FlushResults = None,
-    minmax: Minmax = None,
-    profile: ProfileOption = None,
-    no_nan: NoNan = False,
-    no_inf: NoInf = False,
-    no_subnormal: NoSubnormal = False,
-    exponents: Exponents = None,
-    only: Only = None,
+    operation: VectorOptions = _OPERATION,
     unit: UnitOption = None,
     length: Length = None,
     shape: Shape = None,
@@ -153,36 +114,22 @@ def generate(
 
     Where a result is NaN and its format has no code for it, the result is code 0 with the invalid flag.
     """
-    from softnum.vectors import packed_plan, plan
+    from softnum.vectors import mixed_plan, packed_plan, plan
 
-    if case or is_mixed(op, fmt, rounding):
-        planned = planned_mixed(
-            case, op, fmt, rounding, result_format, dict(
-                overflow=overflow, tininess=tininess, nan=nan, exact=exact, flush_inputs=flush_inputs,
-                flush_results=flush_results, minmax=minmax, profile=profile, no_nan=no_nan, no_inf=no_inf,
-                no_subnormal=no_subnormal, exponents=exponents, only=only, stochastic_bits=stochastic_bits,
-            ),
-            given(unit=unit, length=length, shape=shape, with_c=with_c, lanes=lanes),
-            dict(count=count, seed=seed, nan_box=nan_box),
-        )  # fmt: skip
-        what = f"vectors of {len(planned.spec.parts)} kinds"
-        _delivered(planned, what, dialect, header, out, coverage, coverage_out)
-        return
-    packed = lanes_of(lanes, word_bits, scalar_b, lane_flags, nan_box)
-    if nan_box and packed is None:
-        raise ValueError("--nan-box is of mixed files, whose columns are as wide as the widest format (--case), and of "
-                         "--lanes")  # fmt: skip
-    spec = spec_of(
-        op, formats_of(fmt), unit,
-        dict(out_fmt=format_of(result_format), rounding=rounding, overflow=overflow, tininess=tininess,
-             stochastic_bits=stochastic_bits, nan=nan, exact=exact, flush_inputs=flush_inputs,
-             flush_results=flush_results, minmax=minmax, profile=profile,
-             space=space_of(no_nan, no_inf, no_subnormal, exponents, only)),
-        dict(length=length, shape=shape_of(shape), with_c=with_c),
-    )  # fmt: skip
-    how = dict(count=count, seed=seed)
-    planned = plan(spec, **how) if packed is None else packed_plan(spec, packed, **how)
-    _delivered(planned, "vectors" if packed is None else "words", dialect, header, out, coverage, coverage_out)
+    if case or is_mixed(op, operation.fmt, operation.rounding):
+        foreign = given(unit=unit, length=length, shape=shape, with_c=with_c, lanes=lanes)
+        parts = parts_of(case, op, operation, foreign)
+        planned, what = mixed_plan(parts, count=count, seed=seed, nan_box=nan_box), f"vectors of {len(parts)} kinds"
+    else:
+        packed = lanes_of(lanes, word_bits, scalar_b, lane_flags, nan_box)
+        if nan_box and packed is None:
+            raise ValueError(NO_BOXES)
+        spec = spec_of(op, operation, unit, dict(length=length, shape=shape_of(shape), with_c=with_c))
+        how = dict(count=count, seed=seed)
+        planned, what = (
+            (plan(spec, **how), "vectors") if packed is None else (packed_plan(spec, packed, **how), "words")
+        )
+    _delivered(planned, what, dialect, header, out, coverage, coverage_out)
 
 
 def _delivered(planned, what: str, dialect, header, out: str, coverage: bool, coverage_out: str | None) -> None:
@@ -217,23 +164,7 @@ def check(
         ),
     ] = None,
     op: Op = None,
-    fmt: Formats = None,
-    result_format: ResultFormat = None,
-    rounding: Rounding = None,
-    overflow: Overflow = None,
-    tininess: Tininess = None,
-    stochastic_bits: StochasticBits = None,
-    nan: Nan = None,
-    exact: Exact = None,
-    flush_inputs: FlushInputs = None,
-    flush_results: FlushResults = None,
-    minmax: Minmax = None,
-    profile: ProfileOption = None,
-    no_nan: NoNan = False,
-    no_inf: NoInf = False,
-    no_subnormal: NoSubnormal = False,
-    exponents: Exponents = None,
-    only: Only = None,
+    operation: VectorOptions = _OPERATION,
     unit: UnitOption = None,
     length: Length = None,
     shape: Shape = None,
@@ -303,11 +234,9 @@ def check(
     for path in (out, html, junit, sarif):
         if path is not None:
             writable_file(Path(path))
-    options = dict(
-        out_fmt=format_of(result_format), rounding=rounding, overflow=overflow, tininess=tininess,
-        stochastic_bits=stochastic_bits, nan=nan, exact=exact, flush_inputs=flush_inputs,
-        flush_results=flush_results, minmax=minmax, profile=profile,
-        space=space_of(no_nan, no_inf, no_subnormal, exponents, only),
+    options = operation.given()
+    formats = options.pop("fmt", None)
+    options |= dict(
         unit=unit, length=length, shape=shape_of(shape), with_c=with_c, any_nan=any_nan, ignore_flags=ignore_flags,
         ulp=ulp, ignore_header=ignore_header, max_failures=max_failures, explain=explain, dialect=dialect,
         lanes=lanes_of(lanes, word_bits, scalar_b, lane_flags, nan_box),
@@ -321,24 +250,26 @@ def check(
     # how many vectors a file holds is known at its end; a stream may be long
     expected = sum(WORTH_A_BAR if file == "-" else os.stat(file).st_size // 16 for file in files)
     if spec is not None:
-        foreign = given(format=fmt, html=html, sarif=sarif, any_nan=any_nan or None, ulp=ulp or None)
+        foreign = given(format=operation.fmt, html=html, sarif=sarif, any_nan=any_nan or None, ulp=ulp or None)
         own = ("length", "shape", "with_c", "ignore_header", "max_failures", "dialect", "ignore_flags", "explain")
         foreign |= given(**{key: value for key, value in options.items() if key not in (*own, "any_nan", "ulp")})
         _check_spec(files, spec, op, foreign, {key: options[key] for key in own[:-2]}, expected, (out, junit))
     if len(files) > 1 and op is None and html is None and all(_has_header(file, dialect) for file in files):
-        reports, error = _each(files, formats_of(fmt), options, expected)
+        reports, error = _each(files, formats, options, expected)
         delivered(reports, out, None, junit, sarif)
         if error is not None:
             raise error
         raise typer.Exit(max(report.exit_status for report in reports))
     if _mixed(op, files, dialect):
-        stated = dict(format=fmt, html=html, sarif=sarif, any_nan=any_nan or None, ulp=ulp or None)
+        stated = dict(format=operation.fmt, html=html, sarif=sarif, any_nan=any_nan or None, ulp=ulp or None)
         stated |= {key: value for key, value in options.items() if key not in _OF_SUITES}
-        _check_suite(files, stated, tininess, ignore_flags, ignore_header, max_failures, expected, (out, junit))
+        _check_suite(
+            files, stated, operation.tininess, ignore_flags, ignore_header, max_failures, expected, (out, junit)
+        )
     file = files[0]
     with bar("vectors read", None, expected) as progress:
         try:
-            report = check_vectors(file, op, formats_of(fmt), progress=progress, **options)
+            report = check_vectors(file, op, formats, progress=progress, **options)
         except VectorFileError as error:
             if error.report is not None:
                 delivered([error.report], out, html, junit, sarif)
