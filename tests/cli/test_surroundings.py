@@ -121,7 +121,10 @@ def test_few_addresses(tmp_path):
 def test_a_signal_leaves_nothing(tmp_path, number):
     """SIGTERM and SIGINT tidy up; what SIGKILL leaves, the next command that writes into the folder removes."""
     command = f"exec {SOFTNUM} vectors generate --op add --format binary32 -n 200000000 -o v.txt"
-    process = subprocess.Popen(["bash", "-c", command], cwd=tmp_path, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        ["bash", "-c", command], cwd=tmp_path, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
+    )  # fmt: skip
     deadline = time.monotonic() + 60
     while not any(p.stat().st_size > 1 << 16 for p in tmp_path.glob(".v.txt.*.tmp")):
         assert time.monotonic() < deadline and process.poll() is None
