@@ -193,6 +193,23 @@ SN_INLINE void SN_(settle_root)(SN_(enclosure) * e, sn_wu rest, sn_wf x, sn_wf k
     SN_(settle)(e, doubt & (count * width <= 53) & (power == scaled), sum);
 }
 
+/* Where x^y, powr or pown is invalid. */
+SN_INLINE sn_wu SN_(not_a_power)(int function, sn_wf x, sn_wi whole) {
+    const sn_wi negative = x < 0.0;
+    return (sn_wu)(function == SN_ELEMENTARY_pow    ? negative & ~whole
+                   : function == SN_ELEMENTARY_pown ? ~whole
+                                                    : negative);
+}
+
+/* |x|^y as x^y: with x's sign where y is odd, and 0 of 0. */
+SN_INLINE SN_(enclosure) SN_(signed_power)(int function, SN_(enclosure) e, sn_wf x, sn_wi odd, sn_wi zero) {
+    const sn_wu sign = function == SN_ELEMENTARY_powr ? (sn_wu){0} : (sn_wu)x & SN_SIGN64 & (sn_wu)odd;
+    e.hi = SN_(with_sign64)(SN_(where64)(~zero, e.hi), sign);
+    e.lo = SN_(with_sign64)(SN_(where64)(~zero, e.lo), sign);
+    e.err = SN_(where64)(~zero, e.err);
+    return e;
+}
+
 /* x^y, powr, pown; (1 + x)^y: what is invalid; *left: what is the definition's. */
 SN_INLINE SN_(enclosure) SN_(power_in_lanes)(int function, sn_wf x, sn_wf y, sn_wu rest, sn_wu *invalid, sn_wu *left) {
     const int more = function == SN_ELEMENTARY_compound;
@@ -208,10 +225,7 @@ SN_INLINE SN_(enclosure) SN_(power_in_lanes)(int function, sn_wf x, sn_wf y, sn_
         base = SN_(two_sum)(SN_(f64)(1.0), number, &below);
         log = SN_(long_log2)(1, base, below, SN_(magnitude64)(number) < 0x1p-8, number, (sn_wf){0});
     } else {
-        const sn_wi negative = x < 0.0;
-        *invalid = (sn_wu)(function == SN_ELEMENTARY_pow    ? negative & ~whole
-                           : function == SN_ELEMENTARY_pown ? ~whole
-                                                            : negative);
+        *invalid = SN_(not_a_power)(function, x, whole);
         zero = x == 0.0;
         *left |= (sn_wu)(zero & (y <= 0.0));
         base = SN_(either64)(zero, SN_(f64)(1.0), SN_(magnitude64)(x));
@@ -225,13 +239,7 @@ SN_INLINE SN_(enclosure) SN_(power_in_lanes)(int function, sn_wf x, sn_wf y, sn_
         SN_(where64)(log.err != 0.0, SN_(magnitude64)(low) * 0x1p-51 + SN_(magnitude64)(product) * 0x1p-103);
     SN_(enclosure) e = SN_(power_of_long)(product, low, err, &z);
     SN_(settle_power)(&e, rest, base, SN_(where64)(below == 0.0, y), z); /* else base has too many bits */
-    if (!more) {
-        const sn_wu sign = function == SN_ELEMENTARY_powr ? (sn_wu){0} : (sn_wu)x & SN_SIGN64 & (sn_wu)odd;
-        e.hi = SN_(with_sign64)(SN_(where64)(~zero, e.hi), sign);
-        e.lo = SN_(with_sign64)(SN_(where64)(~zero, e.lo), sign);
-        e.err = SN_(where64)(~zero, e.err);
-    }
-    return e;
+    return more ? e : SN_(signed_power)(function, e, x, odd, zero);
 }
 
 SN_INLINE SN_(enclosure) SN_(rootn_in_lanes)(sn_wf x, sn_wf k, sn_wu rest, sn_wu *invalid, sn_wu *left) {

@@ -81,10 +81,7 @@ SN_INLINE SN_(enclosure) SN_(wide_pow)(int function, sn_wf x, sn_wf y, sn_wu res
         plain = sum.lo == 0.0;
     } else {
         sn_wi scale;
-        const sn_wi negative = x < 0.0;
-        *invalid = (sn_wu)(function == SN_ELEMENTARY_pow    ? negative & ~whole
-                           : function == SN_ELEMENTARY_pown ? ~whole
-                                                            : negative);
+        *invalid = SN_(not_a_power)(function, x, whole);
         zero = x == 0.0;
         *left |= (sn_wu)(zero & (y <= 0.0));
         base = SN_(normal_number)(SN_(either64)(zero, SN_(f64)(1.0), SN_(magnitude64)(x)), &scale);
@@ -96,13 +93,7 @@ SN_INLINE SN_(enclosure) SN_(wide_pow)(int function, sn_wf x, sn_wf y, sn_wu res
     const SN_(pair64) z = SN_(pair_scale)(log, SN_(wide_factor)(y));
     SN_(enclosure) e = SN_(wide_power_of_pair)(z, SN_(where64)(~exact, SN_(magnitude64)(z.hi) * 0x1p-79), &to);
     SN_(settle_power)(&e, rest, base, SN_(where64)(plain, y), to); /* else base has too many bits, or is another one */
-    if (!more) {
-        const sn_wu sign = function == SN_ELEMENTARY_powr ? (sn_wu){0} : (sn_wu)x & SN_SIGN64 & (sn_wu)odd;
-        e.hi = SN_(with_sign64)(SN_(where64)(~zero, e.hi), sign);
-        e.lo = SN_(with_sign64)(SN_(where64)(~zero, e.lo), sign);
-        e.err = SN_(where64)(~zero, e.err);
-    }
-    return e;
+    return more ? e : SN_(signed_power)(function, e, x, odd, zero);
 }
 
 SN_INLINE SN_(enclosure) SN_(wide_rootn)(sn_wf x, sn_wf k, sn_wu rest, sn_wu *invalid, sn_wu *left) {
