@@ -74,6 +74,17 @@ def operands(fmt, rng, n: int) -> np.ndarray:
     return np.concatenate([edge_codes(fmt), drawn, *(sn.encode(x, fmt, overflow="saturate") for x in values)])
 
 
+def beside_right_angles(rng, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """a, b with a^2 + b^2 = v^2 + 2^-8, a and v integers of up to 53 bits: the hypotenuse is v and some 2^-112 of it,
+    and the sum of the squares has more than 106 bits."""
+    d = rng.choice([3, 5, 7, 9, 11, 13, 15], n)
+    s = np.floor(np.sqrt(2.0 ** rng.uniform(52, 53.8, n) / (64 * d))).astype(np.int64) | 1
+    twice, b = s * (64 * d * s + 1), 128 * d * s + 1  # of the mean of a and v; 16 b
+    a, v = (twice - d) // 2, (twice + d) // 2
+    assert all((int(x) ** 2 - int(z) ** 2) * 256 + int(y) ** 2 == 1 for x, y, z in zip(a, b, v, strict=True))
+    return a.astype(float), b / 16
+
+
 def pairs_of_operands(fmt, rng, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Those in any order, and beside themselves; and with integers, powers of two, sides of triangles, bases of powers
     that are exact."""
@@ -83,12 +94,13 @@ def pairs_of_operands(fmt, rng, n: int) -> tuple[np.ndarray, np.ndarray]:
     legs = [
         sn.encode(x, fmt, overflow="saturate") for x in (abs(sides[0] ** 2 - sides[1] ** 2), 2 * sides[0] * sides[1])
     ]
+    near = [sn.encode(x, fmt, overflow="saturate") for x in beside_right_angles(rng, n)]
     scaled = sn.encode(2.0 ** rng.integers(-60, 60, n), fmt, overflow="saturate")
     bases = sn.encode(rng.integers(1, 300, n).astype(float) ** rng.integers(1, 5, n), fmt, overflow="saturate")
     degrees = sn.encode(rng.choice([1, 2, 3, 4, 8], n) * 0.25 ** rng.integers(0, 2, n), fmt, overflow="saturate")
     pairs = [
         (a, rng.permutation(a)), (a[::4], a[::4]), (a[::4], a[::4] ^ a.dtype.type(1)), (rng.choice(a, n), whole),
-        (rng.choice(a, n), scaled), tuple(legs), (bases, degrees), (bases, sn.encode(powers, fmt)),
+        (rng.choice(a, n), scaled), tuple(legs), tuple(near), (bases, degrees), (bases, sn.encode(powers, fmt)),
         (rng.choice(b, n), rng.choice(a, n)),
     ]  # fmt: skip
     return tuple(np.concatenate(column) for column in zip(*pairs, strict=True))
