@@ -111,7 +111,7 @@ def bench(
         raise ValueError(f"--reset-active is high or low, got {reset_active!r}")
     of_unit = dict(length=length, shape=shape_of(shape), with_c=with_c)
     if case or is_mixed(op, operation.fmt, operation.rounding):
-        foreign = given(stochastic_bits=operation.stochastic_bits, unit=unit, lanes=lanes, **of_unit)
+        foreign = given(unit=unit, lanes=lanes, **of_unit)
         spec = MixedSpec.make(parts_of(case, op, operation, foreign), nan_box=nan_box)
     else:
         packed = lanes_of(lanes, word_bits, scalar_b, lane_flags, nan_box)

@@ -145,6 +145,29 @@ def test_operations_behind_an_opcode(simulated):
     assert wrong.parts[0].failures > 80 and not wrong.parts[1].failures
 
 
+#: uq4.4 to uq4.0, saturated: toward zero, or stochastically by four random bits. BUG: the bits are not looked at
+ROUNDER = """
+module rounder #(parameter BUG = 0) (
+    input clk, en, drawn, input [7:0] a, input [3:0] random_i, output reg [3:0] result, output reg [4:0] flags);
+    wire [8:0] sum = a + (drawn ? BUG ? 9'd8 : {5'b0, random_i} : 9'd0);
+    wire over = sum[8];
+    always @(posedge clk) if (en) begin result <= over ? 4'hF : sum[7:4]; flags <= {2'b0, over, 1'b0, |a[3:0]}; end
+endmodule
+"""
+
+
+def test_modes_that_take_random_bits_among_others(simulated):
+    given = dict(out_fmt="uq4.0", stochastic_bits=4)
+    spec = MixedSpec.make([VectorSpec.make("convert", "uq4.4", rounding=mode, **given) for mode in ("rtz", "sr")])
+    run = lambda **more: simulated(  # noqa: E731
+        ROUNDER, [], spec, "latency:1", 400, encode=["mode.sr:drawn=1"], **more
+    )
+    assert right(run(), 400).ok
+    wrong = right(run(parameters={"BUG": 1}), 400)
+    assert not wrong.parts[0].failures and wrong.parts[1].failures
+    assert wrong.parts[1].causes[0].cause == "random-ignored"
+
+
 @pytest.mark.parametrize(
     ("bug", "says"),
     [
