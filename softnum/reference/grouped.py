@@ -170,7 +170,7 @@ def grouped_dot(
         In the accumulator's format.
     flags : Flags
         Of all groups together. A rounding to odd of a bulk-normalized sum, and an addition that is rounded to odd,
-        raise INVALID and OVERFLOW alone, as RVBNA has it.
+        raise INVALID and OVERFLOW alone, as RVBNA has it; a trace's steps have the flags of each rounding.
 
     Raises
     ------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from softnum.formats.modes import Flags
 from softnum.inspect.steps.step import Step, exact_step, number, rounding_step
 from softnum.mac.family import register
 from softnum.mac.grouped import GroupedDotUnit
@@ -22,10 +21,8 @@ def _jammed_step(x: Value, multiple: int, unit, where) -> Step:
     return Step("jammed", "to_odd(a * b)", number(x), where, (), sign * kept, unit, lost, decision)
 
 
-def _rounded(name: str, formula: str, exact: Value, fmt, env, code: int, quiet: bool, where, terms=()) -> Step:
+def _rounded(name: str, formula: str, exact: Value, fmt, env, code: int, where, terms=()) -> Step:
     step = rounding_step(name, formula, exact, fmt, env, where=where, terms=terms)
-    if quiet and env.rounding == "to_odd":  # RVBNA tells of nothing else
-        step = replace(step, flags=step.flags & (Flags.INVALID | Flags.OVERFLOW))
     if step.code == code:
         return step
     return replace(step, code=code, decision="overflow")  # a rounding to odd, which ends at infinity here
@@ -38,17 +35,17 @@ def _inner_steps(step: GroupStep, where) -> list[Step]:
     for inner in step.inner:
         at = where if inner.k is None else where | {"k": inner.k}
         if inner.before is None:
-            steps.append(_rounded("product", "p = round(a * b)", inner.exact, fmt, env, inner.code, False, at))
+            steps.append(_rounded("product", "p = round(a * b)", inner.exact, fmt, env, inner.code, at))
             product = inner.value
             continue
         formula, added = ("S = round(S + p)", product) if inner.k is not None else ("S = round(S + 0)", Value("finite"))
         terms = (("S", inner.before), ("p", added))
-        steps.append(_rounded("partial sum", formula, inner.exact, fmt, env, inner.code, False, at, terms))
+        steps.append(_rounded("partial sum", formula, inner.exact, fmt, env, inner.code, at, terms))
     return steps
 
 
 def _group_steps(step: GroupStep, index: int, unit: GroupedDotUnit) -> list[Step]:
-    where, quiet = {"group": index}, unit.reduction == "bulk"
+    where = {"group": index}
     formula = f"2^{unit.scale} * a * b" if unit.scale else "a * b"
     steps = [
         exact_step("exact product", formula, x, where=where | {"k": k})
@@ -64,9 +61,9 @@ def _group_steps(step: GroupStep, index: int, unit: GroupedDotUnit) -> list[Step
         steps.append(exact_step("group sum", "sum(a * b)", step.total, where=where))
     if step.partial is not None and not step.inner:
         fmt, env, code = step.partial
-        steps.append(_rounded("partial sum", "S = round(sum)", step.total, fmt, env, code, quiet, where))
+        steps.append(_rounded("partial sum", "S = round(sum)", step.total, fmt, env, code, where))
     terms = (("acc", step.acc), ("S", step.added))
-    steps.append(_rounded("sum", "acc + S", step.exact, step.format, step.environment, step.code, quiet, where, terms))
+    steps.append(_rounded("sum", "acc + S", step.exact, step.format, step.environment, step.code, where, terms))
     return steps
 
 
