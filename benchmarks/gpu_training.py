@@ -12,7 +12,8 @@ import numpy as np
 
 from benchmarks import torch_training
 from softnum.train import Settings, load_design
-from softnum.train.datasets.sets import DataSet, Pixels, data_facts
+from softnum.train.datasets.pixels import Pixels
+from softnum.train.datasets.sets import DataSet, data_facts
 from softnum.train.runs.loop import Run
 
 __all__ = ["CASES", "SMALL", "Case", "steps", "timed", "torch_timed"]

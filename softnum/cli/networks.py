@@ -18,7 +18,8 @@ _SIZES = (
     "sizes: wgan 16,128. Numbers of an observation, hidden sizes, actions: actor-critic 4,128,2."
 )
 _FOLDER = (
-    "Folder of the data set's files; of text and de-en, the file.  [default: SOFTNUM_DATA, else where Debian's "
+    "Folder of the data set's files, of image-folder the one with train and test in it; of text and de-en, the file.  "
+    "[default: SOFTNUM_DATA, else where Debian's "
     "packages, or Python's aeon, put them]"
 )
 _DEPTH = (
@@ -31,8 +32,9 @@ _STEPS = (
     "of an actor-critic: 8."
 )
 _DATA = (
-    "Data set: digits, fashion-mnist, mnist, cifar10, fashion-scenes, japanese-vowels, movielens, text, de-en or "
-    "cartpole.  [default: digits, or what the network takes instead]"
+    "Data set: digits, fashion-mnist, mnist, cifar10, image-folder (images of your own, a folder for each class), "
+    "fashion-scenes, japanese-vowels, movielens, text, de-en or cartpole.  [default: digits, or what the network takes "
+    "instead]"
 )
 
 NETWORK_HELP = (

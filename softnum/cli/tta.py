@@ -53,13 +53,13 @@ def _seeds(text: str) -> list[int]:
 
 def _points(cases, labels, settings, timings, metric: str):
     """The designs of a study as softnum.tta wants them."""
-    from softnum.train import design_gemms, load_design, make_network
+    from softnum.train import design_gemms, load_design
     from softnum.train.runs.loop import make_run
     from softnum.train.runs.own import is_own
     from softnum.tta import DesignPoint
 
     own = is_own(settings.network)
-    network = None if own else make_network(settings.network, data=settings.data, **settings.network_options)
+    network = None if own else settings.make_network()
     points = []
     for case, label in zip(cases, labels, strict=True):
         design = load_design(case.design)

@@ -10,7 +10,8 @@ from benchmarks import twins
 from softnum.train import SGD, Settings, Tensor, explain, load_design, make_network, run
 from softnum.train.datasets import scenes
 from softnum.train.datasets.boxes import average_precision, mean_average_precision, overlap, suppress
-from softnum.train.datasets.sets import DATA_SETS, DataSet, Pixels
+from softnum.train.datasets.pixels import Pixels
+from softnum.train.datasets.sets import DATA_SETS, DataSet
 from softnum.train.engine.backend import NumpyBackend
 from softnum.train.inspect.gradients import check_gradients
 from softnum.train.layers.losses import smooth_l1, total

@@ -15,7 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from softnum.train.datasets.environments import CartPole
+from softnum.train.datasets.image_folder import LOSSLESS, FilePixels, decoder, look_at, read_image_folder
+from softnum.train.datasets.image_folder import NAME as IMAGE_FOLDER
 from softnum.train.datasets.images import read_cifar10, read_idx_set
+from softnum.train.datasets.pixels import Pixels
 from softnum.train.datasets.ratings import read_ratings
 from softnum.train.datasets.scenes import SIDE, read_scenes
 from softnum.train.datasets.sentences import STEPS as SENTENCE_STEPS
@@ -26,38 +29,8 @@ from softnum.train.datasets.texts import STEPS, read_text
 from softnum.train.engine.initial import DOMAIN_BATCHES, random_words
 
 __all__ = [
-    "DATA_SETS", "KINDS", "DataSet", "Pixels", "SentencePairs", "batches", "data_facts", "data_of_kind", "load_data",
+    "DATA_SETS", "KINDS", "DataSet", "FolderSet", "SentencePairs", "batches", "data_facts", "data_of_kind", "load_data",
 ]  # fmt: skip
-
-
-class Pixels:
-    """Images of bytes that become numbers as they are taken: byte / 256, exact in binary32.
-
-    Parameters
-    ----------
-    codes : uint8 array (samples, features)
-
-    Examples
-    --------
-    >>> x = Pixels(np.array([[0, 64], [128, 255]], np.uint8))
-    >>> x.shape, x[[1]]
-    ((2, 2), array([[0.5       , 0.99609375]], dtype=float32))
-    """
-
-    def __init__(self, codes: np.ndarray) -> None:
-        self.codes = codes
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(samples, features)"""
-        return self.codes.shape
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __getitem__(self, samples) -> np.ndarray:
-        """The given samples, as float32 (samples, features)."""
-        return self.codes[samples] * np.float32(2.0**-8)
 
 
 @dataclass(frozen=True)
@@ -108,7 +81,7 @@ class DataSet:
                 count = len(y)
             if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= len(y):
                 raise ValueError(f"{option} must lie in 1..{len(y)}, the samples of {self.name} {what}, got {count!r}")
-            taken = Pixels(x.codes[:count]) if isinstance(x, Pixels) else x[:count]
+            taken = x.first(count) if isinstance(x, Pixels) else x[:count]
             parts += [taken, y[:count]]
         names = ("train_x", "train_y", "test_x", "test_y")
         return dataclasses.replace(self, **dict(zip(names, parts, strict=True)))
@@ -132,6 +105,32 @@ class SentencePairs(DataSet):
         digest = hashlib.sha256("\n".join([*self.source_words, "", *self.target_words]).encode())
         sizes = [len(self.source_words), len(self.target_words)]
         return super().describe() | {"words": sizes, "words_sha256": digest.hexdigest()}
+
+
+@dataclass(frozen=True)
+class FolderSet(DataSet):
+    """Images of the user's own, as `softnum.train.datasets.image_folder` reads them.
+
+    Attributes
+    ----------
+    classes : tuple of str
+        The classes' names by number.
+    """
+
+    classes: tuple[str, ...]
+
+    def describe(self) -> dict:
+        """As of any data set, with the classes, and before the checksum of the pixels what tells why it may differ: a
+        checksum of the files, their formats, and the decoder, where one of them is lossy."""
+        facts = super().describe()
+        pixels = facts.pop("sha256")
+        digests, formats = zip(*(part.describe() for part in (self.train_x, self.test_x)), strict=True)
+        formats = sorted(set().union(*formats))
+        facts |= {"classes": list(self.classes), "formats": formats}
+        facts["files_sha256"] = hashlib.sha256("".join(digests).encode()).hexdigest()
+        if not LOSSLESS.issuperset(formats):
+            facts["decoder"] = decoder(formats)
+        return facts | {"sha256": pixels}
 
 
 def _digits(_: Path | None) -> DataSet:
@@ -177,6 +176,12 @@ def _ratings(folder: Path | None) -> DataSet:
     return DataSet("movielens", *read_ratings(folder))
 
 
+def _image_folder(folder: Path | None) -> FolderSet:
+    classes, image, train, held_out = read_image_folder(folder)
+    pixels = [FilePixels(part.files, image, train.files[0].path) for part in (train, held_out)]
+    return FolderSet(IMAGE_FOLDER, pixels[0], train.labels, pixels[1], held_out.labels, classes)
+
+
 def _scenes(folder: Path | None) -> DataSet:
     train, train_labels, test, test_labels = read_scenes(folder)
     return DataSet("fashion-scenes", Pixels(train), train_labels, Pixels(test), test_labels)
@@ -200,13 +205,15 @@ class DataFacts(NamedTuple):
     """What is known of a data set without its files: (channels, height, width) of a sample, its classes, and its kind,
     which is a key of `KINDS`. The rows of a series are its steps: the most that there are; those of sentences are their
     number, and the columns the words of each. Of an environment: the numbers of an observation, and its actions.
-    ``files``: whether it is read from files that the user has, rather than from a package."""
+    ``files``: whether it is read from files that the user has, rather than from a package; ``look``: what says image
+    and classes of a folder of theirs, which are (0, 0, 0) and 0 without one."""
 
     image: tuple[int, int, int]
     classes: int
     load: Callable[[Path | None], DataSet]
     kind: str = "samples"
     files: bool = True
+    look: Callable[[Path | None], tuple] | None = None
 
 
 DATA_SETS = {
@@ -216,6 +223,7 @@ DATA_SETS = {
     "digits": DataFacts((1, 8, 8), 10, _digits, files=False),
     "fashion-mnist": DataFacts((1, 28, 28), 10, _of_bytes("fashion-mnist", read_idx_set)),
     "fashion-scenes": DataFacts((1, SIDE, SIDE), 10, _scenes, kind="scenes"),
+    IMAGE_FOLDER: DataFacts((0, 0, 0), 0, _image_folder, look=look_at),
     "japanese-vowels": DataFacts((1, SERIES_STEPS, FEATURES), SPEAKERS, _vowels, kind="series"),
     "mnist": DataFacts((1, 28, 28), 10, _of_bytes("mnist", read_idx_set)),
     "movielens": DataFacts((1, 1, 2), 1, _ratings, kind="ratings"),
@@ -223,8 +231,10 @@ DATA_SETS = {
 }
 
 
-def data_facts(name: str) -> DataFacts:
-    """What is known of a data set without its files; ValueError if there is none of that name.
+def data_facts(name: str, folder: str | Path | None = None) -> DataFacts:
+    """What is known of a data set without reading its samples; ValueError if there is none of that name.
+
+    Of ``image-folder`` that is what the folder says, as `load_data` finds it, and ValueError if it is not there.
 
     >>> data_facts("cifar10").image
     (3, 32, 32)
@@ -233,7 +243,17 @@ def data_facts(name: str) -> DataFacts:
         near = difflib.get_close_matches(str(name), DATA_SETS, n=1, cutoff=0.3)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"no data set is called {name!r}{hint} (data sets: {', '.join(DATA_SETS)})")
-    return DATA_SETS[name]
+    facts = DATA_SETS[name]
+    if facts.look is None:
+        return facts
+    image, classes = facts.look(_place(folder))
+    return facts._replace(image=image, classes=classes)
+
+
+def _place(folder: str | Path | None) -> Path | None:
+    """Where to look for files: the folder, or the one that the environment names."""
+    folder = folder or os.environ.get("SOFTNUM_DATA")
+    return None if folder is None else Path(folder).expanduser()
 
 
 def data_of_kind(kind: str) -> list[str]:
@@ -256,6 +276,8 @@ def load_data(name: str, folder: str | Path | None = None, *, steps: int | None 
     10,000 held out, from IDX files. ``cifar10`` (Krizhevsky, 2009): 50,000 colour images of 32 x 32 and 10,000 held
     out, from its binary version. Their bytes are divided by 256, and the uncompressed files must have the published
     checksums.
+
+    ``image-folder``: images of the user's own, in a folder for each class (`softnum.train.datasets.image_folder`).
 
     ``japanese-vowels``: 640 utterances of two vowels by nine speakers, who are to be told apart, 270 to train on and
     370 held out; series of 7 to 29 frames of 12 LPC cepstrum coefficients
@@ -301,16 +323,15 @@ def load_data(name: str, folder: str | Path | None = None, *, steps: int | None 
     >>> len(data.train_y), len(data.test_y), float(data.train_x.max())
     (1352, 445, 1.0)
     """
-    facts = data_facts(name)
+    facts = data_facts(name, folder)
     if folder is not None and not facts.files:
         raise ValueError(f"{name} comes with a package and is read from no folder; leave out --data-dir (data_folder)")
-    folder = folder or os.environ.get("SOFTNUM_DATA")
-    folder = None if folder is None else Path(folder).expanduser()
+    folder = _place(folder)
     if steps is not None:
         if facts.kind != "text":
             raise ValueError(f"steps are bytes of a sequence of a text, which {name!r} is not; leave them out")
         return _text(folder, steps)
-    return facts.load(folder) if facts.kind in _OWN else _loaded(name, folder)
+    return facts.load(folder) if facts.kind in _OWN or facts.look else _loaded(name, folder)
 
 
 @functools.cache

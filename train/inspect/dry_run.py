@@ -121,7 +121,7 @@ def _emptied(result):
     return result
 
 
-def stand_in(name: str, batch: int, steps: int | None = None) -> DataSet:
+def stand_in(name: str, batch: int, steps: int | None = None, folder: str | None = None) -> DataSet:
     """Samples of a data set's shape, of which no file is read: as long as they get, and as many as asked for, or 8.
 
     Parameters
@@ -133,6 +133,8 @@ def stand_in(name: str, batch: int, steps: int | None = None) -> DataSet:
         Samples.
     steps : int, optional
         Bytes of a sequence of a text. Default: 32.
+    folder : str, optional
+        Of images of the user's own, which says their size.
 
     Returns
     -------
@@ -144,7 +146,7 @@ def stand_in(name: str, batch: int, steps: int | None = None) -> DataSet:
     >>> data.train_x.shape, data.train_y.tolist()
     ((8, 3072), [0, 1, 2, 3, 4, 5, 6, 7])
     """
-    facts = data_facts(name)
+    facts = data_facts(name, folder)
     if facts.kind == "environment":
         return facts.load(None)
     _, rows, columns = facts.image

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+from pathlib import Path
 
 from softnum.train.datasets.sets import KINDS, data_facts, data_of_kind
 from softnum.train.nets.actor_critic import ActorCritic
@@ -59,7 +60,7 @@ def default_data(name: str) -> str:
     return "digits" if "digits" in fitting else fitting[0]
 
 
-def make_network(name: str, *, data: str | None = None, **options):
+def make_network(name: str, *, data: str | None = None, data_folder: str | Path | None = None, **options):
     """Return a reference network.
 
     Parameters
@@ -69,6 +70,8 @@ def make_network(name: str, *, data: str | None = None, **options):
     data : str, optional
         The data set that it is for, from which follow options that are not stated: the size of images, features,
         classes.
+    data_folder : path-like, optional
+        Where the files of images of the user's own lie, whose size they say (`load_data`).
     **options
         The network's own parameters: the arguments of its class.
 
@@ -76,7 +79,7 @@ def make_network(name: str, *, data: str | None = None, **options):
     ------
     ValueError
         If there is no network or data set of that name, the network takes data of another kind, or has no such
-        parameter.
+        parameter; or images of the user's own are not there.
 
     Examples
     --------
@@ -94,7 +97,7 @@ def make_network(name: str, *, data: str | None = None, **options):
         raise ValueError(f"no network is called {name!r}{hint} (networks: {', '.join(NETWORKS)})")
     network = NETWORKS[name]
     if data is not None:
-        facts = data_facts(data)
+        facts = data_facts(data, data_folder)
         if network.kind != facts.kind:
             fitting = ", ".join(data_of_kind(network.kind))
             raise ValueError(f"{name} takes {KINDS[network.kind]}, which {data!r} is not (data sets for it: {fitting})")

@@ -163,6 +163,10 @@ class Settings:
         facts |= {"clip_value": self.clip_value, "schedule": self.make_schedule().describe()}
         return {name: value for name, value in facts.items() if value is not None}
 
+    def make_network(self):
+        """The network, of the size that its data ask for."""
+        return make_network(self.network, data=self.data, data_folder=self.data_folder, **self.network_options)
+
     def interval(self, samples: int) -> int:
         """Iterations between evaluations, of training on so many samples."""
         return self.evaluate_every or max(1, max(_EVALUATION_SAMPLES, samples // 10) // self.batch)
@@ -268,7 +272,7 @@ def describe_network(settings: Settings) -> dict:
     """The network of some settings as plain data for results."""
     if is_own(settings.network):
         return load_own(settings.network, settings.network_options).describe(settings)["network"]
-    return make_network(settings.network, data=settings.data, **settings.network_options).describe()
+    return settings.make_network().describe()
 
 
 @plain
@@ -350,7 +354,7 @@ class Run:
                 "statistics, and profile it with torch.profiler"
             )
         self.design, self.settings = design, settings
-        self.network = make_network(settings.network, data=settings.data, **settings.network_options)
+        self.network = settings.make_network()
         if data is None:
             steps = self.network.inputs if self.network.kind == "text" else None
             data = load_data(settings.data, settings.data_folder, steps=steps)

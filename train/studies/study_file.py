@@ -297,7 +297,10 @@ class _Reader:
         self.check_epochs(epochs, place)
         try:
             made = Settings(network=name, network_options=options, data=own.get("data"), epochs=epochs, **values)
-            make_network(made.network, data=made.data, **made.network_options)
+            if made.data in DATA_SETS and DATA_SETS[made.data].look and not Path(made.data_folder or "").is_dir():
+                make_network(name, **options)  # a study opens without its data; running it asks what they say
+            else:
+                made.make_network()
             made.describe_updates()
         except (TypeError, ValueError) as error:
             self.fail("networks", index, "name", f"{name}: {error}")
