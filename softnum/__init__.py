@@ -62,6 +62,8 @@ from softnum.runtime.config import get_include, show_config
 from softnum.wide import WideArithmetic as _WideArithmetic  # noqa: F401  registers codec and arithmetic
 
 if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, by _LATER
+    from softnum.collectives.collective import Collective
+    from softnum.collectives.make import collective
     from softnum.inspect.bounds.product import ErrorBound, bound
     from softnum.inspect.disclosure.document import Disclosure
     from softnum.inspect.identify import Identified, identify
@@ -115,6 +117,8 @@ def _read_disclosure(given):
 
 #: module -> the names of it that are imported when they are first asked for: many programs do without them
 _LATER = {
+    "softnum.collectives.collective": ("Collective",),
+    "softnum.collectives.make": ("collective",),
     "softnum.inspect.bounds.product": ("ErrorBound", "bound"),
     "softnum.inspect.disclosure.document": ("Disclosure",),
     "softnum.inspect.permitted.freedom": ("Freedom", "ImeFreedom"),
@@ -170,6 +174,7 @@ __all__ = [
     "BlockFormat",
     "BlockFusedDotUnit",
     "ChunkedDotUnit",
+    "Collective",
     "CustomFormat",
     "CustomMadUnit",
     "Disclosure",
@@ -206,6 +211,7 @@ __all__ = [
     "block_format_names",
     "block_reduction",
     "bound",
+    "collective",
     "conv2d",
     "conv2d_backward_data",
     "conv2d_backward_weight",

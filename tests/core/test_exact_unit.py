@@ -378,3 +378,14 @@ def test_a_trace_by_hand():
     )
     assert u.trace(np.zeros(0), np.zeros(0), 2.0).result == 2 and u.trace(np.zeros(0), np.zeros(0)).result == 0
     assert u.trace([np.inf, 0.0], [1.0, 1.0]).steps[-1].decision == "special"
+
+
+def test_bits_side_by_side_are_those_of_words():
+    """Random bits of a step each, shape (M, steps, N), which the fast engine of exact sums does not take."""
+    unit = sn.ExactDotUnit("e5m2", operand="e4m3fn", rounding="stochastic", stochastic_bits=8)
+    a = np.float32([[1.125, 1.125, 1.0], [1.75, 0.5, 0.0625]])
+    bits = np.arange(4, dtype=np.uint8).reshape(2, 1, 2) * 60
+    words = np.repeat(bits.astype(np.uint32).transpose(0, 2, 1)[..., None], 2, -1)
+    by_bits = sn.matmul(a, a.T, unit, random_bits=bits)
+    assert np.array_equal(by_bits, sn.matmul(a, a.T, unit, random_bits=words))
+    assert not np.array_equal(by_bits, sn.matmul(a, a.T, unit, random_bits=255 - bits))

@@ -7,7 +7,7 @@ __all__ = ["C_FLOORS", "FLOORS"]
 #: lowest first; a floor imports from itself and from those below
 _TOWER = (
     "softnum.runtime", "softnum.formats", "softnum.arrays", "softnum.ops", "softnum.mac", "softnum.mac.products",
-    "softnum.inspect", "softnum.tile", "softnum.kernels", "softnum.train",
+    "softnum.collectives", "softnum.inspect", "softnum.tile", "softnum.kernels", "softnum.train",
 )  # fmt: skip
 _BESIDE = ("softnum.reference", "softnum.vectors", "softnum.tta", "softnum.torch", "softnum.cli")
 _BELOW = {floor: {*_TOWER[:i]} for i, floor in enumerate(_TOWER)}
