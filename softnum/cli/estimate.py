@@ -11,7 +11,7 @@ from softnum.cli.networks import Data, NetworkOptions
 from softnum.cli.outcomes import stated
 from softnum.cli.tables import print_table, si, whole_numbers, words
 from softnum.cli.updates import with_groups
-from softnum.cli.workloads import WORKLOAD_HELP, devices_of, workloads_of
+from softnum.cli.workloads import WORKLOAD_HELP, Sequence, devices_of, workloads_of
 
 __all__ = ["register"]
 
@@ -40,6 +40,7 @@ def estimate(
     batch: Annotated[
         str | None, typer.Option(help="Samples of an iteration, or several like 1,32,256.  [default: 32]")
     ] = None,
+    sequence: Sequence = None,
     own: NetworkOptions = _OWN,
     data: Data = None,
     efficiency: Annotated[float, typer.Option(help="Share of the roofline that is reached, up to 1.")] = 1.0,
@@ -102,7 +103,7 @@ def estimate(
         _figure_of_merit(fom, out)
         return
     batches = None if batch is None else whole_numbers(batch, "--batch")
-    shared = {"precisions": words(precision), "options": own.of(network), "data": data}
+    shared = {"precisions": words(precision), "options": own.of(network), "data": data, "sequence": sequence}
     works = workloads_of(network, words(design), batches, **shared)
     table_of = _table(works, gemm_table, measure)
     if table_of is not None:

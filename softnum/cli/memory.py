@@ -9,7 +9,7 @@ from softnum.cli.exits import exit_codes, need, writable_file
 from softnum.cli.networks import Data, NetworkOptions
 from softnum.cli.tables import print_table, si, whole_numbers, words, write_rows
 from softnum.cli.updates import with_groups
-from softnum.cli.workloads import WORKLOAD_HELP, workloads_of
+from softnum.cli.workloads import WORKLOAD_HELP, Sequence, workloads_of
 
 __all__ = ["register"]
 
@@ -41,6 +41,7 @@ def memory(
     batch: Annotated[
         str | None, typer.Option(help="Samples of an iteration, or several like 1,32,256.  [default: 32]")
     ] = None,
+    sequence: Sequence = None,
     own: NetworkOptions = _OWN,
     data: Data = None,
     optimiser: Annotated[
@@ -85,7 +86,7 @@ def memory(
     batches = None if batch is None else whole_numbers(batch, "--batch")
     ways = {
         "designs": words(design), "precisions": words(precision), "formats": words(format), "options": own.of(network),
-        "data": data, "updates": {} if optimiser is None else {"optimiser": optimiser},
+        "data": data, "updates": {} if optimiser is None else {"optimiser": optimiser}, "sequence": sequence,
     }  # fmt: skip
     works = [work for work, _ in workloads_of(network, batches=batches, **ways)]
     memories = [memory_of(work, implicit=implicit_gemm) for work in works]

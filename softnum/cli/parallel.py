@@ -10,7 +10,7 @@ from softnum.cli.exits import exit_codes, need, writable_file
 from softnum.cli.networks import Data, NetworkOptions
 from softnum.cli.tables import print_table, si, whole_numbers, words, write_rows
 from softnum.cli.updates import with_groups
-from softnum.cli.workloads import WORKLOAD_HELP, devices_of, workloads_of
+from softnum.cli.workloads import WORKLOAD_HELP, Sequence, devices_of, workloads_of
 
 __all__ = ["register"]
 
@@ -35,6 +35,7 @@ def parallel(
         str | None, typer.Option(help="Of a network that is only timed: float32, mixed-float16, bfloat16 or fp8.")
     ] = None,
     batch: Annotated[int | None, typer.Option(help="Samples of each worker's iteration.  [default: 32]")] = None,
+    sequence: Sequence = None,
     own: NetworkOptions = _OWN,
     data: Data = None,
     latency: Annotated[str | None, typer.Option(help='Of a message, like "5 us".  [default: none]')] = None,
@@ -96,7 +97,8 @@ def parallel(
     exchanges = [plain, *(replace(plain, compress=name) for name in words(compress))]
     batches = None if batch is None else [batch]
     works = workloads_of(
-        network, words(design), batches, precisions=words(precision), options=own.of(network), data=data
+        network, words(design), batches, precisions=words(precision), options=own.of(network), data=data,
+        sequence=sequence,
     )  # fmt: skip
     timed = _timed(works, device, device_file, efficiency, reports, layer_times)
     if plot is not None and len(timed) > 1:

@@ -2,17 +2,27 @@
 
 import difflib
 import tomllib
+from typing import Annotated
 
-__all__ = ["WORKLOAD_HELP", "devices_of", "workloads_of"]
+import typer
+
+__all__ = ["WORKLOAD_HELP", "Sequence", "devices_of", "workloads_of"]
+
+Sequence = Annotated[
+    int | None,
+    typer.Option(help="Of a language model that is only timed the words of a sample, of flux1-dev an image's patches."),
+]
 
 WORKLOAD_HELP = (
-    "A network that softnum trains (mlp, lenet5, resnet, ...), one that it only times (resnet50, bert-base, ...), "
+    "A network that softnum trains (mlp, lenet5, resnet, ...), one that it only times (resnet50, llama3-8b, ...), "
     "FILE.py:FUNCTION, a PyTorch model of your own, or a .json file with workloads, like the workloads.json of softnum "
     "tta."
 )
 
 
-def workloads_of(network, designs, batches, *, precisions=(), formats=(), options=None, data=None, updates=None):
+def workloads_of(
+    network, designs, batches, *, precisions=(), formats=(), options=None, data=None, updates=None, sequence=None
+):
     """Workloads of a network under designs at batch sizes, or those of a file.
 
     Parameters
@@ -34,6 +44,8 @@ def workloads_of(network, designs, batches, *, precisions=(), formats=(), option
     updates : dict, optional
         Keywords of `softnum.train.Settings` that say how it is updated; of an architecture only ``optimiser``. Default:
         SGD, which of an architecture keeps no momentum.
+    sequence : int, optional
+        Of an architecture whose samples may have several lengths.
 
     Returns
     -------
@@ -45,23 +57,25 @@ def workloads_of(network, designs, batches, *, precisions=(), formats=(), option
     ValueError
         If there is no such network, design, preset or file.
     """
-    from softnum.tta import architecture_names, read_workloads
+    from softnum.tta import architecture, architecture_names, read_workloads
 
     updates = updates or {}
     if network.endswith(".json"):
-        if designs or precisions or formats or options or data or updates or batches is not None:
+        if designs or precisions or formats or options or data or updates or sequence or batches is not None:
             raise ValueError(
                 f"{network} says its designs and batches itself; leave out --design, --precision, --format, --batch, "
-                "--data, --optimiser and the options of networks"
+                "--sequence, --data, --optimiser and the options of networks"
             )
         return [(work, None) for work in read_workloads(network)]
     batches = [32] if batches is None else batches
     if network in architecture_names():
         if options or data:
             raise ValueError(f"{network} is only timed: it has no options and no data set")
-        return _architecture(network, designs, precisions, formats, batches, updates.get("optimiser", "sgd"))
-    if precisions:
-        raise ValueError(f"{network} is trained under a design; --precision is for {', '.join(architecture_names())}")
+        net = architecture(network, sequence)
+        return _architecture(net, designs, precisions, formats, batches, updates.get("optimiser", "sgd"))
+    if precisions or sequence:
+        option = "--precision" if precisions else "--sequence"
+        raise ValueError(f"{network} is trained under a design; {option} is for {', '.join(architecture_names())}")
     return _trained(network, designs, formats, batches, options or {}, data, updates)
 
 
@@ -87,8 +101,16 @@ def _trained(network, designs, formats, batches, options, data, updates):
     return found
 
 
-def _architecture(network, designs, precisions, formats, batches, optimiser):
-    from softnum.tta import Precision, architecture, lower
+def _architecture(net, designs, precisions, formats, batches, optimiser):
+    from softnum.tta import lower
+
+    ways = _ways(designs, precisions, formats)
+    return [(lower(net, batch, precision, optimiser), hardware) for precision, hardware in ways for batch in batches]
+
+
+def _ways(designs, precisions, formats):
+    """(Precision, Hardware or None) of what is named, else of float32."""
+    from softnum.tta import Precision
 
     if designs and precisions:
         raise ValueError("--design and --precision both say in which formats; leave one of them out")
@@ -100,8 +122,7 @@ def _architecture(network, designs, precisions, formats, batches, optimiser):
         design = load_design(name)
         table = {"name": design.name, **tomllib.loads(design.path.read_text(encoding="utf-8"))}
         ways.append((Precision.of_design(table, _own_bits(design)), _hardware(design)))
-    net = architecture(network)
-    return [(lower(net, batch, precision, optimiser), hardware) for precision, hardware in ways for batch in batches]
+    return ways
 
 
 def devices_of(works, device, device_file=None):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 from functools import cache, partial
 
-from softnum.tta.architectures import images, sequences
+from softnum.tta.architectures import diffusion, images, recommendation, sequences
+from softnum.tta.architectures.large_models import decoders
 from softnum.tta.architectures.lowering import Architecture
 
 __all__ = ["architecture", "architecture_names"]
@@ -22,7 +23,10 @@ _BUILDERS = {
     "transformer-base": partial(sequences.transformer, "base"),
     "transformer-big": partial(sequences.transformer, "big"),
     "bert-base": sequences.bert_base,
+    "dlrm-v2": recommendation.dlrm_v2,
 }
+#: Those whose samples may have another length.
+_SEQUENCES = {"flux1-dev": diffusion.flux, **{name: decoder.architecture for name, decoder in decoders().items()}}
 
 
 def architecture_names() -> tuple[str, ...]:
@@ -37,17 +41,19 @@ def architecture_names() -> tuple[str, ...]:
     >>> architecture_names()[:3]
     ('alexnet', 'vgg16', 'resnet50')
     """
-    return tuple(_BUILDERS)
+    return (*_BUILDERS, *_SEQUENCES)
 
 
 @cache
-def architecture(name: str) -> Architecture:
+def architecture(name: str, sequence: int | None = None) -> Architecture:
     """A network that is timed and not trained, by name.
 
     Parameters
     ----------
     name : str
         One of `architecture_names`.
+    sequence : int, optional
+        Of language models the words of a sample, of flux1-dev an image's patches; default: what the source says.
 
     Returns
     -------
@@ -56,16 +62,23 @@ def architecture(name: str) -> Architecture:
     Raises
     ------
     ValueError
-        If there is none of the name.
+        If there is none of the name, or its samples have one length.
 
     Examples
     --------
     >>> net = architecture("resnet50")
     >>> net.parameters, round(net.macs / 1e9, 2)
     (25557032, 4.09)
+    >>> architecture("llama3-8b", sequence=2048).parameters
+    8030261248
     """
+    if name in _SEQUENCES:
+        return _SEQUENCES[name](sequence)
+    names = architecture_names()
     if name not in _BUILDERS:
-        near = difflib.get_close_matches(name, _BUILDERS, n=1)
+        near = difflib.get_close_matches(name, names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else "."
-        raise ValueError(f"unknown architecture {name!r}{hint} Known: {', '.join(_BUILDERS)}")
+        raise ValueError(f"unknown architecture {name!r}{hint} Known: {', '.join(names)}")
+    if sequence is not None:
+        raise ValueError(f"samples of {name} have one length; a sequence is of {', '.join(_SEQUENCES)}")
     return _BUILDERS[name]()

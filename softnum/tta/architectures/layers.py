@@ -13,10 +13,16 @@ sigmoid, tanh                1                                           3
 GELU                         2 (x times a function)                      5
 normalisation                7 (sum, centre, square and add, scale,      9 (centre and scale again, two sums of
                              gain, bias)                                 products and values, four for the gradient)
+RMS normalisation            4 (square and add, scale, gain)             8 (scale again, sums of products for gain and
+                                                                         values, three for the gradient)
+SwiGLU, a result             3 (a function, two products)                8
+rotary positions             3                                           3
 pooling                      1 for each element of a window              max 1 a result; average 1 an input
 softmax                      5 (maximum, difference, exp, sum, quotient) 4; with cross-entropy 1
 bias                         0 (sums start from it)                      1 (its gradient, a sum)
-attention, a score           6 (its softmax, and a scale)                5
+attention, a score           6 (its softmax, and a scale)                5; fused 10 (the softmax again)
+router, a score              6 (softmax, choice)                         4
+experts' results, added      2                                           3 (of the weight too)
 rnn, a step and unit         1                                           4
 lstm                         9 (four functions, c, tanh(c), h)           23 (with 3 for each function, 12 of the gates)
 gru                          7 (three functions, r * h, the mixture)     18
@@ -127,6 +133,10 @@ class Layer:
     def parameters(self, shapes: tuple[Shape, ...]) -> dict[str, int]:
         """Elements of each of its trained tensors."""
         return {}
+
+    def updated(self, shapes: tuple[Shape, ...], batch: int) -> int:
+        """How many of its trained numbers an iteration changes."""
+        return sum(self.parameters(shapes).values())
 
     def products(self, shapes: tuple[Shape, ...], batch: int) -> list[Product]:
         """Matrix products of all passes, in the order in which they run."""

@@ -68,7 +68,7 @@ class Architecture:
             raise ValueError(f"network {self.name!r} has no layer")
         for size in self.input:
             positive_int(size, f"network {self.name!r}: input")
-        seen: set[str] = set()
+        seen = {""}
         for layer in self.layers:
             if layer.name in seen:
                 raise ValueError(f"network {self.name!r} has two layers called {layer.name!r}")
@@ -113,7 +113,7 @@ class Architecture:
     def macs(self) -> int:
         """Multiplications and additions of the forward products of one sample."""
         return sum(
-            product.m * product.n * product.k * product.count
+            product.macs or product.m * product.n * product.k * product.count
             for layer in self.layers
             for product in layer.products(self.shapes_into(layer), 1)
             if product.stage == "forward"
@@ -234,7 +234,7 @@ def _cost(spec, shapes, batch, precision, parts, optimiser, data, first):
     gemms = [(row, _gemm(row, of.get(row.part, precision), first and not row.inner)) for row in products]
     front = [gemm for row, gemm in gemms if row.stage == "forward"]
     back = [gemm for row, gemm in gemms if row.stage != "forward"]
-    count = sum(spec.parameters(shapes).values())
+    count = spec.updated(shapes, batch)
     return tuple(front + forward), tuple(back + backward), (_update(count, precision, optimiser),) if count else ()
 
 
@@ -304,7 +304,8 @@ def _tensors(architecture: Architecture, batch: int, precision: Precision, optim
         for part, count in layer.parameters(shapes).items():
             at = precision.at(f"{name}.{part.rpartition('.')[0]}") if "." in part else here
             found.append(_tensor(name, part, "weights", count, at.weights))
-            found.append(_tensor(name, part, "weight_gradients", count, at.weight_gradients, "backward_weight"))
+            changed = min(count, layer.updated(shapes, batch))
+            found.append(_tensor(name, part, "weight_gradients", changed, at.weight_gradients, "backward_weight"))
             if at.master != at.weights:
                 found.append(_tensor(name, f"{part} master", "optimiser_state", count, at.master, "update"))
             for state, role in OPTIMISERS[optimiser][1]:

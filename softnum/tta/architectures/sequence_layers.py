@@ -1,4 +1,4 @@
-"""Layers of sequences: embeddings, recurrent cells, attention. The table of their work is in `layers`."""
+"""Layers of sequences: embeddings, recurrent cells. The table of their work is in `layers`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import prod
 
 from softnum.tta.architectures.layers import Layer, Product, Work, bias_gradient, dense_products, normalisation_work
 
-__all__ = ["Attention", "Embedding", "LayerNorm", "Position", "Recurrent"]
+__all__ = ["Embedding", "LayerNorm", "Position", "Recurrent"]
 
 #: Of each kind of cell: how many times its hidden size it reads; what its weights make, in order; FLOPs per step and
 #: unit, forwards and backwards; numbers per step and unit that are kept beside its state.
@@ -219,77 +219,3 @@ class Recurrent(Layer):
         """What the gates were."""
         kept = CELLS[self.kind][4] * shapes[0][0] * self.hidden * len(self._directions)
         return {"gates": kept} if kept else {}
-
-
-@dataclass(frozen=True)
-class Attention(Layer):
-    """Scaled dot products of several heads, without parameters: the products of each sample and head.
-
-    Every step attends to every other: what a mask would leave out is computed.
-
-    Parameters
-    ----------
-    name : str
-    heads : int
-        They must divide the features.
-    inputs : tuple of str
-        One layer, whose features are queries, keys and values side by side; or one of queries and one of keys and
-        values.
-
-    Examples
-    --------
-    >>> layer = Attention("attention", 2)
-    >>> layer.result(((8, 96),)), layer.products(((8, 96),), batch=1)[0][:4]
-    ((8, 32), ('forward', 8, 8, 16))
-    """
-
-    heads: int
-
-    saves = "input"
-
-    def _sizes(self, shapes) -> tuple[int, int, int]:
-        """Queries, keys, features of a head."""
-        if len(shapes) == 1:
-            (queries, features), keys = self.of_rank(shapes, (2,), "steps of features"), shapes[0][0]
-            whole, rest = divmod(features, 3)
-        else:
-            (queries, whole), (keys, both) = shapes
-            rest = both != 2 * whole
-        if rest or whole % self.heads:
-            self.fail(f"{self.heads} heads do not divide queries, keys and values of the shapes {shapes}")
-        return queries, keys, whole // self.heads
-
-    def result(self, shapes):
-        """Queries and features."""
-        queries, _, size = self._sizes(shapes)
-        return queries, size * self.heads
-
-    def products(self, shapes, batch):
-        """Scores and results; backwards those of the results first."""
-        queries, keys, size = self._sizes(shapes)
-        count = batch * self.heads
-        scores, results = (queries, keys, size), (queries, size, keys)
-        rows = (
-            ("forward", *scores), ("forward", *results),
-            ("backward_data", *scores), ("backward_weight", keys, size, queries),
-            ("backward_data", *results), ("backward_weight", size, keys, queries),
-        )  # fmt: skip
-        return [
-            Product(stage, m, n, k, count * m * k, count * k * n, count * m * n, count, inner=True)
-            for stage, m, n, k in rows
-        ]
-
-    def work(self, shapes, batch):
-        """The softmax of the scores."""
-        queries, keys, _ = self._sizes(shapes)
-        n = batch * self.heads * queries * keys
-        x, errors = ("activations", n), ("errors", n)
-        return [
-            Work("forward", "softmax", 6 * n, (x,), (x,)),
-            Work("backward_data", "softmax", 5 * n, (x, errors), (errors,)),
-        ]
-
-    def extra(self, shapes):
-        """The softmax."""
-        queries, keys, _ = self._sizes(shapes)
-        return {"probabilities": self.heads * queries * keys}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from softnum.tta.architectures.attention_layers import Attention
 from softnum.tta.architectures.image_layers import BatchNorm, Conv2d
 from softnum.tta.architectures.layers import Activation, Add, Concatenate, Dense, Flatten, Layer, Loss
 from softnum.tta.architectures.layers import Input as Data
 from softnum.tta.architectures.lowering import Architecture
-from softnum.tta.architectures.sequence_layers import Attention, Embedding, LayerNorm, Position, Recurrent
+from softnum.tta.architectures.sequence_layers import Embedding, LayerNorm, Position, Recurrent
 
 __all__ = ["bert_base", "deepspeech2", "gnmt", "transformer"]
 
