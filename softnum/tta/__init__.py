@@ -102,14 +102,9 @@ with PlainEnvironment():  # they compute constants
     from softnum.tta.workloads.exchange import Exchange, ParallelTime, Transfer, gradient_bytes
     from softnum.tta.workloads.files import read_workloads, write_workloads
     from softnum.tta.workloads.hardware import DesignPoint, Gemm, Hardware
+    from softnum.tta.workloads.layer_times import gemm_layer_times, read_layer_times
     from softnum.tta.workloads.memory import Memory, largest_batch, memory_of, memory_table
-    from softnum.tta.workloads.network_time import (
-        gemm_layer_times,
-        minimum_bandwidth,
-        parallel_sweep,
-        parallel_time,
-        read_layer_times,
-    )
+    from softnum.tta.workloads.network_time import minimum_bandwidth, parallel_sweep, parallel_time
     from softnum.tta.workloads.operations import (
         STAGES,
         TENSOR_CLASSES,

@@ -10,8 +10,9 @@ from softnum.tta.html import charts, values
 from softnum.tta.html.folder import Comparison, iteration_time
 from softnum.tta.html.model import Cell, Chart, Note, Row, Table, identifier
 from softnum.tta.workloads.exchange import Exchange, gradient_bytes
+from softnum.tta.workloads.layer_times import gemm_layer_times
 from softnum.tta.workloads.memory import memory_of
-from softnum.tta.workloads.network_time import gemm_layer_times, minimum_bandwidth, parallel_sweep
+from softnum.tta.workloads.network_time import minimum_bandwidth, parallel_sweep
 from softnum.tta.workloads.operations import TENSOR_CLASSES, Workload
 
 __all__ = ["memory_blocks", "parallel_blocks"]
