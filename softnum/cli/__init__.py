@@ -25,6 +25,7 @@ VERBS = {
     "sweep": "softnum.cli.sweep",
     "timings": "softnum.cli.timings",
     "workloads": "softnum.cli.programs",
+    "traces": "softnum.cli.traces",
     "train": "softnum.cli.train",
     "designs": "softnum.cli.designs",
     "formats": "softnum.cli.formats",

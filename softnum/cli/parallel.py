@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, need, writable_file
+from softnum.cli.layer_times import timed_works
 from softnum.cli.networks import Data, NetworkOptions
 from softnum.cli.tables import print_table, si, whole_numbers, words, write_rows
 from softnum.cli.updates import with_groups
-from softnum.cli.workloads import WORKLOAD_HELP, Sequence, devices_of, workloads_of
+from softnum.cli.workloads import WORKLOAD_HELP, Sequence, workloads_of
 
 __all__ = ["register"]
 
@@ -82,13 +83,6 @@ def parallel(
             writable_file(path)
     if plot is not None:
         need("matplotlib")
-    sources = [
-        name for name, given in (("--device", device), ("--reports", reports), ("--layer-times", layer_times)) if given
-    ]
-    if len(sources) > 1:
-        raise ValueError(f"{' and '.join(sources)} both say what the layers take; leave one of them out")
-    if efficiency != 1 and (reports is not None or layer_times is not None):
-        raise ValueError(f"--efficiency is of the roofline; leave it out with {sources[0]}")
     counts = whole_numbers(workers, "--workers")
     rates = [bit_rate(part, "--bandwidth") for part in words(bandwidth)]
     plain = Exchange(
@@ -100,7 +94,7 @@ def parallel(
         network, words(design), batches, precisions=words(precision), options=own.of(network), data=data,
         sequence=sequence,
     )  # fmt: skip
-    timed = _timed(works, device, device_file, efficiency, reports, layer_times)
+    timed = timed_works(works, device, device_file, efficiency, reports, layer_times)
     if plot is not None and len(timed) > 1:
         raise ValueError(f"--plot draws one design on one device, and {len(timed)} are asked for; name one")
     rows, tables, times = [], [], []
@@ -128,42 +122,6 @@ def parallel(
     for path in (plot, out):
         if path is not None:
             typer.echo(f"Written: {path}")
-
-
-def _timed(works, device, device_file, efficiency: float, reports, layer_times) -> list:
-    """(workload, times of its layers, where they are from)."""
-    if layer_times is not None:
-        from softnum.tta import read_layer_times
-
-        seconds = read_layer_times(layer_times)
-        return [(work, seconds, str(layer_times)) for work, _ in works]
-    if reports is not None:
-        from softnum.tta import DesignPoint, gemm_layer_times, load_reports, scalesim_timings
-
-        found, stores = [], [load_reports(reports)]
-        for work, hardware in works:
-            if hardware is None:
-                raise ValueError(f"design {work.design!r} states no [hardware], which SCALE-Sim's reports are of")
-            time = scalesim_timings([DesignPoint(work.design, hardware, _counted(work))], stores)[work.design]
-            found.append((work, gemm_layer_times(time), time.source))
-        return found
-    from softnum.tta import roofline
-
-    found = [roofline(work, where, efficiency) for work, where in devices_of(works, device, device_file)]
-    names = len(device.split(",")) if device else 1
-    return [
-        (work, roof.layer_times, roof.time.source)
-        for work, roof in zip((work for work, _ in works for _ in range(names)), found, strict=True)
-    ]  # fmt: skip
-
-
-def _counted(work):
-    """The products of a workload, equal ones once with a count: as a design point lists them."""
-    counts: dict = {}
-    for gemm in work.gemms:
-        key = replace(gemm, count=1)
-        counts[key] = counts.get(key, 0) + gemm.count
-    return tuple(replace(gemm, count=count) for gemm, count in counts.items())
 
 
 def _row(work, time) -> dict:

@@ -66,6 +66,7 @@ with PlainEnvironment():  # they compute constants
     from softnum.tta.outcomes.results import RESULTS_SCHEMA, read_results, results_dict, write_results
     from softnum.tta.programs import PROGRAM_FORMATS, ProgramFormat, export_program
     from softnum.tta.quantities import bandwidth, bit_rate, byte_size, duration, flop_rate, frequency
+    from softnum.tta.simulators.astrasim import AstraSystem, NetworkDimension, run_astrasim, write_astrasim
     from softnum.tta.simulators.environment import create_environment
     from softnum.tta.simulators.reports import MissingReport, Simulations, load_reports, read_requests, write_requests
     from softnum.tta.simulators.scalesim import ASSUMPTIONS, NOT_SIMULATED, Machine, machine_for, write_inputs
@@ -90,6 +91,11 @@ with PlainEnvironment():  # they compute constants
         read_timings,
         write_timings,
     )
+    from softnum.tta.traces.facts import trace_time, workload_of_trace
+    from softnum.tta.traces.folder import check_ranks, write_traces
+    from softnum.tta.traces.ranks import RankTraces, data_parallel_traces
+    from softnum.tta.traces.schema import load_chakra_schema
+    from softnum.tta.traces.trace import Trace, TraceAttribute, TraceIO, TraceNode, read_trace, write_trace
     from softnum.tta.workloads.areas import MultiplierArea, equal_area, multiplier_areas
     from softnum.tta.workloads.energy import (
         ENERGY_KINDS,
@@ -121,6 +127,7 @@ __all__ = [
     "ASSUMPTIONS",
     "AccuracyFormat",
     "Architecture",
+    "AstraSystem",
     "Cost",
     "CostResult",
     "DIRECTIONS",
@@ -157,6 +164,7 @@ __all__ = [
     "Money",
     "MultiplierArea",
     "NOT_SIMULATED",
+    "NetworkDimension",
     "Operation",
     "OperationEnergy",
     "PROGRAM_FORMATS",
@@ -166,6 +174,7 @@ __all__ = [
     "ProductName",
     "ProgramFormat",
     "RESULTS_SCHEMA",
+    "RankTraces",
     "ReachedRule",
     "Record",
     "RecordSet",
@@ -182,6 +191,10 @@ __all__ = [
     "Study",
     "TENSOR_CLASSES",
     "TimingFormat",
+    "Trace",
+    "TraceAttribute",
+    "TraceIO",
+    "TraceNode",
     "Transfer",
     "Utilisation",
     "UnitHardware",
@@ -195,9 +208,11 @@ __all__ = [
     "bit_rate",
     "bootstrap_interval",
     "byte_size",
+    "check_ranks",
     "combine_study",
     "conclude",
     "create_environment",
+    "data_parallel_traces",
     "design_points",
     "device",
     "devices",
@@ -216,6 +231,7 @@ __all__ = [
     "inference",
     "interaction",
     "largest_batch",
+    "load_chakra_schema",
     "load_report",
     "load_reports",
     "lower",
@@ -257,24 +273,31 @@ __all__ = [
     "read_results",
     "read_scalesim",
     "read_timings",
+    "read_trace",
     "read_workloads",
     "read_zigzag",
     "results_dict",
     "roll_up",
     "roofline",
+    "run_astrasim",
     "scalesim_timings",
     "scalesim_variants",
     "share_interval",
     "simulate",
     "study_variants",
+    "trace_time",
     "units_per_day",
     "utilisation",
     "workload_of_gemms",
+    "workload_of_trace",
+    "write_astrasim",
     "write_inputs",
     "write_report",
     "write_requests",
     "write_results",
     "write_timings",
+    "write_trace",
+    "write_traces",
     "write_workloads",
     "zigzag_timings",
     "zigzag_variants",

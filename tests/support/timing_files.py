@@ -21,6 +21,7 @@ GOOD = [
     ("tensorflow/merged.json", "tensorflow", {"iterations": 3}),
     ("mlperf-logging/run.log", "mllog", {}),
     ("maestro/network.csv", "maestro", {"clock": "1 GHz"}),
+    ("astrasim/mlp-4ranks.log", "astrasim", {}),
     ("timeloop/layer.stats.txt", "timeloop", {"clock": "1 GHz"}),
     ("timeloop/layer.map+stats.xml", "timeloop", {"clock": "1 GHz"}),
 ]

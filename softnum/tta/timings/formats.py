@@ -15,6 +15,7 @@ from softnum.tta.mllog import files_of, is_mllog, mllog_files
 from softnum.tta.quantities import frequency
 from softnum.tta.text import delimiter_of, read_text
 from softnum.tta.timings import ncu, nsys
+from softnum.tta.timings.astrasim import is_astrasim, read_astrasim
 from softnum.tta.timings.chrome import read_chrome_trace
 from softnum.tta.timings.gem5 import read_gem5
 from softnum.tta.timings.gpgpusim import read_gpgpusim
@@ -83,7 +84,7 @@ def _is_csv(text: str) -> bool:
 
 
 def _is_json(text: str) -> bool:
-    return text.lstrip()[:1] == "[" and not _is_trace(text)
+    return text.lstrip()[:1] == "[" and not _is_trace(text) and not is_astrasim(text)
 
 
 def _is_trace(text: str) -> bool:
@@ -261,6 +262,15 @@ FORMATS: dict[str, TimingFormat] = {
             read_maestro,
             is_maestro,
             frozenset({"clock", "iterations"}),
+        ),
+        TimingFormat(
+            "astrasim",
+            "log of ASTRA-sim: the cycles of every rank of a job, of which the slowest counts",
+            "Workload::report and Statistics::report in astra-sim/workload of github.com/astra-sim/astra-sim",
+            "logs captured from ASTRA-sim 518bd51 with the analytical network",
+            read_astrasim,
+            is_astrasim,
+            frozenset({"iterations"}),
         ),
     )
 }
