@@ -185,7 +185,7 @@ def _system(ranks, bandwidth, latency, dimensions, topology, algorithm, chunks, 
     peak = memory_bandwidth = None
     if roofline:
         peak, memory_bandwidth = _peak(works, device, device_file)
-    return AstraSystem([NetworkDimension(*row) for row in rows], chunks, 0, peak, memory_bandwidth)
+    return AstraSystem([NetworkDimension(*row) for row in rows], chunks, 1, peak, memory_bandwidth)
 
 
 def _peak(works, device, device_file):
@@ -261,7 +261,8 @@ def run(
             (detail["ranks"], format_seconds(time.seconds), format_seconds(detail["fastest_cycles"] / 1e9),
              format_seconds(detail["exposed_cycles"] / 1e9), f"{share:.1%}")
         ],
-        [f"Time: {detail['column']}.", f"Log: {folder / 'astrasim.log'}"],
+        [f"Time: {detail['column']}.", *(f"{hint}." for hint in [detail.get("hint")] if hint),
+         f"Log: {folder / 'astrasim.log'}"],
     )  # fmt: skip
     if out is not None:
         write_timings(out, [time])

@@ -7,8 +7,13 @@ from types import ModuleType
 import pytest
 
 PACKAGES = ("softnum", "softnum.kernels", "softnum.reference", "softnum.train", "softnum.tta")
-#: they install or run another program, so that their examples are shown and not run
-NOT_RUN = {"softnum.tta.create_environment", "softnum.tta.simulate"}
+#: they install or run another program, or take a schema of the user's, so that their examples are shown and not run
+NOT_RUN = {
+    f"softnum.tta.{name}"
+    for name in (
+        "create_environment", "load_chakra_schema", "read_trace", "run_astrasim", "simulate", "write_astrasim", "write_trace",
+    )
+}  # fmt: skip
 
 
 def without_examples(package):

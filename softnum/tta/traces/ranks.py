@@ -168,6 +168,17 @@ class Rank:
         }
         return self._add(f"{name} {kind}", "COMM_COLL_NODE", after, attributes)
 
+    def message(self, other: int, size: int, tag: int, wire: str, sends: bool, after) -> int:
+        """A message to another rank, or what waits for the one that it sends."""
+        attributes = {
+            "comm_dst" if sends else "comm_src": TraceAttribute("int64_val", other),
+            "comm_size": TraceAttribute("int64_val", size),
+            "comm_tag": TraceAttribute("int64_val", tag),
+            "softnum.format": TraceAttribute("string_val", wire),
+        }
+        name, type = ("send to", "COMM_SEND_NODE") if sends else ("receive from", "COMM_RECV_NODE")
+        return self._add(f"{name} {other}", type, after, attributes)
+
     def trace(self, facts: Mapping[str, object]) -> Trace:
         """All of it, with the facts as attributes of the trace."""
         attributes = {
@@ -277,7 +288,7 @@ def data_parallel_traces(
             rank.compute(layer, stage, own[layer, stage], spent, sums)
             sums = []
     rank.flush()
-    _check_rounding(workload.network, rank)
+    check_rounding(workload.network, rank)
     facts = {
         "network": workload.network, "design": workload.design, "batch": workload.batch, "ranks": ranks,
         "parallelism": "data",
@@ -291,7 +302,7 @@ def _stored(workload: Workload) -> str:
     return ", ".join(dict.fromkeys(found))
 
 
-def _check_rounding(network: str, rank: Rank) -> None:
+def check_rounding(network: str, rank: Rank) -> None:
     """Raise ValueError where whole microseconds say something else than what was given: off by more than 1 %."""
     if rank.clock and abs(Fraction(rank.told, 10**6) - rank.clock) * 100 > rank.clock:
         raise ValueError(

@@ -89,6 +89,11 @@ def load_chakra_schema(path: str | os.PathLike | None = None) -> Schema:
         If there is no such file, or none is named.
     ValueError
         If it is no such schema, or what compiles it is not installed.
+
+    Examples
+    --------
+    >>> load_chakra_schema("chakra/schema/protobuf/et_def.proto").collectives["ALL_TO_ALL"]  # doctest: +SKIP
+    6
     """
     if path is None:
         path = os.environ.get(PROTO_VARIABLE)

@@ -216,6 +216,11 @@ def read_trace(
     FileNotFoundError, ValueError
         If there is no such file, it is cut off, no such file, or `check_graph` refuses the graph; the message names
         the file and the node, or the byte at which it lies.
+
+    Examples
+    --------
+    >>> [node.name for node in read_trace("job/rank.0.et", "et_def.proto").nodes[:2]]  # doctest: +SKIP
+    ['fc1 forward', 'fc2 forward']
     """
     path, schema = Path(path), schema or load_chakra_schema(proto)
     if not path.is_file():
@@ -393,6 +398,10 @@ def write_trace(path: str | os.PathLike, trace: Trace, proto: str | os.PathLike 
     ------
     FileNotFoundError, ValueError
         As `load_chakra_schema` and `trace_bytes`.
+
+    Examples
+    --------
+    >>> write_trace("my.0.et", Trace((TraceNode(0, "fc", "COMP_NODE"),), "1.0.0"), "et_def.proto")  # doctest: +SKIP
     """
     data = trace_bytes(trace, load_chakra_schema(proto))
     write_atomic(path, gzip.compress(data, mtime=0) if Path(path).suffix == ".gz" else data)
