@@ -9,6 +9,8 @@ import typer
 from softnum.cli.exits import exit_codes, need, writable_file
 from softnum.cli.layer_times import timed_works
 from softnum.cli.networks import Data, NetworkOptions
+from softnum.cli.outcomes import stated
+from softnum.cli.systems import SystemOptions, on_system
 from softnum.cli.tables import print_table, si, whole_numbers, words, write_rows
 from softnum.cli.updates import with_groups
 from softnum.cli.workloads import WORKLOAD_HELP, Sequence, workloads_of
@@ -16,6 +18,12 @@ from softnum.cli.workloads import WORKLOAD_HELP, Sequence, workloads_of
 __all__ = ["register"]
 
 _OWN = NetworkOptions()
+_SYSTEM = SystemOptions()
+#: What a command on a system has no use for.
+_LINKS = (
+    "bandwidth", "latency", "compress", "method", "servers", "device", "efficiency", "reports", "layer_times",
+    "per_layer", "plot",
+)  # fmt: skip
 
 
 def register(app: typer.Typer) -> None:
@@ -26,9 +34,12 @@ def register(app: typer.Typer) -> None:
 
 
 def parallel(
+    ctx: typer.Context,
     network: Annotated[str, typer.Argument(help=WORKLOAD_HELP)],
     workers: Annotated[str, typer.Option(help="How many compute in parallel: 2,4,8.")],
-    bandwidth: Annotated[str, typer.Option(help='Of each worker\'s link, in bits: "10 Gb/s,100 Gb/s".')],
+    bandwidth: Annotated[
+        str | None, typer.Option(help='Of each worker\'s link, in bits: "10 Gb/s,100 Gb/s"; a system states its own.')
+    ] = None,
     design: Annotated[
         str | None, typer.Option(help="Design files or names, with commas between.  [default: a-float32]")
     ] = None,
@@ -62,6 +73,7 @@ def parallel(
     per_layer: Annotated[bool, typer.Option("--per-layer", help="When each layer's gradients are sent.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw speed-ups over bandwidths: .png, .svg or .pdf.")] = None,
     out: Annotated[Path | None, typer.Option(help="All of it as .json, or the table as .csv.")] = None,
+    shared: SystemOptions = _SYSTEM,
 ) -> None:
     """Say what data-parallel workers gain: every one computes a batch, then they add up their gradients.
 
@@ -73,17 +85,36 @@ def parallel(
       softnum parallel resnet50 --device v100 --workers 8 --bandwidth "10 Gb/s" --latency "5 us" --compress e5m2
       softnum parallel mlp --workers 4 --bandwidth "10 Gb/s" --reports runs/tta/scalesim --per-layer
       softnum parallel lenet5 --workers 2,4 --bandwidth "100 Gb/s" --method server --servers 2 --plot parallel.png
+      softnum parallel llama3-70b --system dgx-h100 --workers 8 --batch 16 --tensor 8 --pipeline 4 --zero 1
 
     Times are of a roofline (estimates), of SCALE-Sim (--reports), or your own (--layer-times, in seconds).
+
+    With --system a step is shared in more ways than by samples: --workers ways of data parallelism, each with --batch
+    samples, times --tensor, --pipeline and --context; compute, exposed exchanges, bubble and memory of a device.
     """
     from softnum.tta import Exchange, bit_rate, duration, minimum_bandwidth, parallel_sweep
 
     for path in (plot, out):
         if path is not None:
             writable_file(path)
+    counts = whole_numbers(workers, "--workers")
+    if shared.system is not None:
+        used = [f"--{name.replace('_', '-')}" for name in _LINKS if name in stated(ctx)]
+        if used or own.of(network) or data:
+            raise ValueError(f"{used[0] if used else 'an option of networks'} has no part with --system; leave it out")
+        on_system(
+            network, shared, counts, batch, sequence, words(design), words(precision),
+            overlap=not no_overlap, device_file=device_file, out=out,
+        )  # fmt: skip
+        if out is not None:
+            typer.echo(f"Written: {out}")
+        return
+    if shared.given():
+        raise ValueError(f"{shared.given()[0]} is of a step on a system; add --system dgx-h100, or leave it out")
+    if bandwidth is None:
+        raise ValueError('state the workers\' links, like --bandwidth "100 Gb/s", or a system: --system dgx-h100')
     if plot is not None:
         need("matplotlib")
-    counts = whole_numbers(workers, "--workers")
     rates = [bit_rate(part, "--bandwidth") for part in words(bandwidth)]
     plain = Exchange(
         duration(latency, "--latency") if latency else 0, method, servers, overlap=not no_overlap

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["WORKLOAD_HELP", "Sequence", "devices_of", "workloads_of"]
+__all__ = ["WORKLOAD_HELP", "Sequence", "devices_of", "ways_of", "workloads_of"]
 
 Sequence = Annotated[
     int | None,
@@ -104,11 +104,11 @@ def _trained(network, designs, formats, batches, options, data, updates):
 def _architecture(net, designs, precisions, formats, batches, optimiser):
     from softnum.tta import lower
 
-    ways = _ways(designs, precisions, formats)
+    ways = ways_of(designs, precisions, formats)
     return [(lower(net, batch, precision, optimiser), hardware) for precision, hardware in ways for batch in batches]
 
 
-def _ways(designs, precisions, formats):
+def ways_of(designs, precisions, formats):
     """(Precision, Hardware or None) of what is named, else of float32."""
     from softnum.tta import Precision
 

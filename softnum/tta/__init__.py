@@ -64,6 +64,24 @@ with PlainEnvironment():  # they compute constants
     from softnum.tta.outcomes.report import plot_details, plot_studies, print_studies
     from softnum.tta.outcomes.resource_plots import plot_memory, plot_parallel
     from softnum.tta.outcomes.results import RESULTS_SCHEMA, read_results, results_dict, write_results
+    from softnum.tta.parallelism import (
+        Checkpoints,
+        Collective,
+        Parallelism,
+        StepMemory,
+        StepPlan,
+        StepTime,
+        System,
+        Tier,
+        check_memory,
+        checkpoints,
+        plan_step,
+        read_system,
+        step_memory,
+        step_time,
+        system,
+        systems,
+    )
     from softnum.tta.programs import PROGRAM_FORMATS, ProgramFormat, export_program
     from softnum.tta.quantities import bandwidth, bit_rate, byte_size, duration, flop_rate, frequency
     from softnum.tta.simulators.astrasim import AstraSystem, NetworkDimension, run_astrasim, write_astrasim
@@ -110,7 +128,7 @@ with PlainEnvironment():  # they compute constants
     from softnum.tta.workloads.hardware import DesignPoint, Gemm, Hardware
     from softnum.tta.workloads.layer_times import gemm_layer_times, read_layer_times
     from softnum.tta.workloads.memory import Memory, largest_batch, memory_of, memory_table
-    from softnum.tta.workloads.network_time import minimum_bandwidth, parallel_sweep, parallel_time
+    from softnum.tta.workloads.network_time import exposed_time, minimum_bandwidth, parallel_sweep, parallel_time
     from softnum.tta.workloads.operations import (
         STAGES,
         TENSOR_CLASSES,
@@ -125,9 +143,11 @@ with PlainEnvironment():  # they compute constants
 __all__ = [
     "ACCURACY_FORMATS",
     "ASSUMPTIONS",
+    "Checkpoints",
     "AccuracyFormat",
     "Architecture",
     "AstraSystem",
+    "Collective",
     "Cost",
     "CostResult",
     "DIRECTIONS",
@@ -169,6 +189,7 @@ __all__ = [
     "OperationEnergy",
     "PROGRAM_FORMATS",
     "ParallelTime",
+    "Parallelism",
     "Peak",
     "Precision",
     "ProductName",
@@ -187,9 +208,14 @@ __all__ = [
     "STAGES",
     "Simulations",
     "Spread",
+    "StepMemory",
+    "StepPlan",
+    "StepTime",
     "StoredTensor",
+    "System",
     "Study",
     "TENSOR_CLASSES",
+    "Tier",
     "TimingFormat",
     "Trace",
     "TraceAttribute",
@@ -208,7 +234,9 @@ __all__ = [
     "bit_rate",
     "bootstrap_interval",
     "byte_size",
+    "check_memory",
     "check_ranks",
+    "checkpoints",
     "combine_study",
     "conclude",
     "create_environment",
@@ -220,6 +248,7 @@ __all__ = [
     "duration",
     "energy_of",
     "equal_area",
+    "exposed_time",
     "export_program",
     "export_report",
     "figure_of_merit",
@@ -251,6 +280,7 @@ __all__ = [
     "outcome_rules",
     "parallel_sweep",
     "parallel_time",
+    "plan_step",
     "plot_memory",
     "plot_parallel",
     "plot_roofline",
@@ -272,6 +302,7 @@ __all__ = [
     "read_requests",
     "read_results",
     "read_scalesim",
+    "read_system",
     "read_timings",
     "read_trace",
     "read_workloads",
@@ -284,7 +315,11 @@ __all__ = [
     "scalesim_variants",
     "share_interval",
     "simulate",
+    "step_memory",
+    "step_time",
     "study_variants",
+    "system",
+    "systems",
     "trace_time",
     "units_per_day",
     "utilisation",

@@ -55,8 +55,8 @@ class Gather(_Communication):
     the backward pass needs of the others is sent again.
 
     >>> layer = Gather("gather", "tensor", 8)
-    >>> layer.result(((1024, 4096),)), [row[:2] for row in layer.traffic(((1024, 4096),), 1)]
-    ((8192, 4096), [('forward', 'all_gather'), ('backward_data', 'reduce_scatter')])
+    >>> layer.result(((1024, 4096),)), [row[1] for row in layer.traffic(((1024, 4096),), 1)]
+    ((8192, 4096), ['all_gather', 'reduce_scatter', 'all_gather'])
     """
 
     def result(self, shapes):
@@ -65,8 +65,10 @@ class Gather(_Communication):
         return steps * self.ways, features
 
     def traffic(self, shapes, batch):
-        """An all-gather, and backwards a reduce-scatter."""
-        return self._both("all_gather", "reduce_scatter", batch * prod(self.result(shapes)))
+        """An all-gather, and backwards a reduce-scatter and the all-gather again."""
+        elements = batch * prod(self.result(shapes))
+        again = Traffic("backward_weight", "all_gather", self.group, elements, "activations")
+        return [*self._both("all_gather", "reduce_scatter", elements), again]
 
 
 @dataclass(frozen=True)

@@ -227,7 +227,8 @@ class Decoder:
             layers += self.block(kind, share, f"layer{number}.", layers[-1].name)
         layers += self.last(share, layers[-1].name)
         for number in range(1, self.extra + 1):
-            layers += self._extra(share, f"extra{number}.", layers, sequence)
+            before = next(layer.name for layer in reversed(layers) if layer.name.endswith("add2"))
+            layers += self.more(share, f"extra{number}.", "", before)
         title = f"{self.name}, sequences of {sequence:,} words"
         return Architecture(self.name, (sequence,), tuple(layers), title, self.source, self.published)
 
@@ -236,20 +237,26 @@ class Decoder:
 
     def first(self, share: Share) -> list[Layer]:
         """Embedding, and positions that are learned."""
-        layers: list[Layer] = [Embedding("embedding", -(-self.vocabulary // share.tensor), self.hidden)]
-        if share.tensor > 1:
-            layers.append((Scatter if share.sequence else SumForward)("embedding.sum", "tensor", share.tensor))
+        layers = self._embedded(share, "embedding", Embedding)
         if self.positions == "learned":
             layers.append(Position("position", self.context))
         return layers
 
-    def last(self, share: Share, x: str = "") -> list[Layer]:
-        """Normalisation, the layer of words, the loss."""
-        layers = [self._norm("norm", inputs=(x,) if x else ())]
-        if share.tensor > 1:
-            layers.append((Gather if share.sequence else SumBackward)("words.copy", "tensor", share.tensor))
+    def last(self, share: Share, x: str = "", *, own: bool = False) -> list[Layer]:
+        """Normalisation, the layer of words, the loss; the layer of words has a table of its `own`, even if it is the
+        embedding's, on a device that does not hold the embedding."""
+        return [self._norm("norm", inputs=(x,) if x else ()), *self._words(share, "", self.tied and not own)]
+
+    def _words(self, share: Share, name: str, tied: bool) -> list[Layer]:
+        layers = self._opened(share, f"{name}words")
         words = -(-self.vocabulary // share.tensor)
-        return [*layers, Dense("words", words, bias=False, tied=self.tied), Loss("loss")]
+        return [*layers, Dense(f"{name}words", words, bias=False, tied=tied), Loss(f"{name}loss")]
+
+    def _embedded(self, share: Share, name: str, kind: type[Embedding], **inputs) -> list[Layer]:
+        layers: list[Layer] = [kind(name, -(-self.vocabulary // share.tensor), self.hidden, **inputs)]
+        if share.tensor > 1:
+            layers.append((Scatter if share.sequence else SumForward)(f"{name}.sum", "tensor", share.tensor))
+        return layers
 
     def block(self, kind: str, share: Share, name: str = "", x: str = "") -> list[Layer]:
         """A layer of the decoder: attention, then a feed-forward layer or experts.
@@ -339,7 +346,7 @@ class Decoder:
         return [up, Gate(f"{name}{part}gate") if gated else Activation(f"{name}{part}gelu", "gelu")]
 
     def _experts(self, share: Share, name: str, x: str) -> list[Layer]:
-        """Those of all steps beside those that a router chooses."""
+        """Those of all steps beside those that a router chooses; these are shared whole, not split."""
         if self.activation != "swiglu" or self.bias:
             raise ValueError(f"model {self.name!r}: experts are gated (swiglu) and without biases")
         router, here = f"{name}router", self.experts // share.expert
@@ -347,11 +354,8 @@ class Decoder:
         layers.append(Dispatch(f"{name}dispatch", self.chosen, inputs=(x,)))
         sent = share.expert > 1
         layers += [AllToAll(f"{name}dispatch.send", "expert", share.expert)] if sent else []
-        layers += self._opened(share, f"{name}experts.up")
-        layers += [ExpertDense(f"{name}experts.up", here, 2 * self.expert_inner // share.tensor)]
+        layers += [ExpertDense(f"{name}experts.up", here, 2 * self.expert_inner)]
         layers += [Gate(f"{name}experts.gate"), ExpertDense(f"{name}experts.down", here, self.hidden)]
-        if share.tensor > 1:
-            layers.append((Scatter if share.sequence else SumForward)(f"{name}experts.sum", "tensor", share.tensor))
         layers += [AllToAll(f"{name}combine.send", "expert", share.expert)] if sent else []
         layers.append(Combine(f"{name}combine", self.chosen, inputs=(layers[-1].name, router)))
         if self.shared:
@@ -362,18 +366,25 @@ class Decoder:
             layers.append(Add(f"{name}experts.add", inputs=(f"{name}combine", layers[-1].name)))
         return layers
 
-    def _extra(self, share: Share, name: str, layers: list[Layer], sequence: int) -> list[Layer]:
-        """One that predicts a word more: the next word's embedding beside what the layers made of the last."""
-        before = next(layer.name for layer in reversed(layers) if layer.name.endswith("add2"))
-        found = [
-            _Again(f"{name}embedding", self.vocabulary, self.hidden, inputs=("",)),
+    def more(self, share: Share, name: str, words: str, before: str) -> list[Layer]:
+        """A module that predicts a word more: the next word's embedding beside what the layers made of the last.
+
+        Parameters
+        ----------
+        share : Share
+        name : str
+            What its layers' names begin with.
+        words, before : str
+            The layers whose results it takes: the words, and what the layers made of them.
+        """
+        found = self._embedded(share, f"{name}embedding", _Again, inputs=(words,))
+        found += [
             self._norm(f"{name}norm.word"), self._norm(f"{name}norm.state", inputs=(before,)),
             Concatenate(f"{name}joined", inputs=(f"{name}norm.word", f"{name}norm.state")),
             Dense(f"{name}join", self.hidden, bias=False),
         ]  # fmt: skip
         found += self.block("experts" if self.experts else "dense", share, f"{name}layer.", f"{name}join")
-        found += [self._norm(f"{name}norm"), Dense(f"{name}words", self.vocabulary, bias=False, tied=True)]
-        return [*found, Loss(f"{name}loss")]
+        return [*found, self._norm(f"{name}norm"), *self._words(share, name, True)]
 
 
 class _Again(Embedding):

@@ -42,6 +42,8 @@ class Architecture:
         Where its sizes come from.
     published : Mapping
         What the source says of it: "parameters", "macs" (multiplications and additions of one sample, forwards).
+    part : bool
+        Whether it is a part of a larger network, whose input needs a gradient.
 
     Raises
     ------
@@ -62,6 +64,7 @@ class Architecture:
     title: str = ""
     source: str = field(default="", repr=False)
     published: Mapping[str, int | float] = field(default_factory=dict, repr=False, compare=False)
+    part: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.layers:
@@ -104,6 +107,10 @@ class Architecture:
         """Shapes of what a layer takes."""
         return tuple(self.shapes.get(name, self.input) for name in self._inputs[layer.name])
 
+    def taken_by(self, layer: Layer) -> tuple[str, ...]:
+        """Layers whose results a layer takes; "" is the network's input."""
+        return self._inputs[layer.name]
+
     @cached_property
     def parameters(self) -> int:
         """Trained numbers."""
@@ -122,7 +129,7 @@ class Architecture:
     @cached_property
     def needs_gradient(self) -> dict[str, bool]:
         """Layer -> whether anything that it takes depends on trained numbers."""
-        depends, found = {"": False}, {}
+        depends, found = {"": self.part}, {}
         for layer in self.layers:
             found[layer.name] = any(depends[name] for name in self._inputs[layer.name])
             depends[layer.name] = found[layer.name] or bool(layer.parameters(self.shapes_into(layer)))
@@ -201,7 +208,7 @@ def lower(
     precision = Precision.named(precision) if isinstance(precision, str) else precision
     costs = []
     for layer in architecture.layers:
-        first = layer is architecture.layers[0]
+        first = layer is architecture.layers[0] and not architecture.part
         here = precision.at(layer.name)
         shapes, data = architecture.shapes_into(layer), architecture.needs_gradient[layer.name]
         if precision.rules:  # of a recurrent layer's parts each may have formats of its own

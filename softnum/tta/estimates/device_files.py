@@ -332,7 +332,7 @@ def devices(path: str | os.PathLike | None = None) -> dict[str, Device]:
     Examples
     --------
     >>> len(devices()), devices()["tpu-v2"].peaks
-    (21, {'bf16': 180000000000000.0})
+    (25, {'bf16': 180000000000000.0})
     """
     if path is None:
         return dict(_shipped())

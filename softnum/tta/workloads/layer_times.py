@@ -119,8 +119,8 @@ def parts_in_order(workload: Workload) -> list[tuple[int, str, str]]:
 
 def gradients_made(workload: Workload, layers) -> dict[str, int]:
     """The operation after which a layer's gradients are all there; ValueError of a network with several updates."""
-    stages = [operation.stage for operation in workload.operations]
-    if "update" in stages and set(stages[stages.index("update") :]) != {"update"}:
+    order = [operation.stage for operation in workload.operations]
+    if "update" in order and set(order[order.index("update") :]) != {"update"}:
         raise ValueError(
             f"{workload.network!r} is updated several times in an iteration, each time after an exchange of its own; "
             "that is not modelled"
@@ -129,13 +129,13 @@ def gradients_made(workload: Workload, layers) -> dict[str, int]:
     for tensor in workload.tensors:
         if tensor.tensor_class == "weight_gradients" and tensor.live is not None:
             made[tensor.layer] = max(made.get(tensor.layer, 0), tensor.live[0])
+    stages: dict[str, dict[str, int]] = {}  # of a layer and its parts, each with its last operation
+    for place, operation in enumerate(workload.operations):
+        parts = operation.layer.split(".")
+        for size in range(1, len(parts) + 1):
+            stages.setdefault(".".join(parts[:size]), {})[operation.stage] = place
     for layer in layers:
-        own = [
-            (operation.stage, number)
-            for number, operation in enumerate(workload.operations)
-            if operation.layer == layer or operation.layer.startswith(f"{layer}.")  # a part of it
-        ]
-        last = dict(sorted(own, key=lambda row: row[1]))
+        last = stages.get(layer, {})
         if layer not in made and not last.keys() & {"backward_weight", "backward_data"}:
             raise ValueError(f"layer {layer!r} of {workload.network!r} has weight gradients and no backward operation")
         if "backward_weight" in last or layer not in made:

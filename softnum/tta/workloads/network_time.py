@@ -8,7 +8,7 @@ fractions from the times and bandwidths that are given.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
@@ -19,7 +19,7 @@ from softnum.tta.workloads.hardware import PASSES
 from softnum.tta.workloads.layer_times import LayerTimes, gradients_made, layer_seconds, parts_in_order
 from softnum.tta.workloads.operations import Workload
 
-__all__ = ["minimum_bandwidth", "parallel_sweep", "parallel_time"]
+__all__ = ["exposed_time", "minimum_bandwidth", "parallel_sweep", "parallel_time"]
 
 _RING = Exchange()
 
@@ -115,15 +115,61 @@ def _rate(bandwidth) -> Fraction:
 
 def _timed(known: _Backward, workload: Workload, workers: int, rate: Fraction, exchange: Exchange) -> ParallelTime:
     positive_int(workers, "workers")
-    now, transfers = Fraction(0), []
-    if workers > 1:
-        for layer, ready, bits, back in zip(known.layers, known.ready, known.bits, known.back, strict=True):
-            load, wait = exchange.cost(workers, bits, back)
-            start = max(now, ready if exchange.overlap else known.end)
-            now = start + load / rate + wait
-            transfers.append(Transfer(layer, bits // 8, ready, start, now))
-    exposed = max(Fraction(0), now - known.end)
-    return ParallelTime(workers, workload.batch, rate, exchange, known.compute, tuple(transfers), exposed)
+
+    def cost(number: int) -> Fraction:
+        load, wait = exchange.cost(workers, known.bits[number], known.back[number])
+        return load / rate + wait
+
+    transfers = _transfers(known, cost, exchange.overlap) if workers > 1 else ()
+    exposed = max(Fraction(0), transfers[-1].end - known.end) if transfers else Fraction(0)
+    return ParallelTime(workers, workload.batch, rate, exchange, known.compute, transfers, exposed)
+
+
+def _transfers(known: _Backward, cost: Callable[[int], Fraction], overlap: bool) -> tuple[Transfer, ...]:
+    """Exchanges one after another, each as soon as its gradients are ready and the one before it is done."""
+    now, found = Fraction(0), []
+    for n, (layer, ready, bits) in enumerate(zip(known.layers, known.ready, known.bits, strict=True)):
+        start = max(now, ready if overlap else known.end)
+        now = start + cost(n)
+        found.append(Transfer(layer, bits // 8, ready, start, now))
+    return tuple(found)
+
+
+def exposed_time(
+    workload: Workload, times: LayerTimes, cost: Callable[[str, int], Fraction | float], *, overlap: bool = True
+) -> Fraction:
+    """The seconds in which a worker waits for gradients, where each layer's exchange has a cost of its own.
+
+    Parameters
+    ----------
+    workload, times
+        As of `parallel_time`.
+    cost : callable
+        Of a layer and the bytes of its gradients: seconds.
+    overlap : bool
+        Whether gradients leave while the backward pass goes on.
+
+    Returns
+    -------
+    Fraction
+
+    Raises
+    ------
+    ValueError
+        As of `parallel_time`.
+
+    Examples
+    --------
+    >>> from softnum.train import load_design, workload
+    >>> work = workload("mlp", load_design("a-float32"), 32)
+    >>> times = {"fc1": (3e-6, 0, 3e-6), "fc2": (1e-6, 1e-6, 1e-6)}
+    >>> ring = parallel_time(work, times, workers=4, bandwidth=10**11)
+    >>> exposed_time(work, times, lambda layer, size: Fraction(12 * size, 10**11)) == ring.exposed
+    True
+    """
+    known = _backward(workload, times, None)
+    transfers = _transfers(known, lambda n: Fraction(cost(known.layers[n], known.bits[n] // 8)), overlap)
+    return max(Fraction(0), transfers[-1].end - known.end)
 
 
 def parallel_sweep(

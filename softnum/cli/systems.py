@@ -1,0 +1,144 @@
+"""``softnum parallel --system``: a step that a system's devices share in several ways."""
+
+from dataclasses import dataclass, fields
+from typing import Annotated
+
+import typer
+
+from softnum.cli.tables import print_table, si, write_rows
+from softnum.cli.workloads import ways_of
+
+__all__ = ["SystemOptions", "on_system"]
+
+
+@dataclass(frozen=True)
+class SystemOptions:
+    """Options of a command, in the order of its help, that are of a system."""
+
+    system: Annotated[
+        str | None, typer.Option(help="A system by name (dgx-h100), or a TOML file with one: then in the ways below.")
+    ] = None
+    tensor: Annotated[int, typer.Option(help="Ways in which a layer's weights are shared.")] = 1
+    pipeline: Annotated[int, typer.Option(help="Stages of layers.")] = 1
+    context: Annotated[int, typer.Option(help="Ways in which a sample's words are shared.")] = 1
+    expert: Annotated[int, typer.Option(help="Ways in which experts are shared.")] = 1
+    micro_batch: Annotated[int, typer.Option(help="Samples that pass at once.")] = 1
+    schedule: Annotated[str, typer.Option(help="Of a pipeline: gpipe, 1f1b, interleaved or zero-bubble.")] = "1f1b"
+    chunks: Annotated[int, typer.Option(help="Stages of each device, interleaved.")] = 1
+    zero: Annotated[int, typer.Option(help="Shared by workers: state (1), gradients (2), weights too (3).")] = 0
+    recompute: Annotated[str, typer.Option(help="In the backward pass: none, selective (scores) or full.")] = "none"
+    no_sequence_parallel: Annotated[
+        bool, typer.Option("--no-sequence-parallel", help="Split by words nothing that --tensor does not split.")
+    ] = False
+    optimiser: Annotated[str, typer.Option(help="sgd, momentum, rmsprop or adam.")] = "adam"
+
+    def given(self) -> list[str]:
+        """Options that are not as they are by default, but for the system."""
+        rows = [
+            field for field in fields(self) if field.name != "system" and getattr(self, field.name) != field.default
+        ]
+        return [f"--{field.name.replace('_', '-')}" for field in rows]
+
+
+def on_system(network, own: SystemOptions, counts, batch, sequence, designs, precisions, *, overlap, device_file, out):
+    """Plan, time and print the steps of each number of workers and each precision."""
+    from softnum.tta import (
+        Parallelism,
+        check_memory,
+        checkpoints,
+        plan_step,
+        read_system,
+        step_memory,
+        step_time,
+        system,
+    )
+
+    where = read_system(own.system, device_file) if own.system.endswith(".toml") else system(own.system)
+    rows, tables = [], []
+    for precision, _ in ways_of(designs, precisions, ()):
+        for count in counts:
+            ways = Parallelism(
+                data=count, tensor=own.tensor, pipeline=own.pipeline, context=own.context, expert=own.expert,
+                batch=count * (batch or own.micro_batch), micro_batch=own.micro_batch, sequence=sequence,
+                schedule=own.schedule, chunks=own.chunks, zero=own.zero, recompute=own.recompute,
+                sequence_parallel=not own.no_sequence_parallel, overlap=overlap,
+            )  # fmt: skip
+            plan = plan_step(network, ways, precision, own.optimiser)
+            memory, time = step_memory(plan), step_time(plan, where)
+            if where.device.memory is not None:
+                check_memory(memory, where.device.memory, network, precision, own.optimiser)
+            failures = None
+            if where.mtbf is not None and where.storage is not None:
+                failures = checkpoints(plan.devices, where.mtbf, memory.state / where.storage, where.restart)
+            tables.append((plan, time, memory, failures))
+            rows.append(_row(ways, time, memory, failures))
+    _print(network, where, tables)
+    if out is not None:
+        write_rows(out, rows, {"steps": [_table(*each) for each in tables]})
+
+
+def _row(ways, time, memory, failures) -> dict:
+    table = {key: value for key, value in time.to_table().items() if key != "exposed"}
+    table |= {f"exposed_{group}": seconds for group, seconds in time.exposed.items()}
+    sizes = ("data", "tensor", "pipeline", "context", "expert", "batch", "micro_batch", "zero", "recompute", "schedule")
+    table |= {name: getattr(ways, name) for name in sizes}
+    return table | {"memory": memory.peak, "useful": "" if failures is None else failures.useful}
+
+
+def _table(plan, time, memory, failures) -> dict:
+    ways = {field.name: getattr(plan.parallelism, field.name) for field in fields(plan.parallelism)}
+    return {
+        **time.to_table(), "parallelism": ways, "memory": memory.to_table(),
+        "checkpoints": None if failures is None else failures.to_table(),
+    }  # fmt: skip
+
+
+def _seconds(value: float) -> str:
+    from softnum.tta.quantities import format_seconds
+
+    return format_seconds(value) if value else "0"
+
+
+def _print(network, where, tables) -> None:
+    words = any(plan.sequence for plan, *_ in tables)
+    groups = [group for group in tables[0][1].exposed if any(time.exposed[group] for _, time, *_ in tables)]
+    print_table(
+        f"{network}: a step on {where.name} ({where.device.title})",
+        ["<Design", "Devices", "Batch", "Compute", *(f"{group.title()}" for group in groups), "Bubble", "Update",
+         "Step",
+         "Words/s" if words else "Samples/s", "TFLOP/s", "Of peak"],
+        [
+            (plan.design, plan.devices, plan.parallelism.batch, _seconds(time.compute),
+             *(_seconds(time.exposed[group]) for group in groups),
+             _seconds(time.bubble), _seconds(time.update), _seconds(time.seconds),
+             f"{(time.tokens_per_second if words else time.samples_per_second) / plan.devices:,.0f}",
+             f"{time.flops_per_second / 1e12:,.0f}", f"{time.share_of_peak:.0%}")
+            for plan, time, _, _ in tables
+        ],
+        ["Of one device, an estimate: what it computes; what it waits for the exchanges of each group, and for other",
+         "stages; words or samples, and FLOPs without what is computed again."],
+    )  # fmt: skip
+    titles = {
+        "weights": "Weights", "weight_gradients": "Weight grad.", "feature_maps": "Feature maps",
+        "gradient_maps": "Grad. maps", "optimiser_state": "State", "workspace": "Workspace",
+    }  # fmt: skip
+    print_table(
+        f"{network}: memory of the device of the pipeline that holds most",
+        ["<Design", "Devices", "Stage", *titles.values(), "Peak"],
+        [
+            (plan.design, plan.devices, memory.worst, *(si(memory.ranks[memory.worst][name], "B") for name in titles),
+             si(memory.peak, "B"))
+            for plan, _, memory, _ in tables
+        ],
+    )  # fmt: skip
+    if any(failures for *_, failures in tables):
+        print_table(
+            f"{network}: failures and checkpoints",
+            ["<Design", "Devices", "A failure every", "Checkpoint", "takes", "Young", "Daly", "Useful"],
+            [
+                (plan.design, plan.devices, f"{failures.mtbf / 3600:,.1f} h", si(memory.state, "B"),
+                 _seconds(failures.write), f"{failures.young / 60:,.0f} min", f"{failures.daly / 60:,.0f} min",
+                 f"{failures.useful:.1%}")
+                for plan, _, memory, failures in tables
+            ],
+        )  # fmt: skip
