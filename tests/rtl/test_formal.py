@@ -10,11 +10,13 @@ from softnum.vectors.formal import DEFINED, Circuit, define, evaluate, export
 from softnum.vectors.formal.aig import Aig
 from softnum.vectors.formal.blast import blast
 from softnum.vectors.formal.bulk import codes_of, planes_of
+from softnum.vectors.formal.exhaustion import right_block
 from softnum.vectors.formal.tables import TABULATED
 from softnum.vectors.plans.fpu import CLASS_MASK, MINMAX_RULES
 from tests.support.cases import cases
 
 MODES = [mode for mode in ROUNDING_MODES if not mode.startswith("stochastic")]
+TABLE_MODES = [mode for mode in MODES if mode != "to_odd"]
 STOCHASTIC = [mode for mode in ROUNDING_MODES if mode not in MODES]
 ODD = sn.FloatFormat(3, 2, lowest_binade="normal")
 FLUSHED = sn.FloatFormat(4, 3, lowest_binade="zero")
@@ -156,8 +158,26 @@ def test_posits_of_8_bits(fmt):
         ("MadUnit('posit8', operand='posit8')", 1, True),
         ("ExactDotUnit('e5m2', operand='e4m3', rounding='down')", 2, True),
         ("ExactDotUnit('e4m3fn', operand='e2m1fn')", 4, False),
+        ("MadUnit('e5m3', operand='e4m3', lanes=2, chunk=3, reduction='pairwise', outer_accumulator='e4m3fn', "
+         "product='e4m4', flush_inputs='sums', flush_results='subnormal')", 4, True),
+        ("MadUnit('e4m3', operand='q2.2', compensated='kahan', flush_inputs='positive', overflow='saturate')", 3, True),
+        ("FmaChainUnit('e5m3', operand='e4m3fn', k_order=(1, 0), flush_inputs=True, flush_results='after')", 3, True),
+        ("FusedDotUnit(2, 4, 'e5m3', operand='e4m3fn')", 3, True),
+        ("FusedDotUnit(2, 5, 'e5m6', operand=('e4m3', 'e5m2'), output='e4m3fn', truncate_fraction=3, min_exponent=-3, "
+         "k_order=(1, 3, 0, 2))", 5, True),
+        ("FusedDotUnit(2, 1, 'binary8p3se', operand='e3m2', c='after', overflow='always_infinity', zero_exponent=-40, "
+         "output_rounding='up')", 3, True),
+        ("TwoStageDotUnit(4, 5, 3, 4, 'e5m3', operand='e4m3', interleave=2, alignment='toward_zero', c_reach=6)",
+         4, True),
+        ("TwoStageDotUnit(4, 3, 7, 2, 'e5m3', operand='e4m3', product_limit=5, zero_exponent=-30)", 5, True),
+        ("GroupedDotUnit(2, 'e5m3', operand='e4m3', scale=-3)", 3, True),
+        ("GroupedDotUnit(2, 'e4m3', operand='e5m2', reduction='exact', zeros='signed', partial='e3m2', "
+         "partial_rounding='down', rounding='down')", 3, True),
+        ("GroupedDotUnit(2, 'e4m3', operand='e5m2', reduction='rounded', flush_inputs=True, overflow='saturate')",
+         3, True),
+        ("ChunkedDotUnit(FusedDotUnit(2, 4, 'e5m3', operand='e4m3fn'), 3, accumulator='e6m5', rounding='up')", 5, True),
     ],
-)
+)  # fmt: skip
 def test_sums_of_units(unit, length, with_c):
     spec = UnitSpec.make("dot", unit, length=length, with_c=with_c)
     blocks = list(plan(spec, count=1 << 12).blocks())
@@ -168,6 +188,36 @@ def test_sums_of_units(unit, length, with_c):
               for e in o.reshape(len(o), -1).T for p in planes_of(e, c.bits)]  # fmt: skip
     got = codes_of(graph.evaluate(planes, found), spec.out_fmt.storage_dtype, len(operands[0]))
     assert np.array_equal(got, np.concatenate([block.result for block in blocks])) and len(got) == 1 << 12
+
+
+QUARTERS = sn.CustomFormat.from_table([-2.0, -0.6875, 0.5, -0.25, 0.0, 0.125, 0.328125, 1.75], name="mixed")  # no NaN
+WITH_NAN = sn.CustomFormat.from_table([float("nan"), 3.0, 0.25, -1.0, 0.0, 8.0, -0.5, float("nan")], name="with_nan")
+
+
+@cases("fmt", [QUARTERS, WITH_NAN], ids=str)
+def test_tables_of_values(fmt):
+    nan = fmt is WITH_NAN
+    for i, op in enumerate(op for op in DEFINED if op not in TABULATED):
+        if op in ("convert", "to_integer", "from_integer", "classify") or op.startswith(("sign_", "fm", "fnm")):
+            continue
+        overflow = "saturate" if i % 3 == 0 and not op.startswith("compare") else None
+        agree(VectorSpec.make(op, fmt, rounding=TABLE_MODES[i % 9], overflow=overflow))
+    for mode in TABLE_MODES:
+        agree(VectorSpec.make("convert", "e5m2", out_fmt=fmt, rounding=mode, overflow=None if nan else "saturate"))
+    agree(VectorSpec.make("fma", fmt))
+    agree(VectorSpec.make("multiply", (fmt, "e3m2"), out_fmt="e4m3", rounding="up"))
+    agree(VectorSpec.make("to_integer", fmt, out_fmt="i8", rounding="down"))
+
+
+def test_a_fused_step_for_all_codes():
+    spec = UnitSpec.make("dot", "FusedDotUnit(2, 1, 'e2m1', operand='e2m1')", length=2, with_c=True)
+    index = np.arange(1 << 20)
+    words = index >> 12, index >> 4 & 255, index & 15
+    graph = Aig()
+    found = blast(define(spec), graph)["result"]
+    planes = [p for word, c in zip(words, spec.operand_columns, strict=True) for p in planes_of(word, c.width)]
+    got = codes_of(graph.evaluate(planes, found), np.uint8, len(index))
+    assert np.array_equal(got, right_block(spec, tuple(w.astype(object) for w in words)).result)
 
 
 def test_a_space_is_an_output():
@@ -280,10 +330,25 @@ def test_every_word_operation():
         (lambda: define(VectorSpec.make("exp", "e5m6")), "its circuit is a table, of at most 10 operand bits, not 12"),
         (lambda: define(VectorSpec.make("add", "takum8")), "takum8 has no circuit: it is neither a binary float"),
         (
+            lambda: define(VectorSpec.make("tanh", WITH_NAN)),
+            "tanh of with_nan: no circuit; the reference has no functions",
+        ),
+        (
+            lambda: define(VectorSpec.make("add", sn.CustomFormat.from_table(range(2048), name="wide"))),
+            "a table of values has one of at most 10 bits and values of 512 places, not of 11 and 11; prove it by",
+        ),
+        (
+            lambda: define(VectorSpec.make("add", sn.CustomFormat.from_table([1, 2], name="two"))),
+            "a table with neither NaN nor 0 has no code for a result that is NaN",
+        ),
+        (
             lambda: define(VectorSpec.make("add", "e5m2", space=Space.make(only="ties"))),
             "only: the circuit of",
         ),
-        (lambda: define(UnitSpec.make("dot", "MadUnit('e5m2', operand='e5m2', chunk=4)")), "has no circuit: its chunk"),
+        (
+            lambda: define(UnitSpec.make("dot", "MadUnit('e5m2', operand='e5m2', rounding='sr')")),
+            "no circuit: it rounds by random bits; prove it by exhaustion",
+        ),
         (lambda: define(VectorSpec.make("add", "e12m2")), "e12m2 has 12 exponent bits; circuits have at most 11"),
         (lambda: export(VectorSpec.make("add", "e5m2"), "vhdl"), "unknown file 'vhdl' for provers; there are smt2"),
         (lambda: Circuit().input("a", 2) + Circuit().input("b", 3), "add of 2 and 3 bits: the widths must agree"),

@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from softnum.vectors import Space, VectorSpec, plan
+from softnum.vectors import Space, UnitSpec, VectorSpec, plan
 from softnum.vectors.formal import EXPORTS, export
 from softnum.vectors.formal.bulk import codes_of, planes_of
 from softnum.vectors.formal.solvers import SOLVERS, installed, solve
@@ -150,6 +150,30 @@ def test_solvers_agree_on_every_kind_of_definition(op, fmt, options):
         given = "".join(f"(assert (= {c.name} (_ bv{x[i]} {c.width})))\n"
                         for x, c in zip(inputs, spec.input_columns, strict=True))  # fmt: skip
         right = f"(and (= result (_ bv{block.result[i]} {spec.out_fmt.bits})) (= flags (_ bv{block.flags[i]} 5)))"
+        for solver in installed():
+            assert solve(solver, f"{text}{given}(assert {right})\n", [], 60).verdict == "sat"
+            assert solve(solver, f"{text}{given}(assert (not {right}))\n", [], 60).verdict == "unsat"
+
+
+@cases(
+    "unit",
+    [
+        "FusedDotUnit(2, 4, 'e5m3', operand='e4m3fn')",
+        "GroupedDotUnit(2, 'e5m2', operand='e4m3')",
+        "ChunkedDotUnit(ExactDotUnit('e5m3', operand='e4m3fn'), 2, accumulator='e6m4')",
+    ],
+)
+@pytest.mark.slow
+def test_solvers_agree_on_sums_of_units(unit):
+    spec = UnitSpec.make("dot", unit, length=3, with_c=True)
+    text = export(spec).decode()
+    block = next(plan(spec, count=64, seed=9).blocks())
+    for i in (3, 20, 41):
+        given = ""
+        for elements, c in zip(block.operands, spec.operand_columns, strict=True):
+            word = sum(int(code) << k * c.bits for k, code in enumerate(np.ravel(elements[i])))
+            given += f"(assert (= {c.name} (_ bv{word} {c.width})))\n"
+        right = f"(= result (_ bv{block.result[i]} {spec.out_fmt.bits}))"
         for solver in installed():
             assert solve(solver, f"{text}{given}(assert {right})\n", [], 60).verdict == "sat"
             assert solve(solver, f"{text}{given}(assert (not {right}))\n", [], 60).verdict == "unsat"

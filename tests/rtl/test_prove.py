@@ -110,6 +110,37 @@ def test_each_solver_decides_both_ways(solver, tmp_path):
         assert bug == 0 or confirmed(found, tmp_path)
 
 
+CHUNKED = "ChunkedDotUnit(ExactDotUnit('e3m2fn', operand='e2m1fn'), 2, accumulator='e3m2fn')"
+
+
+def test_a_dot_product_in_chunks(tmp_path):
+    spec = UnitSpec.make("dot", CHUNKED, length=2)
+    given = dict(top="chunk_dot", ties={"c": 0})
+    found = prove([EXAMPLES / "chunk_dot.v"], spec, **given)
+    assert (found.equivalent, found.method, found.patterns) == (True, "exhaustion", 1 << 16)
+    found = prove([EXAMPLES / "chunk_dot.v"], spec, parameters={"BUG": 1}, method="cec", **given)
+    assert confirmed(found, tmp_path)
+
+
+@pytest.mark.slow
+def test_dot_products_of_many_operands(tmp_path):
+    chunked = UnitSpec.make("dot", CHUNKED, length=4, with_c=True)
+    found = prove([EXAMPLES / "chunk_dot.v"], chunked, top="chunk_dot", parameters={"CHUNKS": 2})
+    assert found.equivalent and found.method == "cec"
+    for bug in (1, 2, 3):
+        given = dict(top="chunk_dot", parameters={"CHUNKS": 2, "BUG": bug})
+        assert confirmed(prove([EXAMPLES / "chunk_dot.v"], chunked, **given), tmp_path)
+    fused = UnitSpec.make("dot", "FusedDotUnit(4, 23, 'binary32', operand='e2m1')", length=4)
+    given = dict(top="fused_dot4", ties={"c": 0})
+    sources, small = [EXAMPLES / "fused_dot4.v"], {"EXP": 2, "MAN": 1}
+    if "bitwuzla" in installed():
+        found = prove(sources, fused, parameters=small, method="smt", solver="bitwuzla", **given)
+        assert found.equivalent
+    for bug in (3, 4, 5):  # to nearest: no sum of these needs it; subnormal operands
+        found = prove(sources, fused, parameters={**small, "BUG": bug}, method="auto" if bug > 3 else "smt", **given)
+        assert found.equivalent if bug == 3 else confirmed(found, tmp_path)
+
+
 def test_a_pipeline_answers_after_its_latency_alone(reading, tmp_path):
     given = dict(top="fp8_add", parameters={**SMALL, "STAGES": 2})
     found = prove(reading, ADD, latency=2, **given)

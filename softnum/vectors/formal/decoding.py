@@ -5,12 +5,20 @@ The definition, and no fast path; `softnum.reference` says the same of one numbe
 
 from __future__ import annotations
 
-from softnum.reference.facts import FixedFacts, Format, TaperedFacts
+from fractions import Fraction
+
+from softnum.formats.checks import is_own
+from softnum.reference.facts import FixedFacts, FloatFacts, Format, TaperedFacts, format_of
 from softnum.vectors.formal.circuit import Bits, Circuit
 from softnum.vectors.formal.numbers import Number
 from softnum.vectors.formal.tapered import string_number
+from softnum.vectors.formal.value_tables import ValueFacts, value_number
 
-__all__ = ["decode"]
+__all__ = ["decode", "facts_of"]
+
+#: exponents of more bits make magnitudes of tens of thousands of bits
+_MOST_EXPONENT_BITS = 11
+_MOST_BITS = 64
 
 
 def decode(c: Circuit, code: Bits, fmt: Format, flush: bool = False) -> Number:
@@ -32,6 +40,8 @@ def decode(c: Circuit, code: Bits, fmt: Format, flush: bool = False) -> Number:
     """
     if isinstance(fmt, TaperedFacts):
         return string_number(c, code, fmt)
+    if isinstance(fmt, ValueFacts):
+        return value_number(c, code, fmt)
     none, no_payload = c.const(0, 1), c.const(1, 1)
     if isinstance(fmt, FixedFacts):
         sign = code[fmt.bits - 1] if fmt.signed else none
@@ -63,3 +73,24 @@ def decode(c: Circuit, code: Bits, fmt: Format, flush: bool = False) -> Number:
         sign = sign & (significand.any() | infinite | nan)
     most = (fmt.max_code >> m) - (fmt.lowest_binade != "normal")
     return Number(nan, signaling, infinite, sign, significand, shift, max(most, 0), fmt.emin - m, payload)
+
+
+def facts_of(fmt) -> Format | ValueFacts:
+    """The facts of a format that circuits know; ValueError for others."""
+    if is_own(fmt) and fmt.kind == "table":
+        facts = ValueFacts(tuple(None if v != v else Fraction(v) for v in fmt.values))
+        facts.check(str(fmt))
+        return facts
+    try:
+        facts = format_of(fmt)
+    except (AttributeError, TypeError):  # of a kind that the reference does not know
+        facts = None
+    if not isinstance(facts, (FloatFacts, FixedFacts, TaperedFacts)) or facts.bits > _MOST_BITS:
+        raise ValueError(
+            f"{fmt} has no circuit: it is neither a binary float, fixed point, a posit nor a linear takum of up to "
+            f"{_MOST_BITS} bits, nor a table of values; prove it by exhaustion (--method exhaustion), which compares "
+            "with the core in C"
+        )
+    if isinstance(facts, FloatFacts) and facts.exponent_bits > _MOST_EXPONENT_BITS:
+        raise ValueError(f"{fmt} has {facts.exponent_bits} exponent bits; circuits have at most {_MOST_EXPONENT_BITS}")
+    return facts

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from softnum.reference.facts import FixedFacts, FloatFacts, Format, TaperedFacts, format_of
-from softnum.vectors.formal.choices import chosen_nan, first_of, nan_case
+from softnum.reference.facts import FixedFacts, Format
+from softnum.vectors.formal.arithmetic import ARITHMETIC
 from softnum.vectors.formal.circuit import Bits, Circuit
-from softnum.vectors.formal.decoding import decode
+from softnum.vectors.formal.decoding import decode, facts_of
 from softnum.vectors.formal.integers import exponent_of, round_to_integral, to_integer
-from softnum.vectors.formal.numbers import Exact, Number, exact_product, exact_sum, exact_value
+from softnum.vectors.formal.numbers import Number
 from softnum.vectors.formal.ordering import compared, extremum
-from softnum.vectors.formal.quotients import exact_quotient, exact_remainder, exact_root
-from softnum.vectors.formal.rounding import DIVIDE_BY_ZERO, Environment, Result, infinity, invalid, quiet, rounded
+from softnum.vectors.formal.rounding import Environment, Result
 from softnum.vectors.formal.signs import classified, neighbour, with_sign_of
 from softnum.vectors.formal.sums import sum_of_products
 from softnum.vectors.formal.tables import TABULATED, tabulated
@@ -27,9 +26,6 @@ __all__ = ["ADMITTED", "DEFINED", "define"]
 #: the output that says whether operands are of the spec's space
 ADMITTED = "admitted"
 
-#: exponents of more bits make magnitudes of tens of thousands of bits
-_MOST_EXPONENT_BITS = 11
-_MOST_BITS = 64
 _FACTS = frozenset(
     ("op", "format", "result_format", "rounding", "overflow", "tininess", "nan", "flush", "computes", "minmax",
      "stochastic_bits", "exact", "excluded", "exponents")
@@ -43,8 +39,9 @@ def define(spec: VectorSpec | UnitSpec) -> Circuit:
     Parameters
     ----------
     spec : VectorSpec or UnitSpec
-        One of ``DEFINED``, of binary floats of at most 64 bits and 11 exponent bits, fixed point, posits and linear
-        takums, in any mode; or a dot product of a MadUnit that takes one product at a time, or of an ExactDotUnit.
+        One of ``DEFINED``, of binary floats of at most 64 bits and 11 exponent bits, fixed point, posits, linear takums
+        and tables of values of at most 10 bits, in any mode; or a dot product of a unit without random bits: MadUnit,
+        FmaChainUnit, FusedDotUnit, TwoStageDotUnit, GroupedDotUnit, ExactDotUnit, ChunkedDotUnit of these.
 
     Returns
     -------
@@ -72,14 +69,14 @@ def define(spec: VectorSpec | UnitSpec) -> Circuit:
     if isinstance(spec, UnitSpec) and spec.op == "dot":
         c = Circuit()
         words = {column.name: c.input(column.name, column.width) for column in spec.operand_columns}
-        c.output("result", sum_of_products(c, spec, words, _facts_of, DEFINED))
+        c.output("result", sum_of_products(c, spec, words))
         return c
     if not isinstance(spec, VectorSpec) or spec.op not in DEFINED:
         raise ValueError(f"{spec.op} has no circuit; there are {', '.join(DEFINED)}")
     if unknown := set(spec.facts()) - _FACTS:
         raise ValueError(f"{', '.join(sorted(unknown))}: the circuit of {spec.op} does not know it; leave it out")
     c = Circuit()
-    *formats, out = (_facts_of(fmt) for fmt in (*spec.formats, spec.out_fmt))
+    *formats, out = (facts_of(fmt) for fmt in (*spec.formats, spec.out_fmt))
     codes = [c.input(column.name, column.bits) for column in spec.operand_columns]
     random = None if spec.stochastic_bits is None else c.input("random", spec.stochastic_bits)
     profile = nan_of(spec.op, spec.nan) if spec.op == "to_integer" else spec.nan
@@ -92,7 +89,7 @@ def define(spec: VectorSpec | UnitSpec) -> Circuit:
         code = cuda_nan(spec.out_fmt)
         nan = decode(c, found.code, out).nan
         found = found if code is None else found._replace(code=c.ite(nan, c.const(code, out.bits), found.code))
-    silent = out.silent if spec.op not in COMPARISONS else all(f.silent for f in formats)
+    silent = out.silent if spec.op not in COMPARISONS else all(f.silent and f.kind != "table" for f in formats)
     c.output("result", found.code)
     c.output("flags", c.const(0, 5) if silent else found.flags)
     if spec.space:
@@ -141,7 +138,7 @@ def _defined(c: Circuit, spec: VectorSpec, codes: list[Bits], formats: list, out
     if op in COMPARISONS:
         return compared(c, op, numbers, formats)
     if op in EXTREMA:
-        return extremum(c, op, spec.minmax, numbers, codes, out, env)
+        return extremum(c, op, spec.minmax, numbers, codes, formats, out, env)
     if op == "round_to_integral":
         return round_to_integral(c, numbers[0], out, env, spec.exact)
     if op == "to_integer":
@@ -157,112 +154,10 @@ def _to_integer(c: Circuit, spec: VectorSpec, x: Number, out: FixedFacts, env: E
     return to_integer(c, x, out, env, spec.exact, 1 << (out.bits - 1) if wide else None)
 
 
-def _facts_of(fmt) -> Format:
-    """The facts of a format that circuits know; ValueError for others."""
-    try:
-        facts = format_of(fmt)
-    except (AttributeError, TypeError):  # of a kind that the reference does not know
-        facts = None
-    if not isinstance(facts, (FloatFacts, FixedFacts, TaperedFacts)) or facts.bits > _MOST_BITS:
-        raise ValueError(
-            f"{fmt} has no circuit: it is neither a binary float, fixed point, a posit nor a linear takum of up to "
-            f"{_MOST_BITS} bits"
-        )
-    if isinstance(facts, FloatFacts) and facts.exponent_bits > _MOST_EXPONENT_BITS:
-        raise ValueError(f"{fmt} has {facts.exponent_bits} exponent bits; circuits have at most {_MOST_EXPONENT_BITS}")
-    return facts
-
-
-def _convert(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
-    (x,) = numbers
-    cases = [(x.nan, quiet(c, x, x.signaling, out, env)), (x.infinite, infinity(c, x.sign, out, env))]
-    return first_of(c, cases, rounded(c, exact_value(c, x), out, env))
-
-
-def _sum(c: Circuit, x: Exact, x_infinite: Bits, y: Number, out, env: Environment) -> Result:
-    """x + y, neither a NaN."""
-    cases = [
-        (x_infinite & y.infinite & (x.sign ^ y.sign), invalid(c, out, env)),
-        (x_infinite, infinity(c, x.sign, out, env)),
-        (y.infinite, infinity(c, y.sign, out, env)),
-    ]
-    return first_of(c, cases, rounded(c, exact_sum(c, x, exact_value(c, y), env.rounding == "down"), out, env))
-
-
-def _add(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
-    x, y = numbers
-    return first_of(c, [nan_case(c, x, y, out, env)], _sum(c, exact_value(c, x), x.infinite, y, out, env))
-
-
-def _subtract(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
-    x, y = numbers
-    return _add(c, [x, y._replace(sign=y.sign ^ ~y.nan)], out, env)
-
-
-def _multiply(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
-    x, y = numbers
-    infinite = x.infinite | y.infinite
-    cases = [
-        nan_case(c, x, y, out, env),
-        (infinite & (x.zero | y.zero), invalid(c, out, env)),
-        (infinite, infinity(c, x.sign ^ y.sign, out, env)),
-    ]
-    return first_of(c, cases, rounded(c, exact_product(c, x, y), out, env))
-
-
-def _fma(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
-    x, y, z = numbers
-    infinite = x.infinite | y.infinite
-    undefined = infinite & (x.zero | y.zero)
-    pair = chosen_nan(c, x, y, env)
-    chosen = chosen_nan(c, z, pair, env) if env.nan == "arm" else chosen_nan(c, pair, z, env)
-    nan = quiet(c, chosen, x.signaling | y.signaling | z.signaling, out, env)
-    if env.nan != "x86":
-        nan = first_of(c, [(undefined & z.nan & ~z.signaling, invalid(c, out, env))], nan)
-    cases = [(x.nan | y.nan | z.nan, nan), (undefined, invalid(c, out, env))]
-    return first_of(c, cases, _sum(c, exact_product(c, x, y), infinite, z, out, env))
-
-
-def _divide(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
-    x, y = numbers
-    sign = x.sign ^ y.sign
-    endless = infinity(c, sign, out, env)
-    undefined = (x.zero & y.zero) | (x.infinite & y.infinite)
-    cases = [
-        nan_case(c, x, y, out, env),
-        (undefined | y.zero if out.p3109 else undefined, invalid(c, out, env)),
-        (x.finite & y.zero, endless._replace(flags=endless.flags | DIVIDE_BY_ZERO)),
-        (x.infinite | y.zero, endless),
-        (y.infinite, rounded(c, Exact(sign, c.const(0, 1), 0), out, env)),
-    ]
-    return first_of(c, cases, rounded(c, exact_quotient(c, x, y, out, env), out, env))
-
-
-def _sqrt(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
-    (x,) = numbers
-    cases = [
-        (x.nan, quiet(c, x, x.signaling, out, env)),
-        (x.sign & ~x.zero, invalid(c, out, env)),
-        (x.infinite, infinity(c, c.const(0, 1), out, env)),
-    ]
-    return first_of(c, cases, rounded(c, exact_root(c, x, out, env), out, env))
-
-
-def _remainder(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
-    x, y = numbers
-    cases = [
-        nan_case(c, x, y, out, env),
-        (x.infinite | y.zero, invalid(c, out, env)),
-        (y.infinite, rounded(c, exact_value(c, x), out, env)),
-    ]
-    return first_of(c, cases, rounded(c, exact_remainder(c, x, y), out, env))
-
-
 #: name -> what makes its circuit, where that is of numbers alone
 DEFINED: dict[str, Callable | None] = {
-    "convert": _convert, "from_integer": _convert, "add": _add, "subtract": _subtract, "multiply": _multiply,
-    "fma": _fma, **dict.fromkeys(FUSED), "divide": _divide, "remainder": _remainder, "sqrt": _sqrt,
-    "round_to_integral": None, "to_integer": None, "logb": exponent_of, **dict.fromkeys(EXTREMA),
-    **dict.fromkeys(COMPARISONS), **dict.fromkeys(_SIGN_OPERATIONS), "next_up": None, "next_down": None,
-    "classify": None, **dict.fromkeys(TABULATED),
+    **ARITHMETIC, "from_integer": ARITHMETIC["convert"], **dict.fromkeys(FUSED), "round_to_integral": None,
+    "to_integer": None, "logb": exponent_of, **dict.fromkeys(EXTREMA), **dict.fromkeys(COMPARISONS),
+    **dict.fromkeys(_SIGN_OPERATIONS), "next_up": None, "next_down": None, "classify": None,
+    **dict.fromkeys(TABULATED),
 }  # fmt: skip

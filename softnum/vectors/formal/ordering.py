@@ -10,6 +10,7 @@ from softnum.vectors.formal.choices import first_of, nan_case
 from softnum.vectors.formal.circuit import Bits, Circuit
 from softnum.vectors.formal.numbers import Number, exact_value
 from softnum.vectors.formal.rounding import INVALID, Environment, Result, infinity, rounded
+from softnum.vectors.formal.value_tables import ValueFacts
 from softnum.vectors.plans.operations import COMPARISONS
 
 __all__ = ["compared", "extremum", "orders"]
@@ -58,8 +59,9 @@ def compared(c: Circuit, op: str, numbers: list[Number], formats: list[Format]) 
 
 
 def extremum(
-    c: Circuit, op: str, rule: str, numbers: list[Number], codes: list[Bits], out: Format, env: Environment
-) -> Result:
+    c: Circuit, op: str, rule: str, numbers: list[Number], codes: list[Bits], formats: list[Format], out: Format,
+    env: Environment,
+) -> Result:  # fmt: skip
     """minimum, maximum, minimum_number or maximum_number by a rule of ``MINMAX_RULES``."""
     side = op.removesuffix("_number")
     x, y = numbers
@@ -71,7 +73,13 @@ def extremum(
     if rule in ("riscv", "cuda"):
         return _extremum(c, f"{side}_number", numbers, out, env)
     if rule == "ieee2019" or (rule == "arm" and op == side):
-        return _extremum(c, op, numbers, out, env)
+        found = _extremum(c, op, numbers, out, env)
+        if isinstance(out, ValueFacts) and all(fmt == out for fmt in formats):  # a NaN is an operand's, as it stands
+            number = op.endswith("_number")
+            nan = x.nan & y.nan if number else x.nan | y.nan
+            kept = c.ite(y.nan if number else ~x.nan, codes[1], codes[0])
+            found = found._replace(code=c.ite(nan, kept, found.code))
+        return found
     number, propagated = (_extremum(c, name, numbers, out, env) for name in (f"{side}_number", side))
     return first_of(c, [(x.signaling | y.signaling, propagated)], number)
 

@@ -6,6 +6,7 @@ from softnum.reference.facts import FixedFacts, FloatFacts, Format
 from softnum.vectors.formal.circuit import Bits, Circuit
 from softnum.vectors.formal.numbers import Exact, Number, exact_value
 from softnum.vectors.formal.rounding import Environment, Lost, cut
+from softnum.vectors.formal.value_tables import ValueFacts
 
 __all__ = ["exact_quotient", "exact_remainder", "exact_root", "integral"]
 
@@ -20,7 +21,7 @@ def _precision(fmt: Format, env: Environment) -> int:
 def exact_quotient(c: Circuit, x: Number, y: Number, fmt: Format, env: Environment) -> Exact:
     """x / y of finite numbers, y not zero: its last bit says whether anything lies below the others."""
     n, d = x.significand, y.significand
-    if isinstance(fmt, FixedFacts):  # all places of the result, and one more
+    if isinstance(fmt, (FixedFacts, ValueFacts)):  # all places of the result, and one more
         more = max(1 + fmt.fraction_bits + x.unit + x.most - y.unit, 1) + env.random_bits
     else:
         more = d.width + _precision(fmt, env)
@@ -55,7 +56,7 @@ def exact_root(c: Circuit, x: Number, fmt: Format, env: Environment) -> Exact:
     """The root of a finite number that is not negative: its last bit says whether anything lies below the others."""
     value = exact_value(c, x)
     unit = value.unit
-    if isinstance(fmt, FixedFacts):
+    if isinstance(fmt, (FixedFacts, ValueFacts)):
         finest = -fmt.fraction_bits - 1 - env.random_bits
     else:  # the root of the smallest number has as many bits as a rounding looks at
         finest = unit // 2 - _precision(fmt, env)

@@ -10,6 +10,7 @@ from softnum.reference.facts import FixedFacts, FloatFacts, Format
 from softnum.vectors.formal.circuit import Bits, Circuit
 from softnum.vectors.formal.numbers import Exact, Number, leading_one
 from softnum.vectors.formal.tapered import rounded_string
+from softnum.vectors.formal.value_tables import ValueFacts, rounded_to_value
 
 __all__ = [
     "DIVIDE_BY_ZERO", "INEXACT", "INVALID", "OVERFLOW", "UNDERFLOW", "Environment", "Lost", "Result", "below_zero",
@@ -110,7 +111,8 @@ def _magnitude(c: Circuit, value: int, fmt: FloatFacts) -> Bits:
 def invalid(c: Circuit, fmt: Format, env: Environment) -> Result:
     """What has no value: the default NaN, or code 0 where there is no NaN; INVALID is raised."""
     if not fmt.has_nan:
-        return Result(c.const(0, fmt.bits), c.const(INVALID, 5))
+        code = fmt.invalid_code if isinstance(fmt, ValueFacts) else 0
+        return Result(c.const(code, fmt.bits), c.const(INVALID, 5))
     negative = env.nan == "x86" and fmt.signed and fmt.nan_codes in ("ieee", "all_ones")
     return Result(c.const(fmt.nan_code | negative << (fmt.bits - 1), fmt.bits), c.const(INVALID, 5))
 
@@ -140,6 +142,8 @@ def below_zero(c: Circuit, fmt: FloatFacts, env: Environment, infinite: bool = F
 def infinity(c: Circuit, sign: Bits, fmt: Format, env: Environment) -> Result:
     """A result that is infinite and exact."""
     none = c.const(0, 5)
+    if isinstance(fmt, ValueFacts) and not (fmt.has_nan and env.overflow == "infinity"):
+        return Result(c.ite(sign, c.const(fmt.end(True), fmt.bits), fmt.end(False)), none)
     if not isinstance(fmt, FloatFacts):
         return invalid(c, fmt, env)
     if fmt.infinities and env.overflow != "saturate":
@@ -189,6 +193,8 @@ def rounded(c: Circuit, x: Exact, fmt: Format, env: Environment) -> Result:
         return _in_fixed(c, x, fmt, env)
     if isinstance(fmt, FloatFacts):
         return _in_float(c, x, fmt, env)
+    if isinstance(fmt, ValueFacts):
+        return Result(rounded_to_value(c, x, fmt, env.rounding), c.const(0, 5))
     return Result(rounded_string(c, x, fmt), c.const(0, 5))
 
 

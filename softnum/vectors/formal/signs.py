@@ -11,6 +11,7 @@ from softnum.vectors.formal.circuit import Bits, Circuit
 from softnum.vectors.formal.decoding import decode
 from softnum.vectors.formal.numbers import exact_value
 from softnum.vectors.formal.rounding import Environment, Result, below_zero, invalid, quiet, rounded
+from softnum.vectors.formal.value_tables import ValueFacts, next_value
 
 __all__ = ["classified", "neighbour", "with_sign", "with_sign_of"]
 
@@ -18,8 +19,9 @@ __all__ = ["classified", "neighbour", "with_sign", "with_sign_of"]
 def with_sign(c: Circuit, code: Bits, sign: Bits, fmt: Format, env: Environment) -> Result:
     """A code with a sign: of a float its bit, NaNs included; fixed point is negated, and may overflow."""
     x, none = decode(c, code, fmt), c.const(0, 5)
-    if isinstance(fmt, FixedFacts):
-        return rounded(c, exact_value(c, x)._replace(sign=sign), fmt, env)
+    if isinstance(fmt, (FixedFacts, ValueFacts)):
+        found = rounded(c, exact_value(c, x)._replace(sign=sign), fmt, env)
+        return first_of(c, [(x.nan, quiet(c, x, x.signaling, fmt, env))], found)
     if isinstance(fmt, TaperedFacts):
         return Result(c.ite(code[fmt.bits - 1] ^ sign, c.const(0, fmt.bits) - code, code), none)
     if not fmt.signed:
@@ -35,7 +37,7 @@ def with_sign(c: Circuit, code: Bits, sign: Bits, fmt: Format, env: Environment)
 
 def _sign(c: Circuit, code: Bits, fmt: Format) -> Bits:
     """The sign bit, whatever a float's code means; NaR has none."""
-    if isinstance(fmt, TaperedFacts):
+    if isinstance(fmt, (TaperedFacts, ValueFacts)):
         return decode(c, code, fmt).sign
     return code[fmt.bits - 1] if fmt.signed else c.const(0, 1)
 
@@ -76,6 +78,8 @@ def neighbour(c: Circuit, code: Bits, down: bool, fmt: Format, env: Environment)
     none, step = c.const(0, 5), -1 if down else 1
     if isinstance(fmt, TaperedFacts):
         return Result(code + step, none)
+    if isinstance(fmt, ValueFacts):
+        return Result(next_value(c, code, down, fmt), none)
     if isinstance(fmt, FixedFacts):
         bound = fmt.lowest if down else fmt.max_code
         return Result(c.ite(code == (bound & (1 << fmt.bits) - 1), code, code + step), none)

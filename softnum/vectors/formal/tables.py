@@ -5,32 +5,18 @@ from __future__ import annotations
 from itertools import product
 
 from softnum import reference
+from softnum.formats.checks import is_own
 from softnum.formats.operation_names import ELEMENTARY
 from softnum.vectors.formal.circuit import Bits, Circuit
 from softnum.vectors.formal.rounding import Result
+from softnum.vectors.formal.value_tables import table_of
 from softnum.vectors.plans.spec import VectorSpec
 
-__all__ = ["MOST_TABLE_BITS", "TABULATED", "table_of", "tabulated"]
+__all__ = ["MOST_TABLE_BITS", "TABULATED", "tabulated"]
 
 #: Operands of more bits than this in all have no circuit.
 MOST_TABLE_BITS = 10
 TABULATED = tuple(ELEMENTARY)
-
-
-def table_of(c: Circuit, index: Bits, values: list[int], width: int) -> Bits:
-    """The entry of a table that a number says, as a tree of choices by its bits, the highest first.
-
-    >>> from softnum.vectors.formal.evaluation import evaluate
-    >>> c = Circuit()
-    >>> c.output("square", table_of(c, c.input("x", 2), [0, 1, 4, 9], 4))
-    >>> evaluate(c, {"x": [3, 0, 2]})["square"].tolist()
-    [9, 0, 4]
-    """
-    row = [c.const(value, width) for value in values]
-    for i in range(index.width):
-        bit = index[i]
-        row = [c.ite(bit, row[k + 1], row[k]) for k in range(0, len(row), 2)]
-    return row[0]
 
 
 def tabulated(c: Circuit, spec: VectorSpec, codes: list[Bits]) -> Result:
@@ -44,6 +30,8 @@ def tabulated(c: Circuit, spec: VectorSpec, codes: list[Bits]) -> Result:
     bits = sum(code.width for code in codes)
     if bits > MOST_TABLE_BITS:
         raise ValueError(f"{spec.op}: its circuit is a table, of at most {MOST_TABLE_BITS} operand bits, not {bits}")
+    if own := [fmt for fmt in (*spec.formats, spec.out_fmt) if is_own(fmt)]:
+        raise ValueError(f"{spec.op} of {own[0]}: no circuit; the reference has no functions of tables of values")
     if spec.stochastic_bits is not None:
         raise ValueError(f"{spec.op}: its circuit is a table, and takes no random bits; not rounding {spec.rounding}")
     options = dict(
