@@ -45,6 +45,27 @@ def progress_bar():
             bar.stop()
 
 
+def samples_of(tokens: int, samples: int | None, network: str, data: str | None, options: dict) -> int:
+    """How many sequences have so many tokens.
+
+    Raises
+    ------
+    ValueError
+        If samples are stated too, the network is of no text, or the tokens are fewer than a sequence.
+    """
+    from softnum.train import make_network
+    from softnum.train.runs.own import is_own
+
+    if samples is not None:
+        raise ValueError("--tokens says how many --samples there are; leave one of them out")
+    made = None if is_own(network) else make_network(network, data=data, **options)
+    if made is None or made.kind != "text":
+        raise ValueError(f"--tokens is of networks of a text, which {network} is not; say --samples")
+    if tokens < made.inputs:
+        raise ValueError(f"--tokens {tokens} are fewer than a sequence, which has {made.inputs} (--steps)")
+    return tokens // made.inputs
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb to the program."""
     app.command("train", short_help="Train a network in a design's arithmetic.")(exit_codes(with_groups(train)))
@@ -57,6 +78,9 @@ def train(
     data_dir: DataFolder = None,
     samples: Samples = None,
     held_out: HeldOut = None,
+    tokens: Annotated[
+        int | None, typer.Option(help="Of a text, in place of --samples: how many of its tokens to train on.")
+    ] = None,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
     batch: Annotated[int, typer.Option(help="Samples per iteration.")] = 32,
     seed: Annotated[int, typer.Option(help="Of initial weights, batches and stochastic rounding.")] = 1,
@@ -91,7 +115,8 @@ def train(
 ) -> None:
     """Train a network in a design's arithmetic and write its record (JSON lines).
 
-    A finished run is not run again; an interrupted one goes on from its last whole epoch.
+    A finished run is not run again; an interrupted one goes on from its last checkpoint: that of the last whole epoch,
+    or, in a long one, of an evaluation in it.
 
     \b
       softnum train mlp --design c-wang-fp8 --epochs 2 --seed 1 --out runs/train
@@ -101,6 +126,15 @@ def train(
 
     \b
       softnum train recurrent-lm --cell gru --data text --data-dir my-text.txt --design b-binary16
+
+    \b
+      softnum train gpt --design a-float32 --data text-gcide --sizes 30k --tokens 1000000 --epochs 1 \\
+          --optimiser muon --schedule cosine --warmup 100 --clip-norm 1.0
+
+    gpt is a decoder of today (RMS normalisation, SwiGLU, rotary positions, shared heads of keys and values); it is
+    judged by bits_per_byte, which compares vocabularies: softnum tta --metric bits_per_byte --target 2.5 gives the
+    tokens and the time to it. --sizes names its parameters, --vocabulary 1024 learns tokens of several bytes, and
+    --experts 4 makes its feedforwards mixtures.
 
     \b
       softnum train seq2seq --data de-en --design b-binary16 --optimiser adam --lr 0.003 --epochs 5
@@ -135,6 +169,7 @@ def train(
     from softnum.train.nets import default_data
     from softnum.train.runs.loop import read_rows
     from softnum.train.runs.own import is_own
+    from softnum.tta.accuracy.reached import direction_of
 
     check_device(device)
     own_model = is_own(network)
@@ -150,12 +185,13 @@ def train(
         raise ValueError("--statistics needs a training; --explain and --profile train nothing: leave one of them out")
     if not explain and trace is None:
         writable_folder(out)
+    options = own.of(network)
     settings = Settings(
         network=network,
-        network_options=own.of(network),
+        network_options=options,
         data=data,
         data_folder=data_dir,
-        samples=samples,
+        samples=samples if tokens is None else samples_of(tokens, samples, network, data, options),
         held_out=held_out,
         batch=batch,
         epochs=epochs,
@@ -197,6 +233,10 @@ def train(
         write_atomic(picture, draw_statistics(path.with_suffix(".statistics.jsonl")))
         typer.echo(f"Drawn: {picture}")
     found = f"{metric} {'none' if last[metric] is None else format(last[metric], '.4f')}"
-    if metric == "accuracy":
-        found += f" (best {max((row[metric] for row in rows if row.get(metric) is not None), default=math.nan):.4f})"
+    best = min if direction_of(metric) == "lower" else max
+    if metric in ("accuracy", "bits_per_byte"):
+        found += f" (best {best((row[metric] for row in rows if row.get(metric) is not None), default=math.nan):.4f})"
+    if "tokens_per_sample" in rows[0]["config"]:
+        config = rows[0]["config"]
+        found += f", {last['iteration'] * config['batch'] * config['tokens_per_sample']:,} tokens"
     typer.echo(f"{path}: {last['iteration']} iterations, {end}, {found}")

@@ -277,6 +277,9 @@ class TrainingRun:
         As of `softnum.train.run`.
     """
 
+    #: whether a run may go on within an epoch: a model of the user's own may keep what no checkpoint holds
+    seekable = False
+
     def __init__(self, training: Training, settings: Settings, design, seed: int, threads: int, device: str) -> None:
         check_seed(seed)
         check_device(device)

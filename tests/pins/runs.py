@@ -18,8 +18,8 @@ from tests.pins.inputs import THREADS
 __all__ = ["records"]
 
 NETWORKS = (
-    "actor-critic", "cifar10-cnn", "detector", "lenet5", "lstm", "mlp", "ncf", "recurrent-lm", "resnet", "seq2seq",
-    "speech-lstm", "transformer", "transformer-lm", "vgg-small", "wgan",
+    "actor-critic", "cifar10-cnn", "detector", "gpt", "lenet5", "lstm", "mlp", "ncf", "recurrent-lm", "resnet",
+    "seq2seq", "speech-lstm", "transformer", "transformer-lm", "vgg-small", "wgan",
 )  # fmt: skip
 OPTIMISERS = ("sgd", "adam", "adamw", "lars", "lamb")
 NUMBERS = ("null zero", "eins one", "zwei two", "drei three", "vier four", "acht eight")
@@ -99,12 +99,17 @@ def _images(folder: Path) -> Path:
 
 
 _FILES = {
-    "detector": _images, "ncf": _ratings, "recurrent-lm": _text, "seq2seq": _sentences, "speech-lstm": _utterances,
-    "transformer-lm": _text,
+    "detector": _images, "gpt": _text, "ncf": _ratings, "recurrent-lm": _text, "seq2seq": _sentences,
+    "speech-lstm": _utterances, "transformer-lm": _text,
 }  # fmt: skip
 _OPTIONS = {
     "actor-critic": {"batch": 64},
     "detector": {"samples": 8, "held_out": 4, "batch": 4},
+    "gpt": {
+        "batch": 4,
+        "samples": 24,
+        "network_options": {"sizes": (8, 6), "depth": 1, "steps": 8, "vocabulary": 264, "experts": 3},
+    },
     "ncf": {"batch": 100, "network_options": {"sizes": (2, 3, 4)}},
     "recurrent-lm": {"batch": 4, "samples": 24},
     "seq2seq": {"batch": 9, "network_options": {"sizes": (4, 6), "words": 40}},
@@ -153,6 +158,6 @@ def records() -> Iterator[tuple[str, str]]:
 def _data(network: str) -> str | None:
     """The data set that the network takes by default."""
     return {
-        "actor-critic": "cartpole", "detector": "fashion-scenes", "ncf": "movielens", "recurrent-lm": "text",
-        "seq2seq": "de-en", "speech-lstm": "japanese-vowels", "transformer-lm": "text",
+        "actor-critic": "cartpole", "detector": "fashion-scenes", "gpt": "text", "ncf": "movielens",
+        "recurrent-lm": "text", "seq2seq": "de-en", "speech-lstm": "japanese-vowels", "transformer-lm": "text",
     }.get(network, "digits")  # fmt: skip

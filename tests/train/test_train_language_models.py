@@ -145,7 +145,7 @@ def test_a_network_of_other_steps_gets_sequences_of_them(tmp_path):
     count = (len(TEXT) - 1) // 7
     assert config["config"]["data"] == load_data("text", text_file(tmp_path), steps=7).describe()
     assert config["config"]["data"]["train"] == count - count // 10 and rows[-1]["finished"]
-    with pytest.raises(ValueError, match="steps are bytes of a sequence of a text, which 'digits' is not"):
+    with pytest.raises(ValueError, match="steps are tokens of a sequence of a text, which 'digits' is not"):
         load_data("digits", steps=7)
     with pytest.raises(ValueError, match="has 12 bytes; at least 15 are needed, for a sequence of 7 to train on"):
         load_data("text", text_file(tmp_path, TEXT[:12]), steps=7)
@@ -179,7 +179,11 @@ def test_a_text_must_be_named(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("recurrent-lm", "digits", r"recurrent-lm takes a text, which 'digits' is not \(data sets for it: text\)"),
+        (
+            "recurrent-lm",
+            "digits",
+            r"recurrent-lm takes a text, which 'digits' is not \(data sets for it: text, text-g",
+        ),
         ("transformer", "text", r"transformer takes samples of numbers, which 'text' is not \(data sets for it: cifar"),
     ],
 )

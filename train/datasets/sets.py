@@ -25,11 +25,13 @@ from softnum.train.datasets.sentences import STEPS as SENTENCE_STEPS
 from softnum.train.datasets.sentences import WORDS, read_sentences
 from softnum.train.datasets.series import FEATURES, SPEAKERS, read_vowels
 from softnum.train.datasets.series import STEPS as SERIES_STEPS
-from softnum.train.datasets.texts import STEPS, read_text
+from softnum.train.datasets.texts import PACKAGES, STEPS, read_package, read_text
+from softnum.train.datasets.vocabulary import BYTES, Vocabulary
 from softnum.train.engine.initial import DOMAIN_BATCHES, random_words
 
 __all__ = [
-    "DATA_SETS", "KINDS", "DataSet", "FolderSet", "SentencePairs", "batches", "data_facts", "data_of_kind", "load_data",
+    "DATA_SETS", "KINDS", "DataSet", "FolderSet", "SentencePairs", "Text", "batches", "data_facts", "data_of_kind",
+    "load_data",
 ]  # fmt: skip
 
 
@@ -133,6 +135,28 @@ class FolderSet(DataSet):
         return facts | {"sha256": pixels}
 
 
+@dataclass(frozen=True)
+class Text(DataSet):
+    """Sequences of a text's tokens, as `softnum.train.datasets.texts.read_text` describes them.
+
+    Attributes
+    ----------
+    vocabulary : Vocabulary
+    """
+
+    vocabulary: Vocabulary
+
+    def describe(self) -> dict:
+        """As of any data set; of tokens that are no bytes also the vocabulary, of a package's text where it is from."""
+        facts = super().describe()
+        if len(self.vocabulary) > BYTES:
+            facts["vocabulary"] = self.vocabulary.describe()
+        if self.name in PACKAGES:
+            package = PACKAGES[self.name]
+            facts["text"] = {"package": package.package, "licence": package.licence, "sha256": package.sha256}
+        return facts
+
+
 def _digits(_: Path | None) -> DataSet:
     try:
         from sklearn.datasets import load_digits
@@ -149,9 +173,15 @@ def _digits(_: Path | None) -> DataSet:
     return DataSet("digits", pixels[~held_out], labels[~held_out], pixels[held_out], labels[held_out])
 
 
-def _text(file: Path | None, steps: int = STEPS) -> DataSet:
-    train, train_labels, test, test_labels = read_text(file, steps)
-    return DataSet("text", train, train_labels, test, test_labels)
+def _text(name: str) -> Callable[..., Text]:
+    """A text as a function of its file, the steps of a sequence and the size of the vocabulary."""
+
+    def load(file: Path | None, steps: int = STEPS, vocabulary: int = BYTES) -> Text:
+        if name in PACKAGES:
+            return Text(name, *read_package(name, file, steps, vocabulary))
+        return Text(name, *read_text(file, steps, vocabulary))
+
+    return load
 
 
 def _sentences(file: Path | None) -> SentencePairs:
@@ -210,7 +240,7 @@ class DataFacts(NamedTuple):
 
     image: tuple[int, int, int]
     classes: int
-    load: Callable[[Path | None], DataSet]
+    load: Callable[..., DataSet]
     kind: str = "samples"
     files: bool = True
     look: Callable[[Path | None], tuple] | None = None
@@ -227,7 +257,8 @@ DATA_SETS = {
     "japanese-vowels": DataFacts((1, SERIES_STEPS, FEATURES), SPEAKERS, _vowels, kind="series"),
     "mnist": DataFacts((1, 28, 28), 10, _of_bytes("mnist", read_idx_set)),
     "movielens": DataFacts((1, 1, 2), 1, _ratings, kind="ratings"),
-    "text": DataFacts((1, 1, STEPS), 256, _text, kind="text"),
+    "text": DataFacts((1, 1, STEPS), BYTES, _text("text"), kind="text"),
+    **{name: DataFacts((1, 1, STEPS), BYTES, _text(name), kind="text") for name in PACKAGES},
 }
 
 
@@ -265,7 +296,9 @@ def data_of_kind(kind: str) -> list[str]:
     return [name for name, facts in DATA_SETS.items() if facts.kind == kind]
 
 
-def load_data(name: str, folder: str | Path | None = None, *, steps: int | None = None) -> DataSet:
+def load_data(
+    name: str, folder: str | Path | None = None, *, steps: int | None = None, vocabulary: int | None = None
+) -> DataSet:  # fmt: skip
     """Return a data set.
 
     ``digits``: 1797 handwritten digits of 8 x 8 pixels (Alpaydin and Kaynak, "Optical Recognition of Handwritten
@@ -292,6 +325,10 @@ def load_data(name: str, folder: str | Path | None = None, *, steps: int | None 
     ``text``: a file of the user's own, as sequences of bytes, each of which is to be told from those before it; the
     last tenth is held out (`softnum.train.datasets.texts.read_text`).
 
+    ``text-gcide``, ``text-jargon``: a dictionary of English of 39,952,321 bytes and the Jargon File of 1,681,817, which
+    packages of Debian have (`softnum.train.datasets.texts.PACKAGES`); a tenth is held out
+    (`softnum.train.datasets.texts.read_package`).
+
     ``de-en``: German sentences of at most eleven words and what they are in English, from a dictionary (Debian's
     trans-de-en) or a file of the user's own (`softnum.train.datasets.sentences.read_sentences`).
 
@@ -304,10 +341,12 @@ def load_data(name: str, folder: str | Path | None = None, *, steps: int | None 
     folder : path-like, optional
         Where the files of ``fashion-mnist``, ``mnist``, ``cifar10``, ``japanese-vowels`` and ``movielens`` lie: there,
         or in a folder of the set's name in it; the file that is the ``text``, or a folder with a file ``input.txt``;
-        that of the sentences, or a folder with a file ``pairs.tsv`` or ``de-en``. Default: what the environment
-        variable SOFTNUM_DATA says, else where Debian's packages or Python's aeon put them.
+        that of the sentences, or a folder with a file ``pairs.tsv`` or ``de-en``; that of a package's text. Default:
+        what the environment variable SOFTNUM_DATA says, else where Debian's packages or Python's aeon put them.
     steps : int, optional
-        Bytes of a sequence of the ``text``. Default: 32.
+        Tokens of a sequence of a text. Default: 32.
+    vocabulary : int, optional
+        Tokens of a text, the 256 bytes among them; others are learned from it. Default: the bytes.
 
     Raises
     ------
@@ -327,10 +366,10 @@ def load_data(name: str, folder: str | Path | None = None, *, steps: int | None 
     if folder is not None and not facts.files:
         raise ValueError(f"{name} comes with a package and is read from no folder; leave out --data-dir (data_folder)")
     folder = _place(folder)
-    if steps is not None:
+    if steps is not None or vocabulary is not None:
         if facts.kind != "text":
-            raise ValueError(f"steps are bytes of a sequence of a text, which {name!r} is not; leave them out")
-        return _text(folder, steps)
+            raise ValueError(f"steps are tokens of a sequence of a text, which {name!r} is not; leave them out")
+        return facts.load(folder, STEPS if steps is None else steps, BYTES if vocabulary is None else vocabulary)
     return facts.load(folder) if facts.kind in _OWN or facts.look else _loaded(name, folder)
 
 

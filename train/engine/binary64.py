@@ -150,6 +150,31 @@ class Binary64:
             first += count
         return total, np.concatenate(slope).reshape(x.shape)
 
+    def balance(self, probabilities, shares, factor: float):
+        """factor * E * the sum of shares[e] * (the mean of column e), e from first to last, and the slope, in binary64.
+
+        Parameters
+        ----------
+        probabilities : array (rows, E)
+            Their columns are added from the first row to the last.
+        shares : float64 array (E,)
+        factor : float
+
+        Returns
+        -------
+        loss : float
+            NaN if a probability is not finite.
+        slope : float64 array (rows, E)
+            factor * E * shares / rows, from left to right.
+        """
+        x = _wide(probabilities)
+        if not _finite(x):
+            return math.nan, np.full_like(x, math.nan)
+        rows, experts = x.shape
+        means = self.ordered_sum(x, axis=0) / rows
+        slope = np.broadcast_to(factor * experts * shares / rows, x.shape)
+        return factor * experts * float(self.ordered_sum(shares * means, axis=0)), slope
+
     def draw(self, logits, words):
         """A class for each row, drawn from its softmax in binary64.
 

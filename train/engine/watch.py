@@ -54,8 +54,8 @@ EXACT = {
 CARRIER = {"add", "clamp", "constant", "returned"}
 #: methods that compute in binary64
 BINARY64 = {
-    "binary_cross_entropy", "cross_entropy_error", "divide", "draw", "exp", "log", "norm", "ordered_sum", "policy_loss",
-    "scaled", "signed_means", "smooth_l1", "softmax_cross_entropy",
+    "balance", "binary_cross_entropy", "cross_entropy_error", "divide", "draw", "exp", "log", "norm", "ordered_sum",
+    "policy_loss", "scaled", "signed_means", "smooth_l1", "softmax_cross_entropy",
 }  # fmt: skip
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from softnum.mac.products.unfold import shape_of
 from softnum.train.datasets.scenes import GARMENTS
 from softnum.train.datasets.sentences import SPECIAL
-from softnum.train.datasets.sets import DataSet, SentencePairs, data_facts
+from softnum.train.datasets.sets import DataSet, SentencePairs, Text, data_facts
+from softnum.train.datasets.vocabulary import Vocabulary
 from softnum.train.engine.backend import NumpyBackend, as_rows
 from softnum.train.recipes import Scaled
 
@@ -156,7 +157,7 @@ def stand_in(name: str, batch: int, steps: int | None = None, folder: str | None
     if facts.kind == "text":
         columns = steps or columns
         x = np.arange(count * columns).reshape(count, columns) % facts.classes
-        y = x
+        return Text(name, x, x, x[:1], x[:1], Vocabulary())
     elif facts.kind == "sentences":
         words = len(SPECIAL) + np.arange(count * rows * columns) % (facts.classes - len(SPECIAL))
         x, y = words.reshape(count, -1), words.reshape(count, -1)[:, :columns]

@@ -107,7 +107,8 @@ def trace(settings: Settings, design: Design, *, dry: bool = True) -> Flow:
     """
     samples = settings.batch * settings.network_options.get("critic_updates", 5 if settings.network == "wgan" else 1)
     settings = replace(settings, samples=None, held_out=None, epochs=1)
-    data = stand_in(settings.data, samples, settings.network_options.get("steps"), settings.data_folder)
+    network = settings.make_network()
+    data = stand_in(settings.data, samples, network.inputs if network.kind == "text" else None, settings.data_folder)
     work = Run(settings, design, 1, data=data)
     if dry:
         work.numerics.backend = DryBackend(work.numerics.backend)

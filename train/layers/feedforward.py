@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 from softnum.train.engine.initial import he_uniform
@@ -65,8 +66,10 @@ class Linear(Layer):
     ----------
     name : str
     inputs, outputs : int
-    rows : int
-        Of x, for each sample.
+    rows : int or callable
+        Of x, for each sample; or a function that makes the rows of a batch from its samples.
+    bias : bool
+        Whether it has one.
 
     Examples
     --------
@@ -74,20 +77,26 @@ class Linear(Layer):
     [('fc1', 'forward', 32, 10, 64)]
     """
 
-    def __init__(self, name: str, inputs: int, outputs: int, rows: int = 1) -> None:
+    def __init__(
+        self, name: str, inputs: int, outputs: int, rows: int | Callable[[int], int] = 1, *, bias: bool = True
+    ) -> None:  # fmt: skip
         super().__init__(name)
-        self.inputs, self.outputs, self.rows = inputs, outputs, rows
+        self.inputs, self.outputs, self.rows, self.bias = inputs, outputs, rows, bias
 
     def initialise(self, numerics, index: int) -> None:
         """Make the parameters, from the random numbers of an index."""
         layer = numerics.layer(self.name)
         weight = layer.round("master", he_uniform(numerics.seed, index, self.inputs, self.outputs))
-        bias = numerics.backend.zeros((self.outputs,))
-        self.parameters = [Parameter(weight, layer, f"{self.name}.weight"), Parameter(bias, layer, f"{self.name}.bias")]
+        self.parameters = [Parameter(weight, layer, f"{self.name}.weight"), *self._biases(layer)]
+
+    def _biases(self, layer) -> list[Parameter]:
+        """The bias of 0, if there is one."""
+        zeros = layer.numerics.backend.zeros((self.outputs,)) if self.bias else None
+        return [] if zeros is None else [Parameter(zeros, layer, f"{self.name}.bias")]
 
     def products(self, key: str, batch: int) -> list[tuple]:
         """(layer, pass, M, N, K) of each matrix product of a pass."""
-        rows = batch * self.rows
+        rows = self.rows(batch) if callable(self.rows) else batch * self.rows
         sizes = {
             "forward": (rows, self.outputs, self.inputs),
             "backward_data": (rows, self.inputs, self.outputs),
@@ -96,8 +105,8 @@ class Linear(Layer):
         return [(self.name, key, *sizes[key])]
 
     def __call__(self, x: Tensor, *, frozen: bool = False) -> Tensor:
-        parameters = [parameter.frozen() for parameter in self.parameters] if frozen else self.parameters
-        return linear(x, *parameters, self.numerics)
+        weight, *bias = [parameter.frozen() for parameter in self.parameters] if frozen else self.parameters
+        return linear(x, weight, *(bias or (None,)), self.numerics)
 
 
 class Convolution(Layer):

@@ -6,9 +6,11 @@ scale.
 
 from __future__ import annotations
 
+import numpy as np
+
 from softnum.train.engine.tensor import GRADIENTS, Tensor
 
-__all__ = ["binary_cross_entropy", "policy_loss", "signed_means", "smooth_l1", "total"]
+__all__ = ["balance", "binary_cross_entropy", "policy_loss", "signed_means", "smooth_l1", "total"]
 
 
 def binary_cross_entropy(logits: Tensor, targets, *, weights=1.0, count: int | None = None) -> Tensor:
@@ -150,6 +152,43 @@ def policy_loss(outputs: Tensor, actions, returns, advantages, *, value_weight: 
     """
     parts = actions, returns, advantages, value_weight, entropy
     return _loss(*outputs.backend.policy_loss(outputs.value, *parts), outputs)
+
+
+def balance(probabilities: Tensor, chosen, factor: float) -> Tensor:
+    """How unequally busy the experts of a mixture are, in binary64: factor * E * the sum of f[e] * P[e] over E experts.
+
+    f[e] is the share of all choices that are expert e, P[e] the mean of its probabilities; both are 1 / E, and the loss
+    is the factor, where all are equally busy. No gradient passes the choices. The slope of P[e] is the same for all
+    rows: factor * E * f[e] / rows.
+
+    Parameters
+    ----------
+    probabilities : Tensor (rows, E)
+    chosen : integer array (rows, k)
+        The experts of each row.
+    factor : float
+
+    Returns
+    -------
+    Tensor
+        Its value is a float, NaN if a probability is not finite.
+
+    References
+    ----------
+    W. Fedus et al., "Switch Transformers: Scaling to Trillion Parameter Models with Simple and Efficient Sparsity",
+    2022, equations 4 to 6 (there with k = 1).
+
+    Examples
+    --------
+    >>> from softnum.train.engine.backend import NumpyBackend
+    >>> x = Tensor(np.float32([[0.75, 0.25], [0.5, 0.5]]), NumpyBackend(np.float32), requires_gradient=True)
+    >>> loss = balance(x, np.array([[0], [0]]), factor=1.0)
+    >>> loss.backward()
+    >>> loss.value, x.gradient.tolist()
+    (1.25, [[1.0, 0.0], [1.0, 0.0]])
+    """
+    shares = np.bincount(chosen.reshape(-1), minlength=probabilities.value.shape[1]) / chosen.size
+    return _loss(*probabilities.backend.balance(probabilities.value, shares, factor), probabilities)
 
 
 def total(losses: list[Tensor]) -> Tensor:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from softnum.train.engine.functions import activation
 from softnum.train.engine.initial import uniform
-from softnum.train.engine.tensor import Parameter, Tensor, add, linear, multiply, part
+from softnum.train.engine.tensor import Parameter, Tensor, linear
 from softnum.train.layers.attention import attention
 from softnum.train.layers.feedforward import Layer, Linear
 from softnum.train.layers.normalisation import layer_norm, rms_norm
 from softnum.train.layers.positions import rotary
-from softnum.train.layers.sequences import dropout, embedding, permute
+from softnum.train.layers.sequences import embedding, permute
 
-__all__ = ["NORMS", "Attention", "Block", "Embedding", "Gate", "LayerNorm", "RMSNorm", "TiedLinear"]
+__all__ = ["NORMS", "Attention", "Embedding", "LayerNorm", "RMSNorm", "TiedLinear"]
 
 
 class LayerNorm(Layer):
@@ -115,7 +114,7 @@ class Embedding(Layer):
 
 
 class TiedLinear(Linear):
-    """x @ E^T + bias, where E are the weights of an embedding.
+    """x @ E^T + bias, where E are the weights of an embedding; the bias may be left out.
 
     E is rounded from its master copy, which is the embedding's, to the layer's own role ``weights``. The gradient of
     this use, rounded to the layer's ``weight_gradients``, is added to that of the rows that were looked up in the
@@ -127,6 +126,8 @@ class TiedLinear(Linear):
     embedding : Embedding
     rows : int
         Of x, for each sample.
+    bias : bool
+        Whether it has one.
 
     References
     ----------
@@ -138,12 +139,12 @@ class TiedLinear(Linear):
     [('fc', 'forward', 32, 256, 32)]
     """
 
-    def __init__(self, name: str, embedding: Embedding, rows: int) -> None:
-        super().__init__(name, embedding.features, embedding.words, rows)
+    def __init__(self, name: str, embedding: Embedding, rows: int, *, bias: bool = True) -> None:
+        super().__init__(name, embedding.features, embedding.words, rows, bias=bias)
         self.embedding = embedding
 
     def initialise(self, numerics, index: int) -> None:
-        """Make the bias of 0.
+        """Make the bias of 0, if it has one.
 
         Raises
         ------
@@ -159,10 +160,16 @@ class TiedLinear(Linear):
                     f"one of two uses, and role 'weights' of layer {each.name!r} keeps {sparsity}; state it without "
                     "sparsity for both"
                 )
-        self.parameters = [Parameter(numerics.backend.zeros((self.outputs,)), layer, f"{self.name}.bias")]
+        self._numerics, self.parameters = layer, self._biases(layer)
+
+    @property
+    def numerics(self):
+        """The layer's arithmetic."""
+        return self._numerics
 
     def __call__(self, x: Tensor) -> Tensor:
-        (shared,), (bias,), layer = self.embedding.parameters, self.parameters, self.numerics
+        (shared,), layer = self.embedding.parameters, self.numerics
+        (bias,) = self.parameters or (None,)
         weight = permute(
             shared, (1, 0), backend=layer.numerics.backend
         )  # not the parameter's own, which nobody watches
@@ -234,100 +241,3 @@ class Attention(Layer):
             query = rotary(query, layer, batch=batch, heads=heads, base=self.rotary_base)
             key = rotary(key, layer, batch=batch, heads=kv_heads, base=self.rotary_base)
         return attention(query, key, value, layer, batch=batch, heads=heads, kv_heads=kv_heads, mask=mask)
-
-
-class Gate(Linear):
-    """A linear layer whose results pass silu(x) = x * sigmoid(x).
-
-    >>> Gate("gate", 4, 8).functions
-    ('silu',)
-    """
-
-    functions = ("silu",)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return activation("silu", super().__call__(x), self.numerics)
-
-
-class Block:
-    """A transformer's block, normalised first::
-
-        q, k, v = parts of the columns of norm1(x) @ qkv
-        x = x + dropout(attention(q, k, v) @ project)
-        x = x + dropout(relu(norm2(x) @ ff1) @ ff2)
-
-    Layers are called <name>.norm1, .qkv, .attention, .project, .norm2, .ff1 and .ff2. The sums are arithmetic of
-    project and ff2, in the role ``elementwise``. q has as many columns as x, k and v those of their heads.
-
-    With feedforward="swiglu" the layer <name>.gate comes before ff1, and the last line is::
-
-        y = norm2(x)
-        x = x + dropout((silu(y @ gate) * (y @ ff1)) @ ff2)
-
-    with silu(x) = x * sigmoid(x) in the role ``elementwise`` of gate, correctly rounded once, and the product in that
-    of ff1. All of these have biases, as all linear layers here do.
-
-    Parameters
-    ----------
-    name : str
-    steps, features, hidden, heads : int
-        Steps of a sample; features of a step; those between ff1 and ff2; heads of the attention.
-    dropout : float
-    norm : str
-        One of ``NORMS``.
-    feedforward : str
-        "relu" or "swiglu".
-    kv_heads, rotary_base
-        As of `Attention`.
-
-    References
-    ----------
-    A. Vaswani et al., "Attention Is All You Need", 2017, section 3.1; normalised first as in R. Xiong et al., "On Layer
-    Normalization in the Transformer Architecture", 2020; N. Shazeer, "GLU Variants Improve Transformer", 2020, equation
-    6 (there without biases).
-
-    Examples
-    --------
-    >>> [layer.name for layer in Block("block1", 8, 32, 64, 2).layers][:3]
-    ['block1.norm1', 'block1.qkv', 'block1.attention']
-    >>> [layer.name for layer in Block("block1", 8, 32, 64, 2, feedforward="swiglu").layers][5:]
-    ['block1.gate', 'block1.ff1', 'block1.ff2']
-    """
-
-    def __init__(
-        self, name: str, steps: int, features: int, hidden: int, heads: int, dropout: float = 0.0, *,
-        norm: str = "layer", feedforward: str = "relu", kv_heads: int | None = None, rotary_base: float | None = None,
-    ) -> None:  # fmt: skip
-        self.dropout = dropout
-        self.norm1, self.norm2 = (NORMS[norm](f"{name}.norm{number}", features) for number in (1, 2))
-        self.attention = Attention(
-            f"{name}.attention", steps, steps, features, heads, kv_heads=kv_heads, rotary_base=rotary_base
-        )
-        shared = self.attention.kv_heads * self.attention.size
-        self.columns = (0, features, features + shared, features + 2 * shared)
-        self.qkv = Linear(f"{name}.qkv", features, self.columns[-1], steps)
-        self.project = Linear(f"{name}.project", features, features, steps)
-        self.gate = Gate(f"{name}.gate", features, hidden, steps) if feedforward == "swiglu" else None
-        self.ff1 = Linear(f"{name}.ff1", features, hidden, steps)
-        self.ff2 = Linear(f"{name}.ff2", hidden, features, steps)
-        gate = () if self.gate is None else (self.gate,)
-        self.layers = [self.norm1, self.qkv, self.attention, self.project, self.norm2, *gate, self.ff1, self.ff2]
-
-    @property
-    def relu(self) -> list[Layer]:
-        """The layers whose results pass a ReLU."""
-        return [self.ff1] if self.gate is None else []
-
-    def __call__(self, x: Tensor, *, batch: int, training: bool, mask=None) -> Tensor:
-        joint, every, columns = self.qkv(self.norm1(x)), slice(None), self.columns
-        query, key, value = (part(joint, every, slice(*columns[k : k + 2])) for k in range(3))
-        x = self._add(x, self.project, self.attention(query, key, value, batch=batch, mask=mask), training)
-        normal, layer = self.norm2(x), self.ff1.numerics
-        if self.gate is None:
-            hidden = activation("relu", self.ff1(normal), layer)
-        else:
-            hidden = multiply(self.gate(normal), self.ff1(normal), layer)
-        return self._add(x, self.ff2, hidden, training)
-
-    def _add(self, x: Tensor, last: Linear, y: Tensor, training: bool) -> Tensor:
-        return add(x, dropout(last(y), self.dropout, last.numerics, training=training), last.numerics)

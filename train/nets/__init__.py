@@ -10,6 +10,7 @@ from softnum.train.datasets.sets import KINDS, data_facts, data_of_kind
 from softnum.train.nets.actor_critic import ActorCritic
 from softnum.train.nets.cifar10_cnn import CIFAR10CNN
 from softnum.train.nets.detector import Detector
+from softnum.train.nets.gpt import GPT
 from softnum.train.nets.lenet5 import LeNet5
 from softnum.train.nets.lstm import LSTM
 from softnum.train.nets.mlp import MLP
@@ -24,7 +25,7 @@ from softnum.train.nets.vgg_small import VGGSmall
 from softnum.train.nets.wgan import WGAN
 
 __all__ = [
-    "CIFAR10CNN", "LSTM", "MLP", "NCF", "NETWORKS", "WGAN", "ActorCritic", "Detector", "LeNet5", "RecurrentLM",
+    "CIFAR10CNN", "GPT", "LSTM", "MLP", "NCF", "NETWORKS", "WGAN", "ActorCritic", "Detector", "LeNet5", "RecurrentLM",
     "ResNet", "Seq2Seq", "SpeechLSTM", "Transformer", "TransformerLM", "VGGSmall", "default_data", "make_network",
 ]  # fmt: skip
 
@@ -34,6 +35,7 @@ NETWORKS = {
         ActorCritic,
         CIFAR10CNN,
         Detector,
+        GPT,
         LeNet5,
         LSTM,
         MLP,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 
+from softnum.train.datasets.vocabulary import BYTES
 from softnum.train.engine.tensor import Parameter, Tensor, cast
 from softnum.train.layers.normalisation import Buffer
 from softnum.train.layers.sizes import check_batch, check_data
@@ -65,6 +66,8 @@ class Network:
     name: str
     #: of the data that it takes: ``softnum.train.datasets.sets.DataFacts.kind``
     kind = "samples"
+    #: how many tokens a text is told in; 256 are its bytes
+    vocabulary = BYTES
     #: what it learns
     task: type[Task] = Classification
 
@@ -163,5 +166,5 @@ class Network:
 
     def output(self, x: Tensor) -> Tensor:
         """x, the result of the last layer, rounded to its role ``output``."""
-        layer = self.parameters[-1].layer
+        layer = self.layers[-1].numerics
         return cast(x, "output", layer, of=layer.design.units["forward"].result)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from softnum.train.engine.tensor import Tensor, add, reshape
 from softnum.train.layers.feedforward import Linear
 from softnum.train.layers.pooling import avg_pool2d
-from softnum.train.layers.sequence_layers import Block, Embedding, LayerNorm
+from softnum.train.layers.sequence_layers import Embedding, LayerNorm
 from softnum.train.layers.sequences import dropout as drop
 from softnum.train.layers.sequences import permute
 from softnum.train.layers.sizes import check_heads, check_image, check_rate, check_sizes
+from softnum.train.layers.transformer_blocks import Block
 from softnum.train.nets.network import Network
 
 __all__ = ["Transformer"]
@@ -20,7 +21,7 @@ class Transformer(Network):
         embed(row) + position, dropout, blocks block1, block2, ..., norm, average over the steps, fc
 
     The features of a step are those of its row: channel by channel, the columns of each. Every step may attend to every
-    other (`softnum.train.layers.sequence_layers.Block`). Positions are learned. The sum with them and the average of
+    other (`softnum.train.layers.transformer_blocks.Block`). Positions are learned. The sum with them and the average of
     steps are arithmetic of the layers position and norm, in the role ``elementwise``.
 
     Parameters

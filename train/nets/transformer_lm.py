@@ -7,13 +7,15 @@ import math
 from softnum.train.engine.tensor import Tensor, add
 from softnum.train.layers.attention import causal_mask
 from softnum.train.layers.feedforward import Linear
-from softnum.train.layers.sequence_layers import NORMS, Block, Embedding, TiedLinear
+from softnum.train.layers.sequence_layers import NORMS, Embedding, TiedLinear
 from softnum.train.layers.sequences import dropout as drop
 from softnum.train.layers.sizes import check_choice, check_heads, check_rate, check_sizes
+from softnum.train.layers.transformer_blocks import FEEDFORWARDS, Block
 from softnum.train.nets.network import Network
 
-__all__ = ["TransformerLM"]
+__all__ = ["POSITIONS", "TransformerLM", "check_base", "check_kv_heads"]
 
+POSITIONS = ("learned", "rotary")
 _ROTARY_BASE = 10000.0
 
 
@@ -25,7 +27,8 @@ class TransformerLM(Network):
     Blocks and positions are those of `softnum.train.nets.transformer.Transformer`, unless options say otherwise:
 
     - norm="rms": RMS normalisations (`softnum.train.layers.normalisation.rms_norm`) instead of layer normalisations;
-    - feedforward="swiglu": gated linear units in blocks (`softnum.train.layers.sequence_layers.Block`);
+    - feedforward="swiglu" or "relu2": gated linear units, or squares of ReLUs, in blocks
+      (`softnum.train.layers.transformer_blocks.FeedForward`);
     - positions="rotary": queries and keys are turned (`softnum.train.layers.positions.rotary`), and there is no layer
       position;
     - kv_heads: fewer heads of keys and values (`softnum.train.layers.attention.attention`);
@@ -48,7 +51,7 @@ class TransformerLM(Network):
     norm : str
         "layer" or "rms".
     feedforward : str
-        "relu" or "swiglu"; the second size is that of both of its linear layers.
+        "relu", "relu2" or "swiglu"; the second size is that of both linear layers of this one.
     positions : str
         "learned" or "rotary".
     rotary_base : float, optional
@@ -87,41 +90,51 @@ class TransformerLM(Network):
         norm: str = "layer", feedforward: str = "relu", positions: str = "learned", rotary_base: float | None = None,
         kv_heads: int | None = None, tied_embeddings: bool = False,
     ) -> None:  # fmt: skip
-        features, hidden = sizes = check_sizes(sizes, exactly=2)
-        (depth,), (self.steps,), (words,) = (
-            check_sizes((value,), what, exactly=1)
-            for what, value in (("depth", depth), ("steps", steps), ("words", words))
-        )
-        heads, self.dropout = check_heads(heads, features), check_rate(dropout)
-        check_choice(norm, "norm", NORMS)
-        check_choice(feedforward, "feedforward", ("relu", "swiglu"))
-        rotary_base = _base(check_choice(positions, "positions", ("learned", "rotary")), rotary_base, features // heads)
-        kv_heads = heads if kv_heads is None else _kv_heads(kv_heads, heads)
-        if not isinstance(tied_embeddings, bool):
-            raise ValueError(f"tied_embeddings must be true or false, got {tied_embeddings!r}")
-        limit = math.sqrt(6.0 / features) if tied_embeddings else 1.0
-        self.embedding = Embedding("embedding", words, features, limit)
-        self.position = Embedding("position", self.steps, features) if rotary_base is None else None
-        own = {"norm": norm, "feedforward": feedforward, "kv_heads": kv_heads, "rotary_base": rotary_base}
-        self.blocks = [
-            Block(f"block{number}", self.steps, features, hidden, heads, self.dropout, **own)
-            for number in range(1, depth + 1)
-        ]  # fmt: skip
-        self.norm = NORMS[norm]("norm", features)
-        if tied_embeddings:
-            self.last = TiedLinear("fc", self.embedding, self.steps)
-        else:
-            self.last = Linear("fc", features, words, self.steps)
-        looked_up = [self.embedding] if self.position is None else [self.embedding, self.position]
-        layers = [*looked_up, *(layer for block in self.blocks for layer in block.layers)]
-        options = {
-            "sizes": sizes, "depth": depth, "heads": heads, "dropout": self.dropout, "steps": self.steps,
-            "words": words,
-        }  # fmt: skip
+        sizes = check_sizes(sizes, exactly=2)
+        heads, positions = check_heads(heads, sizes[0]), check_choice(positions, "positions", POSITIONS)
+        kv_heads = heads if kv_heads is None else check_kv_heads(kv_heads, heads)
+        rotary_base = check_base(positions, rotary_base, sizes[0] // heads)
+        options = {"sizes": sizes, "depth": depth, "heads": heads, "dropout": dropout, "steps": steps, "words": words}
         changed = {"norm": (norm, "layer"), "feedforward": (feedforward, "relu"), "positions": (positions, "learned"),
                    "rotary_base": (rotary_base, None), "kv_heads": (kv_heads, heads),
                    "tied_embeddings": (tied_embeddings, False)}  # fmt: skip
         options |= {name: value for name, (value, default) in changed.items() if value != default}
+        block = {
+            "norm": norm, "kv_heads": kv_heads, "rotary_base": rotary_base,
+            "feedforward": check_choice(feedforward, "feedforward", FEEDFORWARDS),
+        }  # fmt: skip
+        self._build(
+            options, sizes, depth, heads, dropout=dropout, steps=steps, words=words, tied=tied_embeddings, block=block
+        )
+
+    def _build(
+        self, options: dict, sizes, depth: int, heads: int, *, dropout: float, steps: int, words: int, tied: bool,
+        block: dict,
+    ) -> None:  # fmt: skip
+        """Make the layers, whose blocks get these keywords."""
+        features, hidden = sizes
+        (depth,), (self.steps,), (words,) = (
+            check_sizes((value,), what, exactly=1)
+            for what, value in (("depth", depth), ("steps", steps), ("words", words))
+        )
+        options["dropout"] = self.dropout = check_rate(dropout)
+        norm, bias = check_choice(block["norm"], "norm", NORMS), block.get("bias", True)
+        if not isinstance(tied, bool):
+            raise ValueError(f"tied_embeddings must be true or false, got {tied!r}")
+        limit = math.sqrt(6.0 / features) if tied else 1.0
+        self.embedding = Embedding("embedding", words, features, limit)
+        self.position = Embedding("position", self.steps, features) if block["rotary_base"] is None else None
+        self.blocks = [
+            Block(f"block{number}", self.steps, features, hidden, heads, self.dropout, **block)
+            for number in range(1, depth + 1)
+        ]  # fmt: skip
+        self.norm = NORMS[norm]("norm", features)
+        if tied:
+            self.last = TiedLinear("fc", self.embedding, self.steps, bias=bias)
+        else:
+            self.last = Linear("fc", features, words, self.steps, bias=bias)
+        looked_up = [self.embedding] if self.position is None else [self.embedding, self.position]
+        layers = [*looked_up, *(layer for block in self.blocks for layer in block.layers)]
         relu = [layer for block in self.blocks for layer in block.relu]
         super().__init__([*layers, self.norm, self.last], options, self.steps, words, relu=relu)
 
@@ -150,8 +163,12 @@ class TransformerLM(Network):
         return self.output(self.last(self.norm(x)))
 
 
-def _base(positions: str, base, size: int) -> float | None:
-    """The base of rotary positions; None of learned ones."""
+def check_base(positions: str, base, size: int) -> float | None:
+    """The base of rotary positions of heads of a size; None of learned ones.
+
+    >>> check_base("rotary", None, 16)
+    10000.0
+    """
     if positions == "learned":
         if base is not None:
             raise ValueError(f"rotary_base is of positions='rotary', got {base!r} with positions='learned'")
@@ -164,7 +181,12 @@ def _base(positions: str, base, size: int) -> float | None:
     return float(base)
 
 
-def _kv_heads(kv_heads, heads: int) -> int:
+def check_kv_heads(kv_heads, heads: int) -> int:
+    """The heads of keys and values, if they divide the heads; else ValueError.
+
+    >>> check_kv_heads(2, 8)
+    2
+    """
     (kv_heads,) = check_sizes((kv_heads,), "kv_heads", exactly=1)
     if heads % kv_heads:
         raise ValueError(f"kv_heads must divide the {heads} heads that share them, got {kv_heads}")

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
+from time import monotonic
 
 import numpy as np
 
@@ -37,6 +38,7 @@ from softnum.train.update.schedules import Schedule
 __all__ = ["Run", "Settings", "carry_out", "describe_network", "make_run", "record_versions", "run"]
 
 _EVALUATION_SAMPLES = 160
+_CHECKPOINT_SECONDS = 60.0
 _CONSTANTS = (
     "learning_rate", "adam_rate", "momentum", "nesterov", "beta1", "beta2", "epsilon", "trust", "weight_decay",
 )  # fmt: skip
@@ -220,9 +222,10 @@ def run(
     Returns
     -------
     pathlib.Path
-        The record. A finished record of the same run is returned as it is. An interrupted run goes on from the
-        checkpoint of its last whole epoch: rows past it are dropped, and the finished record has the same bytes as that
-        of a run that was never interrupted.
+        The record. A finished record of the same run is returned as it is. An interrupted run goes on from its last
+        checkpoint: rows past it are dropped, and the finished record has the same bytes as that of a run that was never
+        interrupted. Checkpoints are made after each whole epoch, and of networks that tell classes or tokens also at
+        an evaluation that comes a minute or more after the checkpoint before.
 
     Raises
     ------
@@ -298,10 +301,16 @@ def carry_out(
             return files.path
         state = None if force or not statistics_file.fits() else files.load()
         epochs_done = 0 if state is None else work.restore(state)
+        done = (
+            epochs_done * work.per_epoch if state is None else int(state.get("iteration", epochs_done * work.per_epoch))
+        )
         files.start(state)
-        statistics_file.start(epochs_done * work.per_epoch)
+        statistics_file.start(done)
+        saved = monotonic()
         for epoch in range(epochs_done + 1, work.settings.epochs + 1):
             for iteration, samples in work.plan(epoch):
+                if iteration <= done:
+                    continue
                 row = {"iteration": iteration, "epoch": epoch}
                 if statistics_file.wants(iteration):
                     watch = Watch()
@@ -324,7 +333,11 @@ def carry_out(
                 if last:
                     files.discard_checkpoint()
                     return files.path
+                if work.seekable and files.metric in row and monotonic() - saved >= _CHECKPOINT_SECONDS:
+                    files.save({"epoch": epoch - 1, "iteration": iteration, **work.state()})
+                    saved = monotonic()
             files.save({"epoch": epoch, **work.state()})
+            saved = monotonic()
     finally:
         statistics_file.close()
         files.close()
@@ -356,8 +369,8 @@ class Run:
         self.design, self.settings = design, settings
         self.network = settings.make_network()
         if data is None:
-            steps = self.network.inputs if self.network.kind == "text" else None
-            data = load_data(settings.data, settings.data_folder, steps=steps)
+            of_text = {"steps": self.network.inputs, "vocabulary": self.network.vocabulary}
+            data = load_data(settings.data, settings.data_folder, **(of_text if self.network.kind == "text" else {}))
         self.data = data
         if settings.samples is not None or settings.held_out is not None:
             self.data = self.data.first(settings.samples, settings.held_out)
@@ -367,7 +380,7 @@ class Run:
         self.numerics = Numerics(design, names, seed=seed, threads=threads, device=device, looked_up=looked_up)
         design.check_loss(self.network.layer_names)
         self.seed = self.numerics.seed
-        self.per_epoch = self.task.per_epoch
+        self.per_epoch, self.seekable = self.task.per_epoch, self.task.seekable
         self.iterations = settings.epochs * self.per_epoch
         design.check_sparsity(self.network.layer_names, self.iterations)
         self.interval = settings.interval(self.task.samples)
@@ -390,6 +403,7 @@ class Run:
             ),
             "network": self.network.describe(),
             "data": self.data.describe(),
+            **self.task.describe(),
             "batch": settings.batch,
             "epochs": settings.epochs,
             "evaluate_every": self.interval,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from softnum.train.engine.tensor import Tensor, softmax_cross_entropy
-from softnum.train.tasks.task import Task, Update
+from softnum.train.tasks.task import Task, Update, taken
 
 __all__ = ["Classification"]
 
@@ -39,6 +39,8 @@ class Classification(Task):
     1352
     """
 
+    seekable = True
+
     def __init__(self, network, data, batch: int, seed: int) -> None:
         network.check(data.train_x.shape[1], int(max(data.train_y.max(), data.test_y.max())) + 1)
         super().__init__(network, data, batch, seed)
@@ -46,8 +48,8 @@ class Classification(Task):
 
     def losses(self, numerics, part) -> Iterator[Update]:
         """The mean cross-entropy of the batch."""
-        outputs = self.network.forward(Tensor(self.data.train_x[part], numerics.backend), training=True)
-        yield Update(softmax_cross_entropy(outputs, self.data.train_y[part].reshape(-1)))
+        outputs = self.network.forward(Tensor(taken(self.data.train_x, part), numerics.backend), training=True)
+        yield Update(softmax_cross_entropy(outputs, taken(self.data.train_y, part).reshape(-1)))
 
     def evaluate(self, numerics) -> dict[str, float | None]:
         """The accuracy on all held-out samples, in the design's arithmetic.

@@ -11,7 +11,17 @@ from softnum.train.datasets.sets import batches
 from softnum.train.engine.binary64 import host
 from softnum.train.engine.tensor import Tensor
 
-__all__ = ["Task", "Update"]
+__all__ = ["Task", "Update", "taken"]
+
+
+def taken(samples, part) -> np.ndarray:
+    """Some of the samples; whole numbers as int64.
+
+    >>> taken(np.array([3, 1, 2], np.uint16), np.array([2, 0])).dtype
+    dtype('int64')
+    """
+    rows = samples[part]
+    return rows.astype(np.int64, copy=False) if rows.dtype.kind in "iu" else rows
 
 
 class Update(NamedTuple):
@@ -67,6 +77,8 @@ class Task:
     """
 
     trial: Any = None
+    #: whether a run may go on within an epoch: what the iterations that are left take does not depend on those done
+    seekable = False
 
     def __init__(self, network, data, batch: int, seed: int) -> None:
         self.network, self.data, self.batch, self.seed = network, data, batch, seed
@@ -96,12 +108,16 @@ class Task:
         """The network's outputs for the held-out samples, so many of these at a time, on the host; and their labels."""
         for first in range(0, len(self.data.test_y), at_a_time):
             part = slice(first, first + at_a_time)
-            outputs = self.network.forward(Tensor(self.data.test_x[part], numerics.backend))
-            yield host(outputs.value), self.data.test_y[part]
+            outputs = self.network.forward(Tensor(taken(self.data.test_x, part), numerics.backend))
+            yield host(outputs.value), taken(self.data.test_y, part)
 
     def evaluate(self, numerics) -> dict[str, float]:
         """How good the network is: ``accuracy``, from 0 to 1, and what else a record's row should say."""
         raise NotImplementedError
+
+    def describe(self) -> dict:
+        """What a record's config says of the task: here nothing."""
+        return {}
 
     def state(self) -> dict:
         """Arrays and numbers that a checkpoint holds for the task."""

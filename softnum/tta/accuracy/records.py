@@ -114,6 +114,20 @@ class Record:
         return self.unit if self.mlperf is None else self.mlperf.unit
 
     @property
+    def tokens(self) -> int | None:
+        """Tokens of a sample, which the config of a language model's run states; else None.
+
+        Raises
+        ------
+        ValueError
+            If that is no positive integer.
+        """
+        found = self.config.get("tokens_per_sample")
+        if found is not None and not (_is_int(found) and found > 0):
+            raise ValueError(f"{self.path}: tokens_per_sample of the config must be a positive integer, got {found!r}")
+        return found
+
+    @property
     def timed(self) -> bool:
         """Whether the curve states times of its own."""
         return any(evaluation.seconds is not None for evaluation in self.evaluations)

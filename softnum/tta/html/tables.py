@@ -74,9 +74,11 @@ def _summary_row(comparison: Comparison, entry: Mapping, prefix: str) -> tuple[l
         iteration_cell = Cell("not reached", f"in {values.count(longest)}")
     else:
         high = "not reached" if iterations["high"] is None else values.count(iterations["high"])
+        tokens = entry.get("tokens")
+        told = "" if tokens is None else f", {values.count(tokens['median'])} tokens"
         iteration_cell = Cell(
             values.count(iterations["median"]),
-            f"{values.count(iterations['low'])} to {high}",
+            f"{values.count(iterations['low'])} to {high}{told}",
             f"interval {values.interval(ends['iterations'], values.count)}",
         )
     cells = [
@@ -105,6 +107,7 @@ def _summary_row(comparison: Comparison, entry: Mapping, prefix: str) -> tuple[l
         "design": entry["design"], "batch": entry["batch"], "runs": entry["runs_in_all"], "reached": entry["reached"],
         "share_low": share["low"], "share_high": share["high"], "best_median": best,
         **_flat("iterations", iterations), **_ends("iterations", ends["iterations"]),
+        **(_flat("tokens", entry["tokens"]) if "tokens" in entry else {}),
         "seconds_per_iteration": time and time["seconds"], "kind": time and time["kind"],
         "source": time and time["source"], "left_out": entry["left_out"],
         **_ends("seconds_per_iteration", time and time["interval"]),

@@ -295,7 +295,15 @@ def _result(design, records, target, reached, variant: Variant) -> DesignResult:
         unit=_unit(records),
         measured=measured,
         product=product,
+        tokens=_tokens(records, iterations),
     )
+
+
+def _tokens(records: Sequence[Record], iterations: Spread) -> Spread | None:
+    """Tokens to the target; None where the runs do not say how many a sample has, or not the same."""
+    found = {record.tokens for record in records}
+    (each,) = found if len(found) == 1 else (None,)
+    return None if each is None else iterations.scaled(records[0].batch * each)
 
 
 def _unit(records: Sequence[Record]) -> str:

@@ -238,6 +238,8 @@ class DesignResult:
         Seconds to the target by the curves' own clocks; None where a curve states no times.
     product : Spread or None
         Iterations to the target x seconds per iteration; None without a time.
+    tokens : Spread or None
+        Tokens to the target, of a language model whose records say how many a sample has.
 
     Examples
     --------
@@ -269,6 +271,7 @@ class DesignResult:
     unit: str = "iteration"
     measured: Spread | None = None
     product: Spread | None = None
+    tokens: Spread | None = None
 
     @property
     def by_clock(self) -> bool:

@@ -335,6 +335,8 @@ def _cells(result: DesignResult) -> list[str]:
     count, *spread = _range(result.iterations, ends.iterations, _count).split("\n")
     times = f" {result.unit}{'s' * (count != '1')}" if result.by_clock else f" x {each}"
     iterations = "\n".join([count if math.isinf(result.iterations.median) else f"{count}{times}", *spread])
+    if result.tokens is not None and not math.isinf(result.tokens.median):
+        iterations += f"\n= {result.tokens.median:,.0f} tokens"
     if result.reached == 0:
         iterations = f"not reached in\n{longest}{times}"
     speedup = format_ratio(result.speedup)

@@ -18,10 +18,10 @@ Schema 2, top level::
 
 A *design* of a variant: {design, batch, reached, runs_in_all, share, runs, iterations, samples, time, left_out, tta,
 throughput, efficiency, speedup, ties, sample_ties, intervals, cost, energy, unit, measured, product, tta_is,
-mlperf_seconds}; `tta_is` says whether tta is "measured" or the "product"; spreads are {median, low, high}, intervals
-[low, high]. A *curve* is {iteration, epoch, value}, and {seconds} where it states times: lists of one length. ``null``
-stands for "not reached" in iterations, samples, TTA, cost and energy, for "no limit" in the end of an interval, and for
-NaN in metrics.
+mlperf_seconds}, and `tokens` of language models; `tta_is` says whether tta is "measured" or the "product"; spreads are
+{median, low, high}, intervals [low, high]. A *curve* is {iteration, epoch, value}, and {seconds} where it states times:
+lists of one length. ``null`` stands for "not reached" in iterations, samples, tokens, TTA, cost and energy, for "no
+limit" in the end of an interval, and for NaN in metrics.
 
 Paths are relative to the folder of results.json; a report that softnum ships is named ``softnum/tta/reports/...``.
 """
@@ -206,6 +206,8 @@ def _design(result: DesignResult, sources: _Sources) -> dict:
     entry["mlperf_seconds"] = None if result.mlperf is None else result.mlperf.seconds
     entry["tta_is"] = None if result.tta is None else "measured" if result.by_clock else "product"
     entry["reached"], entry["runs_in_all"] = result.reached, len(result.runs)
+    if result.tokens is None:
+        del entry["tokens"]
     if result.energy is not None:
         entry["energy"]["source"] = sources.add(result.energy.source, "times") or result.energy.source
     if result.time is None:
