@@ -4,10 +4,12 @@ from softnum.runtime.plain import PlainEnvironment
 
 with PlainEnvironment():  # they compute constants
     from softnum.torch.functional import conv1d, conv2d, embedding, linear, matmul, scaled_dot_product_attention
+    from softnum.torch.gpt import GPT
     from softnum.torch.models import convert, host_copies, next_step, set_rank
     from softnum.torch.modes import arithmetic, checkpoint_contexts
     from softnum.torch.numerics import Arithmetic
     from softnum.torch.optimizer import GradScaler, Optimizer
+    from softnum.torch.positions import rotary
     from softnum.torch.products import gemms, workload
     from softnum.torch.quantization import quantize
     from softnum.torch.records import Recorder
@@ -15,6 +17,7 @@ with PlainEnvironment():  # they compute constants
     from softnum.torch.watch import statistics
 
 __all__ = [
+    "GPT",
     "Arithmetic",
     "GradScaler",
     "Optimizer",
@@ -32,6 +35,7 @@ __all__ = [
     "matmul",
     "next_step",
     "quantize",
+    "rotary",
     "scaled_dot_product_attention",
     "set_rank",
     "statistics",

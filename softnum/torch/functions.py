@@ -27,6 +27,7 @@ from softnum.train.layers.cells import Cell, LSTMCell, RNNCell
 from softnum.train.layers.convolution import conv2d
 from softnum.train.layers.normalisation import Buffer, batch_norm, group_norm, layer_norm, rms_norm
 from softnum.train.layers.pooling import avg_pool2d, max_pool2d
+from softnum.train.layers.positions import rotary
 from softnum.train.layers.sequences import (
     embedding,
     expand,
@@ -337,6 +338,11 @@ def _scale(call: Call, arrays, needs, options):
     return [leaf], scale(leaf, options["factor"], call)
 
 
+def _rotary(call: Call, arrays, needs, options):
+    leaf = _leaf(call, _matrix(arrays[0]), needs[0])
+    return [leaf], rotary(leaf, call, batch=options["batch"], heads=options["heads"], base=options["base"])
+
+
 def _softmax(call: Call, arrays, needs, options):
     leaves = [_leaf(call, x, need) for x, need in zip(arrays, needs, strict=True)]
     how = {name: bool(options[name]) for name in ("infinite", "empty")}
@@ -461,6 +467,7 @@ FUNCTIONS: dict[str, Function] = {
     "dropout": Function(_dropout, _same, constants=("rate",)),
     "softmax": Function(_softmax, _same, options={"infinite": 0, "empty": 0}),
     "log_softmax": Function(_of_one(log_softmax), _same),
+    "rotary": Function(_rotary, _same, _rows, options={"batch": 0, "heads": 0}, constants=("base",), values=False),
     "layer_norm": Function(_layer_norm, _same, _rows, constants=("epsilon",), batch="normalised"),
     "rms_norm": Function(_rms_norm, _same, _rows, constants=("epsilon",), batch="normalised"),
     "group_norm": Function(_group_norm, _same, options={"groups": 0}, constants=("epsilon",), batch="normalised"),

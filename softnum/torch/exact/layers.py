@@ -16,7 +16,7 @@ from softnum.torch.exact.rows import mean_along
 
 __all__ = [
     "adaptive_avg_pool", "avg_pool", "batch_norm", "dropout_of", "group_norm", "instance_norm", "layer_norm",
-    "local_response_norm", "max_pool", "rms_norm",
+    "local_response_norm", "max_pool", "rms_norm", "turned",
 ]  # fmt: skip
 
 
@@ -43,6 +43,12 @@ def rms_norm(mode, input, normalized_shape, weight=None, eps=None):
     rows = shaped(input, (*input.shape[: input.dim() - len(normalized_shape)], *size))
     eps = torch.finfo(input.dtype).eps if eps is None else eps
     return shaped(mode.apply("rms_norm", [rows, _gain(input, weight, size)], constants=(eps,)), input.shape)
+
+
+def turned(mode, input, heads=1, base=10000.0):
+    if input.dim() != 3 or input.shape[-1] % (2 * heads):
+        refused(mode, "rotary", "of (samples, steps, features), an even number of them for each head,")
+    return mode.apply("rotary", [input], options=(len(input), heads), constants=(float(base),))
 
 
 def _as_images(x):

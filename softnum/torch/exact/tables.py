@@ -9,6 +9,7 @@ import torch.nn.functional as F
 
 from softnum.torch.exact import elementwise, layers, losses, moving, rows
 from softnum.torch.functions import UNARY
+from softnum.torch.positions import rotary
 
 __all__ = ["BY_NAME", "EXACT", "KEEPING", "MOVING", "OPERATIONS"]
 
@@ -127,6 +128,7 @@ EXACT: dict[Callable, Callable] = {
         torch.linalg,
     ),
 }
+EXACT[rotary] = layers.turned
 #: operations of other libraries, by their names
 BY_NAME: dict[str, Callable] = {"torchvision.roi_align": moving.roi_align, "torchvision.nms": moving.suppressed}
 _MOVING = """
