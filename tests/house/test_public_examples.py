@@ -11,7 +11,8 @@ PACKAGES = ("softnum", "softnum.kernels", "softnum.reference", "softnum.train", 
 NOT_RUN = {
     f"softnum.tta.{name}"
     for name in (
-        "create_environment", "load_chakra_schema", "read_trace", "run_astrasim", "simulate", "write_astrasim", "write_trace",
+        "create_environment", "load_chakra_schema", "read_trace", "run_astrasim", "simulate", "write_astrasim",
+        "write_trace",
     )
 }  # fmt: skip
 

@@ -203,7 +203,8 @@ def step_time(plan: StepPlan, where: System) -> StepTime:
     compute = busy[rank] - sum(waited for group, waited in exposed.items()) + gradients[rank]
     bubble = total - compute - sum(exposed.values()) - updates[rank]
     return StepTime(
-        plan, where.name, total, compute, exposed, bubble if bubble > 1e-9 * total else 0.0, updates[rank], _main_peak(plan, where)
+        plan, where.name, total, compute, exposed, bubble if bubble > 1e-9 * total else 0.0, updates[rank],
+        _main_peak(plan, where),
     )  # fmt: skip
 
 
