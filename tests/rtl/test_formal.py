@@ -6,7 +6,7 @@ import pytest
 import softnum as sn
 from softnum.formats.modes import ROUNDING_MODES
 from softnum.vectors import Space, UnitSpec, VectorSpec, plan
-from softnum.vectors.formal import DEFINED, Circuit, define, evaluate, export
+from softnum.vectors.formal import DEFINED, BlockDotSpec, Circuit, define, evaluate, export
 from softnum.vectors.formal.aig import Aig
 from softnum.vectors.formal.blast import blast
 from softnum.vectors.formal.bulk import codes_of, planes_of
@@ -207,6 +207,36 @@ def test_tables_of_values(fmt):
     agree(VectorSpec.make("fma", fmt))
     agree(VectorSpec.make("multiply", (fmt, "e3m2"), out_fmt="e4m3", rounding="up"))
     agree(VectorSpec.make("to_integer", fmt, out_fmt="i8", rounding="down"))
+
+
+@cases(
+    ("unit", "length", "with_c"),
+    [
+        ("BlockDotUnit('binary32', operand='mxfp4')", 2, True),
+        ("BlockDotUnit('e4m3', operand='mxfp8_e5m2', rounding='down', product='e5m3')", 2, False),
+        ("BlockDotUnit('e5m3', operand=BlockFormat('e2m1fn', 'e4m3fn', 2), "
+         "inner=FusedDotUnit(2, 3, 'e5m3', operand='e2m1fn'))", 5, True),
+        ("BlockFusedDotUnit(4, 8, 'e5m6', operand='mxfp4', group=2)", 4, True),
+        ("BlockFusedDotUnit(2, 5, 'e5m3', operand=BlockFormat('e4m3', 'e4m3fn', 2), truncate_fraction=3, "
+         "zero_exponent=-40)", 3, True),
+    ],
+)  # fmt: skip
+def test_sums_of_blocks(unit, length, with_c):
+    spec = BlockDotSpec.make("dot", unit, length=length, with_c=with_c)
+    rng, operands = np.random.default_rng(6), []
+    for column in spec.operand_columns:
+        codes = rng.integers(0, 1 << column.bits, (1 << 11, column.count))
+        if column.name.startswith("scale"):  # most of them near one
+            near = column.format.codec.encode(np.exp2(rng.integers(-3, 4, codes.shape) / 1), column.format)
+            codes = np.where(rng.random(codes.shape) < 0.9, near, codes)
+        operands.append(codes.astype(column.dtype) if column.count > 1 else codes[:, 0].astype(column.dtype))
+    graph = Aig()
+    found = blast(define(spec), graph)["result"]
+    planes = [p for o, c in zip(operands, spec.operand_columns, strict=True)
+              for e in o.reshape(len(o), -1).T for p in planes_of(e, c.bits)]  # fmt: skip
+    got = codes_of(graph.evaluate(planes, found), spec.out_fmt.storage_dtype, 1 << 11)
+    want = spec.evaluate(operands).result
+    assert np.array_equal(got, want) and len(np.unique(want)) > 50
 
 
 def test_a_fused_step_for_all_codes():

@@ -1,5 +1,6 @@
 """softnum rtl prove: designs that are right, planted faults, pipelines, and what cannot be proved."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -120,6 +121,45 @@ def test_a_dot_product_in_chunks(tmp_path):
     assert (found.equivalent, found.method, found.patterns) == (True, "exhaustion", 1 << 16)
     found = prove([EXAMPLES / "chunk_dot.v"], spec, parameters={"BUG": 1}, method="cec", **given)
     assert confirmed(found, tmp_path)
+
+
+BLOCKS = """
+module block_dot #(parameter BUG = 0)(input [3:0] a, b, scale_a, scale_b, output [15:0] result);
+    function signed [15:0] halves(input [3:0] x);
+        reg [15:0] magnitude;
+        begin
+            magnitude = {14'd0, |x[2:1], x[0]} << (x[2] ? x[2:1] - 2'd1 : 2'd0);
+            halves = x[3] ? -magnitude : magnitude;
+        end
+    endfunction
+    assign result = halves(a) * halves(b) * halves(scale_a) * halves(BUG ? {1'b0, scale_b[2:0]} : scale_b);
+endmodule
+"""
+
+
+def test_a_dot_product_of_blocks(tmp_path):
+    design = tmp_path / "block_dot.v"
+    design.write_text(BLOCKS)
+    unit = "BlockDotUnit('q12.4', operand=BlockFormat('e2m1fn', 'e2m1fn', 2))"
+    done = softnum("rtl", "prove", design, "--op", "dot", "--unit", unit, "--length", 1)
+    assert (done.exit_code, "all 65536 operands; by exhaustion" in done.stdout) == (0, True)
+    command = ["rtl", "prove", design, "--op", "dot", "--unit", unit, "--length", 1]
+    command += ["--top", "block_dot", "-P", "BUG=1"]
+    done = softnum(*command, "--method", "cec")
+    assert done.exit_code == 1
+    *_, scale_b, got = (int(word, 16) for word in done.stdout.split())
+    right = int(re.search("right is (.*)", done.stderr)[1].split()[-1], 16)
+    assert scale_b >= 8 and got == -right & 0xFFFF and got != right  # the sign is ignored
+    done = softnum(*command, "--most-bits", 8)
+    assert (done.exit_code, "simulation: a counterexample" in done.stderr) == (1, True)
+    for options, said in (
+        (["--out", "x.txt"], "files of vectors do not state units of block formats"),
+        (["--format", "e5m2"], "--format is an operation's; of dot the unit says it"),
+        (["--unit", "BlockDotUnit('binary32', operand='nvfp4')"], "nvfp4 has a scale of the whole array"),
+        (["--length", 65], "is proved of 1 to 64 products, got 65"),
+    ):
+        done = softnum(*command, *options)
+        assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.slow

@@ -20,7 +20,10 @@ from softnum.vectors.formal.numbers import Exact, Number, leading_one
 from softnum.vectors.formal.rounding import Environment, Result, infinity, invalid, rounded
 from softnum.vectors.formal.running import rounds
 
-__all__ = ["Kinds", "Signed", "Term", "fused", "kinds_of", "largest_of", "product_term", "shifted_right", "two_stage"]
+__all__ = [
+    "Kinds", "Signed", "Term", "aligned", "fused", "fused_step", "kinds_of", "largest_of", "placed_at", "product_term",
+    "sum_of", "term_of", "times", "two_stage",
+]  # fmt: skip
 
 _OVERFLOW = 2  # the bit of the flags
 
@@ -84,7 +87,7 @@ def kinds_of(c: Circuit, terms: Sequence[Term]) -> Kinds:
     )  # fmt: skip
 
 
-def _factor(c: Circuit, x: Number, fmt: Format, of_zero: int | None) -> Term:
+def term_of(c: Circuit, x: Number, fmt: Format, of_zero: int | None) -> Term:
     """A number as a term; ``of_zero``: the exponent of a zero, which else does not count."""
     none, lowest = c.const(0, 1), x.unit + fmt.mantissa_bits
     base = lowest if of_zero is None else min(lowest, of_zero)
@@ -111,12 +114,17 @@ def product_term(c: Circuit, x: Number, y: Number, formats: Sequence[Format], of
     >>> [int(v[0]) for v in evaluate(c, {"a": [7], "b": [7]}).values()], term.base  # 6 * 6 = 9/4 * 2**(4 + 0)
     ([9, 4], 0)
     """
-    p, q = (_factor(c, v, f, of_zero) for v, f in zip((x, y), formats, strict=True))
+    return times(c, *(term_of(c, v, f, of_zero) for v, f in zip((x, y), formats, strict=True)))
+
+
+def times(c: Circuit, p: Term, q: Term) -> Term:
+    """The exact product of two terms."""
     width, size = p.significand.width + q.significand.width, max(p.most + q.most, 1).bit_length()
-    nan, infinite = x.nan | y.nan, x.infinite | y.infinite
-    undefined = ~nan & infinite & (x.zero | y.zero)
+    nan, infinite = p.nan | q.nan, p.infinite | q.infinite
+    zero = [~t.infinite & ~t.significand.any() for t in (p, q)]
+    undefined = ~nan & (p.invalid | q.invalid | (infinite & (zero[0] | zero[1])))
     return Term(
-        nan, undefined, infinite, x.sign ^ y.sign, p.significand.extended(width) * q.significand.extended(width),
+        nan, undefined, infinite, p.sign ^ q.sign, p.significand.extended(width) * q.significand.extended(width),
         p.fraction + q.fraction, p.exponent.extended(size).sized(size) + q.exponent.extended(size).sized(size),
         p.base + q.base, p.most + q.most, p.counts & q.counts,
     )  # fmt: skip
@@ -219,16 +227,20 @@ def fused(c: Circuit, unit: FusedDotUnit, pairs: list[tuple[Bits, Bits]], start:
                          unit.zero_exponent)
             for k in places[first : first + unit.terms] if k < length
         ]  # fmt: skip
-        terms.append(_factor(c, decode(c, total, acc), acc, unit.zero_exponent))
+        terms.append(term_of(c, decode(c, total, acc), acc, unit.zero_exponent))
         out, env = (result, envs[1]) if last else (acc, envs[0])
-        total = _fused_step(c, unit, terms, out, env, always)
+        total = fused_step(c, unit, terms, out, env, always)
     if fused_c:
         return total
     env = rounds(result, "nearest_even", None if always else unit.overflow, acc, result)
     return add(c, [decode(c, total, acc), decode(c, given, result)], result, env).code
 
 
-def _fused_step(c: Circuit, unit: FusedDotUnit, terms: list[Term], out: Format, env: Environment, always: bool) -> Bits:
+def fused_step(
+    c: Circuit, unit, terms: list[Term], out: Format, env: Environment, always: bool, own: list[Term] | None = None
+) -> Bits:
+    """The terms, aligned as a unit says it, added and rounded; ``own``: what says where one is no number, if not they.
+    ``always``: what overflows is infinite in every mode."""
     largest, base, most = largest_of(c, terms, unit.min_exponent)
     total = sum_of(c, [aligned(c, t, largest, base, unit.fraction_bits)[0] for t in terms])
     if unit.truncate_fraction is not None:
@@ -239,7 +251,7 @@ def _fused_step(c: Circuit, unit: FusedDotUnit, terms: list[Term], out: Format, 
         total = Signed(total.sign, magnitude >> places << places)
     exact = placed_at(total, largest, most, base - unit.fraction_bits)
     code = _delivered(c, exact, out, env, always)
-    return kinds_of(c, terms).decide(c, out, env, Result(code, c.const(0, 5))).code
+    return kinds_of(c, terms if own is None else own).decide(c, out, env, Result(code, c.const(0, 5))).code
 
 
 def _down(c: Circuit, x: Signed, drop: int, below: Bits, down: bool) -> Signed:
@@ -271,7 +283,7 @@ def two_stage(c: Circuit, unit: TwoStageDotUnit, pairs: list[tuple[Bits, Bits]],
                          unit.zero_exponent)
             for pair in pairs[first : first + unit.terms]
         ]  # fmt: skip
-        total = _two_stage_step(c, unit, terms, _factor(c, decode(c, total, acc), acc, unit.zero_exponent), acc, env)
+        total = _two_stage_step(c, unit, terms, term_of(c, decode(c, total, acc), acc, unit.zero_exponent), acc, env)
     return total
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from softnum.mac.family import family_of
 from softnum.reference.facts import FixedFacts, Format
 from softnum.vectors.formal.arithmetic import ARITHMETIC
+from softnum.vectors.formal.block_dots import block_sum
 from softnum.vectors.formal.circuit import Bits, Circuit
 from softnum.vectors.formal.decoding import decode, facts_of
 from softnum.vectors.formal.integers import exponent_of, round_to_integral, to_integer
@@ -13,7 +15,7 @@ from softnum.vectors.formal.numbers import Number
 from softnum.vectors.formal.ordering import compared, extremum
 from softnum.vectors.formal.rounding import Environment, Result
 from softnum.vectors.formal.signs import classified, neighbour, with_sign_of
-from softnum.vectors.formal.sums import sum_of_products
+from softnum.vectors.formal.sums import sum_of, sum_of_products
 from softnum.vectors.formal.tables import TABULATED, tabulated
 from softnum.vectors.plans.fpu import CLASS_MASK, EXTREMA, FUSED, SIGNS, cuda_nan
 from softnum.vectors.plans.operations import COMPARISONS, nan_of
@@ -69,7 +71,8 @@ def define(spec: VectorSpec | UnitSpec) -> Circuit:
     if isinstance(spec, UnitSpec) and spec.op == "dot":
         c = Circuit()
         words = {column.name: c.input(column.name, column.width) for column in spec.operand_columns}
-        c.output("result", sum_of_products(c, spec, words))
+        of_blocks = family_of(spec.unit).of_blocks
+        c.output("result", block_sum(c, spec, words, sum_of) if of_blocks else sum_of_products(c, spec, words))
         return c
     if not isinstance(spec, VectorSpec) or spec.op not in DEFINED:
         raise ValueError(f"{spec.op} has no circuit; there are {', '.join(DEFINED)}")

@@ -15,6 +15,8 @@ _NAMES = {
     "a": ("a", "x", "op_a", "operand_a", "in_a", "input_a", "a_i", "i_a", "src_a", "in1", "rs1", "in", "i", "operand"),
     "b": ("b", "y", "op_b", "operand_b", "in_b", "input_b", "b_i", "i_b", "src_b", "in2", "rs2"),
     "c": ("c", "z", "op_c", "operand_c", "in_c", "input_c", "c_i", "i_c", "src_c", "in3", "rs3"),
+    "scale_a": ("scale_a", "a_scale", "scale_a_i", "sa", "scale_x", "x_scale"),
+    "scale_b": ("scale_b", "b_scale", "scale_b_i", "sb", "scale_y", "y_scale"),
     "random": ("random", "rand", "rnd", "random_bits", "random_i", "r", "lfsr", "rng"),
     "result": ("result", "result_o", "out", "y", "z", "o", "q", "r", "res", "sum", "product", "quotient", "output_z",
                "out_data", "data_out", "p", "s", "d"),

@@ -22,7 +22,7 @@ from softnum.vectors.formal.rounding import rounded
 from softnum.vectors.formal.running import chained, rounds, stepwise
 from softnum.vectors.plans.unit_spec import UnitSpec
 
-__all__ = ["SUMS", "sum_of_products"]
+__all__ = ["SUMS", "sum_of", "sum_of_products"]
 
 _WAY_OUT = "prove it by exhaustion (--method exhaustion), which compares with the core in C, or in smaller formats"
 
@@ -56,10 +56,11 @@ def sum_of_products(c: Circuit, spec: UnitSpec, words: dict[str, Bits]) -> Bits:
     bits = [fmt.bits for fmt in unit.operand]
     columns = list(zip((words["a"], words["b"]), bits, strict=True))
     pairs = [tuple(word[i * n : (i + 1) * n] for word, n in columns) for i in range(spec.shape[2])]
-    return _sum(c, unit, pairs, words.get("c"))
+    return sum_of(c, unit, pairs, words.get("c"))
 
 
-def _sum(c: Circuit, unit: Unit, pairs: list[tuple[Bits, Bits]], start: Bits | None) -> Bits:
+def sum_of(c: Circuit, unit: Unit, pairs: list[tuple[Bits, Bits]], start: Bits | None) -> Bits:
+    """The code of a unit's sum of products, of the codes of their factors and of C."""
     if type(unit) not in SUMS:
         known = ", ".join(kind.__name__ for kind in SUMS)
         raise ValueError(f"{unit} has no circuit: units that have are of the kinds {known}; {_WAY_OUT}")
@@ -82,7 +83,7 @@ def _chunked(c: Circuit, unit: ChunkedDotUnit, pairs: list[tuple[Bits, Bits]], s
     env = rounds(out, unit.rounding, unit.overflow)
     total = c.const(0, out.bits) if start is None else start
     for first in range(0, len(pairs), unit.chunk):
-        part = _sum(c, unit.inner, pairs[first : first + unit.chunk], None)
+        part = sum_of(c, unit.inner, pairs[first : first + unit.chunk], None)
         total = add(c, [decode(c, total, out), decode(c, part, inner)], out, env).code
     return total
 
