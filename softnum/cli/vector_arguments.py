@@ -90,11 +90,12 @@ def spec_of(op, operation, unit, of_unit: dict, of_units=None):
     if op in UNIT_OPERATIONS:
         if unit is None:
             raise ValueError(f"state --unit, whose {op} it is; for example: --unit nvidia_v100_fp16 (softnum units)")
+        space = of_operation.pop("space", None)
         foreign = given(format=formats, **of_operation)
         if foreign:
             name = next(iter(foreign)).replace("out_fmt", "result_format").replace("_", "-")
             raise ValueError(f"--{name} is an operation's; of {op} the unit says it")
-        return (of_units or UnitSpec).make(op, unit, **given(**of_unit))
+        return (of_units or UnitSpec).make(op, unit, space=space, **given(**of_unit))
     foreign = given(unit=unit, **of_unit)
     if foreign:
         raise ValueError(f"--{next(iter(foreign)).replace('_', '-')} is of units (--op dot, mac or gemm), not of {op}")

@@ -22,6 +22,17 @@ class DefinitionBlockFused:
         first: tuple[int, int] = (0, 0),
         tallies: NDArray[np.uint64] | None = None,
     ) -> int: ...
+    def run_each(
+        self,
+        a: NDArray[np.uint64],
+        b: NDArray[np.uint64],
+        scale_a: NDArray[np.uint64],
+        scale_b: NDArray[np.uint64],
+        tensors: NDArray[np.uint64] | None,
+        binary32: Any,
+        c: NDArray[np.uint64] | None,
+        out: NDArray[np.uint64],
+    ) -> int: ...
 
 def finish(out: NDArray[np.float64], c: NDArray[np.float64] | None, tensor: float) -> None: ...
 def fast(unit: Any) -> FastProducts | FastGroups | None: ...

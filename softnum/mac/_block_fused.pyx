@@ -159,6 +159,44 @@ cdef class DefinitionBlockFused:
             lost = sn_block_fused_definition(&u, &g)
         return lost
 
+    def run_each(self, a, b, scale_a, scale_b, tensors, binary32, c, out):
+        """Many sums, a row of a, b (n, K) and of the scales (n, blocks) for each, c (n,), or None, and out (n,).
+
+        Contiguous uint64; tensors: the codes of the arrays' scales in the format binary32, (n, 2), or None.
+        """
+        cdef sn_block_fused u = self.u
+        cdef sn_block_fused_codes g
+        cdef sn_format f
+        cdef const uint64_t[:, ::1] x = a, y = b, p = scale_a, q = scale_b, t
+        cdef const uint64_t[::1] start
+        cdef uint64_t[::1] z = out
+        cdef Py_ssize_t i, n = z.shape[0], k = x.shape[1], blocks = p.shape[1]
+        cdef uint32_t lost = 0
+        cdef bint with_c = c is not None
+        if n == 0:
+            return 0
+        memset(&g, 0, sizeof(g))
+        g.codes.lda, g.codes.ldb, g.codes.ldc, g.codes.ldo = k, 1, 1, 1
+        g.codes.m1 = g.codes.n = g.codes.n_total = 1
+        g.codes.k = k
+        g.lds_a, g.lds_b = blocks, 1
+        if with_c:
+            start = c
+        if u.tensor:
+            fill_format(&f, binary32)
+            t = tensors
+        with nogil:
+            for i in range(n):
+                if k:
+                    g.codes.a, g.codes.b, g.scale_a, g.scale_b = &x[i, 0], &y[i, 0], &p[i, 0], &q[i, 0]
+                if with_c:
+                    g.codes.c = &start[i]
+                if u.tensor:
+                    u.tensor_a, u.tensor_b = sn_unpack(&f, t[i, 0]), sn_unpack(&f, t[i, 1])
+                g.codes.out = &z[i]
+                lost |= sn_block_fused_definition(&u, &g)
+        return lost
+
 
 def finish(out, c, double tensor):
     """out = R(c + out * tensor) in binary32, to nearest even, c or None: contiguous float64 arrays of binary32 numbers."""

@@ -54,6 +54,26 @@ class DefinitionBlock:
         step: int,
         tallies: NDArray[np.uint64] | None = None,
     ) -> int: ...
+    def add_each(
+        self,
+        sums: NDArray[np.uint64] | None,
+        a: NDArray[np.uint64] | None,
+        b: NDArray[np.uint64] | None,
+        scale_a: NDArray[np.uint64],
+        scale_b: NDArray[np.uint64],
+        out: NDArray[np.uint64],
+        words: NDArray[np.uint32] | None,
+        step: int,
+    ) -> int: ...
+    def finish_each(
+        self,
+        tensors: NDArray[np.uint64],
+        binary32: Any,
+        c: NDArray[np.uint64] | None,
+        out: NDArray[np.uint64],
+        words: NDArray[np.uint32] | None,
+        step: int,
+    ) -> int: ...
 
 class FastBlock:
     gemm_of_blocks: Any

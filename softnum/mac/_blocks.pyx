@@ -137,6 +137,16 @@ cdef void fill_unit(sn_block_unit *u, unit) except *:
     u.bottom, u.plain, u.words = unit.bottom, unit.plain, unit.words if u.exact else 1
 
 
+cdef void begin_each(sn_block_part *g, words) except *:
+    """A part of one output, the first of many; words: None or contiguous uint32 (n, steps, 2)."""
+    cdef const uint32_t[:, :, ::1] w
+    memset(g, 0, sizeof(sn_block_part))
+    g.rows = g.n = 1
+    if words is not None and words.size:
+        w = words
+        g.words, g.steps = &w[0, 0, 0], w.shape[1]
+
+
 cdef class DefinitionBlock:
     """The outer sum of a unit of block formats on 64-bit codes, through the scalar functions of the core."""
 
@@ -193,6 +203,59 @@ cdef class DefinitionBlock:
         g.c = flat(c)
         with nogil:
             lost = sn_block_finish(&u, &g, at)
+        return lost
+
+
+    def add_each(self, sums, a, b, scale_a, scale_b, out, words, step):
+        """One block into each of many sums: out[i] and scales of shape (n,), and sums (n,), or a and b (n, k).
+
+        Contiguous arrays of uint64 codes; words: None or uint32 (n, steps, 2), without which nothing is stochastic.
+        """
+        cdef sn_block_unit u = self.u
+        cdef sn_block_part g
+        cdef const uint64_t *x = flat(sums)
+        cdef const uint64_t *p = flat(a)
+        cdef const uint64_t *q = flat(b)
+        cdef const uint64_t *scales_a = flat(scale_a)
+        cdef const uint64_t *scales_b = flat(scale_b)
+        cdef uint64_t[::1] z = out
+        cdef Py_ssize_t i, k = 0 if a is None else a.shape[1], n = z.shape[0]
+        cdef ptrdiff_t at = step
+        cdef uint32_t lost = 0
+        begin_each(&g, words)
+        g.k = k
+        with nogil:
+            for i in range(n):
+                g.sums = x + i if x != NULL else NULL
+                g.a = p + i * k if p != NULL else NULL
+                g.b = q + i * k if q != NULL else NULL
+                g.scale_a, g.scale_b, g.out = scales_a + i, scales_b + i, &z[i]
+                lost |= sn_block_add(&u, &g, at)
+                if g.words != NULL:
+                    g.words += 2 * g.steps
+        return lost
+
+    def finish_each(self, tensors, binary32, c, out, words, step):
+        """The scales of both arrays, codes of binary32 of shape (n, 2), and c (n,), or None, into out (n,)."""
+        cdef sn_block_unit u = self.u
+        cdef sn_block_part g
+        cdef sn_format f
+        cdef const uint64_t[:, ::1] t = tensors
+        cdef const uint64_t *start = flat(c)
+        cdef uint64_t[::1] z = out
+        cdef Py_ssize_t i, n = z.shape[0]
+        cdef ptrdiff_t at = step
+        cdef uint32_t lost = 0
+        fill_format(&f, binary32)
+        begin_each(&g, words)
+        with nogil:
+            for i in range(n):
+                u.tensor_a, u.tensor_b = sn_unpack(&f, t[i, 0]), sn_unpack(&f, t[i, 1])
+                g.c = start + i if start != NULL else NULL
+                g.out = &z[i]
+                lost |= sn_block_finish(&u, &g, at)
+                if g.words != NULL:
+                    g.words += 2 * g.steps
         return lost
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from softnum.cli import build_app
-from softnum.vectors import MixedSpec, UnitSpec, VectorSpec, check, mixed_plan, plan, write
+from softnum.vectors import MixedSpec, UnitSpec, VectorSpec, check
 from softnum.vectors.benches.folder import BENCH_INCLUDE, write_bench
 from softnum.vectors.benches.handshakes import handshake_named
 from softnum.vectors.benches.ports import read_design, stated_design
 from softnum.vectors.benches.roles import wiring_of
+from tests.support.benches import EXAMPLES, right, simulation_in
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "examples" / "rtl"
 MULTIPLY = VectorSpec.make("multiply", "e4m3fn")
 PORTS = "a:in:8,b:in:8,result:out:8,flags:out:5"
 
@@ -80,33 +80,7 @@ BOTH = MixedSpec.make([VectorSpec.make(op, "e4m3fn") for op in ("sign_copy", "mu
 @pytest.fixture
 def simulated(tmp_path):
     """Write a bench, answer vectors with it in Icarus: (what it printed, its exit code, the file of answers)."""
-    for tool in ("iverilog", "vvp", "yosys"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"not installed: {tool}")
-
-    def run(text, sources, spec, handshake, count=300, parameters=None, plusargs=(), **options):
-        sources = [EXAMPLES / name for name in sources]
-        if text:
-            sources.insert(0, tmp_path / "wrapper.v")
-            sources[0].write_text(text)
-        design = read_design(sources, parameters=parameters, reader="yosys")
-        wiring = wiring_of(design, spec, handshake_named(handshake), **options)
-        write_bench(tmp_path / "bench", wiring, sources, parameters=parameters)
-        planned = mixed_plan(spec.parts, count=count) if spec.op == "mixed" else plan(spec, count=count)
-        write(planned, tmp_path / "v.txt")
-        built = ["iverilog", "-g2012", "-I", ".", "-s", f"tb_{design.top}", "-o", "tb", *sources, f"tb_{design.top}.sv"]
-        subprocess.run(built, check=True, cwd=tmp_path / "bench")
-        words = ["vvp", "-n", "tb", f"+in={tmp_path / 'v.txt'}", f"+out={tmp_path / 'out.txt'}", *plusargs]
-        done = subprocess.run(words, cwd=tmp_path / "bench", capture_output=True, text=True)
-        return done.stdout + done.stderr, done.returncode, tmp_path / "out.txt"
-
-    return run
-
-
-def right(run, count=300):
-    said, code, answers = run
-    assert code == 0 and f"{count} vectors answered" in said, said
-    return check(answers)
+    return simulation_in(tmp_path)
 
 
 def test_without_a_clock(simulated):

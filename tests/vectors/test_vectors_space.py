@@ -206,14 +206,9 @@ def test_check_passes_over_what_the_options_leave_out_and_refuses_what_the_heade
     path.write_text("\n".join([*lines[:-1], "7E00 3C00 7E00 00"]) + "\n")
     with pytest.raises(ValueError, match=r"line \d+: a=7E00 b=3C00 lies outside .* --no-nan"):
         check(path)
-    with pytest.raises(ValueError, match="is of a unit"):
-        check(
-            io.BytesIO(b"3C 3C 3C\n"),
-            "dot",
-            unit="MadUnit('e5m2', operand='e5m2')",
-            length=1,
-            space=Space.make(no_nan=True),
-        )
+    of_steps = dict(unit="MadUnit('e5m2', operand='e5m2')", length=1, space=Space.make(no_nan=True))
+    with pytest.raises(ValueError, match="no step of a sequence can be passed over"):
+        check(io.BytesIO(b"1 3C 3C 3C\n"), "mac", **of_steps)
 
 
 def test_coverage_knows_what_cannot_be_hit():

@@ -21,6 +21,8 @@ _ENABLES = {"en", "ena", "enable", "ce", "clken", "clockenable", "clkenable", "c
 _VALIDS = {"valid", "vld", "stb", "strobe", "start", "req", "go", "done", "finish", "finished", "valids"}
 _READIES = {"ready", "rdy", "ack", "acknowledge"}
 _OPERAND = re.compile(r"(?:frs|rs|src|op|opd|opr|operand|data|din|in|input|arg|val|num|fp)?([abcxy]|[0-3])(?:in)?")
+_SCALES = "scales?|scalefactors?|sf|sc|sharedexp|exp|e8m0"
+_OF_ARRAYS = "tensor|tensorscale|globalscale|global"
 _FIRST = {"first", "start", "init", "new", "begin", "clear"}
 _RANDOM = {"random", "rand", "rnd", "randombits", "lfsr", "prng", "noise"}
 _RESULTS = {
@@ -153,6 +155,7 @@ class _Search:
                 if column.name == name and self.wanted(name):
                     self.only(name, [p for p in self.free("in", column.width) if _core(p.name) in words])
         columns = [c for c in columns if c.name not in self.unwired()]
+        self.scales([c for c in columns if c.name.startswith(("scale_", "tensor_"))])
         missing = [c for c in columns if c.name not in self.wiring.wires]
         if not missing:
             return
@@ -179,6 +182,17 @@ class _Search:
                 f"{missing[0].name}=NAME, or NAME[HIGH:LOW] for a part of a port"
                 + (f"; --encode {missing[0].name}.NAME:PORT=VALUE gives opcodes" if spec.op == "mixed" else "")
             )
+
+    def scales(self, columns) -> None:
+        """Of blocks, inputs that are called scale_a, b_scale, sf_0 ... and, of arrays, tensor_a ..."""
+        for column in columns:
+            words = _SCALES if column.name.startswith("scale_") else _OF_ARRAYS
+            form = re.compile(rf"(?:{words})([abxy0-2])|([abxy0-2])(?:{words})")
+            found = {p: form.fullmatch(_core(p.name)) for p in self.design.ports}
+            letters = {p: m[1] or m[2] for p, m in found.items() if m}
+            place, zero = "ab".index(column.name[-1]), "0" in letters.values()
+            free = self.free("in", column.width)
+            self.only(column.name, [p for p in free if p in letters and _ordinal(letters[p], zero) == place])
 
     def answers(self) -> None:
         columns = {c.name: c for c in self.wiring.spec.columns}

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from softnum.formats.wide import integers
+from softnum.vectors.checks import block_causes  # noqa: F401  registers the causes of its units
 from softnum.vectors.checks.causes import Candidate, candidates_of, counted
 from softnum.vectors.checks.classes import classes_of
 from softnum.vectors.checks.diagnosis import Diagnosis, Finding, Predict, Rules, diagnose

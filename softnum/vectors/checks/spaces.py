@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from softnum.vectors.files.text import Rows, VectorFileError
+from softnum.vectors.model import word_of
 from softnum.vectors.plans.conditions import check_conditions, meets
 from softnum.vectors.plans.space import Space
 from softnum.vectors.plans.spec import Block, VectorSpec
+from softnum.vectors.plans.unit_spec import UnitSpec
 
 __all__ = ["SpaceKeeper"]
 
@@ -32,12 +34,14 @@ class SpaceKeeper:
         self.source, self.spec, self.space = source, spec, space or Space()
         #: the reason -> how many vectors were passed over
         self.skipped: dict[str, int] = {}
-        if self.space and not isinstance(spec, VectorSpec):
-            raise ValueError(f"{spec.op} is of a unit: leave out{self.space.options()}")
+        if self.space and spec.op == "mac":
+            raise ValueError(f"no step of a sequence can be passed over: leave out{self.space.options()}")
         self._of_caller = self._checked(self.space) if self.space else None
-        self._of_header = self._checked(spec.space) if isinstance(spec, VectorSpec) and spec.space else None
+        self._of_header = self._checked(spec.space) if spec.space else None
 
     def _checked(self, space: Space):
+        if isinstance(self.spec, UnitSpec):
+            return replace(self.spec, space=space)
         space.check(self.spec.formats, self.spec.op)
         found = replace(self.spec, space=space, flags=True)
         check_conditions(found)
@@ -50,7 +54,7 @@ class SpaceKeeper:
             if len(bad):
                 line, columns = int(rows.lines[bad[0]]), self.spec.operand_columns
                 codes = zip(columns, rows.block.operands, strict=True)
-                entries = " ".join(f"{c.name}={int(x[bad[0]]):0{c.digits}X}" for c, x in codes)
+                entries = " ".join(f"{c.name}={word_of(x[bad[0]], c.bits):0{c.digits}X}" for c, x in codes)
                 problem = f"{entries} lies outside the space that the header states:{self.spec.space.options()}"
                 raise VectorFileError(self.source, line, f"{problem}; to overrule it: --ignore-header")
         if self._of_caller is None:
@@ -74,8 +78,8 @@ class SpaceKeeper:
             raise VectorFileError(self.source, 0, f"none of {count} vectors lies inside{self.space.options()}")
 
 
-def _inside(spec: VectorSpec, block: Block) -> np.ndarray:
-    kept = spec.space.admits(spec.formats, block.operands)
+def _inside(spec: VectorSpec | UnitSpec, block: Block) -> np.ndarray:
+    kept = spec.space.admits([c.format for c in spec.operand_columns], block.operands)
     if spec.space.only and kept.any():
         kept = kept & meets(spec, spec.evaluate(block.operands, block.random_bits))
     return kept

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from softnum.arrays.blocks import BlockArray
+from softnum.arrays.conversion import decode
 from softnum.inspect.trace import Step, Trace, number_text, steps_of
 from softnum.vectors.checks.failures import Failure, flags_text
 from softnum.vectors.checks.models import NotApplicable
@@ -44,12 +46,19 @@ def trace_of(spec: UnitSpec, failure: Failure, changes: dict) -> tuple[list[str]
     """
     m, n, k = spec.shape
     at = 0
-    a, b, *c = failure.operands
+    count = len(spec.scale_columns)
+    a, b, *scales = failure.operands[: 2 + count]
+    c = list(failure.operands[2 + count :])
     if m * n > 1 and failure.got is not None:
         at = next((i for i, (x, y) in enumerate(zip(failure.got, failure.want, strict=True)) if x != y), 0)
         c = [c[0][at]] if c else []
     row, column = divmod(at, n)
     a, b = _tuple(a)[row * k : (row + 1) * k], _tuple(b)[column::n]
+    if spec.of_blocks:
+        try:
+            a, b = _blocks(spec, a, b, scales, row, column)
+        except ValueError:  # a scale of an array that is no positive number
+            return None
     words = None
     if failure.random_bits is not None:
         drawn = _tuple(failure.random_bits)[at * spec.words : (at + 1) * spec.words]
@@ -64,6 +73,8 @@ def trace_of(spec: UnitSpec, failure: Failure, changes: dict) -> tuple[list[str]
         unit = UnitModels(spec).changed(changes) if changes else spec.unit
     except NotApplicable:
         unit = spec.unit
+    if spec.of_blocks and unit.block_size != spec.unit.block_size:
+        unit = spec.unit  # whose scales the vectors have
     if unit != spec.unit and (other := _made(unit, a, b, start, words)) is not None and len(other[0]) == len(steps):
         pairs = enumerate(zip(steps, other[0], strict=True))
         marked = {i for i, (x, y) in pairs if x.code is not None and (x.code, x.kept) != (y.code, y.kept)}
@@ -93,6 +104,21 @@ def trace_of_sequence(spec: UnitSpec, sequence: Sequence) -> tuple[list[str], li
         f"{sequence.lines[sequence.at]}, where the design has 0x{got:0{digits}x}"
     )
     return _shown(spec.unit, steps, code, marked, where)
+
+
+def _blocks(spec: UnitSpec, a, b, scales, row: int, column: int) -> list[BlockArray]:
+    """Row and column of a tile, with their scales."""
+    blocks, n = spec.blocks, spec.shape[1]
+    of_blocks = _tuple(scales[0])[row * blocks : (row + 1) * blocks], _tuple(scales[1])[column::n]
+    of_arrays, out = list(zip(spec.scale_columns[2:], scales[2:], strict=True)), []
+    for fmt, codes, scale in zip(spec.unit.operand, (a, b), of_blocks, strict=True):
+        tensor = None
+        if fmt.tensor_scale is not None:
+            of_array, code = of_arrays.pop(0)
+            tensor = float(decode(np.array(code, of_array.dtype), of_array.format, np.float64))
+        parts = (np.array(x, f.storage_dtype) for x, f in ((codes, fmt.element), (scale, fmt.scale)))
+        out.append(BlockArray(*parts, fmt, -1, tensor))
+    return out
 
 
 def _tuple(code) -> tuple:

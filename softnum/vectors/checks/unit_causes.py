@@ -17,7 +17,7 @@ from softnum.vectors.checks.causes import Candidate, counted, p3109_versions
 from softnum.vectors.checks.lanes import lanes_swapped
 from softnum.vectors.plans.unit_spec import UnitSpec
 
-__all__ = ["Causes", "unit_candidates"]
+__all__ = ["Causes", "modes_of", "unit_candidates"]
 
 #: Chunks of up to so many products are all tried, longer ones where they divide the length or are powers of two.
 _SHORT_CHUNKS = 64
@@ -54,9 +54,9 @@ def _rows(spec: UnitSpec) -> Iterator[tuple[str, str, dict]]:
                 "random_words": constant
             }  # fmt: skip
     yield from causes.own(spec)
-    yield from _modes(unit, causes.mode, infinite=causes.always_infinity)
+    yield from modes_of(unit, causes.mode, infinite=causes.always_infinity)
     if causes.overflow_rules:
-        yield from _overflow(unit, causes.always_infinity)
+        yield from _overflow(unit, causes.always_infinity == "rule")
     yield "flush-to-zero", "operands", {"flush_operands": True}
     if spec.with_c:
         yield "flush-to-zero", "operands and C", {"flush_operands": True, "flush_c": True}
@@ -75,7 +75,7 @@ class Causes:
 
     mode = "rounding"  #: the field that has the mode of the sums
     ordered = True  #: whether the order of the products changes the result
-    always_infinity = False  #: whether the unit has that overflow rule
+    always_infinity: str | bool = False  #: "rule" if the unit has that overflow rule, "kept" if a result tells the same
     overflow_rules = True  #: whether the unit takes overflow rules
 
     def own(self, spec: UnitSpec):
@@ -105,7 +105,7 @@ class _Mad(Causes):
                     yield "rounds-each-product", f"to {fmt}", {"product": fmt}
         else:
             yield "exact-product-instead", "", {"product": None, "product_rounding": None}
-            yield from _modes(unit, "product_rounding", unit.product_mode, " of products")
+            yield from modes_of(unit, "product_rounding", unit.product_mode, " of products")
         if _plain(unit) or unit.flushes:
             yield from _flushes(unit)
         if _plain(unit):
@@ -128,7 +128,7 @@ class _Mad(Causes):
 
 
 class _Fused(Causes):
-    mode, always_infinity = "output_rounding", True
+    mode, always_infinity = "output_rounding", "rule"
 
     def own(self, spec: UnitSpec):
         unit = spec.unit
@@ -195,7 +195,7 @@ class _Grouped(Causes):
         if unit.partial_rounding is None:
             yield "wrong-mode", "partial sums are rounded to odd", {"partial_rounding": "to_odd"}
         else:
-            yield from _modes(unit, "partial_rounding", of=" of partial sums")
+            yield from modes_of(unit, "partial_rounding", of=" of partial sums")
         if unit.partial_rounding is not None and unit.reduction != "rounded":
             yield "accumulator-width", "partial sums are not rounded", {"partial_rounding": None}
         if unit.reduction == "rounded":
@@ -247,7 +247,8 @@ def _plain(unit: MadUnit) -> bool:
     )  # fmt: skip
 
 
-def _modes(unit, name: str, mode: str | None = None, of: str = "", infinite: bool = False):
+def modes_of(unit, name: str, mode: str | None = None, of: str = "", infinite: str | bool = False):
+    """(cause, detail, changes) of the other modes of a field of the unit, which has `mode`, or what the field says."""
     mode = mode or getattr(unit, name)
     for other in ROUNDING_MODES:
         if other == mode or (other.startswith("stochastic") and not unit.stochastic):
@@ -261,7 +262,8 @@ def _modes(unit, name: str, mode: str | None = None, of: str = "", infinite: boo
             cause = "random-ignored"
         yield cause, other + of, {name: other}
         if infinite and cause in ("truncation", "wrong-mode") and _rule(unit) == "infinity":
-            yield cause, f"{other}{of}, overflow to infinity", {name: other, "overflow": "always_infinity"}
+            changes = {"overflow": "always_infinity"} if infinite == "rule" else {"keep_infinities": True}
+            yield cause, f"{other}{of}, overflow to infinity", {name: other} | changes
 
 
 def _rule(unit) -> str:

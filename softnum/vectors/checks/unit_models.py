@@ -7,9 +7,11 @@ from dataclasses import fields, replace
 import numpy as np
 
 from softnum.formats.scalar import FloatFormat
+from softnum.mac.family import family_of
 from softnum.mac.fused import FusedDotUnit
 from softnum.mac.mad import MadUnit
 from softnum.ops.arithmetic import convert
+from softnum.vectors.checks.block_models import changed_blocks, changed_scales
 from softnum.vectors.checks.deliveries import held_bits, replaced
 from softnum.vectors.checks.evidence import Evidence
 from softnum.vectors.checks.lanes import reordered
@@ -29,7 +31,9 @@ class UnitModels:
       stands for every NaN; ``reverse``: the products from the last to the first;
     - ``lanes``: elements of a word in another order (`softnum.vectors.checks.lanes`); ``operands``: what becomes of a
       and b (`softnum.vectors.checks.deliveries.replaced`); ``stuck``: bits of the result that never change;
-    - ``flush_results``, ``align``, ``subnormals``, ``as_steps``: units of another kind.
+      ``keep_infinities``: what should be infinite is;
+    - ``flush_results``, ``align``, ``subnormals``, ``as_steps``: units of another kind;
+    - of blocks, ``scales`` and what else `softnum.vectors.checks.block_models` has.
 
     Vectors of a mac are taken a step at a time, from what the design's accumulator held before, where that is all there
     is to know; else as sums of all products since the sequence began.
@@ -56,11 +60,12 @@ class UnitModels:
         if changes.get("not_cleared") and not self.by_steps and spec.unit.compensated is not None:
             raise NotApplicable("the compensation cannot be told from the results")
         lead = 1 if spec.op == "mac" else 0
+        at_c = lead + 2 + len(spec.scale_columns)
         if changes.get("flush_operands"):
             for i, fmt in enumerate(spec.formats[:2], lead):
                 operands[i] = _flushed(operands[i], fmt)
         if changes.get("flush_c") and spec.with_c:
-            operands[lead + 2] = _flushed(operands[lead + 2], spec.unit.c_format)
+            operands[at_c] = _flushed(operands[at_c], spec.unit.c_format)
         if changes.get("reverse"):
             m, n, k = spec.shape
             rows = len(operands[0])
@@ -79,17 +84,23 @@ class UnitModels:
             else:
                 c = None
                 if spec.with_c and not changes.get("ignore_c"):
-                    c = self._start(operands[2], unit)
+                    c = self._start(operands[at_c], unit)
                 other = replace(other, with_c=c is not None)
                 if words is not None and words[0].size != other.columns[-2].count:
                     raise NotApplicable("another number of random words")
-                given = operands[:2] if c is None else [*operands[:2], c]
+                given = operands[:at_c]
+                if spec.of_blocks:
+                    given = changed_scales(given, changes, spec)
+                given = given if c is None else [*given, c]
                 result = other.evaluate(given, words).result
         except ValueError as error:
             raise NotApplicable(str(error)) from None
         if unit.result != spec.out_fmt:
             mode = spec.rounding if not spec.rounding.startswith("stochastic") else "nearest_even"
             result = convert(result, unit.result, spec.out_fmt, rounding=mode, invalid=0)
+        if changes.get("keep_infinities"):
+            right = evidence.want.result
+            result = np.where(spec.out_fmt.is_infinite(right), right, result)
         if changes.get("nan_code") is not None:
             code = result.dtype.type(changes["nan_code"])
             result = np.where(is_nan(result, spec.out_fmt), code, result)
@@ -134,6 +145,8 @@ class UnitModels:
             if changes.get("subnormals") is False:
                 fmt = unit.accumulator
                 unit = replace(unit, accumulator=_without_subnormals(fmt))
+            if family_of(unit).of_blocks:
+                unit = changed_blocks(unit, changes)
             if "align" in changes:
                 bits = unit.accumulator.mantissa_bits + changes["align"]
                 unit = FusedDotUnit(

@@ -148,6 +148,11 @@ def _unit_spec_of(header: dict, stated: dict, source: str) -> UnitSpec:
         if told["with_c"] not in ("yes", "no"):
             raise VectorFileError(source, 0, f"the header's with_c must be yes or no, not {told['with_c']!r}")
         told["with_c"] = told["with_c"] == "yes"
+    try:
+        if space := Space.of_header(header):
+            told["space"] = space
+    except ValueError as error:
+        raise VectorFileError(source, 0, f"the header is unusable: {error}") from None
     if "unit" not in told and "unit" not in stated:
         raise VectorFileError(source, 0, "no header says what unit the vectors are of: state --unit")
     make = lambda facts: UnitSpec.make(facts.pop("op"), facts.pop("unit"), **facts)  # noqa: E731
@@ -159,7 +164,7 @@ def _unit_spec_of(header: dict, stated: dict, source: str) -> UnitSpec:
             raise VectorFileError(source, 0, f"the header is unusable: {error}") from None
         ours, theirs = spec.facts() | {"unit": spec.unit.expression}, header_spec.facts()
         theirs |= {"unit": header_spec.unit.expression}
-        for key in told:
+        for key in (key for key in told if key != "space"):
             if ours.get(key) != theirs.get(key):
                 raise _disagree(source, key, theirs.get(key), ours[key])
     return spec

@@ -167,7 +167,7 @@ class Coverage:
         result = next(c for c in self.spec.columns if c.name == "result")
         for column, codes in [*columns, (result, block.result)]:
             fmt = column.format
-            reachable = _occurring(fmt) if column.name != "result" else None
+            reachable = _occurring(fmt, self._space_of_operands) if column.name != "result" else None
             self._bins(f"classes of {column.name}", fmt.class_names, reachable).add(fmt.class_numbers(codes))
             self._add_binades(column, codes)
 

@@ -30,7 +30,7 @@ def plan(spec: Spec, *, count: int | None = None, seed: int = 0) -> Plan:
             raise TypeError(f"{what} must be an integer, got {value!r}")
         if not low <= value <= high:
             raise ValueError(f"{what} must lie in {low}..{high}, got {value}")
-    if spec.op == "mac":
+    if spec.op == "mac" or (isinstance(spec, UnitSpec) and spec.space):
         return Plan(spec, "random", DEFAULT_COUNT if count is None else int(count), int(seed))
     operand_bits = sum(c.width for c in spec.operand_columns)
     all_bits = operand_bits + sum(c.width for c in spec.columns if c.name == "random")
@@ -67,7 +67,7 @@ def generate(
     out_fmt, rounding, overflow, tininess, stochastic_bits, nan, exact
         As in `VectorSpec.make`, of an operation.
     flush_inputs, flush_results, minmax, profile, space
-        As there, too.
+        As there, too; space of a unit as in `UnitSpec.make`.
     unit, length, shape, with_c
         As in `UnitSpec.make`, of a unit.
     count : int, optional
@@ -101,7 +101,7 @@ def generate(
     if op in UNIT_OPERATIONS:
         if unit is None or fmt is not None:
             raise ValueError(f"{op} is of a unit, which says the formats: give unit=, and no format")
-        spec = UnitSpec.make(op, unit, length=length, shape=shape, with_c=with_c)
+        spec = UnitSpec.make(op, unit, length=length, shape=shape, with_c=with_c, space=space)
     else:
         for name, value in (("unit", unit), ("length", length), ("shape", shape)):
             if value is not None:

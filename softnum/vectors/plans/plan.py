@@ -75,7 +75,10 @@ class Plan:
 
     def _drawn(self, number: int) -> tuple[np.ndarray, ...]:
         """The operands of a random block."""
-        return random_block(self.spec, self.seed, number)
+        operands = random_block(self.spec, self.seed, number)
+        if self.method == "random" and self.spec.space:
+            return self.spec.space.moved([c.format for c in self.spec.operand_columns], operands)
+        return operands
 
     def _enumerated(self, start: int, n: int):
         """Vectors start .. start+n-1 of all combinations: the last column counts fastest."""

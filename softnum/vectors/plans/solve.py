@@ -15,6 +15,7 @@ import numpy as np
 
 from softnum.formats.dispatch import of_format
 from softnum.vectors.plans.fpu import FUSED
+from softnum.vectors.plans.rules import negated_codes
 from softnum.vectors.plans.spec import VectorSpec
 from softnum.vectors.plans.strata import raw_words
 
@@ -245,7 +246,7 @@ class _Solver:
 
     def cancelled(self) -> list[np.ndarray]:
         """A sum whose second term is the negative of the first, moved by a number of codes of few bits."""
-        from softnum.vectors.plans.strata import _computed, _negated
+        from softnum.vectors.plans.strata import _computed
 
         f, places = self.spec.formats, self.spec.space.places
         if self.op == "fma":
@@ -270,7 +271,7 @@ class _Solver:
         delta = delta.astype(_I)
         delta = np.where(self.words.often(2), delta, -delta).astype(_U)
         code = first.astype(_U)
-        code = code if same else _negated(code, last)
+        code = code if same else negated_codes(code, last)
         moved = code + delta & _U((1 << last.bits) - 1)
         return [*operands, moved]
 

@@ -155,25 +155,24 @@ class Space:
                 raise ValueError(f"{whose}: the space is empty: no code of {fmt} is admitted by{self.options()}")
 
     def admits(self, formats, operands) -> np.ndarray:
-        """Which vectors have operands of it alone."""
+        """Which vectors have operands of it alone; operands of shape (n,), or (n, elements). A format None: any."""
         out = np.ones(len(operands[0]), bool)
         if not self.of_operands:
             return out
         for fmt, codes in zip(formats, operands, strict=True):
-            known = admitted_codes(fmt, self.of_operands)
+            known = None if fmt is None else admitted_codes(fmt, self.of_operands)
             if known is not None:
-                out &= known.has(codes)
+                out &= known.has(codes).reshape(len(codes), -1).all(1)
         return out
 
     def moved(self, formats, operands) -> tuple[np.ndarray, ...]:
         """Operands whose codes lie inside, those that did not replaced: the code's number modulo how many there are."""
         out = []
         for fmt, codes in zip(formats, operands, strict=True):
-            known = admitted_codes(fmt, self.of_operands)
-            outside = () if known is None else np.flatnonzero(~known.has(codes))
-            if len(outside):
+            known = None if fmt is None else admitted_codes(fmt, self.of_operands)
+            if known is not None and not (inside := known.has(codes)).all():
                 codes = codes.copy()
-                codes[outside] = known.codes(codes[outside].astype(np.uint64) % np.uint64(known.count))
+                codes[~inside] = known.codes(codes[~inside].astype(np.uint64) % np.uint64(known.count))
             out.append(codes)
         return tuple(out)
 

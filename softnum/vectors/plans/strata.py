@@ -15,12 +15,29 @@ from itertools import accumulate
 
 import numpy as np
 
-from softnum.formats.dispatch import of_format
 from softnum.ops import arithmetic
 from softnum.runtime import _core
 from softnum.vectors.plans._draw import SLOTS, Rule, deal, fill_block, fill_words
 from softnum.vectors.plans.fpu import FUSED
-from softnum.vectors.plans.operands import edge_codes
+from softnum.vectors.plans.rules import (
+    as_codes,
+    beside_rule,
+    edge_rule,
+    exponent_rule,
+    large_codes,
+    limit_rule,
+    made_of,
+    mask_of,
+    move_to,
+    near_one_rule,
+    negated_codes,
+    number_rule,
+    picked,
+    signed_alike,
+    tail_rule,
+    uniform_rule,
+)
+from softnum.vectors.plans.scales import drawn_scales
 from softnum.vectors.plans.spec import Spec
 from softnum.vectors.plans.unit_spec import UnitSpec
 from softnum.vectors.plans.wide import wide_block
@@ -81,143 +98,10 @@ def raw_words(seed: int, domain: int, block: int, count: int) -> np.ndarray:
     return out
 
 
-def _mask(bits: int) -> int:
-    return _ONES64 >> (64 - bits) if bits else 0
-
-
-@lru_cache(maxsize=64)
-def _edges(fmt) -> np.ndarray:
-    table = edge_codes(fmt)
-    table.flags.writeable = False
-    return table
-
-
-# -- rules of single operands ------------------------------------------------------------------------------------------
-@lru_cache(maxsize=256)
-def _uniform(fmt) -> Rule:
-    """Words to codes, each as likely."""
-    return Rule("uniform", kept=_mask(fmt.bits))
-
-
-@lru_cache(maxsize=256)
-def _edge(fmt, which: int = 0, most: int = 0) -> Rule:
-    """Words to edge cases; where choices pick `which` of `most`, if these are given."""
-    return Rule("edge", table=_edges(fmt), which=which, most=most)
-
-
-@of_format
-def _drawn_bits(fmt) -> int:
-    """How many of a code's last bits a tail may take."""
-    return fmt.mantissa_bits
-
-
-@_drawn_bits.fixed
-@_drawn_bits.custom
-def _all_bits(fmt) -> int:
-    return fmt.bits
-
-
-@lru_cache(maxsize=256)
-def _tail(fmt, salt: int = 0) -> Rule:
-    """Codes with a tail of j bits that reads 0...0, 1...1, 10...0 or 10...01."""
-    return Rule("tail", count=_drawn_bits(fmt) + 1, salt=salt)
-
-
-@lru_cache(maxsize=256)
-@of_format
-def _near_one(fmt, reach: int | None = None, positive: bool = False) -> Rule:
-    """Words to exponents within `reach` of 1's (default: the precision), and above 0; fixed point: to numbers of every
-    length."""
-    kept = _mask(fmt.bits - (positive and fmt.signed))
-    reach = fmt.mantissa_bits + 2 if reach is None else min(reach, fmt.bias)
-    return Rule("near", **{**_field(fmt), "kept": kept & _hole(fmt)}, first=fmt.bias - reach, count=2 * reach + 1)
-
-
-@_near_one.fixed
-def _of_every_length(fmt, reach: int | None = None, positive: bool = False) -> Rule:
-    kept = _mask(fmt.bits - (positive and fmt.signed))
-    return Rule("signed" if fmt.signed else "unsigned", shift=64 - fmt.bits, count=fmt.bits, kept=kept)
-
-
-@_near_one.custom
-def _of_short_regimes(fmt, reach: int | None = None, positive: bool = False) -> Rule:
-    low = max(fmt.bits - 4, 0)  # three bits after the sign say how long the exponent is; 1 is between 3 and 4
-    kept = _mask(fmt.bits - positive) & ~(7 << low)
-    return Rule("near", shift=low, top=7, kept=kept, first=2, count=4) if fmt.bits > 3 else _uniform(fmt)
-
-
-def _hole(fmt) -> int:
-    """A code's bits but for the exponent."""
-    return _mask(fmt.bits) & ~(_mask(fmt.exponent_bits) << fmt.mantissa_bits)
-
-
-def _field(fmt) -> dict:
-    return dict(shift=fmt.mantissa_bits, top=_mask(fmt.exponent_bits), kept=_hole(fmt))
-
-
-@lru_cache(maxsize=256)
-def _at_exponent(fmt) -> Rule:
-    """Codes to those of exponents, which are the words."""
-    return Rule("place", **_field(fmt), first=fmt.bias)
-
-
-@lru_cache(maxsize=256)
-def _exponent(fmt) -> Rule:
-    """Codes to the exponents of normal numbers; of others to what the same field would mean."""
-    return Rule("exponent", **_field(fmt), first=-fmt.bias)
-
-
-@of_format
-def _negation(fmt) -> tuple[int, int]:
-    """What a code is xored with, and what is then taken from it, for the negative of its value."""
-    return fmt.signed << (fmt.bits - 1), 0
-
-
-@_negation.fixed
-@_negation.custom
-def _of_twos_complement(fmt) -> tuple[int, int]:
-    return _ONES64, _ONES64
-
-
-@lru_cache(maxsize=256)
-def _beside(fmt, negated: bool = False) -> Rule:
-    """Codes moved by -2 to 2, negated first if so said."""
-    flip, less = _negation(fmt) if negated else (0, 0)
-    return Rule("beside", kept=_mask(fmt.bits), flip=flip, less=less)
-
-
-@lru_cache(maxsize=256)
-def _limit_exponents(out) -> Rule:
-    """Exponents about the result's limits: from below the smallest value to the lowest normals, or the highest."""
-    low = out.emin - out.mantissa_bits - 2
-    return Rule("number", first=low, count=out.mantissa_bits + 5, other_first=out.emax - 2, other_count=4)
-
-
-@lru_cache(maxsize=256)
-def _one_of(first: int, count: int, salt: int = 0) -> Rule:
-    return Rule("number", first=first, count=count, other_first=first, other_count=count, salt=salt)
-
-
-def _made(rule: Rule, words: np.ndarray) -> np.ndarray:
-    """New codes, or integers, of words."""
-    out = np.empty(words.shape, np.uint64)
-    rule.apply(words, out)
-    return out
-
-
-def _negated(code, fmt) -> np.ndarray:
-    flip, less = map(_U, _negation(fmt))
-    return ((code ^ flip) - less) & _U(_mask(fmt.bits))
-
-
-def _as_codes(codes, fmt) -> np.ndarray:
-    return codes.astype(fmt.storage_dtype)
-
-
 # -- related operands of an operation ----------------------------------------------------------------------------------
 def _computed(op, codes, formats, out) -> np.ndarray:
     """The result of another operation, as an operand."""
-    narrow = [_as_codes(c, f) for c, f in zip(codes, formats, strict=True)]
+    narrow = [as_codes(c, f) for c, f in zip(codes, formats, strict=True)]
     if op == "convert":
         return arithmetic.convert(narrow[0], formats[0], out, invalid=0)
     return getattr(arithmetic, op)(*narrow, tuple(formats), out_fmt=out, invalid=0)
@@ -228,23 +112,23 @@ def _relate(codes, word, spec) -> None:
     f = spec.formats
     if spec.op in ("add", "subtract"):
         codes[1][...] = codes[0] if f[0] == f[1] else _computed("convert", codes[:1], f[:1], f[1])
-        _beside(f[1], spec.op == "add").apply(word, codes[1])
+        beside_rule(f[1], spec.op == "add").apply(word, codes[1])
     elif spec.op == "fma" or spec.op in FUSED:
         product, addend = FUSED.get(spec.op, (False, False))
         codes[2][...] = _computed("multiply", codes[:2], f[:2], f[2])
-        _beside(f[2], product == addend).apply(word, codes[2])
+        beside_rule(f[2], product == addend).apply(word, codes[2])
     elif spec.op in ("divide", "remainder"):
-        _tail(f[0]).apply(word, codes[0])
+        tail_rule(f[0]).apply(word, codes[0])
         codes[0][...] = _computed("multiply", codes, f, f[0])
-        _beside(f[0]).apply(word, codes[0])
+        beside_rule(f[0]).apply(word, codes[0])
     elif spec.op in ("sqrt", "rsqrt"):
         codes[0][...] = _computed("multiply", [codes[0], codes[0]], (f[0], f[0]), f[0])
-        _beside(f[0]).apply(word, codes[0])
+        beside_rule(f[0]).apply(word, codes[0])
     elif len(f) == 2 and f[0] == f[1]:
         codes[1][...] = codes[0]
-        _beside(f[1]).apply(word, codes[1])
+        beside_rule(f[1]).apply(word, codes[1])
     else:
-        _tail(f[0]).apply(word, codes[0])
+        tail_rule(f[0]).apply(word, codes[0])
 
 
 def _limit(codes, word, spec) -> None:
@@ -252,31 +136,23 @@ def _limit(codes, word, spec) -> None:
     f, out = spec.formats, spec.out_fmt
     if not all(x.exponent_bits for x in (*f, out)):
         for i, (code, fmt) in enumerate(zip(codes, f, strict=True)):
-            _tail(fmt, i).apply(word, code)
+            tail_rule(fmt, i).apply(word, code)
         return
-    first = _picked(_exponent(f[0]), codes[0])
+    first = picked(exponent_rule(f[0]), codes[0])
     if spec.op in ("add", "subtract"):
         reach = 2 * max(x.precision for x in f) + 5
-        _move(codes[1], first + _picked(_one_of(-(reach // 2), reach), word), f[1])
-        _tail(f[1], 1).apply(word, codes[1])
+        move_to(codes[1], first + picked(number_rule(-(reach // 2), reach), word), f[1])
+        tail_rule(f[1], 1).apply(word, codes[1])
     elif spec.op in ("multiply", "fma", *FUSED):
-        _move(codes[1], _picked(_limit_exponents(out), word) - first, f[1])
+        move_to(codes[1], picked(limit_rule(out), word) - first, f[1])
         if spec.op != "multiply":
             reach = 4 * out.precision + 7
-            product = first + _picked(_exponent(f[1]), codes[1])
-            _move(codes[2], product + _picked(_one_of(-(reach // 2), reach, 1), word), f[2])
+            product = first + picked(exponent_rule(f[1]), codes[1])
+            move_to(codes[2], product + picked(number_rule(-(reach // 2), reach, 1), word), f[2])
     elif spec.op in ("divide", "remainder"):
-        _move(codes[1], first - _picked(_limit_exponents(out), word), f[1])
+        move_to(codes[1], first - picked(limit_rule(out), word), f[1])
     else:
-        _move(codes[0], _picked(_limit_exponents(out), word), f[0])
-
-
-def _picked(rule: Rule, words) -> np.ndarray:
-    return _made(rule, words).view(np.int64)
-
-
-def _move(codes, exponent, fmt) -> None:
-    _at_exponent(fmt).apply(exponent.view(np.uint64), codes)
+        move_to(codes[0], picked(limit_rule(out), word), f[0])
 
 
 def _room(arrays: int) -> np.ndarray:
@@ -302,9 +178,11 @@ def _steps(spec) -> list[tuple[Rule, int, int, int]]:
     steps, near = [], _PLACES["edges"].stop  # from there on, all is made of numbers near 1
     for i, fmt in enumerate(spec.formats):
         positive = i == 0 and spec.op in _OF_POSITIVE
-        rules = {"uniform": _uniform(fmt), "edges": _edge(fmt), "one edge": _edge(fmt, i, len(spec.formats)),
-                 "tails": _tail(fmt)}  # fmt: skip
-        steps.append((_near_one(fmt, None, positive), i, near, _SLOTS - near))
+        rules = {
+            "uniform": uniform_rule(fmt), "edges": edge_rule(fmt), "one edge": edge_rule(fmt, i, len(spec.formats)),
+            "tails": tail_rule(fmt),
+        }  # fmt: skip
+        steps.append((near_one_rule(fmt, None, positive), i, near, _SLOTS - near))
         steps += [(rule, i, _PLACES[kind].start, SHARES[kind]) for kind, rule in rules.items()]
     return steps
 
@@ -331,68 +209,30 @@ def _unit_stratum(kind: str, codes, words, spec: UnitSpec) -> list[np.ndarray]:
         return codes
     floats = all(f.exponent_bits for f in formats)
     reach = 1 if kind in ("small", "large", "one sign") else 3
-    near = [_made(_near_one(f, reach), w) for w, f in zip(words, formats, strict=True)]
+    near = [made_of(near_one_rule(f, reach), w) for w, f in zip(words, formats, strict=True)]
     if kind == "large" or (kind == "one sign" and not floats):
-        near = [_large(f, c, w) for c, w, f in zip(near, words, formats, strict=True)]
+        near = [large_codes(f, c, w) for c, w, f in zip(near, words, formats, strict=True)]
     if kind in ("one sign", "large"):
         signs = [w[:, :1] for w in words]
-        near = [_signed_alike(f, c, s) for c, s, f in zip(near, signs, formats, strict=True)]
+        near = [signed_alike(f, c, s) for c, s, f in zip(near, signs, formats, strict=True)]
     elif kind == "small" and floats:
         half = [f.emin // 2 if i < 2 else spec.out_fmt.emin for i, f in enumerate(formats)]
         for codes_, w, e, f in zip(near, words, half, formats, strict=True):
-            _move(codes_, _picked(_one_of(e - 3, 5), w), f)
+            move_to(codes_, picked(number_rule(e - 3, 5), w), f)
     elif kind == "cancelling" and spec.shape[2] > 1:
         m, n, k = spec.shape
         rows, columns, word = near[0].reshape(-1, m, k), near[1].reshape(-1, k, n), words[0].reshape(-1, m, k)
         half = k // 2
         first, second = slice(0, half), slice(half, 2 * half)
-        columns[:, second] = _negated(columns[:, first], formats[1])
+        columns[:, second] = negated_codes(columns[:, first], formats[1])
         odd = word[:, :, second] & _U(7) == 0  # here and there a place is left
         moved = np.ascontiguousarray(rows[:, :, first])
-        _beside(formats[0]).apply(word[:, :, second].reshape(-1, half), moved.reshape(-1, half))
+        beside_rule(formats[0]).apply(word[:, :, second].reshape(-1, half), moved.reshape(-1, half))
         rows[:, :, second] = np.where(odd, moved, rows[:, :, first])
     elif kind == "specials":
-        near = [np.where(w & _U(15) == 0, _made(_edge(f), w), c) for c, w, f in zip(near, words, formats, strict=True)]
+        edges = [made_of(edge_rule(f), w) for w, f in zip(words, formats, strict=True)]
+        near = [np.where(w & _U(15) == 0, x, c) for x, c, w in zip(edges, near, words, strict=True)]
     return near
-
-
-@of_format
-def _large(fmt, code, word) -> np.ndarray:
-    """Values whose products are about the largest; fixed point: that are."""
-    _move(code, _picked(_one_of((fmt.emax + 1) // 2 - 2, 4), word), fmt)
-    return code
-
-
-@_large.fixed
-def _large_fixed(fmt, code, word) -> np.ndarray:
-    top, count = (1 << (fmt.bits - fmt.signed)) - 1, min(8, 1 << (fmt.bits - fmt.signed))
-    return _made(_one_of(top - count + 1, count), word)
-
-
-@_large.custom
-def _large_tapered(fmt, code, word) -> np.ndarray:
-    root = int(fmt.encode(np.array([fmt.max**0.5]))[0])
-    first = max(min(root - 3, fmt.max_code - 7), 1)
-    return _made(_one_of(first, min(8, fmt.max_code - first + 1)), word)
-
-
-@of_format
-def _signed_alike(fmt, code, word) -> np.ndarray:
-    """Of a row's sign."""
-    if not fmt.signed:
-        return code
-    top = _U(1 << (fmt.bits - 1))
-    return code & ~top | (word & _U(1)) << _U(fmt.bits - 1)
-
-
-@_signed_alike.fixed
-@_signed_alike.custom
-def _fixed_signed_alike(fmt, code, word) -> np.ndarray:
-    if not fmt.signed:
-        return code
-    top = _U(1 << (fmt.bits - 1))
-    code = np.where(code & top, _negated(code, fmt) & ~top, code)
-    return np.where(word & _U(1), _negated(code, fmt), code)
 
 
 # -- blocks ------------------------------------------------------------------------------------------------------------
@@ -427,19 +267,34 @@ def random_block(spec: Spec, seed: int, block: int) -> tuple[np.ndarray, ...]:
     return (_unit_block if isinstance(spec, UnitSpec) else _operation_block)(spec, seed, block)
 
 
+def _some_zeros(codes: np.ndarray, words: np.ndarray, fmt) -> None:
+    """Every eighth code is a zero of its sign: scaled sums that are far below others are seen by themselves."""
+    sign = _U(1 << (fmt.bits - 1) if fmt.negative_zero else 0)
+    np.copyto(codes, codes & sign, where=words >> _U(40) & _U(7) == 0)
+
+
 def _unit_block(spec: UnitSpec, seed: int, block: int) -> tuple[np.ndarray, ...]:
     columns = [c for c in spec.operand_columns if c.name != "first"]
     steps = spec.shape[2] if spec.op == "mac" else 1
     rows = block_size(spec) // steps  # of sequences
     counts = [c.count * steps if c.name != "c" else c.count for c in columns]
     words = raw_words(seed, _DOMAIN_OPERANDS, block, rows * sum(counts))
-    edges = np.cumsum([0, *(rows * n for n in counts)])
-    words = [words[i:j].reshape(rows, n) for i, j, n in zip(edges, edges[1:], counts, strict=False)]
+    places = np.cumsum([0, *(rows * n for n in counts)])
+    words = [words[i:j].reshape(rows, n) for i, j, n in zip(places, places[1:], counts, strict=False)]
+    scales = {c.name for c in spec.scale_columns}
     parts, start = [], 0
     for kind, share in UNIT_SHARES.items():
         here = [w[start * rows // _UNIT_SLOTS : (start + share) * rows // _UNIT_SLOTS] for w in words]
-        codes = [w & _U(_mask(c.bits)) for w, c in zip(here, columns, strict=True)]
-        parts.append(_unit_stratum(kind, codes, here, spec))
+        codes = [w & _U(mask_of(c.bits)) for w, c in zip(here, columns, strict=True)]
+        elements, others = ([i for i, c in enumerate(columns) if (c.name in scales) == of] for of in (False, True))
+        drawn = _unit_stratum(kind, [codes[i] for i in elements], [here[i] for i in elements], spec)
+        made = dict(zip(elements, drawn, strict=True))
+        if scales:
+            drawn = drawn_scales(kind, [codes[i] for i in others], [here[i] for i in others], spec)
+            made |= zip(others, drawn, strict=True)
+            if spec.with_c:
+                _some_zeros(made[elements[-1]], here[elements[-1]], spec.formats[2])
+        parts.append([made[i] for i in range(len(columns))])
         start += share
     arrays = [
         _in_turn(np.concatenate(part), c.dtype) for part, c in zip(zip(*parts, strict=True), columns, strict=True)
@@ -464,7 +319,7 @@ def random_words(spec: Spec, seed: int, start: int, n: int) -> np.ndarray:
         number, first = divmod(start, size)
         words = raw_words(seed, _DOMAIN_RANDOM_BITS, number, size * column.count)
         kind = words >> _U(61)
-        drawn = np.where(kind == 0, _U(0), np.where(kind == 1, _U(_ONES64), words)) & _U(_mask(column.bits))
+        drawn = np.where(kind == 0, _U(0), np.where(kind == 1, _U(_ONES64), words)) & _U(mask_of(column.bits))
         here = drawn.astype(np.uint32).reshape(size, column.count)[first : first + n]
         parts.append(here if column.count > 1 else here.ravel())
         start, n = start + len(here), n - len(here)

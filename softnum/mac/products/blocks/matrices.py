@@ -22,9 +22,10 @@ from softnum.mac.products.blocks.fast import fast_product
 from softnum.mac.products.blocks.fused import fast_fused_product
 from softnum.mac.products.engines import definition_of
 from softnum.mac.products.operands import blocks_of, checked_operand, codes_of, random_words_of
+from softnum.ops.arithmetic import convert
 from softnum.runtime.threads import for_each
 
-__all__ = ["block_matmul", "block_operands"]
+__all__ = ["block_matmul", "block_operands", "block_sums"]
 
 
 def _operand(x, fmt, what: str, axis: int, outer: str, kind: str) -> BlockArray:
@@ -93,6 +94,56 @@ def block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies=None):
 @lru_cache(maxsize=256)
 def _definition(unit: BlockDotUnit):
     return _blocks.DefinitionBlock(unit)
+
+
+def block_sums(unit, a, b, scale_a, scale_b, tensors, c, out, words) -> int:
+    """Many dot products of blocks by the definition, into out; a bit for each of `unit.rounded_to` that lacks a NaN.
+
+    Parameters
+    ----------
+    unit : BlockDotUnit or BlockFusedDotUnit
+    a, b : ndarray of uint64, shape (n, K)
+        Codes of elements, contiguous as all arrays here.
+    scale_a, scale_b : ndarray of uint64, shape (n, blocks)
+        Codes of their scales.
+    tensors : list of ndarrays of uint64, shape (n,)
+        Codes of the scales of arrays, of those operands whose format has one.
+    c : ndarray of uint64, shape (n,), or None
+        Where each sum starts.
+    out : ndarray of uint64, shape (n,)
+    words : ndarray of uint32, shape (n, steps, 2), or None
+        The random words, of a stochastic unit.
+    """
+    binary32, k = format("binary32"), a.shape[1]
+    scales = _tensor_codes(unit, tensors, len(out)) if unit.tensor_scales else None
+    if isinstance(unit, BlockFusedDotUnit):
+        return definition_of(unit).run_each(a, b, scale_a, scale_b, scales, binary32, c, out)
+    outer, (numbering, last) = _definition(unit), unit.numbering(k)
+    out[...] = 0 if c is None or (unit.tensor_scales and k) else c
+    lost = first = 0
+    for j, (length, (inner_steps, step)) in enumerate(zip(unit.lengths(k), numbering, strict=True)):
+        x, y = (np.ascontiguousarray(v[:, first : first + length]) for v in (a, b))
+        sums = None
+        if unit.inner is not None:
+            sums = np.empty(len(out), np.uint64)
+            own = np.ascontiguousarray(words[:, inner_steps]) if unit.inner.stochastic else None
+            lost |= definition_of(unit.inner).run_each(x, y, None, sums, own) << 2
+            x = y = None
+        of_block = (np.ascontiguousarray(v[:, j]) for v in (scale_a, scale_b))
+        lost |= outer.add_each(sums, x, y, *of_block, out, words, step)
+        first += length
+    if scales is not None and k:
+        lost |= outer.finish_each(scales, binary32, c, out, words, last)
+    return lost
+
+
+def _tensor_codes(unit, tensors, n: int) -> np.ndarray:
+    """Codes of binary32, (n, 2), of the scales of arrays; of 1 where an operand has none."""
+    left, binary32 = list(tensors), format("binary32")
+    out = np.empty((n, 2), np.uint64)
+    for i, fmt in enumerate(f.tensor_scale for f in unit.operand):
+        out[:, i] = 0x3F800000 if fmt is None else convert(left.pop(0).astype(fmt.storage_dtype), fmt, binary32)
+    return out
 
 
 class _Product:
