@@ -18,7 +18,7 @@ SANITIZE_LANES ?= $(SANITIZE)
 UBSAN = -O1 -fsanitize=undefined,float-divide-by-zero,float-cast-overflow -fno-sanitize-recover=all
 UBSAN_CLANG = -fsanitize=integer -fno-sanitize=unsigned-integer-overflow,unsigned-shift-base
 CSRC = $(sort $(shell find csrc -name '*.c' -not -path 'csrc/dpi/*' -not -path 'csrc/tests/*'))
-DPI = $(patsubst %,csrc/dpi/%.c,built defined dots instructions names operations units)
+DPI = $(patsubst %,csrc/dpi/%.c,blocks built defined dots instructions names operations units)
 DPI_HEADERS = $(shell find csrc/dpi csrc/softnum -name '*.h')
 VPI_INCLUDE ?= $(patsubst %/vpi_user.h,%,$(firstword $(wildcard /usr/include/iverilog/vpi_user.h /usr/local/include/iverilog/vpi_user.h /usr/include/vpi_user.h)))
 C_FILES = $(sort $(shell find csrc fuzz -name '*.[ch]'))

@@ -16,8 +16,7 @@ sn_u64 softnum_dpi_unit(const char *name) {
                          name ? name : "", n ? known : "none");
 }
 
-/* Unit number `handle` into *u; 0 if there is none. */
-static int fill(sn_u64 handle, softnum_built *u) {
+int softnum_built_unit(sn_u64 handle, softnum_built *u) {
     sn_u64 count = 0;
     while (softnum_built_names[count])
         count++;
@@ -78,8 +77,8 @@ static sn_u64 grouped(const sn_grouped_unit *u, const sn_u64 *a, const sn_u64 *b
     return c;
 }
 
-static sn_u64 dot(softnum_built *u, sn_u64 *a, sn_u64 *b, sn_i64 length, sn_i32 with_c, sn_u64 c, sn_u64 seed,
-                  sn_u64 stream, sn_u32 *raised) {
+sn_u64 softnum_built_dot(softnum_built *u, sn_u64 *a, sn_u64 *b, sn_i64 length, sn_i32 with_c, sn_u64 c, sn_u64 seed,
+                         sn_u64 stream, sn_u32 *raised) {
     const sn_philox_words one = sn_philox_key(seed, stream, SN_DOMAIN_MATMUL);
     const sn_philox_words two = sn_philox_key(seed, stream, SN_DOMAIN_MATMUL_SECOND);
     sn_i32 infinite;
@@ -103,22 +102,32 @@ static sn_u64 dot(softnum_built *u, sn_u64 *a, sn_u64 *b, sn_i64 length, sn_i32 
     }
 }
 
+int softnum_built_fits(const char *who, const softnum_built *u, sn_u64 length, sn_u64 with_c, sn_u64 c) {
+    const sn_i32 bits = u->a.bits > u->b.bits ? u->a.bits : u->b.bits;
+    if (length > (sn_u64)(SOFTNUM_WORD_BITS / bits))
+        softnum_error(NULL, "%s: %llu elements of %d bits are more than a word's %d bits", who,
+                      (unsigned long long)length, (int)bits, (int)SOFTNUM_WORD_BITS);
+    else if (with_c > 1)
+        softnum_error(NULL, "%s: with_c is 0 or 1", who);
+    else if (with_c && (c & ~(u->c.magnitude_mask | u->c.sign_mask)))
+        softnum_error(NULL, "%s: c = 0x%llx is no code of the unit's c, which has %d bits", who, (unsigned long long)c,
+                      (int)u->c.bits);
+    else
+        return 1;
+    return 0;
+}
+
 sn_u64 softnum_dpi_dot(const sn_u32 *a, const sn_u32 *b, sn_u64 length, sn_u64 c, sn_u64 with_c, sn_u64 unit,
                        sn_u64 seed, sn_u64 stream, sn_u64 *flags) {
     static const char who[] = "softnum_dot";
     sn_u64 x[SOFTNUM_WORD_BITS], y[SOFTNUM_WORD_BITS];
     softnum_built u;
     sn_u32 raised = 0;
-    if (!fill(unit, &u))
+    if (!softnum_built_unit(unit, &u))
         return softnum_error(flags, "%s: 0x%llx is no handle of softnum_unit", who, (unsigned long long)unit);
-    const sn_i32 bits = u.a.bits > u.b.bits ? u.a.bits : u.b.bits;
-    if (length > (sn_u64)(SOFTNUM_WORD_BITS / bits))
-        return softnum_error(flags, "%s: %llu elements of %d bits are more than a word's %d bits", who,
-                             (unsigned long long)length, (int)bits, (int)SOFTNUM_WORD_BITS);
-    if (with_c > 1) return softnum_error(flags, "%s: with_c is 0 or 1", who);
-    if (with_c && (c & ~(u.c.magnitude_mask | u.c.sign_mask)))
-        return softnum_error(flags, "%s: c = 0x%llx is no code of the unit's c, which has %d bits", who,
-                             (unsigned long long)c, (int)u.c.bits);
+    if (u.kind == SOFTNUM_BLOCK || u.kind == SOFTNUM_BLOCK_FUSED)
+        return softnum_error(flags, "%s: the unit's operands are blocks, whose scales softnum_block_dot takes", who);
+    if (!softnum_built_fits(who, &u, length, with_c, c)) return softnum_error_again(flags);
     if (u.kind == SOFTNUM_MAD && u.of.mad.random.hart && (seed >> 32 || stream))
         return softnum_error(flags, "%s: the seed of this unit is the number of its LFSR, below 2^32, and its stream 0",
                              who);
@@ -126,7 +135,8 @@ sn_u64 softnum_dpi_dot(const sn_u32 *a, const sn_u32 *b, sn_u64 length, sn_u64 c
         x[k] = softnum_element(a, k, u.a.bits);
         y[k] = softnum_element(b, k, u.b.bits);
     }
-    const sn_u64 result = dot(&u, x, y, (sn_i64)length, (sn_i32)with_c, with_c ? c : 0, seed, stream, &raised);
+    const sn_u64 result =
+        softnum_built_dot(&u, x, y, (sn_i64)length, (sn_i32)with_c, with_c ? c : 0, seed, stream, &raised);
     *flags |= raised & SOFTNUM_EXCEPTIONS;
     return result;
 }

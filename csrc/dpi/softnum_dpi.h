@@ -152,5 +152,10 @@ SOFTNUM_DPI sn_u64 softnum_dpi_unit(const char *name);
  * at. seed and stream matter to stochastic units alone. */
 SOFTNUM_DPI sn_u64 softnum_dpi_dot(const sn_u32 *a, const sn_u32 *b, sn_u64 length, sn_u64 c, sn_u64 with_c,
                                    sn_u64 unit, sn_u64 seed, sn_u64 stream, sn_u64 *flags);
+/* The same of a unit of blocks: words of scales, too, the first block's in the lowest bits; tensor_a and tensor_b are
+ * codes of the scales of arrays, not looked at where an operand's format has none. */
+SOFTNUM_DPI sn_u64 softnum_dpi_block_dot(const sn_u32 *a, const sn_u32 *b, const sn_u32 *scale_a, const sn_u32 *scale_b,
+                                         sn_u64 length, sn_u64 c, sn_u64 with_c, sn_u64 unit, sn_u64 seed,
+                                         sn_u64 stream, sn_u64 tensor_a, sn_u64 tensor_b, sn_u64 *flags);
 
 #endif

@@ -46,6 +46,11 @@ package softnum_pkg;
       input bit [4095:0] a, input bit [4095:0] b, input longint unsigned length, input longint unsigned c,
       input longint unsigned with_c, input longint unsigned unit, input longint unsigned seed,
       input longint unsigned stream, inout longint unsigned flags);
+  import "DPI-C" function longint unsigned softnum_dpi_block_dot(
+      input bit [4095:0] a, input bit [4095:0] b, input bit [4095:0] scale_a, input bit [4095:0] scale_b,
+      input longint unsigned length, input longint unsigned c, input longint unsigned with_c,
+      input longint unsigned unit, input longint unsigned seed, input longint unsigned stream,
+      input longint unsigned tensor_a, input longint unsigned tensor_b, inout longint unsigned flags);
 
   // ---- what the calls have in common --------------------------------------------------------------------------------
   // The exceptions of a call OR-ed into flags; no answer: the end.
@@ -215,6 +220,22 @@ package softnum_pkg;
       return 'x;
     end
     softnum_dot = softnum_dpi_dot(a, b, length, c, with_c, unit, seed, stream, raised);
+    softnum_deliver(raised, flags);
+  endfunction
+
+  // The same of blocks: words of their scales, the first block's lowest, and scales of arrays, of formats that have one.
+  function automatic logic [63:0] softnum_block_dot(
+      input logic [4095:0] a, input logic [4095:0] b, input logic [4095:0] scale_a, input logic [4095:0] scale_b,
+      input longint unsigned length, input logic [63:0] c, input longint unsigned with_c,
+      input longint unsigned unit, input longint unsigned seed, input longint unsigned stream,
+      input logic [63:0] tensor_a, input logic [63:0] tensor_b, inout logic [63:0] flags);
+    longint unsigned raised = 0;
+    if ($isunknown({a, b, scale_a, scale_b, tensor_a, tensor_b}) || (with_c != 0 && $isunknown(c))) begin
+      flags = 'x;
+      return 'x;
+    end
+    softnum_block_dot = softnum_dpi_block_dot(
+        a, b, scale_a, scale_b, length, c, with_c, unit, seed, stream, tensor_a, tensor_b, raised);
     softnum_deliver(raised, flags);
   endfunction
 endpackage

@@ -24,7 +24,7 @@ enum { MOST_ARGUMENTS = 13, WORDS = SOFTNUM_WORD_BITS / 32 };
 /* One call's arguments as the library takes them, and its results. */
 typedef struct {
     sn_u64 v[MOST_ARGUMENTS];
-    sn_u32 word[2][WORDS];
+    sn_u32 word[4][WORDS];
     char text[64];
     double real;
     sn_u64 flags;
@@ -98,6 +98,11 @@ static sn_u64 run_dot(call *x) {
     return softnum_dpi_dot(x->word[0], x->word[1], x->v[2], x->v[3], x->v[4], x->v[5], x->v[6], x->v[7], &x->flags);
 }
 
+static sn_u64 run_block_dot(call *x) {
+    return softnum_dpi_block_dot(x->word[0], x->word[1], x->word[2], x->word[3], x->v[4], x->v[5], x->v[6], x->v[7],
+                                 x->v[8], x->v[9], x->v[10], x->v[11], &x->flags);
+}
+
 #define KINDS_1 "ohmrf"
 #define KINDS_2 "oohmrf"
 #define KINDS_3 "ooohmrf"
@@ -114,6 +119,7 @@ static entry entries[] = {
     {"$softnum_exact_dot", "wwmohmrf", run_exact_dot, 0},
     {"$softnum_unit", "t", run_unit, 0},
     {"$softnum_dot", "wwmommmmf", run_dot, 0},
+    {"$softnum_block_dot", "wwwwmommmmoof", run_block_dot, 0},
     {"$softnum_fused_dot", "wwmohmmmmmmf", run_fused_dot, 0},
 };
 

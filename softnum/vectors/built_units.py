@@ -6,7 +6,10 @@ import re
 
 from softnum.formats.c_text import format_constant
 from softnum.mac._gemm import REDUCTION
+from softnum.mac.block_fused import BlockFusedDotUnit
+from softnum.mac.blocks import BlockDotUnit
 from softnum.mac.exact import ExactDotUnit
+from softnum.mac.family import family_of
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.grouped import GroupedDotUnit
 from softnum.mac.mad import MadUnit
@@ -19,10 +22,12 @@ _NO_FLOOR, _NO_LIMIT = "SN_FUSED_NO_FLOOR", "SN_TWO_STAGE_NO_LIMIT"
 
 
 class _Text:
-    """The constants and the statements of one unit."""
+    """The constants and the statements of one unit; those of the unit that sums its blocks, and that unit's number."""
 
     def __init__(self, number: int) -> None:
         self.number, self.constants, self.lines = number, [], []
+        self.inner: list[_Text] = []
+        self.inner_number = -1
 
     def format(self, field: str, fmt) -> None:
         """A field that is a format."""
@@ -141,10 +146,74 @@ def _exact(t: _Text, unit: ExactDotUnit) -> None:
     t.numbers("of.exact.", bottom=unit.bottom, words=unit.words)
 
 
+def _scales(t: _Text, unit) -> None:
+    """What units of blocks have in common."""
+    for x, fmt in zip("ab", unit.operand, strict=True):
+        t.format(f"scale_{x}", fmt.scale)
+        if fmt.tensor_scale is not None:
+            t.format(f"tensor_{x}", fmt.tensor_scale)
+    tensors = sum((f.tensor_scale is not None) << i for i, f in enumerate(unit.operand))
+    t.numbers("", tensors=tensors, block=unit.block_size or 0)
+
+
+def _block(t: _Text, unit: BlockDotUnit) -> None:
+    t.lines.append("u->kind = SOFTNUM_BLOCK;")
+    _scales(t, unit)
+    if unit.inner is not None:
+        if unit.inner.stochastic:
+            raise ValueError("blocks whose products are added with random bits are not taken")
+        t.inner.append(_written(t.inner_number, unit.inner))
+        t.format("of.block.inner_format", unit.inner.result)
+    t.format("of.block.product", unit.product or unit.accumulator)
+    t.format("of.block.accumulator", unit.accumulator)
+    for field, env in zip(("product_env", "sum_env"), unit.environments, strict=True):
+        t.environment(f"of.block.{field}", env)
+    t.numbers(
+        "of.block.", inner=-1 if unit.inner is None else t.inner_number, rounds_product=unit.product is not None,
+        bottom=unit.bottom, plain=unit.plain, words=unit.words if unit.inner is None else 1,
+    )  # fmt: skip
+
+
+def _block_fused(t: _Text, unit: BlockFusedDotUnit) -> None:
+    t.lines.append("u->kind = SOFTNUM_BLOCK_FUSED;")
+    _scales(t, unit)
+    for x, fmt in zip("ab", unit.operand, strict=True):
+        t.format(f"of.block_fused.fused.{x}", fmt.element)
+        t.format(f"of.block_fused.scale_{x}", fmt.scale)
+    for field in ("accumulator", "output"):
+        t.format(f"of.block_fused.fused.{field}", unit.accumulator)
+    for field in ("sum_env", "output_env"):
+        t.environment(f"of.block_fused.fused.{field}", unit.environments[0])
+    t.environment("tensor_env", unit.environments[1])
+    t.numbers(
+        "of.block_fused.fused.", terms=unit.terms, fraction_bits=unit.fraction_bits, period=unit.terms,
+        min_exponent=_or(unit.min_exponent, _NO_FLOOR), zero_exponent=_or(unit.zero_exponent, _NO_FLOOR),
+        truncate_fraction=_or(unit.truncate_fraction, -1), always_infinity=unit.overflow == "always_infinity",
+        same_output=True,
+    )  # fmt: skip
+    t.numbers("of.block_fused.", group=unit.group, block=unit.block_size, plain=unit.plain)
+
+
 _KINDS = {
     MadUnit: _mad, FusedDotUnit: _fused, FmaChainUnit: _chain, GroupedDotUnit: _grouped, TwoStageDotUnit: _two_stage,
-    ExactDotUnit: _exact,
+    ExactDotUnit: _exact, BlockDotUnit: _block, BlockFusedDotUnit: _block_fused,
 }  # fmt: skip
+
+
+def _written(number: int, unit, inner_number: int = -1) -> _Text:
+    """The text of unit number `number`; that of the unit within it, if there is one, gets the other number."""
+    text, write = _Text(number), _KINDS.get(type(unit))
+    text.inner_number = inner_number
+    if write is None:
+        known = ", ".join(kind.__name__ for kind in _KINDS)
+        raise ValueError(f"the library takes {known}, not a {type(unit).__name__}")
+    if isinstance(unit, GroupedDotUnit) and (unit.accumulator.p3109 or unit.partial_format.p3109):
+        raise ValueError("a GroupedDotUnit that adds in P3109's formats, which raise no flags, is not taken")
+    operands = [f.element if family_of(unit).of_blocks else f for f in unit.operand]
+    for field, fmt in zip("abc", (*operands, unit.c_format), strict=True):
+        text.format(field, fmt)
+    write(text, unit)
+    return text
 
 
 def units_text(units: dict) -> str:
@@ -162,8 +231,8 @@ def units_text(units: dict) -> str:
     Raises
     ------
     ValueError
-        If a name is none of C's, or a unit is of blocks, of functions of the user's, or computes in formats that no
-        sn_format describes.
+        If a name is none of C's, or a unit is of functions of the user's, in chunks that another unit adds, of blocks
+        whose products are added with random bits, or computes in formats that no sn_format describes.
 
     Examples
     --------
@@ -172,26 +241,22 @@ def units_text(units: dict) -> str:
     >>> [line.strip() for line in text.splitlines() if "chunk" in line or "names" in line]
     ['const char *const softnum_built_names[] = {"mine", NULL};', 'u->of.mad.chunk = 64;']
     """
-    constants, cases = "", ""
+    texts, behind = [], len(units)
     for number, (name, given) in enumerate(units.items()):
         if not re.fullmatch(r"[A-Za-z_]\w{0,39}", name, flags=re.ASCII):
             raise ValueError(f"unit {name!r}: a name is of 1 to 40 letters, digits and _, no digit first")
-        unit, text = unit_of(given), _Text(number)
-        write = _KINDS.get(type(unit))
-        if write is None:
-            known = ", ".join(kind.__name__ for kind in _KINDS)
-            raise ValueError(f"unit {name}: the library takes {known}, not a {type(unit).__name__}")
+        unit = unit_of(given)
         try:
-            if isinstance(unit, GroupedDotUnit) and (unit.accumulator.p3109 or unit.partial_format.p3109):
-                raise ValueError("a GroupedDotUnit that adds in P3109's formats, which raise no flags, is not taken")
-            for field, fmt in zip("abc", (*unit.operand, unit.c_format), strict=True):
-                text.format(field, fmt)
-            write(text, unit)
-        except ValueError as error:
+            text = _written(number, unit, behind)
+        except (TypeError, ValueError) as error:
             raise ValueError(f"unit {name}: {error}") from None
-        constants += "".join(text.constants) + "\n"
+        texts += [text, *text.inner]
+        behind += len(text.inner)
+    constants = "".join("".join(text.constants) + "\n" for text in texts)
+    cases = ""
+    for text in sorted(texts, key=lambda t: t.number):
         lines = "".join(f"        {line}\n" for line in text.lines)
-        cases += f"    case {number}:\n{lines}        break;\n"
+        cases += f"    case {text.number}:\n{lines}        break;\n"
     names = ", ".join(f'"{name}"' for name in units)
     return (
         f'/* Written by softnum rtl build. */\n#include "dpi/built.h"\n\n{constants}'

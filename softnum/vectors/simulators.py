@@ -21,7 +21,7 @@ from softnum.vectors.built_units import units_text
 
 __all__ = ["build_simulator_libraries", "vpi_include", "write_bench_files"]
 
-LIBRARY_SOURCES = ("built.c", "defined.c", "dots.c", "instructions.c", "names.c", "operations.c", "units.c")
+LIBRARY_SOURCES = ("blocks.c", "built.c", "defined.c", "dots.c", "instructions.c", "names.c", "operations.c", "units.c")
 #: what a test bench compiles itself
 BENCH_FILES = ("softnum_pkg.sv", "softnum_modes.vh", "softnum_dpi.h", "softnum_dpi.hpp", "softnum_dpi_units.hpp")
 #: what softnum_dpi.h takes from the core: types and the table of operations

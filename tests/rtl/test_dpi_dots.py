@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import softnum as sn
 from softnum.cli import build_app
-from softnum.vectors import build_simulator_libraries
+from softnum.vectors import UnitSpec, build_simulator_libraries, plan
 from softnum.vectors.built_units import units_text
 from softnum.vectors.simulators import vpi_include
 from tests.support.cases import cases
@@ -43,6 +43,17 @@ UNITS = {
     "bulk": "GroupedDotUnit(4, 'binary32', operand='bfloat16', reduction='bulk')",
 }
 
+BLOCKS = {
+    "mx": "BlockDotUnit('binary32', operand='mxfp4_e2m1')",
+    "rounded": "BlockDotUnit('bfloat16', operand=(BlockFormat('e4m3fn', 'e4m3fn', 8), "
+    "BlockFormat('q2.6', 'e8m0fnu', 8)), product='binary16', rounding='up')",
+    "within": "BlockDotUnit('binary32', operand='mxfp8_e5m2', inner=MadUnit('binary16', operand='e5m2', lanes=2))",
+    "drawn": "BlockDotUnit('e6m5', operand='mxfp6_e2m3', product='e6m7', rounding='sr', product_rounding='sr', "
+    "stochastic_bits=9)",
+    "nvfp4": "BlockDotUnit('binary32', operand='nvfp4')",
+    "core": "nvidia_tcgen05_mxf8f6f4",
+    "core4": "nvidia_tcgen05_mxf4nvf4",
+}
 COUNTED = {"inexact": 1, "underflowed": 2, "overflowed": 4, "invalid": 16}
 
 
@@ -51,7 +62,7 @@ def folder(tmp_path_factory):
     if shutil.which("cc") is None:
         pytest.skip("no C compiler (cc)")
     path = tmp_path_factory.mktemp("units")
-    build_simulator_libraries(path, compiler="cc -O0 -Wall -Wextra -Wshadow -Werror", units=UNITS)
+    build_simulator_libraries(path, compiler="cc -O0 -Wall -Wextra -Wshadow -Werror", units=UNITS | BLOCKS)
     return path
 
 
@@ -100,6 +111,38 @@ def test_dot(dots, name):
             assert flags == raised, (length, with_c, counted)
 
 
+@cases("name", BLOCKS)
+def test_block_dot(dots, name):
+    """Results for lengths around blocks, with C and without: of vectors as files have them, and by matmul, whose flags
+    are as the roundings are counted."""
+    from softnum.mac.presets import unit_of
+
+    unit, rng = unit_of(BLOCKS[name]), random.Random(name)
+    (fa, fb), handle = unit.operand, dots.lib.softnum_dpi_unit(name.encode())
+    for length, with_c in ((1, True), (33, False), (64, True)):
+        spec = UnitSpec.make("dot", unit, length=length, with_c=with_c)
+        (block,) = plan(spec, count=24, seed=length).blocks()
+        for i in range(24):
+            row = {c.name: np.atleast_1d(x[i]) for c, x in zip(spec.operand_columns, block.operands, strict=True)}
+            formats = {"a": fa.element, "b": fb.element, "scale_a": fa.scale, "scale_b": fb.scale}
+            words = [word_of(row[column], f.bits) for column, f in formats.items()]
+            tensors = [int(row.get(f"tensor_{x}", [0])[0]) for x in "ab"]
+            key = rng.getrandbits(64), rng.getrandbits(40)
+            c = int(row["c"][0]) if with_c else 0
+            got, flags = dots.call("block_dot", *words, length, c, with_c, handle, *key, *tensors)
+            if name in ("mx", "drawn"):
+                x = sn.BlockArray(row["a"][None], row["scale_a"][None], fa, -1)
+                y = sn.BlockArray(row["b"][:, None], row["scale_b"][:, None], fb, -2)
+                start = sn.Array(row["c"][None], unit.c_format) if with_c else None
+                options = {"key": key} if unit.stochastic else {}
+                want, stats = sn.matmul(x, y, unit, start, return_stats=True, **options)
+                assert got == int(sn.encode(np.float64(want[0, 0]), unit.result)), (i, hex(got))
+                counted = stats.to_dict()["total"]
+                assert flags == sum(flag for kind, flag in COUNTED.items() if counted[kind]), (i, flags, counted)
+            else:
+                assert got == int(block.result[i]), (i, hex(got), hex(block.result[i]))
+
+
 def test_in_icarus(folder, tmp_path):
     if shutil.which("iverilog") is None or vpi_include() is None:
         pytest.skip("no iverilog, or no vpi_user.h")
@@ -108,7 +151,7 @@ def test_in_icarus(folder, tmp_path):
     )
     a, b = (sum(int(c) << (8 * i) for i, c in enumerate(sn.encode(x, "e5m2"))) for x in ((1.25, 8, 3), (1.25, 1, 0.5)))
     (tmp_path / "bench.v").write_text(f"""module bench;
-  reg [63:0] unit, r;
+  reg [63:0] unit, r, scaled;
   reg [4:0] flags;
   initial begin
     flags = 0;
@@ -117,13 +160,16 @@ def test_in_icarus(folder, tmp_path):
     $display("%h %b", r[15:0], flags);
     r = $softnum_dot(24'hx, 24'h{b:x}, 3, 0, 0, unit, 0, 0, flags);
     $display("%h %b", r[15:0], flags);
+    unit = $softnum_unit("mx");
+    scaled = $softnum_block_dot(8'h52, 8'h24, 8'h80, 8'h7F, 2, 0, 0, unit, 0, 0, 0, 0, flags);
+    $display("%h", scaled[31:0]);
     unit = $softnum_unit("chunk");
   end
 endmodule
 """)
     assert icarus(folder, tmp_path / "bench.v", tmp_path / "bench")[0] == 0
     status, text = run("vvp", "-M", folder, tmp_path / "bench")
-    assert text.startswith(f"{want:04x} 00000\nxxxx xxxxx\n"), text
+    assert text.startswith(f"{want:04x} 00000\nxxxx xxxxx\n41200000\n"), text  # 2 * (1 * 2 + 3 * 1)
     assert status != 0 and "$softnum_unit: no unit 'chunk' (known: chunks, lanes" in text
 
 
@@ -140,6 +186,15 @@ def test_errors(dots, dpi):
     with pytest.raises(ValueError, match="c = 0x10000 is no code of the unit's c, which has 16 bits"):
         dots.call("dot", word, word, 1, 0x10000, 1, first, 0, 0)
     assert dots.call("dot", word, word, 1, 0x10000, 0, first, 0, 0) == (0, 0)
+    blocks = dots.lib.softnum_dpi_unit(b"nvfp4")
+    with pytest.raises(ValueError, match="operands are blocks, whose scales softnum_block_dot takes"):
+        dots.call("dot", word, word, 1, 0, 0, blocks, 0, 0)
+    with pytest.raises(ValueError, match="operands are no blocks; softnum_dot takes them"):
+        dots.call("block_dot", *[word] * 4, 1, 0, 0, first, 0, 0, 0, 0)
+    with pytest.raises(ValueError, match="0x100000000 is no scale of an array, which has 32 bits"):
+        dots.call("block_dot", *[word] * 4, 1, 0, 0, blocks, 0, 0, 1, 1 << 32)
+    with pytest.raises(ValueError, match="1025 elements of 4 bits are more"):
+        dots.call("block_dot", *[word] * 4, 1025, 0, 0, blocks, 0, 0, 1, 1)
     dpi.lib.softnum_dpi_unit.restype = ctypes.c_uint64
     assert dpi.lib.softnum_dpi_unit(b"chunks") == 2**64 - 1
     assert "no unit 'chunks' (known: none); softnum rtl build --unit NAME=UNIT adds it" in dpi.message()
@@ -151,6 +206,8 @@ def test_errors(dots, dpi):
         ("2x", "MadUnit('e6m9', operand='e5m2')", "a name is of 1 to 40 letters"),
         ("x", "MadUnit('e6m9', operand='e5m2', rounding='sr', random='given')", "random='given' has no words"),
         ("x", "MadUnit('e6m9', operand='posit8')", "unit x: no sn_format describes posit8"),
+        ("x", "BlockDotUnit('e5m2', operand='mxfp4', inner=MadUnit('e5m2', operand='e2m1fn', rounding='sr'))",
+         "unit x: blocks whose products are added with random bits"),
         ("x", "no_such_preset", "no_such_preset"),
         ("x", "ChunkedDotUnit('binary32', inner=ExactDotUnit('binary32', operand='e5m2'), chunk=4)", "ChunkedDotUnit"),
     ],
