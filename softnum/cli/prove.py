@@ -11,8 +11,6 @@ from softnum.cli.exits import writable_file
 from softnum.cli.vector_arguments import given, spec_of
 from softnum.cli.vector_options import Length, Op, OperationOptions, UnitOption, WithC
 from softnum.formats.aliases import function_of
-from softnum.mac.family import family_of
-from softnum.mac.presets import unit_of
 from softnum.runtime.atomic import write_atomic
 
 __all__ = ["formula", "prove"]
@@ -31,10 +29,7 @@ def _spec(verb: str, op, operation: OperationOptions, unit, length, with_c):
         raise ValueError(f"{op}: of a unit a dot product is proved, --op dot; a step is one of --length 1 --with-c")
     if op != "dot" and operation.fmt is None and function_of(op) is None:
         raise ValueError(f"state --format; for example: softnum rtl {verb} --op add --format e4m3fn")
-    of_units = None
-    if op == "dot" and unit is not None and family_of(unit_of(unit)).of_blocks:
-        from softnum.vectors.formal import BlockDotSpec as of_units
-    return spec_of(op, operation, unit, given(length=length, with_c=with_c), of_units)
+    return spec_of(op, operation, unit, given(length=length, with_c=with_c))
 
 
 def _tell(method: str) -> None:
@@ -107,8 +102,6 @@ def prove(
 
     spec = _spec("prove design.v", op, operation, unit, length, with_c)
     if out is not None:
-        if spec.op == "dot" and family_of(spec.unit).of_blocks:
-            raise ValueError(f"--out {out}: files of vectors do not state units of block formats; leave it out")
         writable_file(Path(out))
     ties = numbers_of("--tie", tie, "INPUT=VALUE or INPUT=any", words=("any",))
     resets = None

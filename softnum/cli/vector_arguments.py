@@ -77,9 +77,8 @@ def bar(text: str, total: int | None, expected: int):
         yield lambda done: bar.update(task, completed=done)
 
 
-def spec_of(op, operation, unit, of_unit: dict, of_units=None):
-    """The spec that the options state, `operation` being those of an operation (`vector_options.OperationOptions`);
-    of_units: the kind of spec of a unit, by default `UnitSpec`."""
+def spec_of(op, operation, unit, of_unit: dict):
+    """The spec that the options state, `operation` being those of an operation (`vector_options.OperationOptions`)."""
     from softnum.vectors import UNIT_OPERATIONS, UnitSpec, VectorSpec
 
     of_operation = operation.given()
@@ -95,7 +94,7 @@ def spec_of(op, operation, unit, of_unit: dict, of_units=None):
         if foreign:
             name = next(iter(foreign)).replace("out_fmt", "result_format").replace("_", "-")
             raise ValueError(f"--{name} is an operation's; of {op} the unit says it")
-        return (of_units or UnitSpec).make(op, unit, space=space, **given(**of_unit))
+        return UnitSpec.make(op, unit, space=space, **given(**of_unit))
     foreign = given(unit=unit, **of_unit)
     if foreign:
         raise ValueError(f"--{next(iter(foreign)).replace('_', '-')} is of units (--op dot, mac or gemm), not of {op}")

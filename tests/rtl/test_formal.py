@@ -6,7 +6,7 @@ import pytest
 import softnum as sn
 from softnum.formats.modes import ROUNDING_MODES
 from softnum.vectors import Space, UnitSpec, VectorSpec, plan
-from softnum.vectors.formal import DEFINED, BlockDotSpec, Circuit, define, evaluate, export
+from softnum.vectors.formal import DEFINED, Circuit, define, evaluate, export
 from softnum.vectors.formal.aig import Aig
 from softnum.vectors.formal.blast import blast
 from softnum.vectors.formal.bulk import codes_of, planes_of
@@ -222,7 +222,7 @@ def test_tables_of_values(fmt):
     ],
 )  # fmt: skip
 def test_sums_of_blocks(unit, length, with_c):
-    spec = BlockDotSpec.make("dot", unit, length=length, with_c=with_c)
+    spec = UnitSpec.make("dot", unit, length=length, with_c=with_c)
     rng, operands = np.random.default_rng(6), []
     for column in spec.operand_columns:
         codes = rng.integers(0, 1 << column.bits, (1 << 11, column.count))
@@ -387,3 +387,18 @@ def test_every_word_operation():
 def test_what_has_no_circuit_is_an_error(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_space_of_a_sum_holds_for_each_element_and_scale():
+    space = Space.make(no_nan=True, no_subnormal=True)
+    spec = UnitSpec.make("dot", "BlockDotUnit('e5m2', operand='mxfp8_e5m2')", length=2, with_c=True, space=space)
+    rng = np.random.default_rng(7)
+    operands = [rng.integers(0, 256, (1 << 11, c.count)).astype(np.uint8) for c in spec.operand_columns]
+    operands[2][::3], operands[3][1::3] = 255, 255  # NaN
+    operands = [x if x.shape[1] > 1 else x[:, 0] for x in operands]
+    graph = Aig()
+    admitted = blast(define(spec), graph)["admitted"]
+    planes = [p for o in operands for e in o.reshape(len(o), -1).T for p in planes_of(e, 8)]
+    found = codes_of(graph.evaluate(planes, admitted), np.uint8, 1 << 11)
+    want = space.admits([c.format for c in spec.operand_columns], operands)
+    assert np.array_equal(found, want) and 0 < want.sum() < 700

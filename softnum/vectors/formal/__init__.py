@@ -7,7 +7,6 @@
 {'result': '0x48', 'flags': '0x1'}
 """
 
-from softnum.vectors.formal.block_dots import BlockDotSpec
 from softnum.vectors.formal.circuit import Bits, Circuit
 from softnum.vectors.formal.definition import DEFINED, define
 from softnum.vectors.formal.evaluation import evaluate
@@ -17,6 +16,6 @@ from softnum.vectors.formal.proof import METHODS, Proof, prove
 from softnum.vectors.formal.solvers import SOLVERS
 
 __all__ = [
-    "DEFINED", "EXPORTS", "METHODS", "SOLVERS", "Bits", "BlockDotSpec", "Circuit", "Design", "Proof", "define",
+    "DEFINED", "EXPORTS", "METHODS", "SOLVERS", "Bits", "Circuit", "Design", "Proof", "define",
     "evaluate", "export", "prove", "read_design",
 ]  # fmt: skip

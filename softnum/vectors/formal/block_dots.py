@@ -1,20 +1,9 @@
-"""Dot products of block formats: what a proof is of, and its circuit. Operands are codes of elements and of scales.
-
-Files of vectors state no such products; a proof shows its counterexample.
-"""
+"""Circuits of dot products of block formats. Operands are codes of elements and of scales."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
-
-from softnum.arrays.blocks import BlockArray
-from softnum.arrays.container import Array
 from softnum.mac.block_fused import BlockFusedDotUnit
 from softnum.mac.blocks import BlockDotUnit
-from softnum.mac.presets import unit_of
-from softnum.mac.products.matrices import matmul
 from softnum.reference.facts import Format
 from softnum.vectors.formal.aligned import Term, fused_step, term_of, times
 from softnum.vectors.formal.arithmetic import add, convert, plus
@@ -25,91 +14,35 @@ from softnum.vectors.formal.groups import exact_terms
 from softnum.vectors.formal.numbers import Number, exact_value
 from softnum.vectors.formal.rounding import invalid
 from softnum.vectors.formal.running import rounds
-from softnum.vectors.plans.spec import Block, Column
 from softnum.vectors.plans.unit_spec import UnitSpec
 
-__all__ = ["BlockDotSpec", "block_sum"]
+__all__ = ["block_sum"]
 
 _LONGEST = 64
 
 
-@dataclass(frozen=True)
-class BlockDotSpec(UnitSpec):
-    """A dot product of a BlockDotUnit or BlockFusedDotUnit, for `define`, `export` and `prove`.
-
-    >>> spec = BlockDotSpec.make("dot", "BlockDotUnit('binary32', operand='mxfp4')", length=2, with_c=True)
-    >>> [(c.name, c.bits, c.count) for c in spec.columns]
-    [('a', 4, 2), ('b', 4, 2), ('scale_a', 8, 1), ('scale_b', 8, 1), ('c', 32, 1), ('result', 32, 1)]
-    >>> two, one = np.uint8([128]), np.uint8([127])
-    >>> block = spec.evaluate([np.uint8([[2, 4]]), np.uint8([[2, 2]]), two, one, np.uint32([0])])
-    >>> block.result.view(np.float32)  # (1 * 1 + 2 * 1) * 2
-    array([6.], dtype=float32)
-    """
-
-    @classmethod
-    def make(cls, op, unit, *, length=None, shape=None, with_c=False) -> BlockDotSpec:
-        """Check the parts: the unit takes no random bits, its formats have no scale of a whole array; 1 to 64 products.
-
-        Raises
-        ------
-        ValueError
-        """
-        unit = unit_of(unit)
-        if not isinstance(unit, (BlockDotUnit, BlockFusedDotUnit)):
-            raise ValueError(f"{unit} is no unit of block formats; state a UnitSpec")
-        if op != "dot" or shape is not None:
-            raise ValueError(f"{op}: of a unit of block formats a dot product is proved, --op dot --length K")
-        if unit.stochastic:
-            raise ValueError(f"{unit} has no circuit: it rounds by random bits; state another mode")
-        if whole := [f for f in unit.operand if f.tensor_scale is not None]:
-            raise ValueError(
-                f"{whole[0]} has a scale of the whole array, which is no operand of a dot product: state a format "
-                f"without, as BlockFormat({whole[0].element.name!r}, {whole[0].scale.name!r}, {whole[0].block_size})"
-            )
-        length = 2 if length is None else length
-        if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= _LONGEST:
-            raise ValueError(f"a dot product of blocks is proved of 1 to {_LONGEST} products, got {length!r}")
-        return cls(op, unit, (1, 1, length), bool(with_c))
-
-    @property
-    def blocks(self) -> int:
-        """Scales of an operand."""
-        return self.unit.operand[0].blocks(self.shape[2])
-
-    @property
-    def formats(self) -> tuple:
-        """The formats of the columns of operands."""
-        a, b = self.unit.operand
-        return (a.element, b.element, a.scale, b.scale, *([self.unit.accumulator] if self.with_c else []))
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """a, b, scale_a, scale_b, [c], result."""
-        counts = (self.shape[2],) * 2 + (self.blocks,) * 2 + (1,)
-        names = ("a", "b", "scale_a", "scale_b", "c")
-        operands = [Column(n, f.bits, f, k) for n, f, k in zip(names, self.formats, counts, strict=False)]
-        return (*operands, Column("result", self.out_fmt.bits, self.out_fmt))
-
-    def evaluate(self, operands, random_bits=None) -> Block:
-        """The results, by the core in C: `softnum.matmul` of blocks."""
-        n, k = len(operands[0]), self.shape[2]
-        codes = [x.reshape(n, -1) for x in operands[:4]]
-        fa, fb = self.unit.operand
-        a = BlockArray(codes[0].reshape(n, 1, k), codes[2].reshape(n, 1, -1), fa, axis=-1)
-        b = BlockArray(codes[1].reshape(n, k, 1), codes[3].reshape(n, -1, 1), fb, axis=-2)
-        c = Array(operands[4].reshape(n, 1, 1), self.out_fmt) if self.with_c else None
-        found = matmul(a, b, self.unit, c)
-        result = found.codes if isinstance(found, Array) else self.out_fmt.codec.encode(found, self.out_fmt)
-        return Block(tuple(operands), None, np.asarray(result).reshape(n).astype(self.out_fmt.storage_dtype), None)
+def _check(spec: UnitSpec) -> None:
+    """ValueError unless the sum has a circuit."""
+    unit, length = spec.unit, spec.shape[2]
+    if unit.stochastic:
+        raise ValueError(f"{unit} has no circuit: it rounds by random bits; state another mode")
+    if whole := [f for f in unit.operand if f.tensor_scale is not None]:
+        raise ValueError(
+            f"{unit} has no circuit: {whole[0]} has a scale of the whole array; state a format without, as "
+            f"BlockFormat({whole[0].element.name!r}, {whole[0].scale.name!r}, {whole[0].block_size})"
+        )
+    if length > _LONGEST:
+        raise ValueError(f"a dot product of blocks has a circuit of 1 to {_LONGEST} products, got {length}: --length")
 
 
-def block_sum(c: Circuit, spec: BlockDotSpec, words: dict[str, Bits], inner_sum) -> Bits:
+def block_sum(c: Circuit, spec: UnitSpec, words: dict[str, Bits], inner_sum) -> Bits:
     """The code of the sum.
 
     Parameters
     ----------
     c : Circuit
-    spec : BlockDotSpec
+    spec : UnitSpec
+        A dot product of a BlockDotUnit or BlockFusedDotUnit.
     words : dict of str to Bits
         Its columns of operands.
     inner_sum : callable
@@ -117,11 +50,13 @@ def block_sum(c: Circuit, spec: BlockDotSpec, words: dict[str, Bits], inner_sum)
 
     Examples
     --------
+    >>> from softnum.vectors import UnitSpec
     >>> from softnum.vectors.formal import define, evaluate
-    >>> spec = BlockDotSpec.make("dot", "BlockDotUnit('e5m2', operand='mxfp4')", length=2)
+    >>> spec = UnitSpec.make("dot", "BlockDotUnit('e5m2', operand='mxfp4')", length=2)
     >>> evaluate(define(spec), {"a": [0x42], "b": [0x22], "scale_a": [128], "scale_b": [127]})  # (1 + 2) * 2
     {'result': array([70], dtype=object)}
     """
+    _check(spec)
     elements = [[words[name][k * f.bits : (k + 1) * f.bits] for k in range(spec.shape[2])]
                 for name, f in zip("ab", (f.element for f in spec.unit.operand), strict=True)]  # fmt: skip
     scales = [[words[f"scale_{name}"][j * f.bits : (j + 1) * f.bits] for j in range(spec.blocks)]

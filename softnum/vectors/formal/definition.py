@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from softnum.mac.family import family_of
 from softnum.reference.facts import FixedFacts, Format
 from softnum.vectors.formal.arithmetic import ARITHMETIC
 from softnum.vectors.formal.block_dots import block_sum
@@ -71,8 +70,9 @@ def define(spec: VectorSpec | UnitSpec) -> Circuit:
     if isinstance(spec, UnitSpec) and spec.op == "dot":
         c = Circuit()
         words = {column.name: c.input(column.name, column.width) for column in spec.operand_columns}
-        of_blocks = family_of(spec.unit).of_blocks
-        c.output("result", block_sum(c, spec, words, sum_of) if of_blocks else sum_of_products(c, spec, words))
+        c.output("result", block_sum(c, spec, words, sum_of) if spec.of_blocks else sum_of_products(c, spec, words))
+        if spec.space:
+            c.output(ADMITTED, _admitted(c, spec))
         return c
     if not isinstance(spec, VectorSpec) or spec.op not in DEFINED:
         raise ValueError(f"{spec.op} has no circuit; there are {', '.join(DEFINED)}")
@@ -96,27 +96,30 @@ def define(spec: VectorSpec | UnitSpec) -> Circuit:
     c.output("result", found.code)
     c.output("flags", c.const(0, 5) if silent else found.flags)
     if spec.space:
-        c.output(ADMITTED, _admitted(c, spec, [Bits(c, c.inputs[column.name]) for column in spec.operand_columns]))
+        c.output(ADMITTED, _admitted(c, spec))
     return c
 
 
-def _admitted(c: Circuit, spec: VectorSpec, codes: list[Bits]) -> Bits:
+def _admitted(c: Circuit, spec: VectorSpec | UnitSpec) -> Bits:
     """Whether the operands are in the spec's space, by the runs of codes that are."""
     all_in = c.const(1, 1)
-    for code, fmt in zip(codes, spec.formats, strict=True):
-        known = admitted_codes(fmt, spec.space.of_operands)
+    for column in spec.operand_columns:
+        fmt = column.format
+        known = None if fmt is None else admitted_codes(fmt, spec.space.of_operands)
         if known is None:
             continue
-        inside, runs = c.const(0, 1), []
+        word = Bits(c, c.inputs[column.name])
+        runs = []
         for start, length in zip(known.starts.tolist(), (known.before[1:] - known.before[:-1]).tolist(), strict=True):
             if runs and runs[-1][1] == start:
                 runs[-1][1] = start + length
             else:
                 runs.append([start, start + length])
-        for start, end in runs:
-            wide = code.extended(fmt.bits + 1)
-            inside |= ~(wide < start) & (wide < end)
-        all_in &= inside
+        for i in range(column.count):
+            wide, inside = word[i * fmt.bits : (i + 1) * fmt.bits].extended(fmt.bits + 1), c.const(0, 1)
+            for start, end in runs:
+                inside |= ~(wide < start) & (wide < end)
+            all_in &= inside
     return all_in
 
 

@@ -77,7 +77,7 @@ class _Answers:
         want = right_block(self.spec, inputs)
         inside = np.ones(count, bool)
         if self.spec.space:
-            inside = self.spec.space.admits(self.spec.formats, want.operands)
+            inside = self.spec.space.admits([c.format for c in self.spec.operand_columns], want.operands)
         got = codes_of(found[: self.width], self.spec.out_fmt.storage_dtype, count)
         wrong = got != want.result
         if self.nan is not None and wrong.any():
