@@ -152,11 +152,13 @@ def test_a_dot_product_of_blocks(tmp_path):
     assert scale_b >= 8 and got == -right & 0xFFFF and got != right  # the sign is ignored
     done = softnum(*command, "--most-bits", 8)
     assert (done.exit_code, "simulation: a counterexample" in done.stderr) == (1, True)
+    done = softnum(*command, "--method", "cec", "--out", tmp_path / "found.txt")
+    given = softnum("vectors", "check", tmp_path / "found.txt")
+    assert (done.exit_code, given.exit_code, "1 of 1" in given.stdout) == (1, 1, True), given.stdout
     for options, said in (
-        (["--out", "x.txt"], "files of vectors do not state units of block formats"),
         (["--format", "e5m2"], "--format is an operation's; of dot the unit says it"),
         (["--unit", "BlockDotUnit('binary32', operand='nvfp4')"], "nvfp4 has a scale of the whole array"),
-        (["--length", 65], "is proved of 1 to 64 products, got 65"),
+        (["--length", 65], "has a circuit of 1 to 64 products, got 65"),
     ):
         done = softnum(*command, *options)
         assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
