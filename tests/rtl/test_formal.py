@@ -379,6 +379,14 @@ def test_every_word_operation():
             lambda: define(UnitSpec.make("dot", "MadUnit('e5m2', operand='e5m2', rounding='sr')")),
             "no circuit: it rounds by random bits; prove it by exhaustion",
         ),
+        (
+            lambda: define(UnitSpec.make("dot", "FusedDotUnit(2, 4, 'e5m2', operand='e5m2', min_exponent=60000)")),
+            "the terms' exponents span 60028 binades, from -28; circuits of aligned sums have at most 8192",
+        ),
+        (
+            lambda: define(UnitSpec.make("dot", "MadUnit('e5m2', operand='e5m2', lanes=1024)")),
+            "no circuit of length 16: it would have 1040 additions, and circuits at most 1024; state a smaller",
+        ),
         (lambda: define(VectorSpec.make("add", "e12m2")), "e12m2 has 12 exponent bits; circuits have at most 11"),
         (lambda: export(VectorSpec.make("add", "e5m2"), "vhdl"), "unknown file 'vhdl' for provers; there are smt2"),
         (lambda: Circuit().input("a", 2) + Circuit().input("b", 3), "add of 2 and 3 bits: the widths must agree"),

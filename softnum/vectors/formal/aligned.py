@@ -26,6 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 _OVERFLOW = 2  # the bit of the flags
+_MOST_SPAN = 1 << 13  # places that a sum may be shifted by
 
 
 class Term(NamedTuple):
@@ -132,10 +133,16 @@ def times(c: Circuit, p: Term, q: Term) -> Term:
 
 def largest_of(c: Circuit, terms: Sequence[Term], floor: int | None = None) -> tuple[Bits, int, int]:
     """(the largest exponent of the terms that count, what it counts from, the most it can be); at least a floor."""
-    base = min([t.base for t in terms] + ([] if floor is None else [floor]))
-    most = max([t.base - base + t.most for t in terms] + ([] if floor is None else [floor - base]))
+    base = min(t.base for t in terms)
+    floor = base if floor is None else max(floor, base)
+    most = max(floor - base, *(t.base - base + t.most for t in terms))
+    if most > _MOST_SPAN:
+        raise ValueError(
+            f"no circuit: the terms' exponents span {most} binades, from {base}; circuits of aligned sums have at most "
+            f"{_MOST_SPAN}: state min_exponent or zero_exponent nearer to the formats' own, or prove it by exhaustion"
+        )
     size = max(most, 1).bit_length()
-    largest = c.const(0 if floor is None else floor - base, size)
+    largest = c.const(floor - base, size)
     for t in terms:
         exponent = t.exponent.extended(size).sized(size) + (t.base - base)
         largest = c.ite(t.counts & (largest < exponent), exponent, largest)

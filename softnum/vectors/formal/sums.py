@@ -24,6 +24,9 @@ from softnum.vectors.plans.unit_spec import UnitSpec
 
 __all__ = ["SUMS", "sum_of", "sum_of_products"]
 
+#: of products, lanes and chunks
+_MOST_ADDITIONS = 1024
+
 _WAY_OUT = "prove it by exhaustion (--method exhaustion), which compares with the core in C, or in smaller formats"
 
 
@@ -53,9 +56,17 @@ def sum_of_products(c: Circuit, spec: UnitSpec, words: dict[str, Bits]) -> Bits:
     unit = spec.unit
     if unit.stochastic:
         raise ValueError(f"{unit} has no circuit: it rounds by random bits; {_WAY_OUT}, or state another mode")
+    length = spec.shape[2]
+    chunks = -(-length // (getattr(unit, "chunk", None) or length))
+    count = length + getattr(unit, "lanes", 1) * chunks
+    if count > _MOST_ADDITIONS:
+        raise ValueError(
+            f"{unit} has no circuit of length {length}: it would have {count} additions, and circuits at most "
+            f"{_MOST_ADDITIONS}; state a smaller --length"
+        )
     bits = [fmt.bits for fmt in unit.operand]
     columns = list(zip((words["a"], words["b"]), bits, strict=True))
-    pairs = [tuple(word[i * n : (i + 1) * n] for word, n in columns) for i in range(spec.shape[2])]
+    pairs = [tuple(word[i * n : (i + 1) * n] for word, n in columns) for i in range(length)]
     return sum_of(c, unit, pairs, words.get("c"))
 
 
