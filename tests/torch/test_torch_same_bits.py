@@ -97,7 +97,8 @@ class Transformer(Twin):
         for block in self.blocks:
             parts = self.of(block.qkv)(self.of(block.norm1)(x)).chunk(3, -1)
             x = x + self.of(block.project)(self.of(block.attention)(*parts))
-            x = x + self.of(block.ff2)(F.relu(self.of(block.ff1)(self.of(block.norm2)(x))))
+            last, first = (self.of(layer) for layer in (block.feedforward.ff2, block.feedforward.ff1))
+            x = x + last(F.relu(first(self.of(block.norm2)(x))))
         return self.fc(self.norm(x).mean(1))
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from softnum.cli import build_app
 from softnum.train import Settings, Tensor, load_design, make_network, run, workload
-from softnum.train.datasets import texts
+from softnum.train.datasets import texts, vocabulary
 from softnum.train.datasets.sets import Text, load_data
 from softnum.train.datasets.texts import Package, spread_order
 from softnum.train.datasets.vocabulary import Vocabulary, learn_vocabulary, pieces
@@ -135,10 +135,10 @@ def test_experts_train_under_a_narrow_design_and_are_costed(tmp_path):
 def test_a_vocabulary_is_what_a_plain_count_gives():
     """Every merge is the most frequent pair of the tokens so far, counted anew; of equals the smaller one."""
     text = WORDS * 3 + "Grüße an die Größe".encode()
-    vocabulary = learn_vocabulary(text, 290)
+    learned = learn_vocabulary(text, 290)
     words = [list(piece) for piece in pieces(text)]
     assert b"".join(map(bytes, words)) == text
-    for number, merge in enumerate(vocabulary.merges, start=256):
+    for number, merge in enumerate(learned.merges, start=256):
         counts = {}
         for word in words:
             for pair in itertools.pairwise(word):
@@ -151,16 +151,27 @@ def test_a_vocabulary_is_what_a_plain_count_gives():
                 if (word[at], word[at + 1]) == merge:
                     word[at : at + 2] = [number]
                 at += 1
-    tokens = vocabulary.encode(text)
+    tokens = learned.encode(text)
     assert tokens.tolist() == [token for word in words for token in word]
-    assert b"".join(vocabulary.tokens[token] for token in tokens) == text
-    assert vocabulary.describe()["sha256"] == Vocabulary(vocabulary.merges).describe()["sha256"]
+    assert b"".join(learned.tokens[token] for token in tokens) == text
+    assert learned.describe()["sha256"] == Vocabulary(learned.merges).describe()["sha256"]
+
+
+def test_a_vocabulary_of_a_long_text_is_of_blocks_from_all_of_it(monkeypatch):
+    monkeypatch.setattr(vocabulary, "_BLOCK", 100)
+    monkeypatch.setattr(vocabulary, "_BLOCKS", 9)
+    text = WORDS * 2
+    every = -(-len(text) // 900)
+    read = b"".join(text[first : first + 100] for first in range(0, len(text), 100 * every))
+    found = learn_vocabulary.__wrapped__(text, 300)
+    assert every > 1 and found.merges == learn_vocabulary.__wrapped__(read, 300).merges
+    assert found.merges != learn_vocabulary.__wrapped__(text[: len(read)], 300).merges
 
 
 def test_unknown_bytes_are_tokens_of_their_own():
-    vocabulary = learn_vocabulary(WORDS * 2, 270)
+    learned = learn_vocabulary(WORDS * 2, 270)
     everything = bytes(range(256)) + "ßœ€\n\n  x".encode()
-    assert b"".join(vocabulary.tokens[token] for token in vocabulary.encode(everything)) == everything
+    assert b"".join(learned.tokens[token] for token in learned.encode(everything)) == everything
 
 
 def text_file(tmp_path, content=WORDS * 4):

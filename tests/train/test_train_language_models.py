@@ -306,7 +306,7 @@ def test_operators_may_take_the_place_of_a_silu(tmp_path):
     net, numerics, *_ = network("swiglu", tmp_path, 'operators = { silu = "half.tile" }\n' + BINARY64)
     assert net.operators["block1.gate"] == ("silu",) and net.operators["block1.ff1"] == ()
     numerics.begin(1)
-    gate = net.blocks[0].gate
+    gate = net.blocks[0].feedforward.gate
     x = np.ones((2, 4))
     assert np.array_equal(
         gate(Tensor(x, numerics.backend)).value, 0.5 * (x @ gate.parameters[0].value + gate.parameters[1].value)
@@ -343,7 +343,7 @@ def test_every_operation_is_explained(tmp_path):
         ("transformer-lm", {"words": 0}, "words must be a positive integer, got 0"),
         ("transformer-lm", {"heads": 5}, "heads must divide the 32 features that they share, got 5"),
         ("transformer-lm", {"norm": "batch"}, "norm must be layer or rms, got 'batch'"),
-        ("transformer-lm", {"feedforward": "gelu"}, "feedforward must be relu or swiglu, got 'gelu'"),
+        ("transformer-lm", {"feedforward": "gelu"}, "feedforward must be relu or swiglu or relu2, got 'gelu'"),
         ("transformer-lm", {"positions": "none"}, "positions must be learned or rotary, got 'none'"),
         (
             "transformer-lm",

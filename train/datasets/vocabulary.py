@@ -17,6 +17,8 @@ __all__ = ["BYTES", "Vocabulary", "learn_vocabulary", "pieces"]
 #: how many tokens the bytes are
 BYTES = 256
 _MOST = 65536
+_BLOCK = 16384  # bytes of a text that a vocabulary is learned from, or not, together
+_BLOCKS = 256  # of these at most
 _PIECE = re.compile(rb" ?[A-Za-z\x80-\xff]+| ?[0-9]+| ?[^\sA-Za-z0-9\x80-\xff]+|\s+(?!\S)|\s")
 
 
@@ -110,6 +112,8 @@ def learn_vocabulary(text: bytes, size: int) -> Vocabulary:
 
     Pairs are counted within pieces (`pieces`). Of pairs that occur equally often the one with the smaller first number
     is taken, then that with the smaller second one, so that the vocabulary follows from the text and the size alone.
+    Of a text of more than 4 MiB, which is 256 blocks of 16,384 bytes, every n-th block is read, from the first on, with
+    the smallest n of which there are no more.
 
     Parameters
     ----------
@@ -141,7 +145,9 @@ def learn_vocabulary(text: bytes, size: int) -> Vocabulary:
         raise ValueError(f"a vocabulary has {BYTES} to {_MOST} tokens, the {BYTES} bytes among them, got {size!r}")
     if size == BYTES:
         return Vocabulary()
-    counted = Counter(pieces(text))
+    every = -(-len(text) // (_BLOCK * _BLOCKS))
+    read = (text[first : first + _BLOCK] for first in range(0, len(text), _BLOCK * every))
+    counted = Counter(pieces(text if every <= 1 else b"".join(read)))
     words, counts = [list(piece) for piece in counted], list(counted.values())
     totals: dict[tuple[int, int], int] = defaultdict(int)
     places: dict[tuple[int, int], set[int]] = defaultdict(set)
