@@ -43,6 +43,13 @@ class Outcomes:
     price: Annotated[list[str] | None, typer.Option(help="Dollars to buy: 8000, or DESIGN=8000. May be repeated.")] = (
         None
     )
+    energy_table: Annotated[
+        str | None,
+        typer.Option(
+            help="Energies where times come without: 45nm, 45nm-lecture, aladdin-40nm (Accelergy's), or a file of your "
+            "own, .toml, that may name an ERT.yaml of Accelergy's.  [default: 45nm]"
+        ),
+    ] = None
 
     def rules(self, labels: list[str], baseline: str) -> dict:
         """Them as keywords of `softnum.tta.combine_study`.

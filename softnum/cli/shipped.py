@@ -14,10 +14,12 @@ STUDY_HELP = (
     "computed from the records, and nothing is trained."
 )
 #: Options of ``softnum tta`` that go with --study.
-_TAKEN = {"study", "target", "variant", "out", "explain", "plots"}
+_TAKEN = {"study", "target", "variant", "energy_table", "out", "explain", "plots"}
 
 
-def open_shipped(ctx: typer.Context, name: str, target: float | None, variant: str, out: Path, shown: Shown) -> None:
+def open_shipped(
+    ctx: typer.Context, name: str, target: float | None, variant: str, energy_table: str | None, out: Path, shown: Shown
+) -> None:
     """Write a shipped study into a folder, print its results, and say what training it again would cost.
 
     Raises
@@ -40,7 +42,9 @@ def open_shipped(ctx: typer.Context, name: str, target: float | None, variant: s
     if name in known:
         writable_folder(out)
         typer.echo(known[name].question)
-    studies = open_study(name, out, target=target, variant=variant, explain=shown.explain)
+    studies = open_study(
+        name, out, target=target, variant=variant, energy_table=energy_table, explain=shown.explain
+    )  # fmt: skip
     results = sorted(path for pattern in ("*/results.json", "*/tta.png") for path in out.glob(pattern))
     shown.written(studies, out / "study.toml", *results)
     about = known[name]

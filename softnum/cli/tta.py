@@ -293,7 +293,7 @@ def tta(
     --metric BBOX picks a part of eval_accuracy. MLPerf's own figure, run_stop - run_start, is shown beside TTA.
     """
     if study is not None:
-        open_shipped(ctx, study, target, variant, out, shown)
+        open_shipped(ctx, study, target, variant, outcomes.energy_table, out, shown)
         return
     times = {**files.reading(), "reports": reports or (), "run_simulator": simulate}
     times |= {"simulator": simulator, "dataflow": dataflow, "jobs": jobs}

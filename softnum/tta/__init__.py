@@ -123,6 +123,8 @@ with PlainEnvironment():  # they compute constants
         energy_of,
         operation_energy,
     )
+    from softnum.tta.workloads.energy_files import read_energy_table
+    from softnum.tta.workloads.energy_prices import EnergyTable
     from softnum.tta.workloads.exchange import Exchange, ParallelTime, Transfer, gradient_bytes
     from softnum.tta.workloads.files import read_workloads, write_workloads
     from softnum.tta.workloads.hardware import DesignPoint, Gemm, Hardware
@@ -157,6 +159,7 @@ __all__ = [
     "ENERGY_KINDS",
     "ENERGY_TABLES",
     "Energy",
+    "EnergyTable",
     "EnergyResult",
     "Evaluation",
     "Exchange",
@@ -293,6 +296,7 @@ __all__ = [
     "read_combination",
     "read_compute_report",
     "read_costs",
+    "read_energy_table",
     "read_layer_times",
     "read_mllog",
     "read_product_name",

@@ -31,6 +31,8 @@ from softnum.tta.simulators.simulation import check_simulator, simulate
 from softnum.tta.simulators.variants import scalesim_variants, zigzag_variants
 from softnum.tta.timings.formats import gather_timings
 from softnum.tta.workloads.energy import energy_of
+from softnum.tta.workloads.energy_files import read_energy_table
+from softnum.tta.workloads.energy_prices import EnergyTable
 from softnum.tta.workloads.files import read_workloads
 from softnum.tta.workloads.hardware import DesignPoint, Gemm, Hardware
 from softnum.tta.workloads.iteration import IterationTime
@@ -209,6 +211,7 @@ def outcome_rules(
     combine: Iterable[str] = (),
     rent: Iterable[str] = (),
     price: Iterable[str] = (),
+    energy_table: str | None = None,
 ) -> dict:
     """What a study looks at, as people write it, as keywords of `conclude`.
 
@@ -230,6 +233,8 @@ def outcome_rules(
         "a+b=c": designs whose speed-ups' product is compared with that of a third.
     rent, price : iterable of str
         Dollars per hour and to buy, "2.48" or "design=2.48", as `read_costs` takes them.
+    energy_table : str, optional
+        What prices iterations whose times know no energy, as `read_energy_table` takes it. Default: "45nm".
 
     Returns
     -------
@@ -251,12 +256,14 @@ def outcome_rules(
         names = [baseline, *parts, combined]
         if len(set(names)) < len(names):
             raise ValueError(f"the baseline and the designs of a combination must differ, got {', '.join(names)}")
+    more = {} if energy_table is None else {"energy_table": read_energy_table(energy_table)}
     return {
         "metric": metric,
         "reached": ReachedRule.parse(reached, smooth, direction_of(metric) if direction is None else direction),
         "confidence": check_confidence(confidence),
         "costs": read_costs(labels, rent, price),
         "combinations": combinations,
+        **more,
     }
 
 
@@ -271,6 +278,7 @@ def conclude(
     metric: str = "accuracy",
     inputs: Mapping | None = None,
     tuning: Tuning | None = None,
+    energy_table: EnergyTable | None = None,
     console=None,
     explain: bool = False,
     **rules,
@@ -288,6 +296,8 @@ def conclude(
     out : path-like
         The study's folder. If it holds a ``workloads.json`` (`write_workloads`), designs whose times do not know the
         energy of an iteration get that of `energy_of`.
+    energy_table : EnergyTable, optional
+        By which. Default: "45nm".
     inputs : Mapping, optional
         What else to keep in ``results.json``.
     tuning : Tuning, optional
@@ -308,7 +318,7 @@ def conclude(
     Raises
     ------
     ValueError, TypeError
-        As `combine_study`; and if ``workloads.json`` is of other runs.
+        As `combine_study`; and if ``workloads.json`` is of other runs, or an energy table is given and prices nothing.
 
     Examples
     --------
@@ -328,8 +338,14 @@ def conclude(
     runs = records.records if isinstance(records, RecordSet) else records
     found, units = _workloads(Path(out, "workloads.json"), runs), _units(runs)
     studies, tuned = [], []
+    if energy_table is not None and not any(_unpriced(variant, found) for variant in variants):
+        raise ValueError(
+            f"the energy table {energy_table.name} prices nothing: every time comes with the energy of an iteration "
+            "(ZigZag's, or a column joules), or without the operations of one; leave --energy-table out, or take "
+            "SCALE-Sim's times"
+        )
     for variant in variants:
-        variant, energies = _with_energies(variant, found, units)
+        variant, energies = _with_energies(variant, found, units, energy_table or "45nm")
         more = {**rules, "energies": {**energies, **(rules.get("energies") or {})}}
         more |= {"target": target, "baseline": baseline, "metric": metric}
         studies.append(combine_study(records, variant, **more))
@@ -384,17 +400,20 @@ def _units(records: Iterable[Record]) -> dict[str, UnitHardware]:
 
 
 def _with_energies(
-    variant: Variant, workloads: Mapping[str, Workload], units: Mapping[str, UnitHardware]
+    variant: Variant,
+    workloads: Mapping[str, Workload],
+    units: Mapping[str, UnitHardware],
+    table: str | EnergyTable,
 ) -> tuple[Variant, dict[str, tuple[float, str]]]:
     """Joules of an iteration by a cited table, for designs whose times do not know them; what they rest on is said."""
     energies, assumed, notes = {}, {}, {}
-    for label, time in variant.timings.items():
-        if time.joules is not None or label not in workloads:
-            continue
+    for label in _unpriced(variant, workloads):
+        time = variant.timings[label]
         hardware = (time.detail or {}).get("hardware")
         try:
             energy = energy_of(
                 workloads[label],
+                table,
                 hardware=None if hardware is None else Hardware.from_table(hardware, f"{label}: hardware"),
                 unit=units.get(label),
             )
@@ -407,3 +426,8 @@ def _with_energies(
         assumed[f"energies: {next(iter(energies.values()))[1]}"] = None
     variant = replace(variant, assumptions=(*variant.assumptions, *assumed), notes=(*variant.notes, *notes))
     return variant, energies
+
+
+def _unpriced(variant: Variant, workloads: Mapping[str, Workload]) -> list[str]:
+    """The designs whose times do not know the energy of an iteration, but whose operations are known."""
+    return [label for label, time in variant.timings.items() if time.joules is None and label in workloads]

@@ -12,7 +12,7 @@ import io
 import shlex
 import tarfile
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from softnum.runtime.atomic import write_atomic
@@ -23,6 +23,7 @@ from softnum.train.studies.study_file import VARIANTS, Comparison, read_study
 from softnum.tta.accuracy.records import RecordSet, design_points, read_records
 from softnum.tta.outcomes.outcome import Study
 from softnum.tta.study import conclude, outcome_rules
+from softnum.tta.workloads.energy_files import read_energy_table
 
 __all__ = ["ShippedStudy", "keep_study", "open_study", "shipped_studies"]
 
@@ -73,6 +74,7 @@ def open_study(
     *,
     target: float | None = None,
     variant: str = "all",
+    energy_table: str | None = None,
     explain: bool = False,
     console=None,
 ) -> list[Study]:
@@ -89,6 +91,8 @@ def open_study(
         Another than the study's.
     variant : str
         "all", "stated" or "equal-area".
+    energy_table : str, optional
+        Another than the study's, as `softnum.tta.read_energy_table` takes it.
     explain : bool
         As of `softnum.tta.print_studies`.
     console : rich.console.Console, optional
@@ -102,8 +106,8 @@ def open_study(
     Raises
     ------
     ValueError
-        If there is no such study or variant, or the folder holds another study, or this one with other files than were
-        shipped; nothing is written then.
+        If there is no such study, variant or energy table, or the folder holds another study, or this one with other
+        files than were shipped; nothing is written then.
 
     Examples
     --------
@@ -120,9 +124,13 @@ def open_study(
         raise ValueError(f"no study that ships is called {name!r}{nearest(str(name), list(known))} ({listed})")
     if variant not in VARIANTS:
         raise ValueError(f"variant must be one of {', '.join(VARIANTS)}, got {variant!r}")
+    if energy_table is not None:
+        read_energy_table(energy_table)
     _write(known[name], out)
     studies = []
     for comparison in read_study(out / "study.toml").comparisons:
+        if energy_table is not None:
+            comparison = replace(comparison, rules={**comparison.rules, "energy_table": energy_table})
         studies += _results(comparison, name, out / comparison.folder, target, variant, explain, console)
     return studies
 
@@ -202,6 +210,8 @@ def _results(comparison: Comparison, name: str, folder: Path, target, variant: s
         comparison, [points[label] for label in comparison.labels], folder, variant=variant
     )  # fmt: skip
     command = f"softnum tta --study {name}" + ("" if target is None else f" --target {target}")
+    if "energy_table" in comparison.rules:
+        command += f" --energy-table {shlex.quote(comparison.rules['energy_table'])}"
     return conclude(
         records, variants, target=comparison.target if target is None else target,
         baseline=comparison.baseline, out=folder, console=console, explain=explain,

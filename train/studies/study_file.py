@@ -31,7 +31,7 @@ _SETTINGS = [
 #: what counts as reached, and what is computed besides time: as softnum.tta.outcome_rules takes them
 _RULES = {
     "metric": str, "direction": str, "reached": str, "smooth": str, "confidence": float, "combine": list, "rent": list,
-    "price": list,
+    "price": list, "energy_table": str,
 }  # fmt: skip
 _SHARED = ("target", "seeds", "epochs", "baseline", "designs", "batches", "tune_rates", "tune_seeds", *_RULES)
 #: of [timings]: for a simulator, and for files in its place
@@ -224,6 +224,8 @@ class _Reader:
             self.fail(*place, "target", f"target must lie in (0, 1], because it is of the accuracy, got {target!r}")
         for key, value in rules.items():
             self.check_rule(said(key)[1], key, value)
+        if rules.get("energy_table", "").endswith(".toml"):
+            rules["energy_table"] = str(self.path(*said("energy_table")[1], "energy_table", rules["energy_table"]))
         try:
             outcome_rules(labels, baseline, **rules)
         except ValueError as error:

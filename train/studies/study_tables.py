@@ -28,6 +28,7 @@ target = 0.95                          # what the metric has to reach on held-ou
 # smooth = "ema:0.9"                   # smooth the curves first
 # confidence = 0.95                    # of the intervals
 # combine = ["mine+yours=both"]        # compare a design with the product of what its parts do
+# energy_table = "aladdin-40nm"        # where times come without energies: or 45nm, 45nm-lecture, a file of your own
 # rent = ["2.48"]                      # dollars per hour, of all designs or "c-wang-fp8=1.20"; price: dollars to buy
 # tune_rates = [0.5, 1, 2]             # each design also at its own learning rate: multiples of the recipe's to try
 # tune_seeds = 3                       # with so many seeds, from 1001, or a list; none of seeds

@@ -10,13 +10,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from softnum.tta.workloads.energy_prices import ENERGY_TABLES, EnergyTable, NoEnergy, energy_table
 from softnum.tta.workloads.energy_tables import (
-    ENERGY_TABLES,
-    NoEnergy,
     OperationEnergy,
     class_of,
     dram_energy,
-    energy_table,
     mac_energy,
     operation_energy,
     sram_energy,
@@ -98,17 +96,23 @@ class _Prices:
     """Prices an iteration's operations by one table, and notes what had to stand in for what."""
 
     def __init__(
-        self, table: str, hardware: Hardware | None, accumulator, widths: Mapping[str, float], unit: UnitHardware | None
+        self,
+        table: EnergyTable,
+        hardware: Hardware | None,
+        accumulator,
+        widths: Mapping[str, float],
+        unit: UnitHardware | None,
     ) -> None:
         self.table, self.hardware, self.accumulator, self.widths = table, hardware, accumulator, widths
         self.unit, self.stated = unit, stated_energy(unit, table)
         sizes = (_DEFAULT_SRAM,) * 3 if hardware is None else hardware.sram_bytes
         self.sram, self.sram_notes = zip(*(sram_energy(size, table) for size in sizes), strict=True)
+        self.sram_writes = [sram_energy(size, table, write=True)[0] for size in sizes]
         self.proxies: dict[str, None] = {}
 
     def note(self, energy: OperationEnergy, what: str) -> float:
-        if energy.kind == "proxy":
-            self.proxies[f"{what} of {energy.reason} (proxy)"] = None
+        if energy.kind in ("proxy", "scaled"):
+            self.proxies[f"{what} of {energy.reason} ({energy.kind})"] = None
         elif energy.kind == "stated" and energy.picojoules:
             self.proxies[f"{what} of a matrix product: {energy.reason}"] = None
         return energy.picojoules
@@ -126,8 +130,11 @@ class _Prices:
                 raise
             self.proxies[f"product of {name}, charged as the unit's (proxy)"] = None
             return self.stated.picojoules
-        if width <= 32:
+        try:
             return self.note(operation_energy("multiply", name, bits=bits, table=self.table), "product")
+        except NoEnergy:
+            if width <= 32:
+                raise
         parts = math.ceil(width / 32) ** 2
         half = operation_energy("multiply", "q16.16" if kind == "fixed" else "binary32", table=self.table)
         reason = f"{what}, charged as {parts} of {half.entry}"
@@ -138,7 +145,8 @@ class _Prices:
         if operation.gemm is None:
             names = operation.formats or ("binary32",)
             each = max(self.elementwise(name) for name in names)
-            return {"elementwise": operation.flops * each, "sram": 2 * 8 * operation.bytes * self.sram[2]}
+            bits = 8 * operation.bytes  # which are written to it and read from it
+            return {"elementwise": operation.flops * each, "sram": self.accesses(bits, bits, 2)}
         gemm, (steps, index) = operation.gemm, _steps(operation.gemm)
         accumulator = self.accumulator
         if isinstance(accumulator, Mapping):
@@ -147,7 +155,8 @@ class _Prices:
         macs = gemm.m * gemm.n * steps * gemm.count
         pj = {"multiply": macs * self.note(factor, "product"), "add": macs * self.note(term, "sum")}
         if self.hardware is None:
-            return {**pj, "sram": 2 * 8 * operation.bytes * self.sram[0]}
+            bits = 8 * operation.bytes
+            return {**pj, "sram": self.accesses(bits, bits, 0)}
         m, n, k = gemm.shape
         down, across = (
             _uses(size, part, cells)
@@ -155,12 +164,29 @@ class _Prices:
         )
         # into SRAM once in every core, out of it once for each fold of an array; results the other way. A pattern's
         # cells choose among all of the left operand, by an index that comes with each number of the right one
-        bits = (
-            m * k * (across[0] + across[1]) * gemm.bits,
-            steps * n * (down[0] + down[1]) * (gemm.bits + index),
-            2 * m * n * gemm.bits,
+        numbers = (
+            (m * k * across[0], m * k * across[1], gemm.bits),
+            (steps * n * down[0], steps * n * down[1], gemm.bits + index),
+            (m * n, m * n, gemm.bits),
         )
-        return {**pj, "sram": math.fsum(count * each for count, each in zip(bits, self.sram, strict=True)) * gemm.count}
+        sram = [self.accesses(into * bits, out * bits, place) for place, (into, out, bits) in enumerate(numbers)]
+        return {**pj, "sram": math.fsum(sram) * gemm.count}
+
+    def accesses(self, written: float, read: float, place: int) -> float:
+        """Picojoules of bits written to one of the SRAMs and read from it."""
+        each, other = self.sram[place], self.sram_writes[place]
+        return (written + read) * each if each == other else written * other + read * each
+
+    def dram(self, operation: Operation) -> tuple[float, float]:
+        """Picojoules of what an operation reads from DRAM and writes to it, at the low price and at the high one."""
+        prices = zip(dram_energy(self.table), dram_energy(self.table, write=True), strict=True)
+        low, high = (
+            8 * operation.bytes * each
+            if each == other
+            else 8 * operation.bytes_read * each + 8 * operation.bytes_written * other
+            for each, other in prices
+        )
+        return low, high
 
 
 def _uses(size: int, part: int, cells: int) -> tuple[int, int]:
@@ -171,7 +197,7 @@ def _uses(size: int, part: int, cells: int) -> tuple[int, int]:
 
 def energy_of(
     workload: Workload,
-    table: str = "45nm",
+    table: str | EnergyTable = "45nm",
     *,
     hardware: Hardware | None = None,
     accumulator: str | Mapping[str, str] | None = None,
@@ -183,8 +209,8 @@ def energy_of(
     ----------
     workload : Workload
         What the iteration consists of.
-    table : str
-        "45nm" (Horowitz, default) or "45nm-lecture".
+    table : str or EnergyTable
+        "45nm" (Horowitz, default), "45nm-lecture" or "aladdin-40nm" (Accelergy's), or what `read_energy_table` read.
     hardware : Hardware, optional
         A systolic array with its SRAM: how often operands leave SRAM, and what an access costs, then follow from it.
         Default: once, from 32 KB.
@@ -219,6 +245,7 @@ def energy_of(
     for tensor in workload.tensors:
         widths[tensor.format] = max(tensor.bits, widths.get(tensor.format, 0))
     unit = hardware.unit if unit is None and hardware is not None else unit
+    table = energy_table(table).at(None if hardware is None else hardware.clock)
     prices = _Prices(table, hardware, accumulator, widths, unit)
     low, high = dram_energy(table)
     stages = {stage: [] for stage in STAGES}
@@ -226,8 +253,9 @@ def energy_of(
     layers: dict[str, list[float]] = {layer: [] for layer in workload.layers}
     extra = []
     for operation in workload.operations:
-        pj = {**prices.operation(operation), "dram": 8 * operation.bytes * low}
-        extra.append(8 * operation.bytes * (high - low))
+        cheap, dear = prices.dram(operation)
+        pj = {**prices.operation(operation), "dram": cheap}
+        extra.append(dear - cheap)
         for kind, energy in pj.items():
             for group in (kinds[kind], stages[operation.stage], layers[operation.layer]):
                 group.append(energy)
@@ -236,15 +264,14 @@ def energy_of(
         return math.fsum(parts) * 1e-12
 
     everything = [energy for parts in kinds.values() for energy in parts]
-    rows = energy_table(table)
     return Energy(
         total(everything),
         total([*everything, *extra]),
         {stage: total(parts) for stage, parts in stages.items()},
         {kind: total(parts) for kind, parts in kinds.items()},
         {layer: total(parts) for layer, parts in layers.items()},
-        table,
-        rows["citation"],
+        table.name,
+        table.citation,
         _assumptions(prices, low, high),
     )
 
@@ -259,9 +286,14 @@ def _assumptions(prices: _Prices, low: float, high: float) -> tuple[str, ...]:
             f"operands {every}leave SRAM once for every fold of the {rows} x {columns} array, results pass through it "
             f"once; SRAM of {'; '.join(dict.fromkeys(prices.sram_notes))}"
         )
-    dram = f"{low:g} pJ for each bit" + (f", {high:g} at the dear end" if high > low else "")
+    written = dram_energy(prices.table, write=True)[0]
+    dram = f"{low:g} pJ for each bit" + (f" read, {written:g} written" if written != low else "")
+    dram += f", {high:g} at the dear end" if high > low else ""
+    if prices.table.dram is None:
+        dram += f", of the table {prices.table.rest}"
     return (
-        "energy of one iteration, without leakage, clocks, wires and registers, in a 45 nm process",
+        f"energy of one iteration, without leakage, clocks, wires and registers, in {prices.table.process}",
+        *prices.table.notes,
         f"every operand is read from DRAM once and every result written once ({dram})",
         sram,
         "what is no GEMM costs a multiplication in its widest operand's format for each of its operations",

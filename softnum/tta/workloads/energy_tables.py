@@ -1,4 +1,4 @@
-"""Energies of operations and of accesses to memory: cited tables of a 45 nm process (file energy.toml of this package).
+"""Energies of operations and of accesses to memory, by a cited table: which entry a format is charged.
 
 *What stands in for what.* A format that the table does not list is charged the nearest wider entry, which is labelled:
 
@@ -19,37 +19,41 @@ they have no area: what such a design consumes is known only if it states the en
 (``[hardware.unit]``). That takes the place of multiplication and addition in all of its matrix products, and of a
 multiplication elsewhere in a format that has no entry.
 
-A table without such an entry (the lecture's has 32-bit ones alone) gives the next wider of the same kind; a format
-that is wider than every entry is an error in a GEMM. Elsewhere (a loss in binary64) a multiplication of 64 bits is
-charged as four of 32, of which it would be made. SRAM between the listed sizes is interpolated on logarithmic scales
-(the listed energies grow about as the root of the size); below the smallest it costs as much as that, above the largest
-the last two entries are continued.
+A table without such an entry (the lecture's has 32-bit ones alone) gives the next wider of the same kind; a format that
+is wider than every entry is an error in a GEMM. Elsewhere (a loss in binary64) a multiplication of 64 bits is charged
+as four of 32, of which it would be made, unless the table has one. SRAM between the listed sizes is interpolated on
+logarithmic scales (the listed energies grow about as the root of the size); below the smallest it costs as much as
+that, above the largest the last two entries are continued.
+
+*Accelergy's* table of Aladdin's units (aladdin-40nm) has entries of 32 and 64 bits, and its plug-in a rule for the
+widths between: an addition costs as its bits are to the entry's, a multiplication as their squares. That is what the
+plug-in charges, and is labelled ``scaled``; a float's width is all of its bits here. Its memory is of the table 45nm.
+
+A *user's file* (`softnum.tta.workloads.energy_files`) lists formats by name or the entries above; the same rules choose
+among them. Where it has none, the table that it names as ``rest`` is asked, and that is labelled; without one it is an
+error.
 
 Sources: M. Horowitz, "Computing's Energy Problem", ISSCC 2014; the lecture's table is table I of S. Han et al., ISCA
-2016.
+2016; Aladdin's by Accelergy's plug-in (energy.toml).
 """
 
 from __future__ import annotations
 
 import math
-import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from softnum.formats.blocks import format
 from softnum.formats.dispatch import of_format
+from softnum.tta.workloads.energy_prices import EnergyTable, NoEnergy, energy_table
 from softnum.tta.workloads.hardware import Gemm
 from softnum.tta.workloads.unit import REFERENCES, UnitHardware
 
 __all__ = [
-    "ENERGY_TABLES",
-    "NoEnergy",
     "OperationEnergy",
     "class_of",
     "dram_energy",
-    "energy_table",
+    "entry_size",
     "mac_energy",
     "mac_picojoules",
     "operation_energy",
@@ -57,8 +61,11 @@ __all__ = [
     "stated_energy",
 ]
 
-#: The tables of energy.toml.
-ENERGY_TABLES = ("45nm", "45nm-lecture")
+#: entries that are no format's name -> the kind and width of what they are of
+_ENTRIES = {
+    "int8": ("fixed", 8), "int32": ("fixed", 32), "fp16": ("float", 16), "fp32": ("float", 32), "fp64": ("float", 64),
+}  # fmt: skip
+_FORMATS = {"fp16": "binary16", "fp32": "binary32", "fp64": "binary64"}
 
 _STATE = "the tables have no energy of it; state that of the unit's multiply-add: [hardware.unit] energy_pj"
 
@@ -73,10 +80,12 @@ class OperationEnergy:
         The entry of the table: "int8", "fp16", ...
     picojoules : float
     kind : str
-        "published" for the format's own entry; "proxy" for that of another in its place; "stated" for what the design
-        says of its own unit.
+        "published" for the format's own entry; "proxy" for that of another in its place; "scaled" for its share of
+        another's by the rule of the table's source; "stated" for what the design says of its own unit.
     reason : str
         Why that entry.
+    whole : bool
+        Whether it is that of a multiplication and an addition together.
 
     Examples
     --------
@@ -88,30 +97,7 @@ class OperationEnergy:
     picojoules: float
     kind: str
     reason: str
-
-
-@cache
-def _tables() -> Mapping:
-    return tomllib.loads((Path(__file__).parents[1] / "energy.toml").read_text(encoding="utf-8"))
-
-
-def energy_table(name: str) -> Mapping:
-    """A table of energy.toml; ValueError with the names if there is none.
-
-    >>> energy_table("45nm")["fp32"]["multiply_pj"]
-    3.7
-    """
-    if name not in ENERGY_TABLES:
-        raise ValueError(f"unknown energy table {name!r}; tables: {', '.join(ENERGY_TABLES)}")
-    return _tables()[name]
-
-
-class NoEnergy(ValueError):
-    """The tables have nothing that could stand in for an operation.
-
-    >>> issubclass(NoEnergy, ValueError)
-    True
-    """
+    whole: bool = False
 
 
 @cache
@@ -149,7 +135,7 @@ def _fixed_entry_of(fmt, name: str) -> tuple[str, float, str]:
 
 
 def operation_energy(
-    operation: str, fmt: str, *, bits: int | float | None = None, table: str = "45nm"
+    operation: str, fmt: str, *, bits: int | float | None = None, table: str | EnergyTable = "45nm"
 ) -> OperationEnergy:
     """Energy of one operation in a format, or of the nearest wider one that the table lists.
 
@@ -161,8 +147,8 @@ def operation_energy(
         Name of the format.
     bits : int or float, optional
         Width, of a format that has no name.
-    table : str
-        One of `ENERGY_TABLES`.
+    table : str or EnergyTable
+        One of `ENERGY_TABLES`, or what `read_energy_table` read.
 
     Returns
     -------
@@ -181,37 +167,92 @@ def operation_energy(
     >>> operation_energy("multiply", "e5m2", table="45nm-lecture").entry
     'fp32'
     """
-    rows = energy_table(table)
+    table = energy_table(table)
     if operation not in ("multiply", "add"):
         raise ValueError(f"the operation must be multiply or add, got {operation!r}")
-    kind, width, what = class_of(fmt, bits)
-    entries = {8: "int8", 32: "int32"} if kind == "fixed" else {16: "fp16", 32: "fp32"}
-    if kind == "float" and operation == "multiply":
-        entries = {8: "int8", **entries}
-    listed = [entries[size] for size in sorted(entries) if size >= width and entries[size] in rows]
-    if not listed:
-        raise ValueError(
-            f"{what}: the energy table {table!r} has no entry as wide as it; it has int32 and fp32 at most"
+    if fmt in table.entries and fmt not in _ENTRIES:  # of a user's file: also posits
+        row = table.entries[fmt]
+        return OperationEnergy(
+            fmt, row.get(operation, row.get("mac")), "published", f"{fmt} has an entry", "mac" in row
         )
-    entry = listed[0]
-    own = {"int8": ("fixed", 8), "int32": ("fixed", 32), "fp16": ("binary16",), "fp32": ("binary32",)}[entry]
-    exact = (kind, width) == own if kind == "fixed" else _canonical(fmt) in own
-    return OperationEnergy(
-        entry, rows[entry][f"{operation}_pj"], "published" if exact else "proxy", f"{what}, charged as {entry}"
-    )
+    kind, width, what = class_of(fmt, bits)
+    found = _entry(table, operation, kind, width)
+    if found is None and table.rest:
+        other = operation_energy(operation, fmt, bits=bits, table=energy_table(table.rest).at(None))
+        reason = f"{what}, charged as {other.entry} of the table {table.rest}"
+        return OperationEnergy(other.entry, other.picojoules, "proxy", reason)
+    if found is None:
+        has = [max(sizes, key=lambda name: sizes[name]) for sizes in _sizes(table).values() if sizes]
+        most = f"it has {' and '.join(has)} at most" if has else "it has none"
+        raise NoEnergy(f"{what}: the energy table {table.name!r} has no entry as wide as it; {most}")
+    entry, size = found
+    row = table.entries[entry]
+    whole = "mac" in row
+    picojoules = row["mac" if whole else operation]
+    named = _FORMATS.get(entry, entry)
+    if (kind, width) == entry_size(entry) if kind == "fixed" else _canonical(fmt) == _canonical(named):
+        return OperationEnergy(entry, picojoules, "published", f"{what}, charged as {entry}", whole)
+    if table.scaled and width < size:
+        share = (width / size) ** (2 if operation == "multiply" else 1)
+        told = f"{width:g}/{size}" if operation == "add" else f"({width:g}/{size})^2"
+        return OperationEnergy(entry, share * picojoules, "scaled", f"{what}, charged as {told} of {entry}", whole)
+    return OperationEnergy(entry, picojoules, "proxy", f"{what}, charged as {entry}", whole)
+
+
+@cache
+def entry_size(entry: str) -> tuple[str, float] | None:
+    """The kind and width of an entry; None if it can stand in for no format but itself, as a posit.
+
+    >>> entry_size("fp16"), entry_size("bfloat16"), entry_size("posit8")
+    (('float', 16), ('float', 16), None)
+    """
+    if entry in _ENTRIES:
+        return _ENTRIES[entry]
+    format(_canonical(entry))
+    try:
+        return class_of(entry, None)[:2]
+    except NoEnergy:
+        return None
+
+
+def _sizes(table: EnergyTable) -> dict[str, dict[str, float]]:
+    """The widths of a table's entries, of each kind."""
+    sizes: dict[str, dict[str, float]] = {"fixed": {}, "float": {}}
+    for entry in table.entries:
+        if (size := entry_size(entry)) is not None:
+            sizes[size[0]][entry] = size[1]
+    return sizes
+
+
+def _entry(table: EnergyTable, operation: str, kind: str, width: float) -> tuple[str, float] | None:
+    """The narrowest entry that is as wide as a format, and its width."""
+    sizes = _sizes(table)
+    fitting = {entry: size for entry, size in sizes[kind].items() if size >= width}
+    if kind == "float" and operation == "multiply" and width <= 8 and not any(size <= 8 for size in fitting.values()):
+        fitting |= {entry: size for entry, size in sizes["fixed"].items() if entry == "int8"}
+    return min(fitting.items(), key=lambda item: item[1], default=None)
 
 
 def _canonical(name: str) -> str:
-    return {"float32": "binary32", "e8m23": "binary32", "float16": "binary16", "e5m10": "binary16"}.get(name, name)
+    return {
+        "float32": "binary32", "e8m23": "binary32", "float16": "binary16", "e5m10": "binary16", "float64": "binary64",
+        "e11m52": "binary64",
+    }.get(name, name)  # fmt: skip
 
 
-def sram_energy(size: int, table: str = "45nm") -> tuple[float, str]:
+def sram_energy(size: int, table: str | EnergyTable = "45nm", *, write: bool = False) -> tuple[float, str]:
     """Picojoules of an access to SRAM of so many bytes, for each bit, and how that is known.
 
     >>> sram_energy(32768)
     (0.3125, '32768 bytes: published')
     """
-    points = [(row["bytes"], row["pj"] / row["bits"]) for row in energy_table(table)["sram"]]
+    table = energy_table(table)
+    if not table.sram:
+        if not table.rest:
+            raise NoEnergy(f'the energy table {table.name!r} has no SRAM: add sram, or rest = "45nm"')
+        each, how = sram_energy(size, table.rest, write=write)
+        return each, f"{how} in the table {table.rest}"
+    points = [(access.size, access.write if write else access.read) for access in table.sram]
     for stated, picojoules in points:
         if stated == size:
             return picojoules, f"{size} bytes: published"
@@ -224,18 +265,23 @@ def sram_energy(size: int, table: str = "45nm") -> tuple[float, str]:
     return low * (size / small) ** exponent, f"{size} bytes: {how}"
 
 
-def dram_energy(table: str = "45nm") -> tuple[float, float]:
+def dram_energy(table: str | EnergyTable = "45nm", *, write: bool = False) -> tuple[float, float]:
     """Picojoules of an access to DRAM for each bit, low and high.
 
     >>> dram_energy("45nm-lecture")
     (20.0, 20.0)
     """
-    row = energy_table(table)["dram"]
-    return row["low_pj"] / row["bits"], row["high_pj"] / row["bits"]
+    table = energy_table(table)
+    if table.dram is None:
+        if not table.rest:
+            raise NoEnergy(f'the energy table {table.name!r} has no DRAM: add dram, or rest = "45nm"')
+        return dram_energy(table.rest, write=write)
+    low = table.dram.write if write else table.dram.read
+    return low, low if table.dram.high is None else table.dram.high
 
 
 def mac_energy(
-    gemm: Gemm, accumulator: str | None = None, table: str = "45nm", unit: UnitHardware | None = None
+    gemm: Gemm, accumulator: str | None = None, table: str | EnergyTable = "45nm", unit: UnitHardware | None = None
 ) -> tuple[OperationEnergy, OperationEnergy]:
     """Energy of a multiplication and an addition of a GEMM.
 
@@ -256,6 +302,8 @@ def mac_energy(
     if stated is None:
         factors = [operation_energy("multiply", name, bits=gemm.bits, table=table) for name in names]
         stated = max(factors, key=lambda factor: factor.picojoules)
+        if stated.whole:
+            return stated, OperationEnergy("", 0.0, "stated", "with the multiplication")
     if accumulator is None:
         accumulator = "q16.16" if all(_is_fixed(name, gemm.bits) for name in names) else "binary32"
     return stated, operation_energy("add", accumulator, table=table)
@@ -268,7 +316,7 @@ def _is_fixed(name: str, bits: int | float) -> bool:
         return False
 
 
-def stated_energy(unit: UnitHardware | None, table: str = "45nm") -> OperationEnergy | None:
+def stated_energy(unit: UnitHardware | None, table: str | EnergyTable = "45nm") -> OperationEnergy | None:
     """The energy that a design states of its unit: of a multiply-add, or by a ratio of a multiplication; None if none.
 
     >>> stated_energy(UnitHardware("power report", reference="binary16", energy_ratio=0.5)).picojoules
@@ -279,11 +327,13 @@ def stated_energy(unit: UnitHardware | None, table: str = "45nm") -> OperationEn
     by = f"as the design states by {unit.energy_source or unit.source}"
     if unit.energy_pj is not None:
         return OperationEnergy("", unit.energy_pj, "stated", f"a multiply-add of {unit.energy_pj:g} pJ, {by}")
-    entry, rows = REFERENCES[unit.reference], energy_table(table)
-    if entry not in rows:
-        raise NoEnergy(f"the energy table {table!r} has no {unit.reference} multiplication, which energy_ratio is to")
+    table, entry = energy_table(table), REFERENCES[unit.reference]
+    multiply = table.entries.get(entry, {}).get("multiply")
+    if multiply is None:
+        what = f"no {unit.reference} multiplication, which energy_ratio is to"
+        raise NoEnergy(f"the energy table {table.name!r} has {what}")
     reason = f"a multiplication of {unit.energy_ratio:g} of the {unit.reference} multiplier's, {by}"
-    return OperationEnergy(entry, unit.energy_ratio * rows[entry]["multiply_pj"], "stated", reason)
+    return OperationEnergy(entry, unit.energy_ratio * multiply, "stated", reason)
 
 
 def mac_picojoules(gemm: Gemm, unit: UnitHardware | None = None) -> float | None:
