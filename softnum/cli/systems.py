@@ -39,30 +39,33 @@ class SystemOptions:
         ]
         return [f"--{field.name.replace('_', '-')}" for field in rows]
 
+    def where(self, device_file=None):
+        """The system of the name, or of the file."""
+        from softnum.tta import read_system, system
+
+        return read_system(self.system, device_file) if self.system.endswith(".toml") else system(self.system)
+
+    def ways(self, count: int, batch: int | None, sequence: int | None, overlap: bool):
+        """In which ways a step is shared, with so many ways of data parallelism and samples of each."""
+        from softnum.tta import Parallelism
+
+        return Parallelism(
+            data=count, tensor=self.tensor, pipeline=self.pipeline, context=self.context, expert=self.expert,
+            batch=count * (batch or self.micro_batch), micro_batch=self.micro_batch, sequence=sequence,
+            schedule=self.schedule, chunks=self.chunks, zero=self.zero, recompute=self.recompute,
+            sequence_parallel=not self.no_sequence_parallel, overlap=overlap,
+        )  # fmt: skip
+
 
 def on_system(network, own: SystemOptions, counts, batch, sequence, designs, precisions, *, overlap, device_file, out):
     """Plan, time and print the steps of each number of workers and each precision."""
-    from softnum.tta import (
-        Parallelism,
-        check_memory,
-        checkpoints,
-        plan_step,
-        read_system,
-        step_memory,
-        step_time,
-        system,
-    )
+    from softnum.tta import check_memory, checkpoints, plan_step, step_memory, step_time
 
-    where = read_system(own.system, device_file) if own.system.endswith(".toml") else system(own.system)
+    where = own.where(device_file)
     rows, tables = [], []
     for precision, _ in ways_of(designs, precisions, ()):
         for count in counts:
-            ways = Parallelism(
-                data=count, tensor=own.tensor, pipeline=own.pipeline, context=own.context, expert=own.expert,
-                batch=count * (batch or own.micro_batch), micro_batch=own.micro_batch, sequence=sequence,
-                schedule=own.schedule, chunks=own.chunks, zero=own.zero, recompute=own.recompute,
-                sequence_parallel=not own.no_sequence_parallel, overlap=overlap,
-            )  # fmt: skip
+            ways = own.ways(count, batch, sequence, overlap)
             plan = plan_step(network, ways, precision, own.optimiser)
             memory, time = step_memory(plan), step_time(plan, where)
             if where.device.memory is not None:

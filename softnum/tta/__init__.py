@@ -111,6 +111,7 @@ with PlainEnvironment():  # they compute constants
     )
     from softnum.tta.traces.facts import trace_time, workload_of_trace
     from softnum.tta.traces.folder import check_ranks, write_traces
+    from softnum.tta.traces.plans import plan_traces
     from softnum.tta.traces.ranks import RankTraces, data_parallel_traces
     from softnum.tta.traces.schema import load_chakra_schema
     from softnum.tta.traces.trace import Trace, TraceAttribute, TraceIO, TraceNode, read_trace, write_trace
@@ -284,6 +285,7 @@ __all__ = [
     "parallel_sweep",
     "parallel_time",
     "plan_step",
+    "plan_traces",
     "plot_memory",
     "plot_parallel",
     "plot_roofline",

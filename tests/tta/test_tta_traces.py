@@ -262,7 +262,7 @@ def test_commands(proto, tmp_path):
     assert read_workloads(tmp_path / "w.json")[0].batch == 4096
     for words, text in [
         (["write", "mlp", "--ranks", 8, "--bandwidth", "1 Gb/s", "--dimensions", "2,2", *options], "2 x 2 = 4 ranks"),
-        (["write", "mlp", "--ranks", 4, "--latency", "1 us", *options], "--latency is of a system"),
+        (["write", "mlp", "--ranks", 4, "--latency", "1 us", *options], "--latency is of links"),
         (
             ["write", "mlp", "--ranks", 4, "--bandwidth", "1 Gb/s", "--topology", "Torus", *options],
             "one of Ring, F",

@@ -26,6 +26,7 @@ from math import prod
 from pathlib import Path
 
 from softnum.runtime.atomic import write_atomic
+from softnum.tta.parallelism import System
 from softnum.tta.quantities import positive_int
 from softnum.tta.timings.astrasim import is_astrasim
 from softnum.tta.timings.formats import read_timings
@@ -142,6 +143,39 @@ class AstraSystem:
         positive_int(self.endpoint_delay, "endpoint_delay")
         if (self.peak is None) != (self.memory_bandwidth is None):
             raise ValueError("peak and memory_bandwidth make a roofline together; state both, or neither")
+
+    @classmethod
+    def of(cls, where: System, ranks: int) -> AstraSystem:
+        """The part of a system that some ranks are on: a dimension for each tier.
+
+        Every tier is taken for a switch, over which a message passes two links, each with half of its latency; a link
+        has the share of its rate that the system reaches.
+
+        Raises
+        ------
+        ValueError
+            If the system has fewer devices, or the ranks do not fill the units of a tier.
+
+        Examples
+        --------
+        >>> from softnum.tta import system
+        >>> [(each.ranks, float(each.bandwidth)) for each in AstraSystem.of(system("dgx-h100"), 64).dimensions]
+        [(8, 2880000000000.0), (8, 320000000000.0)]
+        """
+        if ranks > where.devices:
+            raise ValueError(f"{where.name} has at most {where.devices} devices, fewer than {ranks} ranks")
+        rows, below = [], 1
+        for tier in where.tiers:
+            here = min(ranks, tier.devices)
+            if ranks % here or here % below:
+                raise ValueError(
+                    f"{ranks} ranks do not fill units of {tier.devices} devices ({tier.name}) of {where.name}"
+                )
+            if here > below:
+                rate = Fraction(tier.bandwidth) * 8 * Fraction(str(where.efficiency["link"]))
+                rows.append(NetworkDimension("Switch", here // below, rate, Fraction(str(tier.latency)) / 2))
+            below = here
+        return cls(rows)
 
     @property
     def ranks(self) -> int:

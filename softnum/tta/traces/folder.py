@@ -171,6 +171,7 @@ def check_ranks(traces: Iterable[Trace], groups: Mapping[str, Iterable[int]] | N
             raise ValueError(
                 f"group {name!r} has the ranks {list(ranks)[:8]}; there are 0 to {len(traces) - 1}, each once"
             )
+    within = {name: frozenset(ranks) for name, ranks in members.items()}
     sent: Counter = Counter()
     names, calls = {}, {}
     known: dict[int, tuple] = {}  # of traces that are one
@@ -184,7 +185,7 @@ def check_ranks(traces: Iterable[Trace], groups: Mapping[str, Iterable[int]] | N
             what = f"{where}: node {node.id} {node.name!r}"
             if node.type == "COMM_COLL_NODE":
                 group = _group(node)
-                if rank not in members.get(group, ()):
+                if rank not in within.get(group, ()):
                     of = f"without rank {rank}" if group in members else "which there is not"
                     raise ValueError(f"{what} is of the group {group!r}, {of}")
                 continue

@@ -129,7 +129,7 @@ class Rank:
         name = f"{layer} {stage}"
         if self.joined:
             attributes["softnum.parts"] = TraceAttribute("int64_val", len(self._parts))
-            name += f" to {end_layer} {end_stage}"
+            name += f" to {end_layer} {end_stage}" if len(self._parts) > 1 else ""
         else:
             rows = tuple(_json(operation.to_table()) for operation in operations)
             attributes |= {
