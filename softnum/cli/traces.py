@@ -1,6 +1,7 @@
 """``softnum traces``: what the ranks of a job do, as Chakra traces, and ASTRA-sim's answer how long it takes."""
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -97,7 +98,7 @@ def read(
         Path | None, typer.Option(help="JSON with the ranks of each group; then the ranks are checked together.")
     ] = None,
     together: Annotated[
-        bool, typer.Option("--together", help="The files are all ranks of a job, in order: check them together.")
+        bool, typer.Option("--together", help="The files are all ranks of a job: check them together.")
     ] = False,
     out: Annotated[
         Path | None, typer.Option(help="Write the first rank's workload, as other commands take it.")
@@ -118,6 +119,8 @@ def read(
     if out is not None:
         writable_file(out)
     schema = load_chakra_schema(proto)
+    if together or groups is not None:
+        files = _in_order(files)
     traces = [read_trace(file, schema=schema) for file in files]
     if together or groups is not None:
         check_ranks(traces, {} if groups is None else _groups(groups))
@@ -143,6 +146,20 @@ def read(
     if out is not None:
         write_workloads(out, [workload_of_trace(traces[0], batch)])
         typer.echo(f"Written: {out}")
+
+
+def _in_order(files: list[Path]) -> list[Path]:
+    """Files by the ranks in their names, NAME.RANK.et, as shells sort 10 before 2; else as they are."""
+    found = [re.fullmatch(r".*\.(\d+)\.et(\.gz)?", file.name) for file in files]
+    if not all(found):
+        return files
+    ranks = sorted((int(match[1]), file) for match, file in zip(found, files, strict=True))
+    for place, (rank, file) in enumerate(ranks):
+        if rank != place:
+            raise ValueError(
+                f"{file} is of rank {rank} where rank {place} comes next; name the traces of all ranks once"
+            )
+    return [file for _, file in ranks]
 
 
 def _groups(path: Path) -> dict:

@@ -16,6 +16,7 @@ from softnum.tta import (
     NetworkDimension,
     data_parallel_traces,
     parallel_time,
+    read_results,
     read_timings,
     run_astrasim,
     write_astrasim,
@@ -145,6 +146,9 @@ def test_runs_that_fail(job, work):
     assert run_astrasim(job, program(job, f"cat {LOG}")).seconds == 0.030684017
     ended = run_astrasim(job, program(job, f"cat {LOG}; kill -6 $$"))
     assert ended.seconds == 0.030684017 and "signal 6 after every rank was done" in ended.detail["hint"]
+    write_traces(job, data_parallel_traces(work, 4, times=TIMES), schema_file(job), compress=True)
+    with pytest.raises(FileNotFoundError, match="rank.0.et, of 4 ranks; ASTRA-sim takes them unpacked: gunzip them"):
+        run_astrasim(job, program(job, f"cat {LOG}"))
     write_traces(job, data_parallel_traces(work, 4, times=TIMES, memory=True), schema_file(job))
     with pytest.raises(ValueError, match="have MEM nodes: ASTRA-sim takes them"):
         run_astrasim(job, program(job, f"cat {LOG}"))
@@ -159,6 +163,17 @@ def test_the_command_says_which_figure_it_takes(job):
     assert done.exit_code == 0, done.output
     assert "'finished' of the slowest rank, sys[0]; a cycle is a nanosecond" in done.output and "65.8%" in done.output
     assert (job / "t.csv").read_text() == "design,iteration,seconds,kind\nc-wang-fp8,1,0.030684017,simulated\n"
+
+
+def test_in_time_to_accuracy(tmp_path):
+    rows = [f"{name},1,{i},32,{rate * i}" for name, rate in (("base", 0.1), ("fast", 0.2)) for i in range(5)]
+    (tmp_path / "curves.csv").write_text("\n".join(["design,seed,iteration,batch,accuracy", *rows]) + "\n")
+    words = ["tta", "--accuracy", tmp_path / "curves.csv", "--timings", f"base={LOG}", "--timings", f"fast={LOG}"]
+    done = CliRunner().invoke(build_app(), [*map(str, words), "--target", "0.35", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    found = {entry["design"]: entry for entry in read_results(tmp_path / "out")["variants"][0]["designs"]}
+    assert [found[name]["runs"][0]["iterations_to_target"] for name in ("base", "fast")] == [4, 2]
+    assert found["base"]["tta"]["median"] == pytest.approx(4 * 0.030684017)
 
 
 @real

@@ -295,6 +295,12 @@ def run_astrasim(
             f"the traces in {folder} have MEM nodes: ASTRA-sim takes them for accesses of memory elsewhere, and ends "
             "with an error when it writes its statistics; write them without"
         )
+    for rank in range(job["ranks"]):
+        path = folder / f"{TRACE_NAME}.{rank}.et"
+        if not path.is_file():
+            packed = path.with_name(f"{path.name}.gz").is_file()
+            way = "ASTRA-sim takes them unpacked: gunzip them" if packed else "write them again"
+            raise FileNotFoundError(f"no {path}, of {job['ranks']} ranks; {way}")
     if not program.is_file() or not os.access(program, os.X_OK):
         raise FileNotFoundError(
             f"no program {str(program)!r}; ASTRA-sim's are build/astra_analytical/build/bin/"

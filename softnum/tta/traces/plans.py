@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from softnum.tta.parallelism import Collective, Stage, StepPlan
 from softnum.tta.quantities import positive_int
-from softnum.tta.traces.ranks import Rank, RankTraces, Units, check_rounding
+from softnum.tta.traces.ranks import Rank, RankTraces, Units, check_count, check_rounding
 from softnum.tta.traces.trace import Trace, TraceAttribute
 from softnum.tta.workloads.operations import Operation
 
@@ -69,8 +69,7 @@ def plan_traces(
     (4, (2, 3), ['embedding forward', 'embedding.sum reduce_scatter'])
     """
     positive_int(bucket, "bucket")
-    if plan.devices < 2:
-        raise ValueError(f"the step of {plan.network!r} is on one device, which sends nothing: share it in some way")
+    check_count(plan.devices)
     groups = _Groups(plan)
     facts = {
         "network": plan.network, "design": plan.design, "batch": plan.parallelism.batch, "ranks": plan.devices,

@@ -24,6 +24,7 @@ __all__ = ["CHAKRA_VERSION", "RankTraces", "data_parallel_traces"]
 CHAKRA_VERSION = "0.0.4"
 
 _RING = Exchange()
+_MOST = 2**20
 _COLLECTIVES = {"all_reduce": 0, "all_gather": 2, "all_to_all": 6, "reduce_scatter": 7}
 Units = Mapping[tuple[str, str], str]
 
@@ -188,6 +189,14 @@ class Rank:
         return Trace(tuple(self.nodes), CHAKRA_VERSION, attributes)
 
 
+def check_count(ranks: int) -> None:
+    """Raise ValueError unless there are enough ranks to send something, and not more than files can be made for."""
+    if not 2 <= positive_int(ranks, "ranks") <= _MOST:
+        raise ValueError(
+            f"ranks must be from 2 to {_MOST}, got {ranks}: one exchanges nothing, and each has a file of its own"
+        )
+
+
 def _json(table: Mapping) -> str:
     return json.dumps(table, ensure_ascii=False, separators=(",", ":"))
 
@@ -251,10 +260,8 @@ def data_parallel_traces(
     >>> [(node.name, node.duration, node.data_deps) for node in job.of(0).nodes[:3]], float(job.compute)
     ([('fc1 forward', 3000, ()), ('fc2 forward', 1000, (0,)), ('loss forward', 0, (1,))], 0.009)
     """
-    positive_int(ranks, "ranks")
+    check_count(ranks)
     positive_int(bucket, "bucket")
-    if ranks < 2:
-        raise ValueError(f"ranks must be at least 2, got {ranks}: one rank exchanges nothing, and simulators take none")
     if exchange.method != "ring":
         raise ValueError(
             f"an exchange by the method {exchange.method!r} is no collective of Chakra; traces have all-reduces"
