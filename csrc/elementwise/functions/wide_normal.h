@@ -22,11 +22,11 @@
 #include "elementwise/functions/wide_exponential.h"
 
 SN_INLINE SN_(enclosure) SN_(wide_erf)(sn_wf x) {
-    const double last = (double)SN_WIDE_ERF_CELLS / SN_WIDE_ERF_STEPS;
+    const double last = (double)SN_WIDE_ERF_CELLS / (double)SN_WIDE_ERF_STEPS;
     const sn_wf size = SN_(magnitude64)(x), a = SN_(limited)(size, last);
     const sn_wf shifted = a * (double)SN_WIDE_ERF_STEPS + SN_TO_INTEGER64;
     const sn_wu cell = (sn_wu)shifted - (sn_wu)SN_(f64)(SN_TO_INTEGER64);
-    const sn_wf c = (shifted - SN_TO_INTEGER64) * (1.0 / SN_WIDE_ERF_STEPS), h = a - c;
+    const sn_wf c = (shifted - SN_TO_INTEGER64) * (1.0 / (double)SN_WIDE_ERF_STEPS), h = a - c;
     const SN_(pair64) bend = SN_(exact_product)(c, h);
     const sn_wf t = -2.0 * bend.hi, s = -2.0 * (h * h);
     sn_wf before = t, term = SN_MULTIPLY_ADD64(t, t, s) * 0.5, rest = term * (1.0 / 3); /* T_1, T_2 */
