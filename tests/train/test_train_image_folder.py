@@ -129,7 +129,7 @@ def image(mode="RGB", size=(4, 4), **save):
         ("train/dog/000.png", image("RGBA"), "has an alpha channel"),
         ("train/dog/000.png", image("I;16"), "not of 8 bits"),
         ("train/dog/000.png", image("RGB", transparency=(0, 0, 0)), "transparent"),
-        ("train/dog/000.png", lambda path: path.write_bytes(b""), "cannot be read as an image"),
+        ("train/dog/000.png", lambda path: path.write_bytes(b""), "cannot be read as an image: it is none of"),
         ("train/dog/000.png", lambda path: path.write_bytes(path.read_bytes()[:-30]), "cannot be decoded"),
         ("train/dog/a.ppm", lambda path: path.write_bytes(b"P6 4 4 15\n" + bytes(48)), "not of 8 bits"),
         ("train/dog/a.jpg", image("CMYK"), "is of printing inks"),

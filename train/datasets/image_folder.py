@@ -131,6 +131,8 @@ def _open(path: str):
     try:
         content = Path(path).read_bytes()
         image = pillow.open(io.BytesIO(content), formats=_FORMATS)
+    except pillow.UnidentifiedImageError as error:
+        raise ValueError(f"{path}: cannot be read as an image: it is none of {', '.join(_FORMATS)}") from error
     except Exception as error:  # Pillow's readers raise whatever their files make them
         raise ValueError(f"{path}: cannot be read as an image: {_short(error)}") from error
     count = getattr(image, "n_frames", 1)
