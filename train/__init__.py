@@ -47,7 +47,8 @@ with PlainEnvironment():  # they compute constants
     from softnum.train.inspect.profiler import profile
     from softnum.train.inspect.workloads import workload
     from softnum.train.nets import make_network
-    from softnum.train.runs.loop import Settings, run
+    from softnum.train.runs.loop import run
+    from softnum.train.runs.settings import Settings
     from softnum.train.studies.conduct import conduct_study
     from softnum.train.studies.plan import plan_study
     from softnum.train.studies.study import DEFAULT_STUDY, TARGET, Case, case_workloads, run_study

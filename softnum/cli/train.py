@@ -86,6 +86,10 @@ def train(
     seed: Annotated[int, typer.Option(help="Of initial weights, batches and stochastic rounding.")] = 1,
     own: NetworkOptions = _OWN,
     updates: Updates = _DEFAULTS,
+    workers: Annotated[int, typer.Option(help="Workers that share a batch and sum their gradients.")] = 1,
+    collective: Annotated[
+        str | None, typer.Option(help="How they sum: ring, tree, ..., with arguments in brackets (softnum.collective).")
+    ] = None,
     evaluate_every: Annotated[
         int | None, typer.Option(help="Iterations between evaluations.  [default: 160 samples, or a tenth of an epoch]")
     ] = None,
@@ -141,6 +145,7 @@ def train(
       softnum train wgan --design c-wang-fp8 --optimiser adam --lr 0.001 --beta1 0
       softnum train actor-critic --design c-wang-fp8 --optimiser adam --batch 128 --steps 16
       softnum train mine.py:make --design c-wang-fp8 --epochs 5
+      softnum train mlp --design c-wang-fp8 --workers 8 --collective "ring(unit='bfloat16', wire='bfloat16')"
 
     mine.py:make is a PyTorch model of your own: make() returns a softnum.torch.Training.
 
@@ -195,6 +200,8 @@ def train(
         held_out=held_out,
         batch=batch,
         epochs=epochs,
+        workers=workers,
+        collective=collective,
         evaluate_every=evaluate_every,
         **updates.settings(),
     )

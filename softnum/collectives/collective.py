@@ -97,6 +97,13 @@ class Collective:
         """Whether a key is needed: the unit rounds stochastically, or the wire."""
         return self.arithmetic.sum_is_stochastic or self.arithmetic.wire_is_stochastic
 
+    @property
+    def differs(self) -> bool:
+        """Whether ranks may have different results of an all-reduce."""
+        if self.name == "one_shot":
+            return self.own == "kept" or self.start == "own"
+        return self.own == "kept" and self.name != "in_network"
+
     @cached_property
     def arithmetic(self) -> Arithmetic:
         """Adder, wire and averages."""
@@ -139,7 +146,7 @@ class Collective:
         array([36., 36., 36.], dtype=float32)
         """
         rows = Rows(arrays, self, "all_reduce")
-        differ = self._may_differ
+        differ = self.differs
         check_memory(self, "all_reduce", rows.size, (1 + differ) * self.ranks + (not differ))
         out = np.empty((self.ranks, rows.size) if differ else rows.size, self.arithmetic.dtype)
         for columns, outcome in self._sums(rows, chunks_of(self, rows.size), key, "all_reduce", progress):
@@ -341,13 +348,6 @@ class Collective:
             size = min(elements, most, 4 * size)
 
     # -- parts -------------------------------------------------------------------------------------------------------
-    @property
-    def _may_differ(self) -> bool:
-        """Whether ranks may have different results of an all-reduce."""
-        if self.name == "one_shot":
-            return self.own == "kept" or self.start == "own"
-        return self.own == "kept" and self.name != "in_network"
-
     @property
     def _width(self) -> int:
         """Elements of each rank that are computed at once."""

@@ -15,15 +15,18 @@ with PlainEnvironment():  # they compute constants
     from softnum.torch.records import Recorder
     from softnum.torch.training import Training
     from softnum.torch.watch import statistics
+    from softnum.torch.workers import CollectiveHook, backward_by_workers, use_collective
 
 __all__ = [
     "GPT",
     "Arithmetic",
+    "CollectiveHook",
     "GradScaler",
     "Optimizer",
     "Recorder",
     "Training",
     "arithmetic",
+    "backward_by_workers",
     "checkpoint_contexts",
     "conv1d",
     "conv2d",
@@ -39,5 +42,6 @@ __all__ = [
     "scaled_dot_product_attention",
     "set_rank",
     "statistics",
+    "use_collective",
     "workload",
 ]

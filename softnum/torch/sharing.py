@@ -64,7 +64,8 @@ class Sharing:
             raise RuntimeError(
                 f"{where}: scales of whole tensors follow from the parts of all ranks, and there is no process group "
                 "in which they ask each other; call torch.distributed.init_process_group before, or compute in one "
-                "process: softnum.torch.set_rank(model, None)"
+                "process: softnum.torch.set_rank(model, None); workers that one process computes in turn "
+                "(backward_by_workers) cannot ask: state scales of rows or blocks, or delayed ones"
             )
         text = int.from_bytes(hashlib.blake2b(asked.encode(), digest_size=7).digest(), "little")
         numbers = np.abs(np.array(magnitudes, np.float64)).view(np.int64)  # in their order, NaN last

@@ -9,7 +9,8 @@ from torch import nn  # noqa: E402
 
 import softnum.torch as st  # noqa: E402
 from softnum.train import design_gemms, load_design  # noqa: E402
-from softnum.train.runs.loop import Run, Settings  # noqa: E402
+from softnum.train.runs.loop import Run  # noqa: E402
+from softnum.train.runs.settings import Settings  # noqa: E402
 from tests.support.cases import cases  # noqa: E402
 from tests.support.design_texts import TEXTS  # noqa: E402
 

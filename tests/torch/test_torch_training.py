@@ -18,7 +18,7 @@ import softnum.torch as st  # noqa: E402
 from softnum.cli import build_app  # noqa: E402
 from softnum.torch.dataflow.steps import Step  # noqa: E402
 from softnum.torch.products import workload_of_step  # noqa: E402
-from softnum.torch.training import TrainingRun  # noqa: E402
+from softnum.torch.runs import TrainingRun  # noqa: E402
 from softnum.train import Settings, load_design, run, workload  # noqa: E402
 from softnum.train.runs.loop import carry_out, make_run  # noqa: E402
 from softnum.train.studies.study_file import read_study  # noqa: E402

@@ -15,7 +15,7 @@ from softnum.train.inspect.gradients import check_gradients
 from softnum.train.layers.losses import binary_cross_entropy
 from softnum.train.nets.network import product_rows
 from softnum.train.runs.loop import read_rows
-from softnum.train.tasks import recommendation
+from softnum.train.tasks import Recommendation, recommendation
 from softnum.train.tasks.recommendation import ranking
 from tests.support.train_cases import BINARY64, MIXED, interrupted, moved, needs_torch, numerics_of, watch_products
 
@@ -338,3 +338,12 @@ def test_it_learns_what_groups_of_users_like(name, tmp_path):
     settings = Settings(network="ncf", data="movielens", data_folder=str(tmp_path), **options)
     rows = read_rows(run(load_design(name), settings, seed=1, out=tmp_path))
     assert rows[-1]["accuracy"] > 0.16  # a tenth by chance, at best a fifth: half of the 99 are of the own group
+
+
+def test_pairs_are_shared_by_workers_with_their_targets():
+    pairs, targets = np.arange(12).reshape(6, 2), np.arange(6.0)
+    parts = Recommendation.split(None, (pairs, targets), 3)
+    assert [part[0].tolist() for part in parts] == pairs.reshape(3, 2, 2).tolist()
+    assert [part[1].tolist() for part in parts] == targets.reshape(3, 2).tolist()
+    with pytest.raises(ValueError, match="6 pairs, no equal parts for 4 workers"):
+        Recommendation.split(None, (pairs, targets), 4)

@@ -664,8 +664,16 @@ class Numerics:
         self.iteration = iteration
         self._learns = iteration > 0 and not evaluation
         self._base = (int(evaluation) << 63) | (iteration << _SITE_BITS)
-        self._site = 0
+        self.work(self.seed)
+
+    def work(self, seed: int, site: int = 0) -> int:
+        """Number rounding sites of the iteration from here on, with a seed's bits; returns the number before.
+
+        A worker's (`softnum.train.update.workers`): the run's own seed is that of worker 0.
+        """
+        before, self._site, self._bits_of = getattr(self, "_site", 0), site, int(seed)
         self.place, self.stage = None, STAGES[0]
+        return before
 
     def delayed(self, layer: str, role: str, use: str) -> Delayed:
         """The state of a use's delayed scaling; what is noted in it counts in iterations alone, not in evaluations."""
@@ -693,7 +701,7 @@ class Numerics:
         if site >= 1 << _SITE_BITS:
             raise ValueError(f"one iteration has more than {1 << _SITE_BITS} rounding sites")
         self._site = site + 1
-        return self.seed, self._base | site
+        return self._bits_of, self._base | site
 
 
 def fits_binary32(layers) -> bool:

@@ -15,7 +15,8 @@ from softnum.train.designs.objects import describe_format
 from softnum.train.designs.unit_specs import describe_unit
 from softnum.train.engine.watch import BINARY64, CARRIER, EXACT, Event, is_array, watching
 from softnum.train.recipes import Scaled
-from softnum.train.runs.loop import Run, Settings
+from softnum.train.runs.loop import Run
+from softnum.train.runs.settings import Settings
 
 __all__ = ["Explanation", "Step", "StepTrace", "explain", "text_table"]
 

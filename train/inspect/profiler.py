@@ -13,7 +13,8 @@ from softnum.train.designs.design import Design
 from softnum.train.engine.numerics import STAGES
 from softnum.train.engine.watch import BINARY64, Event, watching
 from softnum.train.inspect.operations import Step, StepTrace, text_table
-from softnum.train.runs.loop import Run, Settings
+from softnum.train.runs.loop import Run
+from softnum.train.runs.settings import Settings
 
 __all__ = ["Operation", "Profile", "Share", "profile"]
 

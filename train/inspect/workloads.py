@@ -12,8 +12,9 @@ from softnum.train.designs.gemms import design_gemms
 from softnum.train.engine.watch import watching
 from softnum.train.inspect.dataflow import Flow, Group, Value
 from softnum.train.inspect.dry_run import DryBackend, stand_in
-from softnum.train.runs.loop import Run, Settings
+from softnum.train.runs.loop import Run
 from softnum.train.runs.own import is_own, load_own
+from softnum.train.runs.settings import Settings
 from softnum.tta.workloads.hardware import Gemm
 from softnum.tta.workloads.operations import Operation, StoredTensor, Workload
 

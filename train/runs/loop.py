@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import math
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from time import monotonic
@@ -26,152 +24,17 @@ from softnum.train.engine.devices import check_device
 from softnum.train.engine.functions import raise_first_nan
 from softnum.train.engine.numerics import Numerics, check_seed
 from softnum.train.engine.watch import watching
-from softnum.train.nets import default_data, make_network
 from softnum.train.recipes import Delayed
 from softnum.train.runs.own import is_own, load_own
 from softnum.train.runs.record import RunFiles
+from softnum.train.runs.settings import Settings
 from softnum.train.runs.statistics import StatisticsFile, Watch
-from softnum.train.update.optimisers import make_optimiser
-from softnum.train.update.scaling import LossScaler, check_limit, clip_gradients, gradients_overflow
-from softnum.train.update.schedules import Schedule
+from softnum.train.update.scaling import LossScaler, clip_gradients, gradients_overflow
+from softnum.train.update.workers import Workers
 
-__all__ = ["Run", "Settings", "carry_out", "describe_network", "make_run", "record_versions", "run"]
+__all__ = ["Run", "carry_out", "describe_network", "make_run", "record_versions", "run"]
 
-_EVALUATION_SAMPLES = 160
 _CHECKPOINT_SECONDS = 60.0
-_CONSTANTS = (
-    "learning_rate", "adam_rate", "momentum", "nesterov", "beta1", "beta2", "epsilon", "trust", "weight_decay",
-)  # fmt: skip
-_SCHEDULE = ("schedule", "warmup", "decay_every", "decay_factor", "final_rate")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a run does besides its arithmetic: the same for every design that is compared.
-
-    Parameters
-    ----------
-    network : str
-        Name of a reference network (`make_network`), or ``"file.py:function"``, a function of the user's that returns
-        a `softnum.torch.Training`. That says itself what it learns from and what updates it, so that all below but
-        ``samples``, ``held_out``, ``batch``, ``epochs`` and ``evaluate_every`` is left out.
-    network_options : dict
-        Its own parameters.
-    data : str, optional
-        Name of a data set (`load_data`). Default: digits, or what the network takes instead (`default_data`); of one of
-        the user's own "own".
-    data_folder : str, optional
-        Where its files lie; not part of a record.
-    samples, held_out : int, optional
-        How many of the set's first samples to train on, and to be measured on. Default: all.
-    batch : int
-        Samples per iteration.
-    epochs : int
-        Passes over the training samples.
-    optimiser : str
-        Name of an optimiser (`softnum.train.update.optimisers`).
-    learning_rate, adam_rate, momentum, nesterov, beta1, beta2, epsilon, trust, weight_decay : optional
-        Constants of the optimiser. Default: its own; those of SGD are 0.1, 0.9 and, of weight decay, 1e-4.
-    schedule : str
-        Name of a learning-rate schedule (`Schedule`): constant, step, exponential or cosine.
-    warmup : int
-        Iterations of linear warm-up before it.
-    decay_every, decay_factor, final_rate : optional
-        Constants of the schedule.
-    clip_norm, clip_value : float, optional
-        Limits of gradients (`clip_gradients`): of the norm of all together, and of every element.
-    evaluate_every : int, optional
-        Iterations between evaluations on the held-out samples. Default: every 160 samples, or ten times an epoch if
-        that is less often; at least every iteration. The last iteration is always followed by one.
-
-    Examples
-    --------
-    >>> from softnum.train import Settings
-    >>> Settings(epochs=2, batch=64).interval(samples=1352)  # an evaluation every 160 samples
-    2
-    """
-
-    network: str = "mlp"
-    network_options: dict = field(default_factory=dict)
-    data: str | None = None
-    data_folder: str | None = None
-    samples: int | None = None
-    held_out: int | None = None
-    batch: int = 32
-    epochs: int = 20
-    optimiser: str = "sgd"
-    learning_rate: float | None = None
-    adam_rate: float | None = None
-    momentum: float | None = None
-    nesterov: bool | None = None
-    beta1: float | None = None
-    beta2: float | None = None
-    epsilon: float | None = None
-    trust: float | None = None
-    weight_decay: float | None = None
-    schedule: str = "constant"
-    warmup: int = 0
-    decay_every: int | None = None
-    decay_factor: float | None = None
-    final_rate: float | None = None
-    clip_norm: float | None = None
-    clip_value: float | None = None
-    evaluate_every: int | None = None
-
-    def __post_init__(self) -> None:
-        if is_own(self.network):
-            self._check_own()
-        elif self.data is None:
-            object.__setattr__(self, "data", default_data(self.network))
-        for name in ("batch", "epochs", "evaluate_every"):
-            value = getattr(self, name)
-            if name == "evaluate_every" and value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a positive integer, got {value!r}")
-        check_limit("clip_norm", self.clip_norm)
-        check_limit("clip_value", self.clip_value)
-
-    def _check_own(self) -> None:
-        """Raise ValueError if what a user's function says is said here too."""
-        if self.data not in (None, "own"):
-            raise ValueError(f"{self.network} says itself what it learns from; leave the data set {self.data!r} out")
-        object.__setattr__(self, "data", "own")
-        plain = {field.name: field.default for field in dataclasses.fields(self)}
-        for name in ("data_folder", "optimiser", *_CONSTANTS, *_SCHEDULE, "clip_norm", "clip_value"):
-            if getattr(self, name) != plain[name]:
-                raise ValueError(
-                    f"{self.network} says itself what it learns from and what updates it; leave "
-                    f"{name} = {getattr(self, name)!r} out, or let the function take it as an argument"
-                )
-
-    def make_optimiser(self, parameters):
-        """The optimiser of some parameters."""
-        constants = {name: getattr(self, name) for name in _CONSTANTS}
-        return make_optimiser(self.optimiser, parameters, **constants)
-
-    def make_schedule(self) -> Schedule:
-        """The schedule of the learning rate."""
-        return Schedule(self.schedule, self.warmup, self.decay_every, self.decay_factor, self.final_rate)
-
-    def describe_updates(self) -> dict:
-        """Optimiser, schedule and limits as plain data for a record; what is not asked for is left out.
-
-        Of a network of the user's own there is nothing here.
-        """
-        if is_own(self.network):
-            return {}
-        facts = {"optimiser": self.make_optimiser([]).describe(), "clip_norm": self.clip_norm}
-        facts |= {"clip_value": self.clip_value, "schedule": self.make_schedule().describe()}
-        return {name: value for name, value in facts.items() if value is not None}
-
-    def make_network(self):
-        """The network, of the size that its data ask for."""
-        return make_network(self.network, data=self.data, data_folder=self.data_folder, **self.network_options)
-
-    def interval(self, samples: int) -> int:
-        """Iterations between evaluations, of training on so many samples."""
-        return self.evaluate_every or max(1, max(_EVALUATION_SAMPLES, samples // 10) // self.batch)
 
 
 def record_versions() -> dict:
@@ -392,6 +255,17 @@ class Run:
         self.sparse = {group: GradientSparsity(parameters) for group, parameters in self.network.groups.items()}
         self.schedule = settings.make_schedule()
         self.scaler = LossScaler(design.loss)
+        self.workers = None if settings.workers == 1 else self._workers()
+
+    def _workers(self) -> Workers:
+        """What shares the batches, if it is more than one."""
+        settings, groups = self.settings, self.network.groups
+        self.task.split(next(iter(self.task.plan(1))), settings.workers)  # ValueError if it has no parts
+        named = {
+            group: [(parameter.name, parameter.value.shape) for parameter in parameters]
+            for group, parameters in groups.items()
+        }
+        return Workers(settings.workers, settings.collective, self.seed, named)
 
     def header(self) -> dict:
         """The record's first row."""
@@ -409,7 +283,9 @@ class Run:
             "evaluate_every": self.interval,
             **settings.describe_updates(),
         }
-        config["gemms"] = design_gemms(self.design, self.network, settings.batch)
+        if self.workers is not None:
+            config["parallel"] = self.workers.describe()
+        config["gemms"] = design_gemms(self.design, self.network, settings.batch // settings.workers)
         return {"config": config, "seed": self.seed, "versions": record_versions()}
 
     def plan(self, epoch: int):
@@ -432,6 +308,8 @@ class Run:
     def _train(self, iteration: int, part) -> dict:
         numerics = self.numerics
         numerics.begin(iteration)
+        if self.workers is not None:
+            return self._train_by_workers(iteration, part)
         row = {}
         for loss, group, name in self.task.losses(numerics, part):
             finite = math.isfinite(loss.value)
@@ -448,9 +326,16 @@ class Run:
 
     def _update(self, loss, group: str, iteration: int) -> bool:
         """One update of a group of parameters by a loss; False if it is skipped, as gradients overflow."""
-        parameters = self.network.groups[group]
+        self._backward(loss)
+        return self._apply(group, iteration)
+
+    def _backward(self, loss) -> None:
         self.numerics.loss_scale, self.numerics.stage = self.scaler.scale, "backward"
         loss.backward(self.scaler.scale)
+
+    def _apply(self, group: str, iteration: int) -> bool:
+        """An update of a group of parameters by their gradients; False if it is skipped."""
+        parameters = self.network.groups[group]
         self.numerics.stage = "update"
         overflow = self.scaler.skips and gradients_overflow(parameters)
         self.scaler.update(overflow)
@@ -460,6 +345,39 @@ class Run:
         self.sparse[group].apply()
         self.optimisers[group].step(self.schedule.factor(iteration, self.iterations))
         return True
+
+    def _train_by_workers(self, iteration: int, part) -> dict:
+        """As `_train`: workers one after the other, then their averages."""
+        numerics, workers, network = self.numerics, self.workers, self.network
+        row = {"loss": 0.0} | ({"loss_scale": self.scaler.scale} if self.design.loss.dynamic else {})
+        before, values = [buffer.value for buffer in network.buffers], []
+        for worker, own in enumerate(self.task.split(part, workers.count)):
+            numerics.work(workers.seeds[worker])
+            for buffer, value in zip(network.buffers, before, strict=True):
+                buffer.value = value
+            (loss, group, _) = next(iter(self.task.losses(numerics, own)))
+            values.append(loss.value)
+            row["loss"] = math.fsum(values) / workers.count
+            if not math.isfinite(loss.value):
+                return row | {"loss": loss.value}
+            self._backward(loss)
+            parameters, gradients = network.groups[group], workers.gradients(group)
+            for index, parameter in enumerate(parameters):
+                gradients.put(worker, index, host(parameter.gradient))
+            if worker == 0:
+                first, site = [buffer.value for buffer in network.buffers], numerics.work(self.seed)
+        for buffer, value in zip(network.buffers, first, strict=True):
+            buffer.value = value
+        numerics.work(self.seed, site)
+        averages = gradients.reduced([numerics.next_key() for _ in gradients.buckets])
+        fmt, array = workers.collective.format, numerics.backend.array
+        for parameter, average in zip(parameters, averages, strict=True):
+            parameter.gradient = parameter.layer.round("weight_gradients", array(average), of=fmt)
+        if not self._apply(group, iteration):
+            row["skipped"] = True
+        numerics.stage = "forward"
+        numerics.finish()
+        return row
 
     @plain
     def evaluate(self, iteration: int) -> dict:

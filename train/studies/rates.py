@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from softnum.train.runs.loop import Settings
 from softnum.train.runs.own import is_own
+from softnum.train.runs.settings import Settings
 from softnum.train.studies.study import check_seeds
 from softnum.tta.outcomes.tuning import scaled_rate
 

@@ -12,7 +12,7 @@ from softnum.train.designs.reader import load_design
 from softnum.train.engine.devices import check_device
 from softnum.train.engine.numerics import check_seed
 from softnum.train.inspect.workloads import workload
-from softnum.train.runs.loop import Settings
+from softnum.train.runs.settings import Settings
 from softnum.train.studies.local import InlineExecutor, ProcessExecutor
 from softnum.train.studies.runner import run_tasks
 from softnum.train.studies.task import Failed, RunTask

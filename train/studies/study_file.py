@@ -13,8 +13,8 @@ from softnum.train.datasets.sets import DATA_SETS
 from softnum.train.designs.design import nearest
 from softnum.train.designs.reader import check_hardware, load_design, merged_hardware
 from softnum.train.nets import NETWORKS, default_data, make_network
-from softnum.train.runs.loop import Settings
 from softnum.train.runs.own import is_own, load_own, own_name
+from softnum.train.runs.settings import Settings
 from softnum.train.studies.rates import TUNING_SEEDS, check_apart, counted_seeds, scale_rates
 from softnum.train.studies.study import Case, case_labels, check_seeds
 from softnum.train.studies.study_tables import Comparison, Rates, StudyFile, Timings

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from softnum.train.runs.loop import Settings
+from softnum.train.runs.settings import Settings
 from softnum.train.studies.study import Case
 
 __all__ = ["TEMPLATE", "Comparison", "Rates", "StudyFile", "Timings"]

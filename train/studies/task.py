@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from softnum.train.designs.reader import load_design, with_hardware
-from softnum.train.runs.loop import Settings, carry_out, make_run
+from softnum.train.runs.loop import carry_out, make_run
+from softnum.train.runs.settings import Settings
 
 __all__ = ["Failed", "Finished", "RunTask", "attempt", "describe_runs", "key_of", "perform"]
 

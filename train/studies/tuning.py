@@ -14,7 +14,7 @@ from pathlib import Path
 
 from softnum.runtime.plain import plain
 from softnum.train.designs.reader import load_design
-from softnum.train.runs.loop import Settings
+from softnum.train.runs.settings import Settings
 from softnum.train.studies.plan import record_state, trial_header
 from softnum.train.studies.rates import check_apart, rate_name, scale_rates
 from softnum.train.studies.study import Case, carry_out_tasks, case_labels, check_seeds

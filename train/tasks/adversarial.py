@@ -80,6 +80,13 @@ class Adversarial(Task):
         for position, samples in enumerate(taken, start=(epoch - 1) * self.per_epoch):
             yield 1 + position * (updates + 1), samples.reshape(updates, self.batch)
 
+    def split(self, part, workers: int) -> list:
+        """No parts: a critic and a generator are updated in turn in an iteration."""
+        raise ValueError(
+            f"{workers} workers cannot share an iteration of {self.network.name!r}, in which a critic and a generator "
+            "are updated in turn; train it by one"
+        )
+
     def losses(self, numerics, part) -> Iterator[Update]:
         """The critic's loss, so often as it is updated, then the generator's."""
         network, backend = self.network, numerics.backend

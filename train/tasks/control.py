@@ -78,6 +78,13 @@ class Control(Task):
         """The numbers of the iterations."""
         return iter(range((epoch - 1) * self.per_epoch + 1, epoch * self.per_epoch + 1))
 
+    def split(self, part, workers: int) -> list:
+        """No parts: an iteration acts in environments whose states go on."""
+        raise ValueError(
+            f"{workers} workers cannot share an iteration of {self.network.name!r}, which acts in environments whose "
+            "states go on; train it by one"
+        )
+
     def losses(self, numerics, part) -> Iterator[Update]:
         """The loss of one iteration's steps."""
         if part == 1:

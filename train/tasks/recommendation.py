@@ -105,6 +105,13 @@ class Recommendation(Task):
         for part in batches(self.samples, self.batch, self.seed, epoch):
             yield pairs[part], (part < len(rated)).astype(np.float64)[:, None]
 
+    def split(self, part, workers: int) -> list:
+        """Equal parts of an iteration's pairs, with their targets."""
+        pairs, targets = part
+        if len(pairs) % workers:
+            raise ValueError(f"an iteration has {len(pairs)} pairs, no equal parts for {workers} workers")
+        return list(zip(np.split(pairs, workers), np.split(targets, workers), strict=True))
+
     def losses(self, numerics, part) -> Iterator[Update]:
         """The mean binary cross-entropy of the batch."""
         pairs, targets = part

@@ -89,6 +89,16 @@ class Task:
         """What each iteration of an epoch takes: here the samples' numbers."""
         return batches(self.samples, self.batch, self.seed, epoch)
 
+    def split(self, part, workers: int) -> list:
+        """An item of `plan` as equal ones for workers, each of which has one loss.
+
+        Raises
+        ------
+        ValueError
+            If the task has no such parts.
+        """
+        return np.split(part, workers)
+
     def losses(self, numerics, part) -> Iterator[Update]:
         """The losses of an iteration, each followed by an update of its group before the next is asked for.
 
