@@ -9,7 +9,7 @@ from softnum.formats.scalar import FixedFormat, FloatFormat
 
 __all__ = [
     "check_block", "check_exact", "check_fixed", "check_float", "check_narrow", "check_not_custom", "check_not_own",
-    "check_scalar", "check_single", "is_own",
+    "check_scalar", "check_single", "is_own", "is_table",
 ]  # fmt: skip
 
 
@@ -63,6 +63,11 @@ def check_not_custom(fmt, text: str) -> None:
 def is_own(fmt) -> bool:
     """Whether a format is a `CustomFormat` of the user's own, which posits, takums and logarithmic numbers are not."""
     return isinstance(fmt, CustomFormat) and not isinstance(fmt, BuiltInFormat)
+
+
+def is_table(fmt) -> bool:
+    """Whether a format is a table of values of the user's own (`CustomFormat.from_table`)."""
+    return is_own(fmt) and fmt.kind == "table"
 
 
 def check_not_own(fmt, text: str) -> None:

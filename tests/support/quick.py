@@ -21,6 +21,7 @@ __all__ = ["QUICK", "aspects", "choose", "name_of"]
 #: folder: files, without "test_" and ".py". Files that take much for what they add are left out.
 FILES = {
     "cli": "cli units",
+    "collectives": "collective",
     "core": """
         array array_functions block_array block_formats block_paths block_regressions block_unit calls codes
         conv elementary encode_flags exact_paths exact_unit formats fp_environment fused_trace fused_unit

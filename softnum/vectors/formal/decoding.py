@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from softnum.formats.checks import is_own
+from softnum.formats.checks import is_table
 from softnum.reference.facts import FixedFacts, FloatFacts, Format, TaperedFacts, format_of
 from softnum.vectors.formal.circuit import Bits, Circuit
 from softnum.vectors.formal.numbers import Number
@@ -77,7 +77,7 @@ def decode(c: Circuit, code: Bits, fmt: Format, flush: bool = False) -> Number:
 
 def facts_of(fmt) -> Format | ValueFacts:
     """The facts of a format that circuits know; ValueError for others."""
-    if is_own(fmt) and fmt.kind == "table":
+    if is_table(fmt):
         facts = ValueFacts(tuple(None if v != v else Fraction(v) for v in fmt.values))
         facts.check(str(fmt))
         return facts

@@ -16,6 +16,7 @@ from softnum.vectors.formal.rounding import Environment, Result
 from softnum.vectors.formal.signs import classified, neighbour, with_sign_of
 from softnum.vectors.formal.sums import sum_of, sum_of_products
 from softnum.vectors.formal.tables import TABULATED, tabulated
+from softnum.vectors.formal.value_tables import ValueFacts
 from softnum.vectors.plans.fpu import CLASS_MASK, EXTREMA, FUSED, SIGNS, cuda_nan
 from softnum.vectors.plans.operations import COMPARISONS, nan_of
 from softnum.vectors.plans.space import admitted_codes
@@ -92,7 +93,9 @@ def define(spec: VectorSpec | UnitSpec) -> Circuit:
         code = cuda_nan(spec.out_fmt)
         nan = decode(c, found.code, out).nan
         found = found if code is None else found._replace(code=c.ite(nan, c.const(code, out.bits), found.code))
-    silent = out.silent if spec.op not in COMPARISONS else all(f.silent and f.kind != "table" for f in formats)
+    silent = out.silent
+    if spec.op in COMPARISONS:
+        silent = all(f.silent and not isinstance(f, ValueFacts) for f in formats)
     c.output("result", found.code)
     c.output("flags", c.const(0, 5) if silent else found.flags)
     if spec.space:
