@@ -15,6 +15,7 @@ from softnum.cli.vector_options import (
     LaneCount,
     LaneFlags,
     Length,
+    Mask,
     NanBox,
     Op,
     ScalarB,
@@ -44,6 +45,7 @@ def bench(
     word_bits: WordBits = None,
     scalar_b: ScalarB = False,
     lane_flags: LaneFlags = None,
+    mask: Mask = None,
     handshake: Annotated[
         str | None, typer.Option(help="combinational, latency:N (clocks), valid-ready or stb-ack.")
     ] = None,
@@ -111,10 +113,11 @@ def bench(
         raise ValueError(f"--reset-active is high or low, got {reset_active!r}")
     of_unit = dict(length=length, shape=shape_of(shape), with_c=with_c)
     if case or is_mixed(op, operation.fmt, operation.rounding):
-        foreign = given(unit=unit, lanes=lanes, **of_unit)
-        spec = MixedSpec.make(parts_of(case, op, operation, foreign), nan_box=nan_box)
+        foreign = given(unit=unit, lane_flags=lane_flags, **of_unit)
+        of_lanes = given(lanes=lanes, word_bits=word_bits, scalar_b=scalar_b or None, mask=mask)
+        spec = MixedSpec.make(parts_of(case, op, operation, foreign, of_lanes, nan_box), nan_box=nan_box)
     else:
-        packed = lanes_of(lanes, word_bits, scalar_b, lane_flags, nan_box)
+        packed = lanes_of(lanes, word_bits, scalar_b, lane_flags, nan_box, mask)
         if nan_box and packed is None:
             raise ValueError(NO_BOXES)
         spec = spec_of(op, operation, unit, of_unit)

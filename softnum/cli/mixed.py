@@ -3,7 +3,7 @@
 import shlex
 from itertools import product
 
-from softnum.cli.vector_arguments import format_of, formats_of
+from softnum.cli.vector_arguments import format_of, formats_of, lanes_of
 from softnum.cli.vector_options import VectorOptions
 from softnum.formats.aliases import function_of
 
@@ -18,8 +18,20 @@ _OPTIONS = {
     "--stochastic-bits": ("stochastic_bits", True), "--exponents": ("exponents", True), "--only": ("only", True),
     "--exact": ("exact", True), "--silent": ("exact", False), "--notexact": ("exact", False),
     "--no-nan": ("no_nan", True), "--no-inf": ("no_inf", True), "--no-subnormal": ("no_subnormal", True),
+    "--lanes": ("lanes", True), "--word-bits": ("word_bits", True), "--scalar-b": ("scalar_b", True),
+    "--mask": ("mask", True),
 }  # fmt: skip
-_SWITCHES = ("--flush-inputs", "--exact", "--silent", "--notexact", "--no-nan", "--no-inf", "--no-subnormal")
+_OF_LANES = ("lanes", "word_bits", "scalar_b", "mask")
+_SWITCHES = (
+    "--scalar-b",
+    "--flush-inputs",
+    "--exact",
+    "--silent",
+    "--notexact",
+    "--no-nan",
+    "--no-inf",
+    "--no-subnormal",
+)
 _OF_SPACE = ("no_nan", "no_inf", "no_subnormal", "exponents", "only")
 _WITH_RESULT = ("convert", "from_integer", "to_integer")
 
@@ -94,20 +106,38 @@ def _case(text: str) -> dict:
     return out
 
 
-def parts_of(cases, op, options: VectorOptions, foreign: dict) -> list:
-    """The specs of mixed vectors that options state; ValueError for options in foreign, which are not of them."""
-    from softnum.vectors import Space, VectorSpec
+def parts_of(cases, op, options: VectorOptions, foreign: dict, lanes: dict, nan_box: bool) -> list:
+    """The specs of mixed vectors that options state; ValueError for options in foreign, which are not of them.
+
+    lanes: those of lanes that are stated for all, which are of the names of `_OF_LANES`.
+    """
+    from softnum.vectors import PackedSpec, Space, VectorSpec
 
     for name in foreign:
         raise ValueError(f"--{name.replace('_', '-')} is not of mixed files (several operations, modes or formats)")
 
     def make(out_fmt=None, stochastic_bits=None, **given):
         if stochastic_bits is not None:
-            if not str(stochastic_bits).isdecimal():
-                raise ValueError(f"--stochastic-bits is a number, not {stochastic_bits!r}")
-            given["stochastic_bits"] = int(stochastic_bits)
+            given["stochastic_bits"] = _number("stochastic-bits", stochastic_bits)
         parts = {key: given.pop(key) for key in _OF_SPACE if key in given}
-        return VectorSpec.make(out_fmt=format_of(out_fmt), space=Space.make(**parts), **given)
+        of_lanes = {key: given.pop(key) for key in _OF_LANES if key in given}
+        packed = _lanes_of(of_lanes, nan_box)
+        spec = VectorSpec.make(out_fmt=format_of(out_fmt), space=Space.make(**parts), **given)
+        return spec if packed is None else PackedSpec.make(spec, packed)
 
-    of_each = options.of_each()
+    of_each = options.of_each() | lanes
     return cases_of(cases, op, options.fmt, options.rounding, formats_of, make, options.result_format, of_each)
+
+
+def _number(name: str, text) -> int | None:
+    if text is None or isinstance(text, int):
+        return text
+    if not text.isdecimal() or len(text) > 9:
+        raise ValueError(f"--{name} is a number, not {text!r}")
+    return int(text)
+
+
+def _lanes_of(stated: dict, nan_box: bool):
+    """The lanes of a case; None: it has none."""
+    count, word = (_number(name.replace("_", "-"), stated.get(name)) for name in ("lanes", "word_bits"))
+    return lanes_of(count, word, bool(stated.get("scalar_b")), None, nan_box and count is not None, stated.get("mask"))

@@ -46,16 +46,17 @@ def space_of(no_nan: bool, no_inf: bool, no_subnormal: bool, exponents: str | No
     return found or None
 
 
-def lanes_of(count: int | None, word_bits: int | None, scalar: bool, flags: str | None, ones: bool = False):
+def lanes_of(count: int | None, word_bits: int | None, scalar: bool, flags: str | None, ones=False, mask=None):
     """How lanes lie in words, as the options state it; None: there are none."""
     if count is None:
-        for name, value in {"word-bits": word_bits, "scalar-b": scalar or None, "lane-flags": flags}.items():
+        stated = {"word-bits": word_bits, "scalar-b": scalar or None, "lane-flags": flags, "mask": mask}
+        for name, value in stated.items():
             if value is not None:
                 raise ValueError(f"--{name} is of words of several lanes: state --lanes")
         return None
     from softnum.vectors import Lanes
 
-    return Lanes(count, word_bits, scalar, flags or "or", ones)
+    return Lanes(count, word_bits, scalar, flags or "or", ones, mask or "none")
 
 
 def given(**options) -> dict:

@@ -9,9 +9,9 @@ from softnum.cli.vector_arguments import format_of, formats_of, given, space_of
 from softnum.ops.arithmetic import CODE_OPERATIONS
 
 __all__ = [
-    "NO_BOXES", "Case", "Dialect", "Formats", "LaneCount", "LaneFlags", "Length", "NanBox", "Op", "OperationOptions",
-    "Overflow", "ResultFormat", "Rounding", "ScalarB", "Shape", "StochasticBits", "UnitOption", "VectorOptions",
-    "WithC", "WordBits",
+    "NO_BOXES", "Case", "Dialect", "Formats", "LaneCount", "LaneFlags", "Length", "Mask", "NanBox", "Op",
+    "OperationOptions", "Overflow", "ResultFormat", "Rounding", "ScalarB", "Shape", "StochasticBits", "UnitOption",
+    "VectorOptions", "WithC", "WordBits",
 ]  # fmt: skip
 
 Op = Annotated[
@@ -55,8 +55,8 @@ Case = Annotated[
     typer.Option(
         metavar="OPTIONS",
         help='Of a mixed file, one operation with its options, as "--op fma --format binary32 --rounding rup"; '
-        "repeat it. Or --op add,multiply --rounding rne,rup --format binary16+binary32, in a case or without: every "
-        "combination.",
+        "repeat it (with --lanes and --mask, words of lanes). Or --op add,multiply --rounding rne,rup --format "
+        "binary16+binary32, in a case or without: every combination.",
     ),
 ]
 #: why `NanBox` is refused elsewhere
@@ -151,6 +151,14 @@ WordBits = Annotated[
     int | None, typer.Option(help="Of --lanes: bits of a word, zeros in unused lanes.  [default: what the lanes take]")
 ]
 ScalarB = Annotated[bool, typer.Option("--scalar-b", help="Of --lanes: one operand b for all lanes.")]
+Mask = Annotated[
+    str | None,
+    typer.Option(
+        "--mask",
+        help="Of --lanes: a column with a bit for each lane; where it is 0 the lane keeps the destination's old value, "
+        "a column too (keep), or is zero (zero), and raises no flags.",
+    ),
+]
 LaneFlags = Annotated[
     str | None, typer.Option(help="Of --lanes: flags of all lanes together (or), or of each.  [default: or]")
 ]

@@ -18,6 +18,7 @@ from softnum.cli.vector_options import (
     LaneCount,
     LaneFlags,
     Length,
+    Mask,
     NanBox,
     Op,
     ScalarB,
@@ -72,6 +73,7 @@ def generate(
     word_bits: WordBits = None,
     scalar_b: ScalarB = False,
     lane_flags: LaneFlags = None,
+    mask: Mask = None,
     count: Annotated[
         int | None,
         typer.Option("--count", "-n", help="How many.  [default: all, if at most 65536 exist; else 262144]"),
@@ -117,11 +119,12 @@ def generate(
     from softnum.vectors import mixed_plan, packed_plan, plan
 
     if case or is_mixed(op, operation.fmt, operation.rounding):
-        foreign = given(unit=unit, length=length, shape=shape, with_c=with_c, lanes=lanes)
-        parts = parts_of(case, op, operation, foreign)
+        foreign = given(unit=unit, length=length, shape=shape, with_c=with_c, lane_flags=lane_flags)
+        of_lanes = given(lanes=lanes, word_bits=word_bits, scalar_b=scalar_b or None, mask=mask)
+        parts = parts_of(case, op, operation, foreign, of_lanes, nan_box)
         planned, what = mixed_plan(parts, count=count, seed=seed, nan_box=nan_box), f"vectors of {len(parts)} kinds"
     else:
-        packed = lanes_of(lanes, word_bits, scalar_b, lane_flags, nan_box)
+        packed = lanes_of(lanes, word_bits, scalar_b, lane_flags, nan_box, mask)
         if nan_box and packed is None:
             raise ValueError(NO_BOXES)
         spec = spec_of(op, operation, unit, dict(length=length, shape=shape_of(shape), with_c=with_c))
@@ -173,6 +176,7 @@ def check(
     word_bits: WordBits = None,
     scalar_b: ScalarB = False,
     lane_flags: LaneFlags = None,
+    mask: Mask = None,
     nan_box: Annotated[bool, typer.Option("--nan-box", help="Of --lanes: ones in lanes that are not used.")] = False,
     spec: Annotated[
         str | None,
@@ -239,7 +243,7 @@ def check(
     options |= dict(
         unit=unit, length=length, shape=shape_of(shape), with_c=with_c, any_nan=any_nan, ignore_flags=ignore_flags,
         ulp=ulp, ignore_header=ignore_header, max_failures=max_failures, explain=explain, dialect=dialect,
-        lanes=lanes_of(lanes, word_bits, scalar_b, lane_flags, nan_box),
+        lanes=lanes_of(lanes, word_bits, scalar_b, lane_flags, nan_box, mask),
     )  # fmt: skip
     files = files or ["-"]
     for file in files:

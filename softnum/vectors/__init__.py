@@ -12,7 +12,7 @@ from softnum.vectors.checks.ci import junit_of, sarif_of
 from softnum.vectors.checks.failures import Failure
 from softnum.vectors.checks.freedom import PermittedReport, check_permitted
 from softnum.vectors.checks.html import page_of
-from softnum.vectors.checks.mixed import MixedReport
+from softnum.vectors.checks.mixed_report import MixedReport
 from softnum.vectors.checks.packed import PackedReport
 from softnum.vectors.checks.report import CauseFound, CheckReport
 from softnum.vectors.checks.suite import SuiteDifference, SuiteReport, check_suite

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from softnum.vectors import check, mixed_plan, plan, write
+from softnum.vectors import PackedSpec, check, mixed_plan, packed_plan, plan, write
 from softnum.vectors.benches.folder import write_bench
 from softnum.vectors.benches.handshakes import handshake_named
 from softnum.vectors.benches.ports import read_design
@@ -29,8 +29,7 @@ def simulation_in(folder):
         design = read_design(sources, parameters=parameters, reader="yosys")
         wiring = wiring_of(design, spec, handshake_named(handshake), **options)
         write_bench(folder / "bench", wiring, sources, parameters=parameters)
-        planned = mixed_plan(spec.parts, count=count) if spec.op == "mixed" else plan(spec, count=count)
-        write(planned, folder / "v.txt")
+        write(_planned(spec, count), folder / "v.txt")
         built = ["iverilog", "-g2012", "-I", ".", "-s", f"tb_{design.top}", "-o", "tb", *sources, f"tb_{design.top}.sv"]
         subprocess.run(built, check=True, cwd=folder / "bench")
         words = ["vvp", "-n", "tb", f"+in={folder / 'v.txt'}", f"+out={folder / 'out.txt'}", *plusargs]
@@ -38,6 +37,12 @@ def simulation_in(folder):
         return done.stdout + done.stderr, done.returncode, folder / "out.txt"
 
     return run
+
+
+def _planned(spec, count: int):
+    if isinstance(spec, PackedSpec):
+        return packed_plan(spec.part, spec.lanes, count=count)
+    return mixed_plan(spec.parts, count=count) if spec.op == "mixed" else plan(spec, count=count)
 
 
 def right(run, count=300):

@@ -25,6 +25,8 @@ _SCALES = "scales?|scalefactors?|sf|sc|sharedexp|exp|e8m0"
 _OF_ARRAYS = "tensor|tensorscale|globalscale|global"
 _FIRST = {"first", "start", "init", "new", "begin", "clear"}
 _RANDOM = {"random", "rand", "rnd", "randombits", "lfsr", "prng", "noise"}
+_MASKS = {"mask", "simdmask", "lanemask", "vm", "v0", "predicate"}
+_OLD = {"old", "olddata", "rd", "vd", "dest", "destination", "merge", "passthru"}
 _RESULTS = {
     "result",
     "res",
@@ -150,7 +152,7 @@ class _Search:
     # -- data ----------------------------------------------------------------------------------------------------------
     def operands(self) -> None:
         spec, columns = self.wiring.spec, [c for c in self.wiring.spec.columns if c.name not in ("result", "flags")]
-        for name, words in (("first", _FIRST), ("random", _RANDOM)):
+        for name, words in (("first", _FIRST), ("random", _RANDOM), ("mask", _MASKS), ("old", _OLD)):
             for column in columns:
                 if column.name == name and self.wanted(name):
                     self.only(name, [p for p in self.free("in", column.width) if _core(p.name) in words])

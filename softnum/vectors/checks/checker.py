@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from softnum.vectors.checks.comparison import comparison_of
 from softnum.vectors.checks.failures import Failure
-from softnum.vectors.checks.mixed import MixedReport, check_mixed
+from softnum.vectors.checks.mixed import check_mixed
+from softnum.vectors.checks.mixed_report import MixedReport
 from softnum.vectors.checks.packed import check_packed
 from softnum.vectors.checks.report import CheckReport
 from softnum.vectors.checks.spaces import SpaceKeeper

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 from softnum.vectors.checks.causes import CAUSES
 from softnum.vectors.checks.freedom import PermittedReport
-from softnum.vectors.checks.mixed import MixedReport
+from softnum.vectors.checks.mixed_report import MixedReport
 from softnum.vectors.checks.packed import PackedReport
 from softnum.vectors.checks.report import CheckReport
 from softnum.vectors.checks.suite import SuiteReport
@@ -166,10 +166,10 @@ def sarif_of(reports: Sequence[CheckReport | MixedReport]) -> dict:
     rules = [{"id": name, "shortDescription": {"text": text}} for name, text in CAUSES.items()]
     driver = {"name": "softnum", "version": number, "rules": rules}
     results, notes = [], []
-    for mixed in (report for report in reports if isinstance(report, MixedReport)):
+    for mixed in (found for report in reports if isinstance(report, MixedReport) for found in report.nested):
         for _, problem, _, _ in mixed.of_words:
             results.append({"level": "error", "message": {"text": f"{mixed.source}: {problem}"}})
-    parts = [part for report in reports for part in (report.parts if isinstance(report, MixedReport) else [report])]
+    parts = [part for report in reports for part in (report.single if isinstance(report, MixedReport) else [report])]
     for report in parts:
         if report.error is not None:
             notes.append({"level": "error", "message": {"text": report.error}})

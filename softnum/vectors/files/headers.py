@@ -205,7 +205,8 @@ def mixed_spec_of(header: dict, source: str) -> MixedSpec:
     parts = []
     while (text := header.get(f"case {len(parts)}")) is not None:
         facts = dict(part.partition("=")[::2] for part in text.split("; "))
-        parts.append(spec_of(facts, {}, source))
+        lanes = "lanes" in facts
+        parts.append(packed_spec_of(facts, {}, None, source) if lanes else spec_of(facts, {}, source))
     if header.get("nan_box", "no") not in ("yes", "no"):
         raise VectorFileError(source, 0, f"the header's nan_box must be yes or no, not {header['nan_box']!r}")
     try:

@@ -36,7 +36,7 @@ class MixedCoverage:
 
     def __init__(self, spec: MixedSpec) -> None:
         self.spec = spec
-        self.parts = [Coverage(part) for part in spec.parts]
+        self.parts = [coverage_of(part) for part in spec.parts]
 
     def add(self, block: Block) -> None:
         """Count a block."""
@@ -91,8 +91,9 @@ class PackedCoverage(Coverage):
         self.packed = spec
 
     def add(self, block: Block) -> None:
-        """Count the lanes of a block."""
-        lanes = [np.ascontiguousarray(x).ravel() for x in self.packed.by_lane(block.operands)]
+        """Count the lanes of a block that compute."""
+        active = self.packed.active(block.operands)
+        lanes = [np.ascontiguousarray(x[active]) for x in self.packed.by_lane(block.operands)]
         super().add(self.spec.evaluate(tuple(lanes)))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from softnum.vectors.plans.generator import DEFAULT_COUNT, Plan, plan
 from softnum.vectors.plans.own import is_own
+from softnum.vectors.plans.packed import PackedPlan, PackedSpec, packed_plan
 from softnum.vectors.plans.spec import FLAG_BITS, Block, Column, Spec, VectorSpec
 from softnum.vectors.plans.strata import raw_words
 
@@ -20,10 +21,35 @@ _ROWS = 1 << 14  # vectors that are shuffled among each other
 _WORD = 64
 
 
-def _format_key(spec: VectorSpec) -> str:
+#: columns of operands, in order
+_OPERANDS = ("a", "b", "c", "old", "mask")
+
+
+def _format_key(spec: VectorSpec | PackedSpec) -> str:
+    """Formats, and of lanes how many there are, r for one b of all, m for a mask: binary16x4rm."""
     facts = spec.facts()
     names = ",".join(facts["format"].split())
-    return names if facts["result_format"] == facts["format"] else f"{names}->{facts['result_format']}"
+    names = names if facts["result_format"] == facts["format"] else f"{names}->{facts['result_format']}"
+    if isinstance(spec, PackedSpec):
+        names += f"x{spec.lanes.count}{'r' * spec.lanes.scalar}{'m' * (spec.lanes.mask != 'none')}"
+    return names
+
+
+def _word(codes: np.ndarray, own: Column) -> np.ndarray:
+    """The entries of a part's column as words, element 0 lowest."""
+    if codes.ndim == 1:
+        return codes.astype(np.uint64)
+    places = np.arange(own.count, dtype=np.uint64) * np.uint64(own.bits)
+    return np.bitwise_or.reduce(codes.astype(np.uint64) << places, 1)
+
+
+def _codes(words: np.ndarray, own: Column) -> np.ndarray:
+    """The same back."""
+    element = np.uint64((1 << own.bits) - 1)
+    if own.count == 1:
+        return (words & element).astype(own.dtype)
+    places = np.arange(own.count, dtype=np.uint64) * np.uint64(own.bits)
+    return (words[:, None] >> places & element).astype(own.dtype)
 
 
 @dataclass(frozen=True)
@@ -33,9 +59,10 @@ class MixedSpec(Spec):
 
     Parameters
     ----------
-    parts : tuple of VectorSpec
-        Each another operation, mode or formats, with codes of up to 64 bits. Random bits have a column as wide as the
-        most that one of them takes; it is 0 in lines that take none.
+    parts : tuple of VectorSpec and PackedSpec
+        Each another operation, mode or formats, with codes or words of lanes of up to 64 bits. Random bits have a
+        column as wide as the most that one of them takes; it is 0 in lines that take none. Masks and old values of
+        lanes have columns, too. Flags of lanes are those of all together.
     nan_box : bool
         Whether floats narrower than their column have ones above them (RISC-V ISA manual, volume I, "NaN Boxing of
         Narrower Values"); else, and above integers, there are zeros.
@@ -48,7 +75,7 @@ class MixedSpec(Spec):
     'op:1 mode:1 format:1 a:16 b:16 result:16 flags:5'
     """
 
-    parts: tuple[VectorSpec, ...]
+    parts: tuple[VectorSpec | PackedSpec, ...]
     nan_box: bool = False
 
     op = "mixed"
@@ -66,8 +93,17 @@ class MixedSpec(Spec):
         if not parts:
             raise ValueError("mixed vectors are of one spec at least")
         for part in parts:
-            if not isinstance(part, VectorSpec):
+            if not isinstance(part, (VectorSpec, PackedSpec)):
                 raise ValueError(f"{part.op} is of a unit: vectors are mixed of operations")
+            if isinstance(part, PackedSpec):
+                widest = max(part.columns[:-1], key=lambda c: c.width)
+                if widest.width > _WORD:
+                    raise ValueError(f"{part.op}: words of mixed vectors have up to {_WORD} bits, and {widest.name} of "
+                                     f"{part.lanes.count} lanes has {widest.width}")  # fmt: skip
+                if part.lanes.ones != bool(nan_box):
+                    raise ValueError(f"{part.op}: lanes that are not used hold ones where nan_box is said, else zeros")
+                if part.lanes.flags != "or":
+                    raise ValueError(f"{part.op}: flags of lanes are those of all together in mixed vectors")
             if any(is_own(f) for f in (*part.formats, part.out_fmt)):
                 raise ValueError(f"{part.op}: a format of the user's own has no name that a mixed file could state")
             if any(f.bits > _WORD for f in (*part.formats, part.out_fmt)):
@@ -80,9 +116,10 @@ class MixedSpec(Spec):
         return found
 
     @staticmethod
-    def key_of(part: VectorSpec) -> tuple[str, str, str]:
+    def key_of(part: VectorSpec | PackedSpec) -> tuple[str, str, str]:
         """What a part is told apart by: operation, mode, formats."""
-        return part.op, part.rounding, _format_key(part)
+        mode = part.part.rounding if isinstance(part, PackedSpec) else part.rounding
+        return part.op, mode, _format_key(part)
 
     @cached_property
     def names(self) -> tuple[list[str], list[str], list[str]]:
@@ -105,36 +142,44 @@ class MixedSpec(Spec):
         """op, mode, format, operands, [random bits], result, flags."""
         kinds = [Column(name, max(1, (len(n) - 1).bit_length())) for name, n in zip(
             ("op", "mode", "format"), self.names, strict=True)]  # fmt: skip
-        count = max(len(p.formats) for p in self.parts)
-        width = max(f.bits for p in self.parts for f in p.formats)
-        result = max(p.out_fmt.bits for p in self.parts)
-        operands = [Column(name, width) for name in "abc"[:count]]
+        widths: dict[str, int] = {}
+        for column in (c for p in self.parts for c in p.columns):
+            widths[column.name] = max(widths.get(column.name, 0), column.width)
+        widest = max(widths[name] for name in "abc" if name in widths)
+        operands = [Column(n, widest if n in "abc" else widths[n]) for n in _OPERANDS if n in widths]
         drawn = [] if self.stochastic_bits is None else [Column("random", self.stochastic_bits)]
-        return (*kinds, *operands, *drawn, Column("result", result), Column("flags", FLAG_BITS))
+        return (*kinds, *operands, *drawn, Column("result", widths["result"]), Column("flags", FLAG_BITS))
 
     @cached_property
     def words(self) -> tuple[Column, ...]:
         """The columns of operands and of the result."""
         return tuple(c for c in self.columns[3:-1] if c.name != "random")
 
-    def _filled(self, codes: np.ndarray, fmt, column: Column) -> np.ndarray:
-        above = ((1 << column.bits) - 1) ^ ((1 << fmt.bits) - 1)
-        boxed = np.uint64(above if self.nan_box and fmt.exponent_bits else 0)
-        return (codes.astype(np.uint64) | boxed).astype(column.dtype)
+    def _filled(self, words: np.ndarray, own: Column, column: Column) -> np.ndarray:
+        """Words of a part's column, with what is above them."""
+        above = ((1 << column.bits) - 1) ^ ((1 << own.width) - 1)
+        boxed = np.uint64(above if self.nan_box and own.format is not None and own.format.exponent_bits else 0)
+        return (words | boxed).astype(column.dtype)
 
     def joined(self, number: int, block: Block) -> Block:
         """Vectors of a part with the columns of all."""
         part, n = self.parts[number], len(block)
         first = [np.full(n, k, c.dtype) for k, c in zip(self.numbers[number], self.columns, strict=False)]
         *operands, result = self.words
+        own = {c.name: (c, x) for c, x in zip(part.operand_columns, block.operands, strict=True)}
         out = []
-        for i, column in enumerate(operands):
-            given = i < len(part.formats)
-            out.append(self._filled(block.operands[i], part.formats[i], column) if given else np.zeros(n, column.dtype))
+        for column in operands:
+            if column.name in own:
+                of_part, codes = own[column.name]
+                out.append(self._filled(_word(codes, of_part), of_part, column))
+            else:
+                out.append(np.zeros(n, column.dtype))
         drawn = block.random_bits
         if drawn is None and self.stochastic_bits is not None:
             drawn = np.zeros(n, np.uint32)
-        return Block((*first, *out), drawn, self._filled(block.result, part.out_fmt, result), block.flags)
+        own_result = _result_of(part)
+        delivered = self._filled(_word(block.result, own_result), own_result, result)
+        return Block((*first, *out), drawn, delivered, block.flags)
 
     def split(self, block: Block) -> Iterator[tuple[int, np.ndarray, Block, np.ndarray]]:
         """(part, which vectors, these with the part's columns, which of them are filled wrongly above a code).
@@ -157,22 +202,24 @@ class MixedSpec(Spec):
             if not len(rows):
                 continue
             operands = []
-            for fmt, column, codes in zip(part.formats, columns, block.operands[3:], strict=False):
-                narrow = codes[rows].astype(np.uint64) & np.uint64((1 << fmt.bits) - 1)
-                wrong = np.flatnonzero(self._filled(narrow, fmt, column) != codes[rows])
+            given = dict(zip((c.name for c in columns), zip(columns, block.operands[3:], strict=True), strict=True))
+            for own in part.operand_columns:
+                column, entries = given[own.name]
+                words = entries[rows].astype(np.uint64) & np.uint64((1 << own.width) - 1)
+                wrong = np.flatnonzero(self._filled(words, own, column) != entries[rows])
                 if len(wrong):
                     raise ValueError(int(rows[wrong[0]]))
-                operands.append(narrow.astype(fmt.storage_dtype))
+                operands.append(_codes(words, own))
             drawn = None if block.random_bits is None else block.random_bits[rows]
             if drawn is not None:
                 more = np.flatnonzero(drawn.astype(np.uint64) >> np.uint64(part.stochastic_bits or 0))
                 if len(more):
                     raise ValueError(int(rows[more[0]]))
                 drawn = None if part.stochastic_bits is None else drawn
-            fmt, codes = part.out_fmt, block.result[rows]
-            narrow = codes.astype(np.uint64) & np.uint64((1 << fmt.bits) - 1)
-            unfilled = self._filled(narrow, fmt, last) != codes
-            here = Block(tuple(operands), drawn, narrow.astype(fmt.storage_dtype), block.flags[rows])
+            own, got = _result_of(part), block.result[rows]
+            words = got.astype(np.uint64) & np.uint64((1 << own.width) - 1)
+            unfilled = self._filled(words, own, last) != got
+            here = Block(tuple(operands), drawn, _codes(words, own), block.flags[rows])
             yield i, rows, here, unfilled
 
     def evaluate(self, operands, random_bits=None) -> Block:
@@ -201,8 +248,12 @@ class MixedSpec(Spec):
 
     def options(self) -> str:
         """The command-line options that state this spec."""
-        cases = "".join(f' --case "{part.options()}"' for part in self.parts)
+        cases = "".join(f' --case "{part.options().removesuffix(" --nan-box")}"' for part in self.parts)
         return f"{cases.strip()}{' --nan-box' if self.nan_box else ''}"
+
+
+def _result_of(part: Spec) -> Column:
+    return next(c for c in part.columns if c.name == "result")
 
 
 @dataclass(frozen=True)
@@ -213,7 +264,7 @@ class MixedPlan:
     """
 
     spec: MixedSpec
-    plans: tuple[Plan, ...]
+    plans: tuple[Plan | PackedPlan, ...]
     seed: int
 
     method = "mixed"
@@ -262,7 +313,7 @@ def mixed_plan(parts, *, count: int | None = None, seed: int = 0, nan_box: bool 
 
     Parameters
     ----------
-    parts : sequence of VectorSpec
+    parts : sequence of VectorSpec and PackedSpec
         As in `MixedSpec`.
     count : int, optional
         How many vectors in all, 2**18 by default, in equal shares; fewer where a part has no more.
@@ -293,5 +344,8 @@ def mixed_plan(parts, *, count: int | None = None, seed: int = 0, nan_box: bool 
     shares = [total * (i + 1) // len(spec.parts) - total * i // len(spec.parts) for i in range(len(spec.parts))]
     if not all(shares):
         raise ValueError(f"{total} vectors are fewer than the {len(spec.parts)} operations, modes and formats")
-    plans = tuple(plan(p, count=n, seed=seed) for p, n in zip(spec.parts, shares, strict=True))
+    plans = tuple(
+        packed_plan(p.part, p.lanes, count=n, seed=seed) if isinstance(p, PackedSpec) else plan(p, count=n, seed=seed)
+        for p, n in zip(spec.parts, shares, strict=True)
+    )
     return MixedPlan(spec, plans, int(seed))

@@ -16,9 +16,10 @@ from softnum.vectors.plans.strata import raw_words
 
 __all__ = ["Lanes", "PackedPlan", "PackedSpec", "packed_plan"]
 
-_DOMAIN = 8  # of keys; mixed.py has the one below
-_WIDEST = 4096
+_DOMAIN, _DOMAIN_MASKS = 8, 9  # of keys; mixed.py has the one below
+_WIDEST, _WIDEST_MASK = 4096, 64
 _FLAGS = ("or", "each")
+_MASKS = ("none", "keep", "zero")
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,10 @@ class Lanes:
         Whether flags are those of all lanes together (RISC-V's fflags), or five bits for each lane.
     ones : bool
         Whether lanes that are not used hold ones where they are of floats (NaN boxes).
+    mask : {"none", "keep", "zero"}
+        Whether a column has a bit for each lane, lane 0's lowest: lanes whose bit is 0 compute nothing and raise no
+        flags. "keep": they keep what the destination held, another column, ``old`` (RISC-V's mask-undisturbed,
+        AVX-512's merging); "zero": they are zero (AVX-512's zeroing, SVE's /z).
 
     Examples
     --------
@@ -52,13 +57,14 @@ class Lanes:
     scalar: bool = False
     flags: str = "or"
     ones: bool = False
+    mask: str = "none"
 
     def facts(self) -> dict[str, str]:
         """What a file's header says."""
         return {
             "lanes": str(self.count), "word_bits": "lanes" if self.word_bits is None else str(self.word_bits),
             "scalar": "b" if self.scalar else "none", "lane_flags": self.flags,
-            "unused": "ones" if self.ones else "zeros",
+            "unused": "ones" if self.ones else "zeros", **({} if self.mask == "none" else {"mask": self.mask}),
         }  # fmt: skip
 
     def options(self) -> str:
@@ -66,6 +72,7 @@ class Lanes:
         text = f" --lanes {self.count}" + (f" --word-bits {self.word_bits}" if self.word_bits is not None else "")
         text += " --scalar-b" if self.scalar else ""
         text += f" --lane-flags {self.flags}" if self.flags != "or" else ""
+        text += f" --mask {self.mask}" if self.mask != "none" else ""
         return text + (" --nan-box" if self.ones else "")
 
     @classmethod
@@ -73,9 +80,9 @@ class Lanes:
         """What a header says; None of files without lanes. ValueError where it is unusable."""
         if "lanes" not in header:
             return None
-        told = {key: header.get(key, default) for key, default in cls(1).facts().items()}
+        told = {key: header.get(key, default) for key, default in (cls(1).facts() | {"mask": "none"}).items()}
         numbers = [told["lanes"]] + ([] if told["word_bits"] == "lanes" else [told["word_bits"]])
-        known = {"scalar": ("b", "none"), "lane_flags": _FLAGS, "unused": ("ones", "zeros")}
+        known = {"scalar": ("b", "none"), "lane_flags": _FLAGS, "unused": ("ones", "zeros"), "mask": _MASKS}
         for key, values in known.items():
             if told[key] not in values:
                 raise ValueError(f"{key} must be {' or '.join(values)}, not {told[key]!r}")
@@ -83,7 +90,8 @@ class Lanes:
             if not number.isdecimal() or len(number) > 9:
                 raise ValueError(f"lanes and word_bits are numbers, not {number!r}")
         word = int(told["word_bits"]) if len(numbers) > 1 else None
-        return cls(int(told["lanes"]), word, told["scalar"] == "b", told["lane_flags"], told["unused"] == "ones")
+        scalar, ones = told["scalar"] == "b", told["unused"] == "ones"
+        return cls(int(told["lanes"]), word, scalar, told["lane_flags"], ones, told["mask"])
 
 
 @dataclass(frozen=True)
@@ -121,6 +129,10 @@ class PackedSpec(Spec):
             raise ValueError(f"{part.op}: lanes are of formats with a name, of up to 64 bits")
         if lanes.flags not in _FLAGS:
             raise ValueError(f"flags of lanes must be {' or '.join(_FLAGS)}, got {lanes.flags!r}")
+        if lanes.mask not in _MASKS:
+            raise ValueError(f"a mask of lanes is {' or '.join(_MASKS)}, got {lanes.mask!r}")
+        if lanes.mask != "none" and lanes.count > _WIDEST_MASK:
+            raise ValueError(f"masks are of {_WIDEST_MASK} lanes at most, got {lanes.count}")
         if lanes.scalar and len(part.formats) < 2:
             raise ValueError(f"{part.op} has no operand b that lanes could share")
         if lanes.scalar and part.space.only:
@@ -161,8 +173,14 @@ class PackedSpec(Spec):
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """Operands, result, flags."""
-        return tuple(self._column(c) for c in self.part.columns)
+        """Operands, [old], [mask], result, flags."""
+        columns = [self._column(c) for c in self.part.columns]
+        at = len(self.formats)
+        extra = [] if self.lanes.mask == "none" else [Column("mask", self.lanes.count)]
+        if self.lanes.mask == "keep":
+            result = columns[at]
+            extra.insert(0, Column("old", result.bits, result.format, result.count))
+        return (*columns[:at], *extra, *columns[at:])
 
     def _spread(self, codes: np.ndarray, column: Column) -> np.ndarray:
         """Codes of the lanes, shape (n, lanes)."""
@@ -188,8 +206,28 @@ class PackedSpec(Spec):
         return (codes[:, self.lanes.count :] != self._unused(column.format)).any(1)
 
     def by_lane(self, operands) -> list[np.ndarray]:
-        """The operands of all lanes, each of shape (n, lanes)."""
-        return [self._spread(x, c) for x, c in zip(operands, self.operand_columns, strict=True)]
+        """The operation's operands of all lanes, each of shape (n, lanes)."""
+        count = len(self.formats)
+        return [self._spread(x, c) for x, c in zip(operands[:count], self.operand_columns[:count], strict=True)]
+
+    def active(self, operands) -> np.ndarray:
+        """Which lanes compute, shape (n, lanes)."""
+        lanes = np.arange(self.lanes.count, dtype=np.uint64)
+        if self.lanes.mask == "none":
+            return np.ones((len(operands[0]), len(lanes)), bool)
+        return operands[-1].astype(np.uint64)[:, None] >> lanes & np.uint64(1) != 0
+
+    def idle(self, operands) -> np.ndarray:
+        """What lanes hold that do not compute, shape (n, lanes)."""
+        if self.lanes.mask == "keep":
+            return self._spread(operands[-2], self.operand_columns[-2])
+        return np.zeros((len(operands[0]), self.lanes.count), self.out_fmt.storage_dtype)
+
+    def masked(self, operands, result, flags) -> tuple[np.ndarray, np.ndarray | None]:
+        """Results and flags of all lanes, as those that do not compute leave them."""
+        active = self.active(operands)
+        flags = None if flags is None else np.where(active, flags, flags.dtype.type(0))
+        return np.where(active, result, self.idle(operands).astype(result.dtype)), flags
 
     def lane_results(self, operands) -> tuple[np.ndarray, np.ndarray | None]:
         """(codes, flags) of shape (n, lanes) of operands of that shape."""
@@ -205,7 +243,7 @@ class PackedSpec(Spec):
 
     def evaluate(self, operands, random_bits=None) -> Block:
         """The vectors of given operands, shape (n, lanes of a word)."""
-        result, flags = self.lane_results(self.by_lane(operands))
+        result, flags = self.masked(operands, *self.lane_results(self.by_lane(operands)))
         column = next(c for c in self.columns if c.name == "result")
         flags = None if flags is None else self.together(flags)
         return Block(tuple(operands), None, self.packed(result, column), flags)
@@ -236,7 +274,7 @@ class PackedPlan:
     def blocks(self) -> Iterator[Block]:
         """The vectors, memory does not grow with the count; the last word is filled from the beginning."""
         lanes, done = self.spec.lanes.count, 0
-        columns = [c for c in self.spec.columns if c.name in "abc"]
+        columns = self.spec.operand_columns[: len(self.spec.formats)]
         left, first = None, None
         for number, block in enumerate(self.inner.blocks()):
             order = np.argsort(raw_words(self.seed, _DOMAIN, number, len(block)), kind="stable")
@@ -246,17 +284,36 @@ class PackedPlan:
             whole = len(rows[0]) // lanes * lanes
             left = [x[whole:] for x in rows]
             if whole:
+                yield self._words([x[:whole].reshape(-1, lanes) for x in rows], columns, done)
                 done += whole // lanes
-                yield self._words([x[:whole].reshape(-1, lanes) for x in rows], columns)
         while done < self.count:
             rows = [np.resize(np.concatenate(x), lanes) for x in zip(left, first, strict=True)]
+            yield self._words([x.reshape(1, lanes) for x in rows], columns, done)
             done += 1
-            yield self._words([x.reshape(1, lanes) for x in rows], columns)
 
-    def _words(self, codes, columns) -> Block:
+    def _words(self, codes, columns, start: int) -> Block:
         shared = [c.name == "b" and self.spec.lanes.scalar for c in columns]
         made = [x[:, 0] if s else self.spec.packed(x, c) for x, c, s in zip(codes, columns, shared, strict=True)]
-        return self.spec.evaluate(tuple(made))
+        return self.spec.evaluate((*made, *self._masks(start, len(codes[0]))))
+
+    def _masks(self, start: int, n: int) -> list[np.ndarray]:
+        """Old words and masks of words start .. start + n - 1: an eighth of the masks has no lane, one all, one one."""
+        spec, lanes = self.spec, self.spec.lanes
+        if lanes.mask == "none":
+            return []
+        *_, column = spec.operand_columns
+        words = raw_words(self.seed, _DOMAIN_MASKS, start, n * (1 + lanes.count)).reshape(n, -1)
+        every = np.uint64((1 << lanes.count) - 1)
+        kind, place = words[:, 0] >> np.uint64(61), words[:, 0] >> np.uint64(32) & np.uint64(0xFFFF)
+        one = np.uint64(1) << place % np.uint64(lanes.count)
+        drawn = words[:, 1] >> np.uint64(64 - lanes.count)
+        mask = np.select([kind == 0, kind == 1, kind == 2], [every & np.uint64(0), every, one], drawn)
+        out = [mask.astype(column.dtype)]
+        if lanes.mask == "keep":
+            old = spec.operand_columns[-2]
+            codes = (words[:, 1:] >> np.uint64(64 - old.bits)).astype(old.dtype)
+            out.insert(0, spec.packed(codes, old))
+        return out
 
 
 def packed_plan(part: VectorSpec, lanes: Lanes, *, count: int | None = None, seed: int = 0) -> PackedPlan:
