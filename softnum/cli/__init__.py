@@ -26,6 +26,7 @@ VERBS = {
     "timings": "softnum.cli.timings",
     "workloads": "softnum.cli.programs",
     "traces": "softnum.cli.traces",
+    "law": "softnum.cli.law",
     "train": "softnum.cli.train",
     "designs": "softnum.cli.designs",
     "formats": "softnum.cli.formats",

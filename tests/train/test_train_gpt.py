@@ -266,6 +266,7 @@ def test_bits_a_byte_are_those_of_the_outputs(tmp_path):
     assert len(told) > len(labels) and math.isclose(found["held_out_loss"], nats / len(labels), rel_tol=1e-12)
     config = work.header()["config"]
     assert (config["metric"], config["tokens_per_sample"]) == ("bits_per_byte", 4)
+    assert config["parameters"] == count_parameters(**work.network.options)
     work.network.parameters[0].value[:] = np.nan
     assert work.evaluate(1) == {"accuracy": 0.0, "held_out_loss": None, "bits_per_byte": None}
 

@@ -139,7 +139,7 @@ def learn_vocabulary(text: bytes, size: int) -> Vocabulary:
     Examples
     --------
     >>> learn_vocabulary(b"low lower lowest newest", 259).tokens[256:]
-    (b'lo', b'low', b'we')
+    (b'lo', b'we', b' lo')
     """
     if isinstance(size, bool) or not isinstance(size, int) or not BYTES <= size <= _MOST:
         raise ValueError(f"a vocabulary has {BYTES} to {_MOST} tokens, the {BYTES} bytes among them, got {size!r}")

@@ -20,8 +20,8 @@ class LanguageModelling(Classification):
     finite. The loss of a training batch has the experts' losses in it (`softnum.train.layers.losses.balance`), these
     have not.
 
-    A record's config says by ``metric`` what the run is judged by, and by ``tokens_per_sample`` how many tokens an
-    iteration learns from: so many times the batch.
+    A record's config says by ``metric`` what the run is judged by, by ``tokens_per_sample`` how many tokens an
+    iteration learns from, so many times the batch, and by ``parameters`` how many the network has.
 
     Parameters
     ----------
@@ -49,7 +49,9 @@ class LanguageModelling(Classification):
 
     def describe(self) -> dict:
         """What a record's config says of the task."""
-        return {"metric": "bits_per_byte", "tokens_per_sample": self.network.inputs}
+        facts = {"metric": "bits_per_byte", "tokens_per_sample": self.network.inputs}
+        count = sum(parameter.value.size for parameter in self.network.parameters)
+        return facts | ({"parameters": count} if count else {})  # before they are made it is not known
 
     def losses(self, numerics, part) -> Iterator[Update]:
         """The mean cross-entropy of the batch, and the losses of its experts."""

@@ -1,0 +1,409 @@
+"""A scaling law: the loss of language models from their parameters and the tokens that they were trained on.
+
+    L(N, D) = E + A / N**a + B / D**b
+
+It is fitted as J. Hoffmann et al., "Training Compute-Optimal Large Language Models", 2022, appendix D.3, fit theirs:
+the sum over the runs of Huber's loss of log L - log L(N, D), with the transition at 0.001, is minimised over log A,
+log B, log E, a and b, here by a trust region of least squares (`scipy.optimize.least_squares`; there by L-BFGS), from
+those points of a grid where it is least. Intervals are those of runs drawn again with replacement (bootstrap), each
+drawing fitted from the law that all runs gave.
+
+That is an estimate, and not the same to the last bit everywhere: the optimiser's arithmetic is the platform's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from softnum.tta.accuracy.records import read_record
+from softnum.tta.quantities import check_keys
+from softnum.tta.text import read_text, table_rows
+
+__all__ = ["LawRun", "Prediction", "ScalingLaw", "fit_law", "read_law", "read_runs"]
+
+SCHEMA = "softnum.law/1"
+#: Huber's transition, by Hoffmann et al.
+HUBER = 1e-3
+#: runs and different sizes that a fit takes at least; how far beyond those seen a law is asked
+LEAST_RUNS, LEAST_VALUES, BEYOND = 6, 3, 10.0
+_NAMES = ("A", "B", "E", "a", "b")
+_GRID = ((0.0, 3.0, 6.0, 12.0), (0.0, 3.0, 6.0, 12.0), (-1.0, 0.0, 1.0), (0.2, 0.4, 0.8), (0.2, 0.4, 0.8))
+_STARTS = 4  # of the grid
+_WORDS = ("parameters", "tokens")
+_FORM = "a run a row: parameters, tokens (or flops, which are 6 * parameters * tokens) and loss"
+
+
+class LawRun(NamedTuple):
+    """A run: its parameters, the tokens that it was trained on, and the loss that it ended with."""
+
+    parameters: float
+    tokens: float
+    loss: float
+
+
+class Prediction(NamedTuple):
+    """What a law says, with the interval of its bootstrap; `extrapolated`: whether it lies beyond all runs."""
+
+    value: float
+    low: float
+    high: float
+    extrapolated: bool
+
+
+@dataclass(frozen=True)
+class ScalingLaw:
+    """A fitted law.
+
+    Parameters
+    ----------
+    A, B, E, a, b : float
+        Of L(N, D) = E + A / N**a + B / D**b.
+    draws : tuple of tuple of float
+        The same five of each drawing of the bootstrap.
+    parameters, tokens : (float, float)
+        The least and the most of the runs.
+    runs : int
+        How many were fitted.
+    confidence : float
+        Of intervals.
+    metric : str
+        What the loss is.
+
+    Examples
+    --------
+    >>> law = ScalingLaw(400.0, 400.0, 1.7, 0.34, 0.28, (), (1e6, 1e9), (1e8, 1e10), 9)
+    >>> round(law.loss(1e8, 1e9).value, 3)
+    3.67
+    >>> f"{law.tokens_to(3.8, 1e8).value:.3g}"
+    '6.94e+08'
+    """
+
+    A: float
+    B: float
+    E: float
+    a: float
+    b: float
+    draws: tuple[tuple[float, ...], ...]
+    parameters: tuple[float, float]
+    tokens: tuple[float, float]
+    runs: int
+    confidence: float = 0.95
+    metric: str = "loss"
+
+    @property
+    def fitted(self) -> tuple[float, ...]:
+        """A, B, E, a and b."""
+        return (self.A, self.B, self.E, self.a, self.b)
+
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """The interval of each of A, B, E, a and b."""
+        columns = zip(*self.draws, strict=True) if self.draws else ((value,) for value in self.fitted)
+        return {name: self._interval(list(column)) for name, column in zip(_NAMES, columns, strict=True)}
+
+    def loss(self, parameters: float, tokens: float) -> Prediction:
+        """The loss of so many parameters after so many tokens.
+
+        Raises
+        ------
+        ValueError
+            If one is more than ten times as many as any run had, or less than a tenth of the fewest.
+        """
+        beyond = [self._check(what, value) for what, value in zip(_WORDS, (parameters, tokens), strict=True)]
+        return self._predict(lambda law: _loss(law, parameters, tokens), any(beyond))
+
+    def tokens_to(self, loss: float, parameters: float) -> Prediction:
+        """The tokens after which so many parameters have a loss.
+
+        An end of the interval is infinite where a drawing never has it.
+
+        Raises
+        ------
+        ValueError
+            If the law never has it, or parameters or tokens are too far from those of the runs, as of `loss`.
+        """
+        beyond = self._check("parameters", parameters)
+        found = _tokens(self.fitted, loss, parameters)
+        if math.isinf(found):
+            least = self.E + self.A / parameters**self.a
+            raise ValueError(
+                f"a loss of {loss:g} is never reached by {parameters:g} parameters: however many tokens, the law stays "
+                f"above {least:.4g}; ask for a higher loss, or more parameters"
+            )
+        beyond = self._check("tokens", found) or beyond
+        return self._predict(lambda law: _tokens(law, loss, parameters), beyond)
+
+    def _predict(self, of, extrapolated: bool) -> Prediction:
+        return Prediction(
+            of(self.fitted), *self._interval([of(law) for law in self.draws or (self.fitted,)]), extrapolated
+        )
+
+    def _interval(self, values: list[float]) -> tuple[float, float]:
+        rest = (1.0 - self.confidence) / 2.0
+        low, high = np.quantile(np.array(values), (rest, 1.0 - rest), method="inverted_cdf")
+        return float(low), float(high)
+
+    def _check(self, what: str, value: float) -> bool:
+        """Whether a number lies beyond those of the runs; an error where it lies far beyond them."""
+        low, high = getattr(self, what)
+        if not (isinstance(value, (int, float)) and math.isfinite(value) and value > 0):
+            raise ValueError(f"{what} must be a positive number, got {value!r}")
+        if not low / BEYOND <= value <= high * BEYOND:
+            raise ValueError(
+                f"{value:.4g} {what} are far from the {low:.4g} to {high:.4g} of the runs: a law is asked at most "
+                f"{BEYOND:g} times beyond them, {low / BEYOND:.4g} to {high * BEYOND:.4g}; fit it with nearer runs"
+            )
+        return not low <= value <= high
+
+    def to_json(self) -> str:
+        """It as text, for `read_law`."""
+        facts = {"schema": SCHEMA, "law": "E + A / N**a + B / D**b", **asdict(self)}
+        return json.dumps(facts | {"intervals": self.intervals()}, indent=1, allow_nan=False) + "\n"
+
+
+def _loss(law, parameters: float, tokens: float) -> float:
+    big, small, floor, a, b = law
+    return floor + big / parameters**a + small / tokens**b
+
+
+def _tokens(law, loss: float, parameters: float) -> float:
+    big, small, floor, a, b = law
+    rest = loss - floor - big / parameters**a
+    if not rest > 0 or not b > 0:
+        return math.inf
+    try:
+        return (small / rest) ** (1.0 / b)
+    except OverflowError:
+        return math.inf
+
+
+def read_runs(source: str | Path, metric: str = "loss") -> list[LawRun]:
+    """Read runs: a table, or a folder of records of ``softnum train gpt``.
+
+    Parameters
+    ----------
+    source : path-like
+        A CSV with a run a row and the columns parameters, tokens (or flops, which are 6 N D) and loss; or a folder, of
+        whose finished records the last evaluation counts.
+    metric : str
+        The column of a table, or the key of a record's rows: "held_out_loss", "bits_per_byte".
+
+    Returns
+    -------
+    list of LawRun
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to read, a column or number is missing or not positive, or a record does not say how many
+        parameters and tokens there are.
+
+    References
+    ----------
+    6 N D: J. Kaplan et al., "Scaling Laws for Neural Language Models", 2020, section 2.1.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "runs.csv")
+    ...     size = file.write_text("parameters,flops,loss\\n1e6,6e14,4.5\\n")
+    ...     read_runs(file)
+    [LawRun(parameters=1000000.0, tokens=100000000.0, loss=4.5)]
+    """
+    path = Path(source)
+    if path.is_dir():
+        return _of_records(path, metric)
+
+    def check(where: str, header: list[str]) -> None:
+        missing = {"parameters", metric} - set(header)
+        if missing or not {"tokens", "flops"} & set(header):
+            raise ValueError(f"{where}: no column {sorted(missing)[0] if missing else 'tokens'!r}; expected {_FORM}")
+
+    runs = []
+    for where, row in table_rows(path, read_text(path, f"no file {str(path)!r}; expected {_FORM}"), check, what=_FORM):
+        size, loss = (_number(where, name, row[name]) for name in ("parameters", metric))
+        tokens = (
+            _number(where, "tokens", row["tokens"]) if "tokens" in row
+            else _number(where, "flops", row["flops"]) / (6.0 * size)
+        )  # fmt: skip
+        runs.append(LawRun(size, tokens, loss))
+    return runs
+
+
+def _number(where: str, name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{where}: {name} must be a positive number, got {text!r}")
+    return value
+
+
+def _of_records(folder: Path, metric: str) -> list[LawRun]:
+    runs = []
+    for path in sorted(folder.rglob("*.jsonl")):
+        if path.name.endswith(".statistics.jsonl"):
+            continue
+        record = read_record(path, metric=metric)
+        if record is None or record.diverged:
+            continue  # not finished, or without an end
+        size, each = record.config.get("parameters"), record.tokens
+        if each is None or not isinstance(size, int) or size < 1:
+            raise ValueError(
+                f"{path}: its config does not say how many parameters and tokens there are; train gpt again"
+            )
+        runs.append(LawRun(float(size), float(record.iterations * record.batch * each), record.evaluations[-1].value))
+    if not runs:
+        raise ValueError(f"{str(folder)!r} holds no finished record that ended with a finite {metric}")
+    return runs
+
+
+def fit_law(
+    runs: Iterable[LawRun], *, bootstrap: int = 200, seed: int = 1, confidence: float = 0.95, metric: str = "loss"
+) -> ScalingLaw:  # fmt: skip
+    """Fit a law to runs.
+
+    Parameters
+    ----------
+    runs : iterable of LawRun
+        At least 6, with at least 3 different numbers of parameters and 3 of tokens.
+    bootstrap : int
+        Drawings for intervals; 0: none.
+    seed : int
+        Of the drawings.
+    confidence : float
+    metric : str
+        What the loss is.
+
+    Returns
+    -------
+    ScalingLaw
+
+    Raises
+    ------
+    ValueError
+        If there are too few runs, or too few different ones, a number is not positive, or the confidence is out of
+        (0, 1).
+
+    References
+    ----------
+    J. Hoffmann et al., "Training Compute-Optimal Large Language Models", 2022, appendix D.3; T. Besiroglu et al.,
+    "Chinchilla Scaling: A replication attempt", 2024, which finds that the sum, and not the mean, has to be minimised.
+
+    Examples
+    --------
+    >>> runs = [LawRun(n, d, 1.5 + 50 / n**0.3 + 80 / d**0.3) for n in (1e4, 1e5, 1e6) for d in (1e5, 1e6, 1e7)]
+    >>> law = fit_law(runs, bootstrap=0)
+    >>> round(law.E, 2), round(law.a, 3), round(law.b, 3)
+    (1.5, 0.3, 0.3)
+    """
+    table = np.array(list(runs), np.float64).reshape(-1, 3)
+    _check_runs(table)
+    if not 0 < confidence < 1:
+        raise ValueError(f"the confidence must lie in (0, 1), got {confidence!r}")
+    if isinstance(bootstrap, bool) or not isinstance(bootstrap, int) or bootstrap < 0:
+        raise ValueError(f"bootstrap must be a number of drawings, 0 or more, got {bootstrap!r}")
+    logs = np.log(table)
+    starts = sorted(itertools.product(*_GRID), key=lambda start: _cost(start, logs))[:_STARTS]
+    best = min((_minimised(logs, start) for start in starts), key=lambda found: found.cost)
+    draw, found = np.random.Generator(np.random.Philox(seed)), []
+    while len(found) < bootstrap:
+        chosen = logs[draw.integers(0, len(logs), len(logs))]
+        if all(len(np.unique(chosen[:, column])) >= 2 for column in (0, 1)):
+            found.append(_law(_minimised(chosen, best.x).x))
+    spans = [(float(column.min()), float(column.max())) for column in table.T[:2]]
+    return ScalingLaw(*_law(best.x), tuple(found), *spans, len(table), confidence, metric)
+
+
+def _check_runs(table) -> None:
+    if len(table) < LEAST_RUNS:
+        raise ValueError(f"a law of five numbers needs at least {LEAST_RUNS} runs, got {len(table)}; train more")
+    if not (np.isfinite(table).all() and (table > 0).all()):
+        raise ValueError("parameters, tokens and losses of runs must be positive numbers")
+    for column, what in enumerate(_WORDS):
+        values = len(np.unique(table[:, column]))
+        if values < LEAST_VALUES:
+            raise ValueError(
+                f"the runs have {values} different numbers of {what}, and a power of them needs at least "
+                f"{LEAST_VALUES}; train runs with other {what}"
+            )
+
+
+def _law(x) -> tuple[float, ...]:
+    return (*(float(value) for value in np.exp(x[:3])), float(x[3]), float(x[4]))
+
+
+def _terms(x, logs):
+    """Log A / N**a, log B / D**b and log E of each run, from log A, log B, log E, a and b; and the log of their sum."""
+    size, tokens, _ = logs.T
+    parts = np.stack([x[0] - x[3] * size, x[1] - x[4] * tokens, np.full_like(size, x[2])])
+    top = parts.max(axis=0)
+    return parts, top + np.log(np.exp(parts - top).sum(axis=0))
+
+
+def _errors(x, logs):
+    """Log L(N, D) - log L of each run."""
+    return _terms(x, logs)[1] - logs[:, 2]
+
+
+def _slopes(x, logs):
+    """The derivatives of `_errors`."""
+    parts, total = _terms(x, logs)
+    shares = np.exp(parts - total)
+    return np.stack([*shares, -shares[0] * logs[:, 0], -shares[1] * logs[:, 1]], axis=1)
+
+
+def _cost(x, logs) -> float:
+    error = np.abs(_errors(x, logs))
+    return float(np.where(error <= HUBER, 0.5 * error**2, HUBER * (error - 0.5 * HUBER)).sum())
+
+
+def _minimised(logs, start):
+    """What scipy makes of the sum of Huber's losses, from a start."""
+    from scipy.optimize import least_squares
+
+    how = {"loss": "huber", "f_scale": HUBER, "x_scale": "jac", "xtol": 1e-10, "ftol": 1e-12, "gtol": 1e-14}
+    return least_squares(_errors, np.array(start), _slopes, args=(logs,), max_nfev=300, **how)
+
+
+def read_law(path: str | Path) -> ScalingLaw:
+    """Read a law that `ScalingLaw.to_json` wrote.
+
+    Raises
+    ------
+    ValueError
+        If the file is not there, is none, or contradicts itself.
+    """
+    try:
+        facts = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}; softnum law fit writes one") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: not a law: {error}") from error
+    if not isinstance(facts, Mapping) or facts.get("schema") != SCHEMA:
+        raise ValueError(f"{path}: not a law of schema {SCHEMA}; softnum law fit writes one")
+    names = list(ScalingLaw.__dataclass_fields__)
+    check_keys(facts, (*names, "schema", "law", "intervals"), (), str(path))
+    try:
+        values = {name: facts[name] for name in names}
+        values["draws"] = tuple(tuple(map(float, draw)) for draw in values["draws"])
+        values |= {what: tuple(map(float, values[what])) for what in _WORDS}
+        law = ScalingLaw(**values)
+        numbers = [*law.fitted, *itertools.chain(*law.draws), *law.parameters, *law.tokens, law.confidence]
+        right = all(math.isfinite(value) for value in numbers) and all(len(draw) == len(_NAMES) for draw in law.draws)
+        right &= all(0 < low <= high for low, high in (law.parameters, law.tokens)) and 0 < law.confidence < 1
+        same = right and {name: list(ends) for name, ends in law.intervals().items()} == facts["intervals"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path}: not a whole law ({error!r}); fit it again") from error
+    if not same:
+        raise ValueError(f"{path}: its numbers contradict each other; fit it again")
+    return law
