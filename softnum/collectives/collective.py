@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from numbers import Integral
 
 import numpy as np
 
@@ -152,7 +153,7 @@ class Collective:
         for columns, outcome in self._sums(rows, chunks_of(self, rows.size), key, "all_reduce", progress):
             part = slice(columns.first, columns.first + columns.count)
             out[..., part] = self._results(outcome, columns)
-        return self._each(out.reshape(*out.shape[:-1], *rows.shape), differ)
+        return self._each(out.reshape((*out.shape[:-1], *rows.shape)), differ)
 
     def reduce_scatter(self, arrays: Sequence, *, key=None, progress=None) -> list[np.ndarray]:
         """The sums, or averages, of arrays of all ranks: of each rank the part that it ends up with.
@@ -335,6 +336,8 @@ class Collective:
         >>> sn.collective("ring", ranks=4, unit="binary32").estimate(10**9) > 1
         True
         """
+        if isinstance(elements, bool) or not isinstance(elements, Integral) or elements < 0:
+            raise ValueError(f"estimate: elements must be an integer from 0 on, got {elements!r}")
         key = 0 if self.stochastic else None
         most = self._width
         size = min(elements, most, 1024)

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from softnum.collectives.collective import Collective
-from softnum.collectives.statement import COMMON, check_name, defaults_of, from_text, gloo_options, unit_given
+from softnum.collectives.statement import (
+    COMMON,
+    check_name,
+    defaults_of,
+    from_text,
+    gloo_options,
+    order_given,
+    unit_given,
+)
 from softnum.formats.blocks import format as format_of
 from softnum.formats.modes import rounding_name
 
@@ -118,5 +126,5 @@ def collective(name, ranks: int | None = None, *, unit="binary32", format=None, 
     check_name(name, given)
     plain = defaults_of(name, ranks, unit, fmt) | {"format": fmt, "wire": fmt if to is None else format_of(to)}
     if given.get("order") is not None:
-        given["order"] = tuple(int(rank) for rank in given["order"])
+        given["order"] = order_given(given["order"])
     return Collective(**plain | common | given)

@@ -38,6 +38,10 @@ class Rows:
 
     def __init__(self, arrays, c, caller: str, parts: bool = False) -> None:
         self.c, self.caller = c, caller
+        if isinstance(arrays, (str, np.generic)) or not hasattr(arrays, "__iter__"):
+            raise TypeError(
+                f"{caller}: give an array of each rank, in a list or one array (ranks, ...), got {arrays!r}"
+            )
         if isinstance(arrays, np.ndarray):
             self.whole = arrays.reshape(len(arrays), -1) if arrays.ndim else arrays
             count, self.shape = (len(arrays) if arrays.ndim else 0), arrays.shape[1:]

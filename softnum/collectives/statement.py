@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from functools import partial
 from numbers import Integral
+from operator import index
 
 from softnum.arrays.conversion import quantize
 from softnum.arrays.sources import DEFAULT_SOURCE
@@ -83,6 +84,14 @@ def unit_given(unit) -> Unit:
     return unit_of(unit)
 
 
+def order_given(order) -> tuple[int, ...]:
+    """The ranks of a ring in their places, as plain integers."""
+    try:
+        return tuple(index(rank) for rank in order)
+    except TypeError:
+        raise TypeError(f"collective: order= is a sequence of ranks, got {order!r:.80}") from None
+
+
 def gloo_options(fmt: AnyFormat) -> dict:
     """A ring as Gloo runs it for arrays of a format: downwards, chunks of two segments or more, 1 MiB at most."""
     return {"direction": -1, "segments": 2, "segment": max(1, _GLOO_SEGMENT // max(1, fmt.bits // 8))}
@@ -94,6 +103,8 @@ def from_text(text: str) -> dict:
     >>> from_text("ring(unit='bfloat16', direction=-1)")
     {'name': 'ring', 'unit': 'bfloat16', 'direction': -1}
     """
+    if not isinstance(text, str):
+        raise TypeError(f"collective: the name of an algorithm is a text, got {text!r:.80}")
     if "(" not in text:
         return {"name": text.strip()}
     kinds = {units.__name__: units for units, family in FAMILIES.items() if family.from_text}

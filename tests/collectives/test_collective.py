@@ -72,6 +72,20 @@ def test_what_does_not_go_together_is_an_error(text, given, says):
         sn.collective(text, **given)
 
 
+@cases(
+    "make, says",
+    [
+        (lambda: sn.collective(None, 2), "name of an algorithm is a text, got None"),
+        (lambda: sn.collective("ring", 2, order="ab"), "order= is a sequence of ranks, got 'ab'"),
+        (lambda: sn.collective("ring", 2).all_reduce(None), "give an array of each rank"),
+        (lambda: sn.collective("ring", 2).all_reduce(np.float32(3)), "give an array of each rank"),
+    ],
+)
+def test_what_is_of_another_type_is_an_error(make, says):
+    with pytest.raises(TypeError, match=says):
+        make()
+
+
 def test_parameters_that_do_not_exist_are_named():
     with pytest.raises(TypeError, match="no parameter 'chunks'"):
         sn.collective("ring", 4, chunks=3)
@@ -108,6 +122,7 @@ def test_arrays_are_checked(monkeypatch):
 def test_results_that_are_one_cannot_be_written_to():
     first, *others = sn.collective("ring", 3).all_reduce(np.ones((3, 2), np.float32))
     assert all(x is first for x in others) and not first.flags.writeable
+    assert sn.collective("ring", 3).all_reduce([np.float32(x) for x in (1, 2, 3)])[2] == 6  # of no dimensions
     assert [x.size for x in sn.collective("ring", 3).all_reduce(np.ones((3, 0), np.float32))] == [0] * 3
 
 
@@ -142,4 +157,6 @@ def test_many_ranks_and_the_time_that_they_take():
     c = sn.collective("double_tree", 16384, unit="bfloat16")
     assert c.all_reduce(np.ones((16384, 3), np.float32))[0].tolist() == [16384.0] * 3  # pairs of equal sums are exact
     assert sn.collective("ring", 1024, unit="bfloat16").all_reduce(np.ones((1024, 2), np.float32))[0][0] == 256
+    with pytest.raises(ValueError, match="from 0 on, got -5"):
+        c.estimate(-5)
     assert sn.collective("ring", 64).estimate(10**6, seconds=0.0) > 1e-3
