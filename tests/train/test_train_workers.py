@@ -126,6 +126,11 @@ def test_buckets():
         ({"workers": 4, "collective": "rings"}, "did you mean 'ring'"),
         ({"workers": 4, "collective": "ring(ranks=8)"}, "ranks=8"),
         ({"workers": 4, "collective": "ring(own='kept')"}, "drift apart"),
+        (
+            {"workers": 4, "collective": "ring(unit=3)"},
+            r"expression is needed, got 3 \(collective = 'ring\(unit=3\)'\)",
+        ),
+        ({"workers": 4, "collective": 5}, "is a text, got 5"),
     ],
 )
 def test_what_does_not_go_together_is_an_error(given, says):

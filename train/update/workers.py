@@ -42,7 +42,10 @@ def collective_of(text: str | Collective, workers: int) -> Collective:
     >>> str(collective_of("ring(unit='bfloat16')", 4))
     "ring(ranks=4, unit=MadUnit('bfloat16', operand='bfloat16'), average='reciprocal_before')"
     """
-    c = collective(text, ranks=workers)
+    try:
+        c = collective(text, ranks=workers)
+    except TypeError as error:  # an argument of another type, in text that a user wrote
+        raise ValueError(f"{error} (collective = {str(text)!r})") from None
     if c.average is None:
         c = collective(c, average="reciprocal_before")
     if c.differs:
