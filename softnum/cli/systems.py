@@ -26,7 +26,10 @@ class SystemOptions:
     schedule: Annotated[str, typer.Option(help="Of a pipeline: gpipe, 1f1b, interleaved or zero-bubble.")] = "1f1b"
     chunks: Annotated[int, typer.Option(help="Stages of each device, interleaved.")] = 1
     zero: Annotated[int, typer.Option(help="Shared by workers: state (1), gradients (2), weights too (3).")] = 0
-    recompute: Annotated[str, typer.Option(help="In the backward pass: none, selective (scores) or full.")] = "none"
+    recompute: Annotated[
+        str,
+        typer.Option(help="In the backward pass: none, selective (scores), alternate or full."),
+    ] = "none"
     no_sequence_parallel: Annotated[
         bool, typer.Option("--no-sequence-parallel", help="Split by words nothing that --tensor does not split.")
     ] = False

@@ -123,9 +123,18 @@ class SumBackward(_Communication):
 class AllToAll(_Communication):
     """Each device sends an even share of its rows to each other one; backwards they return.
 
+    Parameters
+    ----------
+    copies : int
+        How often each step is among the rows.
+
+    Examples
+    --------
     >>> AllToAll("dispatch", "expert", 8).result(((8192, 4096),))
     (8192, 4096)
     """
+
+    copies: int = 1
 
     alias = False
 

@@ -353,10 +353,10 @@ class Decoder:
         layers: list[Layer] = [Router(router, self.experts, self.chosen, self.router_bias, inputs=(x,))]
         layers.append(Dispatch(f"{name}dispatch", self.chosen, inputs=(x,)))
         sent = share.expert > 1
-        layers += [AllToAll(f"{name}dispatch.send", "expert", share.expert)] if sent else []
+        layers += [AllToAll(f"{name}dispatch.send", "expert", share.expert, self.chosen)] if sent else []
         layers += [ExpertDense(f"{name}experts.up", here, 2 * self.expert_inner)]
         layers += [Gate(f"{name}experts.gate"), ExpertDense(f"{name}experts.down", here, self.hidden)]
-        layers += [AllToAll(f"{name}combine.send", "expert", share.expert)] if sent else []
+        layers += [AllToAll(f"{name}combine.send", "expert", share.expert, self.chosen)] if sent else []
         layers.append(Combine(f"{name}combine", self.chosen, inputs=(layers[-1].name, router)))
         if self.shared:
             copied = self._opened(share, f"{name}shared.up", inputs=(x,))

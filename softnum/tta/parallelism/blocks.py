@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
+from softnum.tta.architectures.attention_layers import Attention
 from softnum.tta.architectures.communication_layers import Traffic
 from softnum.tta.architectures.expert_layers import ExpertDense
-from softnum.tta.architectures.layers import Layer
+from softnum.tta.architectures.layers import Dense, Layer
 from softnum.tta.architectures.lowering import Architecture, lower
 from softnum.tta.architectures.precision import Precision
 from softnum.tta.parallelism.collective import Collective
@@ -154,12 +155,20 @@ def make_block(
         held = first.size(prod(shape) * ways.micro_batch)
         working += maps - held
         backward = forward + backward
+    elif kept == "alternate":
+        products = [layer.name for layer in net.layers if isinstance(layer, (Dense, ExpertDense))][::2]
+        stays = {*products, *(layer.name for layer in net.layers if isinstance(layer, Attention))}
+        held = precision.at(net.layers[0].name).activations.size(prod(shape) * ways.micro_batch)
+        held += sum(precision.at(name).activations.size(prod(net.shapes[name]) * ways.micro_batch) for name in stays)
+        held += sum(t.bytes for t in work.tensors if t.layer in stays and t.name in ("statistics", "probabilities"))
+        working += max(0, maps - held)
+        backward = [item for item in forward if item.layer not in stays] + backward
     elif kept == "selective" and not ways.fused:
         scores = {tensor.layer for tensor in work.tensors if tensor.name == "probabilities"}
         lost = sum(tensor.bytes for tensor in work.tensors if tensor.name == "probabilities")
         held, working = maps - lost, working + lost
         backward = [item for item in forward if item.layer in scores] + backward
-    block = Block(kind, tuple(forward), tuple(backward), (), work.tensors, held, working, maps - held, experts)
+    block = Block(kind, tuple(forward), tuple(backward), (), work.tensors, held, working, max(0, maps - held), experts)
     gather, reduce, update = _updates(block, work, ways, precision)
     return replace(
         block, forward=(*gather, *forward), backward=(*gather, *backward, *reduce), update=tuple(update)
@@ -178,7 +187,7 @@ def _sent(layer: Layer, shapes, batch: int, precision: Precision) -> list[Collec
     return [
         Collective(
             layer.name, row.stage, row.kind, row.group, getattr(formats, row.role).size(row.elements),
-            getattr(formats, row.role).name,
+            getattr(formats, row.role).name, getattr(layer, "copies", 1),
         )
         for row in rows
     ]  # fmt: skip

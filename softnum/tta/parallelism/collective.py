@@ -31,6 +31,8 @@ class Collective:
         the others and itself; of a message the message.
     format : str
         In which its numbers are sent.
+    copies : int
+        Of an all-to-all, how often each word is in it: once for each expert that it goes to.
 
     Raises
     ------
@@ -49,6 +51,7 @@ class Collective:
     group: str
     bytes: int
     format: str
+    copies: int = 1
 
     def __post_init__(self) -> None:
         for what, known in (("stage", STAGES), ("kind", KINDS)):
@@ -65,5 +68,5 @@ class Collective:
         """Return plain JSON values."""
         return {
             "layer": self.layer, "stage": self.stage, "kind": self.kind, "group": self.group, "bytes": self.bytes,
-            "format": self.format,
+            "format": self.format, "copies": self.copies,
         }  # fmt: skip

@@ -246,14 +246,14 @@ def _plain(network: Architecture, ways: Parallelism, precision: Precision, optim
 def _sizes(network: Decoder, ways: Parallelism) -> list[int]:
     """How many layers each stage has."""
     count, layers = ways.pipeline * ways.chunks, network.layers
+    if layers % count and (layers + 2) % count == 0:
+        each = (layers + 2) // count
+        return [each - (n == 0) - (n == count - 1) for n in range(count)]
     if layers < count:
         raise ValueError(
             f"{network.name} has {layers} layers, fewer than the {count} stages of pipeline={ways.pipeline} with "
             f"chunks={ways.chunks}; take fewer"
         )
-    if layers % count and (layers + 2) % count == 0 and count > 1:
-        each = (layers + 2) // count
-        return [each - (n == 0) - (n == count - 1) for n in range(count)]
     each, more = divmod(layers, count)
     middle = sorted(range(count), key=lambda n: (n == 0 or n == count - 1, n))[:more]
     return [each + (n in middle) for n in range(count)]

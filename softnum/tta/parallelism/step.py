@@ -96,7 +96,8 @@ def _peak(device, formats: tuple[str, ...], gemm: bool) -> tuple[str, float]:
 
 
 def operation_seconds(operation: Operation, where: System) -> float:
-    """What an operation takes: its roofline, with the shares of rate and bandwidth that the system reaches.
+    """What an operation takes: its roofline, with the shares of rate and bandwidth that the system reaches, and its
+    launch.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ def operation_seconds(operation: Operation, where: System) -> float:
     name, rate = _peak(_Hashed(where.device), operation.formats, gemm)
     if gemm:
         rate *= shares["attention"] if operation.layer.endswith("attention") else shares.get(name, shares["bf16"])
-    return max(operation.flops / rate, operation.bytes / (where.device.bandwidth * shares["memory"]))
+    return where.launch + max(operation.flops / rate, operation.bytes / (where.device.bandwidth * shares["memory"]))
 
 
 class _Hashed:
@@ -182,29 +183,30 @@ def step_time(plan: StepPlan, where: System) -> StepTime:
         return sum(passes[stage][part].seconds for part in kinds.get(kind, (kind,)))
 
     _, busy, free = makespan(ways, seconds, message)
-    ends, updates, gradients = [], [], []
-    for rank in range(ways.pipeline):
-        stages = plan.of(rank)
-        exposed = _gradients(stages, plan, where, passes)
-        update = sum(operation_seconds(item, where) for s in stages for item in s.update if isinstance(item, Operation))
-        weights = _total([item for s in stages for item in s.update], plan, where, "update")
+    rank = max(range(ways.pipeline), key=lambda n: busy[n])
+    total, waits, updates = 0.0, {}, {}
+    for n in sorted(range(ways.pipeline), key=lambda n: (n != rank, -free[n])):
+        stages = plan.of(n)
+        items = [item for stage in stages for item in stage.update]
+        updates[n] = sum(operation_seconds(item, where) for item in items if isinstance(item, Operation))
+        costs = _costs(items, plan, where, "backward_weight")
+        weights = sum(_costs(items, plan, where, "update").values())
         if ways.overlap:
             weights = max(0.0, weights - sum(seconds("forward", stage.number) for stage in stages))
-        gradients.append(exposed + weights)
-        updates.append(update)
-        ends.append(free[rank] + exposed + update + weights)
-    rank = max(range(ways.pipeline), key=lambda n: busy[n])
-    total = max(ends)
-    exposed = {"tensor": 0.0, "context": 0.0, "expert": 0.0, "data": gradients[rank]}
+        end = free[n] + updates[n] + weights
+        if n == rank or end + sum(costs.values()) > total:  # else it ends before another does
+            waits[n] = _gradients(stages, plan, passes, costs) + weights
+            total = max(total, end - weights + waits[n])
+    exposed = {"tensor": 0.0, "context": 0.0, "expert": 0.0, "data": waits[rank]}
     for stage in plan.of(rank):
         for part in passes[stage.number].values():
             for group, waited in part.exposed.items():
                 exposed[group] += waited * plan.micro_batches
-    compute = busy[rank] - sum(waited for group, waited in exposed.items()) + gradients[rank]
+    compute = busy[rank] - sum(waited for group, waited in exposed.items()) + waits[rank]
     bubble = total - compute - sum(exposed.values()) - updates[rank]
+    bubble = bubble if bubble > 1e-9 * total else 0.0
     return StepTime(
-        plan, where.name, total, compute, exposed, bubble if bubble > 1e-9 * total else 0.0, updates[rank],
-        _main_peak(plan, where),
+        plan, where.name, total, compute, exposed, bubble, updates[rank], _main_peak(plan, where)
     )  # fmt: skip
 
 
@@ -270,8 +272,13 @@ def _seconds(item: Collective, plan: StepPlan, where: System) -> float:
     return where.seconds(item, ways.size(item.group), ways.spacing(item.group))
 
 
-def _total(items: Iterable[Item], plan: StepPlan, where: System, stage: str) -> float:
-    return sum(_seconds(item, plan, where) for item in items if isinstance(item, Collective) and item.stage == stage)
+def _costs(items: Iterable[Item], plan: StepPlan, where: System, stage: str) -> dict[str, float]:
+    """Seconds of each layer's exchanges of a stage."""
+    found: dict[str, float] = {}
+    for item in items:
+        if isinstance(item, Collective) and item.stage == stage:
+            found[item.layer] = found.get(item.layer, 0.0) + _seconds(item, plan, where)
+    return found
 
 
 def _message(plan: StepPlan, where: System) -> float:
@@ -281,13 +288,8 @@ def _message(plan: StepPlan, where: System) -> float:
     return _seconds(messages[0], plan, where) if messages else 0.0
 
 
-def _gradients(stages: tuple[Stage, ...], plan: StepPlan, where: System, passes) -> float:
+def _gradients(stages: tuple[Stage, ...], plan: StepPlan, passes, costs: Mapping[str, float]) -> float:
     """What the exchange of a device's gradients adds after its last backward pass."""
-    costs: dict[str, float] = {}
-    for stage in stages:
-        for item in stage.update:
-            if isinstance(item, Collective) and item.stage == "backward_weight":
-                costs[item.layer] = costs.get(item.layer, 0.0) + _seconds(item, plan, where)
     if not costs:
         return 0.0
     operations, tensors, times = [], [], {}

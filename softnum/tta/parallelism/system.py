@@ -21,9 +21,13 @@ __all__ = ["EFFICIENCY", "System", "Tier", "read_system", "system", "systems"]
 #: Shares of a data sheet that are reached where a system file says nothing, and what of a transfer that could go on
 #: while a device computes is not hidden. How they were found: `softnum.tta.parallelism.calibration`.
 EFFICIENCY = {
-    "fp32": 0.6, "tf32": 0.6, "bf16": 0.7, "fp16": 0.7, "fp8": 0.6, "fp4": 0.5, "attention": 0.6, "memory": 0.8,
-    "link": 0.8, "exposed": 0.3, "exposed_expert": 0.7,
+    "fp32": 0.748, "tf32": 0.748, "bf16": 0.748, "fp16": 0.748, "fp8": 0.655, "fp4": 0.507, "attention": 0.288,
+    "memory": 0.86, "link": 0.8, "exposed": 0.695, "exposed_expert": 1.0,
 }  # fmt: skip
+#: Seconds that each operation takes beside its arithmetic and its bytes, found in the same way: an operation here is
+#: several kernels there, with what quantizes their operands.
+LAUNCH = 59e-6
+_MORE = ("title", "efficiency", "mtbf", "storage", "restart", "launch")
 _LENGTHS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 
 
@@ -72,6 +76,8 @@ class System:
         Bytes per second to where checkpoints are kept, of the whole system.
     restart : float
         Seconds from a failure until training goes on.
+    launch : float
+        Seconds that each operation takes besides.
     source : str
 
     Examples
@@ -88,6 +94,7 @@ class System:
     mtbf: float | None = None
     storage: float | None = None
     restart: float = 600.0
+    launch: float = LAUNCH
     source: str = field(default="", repr=False)
 
     @property
@@ -117,7 +124,7 @@ class System:
             If a key is missing, unknown, or its value is not of its form.
         """
         where = f"{where} {name!r}"
-        check_keys(table, ["device", "tiers", "source"], ["title", "efficiency", "mtbf", "storage", "restart"], where)
+        check_keys(table, ["device", "tiers", "source"], _MORE, where)
         chosen = table["device"]
         if isinstance(chosen, str):
             if chosen not in known:
@@ -138,7 +145,8 @@ class System:
             name, chosen, _tiers(table["tiers"], where), shares,
             _length(table["mtbf"], f"{where} mtbf") if "mtbf" in table else None,
             float(bandwidth(table["storage"], f"{where} storage")) if "storage" in table else None,
-            _length(table.get("restart", "10 min"), f"{where} restart"), str(table["source"]),
+            _length(table.get("restart", "10 min"), f"{where} restart"),
+            float(duration(table["launch"], f"{where} launch")) if "launch" in table else LAUNCH, str(table["source"]),
         )  # fmt: skip
 
     def seconds(self, collective: Collective, size: int, spacing: int) -> float:
@@ -146,7 +154,8 @@ class System:
 
         A ring passes each of its devices once, and crosses from one unit of a tier to the next as often as the group
         has devices in a unit, over the links of all of these. An all-to-all sends what stays in a unit over its links,
-        and the rest over each device's own link to the outside, at the same time.
+        and the rest over each device's own link to the outside, at the same time; of several copies of a word one for
+        each unit that they go to, at random, as DeepEP (DeepSeek-AI, 2025) does.
 
         Parameters
         ----------
@@ -178,7 +187,9 @@ class System:
             longest, before = 0.0, 1
             for n in range(level + 1):
                 here = size if n == level else inside[n]
-                part = collective.bytes * (here - before) / size
+                units = size / before
+                apart = units * (1 - (1 - 1 / units) ** collective.copies) / collective.copies if n else 1.0
+                part = collective.bytes * apart * (here - before) / size
                 if here > before:
                     longest = max(longest, part / (self.tiers[n].bandwidth * link) + self.tiers[n].latency)
                 before = here

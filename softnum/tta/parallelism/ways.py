@@ -10,7 +10,7 @@ from softnum.tta.quantities import positive_int
 __all__ = ["GROUPS", "RECOMPUTE", "SCHEDULES", "Parallelism"]
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble")
-RECOMPUTE = ("none", "selective", "full")
+RECOMPUTE = ("none", "selective", "alternate", "full")
 #: Which devices exchange what: parts of a layer, of a sample, whole samples' gradients, stages, experts' words and
 #: gradients.
 GROUPS = ("tensor", "context", "data", "pipeline", "expert", "expert_data")
@@ -47,7 +47,8 @@ class Parallelism:
         too (2), weights too (3); S. Rajbhandari et al., "ZeRO", 2020.
     recompute : str
         What the backward pass computes again: nothing ("none"), the scores of attention ("selective", V. Korthikanti et
-        al., 2023; without effect where they are never kept), all of a layer ("full").
+        al., 2023; without effect where they are never kept), all of a layer but attention and every other product
+        ("alternate", as TorchTitan's checkpoints of operators), all of a layer ("full").
     sequence_parallel : bool
         Whether what tensor parallelism does not split is split by words.
     overlap : bool
