@@ -30,6 +30,7 @@ typedef struct {
     sn_format accumulator;
     sn_env env;
     sn_i32 bottom, words;
+    sn_source random;
 } softnum_exact_unit;
 
 /* Sums of blocks, scaled and added: softnum/units/block_steps.h. */

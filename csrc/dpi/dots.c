@@ -50,9 +50,11 @@ static sn_u64 mad(sn_mad_unit *u, sn_u64 *a, sn_u64 *b, sn_i64 length, sn_i32 wi
     return result;
 }
 
-static sn_u64 exact(const softnum_built *u, const sn_u64 *a, const sn_u64 *b, sn_i64 length, sn_u64 c, sn_u32 random,
-                    sn_u32 *raised) {
+static sn_u64 exact(const softnum_built *u, const sn_u64 *a, const sn_u64 *b, sn_i64 length, sn_u64 c,
+                    const sn_u32 key[2], sn_u32 *raised) {
     const softnum_exact_unit *e = &u->of.exact;
+    const sn_source_step first = sn_source_at(&e->random, 0);
+    sn_u32 words[2];
     sn_kulisch sum;
     if (length == 0) return c;
     sn_kulisch_clear(&sum, e->bottom, e->words);
@@ -62,7 +64,8 @@ static sn_u64 exact(const softnum_built *u, const sn_u64 *a, const sn_u64 *b, sn
         const sn_number x = sn_unpack(&u->a, a[k]), y = sn_unpack(&u->b, b[k]);
         sn_kulisch_add_product(&sum, &x, &y);
     }
-    return sn_kulisch_round(&sum, &e->accumulator, &e->env, random, raised);
+    sn_source_draw(&e->random, &first, 0, 0, 0, key, key, 0, 0, words);
+    return sn_kulisch_round(&sum, &e->accumulator, &e->env, words[1], raised);
 }
 
 static sn_u64 grouped(const sn_grouped_unit *u, const sn_u64 *a, const sn_u64 *b, sn_i64 length, sn_u64 c,
@@ -77,18 +80,24 @@ static sn_u64 grouped(const sn_grouped_unit *u, const sn_u64 *a, const sn_u64 *b
     return c;
 }
 
+/* The source of a unit's random bits, or null. */
+static const sn_source *source_of(const softnum_built *u) {
+    return u->kind == SOFTNUM_MAD ? &u->of.mad.random : u->kind == SOFTNUM_EXACT ? &u->of.exact.random : NULL;
+}
+
 sn_u64 softnum_built_dot(softnum_built *u, sn_u64 *a, sn_u64 *b, sn_i64 length, sn_i32 with_c, sn_u64 c, sn_u64 seed,
                          sn_u64 stream, sn_u32 *raised) {
-    const sn_philox_words one = sn_philox_key(seed, stream, SN_DOMAIN_MATMUL);
+    const sn_source *random = source_of(u);
+    sn_philox_words one = sn_philox_key(seed, stream, SN_DOMAIN_MATMUL);
     const sn_philox_words two = sn_philox_key(seed, stream, SN_DOMAIN_MATMUL_SECOND);
     sn_i32 infinite;
+    if (random && random->hart) one.w[0] = (sn_u32)seed; /* the number of the LFSR */
     switch (u->kind) {
     case SOFTNUM_MAD:
         for (int i = 0; i < 2; i++) {
             u->of.mad.key[i] = one.w[i];
             u->of.mad.key2[i] = two.w[i];
         }
-        if (u->of.mad.random.hart) u->of.mad.key[0] = (sn_u32)seed; /* the number of the LFSR */
         return mad(&u->of.mad, a, b, length, with_c, c, raised);
     case SOFTNUM_FUSED: return sn_fused_dot(&u->of.fused, a, 1, b, 1, length, c, raised, raised);
     case SOFTNUM_CHAIN: return sn_chain_dot(&u->of.chain, a, 1, b, 1, length, c, raised);
@@ -98,7 +107,7 @@ sn_u64 softnum_built_dot(softnum_built *u, sn_u64 *a, sn_u64 *b, sn_i64 length, 
             c = sn_two_stage_step(&u->of.two_stage, a, 1, b, 1, length, i * u->of.two_stage.fused.terms, c, raised,
                                   &infinite);
         return c;
-    default: return exact(u, a, b, length, c, sn_philox(0, 0, 0, 0, one.w[0], one.w[1]).w[0], raised);
+    default: return exact(u, a, b, length, c, one.w, raised);
     }
 }
 
@@ -128,7 +137,8 @@ sn_u64 softnum_dpi_dot(const sn_u32 *a, const sn_u32 *b, sn_u64 length, sn_u64 c
     if (u.kind == SOFTNUM_BLOCK || u.kind == SOFTNUM_BLOCK_FUSED)
         return softnum_error(flags, "%s: the unit's operands are blocks, whose scales softnum_block_dot takes", who);
     if (!softnum_built_fits(who, &u, length, with_c, c)) return softnum_error_again(flags);
-    if (u.kind == SOFTNUM_MAD && u.of.mad.random.hart && (seed >> 32 || stream))
+    const sn_source *random = source_of(&u);
+    if (random && random->hart && (seed >> 32 || stream))
         return softnum_error(flags, "%s: the seed of this unit is the number of its LFSR, below 2^32, and its stream 0",
                              who);
     for (sn_u64 k = 0; k < length; k++) {

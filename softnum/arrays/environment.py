@@ -79,8 +79,8 @@ class SourceKey(NamedTuple):
     source: RandomSource
     key: object
 
-    def words(self, shape) -> np.ndarray:
-        """Those of an operation's elements, in their shape."""
+    def parts(self, shape) -> tuple[tuple[int, int], tuple[int, int], list[tuple[int, int, int]]]:
+        """(key, its words, runs of the elements of this shape): runs (start, stop, shift), numbered by shift more."""
         key, size = self.key, int(np.prod(shape, dtype=np.int64))
         part, key = (key, key[:2]) if isinstance(key, PartKey) else (None, seed_and_stream(key))
         if self.source.casts and part is not None:
@@ -89,11 +89,13 @@ class SourceKey(NamedTuple):
                 "it does not say how it lies there; round the whole at once, or take another source"
             )
         words = source_keys(self.source, key, (0, 0), "stochastic rounding")[:2]
-        if part is None:
-            return words_of_elements(self.source, key, words, shape).reshape(shape)
-        runs = part.runs(size)
+        return key, words, [(0, size, 0)] if part is None else part.runs(size)
+
+    def words(self, shape) -> np.ndarray:
+        """Those of an operation's elements, in their shape."""
+        key, words, runs = self.parts(shape)
         found = [words_of_elements(self.source, key, words, shape, i + shift, j - i) for i, j, shift in runs]
-        return np.concatenate(found).reshape(shape)
+        return (found[0] if len(found) == 1 else np.concatenate(found)).reshape(shape)
 
 
 def source_key(random, key, random_bits, rounding, stochastic_bits, caller: str):

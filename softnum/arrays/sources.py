@@ -58,6 +58,14 @@ class RandomSource(NamedTuple):
         return self.width if self.kind == "lfsr" else 32 // self.draws
 
     @property
+    def numbers(self) -> dict[str, int]:
+        """The fields of an sn_source (csrc/softnum/word/source.h), by name, in their order."""
+        return {
+            "kind": int(self.kind == "lfsr"), "seven": int(self.rounds == 7), "shared": self.draws.bit_length() - 1,
+            "width": self.width, "shifts": self.shifts, "hart": int(self.hart), "taps": self.taps,
+        }  # fmt: skip
+
+    @property
     def origin(self) -> str:
         """What gives these bits, in words."""
         if self.casts:

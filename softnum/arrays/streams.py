@@ -10,7 +10,7 @@ import numpy as np
 
 from softnum.arrays import lanes
 from softnum.arrays.environment import SourceKey, seed_and_stream, source_keys
-from softnum.arrays.sources import DEFAULT_SOURCE, random_source, words_of_steps
+from softnum.arrays.sources import random_source, words_of_steps
 from softnum.runtime import _core
 
 __all__ = ["Stream"]
@@ -208,14 +208,12 @@ class Stream(tuple):
         if k is None or len(shape) < 2:
             raise ValueError(f"Stream: words of a product need its shape (..., M, N) and k=, got {shape}, k={k!r}")
         steps = unit.steps_with_c(k) if c else unit.steps(k)
-        source = random_source(getattr(unit, "random", DEFAULT_SOURCE))
+        source = unit.random_source
         if source.kind == "given":
             raise ValueError("Stream: the unit's random bits are given (random='given'), so there are none of a key")
         keys = source_keys(source, self, (1, 2), "Stream")
         first = words_of_steps(source, keys[:2], shape, steps)
-        if not source.is_default:
-            return np.stack([first, first >> np.uint32(source.half) if unit.two_roundings else first], -1)
-        second = words_of_steps(source, keys[2:], shape, steps)
+        second = words_of_steps(source, keys[2:], shape, steps) if source.is_default else None
         sums = _words_of_sums(unit, first, second)
         inner = getattr(unit, "inner", None)
         if inner is not None and inner.stochastic:  # its steps among the unit's own
@@ -225,8 +223,10 @@ class Stream(tuple):
         return np.stack([first, sums], -1)
 
 
-def _words_of_sums(unit, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Of the words of both domains, those of sums."""
+def _words_of_sums(unit, first: np.ndarray, second: np.ndarray | None) -> np.ndarray:
+    """Of the words of both domains, those of sums; second: None of a source that has one domain."""
     if not unit.two_roundings:
         return first
+    if second is None:
+        return first >> np.uint32(unit.random_source.half)
     return first >> np.uint32(16) if unit.stochastic_bits <= 16 else second

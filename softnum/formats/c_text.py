@@ -8,7 +8,7 @@ from softnum.formats.blocks import format
 from softnum.formats.checks import check_narrow, check_scalar
 from softnum.runtime import _core
 
-__all__ = ["environment_text", "format_constant", "format_text"]
+__all__ = ["environment_text", "format_constant", "format_text", "source_text"]
 
 # fields of sn_format that are codes and masks, sn_u64; the others are sn_i32
 _WORDS = ("quiet_bit", "max_code", "inf_code", "nan_first", "nan_code", "magnitude_mask", "sign_mask")
@@ -78,3 +78,9 @@ def format_text(name: str, fmt) -> str:
 def environment_text(name: str, env: tuple[int, ...]) -> str:
     """A C function `name` that returns the environment, the fields of sn_env in their order (env.h)."""
     return f"SN_FN sn_env {name}(void) {{\n    const sn_env e = {{{', '.join(map(str, env))}}};\n    return e;\n}}\n"
+
+
+def source_text(name: str, source) -> str:
+    """A C function that returns the sn_source of a `softnum.arrays.sources.RandomSource`."""
+    fields = ", ".join(f"{x}u" if key == "taps" else str(x) for key, x in source.numbers.items())
+    return f"SN_FN sn_source {name}(void) {{\nconst sn_source s = {{{fields}}};\nreturn s;\n}}\n"

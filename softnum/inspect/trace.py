@@ -16,7 +16,6 @@ import numpy as np
 from softnum.arrays.checks import float_array, native
 from softnum.arrays.container import Array
 from softnum.arrays.environment import seed_and_stream
-from softnum.arrays.sources import DEFAULT_SOURCE
 from softnum.formats.dispatch import of_format
 from softnum.formats.facts import fits
 from softnum.formats.modes import Flags
@@ -174,6 +173,6 @@ def _words(unit, k: int, with_c: bool, key, random_bits) -> Callable[[int], tupl
     if key is None:
         raise ValueError("trace: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
     seed, stream = seed_and_stream(key)
-    own = unit.stochastic_bits, unit.two_roundings, getattr(unit, "random", DEFAULT_SOURCE)
+    own = unit.stochastic_bits, unit.two_roundings
     check_key(unit, key, "trace")
-    return lambda step, *bits: random_words_matmul(seed, stream, 0, 0, 0, step, *(bits or own))
+    return lambda step, *bits: random_words_matmul(seed, stream, 0, 0, 0, step, *(bits or own), unit.random)

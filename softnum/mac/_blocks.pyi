@@ -8,6 +8,7 @@ TALLIES: int
 HOW: dict[str, int]
 
 def words_of_steps(
+    source: Any,
     keys: tuple[int, int, int, int],
     batch: int,
     m0: int,

@@ -15,6 +15,15 @@ from softnum.runtime import _core
 
 cnp.import_array()
 
+cdef extern from "softnum/word/source.h" nogil:
+    ctypedef struct sn_source_step:
+        pass
+
+    sn_source_step sn_source_at(const sn_source *s, uint64_t number) noexcept
+    void sn_source_draw(const sn_source *s, const sn_source_step *at, uint32_t column, uint32_t row, uint32_t batch,
+                        const uint32_t *key, const uint32_t *key2, int32_t two_roundings, int32_t wide,
+                        uint32_t *words) noexcept
+
 cdef extern from "products/blocks/block.h" nogil:
     enum: SN_KULISCH_WORDS, SN_BLOCK_TALLIES
 
@@ -26,6 +35,7 @@ cdef extern from "products/blocks/block.h" nogil:
         uint32_t key[2]
         uint32_t key2[2]
         uint32_t batch
+        sn_source random
 
     ctypedef struct sn_block_part:
         const uint64_t *sums
@@ -41,8 +51,6 @@ cdef extern from "products/blocks/block.h" nogil:
 
     uint32_t sn_block_add(const sn_block_unit *u, const sn_block_part *g, ptrdiff_t step) noexcept
     uint32_t sn_block_finish(const sn_block_unit *u, const sn_block_part *g, ptrdiff_t step) noexcept
-    void sn_block_words(const uint32_t key[2], const uint32_t key2[2], uint32_t batch, ptrdiff_t row, ptrdiff_t column,
-                        ptrdiff_t step, int two_roundings, int wide, uint32_t words[2]) noexcept
 
     enum: SN_BLOCK_FMA, SN_BLOCK_BINARY32, SN_BLOCK_GENERAL, SN_BLOCK_TILE
 
@@ -52,6 +60,7 @@ cdef extern from "products/blocks/block.h" nogil:
         uint32_t key[2]
         uint32_t key2[2]
         uint32_t batch
+        sn_source random
 
     ctypedef struct sn_block_inner:
         int32_t fast, specials
@@ -100,8 +109,10 @@ cdef const uint64_t *flat(array) except? NULL:
 
 @cython.boundscheck(False)
 @cython.wraparound(False)
-def words_of_steps(tuple keys, batch, m0, m1, n0, n1, steps, bint two_roundings, bint wide):
-    """uint32 (rows, columns, steps, 2): the random words of these steps of a part of a product."""
+def words_of_steps(source, tuple keys, batch, m0, m1, n0, n1, steps, bint two_roundings, bint wide):
+    """uint32 (rows, columns, steps, 2): the random words of a source for these steps of a part of a product."""
+    cdef sn_source random
+    cdef sn_source_step step
     cdef uint32_t key[2]
     cdef uint32_t key2[2]
     cdef uint32_t b = batch
@@ -110,11 +121,13 @@ def words_of_steps(tuple keys, batch, m0, m1, n0, n1, steps, bint two_roundings,
     out = np.empty((m1 - m0, n1 - n0, at.shape[0], 2), np.uint32)
     cdef uint32_t[:, :, :, ::1] w = out
     key[0], key[1], key2[0], key2[1] = keys
+    fill_random(&random, source)
     with nogil:
-        for i in range(w.shape[0]):
-            for j in range(w.shape[1]):
-                for s in range(w.shape[2]):
-                    sn_block_words(key, key2, b, first_row + i, first_column + j, at[s], two_roundings, wide,
+        for s in range(w.shape[2]):
+            step = sn_source_at(&random, at[s])
+            for i in range(w.shape[0]):
+                for j in range(w.shape[1]):
+                    sn_source_draw(&random, &step, first_column + j, first_row + i, b, key, key2, two_roundings, wide,
                                    &w[i, j, s, 0])
     return out
 
@@ -135,6 +148,7 @@ cdef void fill_unit(sn_block_unit *u, unit) except *:
     fill_env(&u.product_env, unit.environments[0])
     fill_env(&u.sum_env, unit.environments[1])
     u.bottom, u.plain, u.words = unit.bottom, unit.plain, unit.words if u.exact else 1
+    fill_random(&u.random, unit.random_source)
 
 
 cdef void begin_each(sn_block_part *g, words) except *:

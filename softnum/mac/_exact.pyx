@@ -24,6 +24,7 @@ cdef extern from "products/exact/exact.h" nogil:
         int32_t bottom, words
         uint32_t key[2]
         uint32_t batch
+        sn_source random
 
     uint32_t sn_exact_definition(const sn_exact_unit *u, const sn_product_codes *g) noexcept
 
@@ -66,6 +67,7 @@ cdef void fill_unit(sn_exact_unit *u, unit, operands) except *:
     fill_format(&u.accumulator, unit.accumulator)
     fill_env(&u.env, unit.environment)
     u.bottom, u.words = unit.bottom, unit.words
+    fill_random(&u.random, unit.random_source)
 
 
 cdef class DefinitionExact:

@@ -25,6 +25,7 @@ def core_facts(fmt: Any) -> tuple[int, int, int, bool]: ...
 
 class FastGemm:
     wide: bool
+    takes_words: bool
     @property
     def path(self) -> str: ...
     @property

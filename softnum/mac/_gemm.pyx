@@ -240,6 +240,7 @@ cdef class FastGemm:
     cdef int32_t *order
     cdef bint chain
     cdef readonly bint wide
+    takes_words = True
 
     def __dealloc__(self):
         free(self.order)

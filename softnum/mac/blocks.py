@@ -14,7 +14,7 @@ from softnum.formats.modes import overflow_of_formats, rounding_name
 from softnum.formats.names import format as plain_format
 from softnum.mac import _blocks
 from softnum.mac.family import family_of, register
-from softnum.mac.mad import Unit, check_sum_formats
+from softnum.mac.mad import Unit, check_sum_formats, put_source, shown_source
 
 __all__ = ["BlockDotUnit"]
 
@@ -50,6 +50,10 @@ class BlockDotUnit(Unit):
         The overflow rule of accumulator and product; by default the formats' own.
     stochastic_bits : int
         r of the stochastic modes of this unit's own roundings, 1 to 32.
+    random : str
+        The source of the bits of stochastic roundings, as in `MadUnit`; that of `inner`, too, if it rounds
+        stochastically: the steps of a product are of one source. Step k has the bits of an LFSR that has moved k
+        times, whether the steps before round or not.
 
     Notes
     -----
@@ -90,6 +94,7 @@ class BlockDotUnit(Unit):
     product_rounding: str | None = None
     overflow: str | None = None
     stochastic_bits: int = 32
+    random: str = DEFAULT_SOURCE
 
     def __post_init__(self) -> None:
         put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
@@ -113,6 +118,7 @@ class BlockDotUnit(Unit):
                 raise ValueError("BlockDotUnit: product_rounding needs product=, the format to round a scaled sum to")
             put("product_rounding", rounding_name(self.product_rounding))
         self.environments  # noqa: B018  checks the rule and r
+        put_source(self, self.own_stochastic)
         self._check_inner()
         if facts(a.scale).precision + facts(b.scale).precision > 64:
             raise ValueError(f"BlockDotUnit: products of scales {a.scale} and {b.scale} have more than 64 bits")
@@ -128,10 +134,10 @@ class BlockDotUnit(Unit):
                     f"BlockDotUnit: inner multiplies {got}, but the elements of {a} and {b} are "
                     f"{a.element} x {b.element}"
                 )
-            if self.inner.stochastic and getattr(self.inner, "random", DEFAULT_SOURCE) != DEFAULT_SOURCE:
+            if self.inner.stochastic and self.inner.random != self.random:
                 raise ValueError(
-                    f"BlockDotUnit: inner takes its random bits of {self.inner.random!r}, but the steps of a product "
-                    f"of blocks take those of {DEFAULT_SOURCE!r} alone"
+                    f"BlockDotUnit: inner takes its random bits of {self.inner.random!r}, the unit of {self.random!r}, "
+                    "but the steps of a product of blocks are of one source; state the same random= in both"
                 )
             return
         if facts(a.element).precision + facts(b.element).precision > 64:
@@ -265,10 +271,11 @@ class BlockDotUnit(Unit):
             text += ", then round(acc * (Ta * Tb) + C)"
         if self.overflow:
             text += f", overflow {self.overflow}"
+        text += shown_source(self)
         return text + f"; sum(a * b): {'exact' if self.inner is None else self.inner}"
 
 
 register(
     BlockDotUnit, kind="block_dot", formats=("accumulator", "product"), of_blocks=True,
-    options=("rounding", "product_rounding", "overflow", "stochastic_bits", "inner"),
+    options=("rounding", "product_rounding", "overflow", "stochastic_bits", "random", "inner"),
 )  # fmt: skip

@@ -8,13 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from softnum.arrays.environment import environment
+from softnum.arrays.sources import DEFAULT_SOURCE
 from softnum.formats.checks import check_exact, check_narrow
 from softnum.formats.facts import facts
 from softnum.formats.modes import rounding_name
 from softnum.formats.names import format
 from softnum.mac import _exact
 from softnum.mac.family import register
-from softnum.mac.mad import ONE, Unit, check_sum_formats
+from softnum.mac.mad import ONE, Unit, check_sum_formats, put_source, shown_source
 
 __all__ = ["ExactDotUnit", "exact"]
 
@@ -37,11 +38,13 @@ class ExactDotUnit(Unit):
         The format of a and b: those, value tables.
     rounding : str
         The mode of the one rounding. A stochastic one takes the word of step 0 of its output: word 0 of Philox counter
-        (0, n, m, batch), of ``random_bits`` the sum's.
+        (0, n, m, batch), or what `random` says; of ``random_bits`` the sum's.
     overflow : str, optional
         The overflow rule; by default the format's own.
     stochastic_bits : int
         r of the stochastic modes, 1 to 32.
+    random : str
+        The source of the bits of a stochastic rounding, as in `MadUnit`: those of step 0. An LFSR has not moved before.
 
     Raises
     ------
@@ -76,6 +79,7 @@ class ExactDotUnit(Unit):
     rounding: str = "nearest_even"
     overflow: str | None = None
     stochastic_bits: int = 32
+    random: str = DEFAULT_SOURCE
 
     def __post_init__(self) -> None:
         if self.operand is None:
@@ -108,6 +112,7 @@ class ExactDotUnit(Unit):
                 )
         put("rounding", rounding_name(self.rounding))
         self.environment  # noqa: B018 - checks the rule and r
+        put_source(self, self.stochastic)
         if self.words > _exact.MOST_WORDS:
             raise ValueError(
                 f"ExactDotUnit: {self} would be wider than {64 * _exact.MOST_WORDS} bits; choose biases closer together"
@@ -150,6 +155,7 @@ class ExactDotUnit(Unit):
         return (
             f"round(c + sum of a * b): {a} x {b} -> {self.accumulator}, one rounding of the exact sum ({mode})"
             + (f", overflow {self.overflow}" if self.overflow else "")
+            + shown_source(self)
             + f", {self.width}-bit accumulator"
         )
 

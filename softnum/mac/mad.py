@@ -19,8 +19,8 @@ from softnum.mac.family import register
 from softnum.mac.order import reduction_order
 
 __all__ = [
-    "MAX_LANES", "ONE", "MadUnit", "Unit", "check_sum_formats", "in_lanes", "operand_pair", "put_order", "shown",
-    "use_disclosures", "use_tracer", "unit_of_disclosure",
+    "MAX_LANES", "ONE", "MadUnit", "Unit", "check_sum_formats", "in_lanes", "operand_pair", "put_order", "put_source",
+    "shown", "shown_source", "use_disclosures", "use_tracer", "unit_of_disclosure",
 ]  # fmt: skip
 
 #: The most lanes a unit has: their sums stand side by side while a chunk lasts.
@@ -57,7 +57,8 @@ class Unit:
     ``steps(k)``, ``steps_with_c(k)``: how many pairs of random words a sum of length k takes, without C and with it.
     ``rounded_to``: the formats that a NaN may be missing in, a bit of the definition's answer each. ``roundings``: what
     kinds of roundings its definition counts, by the names that statistics have for them; None for one that it lacks.
-    ``on_codes``: whether the engine takes codes of custom formats as they are, and not their values.
+    ``on_codes``: whether the engine takes codes of custom formats as they are, and not their values. ``random``: the
+    source of its random bits (`random_source`).
 
     ``str(unit)`` is the formula, ``unit.expression`` the Python that makes the unit; ``repr(unit)`` is both, the
     formula as a comment, so that ``eval`` of it gives the unit again.
@@ -72,6 +73,7 @@ class Unit:
     two_roundings: bool = False
     roundings: tuple[str | None, ...] = ("sum",)
     on_codes: bool = False
+    random: str = DEFAULT_SOURCE
     evidence: dict = {}  # of a preset: what each property rests on (softnum.mac.presets.Evidence)
     preset: tuple | None = None  # of a preset: its name, output and disputed, as `softnum.unit` took them
 
@@ -89,6 +91,11 @@ class Unit:
     def c_format(self):
         """The format of C."""
         return self.result
+
+    @property
+    def random_source(self) -> RandomSource:
+        """What `random` names."""
+        return random_source(self.random, type(self).__name__)
 
     def steps(self, k: int) -> int:
         """Number of random words of a sum of length k."""
@@ -221,6 +228,22 @@ def put_order(unit) -> None:
         if isinstance(unit.chunk, bool) or not isinstance(unit.chunk, Integral) or not 1 <= unit.chunk < 2**62:
             raise ValueError(f"{me}: chunk must be a positive integer below 2**62, got {unit.chunk!r}")
         object.__setattr__(unit, "chunk", int(unit.chunk))
+
+
+def put_source(unit, stochastic: bool) -> None:
+    """Check a unit's source of random bits, and name it as all do; stochastic: whether its own roundings take them."""
+    source = unit.random_source
+    object.__setattr__(unit, "random", source.name)
+    source.check_steps(type(unit).__name__)
+    if stochastic:
+        source.check(unit.stochastic_bits, unit.two_roundings, type(unit).__name__)
+
+
+def shown_source(unit) -> str:
+    """Where a unit's random bits come from, in words, if it takes some and they are none of the default's."""
+    if not unit.stochastic or unit.random == DEFAULT_SOURCE:
+        return ""
+    return f", random bits {'given' if unit.random == 'given' else 'of ' + unit.random}"
 
 
 def operand_pair(unit) -> tuple:
@@ -379,10 +402,7 @@ class MadUnit(Unit):
                 )
             put("flush_inputs", bool(self.flush_inputs))
         self.environments  # noqa: B018  checks flush_results
-        put("random", self.random_source.name)
-        self.random_source.check_steps("MadUnit")
-        if self.stochastic:
-            self.random_source.check(self.stochastic_bits, self.two_roundings, "MadUnit")
+        put_source(self, self.stochastic)
         self._check_custom()
 
     def _check_custom(self) -> None:
@@ -472,11 +492,6 @@ class MadUnit(Unit):
         return self._product_is_stochastic or self.rounding.startswith("stochastic")
 
     @property
-    def random_source(self) -> RandomSource:
-        """What `random` names."""
-        return random_source(self.random, "MadUnit")
-
-    @property
     def two_roundings(self) -> bool:
         """Whether both the product and the sum of a step round stochastically."""
         return self._product_is_stochastic and self.rounding.startswith("stochastic")
@@ -516,8 +531,7 @@ class MadUnit(Unit):
         text += shown_flushes(self)
         if self.lanes > 1:
             text += in_lanes(self.lanes, self.reduction)
-        if self.stochastic and self.random != DEFAULT_SOURCE:
-            text += f", random bits {'given' if self.random == 'given' else 'of ' + self.random}"
+        text += shown_source(self)
         return text + (f", in chunks of {self.chunk} summed in {self.outer}" if self.chunk else "")
 
 

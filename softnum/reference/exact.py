@@ -27,6 +27,7 @@ def exact_dot(
     m: int = 0,
     n: int = 0,
     random_bits: int | None = None,
+    random: str = "philox4x32-10",
 ) -> tuple[int, Flags]:
     """One dot product as `softnum.ExactDotUnit` computes it: the exact sum, rounded once.
 
@@ -47,6 +48,8 @@ def exact_dot(
         word of step 0 (`random_words_matmul`).
     random_bits : int, optional
         The random word itself.
+    random : str
+        The source of the key's word, as `softnum.MadUnit` names it.
 
     Returns
     -------
@@ -74,7 +77,7 @@ def exact_dot(
         raise ValueError(f"sums start from +0, which {accumulator} lacks")
     if random_bits is None and key is not None:
         seed, stream = key if isinstance(key, tuple) else (key, 0)
-        random_bits = random_words_matmul(seed, stream, batch, m, n, 0, stochastic_bits, False)[1]
+        random_bits = random_words_matmul(seed, stream, batch, m, n, 0, stochastic_bits, False, random)[1]
     env = environment_of(accumulator, rounding, overflow, stochastic_bits, random_bits)
     if not a_codes:
         return (0 if c is None else c), Flags(0)

@@ -120,15 +120,15 @@ cdef extern from "dispatch/kernels.h" nogil:
                               const sn_env *env, void *out, int out_width, size_t n) noexcept
 
 
-cdef extern from "elementwise/source_words.h" nogil:
-    enum: SN_SOURCE_PHILOX, SN_SOURCE_LFSR
-
+cdef extern from "softnum/word/source_words.h" nogil:
     ctypedef struct sn_source:
         int32_t kind, seven, shared, width, shifts, hart
         uint32_t taps
 
-    void sn_source_words(const sn_source *s, const uint32_t *key, uint64_t first, uint32_t *out, size_t n) noexcept
-    void sn_cast_words(int32_t rounds, uint64_t seed, uint64_t offset, size_t rows, size_t columns,
+    enum: SN_CAST_NEIGHBOURS
+
+    void sn_source_words(const sn_source *s, const uint32_t *key, uint64_t first, uint32_t *out, uint64_t n) noexcept
+    void sn_cast_words(int32_t rounds, uint64_t seed, uint64_t offset, uint64_t row, uint64_t start, uint64_t columns,
                        uint32_t *out) noexcept
 
 

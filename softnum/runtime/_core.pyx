@@ -813,13 +813,7 @@ def elementwise_words(key, out, size_t start, size_t stop, uint64_t base=0):
 
 cdef void fill_random(sn_source *s, source) except *:
     """Of a `softnum.arrays.sources.RandomSource`."""
-    s.kind = SN_SOURCE_LFSR if source.kind == "lfsr" else SN_SOURCE_PHILOX
-    s.seven = source.rounds == 7
-    s.shared = source.draws.bit_length() - 1
-    s.width = source.width
-    s.taps = source.taps
-    s.shifts = source.shifts
-    s.hart = source.hart
+    s.kind, s.seven, s.shared, s.width, s.shifts, s.hart, s.taps = source.numbers.values()
 
 
 def source_words(source, key, uint64_t first, out):
@@ -840,8 +834,13 @@ def cast_words(int32_t rounds, uint64_t seed, uint64_t offset, size_t rows, size
     cdef uint32_t[::1] view = out
     if <size_t>view.shape[0] != rows * columns or not rows * columns:
         raise ValueError(f"cast_words: {rows} x {columns} words do not fit an array of {view.shape[0]}")
+    cdef size_t row, start
     with nogil:
-        sn_cast_words(rounds, seed, offset, rows, columns, &view[0])
+        for row in range(rows):
+            start = 0
+            while start < columns:
+                sn_cast_words(rounds, seed, offset, row, start, columns, &view[row * columns + start])
+                start += SN_CAST_NEIGHBOURS
 
 
 # ---- the floating-point environment ------------------------------------------------------------------------------------

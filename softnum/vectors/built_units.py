@@ -57,10 +57,15 @@ def _or(value, absent):
     return absent if value is None else value
 
 
-def _mad(t: _Text, unit: MadUnit) -> None:
+def _source(t: _Text, field: str, unit) -> None:
+    """Where the unit's random bits come from."""
     source = unit.random_source
     if source.kind == "given":
         raise ValueError("random='given' has no words inside a simulator; name a source")
+    t.numbers(f"{field}.", **source.numbers | {"taps": f"{source.taps}u"})
+
+
+def _mad(t: _Text, unit: MadUnit) -> None:
     t.lines.append("u->kind = SOFTNUM_MAD;")
     for field, fmt in (
         ("operand_a", unit.operand[0]), ("operand_b", unit.operand[1]), ("product", unit.product or unit.accumulator),
@@ -74,11 +79,7 @@ def _mad(t: _Text, unit: MadUnit) -> None:
         lanes=unit.lanes, reduction=REDUCTION[unit.reduction], compensated=unit.compensated is not None,
         positive=unit.flush_inputs == "positive",
     )  # fmt: skip
-    t.numbers(
-        "of.mad.random.", kind="SN_SOURCE_LFSR" if source.kind == "lfsr" else "SN_SOURCE_PHILOX",
-        seven=source.rounds == 7, shared=source.draws.bit_length() - 1, width=source.width, taps=f"{source.taps}u",
-        shifts=source.shifts, hart=source.hart,
-    )  # fmt: skip
+    _source(t, "of.mad.random", unit)
 
 
 def _fused(t: _Text, unit: FusedDotUnit) -> None:
@@ -144,6 +145,7 @@ def _exact(t: _Text, unit: ExactDotUnit) -> None:
     t.format("of.exact.accumulator", unit.accumulator)
     t.environment("of.exact.env", unit.environment)
     t.numbers("of.exact.", bottom=unit.bottom, words=unit.words)
+    _source(t, "of.exact.random", unit)
 
 
 def _scales(t: _Text, unit) -> None:

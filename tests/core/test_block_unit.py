@@ -39,6 +39,9 @@ EXACT = [
     block("e6m9", small(FP8), **SR, product="e5m2", stochastic_bits=9),
     block("e6m9", small(FP8), **SR, product="e5m2", stochastic_bits=20),
     block("e6m9", "nvfp4", **SR, product="binary16", product_rounding="up"),
+    block("e6m9", "nvfp4", **SR, stochastic_bits=8, product="e5m2", random="philox4x32-7/2"),
+    block("e6m9", small(FP8), **SR, stochastic_bits=8, product="e5m2", random="lfsr16x12"),
+    block("e6m9", small(FP8), **SR, stochastic_bits=12, random="lfsr32@hart"),
 ]
 INNER = [
     block("binary32", "mxfp8_e4m3", inner=sn.MadUnit("binary32", operand=FP8)),
@@ -55,6 +58,21 @@ INNER = [
     block("e6m9", small(FP8), inner=sn.MadUnit("e6m3", operand=FP8, lanes=2, chunk=3, **SR, stochastic_bits=12), **SR),
     block("e6m9", "nvfp4", inner=sn.ExactDotUnit("e4m3", operand=FP4, **SR), **SR, stochastic_bits=5, product="e5m2"),
     block("e6m9", small("e5m2"), inner=sn.MadUnit("e6m3", operand="e5m2", product="e5m2", **SR, stochastic_bits=20)),
+    block(
+        "e6m9",
+        small(FP8),
+        **SR,
+        stochastic_bits=16,
+        random="lfsr32x3",
+        product="e5m2",
+        inner=sn.MadUnit("e6m3", operand=FP8, lanes=2, chunk=3, **SR, stochastic_bits=12, random="lfsr32x3"),
+    ),
+    block(
+        "e6m9",
+        "nvfp4",
+        random="philox4x32-10/4",
+        inner=sn.ExactDotUnit("e4m3", operand=FP4, **SR, stochastic_bits=8, random="philox4x32-10/4"),
+    ),
     block("q8.8", small("q1.3"), inner=sn.MadUnit("q8.8", operand="q1.3", overflow="wrap"), overflow="wrap"),
 ]
 ALL = [*EXACT, *INNER]
@@ -74,7 +92,7 @@ def reference(a, b, u, c=None, key=None, random_bits=None, batch=0):
         def words(step, r, both, i=i, j=j):
             if random_bits is not None:
                 return tuple(int(w) for w in random_bits[i, j, step])
-            return random_words_matmul(seed, stream, batch, i, j, step, r, both)
+            return random_words_matmul(seed, stream, batch, i, j, step, r, both, u.random)
 
         def inner(x, y, steps, words=words):
             v = u.inner

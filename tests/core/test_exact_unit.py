@@ -72,6 +72,7 @@ def expected(u, a, b, c=None, *, words=None, key=None, batch=0):
             a[m].tolist(), b[:, n].tolist(), operand=tuple(coded(f) for f in u.operand), accumulator=u.accumulator,
             rounding=u.rounding, overflow=u.overflow, stochastic_bits=u.stochastic_bits, key=key, batch=batch, m=m, n=n,
             c=None if c is None else int(c[m, n]), random_bits=None if words is None else int(words[m, n, 0, 1]),
+            random=u.random,
         )  # fmt: skip
         raised |= int(flags)
     return out, raised
@@ -188,6 +189,44 @@ def test_one_random_word_for_each_output(mode, r, pair, isa):
     assert u.steps(9) == u.steps(1000) == 1
     with pytest.raises(ValueError, match="give key="):
         sn.matmul(a, b, u)
+
+
+@cases("random", ["philox4x32-10/4", "philox4x32-7/2", "lfsr16x12", "lfsr12-d8fx3", "lfsr32@hart"])
+def test_the_bits_of_a_source(random, isa):
+    """The reference's, those that are given as words, and traces'; a part of a product has the whole's."""
+    key = 77 if random.endswith("@hart") else (77, 5)
+    for pair in (("e6m9", "e5m2"), ("q4.4", "q4.4"), ("binary32", "binary32")):
+        u = unit(*pair, rounding="stochastic", stochastic_bits=8, random=random)
+        assert f", random bits of {random}" in str(u)
+        rng = np.random.default_rng(4)
+        a, b = middling(u.operand[0], rng, (2, 3, 9)), middling(u.operand[1], rng, (9, 21))
+        codes = [sn.encode(np.asarray(x, np.float64), f) for x, f in zip((a, b), u.operand, strict=True)]
+        got = sn.matmul(a, b, u, key=key, threads=2)
+        want, _ = expected(u, codes[0][1], codes[1], key=key, batch=1)
+        compare(u, as_codes(got, u.accumulator)[1], want, codes[0][1], codes[1])
+        words = sn.Stream(key).words(got.shape, u, k=9)
+        assert np.array_equal(got, sn.matmul(a, b, u, random_bits=words))
+        assert np.array_equal(got, sn.matmul(a, b, u, key=key, return_stats=True)[0])
+        assert u.trace(a[0, 0], b[:, 0], key=key).result == got[0, 0, 0]
+    with pytest.raises(ValueError, match="gives a step 8 bits .4 draws of a word of 32 bits., fewer than"):
+        unit("e6m9", "e5m2", rounding="stochastic", stochastic_bits=9, random="philox4x32-10/4")
+    with pytest.raises(ValueError, match="numbers the elements of a matrix that is cast"):
+        unit("e6m9", "e5m2", random="philox4x32-3@transformer_engine")
+
+
+def test_bits_that_are_given():
+    u = unit("e6m9", "e5m2", rounding="stochastic", stochastic_bits=8, random="given")
+    rng = np.random.default_rng(5)
+    a, b = middling(u.operand[0], rng, (3, 9)), middling(u.operand[1], rng, (9, 5))
+    words = words_of(u, (3, 5))
+    default = unit("e6m9", "e5m2", rounding="stochastic", stochastic_bits=8)
+    want = sn.matmul(a, b, default, random_bits=words)
+    assert np.array_equal(sn.matmul(a, b, u, random_bits=words), want)
+    beside = np.ascontiguousarray(words[:, :, :, 1].transpose(0, 2, 1))  # (M, steps, N)
+    assert np.array_equal(sn.matmul(a, b, u, random_bits=beside), want)
+    assert np.array_equal(sn.matmul(a, b, u, random_bits=beside.astype(np.uint8)), want)
+    with pytest.raises(ValueError, match="give them as random_bits="):
+        sn.matmul(a, b, u, key=1)
 
 
 def test_by_hand():

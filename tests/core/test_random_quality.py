@@ -102,16 +102,47 @@ def sums(name, cut, r=4, n=256, shape=(64, 64), key=11):
     return sn.matmul(a, b, unit(name, r), start, key=key) - 1024
 
 
+def check_beside_independent_bits(up, p, n, spread):
+    """Of n roundings an output: their mean, their variance, and rows and columns beside each other."""
+    outputs = up.size
+    assert abs(up.mean() - n * p) < 5 * sqrt(n * p * (1 - p) / outputs)
+    assert abs(up.var() / (n * p * (1 - p)) - 1) < spread
+    for axis in (0, 1):
+        first, second = neighbours(up - up.mean(), axis, 1)
+        assert abs(correlation(first, second)) < 5 / sqrt(outputs)
+
+
 @pytest.mark.parametrize("name", [*PHILOX, *LEAPING])
 def test_sums_have_the_mean_and_variance_of_independent_bits(name):
     for cut in (1, 5, 8, 14):
         up = sums(name, cut)
         p, n, outputs = cut / 16, 256, up.size
-        assert abs(up.mean() - n * p) < 5 * sqrt(n * p * (1 - p) / outputs)
-        assert abs(up.var() / (n * p * (1 - p)) - 1) < 5 * sqrt(2 / outputs)
-        for axis in (0, 1):  # rows and columns beside each other
-            first, second = neighbours(up - up.mean(), axis, 1)
-            assert abs(correlation(first, second)) < 5 / sqrt(outputs)
+        check_beside_independent_bits(up, p, n, 5 * sqrt(2 / outputs))
+
+
+@pytest.mark.parametrize("name", [*PHILOX, *LEAPING, "lfsr32", "lfsr16"])
+def test_one_rounding_an_output(name):
+    """Exact sums take the bits of step 0 alone, of which an LFSR has those that it begins with."""
+    u = sn.ExactDotUnit("e8m10", operand="e5m2", rounding="stochastic", stochastic_bits=4, random=name)
+    for cut in (1, 5, 8, 14):
+        a, b = np.full((160, 1), cut / 16, np.float32), np.ones((1, 160), np.float32)
+        up = sn.matmul(a, b, u, np.full((160, 160), 1024, np.float32), key=23) - 1024
+        assert set(np.unique(up)) == {0, 1}
+        p = cut / 16
+        check_beside_independent_bits(up, p, 1, abs(1 - 2 * p) / sqrt(p * (1 - p)) * 5 / 160 + 0.002)
+
+
+@pytest.mark.parametrize("name", [*PHILOX, *LEAPING])
+def test_one_rounding_a_block(name):
+    """Blocks of exact sums take the bits of steps K, K + 1, ... alone."""
+    fmt, blocks = sn.BlockFormat("e5m2", "e8m0fnu", 2), 64
+    u = sn.BlockDotUnit("e8m10", operand=fmt, rounding="stochastic", stochastic_bits=4, random=name)
+    for cut in (5, 14):
+        a, b = np.zeros((64, 2 * blocks), np.float32), np.ones((2 * blocks, 64), np.float32)
+        a[:, ::2] = cut / 16
+        x, y = sn.array(a, fmt, axis=-1), sn.array(b, fmt, axis=-2)
+        up = sn.matmul(x, y, u, np.full((64, 64), 1024, np.float32), key=29) - 1024
+        check_beside_independent_bits(up, cut / 16, blocks, 5 * sqrt(2 / up.size))
 
 
 @pytest.mark.parametrize("name", ["lfsr32", "lfsr16", "lfsr32x2", "lfsr32x3", "lfsr31-48000000"])

@@ -15,6 +15,9 @@ UNITS = {
     "product": sn.BlockDotUnit("e8m12", operand="mxfp8_e5m2", product="e8m7", rounding="down"),
     "stochastic": sn.BlockDotUnit("e8m12", operand="nvfp4", product="e8m7", rounding="sr", stochastic_bits=12),
     "two words": sn.BlockDotUnit("e8m5", operand="mxint8", product="e8m7", rounding="sr", stochastic_bits=20),
+    "lfsr": sn.BlockDotUnit(
+        "e8m12", operand="nvfp4", product="e8m7", rounding="sr", stochastic_bits=12, random="lfsr24x3"
+    ),
     "inner": sn.BlockDotUnit(
         "binary32", operand="mxfp4_e2m1", inner=sn.MadUnit("e5m10", operand="e2m1fn", lanes=4, reduction="tree")
     ),

@@ -180,6 +180,8 @@ KERNELS = [
     unit(rounding="sr", stochastic_bits=8, chunk=6), unit(product="e5m2", rounding="sr", stochastic_bits=9),
     unit("e9m30", "binary32", chunk=2), unit(product="e5m2", rounding="sr", stochastic_bits=20, chunk=3),
     unit("q12.8", "q4.4"), unit("q5.8", "q4.4"),
+    unit(product="e5m2", rounding="sr", stochastic_bits=4, chunk=6, random="philox4x32-10/4"),
+    unit("e9m30", "binary32", rounding="sr", stochastic_bits=16, chunk=3, random="philox4x32-7/2"),
 ]  # fmt: skip
 
 

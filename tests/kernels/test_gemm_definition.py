@@ -20,6 +20,9 @@ LANES = {
     "kahan, stochastic product": {"compensated": "kahan", "product": "e5m2", "product_rounding": "sr", "chunk": 5},
     "stochastic, tree": {"lanes": 6, "reduction": "tree", "rounding": "sr", "stochastic_bits": 9, "chunk": 8},
     "two stochastic": {"lanes": 5, "product": "e5m2", "rounding": "sr", "stochastic_bits": 20, "reduction": "tree"},
+    "lfsr": {"rounding": "sr", "stochastic_bits": 9, "random": "lfsr16x5"},
+    "lfsr, lanes": {"lanes": 3, "product": "e5m2", "rounding": "sr", "stochastic_bits": 8, "random": "lfsr16"},
+    "two draws": {"lanes": 3, "product": "e5m2", "rounding": "sr", "stochastic_bits": 8, "random": "philox4x32-7/2"},
 }  # fmt: skip
 
 

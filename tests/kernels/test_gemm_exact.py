@@ -18,6 +18,8 @@ def exact(accumulator, operand, **options):
 UNITS = {
     "e4m3fn": (exact("e6m9", "e4m3fn"), (1, 1)),
     "stochastic": (exact("e6m9", "e4m3fn", rounding="sr", stochastic_bits=12), (1, 1)),
+    "lfsr": (exact("e6m9", "e4m3fn", rounding="sr", stochastic_bits=12, random="lfsr12-d8fx3"), (1, 1)),
+    "two draws": (exact("e6m9", "bfloat16", rounding="sr", stochastic_bits=12, random="philox4x32-7/2"), (0, 0)),
     "fixed point": (exact("q12.8", "q4.4", rounding="sr", stochastic_bits=5), (1, 1)),
     "fixed and float": (exact("binary16", ("q8.8", "e5m2")), (1, 2)),
     "float and fixed": (exact("binary16", ("e5m2", "q8.8"), rounding="rdn"), (2, 1)),

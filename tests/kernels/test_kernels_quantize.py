@@ -326,3 +326,21 @@ def test_sizes_of_a_gpu(rounding, dtype):
         want = sn.encode(x, fmt, **options)
         same_bits(codes.copy_to_host(), want)
         same_bits(sn.decode(codes, fmt, dtype).copy_to_host(), sn.decode(want, fmt, dtype))
+
+
+@pytest.mark.parametrize(
+    "random", ["lfsr16x12", "lfsr32@hart", "philox4x32-10/2", "philox4x32-7/4", "philox4x32-3@transformer_engine"]
+)
+def test_sources_of_random_bits(device, random):
+    """More elements than a thread makes words for, rows that end within 16 neighbours, and none at all."""
+    rng = np.random.default_rng(8)
+    key = 5 if random.endswith("@hart") else (5, 2**40)
+    options = {"rounding": "sr", "stochastic_bits": 8, "random": random, "key": key}
+    for shape in ((5, 37), (2, 3, 40), (0, 4), ()):
+        x = rng.standard_normal(shape).astype(np.float32)
+        got = sn.quantize(device.to_device(x), "e5m2", **options)
+        same_bits(got.copy_to_host(), np.asarray(sn.quantize(x, "e5m2", **options)))
+    a = sn.array(rng.standard_normal((4, 33)), "e4m3fn")
+    b = sn.array(rng.standard_normal(33), "e4m3fn")
+    on = [sn.Array(device.to_device(v.codes), v.format) for v in (a, b)]
+    same_bits(sn.add(*on, **options).codes.copy_to_host(), sn.add(a, b, **options).codes)

@@ -34,6 +34,8 @@ UNITS = {
     "own": "MadUnit(FloatFormat(5, 6, bias=10, specials='fn'), operand=FloatFormat(4, 2, bias=5, specials='fnuz'), "
     "chunk=3)",
     "exact": "ExactDotUnit('binary16', operand='e4m3fn')",
+    "exact_lfsr": "ExactDotUnit('e6m5', operand='e5m2', rounding='stochastic', stochastic_bits=12, random='lfsr16x3')",
+    "exact_hart": "ExactDotUnit('e6m5', operand='e5m2', rounding='stochastic', random='lfsr32@hart')",
     "h100": "nvidia_h100_e4m3",
     "mma": "nvidia_h100_e4m3_mma",
     "after": "FusedDotUnit(4, 12, 'binary32', operand='binary16', output='binary16', c='after')",
@@ -95,7 +97,7 @@ def test_dot(dots, name):
         for with_c in (False, True):
             a, b = (any_values(f, rng, max(length, 1))[:length] for f in unit.operand)
             c = any_values(unit.c_format, rng, 1)
-            key = (rng.getrandbits(32), 0) if name == "hart" else (rng.getrandbits(64), rng.getrandbits(40))
+            key = (rng.getrandbits(32), 0) if "@hart" in UNITS[name] else (rng.getrandbits(64), rng.getrandbits(40))
             values = [sn.decode(x, f) for x, f in zip((a, b), unit.operand, strict=True)]
             start = sn.decode(c, unit.c_format)[0]
             options = {"key": key} if unit.stochastic else {}

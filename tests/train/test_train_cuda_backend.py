@@ -726,26 +726,31 @@ def test_an_array_on_the_device_is_never_the_hosts_by_accident(device):
         rows_put(x, np.array([-2]), x)
 
 
-def test_no_kernel_takes_the_defaults_bits_for_another_source(device):
-    """Where a role states a source that kernels do not have, every way to round says so."""
-    from softnum.train.engine.cuda_backend import CudaBackend
-
-    backend, key = CudaBackend(np.float32), (1, 65536)
-    x = backend.array(numbers(np.float32, 16, 16))
+@cases("source", ["lfsr32", "philox4x32-7/4", "philox4x32-3@transformer_engine"])
+def test_sources_of_random_bits(backends, source):
+    """Numbers are rounded by the bits of a role's source on both backends; what is computed and rounded at once has the
+    default's alone, and says so."""
+    from softnum.kernels.device.runtime.movement import upload
 
     def role(fmt, scale=None):
-        return RoleRounding(sn.format(fmt), "stochastic", None, 8, "lfsr32", scale=scale)
+        return RoleRounding(sn.format(fmt), "stochastic", None, 8, source, scale=scale)
 
-    narrow, blocks = role("bfloat16"), role("mxfp8_e4m3")
+    narrow, blocks, key = role("e5m2"), role("mxfp8_e4m3"), (1, 65536)
     scaled = role("e2m1fn", NVFP4Scaling(rounding="stochastic", stochastic_bits=8))
+    dtype = backends[0].dtype.type
+    x = finite(dtype, 16, 48) * dtype(1.1)
+
+    def codes(found):
+        return [found.codes, found.scales]
+
+    same(backends, lambda b, up: b.quantize(up(x), narrow, key))
+    same(backends, lambda b, up: codes(b.quantize_blocks(up(x), blocks, -1, key)))
+    same(backends, lambda b, up: b.quantize_flat(up(x), blocks, key))
     for rounding in (
-        lambda: backend.quantize(x, narrow, key),
-        lambda: backend.operate("add", (x, x), narrow, key),
-        lambda: backend.axpy(0.1, x, x, narrow, key),
-        lambda: backend.total(x, narrow, [key] * 4),
-        lambda: backend.quantize_scaled(x, scaled, -1, key),
-        lambda: backend.quantize_blocks(x, blocks, -1, key),
-        lambda: backend.quantize_flat(x, blocks, key),
+        lambda b, x: b.operate("add", (x, x), narrow, key),
+        lambda b, x: b.axpy(0.1, x, x, narrow, key),
+        lambda b, x: b.total(x, narrow, [key] * 4),
+        lambda b, x: b.quantize_scaled(x, scaled, -1, key),
     ):
-        with pytest.raises(ValueError, match="random='lfsr32' is not among the sources here"):
-            rounding()
+        with pytest.raises(ValueError, match=f"random='{source}' is not among the sources here"):
+            rounding(backends[1], upload(x))

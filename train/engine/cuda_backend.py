@@ -17,6 +17,7 @@ import numpy as np
 
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.container import array
+from softnum.arrays.environment import SourceKey
 from softnum.formats.blocks import format
 from softnum.formats.dispatch import of_format
 from softnum.kernels.device.elementwise import carriers, conversion
@@ -71,6 +72,8 @@ def _is_rounded(x: DeviceArray, role) -> bool:
 def _deferred(fmt, backend, x: DeviceArray, role, key) -> DeviceArray | None:
     """x rounded as a role says when it is first read; None where that cannot wait."""
     options = rounding_of(role, key)
+    if isinstance(options["key"], SourceKey):  # whose words are an array's
+        return None
     if x.dtype == np.float64 != backend.dtype and fmt.has_nan:
         return carriers.deferred("convert", [x], (_WIDE,), fmt, to=backend.dtype, **options)
     computation, words = conversion.prepared(fmt, x.dtype.name, **options)

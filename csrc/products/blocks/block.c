@@ -18,27 +18,20 @@ const sn_block_kernels *sn_block_kernels_for(int isa) {
     }
 }
 
-void sn_block_words(const sn_u32 key[2], const sn_u32 key2[2], sn_u32 batch, ptrdiff_t row, ptrdiff_t column,
-                    ptrdiff_t step, int two_roundings, int wide, sn_u32 words[2]) {
-    const sn_step_words w =
-        sn_words_of_steps((sn_u32)(step / 4), (sn_u32)column, (sn_u32)row, batch, key, key2, two_roundings, wide);
-    words[0] = w.product.w[step % 4];
-    words[1] = w.sum.w[step % 4];
-}
-
-static void words_of(const sn_block_unit *u, const sn_block_part *g, ptrdiff_t i, ptrdiff_t j, ptrdiff_t step,
+static void words_of(const sn_block_unit *u, const sn_block_part *g, ptrdiff_t i, ptrdiff_t j, const sn_source_step *at,
                      sn_u32 words[2]) {
     const int product = u->rounds_product && sn_is_stochastic(&u->product_env), sum = sn_is_stochastic(&u->sum_env);
     words[0] = words[1] = 0;
     if (!product && !sum) return;
     if (g->words) {
-        const sn_u32 *w = g->words + ((i * g->n + j) * g->steps + step) * 2;
+        const sn_u32 *w = g->words + ((i * g->n + j) * g->steps + (ptrdiff_t)at->number) * 2;
         words[0] = w[0];
         words[1] = w[1];
         return;
     }
     const int wide = u->product_env.stochastic_bits > 16 || u->sum_env.stochastic_bits > 16;
-    sn_block_words(u->key, u->key2, u->batch, g->m0 + i, g->n0 + j, step, product && sum, wide, words);
+    sn_source_draw(&u->random, at, (sn_u32)(g->n0 + j), (sn_u32)(g->m0 + i), u->batch, u->key, u->key2, product && sum,
+                   wide, words);
 }
 
 /* One output's step where sums of blocks are exact. */
@@ -78,12 +71,13 @@ sn_u32 sn_block_add(const sn_block_unit *unit, const sn_block_part *g, ptrdiff_t
                                  &u->sum_env,
                                  &told[SN_TALLY_SCALED],
                                  &told[SN_TALLY_BLOCKS]};
+    const sn_source_step at = sn_source_at(&u->random, (sn_u64)step);
     sn_u32 words[2];
     for (ptrdiff_t i = 0; i < g->rows; i++) {
         const sn_number x = sn_unpack(&u->scale_a, g->scale_a[i]);
         for (ptrdiff_t j = 0; j < g->n; j++) {
             const sn_number y = sn_unpack(&u->scale_b, g->scale_b[j]);
-            words_of(u, g, i, j, step, words);
+            words_of(u, g, i, j, &at, words);
             g->out[i * g->n + j] =
                 u->exact ? add_exact(u, g, &r, i, j, &x, &y, words) : add_sum(u, g, &r, i * g->n + j, &x, &y, words);
         }
@@ -94,22 +88,27 @@ sn_u32 sn_block_add(const sn_block_unit *unit, const sn_block_part *g, ptrdiff_t
 sn_u32 sn_block_finish(const sn_block_unit *unit, const sn_block_part *g, ptrdiff_t step) {
     sn_told told[SN_BLOCK_TALLIES];
     const sn_block_unit whole = telling(unit, g, told), *u = &whole;
+    const sn_source_step at = sn_source_at(&u->random, (sn_u64)step);
     sn_u32 words[2];
     for (ptrdiff_t i = 0; i < g->rows; i++)
         for (ptrdiff_t j = 0; j < g->n; j++) {
-            const ptrdiff_t at = i * g->n + j;
-            words_of(u, g, i, j, step, words);
-            g->out[at] = sn_tensor_scaled(&u->accumulator, &u->sum_env, g->out[at], &u->tensor_a, &u->tensor_b,
-                                          g->c ? &g->c[at] : NULL, words[1], &told[SN_TALLY_TENSOR]);
+            const ptrdiff_t o = i * g->n + j;
+            words_of(u, g, i, j, &at, words);
+            g->out[o] = sn_tensor_scaled(&u->accumulator, &u->sum_env, g->out[o], &u->tensor_a, &u->tensor_b,
+                                         g->c ? &g->c[o] : NULL, words[1], &told[SN_TALLY_TENSOR]);
         }
     return sn_told_no_code(&told[SN_TALLY_TENSOR]) << 1;
 }
 
-sn_u32 sn_block_word(const sn_block_fast *u, ptrdiff_t row, ptrdiff_t column, ptrdiff_t step, int which) {
+void sn_block_words(const sn_block_fast *u, ptrdiff_t row, ptrdiff_t column, ptrdiff_t step, int which, sn_u32 *words) {
     const int wide = u->product.stochastic_bits > 16 || u->sum.stochastic_bits > 16;
-    sn_u32 words[2];
-    sn_block_words(u->key, u->key2, u->batch, row, column, step, u->two_roundings, wide, words);
-    return words[which];
+    const sn_source_step at = sn_source_at(&u->random, (sn_u64)step);
+    for (ptrdiff_t j = 0; j < SN_BLOCK_TILE; j++) {
+        sn_u32 both[2];
+        sn_source_draw(&u->random, &at, (sn_u32)(column + j), (sn_u32)row, u->batch, u->key, u->key2, u->two_roundings,
+                       wide, both);
+        words[j] = both[which];
+    }
 }
 
 /* ---- which path --------------------------------------------------------------------------------------------------
@@ -151,6 +150,7 @@ int sn_block_path(const sn_block_unit *u, sn_block_inner inner, int tensor_scale
     if (tensor_scales && sn_facts_of(acc).precision > 24) return 0;
     if ((last_sum < 0 ? last_sum : 0) + last < -900 || (end_sum > 0 ? end_sum : 0) + 32 + end > 900) return 0;
     if (longer > 53) return 0;
+    fast->random = u->random;
     fast->rounds_product = u->rounds_product;
     fast->two_roundings = u->rounds_product && sn_is_stochastic(product_env) && sn_is_stochastic(&u->sum_env);
     fast->stochastic = sn_is_stochastic(&u->sum_env) || (u->rounds_product && sn_is_stochastic(product_env));

@@ -7,6 +7,7 @@
 #include "dispatch/kernels.h"
 #include "products/codes.h"
 #include "softnum/units/block_steps.h"
+#include "softnum/word/source.h"
 
 typedef struct {
     sn_format element_a, element_b, scale_a, scale_b;
@@ -18,6 +19,7 @@ typedef struct {
     sn_number tensor_a, tensor_b;
     sn_u32 key[2], key2[2]; /* Philox keys of domains 1 and 2 */
     sn_u32 batch;
+    sn_source random; /* not SN_SOURCE_GIVEN, for there are sn_block_part.words */
 } sn_block_unit;
 
 /* A part of a product, all of it dense: out has rows of n codes of the accumulator. */
@@ -44,10 +46,6 @@ sn_u32 sn_block_add(const sn_block_unit *u, const sn_block_part *g, ptrdiff_t st
 /* out = R(c + out * (tensor_a * tensor_b)), without c R(out * (tensor_a * tensor_b)). */
 sn_u32 sn_block_finish(const sn_block_unit *u, const sn_block_part *g, ptrdiff_t step);
 
-/* The (product, sum) words of a step of an output; wide: one of a unit's two roundings takes more than 16 bits. */
-void sn_block_words(const sn_u32 key[2], const sn_u32 key2[2], sn_u32 batch, ptrdiff_t row, ptrdiff_t column,
-                    ptrdiff_t step, int two_roundings, int wide, sn_u32 words[2]);
-
 /* ---- the fast path, on carriers: products/blocks/body.h states its domain
  * -----------------------------------------------------
  */
@@ -64,6 +62,7 @@ typedef struct {
     sn_rounding product, sum;
     sn_u32 key[2], key2[2];
     sn_u32 batch;
+    sn_source random;
 } sn_block_fast;
 
 /* What is known of an inner unit, besides the format of its results. */
@@ -111,7 +110,7 @@ typedef struct {
 /* Those of an instruction set (SN_ISA_*); null if this build has none for it. */
 const sn_block_kernels *sn_block_kernels_for(int isa);
 
-/* The random word of a rounding; which 0: product, 1: sum. */
-sn_u32 sn_block_word(const sn_block_fast *u, ptrdiff_t row, ptrdiff_t column, ptrdiff_t step, int which);
+/* The random words of a rounding of SN_BLOCK_TILE outputs from one on; which 0: product, 1: sum. */
+void sn_block_words(const sn_block_fast *u, ptrdiff_t row, ptrdiff_t column, ptrdiff_t step, int which, sn_u32 *words);
 
 #endif

@@ -214,8 +214,10 @@ static SN_NOINLINE void SN_(block_round)(const sn_rounding *r, double *x, const 
 
 static void SN_(block_words)(const sn_block_fast *u, ptrdiff_t row, ptrdiff_t column, ptrdiff_t step, int which,
                              sn_u32 *words) {
-    for (int j = 0; j < SN_BLOCK_TILE; j++)
-        words[j] = u->stochastic ? sn_block_word(u, row, column + j, step, which) : 0;
+    if (u->stochastic)
+        sn_block_words(u, row, column, step, which, words);
+    else
+        memset(words, 0, SN_BLOCK_TILE * sizeof *words);
 }
 
 /* One row of a tile: acc = R(acc + [R_product]((sums + rest) * (x * y))). */

@@ -20,7 +20,10 @@ const sn_exact_kernels *sn_exact_kernels_for(int isa) {
 }
 
 sn_u32 sn_exact_word(const sn_exact_unit *u, ptrdiff_t row, ptrdiff_t column) {
-    return sn_philox(0, (sn_u32)column, (sn_u32)row, u->batch, u->key[0], u->key[1]).w[0];
+    const sn_source_step first = sn_source_at(&u->random, 0);
+    sn_u32 words[2];
+    sn_source_draw(&u->random, &first, (sn_u32)column, (sn_u32)row, u->batch, u->key, u->key, 0, 0, words);
+    return words[1];
 }
 
 sn_u32 sn_exact_definition(const sn_exact_unit *u, const sn_product_codes *g) {

@@ -8,6 +8,7 @@
 #include "dispatch/kernels.h"
 #include "products/codes.h"
 #include "softnum/units/kulisch.h"
+#include "softnum/word/source.h"
 
 typedef struct {
     sn_format operand_a, operand_b, accumulator;
@@ -15,10 +16,11 @@ typedef struct {
     sn_i32 bottom, words; /* of the accumulator: kulisch.h */
     sn_u32 key[2];        /* the Philox key of domain 1 */
     sn_u32 batch;
+    sn_source random; /* not SN_SOURCE_GIVEN, for there are sn_product_codes.words */
 } sn_exact_unit;
 
 /* out[m, n] = round(c[m, n] + sum over k of a[m, k] * b[k, n]). A sum has one step, and takes the second of its random
- * words; with a key, word 0 of counter (0, column, row, batch). Its one tally is of these roundings. Returns 1 if a
+ * words; with a key, the source's of step 0. Its one tally is of these roundings. Returns 1 if a
  * result is a NaN that the accumulator has no code for. */
 sn_u32 sn_exact_definition(const sn_exact_unit *u, const sn_product_codes *g);
 

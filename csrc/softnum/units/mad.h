@@ -43,24 +43,13 @@ typedef struct {
 
 /* The random word of a rounding of step k of output (0, 0), which is 0: of the product, 1: of the sum. */
 SN_FN sn_u32 sn_mad_word(const sn_mad_unit *u, sn_i64 step, sn_i32 which) {
-    const sn_source *s = &u->random;
     const sn_i32 random = sn_is_stochastic(&u->sum_env) || (!u->fused && sn_is_stochastic(&u->product_env));
     const sn_i32 wide = u->two_roundings && (u->sum_env.stochastic_bits > 16 || u->product_env.stochastic_bits > 16);
-    const sn_u32 four = (sn_u32)(step / 4);
-    sn_u32 word;
     if (!random) return 0;
-    if (s->kind == SN_SOURCE_PHILOX && !s->seven && !s->shared) {
-        const sn_step_words w = sn_words_of_steps(four, 0, 0, u->batch, u->key, u->key2, u->two_roundings, wide);
-        return which ? w.sum.w[step % 4] : w.product.w[step % 4];
-    }
-    if (s->kind == SN_SOURCE_LFSR) {
-        sn_u32 state = sn_lfsr_start(s, 0, 0, u->batch, u->key);
-        state = sn_lfsr_product(s, sn_lfsr_power(s, (sn_u64)step), state);
-        word = sn_lfsr_step(s, &state);
-    } else {
-        word = sn_source_philox(s, four, 0, 0, u->batch, u->key).w[step % 4];
-    }
-    return which && u->two_roundings ? word >> sn_source_half(s) : word;
+    const sn_source_step at = sn_source_at(&u->random, (sn_u64)step);
+    sn_u32 words[2];
+    sn_source_draw(&u->random, &at, 0, 0, u->batch, u->key, u->key2, u->two_roundings, wide, words);
+    return words[which];
 }
 
 /* Step k, into the sum of a lane. */

@@ -77,4 +77,38 @@ SN_FN sn_philox_words sn_source_philox(const sn_source *s, sn_u32 four, sn_u32 c
     return w;
 }
 
+/* A step of a product; power: what takes the first states of LFSRs to it. */
+typedef struct {
+    sn_u64 number;
+    sn_u32 power;
+} sn_source_step;
+
+SN_FN sn_source_step sn_source_at(const sn_source *s, sn_u64 number) {
+    sn_source_step at;
+    at.number = number;
+    at.power = s->kind == SN_SOURCE_LFSR ? sn_lfsr_power(s, number) : 0;
+    return at;
+}
+
+/* The words of a step's product and sum, of output (row, column); the last four arguments as sn_words_of_steps takes
+ * them. */
+SN_FN void sn_source_draw(const sn_source *s, const sn_source_step *at, sn_u32 column, sn_u32 row, sn_u32 batch,
+                          const sn_u32 key[2], const sn_u32 key2[2], sn_i32 two_roundings, sn_i32 wide,
+                          sn_u32 words[2]) {
+    const sn_u32 four = (sn_u32)(at->number / 4), i = (sn_u32)(at->number % 4);
+    if (s->kind == SN_SOURCE_PHILOX && !s->seven && !s->shared) {
+        const sn_step_words w = sn_words_of_steps(four, column, row, batch, key, key2, two_roundings, wide);
+        words[0] = w.product.w[i];
+        words[1] = w.sum.w[i];
+        return;
+    }
+    if (s->kind == SN_SOURCE_LFSR) {
+        sn_u32 state = sn_lfsr_product(s, at->power, sn_lfsr_start(s, column, row, batch, key));
+        words[0] = sn_lfsr_step(s, &state);
+    } else {
+        words[0] = sn_source_philox(s, four, column, row, batch, key).w[i];
+    }
+    words[1] = two_roundings ? words[0] >> sn_source_half(s) : words[0];
+}
+
 #endif

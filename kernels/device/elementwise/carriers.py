@@ -35,7 +35,7 @@ from softnum.kernels.device.elementwise.computations import (
 )
 from softnum.kernels.device.elementwise.deferred import can_wait
 from softnum.kernels.device.elementwise.deferred import example as chain_example
-from softnum.kernels.device.elementwise.launch import Words, example, run, words_of
+from softnum.kernels.device.elementwise.launch import Words, example, run, words_of_key
 from softnum.kernels.device.elementwise.patterns import pattern_text
 from softnum.kernels.device.runtime import _cuda, movement
 from softnum.runtime import _core
@@ -191,7 +191,7 @@ def prepared(
     """What `operate` computes of an element of a carrier, and its random words; parameters and errors as there."""
     carrier, to = np.dtype(carrier), np.dtype(carrier if to is None else to)
     computation = _planned(operation, tuple(formats), out_fmt, rounding, overflow, stochastic_bits, carrier, to)
-    return computation, words_of(rounding_name(rounding).startswith("stochastic"), key, None, ())
+    return computation, words_of_key(rounding_name(rounding).startswith("stochastic"), key)
 
 
 def operate(

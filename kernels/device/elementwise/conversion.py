@@ -30,7 +30,7 @@ from softnum.kernels.device.elementwise.computations import (
     quantize_computation,
     search_computation,
 )
-from softnum.kernels.device.elementwise.launch import Words, example, run, words_of
+from softnum.kernels.device.elementwise.launch import Words, example, run, words_of, words_of_key
 from softnum.kernels.device.elementwise.patterns import reading_text
 from softnum.kernels.device.products.entries import NO_CODE, NOT_EXACT
 from softnum.kernels.device.runtime import _cuda
@@ -229,7 +229,7 @@ def prepared(
 ) -> tuple[Computation, Words]:  # fmt: skip
     """What `quantize` computes of an element of a carrier, and its random words; no value table."""
     env = _environment(fmt, rounding, overflow, stochastic_bits, invalid, False, "after", None)
-    words = words_of(rounding_name(rounding).startswith("stochastic"), key, None, ())
+    words = words_of_key(rounding_name(rounding).startswith("stochastic"), key)
     return quantize_computation(fmt, env, carrier, not fmt.has_nan and isinstance(invalid, str)), words
 
 

@@ -12,14 +12,15 @@ from math import prod
 
 import numpy as np
 
-from softnum.arrays.environment import seed_and_stream
+from softnum.arrays.environment import SourceKey, seed_and_stream
 from softnum.kernels.device.elementwise.computations import FROM_ARRAY, FROM_KEY, INPUTS, NO_WORDS, TABLES, Computation
+from softnum.kernels.device.elementwise.sources import words_of_source
 from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime._cuda import cuda, ffi
 from softnum.kernels.device.runtime.strides import contiguous, copy, packed
 from softnum.runtime import _core
 
-__all__ = ["Words", "elementwise_kernel", "example", "examples", "run", "words_of"]
+__all__ = ["Words", "elementwise_kernel", "example", "examples", "run", "words_of", "words_of_key"]
 
 _GROUP = 4  # elements of a thread: those of one Philox counter
 
@@ -78,9 +79,17 @@ def words_of(stochastic: bool, key, random_bits, shape) -> Words:
         return Words()
     if random_bits is not None:
         return Words(FROM_ARRAY, array=_random_array(random_bits, tuple(shape)))
-    if key is None:
+    if isinstance(key, SourceKey):
+        return Words(FROM_ARRAY, array=words_of_source(key, tuple(shape)))
+    return words_of_key(stochastic, key)
+
+
+def words_of_key(stochastic: bool, key) -> Words:
+    """The same where there is no array yet, of what is put off: of the default source alone, of which a key is enough;
+    ValueError of others."""
+    if stochastic and key is None:
         raise ValueError("stochastic rounding needs key=seed, key=(seed, stream) or random_bits=array")
-    return Words(FROM_KEY, _core.philox_key(*seed_and_stream(key), 0))
+    return Words(FROM_KEY, _core.philox_key(*seed_and_stream(key), 0)) if stochastic else Words()
 
 
 def _random_array(random_bits, shape):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from softnum.arrays.sources import DEFAULT_SOURCE
 from softnum.kernels.device.elementwise.conversion import FROM_ARRAY, FROM_KEY
 from softnum.kernels.device.products.custom import engine_of as custom_engine
 from softnum.kernels.device.products.exact import ExactEngine
@@ -28,14 +27,10 @@ __all__ = ["engine_of"]
 def _mad_engine(unit: MadUnit, words: int):
     if isinstance(unit.flush_inputs, str):
         raise NoKernel(f"no kernel flushes some of what it reads alone ({unit}); copy the operands to the host")
-    if words == FROM_KEY and unit.random != DEFAULT_SOURCE:
-        raise NoKernel(
-            f"no kernel makes the random bits of {unit.random!r} ({unit}), only those of {DEFAULT_SOURCE!r}; give "
-            "them as random_bits= (softnum.Stream(key).words(shape, unit, k=K)), or copy the operands to the host"
-        )
     if unit.on_codes:
         return TableEngine(unit)
-    return BlocksEngine(unit) if words != FROM_ARRAY and takes(unit) else DefinitionEngine(unit)
+    lfsr = words == FROM_KEY and unit.random_source.kind == "lfsr"  # whose states go from step to step
+    return BlocksEngine(unit) if words != FROM_ARRAY and not lfsr and takes(unit) else DefinitionEngine(unit)
 
 
 register(MadUnit, device=_mad_engine)

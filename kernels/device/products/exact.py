@@ -20,7 +20,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from softnum.formats.c_text import environment_text, format_text
+from softnum.formats.c_text import environment_text, format_text, source_text
 from softnum.formats.facts import fits
 from softnum.formats.modes import ROUNDING_MODES
 from softnum.kernels.device.elementwise.conversion import FROM_ARRAY, FROM_KEY, NO_WORDS
@@ -95,7 +95,7 @@ def exact_library(unit: ExactDotUnit, carrier: str, pieces: Pieces | None) -> Li
     value_constants, value = value_entry(carrier, "_sum")
     constants = (
         format_text("_a", a) + format_text("_b", b) + format_text("_sum", unit.accumulator)
-        + environment_text("_env", unit.environment) + value_constants
+        + environment_text("_env", unit.environment) + source_text("_source", unit.random_source) + value_constants
         + f"typedef char _fits[sizeof(sn_kulisch) <= {8 * _STATE} ? 1 : -1];\n"
     )  # fmt: skip
     here = "sn_kulisch *k = (sn_kulisch *)state;\n"
@@ -125,7 +125,10 @@ def exact_library(unit: ExactDotUnit, carrier: str, pieces: Pieces | None) -> Li
         Entry("lost", "uint32", (_S,), "return (sn_u32)((sn_kulisch *)state)->met;"),
         Entry(
             "word", "uint32", counter,
-            "return sn_philox(0, (sn_u32)n, (sn_u32)m, (sn_u32)batch, key0, key1).w[0];",
+            "const sn_source s = _source();\nconst sn_source_step first = sn_source_at(&s, 0);\n"
+            "const sn_u32 key[2] = {key0, key1};\nsn_u32 words[2];\n"
+            "sn_source_draw(&s, &first, (sn_u32)n, (sn_u32)m, (sn_u32)batch, key, key, 0, 0, words);\n"
+            "return words[1];",
         ),
         value,
     ]  # fmt: skip
@@ -138,7 +141,7 @@ def exact_library(unit: ExactDotUnit, carrier: str, pieces: Pieces | None) -> Li
                 "sn_kulisch_add_exact(k, sn_u128_make(0, n < 0 ? 0 - (sn_u64)n : (sn_u64)n), grid, n < 0);",
             )
         )  # fmt: skip
-    return Library(constants, tuple(entries))
+    return Library(constants, tuple(entries), "softnum/device/device.h softnum/word/source.h")
 
 
 @lru_cache(maxsize=256)

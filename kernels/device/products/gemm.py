@@ -11,7 +11,7 @@ import numpy as np
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.checks import float_array
 from softnum.arrays.container import Array
-from softnum.arrays.environment import seed_and_stream
+from softnum.arrays.environment import source_keys
 from softnum.kernels.device.elementwise.conversion import FROM_ARRAY, FROM_KEY, NO_WORDS, check_out
 from softnum.kernels.device.products.blocks import block_operands, with_scales
 from softnum.kernels.device.products.engines import engine_of
@@ -20,7 +20,7 @@ from softnum.kernels.device.runtime import _cuda
 from softnum.kernels.device.runtime.strides import broadcast, contiguous, copy, flat, is_dense, overlap, strided
 from softnum.mac.family import family_of
 from softnum.mac.mad import Unit
-from softnum.runtime import _core
+from softnum.mac.products.operands import check_key
 from softnum.runtime.gateway import is_device_array
 
 __all__ = [
@@ -217,8 +217,8 @@ def given_words(random_bits, shape, caller: str):
     return random_bits
 
 
-def random_words(unit, key, random_bits, shape, steps: int, caller: str = "matmul"):
-    """(where the words come from, key words of domains 1 and 2, the array of words or a stand-in)"""
+def random_words(unit, key, random_bits, shape, steps: int, caller: str = "matmul", domains=(1, 2)):
+    """(where the words come from, key words of both domains, the array of words or a stand-in)"""
     none = np.zeros((1, 1, 1, 1, 1), np.uint32)
     if not unit.stochastic:
         return NO_WORDS, (0, 0, 0, 0), _cuda.constant(none)
@@ -229,9 +229,7 @@ def random_words(unit, key, random_bits, shape, steps: int, caller: str = "matmu
         if random_bits.size == 0:
             return FROM_ARRAY, (0, 0, 0, 0), _cuda.constant(none)
         return FROM_ARRAY, (0, 0, 0, 0), random_bits.reshape((-1, *want[-4:]))
-    if getattr(unit, "random", None) == "given":
-        raise ValueError(f"{caller}: the unit's random bits are given (random='given'); give them as random_bits=")
-    if key is None:
+    if key is None and unit.random != "given":
         raise ValueError(f"{caller}: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
-    pair = seed_and_stream(key)
-    return FROM_KEY, (*_core.philox_key(*pair, 1), *_core.philox_key(*pair, 2)), _cuda.constant(none)
+    check_key(unit, key, caller)
+    return FROM_KEY, source_keys(unit.random_source, key, domains, caller), _cuda.constant(none)

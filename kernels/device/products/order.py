@@ -12,6 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from softnum.arrays.sources import RandomSource
+from softnum.formats.c_text import source_text
 from softnum.kernels.device.elementwise.conversion import FROM_ARRAY, FROM_KEY, NO_WORDS
 from softnum.kernels.device.products.layouts import index_of, loader
 from softnum.kernels.device.products.problem import Problem
@@ -26,7 +28,7 @@ STATE = 3  # of a sum besides itself: which formats lacked a code, the compensat
 
 _THREADS = 32 if _cuda.SIMULATOR else 128
 _U32, _U64 = np.uint32, np.uint64
-DRAWN = 9  # of `words_of`: words of a Philox counter for products and for sums, and which counter
+DRAWN = 10  # of `words_of`: words of four steps, products' and sums'; an LFSR's state after them; which four they are
 
 
 @dataclass(frozen=True)
@@ -78,41 +80,59 @@ class Tables:
         return cls(*(_cuda.constant(np.zeros(1, kind)) for kind in (np.uint32, np.int16, np.uint64)))
 
 
-@lru_cache(maxsize=8)
-def _words_library(two_roundings: bool, wide: bool) -> Library:
+_BY_DEFAULT = """const sn_step_words w = sn_words_of_steps(four, (sn_u32)n, (sn_u32)m, (sn_u32)batch, key, key + 2,
+                                          {two}, {wide});
+"""
+_BY_PHILOX = """const sn_source s = _source();
+sn_step_words w;
+w.product = w.sum = sn_source_philox(&s, four, (sn_u32)n, (sn_u32)m, (sn_u32)batch, key);
+"""
+_BY_LFSR = """const sn_source s = _source();
+sn_step_words w;
+if (four == 0 || drawn[9] != four)
+    drawn[8] = sn_lfsr_product(&s, sn_lfsr_power(&s, (sn_u64)four * 4),
+                               sn_lfsr_start(&s, (sn_u32)n, (sn_u32)m, (sn_u32)batch, key));
+for (sn_i32 i = 0; i < 4; i++)
+    w.product.w[i] = w.sum.w[i] = sn_lfsr_step(&s, &drawn[8]);
+"""
+
+
+@lru_cache(maxsize=32)
+def _words_library(source: RandomSource, two_roundings: bool, wide: bool) -> Library:
     """The entry ``draw(step, n, m, batch, keys..., drawn)``: a step's random words into drawn, four steps at a time.
 
-    drawn: those of products, of sums, and 1 more than the counter. two_roundings: they share a word, of which the sum
-    gets the upper half; or it has one of a second key, if they are wide.
+    drawn: those of products, of sums, an LFSR's state after them, and 1 more than step div 4. two_roundings: they share
+    a word, of which the sum gets the upper half; or it has one of a second key, if they are wide.
     """
+    how = _BY_DEFAULT if source.is_default else _BY_LFSR if source.kind == "lfsr" else _BY_PHILOX
+    how = how.format(two=int(two_roundings), wide=int(wide)) if source.is_default else how
+    shift = source.half if two_roundings and not source.is_default else 0
     body = f"""
-const sn_u32 counter = (sn_u32)(step / 4), key[4] = {{key0, key1, key2, key3}};
-if (drawn[8] == counter + 1) return;
-const sn_step_words w = sn_words_of_steps(counter, (sn_u32)n, (sn_u32)m, (sn_u32)batch, key, key + 2,
-                                          {int(two_roundings)}, {int(wide)});
-for (sn_i32 i = 0; i < 4; i++) {{
+const sn_u32 four = (sn_u32)(step / 4), key[4] = {{key0, key1, key2, key3}};
+if (drawn[9] == four + 1) return;
+{how}for (sn_i32 i = 0; i < 4; i++) {{
     drawn[i] = w.product.w[i];
-    drawn[4 + i] = w.sum.w[i];
+    drawn[4 + i] = w.sum.w[i] >> {shift};
 }}
-drawn[8] = counter + 1;
+drawn[9] = four + 1;
 """
     arguments = (
         *((("int64", name)) for name in ("step", "n", "m", "batch")),
         *((("uint32", f"key{i}")) for i in range(4)), ("uint32*", "drawn"),
     )  # fmt: skip
-    return Library("", (Entry("draw", "void", arguments, body),), "softnum/word/philox.h")
+    return Library(source_text("_source", source), (Entry("draw", "void", arguments, body),), "softnum/word/source.h")
 
 
 def words_of(unit, words: int):
     """The device function ``(random, drawn, batch, m, n, step, counter_n, counter_m, counter_batch, keys...)``: the
     random words of a step, the product's and the sum's. words: where from; drawn: a local array of DRAWN."""
-    two = getattr(unit, "two_roundings", False)
-    return _words_of(two, two and unit.stochastic_bits > 16, words)
+    two = unit.two_roundings
+    return _words_of(unit.random_source, two, two and unit.stochastic_bits > 16, words)
 
 
-@lru_cache(maxsize=32)
-def _words_of(two_roundings: bool, wide: bool, words: int):
-    draw, none = _cuda.bind(_words_library(two_roundings, wide)).draw, _U32(0)
+@lru_cache(maxsize=64)
+def _words_of(source: RandomSource, two_roundings: bool, wide: bool, words: int):
+    draw, none = _cuda.bind(_words_library(source, two_roundings, wide)).draw, _U32(0)
 
     @cuda.jit(device=True)
     def from_key(random, drawn, batch, m, n, step, counter_n, counter_m, counter_batch, key0, key1, key2, key3):

@@ -6,8 +6,6 @@ from math import prod
 
 import numpy as np
 
-from softnum.arrays.environment import seed_and_stream
-from softnum.kernels.device.elementwise.conversion import FROM_KEY
 from softnum.kernels.device.products.gemm import array_and_format, compute, given_words, new_status, random_words
 from softnum.kernels.device.products.mad import fast
 from softnum.kernels.device.products.mad.steps import steps_of
@@ -17,7 +15,6 @@ from softnum.kernels.device.runtime.strides import contiguous, dense, one_step, 
 from softnum.mac.mad import MadUnit
 from softnum.mac.products.engines import fast_of
 from softnum.mac.products.sums import addend_formats, adder_of, axes_of, no_format
-from softnum.runtime import _core
 from softnum.runtime.gateway import is_device_array
 
 __all__ = ["examples", "sum"]
@@ -92,10 +89,7 @@ def _words(adder, key, random_bits, result, steps: int):
         item = given.dtype.itemsize  # the product's word and the sum's are one
         words = strided(given, (1, n, steps, 2), (0, steps * item, item, 0))
         return random_words(adder, key, words, (1, n), steps, "sum")
-    words, keys, random = random_words(adder, key, None, (1, n), steps, "sum")
-    if words == FROM_KEY:
-        keys = 2 * _core.philox_key(*seed_and_stream(key), _DOMAIN)
-    return words, keys, random
+    return random_words(adder, key, None, (1, n), steps, "sum", (_DOMAIN, _DOMAIN))
 
 
 def examples():

@@ -10,7 +10,6 @@ from fractions import Fraction
 from math import inf, nextafter
 from typing import NamedTuple
 
-from softnum.arrays.sources import DEFAULT_SOURCE, random_source
 from softnum.mac.blocks import BlockDotUnit
 from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.exact import ExactDotUnit
@@ -331,7 +330,7 @@ def chances_of(unit, k: int, products: Growth, start: float | None) -> Chances:
     find = family_of(unit).chances
     if find is None or not unit.stochastic or getattr(unit, "compensated", None):
         raise ValueError(f"bound: failure= takes a MadUnit or ExactDotUnit that rounds stochastically, got {unit}")
-    if random_source(getattr(unit, "random", DEFAULT_SOURCE)).kind != "philox":
+    if unit.random_source.kind != "philox":
         raise ValueError(
             f"bound: failure= takes random bits that do not depend on those before, which random={unit.random!r} does "
             "not give"

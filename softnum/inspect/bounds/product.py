@@ -14,7 +14,6 @@ from softnum.arrays.checks import float_array
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode
 from softnum.arrays.environment import seed_and_stream
-from softnum.arrays.sources import DEFAULT_SOURCE
 from softnum.formats.facts import facts
 from softnum.inspect.bounds.growth import NOTHING, Growth, chances_of, growth_of, local, upward
 from softnum.inspect.bounds.running import running_of
@@ -276,9 +275,9 @@ def _words(unit, key, random_bits) -> Callable:
             raise ValueError("bound: random_bits must be words of shape (M, N, steps, 2)")
         return lambda m, n: lambda step, *_: tuple(map(int, random_bits[m, n, step]))
     seed, stream = seed_and_stream(key)
-    own = unit.stochastic_bits, unit.two_roundings, getattr(unit, "random", DEFAULT_SOURCE)
+    own, source = (unit.stochastic_bits, unit.two_roundings), unit.random
     check_key(unit, key, "bound")
-    return lambda m, n: lambda step, *bits: random_words_matmul(seed, stream, 0, m, n, step, *(bits or own))
+    return lambda m, n: lambda step, *bits: random_words_matmul(seed, stream, 0, m, n, step, *(bits or own), source)
 
 
 # -- sums of magnitudes ------------------------------------------------------------------------------------------------

@@ -251,11 +251,9 @@ def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2)
     if gemm is None and c is None and words is None and (narrow := narrowed(unit)) is not None:
         values = matmul_by_unit(a, b, narrow, None, None, None, threads, out, caller=caller, tallies=tallies)
         return Array(encode(values, result), result) if dtype is None else values
-    side_by_side = isinstance(words, PackedWords)
-    of_codes = isinstance(words, np.ndarray) or dtype is None or Array in (type(a), type(b), type(c))
-    of_codes |= side_by_side and not isinstance(unit, MadUnit)  # whose engines alone take them so
-    if gemm is None or of_codes:
-        words = words.unpacked(unit) if side_by_side else words
+    of_words = words is not None and (isinstance(words, np.ndarray) or not getattr(gemm, "takes_words", False))
+    if gemm is None or of_words or dtype is None or Array in (type(a), type(b), type(c)):
+        words = words.unpacked(unit) if isinstance(words, PackedWords) else words
         codes = _by_definition(unit, a, b, c, (batches, m, n), lead, k, keys, words, numbers, threads, caller, tallies)
         values = Array(codes.reshape(shape), result) if dtype is None else decode(codes.reshape(shape), result, dtype)
         if out is None:

@@ -12,7 +12,6 @@ from softnum.arrays.checks import native
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode, quantize
 from softnum.arrays.environment import PartKey, source_keys
-from softnum.arrays.sources import DEFAULT_SOURCE, random_source
 from softnum.formats.codec import NEAREST
 from softnum.formats.facts import fits
 from softnum.mac import _gemm
@@ -196,7 +195,7 @@ def _packed(unit, words, shape, steps: int, caller: str) -> PackedWords:
 
 def check_key(unit, key, caller: str) -> None:
     """ValueError if no random bits can be made of a key for a unit."""
-    source = random_source(getattr(unit, "random", DEFAULT_SOURCE))
+    source = unit.random_source
     if source.kind == "given":
         raise ValueError(f"{caller}: the unit's random bits are given (random='given'); give them as random_bits=")
     source_keys(source, key, (1, 2), caller)
@@ -221,7 +220,7 @@ def random_words_of(unit, key, random_bits, shape, k, domains=(1, 2), caller="ma
             )
         words = np.ascontiguousarray(words).reshape(int(np.prod(shape[:-2], dtype=np.int64)), *want[-4:])
         return (0, 0, 0, 0), words, PLAIN
-    source = random_source(getattr(unit, "random", DEFAULT_SOURCE))
+    source = unit.random_source
     if key is None and source.kind != "given":
         raise ValueError(f"{caller}: the unit rounds stochastically; give key=seed, key=(seed, stream) or random_bits=")
     numbers = PLAIN

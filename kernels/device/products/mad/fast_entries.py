@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from string import Template
 
+from softnum.formats.c_text import source_text
 from softnum.kernels.device.products.mad.steps import Steps, second_key, step_text
 from softnum.kernels.device.runtime.source import TYPES, Entry, Library, literal
 from softnum.mac.products.engines import fast_of
@@ -127,7 +128,8 @@ _PHILOX = """typedef struct {
     sn_u32 n, m, batch, key[4];
 } _counter;
 SN_FN sn_philox_words _words(const _counter *c, sn_u32 block, sn_u32 i, sn_u32 j, sn_i32 second) {
-    return sn_philox(block, c->n + j, c->m + i, c->batch, c->key[second], c->key[second + 1]);
+    const sn_source s = _source();
+    return sn_source_philox(&s, block, c->n + j, c->m + i, c->batch, c->key + second);
 }
 SN_FN sn_u32 _chosen(const sn_philox_words *w, sn_u32 k) {
     const sn_u32 low = k & 1 ? w->w[1] : w->w[0], high = k & 1 ? w->w[3] : w->w[2];
@@ -270,5 +272,9 @@ def steps_library(steps: Steps, block: Block, given: tuple[str, str, str], out: 
         Entry("compute", "void", tuple(arguments), body),
         _leave(steps, out),
     )
-    text = step_text(steps) + _read_text(steps.kind, block.group) + (_PHILOX if steps.words else "")
-    return Library(text, entries, "softnum/device/steps.h")
+    text = (
+        step_text(steps)
+        + _read_text(steps.kind, block.group)
+        + (source_text("_source", unit.random_source) + _PHILOX if steps.words else "")
+    )
+    return Library(text, entries, "softnum/device/steps.h softnum/word/source.h")

@@ -189,7 +189,7 @@ def _randomly(what: str, way: str, value: str, word: str, bits: int = 32) -> str
 def _stochastic_steps(gemm: FastGemm, unit, level: str) -> str:
     targets = zip("pso", _targets(unit), strict=True)
     constants, take = _joined(target_text(x, target, "float32") for x, target in targets)
-    shift = 16 if gemm.two_roundings else 0
+    shift = unit.random_source.half if gemm.two_roundings else 0
     if gemm.product_rounding == "exact":
         value = "sn_fma_zero32(x, y, acc)"
     else:
@@ -217,7 +217,7 @@ def _wide_steps(gemm: FastGemm, unit) -> str:
     def total(x: str, addends: str, word: str) -> str:
         return rounded(x, f"sn_{'add_zero' if x in randomly else 'sum_odd'}64({addends})", word)
 
-    shift = 16 if gemm.two_roundings and not second_key(unit) else 0
+    shift = unit.random_source.half if gemm.two_roundings and not second_key(unit) else 0
     product = "sn_multiply64(x, y)"
     if gemm.product_rounding != "exact":
         product = rounded("p", product, "word")

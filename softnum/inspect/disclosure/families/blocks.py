@@ -79,7 +79,7 @@ def _block(unit: BlockDotUnit) -> Statement:
                 "execution. An addition takes the sum's word of its step, R_product the product's.",
             )
         )
-        steps.append(random_words(bits, unit.two_roundings))
+        steps.append(random_words(bits, unit.two_roundings, unit.random_source))
     order = {"block_size": unit.block_size}
     return Statement(steps, roundings, order, unit.block_size or 4, unit.inner)
 

@@ -34,7 +34,7 @@ def _exact(unit: ExactDotUnit) -> Statement:
     ]
     if unit.stochastic:
         steps.append(Paragraph("Numbers of the steps", "The one rounding takes the sum's word of step 0."))
-        steps.append(random_words(unit.stochastic_bits, False))
+        steps.append(random_words(unit.stochastic_bits, False, unit.random_source))
     return Statement(steps, {"R": Rounded(unit.accumulator, unit.rounding, unit.overflow, unit.stochastic_bits)}, {}, 4)
 
 

@@ -261,7 +261,8 @@ class _Product:
             own = np.ascontiguousarray(words[:, :, steps])
         elif inner.stochastic:
             bits = inner.stochastic_bits
-            own = _blocks.words_of_steps(self.keys, i, m0, m1, n0, n1, steps, inner.two_roundings, bits > 16)
+            source = self.unit.random_source
+            own = _blocks.words_of_steps(source, self.keys, i, m0, m1, n0, n1, steps, inner.two_roundings, bits > 16)
         return definition_of(inner).run(a, b, None, sums, own, self.keys, i, m0, m1, n0, n1, (m0, n0), tallies)
 
 
