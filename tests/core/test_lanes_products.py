@@ -134,6 +134,28 @@ def test_random_units():
     assert seen["lanes"] > 150 and seen["counted"] > 120 and seen["compared"] > 400, seen
 
 
+FIXED = [
+    ("q8.8", "q4.4", "q4.4"), ("q8.8", "q4.4", None), ("uq4.4", "q4.4", "q2.6"), ("q10.-2", "q4.4", "q5.1"),
+    ("q-2.10", "q2.6", None), ("uq2.6", "uq4.4", "uq1.7"), ("q4.30", "q8.8", "q8.20"), ("q4.2", "e4m3fn", "q30.10"),
+    ("q20.20", ("e5m2", "q4.4"), "q12.12"),
+]  # fmt: skip
+
+
+@cases("mode", MODES)
+def test_fixed_point_that_saturates(mode):
+    """Ties and quarters of the last place on both sides of 0, sums at both ends; sums that are flipped by Kahan's."""
+    rng, numbers = random.Random(mode), np.random.default_rng(MODES.index(mode))
+    for accumulator, operand, product in FIXED:
+        for more in ({}, {"lanes": 2}, {"chunk": 3, "outer_accumulator": "q8.4"}, {"compensated": "kahan"}):
+            u = sn.MadUnit(
+                accumulator, operand=operand, product=product, rounding=mode, overflow="saturate", **more
+            )  # fmt: skip
+            if fast_of(u) is None and counting_of(u) is None:
+                continue
+            for kinds in (("codes", "codes", "codes"), ("usual", "small", "usual")):
+                compare(u, rng, numbers, instruction_sets, kinds)
+
+
 WIDER = [
     sn.MadUnit("e15m48", operand="e5m2"),
     sn.MadUnit("e15m40", operand="e5m2", rounding="down", lanes=3),

@@ -79,6 +79,11 @@ typedef struct {
     sn_u32 no_code;               /* 0, or a bit for NaN, which has no code: as sn_gemm_definition returns it */
     sn_u64 least_read;            /* magnitudes below are zeros where they are read */
     sn_u64 least_normal;          /* the pattern of 2^emin; 0: there is nothing tiny */
+    /* fixed point that saturates: the pattern of M, or 0 for others; its ends, and what is added, in quarters of the
+     * last place, as two's complement (products/gemm/lanes_body.h) */
+    sn_u64 magic;
+    sn_i64 ends[2];
+    sn_short_rounding quarters;
 } sn_lane_rounding;
 
 /* What SN_PATH_LANES knows more. */

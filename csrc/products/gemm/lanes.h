@@ -15,8 +15,10 @@
  * To round: magnitudes from 2^emin (or the least value, where there are no subnormals) to the largest value have the
  * same places cut off, by the short way, an addition and a mask; so have zeros, if there is -0. Where a vector has
  * others (subnormals, what overflows, infinities, NaNs) all of it goes by round_to_value of lanes/round.h, out of the
- * loop, and so do all of fixed point and of unsigned formats. What is tiny and flushed becomes a zero there. "Tiny
- * after rounding" is the short way's rounding in the binade below 2^emin, without a bound of the exponent.
+ * loop, and so do all of unsigned floats. What is tiny and flushed becomes a zero there. "Tiny after rounding" is the
+ * short way's rounding in the binade below 2^emin, without a bound of the exponent. Fixed point that saturates has a
+ * short way of its own, by an addition that moves its last place to one of the carrier's; where it wraps around, and
+ * beside floats, it goes by that function.
  *
  * Counting (in binary64; formats with signs and subnormals whose largest binade is not binary64's, or fixed point of
  * addends of at most 52 bits): a vector of counters for each of sn_tally's; inexact are the lanes where rounding

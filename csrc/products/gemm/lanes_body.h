@@ -82,10 +82,11 @@ SN_INLINE H_U H_(lane_short)(const H_(cut) * c, H_U bits) {
     return (bits & c->kept) | ((H_U)((bits & ~c->kept) != 0) & c->more);
 }
 
-/* A rounding's short way, and how its numbers are read, in registers. */
+/* A rounding's short way, and how its numbers are read, in registers. fixed: it is that of fixed point. */
 typedef struct {
     const sn_lane_rounding *r;
     H_(cut) cut;
+    sn_i32 fixed;
     H_U offset, least_read, sign_of_zero;
     H_I most;
     sn_i32 exists, zeros, reads; /* zeros: it leaves them as they are */
@@ -104,6 +105,12 @@ SN_INLINE H_(short) H_(short_of)(const sn_lane_rounding *r) {
         .zeros = r->any.negative_zero,
         .reads = r->least_read != 0,
     };
+    return s;
+}
+
+/* The short way of fixed point that saturates, in quarters of its last place. */
+SN_INLINE H_(short) H_(short_of_fixed)(const sn_lane_rounding *r) {
+    const H_(short) s = {.r = r, .cut = H_(cut_of)(&r->quarters), .fixed = 1, .zeros = 1, .exists = 1};
     return s;
 }
 
@@ -179,12 +186,48 @@ static SN_NOINLINE H_V H_(lane_counted)(H_(lanes_job) * job, const sn_lane_round
 }
 #endif
 
+/* As lane_round, of fixed point that saturates. With M = 1.5 * 2^(H_M + g), 2^g a quarter of the last place, M + v has
+ * next to it how many of 2^g v has, rounded, and the difference from M is exact; rounded down, and odd where v is not a
+ * whole number of them, they are rounded as any number with two places, by the mode, as two's complement. Up to
+ * 2^(H_M - 2) of them; the general way has the others, infinities and NaN. Whichever way the CPU rounds meanwhile. */
+SN_INLINE H_V H_(lane_fixed)(H_(lanes_job) * job, const H_(short) * s, int counting, int tally, int column, H_V v,
+                             H_V x, H_V y, H_V z) {
+    const sn_lane_rounding *r = s->r;
+    const H_U zero = {0}, magic = zero + (H_u)r->magic, *valid = &job->valid[column / H_N];
+    const H_I least = (H_I)zero + (H_i)r->ends[0], most = (H_I)zero + (H_i)r->ends[1];
+    const H_V moved = v + (H_V)magic, back = moved - (H_V)magic;
+    const H_U apart = (H_U)moved - magic, middle = apart + (H_SIGN | (H_u)1 << (H_M - 2));
+    if (__builtin_expect(H_ANY_GREATER((H_I)middle, (H_I)zero + (H_i)(H_SIGN | (H_u)1 << (H_M - 1))), 0)) {
+#if H_BITS == 64
+        if (counting) return H_(lane_counted)(job, r, v, x, y, z, valid, job->counts[tally]);
+#endif
+        return H_(lane_any)(job, r, v, valid);
+    }
+    const H_U quarters = (apart + (H_U)(back > v)) | ((H_U)(back != v) & 1u);
+    const H_I rounded = (H_I)H_(lane_short)(&s->cut, quarters);
+    const H_I above = (H_I)H_SELECT(rounded > most, most, rounded);
+    const H_I within = (H_I)H_SELECT(above < least, least, above);
+#if H_BITS == 64
+    if (counting) {
+        const H_U over = (H_U)(within != rounded) & *valid;
+        job->counts[tally][SN_INEXACT_COUNT] -= (H_U)((quarters & 3u) != 0) & *valid;
+        job->counts[tally][SN_OVERFLOWED_COUNT] -= over;
+        job->counts[tally][SN_SATURATED_COUNT] -= over;
+    }
+#else
+    (void)counting, (void)tally, (void)x, (void)y, (void)z;
+#endif
+    const H_V out = (H_V)((H_U)within + magic) - (H_V)magic;
+    return (H_V)((H_U)out & (H_U)(within != 0)); /* rounding down, M - M is -0 */
+}
+
 /* ---- steps ---------------------------------------------------------------------------------------------------------
  * What is known to the compiler: native, counting. tally: SN_TALLY_*; valid: of the vector. */
 
 SN_INLINE H_V H_(lane_round)(H_(lanes_job) * job, const H_(short) * s, int counting, int tally, int column, H_V v,
                              H_V x, H_V y, H_V z) {
     const H_U bits = (H_U)v, u = bits & ~H_SIGN, *valid = &job->valid[column / H_N];
+    if (s->fixed) return H_(lane_fixed)(job, s, counting, tally, column, v, x, y, z);
     const H_I from_low = (H_I)(u + s->offset);
     if (__builtin_expect(!s->exists || H_ANY_GREATER(from_low, s->most), 0)) {
         const H_I but_zeros = (from_low > s->most) & ((H_I)u > 0);
@@ -253,19 +296,21 @@ SN_INLINE void H_(lane_into)(H_(lanes_job) * job, const H_(short) * s, H_(how) h
 }
 
 /* Products [start, end) into the sums of the lanes in turn. adds: SN_ADDS_* of sums that are not read as zeros, or -1:
- * of any. */
+ * of any; fixed: all roundings are those of fixed point that saturates. */
 SN_INLINE void H_(lanes_run)(H_(lanes_job) * job, int native, int rounded, int compensated, int counting, int adds,
-                             const H_F *a, ptrdiff_t start, ptrdiff_t end, H_F *sums, H_F *errors) {
+                             int fixed, const H_F *a, ptrdiff_t start, ptrdiff_t end, H_F *sums, H_F *errors) {
     const sn_lanes_unit *l = &job->u->lanes;
     const ptrdiff_t lanes = job->u->ieee.lanes, width = job->width, length = job->length, rows = job->rows;
     const H_(how) how = {native, compensated, counting, l->down, l->exact};
     const H_F *panel = job->panel;
     const H_V one = H_(broadcast)(1);
-    H_(short) product = H_(short_of)(&l->product), sum = H_(short_of)(&l->sum);
+    H_(short) product = fixed ? H_(short_of_fixed)(&l->product) : H_(short_of)(&l->product);
+    H_(short) sum = fixed ? H_(short_of_fixed)(&l->sum) : H_(short_of)(&l->sum);
     if (adds >= 0) {
         sum.cut.adds = adds;
         sum.reads = product.reads = 0;
         sum.exists = 1;
+        if (fixed) product.cut.adds = adds;
     }
     for (ptrdiff_t k = start, lane = 0; k < end; k++) {
         const H_F *y = panel + k * SN_PANEL;
@@ -284,24 +329,28 @@ SN_INLINE void H_(lanes_run)(H_(lanes_job) * job, int native, int rounded, int c
 }
 
 typedef void H_(lanes_way)(H_(lanes_job) * job, const H_F *a, ptrdiff_t start, ptrdiff_t end, H_F *sums, H_F *errors);
-#define H_LANES_WAY(name, native, rounded, compensated, counting, adds)                                                \
+#define H_LANES_WAY(name, native, rounded, compensated, counting, adds, fixed)                                         \
     static SN_NOINLINE void H_(lanes_##name)(H_(lanes_job) * job, const H_F *a, ptrdiff_t start, ptrdiff_t end,        \
                                              H_F *sums, H_F *errors) {                                                 \
-        H_(lanes_run)(job, native, rounded, compensated, counting, adds, a, start, end, sums, errors);                 \
+        H_(lanes_run)(job, native, rounded, compensated, counting, adds, fixed, a, start, end, sums, errors);          \
     }
 #define H_ROUNDED (job->u->product != SN_PRODUCT_EXACT)
 #define H_COMPENSATED (job->u->lanes.compensated)
-H_LANES_WAY(fused_even, 0, 0, 0, 0, SN_ADDS_BY_PARITY)
-H_LANES_WAY(fused_by_sign, 0, 0, 0, 0, SN_ADDS_BY_SIGN)
-H_LANES_WAY(fused_odd, 0, 0, 0, 0, SN_SETS_LAST)
-H_LANES_WAY(rounded_even, 0, 1, 0, 0, SN_ADDS_BY_PARITY)
-H_LANES_WAY(rounded_by_sign, 0, 1, 0, 0, SN_ADDS_BY_SIGN)
-H_LANES_WAY(rounded_odd, 0, 1, 0, 0, SN_SETS_LAST)
-H_LANES_WAY(any, 0, H_ROUNDED, H_COMPENSATED, 0, -1)
-H_LANES_WAY(compensated, 0, H_ROUNDED, 1, 0, SN_ADDS_BY_PARITY)
-H_LANES_WAY(native, 1, H_ROUNDED, H_COMPENSATED, 0, -1)
+H_LANES_WAY(fused_even, 0, 0, 0, 0, SN_ADDS_BY_PARITY, 0)
+H_LANES_WAY(fused_by_sign, 0, 0, 0, 0, SN_ADDS_BY_SIGN, 0)
+H_LANES_WAY(fused_odd, 0, 0, 0, 0, SN_SETS_LAST, 0)
+H_LANES_WAY(rounded_even, 0, 1, 0, 0, SN_ADDS_BY_PARITY, 0)
+H_LANES_WAY(rounded_by_sign, 0, 1, 0, 0, SN_ADDS_BY_SIGN, 0)
+H_LANES_WAY(rounded_odd, 0, 1, 0, 0, SN_SETS_LAST, 0)
+H_LANES_WAY(any, 0, H_ROUNDED, H_COMPENSATED, 0, -1, 0)
+H_LANES_WAY(compensated, 0, H_ROUNDED, 1, 0, SN_ADDS_BY_PARITY, 0)
+H_LANES_WAY(native, 1, H_ROUNDED, H_COMPENSATED, 0, -1, 0)
+H_LANES_WAY(fixed_even, 0, H_ROUNDED, 0, 0, SN_ADDS_BY_PARITY, 1)
+H_LANES_WAY(fixed, 0, H_ROUNDED, H_COMPENSATED, 0, -1, 1)
 #if H_BITS == 64
-H_LANES_WAY(counted, 0, H_ROUNDED, H_COMPENSATED, 1, -1)
+H_LANES_WAY(counted, 0, H_ROUNDED, H_COMPENSATED, 1, -1, 0)
+H_LANES_WAY(counted_fixed_even, 0, H_ROUNDED, 0, 1, SN_ADDS_BY_PARITY, 1)
+H_LANES_WAY(counted_fixed, 0, H_ROUNDED, H_COMPENSATED, 1, -1, 1)
 #endif
 
 static H_(lanes_way) * H_(lanes_choose)(const sn_gemm_unit *u, int counting) {
@@ -309,11 +358,16 @@ static H_(lanes_way) * H_(lanes_choose)(const sn_gemm_unit *u, int counting) {
         {&H_(lanes_fused_even), &H_(lanes_fused_by_sign), &H_(lanes_fused_odd)},
         {&H_(lanes_rounded_even), &H_(lanes_rounded_by_sign), &H_(lanes_rounded_odd)}};
     const sn_lanes_unit *l = &u->lanes;
+    const int rounded = u->product != SN_PRODUCT_EXACT, fixed = l->sum.magic && (!rounded || l->product.magic);
+    const int even = fixed && !l->compensated && l->sum.quarters.adds == SN_ADDS_BY_PARITY &&
+                     (!rounded || l->product.quarters.adds == SN_ADDS_BY_PARITY);
 #if H_BITS == 64
+    if (counting && fixed) return even ? &H_(lanes_counted_fixed_even) : &H_(lanes_counted_fixed);
     if (counting) return &H_(lanes_counted);
 #endif
     (void)counting;
     if (l->native) return &H_(lanes_native);
+    if (fixed) return even ? &H_(lanes_fixed_even) : &H_(lanes_fixed);
     if (!l->sum.short_way || l->sum.least_read || l->product.least_read) return &H_(lanes_any);
     if (!l->compensated) return ways[u->product != SN_PRODUCT_EXACT][l->sum.cut.adds];
     return l->sum.cut.adds == SN_ADDS_BY_PARITY ? &H_(lanes_compensated) : &H_(lanes_any);

@@ -173,6 +173,21 @@ static void set_short(const sn_format *f, const sn_env *env, const sn_format *ca
     if (r->short_way) r->most = (sn_i64)(sn_pattern_of(carrier, f, f->max_code) - least) - (sn_i64)(end - 1) - 1;
 }
 
+/* The short way of fixed point that saturates: of integers of quarters of its last place. */
+static void set_quarters(const sn_format *f, const sn_env *env, const sn_format *carrier, sn_lane_rounding *r) {
+    const int M = carrier->mantissa_bits, field = carrier->emax + M - 2 - f->mantissa_bits;
+    const sn_u64 range = f->is_signed ? f->sign_mask : (sn_u64)1 << f->bits;
+    if (env->overflow != SN_OVERFLOW_SATURATE || f->bits > M - 5 || field < 1 || field > 2 * carrier->emax) return;
+    r->magic = (sn_u64)field << M | (sn_u64)1 << (M - 1);
+    r->ends[0] = f->is_signed ? -4 * (sn_i64)range : 0;
+    r->ends[1] = 4 * (sn_i64)(range - 1);
+    r->quarters = short_rounding(env, 2);
+    if (r->quarters.adds != SN_ADDS_BY_SIGN) return;
+    /* -n quarters go where n do, downward: what is added to n is missing to 3 */
+    const sn_i64 negative = (sn_i64)(r->quarters.addend + r->quarters.if_negative);
+    r->quarters.if_negative = (sn_u64)(3 - negative - (sn_i64)r->quarters.addend);
+}
+
 /* addend: what is added in this rounding, or rounded; bit: for a NaN without a code. */
 static int lane_rounding(const sn_format *f, const sn_env *env, sn_facts addend, int counting, const sn_format *carrier,
                          sn_u32 bit, sn_lane_rounding *r) {
@@ -182,7 +197,10 @@ static int lane_rounding(const sn_format *f, const sn_env *env, sn_facts addend,
     if (r->any.mantissa_bits + 2 > carrier->mantissa_bits) return 0;
     r->before = env->tininess == SN_TININESS_BEFORE;
     r->no_code = f->has_nan ? 0 : bit;
-    if (is_fixed(f)) return !counting || addend.precision <= carrier->mantissa_bits;
+    if (is_fixed(f)) {
+        set_quarters(f, env, carrier, r);
+        return !counting || addend.precision <= carrier->mantissa_bits;
+    }
     set_short(f, env, carrier, r);
     if (has_subnormals(f)) {
         r->least_normal = least_normal(f, carrier);

@@ -55,15 +55,29 @@ SN_INLINE sn_vf SN_(stochastic_anywhere)(const sn_rounding *r, sn_vf v, sn_vu wo
 }
 
 /* Where a row's words come from: memory, any source's; or what the compiler weaves into the sums: Philox of 10 rounds,
- * a word a step; LFSRs that move once a step. */
-enum { SN_WORDS_STORED, SN_WORDS_PHILOX, SN_WORDS_LFSR };
+ * a word a step; of 7, and two steps to a word; LFSRs that move once a step; bits that are given, of 8 or 16 a step. */
+enum {
+    SN_WORDS_STORED,
+    SN_WORDS_PHILOX,
+    SN_WORDS_SEVEN,
+    SN_WORDS_SEVEN_SHARED,
+    SN_WORDS_LFSR,
+    SN_WORDS_GIVEN8,
+    SN_WORDS_GIVEN16
+};
 
 SN_INLINE int SN_(words_from)(const sn_source *s) {
-    if (s->kind == SN_SOURCE_PHILOX && !s->seven && !s->shared) return SN_WORDS_PHILOX;
-    return s->kind == SN_SOURCE_LFSR && s->shifts == 1 ? SN_WORDS_LFSR : SN_WORDS_STORED;
+    switch (s->kind) {
+    case SN_SOURCE_LFSR: return s->shifts == 1 ? SN_WORDS_LFSR : SN_WORDS_STORED;
+    case SN_SOURCE_GIVEN: return s->width == 8 ? SN_WORDS_GIVEN8 : s->width == 16 ? SN_WORDS_GIVEN16 : SN_WORDS_STORED;
+    default: break;
+    }
+    if (!s->seven) return s->shared ? SN_WORDS_STORED : SN_WORDS_PHILOX;
+    return s->shared > 1 ? SN_WORDS_STORED : s->shared ? SN_WORDS_SEVEN_SHARED : SN_WORDS_SEVEN;
 }
 
-/* One row of a panel; source (SN_WORDS_*), bare and product are known to the compiler. */
+/* One row of a panel; source (SN_WORDS_*), bare and product are known to the compiler. SN_WORDS_SEVEN and what follows
+ * are for bare sums of exact products alone, and whole panels. */
 SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g, int vectors, int source, int bare,
                                    int product, const SN_(keys) * keys, ptrdiff_t row, ptrdiff_t column) {
     const float *a = (const float *)g->a + row * g->lda, *panel = g->panel;
@@ -71,8 +85,13 @@ SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g,
     const int from = u->two_roundings ? sn_source_half(&u->random) : 0;
     const ptrdiff_t count = vectors * SN_V;
     const sn_u64 steps = SN_(steps_of)(u, g);
+    const int counted = source == SN_WORDS_PHILOX || source == SN_WORDS_SEVEN || source == SN_WORDS_SEVEN_SHARED;
+    const int rounds = source == SN_WORDS_PHILOX ? 10 : 7, shared = source == SN_WORDS_SEVEN_SHARED;
+    const int given = source == SN_WORDS_GIVEN8 ? 1 : source == SN_WORDS_GIVEN16 ? 2 : 0; /* bytes */
     /* steps of a counter: its words and the sums that take them overlap in the processor */
-    const ptrdiff_t group = source == SN_WORDS_PHILOX ? 4 : (ptrdiff_t)4 << u->random.shared;
+    const ptrdiff_t group = counted                             ? (ptrdiff_t)4 << shared
+                            : u->random.kind == SN_SOURCE_GIVEN ? SN_GROUP
+                                                                : (ptrdiff_t)4 << u->random.shared;
     /* copies, which stored words cannot alias */
     const sn_source random = u->random;
     const sn_round32 product32 = u->product32;
@@ -87,7 +106,7 @@ SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g,
     SN_(stream) stream, outer_stream;
     SN_(begun) begun[SN_PANEL / SN_V][2]; /* of this function alone, as the states are: no call knows of them */
     sn_vu states[SN_PANEL / SN_V];
-    if (source == SN_WORDS_PHILOX)
+    if (counted)
         SN_(begin_words)(g, count, row, column, keys, begun);
     else
         SN_(begin_stream)(&stream, u, g, count, row, column, 0, keys);
@@ -101,15 +120,22 @@ SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g,
     ptrdiff_t rest = (ptrdiff_t)u->chunk;
     for (ptrdiff_t k = 0; k < k_end; k++) {
         const ptrdiff_t at = k & (group - 1);
-        if (source == SN_WORDS_PHILOX && at == 0)
-            SN_(philox_rounds)(u, begun, count, 10, row, (sn_u32)(k / 4), keys, words);
+        const char *bits = given ? (const char *)g->words + row * g->ldw[0] + k * g->ldw[1] + column * given : NULL;
+        SN_(random_places) here = places;
+        if (shared) here.right += (sn_u32)(at & 1) * 16;
+        if (given && k + SN_AHEAD < k_end) SN_PREFETCH(bits + SN_AHEAD * g->ldw[1]);
+        if (counted && at == 0)
+            SN_(philox_rounds)(u, begun, count, rounds, row, (sn_u32)(k / 4 >> shared), keys, words);
         if (source == SN_WORDS_STORED && at == 0)
             SN_(stream_words)(&stream, (sn_u64)k, (sn_u64)k_end, (int)group, words);
         const sn_vf x = SN_(broadcast)(a[k]);
         SN_UNROLL
         for (int v = 0; v < vectors; v++) {
             const sn_vf y = sn_load_vf(panel + k * SN_PANEL + v * SN_V);
-            const sn_vu word = source == SN_WORDS_LFSR ? ~states[v] : sn_load_words32(words[at] + v * SN_V);
+            const sn_vu word = source == SN_WORDS_LFSR      ? ~states[v]
+                               : source == SN_WORDS_GIVEN8  ? SN_LOAD8_32(bits + v * SN_V)
+                               : source == SN_WORDS_GIVEN16 ? SN_LOAD16_32(bits + 2 * v * SN_V)
+                                                            : sn_load_words32(words[at >> shared] + v * SN_V);
             if (source == SN_WORDS_LFSR) states[v] = SN_(moved)(&random, states[v]);
             sn_vf sum;
             if (!product)
@@ -118,7 +144,7 @@ SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g,
                 sum = acc[v] + SN_(stochastic_product)(&product32, low_bits, x * y, word);
             else
                 sum = acc[v] + SN_(stochastic_anywhere)(&product64, x * y, word);
-            acc[v] = bare ? SN_(stochastic_sum)(&places, sum, word)
+            acc[v] = bare ? SN_(stochastic_sum)(&here, sum, word)
                           : SN_(stochastic_anywhere)(&sum64, sum, word >> (sn_u32)from);
         }
         if (chunk && (--rest == 0 || k == k_end - 1)) {
@@ -147,7 +173,8 @@ SN_INLINE void SN_(stochastic_row)(const sn_gemm_unit *u, const sn_gemm_args *g,
 
 SN_INLINE void SN_(stochastic_rows)(const sn_gemm_unit *u, const sn_gemm_args *g, int rows, int bare, int product,
                                     ptrdiff_t row, ptrdiff_t column) {
-    const int wide = g->n - column > SN_GEMM_LANES, source = SN_(words_from)(&u->random);
+    const int wide = g->n - column > SN_GEMM_LANES, whole = g->n - column >= SN_PANEL && bare && !product;
+    const int source = SN_(words_from)(&u->random);
     SN_(keys) keys;
     SN_(widen_key)(u->key, SN_(rounds_of)(u), &keys);
     sn_fp_round(SN_FP_ZERO);
@@ -160,6 +187,14 @@ SN_INLINE void SN_(stochastic_rows)(const sn_gemm_unit *u, const sn_gemm_args *g
             SN_(stochastic_row)(u, g, SN_PANEL / SN_V, SN_WORDS_PHILOX, bare, product, &keys, i, column);
         else if (source == SN_WORDS_LFSR && bare && !product) /* with products, more constants than registers */
             SN_(stochastic_row)(u, g, SN_PANEL / SN_V, SN_WORDS_LFSR, bare, product, &keys, i, column);
+        else if (source == SN_WORDS_SEVEN && whole)
+            SN_(stochastic_row)(u, g, SN_PANEL / SN_V, SN_WORDS_SEVEN, bare, product, &keys, i, column);
+        else if (source == SN_WORDS_SEVEN_SHARED && whole)
+            SN_(stochastic_row)(u, g, SN_PANEL / SN_V, SN_WORDS_SEVEN_SHARED, bare, product, &keys, i, column);
+        else if (source == SN_WORDS_GIVEN8 && whole)
+            SN_(stochastic_row)(u, g, SN_PANEL / SN_V, SN_WORDS_GIVEN8, bare, product, &keys, i, column);
+        else if (source == SN_WORDS_GIVEN16 && whole)
+            SN_(stochastic_row)(u, g, SN_PANEL / SN_V, SN_WORDS_GIVEN16, bare, product, &keys, i, column);
         else
             SN_(stochastic_row)(u, g, SN_PANEL / SN_V, SN_WORDS_STORED, bare, product, &keys, i, column);
     }
