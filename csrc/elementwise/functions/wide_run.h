@@ -113,34 +113,72 @@ SN_INLINE SN_(enclosure)
     }
 }
 
+/* As in run.h: what waits for one another is ordered by that; and the functions of the longest chains, some 400 to 550
+ * instructions a vector, are evaluated for two vectors side by side. Arrays are whole up to SN_WIDE_BLOCK. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("schedule-insns", "sched-pressure")
+#endif
+
+/* A vector of operands evaluated. */
+typedef struct {
+    SN_(enclosure) e;
+    sn_wu zero, invalid, left; /* masks, but zero: 1 for -0 */
+} SN_(wide_evaluated);
+
+SN_INLINE SN_(wide_evaluated)
+    SN_(wide_evaluate)(int function, int operands, const double *const x[2], size_t i, sn_wu rest) {
+    SN_(wide_evaluated) v = {.zero = {0}, .invalid = {0}};
+    sn_wf number[2];
+    sn_wu finite = ~(sn_wu){0};
+    for (int k = 0; k < operands; k++) {
+        const sn_wf given = sn_load_wf(x[k] + i);
+        const sn_wu size = (sn_wu)given & ~SN_SIGN64, within = (sn_wu)(size < (sn_u64)0x7ff << 52);
+        number[k] = SN_(where64)((sn_wi)within, given);
+        finite &= within;
+        if (operands == 1) v.zero = (sn_wu)(size == 0) & (sn_wu)given >> 63;
+    }
+    v.left = ~finite;
+    if (operands == 1)
+        v.e = SN_(wide_enclosure)(function, number[0], finite, &v.invalid, &v.left);
+    else
+        v.e = SN_(wide_enclosure_of_two)(function, number[0], number[1], rest, &v.invalid, &v.left);
+    v.invalid &= finite;
+    return v;
+}
+
+SN_INLINE int SN_(wide_at_once)(int function) {
+    return function == SN_ELEMENTARY_gelu || function == SN_ELEMENTARY_logaddexp || function == SN_ELEMENTARY_logaddexp2
+               ? SN_AT_ONCE
+               : 1;
+}
+
 SN_INLINE void SN_(wide_loop)(int function, int operands, const double *const x[2], sn_u64 rest_bits, int halves,
                               SN_(wide_results) * r, size_t n) {
     const sn_wu rest = (sn_wu){0} + rest_bits;
-    for (size_t i = 0; i < n; i += SN_W) {
-        sn_wf number[2];
-        sn_wu finite = ~(sn_wu){0}, invalid = {0}, zero = {0}, sig, exp, kind;
-        for (int k = 0; k < operands; k++) {
-            const sn_wf given = sn_load_wf(x[k] + i);
-            const sn_wu size = (sn_wu)given & ~SN_SIGN64, within = (sn_wu)(size < (sn_u64)0x7ff << 52);
-            number[k] = SN_(where64)((sn_wi)within, given);
-            finite &= within;
-            if (operands == 1) zero = (sn_wu)(size == 0) & (sn_wu)given >> 63;
+    const int at_once = SN_(wide_at_once)(function); /* known to the compiler */
+    for (size_t i = 0; i < n; i += (size_t)at_once * SN_W) {
+        SN_(wide_evaluated) v[SN_AT_ONCE];
+#pragma GCC unroll 2
+        for (int k = 0; k < at_once; k++)
+            v[k] = SN_(wide_evaluate)(function, operands, x, i + (size_t)k * SN_W, rest);
+#pragma GCC unroll 2
+        for (int k = 0; k < at_once; k++) {
+            const size_t to = i + (size_t)k * SN_W;
+            sn_wu sig, exp, kind;
+            SN_(wide_decided)(v[k].e, rest, halves, &sig, &exp, &kind);
+            kind |= v[k].zero & (sn_wu)((kind & SN_WIDE_ZERO) != 0); /* a zero of -0 is -0 */
+            kind = SN_SELECT64(v[k].invalid, (sn_wu){0} + SN_WIDE_INVALID, kind | (v[k].left & SN_WIDE_LEFT));
+            memcpy(r->sig + to, &sig, sizeof sig);
+            memcpy(r->exp + to, &exp, sizeof exp);
+            memcpy(r->kind + to, &kind, sizeof kind);
         }
-        sn_wu left = ~finite;
-        SN_(enclosure) e;
-        if (operands == 1)
-            e = SN_(wide_enclosure)(function, number[0], finite, &invalid, &left);
-        else
-            e = SN_(wide_enclosure_of_two)(function, number[0], number[1], rest, &invalid, &left);
-        invalid &= finite;
-        SN_(wide_decided)(e, rest, halves, &sig, &exp, &kind);
-        kind |= zero & (sn_wu)((kind & SN_WIDE_ZERO) != 0); /* a zero of -0 is -0 */
-        kind = SN_SELECT64(invalid, (sn_wu){0} + SN_WIDE_INVALID, kind | (left & SN_WIDE_LEFT));
-        memcpy(r->sig + i, &sig, sizeof sig);
-        memcpy(r->exp + i, &exp, sizeof exp);
-        memcpy(r->kind + i, &kind, sizeof kind);
     }
 }
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
 
 SN_INLINE void SN_(wide_round)(int usual, const sn_normals *plan, const SN_(wide_results) * r, int width, void *out,
                                sn_u8 *flags, sn_u8 *outside, size_t n) {
