@@ -16,11 +16,11 @@ static void words_of(const softnum_block_unit *u, sn_u64 seed, sn_u64 stream, sn
     words[0] = words[1] = 0;
     if (!product && !sum) return;
     const int wide = u->product_env.stochastic_bits > 16 || u->sum_env.stochastic_bits > 16;
-    const sn_philox_words one = sn_philox_key(seed, stream, SN_DOMAIN_MATMUL);
+    const sn_source_step at = sn_source_at(&u->random, (sn_u64)step);
+    sn_philox_words one = sn_philox_key(seed, stream, SN_DOMAIN_MATMUL);
     const sn_philox_words two = sn_philox_key(seed, stream, SN_DOMAIN_MATMUL_SECOND);
-    const sn_step_words w = sn_words_of_steps((sn_u32)(step / 4), 0, 0, 0, one.w, two.w, product && sum, wide);
-    words[0] = w.product.w[step % 4];
-    words[1] = w.sum.w[step % 4];
+    if (u->random.hart) one.w[0] = (sn_u32)seed; /* the number of the LFSR */
+    sn_source_draw(&u->random, &at, 0, 0, 0, one.w, two.w, product && sum, wide, words);
 }
 
 static sn_u64 of_sums(const softnum_built *built, operands *o, const sn_u64 *c, sn_u64 seed, sn_u64 stream,
@@ -101,7 +101,7 @@ sn_u64 softnum_dpi_block_dot(const sn_u32 *a, const sn_u32 *b, const sn_u32 *sca
         return softnum_error(flags, "%s: 0x%llx is no handle of softnum_unit", who, (unsigned long long)unit);
     if (u.kind != SOFTNUM_BLOCK && u.kind != SOFTNUM_BLOCK_FUSED)
         return softnum_error(flags, "%s: the unit's operands are no blocks; softnum_dot takes them", who);
-    if (!softnum_built_fits(who, &u, length, with_c, c) ||
+    if (!softnum_built_fits(who, &u, length, with_c, c) || !softnum_built_seed(who, &u, seed, stream) ||
         !read_tensor(who, u.tensors & 1, &u.tensor_a, tensor_a, &o.tensor_a) ||
         !read_tensor(who, u.tensors & 2, &u.tensor_b, tensor_b, &o.tensor_b))
         return softnum_error_again(flags);

@@ -39,6 +39,7 @@ typedef struct {
     sn_env product_env, sum_env;
     sn_i32 inner; /* the number of the unit that sums a block's products; -1: they are added exactly */
     sn_i32 rounds_product, bottom, plain, words;
+    sn_source random;
 } softnum_block_unit;
 
 /* A unit: its kind, the formats of a, b and c, and what the definition of that kind takes. */
@@ -66,6 +67,13 @@ typedef struct {
  */
 extern const char *const softnum_built_names[];
 void softnum_built_fill(sn_u64 i, softnum_built *unit);
+
+/* The source of a unit's random bits, or null. */
+const sn_source *softnum_built_source(const softnum_built *u);
+
+/* Whether a unit takes the seed and the stream: of an LFSR that is numbered its number, below 2^32, and 0; else a
+ * message. */
+int softnum_built_seed(const char *who, const softnum_built *u, sn_u64 seed, sn_u64 stream);
 
 /* Unit number `handle` into *u; 0 if there is none. */
 int softnum_built_unit(sn_u64 handle, softnum_built *u);

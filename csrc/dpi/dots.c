@@ -80,14 +80,25 @@ static sn_u64 grouped(const sn_grouped_unit *u, const sn_u64 *a, const sn_u64 *b
     return c;
 }
 
-/* The source of a unit's random bits, or null. */
-static const sn_source *source_of(const softnum_built *u) {
-    return u->kind == SOFTNUM_MAD ? &u->of.mad.random : u->kind == SOFTNUM_EXACT ? &u->of.exact.random : NULL;
+const sn_source *softnum_built_source(const softnum_built *u) {
+    switch (u->kind) {
+    case SOFTNUM_MAD: return &u->of.mad.random;
+    case SOFTNUM_EXACT: return &u->of.exact.random;
+    case SOFTNUM_BLOCK: return &u->of.block.random;
+    default: return NULL;
+    }
+}
+
+int softnum_built_seed(const char *who, const softnum_built *u, sn_u64 seed, sn_u64 stream) {
+    const sn_source *random = softnum_built_source(u);
+    if (!random || !random->hart || !(seed >> 32 || stream)) return 1;
+    softnum_error(NULL, "%s: the seed of this unit is the number of its LFSR, below 2^32, and its stream 0", who);
+    return 0;
 }
 
 sn_u64 softnum_built_dot(softnum_built *u, sn_u64 *a, sn_u64 *b, sn_i64 length, sn_i32 with_c, sn_u64 c, sn_u64 seed,
                          sn_u64 stream, sn_u32 *raised) {
-    const sn_source *random = source_of(u);
+    const sn_source *random = softnum_built_source(u);
     sn_philox_words one = sn_philox_key(seed, stream, SN_DOMAIN_MATMUL);
     const sn_philox_words two = sn_philox_key(seed, stream, SN_DOMAIN_MATMUL_SECOND);
     sn_i32 infinite;
@@ -136,11 +147,8 @@ sn_u64 softnum_dpi_dot(const sn_u32 *a, const sn_u32 *b, sn_u64 length, sn_u64 c
         return softnum_error(flags, "%s: 0x%llx is no handle of softnum_unit", who, (unsigned long long)unit);
     if (u.kind == SOFTNUM_BLOCK || u.kind == SOFTNUM_BLOCK_FUSED)
         return softnum_error(flags, "%s: the unit's operands are blocks, whose scales softnum_block_dot takes", who);
-    if (!softnum_built_fits(who, &u, length, with_c, c)) return softnum_error_again(flags);
-    const sn_source *random = source_of(&u);
-    if (random && random->hart && (seed >> 32 || stream))
-        return softnum_error(flags, "%s: the seed of this unit is the number of its LFSR, below 2^32, and its stream 0",
-                             who);
+    if (!softnum_built_fits(who, &u, length, with_c, c) || !softnum_built_seed(who, &u, seed, stream))
+        return softnum_error_again(flags);
     for (sn_u64 k = 0; k < length; k++) {
         x[k] = softnum_element(a, k, u.a.bits);
         y[k] = softnum_element(b, k, u.b.bits);

@@ -166,6 +166,7 @@ def _block(t: _Text, unit: BlockDotUnit) -> None:
             raise ValueError("blocks whose products are added with random bits are not taken")
         t.inner.append(_written(t.inner_number, unit.inner))
         t.format("of.block.inner_format", unit.inner.result)
+    _source(t, "of.block.random", unit)
     t.format("of.block.product", unit.product or unit.accumulator)
     t.format("of.block.accumulator", unit.accumulator)
     for field, env in zip(("product_env", "sum_env"), unit.environments, strict=True):

@@ -52,6 +52,9 @@ BLOCKS = {
     "within": "BlockDotUnit('binary32', operand='mxfp8_e5m2', inner=MadUnit('binary16', operand='e5m2', lanes=2))",
     "drawn": "BlockDotUnit('e6m5', operand='mxfp6_e2m3', product='e6m7', rounding='sr', product_rounding='sr', "
     "stochastic_bits=9)",
+    "drawn_lfsr": "BlockDotUnit('e6m5', operand='mxfp6_e2m3', product='e6m7', rounding='sr', product_rounding='sr', "
+    "stochastic_bits=9, random='lfsr32x3')",
+    "drawn_hart": "BlockDotUnit('e6m5', operand='mxfp6_e2m3', rounding='sr', stochastic_bits=9, random='lfsr32@hart')",
     "nvfp4": "BlockDotUnit('binary32', operand='nvfp4')",
     "core": "nvidia_tcgen05_mxf8f6f4",
     "core4": "nvidia_tcgen05_mxf4nvf4",
@@ -129,10 +132,10 @@ def test_block_dot(dots, name):
             formats = {"a": fa.element, "b": fb.element, "scale_a": fa.scale, "scale_b": fb.scale}
             words = [word_of(row[column], f.bits) for column, f in formats.items()]
             tensors = [int(row.get(f"tensor_{x}", [0])[0]) for x in "ab"]
-            key = rng.getrandbits(64), rng.getrandbits(40)
+            key = (rng.getrandbits(32), 0) if "@hart" in BLOCKS[name] else (rng.getrandbits(64), rng.getrandbits(40))
             c = int(row["c"][0]) if with_c else 0
             got, flags = dots.call("block_dot", *words, length, c, with_c, handle, *key, *tensors)
-            if name in ("mx", "drawn"):
+            if name == "mx" or unit.stochastic:
                 x = sn.BlockArray(row["a"][None], row["scale_a"][None], fa, -1)
                 y = sn.BlockArray(row["b"][:, None], row["scale_b"][:, None], fb, -2)
                 start = sn.Array(row["c"][None], unit.c_format) if with_c else None
