@@ -46,6 +46,10 @@ typedef struct {
 typedef struct {
     sn_i32 kind;
     sn_format a, b, c;
+    /* of a or b that is a table of values: the binary64 of each code, and the bits of a code; a or b is binary64 then
+     */
+    const sn_u64 *table_a, *table_b;
+    sn_i32 table_bits_a, table_bits_b;
     /* of blocks: the formats of their scales, and of those of arrays, where `tensors` has bit 0 for a's, 1 for b's;
      * elements of a block, 0: all that there are; how the last step rounds */
     sn_format scale_a, scale_b, tensor_a, tensor_b;

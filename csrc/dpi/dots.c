@@ -123,7 +123,8 @@ sn_u64 softnum_built_dot(softnum_built *u, sn_u64 *a, sn_u64 *b, sn_i64 length, 
 }
 
 int softnum_built_fits(const char *who, const softnum_built *u, sn_u64 length, sn_u64 with_c, sn_u64 c) {
-    const sn_i32 bits = u->a.bits > u->b.bits ? u->a.bits : u->b.bits;
+    const sn_i32 of_a = u->table_a ? u->table_bits_a : u->a.bits, of_b = u->table_b ? u->table_bits_b : u->b.bits;
+    const sn_i32 bits = of_a > of_b ? of_a : of_b;
     if (length > (sn_u64)(SOFTNUM_WORD_BITS / bits))
         softnum_error(NULL, "%s: %llu elements of %d bits are more than a word's %d bits", who,
                       (unsigned long long)length, (int)bits, (int)SOFTNUM_WORD_BITS);
@@ -150,8 +151,8 @@ sn_u64 softnum_dpi_dot(const sn_u32 *a, const sn_u32 *b, sn_u64 length, sn_u64 c
     if (!softnum_built_fits(who, &u, length, with_c, c) || !softnum_built_seed(who, &u, seed, stream))
         return softnum_error_again(flags);
     for (sn_u64 k = 0; k < length; k++) {
-        x[k] = softnum_element(a, k, u.a.bits);
-        y[k] = softnum_element(b, k, u.b.bits);
+        x[k] = u.table_a ? u.table_a[softnum_element(a, k, u.table_bits_a)] : softnum_element(a, k, u.a.bits);
+        y[k] = u.table_b ? u.table_b[softnum_element(b, k, u.table_bits_b)] : softnum_element(b, k, u.b.bits);
     }
     const sn_u64 result =
         softnum_built_dot(&u, x, y, (sn_i64)length, (sn_i32)with_c, with_c ? c : 0, seed, stream, &raised);

@@ -2,6 +2,7 @@
 
 `prove` and `formula` stand in prove.py."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Annotated
@@ -72,8 +73,8 @@ def build(
         list[str] | None,
         typer.Option(
             "--unit",
-            help="NAME=UNIT, a unit that softnum_unit(NAME) is to know: a name that `softnum units` lists, or an "
-            "expression; may be given again.",
+            help="NAME=UNIT, a unit that softnum_unit(NAME) is to know: a name that `softnum units` lists, "
+            "FILE.py:NAME, or an expression; may be given again.",
         ),
     ] = None,
 ) -> None:
@@ -99,12 +100,25 @@ def build(
         name, equals, what = text.partition("=")
         if not equals or name in named:
             raise ValueError(f"--unit takes NAME=UNIT, each name once, got {text!r}")
-        named[name] = what
+        named[name] = _unit_of(what)
     made = build_simulator_libraries(out, compiler=cc, vpi=vpi, units=named)
     for path in made:
         typer.echo(path)
     if all(path.suffix != ".vpi" for path in made):
         typer.echo("no VPI module: no vpi_user.h was found; name its folder with --vpi", err=True)
+
+
+def _unit_of(text: str):
+    """The unit of FILE.py:NAME; else the text, a name or an expression."""
+    if "(" in text or not re.search(r"\.py:\w+$", text):
+        return text
+    from softnum.mac.mad import Unit
+    from softnum.train.designs.objects import load_object
+
+    found = load_object(text, Path())
+    if not isinstance(found, Unit):
+        raise ValueError(f"--unit: {text} is no unit, but {type(found).__name__}")
+    return found
 
 
 def rom(

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from softnum.formats.c_text import format_constant
+from softnum.formats.checks import is_table
+from softnum.formats.names import format as plain_format
 from softnum.mac._gemm import REDUCTION
 from softnum.mac.block_fused import BlockFusedDotUnit
 from softnum.mac.blocks import BlockDotUnit
@@ -35,6 +39,15 @@ class _Text:
         self.constants.append(format_constant(fmt, name))
         self.lines.append(f"u->{field} = {name};")
 
+    def table(self, operand: str, fmt) -> None:
+        """A table of values that an operand is: the binary64 of each code."""
+        name = f"table_{self.number}_{len(self.constants)}"
+        codes = np.arange(1 << fmt.bits).astype(fmt.storage_dtype)
+        values = ", ".join(f"{int(x):#x}" for x in fmt.codec.for_core(codes, fmt))
+        self.constants.append(f"static const sn_u64 {name}[] = {{{values}}};\n")
+        self.lines.append(f"u->table_{operand} = {name};")
+        self.numbers("", **{f"table_bits_{operand}": fmt.bits})
+
     def environment(self, field: str, env: tuple) -> None:
         """A field that is an environment."""
         name = f"env_{self.number}_{len(self.constants)}"
@@ -57,6 +70,11 @@ def _or(value, absent):
     return absent if value is None else value
 
 
+def _in_core(fmt):
+    """The format that a unit's definition reads: binary64 in place of a table of values."""
+    return plain_format("binary64") if is_table(fmt) else fmt
+
+
 def _source(t: _Text, field: str, unit) -> None:
     """Where the unit's random bits come from."""
     source = unit.random_source
@@ -68,7 +86,8 @@ def _source(t: _Text, field: str, unit) -> None:
 def _mad(t: _Text, unit: MadUnit) -> None:
     t.lines.append("u->kind = SOFTNUM_MAD;")
     for field, fmt in (
-        ("operand_a", unit.operand[0]), ("operand_b", unit.operand[1]), ("product", unit.product or unit.accumulator),
+        ("operand_a", _in_core(unit.operand[0])), ("operand_b", _in_core(unit.operand[1])),
+        ("product", unit.product or unit.accumulator),
         ("accumulator", unit.accumulator), ("outer", unit.outer),
     ):  # fmt: skip
         t.format(f"of.mad.{field}", fmt)
@@ -214,7 +233,11 @@ def _written(number: int, unit, inner_number: int = -1) -> _Text:
         raise ValueError("a GroupedDotUnit that adds in P3109's formats, which raise no flags, is not taken")
     operands = [f.element if family_of(unit).of_blocks else f for f in unit.operand]
     for field, fmt in zip("abc", (*operands, unit.c_format), strict=True):
-        text.format(field, fmt)
+        if _in_core(fmt) is not fmt and not (isinstance(unit, MadUnit) and field != "c"):
+            raise ValueError(f"{fmt} is a table of values, and tables are operands of a MadUnit alone")
+        text.format(field, _in_core(fmt))
+        if _in_core(fmt) is not fmt:
+            text.table(field, fmt)
     write(text, unit)
     return text
 

@@ -59,6 +59,13 @@ BLOCKS = {
     "core": "nvidia_tcgen05_mxf8f6f4",
     "core4": "nvidia_tcgen05_mxf4nvf4",
 }
+#: 256 values and a NaN among them; four values
+WIDE = sn.CustomFormat.from_table([*np.sort(np.random.default_rng(3).normal(size=255)), np.nan], name="wide")
+FEW = sn.CustomFormat.from_table([0, 0.25, -1.5, 3.0], name="few")
+TABLES = {
+    "tables": sn.MadUnit("binary32", operand=WIDE),
+    "table_and_float": sn.MadUnit("e6m9", operand=(FEW, "e5m2"), product="e5m3", chunk=3),
+}
 COUNTED = {"inexact": 1, "underflowed": 2, "overflowed": 4, "invalid": 16}
 
 
@@ -67,7 +74,7 @@ def folder(tmp_path_factory):
     if shutil.which("cc") is None:
         pytest.skip("no C compiler (cc)")
     path = tmp_path_factory.mktemp("units")
-    build_simulator_libraries(path, compiler="cc -O0 -Wall -Wextra -Wshadow -Werror", units=UNITS | BLOCKS)
+    build_simulator_libraries(path, compiler="cc -O0 -Wall -Wextra -Wshadow -Werror", units=UNITS | BLOCKS | TABLES)
     return path
 
 
@@ -148,6 +155,24 @@ def test_block_dot(dots, name):
                 assert got == int(block.result[i]), (i, hex(got), hex(block.result[i]))
 
 
+def test_tables_of_values(dots):
+    """Operands that are codes of a table: all pairs, and sums."""
+    handle = dots.lib.softnum_dpi_unit(b"tables")
+    codes = sn.Array(np.arange(256, dtype=np.uint8)[:, None], WIDE)
+    want = sn.encode(sn.matmul(codes, codes.T, TABLES["tables"]), "binary32")
+    words = [word_of([code], 8) for code in range(256)]
+    for i in range(256):
+        for j in range(i % 4, 256, 4):
+            assert dots.call("dot", words[i], words[j], 1, 0, 0, handle, 0, 0)[0] == int(want[i, j]), (i, j)
+    rng, handle = random.Random(1), dots.lib.softnum_dpi_unit(b"table_and_float")
+    unit = TABLES["table_and_float"]
+    for length in (2, 7) * 20:
+        a, b = ([rng.getrandbits(f.bits) for _ in range(length)] for f in unit.operand)
+        arrays = [sn.Array(np.array(x, np.uint8), f) for x, f in zip((a, b), unit.operand, strict=True)]
+        want = int(sn.encode(sn.dot(*arrays, unit), "e6m9"))
+        assert dots.call("dot", word_of(a, 2), word_of(b, 8), length, 0, 0, handle, 0, 0)[0] == want, (a, b)
+
+
 def test_in_icarus(folder, tmp_path):
     if shutil.which("iverilog") is None or vpi_include() is None:
         pytest.skip("no iverilog, or no vpi_user.h")
@@ -213,6 +238,7 @@ def test_errors(dots, dpi):
         ("x", "MadUnit('e6m9', operand='posit8')", "unit x: no sn_format describes posit8"),
         ("x", "BlockDotUnit('e5m2', operand='mxfp4', inner=MadUnit('e5m2', operand='e2m1fn', rounding='sr'))",
          "unit x: blocks whose products are added with random bits"),
+        ("x", sn.ExactDotUnit("binary32", operand=FEW), "tables are operands of a MadUnit alone"),
         ("x", "no_such_preset", "no_such_preset"),
         ("x", "ChunkedDotUnit('binary32', inner=ExactDotUnit('binary32', operand='e5m2'), chunk=4)", "ChunkedDotUnit"),
     ],
@@ -226,3 +252,8 @@ def test_the_option(tmp_path):
     found = CliRunner().invoke(build_app(), ["rtl", "build", "--out", str(tmp_path), "--unit", "mine"])
     assert found.exit_code == 2 and "--unit takes NAME=UNIT, each name once, got 'mine'" in found.output
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "mine.py").write_text("import softnum as sn\nother = 3\n")
+    found = CliRunner().invoke(
+        build_app(), ["rtl", "build", "--out", str(tmp_path), "--unit", f"x={tmp_path}/mine.py:other"]
+    )
+    assert found.exit_code == 2 and "mine.py:other is no unit, but int" in found.output
