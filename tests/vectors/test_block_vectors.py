@@ -142,6 +142,15 @@ def test_what_is_left_out(tmp_path):
     assert report.ok and report.skipped == {"outside --no-nan": 1}
 
 
+def test_sums_in_fixed_point():
+    unit, space = "BlockDotUnit('q8.8', operand='mxint8')", Space.make(no_nan=True)
+    with pytest.raises(ValueError, match="--no-nan and --no-inf leave .* out"):
+        list(plan(UnitSpec.make("dot", unit, with_c=True), count=4000).blocks())
+    blocks = plan(UnitSpec.make("dot", unit, with_c=True, space=space), count=600).blocks()
+    results = {code for block in blocks for code in block.result.tolist()}
+    assert len(results) > 100 and {0x7FFF, 0x8000} <= results
+
+
 @cases(
     "options, message",
     [

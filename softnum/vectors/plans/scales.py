@@ -48,7 +48,7 @@ def drawn_scales(kind: str, codes, words, spec: UnitSpec) -> list[np.ndarray]:
     columns = spec.scale_columns
     if kind == "uniform":
         return codes
-    reach = 1 if kind == "one sign" else max(3, spec.out_fmt.precision // 4)
+    reach = 1 if kind == "one sign" else max(3, (spec.out_fmt.precision or 0) // 4)
     of_arrays = [i > 1 for i in range(len(columns))]  # which are positive
     rules = [near_one_rule(c.format, _ARRAYS_REACH if a else reach, a) for c, a in zip(columns, of_arrays, strict=True)]
     out = [made_of(rule, w) for rule, w in zip(rules, words, strict=True)]

@@ -259,7 +259,7 @@ class UnitSpec(Spec):
                 lost = definition_of(unit).run_each(*wide, out, words)
         for i, fmt in enumerate(unit.rounded_to):
             if lost & 1 << i:
-                raise_no_code(fmt, f"vectors of {self.op}")
+                raise_no_code(fmt, f"vectors of {self.op} (--no-nan and --no-inf leave NaN and infinite operands out)")
         return out.astype(self.out_fmt.storage_dtype)
 
     def _parted(self, operands) -> tuple:
