@@ -37,7 +37,7 @@ def test_help_teaches():
     assert result.exit_code == 0
     for verb in VERBS:
         assert f"  {verb} " in result.output
-        for part in {"vectors": ("generate", "check"), "study": ("run", "plan")}.get(verb, ("",)):
+        for part in {"law": ("fit",), "vectors": ("generate", "check"), "study": ("run", "plan")}.get(verb, ("",)):
             assert "--out" in softnum(*filter(None, (verb, part)), "--help").output
     assert "Exit codes: 0 done, 1 a check failed, 2 unusable input" in result.output
 
