@@ -11,7 +11,7 @@ import softnum as sn
 from softnum import reference as ref
 from softnum.arrays.environment import PartKey, seed_and_stream
 from softnum.arrays.sources import offset_of, random_source
-from softnum.kernels.device.elementwise.launch import words_of
+from softnum.kernels.device.elementwise.launch import words_of_key
 from softnum.reference.random_words import lfsr_word
 from tests.support.core_oracles import on_every_isa
 
@@ -216,14 +216,14 @@ def test_what_is_refused():
         sn.Stream(1).words(3, random="given")
 
 
-def test_kernels_say_how_they_take_other_sources():
+def test_kernels_that_are_put_off_take_the_default_alone():
     from softnum.arrays.environment import source_key
 
     key = source_key("lfsr32", 7, None, "stochastic", 8, "quantize")
     with pytest.raises(
         ValueError, match="'lfsr32' is not among the sources here.*Stream\\(key\\).words\\(shape, random="
     ):
-        words_of(True, key, None, (3,))
+        words_of_key(True, key)
 
 
 # -- quality in this layout --------------------------------------------------------------------------------------------
