@@ -169,7 +169,7 @@ def test_random_words(u):
     k = (u.block_size or 8) + 3
     a, b = operand(rng, u.operand[0], (3, 2, k), -1), operand(rng, u.operand[1], (k, 3), -2)
     c = some_c(rng, u, (2, 3))
-    key = (11, 3)
+    key = key_of(u)["key"]
     got = sn.matmul(a, b, u, c, key=key)
     for batch in range(3):
         want = reference(a[batch], b, u, c, key=key, batch=batch)
