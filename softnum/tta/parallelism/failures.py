@@ -70,6 +70,11 @@ def checkpoints(devices: int, mtbf: float, write: float, restart: float) -> Chec
     ----------
     J. Young, CACM 17(9), 1974; J. Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps",
     Future Generation Computer Systems 22(3), 2006.
+
+    Examples
+    --------
+    >>> round(checkpoints(devices=100, mtbf=1e6, write=50, restart=0).young)
+    1000
     """
     mean = mtbf / devices
     young = sqrt(2 * write * mean)

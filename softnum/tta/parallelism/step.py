@@ -161,6 +161,14 @@ def step_time(plan: StepPlan, where: System) -> StepTime:
     ------
     ValueError
         If the system has fewer devices, or no rate of a format.
+
+    Examples
+    --------
+    >>> from softnum.tta.parallelism import Parallelism, plan_step, system
+    >>> ways = Parallelism(pipeline=4, batch=16, sequence=512)
+    >>> time = step_time(plan_step("gpt2", ways), system("dgx-h100"))
+    >>> time.seconds > time.compute > time.bubble > 0
+    True
     """
     ways = plan.parallelism
     if plan.devices > where.devices:

@@ -69,6 +69,13 @@ def step_memory(plan: StepPlan) -> StepMemory:
     Returns
     -------
     StepMemory
+
+    Examples
+    --------
+    >>> from softnum.tta.parallelism import Parallelism, plan_step
+    >>> whole, shared = (step_memory(plan_step("gpt2", Parallelism(data=8, zero=zero))) for zero in (0, 3))
+    >>> whole.ranks[0]["optimiser_state"] // shared.ranks[0]["optimiser_state"]
+    8
     """
     rows, state = [], 0
     for rank in range(plan.parallelism.pipeline):
@@ -128,6 +135,15 @@ def check_memory(memory: StepMemory, capacity: int, network, precision, optimise
     ------
     ValueError
         If it does not fit: how much is missing, of what most is, and which single change would fit.
+
+    Examples
+    --------
+    >>> from softnum.tta.parallelism import Parallelism, plan_step
+    >>> memory = step_memory(plan_step("gpt2", Parallelism(data=8)))
+    >>> check_memory(memory, 2 * 10**9, "gpt2", "bfloat16")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    ValueError: gpt2 takes 2.5 GB on device 0 of the pipeline, optimiser state 1.5 GB of it, and a device has 2.0 ...
     """
     if memory.peak <= capacity:
         return

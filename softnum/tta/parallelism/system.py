@@ -290,6 +290,16 @@ def read_system(path: str | os.PathLike, device_file: str | os.PathLike | None =
     ------
     FileNotFoundError, ValueError
         If there is no such file, it is no system file, or it has several systems.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> tier = '{ name = "board", devices = 4, bandwidth = "100 GB/s" }'
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "mine.toml")
+    ...     _ = file.write_text(f'[systems.mine]\\ndevice = "h100-sxm"\\ntiers = [{tier}]\\nsource = "a guess"\\n')
+    ...     read_system(file).devices
+    4
     """
     path = Path(path)
     text = read_text(path, f"no system file {str(path)!r}; expected TOML with a table [systems.NAME]")
