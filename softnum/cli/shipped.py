@@ -20,7 +20,7 @@ _TAKEN = {"study", "target", "variant", "energy_table", "out", "explain", "plots
 def open_shipped(
     ctx: typer.Context, name: str, target: float | None, variant: str, energy_table: str | None, out: Path, shown: Shown
 ) -> None:
-    """Write a shipped study into a folder, print its results, and say what training it again would cost.
+    """Write a shipped study into a folder, say what training it again would cost, and print its results.
 
     Raises
     ------
@@ -41,14 +41,14 @@ def open_shipped(
     known = shipped_studies()
     if name in known:
         writable_folder(out)
-        typer.echo(known[name].question)
+        about = known[name]
+        typer.echo(
+            f"{about.question}\nIts runs are trained; all of them took {about.machine_hours:g} machine-hours on one core. "
+            f"Data: {about.data}"
+        )
     studies = open_study(
         name, out, target=target, variant=variant, energy_table=energy_table, explain=shown.explain
     )  # fmt: skip
     results = sorted(path for pattern in ("*/results.json", "*/tta.png") for path in out.glob(pattern))
     shown.written(studies, out / "study.toml", *results)
-    about = known[name]
-    typer.echo(
-        f"\nTo change it, edit {out / 'study.toml'}, and: softnum study run {out / 'study.toml'} --out {out}\n"
-        f"Training all of it took {about.machine_hours:g} machine-hours on one core. Data: {about.data}"
-    )
+    typer.echo(f"\nTo change it, edit {out / 'study.toml'}, and: softnum study run {out / 'study.toml'} --out {out}")
