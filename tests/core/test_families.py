@@ -22,7 +22,7 @@ def test_what_a_record_names_is_there(units):
     family, names = FAMILIES[units], {f.name for f in fields(units)}
     assert {*family.formats, *family.needed, *(family.options or ())} <= names
     assert family.definition or family.of_blocks
-    assert bool(family.causes) == (family.from_text and not family.of_blocks)
+    assert bool(family.causes) == family.from_text
 
 
 def test_a_definition_counts_in_rows_that_are_there():

@@ -163,7 +163,8 @@ def test_parameters_and_their_gradients(name):
     network = make_network(name, data=default_data(name))
     from softnum.train.runs.loop import Run
 
-    run = Run(Settings(network=name, batch=8), load_design("c-wang-fp8"), 1, data=stand_in(default_data(name), 40))
+    of_shape = stand_in(default_data(name), 40, network.inputs if network.kind == "text" else None)
+    run = Run(Settings(network=name, batch=8), load_design("c-wang-fp8"), 1, data=of_shape)
     sizes = Counter()
     for parameter in run.network.parameters:
         sizes[parameter.layer.name] += parameter.value.size

@@ -75,6 +75,12 @@ class EnergyTable:
         What was chosen from it.
     periods : tuple of Fraction
         Nanoseconds that a clock may have: figures of `entries` are one for each, until `at` chooses.
+
+    Examples
+    --------
+    >>> table = energy_table("45nm")
+    >>> table.entries["fp16"]
+    {'add': 0.4, 'multiply': 1.1}
     """
 
     name: str

@@ -26,6 +26,13 @@ def tabulated(c: Circuit, spec: VectorSpec, codes: list[Bits]) -> Result:
     ------
     ValueError
         If operands have more than ``MOST_TABLE_BITS`` bits, or the rounding takes random bits.
+
+    Examples
+    --------
+    >>> from softnum.vectors.formal import define, evaluate
+    >>> circuit = define(VectorSpec.make("exp", "e2m1fn"))
+    >>> evaluate(circuit, {"a": [0b0000, 0b0010]})["result"].tolist()  # e**0 = 1, e**1 to 3
+    [2, 5]
     """
     bits = sum(code.width for code in codes)
     if bits > MOST_TABLE_BITS:
