@@ -155,7 +155,7 @@ def test_the_first_samples_of_a_set(files, tmp_path):
 
 
 def test_every_set_of_files_has_checksums_and_advice():
-    sets = {name for name, facts in DATA_SETS.items() if facts.kind == "samples"} 
+    sets = {name for name, facts in DATA_SETS.items() if facts.kind == "samples"}
     sets -= {"digits", "image-folder"}  # of a package, and of the user
     assert sets == set(image_files.CHECKSUMS) == set(image_files.HOW_TO_GET)
 

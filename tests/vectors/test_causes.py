@@ -230,8 +230,8 @@ def test_a_fault_in_results_and_one_in_flags():
 
 def test_every_cause_of_operations_has_a_planted_fault():
     units = {"c-ignored", "accumulator-not-cleared", "missing-subnormals", "exact-product-instead", "chunk-length",
-             "alignment-bits", "accumulator-width", "summation-order", "swapped-lanes", "scale-ignored", "scale-bias", "scale-nan-ignored",
-             "shared-scale", "rounds-each-block"}  # fmt: skip
+             "alignment-bits", "accumulator-width", "summation-order", "swapped-lanes",
+             "scale-ignored", "scale-bias", "scale-nan-ignored", "shared-scale", "rounds-each-block"}  # fmt: skip
     planted = {p[0] for p in PLANTED + FLAGS + test_faults_of_ports.PLANTED}
     planted |= {"shifted-rows", "off-by-one-ulp", "unexplained", "unknown-bits"}
     assert planted == set(CAUSES) - units
