@@ -79,7 +79,7 @@ class PublicNames(SphinxDirective):
     def _entry(module: str, name: str) -> list[str]:
         what = getattr(importlib.import_module(module), name)
         if inspect.isclass(what):
-            members = "   :inherited-members: tuple, int, Optimizer, TorchFunctionMode"
+            members = "   :inherited-members: tuple, int, Optimizer, TorchFunctionMode, Module"
             return [f".. autoclass:: {module}.{name}", "   :members:", members, ""]
         if callable(what):
             return [f".. autofunction:: {module}.{name}", ""]

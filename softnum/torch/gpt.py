@@ -40,8 +40,6 @@ class GPT(nn.Module):
     ----------
     options : dict
         All of them, as the network has them.
-    penalties : list of Tensor
-        The losses that keep the experts of each block equally busy, of the last pass; to be added to the loss.
 
     Raises
     ------
@@ -74,7 +72,7 @@ class GPT(nn.Module):
 
     @property
     def penalties(self) -> list[torch.Tensor]:
-        """The losses of its experts, of the last pass."""
+        """The losses that keep the experts of each block equally busy, of the last pass; to be added to the loss."""
         found = (getattr(block, "mixture", None) for block in self._blocks())
         return [mixture.penalty for mixture in found if mixture is not None and mixture.penalty is not None]
 

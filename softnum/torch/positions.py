@@ -19,7 +19,7 @@ def rotary(input: torch.Tensor, heads: int = 1, base: float = 10000.0) -> torch.
         a' = a * c - b * s
         b' = b * c + a * s
 
-    In a design's arithmetic it is one function, as `softnum.train.layers.positions.rotary` states it; otherwise these
+    In a design's arithmetic it is one function, as ``softnum.train.layers.positions.rotary`` states it; otherwise these
     are PyTorch's products and sums. The angles' functions are correctly rounded to binary64 either way.
 
     Parameters

@@ -66,7 +66,7 @@ def backward_by_workers(
         As ``softnum train --collective`` takes it: "reciprocal_before" if it states no average.
     buckets : list of lists of parameters' names, optional
         What is summed together, in this order: those of a real run (`CollectiveHook`). Default: parameters in reverse
-        order, the first bucket of 1 MiB, others of 25 (`softnum.train.update.workers.buckets_of`).
+        order, the first bucket of 1 MiB, others of 25 (``softnum.train.update.workers.buckets_of``).
     key : int, optional
         The seed of a stochastic collective; bucket b of step s has the stream ``s * 2**16 + b``.
     step : int

@@ -4,7 +4,7 @@
 
 It is fitted as J. Hoffmann et al., "Training Compute-Optimal Large Language Models", 2022, appendix D.3, fit theirs:
 the sum over the runs of Huber's loss of log L - log L(N, D), with the transition at 0.001, is minimised over log A,
-log B, log E, a and b, here by a trust region of least squares (`scipy.optimize.least_squares`; there by L-BFGS), from
+log B, log E, a and b, here by a trust region of least squares (``scipy.optimize.least_squares``; there by L-BFGS), from
 those points of a grid where it is least. Intervals are those of runs drawn again with replacement (bootstrap), each
 drawing fitted from the law that all runs gave.
 

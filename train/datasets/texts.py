@@ -139,7 +139,7 @@ def read_package(name: str, file: Path | None, steps: int = STEPS, vocabulary: i
     Parameters
     ----------
     name : str
-        One of `PACKAGES`.
+        One of ``PACKAGES``.
     file : pathlib.Path or None
         The package's file, packed or not, or a folder with it. None: where Debian's package puts it.
     steps, vocabulary

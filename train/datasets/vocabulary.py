@@ -44,7 +44,7 @@ class Vocabulary:
 
     Attributes
     ----------
-    tokens : tuple of bytes
+    tokens : tuple of byte strings
         What each token stands for.
 
     Examples

@@ -669,7 +669,7 @@ class Numerics:
     def work(self, seed: int, site: int = 0) -> int:
         """Number rounding sites of the iteration from here on, with a seed's bits; returns the number before.
 
-        A worker's (`softnum.train.update.workers`): the run's own seed is that of worker 0.
+        A worker's (``softnum.train.update.workers``): the run's own seed is that of worker 0.
         """
         before, self._site, self._bits_of = getattr(self, "_site", 0), site, int(seed)
         self.place, self.stage = None, STAGES[0]

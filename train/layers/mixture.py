@@ -85,8 +85,8 @@ class Mixture:
         p = softmax(x @ router)
         y = p[e1] * expert_e1(x) + p[e2] * expert_e2(x) + ...
 
-    The layers are <name>.router, without a bias, and those of <name>.expert1, .expert2, ... (`FeedForward`). The
-    product is in the router's units, the softmax in its roles (`softnum.train.layers.attention.softmax`). A row's
+    The layers are <name>.router, without a bias, and those of <name>.expert1, .expert2, ...
+    (`softnum.train.layers.transformer_blocks.FeedForward`). The product is in the router's units, the softmax in its roles (`softnum.train.layers.attention.softmax`). A row's
     experts e1, e2, ... are those of its largest probabilities; of equal ones that with the lower number comes first.
     The probabilities are not divided by their sum, so that a router learns also where one expert is chosen.
 
@@ -95,7 +95,7 @@ class Mixture:
     experts / chosen leaves no row out.
 
     Moving rows is exact; where a row goes to several experts its gradients are added in the role ``statistics`` of the
-    router (`softnum.train.layers.sequences.lookup`). The products with p and the sum, from left to right, are in the
+    router (``softnum.train.layers.sequences.lookup``). The products with p and the sum, from left to right, are in the
     role ``elementwise`` of the router.
 
     Parameters

@@ -48,7 +48,7 @@ class FeedForward:
     rows : int or callable
         As of `softnum.train.layers.feedforward.Linear`.
     kind : str
-        One of `FEEDFORWARDS`.
+        One of ``FEEDFORWARDS``.
     bias : bool
         Whether its linear layers have biases.
 
@@ -107,7 +107,7 @@ class Block:
     norm : str
         One of ``NORMS``.
     feedforward : str or callable
-        One of `FEEDFORWARDS`; or what makes a layer in its place of the block's name.
+        One of ``FEEDFORWARDS``; or what makes a layer in its place of the block's name.
     kv_heads, rotary_base
         As of `softnum.train.layers.sequence_layers.Attention`.
     bias : bool

@@ -57,7 +57,7 @@ class Settings:
     clip_norm, clip_value : float, optional
         Limits of gradients (`clip_gradients`): of the norm of all together, and of every element.
     workers : int
-        How many share a batch, in equal parts, and sum their gradients (`softnum.train.update.workers`).
+        How many share a batch, in equal parts, and sum their gradients (``softnum.train.update.workers``).
     collective : str, optional
         How several workers do: the text of a `softnum.collective`, such as ``"ring(unit='bfloat16')"``, without ranks.
     evaluate_every : int, optional

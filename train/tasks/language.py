@@ -13,7 +13,9 @@ __all__ = ["LanguageModelling"]
 
 
 class LanguageModelling(Classification):
-    """Softmax and cross-entropy of the next token, as `Classification` of text has them, and the losses of experts.
+    """Softmax and cross-entropy of the next token, and the losses of experts.
+
+    The first is as `softnum.train.tasks.classification.Classification` of text has it.
 
     Of held-out text ``held_out_loss`` is the mean cross-entropy of a token, in nats, and ``bits_per_byte`` the sum of
     all of them / (ln 2 * the bytes of the tokens told), whatever the vocabulary; both None where an output is not

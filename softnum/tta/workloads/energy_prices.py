@@ -102,7 +102,7 @@ class EnergyTable:
 
         Raises
         ------
-        NoEnergy
+        ValueError
             If the clock is faster than every unit of the table.
 
         Examples
