@@ -86,9 +86,10 @@ class Mixture:
         y = p[e1] * expert_e1(x) + p[e2] * expert_e2(x) + ...
 
     The layers are <name>.router, without a bias, and those of <name>.expert1, .expert2, ...
-    (`softnum.train.layers.transformer_blocks.FeedForward`). The product is in the router's units, the softmax in its roles (`softnum.train.layers.attention.softmax`). A row's
-    experts e1, e2, ... are those of its largest probabilities; of equal ones that with the lower number comes first.
-    The probabilities are not divided by their sum, so that a router learns also where one expert is chosen.
+    (`softnum.train.layers.transformer_blocks.FeedForward`). The product is in the router's units, the softmax in its
+    roles (`softnum.train.layers.attention.softmax`). A row's experts e1, e2, ... are those of its largest
+    probabilities; of equal ones that with the lower number comes first. The probabilities are not divided by their
+    sum, so that a router learns also where one expert is chosen.
 
     Each expert computes C rows in every batch of T rows, C = min(T, ceil(capacity * T * chosen / experts)): those that
     chose it, in their order, then rows of +0. For a row that finds no seat an expert's result is +0. A capacity of
