@@ -18,13 +18,14 @@ from softnum.formats.modes import rounding_name
 __all__ = ["collective"]
 
 
-def collective(name, ranks: int | None = None, *, unit="binary32", format=None, wire=None, **given) -> Collective:
+def collective(name, ranks: int | None = None, *, unit=None, format=None, wire=None, **given) -> Collective:
     """A collective operation of many ranks as arithmetic: who adds what, in which order, with which roundings.
 
     Parameters
     ----------
     name : str
-        How an all-reduce is done; or the text of a whole collective, as its ``str`` or ``repr`` has it.
+        How an all-reduce is done; or the text of a whole collective, as its ``str`` or ``repr`` has it, or one itself,
+        of which what is given besides replaces what it states, but for ranks.
 
         - "ring": a chunk goes round the ranks once, each adds its own; then it goes round as it is. NCCL, Gloo.
         - "tree": sums go up a binary tree to its root, the result goes down. NCCL's tree.
@@ -114,10 +115,10 @@ def collective(name, ranks: int | None = None, *, unit="binary32", format=None, 
     ranks = given.pop("ranks", None)
     if ranks is None:
         raise ValueError("collective: state ranks=, how many there are (2 to 16384)")
-    unit = unit_given(given.pop("unit", unit))
-    fmt = given.pop("format", format)
+    stated = [given.pop(what, None) for what in ("unit", "format", "wire")]
+    unit, fmt, to = (at if own is None else own for own, at in zip((unit, format, wire), stated, strict=True))
+    unit = unit_given("binary32" if unit is None else unit)
     fmt = unit.operand[1] if fmt is None else format_of(fmt)
-    to = given.pop("wire", wire)
     if name == "gloo":
         name, given = "ring", gloo_options(fmt) | given
     common = {what: given.pop(what) for what in COMMON if what in given}

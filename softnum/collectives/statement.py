@@ -108,12 +108,18 @@ def from_text(text: str) -> dict:
     if "(" not in text:
         return {"name": text.strip()}
     kinds = {units.__name__: units for units, family in FAMILIES.items() if family.from_text}
-    made = {name: partial(dict, name=name) for name in (*OPTIONS, "gloo")}
-    made["collective"] = lambda name, **given: {"name": name, **given}
+    made = {name: partial(_stated, name) for name in (*OPTIONS, "gloo")} | {"collective": _stated}
     found = evaluated(text, kinds | made, "collective", "ring(unit='bfloat16', wire='bfloat16')")
     if not isinstance(found, dict):
         raise ValueError(f"no expression of a collective: {text!r}; one reads ring(unit='bfloat16', wire='bfloat16')")
     return found
+
+
+def _stated(name, *others, **given) -> dict:
+    """The arguments of a text's call, all of them by name."""
+    if others:
+        raise TypeError(f"its arguments are named, as in ring(ranks=4), got {others[0]!r}")
+    return {"name": name, **given}
 
 
 def check_name(name, given: dict) -> None:

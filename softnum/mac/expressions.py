@@ -35,7 +35,14 @@ def _evaluated(node, text: str, kinds: dict, what: str):
             return -number
         case ast.Call(func=ast.Name(id=name)) if name in kinds | _PARTS:
             args = [_evaluated(part, text, kinds, what) for part in node.args]
-            options = {k.arg: _evaluated(k.value, text, kinds, what) for k in node.keywords if k.arg}
+            stated = [k.arg for k in node.keywords]
+            if None in stated or len(set(stated)) < len(stated):  # ast.parse takes both, and the last one would count
+                twice = next(("**" if n is None else f"{n}=") for n in stated if n is None or stated.count(n) > 1)
+                raise ValueError(
+                    f"no expression of a {what}: {ast.unparse(node)!r}: state each argument once by name; "
+                    f"there is {twice}"
+                )
+            options = {k.arg: _evaluated(k.value, text, kinds, what) for k in node.keywords}
             try:
                 return (kinds | _PARTS)[name](*args, **options)
             except TypeError as error:  # arguments that it does not take

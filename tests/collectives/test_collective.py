@@ -31,6 +31,13 @@ def test_text_makes_the_collective_again(name, given):
         assert c.of(8).ranks == 8 and c.of(8).of(4) == c
 
 
+def test_what_is_given_besides_a_collective_replaces_what_it_states():
+    c = sn.collective("ring", 4, unit="binary16", wire="e5m2")
+    assert sn.collective(c, unit="bfloat16", wire="bfloat16") == sn.collective("ring", 4, unit="bfloat16")
+    again = sn.collective("ring(unit='binary16', chunk=3)", 4, unit="binary32", chunk=5)
+    assert again == sn.collective("ring", 4, chunk=5)
+
+
 def test_names_of_units_are_units():
     c = sn.collective("in_network", 4, unit="nvidia_h100_bf16")
     assert c.unit == sn.unit("nvidia_h100_bf16")
@@ -46,6 +53,9 @@ def test_names_of_units_are_units():
         ("ring", {"ranks": 16385}, "from 2 to 16384, got 16385"),
         ("ring", {"ranks": True}, "from 2 to 16384, got True"),
         ("ring(ranks=4)", {"ranks": 8}, "the text states ranks=4"),
+        ("ring(ranks=4, ranks=8)", {}, "state each argument once by name; there is ranks="),
+        ("ring(**{'ranks': 4})", {}, r"there is \*\*"),
+        ("ring(4)", {}, "its arguments are named, as in ring"),
         ("ring(", {"ranks": 8}, "no expression of a collective"),
         ("ring(unit=__import__('os'))", {"ranks": 8}, "no expression of a collective"),
         ("5", {"ranks": 8}, "unknown algorithm '5'"),
