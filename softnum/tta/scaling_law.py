@@ -37,6 +37,7 @@ LEAST_RUNS, LEAST_VALUES, BEYOND = 6, 3, 10.0
 _NAMES = ("A", "B", "E", "a", "b")
 _GRID = ((0.0, 3.0, 6.0, 12.0), (0.0, 3.0, 6.0, 12.0), (-1.0, 0.0, 1.0), (0.2, 0.4, 0.8), (0.2, 0.4, 0.8))
 _STARTS = 4  # of the grid
+_ALIKE = 0.01  # of the spread of log D, what of it must not follow from log N
 _WORDS = ("parameters", "tokens")
 _FORM = "a run a row: parameters, tokens (or flops, which are 6 * parameters * tokens) and loss"
 
@@ -291,8 +292,8 @@ def fit_law(
     Raises
     ------
     ValueError
-        If there are too few runs, or too few different ones, a number is not positive, or the confidence is out of
-        (0, 1).
+        If there are too few runs, or too few different ones, tokens follow from parameters, a number is not positive,
+        the runs follow no such law, or the confidence is out of (0, 1).
 
     References
     ----------
@@ -308,20 +309,30 @@ def fit_law(
     """
     table = np.array(list(runs), np.float64).reshape(-1, 3)
     _check_runs(table)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ValueError(f"seed must be an integer from 0 on, got {seed!r}")
     if not 0 < confidence < 1:
         raise ValueError(f"the confidence must lie in (0, 1), got {confidence!r}")
     if isinstance(bootstrap, bool) or not isinstance(bootstrap, int) or bootstrap < 0:
         raise ValueError(f"bootstrap must be a number of drawings, 0 or more, got {bootstrap!r}")
     logs = np.log(table)
+    unit = logs[:, 2].mean()  # losses are fitted in units of their mean, so that the grid is near those of any size
+    logs[:, 2] -= unit
     starts = sorted(itertools.product(*_GRID), key=lambda start: _cost(start, logs))[:_STARTS]
     best = min((_minimised(logs, start) for start in starts), key=lambda found: found.cost)
     draw, found = np.random.Generator(np.random.Philox(seed)), []
     while len(found) < bootstrap:
         chosen = logs[draw.integers(0, len(logs), len(logs))]
         if all(len(np.unique(chosen[:, column])) >= 2 for column in (0, 1)):
-            found.append(_law(_minimised(chosen, best.x).x))
+            found.append(_law(_minimised(chosen, best.x).x, unit))
+    law = _law(best.x, unit)
+    if not np.isfinite([law, *found]).all():
+        raise ValueError(
+            "the runs follow no such law: what fits them best has numbers beyond binary64's; look for runs whose loss "
+            "rises with parameters or tokens, or leave the intervals out (bootstrap 0)"
+        )
     spans = [(float(column.min()), float(column.max())) for column in table.T[:2]]
-    return ScalingLaw(*_law(best.x), tuple(found), *spans, len(table), confidence, metric)
+    return ScalingLaw(*law, tuple(found), *spans, len(table), confidence, metric)
 
 
 def _check_runs(table) -> None:
@@ -336,10 +347,16 @@ def _check_runs(table) -> None:
                 f"the runs have {values} different numbers of {what}, and a power of them needs at least "
                 f"{LEAST_VALUES}; train runs with other {what}"
             )
+    if 1.0 - np.corrcoef(np.log(table[:, :2]), rowvar=False)[0, 1] ** 2 <= _ALIKE**2:
+        raise ValueError(
+            "the tokens of all runs are a power of their parameters, such as 20 for each, and what is due to which "
+            "cannot be told apart; train runs of one size with other tokens"
+        )
 
 
-def _law(x) -> tuple[float, ...]:
-    return (*(float(value) for value in np.exp(x[:3])), float(x[3]), float(x[4]))
+def _law(x, unit: float) -> tuple[float, ...]:
+    with np.errstate(over="ignore", under="ignore"):
+        return (*(float(value) for value in np.exp(x[:3] + unit)), float(x[3]), float(x[4]))
 
 
 def _terms(x, logs):

@@ -71,6 +71,23 @@ def test_too_few_runs_are_refused(chosen, message):
         fit_law([*runs(), LawRun(1e5, 1e6, -1.0)])
 
 
+def test_runs_that_tell_no_law_are_refused():
+    alike = [LawRun(n, 20.01 * n if n > 1e5 else 20 * n, E + A / n**a) for n in np.geomspace(1e4, 1e7, 8)]
+    with pytest.raises(ValueError, match="a power of their parameters, such as 20 for each"):
+        fit_law(alike, bootstrap=0)
+    rising = [LawRun(n, d, 1 + np.log10(d) * np.log10(n)) for n in (1e4, 1e5, 1e6) for d in (1e5, 1e6, 1e7)]
+    with pytest.raises(ValueError, match="numbers beyond binary64's; look for runs whose loss rises"):
+        fit_law(rising, bootstrap=5)
+    with pytest.raises(ValueError, match="seed must be an integer from 0 on, got -1"):
+        fit_law(runs(), seed=-1)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e4])
+def test_a_law_has_the_unit_of_its_losses(unit):
+    found = fit_law([LawRun(n, d, loss * unit) for n, d, loss in runs()], bootstrap=0)
+    assert np.allclose(found.fitted, (A * unit, B * unit, E * unit, a, b), rtol=2e-3)
+
+
 def record(path, parameters, iterations, loss, **config):
     config = {"tokens_per_sample": 64, "parameters": parameters, "batch": 4, "design": {"name": "one"}} | config
     rows = [{"config": config, "seed": 1, "versions": {}}]
