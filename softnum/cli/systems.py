@@ -52,9 +52,10 @@ class SystemOptions:
         """In which ways a step is shared, with so many ways of data parallelism and samples of each."""
         from softnum.tta import Parallelism
 
+        batch = self.micro_batch if batch is None else batch
         return Parallelism(
             data=count, tensor=self.tensor, pipeline=self.pipeline, context=self.context, expert=self.expert,
-            batch=count * (batch or self.micro_batch), micro_batch=self.micro_batch, sequence=sequence,
+            batch=count * batch, micro_batch=self.micro_batch, sequence=sequence,
             schedule=self.schedule, chunks=self.chunks, zero=self.zero, recompute=self.recompute,
             sequence_parallel=not self.no_sequence_parallel, overlap=overlap,
         )  # fmt: skip

@@ -244,6 +244,10 @@ def test_checkpoints_by_hand():
         ({"zero": 4}, "zero must be one of 0, 1, 2, 3, got 4"),
         ({"recompute": "all"}, "recompute must be one of none, selective, alternate, full"),
         ({"tensor": 0}, "tensor must be"),
+        ({"data": 2 * 10**6 + 3, "expert": 2}, "take one of 1, 2000003$"),
+        ({"data": 10**9 + 7, "expert": 2}, "shared by at most 16777216 devices"),
+        ({"batch": 10**9}, "1000000000 micro-batches in 1 stages are more than 4194304 passes"),
+        ({"sequence": 10**12}, "sequence must be at most"),
     ],
 )
 def test_ways_that_do_not_divide(ways, message):
@@ -365,6 +369,7 @@ def test_options_that_have_no_part():
         assert message in " ".join(result.output.split())
 
     fails("--latency has no part with --system", "--system", "dgx-h100", "--latency", "5 us")
+    fails("batch must be at least 1, got 0", "--system", "dgx-h100", "--batch", "0")
     fails("--tensor is of a step on a system", "--bandwidth", "1 Gb/s", "--tensor", "2")
     fails("state the workers' links", "--device", "v100")
     fails("no system 'dgx-h10'; did you mean 'dgx-h100'?", "--system", "dgx-h10")

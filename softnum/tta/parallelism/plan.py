@@ -14,7 +14,7 @@ from softnum.tta.architectures.precision import Precision
 from softnum.tta.parallelism.blocks import Block, Item, make_block
 from softnum.tta.parallelism.collective import Collective
 from softnum.tta.parallelism.schedules import Slot, schedule
-from softnum.tta.parallelism.ways import Parallelism
+from softnum.tta.parallelism.ways import Parallelism, divisors
 from softnum.tta.workloads.operations import StoredTensor
 
 __all__ = ["Stage", "StepPlan", "plan_step"]
@@ -263,10 +263,8 @@ def _check(network: Decoder, ways: Parallelism, sequence: int) -> None:
     def refuse(name: str, what: str, number: int) -> None:
         ways_of = getattr(ways, name)
         if number % ways_of:
-            near = [n for n in range(1, number + 1) if number % n == 0]
-            choice = ", ".join(map(str, near[:12])) + (", ..." if len(near) > 12 else "")
             raise ValueError(
-                f"{name}={ways_of} does not divide {number} {what} of {network.name}; take one of {choice}"
+                f"{name}={ways_of} does not divide {number} {what} of {network.name}; take one of {divisors(number)}"
             )
 
     refuse("tensor", "heads", network.heads)

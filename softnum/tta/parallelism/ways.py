@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import isqrt
 
 from softnum.tta.quantities import positive_int
 
-__all__ = ["GROUPS", "RECOMPUTE", "SCHEDULES", "Parallelism"]
+__all__ = ["GROUPS", "RECOMPUTE", "SCHEDULES", "Parallelism", "divisors"]
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble")
 RECOMPUTE = ("none", "selective", "alternate", "full")
 #: Which devices exchange what: parts of a layer, of a sample, whole samples' gradients, stages, experts' words and
 #: gradients.
 GROUPS = ("tensor", "context", "data", "pipeline", "expert", "expert_data")
+#: the most devices, words of a sample, and passes that the schedule of a pipeline has
+_DEVICES, _WORDS, _PASSES = 1 << 24, 1 << 30, 1 << 22
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,10 @@ class Parallelism:
         positive_int(self.batch, "batch")
         if self.sequence is not None:
             positive_int(self.sequence, "sequence")
+            if self.sequence > _WORDS:
+                raise ValueError(f"sequence must be at most {_WORDS} words, got {self.sequence}")
+        if self.devices > _DEVICES:
+            raise ValueError(f"a step is shared by at most {_DEVICES} devices, got {self.devices}; take fewer ways")
         for name, known in (("schedule", SCHEDULES), ("recompute", RECOMPUTE), ("zero", (0, 1, 2, 3))):
             if getattr(self, name) not in known or isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} must be one of {', '.join(map(str, known))}, got {getattr(self, name)!r}")
@@ -101,6 +108,11 @@ class Parallelism:
             raise ValueError(
                 f"{self.data} ways of data parallelism and micro-batches of {self.micro_batch} do not divide a batch "
                 f"of {self.batch}; take a multiple of {self.data * self.micro_batch}"
+            )
+        if self.micro_batches * self.pipeline * self.chunks > _PASSES:
+            raise ValueError(
+                f"{self.micro_batches} micro-batches in {self.pipeline * self.chunks} stages are more than {_PASSES} "
+                "passes; let a micro-batch have more samples, or take a smaller batch"
             )
         if (self.chunks > 1) != (self.schedule == "interleaved"):
             raise ValueError(
@@ -116,7 +128,7 @@ class Parallelism:
         if shared % self.expert:
             raise ValueError(
                 f"{self.expert} ways of expert parallelism do not divide the {shared} devices of tensor, context and "
-                f"data parallelism ({self.tensor} x {self.context} x {self.data}); take one of {_divisors(shared)}"
+                f"data parallelism ({self.tensor} x {self.context} x {self.data}); take one of {divisors(shared)}"
             )
 
     @property
@@ -174,5 +186,12 @@ class Parallelism:
         return found
 
 
-def _divisors(number: int) -> str:
-    return ", ".join(str(n) for n in range(1, number + 1) if number % n == 0)
+def divisors(number: int) -> str:
+    """The divisors of a number, the first twelve of them, as text.
+
+    >>> divisors(24), divisors(720720)
+    ('1, 2, 3, 4, 6, 8, 12, 24', '1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, ...')
+    """
+    low = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
+    found = sorted({*low, *(number // n for n in low)})
+    return ", ".join(map(str, found[:12])) + (", ..." if len(found) > 12 else "")
