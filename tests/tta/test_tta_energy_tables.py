@@ -111,7 +111,7 @@ def test_widths_clocks_and_what_the_table_has_not():
     table = energy_table("aladdin-40nm")
     energy = operation_energy("multiply", "e5m2", table=table.at(None))
     assert (energy.picojoules, energy.kind) == (24.4 / 16, "scaled")
-    assert "(8/32)^2 of fp32" in energy.reason
+    assert "(8/32)^2 of fp32" in energy.reason and energy == operation_energy("multiply", "e5m2", table="aladdin-40nm")
     assert operation_energy("multiply", "float64", table=table.at(None)).kind == "published"
     assert table.at(Fraction(3 * 10**8)).entries["fp32"]["multiply"] == 27.8  # 3.33 ns: made for 3
     with pytest.raises(ValueError, match=r"no unit as fast as 2 GHz.*period of 1 ns"):
@@ -122,6 +122,14 @@ def test_widths_clocks_and_what_the_table_has_not():
     assert any("a period of 5 ns, as no clock is known" in line for line in energy.assumptions)
     with pytest.raises(ValueError, match="posit8"):
         operation_energy("multiply", "posit8", table=table.at(None))
+
+
+def test_a_clock_is_that_of_the_table_that_stands_in_too(tmp_path):
+    table = read_energy_table(mine(tmp_path, rest='"aladdin-40nm"')).at(Fraction(10**9))
+    energy = operation_energy("multiply", "binary64", table=table)
+    assert energy.picojoules == 113.763 and "with a period of 1 ns, as the clock is 1 GHz" in energy.reason
+    with pytest.raises(ValueError, match="no unit as fast as 2 GHz"):
+        operation_energy("multiply", "binary64", table=table.at(Fraction(2 * 10**9)))
 
 
 @pytest.mark.parametrize("version", ERTS)

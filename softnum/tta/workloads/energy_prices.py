@@ -75,6 +75,8 @@ class EnergyTable:
         What was chosen from it.
     periods : tuple of Fraction
         Nanoseconds that a clock may have: figures of `entries` are one for each, until `at` chooses.
+    clock : Fraction, optional
+        What `at` was asked for, in hertz: that of `rest` too.
 
     Examples
     --------
@@ -93,6 +95,7 @@ class EnergyTable:
     rest: str = ""
     notes: tuple[str, ...] = ()
     periods: tuple[Fraction, ...] = ()
+    clock: Fraction | None = None
 
     def at(self, clock: Fraction | None) -> EnergyTable:
         """The table of units that are as fast as a clock, in hertz, asks for; of 5 ns where none is known.
@@ -112,7 +115,7 @@ class EnergyTable:
         (35.3, 24.4)
         """
         if not self.periods:
-            return self
+            return replace(self, clock=clock)
         period = Fraction(_PERIOD) if clock is None else Fraction(10**9) / clock
         listed = [index for index, value in enumerate(self.periods) if value <= period]
         if not listed:
@@ -126,7 +129,7 @@ class EnergyTable:
         }
         why = "no clock is known" if clock is None else f"the clock is {float(clock) / 1e9:g} GHz"
         note = f"units of the table {self.name} with a period of {float(self.periods[index]):g} ns, as {why}"
-        return replace(self, entries=entries, periods=(), notes=(*self.notes, note))
+        return replace(self, entries=entries, periods=(), notes=(*self.notes, note), clock=clock)
 
 
 def table_of(name: str, rows: Mapping, where: str) -> EnergyTable:

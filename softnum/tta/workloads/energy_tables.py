@@ -148,7 +148,7 @@ def operation_energy(
     bits : int or float, optional
         Width, of a format that has no name.
     table : str or EnergyTable
-        One of `ENERGY_TABLES`, or what `read_energy_table` read.
+        One of `ENERGY_TABLES`, or what `read_energy_table` read; of units of 5 ns, unless it is of a clock (``at``).
 
     Returns
     -------
@@ -168,6 +168,7 @@ def operation_energy(
     'fp32'
     """
     table = energy_table(table)
+    table = table.at(None) if table.periods else table
     if operation not in ("multiply", "add"):
         raise ValueError(f"the operation must be multiply or add, got {operation!r}")
     if fmt in table.entries and fmt not in _ENTRIES:  # of a user's file: also posits
@@ -178,8 +179,9 @@ def operation_energy(
     kind, width, what = class_of(fmt, bits)
     found = _entry(table, operation, kind, width)
     if found is None and table.rest:
-        other = operation_energy(operation, fmt, bits=bits, table=energy_table(table.rest).at(None))
-        reason = f"{what}, charged as {other.entry} of the table {table.rest}"
+        stands_in = energy_table(table.rest).at(table.clock)
+        other = operation_energy(operation, fmt, bits=bits, table=stands_in)
+        reason = "; ".join((f"{what}, charged as {other.entry} of the table {table.rest}", *stands_in.notes))
         return OperationEnergy(other.entry, other.picojoules, "proxy", reason)
     if found is None:
         has = [max(sizes, key=lambda name: sizes[name]) for sizes in _sizes(table).values() if sizes]
