@@ -164,6 +164,7 @@ def removed(path):
         (lambda d: (d / "train" / "dog" / "a.png").symlink_to("nowhere.png"), r"a\.png: is a link that leads nowhere"),
         (lambda d: os.link(d / "train" / "dog" / "000.png", d / "test" / "dog" / "a.png"), "is the same file as"),
         (lambda d: (d / "test" / "eel" / "a.png").symlink_to(d / "train" / "eel" / "000.png"), "is the same file as"),
+        (lambda d: os.link(d / "train" / "dog" / "000.png", d / "train" / "eel" / "a.png"), "of another class; remove"),
         (lambda d: (d / "test").rename(d / "held-out"), "has no folder test, nor val"),
         (lambda d: (d / "train").rename(d / "training"), "has no folder train"),
         (lambda d: [removed(d / "train" / c) for c in CLASSES], "has no classes"),

@@ -240,6 +240,12 @@ def _part(folder: Path, classes: list[str]) -> ImagePart:
     """A part's files: the first of each class, then the second of each, ..."""
     files = [_files(folder / name) for name in classes]
     order = sorted((rank, label) for label, these in enumerate(files) for rank in range(len(these)))
+    seen: dict[tuple[int, int], tuple[int, str]] = {}
+    for label, these in enumerate(files):
+        for file in these:
+            other, path = seen.setdefault(file.identity, (label, file.path))
+            if other != label:
+                raise ValueError(f"{file.path}: is the same file as {path}, of another class; remove one of them")
     labels = np.array([label for _, label in order], np.int64)
     return ImagePart(tuple(files[label][rank] for rank, label in order), labels)
 
@@ -274,7 +280,7 @@ def read_image_folder(folder: Path | None) -> tuple[tuple[str, ...], tuple[int, 
     ------
     ValueError
         If it has not this layout, a class is in one part alone or without images, something else lies in a class's
-        folder, a link leads nowhere, or one file is in both parts.
+        folder, a link leads nowhere, or one file is in both parts, or in two classes.
     """
     image, _ = look_at(folder)
     train, held_out = _parts(folder)
