@@ -89,8 +89,9 @@ def parallel(
 
     Times are of a roofline (estimates), of SCALE-Sim (--reports), or your own (--layer-times, in seconds).
 
-    With --system a step is shared in more ways than by samples: --workers ways of data parallelism, each with --batch
-    samples, times --tensor, --pipeline and --context; compute, exposed exchanges, bubble and memory of a device.
+    With --system tensor, pipeline, context and expert parallelism are added to data parallelism: --workers x --tensor x
+    --pipeline x --context devices, --batch samples for each worker. Printed are a device's computing time, exposed
+    exchanges, pipeline bubble and memory.
     """
     from softnum.tta import Exchange, bit_rate, duration, minimum_bandwidth, parallel_sweep
 

@@ -16,22 +16,34 @@ class SystemOptions:
     """Options of a command, in the order of its help, that are of a system."""
 
     system: Annotated[
-        str | None, typer.Option(help="A system by name (dgx-h100), or a TOML file with one: then in the ways below.")
+        str | None, typer.Option(help="A system by name (dgx-h100), or a TOML file with one; for the options below.")
     ] = None
-    tensor: Annotated[int, typer.Option(help="Ways in which a layer's weights are shared.")] = 1
-    pipeline: Annotated[int, typer.Option(help="Stages of layers.")] = 1
-    context: Annotated[int, typer.Option(help="Ways in which a sample's words are shared.")] = 1
-    expert: Annotated[int, typer.Option(help="Ways in which experts are shared.")] = 1
-    micro_batch: Annotated[int, typer.Option(help="Samples that pass at once.")] = 1
+    tensor: Annotated[int, typer.Option(help="Degree of tensor parallelism: devices that share a layer's weights.")] = 1
+    pipeline: Annotated[int, typer.Option(help="Degree of pipeline parallelism: stages of layers.")] = 1
+    context: Annotated[
+        int, typer.Option(help="Degree of context parallelism: devices that share a sample's tokens.")
+    ] = 1
+    expert: Annotated[
+        int, typer.Option(help="Degree of expert parallelism: devices of a stage that share experts.")
+    ] = 1
+    micro_batch: Annotated[int, typer.Option(help="Samples of a micro-batch.")] = 1
     schedule: Annotated[str, typer.Option(help="Of a pipeline: gpipe, 1f1b, interleaved or zero-bubble.")] = "1f1b"
-    chunks: Annotated[int, typer.Option(help="Stages of each device, interleaved.")] = 1
-    zero: Annotated[int, typer.Option(help="Shared by workers: state (1), gradients (2), weights too (3).")] = 0
+    chunks: Annotated[int, typer.Option(help="Stages of each device, with the interleaved schedule.")] = 1
+    zero: Annotated[
+        int, typer.Option(help="ZeRO stage: workers share optimiser state (1), gradients too (2), weights too (3).")
+    ] = 0
     recompute: Annotated[
         str,
-        typer.Option(help="In the backward pass: none, selective (scores), alternate or full."),
+        typer.Option(
+            help="What the backward pass computes again: none, selective (attention's scores), alternate (all but "
+            "attention and every other product) or full (a whole layer)."
+        ),
     ] = "none"
     no_sequence_parallel: Annotated[
-        bool, typer.Option("--no-sequence-parallel", help="Split by words nothing that --tensor does not split.")
+        bool,
+        typer.Option(
+            "--no-sequence-parallel", help="Of --tensor: do not split normalisations and residuals by tokens."
+        ),
     ] = False
     optimiser: Annotated[str, typer.Option(help="sgd, momentum, rmsprop or adam.")] = "adam"
 
@@ -113,7 +125,7 @@ def _print(network, where, tables) -> None:
         f"{network}: a step on {where.name} ({where.device.title})",
         ["<Design", "Devices", "Batch", "Compute", *(f"{group.title()}" for group in groups), "Bubble", "Update",
          "Step",
-         "Words/s" if words else "Samples/s", "TFLOP/s", "Of peak"],
+         "Tokens/s" if words else "Samples/s", "TFLOP/s", "Of peak"],
         [
             (plan.design, plan.devices, plan.parallelism.batch, _seconds(time.compute),
              *(_seconds(time.exposed[group]) for group in groups),
@@ -123,7 +135,7 @@ def _print(network, where, tables) -> None:
             for plan, time, _, _ in tables
         ],
         ["Of one device, an estimate: what it computes; what it waits for the exchanges of each group, and for other",
-         "stages; words or samples, and FLOPs without what is computed again."],
+         "stages; tokens or samples, and FLOPs without what is computed again."],
     )  # fmt: skip
     titles = {
         "weights": "Weights", "weight_gradients": "Weight grad.", "feature_maps": "Feature maps",

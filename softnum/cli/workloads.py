@@ -10,7 +10,9 @@ __all__ = ["WORKLOAD_HELP", "Sequence", "devices_of", "ways_of", "workloads_of"]
 
 Sequence = Annotated[
     int | None,
-    typer.Option(help="Of a language model that is only timed the words of a sample, of flux1-dev an image's patches."),
+    typer.Option(
+        help="Tokens of a sample, for a language model that is only timed; for flux1-dev the patches of an image."
+    ),
 ]
 
 WORKLOAD_HELP = (
