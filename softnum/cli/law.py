@@ -1,4 +1,4 @@
-"""``softnum law``: a scaling law of language models, fitted to runs, and what it says of others."""
+"""``softnum law``: fit a scaling law of language models to runs, and predict from it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,10 +18,12 @@ _RUNS = (
 def register(app: typer.Typer) -> None:
     """Add the verb to the program."""
     law = typer.Typer(
-        help="Fit a scaling law of language models, and ask it.", no_args_is_help=True, rich_markup_mode=None
+        help="Fit a scaling law of language models, and predict from it.", no_args_is_help=True, rich_markup_mode=None
     )  # fmt: skip
     law.command("fit", short_help="Fit L(N, D) = E + A / N^a + B / D^b to runs.")(exit_codes(fit))
-    law.command("predict", short_help="What a fitted law says of parameters and tokens.")(exit_codes(predict))
+    law.command("predict", short_help="Predict a loss, or the tokens to a loss, from a fitted law.")(
+        exit_codes(predict)
+    )
     app.add_typer(law, name="law")
 
 
@@ -30,14 +32,14 @@ def fit(
     metric: Annotated[
         str, typer.Option(help="Column of the loss; of records held_out_loss or bits_per_byte.")
     ] = "loss",
-    bootstrap: Annotated[int, typer.Option(help="Drawings of runs for the intervals; 0: none.")] = 200,
-    seed: Annotated[int, typer.Option(help="Of the drawings.")] = 1,
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    out: Annotated[Path, typer.Option(help="File of the law, JSON.")] = Path("law.json"),
+    bootstrap: Annotated[int, typer.Option(help="Bootstrap resamplings for the intervals; 0: no intervals.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 1,
+    confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
+    out: Annotated[Path, typer.Option(help="JSON file to write the law to.")] = Path("law.json"),
 ) -> None:
     """Fit L(N, D) = E + A / N^a + B / D^b to runs of N parameters and D tokens, as Hoffmann et al. 2022 fit theirs.
 
-    Huber's loss of log L, transition 0.001, by scipy's least squares; intervals by bootstrap over the runs. It takes at
+    Minimises the Huber loss of log L (transition 0.001) with scipy; intervals by a bootstrap over the runs. Needs at
     least six runs, with three different numbers of parameters and three of tokens.
 
     \b
@@ -61,14 +63,14 @@ def fit(
 
 def predict(
     law: Annotated[Path, typer.Argument(help="File that softnum law fit wrote.")],
-    parameters: Annotated[float, typer.Option(help="N.")],
-    tokens: Annotated[float | None, typer.Option(help="D: the loss after so many tokens.")] = None,
-    loss: Annotated[float | None, typer.Option(help="The tokens to a loss, in place of --tokens.")] = None,
+    parameters: Annotated[float, typer.Option(help="N, the number of parameters.")],
+    tokens: Annotated[float | None, typer.Option(help="D, the number of tokens: prints the loss after them.")] = None,
+    loss: Annotated[float | None, typer.Option(help="In place of --tokens: prints the tokens to this loss.")] = None,
 ) -> None:
-    """What a law says of N parameters: the loss after D tokens, or the tokens to a loss.
+    """Predict from a law for N parameters: the loss after D tokens, or the tokens to a loss.
 
-    The interval is that of the law, from its bootstrap; a single run also varies with its seed. What lies beyond the
-    runs is called an extrapolation; what lies ten times beyond them is refused.
+    The interval is that of the law, from its bootstrap; a single run also varies with its seed. N or D outside the
+    range of the runs is marked as extrapolated; more than ten times outside, it is refused.
 
     \b
       softnum law predict law.json --parameters 1e6 --tokens 2e7
