@@ -155,8 +155,8 @@ Mask = Annotated[
     str | None,
     typer.Option(
         "--mask",
-        help="Of --lanes: keep or zero. A column mask with a bit for each lane; an inactive lane (0) keeps the destination's "
-        "old value, a column too (keep), or is zero (zero), and raises no flags.",
+        help="Of --lanes: keep or zero. A column mask with a bit for each lane; an inactive lane (0) keeps the old "
+        "value of the destination, a column too (keep), or is zero (zero), and raises no flags.",
     ),
 ]
 LaneFlags = Annotated[
