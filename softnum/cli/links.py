@@ -15,9 +15,11 @@ class LinkOptions:
     """Options of a command, in the order of its help."""
 
     bandwidth: Annotated[
-        str | None, typer.Option(help='Of a link in each dimension, in bits: "3600 Gb/s,400 Gb/s".')
+        str | None, typer.Option(help='Of a link in each dimension, in bits per second: "3600 Gb/s,400 Gb/s".')
     ] = None
-    latency: Annotated[str | None, typer.Option(help='Of a message in each: "500 ns,2 us".  [default: none]')] = None
+    latency: Annotated[
+        str | None, typer.Option(help='Of a link in each dimension: "500 ns,2 us".  [default: none]')
+    ] = None
     dimensions: Annotated[
         str | None, typer.Option(help="Ranks in each dimension, the innermost first: 8,16.  [default: all in one]")
     ] = None
@@ -25,7 +27,9 @@ class LinkOptions:
     algorithm: Annotated[
         str, typer.Option(help="Of collectives in each: ring, direct, halvingDoubling or doubleBinaryTree.")
     ] = "ring"
-    split: Annotated[int, typer.Option(help="Into how many parts a collective is cut.")] = 1
+    split: Annotated[
+        int, typer.Option(help="Parts into which each collective is split, to pipeline its dimensions.")
+    ] = 1
 
     def system(self, ranks: int, peak: float | None = None, memory_bandwidth: float | None = None):
         """The system that they state, or None; with a rank's FLOP/s and bytes/s where durations are told from them."""

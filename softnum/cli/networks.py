@@ -100,14 +100,15 @@ class NetworkOptions:
     ] = None
     experts: Annotated[
         int | None,
-        typer.Option(help="Of a mixture in each of gpt's blocks, in place of the feedforward.  [default: none]"),
+        typer.Option(help="Experts of a mixture in each block of gpt, in place of one feedforward.  [default: none]"),
     ] = None
-    experts_chosen: Annotated[int | None, typer.Option(help="Experts that a token passes.  [default: 1]")] = None
+    experts_chosen: Annotated[int | None, typer.Option(help="Experts that a token is routed to.  [default: 1]")] = None
     capacity: Annotated[
-        float | None, typer.Option(help="Seats of an expert over those of one that is equally busy.  [default: 1.25]")
+        float | None,
+        typer.Option(help="Capacity factor of experts: its tokens over a balanced share.  [default: 1.25]"),
     ] = None
     balance: Annotated[
-        float | None, typer.Option(help="Factor of the loss that keeps experts equally busy.  [default: 0.01]")
+        float | None, typer.Option(help="Factor of the load-balancing loss of experts.  [default: 0.01]")
     ] = None
     cell: Annotated[
         str | None, typer.Option(help="lstm, gru or rnn.  [default: of recurrent-lm lstm, of seq2seq gru]")

@@ -43,7 +43,7 @@ def open_shipped(
         writable_folder(out)
         about = known[name]
         typer.echo(
-            f"{about.question}\nIts runs are trained, which took {about.machine_hours:g} machine-hours on one core. "
+            f"{about.question}\nIts runs are trained already, in {about.machine_hours:g} machine-hours of one core. "
             f"Data: {about.data}"
         )
     studies = open_study(

@@ -30,7 +30,7 @@ def write(
     ctx: typer.Context,
     network: Annotated[str, typer.Argument(help=WORKLOAD_HELP)],
     out: Annotated[Path, typer.Option(help="Folder to write to; it is made where there is none.")],
-    ranks: Annotated[int, typer.Option(help="How many compute in parallel.")],
+    ranks: Annotated[int, typer.Option(help="Number of ranks (devices).")],
     proto: Proto = None,
     design: Annotated[str | None, typer.Option(help="Design file or name.  [default: a-float32]")] = None,
     precision: Annotated[
@@ -49,14 +49,17 @@ def write(
     bucket: Annotated[
         str | None,
         typer.Option(
-            help='Least bytes of a message, "25 MB": gradients of several layers together.  [default: no least]'
+            help='Merge gradients of layers into messages of at least this size: "25 MB".  [default: a message for each layer]'
         ),
     ] = None,
     memory: Annotated[
-        bool, typer.Option("--memory", help="Reads and writes as MEM nodes; not for ASTRA-sim, which has other ones.")
+        bool, typer.Option("--memory", help="Write MEM nodes too; not for ASTRA-sim, for which they are remote memory.")
     ] = False,
     joined: Annotated[
-        bool, typer.Option("--joined", help="One node for all that is computed between two exchanges: for many ranks.")
+        bool,
+        typer.Option(
+            "--joined", help="One node for all that is computed between two exchanges, for jobs of many ranks."
+        ),
     ] = False,
     gzip: Annotated[bool, typer.Option("--gzip", help="Compress the traces; ASTRA-sim takes them unpacked.")] = False,
     device: Annotated[
@@ -71,7 +74,8 @@ def write(
         Path | None, typer.Option(help="CSV with the times: layer,forward,backward_data,backward_weight[,update].")
     ] = None,
     roofline: Annotated[
-        bool, typer.Option("--roofline", help="Leave durations out: ASTRA-sim's roofline of --device tells them.")
+        bool,
+        typer.Option("--roofline", help="Leave durations out; ASTRA-sim computes them by its roofline, of --device."),
     ] = False,
     links: LinkOptions = _LINKS,
     shared: SystemOptions = _SYSTEM,

@@ -50,7 +50,7 @@ def run(
     network: Annotated[Path | None, typer.Option(help="The network's configuration.  [default: network.yml]")] = None,
     system: Annotated[Path | None, typer.Option(help="The system layer's.  [default: system.json]")] = None,
     memory: Annotated[Path | None, typer.Option(help="Remote memory's.  [default: memory.json]")] = None,
-    queues: Annotated[int, typer.Option(help="Of each dimension.")] = 1,
+    queues: Annotated[int, typer.Option(help="Queues of each dimension (ASTRA-sim's --num-queues-per-dim).")] = 1,
     out: Annotated[
         Path | None, typer.Option(help="Write the time as the CSV that softnum tta --timings reads.")
     ] = None,

@@ -79,16 +79,17 @@ def train(
     samples: Samples = None,
     held_out: HeldOut = None,
     tokens: Annotated[
-        int | None, typer.Option(help="Of a text, in place of --samples: how many of its tokens to train on.")
+        int | None, typer.Option(help="In place of --samples, for networks of text: how many tokens to train on.")
     ] = None,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
     batch: Annotated[int, typer.Option(help="Samples per iteration.")] = 32,
     seed: Annotated[int, typer.Option(help="Of initial weights, batches and stochastic rounding.")] = 1,
     own: NetworkOptions = _OWN,
     updates: Updates = _DEFAULTS,
-    workers: Annotated[int, typer.Option(help="Workers that share a batch and sum their gradients.")] = 1,
+    workers: Annotated[int, typer.Option(help="Data-parallel workers that share each batch, emulated.")] = 1,
     collective: Annotated[
-        str | None, typer.Option(help="How they sum: ring, tree, ..., with arguments in brackets (softnum.collective).")
+        str | None,
+        typer.Option(help="Their all-reduce: ring, tree, ..., with arguments in brackets (softnum.collective)."),
     ] = None,
     evaluate_every: Annotated[
         int | None, typer.Option(help="Iterations between evaluations.  [default: 160 samples, or a tenth of an epoch]")
@@ -135,10 +136,10 @@ def train(
       softnum train gpt --design a-float32 --data text-gcide --sizes 30k --tokens 1000000 --epochs 1 \\
           --optimiser muon --schedule cosine --warmup 100 --clip-norm 1.0
 
-    gpt is a decoder of today (RMS normalisation, SwiGLU, rotary positions, shared heads of keys and values); it is
-    judged by bits_per_byte, which compares vocabularies: softnum tta --metric bits_per_byte --target 2.5 gives the
-    tokens and the time to it. --sizes names its parameters, --vocabulary 1024 learns tokens of several bytes, and
-    --experts 4 makes its feedforwards mixtures.
+    gpt is a modern decoder (RMS normalisation, SwiGLU, rotary positions, grouped-query attention). It is judged by
+    bits_per_byte, with which vocabularies can be compared: softnum tta --metric bits_per_byte --target 2.5 gives the
+    tokens and the time to it. --sizes names its number of parameters, --vocabulary 1024 learns a byte-pair encoding,
+    and --experts 4 makes its feedforwards mixtures of experts.
 
     \b
       softnum train seq2seq --data de-en --design b-binary16 --optimiser adam --lr 0.003 --epochs 5
