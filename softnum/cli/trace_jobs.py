@@ -49,7 +49,7 @@ def write(
     bucket: Annotated[
         str | None,
         typer.Option(
-            help='Merge gradients of layers into messages of at least this size: "25 MB".  [default: a message for each layer]'
+            help='Merge gradients of layers into messages of this size or more: "25 MB".  [default: one for each layer]'
         ),
     ] = None,
     memory: Annotated[
