@@ -53,7 +53,7 @@ def architecture(name: str, sequence: int | None = None) -> Architecture:
     name : str
         One of `architecture_names`.
     sequence : int, optional
-        Of language models the words of a sample, of flux1-dev an image's patches; default: what the source says.
+        Tokens of a sample of a language model, patches of an image of flux1-dev; default: what the source says.
 
     Returns
     -------

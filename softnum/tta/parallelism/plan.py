@@ -157,7 +157,7 @@ def plan_step(
     """Share a step of a network among devices.
 
     Tensor parallelism splits a decoder's layers as M. Shoeybi et al. (2019) do: by heads, and by the features between
-    two products; by words what lies between (V. Korthikanti et al., 2023). Context parallelism gathers keys and values
+    two products; by tokens what lies between (V. Korthikanti et al., 2023). Context parallelism gathers keys and values
     (A. Grattafiori et al., 2024). Layers are spread over stages evenly, the embedding and the last layer as one each
     where the whole divides, and in addition where the layers alone do.
 
@@ -275,12 +275,12 @@ def _check(network: Decoder, ways: Parallelism, sequence: int) -> None:
             f"tensor={ways.tensor} and {kv} heads of keys of {network.name} do not divide one another; take a divisor "
             f"or a multiple of {kv}"
         )
-    refuse("context", "words of a sample", sequence)
+    refuse("context", "tokens of a sample", sequence)
     if ways.sequence_parallel and ways.tensor > 1:
         words = sequence // ways.context
         if words % ways.tensor:
             raise ValueError(
-                f"tensor={ways.tensor} does not divide the {words} words of a device, which sequence parallelism "
+                f"tensor={ways.tensor} does not divide the {words} tokens of a device, which sequence parallelism "
                 "shares; take another sequence, or leave sequence parallelism out"
             )
     if ways.expert > 1 and not network.experts:
@@ -289,6 +289,6 @@ def _check(network: Decoder, ways: Parallelism, sequence: int) -> None:
         refuse("expert", "experts", network.experts)
         if ways.tensor > 1 and not ways.sequence_parallel:
             raise ValueError(
-                f"experts of {network.name} are whole on a device, so that tensor={ways.tensor} has to share words: "
+                f"experts of {network.name} are whole on a device, so that tensor={ways.tensor} has to share tokens: "
                 "sequence parallelism cannot be left out"
             )

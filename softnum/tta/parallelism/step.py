@@ -65,7 +65,7 @@ class StepTime:
 
     @property
     def tokens_per_second(self) -> float:
-        """Words, of all devices; 0 of a network that has none."""
+        """Of all devices; 0 for a network whose samples are not sequences."""
         return self.samples_per_second * self.plan.sequence
 
     @property

@@ -12,7 +12,7 @@ __all__ = ["GROUPS", "RECOMPUTE", "SCHEDULES", "Parallelism", "divisors"]
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble")
 RECOMPUTE = ("none", "selective", "alternate", "full")
-#: Which devices exchange what: parts of a layer, of a sample, whole samples' gradients, stages, experts' words and
+#: Which devices exchange what: parts of a layer, of a sample, whole samples' gradients, stages, experts' tokens and
 #: gradients.
 GROUPS = ("tensor", "context", "data", "pipeline", "expert", "expert_data")
 #: the most devices, words of a sample, and passes that the schedule of a pipeline has
@@ -21,7 +21,7 @@ _DEVICES, _WORDS, _PASSES = 1 << 24, 1 << 30, 1 << 22
 
 @dataclass(frozen=True)
 class Parallelism:
-    """How a step is shared.
+    """How the devices of a system share a training step.
 
     Devices are numbered with tensor parallelism fastest, then context, data, and the pipeline's stages slowest, so that
     those which exchange most are nearest to each other.
@@ -29,31 +29,31 @@ class Parallelism:
     Parameters
     ----------
     data, tensor, pipeline, context : int
-        Ways in which samples, the weights of a layer, layers, and the words of a sample are shared. Their product is
-        the number of devices.
+        Degrees of data, tensor, pipeline and context parallelism: devices that share samples, the weights of a layer,
+        layers, and the tokens of a sample. Their product is the number of devices.
     expert : int
-        Ways in which experts are shared, among the devices of tensor, context and data parallelism; each device has
-        whole ones.
+        Degree of expert parallelism, among the devices of tensor, context and data parallelism; each device has
+        whole experts.
     batch : int, optional
-        Samples of a step, of all devices; default: one micro-batch for each way of `data`.
+        Samples of a step, of all devices; default: one micro-batch for each data-parallel worker.
     micro_batch : int
-        Samples that pass at once.
+        Samples of a micro-batch.
     sequence : int, optional
-        Words of a sample; default: the model's context.
+        Tokens of a sample; default: the model's context.
     schedule : str
         Of the pipeline: "gpipe" (Y. Huang et al., 2019), "1f1b" (D. Narayanan et al., PipeDream, 2019), "interleaved"
         (D. Narayanan et al., 2021), "zero-bubble" (P. Qi et al., ZB-H1, 2024).
     chunks : int
         Stages of each device, of an interleaved schedule.
     zero : int
-        What the ways of `data` (and `context`) share beside samples: nothing (0), the optimiser's state (1), gradients
-        too (2), weights too (3); S. Rajbhandari et al., "ZeRO", 2020.
+        ZeRO's stage, what data-parallel (and context-parallel) devices share beside samples: nothing (0), the
+        optimiser's state (1), gradients too (2), weights too (3); S. Rajbhandari et al., "ZeRO", 2020.
     recompute : str
         What the backward pass computes again: nothing ("none"), the scores of attention ("selective", V. Korthikanti et
         al., 2023; without effect where they are never kept), all of a layer but attention and every other product
-        ("alternate", as TorchTitan's checkpoints of operators), all of a layer ("full").
+        ("alternate", as TorchTitan's selective activation checkpointing), all of a layer ("full").
     sequence_parallel : bool
-        Whether what tensor parallelism does not split is split by words.
+        Whether activations that tensor parallelism does not split (normalisations, residuals) are split by tokens.
     overlap : bool
         Whether communication may go on while a device computes.
     fused : bool
@@ -173,7 +173,7 @@ class Parallelism:
 
     def groups(self, group: str) -> tuple[tuple[int, ...], ...]:
         """The devices of every group of a kind. Those of "data" are all that hold the same weights: they share samples
-        or, with context parallelism, the words of one."""
+        or, with context parallelism, the tokens of one."""
         return self._groups[group] if self.size(group) else ()
 
     @cached_property
