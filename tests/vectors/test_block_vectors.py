@@ -12,7 +12,7 @@ import softnum as sn
 from softnum.cli import build_app
 from softnum.reference.block_dot import block_dot
 from softnum.reference.block_fused import block_fused_dot
-from softnum.vectors import Space, UnitSpec, VectorFileError, check, coverage_of, plan, write
+from softnum.vectors import Space, UnitSpec, VectorFileError, VectorSpec, check, coverage_of, plan, write
 from softnum.vectors.checks.evidence import Evidence
 from softnum.vectors.checks.unit_models import UnitModels
 from softnum.vectors.plans.spec import Block
@@ -229,3 +229,23 @@ def test_reports(tmp_path):
     done = run("vectors", "check", path, "--html", out[0], "--junit", out[1], "--sarif", out[2])
     assert done.exit_code == 1 and "cause: scale-ignored (of a and of b)" in done.output
     assert all("scale-ignored" in file.read_text() for file in out)
+
+
+@cases(("old", "new"), [(" scale_a:8", ""), ("scale_a:8", "scale_b:8"), ("a:128", "a:8"), ("c:32", "c:32 d:4")])
+def test_a_header_lists_the_columns_that_there_are(tmp_path, old, new):
+    path = tmp_path / "v.txt"
+    write(plan(UnitSpec.make("dot", MXFP4, length=32, with_c=True), count=20), path)
+    text = path.read_text()
+    assert check(path).passed and old in text.split("# columns:")[1].split("\n")[0]
+    head, tail = text.split("# columns:")
+    path.write_text(f"{head}# columns:{tail.replace(old, new, 1)}")
+    with pytest.raises(VectorFileError, match="the header says columns"):
+        check(path)
+
+
+def test_flags_may_be_left_out_of_the_columns(tmp_path):
+    path = tmp_path / "v.txt"
+    write(plan(VectorSpec.make("add", "e5m2"), count=20), path)
+    path.write_text("".join(line.rsplit(" ", 1)[0] + "\n" if not line.startswith("#") else line.replace(" flags:5", "")
+                            for line in path.read_text().splitlines(True)))  # fmt: skip
+    assert check(path, ignore_flags=True).passed

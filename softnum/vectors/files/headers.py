@@ -90,6 +90,23 @@ def spec_of(header: dict, given: dict, source: str) -> Spec:
     >>> spec_of({"op": "dot", "unit": "ibm_fp8_2018", "length": "64"}, {"with_c": True}, "v.txt").options()
     '--op dot --unit ibm_fp8_2018 --length 64 --with-c'
     """
+    return _with_columns(header, _completed(header, given, source), source)
+
+
+def _with_columns(header: dict, spec: Spec, source: str) -> Spec:
+    """The spec; VectorFileError where a header lists other columns than it has, but for flags that are left out."""
+    told, here = header.get("columns"), {f"{c.name}:{c.width}": c.name for c in spec.columns}
+    if told is not None:
+        odd = [part for part in told.split() if part not in here]
+        odd += [part for part, name in here.items() if name != "flags" and part not in told.split()]
+        if odd:
+            problem = f"the header says columns {told}, but such vectors have {' '.join(here)}"
+            raise VectorFileError(source, 0, f"{problem}; {odd[0]} is in one of them alone")
+    return spec
+
+
+def _completed(header: dict, given: dict, source: str) -> Spec:
+    """As `spec_of`, without a look at its columns."""
     stated = {k: v for k, v in given.items() if v is not None}
     told_op = header.get("op")
     if "op" in stated and stated["op"] not in UNIT_OPERATIONS:
@@ -191,7 +208,8 @@ def packed_spec_of(header: dict, given: dict, lanes: Lanes | None, source: str) 
     if told is not None and lanes is not None and told != lanes:
         raise VectorFileError(source, 0, f"the header says{told.options()}, but{lanes.options()} was asked for; "
                                          "to overrule it: --ignore-header")  # fmt: skip
-    return PackedSpec.make(spec_of(header, given, source), lanes if told is None else told)
+    spec = PackedSpec.make(_completed(header, given, source), lanes if told is None else told)
+    return _with_columns(header, spec, source)
 
 
 def mixed_spec_of(header: dict, source: str) -> MixedSpec:
@@ -216,7 +234,7 @@ def mixed_spec_of(header: dict, source: str) -> MixedSpec:
     for key, value in spec.facts().items():
         if header.get(key) != value:
             raise VectorFileError(source, 0, f"the header says {key} {header.get(key)}, but its cases make it {value}")
-    return spec
+    return _with_columns(header, spec, source)
 
 
 def spec_of_file(header: dict, source: str) -> Spec:
