@@ -1,50 +1,73 @@
 """How commands take what the layers of an iteration take."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from softnum.cli.workloads import devices_of
 
-__all__ = ["timed_works"]
+__all__ = ["LayerTimeOptions"]
 
 
-def timed_works(works, device, device_file, efficiency: float, reports, layer_times) -> list:
-    """(workload, times of its layers, where they are from): of a roofline, of SCALE-Sim's reports, or the user's own.
+@dataclass(frozen=True)
+class LayerTimeOptions:
+    """Options of a command, in the order of its help."""
 
-    Raises
-    ------
-    ValueError
-        If more than one of them is named, or it does not say what the layers take.
-    """
-    sources = [
-        name for name, given in (("--device", device), ("--reports", reports), ("--layer-times", layer_times)) if given
-    ]
-    if len(sources) > 1:
-        raise ValueError(f"{' and '.join(sources)} both say what the layers take; leave one of them out")
-    if efficiency != 1 and (reports is not None or layer_times is not None):
-        raise ValueError(f"--efficiency is of the roofline; leave it out with {sources[0]}")
-    if layer_times is not None:
-        from softnum.tta import read_layer_times
+    device: Annotated[
+        str | None, typer.Option(help="Times of the layers by roofline on this device.  [default: the design's array]")
+    ] = None
+    device_file: Annotated[Path | None, typer.Option(help="TOML with devices of your own.")] = None
+    efficiency: Annotated[float, typer.Option(help="Share of the roofline that is reached, up to 1.")] = 1.0
+    reports: Annotated[
+        Path | None, typer.Option(help="Folder of SCALE-Sim reports with the times, like OUT/scalesim of softnum tta.")
+    ] = None
+    layer_times: Annotated[
+        Path | None, typer.Option(help="CSV with the times: layer,forward,backward_data,backward_weight[,update].")
+    ] = None
 
-        seconds = read_layer_times(layer_times)
-        return [(work, seconds, str(layer_times)) for work, _ in works]
-    if reports is not None:
-        from softnum.tta import DesignPoint, gemm_layer_times, load_reports, scalesim_timings
+    def devices_of(self, works) -> list:
+        """(workload, device), as `softnum.cli.workloads.devices_of` has them."""
+        return devices_of(works, self.device, self.device_file)
 
-        found, stores = [], [load_reports(reports)]
-        for work, hardware in works:
-            if hardware is None:
-                raise ValueError(f"design {work.design!r} states no [hardware], which SCALE-Sim's reports are of")
-            time = scalesim_timings([DesignPoint(work.design, hardware, _counted(work))], stores)[work.design]
-            found.append((work, gemm_layer_times(time), time.source))
-        return found
-    from softnum.tta import roofline
+    def timed(self, works) -> list:
+        """(workload, times of its layers, where they are from): of a roofline, SCALE-Sim's reports, or the user's.
 
-    found = [roofline(work, where, efficiency) for work, where in devices_of(works, device, device_file)]
-    names = len(device.split(",")) if device else 1
-    return [
-        (work, roof.layer_times, roof.time.source)
-        for work, roof in zip((work for work, _ in works for _ in range(names)), found, strict=True)
-    ]  # fmt: skip
+        Raises
+        ------
+        ValueError
+            If more than one of them is named, or it does not say what the layers take.
+        """
+        given = {"--device": self.device, "--reports": self.reports, "--layer-times": self.layer_times}
+        sources = [name for name, value in given.items() if value]
+        if len(sources) > 1:
+            raise ValueError(f"{' and '.join(sources)} both say what the layers take; leave one of them out")
+        if self.efficiency != 1 and (self.reports is not None or self.layer_times is not None):
+            raise ValueError(f"--efficiency is of the roofline; leave it out with {sources[0]}")
+        if self.layer_times is not None:
+            from softnum.tta import read_layer_times
+
+            seconds = read_layer_times(self.layer_times)
+            return [(work, seconds, str(self.layer_times)) for work, _ in works]
+        if self.reports is not None:
+            from softnum.tta import DesignPoint, gemm_layer_times, load_reports, scalesim_timings
+
+            found, stores = [], [load_reports(self.reports)]
+            for work, hardware in works:
+                if hardware is None:
+                    raise ValueError(f"design {work.design!r} states no [hardware], which SCALE-Sim's reports are of")
+                time = scalesim_timings([DesignPoint(work.design, hardware, _counted(work))], stores)[work.design]
+                found.append((work, gemm_layer_times(time), time.source))
+            return found
+        from softnum.tta import roofline
+
+        found = [roofline(work, where, self.efficiency) for work, where in self.devices_of(works)]
+        names = len(self.device.split(",")) if self.device else 1
+        return [
+            (work, roof.layer_times, roof.time.source)
+            for work, roof in zip((work for work, _ in works for _ in range(names)), found, strict=True)
+        ]  # fmt: skip
 
 
 def _counted(work):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, need, writable_file
-from softnum.cli.layer_times import timed_works
+from softnum.cli.layer_times import LayerTimeOptions
 from softnum.cli.networks import Data, NetworkOptions
 from softnum.cli.outcomes import stated
 from softnum.cli.systems import SystemOptions, on_system
@@ -17,8 +17,7 @@ from softnum.cli.workloads import WORKLOAD_HELP, Sequence, workloads_of
 
 __all__ = ["register"]
 
-_OWN = NetworkOptions()
-_SYSTEM = SystemOptions()
+_OWN, _TIMING, _SYSTEM = NetworkOptions(), LayerTimeOptions(), SystemOptions()
 #: What a command on a system has no use for.
 _LINKS = (
     "bandwidth", "latency", "compress", "method", "servers", "device", "efficiency", "reports", "layer_times",
@@ -59,17 +58,7 @@ def parallel(
     no_overlap: Annotated[
         bool, typer.Option("--no-overlap", help="Send nothing before the backward pass is done.")
     ] = False,
-    device: Annotated[
-        str | None, typer.Option(help="Times of the layers by roofline on this device.  [default: the design's array]")
-    ] = None,
-    device_file: Annotated[Path | None, typer.Option(help="TOML with devices of your own.")] = None,
-    efficiency: Annotated[float, typer.Option(help="Share of the roofline that is reached, up to 1.")] = 1.0,
-    reports: Annotated[
-        Path | None, typer.Option(help="Folder of SCALE-Sim reports with the times, like OUT/scalesim of softnum tta.")
-    ] = None,
-    layer_times: Annotated[
-        Path | None, typer.Option(help="CSV with the times: layer,forward,backward_data,backward_weight[,update].")
-    ] = None,
+    timing: LayerTimeOptions = _TIMING,
     per_layer: Annotated[bool, typer.Option("--per-layer", help="When each layer's gradients are sent.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw speed-ups over bandwidths: .png, .svg or .pdf.")] = None,
     out: Annotated[Path | None, typer.Option(help="All of it as .json, or the table as .csv.")] = None,
@@ -105,7 +94,7 @@ def parallel(
             raise ValueError(f"{used[0] if used else 'an option of networks'} has no part with --system; leave it out")
         on_system(
             network, shared, counts, batch, sequence, words(design), words(precision),
-            overlap=not no_overlap, device_file=device_file, out=out,
+            overlap=not no_overlap, device_file=timing.device_file, out=out,
         )  # fmt: skip
         if out is not None:
             typer.echo(f"Written: {out}")
@@ -126,7 +115,7 @@ def parallel(
         network, words(design), batches, precisions=words(precision), options=own.of(network), data=data,
         sequence=sequence,
     )  # fmt: skip
-    timed = timed_works(works, device, device_file, efficiency, reports, layer_times)
+    timed = timing.timed(works)
     if plot is not None and len(timed) > 1:
         raise ValueError(f"--plot draws one design on one device, and {len(timed)} are asked for; name one")
     rows, tables, times = [], [], []

@@ -7,17 +7,17 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import writable_folder
-from softnum.cli.layer_times import timed_works
+from softnum.cli.layer_times import LayerTimeOptions
 from softnum.cli.links import LinkOptions
 from softnum.cli.networks import Data, NetworkOptions
 from softnum.cli.outcomes import stated
 from softnum.cli.systems import SystemOptions
 from softnum.cli.tables import print_table, si, words
-from softnum.cli.workloads import WORKLOAD_HELP, Sequence, devices_of, ways_of, workloads_of
+from softnum.cli.workloads import WORKLOAD_HELP, Sequence, ways_of, workloads_of
 
 __all__ = ["Proto", "seconds_text", "write"]
 
-_OWN, _LINKS, _SYSTEM = NetworkOptions(), LinkOptions(), SystemOptions()
+_OWN, _TIMING, _LINKS, _SYSTEM = NetworkOptions(), LayerTimeOptions(), LinkOptions(), SystemOptions()
 #: options that say what layers take or how gradients are sent where no system does
 _ALONE = ("compress", "memory", "device", "efficiency", "reports", "layer_times", "roofline", "data")
 
@@ -62,17 +62,7 @@ def write(
         ),
     ] = False,
     gzip: Annotated[bool, typer.Option("--gzip", help="Compress the traces; ASTRA-sim takes them unpacked.")] = False,
-    device: Annotated[
-        str | None, typer.Option(help="Durations by roofline on this device.  [default: the design's array]")
-    ] = None,
-    device_file: Annotated[Path | None, typer.Option(help="TOML with devices of your own.")] = None,
-    efficiency: Annotated[float, typer.Option(help="Share of the roofline that is reached, up to 1.")] = 1.0,
-    reports: Annotated[
-        Path | None, typer.Option(help="Folder of SCALE-Sim reports with the times, like OUT/scalesim of softnum tta.")
-    ] = None,
-    layer_times: Annotated[
-        Path | None, typer.Option(help="CSV with the times: layer,forward,backward_data,backward_weight[,update].")
-    ] = None,
+    timing: LayerTimeOptions = _TIMING,
     roofline: Annotated[
         bool,
         typer.Option("--roofline", help="Leave durations out; ASTRA-sim computes them by its roofline, of --device."),
@@ -104,7 +94,7 @@ def write(
         if used or own.of(network):
             raise ValueError(f"{used[0] if used else 'an option of networks'} has no part with --system; leave it out")
         job, source, system = _shared(
-            network, shared, ranks, batch, sequence, words(design), words(precision), device_file,
+            network, shared, ranks, batch, sequence, words(design), words(precision), timing.device_file,
             overlap=not no_overlap, bucket=least, joined=joined,
         )  # fmt: skip
         system = links.system(ranks) or system
@@ -115,16 +105,16 @@ def write(
             network, words(design), None if batch is None else [batch], precisions=words(precision),
             options=own.of(network), data=data, sequence=sequence,
         )  # fmt: skip
-        if len(works) > 1 or (device and "," in device):
+        if len(works) > 1 or "," in (timing.device or ""):
             raise ValueError("a job is of one design on one device: name one of each, or a file with one workload")
-        if roofline and (reports is not None or layer_times is not None or efficiency != 1):
+        if roofline and (timing.reports or timing.layer_times or timing.efficiency != 1):
             raise ValueError("--roofline leaves durations out; leave out --reports, --layer-times and --efficiency")
         if roofline and links.bandwidth is None:
             raise ValueError("--roofline is of a system; state its --bandwidth too")
-        system = links.system(ranks, *(_peak(works, device, device_file) if roofline else ()))
+        system = links.system(ranks, *(_peak(works, timing) if roofline else ()))
         seconds, source = None, "none: ASTRA-sim's roofline tells them"
         if not roofline:
-            ((_, seconds, source),) = timed_works(works, device, device_file, efficiency, reports, layer_times)
+            ((_, seconds, source),) = timing.timed(works)
         job = _data_parallel(
             works[0][0], ranks, seconds, compress, no_overlap, bucket=least, memory=memory, joined=joined,
             units=_units(works[0][0], network, words(design)),
@@ -187,9 +177,9 @@ def seconds_text(value) -> str:
     return format_seconds(float(value)) if value else "not stated"
 
 
-def _peak(works, device, device_file):
+def _peak(works, timing):
     """FLOP/s and bytes/s of the device, which must have one peak for all products of the workload."""
-    ((work, where),) = devices_of(works, device, device_file)
+    ((work, where),) = timing.devices_of(works)
     peaks = {where.peak(operation.formats).flops for operation in work.operations if operation.gemm is not None}
     if len(peaks) != 1:
         raise ValueError(
