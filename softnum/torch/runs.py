@@ -139,10 +139,13 @@ class TrainingRun:
                 self._update(name, loss)
                 if self.scaler.skipped:
                     row["skipped"] = True
-            self.scaler.update()
-            for scheduler in self.schedulers.values():
-                scheduler.step()
+            self._end_iteration()
             return row
+
+    def _end_iteration(self) -> None:
+        self.scaler.update()
+        for scheduler in self.schedulers.values():
+            scheduler.step()
 
     def _train_by_workers(self, iteration: int, samples) -> dict:
         """As `train`: workers one after the other, each with its part of the samples, then their averages."""
@@ -166,9 +169,7 @@ class TrainingRun:
             self._apply(self.optimizers["loss"])
             if self.scaler.skipped:
                 row["skipped"] = True
-            self.scaler.update()
-            for scheduler in self.schedulers.values():
-                scheduler.step()
+            self._end_iteration()
         return row
 
     def _moved(self, batch):
