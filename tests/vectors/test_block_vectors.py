@@ -236,7 +236,7 @@ def test_a_header_lists_the_columns_that_there_are(tmp_path, old, new):
     path = tmp_path / "v.txt"
     write(plan(UnitSpec.make("dot", MXFP4, length=32, with_c=True), count=20), path)
     text = path.read_text()
-    assert check(path).passed and old in text.split("# columns:")[1].split("\n")[0]
+    assert check(path).ok and old in text.split("# columns:")[1].split("\n")[0]
     head, tail = text.split("# columns:")
     path.write_text(f"{head}# columns:{tail.replace(old, new, 1)}")
     with pytest.raises(VectorFileError, match="the header says columns"):
@@ -248,4 +248,4 @@ def test_flags_may_be_left_out_of_the_columns(tmp_path):
     write(plan(VectorSpec.make("add", "e5m2"), count=20), path)
     path.write_text("".join(line.rsplit(" ", 1)[0] + "\n" if not line.startswith("#") else line.replace(" flags:5", "")
                             for line in path.read_text().splitlines(True)))  # fmt: skip
-    assert check(path, ignore_flags=True).passed
+    assert check(path, ignore_flags=True).ok
