@@ -23,11 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softnum.tta.accuracy.records import read_record
+from softnum.tta.law_runs import LawRun
 from softnum.tta.quantities import check_keys
-from softnum.tta.text import read_text, table_rows
 
-__all__ = ["LawRun", "Prediction", "ScalingLaw", "fit_law", "read_law", "read_runs"]
+__all__ = ["Prediction", "ScalingLaw", "fit_law", "read_law"]
 
 SCHEMA = "softnum.law/1"
 #: Huber's transition, by Hoffmann et al.
@@ -39,15 +38,6 @@ _GRID = ((0.0, 3.0, 6.0, 12.0), (0.0, 3.0, 6.0, 12.0), (-1.0, 0.0, 1.0), (0.2, 0
 _STARTS = 4  # of the grid
 _ALIKE = 0.01  # of the spread of log D, what of it must not follow from log N
 _WORDS = ("parameters", "tokens")
-_FORM = "a run a row: parameters, tokens (or flops, which are 6 * parameters * tokens) and loss"
-
-
-class LawRun(NamedTuple):
-    """A run: its parameters, the tokens that it was trained on, and the loss that it ended with."""
-
-    parameters: float
-    tokens: float
-    loss: float
 
 
 class Prediction(NamedTuple):
@@ -185,89 +175,6 @@ def _tokens(law, loss: float, parameters: float) -> float:
         return math.inf
 
 
-def read_runs(source: str | Path, metric: str = "loss") -> list[LawRun]:
-    """Read runs: a table, or a folder of records of ``softnum train gpt``.
-
-    Parameters
-    ----------
-    source : path-like
-        A CSV with a run a row and the columns parameters, tokens (or flops, which are 6 N D) and loss; or a folder, of
-        whose finished records the last evaluation counts.
-    metric : str
-        The column of a table, or the key of a record's rows: "held_out_loss", "bits_per_byte".
-
-    Returns
-    -------
-    list of LawRun
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to read, a column or number is missing or not positive, or a record does not say how many
-        parameters and tokens there are.
-
-    References
-    ----------
-    6 N D: J. Kaplan et al., "Scaling Laws for Neural Language Models", 2020, section 2.1.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "runs.csv")
-    ...     size = file.write_text("parameters,flops,loss\\n1e6,6e14,4.5\\n")
-    ...     read_runs(file)
-    [LawRun(parameters=1000000.0, tokens=100000000.0, loss=4.5)]
-    """
-    path = Path(source)
-    if path.is_dir():
-        return _of_records(path, metric)
-
-    def check(where: str, header: list[str]) -> None:
-        missing = {"parameters", metric} - set(header)
-        if missing or not {"tokens", "flops"} & set(header):
-            raise ValueError(f"{where}: no column {sorted(missing)[0] if missing else 'tokens'!r}; expected {_FORM}")
-
-    runs = []
-    for where, row in table_rows(path, read_text(path, f"no file {str(path)!r}; expected {_FORM}"), check, what=_FORM):
-        size, loss = (_number(where, name, row[name]) for name in ("parameters", metric))
-        tokens = (
-            _number(where, "tokens", row["tokens"]) if "tokens" in row
-            else _number(where, "flops", row["flops"]) / (6.0 * size)
-        )  # fmt: skip
-        runs.append(LawRun(size, tokens, loss))
-    return runs
-
-
-def _number(where: str, name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{where}: {name} must be a positive number, got {text!r}")
-    return value
-
-
-def _of_records(folder: Path, metric: str) -> list[LawRun]:
-    runs = []
-    for path in sorted(folder.rglob("*.jsonl")):
-        if path.name.endswith(".statistics.jsonl"):
-            continue
-        record = read_record(path, metric=metric)
-        if record is None or record.diverged:
-            continue  # not finished, or without an end
-        size, each = record.config.get("parameters"), record.tokens
-        if each is None or not isinstance(size, int) or size < 1:
-            raise ValueError(
-                f"{path}: its config does not say how many parameters and tokens there are; train gpt again"
-            )
-        runs.append(LawRun(float(size), float(record.iterations * record.batch * each), record.evaluations[-1].value))
-    if not runs:
-        raise ValueError(f"{str(folder)!r} holds no finished record that ended with a finite {metric}")
-    return runs
-
-
 def fit_law(
     runs: Iterable[LawRun], *, bootstrap: int = 200, seed: int = 1, confidence: float = 0.95, metric: str = "loss"
 ) -> ScalingLaw:  # fmt: skip
@@ -307,25 +214,18 @@ def fit_law(
     >>> round(law.E, 2), round(law.a, 3), round(law.b, 3)
     (1.5, 0.3, 0.3)
     """
-    table = np.array(list(runs), np.float64).reshape(-1, 3)
-    _check_runs(table)
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise ValueError(f"seed must be an integer from 0 on, got {seed!r}")
-    if not 0 < confidence < 1:
-        raise ValueError(f"the confidence must lie in (0, 1), got {confidence!r}")
-    if isinstance(bootstrap, bool) or not isinstance(bootstrap, int) or bootstrap < 0:
-        raise ValueError(f"bootstrap must be a number of drawings, 0 or more, got {bootstrap!r}")
+    table = check_fit(list(runs), bootstrap, confidence, seed)
     logs = np.log(table)
     unit = logs[:, 2].mean()  # losses are fitted in units of their mean, so that the grid is near those of any size
     logs[:, 2] -= unit
     starts = sorted(itertools.product(*_GRID), key=lambda start: _cost(start, logs))[:_STARTS]
-    best = min((_minimised(logs, start) for start in starts), key=lambda found: found.cost)
+    best = min((_minimised(logs, start) for start in starts), key=lambda found: _cost(found, logs))
     draw, found = np.random.Generator(np.random.Philox(seed)), []
     while len(found) < bootstrap:
         chosen = logs[draw.integers(0, len(logs), len(logs))]
         if all(len(np.unique(chosen[:, column])) >= 2 for column in (0, 1)):
-            found.append(_law(_minimised(chosen, best.x).x, unit))
-    law = _law(best.x, unit)
+            found.append(_law(_minimised(chosen, best), unit))
+    law = _law(best, unit)
     if not np.isfinite([law, *found]).all():
         raise ValueError(
             "the runs follow no such law: what fits them best has numbers beyond binary64's; look for runs whose loss "
@@ -335,7 +235,9 @@ def fit_law(
     return ScalingLaw(*law, tuple(found), *spans, len(table), confidence, metric)
 
 
-def _check_runs(table) -> None:
+def check_fit(runs: list[LawRun], bootstrap: int, confidence: float, seed: int) -> np.ndarray:
+    """Parameters, tokens and losses of runs; ValueError if they do not make a law, or how it is asked for is wrong."""
+    table = np.array([run[:3] for run in runs], np.float64).reshape(-1, 3)
     if len(table) < LEAST_RUNS:
         raise ValueError(f"a law of five numbers needs at least {LEAST_RUNS} runs, got {len(table)}; train more")
     if not (np.isfinite(table).all() and (table > 0).all()):
@@ -352,6 +254,13 @@ def _check_runs(table) -> None:
             "the tokens of all runs are a power of their parameters, such as 20 for each, and what is due to which "
             "cannot be told apart; train runs of one size with other tokens"
         )
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ValueError(f"seed must be an integer from 0 on, got {seed!r}")
+    if not 0 < confidence < 1:
+        raise ValueError(f"the confidence must lie in (0, 1), got {confidence!r}")
+    if isinstance(bootstrap, bool) or not isinstance(bootstrap, int) or bootstrap < 0:
+        raise ValueError(f"bootstrap must be a number of drawings, 0 or more, got {bootstrap!r}")
+    return table
 
 
 def _law(x, unit: float) -> tuple[float, ...]:
@@ -385,11 +294,16 @@ def _cost(x, logs) -> float:
 
 
 def _minimised(logs, start):
-    """What scipy makes of the sum of Huber's losses, from a start."""
+    """What the sum of Huber's losses is least at, from a start."""
+    return huber_fit(lambda x: _errors(x, logs), lambda x: _slopes(x, logs), start)
+
+
+def huber_fit(errors, slopes, start) -> np.ndarray:
+    """What scipy makes of the sum of Huber's losses of some errors, from a start, by their derivatives."""
     from scipy.optimize import least_squares
 
     how = {"loss": "huber", "f_scale": HUBER, "x_scale": "jac", "xtol": 1e-10, "ftol": 1e-12, "gtol": 1e-14}
-    return least_squares(_errors, np.array(start), _slopes, args=(logs,), max_nfev=300, **how)
+    return least_squares(errors, np.array(start), slopes, max_nfev=300, **how).x
 
 
 def read_law(path: str | Path) -> ScalingLaw:
@@ -400,12 +314,24 @@ def read_law(path: str | Path) -> ScalingLaw:
     ValueError
         If the file is not there, is none, or contradicts itself.
     """
+    return parse_law(read_law_facts(path), str(path))
+
+
+def read_law_facts(path: str | Path) -> Mapping:
+    """What a law's file says, which is not checked yet."""
     try:
         facts = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}; softnum law fit writes one") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not a law: {error}") from error
+    if not isinstance(facts, Mapping):
+        raise ValueError(f"{path}: not a law of schema {SCHEMA}; softnum law fit writes one")
+    return facts
+
+
+def parse_law(facts: Mapping, path: str) -> ScalingLaw:
+    """The law that a file says, checked."""
     if not isinstance(facts, Mapping) or facts.get("schema") != SCHEMA:
         raise ValueError(f"{path}: not a law of schema {SCHEMA}; softnum law fit writes one")
     names = list(ScalingLaw.__dataclass_fields__)

@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from softnum.cli import build_app
-from softnum.tta.scaling_law import LawRun, ScalingLaw, fit_law, read_law, read_runs
+from softnum.tta.law_runs import LawRun, read_runs
+from softnum.tta.scaling_law import ScalingLaw, fit_law, read_law
 
 pytest.importorskip("scipy")
 
@@ -99,7 +100,7 @@ def record(path, parameters, iterations, loss, **config):
 
 def test_runs_are_read_from_tables_and_records(tmp_path):
     (tmp_path / "runs.csv").write_text("parameters,flops,loss\n1e6,6e14,4.5\n")
-    assert read_runs(tmp_path / "runs.csv") == [LawRun(1e6, 1e8, 4.5)]
+    assert read_runs(tmp_path / "runs.csv") == ([LawRun(1e6, 1e8, 4.5)], [])
     for text, message in (
         ("parameters,loss\n1,2\n", "no column 'tokens'; expected a run a row"),
         ("tokens,loss\n1,2\n", "no column 'parameters'"),
@@ -111,7 +112,7 @@ def test_runs_are_read_from_tables_and_records(tmp_path):
     with pytest.raises(FileNotFoundError, match="no file"):
         read_runs(tmp_path / "none.csv")
     record(tmp_path / "folder" / "one" / "seed-1.jsonl", 29856, 3, 4.25)
-    assert read_runs(tmp_path / "folder", "bits_per_byte") == [LawRun(29856.0, 3 * 4 * 64.0, 4.25)]
+    assert read_runs(tmp_path / "folder", "bits_per_byte").runs == [LawRun(29856.0, 3 * 4 * 64.0, 4.25, "one", "one")]
     record(tmp_path / "folder" / "one" / "seed-1.jsonl", None, 3, 4.25)
     with pytest.raises(ValueError, match="does not say how many parameters and tokens"):
         read_runs(tmp_path / "folder", "bits_per_byte")
@@ -143,7 +144,7 @@ def test_a_law_s_file_is_checked(law, tmp_path):
 
 def test_commands_fit_and_predict(tmp_path):
     table, out = tmp_path / "runs.csv", tmp_path / "law.json"
-    table.write_text("parameters,tokens,loss\n" + "".join(f"{n},{d},{loss!r}\n" for n, d, loss in runs()))
+    table.write_text("parameters,tokens,loss\n" + "".join(f"{n},{d},{loss!r}\n" for n, d, loss, *_ in runs()))
 
     def command(*words):
         return CliRunner().invoke(build_app(), ["law", *map(str, words)])
