@@ -58,12 +58,13 @@ def plan(
       softnum law fit runs/piece-* --metric bits_per_byte
     """
     need("joblib", "sklearn", "matplotlib", "scipy")
-    from softnum.train.studies.law_plan import LawPlan, measure_seconds, read_seconds, write_plan
+    from softnum.train.studies.law_plan import LawPlan, measure_seconds, read_seconds, write_plan, write_seconds
 
     writable_folder(folder)
     asked = LawPlan(_counts("--tokens", tokens), _counts("--sums-tokens", sums_tokens), seeds, data, data_dir)
     if seconds is None:
         found = measure_seconds(asked, say=lambda line: typer.echo(line, err=True))
+        write_seconds(folder / "seconds.csv", found)  # whatever becomes of the plan, they need not be measured again
     else:
         found = read_seconds(seconds)
     pieces = write_plan(asked, found, folder, hours=hours, piece_hours=piece_hours)

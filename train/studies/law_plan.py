@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import NamedTuple
 
 from softnum.runtime.atomic import write_atomic
@@ -23,7 +23,7 @@ from softnum.train.runs.loop import make_run
 from softnum.train.runs.settings import Settings
 from softnum.tta.text import number, read_text, table_rows
 
-__all__ = ["LawPlan", "Piece", "measure_seconds", "read_seconds", "write_plan"]
+__all__ = ["LawPlan", "Piece", "measure_seconds", "read_seconds", "write_plan", "write_seconds"]
 
 #: sizes that are fitted, and the one that a prediction is tested with
 SIZES, HELD_OUT = ("30k", "100k", "300k"), "1m"
@@ -182,7 +182,8 @@ backward_weight = "{core}"
 
 # -- seconds -----------------------------------------------------------------------------------------------------------
 def measure_seconds(plan: LawPlan, say: Callable[[str], None] = lambda line: None) -> dict[tuple[str, str], float]:
-    """Seconds an iteration of each size, the held-out one too, and design: the fastest of three, on one thread.
+    """Seconds an iteration of each size, the held-out one too, and design: the fastest of three, of one thread's own
+    time, whatever else the machine does.
 
     Of the narrow sums one design stands for all of its kind, whose work is the same.
     """
@@ -210,9 +211,9 @@ def _measure(plan: LawPlan, size: str, design: str) -> float:
     run = make_run(plan.settings(size, _MEASURED * STEPS * BATCH), load_design(design), 1)
     spent = []
     for iteration, part in run.plan(1):
-        begun = perf_counter()
+        begun = process_time()
         run.train(iteration, part)
-        spent.append(perf_counter() - begun)
+        spent.append(process_time() - begun)
     return min(spent)
 
 
@@ -228,6 +229,13 @@ def read_seconds(path: str | Path) -> dict[tuple[str, str], float]:
     for where, row in table_rows(file, read_text(file, f"no file {str(path)!r}; expected {form}"), check, what=form):
         found[row["size"], row["design"]] = float(number(where, "seconds", row["seconds"]))
     return found
+
+
+def write_seconds(path: str | Path, seconds: Mapping[tuple[str, str], float]) -> None:
+    """Write seconds an iteration, for `read_seconds`."""
+    rows = [(size, design, repr(value)) for (size, design), value in seconds.items()]
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    _table(Path(path), ("size", "design", "seconds"), rows)
 
 
 # -- pieces ------------------------------------------------------------------------------------------------------------
@@ -289,8 +297,7 @@ def write_plan(
     (folder / "designs").mkdir(parents=True, exist_ok=True)
     for design in plan.designs:
         _file(design, folder / "designs")
-    rows = [(size, design, repr(value)) for (size, design), value in seconds.items()]
-    _table(folder / "seconds.csv", ("size", "design", "seconds"), rows)
+    write_seconds(folder / "seconds.csv", seconds)
     for size in (*SIZES, HELD_OUT):
         own = [(design, 1, repr(value)) for (of, design), value in seconds.items() if of == size]
         _table(folder / f"seconds-{size}.csv", ("design", "iteration", "seconds"), own)
