@@ -182,8 +182,7 @@ def predict(
     if isinstance(found, ArithmeticLaw):
         if design is None:
             raise ValueError(f"{law} is of several designs: say --design, one of {', '.join(found.designs)}")
-        worth = found.effective(design, products, bits)
-        found = found.of(design, products, bits)
+        found, worth = found.of(design, products, bits), found.effective(design, products, bits)
     elif not (design is products is bits is None):
         raise ValueError(f"{law} is of one design; leave out --design, --products and --bits")
     if tokens is not None:

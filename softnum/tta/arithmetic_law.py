@@ -117,18 +117,33 @@ class ArithmeticLaw:
             all, K more than ten times.
         """
         at = self._at(design, products, bits)
-        shift = self._shift(tuple(self.operands.values()) + self.sums, at)
-        facts = asdict(self.base) | {"A": self.base.A * math.exp(shift)}
+        facts = asdict(self.base) | {"A": self.base.A * self._factor(design, self._own, at)}
         facts["draws"] = tuple(
-            (draw[0] * math.exp(self._shift(own, at)), *draw[1:])
+            (draw[0] * self._factor(design, own, at), *draw[1:])
             for draw, own in zip(self.base.draws, self.draws, strict=True)
         )
         return ScalingLaw(**facts)
 
     def effective(self, design: str, products: float | None = None, bits: float | None = None) -> float:
         """How many of the baseline's parameters one parameter of a design is worth; arguments and errors as of `of`."""
-        shift = self._shift(tuple(self.operands.values()) + self.sums, self._at(design, products, bits))
-        return math.exp(-shift / self.base.a)
+        return self._factor(design, self._own, self._at(design, products, bits)) ** (-1.0 / self.base.a)
+
+    @property
+    def _own(self) -> tuple[float, ...]:
+        return (*self.operands.values(), *self.sums)
+
+    def _factor(self, design: str, values, at) -> float:
+        """What A / N**a is multiplied by."""
+        try:
+            found = math.exp(self._shift(values, at))
+        except OverflowError:
+            found = math.inf
+        if not 1e-100 < found < 1e100:
+            raise ValueError(
+                f"the law has no number for {design} with K = {at[2]}: its term of sums is too large there; ask nearer "
+                "to the runs"
+            )
+        return found
 
     def _at(self, design, products, bits) -> tuple[str, float | None, float | None]:
         if design not in self.designs:

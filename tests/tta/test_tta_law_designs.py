@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -85,6 +86,7 @@ def test_a_law_of_designs_is_asked_near_its_runs(law):
         (lambda: law.of("fp4"), "no design 'fp4'; it was fitted to f10, f10-c"),
         (lambda: law.of("f4"), "depends on K, and the runs of f4 have 250 to 420: state products"),
         (lambda: law.of("f4", 1e5), r"K = 100000 is far from the 32 to 420"),
+        (lambda: replace(law, sums=(9.0, 9.0, 1.0)).of("f4", 4200.0), "its term of sums is too large there"),
         (lambda: law.of("f4", 100.0, bits=3.0), "sums of 3 bits lie beyond those of the runs, 4 to 23"),
     ):
         with pytest.raises(ValueError, match=message):
