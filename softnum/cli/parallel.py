@@ -51,7 +51,11 @@ def parallel(
     data: Data = None,
     latency: Annotated[str | None, typer.Option(help='Of a message, like "5 us".  [default: none]')] = None,
     compress: Annotated[
-        str | None, typer.Option(help="Formats in which gradients are sent, beside that in which they are stored.")
+        str | None,
+        typer.Option(
+            help="Formats in which gradients are sent, beside that in which they are stored; or top_k(share=0.01), "
+            "one_bit, sign, low_rank(rank=4)."
+        ),
     ] = None,
     method: Annotated[str, typer.Option(help="How gradients are added up: ring (all-reduce) or server.")] = "ring",
     servers: Annotated[int, typer.Option(help="Of the method server, how many share the parameters.")] = 1,

@@ -37,8 +37,19 @@ def si(value, unit):
 
 
 def words(text):
-    """The parts of an option's text between its commas."""
-    return [part.strip() for part in text.split(",")] if text else []
+    """The parts of an option's text between its commas; those in brackets are a part's own.
+
+    >>> words("e5m2, top_k(share=0.01, memory=None)")
+    ['e5m2', 'top_k(share=0.01, memory=None)']
+    """
+    parts = [""]
+    for character in text or ():
+        held = parts[-1].count("(") > parts[-1].count(")")
+        if character == "," and not held:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts] if text else []
 
 
 def whole_numbers(text, option):

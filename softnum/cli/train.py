@@ -91,6 +91,12 @@ def train(
         str | None,
         typer.Option(help="Their all-reduce: ring, tree, ..., with arguments in brackets (softnum.collective)."),
     ] = None,
+    compression: Annotated[
+        str | None,
+        typer.Option(
+            help="What they send: top_k(share=0.01), one_bit, sign, low_rank(rank=4); the rest is remembered."
+        ),
+    ] = None,
     evaluate_every: Annotated[
         int | None, typer.Option(help="Iterations between evaluations.  [default: 160 samples, or a tenth of an epoch]")
     ] = None,
@@ -147,6 +153,7 @@ def train(
       softnum train actor-critic --design c-wang-fp8 --optimiser adam --batch 128 --steps 16
       softnum train mine.py:make --design c-wang-fp8 --epochs 5
       softnum train mlp --design c-wang-fp8 --workers 8 --collective "ring(unit='bfloat16', wire='bfloat16')"
+      softnum train mlp --design c-wang-fp8 --workers 8 --collective one_shot --compression "top_k(share=0.01)"
 
     mine.py:make is a PyTorch model of your own: make() returns a softnum.torch.Training.
 
@@ -203,6 +210,7 @@ def train(
         epochs=epochs,
         workers=workers,
         collective=collective,
+        compression=compression,
         evaluate_every=evaluate_every,
         **updates.settings(),
     )

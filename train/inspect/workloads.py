@@ -322,13 +322,14 @@ class _Table:
                 kind = "workspace"
             else:
                 kind = "gradient_maps"
-            name = value.name
+            name, shape = value.name, None
             if gradient:
-                name = self.work.network.parameters[value.owner[1]].name.rpartition(".")[2]
+                parameter = self.work.network.parameters[value.owner[1]]
+                name, shape = parameter.name.rpartition(".")[2], tuple(parameter.value.shape)
             live = (value.maker or 0, max(value.readers))
             yield StoredTensor(
                 value.layer, name, kind, value.elements, value.bits, short_name(value.format), self._grows(value),
-                stage, live,
+                stage, live, shape,
             )  # fmt: skip
 
     def _grows(self, value: Value) -> bool:

@@ -265,7 +265,7 @@ class Run:
             group: [(parameter.name, parameter.value.shape) for parameter in parameters]
             for group, parameters in groups.items()
         }
-        return Workers(settings.workers, settings.collective, self.seed, named)
+        return Workers(settings.workers, settings.collective, self.seed, named, settings.compression)
 
     def header(self) -> dict:
         """The record's first row."""
@@ -416,6 +416,8 @@ class Run:
         for index, place in enumerate(sorted(self.numerics.states)):
             delayed = self.numerics.states[place]
             state |= {f"delayed_history_{index}": delayed.history, f"delayed_scale_{index}": delayed.scale}
+        if self.workers is not None:
+            state |= {f"workers_{name}": value for name, value in self.workers.state().items()}
         return state | {f"task_{name}": value for name, value in self.task.state().items()}
 
     def restore(self, state: dict) -> int:
@@ -437,6 +439,8 @@ class Run:
         for index, place in enumerate(json.loads(str(state["delayed"]))):
             found = Delayed(state[f"delayed_history_{index}"], state[f"delayed_scale_{index}"])
             self.numerics.states[tuple(place)] = found
+        if self.workers is not None:
+            self.workers.restore({name[8:]: value for name, value in state.items() if name.startswith("workers_")})
         self.task.restore({name[5:]: value for name, value in state.items() if name.startswith("task_")})
         return int(state["epoch"])
 

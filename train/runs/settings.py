@@ -60,6 +60,9 @@ class Settings:
         How many share a batch, in equal parts, and sum their gradients (``softnum.train.update.workers``).
     collective : str, optional
         How several workers do: the text of a `softnum.collective`, such as ``"ring(unit='bfloat16')"``, without ranks.
+    compression : str, optional
+        What several workers send of their gradients (`softnum.collectives.compression`), such as
+        ``"top_k(share=0.01)"``; the record states its bytes.
     evaluate_every : int, optional
         Iterations between evaluations on the held-out samples. Default: every 160 samples, or ten times an epoch if
         that is less often; at least every iteration. The last iteration is always followed by one.
@@ -98,6 +101,7 @@ class Settings:
     clip_value: float | None = None
     workers: int = 1
     collective: str | None = None
+    compression: str | None = None
     evaluate_every: int | None = None
 
     def __post_init__(self) -> None:
@@ -113,7 +117,7 @@ class Settings:
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
         check_limit("clip_norm", self.clip_norm)
         check_limit("clip_value", self.clip_value)
-        check_workers(self.workers, self.collective, self.batch)
+        check_workers(self.workers, self.collective, self.batch, self.compression)
 
     def _check_own(self) -> None:
         """Raise ValueError if what a user's function says is said here too."""
@@ -127,6 +131,12 @@ class Settings:
                     f"{self.network} says itself what it learns from and what updates it; leave "
                     f"{name} = {getattr(self, name)!r} out, or let the function take it as an argument"
                 )
+
+        if self.compression is not None:
+            raise ValueError(
+                f"compression = {self.compression!r} is of softnum's own networks, and {self.network} is a PyTorch "
+                "model; leave it out"
+            )
 
     def make_optimiser(self, parameters):
         """The optimiser of some parameters."""

@@ -12,6 +12,10 @@ Workers' random bits: those of worker 0 are those of a run without workers. Work
 the same place, of the seed of ``Stream(seed, w).spawn(1)[0]``. So each worker rounds the weights itself; where that is
 stochastic, their working copies differ. Statistics of a batch (BatchNorm's) are a worker's own; running ones are those
 of worker 0, as in PyTorch. States of delayed scaling take the largest number of all workers.
+
+Where a compression is stated, workers send what `softnum.collectives.compression` makes of their gradients, with the
+memories of `softnum.collectives.feedback`, parameter by parameter. An update that is skipped, as averages overflow, has
+been sent all the same; gradients that are not finite leave the memories alone.
 """
 
 from __future__ import annotations
@@ -25,6 +29,8 @@ import numpy as np
 from softnum.arrays.conversion import quantize
 from softnum.arrays.streams import Stream
 from softnum.collectives.collective import Collective
+from softnum.collectives.compression import compression as compression_of
+from softnum.collectives.feedback import Feedback, check_compressed
 from softnum.collectives.make import collective
 
 __all__ = ["BUCKET_BYTES", "Gradients", "Workers", "buckets_of", "check_workers", "collective_of", "seed_of_worker"]
@@ -56,8 +62,10 @@ def collective_of(text: str | Collective, workers: int) -> Collective:
     return c
 
 
-def check_workers(workers, collective: str | None, batch: int) -> None:
+def check_workers(workers, collective: str | None, batch: int, compression: str | None = None) -> None:
     """Raise ValueError unless so many workers can share a batch, and a collective is stated iff they are several.
+
+    A compression of gradients has to go with the collective.
 
     >>> check_workers(4, "ring", 32)
     """
@@ -72,8 +80,15 @@ def check_workers(workers, collective: str | None, batch: int) -> None:
         raise ValueError(
             f"a batch of {batch} samples has no equal parts for {workers} workers; let the batch be a multiple"
         )
+    if compression is not None and collective is None:
+        raise ValueError(
+            f"compression = {compression!r} is of what several workers send each other; state workers and a collective "
+            '(such as workers = 4, collective = "one_shot"), or leave it out'
+        )
     if collective is not None:
-        collective_of(collective, workers)
+        c = collective_of(collective, workers)
+        if compression is not None:
+            check_compressed(c, compression_of(compression))
 
 
 def seed_of_worker(seed: int, worker: int) -> int:
@@ -122,9 +137,13 @@ class Gradients:
         Of the parameters.
     buckets : list of list of int
         The parameters of each bucket.
+    compression : softnum.collectives.compression.Compression, optional
+        Of what is sent.
     """
 
-    def __init__(self, c: Collective, shapes: Sequence[tuple[int, ...]], buckets: list[list[int]]) -> None:
+    def __init__(
+        self, c: Collective, shapes: Sequence[tuple[int, ...]], buckets: list[list[int]], compression=None
+    ) -> None:  # fmt: skip
         self.c, self.shapes, self.buckets = c, list(shapes), buckets
         sizes = [prod(shape) for shape in shapes]
         self.places, at, self.edges = {}, 0, [0]
@@ -133,12 +152,8 @@ class Gradients:
                 self.places[index] = slice(at, at + sizes[index])
                 at += sizes[index]
             self.edges.append(at)
-        dtype, shape = c.arithmetic.dtype, (c.ranks, at)
-        if prod(shape) * dtype.itemsize <= _IN_MEMORY:
-            self._rows = np.empty(shape, dtype)
-        else:
-            with tempfile.TemporaryFile(prefix="softnum-gradients-") as file:  # mapped: it stays until it is dropped
-                self._rows = np.memmap(file, dtype, "w+", shape=shape)
+        self._rows = _room((c.ranks, at), c.arithmetic.dtype)
+        self.feedback = None if compression is None else Feedback(c, compression, self.shapes, _room)
 
     def put(self, worker: int, index: int, gradient) -> None:
         """A worker's gradient of a parameter, rounded to the collective's format; None: zeros."""
@@ -153,11 +168,23 @@ class Gradients:
         """The averages of all parameters' gradients; keys: of the random words of each bucket, or None."""
         found = {}
         for bucket, first, last, key in zip(self.buckets, self.edges[:-1], self.edges[1:], keys, strict=True):
-            sums = self.c.all_reduce(self._rows[:, first:last], key=key if self.c.stochastic else None)[0]
+            rows, key = self._rows[:, first:last], key if self.c.stochastic else None
+            if self.feedback is not None:
+                found |= self.feedback.averages(bucket, rows, key)
+                continue
+            sums = self.c.all_reduce(rows, key=key)[0]
             for index in bucket:
                 place = self.places[index]
                 found[index] = sums[place.start - first : place.stop - first].reshape(self.shapes[index])
         return [found[index] for index in range(len(self.shapes))]
+
+
+def _room(shape: tuple[int, ...], dtype) -> np.ndarray:
+    """An array, in memory or, of more than 64 MiB, in a file."""
+    if prod(shape) * np.dtype(dtype).itemsize <= _IN_MEMORY:
+        return np.empty(shape, dtype)
+    with tempfile.TemporaryFile(prefix="softnum-gradients-") as file:  # mapped: it stays until it is dropped
+        return np.memmap(file, dtype, "w+", shape=shape)
 
 
 class Workers:
@@ -172,10 +199,13 @@ class Workers:
         Of the run.
     groups : dict of str to list of (str, shape)
         Names and shapes of the parameters of each group, as they are updated together.
+    compression : str, optional
+        Of what is sent.
     """
 
-    def __init__(self, count: int, text: str, seed: int, groups: dict) -> None:
+    def __init__(self, count: int, text: str, seed: int, groups: dict, compression: str | None = None) -> None:
         self.count, self.collective = count, collective_of(text, count)
+        self.compression = None if compression is None else compression_of(compression)
         self.seeds = [seed_of_worker(seed, worker) for worker in range(count)]
         self.groups = groups
         element_bytes = self.collective.format.bits / 8
@@ -189,8 +219,30 @@ class Workers:
         """Where the gradients of a group go."""
         if group not in self._rows:
             shapes = [shape for _, shape in self.groups[group]]
-            self._rows[group] = Gradients(self.collective, shapes, self.buckets[group])
+            self._rows[group] = Gradients(self.collective, shapes, self.buckets[group], self.compression)
         return self._rows[group]
+
+    def state(self) -> dict:
+        """What a checkpoint holds: memories of what was not sent, and factors, by name."""
+        if self.compression is None:
+            return {}
+        found = {}
+        for group in self.groups:
+            feedback = self.gradients(group).feedback
+            if feedback.memories is not None:
+                found[f"memory_{group}"] = feedback.memories
+            found |= {f"factor_{group}_{index}": factor for index, factor in feedback.factors.items()}
+        return found
+
+    def restore(self, state: dict) -> None:
+        """Go back to what `state` gave."""
+        if self.compression is None:
+            return
+        for group in self.groups:
+            feedback = self.gradients(group).feedback
+            if feedback.memories is not None:
+                feedback.memories[:] = state[f"memory_{group}"]
+            feedback.factors = {index: state[f"factor_{group}_{index}"] for index in feedback.factors}
 
     def describe(self) -> dict:
         """Them as plain data for a record."""
@@ -198,4 +250,8 @@ class Workers:
             group: [[self.groups[group][index][0] for index in bucket] for bucket in buckets]
             for group, buckets in self.buckets.items()
         }
-        return {"workers": self.count, "collective": str(self.collective), "buckets": named}
+        told = {"workers": self.count, "collective": str(self.collective), "buckets": named}
+        if self.compression is not None:
+            bits = (self.compression.message_bits(shape) for each in self.groups.values() for _, shape in each)
+            told |= {"compression": str(self.compression), "message_bytes": sum(-(-size // 8) for size in bits)}
+        return told

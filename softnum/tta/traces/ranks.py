@@ -266,6 +266,8 @@ def data_parallel_traces(
         raise ValueError(
             f"an exchange by the method {exchange.method!r} is no collective of Chakra; traces have all-reduces"
         )
+    if exchange.compression is not None:
+        raise ValueError(f"{exchange.compress} is not one all-reduce of each layer, which traces have; state a format")
     seconds = {} if times is None else layer_seconds(workload, times)
     sizes = gradient_bytes(workload, exchange.compress)
     made = gradients_made(workload, sizes)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf
 
+from softnum.collectives.compression import Compression, LowRank, OneBit, compression, is_compression
 from softnum.formats.blocks import format
 from softnum.tta.quantities import positive_int
 from softnum.tta.workloads.operations import Workload
@@ -28,6 +29,12 @@ class Exchange:
     every worker sends its gradients, and from it every worker takes the new weights; the server's own link is what they
     share, and ``servers`` of them share the parameters evenly. One worker exchanges nothing.
 
+    Compressions, as they are stated in training (`softnum.collectives.compression`), have messages that are not added
+    on the way: on a ring each goes to all workers, and low_rank sums two factors one after the other::
+
+        gathered  (n - 1) * bits / bandwidth + (n - 1) * latency
+        low_rank  2 (n - 1) / n * bits / bandwidth + 4 (n - 1) * latency
+
     Parameters
     ----------
     latency : Fraction or float
@@ -37,15 +44,16 @@ class Exchange:
     servers : int
         Of the method "server".
     compress : str, optional
-        The softnum format in which gradients are sent, of a block format with the shares of its scales; what it takes
-        to compress is not counted. Default: the format in which they are stored.
+        The softnum format in which gradients are sent, of a block format with the shares of its scales; or the text of
+        a compression, as "top_k(share=0.01)". What it takes to compress is not counted. Default: the format in which
+        they are stored.
     overlap : bool
         Whether gradients leave while the backward pass goes on, or only when it is done.
 
     Raises
     ------
     ValueError
-        If a value is out of its range, or there is no such format.
+        If a value is out of its range, there is no such format or compression, or low_rank goes with a server.
 
     References
     ----------
@@ -72,8 +80,15 @@ class Exchange:
         if isinstance(self.latency, str) or not 0 <= self.latency < inf:
             raise ValueError(f"latency must be a number of seconds of at least 0, got {self.latency!r}; see duration")
         object.__setattr__(self, "latency", Fraction(self.latency))
-        if self.compress is not None:
+        if self.compress is not None and not is_compression(self.compress):
             bits_of(self.compress)
+        if isinstance(self.compression, LowRank) and self.method == "server":
+            raise ValueError(f"{self.compress} is two all-reduces, one after the other; take the method ring")
+
+    @property
+    def compression(self) -> Compression | None:
+        """What is sent in place of gradients; None where they are sent in a format."""
+        return compression(self.compress) if is_compression(self.compress) else None
 
     def cost(self, workers: int, bits: int, back: int) -> tuple[Fraction, Fraction]:
         """What one exchange takes: bits over the slowest link, and seconds of latency.
@@ -90,8 +105,12 @@ class Exchange:
         """
         if workers == 1:
             return Fraction(0), Fraction(0)
+        sent = self.compression
+        if self.method == "ring" and sent is not None and sent.gathered:
+            return Fraction((workers - 1) * bits), (workers - 1) * self.latency
         if self.method == "ring":
-            return Fraction(2 * (workers - 1) * bits, workers), 2 * (workers - 1) * self.latency
+            rounds = 1 if sent is None else 2
+            return Fraction(2 * (workers - 1) * bits, workers), 2 * rounds * (workers - 1) * self.latency
         return Fraction(workers * (bits + back), self.servers), 2 * self.latency
 
 
@@ -215,6 +234,16 @@ class ParallelTime:
         }
 
 
+def _shape(tensor, sent: Compression) -> tuple[int, ...]:
+    """The shape by which a compression counts."""
+    if tensor.shape is None and isinstance(sent, (LowRank, OneBit)):
+        raise ValueError(
+            f"{sent} goes by the rows and columns of a gradient, and the workload states no shape of {tensor.name!r} "
+            f"of layer {tensor.layer!r}; take a network that is trained, or top_k or sign, which go by elements"
+        )
+    return tensor.shape or (tensor.elements,)
+
+
 def gradient_bytes(workload: Workload, compress: str | None = None) -> dict[str, int]:
     """Bytes of each layer's weight gradients, in the order in which the workload lists its layers.
 
@@ -222,8 +251,8 @@ def gradient_bytes(workload: Workload, compress: str | None = None) -> dict[str,
     ----------
     workload : Workload
     compress : str, optional
-        A softnum format in which gradients are sent, of a block format with the shares of its scales. Default: the
-        format in which they are stored.
+        A softnum format in which gradients are sent, of a block format with the shares of its scales; or the text of a
+        compression. Default: the format in which they are stored.
 
     Returns
     -------
@@ -234,7 +263,8 @@ def gradient_bytes(workload: Workload, compress: str | None = None) -> dict[str,
     Raises
     ------
     ValueError
-        If there is no such format, or the workload lists no weight gradients.
+        If there is no such format, the workload lists no weight gradients, or it does not state the shapes that a
+        compression goes by.
 
     Examples
     --------
@@ -242,12 +272,18 @@ def gradient_bytes(workload: Workload, compress: str | None = None) -> dict[str,
     >>> work = workload("mlp", load_design("a-float32"), 32)
     >>> gradient_bytes(work), gradient_bytes(work, "e5m2")
     ({'fc2': 5160, 'fc1': 33280}, {'fc2': 1290, 'fc1': 8320})
+    >>> gradient_bytes(work, "top_k(share=0.01)")
+    {'fc2': 112, 'fc1': 672}
     """
-    bits = None if compress is None else bits_of(compress)
+    sent = compression(compress) if is_compression(compress) else None
+    bits = None if compress is None or sent is not None else bits_of(compress)
     sizes: dict[str, int] = {}
     for tensor in workload.tensors:
         if tensor.tensor_class == "weight_gradients":
-            own = tensor.bytes if bits is None else -int(-tensor.elements * bits // 8)
+            if sent is not None:
+                own = -(-sent.message_bits(_shape(tensor, sent)) // 8)
+            else:
+                own = tensor.bytes if bits is None else -int(-tensor.elements * bits // 8)
             sizes[tensor.layer] = sizes.get(tensor.layer, 0) + own
     if not sizes:
         raise ValueError(

@@ -147,6 +147,8 @@ class StoredTensor:
     live : (int, int) or None
         The first and the last of a workload's operations during which it is held, by their numbers. None where nothing
         but its class says how long it is held: `softnum.tta.memory_of` has the rule of each class.
+    shape : tuple of int or None
+        Of a parameter's gradient, where it is known: what compressions of gradients go by.
 
     Examples
     --------
@@ -163,6 +165,7 @@ class StoredTensor:
     per_sample: bool = False
     stage: str = "forward"
     live: tuple[int, int] | None = None
+    shape: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         where = f"tensor {self.name!r} of layer {self.layer!r}"
@@ -172,6 +175,8 @@ class StoredTensor:
             raise ValueError(f"{where} has the unknown stage {self.stage!r}; stages: {', '.join(STAGES)}")
         _whole(self.elements, f"{where}: elements")
         positive_number(self.bits, f"{where}: bits")
+        if self.shape is not None and math.prod(_whole(n, f"{where}: shape") for n in self.shape) != self.elements:
+            raise ValueError(f"{where} has {self.elements} elements, and its shape {list(self.shape)} others")
         if self.live is not None:
             first, last = (_whole(number, f"{where}: live") for number in self.live)
             if first > last:
@@ -186,10 +191,13 @@ class StoredTensor:
     def from_table(cls, table: Mapping, where: str = "tensor") -> StoredTensor:
         """Read what `to_table` returns."""
         required = ["layer", "name", "class", "elements", "bits"]
-        check_keys(table, required, ["format", "per_sample", "stage", "live"], where)
+        check_keys(table, required, ["format", "per_sample", "stage", "live", "shape"], where)
         live = table.get("live")
         if live is not None and (not isinstance(live, (list, tuple)) or len(live) != 2):
             raise InputTypeError(f"{where} live must be [first, last], the numbers of operations, got {live!r}")
+        shape = table.get("shape")
+        if shape is not None and (not isinstance(shape, (list, tuple)) or not shape):
+            raise InputTypeError(f"{where}: shape must be a list of sizes, got {shape!r}")
         per_sample = table.get("per_sample", False)
         if not isinstance(per_sample, bool):
             raise InputTypeError(f"{where}: per_sample must be true or false, got {per_sample!r}")
@@ -203,6 +211,7 @@ class StoredTensor:
             per_sample,
             table.get("stage", "forward"),
             None if live is None else tuple(live),
+            None if shape is None else tuple(shape),
         )
 
     def to_table(self) -> dict:
@@ -217,6 +226,7 @@ class StoredTensor:
             "per_sample": self.per_sample,
             "stage": self.stage,
             **({} if self.live is None else {"live": list(self.live)}),
+            **({} if self.shape is None else {"shape": list(self.shape)}),
         }
 
 
