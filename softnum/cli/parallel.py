@@ -10,6 +10,7 @@ from softnum.cli.exits import exit_codes, need, writable_file
 from softnum.cli.layer_times import LayerTimeOptions
 from softnum.cli.networks import Data, NetworkOptions
 from softnum.cli.outcomes import stated
+from softnum.cli.served import served
 from softnum.cli.systems import SystemOptions, on_system
 from softnum.cli.tables import print_table, si, whole_numbers, words, write_rows
 from softnum.cli.updates import with_groups
@@ -20,8 +21,8 @@ __all__ = ["register"]
 _OWN, _TIMING, _SYSTEM = NetworkOptions(), LayerTimeOptions(), SystemOptions()
 #: What a command on a system has no use for.
 _LINKS = (
-    "bandwidth", "latency", "compress", "method", "servers", "device", "efficiency", "reports", "layer_times",
-    "per_layer", "plot",
+    "bandwidth", "latency", "compress", "method", "servers", "server", "updates", "device", "efficiency", "reports",
+    "layer_times", "per_layer", "plot",
 )  # fmt: skip
 
 
@@ -59,6 +60,14 @@ def parallel(
     ] = None,
     method: Annotated[str, typer.Option(help="How gradients are added up: ring (all-reduce) or server.")] = "ring",
     servers: Annotated[int, typer.Option(help="Of the method server, how many share the parameters.")] = 1,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the method server, who does not wait for all: asynchronous, stale_synchronous(bound=2), "
+            "delayed(by=3), as of softnum train."
+        ),
+    ] = None,
+    updates: Annotated[int, typer.Option(help="Of --server, how many are timed, from the start.")] = 1000,
     no_overlap: Annotated[
         bool, typer.Option("--no-overlap", help="Send nothing before the backward pass is done.")
     ] = False,
@@ -78,9 +87,13 @@ def parallel(
       softnum parallel resnet50 --device v100 --workers 8 --bandwidth "10 Gb/s" --latency "5 us" --compress e5m2
       softnum parallel mlp --workers 4 --bandwidth "10 Gb/s" --reports runs/tta/scalesim --per-layer
       softnum parallel lenet5 --workers 2,4 --bandwidth "100 Gb/s" --method server --servers 2 --plot parallel.png
+      softnum parallel mlp --workers 4 --bandwidth "10 Gb/s" --method server --server "stale_synchronous(bound=2)"
       softnum parallel llama3-70b --system dgx-h100 --workers 8 --batch 16 --tensor 8 --pipeline 4 --zero 1
 
     Times are of a roofline (estimates), of SCALE-Sim (--reports), or your own (--layer-times, in seconds).
+
+    With --server updates come one by one, in the order of softnum train --server: seconds of an update, and how many
+    updates the weights of a gradient lack ("staleness"). A batch is then that of an update.
 
     With --system tensor, pipeline, context and expert parallelism are added to data parallelism: --workers x --tensor x
     --pipeline x --context devices, --batch samples for each worker. Printed are a device's computing time, exposed
@@ -120,6 +133,13 @@ def parallel(
         sequence=sequence,
     )  # fmt: skip
     timed = timing.timed(works)
+    if server is not None:
+        unused = [name for name, value in (("--per-layer", per_layer), ("--plot", plot), ("--no-overlap", no_overlap))
+                  if value]  # fmt: skip
+        if unused:
+            raise ValueError(f"{unused[0]} has no part with --server, whose updates come one by one; leave it out")
+        served(timed[0][0].network, timed, counts, rates, exchanges, words(server), updates, out)
+        return
     if plot is not None and len(timed) > 1:
         raise ValueError(f"--plot draws one design on one device, and {len(timed)} are asked for; name one")
     rows, tables, times = [], [], []

@@ -97,6 +97,12 @@ def train(
             help="What they send: top_k(share=0.01), one_bit, sign, low_rank(rank=4); the rest is remembered."
         ),
     ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            help="In place of a collective, a batch each: asynchronous, stale_synchronous(bound=2), delayed(by=3)."
+        ),
+    ] = None,
     evaluate_every: Annotated[
         int | None, typer.Option(help="Iterations between evaluations.  [default: 160 samples, or a tenth of an epoch]")
     ] = None,
@@ -154,6 +160,7 @@ def train(
       softnum train mine.py:make --design c-wang-fp8 --epochs 5
       softnum train mlp --design c-wang-fp8 --workers 8 --collective "ring(unit='bfloat16', wire='bfloat16')"
       softnum train mlp --design c-wang-fp8 --workers 8 --collective one_shot --compression "top_k(share=0.01)"
+      softnum train mlp --design c-wang-fp8 --workers 4 --server "stale_synchronous(bound=2, periods=(2, 2, 2, 5))"
 
     mine.py:make is a PyTorch model of your own: make() returns a softnum.torch.Training.
 
@@ -211,6 +218,7 @@ def train(
         workers=workers,
         collective=collective,
         compression=compression,
+        server=server,
         evaluate_every=evaluate_every,
         **updates.settings(),
     )

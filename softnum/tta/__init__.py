@@ -141,6 +141,7 @@ with PlainEnvironment():  # they compute constants
         workload_of_gemms,
     )
     from softnum.tta.workloads.products import ProductName, network_digest, read_product_name
+    from softnum.tta.workloads.served import ServedTime, served_time
     from softnum.tta.workloads.unit import UnitHardware
 
 __all__ = [
@@ -210,6 +211,7 @@ __all__ = [
     "Run",
     "SCALESIM_VERSION",
     "STAGES",
+    "ServedTime",
     "Simulations",
     "Spread",
     "StepMemory",
@@ -319,6 +321,7 @@ __all__ = [
     "run_astrasim",
     "scalesim_timings",
     "scalesim_variants",
+    "served_time",
     "share_interval",
     "simulate",
     "step_memory",

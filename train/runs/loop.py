@@ -30,11 +30,13 @@ from softnum.train.runs.record import RunFiles
 from softnum.train.runs.settings import Settings
 from softnum.train.runs.statistics import StatisticsFile, Watch
 from softnum.train.update.scaling import LossScaler, clip_gradients, gradients_overflow
+from softnum.train.update.servers import Versions
 from softnum.train.update.workers import Workers
 
 __all__ = ["Run", "carry_out", "describe_network", "make_run", "record_versions", "run"]
 
 _CHECKPOINT_SECONDS = 60.0
+_NOT_SERVED = ("actor-critic", "wgan")
 
 
 def record_versions() -> dict:
@@ -255,7 +257,8 @@ class Run:
         self.sparse = {group: GradientSparsity(parameters) for group, parameters in self.network.groups.items()}
         self.schedule = settings.make_schedule()
         self.scaler = LossScaler(design.loss)
-        self.workers = None if settings.workers == 1 else self._workers()
+        self.workers = None if settings.collective is None else self._workers()
+        self.versions = None if settings.server is None else self._versions()
 
     def _workers(self) -> Workers:
         """What shares the batches, if it is more than one."""
@@ -266,6 +269,15 @@ class Run:
             for group, parameters in groups.items()
         }
         return Workers(settings.workers, settings.collective, self.seed, named, settings.compression)
+
+    def _versions(self) -> Versions:
+        """What a parameter server keeps."""
+        if self.network.name in _NOT_SERVED:
+            raise ValueError(
+                f"a server cannot train {self.network.name!r}, whose iterations are not one gradient of one loss, of "
+                "samples that are there before; train it by one worker"
+            )
+        return Versions(self.settings.server, self.settings.workers, self.network.parameters)
 
     def header(self) -> dict:
         """The record's first row."""
@@ -285,7 +297,10 @@ class Run:
         }
         if self.workers is not None:
             config["parallel"] = self.workers.describe()
-        config["gemms"] = design_gemms(self.design, self.network, settings.batch // settings.workers)
+        if self.versions is not None:
+            config["parallel"] = self.versions.describe()
+        parts = 1 if self.workers is None else settings.workers
+        config["gemms"] = design_gemms(self.design, self.network, settings.batch // parts)
         return {"config": config, "seed": self.seed, "versions": record_versions()}
 
     def plan(self, epoch: int):
@@ -310,6 +325,8 @@ class Run:
         numerics.begin(iteration)
         if self.workers is not None:
             return self._train_by_workers(iteration, part)
+        if self.versions is not None:
+            return self._train_by_server(iteration, part)
         row = {}
         for loss, group, name in self.task.losses(numerics, part):
             finite = math.isfinite(loss.value)
@@ -379,6 +396,25 @@ class Run:
         numerics.finish()
         return row
 
+    def _train_by_server(self, iteration: int, part) -> dict:
+        """As `_train`: one worker's gradient, of the weights that it had read."""
+        update = self.versions.begin(iteration)
+        row = {"worker": update.worker, "staleness": iteration - 1 - update.version}
+        (loss, group, _) = next(iter(self.task.losses(self.numerics, part)))
+        row["loss"] = loss.value
+        if self.design.loss.dynamic:
+            row["loss_scale"] = self.scaler.scale
+        finite = math.isfinite(loss.value)
+        if finite:
+            self._backward(loss)
+        self.versions.end(iteration)
+        if finite:
+            if not self._apply(group, iteration):
+                row["skipped"] = True
+            self.numerics.stage = "forward"
+            self.numerics.finish()
+        return row
+
     @plain
     def evaluate(self, iteration: int) -> dict:
         """How well the network, in the design's arithmetic, does on held-out data: a row's ``accuracy`` and more."""
@@ -418,6 +454,8 @@ class Run:
             state |= {f"delayed_history_{index}": delayed.history, f"delayed_scale_{index}": delayed.scale}
         if self.workers is not None:
             state |= {f"workers_{name}": value for name, value in self.workers.state().items()}
+        if self.versions is not None:
+            state |= self.versions.state()
         return state | {f"task_{name}": value for name, value in self.task.state().items()}
 
     def restore(self, state: dict) -> int:
@@ -441,6 +479,8 @@ class Run:
             self.numerics.states[tuple(place)] = found
         if self.workers is not None:
             self.workers.restore({name[8:]: value for name, value in state.items() if name.startswith("workers_")})
+        if self.versions is not None:
+            self.versions.restore({n: value for n, value in state.items() if n.startswith("version_")}, held)
         self.task.restore({name[5:]: value for name, value in state.items() if name.startswith("task_")})
         return int(state["epoch"])
 

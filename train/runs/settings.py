@@ -63,6 +63,9 @@ class Settings:
     compression : str, optional
         What several workers send of their gradients (`softnum.collectives.compression`), such as
         ``"top_k(share=0.01)"``; the record states its bytes.
+    server : str, optional
+        In place of a collective: a parameter server (`softnum.collectives.servers`), such as
+        ``"stale_synchronous(bound=2)"``. A batch is one worker's, and an iteration one update.
     evaluate_every : int, optional
         Iterations between evaluations on the held-out samples. Default: every 160 samples, or ten times an epoch if
         that is less often; at least every iteration. The last iteration is always followed by one.
@@ -102,6 +105,7 @@ class Settings:
     workers: int = 1
     collective: str | None = None
     compression: str | None = None
+    server: str | None = None
     evaluate_every: int | None = None
 
     def __post_init__(self) -> None:
@@ -117,7 +121,7 @@ class Settings:
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
         check_limit("clip_norm", self.clip_norm)
         check_limit("clip_value", self.clip_value)
-        check_workers(self.workers, self.collective, self.batch, self.compression)
+        check_workers(self.workers, self.collective, self.batch, self.compression, self.server)
 
     def _check_own(self) -> None:
         """Raise ValueError if what a user's function says is said here too."""
@@ -132,11 +136,12 @@ class Settings:
                     f"{name} = {getattr(self, name)!r} out, or let the function take it as an argument"
                 )
 
-        if self.compression is not None:
-            raise ValueError(
-                f"compression = {self.compression!r} is of softnum's own networks, and {self.network} is a PyTorch "
-                "model; leave it out"
-            )
+        for name in ("compression", "server"):
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name} = {getattr(self, name)!r} is of softnum's own networks, and {self.network} is a PyTorch "
+                    "model; leave it out"
+                )
 
     def make_optimiser(self, parameters):
         """The optimiser of some parameters."""

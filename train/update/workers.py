@@ -32,6 +32,7 @@ from softnum.collectives.collective import Collective
 from softnum.collectives.compression import compression as compression_of
 from softnum.collectives.feedback import Feedback, check_compressed
 from softnum.collectives.make import collective
+from softnum.collectives.servers import server as server_of
 
 __all__ = ["BUCKET_BYTES", "Gradients", "Workers", "buckets_of", "check_workers", "collective_of", "seed_of_worker"]
 
@@ -62,19 +63,32 @@ def collective_of(text: str | Collective, workers: int) -> Collective:
     return c
 
 
-def check_workers(workers, collective: str | None, batch: int, compression: str | None = None) -> None:
+def check_workers(
+    workers, collective: str | None, batch: int, compression: str | None = None, server: str | None = None
+) -> None:
     """Raise ValueError unless so many workers can share a batch, and a collective is stated iff they are several.
 
-    A compression of gradients has to go with the collective.
+    A compression of gradients has to go with the collective. In its place may stand a server
+    (`softnum.train.update.servers`), of which a batch is one worker's.
 
     >>> check_workers(4, "ring", 32)
     """
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise ValueError(f"workers must be a positive integer, got {workers!r}")
+    if server is not None:
+        if workers == 1 or collective is not None or compression is not None:
+            raise ValueError(
+                f"server = {server!r} serves two workers or more, one gradient after the other as it is, got workers = "
+                f"{workers}, collective = {collective!r}, compression = {compression!r}; state several workers and "
+                "neither of the others"
+            )
+        server_of(server, workers)
+        return
     if (workers > 1) != (collective is not None):
         raise ValueError(
             f"workers = {workers} and collective = {collective!r}: two workers or more sum gradients by a collective "
-            "(such as \"ring(unit='bfloat16')\"), and one does not"
+            "(such as \"ring(unit='bfloat16')\"), or are served one by one by a server "
+            "(such as 'asynchronous'), and one does not"
         )
     if batch % workers:
         raise ValueError(

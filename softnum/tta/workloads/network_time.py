@@ -107,6 +107,20 @@ def parallel_time(
     return _timed(_backward(workload, times, exchange.compress), workload, workers, _rate(bandwidth), exchange)
 
 
+def served_facts(
+    workload: Workload, times: LayerTimes, bandwidth: Fraction | int, exchange: Exchange
+) -> tuple[Fraction, int, Fraction]:
+    """Seconds of an iteration alone, bits of a gradient and of the weights that come back, bits per second.
+
+    >>> from softnum.train import load_design, workload
+    >>> work = workload("mlp", load_design("a-float32"), 32)
+    >>> served_facts(work, {"fc1": (3, 0, 3), "fc2": (1, 1, 1)}, 10, Exchange(method="server"))[:2]
+    (Fraction(9, 1), 615040)
+    """
+    known = _backward(workload, times, exchange.compress)
+    return known.compute, sum(known.bits) + sum(known.back), _rate(bandwidth)
+
+
 def _rate(bandwidth) -> Fraction:
     if isinstance(bandwidth, (str, bool)) or not 0 < bandwidth < inf:
         raise ValueError(f"bandwidth must be a positive number of bits per second, got {bandwidth!r}; see bit_rate")
