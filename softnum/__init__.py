@@ -83,6 +83,7 @@ if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, b
     from softnum.mac.products.matrices import dot, matmul
     from softnum.mac.products.reductions import unit_of_sums
     from softnum.mac.products.sums import sum
+    from softnum.mac.products.winograd import conv2d_winograd
     from softnum.mac.statistics import RoundingStats
     from softnum.mac.two_stage import TwoStageDotUnit
     from softnum.ops.scaled import block_by_maximum, block_reduction, scaled_operation
@@ -134,6 +135,7 @@ _LATER = {
     "softnum.mac.fused": ("FmaChainUnit", "FusedDotUnit"),
     "softnum.mac.grouped": ("GroupedDotUnit", "ime_unit"),
     "softnum.mac.presets": ("unit", "units"),
+    "softnum.mac.products.winograd": ("conv2d_winograd",),
     "softnum.mac.products.conv": ("conv2d", "conv2d_backward_data", "conv2d_backward_weight"),
     "softnum.mac.products.matrices": ("dot", "matmul"),
     "softnum.mac.products.reductions": ("unit_of_sums",),
@@ -215,6 +217,7 @@ __all__ = [
     "conv2d",
     "conv2d_backward_data",
     "conv2d_backward_weight",
+    "conv2d_winograd",
     "decode",
     "dot",
     "encode",
