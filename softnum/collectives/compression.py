@@ -134,7 +134,7 @@ class TopK(Compression):
 
     def count(self, elements: int) -> int:
         """How many of so many elements are sent."""
-        return math.ceil(Fraction(repr(self.share)) * elements)
+        return math.ceil(Fraction(repr(float(self.share))) * elements)
 
     def message_bits(self, shape: tuple[int, ...]) -> int:
         """Bits of values and places."""

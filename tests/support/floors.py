@@ -19,7 +19,7 @@ FLOORS = {
     "softnum.wide": _BELOW["softnum.mac"] | {"softnum.reference"},
     "softnum.inspect": _BELOW["softnum.inspect"] | {"softnum.reference"},
     "softnum.vectors": _BELOW["softnum.kernels"] | {"softnum.reference"},
-    "softnum.tta": {"softnum.runtime", "softnum.formats", "softnum.mac"},
+    "softnum.tta": {"softnum.runtime", "softnum.formats", "softnum.mac", "softnum.collectives"},
     "softnum.train": _BELOW["softnum.train"] | {"softnum.tta"},
     "softnum.train.designs.shipped": {"softnum"},  # what a user's file would be
     "softnum.torch": {*_TOWER, "softnum.tta"},
