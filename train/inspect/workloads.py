@@ -3,8 +3,6 @@ and energy are computed from (`softnum.tta.Workload`)."""
 
 from __future__ import annotations
 
-from math import prod
-
 import math
 from dataclasses import replace
 
@@ -328,7 +326,7 @@ class _Table:
             if gradient:
                 parameter = self.work.network.parameters[value.owner[1]]
                 name, shape = parameter.name.rpartition(".")[2], tuple(parameter.value.shape)
-                if prod(shape) != value.elements:  # of the rows that were looked up
+                if math.prod(shape) != value.elements:  # of the rows that were looked up
                     shape = None
             live = (value.maker or 0, max(value.readers))
             yield StoredTensor(
