@@ -64,6 +64,7 @@ from softnum.wide import WideArithmetic as _WideArithmetic  # noqa: F401  regist
 if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, by _LATER
     from softnum.collectives.collective import Collective
     from softnum.collectives.make import collective
+    from softnum.collectives.split import split_matmul
     from softnum.inspect.bounds.product import ErrorBound, bound
     from softnum.inspect.disclosure.document import Disclosure
     from softnum.inspect.identify import Identified, identify
@@ -120,6 +121,7 @@ def _read_disclosure(given):
 _LATER = {
     "softnum.collectives.collective": ("Collective",),
     "softnum.collectives.make": ("collective",),
+    "softnum.collectives.split": ("split_matmul",),
     "softnum.inspect.bounds.product": ("ErrorBound", "bound"),
     "softnum.inspect.disclosure.document": ("Disclosure",),
     "softnum.inspect.permitted.freedom": ("Freedom", "ImeFreedom"),
@@ -240,6 +242,7 @@ __all__ = [
     "scaled_operation",
     "shift",
     "show_config",
+    "split_matmul",
     "sum",
     "tile_scales",
     "to_integer",
