@@ -103,6 +103,9 @@ def train(
             help="In place of a collective, a batch each: asynchronous, stale_synchronous(bound=2), delayed(by=3)."
         ),
     ] = None,
+    bucket_bytes: Annotated[
+        int | None, typer.Option(help="Of gradients summed together.  [default: PyTorch's, 1 MiB first, then 25 MiB]")
+    ] = None,
     evaluate_every: Annotated[
         int | None, typer.Option(help="Iterations between evaluations.  [default: 160 samples, or a tenth of an epoch]")
     ] = None,
@@ -203,6 +206,8 @@ def train(
         raise ValueError("--explain and --profile each take the place of training; leave one of them out")
     if statistics is not None and (explain or profile):
         raise ValueError("--statistics needs a training; --explain and --profile train nothing: leave one of them out")
+    if bucket_bytes is not None and workers == 1:
+        raise ValueError(f"--bucket-bytes {bucket_bytes} is of several workers; add --workers and --collective")
     if not explain and trace is None:
         writable_folder(out)
     options = own.of(network)
@@ -219,6 +224,7 @@ def train(
         collective=collective,
         compression=compression,
         server=server,
+        bucket_bytes=bucket_bytes,
         evaluate_every=evaluate_every,
         **updates.settings(),
     )

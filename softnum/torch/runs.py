@@ -100,7 +100,9 @@ class TrainingRun:
         """What shares the batches, as plain data."""
         named = [(name, tuple(x.shape)) for name, x in self.model.named_parameters() if x.requires_grad]
         settings = self.settings
-        return Workers(settings.workers, settings.collective, self.seed, {"all": named}).describe()
+        return Workers(
+            settings.workers, settings.collective, self.seed, {"all": named}, bucket_bytes=settings.bucket_bytes
+        ).describe()  # fmt: skip
 
     def plan(self, epoch: int):
         """The iterations of an epoch, and the samples that each takes."""
@@ -163,7 +165,9 @@ class TrainingRun:
 
         parts = [partial(loss_of, i, own) for i, own in enumerate(np.split(np.asarray(samples), workers))]
         text, count = self.settings.collective, len(samples) // workers
-        backward_by_workers(self.model, parts, text, key=self.seed, step=iteration, rows=count)
+        backward_by_workers(
+            self.model, parts, text, key=self.seed, step=iteration, rows=count, bucket_bytes=self.settings.bucket_bytes
+        )
         row["loss"] = math.fsum(values) / workers
         if math.isfinite(row["loss"]):
             self._apply(self.optimizers["loss"])

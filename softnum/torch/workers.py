@@ -15,7 +15,7 @@ from torch import nn
 
 from softnum.arrays.conversion import quantize
 from softnum.torch.models import mode_of, set_rank
-from softnum.train.update.workers import Gradients, buckets_of, collective_of
+from softnum.train.update.workers import Gradients, buckets_of, check_bucket_bytes, collective_of
 
 __all__ = ["CollectiveHook", "backward_by_workers", "use_collective"]
 
@@ -52,6 +52,7 @@ def backward_by_workers(
     key: int | None = None,
     step: int = 1,
     rows: int | None = None,
+    bucket_bytes: int | None = None,
 ) -> list[torch.Tensor]:
     """The gradients of workers, one after the other in this process, and their averages as the parameters' gradients.
 
@@ -67,6 +68,9 @@ def backward_by_workers(
     buckets : list of lists of parameters' names, optional
         What is summed together, in this order: those of a real run (`CollectiveHook`). Default: parameters in reverse
         order, the first bucket of 1 MiB, others of 25 (``softnum.train.update.workers.buckets_of``).
+    bucket_bytes : int, optional
+        In place of ``buckets``: with so many bytes each bucket ends, as with ``bucket_cap_mb`` of
+        ``DistributedDataParallel``.
     key : int, optional
         The seed of a stochastic collective; bucket b of step s has the stream ``s * 2**16 + b``.
     step : int
@@ -82,7 +86,8 @@ def backward_by_workers(
     Raises
     ------
     ValueError
-        If the collective is none of so many ranks, or a parameter is in no bucket, or in two.
+        If the collective is none of so many ranks, a parameter is in no bucket, or in two, or buckets and their bytes
+        are both stated.
 
     Examples
     --------
@@ -94,10 +99,13 @@ def backward_by_workers(
     (tensor([[4.5000, 5.5000, 6.5000]]), 2)
     """
     c = collective_of(collective, len(losses))
+    check_bucket_bytes(bucket_bytes)
+    if buckets is not None and bucket_bytes is not None:
+        raise ValueError(f"bucket_bytes = {bucket_bytes} and buckets: the bytes say where buckets end; leave one out")
     named = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
     names, shapes = [name for name, _ in named], [tuple(parameter.shape) for _, parameter in named]
     if buckets is None:
-        numbered = buckets_of([parameter.numel() for _, parameter in named], c.format.bits / 8)
+        numbered = buckets_of([parameter.numel() for _, parameter in named], c.format.bits / 8, bucket_bytes)
     else:
         numbered = _of_names(buckets, names)
     gradients, converted = Gradients(c, shapes, numbered), hasattr(model, "softnum_state")

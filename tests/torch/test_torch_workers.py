@@ -56,6 +56,22 @@ def _data(count: int = 12):
     return torch.randn(count, 5, generator=made), torch.randint(3, (count,), generator=made)
 
 
+def test_buckets_that_end_at_so_many_bytes():
+    x, y = _data()
+
+    def gradients(**given):
+        model = _model()
+        backward_by_workers(model, _parts(model, x, y, 4), _RING, **given)
+        return [parameter.grad for parameter in model.parameters()]
+
+    names = [[name] for name, _ in reversed(list(_model().named_parameters()))]
+    for mine, other in zip(gradients(bucket_bytes=1), gradients(buckets=names), strict=True):
+        assert torch.equal(mine, other)
+    for given, says in (({"bucket_bytes": 0}, "got 0"), ({"bucket_bytes": 1, "buckets": names}, "leave one out")):
+        with pytest.raises(ValueError, match=says):
+            gradients(**given)
+
+
 def test_gradients_are_the_collective_of_the_workers_own():
     model, (x, y) = _model(), _data()
     own = []

@@ -114,6 +114,19 @@ def test_buckets():
         [1, 0],
     ]  # the first ends with the one that fills it
     assert buckets_of([5], 4) == [[0]]
+    assert buckets_of([5, 5, 5], 4, 20) == [[2], [1], [0]] and buckets_of([5, 5, 5], 4, 21) == [[2, 1], [0]]
+
+
+def test_each_bucket_is_an_all_reduce():
+    given = {"batch": 32, "samples": 32, "workers": 4, "collective": _RING, "learning_rate": 1.0, "momentum": 0.0}
+    whole, parts = (_one(Settings("mlp", **given, bucket_bytes=size))[0] for size in (None, 1))
+    names = [[parameter.name] for parameter in reversed(parts.network.parameters)]
+    assert parts.header()["config"]["parallel"]["buckets"] == {"all": names}
+    pairs = list(zip(whole.network.parameters, parts.network.parameters, strict=True))
+    assert any(not np.array_equal(x.gradient, y.gradient) for x, y in pairs)  # a ring starts elsewhere in each bucket
+    assert all(np.allclose(x.gradient, y.gradient, atol=0.01) for x, y in pairs)
+    with pytest.raises(ValueError, match="bucket_bytes must be a positive integer, .* got 0"):
+        Settings("mlp", **given, bucket_bytes=0)
 
 
 @cases(

@@ -268,7 +268,9 @@ class Run:
             group: [(parameter.name, parameter.value.shape) for parameter in parameters]
             for group, parameters in groups.items()
         }
-        return Workers(settings.workers, settings.collective, self.seed, named, settings.compression)
+        return Workers(
+            settings.workers, settings.collective, self.seed, named, settings.compression, settings.bucket_bytes
+        )  # fmt: skip
 
     def _versions(self) -> Versions:
         """What a parameter server keeps."""

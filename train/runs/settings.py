@@ -10,7 +10,7 @@ from softnum.train.runs.own import is_own
 from softnum.train.update.optimisers import make_optimiser
 from softnum.train.update.scaling import check_limit
 from softnum.train.update.schedules import Schedule
-from softnum.train.update.workers import check_workers
+from softnum.train.update.workers import check_bucket_bytes, check_workers
 
 __all__ = ["Settings"]
 
@@ -66,6 +66,9 @@ class Settings:
     server : str, optional
         In place of a collective: a parameter server (`softnum.collectives.servers`), such as
         ``"stale_synchronous(bound=2)"``. A batch is one worker's, and an iteration one update.
+    bucket_bytes : int, optional
+        Of several workers' gradients that are summed together, with which a bucket ends. Default: PyTorch's, 1 MiB of
+        the first, 25 MiB of others.
     evaluate_every : int, optional
         Iterations between evaluations on the held-out samples. Default: every 160 samples, or ten times an epoch if
         that is less often; at least every iteration. The last iteration is always followed by one.
@@ -106,6 +109,7 @@ class Settings:
     collective: str | None = None
     compression: str | None = None
     server: str | None = None
+    bucket_bytes: int | None = None
     evaluate_every: int | None = None
 
     def __post_init__(self) -> None:
@@ -122,6 +126,12 @@ class Settings:
         check_limit("clip_norm", self.clip_norm)
         check_limit("clip_value", self.clip_value)
         check_workers(self.workers, self.collective, self.batch, self.compression, self.server)
+        check_bucket_bytes(self.bucket_bytes)
+        if self.server is not None and self.bucket_bytes is not None:
+            raise ValueError(
+                f"bucket_bytes = {self.bucket_bytes} is of gradients that several workers sum; a server sums none, leave "
+                "it out"
+            )
 
     def _check_own(self) -> None:
         """Raise ValueError if what a user's function says is said here too."""

@@ -6,7 +6,8 @@ format, and become their averages by an all-reduce of each bucket. The update is
 
 Buckets are those that PyTorch's DistributedDataParallel has from its second iteration on where gradients become known
 in the reverse order of the parameters: parameters in that order, each flattened in C order; a bucket ends with the
-parameter that fills it, the first at 1 MiB, others at 25.
+parameter that fills it, the first at 1 MiB, others at 25, or each at a stated number of bytes, as with its
+``bucket_cap_mb``.
 
 Workers' random bits: those of worker 0 are those of a run without workers. Worker w takes the bits that worker 0 has at
 the same place, of the seed of ``Stream(seed, w).spawn(1)[0]``. So each worker rounds the weights itself; where that is
@@ -34,7 +35,10 @@ from softnum.collectives.feedback import Feedback, check_compressed
 from softnum.collectives.make import collective
 from softnum.collectives.servers import server as server_of
 
-__all__ = ["BUCKET_BYTES", "Gradients", "Workers", "buckets_of", "check_workers", "collective_of", "seed_of_worker"]
+__all__ = [
+    "BUCKET_BYTES", "Gradients", "Workers", "buckets_of", "check_bucket_bytes", "check_workers", "collective_of",
+    "seed_of_worker",
+]  # fmt: skip
 
 #: of the first bucket, and of others: PyTorch's defaults
 BUCKET_BYTES = (1 << 20, 25 << 20)
@@ -105,6 +109,15 @@ def check_workers(
             check_compressed(c, compression_of(compression))
 
 
+def check_bucket_bytes(size) -> None:
+    """Raise ValueError unless it is a number of bytes, or None.
+
+    >>> check_bucket_bytes(1 << 20)
+    """
+    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+        raise ValueError(f"bucket_bytes must be a positive integer, the bytes with which a bucket ends, got {size!r}")
+
+
 def seed_of_worker(seed: int, worker: int) -> int:
     """The seed of a worker's random bits: that of the run for worker 0.
 
@@ -114,7 +127,9 @@ def seed_of_worker(seed: int, worker: int) -> int:
     return Stream(seed, worker).spawn(1)[0].seed if worker else seed
 
 
-def buckets_of(sizes: Sequence[int], element_bytes: float, limits: tuple[int, int] = BUCKET_BYTES) -> list[list[int]]:
+def buckets_of(
+    sizes: Sequence[int], element_bytes: float, limits: int | tuple[int, int] | None = None
+) -> list[list[int]]:
     """Which parameters are in each bucket, from the last parameter to the first.
 
     Parameters
@@ -122,14 +137,15 @@ def buckets_of(sizes: Sequence[int], element_bytes: float, limits: tuple[int, in
     sizes : sequence of int
         Elements of the parameters.
     element_bytes : float
-    limits : pair of int
-        Bytes with which a bucket ends: the first, and others.
+    limits : int or pair of int, optional
+        Bytes with which a bucket ends: each; or the first, and others. Default: `BUCKET_BYTES`.
 
     Examples
     --------
-    >>> buckets_of([10, 20, 30, 40], 4, limits=(100, 200))
-    [[3], [2, 1], [0]]
+    >>> buckets_of([10, 20, 30, 40], 4, limits=(100, 200)), buckets_of([10, 20, 30, 40], 4, limits=100)
+    ([[3], [2, 1], [0]], [[3], [2, 1], [0]])
     """
+    limits = BUCKET_BYTES if limits is None else (limits, limits) if isinstance(limits, int) else limits
     found: list[list[int]] = [[]]
     held = 0.0
     for index in reversed(range(len(sizes))):
@@ -215,16 +231,21 @@ class Workers:
         Names and shapes of the parameters of each group, as they are updated together.
     compression : str, optional
         Of what is sent.
+    bucket_bytes : int, optional
+        With which a bucket ends. Default: as PyTorch's do.
     """
 
-    def __init__(self, count: int, text: str, seed: int, groups: dict, compression: str | None = None) -> None:
+    def __init__(
+        self, count: int, text: str, seed: int, groups: dict, compression: str | None = None,
+        bucket_bytes: int | None = None,
+    ) -> None:  # fmt: skip
         self.count, self.collective = count, collective_of(text, count)
         self.compression = None if compression is None else compression_of(compression)
         self.seeds = [seed_of_worker(seed, worker) for worker in range(count)]
         self.groups = groups
         element_bytes = self.collective.format.bits / 8
         self.buckets = {
-            group: buckets_of([prod(shape) for _, shape in parameters], element_bytes)
+            group: buckets_of([prod(shape) for _, shape in parameters], element_bytes, bucket_bytes)
             for group, parameters in groups.items()
         }
         self._rows: dict[str, Gradients] = {}
