@@ -64,7 +64,7 @@ def _points(cases, labels, settings, timings, metric: str):
     for case, label in zip(cases, labels, strict=True):
         design = load_design(case.design)
         if own:
-            config = make_run(replace(settings, batch=case.batch), design, 1).header()["config"]
+            config = make_run(case.settings(settings), design, 1).header()["config"]
             gemms = config["gemms"]
             if config["metric"] != metric:
                 raise ValueError(

@@ -336,7 +336,9 @@ def conclude(
     if not isinstance(records, RecordSet):
         records = tuple(records)
     runs = records.records if isinstance(records, RecordSet) else records
+    runs = tuple(runs)
     found, units = _workloads(Path(out, "workloads.json"), runs), _units(runs)
+    workers = {record.label: record.workers for record in runs}
     studies, tuned = [], []
     if energy_table is not None and not any(_unpriced(variant, found) for variant in variants):
         raise ValueError(
@@ -345,7 +347,7 @@ def conclude(
             "SCALE-Sim's times"
         )
     for variant in variants:
-        variant, energies = _with_energies(variant, found, units, energy_table or "45nm")
+        variant, energies = _with_energies(variant, found, units, workers, energy_table or "45nm")
         more = {**rules, "energies": {**energies, **(rules.get("energies") or {})}}
         more |= {"target": target, "baseline": baseline, "metric": metric}
         studies.append(combine_study(records, variant, **more))
@@ -368,8 +370,9 @@ def _workloads(path: Path, records: Iterable[Record]) -> dict[str, Workload]:
     for record in records:
         work, gemms = found.get(record.label), record.config.get("gemms")
         wrong = ""
-        if work is not None and work.batch != record.batch:
-            wrong = f"its batch is {work.batch}, and the run's is {record.batch}"
+        if work is not None and work.batch * record.workers != record.batch:
+            told = f" of {record.workers} workers" if record.workers > 1 else ""
+            wrong = f"its batch is {work.batch}, and the run's is {record.batch}{told}"
         elif work is not None and gemms is not None and _products(work.gemms) != _products(map(Gemm.from_table, gemms)):
             wrong = "its matrix products are not the run's"
         if wrong:
@@ -403,6 +406,7 @@ def _with_energies(
     variant: Variant,
     workloads: Mapping[str, Workload],
     units: Mapping[str, UnitHardware],
+    workers: Mapping[str, int],
     table: str | EnergyTable,
 ) -> tuple[Variant, dict[str, tuple[float, str]]]:
     """Joules of an iteration by a cited table, for designs whose times do not know them; what they rest on is said."""
@@ -420,7 +424,10 @@ def _with_energies(
         except ValueError as error:
             notes[f"no energy of {label}: {error}"] = None
             continue
-        energies[label] = energy.joules, f"estimated by the table {energy.table}: {energy.source}"
+        count = workers.get(label, 1)
+        if count > 1:
+            assumed[f"energy: {label}, {count} times that of a worker; what is sent between them takes none"] = None
+        energies[label] = count * energy.joules, f"estimated by the table {energy.table}: {energy.source}"
         assumed.update(dict.fromkeys(f"energy: {line}" for line in energy.assumptions))
     if energies:
         assumed[f"energies: {next(iter(energies.values()))[1]}"] = None

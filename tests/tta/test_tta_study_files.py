@@ -157,6 +157,8 @@ def test_the_template_is_a_study_also_with_its_comments(tmp_path):
                 said = said.replace('simulator = "scalesim"', "").replace("simulate = true", "")
             if key == "tune_seeds":
                 said = said.replace("# tune_rates", "tune_rates")
+            if key in ("workers", "collectives"):
+                said = said.replace("# workers", "workers").replace("# collectives", "collectives")
             if key in ("combine", "rent"):
                 said = said.replace('["mine+yours=both"]', "[]")
             file.write_text(said)

@@ -51,7 +51,8 @@ def workload(model: str | Settings, design: Design, batch: int | None = None, **
     ----------
     model : str or Settings
         A network's name, or all settings of a run: network, data, optimiser, clipping. Of a network of the user's own
-        (``"file.py:function"``), what its `softnum.torch.Training` says of itself.
+        (``"file.py:function"``), what its `softnum.torch.Training` says of itself. Of workers that share a batch it is
+        the iteration of one of them, with its part of the batch; their sum is no operation of it.
     design : Design
     batch : int, optional
         Samples of the iteration. Default: the settings'.
@@ -80,12 +81,16 @@ def workload(model: str | Settings, design: Design, batch: int | None = None, **
     >>> work = workload("mlp", load_design("c-wang-fp8"), 32)
     >>> work.parameters, work.operations[0].kind, work.operations[0].gemm.shape
     (9610, 'gemm', (32, 128, 64))
+    >>> workload("mlp", load_design("c-wang-fp8"), 32, workers=4, collective="ring").batch
+    8
     >>> [(t.name, t.format, t.bytes) for t in work.tensors if t.layer == "fc1" and t.tensor_class == "feature_maps"]
     [('input', 'e6m9', 4096), ('product', 'e6m9', 8192), ('relu', 'e6m9', 8192)]
     """
     chosen = model if isinstance(model, Settings) else Settings(network=model, **settings)
     if batch is not None:
         chosen = replace(chosen, batch=batch)
+    if chosen.workers > 1:
+        chosen = replace(chosen, batch=chosen.batch // chosen.workers, workers=1, collective=None)
     if is_own(chosen.network):
         return load_own(chosen.network, chosen.network_options).workload(chosen, design)
     return _Table(trace(chosen, design), design, _sizes(_other(chosen, design))).workload()

@@ -189,7 +189,7 @@ def share(runs: list[PlannedRun]) -> tuple[PlannedRun, ...]:
 def _case(out: Path, comparison: Comparison, case, label: str) -> list[PlannedRun]:
     """The runs of one design and batch size: one for each seed, and for each rate that is tried or may be chosen."""
     folder, rates = out / comparison.folder, comparison.rates
-    settings = replace(comparison.settings, batch=case.batch)
+    settings = case.settings(comparison.settings)
     error, headers, iterations = "", {}, 0
     try:
         design = with_hardware(load_design(case.design), comparison.hardware)

@@ -215,7 +215,7 @@ def write_study(plan: StudyPlan, outcome: Outcome) -> None:
             "metric": comparison.metric, "rules": comparison.rules, "baseline": comparison.baseline,
             "seeds": list(comparison.seeds),
             "designs": [
-                {"label": label, "design": _shown(plan.study, case.design), "batch": case.batch}
+                {"label": label, "design": _shown(plan.study, case.design), "batch": case.batch, **_shared(case)}
                 for label, case in zip(comparison.labels, comparison.cases, strict=True)
             ],
             "runs": runs,
@@ -229,6 +229,11 @@ def write_study(plan: StudyPlan, outcome: Outcome) -> None:
     }  # fmt: skip
     text = json.dumps(table, indent=1, ensure_ascii=False, default=str)
     write_atomic(plan.out / "study.json", text + "\n")
+
+
+def _shared(case) -> dict:
+    """Its workers, where it states any."""
+    return {} if case.workers is None else {"workers": case.workers, "collective": case.collective}
 
 
 def _shown(study: StudyFile, design: str) -> str:

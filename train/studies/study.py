@@ -42,11 +42,17 @@ class Case:
         Samples per iteration.
     label : str, optional
         What its folder and results are called. Default: the design's name.
+    workers : int, optional
+        How many share a batch. Default: what the study's settings say.
+    collective : str, optional
+        How several workers sum their gradients, as of `Settings`.
 
     Examples
     --------
     >>> Case("d-e6m3-long", 256).batch
     256
+    >>> Case("a-float32", 256, workers=8, collective="ring").settings(Settings()).workers
+    8
     >>> Case.parse("c-wang-fp8@64").label
     'c-wang-fp8@64'
     """
@@ -54,6 +60,13 @@ class Case:
     design: str
     batch: int = 32
     label: str | None = None
+    workers: int | None = None
+    collective: str | None = None
+
+    def settings(self, settings: Settings) -> Settings:
+        """The settings of its runs: those of the study, with its batch size, and its workers where it states them."""
+        own = {} if self.workers is None else {"workers": self.workers, "collective": self.collective}
+        return dataclasses.replace(settings, batch=self.batch, **own)
 
     @classmethod
     def parse(cls, text: str, batch: int = 32) -> Case:
@@ -155,7 +168,7 @@ def case_workloads(cases, settings: Settings) -> list[Workload]:
     """
     found = []
     for case, label in zip(cases, case_labels(cases), strict=True):
-        found.append(dataclasses.replace(workload(settings, load_design(case.design), case.batch), design=label))
+        found.append(dataclasses.replace(workload(case.settings(settings), load_design(case.design)), design=label))
     return found
 
 
@@ -218,7 +231,7 @@ def run_study(
     labels = case_labels(cases)
     tasks = [
         RunTask(
-            f"{label}, seed {seed}", case.design, dataclasses.replace(settings, batch=case.batch), seed,
+            f"{label}, seed {seed}", case.design, case.settings(settings), seed,
             str(Path(out, label)), force=force, device=device,
         )
         for label, case in zip(labels, cases, strict=True)

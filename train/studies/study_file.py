@@ -16,8 +16,10 @@ from softnum.train.nets import NETWORKS, default_data, make_network
 from softnum.train.runs.own import is_own, load_own, own_name
 from softnum.train.runs.settings import Settings
 from softnum.train.studies.rates import TUNING_SEEDS, check_apart, counted_seeds, scale_rates
+from softnum.train.studies.sharing import check_collectives, check_counts, shared_cases
 from softnum.train.studies.study import Case, case_labels, check_seeds
 from softnum.train.studies.study_tables import Comparison, Rates, StudyFile, Timings
+from softnum.train.studies.toml_lines import TomlLines
 from softnum.tta.outcomes.tuning import read_multipliers
 from softnum.tta.study import outcome_rules
 
@@ -26,14 +28,17 @@ __all__ = ["read_study"]
 _SETTINGS = [
     field.name
     for field in dataclasses.fields(Settings)
-    if field.name not in ("network", "network_options", "data", "batch", "epochs")
+    if field.name not in ("network", "network_options", "data", "batch", "epochs", "workers", "collective")
 ]
 #: what counts as reached, and what is computed besides time: as softnum.tta.outcome_rules takes them
 _RULES = {
     "metric": str, "direction": str, "reached": str, "smooth": str, "confidence": float, "combine": list, "rent": list,
     "price": list, "energy_table": str,
 }  # fmt: skip
-_SHARED = ("target", "seeds", "epochs", "baseline", "designs", "batches", "tune_rates", "tune_seeds", *_RULES)
+_SHARED = (
+    "target", "seeds", "epochs", "baseline", "designs", "batches", "workers", "collectives", "tune_rates", "tune_seeds",
+    *_RULES,
+)  # fmt: skip
 #: of [timings]: for a simulator, and for files in its place
 _SIMULATION = ("simulator", "dataflow", "simulate", "reports", "variant")
 _READING = {"clock": str, "format": str, "warmup": (str, int), "iterations": int, "marker": str}
@@ -48,7 +53,7 @@ _KEYS = {
     "report": ("html",),
 }
 #: what a study says where its file does not
-_DEFAULTS = {"target": 0.95, "seeds": 3, "epochs": 20, "batches": [32]}
+_DEFAULTS = {"target": 0.95, "seeds": 3, "epochs": 20, "batches": [32], "workers": [1], "collectives": {}}
 _SIMULATORS = ("scalesim", "zigzag")
 _DATAFLOWS = ("os", "ws", "is")
 VARIANTS = {"all": None, "stated": "stated hardware", "equal-area": "equal area"}
@@ -99,41 +104,11 @@ def read_study(path: str | Path) -> StudyFile:
     return _Reader(file, text).study(table)
 
 
-class _Reader:
+class _Reader(TomlLines):
     """Turns the tables of one file into a StudyFile."""
 
     def __init__(self, file: Path, text: str) -> None:
-        self.file, self.folder, self.lines = file, file.parent, text.splitlines()
-
-    # -- errors --------------------------------------------------------------------------------------------------------
-    def fail(self, table: str, index: int, key: str, message: str):
-        line = self.line_of(table, index, key)
-        where = f"[[networks]] number {index + 1}" if table == "networks" else f"[{table}]" if table else "top level"
-        raise ValueError(f"{self.file}{f', line {line}' if line else ''}: {where}: {message}")
-
-    def line_of(self, table: str, index: int, key: str) -> int | None:
-        """The line of a key of a table, or of the table, where the file writes it in the plain way."""
-        inside, head = ("", 0), None
-        count: dict[str, int] = {}
-        for number, line in enumerate(self.lines, start=1):
-            if header := re.match(r"\s*\[\[?\s*([^\[\]]+?)\s*\]", line):
-                name = header[1].strip("\"' ")
-                count[name] = count.get(name, -1) + 1
-                inside = (name, count[name])
-                if inside == (table, index) or (not table and name == key):
-                    head = head or number
-            elif inside == (table, index) and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[.=]", line):
-                return number
-        return head
-
-    def check(self, table: str, index: int, value: object) -> dict:
-        if not isinstance(value, dict):
-            self.fail("", 0, table, f"{table} must be a table, got {value!r}")
-        known = _KEYS[table]
-        for key in value:
-            if key not in known:
-                self.fail(table, index, key, f"unknown key {key!r}{nearest(key, known)} (known: {', '.join(known)})")
-        return value
+        super().__init__(file, text, _KEYS, "networks")
 
     # -- the whole -----------------------------------------------------------------------------------------------------
     def study(self, table: dict) -> StudyFile:
@@ -183,13 +158,6 @@ class _Reader:
                 self.fail(*place, where, str(error).removeprefix(f"{self.file}: "))
         return value
 
-    def text(self, table: str, index: int, value: dict, key: str, default: str | None = None) -> str:
-        found = value.get(key, default)
-        if not isinstance(found, str) or not found:
-            got = "has none" if found is None else f"got {found!r}"
-            self.fail(table, index, key, f"{key} must be a text, {got}")
-        return found
-
     # -- one network ---------------------------------------------------------------------------------------------------
     def comparison(
         self, folder, index: int, own: dict, study: dict, settings: dict, timings: Timings, hardware: dict
@@ -207,6 +175,7 @@ class _Reader:
         metric = said("metric")[0] or "accuracy"
         made = self.settings(index, own, settings, *said("epochs"), metric)
         cases = self.cases(*said("designs"), *said("batches"))
+        cases = self.shared(cases, *said("workers"), *said("collectives"))
         (_, where), (baseline, there) = said("designs"), said("baseline")
         try:
             labels = case_labels(cases)
@@ -376,19 +345,25 @@ class _Reader:
             found += [Case(case.design, batch, f"{name}@{batch}" if several else None) for batch in batches]
         return found
 
+    def shared(self, cases: list[Case], counts, place, collectives, there) -> list[Case]:
+        """The cases with each number of workers, and each collective."""
+        for check, value, table, key in (
+            (check_counts, counts, place, "workers"), (check_collectives, collectives, there, "collectives"),
+        ):  # fmt: skip
+            try:
+                check(value)
+            except ValueError as error:
+                self.fail(*table, key, str(error))
+        try:
+            return shared_cases(cases, counts, collectives)
+        except ValueError as error:
+            self.fail(*place, "workers", str(error))
+
     def design(self, text: str) -> str:
         """A design's text with its file's path, if it is one, relative to the study's."""
         bare = re.sub(r"@\d+$", "", text)
         is_file = bare.endswith(".toml") or len(Path(bare).parts) > 1 or (self.folder / bare).is_file()
         return str(self.folder / text) if is_file else text
-
-    def path(self, table: str, index: int, key: str, value: object, *, exists: bool = True) -> Path:
-        if not isinstance(value, str) or not value:
-            self.fail(table, index, key, f"{key} must be a path, got {value!r}")
-        path = self.folder / Path(value).expanduser()
-        if exists and not path.exists():
-            self.fail(table, index, key, f"{key}: there is no {str(path)!r}")
-        return path
 
     def sources(self, table: str, index: int, key: str, value: object) -> tuple:
         """Files of times: one, or one for each label."""

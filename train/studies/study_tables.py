@@ -20,6 +20,8 @@ name = "{name}"
 designs = ["a-float32", "c-wang-fp8"]  # shipped designs (`softnum designs`) or files of yours; "my.toml@128": batch 128
 seeds = 3                              # how many, or a list: [1, 2, 3]
 batches = [32]                         # samples per iteration; with several, each design is trained with each
+# workers = [1, 8]                     # that share a batch and sum gradients (docs: "Workers that share a batch")
+# collectives = {{ ring = "ring(unit='bfloat16')", tree = "tree(unit='bfloat16')" }}  # and how; each design with each
 epochs = 20                            # passes over the training samples
 target = 0.95                          # what the metric has to reach on held-out samples
 # baseline = "a-float32"               # what speed-ups are over; default: the first design

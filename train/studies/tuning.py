@@ -7,7 +7,6 @@ again, so that a grid can be widened and a tuning that was interrupted goes on.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,7 +110,7 @@ def plan_tuning(
     runs = iterations = finished = judged_iterations = 0
     for case, label in zip(cases, labels, strict=True):
         headers, length = describe_runs(
-            load_design(case.design), dataclasses.replace(settings, batch=case.batch), seeds
+            load_design(case.design), case.settings(settings), seeds
         )  # fmt: skip
         judged_iterations += length * len(judged)
         for multiplier, chosen in scaled.items():
@@ -195,7 +194,7 @@ def tune_rates(
     def task(case: Case, label: str, multiplier: float, seed: int) -> RunTask:
         return RunTask(
             f"{label} at x{multiplier:g}, seed {seed}", case.design,
-            dataclasses.replace(scaled[multiplier], batch=case.batch), seed, str(_folder(out, multiplier) / label),
+            case.settings(scaled[multiplier]), seed, str(_folder(out, multiplier) / label),
             force=force, device=device,
         )  # fmt: skip
 

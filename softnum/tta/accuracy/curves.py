@@ -31,7 +31,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, split_label
+from softnum.tta.accuracy.labels import split_label
+from softnum.tta.accuracy.records import Evaluation, Record, RecordSet
 from softnum.tta.accuracy.times import check_times, evaluation_unit, time_of
 from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
 from softnum.tta.mlperf.benchmarks import MLPerfRun, MLPerfTarget, known_target, run_seconds, seconds_at

@@ -19,7 +19,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from softnum.tta.accuracy.curves import Given
-from softnum.tta.accuracy.records import Evaluation, Record, RecordSet, split_label
+from softnum.tta.accuracy.labels import split_label
+from softnum.tta.accuracy.records import Evaluation, Record, RecordSet
 from softnum.tta.accuracy.times import check_times
 from softnum.tta.text import lines_with
 

@@ -12,11 +12,11 @@ import difflib
 import json
 import math
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from softnum.tta.accuracy.labels import label_parts
 from softnum.tta.mlperf.benchmarks import MLPerfRun, MLPerfTarget
 from softnum.tta.quantities import InputTypeError
 from softnum.tta.workloads.hardware import DesignPoint
@@ -83,6 +83,9 @@ class Record:
         What its benchmark asks for, where that is no log of MLPerf.
     notes : tuple of str
         What a reader should know of how the file was read.
+    shared : str
+        What its label says of workers, where the study has several numbers of them, or several collectives:
+        "@ring@w8".
 
     Examples
     --------
@@ -107,6 +110,7 @@ class Record:
     rent: float | None = None
     target: MLPerfTarget | None = None
     notes: tuple[str, ...] = ()
+    shared: str = ""
 
     @property
     def counts(self) -> str:
@@ -134,8 +138,31 @@ class Record:
 
     @property
     def label(self) -> str:
-        """What a study calls it: its design's name, or ``name@batch``."""
-        return f"{self.design}@{self.batch}" if self.by_batch else self.design
+        """What a study calls it: its design's name, or ``name@batch``, and what it says of workers."""
+        return (f"{self.design}@{self.batch}" if self.by_batch else self.design) + self.shared
+
+    @property
+    def workers(self) -> int:
+        """How many shared a batch, as the config states it.
+
+        Raises
+        ------
+        ValueError
+            If that is no positive integer.
+        """
+        parallel = self.config.get("parallel")
+        found = parallel.get("workers") if isinstance(parallel, Mapping) else 1
+        if not _is_int(found) or found < 1 or self.batch % found:
+            raise ValueError(
+                f"{self.path}: workers of the config must be a positive integer that divides the batch, {self.batch}, "
+                f"got {found!r}"
+            )
+        return found
+
+    @property
+    def collective(self) -> str | None:
+        """How workers summed their gradients, as the config states it; None of one worker."""
+        return None if self.workers == 1 else str(self.config["parallel"].get("collective"))
 
 
 @dataclass(frozen=True)
@@ -267,6 +294,7 @@ def read_record(path: str | os.PathLike, *, metric: str = "accuracy") -> Record 
         )
     config = first["config"]
     design, batch = _design(path, config), _batch(path, config)
+    by_batch, shared = _by_label(path, design, batch, config)
     return Record(
         design=design,
         seed=first["seed"],
@@ -277,7 +305,8 @@ def read_record(path: str | os.PathLike, *, metric: str = "accuracy") -> Record 
         versions=first["versions"],
         path=str(path),
         diverged=rows[-1].get("diverged") is True,
-        by_batch=_by_batch(path, design, batch),
+        by_batch=by_batch,
+        shared=shared,
     )
 
 
@@ -311,26 +340,27 @@ def _epoch(where: str, row: Mapping) -> int | float | None:
     return epoch
 
 
-def split_label(text: str) -> tuple[str, int | None]:
-    """The design and the batch size of a label; the batch size is None where the label does not name one.
-
-    >>> split_label("a-float32@128"), split_label("a-float32")
-    (('a-float32', 128), ('a-float32', None))
-    """
-    found = re.fullmatch(r"(.+)@([1-9]\d{0,8})", text)
-    return (found[1], int(found[2])) if found else (text, None)
-
-
-def _by_batch(path: Path, design: str, batch: int) -> bool:
-    name, named = split_label(path.parent.name)
-    if name != design or named is None:
-        return False
-    if named != batch:
+def _by_label(path: Path, design: str, batch: int, config: Mapping) -> tuple[bool, str]:
+    """Whether the label, which the folder says, names the batch, and what it says of workers."""
+    found = label_parts(path.parent.name, design)
+    if found is None:
+        return False, ""
+    parallel = config.get("parallel")
+    workers = parallel.get("workers") if isinstance(parallel, Mapping) else 1
+    wrong = [
+        (what, named, said)
+        for what, named, said in (("batch", found.batch, batch), ("workers", found.workers, workers))
+        if named not in (None, said)
+    ]
+    if found.collective is not None and workers == 1:
+        wrong.append(("collective", found.collective, "none"))
+    for what, named, said in wrong:
+        right = f"{design}@{batch}{found.shared}" if what == "batch" else "whose name says the same"
         raise ValueError(
-            f"{path}, line 1: the folder says batch {named} and config says {batch}; move the record to a folder "
-            f"{design}@{batch}, or {_AGAIN}"
+            f"{path}, line 1: the folder says {what} {named} and config says {said}; move the record to a folder "
+            f"{right}, or {_AGAIN}"
         )
-    return True
+    return found.batch is not None, found.shared
 
 
 def _batch(path: Path, config: Mapping) -> int:
@@ -348,8 +378,8 @@ def read_records(
     Parameters
     ----------
     source : path-like, or iterable of path-like
-        The folder that holds ``<label>/seed-<n>.jsonl``, where the label is a design's name or ``name@batch``; or the
-        files themselves.
+        The folder that holds ``<label>/seed-<n>.jsonl``, where the label is a design's name, ``name@batch``, or either
+        with a study's workers, ``name@ring@w8``; or the files themselves.
     metric : str
         Which field of the evaluation rows to read.
     designs : iterable of str, optional

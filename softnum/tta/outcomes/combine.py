@@ -46,7 +46,7 @@ from softnum.tta.outcomes.cost import Cost
 from softnum.tta.outcomes.interaction import interaction
 from softnum.tta.outcomes.intervals import check_confidence
 from softnum.tta.outcomes.measured import measured_seconds
-from softnum.tta.outcomes.notes import curve_notes, mlperf_notes
+from softnum.tta.outcomes.notes import curve_notes, mlperf_notes, worker_notes
 from softnum.tta.outcomes.outcome import DesignResult, Run, Spread, Study, Variant
 from softnum.tta.workloads.iteration import IterationTime
 
@@ -152,6 +152,7 @@ def combine_study(
     notes = [
         *mlperf_notes(results, records),
         *curve_notes(results, by_design, variant),
+        *worker_notes(by_design, variant),
         *excluded,
         *variant.notes,
         *(

@@ -9,7 +9,23 @@ from softnum.tta.outcomes.measured import unlike_note
 from softnum.tta.outcomes.outcome import DesignResult, Variant
 from softnum.tta.quantities import format_seconds
 
-__all__ = ["curve_notes", "mlperf_notes"]
+__all__ = ["curve_notes", "mlperf_notes", "worker_notes"]
+
+
+def worker_notes(by_design: Mapping[str, list[Record]], variant: Variant) -> list[str]:
+    """What labels of workers stand for, and what of them a simulator's time leaves out."""
+    notes, simulated = [], []
+    for design, runs in by_design.items():
+        if runs[0].workers > 1:
+            notes.append(f"{design}: {runs[0].workers} workers, {runs[0].collective}")
+            time = variant.timings.get(design)
+            simulated += [design] if time is not None and time.kind == "simulated" else []
+    if simulated:
+        notes.append(
+            f"times of {', '.join(simulated)} are of a worker's part of a batch, without the sum of gradients: give "
+            "times with it (timings of a file)"
+        )
+    return notes
 
 
 def curve_notes(results: Iterable[DesignResult], by_design: Mapping[str, list[Record]], variant: Variant) -> list[str]:
