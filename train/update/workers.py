@@ -143,7 +143,7 @@ def buckets_of(
     Examples
     --------
     >>> buckets_of([10, 20, 30, 40], 4, limits=(100, 200)), buckets_of([10, 20, 30, 40], 4, limits=100)
-    ([[3], [2, 1], [0]], [[3], [2, 1], [0]])
+    ([[3], [2, 1], [0]], [[3], [2], [1, 0]])
     """
     limits = BUCKET_BYTES if limits is None else (limits, limits) if isinstance(limits, int) else limits
     found: list[list[int]] = [[]]
