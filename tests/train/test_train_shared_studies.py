@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -11,8 +13,10 @@ from rich.console import Console
 from softnum.train import conduct_study, read_study
 from softnum.train.studies.plan import plan_study
 from softnum.tta import read_record, read_results
+from softnum.tta.timings.formats import gather_timings
 from tests.support.cases import cases
 
+_EXAMPLE = Path(__file__).parents[2] / "examples" / "reduction-order"
 _TEXT = """\
 [study]
 designs = ["a-float32"]
@@ -134,3 +138,11 @@ def test_a_collective_s_name_takes_workers(tmp_path):
                     '{"iteration": 1, "epoch": 1, "accuracy": 0.5, "finished": true}\n')  # fmt: skip
     with pytest.raises(ValueError, match="the folder says collective ring and config says none"):
         read_record(path)
+
+
+def test_the_study_of_the_reduction_order_is_of_all_sums_at_all_numbers_of_workers():
+    (few,), (many,) = (read_study(_EXAMPLE / name).comparisons for name in ("study.toml", "whole.toml"))
+    assert (few.seeds, many.seeds) == ((1,), (1, 2, 3)) and dataclasses.replace(many, seeds=few.seeds) == few
+    sums = [f"{how}-{what}" for what in ("bfloat16", "binary32", "fp8") for how in ("ring", "tree", "exact")]
+    labels = ["a-float32@w1", *(f"a-float32@{name}@w{count}" for count in (8, 64, 1024) for name in sums)]
+    assert list(few.labels) == labels and sorted(gather_timings([_EXAMPLE / "times.csv"])) == sorted(labels)
