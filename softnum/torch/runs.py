@@ -91,7 +91,7 @@ class TrainingRun:
             facts["parallel"] = self._describe_workers()
         if training.clip_norm is not None:
             facts["clip_norm"] = training.clip_norm
-        batch = self._moved(training.batch(range(settings.batch)))
+        batch = self._moved(training.batch(range(settings.batch // settings.workers)))  # what a worker multiplies
         facts["gemms"] = products_of_step(Step(self.model, training.loss), batch)
         rules = [getattr(each, "rule", None) for each in self.optimizers.values()]
         return header_of(self.model, facts, self.seed, [rule for rule in rules if rule is not None])

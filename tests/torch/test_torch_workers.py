@@ -130,8 +130,9 @@ def test_runs_of_workers_have_records_and_the_numbers_of_their_parts():
         work = how.make_run(settings, design, 1)
         plan = dict(work.plan(1))
         rows[design] = [work.train(i, part)["loss"] for i, part in plan.items()]
-        header = work.header()["config"]["parallel"]
-        assert header["buckets"]["all"] == [[name for name, _ in work.model.named_parameters()][::-1]]
+        header = work.header()["config"]
+        assert header["parallel"]["buckets"]["all"] == [[name for name, _ in work.model.named_parameters()][::-1]]
+        assert {row["M"] for row in header["gemms"] if row["pass"] == "forward"} == {6}  # of a worker's part
         again = how.make_run(settings, design, 1)
         assert [again.train(i, part)["loss"] for i, part in plan.items()] == rows[design]
     one = how.make_run(Settings("here:how", batch=12, epochs=1), "a-float32", 1)
