@@ -8,7 +8,14 @@ import typer
 from softnum.cli.tables import print_table, si, write_rows
 from softnum.cli.workloads import ways_of
 
-__all__ = ["SystemOptions", "on_system"]
+__all__ = ["SystemOptions", "named_system", "on_system"]
+
+
+def named_system(text: str, device_file=None):
+    """The system of a name, or of a file that ends in .toml."""
+    from softnum.tta import read_system, system
+
+    return read_system(text, device_file) if text.endswith(".toml") else system(text)
 
 
 @dataclass(frozen=True)
@@ -56,9 +63,7 @@ class SystemOptions:
 
     def where(self, device_file=None):
         """The system of the name, or of the file."""
-        from softnum.tta import read_system, system
-
-        return read_system(self.system, device_file) if self.system.endswith(".toml") else system(self.system)
+        return named_system(self.system, device_file)
 
     def ways(self, count: int, batch: int | None, sequence: int | None, overlap: bool):
         """In which ways a step is shared, with so many ways of data parallelism and samples of each."""

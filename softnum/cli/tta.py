@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, need, writable_folder
+from softnum.cli.forecasts import ForecastOptions, on_a_law
 from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
 from softnum.cli.outcomes import Curves, Outcomes, Shown, command_line, stated
 from softnum.cli.shipped import STUDY_HELP, open_shipped
@@ -26,6 +27,7 @@ _CURVES = Curves()
 _TUNING = TuneRates()
 _SHOWN = Shown()
 _FILES = TimingFiles()
+_FORECAST = ForecastOptions()
 #: What says how to train, and is not for curves that are there already.
 _TRAINING = {"seeds", "network", "data", "data_dir", "samples", "held_out", "epochs", "jobs", "device", "force"} | {
     field.name for group in (NetworkOptions, Updates, TuneRates) for field in fields(group)
@@ -193,7 +195,9 @@ def tta(
     designs: Annotated[
         str | None,
         typer.Option(
-            help="Design files or names, with commas between them; NAME@128 for batch 128.  [default: shipped a to h]"
+            "--designs",
+            "--design",
+            help="Design files or names, with commas between them; NAME@128 for batch 128.  [default: shipped a to h]",
         ),
     ] = None,
     seeds: Annotated[str, typer.Option(help="How many seeds, or a list like 1,2,3.")] = "3",
@@ -240,6 +244,7 @@ def tta(
     force: Annotated[bool, typer.Option("--force", help="Train again, also what is finished.")] = False,
     study: Annotated[str | None, typer.Option(help=STUDY_HELP)] = None,
     shown: Shown = _SHOWN,
+    forecast: ForecastOptions = _FORECAST,
 ) -> None:
     """Compare designs by time to accuracy: iterations to the target (trained) x time per iteration (simulated).
 
@@ -289,12 +294,25 @@ def tta(
     \b
       softnum tta --accuracy mine=results/resnet --accuracy other=result_0.txt
 
+    \b
+      softnum tta --model llama3-8b --design te-nvfp4-block-scaling --system mine.toml --law law.json --target-loss 2.2
+
+    Nothing is trained or run: tokens by a scaling law (softnum law fit), times a step's time on a system that need not
+    exist, with its failures: days, device-hours, cost and energy, with intervals and sources.
+
     MLPerf logs (rounds 0.5 to 5.1) have curve, time and target; a folder of them is one submission's repetitions.
     --metric BBOX picks a part of eval_accuracy. MLPerf's own figure, run_stop - run_start, is shown beside TTA.
     """
     if study is not None:
         open_shipped(ctx, study, target, variant, outcomes.energy_table, out, shown)
         return
+    if forecast.law is not None:
+        on_a_law(
+            ctx, forecast, network, designs, batch, updates.optimiser, outcomes.rent, out, shown.explain
+        )  # fmt: skip
+        return
+    if forecast.given():
+        raise ValueError(f"{forecast.given()[0]} is of a forecast by a law; add --law law.json, or leave it out")
     times = {**files.reading(), "reports": reports or (), "run_simulator": simulate}
     times |= {"simulator": simulator, "dataflow": dataflow, "jobs": jobs}
     times["progress"] = lambda line: typer.echo(line, err=True)

@@ -43,6 +43,16 @@ with PlainEnvironment():  # they compute constants
         units_per_day,
         utilisation,
     )
+    from softnum.tta.forecasts import (
+        FORECAST_SCHEMA,
+        Amount,
+        Forecast,
+        Given,
+        forecast,
+        read_forecasts,
+        read_ways,
+        write_forecasts,
+    )
     from softnum.tta.html import Report, export_report, load_report, write_report
     from softnum.tta.mllog import MLLog, MLLogEvent, read_mllog
     from softnum.tta.mlperf.benchmarks import MLPerfRun, MLPerfScore, MLPerfTarget, mlperf_score
@@ -149,6 +159,7 @@ __all__ = [
     "ASSUMPTIONS",
     "Checkpoints",
     "AccuracyFormat",
+    "Amount",
     "Architecture",
     "AstraSystem",
     "Collective",
@@ -166,6 +177,8 @@ __all__ = [
     "Evaluation",
     "Exchange",
     "FARTHEST",
+    "FORECAST_SCHEMA",
+    "Forecast",
     "Factors",
     "Gemm",
     "GemmCost",
@@ -173,6 +186,7 @@ __all__ = [
     "GemmEstimate",
     "GemmTable",
     "GemmTime",
+    "Given",
     "Hardware",
     "Inference",
     "Interaction",
@@ -260,6 +274,7 @@ __all__ = [
     "figure_of_merit",
     "flop_rate",
     "frequency",
+    "forecast",
     "gather_timings",
     "gemm_layer_times",
     "gradient_bytes",
@@ -301,6 +316,7 @@ __all__ = [
     "read_compute_report",
     "read_costs",
     "read_energy_table",
+    "read_forecasts",
     "read_layer_times",
     "read_mllog",
     "read_product_name",
@@ -313,6 +329,7 @@ __all__ = [
     "read_system",
     "read_timings",
     "read_trace",
+    "read_ways",
     "read_workloads",
     "read_zigzag",
     "results_dict",
@@ -335,6 +352,7 @@ __all__ = [
     "workload_of_gemms",
     "workload_of_trace",
     "write_astrasim",
+    "write_forecasts",
     "write_inputs",
     "write_report",
     "write_requests",

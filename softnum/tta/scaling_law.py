@@ -128,6 +128,8 @@ class ScalingLaw:
                 f"a loss of {loss:g} is never reached by {parameters:g} parameters: however many tokens, the law stays "
                 f"above {least:.4g}; ask for a higher loss, or more parameters"
             )
+        if not found > 0:
+            raise ValueError(f"a loss of {loss:g} is one that the law has before the first token; ask for a lower one")
         beyond = self._check("tokens", found) or beyond
         return self._predict(lambda law: _tokens(law, loss, parameters), beyond)
 

@@ -7,10 +7,11 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
+from softnum.tta.forecasts.results import is_forecast, read_forecasts
 from softnum.tta.outcomes.results import read_results
 from softnum.tta.workloads.files import read_workloads
 from softnum.tta.workloads.iteration import IterationTime
@@ -86,12 +87,18 @@ class Folder:
         What ``study.json`` holds.
     failures : tuple of str
         Runs of the study that did not finish.
+    forecasts : Mapping or None
+        What `read_forecasts` gave, where the folder has forecasts and no comparison.
+    states : Mapping of str to str
+        As of `Comparison`, of what forecasts rest on.
     """
 
     path: Path
     comparisons: tuple[Comparison, ...]
     study: Mapping | None = None
     failures: tuple[str, ...] = ()
+    forecasts: Mapping | None = None
+    states: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_folder(folder: str | os.PathLike) -> Folder:
@@ -117,6 +124,10 @@ def read_folder(folder: str | os.PathLike) -> Folder:
             f"{folder} holds neither results.json nor study.json; name the folder that softnum tta --out or "
             "softnum study run --out wrote"
         )
+    if is_forecast(path := folder / "results.json"):
+        found = read_forecasts(path)
+        states = {row["path"]: _state(folder, row, path) for row in found["sources"]}
+        return Folder(folder, (), forecasts=found, states=states)
     return Folder(folder, (_comparison(folder, ""),))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from altair.utils.schemapi import debug_mode
 
-from softnum.tta.html import details, figures, hardware, resources, tables, tuning
+from softnum.tta.html import details, figures, forecasts, hardware, resources, tables, tuning
 from softnum.tta.html.folder import Comparison, Folder
 from softnum.tta.html.model import Note, Page, Section, identifier
 
@@ -32,6 +32,10 @@ def page_of(folder: Folder, *, base: str | None = None, device=None, validate: b
 
 
 def _page(folder: Folder, base: str | None, device) -> Page:
+    if folder.forecasts is not None:
+        if device is not None:
+            raise ValueError("--device draws rooflines of a comparison, and forecasts have a system; leave it out")
+        return forecasts.page_of_forecasts(folder.forecasts, folder.states, base)
     designs = tuple(dict.fromkeys(design for comparison in folder.comparisons for design in comparison.designs))
     if folder.study is None:
         (comparison,) = folder.comparisons

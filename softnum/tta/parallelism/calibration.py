@@ -21,7 +21,7 @@ from softnum.tta.architectures.precision import Precision
 from softnum.tta.parallelism.plan import StepPlan, plan_step
 from softnum.tta.parallelism.step import step_time
 from softnum.tta.parallelism.step_memory import step_memory
-from softnum.tta.parallelism.system import EFFICIENCY, LAUNCH, System, system
+from softnum.tta.parallelism.system import EFFICIENCY, HELD_OUT_CONFIDENCE, LAUNCH, System, system
 from softnum.tta.parallelism.ways import Parallelism
 from softnum.tta.workloads.operations import Operation
 
@@ -83,6 +83,10 @@ class MeasuredStep:
         return _plan(self.model, self.ways, self.recipe)
 
 
+#: Formats of products' operands, by the recipes of `recipe`.
+RECIPES = {"fp8": "e4m3fn", "mxfp8": "mxfp8_e4m3", "nvfp4": "nvfp4", "bf16": "bfloat16", "plain": "bfloat16"}
+
+
 @cache
 def _plan(model: str, ways: Parallelism, name: str) -> StepPlan:
     return plan_step(model, ways, recipe(name), "adam")
@@ -99,7 +103,7 @@ def recipe(name: str) -> Precision:
     >>> [recipe("fp8").at(name).operand("forward", "weights").name for name in ("layer1.up", "layer1.attention")]
     ['e4m3fn', 'bfloat16']
     """
-    operand = {"fp8": "e4m3fn", "mxfp8": "mxfp8_e4m3", "nvfp4": "nvfp4", "bf16": "bfloat16", "plain": "bfloat16"}[name]
+    operand = RECIPES[name]
     sides = {
         "forward": ("activations", "weights"), "backward_data": ("errors", "weights"),
         "backward_weight": ("activations", "errors"),
@@ -315,6 +319,19 @@ def halves(steps: Sequence[MeasuredStep], how: str) -> tuple[list[MeasuredStep],
     return first, second
 
 
+def held_out(shares: Sequence[float]) -> tuple[float, float]:
+    """The ends between which `HELD_OUT_CONFIDENCE` of shares lie, as many below as above.
+
+    >>> held_out([0.5, *[1.0] * 28, 2.0])
+    (0.5, 2.0)
+    """
+    import numpy as np
+
+    rest = (1.0 - HELD_OUT_CONFIDENCE) / 2.0
+    low, high = np.quantile(np.array(shares), (rest, 1.0 - rest), method="inverted_cdf")
+    return float(low), float(high)
+
+
 def _print_errors(title: str, steps: Sequence[MeasuredStep], errors: Sequence[float], rows: bool) -> None:
     sizes = [abs(error) for error in errors]
     print(f"{title}: {len(steps)} steps, median {median(sizes):.1%}, within 15 %: {sum(e <= 0.15 for e in sizes)}")
@@ -346,12 +363,17 @@ def main(arguments: Sequence[str]) -> None:
         _print_errors("all", steps, prediction_errors(steps, constants), rows)
     elif "--shipped" not in arguments:
         for how in ("models", "systems"):
+            shares = []
             for half, rest in (halves(steps, how), halves(steps, how)[::-1]):
                 constants = fit_constants(half, by_system=how == "models")
                 print(f"by {how}, fitted: {', '.join(f'{k} {v}' for k, v in constants.items())}")
                 known = [step for step in rest if how == "systems" or step.system in constants]
                 _print_errors("  fitted", half, prediction_errors(half, constants), False)
-                _print_errors("  held out", known, prediction_errors(known, constants), rows)
+                errors = prediction_errors(known, constants)
+                _print_errors("  held out", known, errors, rows)
+                shares += [1 / (1 + error) for error in errors]
+            low, high = held_out(shares)
+            print(f"by {how}, measured over predicted, {HELD_OUT_CONFIDENCE:.0%} of both: {low:.3g} to {high:.3g}")
     else:
         _print_errors("shipped", steps, prediction_errors(steps), rows)
         _print_memory(steps)
