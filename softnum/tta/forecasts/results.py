@@ -148,6 +148,13 @@ def read_forecasts(path: str | os.PathLike) -> dict:
     ------
     FileNotFoundError, ValueError
         If there is no such file, it is none, or what is derived does not follow from the rest.
+
+    Examples
+    --------
+    >>> read_forecasts("nowhere.json")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: no file 'nowhere.json'; run softnum tta --law again
     """
     path = Path(path)
     try:
