@@ -85,7 +85,7 @@ def test_runs_that_tell_no_law_are_refused():
 
 @pytest.mark.parametrize("unit", [1e-6, 1e4])
 def test_a_law_has_the_unit_of_its_losses(unit):
-    found = fit_law([LawRun(n, d, loss * unit) for n, d, loss in runs()], bootstrap=0)
+    found = fit_law([LawRun(run.parameters, run.tokens, run.loss * unit) for run in runs()], bootstrap=0)
     assert np.allclose(found.fitted, (A * unit, B * unit, E * unit, a, b), rtol=2e-3)
 
 

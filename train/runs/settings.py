@@ -129,8 +129,8 @@ class Settings:
         check_bucket_bytes(self.bucket_bytes)
         if self.server is not None and self.bucket_bytes is not None:
             raise ValueError(
-                f"bucket_bytes = {self.bucket_bytes} is of gradients that several workers sum; a server sums none, leave "
-                "it out"
+                f"bucket_bytes = {self.bucket_bytes} is of gradients that several workers sum, and a server sums none; "
+                "leave it out"
             )
 
     def _check_own(self) -> None:
