@@ -1,4 +1,4 @@
-"""README's tables of speed, made from the record of one run: ``python -m benchmarks.readme``.
+"""The tables of docs/reference/speed.md, made from the record of one run: ``python -m benchmarks.speed_page``.
 
 The record is what ``python -m benchmarks ... --out benchmarks/records/speed.json`` keeps. A line gathers rows:
 what their least and largest speeds are, and ratios.
@@ -14,10 +14,10 @@ from pathlib import Path
 
 from benchmarks.goals import COMPENSATED, OF_ONE, OF_OTHERS, OF_POWERS, ONE_ROUNDING, TWO_ROUNDINGS
 
-__all__ = ["LINES", "README", "RECORD", "SECTIONS", "main", "tables", "with_tables"]
+__all__ = ["LINES", "PAGE", "RECORD", "SECTIONS", "main", "tables", "with_tables"]
 
 ROOT = Path(__file__).resolve().parents[1]
-README, RECORD = ROOT / "README.md", ROOT / "benchmarks/records/speed.json"
+PAGE, RECORD = ROOT / "docs/reference/speed.md", ROOT / "benchmarks/records/speed.json"
 #: what a run must have measured
 SECTIONS = ("values", "arithmetic", "elementary", "gemm", "exact", "units", "vectors")
 
@@ -163,7 +163,7 @@ def with_tables(text: str, record: dict) -> str:
     for head, table in tables(record).items():
         pattern = rf"^\| {re.escape(head)} \|.*\n(\|.*\n)+"
         if len(re.findall(pattern, text, re.MULTILINE)) != 1:
-            raise ValueError(f"README.md has no table, or several, with the head {head!r}")
+            raise ValueError(f"{PAGE.name} has no table, or several, with the head {head!r}")
         text = re.sub(pattern, lambda _: table, text, flags=re.MULTILINE)  # noqa: B023
     return text
 
@@ -171,7 +171,7 @@ def with_tables(text: str, record: dict) -> str:
 def main() -> None:
     """Write the tables."""
     record = json.loads(RECORD.read_text(encoding="utf-8"))
-    README.write_text(with_tables(README.read_text(encoding="utf-8"), record), encoding="utf-8")
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), record), encoding="utf-8")
 
 
 if __name__ == "__main__":
