@@ -203,7 +203,7 @@ def fit_designs(
     bootstrap : int
         Drawings of runs, at least 20, as they decide which terms enter.
     seed, confidence, metric
-        As of `fit_law`.
+        As of `softnum.tta.scaling_law.fit_law`.
 
     Returns
     -------
@@ -212,7 +212,8 @@ def fit_designs(
     Raises
     ------
     ValueError
-        As of `fit_law`; if a run names no design, or two runs of a design differ in operands or bits; there are less
+        As of `softnum.tta.scaling_law.fit_law`; if a run names no design, two runs of a design differ in operands or
+        bits, there are less
         than two designs, the baseline is none of them, or a set of operands has less than three runs.
 
     Examples
@@ -322,7 +323,7 @@ def _seen(runs: list[LawRun]) -> str:
 
 
 def read_any_law(path: str | Path) -> ScalingLaw | ArithmeticLaw:
-    """Read a law that `ScalingLaw.to_json` or `ArithmeticLaw.to_json` wrote.
+    """Read a law that `softnum.tta.scaling_law.ScalingLaw.to_json` or `ArithmeticLaw.to_json` wrote.
 
     Raises
     ------

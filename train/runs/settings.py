@@ -61,10 +61,10 @@ class Settings:
     collective : str, optional
         How several workers do: the text of a `softnum.collective`, such as ``"ring(unit='bfloat16')"``, without ranks.
     compression : str, optional
-        What several workers send of their gradients (`softnum.collectives.compression`), such as
+        What several workers send of their gradients (``softnum.collectives.compression``), such as
         ``"top_k(share=0.01)"``; the record states its bytes.
     server : str, optional
-        In place of a collective: a parameter server (`softnum.collectives.servers`), such as
+        In place of a collective: a parameter server (``softnum.collectives.servers``), such as
         ``"stale_synchronous(bound=2)"``. A batch is one worker's, and an iteration one update.
     bucket_bytes : int, optional
         Of several workers' gradients that are summed together, with which a bucket ends. Default: PyTorch's, 1 MiB of

@@ -29,7 +29,7 @@ class Exchange:
     every worker sends its gradients, and from it every worker takes the new weights; the server's own link is what they
     share, and ``servers`` of them share the parameters evenly. One worker exchanges nothing.
 
-    Compressions, as they are stated in training (`softnum.collectives.compression`), have messages that are not added
+    Compressions, as they are stated in training (``softnum.collectives.compression``), have messages that are not added
     on the way: on a ring each goes to all workers, and low_rank sums two factors one after the other::
 
         gathered  (n - 1) * bits / bandwidth + (n - 1) * latency
