@@ -202,7 +202,7 @@ def test_with_given_times_the_runs_say_what_the_unit_is():
     config = {"design": {"hardware": {"unit": {"source": "a run", "energy_pj": 0.7}}}}
     runs = [Record("base", 1, 32, 90, (), {}, {}), Record("m", 1, 32, 90, (), config, {})]
     times = Variant("measured", {name: IterationTime(name, 2.0) for name in ("base", "m")})
-    variant, energies = _with_energies(times, {"base": function, "m": function}, _units(runs), "45nm")
+    variant, energies = _with_energies(times, {"base": function, "m": function}, _units(runs), {}, "45nm")
     stated = UnitHardware("a run", energy_pj=0.7)
     assert energies.keys() == {"m"}, variant.notes
     assert energies["m"][0] == energy_of(function, unit=stated).joules
