@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from softnum.arrays.checks import check_axis, kept_codes
 from softnum.arrays.container import Codes
 from softnum.arrays.conversion import decode, encode, quantize
 from softnum.arrays.refusals import numpy_name, refusal, warn_of_lost_format
+from softnum.formats.annotations import FormatLike
 from softnum.formats.blocks import BlockFormat, format
 from softnum.formats.checks import check_block
 from softnum.runtime import _core, gateway
@@ -84,9 +88,16 @@ class BlockArray(Codes):
     """
 
     __slots__ = ("axis", "codes", "format", "scales", "tensor_scale")
-    __hash__ = None
+    __hash__: ClassVar[None] = None
+    codes: np.ndarray
+    scales: np.ndarray
+    format: BlockFormat
+    axis: int
+    tensor_scale: np.float32 | None
 
-    def __init__(self, codes, scales, fmt, axis: int = -1, tensor_scale=None) -> None:
+    def __init__(
+        self, codes: Any, scales: Any, fmt: FormatLike, axis: int = -1, tensor_scale: float | None = None
+    ) -> None:
         fmt = format(fmt)
         check_block(fmt, "BlockArray: {} is no block format; softnum.Array holds its codes")
         if gateway.is_device_array(codes) != gateway.is_device_array(scales):
@@ -107,7 +118,7 @@ class BlockArray(Codes):
         self.tensor_scale = None if tensor_scale is None else checked_scale(tensor_scale, fmt)
 
     @classmethod
-    def of(cls, x, fmt, *, axis: int = -1, **options) -> BlockArray:
+    def of(cls, x: Any, fmt: Any, *, axis: int = -1, **options: Any) -> BlockArray:
         """The values, rounded: what `softnum.array` returns of a block format (options as in `softnum.encode`)."""
         given, fmt = x if gateway.is_device_array(x) else np.asarray(x), format(fmt)
         codes, scales, *tensor = encode(given, fmt, axis=axis, **options)
@@ -123,7 +134,7 @@ class BlockArray(Codes):
         return new
 
     # -- values --------------------------------------------------------------------------------------------------------
-    def decode(self, dtype=np.float64) -> np.ndarray:
+    def decode(self, dtype: DTypeLike = np.float64) -> np.ndarray:
         """The values, as `softnum.decode` gives them.
 
         >>> import softnum as sn
@@ -152,7 +163,7 @@ class BlockArray(Codes):
         if gateway.is_device_array(self):
             raise TypeError("the codes of this BlockArray lie on a GPU; copy them to the host first: a.copy_to_host()")
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         self._must_lie_on_the_host()
         if copy is False:
             raise ValueError("the values of a BlockArray are computed: they cannot be had without a copy")
@@ -160,14 +171,26 @@ class BlockArray(Codes):
             warn_of_lost_format(self.format)
         return self.decode(np.float64 if dtype is None else dtype)
 
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+    def __array_ufunc__(self, ufunc: Any, method: Any, *inputs: Any, **kwargs: Any) -> Any:
         refuse_elementwise(f"numpy.{ufunc.__name__}{'' if method == '__call__' else '.' + method}")
 
-    def __array_function__(self, func, types, args, kwargs):
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func not in _FUNCTIONS:
             raise refusal(numpy_name(func), "BlockArray", "work on a.decode() for values")
         return _FUNCTIONS[func](*args, **kwargs)
 
+    __add__: Callable[[Any], NoReturn]
+    __radd__: Callable[[Any], NoReturn]
+    __sub__: Callable[[Any], NoReturn]
+    __rsub__: Callable[[Any], NoReturn]
+    __mul__: Callable[[Any], NoReturn]
+    __rmul__: Callable[[Any], NoReturn]
+    __truediv__: Callable[[Any], NoReturn]
+    __rtruediv__: Callable[[Any], NoReturn]
+    __matmul__: Callable[[Any], NoReturn]
+    __rmatmul__: Callable[[Any], NoReturn]
+    __neg__: Callable[[], NoReturn]
+    __abs__: Callable[[], NoReturn]
     __add__ = __radd__ = _undefined("add")
     __sub__ = __rsub__ = _undefined("subtract")
     __mul__ = __rmul__ = _undefined("multiply")
@@ -176,7 +199,7 @@ class BlockArray(Codes):
     __matmul__ = __rmatmul__ = _undefined("matmul")
 
     # -- elements ------------------------------------------------------------------------------------------------------
-    def __getitem__(self, index) -> BlockArray:
+    def __getitem__(self, index: Any) -> BlockArray:
         """Elements along the axes that are not blocked: integers, slices and ``...``; of the blocked one all, ``:``."""
         given = index if isinstance(index, tuple) else (index,)
         if any(not isinstance(i, (int, np.integer, slice, type(Ellipsis))) or isinstance(i, bool) for i in given):
@@ -222,14 +245,14 @@ class BlockArray(Codes):
 
     __copy__ = copy
 
-    def __deepcopy__(self, memo) -> BlockArray:
+    def __deepcopy__(self, memo: Any) -> BlockArray:
         return self.copy()
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         self._must_lie_on_the_host()
         return BlockArray, (self.codes, self.scales, self.format, self.axis, self.tensor_scale)
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> Any:
         raise TypeError("BlockArrays are not compared; compare .decode(), or .codes and .scales")
 
     def __bool__(self) -> bool:
@@ -249,7 +272,7 @@ class BlockArray(Codes):
 
 
 @plain
-def checked_scale(given, fmt: BlockFormat) -> np.float32:
+def checked_scale(given: Any, fmt: Any) -> np.float32:
     """The tensor's scale as float32; TypeError if it is no number, ValueError if no positive value of its format."""
     number = isinstance(given, (Real, np.ndarray)) and not np.ndim(given) and np.asarray(given).dtype.kind not in "bSU"
     if not number:

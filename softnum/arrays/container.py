@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from math import prod
 from numbers import Integral, Real
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from softnum.arrays.checks import kept_codes, native
 from softnum.arrays.conversion import decode, encode, find_code
 from softnum.arrays.parse import python_number
 from softnum.arrays.refusals import numpy_name, refusal, warn_of_lost_format
 from softnum.arrays.text import text_of
+from softnum.formats.annotations import FormatLike, Formats
 from softnum.formats.blocks import format as any_format
 from softnum.formats.custom import CustomFormat
 from softnum.formats.names import dtype_of_format, format, format_of_dtype
@@ -56,7 +59,7 @@ _COMPARISONS = {
 }  # fmt: skip
 
 
-def as_operand(x, fmt) -> Array:
+def as_operand(x: Any, fmt: Any) -> Array:
     """x as an Array: itself, or a number, or an array or list of them, that are exact in fmt.
 
     Raises TypeError or ValueError for others, and names the first element that is not exact.
@@ -146,7 +149,7 @@ def _comparison(name: str):
     return method
 
 
-def computed(name: str, inputs: tuple):
+def computed(name: Any, inputs: Any) -> Any:
     """What the ufunc of a name gives of Arrays and of what stands beside them; TypeError where it is not defined."""
     if name in UFUNCS:
         return UFUNCS[name](*inputs)
@@ -169,7 +172,7 @@ def computed(name: str, inputs: tuple):
     return on_device("holds", name, *operands) if on_gpu else PREDICATES[name](*operands)
 
 
-def delivered(name: str, result, out: tuple):
+def delivered(name: Any, result: Any, out: Any) -> Any:
     """The results of a ufunc in what ``out=`` names: Arrays, or ndarrays that hold every value."""
     results = result if isinstance(result, tuple) else (result,)
     given = tuple(r if o is None else _written(name, r, o) for r, o in zip(results, out, strict=True))
@@ -222,7 +225,7 @@ def _by_function(name: str):
     return method
 
 
-def numba_index(index, shape: tuple[int, ...]) -> tuple:
+def numba_index(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     """An index of integers, slices and an ellipsis as Numba's arrays take it, with one for every axis.
 
     Raises TypeError for others, IndexError for what lies outside.
@@ -316,10 +319,12 @@ class Array(Codes):
     """
 
     __slots__ = ("codes", "format")
-    __array_priority__ = 1000
-    __hash__ = None
+    __array_priority__: int = 1000
+    __hash__: ClassVar[None] = None
+    codes: np.ndarray
+    format: Any
 
-    def __init__(self, codes, fmt=None) -> None:
+    def __init__(self, codes: Any, fmt: FormatLike | None = None) -> None:
         known = None
         if isinstance(codes, Array):
             if fmt is not None and format(fmt) != codes.format:
@@ -354,7 +359,7 @@ class Array(Codes):
 
     # -- facts ---------------------------------------------------------------------------------------------------------
     @property
-    def dtype(self):
+    def dtype(self) -> Any:
         """The format, which names what the elements are as an ndarray's dtype does; `codes` has the codes' own type.
 
         >>> import softnum as sn
@@ -380,7 +385,7 @@ class Array(Codes):
         return self.transpose()
 
     # -- values in and out ---------------------------------------------------------------------------------------------
-    def astype(self, fmt, **options) -> Array:
+    def astype(self, fmt: FormatLike, **options: Any) -> Array:
         """Convert to another format (options as in `softnum.convert`).
 
         >>> import softnum as sn
@@ -423,7 +428,7 @@ class Array(Codes):
         if is_device_array(self.codes):
             raise TypeError("the codes of this Array lie on a GPU; copy them to the host first: a.copy_to_host()")
 
-    def tolist(self):
+    def tolist(self) -> Any:
         """The values as Python numbers, in nested lists: floats, or Fractions if one of them is beyond binary64."""
         self._must_lie_on_the_host()
         try:
@@ -431,12 +436,12 @@ class Array(Codes):
         except ValueError:
             return decode(self.codes, self.format, object).tolist()
 
-    def item(self, *index):
+    def item(self, *index: Any) -> Any:
         """One value as a Python number (as `numpy.ndarray.item`): a float, or a Fraction beyond binary64."""
         self._must_lie_on_the_host()
         return Array._of(np.array(self.codes.item(*index), self.format.storage_dtype), self.format).tolist()
 
-    def fill(self, value) -> None:
+    def fill(self, value: Any) -> None:
         """Set all elements to an exact number or an Array of one element."""
         self[...] = value
 
@@ -449,7 +454,7 @@ class Array(Codes):
     def __int__(self) -> int:
         return int(self._number("an int"))
 
-    def __round__(self, digits: int | None = None):
+    def __round__(self, digits: Any = None) -> Any:
         """``round(a)`` of an Array without dimensions: of its value, as Python rounds; `numpy.round` is for others."""
         if self.ndim:
             raise TypeError("round is for an Array without dimensions; np.round(a) rounds all elements to integers")
@@ -467,7 +472,7 @@ class Array(Codes):
             raise TypeError(f"only an Array of one element becomes {kind}")
         return self.item()
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         self._must_lie_on_the_host()
         if copy is False:
             raise ValueError("the values of an Array are computed: they cannot be had without a copy")
@@ -479,16 +484,16 @@ class Array(Codes):
         return decode(self.codes, self.format, target)
 
     # -- elements ------------------------------------------------------------------------------------------------------
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Array]:
         if not self.ndim:
             raise TypeError("iteration over an Array without dimensions")
         return (self[i] for i in range(len(self)))
 
-    def __contains__(self, value) -> bool:
+    def __contains__(self, value: Any) -> bool:
         self._must_lie_on_the_host()
         return bool((self == value).any())
 
-    def __getitem__(self, index) -> Array:
+    def __getitem__(self, index: Any) -> Array:
         if hasattr(self.codes, "__cuda_ndarray__"):
             index = numba_index(index, self.shape)
             if not self.ndim and not index:
@@ -497,7 +502,7 @@ class Array(Codes):
                 return Array._of(self.codes[tuple(slice(i, i + 1) for i in index)], self.format).reshape(())
         return Array._of(self.codes[index], self.format)
 
-    def __setitem__(self, index, value) -> None:
+    def __setitem__(self, index: Any, value: Any) -> None:
         if not isinstance(value, Array):
             value = as_operand(value, self.format)
         if value.format != self.format:
@@ -526,9 +531,37 @@ class Array(Codes):
         else:
             self.codes[...] = result.codes
 
+    reshape: Callable[..., Array]
+    ravel: Callable[..., Array]
+    flatten: Callable[..., Array]
+    transpose: Callable[..., Array]
+    squeeze: Callable[..., Array]
+    swapaxes: Callable[..., Array]
+    take: Callable[..., Array]
+    repeat: Callable[..., Array]
     reshape, ravel, flatten, transpose, squeeze, swapaxes, take, repeat = (
         _moved(name) for name in ("reshape", "ravel", "flatten", "transpose", "squeeze", "swapaxes", "take", "repeat")
     )
+    min: Callable[..., Any]
+    max: Callable[..., Any]
+    argmin: Callable[..., Any]
+    argmax: Callable[..., Any]
+    argsort: Callable[..., Any]
+    searchsorted: Callable[..., Any]
+    clip: Callable[..., Any]
+    all: Callable[..., Any]
+    any: Callable[..., Any]
+    nonzero: Callable[..., Any]
+    round: Callable[..., Any]
+    sum: Callable[..., Any]
+    mean: Callable[..., Any]
+    cumsum: Callable[..., Any]
+    dot: Callable[..., Any]
+    trace: Callable[..., Any]
+    prod: Callable[..., Any]
+    cumprod: Callable[..., Any]
+    std: Callable[..., Any]
+    var: Callable[..., Any]
     (
         min, max, argmin, argmax, argsort, searchsorted, clip, all, any, nonzero, round, sum, mean, cumsum, dot, trace,
         prod, cumprod, std, var,
@@ -551,14 +584,35 @@ class Array(Codes):
 
     __copy__ = copy
 
-    def __deepcopy__(self, memo) -> Array:
+    def __deepcopy__(self, memo: Any) -> Array:
         return self.copy()
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         self._must_lie_on_the_host()
         return Array, (self.codes, self.format)
 
     # -- operators -----------------------------------------------------------------------------------------------------
+    __add__: Callable[[Any], Array]
+    __radd__: Callable[[Any], Array]
+    __iadd__: Callable[[Any], Array]
+    __sub__: Callable[[Any], Array]
+    __rsub__: Callable[[Any], Array]
+    __isub__: Callable[[Any], Array]
+    __mul__: Callable[[Any], Array]
+    __rmul__: Callable[[Any], Array]
+    __imul__: Callable[[Any], Array]
+    __truediv__: Callable[[Any], Array]
+    __rtruediv__: Callable[[Any], Array]
+    __itruediv__: Callable[[Any], Array]
+    __pow__: Callable[[Any], Array]
+    __rpow__: Callable[[Any], Array]
+    __ipow__: Callable[[Any], Array]
+    __mod__: Callable[[Any], NoReturn]
+    __rmod__: Callable[[Any], NoReturn]
+    __divmod__: Callable[[Any], NoReturn]
+    __rdivmod__: Callable[[Any], NoReturn]
+    __floordiv__: Callable[[Any], NoReturn]
+    __rfloordiv__: Callable[[Any], NoReturn]
     __add__, __radd__, __iadd__ = _operator("add"), _operator("add", swap=True), _in_place("add")
     __sub__, __rsub__, __isub__ = _operator("subtract"), _operator("subtract", swap=True), _in_place("subtract")
     __mul__, __rmul__, __imul__ = _operator("multiply"), _operator("multiply", swap=True), _in_place("multiply")
@@ -568,32 +622,38 @@ class Array(Codes):
     __floordiv__ = __rfloordiv__ = _undefined("floor_divide")
     __pow__, __rpow__, __ipow__ = _operator("pow"), _operator("pow", swap=True), _in_place("pow")
 
-    def __matmul__(self, other):
+    def __matmul__(self, other: Any) -> Any:
         return computed("matmul", (self, other))
 
-    def __rmatmul__(self, other):
+    def __rmatmul__(self, other: Any) -> Any:
         return computed("matmul", (other, self))
 
+    __lt__: Callable[[Any], Any]
+    __le__: Callable[[Any], Any]
+    __gt__: Callable[[Any], Any]
+    __ge__: Callable[[Any], Any]
+    __eq__: Callable[[Any], Any]
+    __ne__: Callable[[Any], Any]
     __lt__, __le__, __gt__ = _comparison("less"), _comparison("less_equal"), _comparison("greater")
     __ge__, __eq__, __ne__ = _comparison("greater_equal"), _comparison("equal"), _comparison("not_equal")
 
-    def __neg__(self):
+    def __neg__(self) -> Array:
         return OPERATIONS["negate"][0](self)
 
-    def __pos__(self):
+    def __pos__(self) -> Array:
         return self.copy()
 
-    def __abs__(self):
+    def __abs__(self) -> Array:
         return OPERATIONS["absolute"][0](self)
 
     def __bool__(self) -> bool:
         raise TypeError("the truth of an Array is not defined; compare it with another (==, <, ...)")
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: Any) -> Any:
         raise AttributeError(f"softnum.Array has no {name!r}")
 
     # -- NumPy's protocols ---------------------------------------------------------------------------------------------
-    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
+    def __array_ufunc__(self, ufunc: Any, method: Any, *inputs: Any, out: Any = None, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
             result = computed(ufunc.__name__, inputs)
             return result if out is None else delivered(ufunc.__name__, result, out)
@@ -606,7 +666,7 @@ class Array(Codes):
             raise refusal(f"numpy.{ufunc.__name__}{'' if method == '__call__' else '.' + method}{extra}")
         return UFUNC_METHODS[known](ufunc, *inputs, out=out, **kwargs)
 
-    def __array_namespace__(self, *, api_version: str | None = None):
+    def __array_namespace__(self, *, api_version: Any = None) -> Any:
         """The functions of the Array API standard: `softnum.ops.namespace`."""
         namespace = NAMESPACES[0]()
         if api_version not in (None, namespace.__array_api_version__):
@@ -618,7 +678,7 @@ class Array(Codes):
         """Where the codes lie, as the Array API names it: "cpu" or "cuda"."""
         return "cuda" if is_device_array(self.codes) else "cpu"
 
-    def to_device(self, device: str, /, *, stream=None) -> Array:
+    def to_device(self, device: str, /, *, stream: Any = None) -> Array:
         """The Array itself, where the codes lie there; `copy_to_host` copies them from a GPU."""
         if device != self.device or stream is not None:
             raise ValueError(f"the codes of this Array lie on {self.device!r}; a.copy_to_host() is the way from a GPU")
@@ -639,7 +699,7 @@ class Array(Codes):
         """Zeros: the values are real."""
         return np.zeros_like(self)
 
-    def __array_function__(self, func, types, args, kwargs):
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func not in FUNCTIONS:
             raise refusal(numpy_name(func))
         for x in (*args, *(args[0] if args and isinstance(args[0], (list, tuple)) else ()), *kwargs.values()):
@@ -661,7 +721,7 @@ class Array(Codes):
             return f"Array({text_of(self.codes, self.format)}, {self.format})"
 
 
-def array(x, fmt=None, **options) -> Array:
+def array(x: ArrayLike, fmt: Formats | None = None, **options: Any) -> Any:
     """Round values to a format and return an `Array`, or of a block format a `BlockArray` (options as in `encode`).
 
     Without `fmt`, an array of NumPy's or ml_dtypes' floats keeps its bits, and is not copied. ``return_flags=True``

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 from numbers import Real
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from softnum.arrays.environment import source_key
 from softnum.arrays.sources import DEFAULT_SOURCE
+from softnum.formats.annotations import FormatLike, Key, RoundingOptions
 from softnum.formats.blocks import check_keywords, format
 from softnum.formats.codec import Rounding
 from softnum.runtime import _core
@@ -49,7 +52,7 @@ def _keep(known: dict, asked, kernels) -> None:
         known[asked] = kernels
 
 
-def invalid_code(invalid, fmt) -> int:
+def invalid_code(invalid: str | float, fmt: FormatLike) -> int:
     """The code that ``invalid=`` states, for a format without NaN; ValueError if it is no value of the format."""
     if isinstance(invalid, str) and invalid == "raise":
         return 0
@@ -58,7 +61,7 @@ def invalid_code(invalid, fmt) -> int:
     return 0 if fmt.has_nan else exact_code(invalid, fmt, "invalid")
 
 
-def exact_code(value, fmt, what: str) -> int:
+def exact_code(value, fmt: FormatLike, what: str) -> int:
     """The code of a number that must be a value of the format; ValueError if it is none."""
     with _core.PlainEnvironment():
         code = find_code(value, value == 0 and str(value).startswith("-"), fmt)
@@ -86,24 +89,32 @@ def find_code(value, minus_zero: bool, fmt) -> int | tuple[int, int] | None:
     return code.item() if same or (back != back and value != value) else None
 
 
+@overload
 def quantize(
-    x,
-    fmt,
+    x: ArrayLike, fmt: FormatLike, *, return_flags: Literal[False] = False, **options: Unpack[RoundingOptions]
+) -> np.ndarray: ...
+@overload
+def quantize(
+    x: ArrayLike, fmt: FormatLike, *, return_flags: Literal[True], **options: Unpack[RoundingOptions]
+) -> tuple[np.ndarray, NDArray[np.uint8]]: ...
+def quantize(
+    x: ArrayLike,
+    fmt: FormatLike,
     *,
-    rounding="nearest_even",
-    overflow=None,
-    key=None,
-    random_bits=None,
-    stochastic_bits=32,
-    random=DEFAULT_SOURCE,
-    invalid="raise",
-    return_flags=False,
-    tininess="after",
-    flush_results=None,
-    out=None,
-    threads=None,
-    **block,
-):
+    rounding: str = "nearest_even",
+    overflow: str | None = None,
+    key: Key | None = None,
+    random_bits: ArrayLike | None = None,
+    stochastic_bits: int = 32,
+    random: str = DEFAULT_SOURCE,
+    invalid: str | float = "raise",
+    return_flags: bool = False,
+    tininess: str = "after",
+    flush_results: str | None = None,
+    out: np.ndarray | None = None,
+    threads: int | None = None,
+    **block: Any,
+) -> Any:
     """Round values to a format and return values.
 
     Parameters
@@ -191,24 +202,32 @@ def quantize(
     return values
 
 
+@overload
 def encode(
-    x,
-    fmt,
+    x: ArrayLike, fmt: FormatLike, *, return_flags: Literal[False] = False, **options: Unpack[RoundingOptions]
+) -> Any: ...
+@overload
+def encode(
+    x: ArrayLike, fmt: FormatLike, *, return_flags: Literal[True], **options: Unpack[RoundingOptions]
+) -> tuple[Any, NDArray[np.uint8]]: ...
+def encode(
+    x: ArrayLike,
+    fmt: FormatLike,
     *,
-    rounding="nearest_even",
-    overflow=None,
-    key=None,
-    random_bits=None,
-    stochastic_bits=32,
-    random=DEFAULT_SOURCE,
-    invalid="raise",
-    return_flags=False,
-    tininess="after",
-    flush_results=None,
-    out=None,
-    threads=None,
-    **block,
-):
+    rounding: str = "nearest_even",
+    overflow: str | None = None,
+    key: Key | None = None,
+    random_bits: ArrayLike | None = None,
+    stochastic_bits: int = 32,
+    random: str = DEFAULT_SOURCE,
+    invalid: str | float = "raise",
+    return_flags: bool = False,
+    tininess: str = "after",
+    flush_results: str | None = None,
+    out: np.ndarray | None = None,
+    threads: int | None = None,
+    **block: Any,
+) -> Any:
     """Round values to a format and return codes.
 
     Parameters
@@ -292,7 +311,15 @@ def encode(
     return codes
 
 
-def decode(codes, fmt, dtype=np.float64, *, out=None, threads=None, axis=None) -> np.ndarray:
+def decode(
+    codes: Any,
+    fmt: FormatLike,
+    dtype: DTypeLike = np.float64,
+    *,
+    out: np.ndarray | None = None,
+    threads: int | None = None,
+    axis: int | None = None,
+) -> np.ndarray:
     """The values that codes stand for.
 
     Parameters

@@ -13,6 +13,7 @@ import numpy as np
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.checks import native
 from softnum.arrays.container import Array
+from softnum.formats.annotations import PathLike
 from softnum.formats.base import format_of_data
 from softnum.runtime.atomic import atomic_file
 
@@ -26,7 +27,7 @@ _BROKEN = (
 )  # fmt: skip
 
 
-def save(path, array) -> None:
+def save(path: PathLike, array: Array | BlockArray) -> None:
     """Write an Array or a BlockArray, or named ones, to a file: .npz, with the format's facts beside the codes.
 
     The file appears whole or not at all. It holds no pickle; ``np.load`` reads its codes. The same arrays give the same
@@ -73,7 +74,7 @@ def _blocking(value) -> dict:
     }
 
 
-def load(path):
+def load(path: PathLike) -> Array | BlockArray:
     """Read what `save` wrote.
 
     Parameters

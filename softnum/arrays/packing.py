@@ -13,10 +13,12 @@ from __future__ import annotations
 from math import gcd
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.checks import check_codes
 from softnum.arrays.container import Array
+from softnum.formats.annotations import FormatLike, Formats
 from softnum.formats.names import format
 from softnum.formats.wide import TWO_WORDS
 
@@ -46,7 +48,7 @@ def _padded(array: np.ndarray, multiple: int) -> np.ndarray:
     return array.reshape(*array.shape[:-1], groups, multiple)
 
 
-def pack(codes, fmt=None) -> np.ndarray:
+def pack(codes: ArrayLike, fmt: Formats | None = None) -> np.ndarray:
     """Pack codes into bytes along the last axis.
 
     Parameters
@@ -108,7 +110,7 @@ def _bytes_of_row(n: int, bits: int) -> int:
     return -(-n * bits // 8)
 
 
-def unpack(packed, fmt, count: int) -> np.ndarray:
+def unpack(packed: ArrayLike, fmt: FormatLike, count: int) -> np.ndarray:
     """Unpack what `pack` packed.
 
     Parameters
@@ -156,7 +158,7 @@ def unpack(packed, fmt, count: int) -> np.ndarray:
     return unpack_bits(packed, fmt.bits, count, fmt.storage_dtype)
 
 
-def unpack_bits(packed: np.ndarray, bits: int, count: int, dtype) -> np.ndarray:
+def unpack_bits(packed: np.ndarray, bits: int, count: int, dtype: DTypeLike) -> np.ndarray:
     """`unpack` for bytes, unchecked, into codes of that type."""
     dtype = np.dtype(dtype)
     if dtype == TWO_WORDS:

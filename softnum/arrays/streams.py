@@ -5,12 +5,14 @@ from __future__ import annotations
 from itertools import count
 from math import prod
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
 from softnum.arrays import lanes
 from softnum.arrays.environment import SourceKey, seed_and_stream, source_keys
 from softnum.arrays.sources import random_source, words_of_steps
+from softnum.formats.annotations import Key
 from softnum.runtime import _core
 
 __all__ = ["Stream"]
@@ -25,7 +27,7 @@ def _whole(what: str, value, low: int, high: int) -> int:
     return int(value)
 
 
-class Stream(tuple):
+class Stream(tuple[int, int]):
     """A key of stochastic rounding as a value: an integer's or a pair's, with children and jumps.
 
     It stands wherever `key=` takes an integer or a pair, and is the pair: ``Stream(7, 1) == (7, 1)``, with the same
@@ -76,7 +78,7 @@ class Stream(tuple):
 
     __slots__ = ()
 
-    def __new__(cls, key, stream=None):
+    def __new__(cls, key: Key, stream: int | None = None) -> Stream:
         """The Stream of a key."""
         if stream is not None and isinstance(key, tuple):
             raise ValueError(f"Stream: {key!r} states a stream already; leave out stream={stream!r}")
@@ -155,7 +157,14 @@ class Stream(tuple):
         trials = (_core.philox((stream_low, stream_high, _SPAWNING, trial), (seed_low, seed_high)) for trial in count())
         return next(seed for low, high, *_ in trials if (seed := low | high << 32) != self.seed)
 
-    def words(self, shape, unit=None, k: int | None = None, c: bool = False, random: str | None = None) -> np.ndarray:
+    def words(
+        self,
+        shape: int | tuple[int, ...],
+        unit: Any = None,
+        k: int | None = None,
+        c: bool = False,
+        random: str | None = None,
+    ) -> np.ndarray:
         """The words that a rounding takes: what `random_bits=` would have to be.
 
         Parameters

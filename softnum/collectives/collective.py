@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from numbers import Integral
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.arrays.environment import seed_and_stream
 from softnum.collectives.algorithms import ALGORITHMS
@@ -16,6 +18,7 @@ from softnum.collectives.arithmetic import Arithmetic, Columns
 from softnum.collectives.orders import Chunks, chunks_of, parts_of
 from softnum.collectives.rows import Rows, check_memory
 from softnum.collectives.statement import checked, defaults_of
+from softnum.formats.annotations import Key
 from softnum.formats.base import AnyFormat
 from softnum.mac.mad import Unit, shown
 from softnum.runtime import _core
@@ -60,7 +63,7 @@ class Collective:
     segment: int | None
     direction: int | None
     start: int | str | None
-    order: tuple | None
+    order: tuple[Any, ...] | None
     node: int | None
     distance: str | None
 
@@ -68,7 +71,7 @@ class Collective:
         checked(self)
 
     # -- what it is --------------------------------------------------------------------------------------------------
-    def stated(self) -> dict:
+    def stated(self) -> dict[str, Any]:
         """The parameters that are not what they are by default, as they were given to `softnum.collective`."""
         plain = defaults_of(self.name, self.ranks, self.unit, self.format)
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != plain.get(f.name)}
@@ -112,7 +115,11 @@ class Collective:
 
     # -- sums --------------------------------------------------------------------------------------------------------
     def all_reduce(
-        self, arrays: Sequence, *, key=None, progress: Callable[[int, int], object] | None = None
+        self,
+        arrays: Sequence[ArrayLike],
+        *,
+        key: Key | None = None,
+        progress: Callable[[int, int], object] | None = None,
     ) -> list[np.ndarray]:
         """The sums, or averages, of arrays of all ranks, as each rank has them.
 
@@ -155,7 +162,13 @@ class Collective:
             out[..., part] = self._results(outcome, columns)
         return self._each(out.reshape((*out.shape[:-1], *rows.shape)), differ)
 
-    def reduce_scatter(self, arrays: Sequence, *, key=None, progress=None) -> list[np.ndarray]:
+    def reduce_scatter(
+        self,
+        arrays: Sequence[ArrayLike],
+        *,
+        key: Key | None = None,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> list[np.ndarray]:
         """The sums, or averages, of arrays of all ranks: of each rank the part that it ends up with.
 
         Parameters
@@ -246,7 +259,7 @@ class Collective:
         return _canonical(results)
 
     # -- what only moves ---------------------------------------------------------------------------------------------
-    def all_gather(self, arrays: Sequence, *, key=None) -> list[np.ndarray]:
+    def all_gather(self, arrays: Sequence[ArrayLike], *, key: Key | None = None) -> list[np.ndarray]:
         """The arrays of all ranks one after the other, as each rank has them: nothing is added, but the wire rounds.
 
         Parameters
@@ -279,7 +292,7 @@ class Collective:
         results[np.arange(self.ranks), np.arange(self.ranks)] = x
         return list(results.reshape(self.ranks, *shape))
 
-    def all_to_all(self, arrays: Sequence, *, key=None) -> list[np.ndarray]:
+    def all_to_all(self, arrays: Sequence[ArrayLike], *, key: Key | None = None) -> list[np.ndarray]:
         """Part s of each rank's array goes to rank s, which has them in the order of the ranks: the wire rounds.
 
         Parameters

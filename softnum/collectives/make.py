@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from softnum.collectives.collective import Collective
 from softnum.collectives.statement import (
     COMMON,
@@ -12,13 +14,25 @@ from softnum.collectives.statement import (
     order_given,
     unit_given,
 )
+from softnum.formats.annotations import FormatLike
 from softnum.formats.blocks import format as format_of
 from softnum.formats.modes import rounding_name
+
+if TYPE_CHECKING:
+    from softnum.mac.mad import Unit
 
 __all__ = ["collective"]
 
 
-def collective(name, ranks: int | None = None, *, unit=None, format=None, wire=None, **given) -> Collective:
+def collective(
+    name: str,
+    ranks: int | None = None,
+    *,
+    unit: Unit | None = None,
+    format: FormatLike | None = None,
+    wire: FormatLike | None = None,
+    **given: Any,
+) -> Collective:
     """A collective operation of many ranks as arithmetic: who adds what, in which order, with which roundings.
 
     Parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.conversion import quantize
@@ -12,6 +13,7 @@ from softnum.arrays.streams import Stream
 from softnum.collectives.collective import Collective
 from softnum.collectives.make import collective as collective_from
 from softnum.collectives.rows import check_memory
+from softnum.formats.annotations import Key
 from softnum.formats.facts import fits
 from softnum.mac.family import family_of
 from softnum.mac.mad import Unit
@@ -23,7 +25,9 @@ __all__ = ["split_matmul"]
 _PRODUCTS = 2  # a child of the key; those before are the collective's
 
 
-def split_matmul(a, b, unit: Unit, collective: Collective | str, *, key=None) -> list[np.ndarray]:
+def split_matmul(
+    a: ArrayLike, b: ArrayLike, unit: Unit, collective: Collective | str, *, key: Key | None = None
+) -> list[np.ndarray]:
     """The matrix product whose K is divided among ranks: what each has after an all-reduce of partial products.
 
     Rank r multiplies part r of K, from +0, and rounds what comes of it to the collective's ``format``, to nearest even;

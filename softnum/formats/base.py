@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.formats.codec import Arithmetic, Codec
 from softnum.formats.facts import Facts
@@ -30,12 +31,12 @@ class AnyFormat:
     has_fields = False  # whether codes are a sign if there is one, exponent and fraction, as of IEEE 754
     leads = False  # whether its arithmetic computes operations that it has part in, whatever the result's format is
 
-    def __init_subclass__(cls, saved_as: str | None = None, **options) -> None:
+    def __init_subclass__(cls, saved_as: str | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
         if saved_as is not None:
             _SAVED[saved_as] = cls
 
-    def contains(self, other) -> bool | None:
+    def contains(self, other: object) -> bool | None:
         """Whether every finite value of another format is one of this; None where the facts alone do not tell."""
         if self == other:
             return True
@@ -52,12 +53,12 @@ class AnyFormat:
         """The width of a format that only the file of `source` knows, by its name there; {} of others."""
         return {}
 
-    def to_data(self) -> dict:
+    def to_data(self) -> dict[str, Any]:
         """All that makes the format, as plain data: what `softnum.save` writes and `format_of_data` reads."""
         raise NotImplementedError
 
     @classmethod
-    def from_data(cls, data: dict):
+    def from_data(cls, data: dict[str, Any]) -> AnyFormat:
         """The format that `to_data` described, but for its kind."""
         return cls(**data)
 
@@ -66,11 +67,11 @@ class SingleFormat(AnyFormat):
     """A format whose codes stand for a value each."""
 
     @property
-    def element(self):
+    def element(self) -> Any:
         """The format of an element's code: the format itself."""
         return self
 
-    def stored(self, numbers) -> np.ndarray:
+    def stored(self, numbers: ArrayLike) -> np.ndarray:
         """Integers that are codes as the array that holds codes."""
         return np.asarray(numbers, self.storage_dtype)
 
@@ -89,12 +90,12 @@ class SingleFormat(AnyFormat):
         if rule is not None:
             raise ValueError(f"scale_rule={rule!r} is for block formats, {self} has no scales; leave it out")
 
-    def summary(self, source: str) -> dict:
+    def summary(self, source: str) -> dict[str, Any]:
         """Name, width, and what else says which format it is, for a record that found it under `source`."""
         return {"format": str(self), "bits": self.bits}
 
 
-def format_of_data(data: dict):
+def format_of_data(data: dict[str, Any]) -> AnyFormat:
     """The format that its `to_data` described; KeyError for a kind that there is none of."""
     data = dict(data)
     return _SAVED[data.pop("kind")].from_data(data)

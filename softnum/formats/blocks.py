@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from numbers import Integral
+from typing import Any
 
 from softnum.formats import names
+from softnum.formats.annotations import FormatLike
 from softnum.formats.base import AnyFormat, format_of_data
 from softnum.formats.codec import NEAREST, Rounding
 from softnum.formats.facts import Facts, facts, fits
@@ -94,7 +96,15 @@ class BlockFormat(AnyFormat, saved_as="block"):
 
     kind = "block"
 
-    def __init__(self, element, scale, block_size, *, tensor_scale=None, name=None) -> None:
+    def __init__(
+        self,
+        element: FormatLike,
+        scale: FormatLike,
+        block_size: int,
+        *,
+        tensor_scale: FormatLike | None = None,
+        name: str | None = None,
+    ) -> None:
         element, scale = (self._part(what, fmt) for what, fmt in (("element", element), ("scale", scale)))
         if not element.has_zero:
             raise ValueError(f"BlockFormat: element={element} has no zero")
@@ -158,17 +168,17 @@ class BlockFormat(AnyFormat, saved_as="block"):
         return self.element.bits + (self.scale.bits / self.block_size if self.block_size else 0)
 
     @property
-    def max(self):
+    def max(self) -> float:
         """Largest value, the tensor's scale being 1: a float where binary64 holds it, else a Fraction."""
         return _float_or_fraction(Fraction(self.element.max) * Fraction(self.scale.max))
 
     @property
-    def min(self):
+    def min(self) -> float:
         """Lowest value, the tensor's scale being 1."""
         return _float_or_fraction(Fraction(self.element.min) * Fraction(self.scale.max))
 
     @property
-    def smallest(self):
+    def smallest(self) -> float:
         """Smallest positive value, the tensor's scale being 1."""
         return _float_or_fraction(Fraction(self.element.smallest_subnormal) * Fraction(self.smallest_scale))
 
@@ -180,7 +190,7 @@ class BlockFormat(AnyFormat, saved_as="block"):
         """Elements of a full block of an axis of this length."""
         return self.block_size or max(length, 1)
 
-    def contains(self, other) -> bool:
+    def contains(self, other: object) -> bool:
         """Whether it is the same format: codes are multiplied, not values."""
         return self == other
 
@@ -194,20 +204,20 @@ class BlockFormat(AnyFormat, saved_as="block"):
         """How the scale of a block is chosen: the rule by name, by default `scale_rule_of`'s."""
         return scale_rule_of(self, rule)
 
-    def summary(self, source: str) -> dict:
+    def summary(self, source: str) -> dict[str, Any]:
         """Name, width of an element and its share of a scale, and the parts, for a record."""
         parts = {"element": str(self.element), "scale": str(self.scale), "block_size": self.block_size}
         tensor = {} if self.tensor_scale is None else {"tensor_scale": str(self.tensor_scale)}
         return {"format": str(self), "bits": self.bits_per_value, **parts, **tensor}
 
-    def to_data(self) -> dict:
+    def to_data(self) -> dict[str, Any]:
         """All that makes the format, as plain data."""
         parts = {what: getattr(self, what) for what in _PARTS}
         data = {what: None if part is None else part.to_data() for what, part in parts.items()}
         return {"kind": self.kind, **data, "block_size": self.block_size, "name": self.name}
 
     @classmethod
-    def from_data(cls, data: dict) -> BlockFormat:
+    def from_data(cls, data: dict[str, Any]) -> BlockFormat:
         """The format that `to_data` described, but for its kind."""
         parts = {what: None if data[what] is None else format_of_data(data[what]) for what in _PARTS}
         return cls(**data | parts)
@@ -221,7 +231,7 @@ class BlockFormat(AnyFormat, saved_as="block"):
     def __str__(self) -> str:
         return self.name
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.element, self.scale, self.block_size, self.tensor_scale, self.name)
 
 
@@ -238,7 +248,7 @@ def _float_or_fraction(x: Fraction):
     return float(x) if same else x
 
 
-def shown_format(fmt) -> str:
+def shown_format(fmt: FormatLike) -> str:
     """A format of any kind as an expression: by name if the name says all."""
     try:
         known = format(str(fmt)) == fmt
@@ -275,7 +285,7 @@ def block_format_names() -> list[str]:
     return list(_REGISTRY)
 
 
-def format(name):
+def format(name: FormatLike) -> Any:
     """Return the format that a name stands for.
 
     Parameters
@@ -325,7 +335,7 @@ def _named(name: str):
     return names.format(name)
 
 
-def is_block_format(fmt) -> bool:
+def is_block_format(fmt: FormatLike) -> bool:
     """Whether this is a block format, or a name that only one can have."""
     return isinstance(fmt, BlockFormat) or (isinstance(fmt, str) and fmt.strip().lower().startswith(("mx", "nv")))
 
@@ -342,20 +352,20 @@ def scale_rule_of(fmt: BlockFormat, rule: str | None) -> str:
     return rule
 
 
-def check_keywords(what: str, given: dict) -> None:
+def check_keywords(what: str, given: dict[str, Any]) -> None:
     """TypeError for a keyword that is not one of block formats."""
     for name in given:
         if name not in _OPTIONS:
             raise TypeError(f"{what} got an unexpected keyword {name!r} (of block formats: {', '.join(_OPTIONS)})")
 
 
-def refuse_block_options(what: str, fmt, given: dict) -> None:
+def refuse_block_options(what: str, fmt: FormatLike, given: dict[str, Any]) -> None:
     """TypeError for keywords of block formats that are given with another format."""
     check_keywords(what, given)
     raise TypeError(f"axis, scale_rule, symmetric and tensor_scale are for block formats; {fmt} is none")
 
 
-def check_block_options(what: str, given: dict, rounding: Rounding, out=None) -> None:
+def check_block_options(what: str, given: dict[str, Any], rounding: Rounding, out: object = None) -> None:
     """TypeError for what no block format takes."""
     check_keywords(what, given)
     for name in ("invalid", "return_flags", "tininess", "flush_results"):

@@ -6,9 +6,12 @@ there, infinities its NaN.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.formats.base import AnyFormat
 from softnum.formats.custom.formats import CustomFormat
@@ -20,7 +23,7 @@ __all__ = ["BuiltInFormat", "width_of"]
 _LEAST_BITS, _MOST_BITS = 3, 32
 
 
-def width_of(what: str, bits) -> int:
+def width_of(what: str, bits: object) -> int:
     """bits as an int; TypeError or ValueError unless it is an integer in 3..32."""
     if isinstance(bits, bool) or not isinstance(bits, Integral):
         raise TypeError(f"{what}: bits must be an integer, got {bits!r}")
@@ -36,7 +39,7 @@ class BuiltInFormat(CustomFormat):
     what_rounds: str  # to nearest, a tie to the even one
 
     #: numbers beyond the ends become the values there, infinities NaN
-    overflow_rules = ("saturate_finite",)
+    overflow_rules: tuple[str, ...] = ("saturate_finite",)
     has_exceptions = False
     has_nan = has_zero = signed = has_neighbours = True
     infinities = negative_zero = False
@@ -64,7 +67,7 @@ class BuiltInFormat(CustomFormat):
         """That of all primitives none is the user's."""
         return Primitives(dict.fromkeys(super().primitives, "derived"))
 
-    def check_modes(self, rounding: str, overflow) -> None:
+    def check_modes(self, rounding: str, overflow: str | None) -> None:
         """ValueError for every mode but nearest_even, and for every overflow rule but saturate_finite."""
         if rounding_name(rounding) != "nearest_even":
             raise ValueError(
@@ -74,7 +77,7 @@ class BuiltInFormat(CustomFormat):
         if overflow not in (None, *self.overflow_rules):
             self.refuse_overflow(overflow)
 
-    def infinities_saturate(self, overflow) -> bool:
+    def infinities_saturate(self, overflow: str | None) -> bool:
         """False: they are NaN."""
         return False
 
@@ -91,14 +94,16 @@ class BuiltInFormat(CustomFormat):
         self._known("the order of codes")
         return self.order_keys(np.arange(1 << self.bits).astype(self.storage_dtype))
 
-    def in_order(self, a, b) -> np.ndarray:
+    def in_order(self, a: ArrayLike, b: ArrayLike) -> np.ndarray:
         """Whether a comes before b or is the same."""
         return self.order_keys(np.asarray(a)) <= self.order_keys(np.asarray(b))
 
     # -- in records and files ------------------------------------------------------------------------------------------
+    label: Callable[..., str]
+    own_widths: Callable[..., dict[str, int]]
     label, own_widths = AnyFormat.label, AnyFormat.own_widths
 
-    def summary(self, source: str) -> dict:
+    def summary(self, source: str) -> dict[str, Any]:
         """Name and width, for a record: the name says which format it is."""
         return {"format": str(self), "bits": self.bits}
 
@@ -107,12 +112,12 @@ class BuiltInFormat(CustomFormat):
         """The arguments that make the format."""
         return (self.bits,)
 
-    def to_data(self) -> dict:
+    def to_data(self) -> dict[str, Any]:
         """All that makes the format, as plain data."""
         return {"kind": self.kind, "bits": self.bits}
 
     @classmethod
-    def from_data(cls, data: dict):
+    def from_data(cls, data: dict[str, Any]) -> BuiltInFormat:
         """The format that `to_data` described, but for its kind."""
         return cls(**data)
 
@@ -124,5 +129,5 @@ class BuiltInFormat(CustomFormat):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(str, self._made_of))})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._made_of

@@ -7,7 +7,7 @@ are imported: `softnum.arrays.codecs.scalar`, `custom_codec` and `block_codes` t
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 __all__ = ["NEAREST", "Arithmetic", "Codec", "Rounding"]
 
@@ -35,25 +35,29 @@ class Codec(Protocol):
     block: the further keywords (`axis`, `scale_rule`, `symmetric`, `tensor_scale`), TypeError where they mean nothing.
     """
 
-    def quantize(self, x, fmt, given: Rounding = NEAREST, out=None, threads=None, block=None):
+    def quantize(
+        self, x: Any, fmt: Any, given: Rounding = NEAREST, out: Any = None, threads: Any = None, block: Any = None
+    ) -> Any:
         """Values of x's float type."""
 
-    def encode(self, x, fmt, given: Rounding = NEAREST, out=None, threads=None, block=None):
+    def encode(
+        self, x: Any, fmt: Any, given: Rounding = NEAREST, out: Any = None, threads: Any = None, block: Any = None
+    ) -> Any:
         """Codes."""
 
-    def decode(self, codes, fmt, dtype, out=None, threads=None, axis=None):
+    def decode(self, codes: Any, fmt: Any, dtype: Any, out: Any = None, threads: Any = None, axis: Any = None) -> Any:
         """Values of a type that holds them."""
 
-    def kernels(self, fmt, given: Rounding):
+    def kernels(self, fmt: Any, given: Rounding) -> Any:
         """What rounds plain arrays at once (`softnum.runtime._core.Rounders`); None where nothing does."""
 
-    def decoder(self, fmt, dtype):
+    def decoder(self, fmt: Any, dtype: Any) -> Any:
         """What decodes plain arrays to a type at once (`softnum.runtime._core.Decoder`); None where nothing does."""
 
-    def core_format(self, fmt):
+    def core_format(self, fmt: Any) -> Any:
         """The format in which the core computes with the values: fmt itself, another that has them, or None."""
 
-    def check_elements(self, fmt, caller: str) -> None:
+    def check_elements(self, fmt: Any, caller: str) -> None:
         """TypeError where a function takes arrays of single elements alone, and the format has none."""
 
 
@@ -63,20 +67,34 @@ class Arithmetic(Protocol):
     #: what operands and results may be, in Python and in compiled code: floats of a type, or codes
     carriers: tuple[str, ...]
 
-    def check_reach(self, name: str, fmt, out_fmt, rounding, overflow, stochastic_bits) -> None:
+    def check_reach(
+        self, name: Any, fmt: Any, out_fmt: Any, rounding: Any, overflow: Any, stochastic_bits: Any
+    ) -> None:
         """ValueError if operands of fmt lie beyond what the operation is computed for."""
 
-    def prepared(self, name: str, formats, out_fmt, rounding, overflow):
+    def prepared(self, name: Any, formats: Any, out_fmt: Any, rounding: Any, overflow: Any) -> Any:
         """A function of checked codes of these formats that returns the results' codes."""
 
-    def check_modes(self, fmt, rounding, overflow) -> None:
+    def check_modes(self, fmt: Any, rounding: Any, overflow: Any) -> None:
         """ValueError unless results are rounded to the format in this mode and under this rule."""
 
-    def users_own(self, name: str, formats, out_fmt) -> bool:
+    def users_own(self, name: Any, formats: Any, out_fmt: Any) -> bool:
         """Whether an operation is a function of the user's on codes."""
 
-    def plain(self, name: str, formats, out_fmt, rounding, overflow, stochastic_bits):
+    def plain(self, name: Any, formats: Any, out_fmt: Any, rounding: Any, overflow: Any, stochastic_bits: Any) -> Any:
         """What computes plain arrays at once (`softnum.runtime._core.PlainOperation`); None where nothing does."""
 
-    def apply(self, name, codes, formats, out_fmt, given: Rounding, flush_inputs, nan, extra, codes_out, compute):
+    def apply(
+        self,
+        name: Any,
+        codes: Any,
+        formats: Any,
+        out_fmt: Any,
+        given: Rounding,
+        flush_inputs: Any,
+        nan: Any,
+        extra: Any,
+        codes_out: Any,
+        compute: Any,
+    ) -> Any:
         """(results, flags or None) of checked codes of these formats; or what compute returns of a rounding."""

@@ -11,7 +11,7 @@ class FloatCodes:
     """What the codes of a `FloatFormat` say, from the most significant bit: sign, exponent field, fraction."""
 
     #: IEEE 754-2019 5.7.2
-    class_names = (
+    class_names: tuple[str, ...] = (
         "signalingNaN", "quietNaN", "negativeInfinity", "negativeNormal", "negativeSubnormal", "negativeZero",
         "positiveZero", "positiveSubnormal", "positiveNormal", "positiveInfinity",
     )  # fmt: skip
@@ -155,7 +155,7 @@ class BitStringCodes(TwosComplementCodes):
     #: a NaN is equal to itself and below all numbers
     nan_is_least = True
     smallest_code = 1
-    class_names = ("NaR", "lowest", "negative", "zero", "positive", "highest")
+    class_names: tuple[str, ...] = ("NaR", "lowest", "negative", "zero", "positive", "highest")
 
     @property
     def nan_code(self) -> int:
@@ -205,7 +205,7 @@ class BitStringCodes(TwosComplementCodes):
 class FixedCodes(TwosComplementCodes):
     """What the codes of a `FixedFormat` say: integers, in two's complement if signed."""
 
-    class_names = ("lowest", "negative", "zero", "positive", "highest")
+    class_names: tuple[str, ...] = ("lowest", "negative", "zero", "positive", "highest")
 
     def class_numbers(self, codes: np.ndarray) -> np.ndarray:
         """The class of each code, as a number into ``class_names`` (int64)."""
@@ -238,7 +238,7 @@ class FixedCodes(TwosComplementCodes):
 class ValueCodes:
     """What the codes of a user's own format say: what their values do, for nothing else is known of the bits."""
 
-    class_names = ("NaN", "negativeInfinity", "negative", "zero", "positive", "positiveInfinity")
+    class_names: tuple[str, ...] = ("NaN", "negativeInfinity", "negative", "zero", "positive", "positiveInfinity")
     truncation = "toward_zero"
     exponent_bits = 0
     precision = nan_code = None

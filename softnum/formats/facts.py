@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 __all__ = ["Facts", "facts", "fits", "is_exact_in"]
 
@@ -30,7 +32,7 @@ class Facts:
 _HELD = {np.dtype("f2"): (11, -24, 15), np.dtype("f4"): (24, -149, 127), np.dtype("f8"): (53, -1074, 1023)}
 
 
-def facts(fmt) -> Facts:
+def facts(fmt: Any) -> Facts:
     """The facts of any format; of a block format, those of element times scale, and times the array's scale.
 
     >>> import softnum as sn
@@ -45,7 +47,7 @@ def _within(f: Facts, dtype, spare: int = 0) -> bool:
     return f.precision <= precision + spare and f.last >= last and f.top <= top
 
 
-def fits(fmt, dtype) -> bool:
+def fits(fmt: Any, dtype: DTypeLike) -> bool:
     """Whether every value of the format is exact in float32 (or float16, or float64), and -0 and NaN are kept.
 
     Signed fixed point must leave one bit to spare: `is_exact_in` takes it without.
@@ -57,7 +59,7 @@ def fits(fmt, dtype) -> bool:
     return _within(facts(fmt), dtype)
 
 
-def is_exact_in(fmt, dtype) -> bool:
+def is_exact_in(fmt: Any, dtype: DTypeLike) -> bool:
     """Whether every value of the format is exact in the float type: as `fits`, but to the last bit of fixed point.
 
     The lowest value of signed fixed point is a power of two, the others have a bit less than the code.

@@ -10,6 +10,7 @@ Source: NVIDIA cuBLAS documentation, "1D block scaling factors layout", and cuDN
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["tile_scales", "untile_scales"]
 
@@ -20,7 +21,7 @@ def _tiles(rows: int, columns: int) -> tuple[int, int]:
     return -(-rows // _ROWS), -(-columns // _COLUMNS)
 
 
-def tile_scales(scales) -> np.ndarray:
+def tile_scales(scales: ArrayLike) -> np.ndarray:
     """Scales in tiles of 128 rows and 4 blocks, as NVIDIA's block-scaled matrix units read them.
 
     Parameters
@@ -58,7 +59,7 @@ def tile_scales(scales) -> np.ndarray:
     return np.ascontiguousarray(tiles.transpose(order))
 
 
-def untile_scales(tiles, rows: int, blocks: int) -> np.ndarray:
+def untile_scales(tiles: ArrayLike, rows: int, blocks: int) -> np.ndarray:
     """What `tile_scales` tiled: uint8 of shape (..., rows, blocks), from the tiles or their bytes.
 
     Examples

@@ -15,11 +15,15 @@ codes, NaN and underflow of lnsI.F are those of Universal's lns<I + F + 1, F>, w
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
+from softnum.formats.base import AnyFormat
 from softnum.formats.built_in import BuiltInFormat, width_of
 from softnum.formats.codes import BitStringCodes, TwosComplementCodes
 from softnum.formats.custom.formats import CustomFormat
@@ -70,7 +74,7 @@ class _Logarithms:
         return self.convert(*operands), None
 
 
-def compute(name: str, keys, out_key, codes, rounding: str = "nearest_even") -> np.ndarray:
+def compute(name: str, keys: Any, out_key: Any, codes: ArrayLike, rounding: str = "nearest_even") -> np.ndarray:
     """The codes of results, uint64: of floats in binary64, rounded in this mode.
 
     Parameters
@@ -163,9 +167,12 @@ class LogarithmicFormat(BuiltInFormat):
     precision = None  # values have no last bit
 
     def _of(self, functions: _Logarithms, name: str, kind: str) -> None:
-        self._functions, self.name, self._tables, self.kind = functions, name, {}, kind
+        self._functions, self._tables = functions, {}
+        self.name: str = name
+        self.kind: str = kind
         self.lost = "NaN"
-        self.bits, self.storage_dtype = functions.bits, functions.storage
+        self.bits: int = functions.bits
+        self.storage_dtype: np.dtype = functions.storage
 
     @cached_property
     def _table(self) -> _Table | None:
@@ -178,7 +185,7 @@ class LogarithmicFormat(BuiltInFormat):
         return 53, low - 52, high
 
     # -- operations ----------------------------------------------------------------------------------------------------
-    def has_own(self, name: str, formats) -> bool:
+    def has_own(self, name: str, formats: Sequence[AnyFormat]) -> bool:
         """Whether an operation on operands of these formats is computed on their logarithms; ValueError where it is
         not, and cannot be derived from values."""
         if name == "round_to_integral":
@@ -186,7 +193,7 @@ class LogarithmicFormat(BuiltInFormat):
         check_operands(name, formats, self)
         return True
 
-    def own(self, name: str, formats, codes) -> np.ndarray:
+    def own(self, name: str, formats: Sequence[AnyFormat], codes: ArrayLike) -> np.ndarray:
         """The results of such an operation."""
         codes = [np.asarray(c) for c in codes]
         if name in _STEPS:
@@ -211,11 +218,13 @@ class LogarithmicFormat(BuiltInFormat):
         return np.where(x, a, np.where(y, b, chosen))
 
     # -- values to codes and back --------------------------------------------------------------------------------------
-    def core_values(self, codes) -> np.ndarray:
+    def core_values(self, codes: ArrayLike) -> np.ndarray:
         """The values rounded to odd in float64: to fewer bits they round, and by such numbers they lie, as those."""
         return self._functions.as_float(codes, "to_odd")
 
-    def encode(self, x, rounding: str = "nearest_even", overflow=None, instead: int | None = None) -> np.ndarray:
+    def encode(
+        self, x: ArrayLike, rounding: str = "nearest_even", overflow: str | None = None, instead: int | None = None
+    ) -> np.ndarray:
         """Codes of the values x (numbers of any kind, taken exactly)."""
         self.check_modes(rounding, overflow)
         x = np.asarray(x)
@@ -261,7 +270,7 @@ class LogarithmicFormat(BuiltInFormat):
         name = self._exponential
         return int(compute(name, (_BINARY64,), self._functions.key, [number.view(np.uint64)])[0])
 
-    def decode(self, codes, dtype) -> np.ndarray:
+    def decode(self, codes: ArrayLike, dtype: DTypeLike) -> np.ndarray:
         """The values of codes, rounded to dtype; ValueError for one that is not told from its neighbours there."""
         dtype = np.dtype(dtype)
         if self._table is not None:
@@ -303,7 +312,7 @@ class LogarithmicFormat(BuiltInFormat):
         return codes, (values != x) & ~(np.isnan(values) & np.isnan(x))
 
 
-def check_operands(name: str, formats, out) -> None:
+def check_operands(name: str, formats: Sequence[AnyFormat], out: np.ndarray | None) -> None:
     """ValueError unless an operation is defined for operands of these formats, some of them logarithmic, or the result.
 
     Numbers of other formats may be operands of add, subtract and fma, dividends, one factor, and what is converted; a
@@ -340,7 +349,9 @@ def _first(formats, out):
     return next((f for f in (*formats, out) if not f.values_are_exact), out)
 
 
-def logarithms_of(name: str, formats, codes, out_key, rounding: str = "nearest_even") -> tuple:
+def logarithms_of(
+    name: str, formats: Sequence[AnyFormat], codes: ArrayLike, out_key: Any, rounding: str = "nearest_even"
+) -> tuple[Any, ...]:
     """The arguments of `compute` for an operation on codes of formats of either kind."""
     if name == "scalb":  # times 2^n, which is a number; beyond 1000 no value of either kind is left
         n = np.clip(np.asarray(codes[1]).astype(np.uint32).view(np.int32), -1000, 1000)
@@ -360,7 +371,7 @@ def _of_numbers(formats, codes) -> tuple[tuple, list]:
     return keys, given
 
 
-def products_of(a, b) -> np.ndarray:
+def products_of(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """A number for each pair of codes of two formats of one kind, the same one where their product is the same."""
     if type(a) is not type(b):
         raise ValueError(f"products of {a} and {b} are no sums of two logarithms of one base")
@@ -476,7 +487,8 @@ class LnsFormat(LogarithmicFormat, saved_as="lns"):
                 "or more behind it"
             )
         #: Bits of the logarithm before the point, its sign among them, and behind it.
-        self.integer_bits, self.fraction_bits = int(integer_bits), int(fraction_bits)
+        self.integer_bits: int = int(integer_bits)
+        self.fraction_bits: int = int(fraction_bits)
         bits = 1 + self.integer_bits + self.fraction_bits
         self._of(_Logarithms(_tables.LNS, bits, self.fraction_bits), name, "lns")
 
@@ -550,10 +562,11 @@ class LnsFormat(LogarithmicFormat, saved_as="lns"):
         """Which codes are 0."""
         return np.asarray(codes) == self.zero_code
 
-    is_infinite = is_subnormal = TwosComplementCodes.is_infinite
-    limit_codes = TwosComplementCodes.limit_codes
+    is_infinite: Callable[..., np.ndarray] = TwosComplementCodes.is_infinite
+    is_subnormal: Callable[..., np.ndarray] = TwosComplementCodes.is_infinite
+    limit_codes: Callable[..., dict[str, int]] = TwosComplementCodes.limit_codes
 
-    class_names = ("NaN", "lowest", "negative", "zero", "positive", "highest")
+    class_names: tuple[str, ...] = ("NaN", "lowest", "negative", "zero", "positive", "highest")
 
     def class_numbers(self, codes: np.ndarray) -> np.ndarray:
         """The class of each code, as a number into ``class_names`` (int64)."""
@@ -584,7 +597,7 @@ class LnsFormat(LogarithmicFormat, saved_as="lns"):
     def _made_of(self) -> tuple[int, int]:
         return self.integer_bits, self.fraction_bits
 
-    def to_data(self) -> dict:
+    def to_data(self) -> dict[str, Any]:
         """All that makes the format, as plain data."""
         return {"kind": self.kind, "integer_bits": self.integer_bits, "fraction_bits": self.fraction_bits}
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -281,7 +282,7 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
 
     unmatched_code = None  # every value has its negative, or none has
 
-    def last_place(self, binade):
+    def last_place(self, binade: Any) -> Any:
         """The exponent of the last place of numbers from ``2**binade`` on; an integer, or an array of them."""
         return np.maximum(binade, self.emin) - self.mantissa_bits
 
@@ -360,7 +361,7 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
         return P3109_OVERFLOW if self.p3109 and self.infinities else FLOAT_OVERFLOW
 
     # -- beside other formats, and in records --------------------------------------------------------------------------
-    def contains(self, other) -> bool | None:
+    def contains(self, other: object) -> bool | None:
         """Whether every finite value of another format is one of this; None where the facts alone do not tell."""
         if self == other or not isinstance(other, FloatFormat):
             return super().contains(other)
@@ -368,7 +369,7 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
         whole = self.lowest_binade == "subnormal"
         return (whole or None) and self.precision >= other.precision and self.max >= other.max and grid
 
-    def to_data(self) -> dict:
+    def to_data(self) -> dict[str, Any]:
         """All that makes the format, as plain data."""
         return {"kind": self.kind, **asdict(self)}
 
@@ -413,7 +414,7 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
     def __hash__(self) -> int:
         return self._hash
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         facts = {f.name: getattr(self, f.name) for f in fields(self) if not f.name.endswith("t_bits")}
         facts.pop("mantissa_bits")
         return _rebuild_float, (self.exponent_bits, self.mantissa_bits, tuple(facts.items()))
@@ -530,7 +531,7 @@ class FixedFormat(FixedCodes, SingleFormat, saved_as="fixed"):
         """The code of the lowest value, whose negative is none of the format's; None if unsigned."""
         return 1 << (self.bits - 1) if self.signed else None
 
-    def last_place(self, binade):
+    def last_place(self, binade: Any) -> Any:
         """The exponent of the last place of numbers from ``2**binade`` on; an integer, or an array of them."""
         return np.full(np.shape(binade), -self.fraction_bits)
 
@@ -568,13 +569,13 @@ class FixedFormat(FixedCodes, SingleFormat, saved_as="fixed"):
         return _storage_dtype(self.bits)
 
     # -- beside other formats, and in records --------------------------------------------------------------------------
-    def contains(self, other) -> bool | None:
+    def contains(self, other: object) -> bool | None:
         """Whether every value of another format is one of this; None where the facts alone do not tell."""
         if self == other or not isinstance(other, FixedFormat):
             return super().contains(other)
         return self.min <= other.min and self.max >= other.max and self.fraction_bits >= other.fraction_bits
 
-    def to_data(self) -> dict:
+    def to_data(self) -> dict[str, Any]:
         """All that makes the format, as plain data."""
         return {"kind": self.kind, **asdict(self)}
 
@@ -591,7 +592,7 @@ class FixedFormat(FixedCodes, SingleFormat, saved_as="fixed"):
     def __hash__(self) -> int:
         return self._hash
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild_fixed, (self.integer_bits, self.fraction_bits, self.signed)
 
 

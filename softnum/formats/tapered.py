@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import re
 from numbers import Integral
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from softnum.formats.built_in import BuiltInFormat, width_of
 from softnum.formats.codes import BitStringCodes
@@ -32,23 +34,25 @@ class _Strings:
     """The bit strings of one format: what `CustomFormat` takes of a format's functions."""
 
     language = "strings"
-    operations = ()
+    operations: tuple[str, ...] = ()
     values_are = "double"
-    convert_takes = np.dtype(np.float64)
+    convert_takes: np.dtype = np.dtype(np.float64)
 
     def __init__(self, bits: int, takum: bool, es: int = 0) -> None:
-        self.bits, self.storage = bits, storage_of(bits)
-        self.takum, self.es = takum, es
-        self.key = bits, takum, es
+        self.bits: int = bits
+        self.storage: np.dtype = storage_of(bits)
+        self.takum: bool = takum
+        self.es: int = es
+        self.key: tuple[int, bool, int] = bits, takum, es
 
-    def as_float(self, codes) -> np.ndarray:
+    def as_float(self, codes: ArrayLike) -> np.ndarray:
         """The values of codes, float64."""
         codes = np.asarray(codes, self.storage, order="C")
         values = np.empty(codes.shape, np.float64)
         _tables.tapered_values(self.key, codes, values)
         return values
 
-    def convert(self, values) -> np.ndarray:
+    def convert(self, values: ArrayLike) -> np.ndarray:
         """The codes that float64 values round to."""
         values = np.asarray(values, np.float64, order="C")
         codes = np.empty(values.shape, self.storage)
@@ -61,7 +65,7 @@ class _Strings:
         points = longer.as_float(2 * np.arange(1, (1 << (self.bits - 1)) - 1) + 1)
         return np.concatenate([-points[::-1], [0.0, 0.0], points])
 
-    def partly(self, name: str, *operands) -> tuple[np.ndarray, None]:
+    def partly(self, name: str, *operands: ArrayLike) -> tuple[np.ndarray, None]:
         """(codes of values, None)"""
         return self.convert(*operands), None
 
@@ -86,7 +90,9 @@ class TaperedFormat(BitStringCodes, BuiltInFormat):
         """Most bits of a significand, the hidden one included: that of numbers beside 1."""
         return self.carrier_facts[0]
 
-    def encode(self, x, rounding: str = "nearest_even", overflow=None, instead: int | None = None) -> np.ndarray:
+    def encode(
+        self, x: ArrayLike, rounding: str = "nearest_even", overflow: str | None = None, instead: int | None = None
+    ) -> np.ndarray:
         """Codes of the values x (numbers of any kind, taken exactly)."""
         x = np.asarray(x)
         if self.bits <= _SHORT and x.dtype == np.float32:  # by their leading bits
@@ -94,7 +100,7 @@ class TaperedFormat(BitStringCodes, BuiltInFormat):
             return self._table.encode(x, "nearest_even")
         return super().encode(x, rounding, overflow, instead)
 
-    def decode(self, codes, dtype) -> np.ndarray:
+    def decode(self, codes: ArrayLike, dtype: DTypeLike) -> np.ndarray:
         """The values of codes, exact in dtype."""
         if self._table is None and np.dtype(dtype) == np.float64:  # which holds them all
             return self._functions.as_float(codes)
@@ -150,7 +156,7 @@ class PositFormat(TaperedFormat, saved_as="posit"):
         if not 0 <= es <= _MOST_ES:
             raise ValueError(f"PositFormat: es must lie in 0..{_MOST_ES}, got {es}")
         #: Bits of exponent.
-        self.es = int(es)
+        self.es: int = int(es)
         super().__init__(_Strings(bits, False, self.es), f"posit{bits}" + (f"_es{es}" if es != 2 else ""), "posit")
 
     def _fields(self, rest: str) -> list[tuple[str, int]]:
@@ -168,7 +174,7 @@ class PositFormat(TaperedFormat, saved_as="posit"):
         top = (self.bits - 2) << self.es
         return max(self.bits - 2 - self.es, 1), -top, top
 
-    def to_data(self) -> dict:
+    def to_data(self) -> dict[str, Any]:
         """All that makes the format, as plain data."""
         return {**super().to_data(), "es": self.es}
 

@@ -9,11 +9,14 @@ Sources: IEEE Std 754-2019, 3.4 (binary128); Intel 64 and IA-32 Software Develop
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, wraps
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.formats.codes import FixedCodes, FloatCodes
 from softnum.formats.scalar import MAX_BITS, MAX_EXPONENT_BITS, MAX_PRECISION, FixedFormat, FloatFormat, exact_number
@@ -28,7 +31,7 @@ TWO_WORDS = np.dtype([("high", np.uint64), ("low", np.uint64)])
 _LOW = (1 << 64) - 1
 
 
-def integers(codes) -> np.ndarray:
+def integers(codes: ArrayLike) -> np.ndarray:
     """Codes of two words as Python integers, which are taken as they are.
 
     >>> integers(np.array([(1, 2)], TWO_WORDS))
@@ -42,7 +45,7 @@ def integers(codes) -> np.ndarray:
     return out
 
 
-def two_words(numbers) -> np.ndarray:
+def two_words(numbers: Any) -> np.ndarray:
     """Integers from 0 to 2**128 - 1 as codes of two words.
 
     >>> two_words([2**64 + 2])
@@ -63,7 +66,7 @@ def is_wide(exponent_bits: int, mantissa_bits: int) -> bool:
     return 1 + exponent_bits + mantissa_bits > MAX_BITS or mantissa_bits >= MAX_PRECISION
 
 
-def _of_integers(function):
+def _of_integers(function: Callable[..., Any]) -> Callable[..., Any]:
     """A method of codes of any shape: of a function of a row of Python integers."""
 
     @wraps(function)
@@ -83,7 +86,7 @@ class Wide:
     leads = True
     storage_dtype = TWO_WORDS
 
-    def stored(self, numbers) -> np.ndarray:
+    def stored(self, numbers: Any) -> np.ndarray:
         """Integers that are codes as the array that holds codes."""
         return two_words(numbers)
 
@@ -117,7 +120,7 @@ class Wide:
             "on Arrays alone (softnum.add, softnum.fma, ...); convert to a format of up to 64 bits"
         )
 
-    def check_modes(self, rounding: str, overflow) -> None:
+    def check_modes(self, rounding: str, overflow: str | None) -> None:
         """ValueError: in units sums and products are of other formats."""
         raise ValueError(f"sums and products of units are not of {self.described}")
 
@@ -246,6 +249,12 @@ class WideFloatFormat(Wide, FloatFormat, saved_as="wide_float"):
         return exact_number(significand * Fraction(2) ** (max(field, 1) - self.bias - self.mantissa_bits))
 
     # -- what codes say ------------------------------------------------------------------------------------------------
+    sign_bits: ClassVar[Callable[..., np.ndarray]]
+    magnitudes: ClassVar[Callable[..., np.ndarray]]
+    sign_and_size: ClassVar[Callable[..., tuple[np.ndarray, np.ndarray]]]
+    is_zero: ClassVar[Callable[..., np.ndarray]]
+    is_infinite: ClassVar[Callable[..., np.ndarray]]
+    is_subnormal: ClassVar[Callable[..., np.ndarray]]
     sign_bits, magnitudes, sign_and_size, is_zero, is_infinite, is_subnormal = (
         _of_integers(vars(FloatCodes)[name])
         for name in ("sign_bits", "magnitudes", "sign_and_size", "is_zero", "is_infinite", "is_subnormal")
@@ -308,7 +317,7 @@ class WideFloatFormat(Wide, FloatFormat, saved_as="wide_float"):
         return [*parts, ("fraction", bits[1 + e + self.explicit_bit :])]
 
     # -- in records and files ------------------------------------------------------------------------------------------
-    def to_data(self) -> dict:
+    def to_data(self) -> dict[str, Any]:
         """All that makes the format, as plain data."""
         names = ("exponent_bits", "mantissa_bits", "explicit_bit", "name")
         return {"kind": "wide_float", **{name: getattr(self, name) for name in names}}
@@ -317,9 +326,10 @@ class WideFloatFormat(Wide, FloatFormat, saved_as="wide_float"):
         explicit = ", explicit_bit=True" * self.explicit_bit
         return f"WideFloatFormat({self.exponent_bits}, {self.mantissa_bits}{explicit}, name={self.name!r})"
 
-    __hash__ = FloatFormat.__hash__
+    def __hash__(self) -> int:
+        return FloatFormat.__hash__(self)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild_float, (self.exponent_bits, self.mantissa_bits, self.explicit_bit, self.name)
 
 
@@ -362,20 +372,25 @@ class WideFixedFormat(Wide, FixedFormat, saved_as="wide_fixed"):
         for key, value in (("integer_bits", i), ("fraction_bits", f), ("signed", bool(signed))):
             object.__setattr__(self, key, value)
 
+    order_keys: ClassVar[Callable[..., np.ndarray]]
+    sign_and_size: ClassVar[Callable[..., tuple[np.ndarray, np.ndarray]]]
+    is_zero: ClassVar[Callable[..., np.ndarray]]
+    class_numbers: ClassVar[Callable[..., np.ndarray]]
+    sign_bits: ClassVar[Callable[..., np.ndarray]]
     order_keys, sign_and_size, is_zero, class_numbers, sign_bits = (
         _of_integers(inspect.getattr_static(FixedCodes, name))
         for name in ("order_keys", "sign_and_size", "is_zero", "class_numbers", "sign_bits")
     )
     value_keys = order_keys
 
-    def to_data(self) -> dict:
+    def to_data(self) -> dict[str, Any]:
         """All that makes the format, as plain data."""
         return {**super().to_data(), "kind": "wide_fixed"}
 
     def __repr__(self) -> str:
         return f"Wide{super().__repr__()}"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild_fixed, (self.integer_bits, self.fraction_bits, self.signed)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.arrays import conversion
 from softnum.arrays.container import Array
 from softnum.arrays.ufuncs import check_flags
 from softnum.formats.aliases import near, operation_alias
+from softnum.formats.annotations import FormatLike
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES, STOCHASTIC_MODES, Flags
 from softnum.ops import arithmetic, integers
 from softnum.runtime import gateway
@@ -130,7 +133,7 @@ class Probe:
     def __len__(self) -> int:
         return len(self.result)
 
-    def __getitem__(self, index) -> Probe:
+    def __getitem__(self, index: Any) -> Probe:
         return Probe(*(v[index] if isinstance(v, (np.ndarray, np.generic)) else v for v in self._values()))
 
     def _values(self) -> list:
@@ -257,7 +260,7 @@ def _known(operation) -> tuple:
 
 
 @plain
-def probe(operation, *operands, **options) -> Probe:
+def probe(operation: str, *operands: ArrayLike | FormatLike, **options: Any) -> Probe:
     """How each result of an operation came to be: exact sign and exponent, significand kept, guard, round, sticky ...
 
     It is told by the arithmetic core itself, where it cuts and decides. Of an operation that rounds twice in itself,

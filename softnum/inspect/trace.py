@@ -12,10 +12,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.arrays.checks import float_array, native
 from softnum.arrays.container import Array
 from softnum.arrays.environment import seed_and_stream
+from softnum.formats.annotations import FormatLike, Key
 from softnum.formats.dispatch import of_format
 from softnum.formats.facts import fits
 from softnum.formats.modes import Flags
@@ -65,7 +67,7 @@ class Trace:
 
     @property
     @plain
-    def result(self):
+    def result(self) -> Any:
         """The result as `softnum.dot` returns it: a numpy scalar, or an Array if no float64 holds the format."""
         fmt, value = self.unit.result, self.value
         dtype = next((d for d in (np.float32, np.float64) if fits(fmt, d)), None)
@@ -116,7 +118,15 @@ def _hex(code: int, fmt) -> str:
 
 
 @plain
-def trace(unit: Unit, a, b, c=None, *, key=None, random_bits=None) -> Trace:
+def trace(
+    unit: Unit,
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike | None = None,
+    *,
+    key: Key | None = None,
+    random_bits: ArrayLike | None = None,
+) -> Trace:
     """The body of ``unit.trace``, which says what it takes and returns."""
     vectors = block_vectors(unit, a, b) if family_of(unit).of_blocks else []
     for x, fmt, what in () if vectors else ((a, unit.operand[0], "a"), (b, unit.operand[1], "b")):
@@ -145,7 +155,7 @@ def trace(unit: Unit, a, b, c=None, *, key=None, random_bits=None) -> Trace:
     return Trace(unit, tuple(steps), code)
 
 
-def codes_of(x, fmt) -> list[int]:
+def codes_of(x: Any, fmt: FormatLike) -> list[int]:
     return native(x.codes).tolist() if isinstance(x, Array) else _codes_of_values(fmt, x)
 
 

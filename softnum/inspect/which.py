@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.arrays.checks import float_array
 from softnum.arrays.container import Array
@@ -111,7 +113,7 @@ class Which:
         left, right = (self.trace(x, at) for x in pair)
         return _side_by_side(pair, at, left, right, self.result[at])
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         return {
             "elements": self.result.size,
@@ -189,7 +191,15 @@ def _bits(x: np.ndarray) -> np.ndarray:
 
 
 @plain
-def which(a, b, c=None, result=None, *, others: Mapping[str, Unit] | None = None, threads: int | None = None) -> Which:
+def which(
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike | None = None,
+    result: ArrayLike | None = None,
+    *,
+    others: Mapping[str, Unit] | None = None,
+    threads: int | None = None,
+) -> Which:
     """Which units of real hardware give a product of matrices, bit for bit.
 
     Parameters

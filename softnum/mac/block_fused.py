@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
+from typing import Any
 
 from softnum.arrays.environment import environment
 from softnum.formats.blocks import format
@@ -169,7 +170,7 @@ class BlockFusedDotUnit(Unit):
         return "sum", "tensor scales" if self.tensor_scales else None
 
     @cached_property
-    def environments(self) -> tuple[tuple, tuple]:
+    def environments(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """(sum, tensor scales): the core's numbers of each rounding."""
         rule = None if self.overflow == "always_infinity" else self.overflow
         return tuple(environment(self.accumulator, mode, rule, 32) for mode in (self.output_rounding, "nearest_even"))

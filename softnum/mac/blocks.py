@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from softnum.arrays.environment import environment
 from softnum.arrays.sources import DEFAULT_SOURCE
+from softnum.formats.base import AnyFormat
 from softnum.formats.blocks import format
 from softnum.formats.checks import check_block
 from softnum.formats.facts import facts
@@ -192,19 +194,19 @@ class BlockDotUnit(Unit):
         return self.product_rounding or self.rounding
 
     @cached_property
-    def environments(self) -> tuple[tuple, tuple]:
+    def environments(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """(scaled sum, outer sum): the core's numbers of each rounding."""
         return tuple(
             environment(fmt, mode, self.rule_for(fmt), self.stochastic_bits)
             for fmt, mode in ((self.product or self.accumulator, self.product_mode), (self.accumulator, self.rounding))
         )
 
-    def rule_for(self, fmt) -> str | None:
+    def rule_for(self, fmt: AnyFormat) -> str | None:
         """The overflow rule, where a format knows it; its default where only the other one does."""
         return overflow_of_formats(self.overflow, fmt, self.accumulator, self.product or self.accumulator)
 
     @property
-    def rounded_to(self) -> tuple:
+    def rounded_to(self) -> tuple[Any, ...]:
         """The formats of scaled sums and of the outer sum, and those of `inner`."""
         return (self.product, self.accumulator, *(() if self.inner is None else self.inner.rounded_to))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 from softnum.arrays.environment import environment
 from softnum.formats.modes import rounding_name
@@ -89,12 +90,12 @@ class ChunkedDotUnit(Unit):
         environment(self.accumulator, self.rounding, self.overflow, 32)  # checks the rule
 
     @property
-    def operand(self) -> tuple:
+    def operand(self) -> tuple[Any, ...]:
         """The formats of a and b: those of `inner`."""
         return self.inner.operand
 
     @property
-    def rounded_to(self) -> tuple:
+    def rounded_to(self) -> tuple[Any, ...]:
         """The format of the outer sum, and those of `inner`."""
         return (self.accumulator, *self.inner.rounded_to)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from types import FunctionType
+from typing import Any
 
+from softnum.formats.annotations import FormatLike
 from softnum.formats.blocks import shown_format
 from softnum.formats.custom.primitives import place_of
 from softnum.formats.facts import fits
@@ -159,7 +162,17 @@ class CustomMadUnit(Unit):
         return carrier
 
     @classmethod
-    def from_c(cls, source, name: str = "mad", *, operand, accumulator=None, lanes=None, cflags=(), **options):
+    def from_c(
+        cls,
+        source: str | Path,
+        name: str = "mad",
+        *,
+        operand: FormatLike | tuple[FormatLike, FormatLike],
+        accumulator: FormatLike | None = None,
+        lanes: int | None = None,
+        cflags: Sequence[str] = (),
+        **options: Any,
+    ) -> CustomMadUnit:
         """A unit whose function is written in C.
 
         Parameters
@@ -259,13 +272,13 @@ class CustomMadUnit(Unit):
         told = () if isinstance(self.function, CMad) else gateway.fingerprint(self.function) or object()
         return (*(getattr(self, f.name) for f in fields(self)), told)
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, CustomMadUnit) and self._identity == other._identity)
 
     def __hash__(self) -> int:
         return hash(self._identity)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(getattr(self, f.name) for f in fields(self))
 
     @property

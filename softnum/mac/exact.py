@@ -173,7 +173,7 @@ class _Exact:
         return "exact"
 
 
-exact = _Exact()
+exact: _Exact = _Exact()
 
 
 def _adder(unit: ExactDotUnit, fmt) -> ExactDotUnit:

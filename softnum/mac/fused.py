@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
+from typing import Any
 
 from softnum.arrays.environment import environment
+from softnum.formats.annotations import FormatLike
+from softnum.formats.base import AnyFormat
 from softnum.formats.checks import check_float
 from softnum.formats.facts import facts
 from softnum.formats.modes import overflow_name, overflow_of_formats, rounding_name
@@ -25,14 +28,14 @@ _MOST_EXPONENT = 1 << 16
 _MOST_PERIOD = 1 << 16
 
 
-def checked_integer(unit: str, what: str, value, low: int, high: int) -> int:
+def checked_integer(unit: str, what: str, value: Any, low: int, high: int) -> int:
     """An integer within limits; ValueError of anything else."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= high:
         raise ValueError(f"{unit}: {what} must be an integer in {low}..{high}, got {value!r}")
     return int(value)
 
 
-def checked_float(unit: str, what: str, fmt) -> FloatFormat:
+def checked_float(unit: str, what: str, fmt: FormatLike) -> FloatFormat:
     """A float format that has a zero; ValueError of any other."""
     fmt = format(fmt)
     check_float(fmt, f"{unit}: {what} must be a float format, got {{}}")
@@ -41,7 +44,7 @@ def checked_float(unit: str, what: str, fmt) -> FloatFormat:
     return fmt
 
 
-def float_pair(unit: str, operand) -> tuple:
+def float_pair(unit: str, operand: FormatLike) -> tuple[Any, ...]:
     """The formats of two factors, of one given or two."""
     if operand is None:
         raise ValueError(f"{unit}: state operand=, the format (or pair of formats) of the factors")
@@ -71,7 +74,7 @@ def deterministic(unit: str, what: str, rounding: str) -> str:
     return name
 
 
-def put_step(unit, *others) -> None:
+def put_step(unit: Any, *others: str) -> None:
     """Check what a fused step is made of, and make its numbers plain integers and its formats formats; others: formats
     beside the accumulator that it rounds to."""
     name = type(unit).__name__
@@ -91,7 +94,7 @@ def put_step(unit, *others) -> None:
         overflow_of_formats(unit.overflow, unit.accumulator, *others)
 
 
-def shown_cut(unit) -> str:
+def shown_cut(unit: Any) -> str:
     """How a step aligns its terms, in words: below which exponent they are cut."""
     return (
         f"cut to {unit.fraction_bits} fraction bits below the largest exponent"
@@ -181,7 +184,7 @@ class FusedDotUnit(Unit):
     output: object = None
     output_rounding: str = "toward_zero"
     truncate_fraction: int | None = None
-    k_order: tuple | None = None
+    k_order: tuple[Any, ...] | None = None
     c: str = "fused"
     overflow: str | None = None
     zero_exponent: int | None = None
@@ -197,12 +200,12 @@ class FusedDotUnit(Unit):
             raise ValueError(f"FusedDotUnit: c must be 'fused' or 'after', got {self.c!r}")
 
     @property
-    def result(self):
+    def result(self) -> Any:
         """The format of the result."""
         return self.output or self.accumulator
 
     @property
-    def c_format(self):
+    def c_format(self) -> Any:
         """The format of C: the accumulator's, or the output's where it is added after."""
         return self.result if self.c == "after" else self.accumulator
 
@@ -212,7 +215,7 @@ class FusedDotUnit(Unit):
         return len(self.k_order) if self.k_order else self.terms
 
     @property
-    def rounded_to(self) -> tuple:
+    def rounded_to(self) -> tuple[Any, ...]:
         """The formats of the steps' results and of the last one."""
         return self.accumulator, self.result
 
@@ -224,7 +227,7 @@ class FusedDotUnit(Unit):
         return "sum", None if self.result == self.accumulator else "output", None
 
     @cached_property
-    def environments(self) -> tuple[tuple, tuple, tuple]:
+    def environments(self) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
         """(accumulator, output, C added after): the core's numbers of each rounding."""
         rules = [None if self.overflow == "always_infinity" else self.overflow_of(f) for f in self.rounded_to]
         return (
@@ -233,7 +236,7 @@ class FusedDotUnit(Unit):
             environment(self.result, "nearest_even", rules[1], 32),
         )
 
-    def overflow_of(self, fmt) -> str | None:
+    def overflow_of(self, fmt: AnyFormat) -> str | None:
         """The overflow rule of one of the unit's formats: None, its default, where only the other one knows it."""
         if self.overflow == "always_infinity":
             return self.overflow
@@ -301,7 +304,7 @@ class FmaChainUnit(Unit):
     operand: object = None
     rounding: str = "nearest_even"
     overflow: str | None = None
-    k_order: tuple | None = None
+    k_order: tuple[Any, ...] | None = None
     flush_inputs: bool = False
     flush_results: str | None = None
 
@@ -323,7 +326,7 @@ class FmaChainUnit(Unit):
         return len(self.k_order) if self.k_order else 1
 
     @cached_property
-    def environment(self) -> tuple:
+    def environment(self) -> tuple[Any, ...]:
         """The core's numbers of each rounding."""
         return environment(
             self.accumulator, self.rounding, self.overflow, 32,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from softnum.arrays.environment import environment
+from softnum.formats.annotations import FormatLike
 from softnum.formats.modes import overflow_name
 from softnum.formats.names import format
 from softnum.mac import _exact, _fused
@@ -151,7 +153,7 @@ class GroupedDotUnit(Unit):
             put("guard_bits", checked_integer(name, "guard_bits", self.guard_bits, 0, most))
 
     @property
-    def partial_format(self):
+    def partial_format(self) -> Any:
         """The format of S where it is rounded, and of RVBNA's output precision."""
         return self.accumulator if self.partial is None else self.partial
 
@@ -188,7 +190,7 @@ class GroupedDotUnit(Unit):
         return bottom, -(-width // 64)
 
     @property
-    def rounded_to(self) -> tuple:
+    def rounded_to(self) -> tuple[Any, ...]:
         """The formats of the sum and of partial sums."""
         return self.accumulator, self.partial_format
 
@@ -198,7 +200,7 @@ class GroupedDotUnit(Unit):
         return None if self.partial_rounding is None else "partial sum", "sum"
 
     @cached_property
-    def environments(self) -> tuple[tuple, tuple]:
+    def environments(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """(accumulator, partial): the core's numbers of each rounding."""
         return (
             self._environment(self.accumulator, self.rounding),
@@ -255,7 +257,16 @@ class GroupedDotUnit(Unit):
         return f"{mode}({products})"
 
 
-def ime_unit(g: int, psm: int, rnd: str, *, w: int, operand, accumulator="binary32", frm="nearest_even"):
+def ime_unit(
+    g: int,
+    psm: int,
+    rnd: str,
+    *,
+    w: int,
+    operand: FormatLike | tuple[FormatLike, FormatLike],
+    accumulator: FormatLike = "binary32",
+    frm: str = "nearest_even",
+) -> GroupedDotUnit:
     """The unit that a disclosure of RISC-V's integrated matrix extension (IME, Zvvm) states: (G, psm, rnd).
 
     Parameters

@@ -6,9 +6,13 @@ from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from numbers import Integral
+from typing import Any
+
+from numpy.typing import ArrayLike
 
 from softnum.arrays.environment import environment
 from softnum.arrays.sources import DEFAULT_SOURCE, RandomSource, random_source
+from softnum.formats.annotations import Key
 from softnum.formats.base import AnyFormat
 from softnum.formats.blocks import shown_format
 from softnum.formats.checks import check_narrow
@@ -44,7 +48,7 @@ def use_disclosures(disclose: Callable, read: Callable) -> None:
     _disclosures[:] = [(disclose, read)]
 
 
-def unit_of_disclosure(given) -> Unit:
+def unit_of_disclosure(given: Any) -> Unit:
     """The unit of a disclosure: of its data, their text or the path of a file."""
     return _disclosures[-1][1](given)
 
@@ -68,27 +72,27 @@ class Unit:
     MadUnit('e6m3', operand='e5m2')  # acc = round(acc + a * b): e5m2 x e5m2 -> e6m3, one rounding (nearest_even)
     """
 
-    operand: tuple
+    operand: tuple[Any, ...]
     stochastic: bool = False
     two_roundings: bool = False
     roundings: tuple[str | None, ...] = ("sum",)
     on_codes: bool = False
     random: str = DEFAULT_SOURCE
-    evidence: dict = {}  # of a preset: what each property rests on (softnum.mac.presets.Evidence)
-    preset: tuple | None = None  # of a preset: its name, output and disputed, as `softnum.unit` took them
+    evidence: dict[str, Any] = {}  # of a preset: what each property rests on (softnum.mac.presets.Evidence)
+    preset: tuple[Any, ...] | None = None  # of a preset: its name, output and disputed, as `softnum.unit` took them
 
     @property
-    def result(self):
+    def result(self) -> Any:
         """The format of the sum."""
         return self.accumulator
 
     @property
-    def rounded_to(self) -> tuple:
+    def rounded_to(self) -> tuple[Any, ...]:
         """The formats that are rounded to: the sum's alone, if nothing else is."""
         return (self.accumulator,)
 
     @property
-    def c_format(self):
+    def c_format(self) -> Any:
         """The format of C."""
         return self.result
 
@@ -122,7 +126,15 @@ class Unit:
     def _mode(self, rounding: str) -> str:
         return f"{rounding}, r = {self.stochastic_bits}" if rounding.startswith("stochastic") else rounding
 
-    def trace(self, a, b, c=None, *, key=None, random_bits=None):
+    def trace(
+        self,
+        a: ArrayLike,
+        b: ArrayLike,
+        c: ArrayLike | None = None,
+        *,
+        key: Key | None = None,
+        random_bits: ArrayLike | None = None,
+    ) -> Any:
         """Every step of one dot product: what is exact, what each rounding keeps and loses, and the flags.
 
         Parameters
@@ -167,7 +179,7 @@ class Unit:
         """
         return _tracers[-1](self, a, b, c, key=key, random_bits=random_bits)
 
-    def disclosure(self):
+    def disclosure(self) -> Any:
         """All that is needed to compute what the unit computes, as a page and as data.
 
         Returns
@@ -197,7 +209,7 @@ class Unit:
         return _disclosures[-1][0](self)
 
 
-def shown(value) -> str:
+def shown(value: object) -> str:
     """A field's value as an expression: a pair of equal formats as one."""
     if isinstance(value, Unit):
         return value.expression
@@ -206,7 +218,7 @@ def shown(value) -> str:
     return shown_format(value) if isinstance(value, AnyFormat) else repr(value)
 
 
-def check_sum_formats(unit, *names: str, custom: bool = False) -> None:
+def check_sum_formats(unit: Any, *names: str, custom: bool = False) -> None:
     """ValueError unless sums can be kept in the unit's formats of these names: floats or fixed point, with a zero."""
     for what in names:
         fmt, caller = getattr(unit, what), type(unit).__name__
@@ -216,7 +228,7 @@ def check_sum_formats(unit, *names: str, custom: bool = False) -> None:
             raise ValueError(f"{caller}: {what}={fmt} has no zero to start a sum from")
 
 
-def put_order(unit) -> None:
+def put_order(unit: Any) -> None:
     """Check a unit's lanes, reduction and chunk, and make the numbers plain integers."""
     me = type(unit).__name__
     if isinstance(unit.lanes, bool) or not isinstance(unit.lanes, Integral) or not 1 <= unit.lanes <= MAX_LANES:
@@ -230,7 +242,7 @@ def put_order(unit) -> None:
         object.__setattr__(unit, "chunk", int(unit.chunk))
 
 
-def put_source(unit, stochastic: bool) -> None:
+def put_source(unit: Any, stochastic: bool) -> None:
     """Check a unit's source of random bits, and name it as all do; stochastic: whether its own roundings take them."""
     source = unit.random_source
     object.__setattr__(unit, "random", source.name)
@@ -239,14 +251,14 @@ def put_source(unit, stochastic: bool) -> None:
         source.check(unit.stochastic_bits, unit.two_roundings, type(unit).__name__)
 
 
-def shown_source(unit) -> str:
+def shown_source(unit: Any) -> str:
     """Where a unit's random bits come from, in words, if it takes some and they are none of the default's."""
     if not unit.stochastic or unit.random == DEFAULT_SOURCE:
         return ""
     return f", random bits {'given' if unit.random == 'given' else 'of ' + unit.random}"
 
 
-def operand_pair(unit) -> tuple:
+def operand_pair(unit: Any) -> tuple[Any, ...]:
     """The formats of a unit's two factors, of one given or two."""
     me = type(unit).__name__
     if unit.operand is None:
@@ -424,7 +436,7 @@ class MadUnit(Unit):
         overflow_of_formats(self.overflow, self.accumulator, *formats)  # raises if no format of the unit knows the rule
         return self.overflow
 
-    def overflow_of(self, fmt) -> str | None:
+    def overflow_of(self, fmt: AnyFormat) -> str | None:
         """The overflow rule of one of the unit's formats: None if it does not know that of the unit."""
         return self.overflow if self.overflow in fmt.overflow_rules else None
 
@@ -444,17 +456,17 @@ class MadUnit(Unit):
         return any(fmt is not None and fmt.codec.core_format(fmt) is not fmt for fmt in formats)
 
     @property
-    def outer(self):
+    def outer(self) -> Any:
         """The format of the result: the outer sum's under chunk, else the accumulator."""
         return self.outer_accumulator or self.accumulator
 
     @property
-    def result(self):
+    def result(self) -> Any:
         """The format of the sum."""
         return self.outer
 
     @property
-    def rounded_to(self) -> tuple:
+    def rounded_to(self) -> tuple[Any, ...]:
         """The formats that products, sums and the outer sum are rounded to."""
         return self.product, self.accumulator, self.outer
 
@@ -472,7 +484,7 @@ class MadUnit(Unit):
         return self.product_rounding or self.rounding
 
     @cached_property
-    def environments(self) -> tuple[tuple, tuple, tuple]:
+    def environments(self) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
         """(product, sum, outer sum): (rounding, overflow, tininess, r) each, in the core's numbers. a and b are read in
         the first, sums and rounded products in the others."""
         return (
@@ -535,7 +547,7 @@ class MadUnit(Unit):
         return text + (f", in chunks of {self.chunk} summed in {self.outer}" if self.chunk else "")
 
 
-def shown_flushes(unit) -> str:
+def shown_flushes(unit: Any) -> str:
     """What a unit flushes, in words."""
     text = ""
     if unit.flush_inputs:

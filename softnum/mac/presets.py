@@ -10,7 +10,9 @@ import difflib
 import os
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
+from softnum.formats.annotations import FormatLike
 from softnum.formats.names import format
 from softnum.mac.expressions import evaluated
 from softnum.mac.families import FAMILIES
@@ -46,7 +48,9 @@ def _made(name: str, output: str | None, disputed: str | None) -> Unit:
     return made
 
 
-def unit(name, output=None, *, disputed=None) -> Unit:
+def unit(
+    name: Unit | str | Mapping[str, Any], output: FormatLike | None = None, *, disputed: str | None = None
+) -> Unit:
     """A unit of real hardware.
 
     Parameters
@@ -115,7 +119,7 @@ def unit(name, output=None, *, disputed=None) -> Unit:
 _KINDS = {units.__name__: units for units, family in FAMILIES.items() if family.from_text}
 
 
-def unit_of(what) -> Unit:
+def unit_of(what: Any) -> Unit:
     """A unit, given itself, by a preset's name, or by the expression that its `repr` shows.
 
     Raises ValueError for text that is neither.

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from softnum.mac.mad import Unit
 
 __all__ = ["RoundingCounts", "RoundingStats", "Tallies"]
 
@@ -137,13 +141,13 @@ class Tallies:
     def __init__(self) -> None:
         self._parts: list[np.ndarray] = []
 
-    def part(self, unit) -> np.ndarray:
+    def part(self, unit: Unit) -> np.ndarray:
         """An array for one piece of work to add to, a row for each of ``unit.roundings``."""
         counts = np.zeros((len(unit.roundings), len(_COUNTS)), np.uint64)
         self._parts.append(counts)  # a list's append is atomic
         return counts
 
-    def stats(self, unit) -> RoundingStats:
+    def stats(self, unit: Unit) -> RoundingStats:
         """The counts of all parts, of the kinds of rounding that the unit has."""
         names = unit.roundings
         counts = [[0] * len(_COUNTS) for _ in names]

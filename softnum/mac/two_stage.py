@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from softnum.arrays.environment import environment
 from softnum.formats.modes import overflow_name
@@ -120,7 +121,7 @@ class TwoStageDotUnit(Unit):
             put("overflow", overflow_name(self.overflow, self.accumulator))
 
     @cached_property
-    def environment(self) -> tuple:
+    def environment(self) -> tuple[Any, ...]:
         """The core's numbers of each rounding."""
         return environment(self.accumulator, self.output_rounding, self.overflow, 32)
 

@@ -5,13 +5,18 @@ One table, `OPERATIONS`, lists them: the ufuncs of the core, the operators of `A
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.arrays.container import OPERATIONS, Array
+from softnum.formats.annotations import FormatLike, Formats
 from softnum.formats.names import format
 from softnum.formats.operation_names import CODE_OPERANDS, ELEMENTARY, OPERANDS
 from softnum.formats.scalar import FixedFormat, FloatFormat
 from softnum.ops.operation import OPTIONS, RETURNS, apply, rounded
+from softnum.ops.signatures import Binary, Ternary, Unary
 from softnum.runtime import gateway
 
 __all__ = [
@@ -23,49 +28,49 @@ __all__ = [
 #: The classes of IEEE 754-2019 5.7.2, by the numbers that `classify` returns.
 CLASSES = FloatFormat.class_names
 
-add = rounded(
+add: Binary = rounded(
     "add",
     2,
     "The exactly rounded ``a + b``.",
     "clauses 5.4.1, 6 and 7",
     '>>> sn.add([0x3c], [0x3d], "e5m2", return_flags=True)\n    (array([64], dtype=uint8), array([1], dtype=uint8))',
 )
-subtract = rounded(
+subtract: Binary = rounded(
     "subtract",
     2,
     "The exactly rounded ``a - b``.",
     "clauses 5.4.1, 6 and 7",
     '>>> sn.subtract(sn.array(1.0, "e4m3fn"), sn.array(0.75, "e4m3fn"))\n    Array(0.25, e4m3fn)',
 )
-multiply = rounded(
+multiply: Binary = rounded(
     "multiply",
     2,
     "The exactly rounded ``a * b``.",
     "clauses 5.4.1, 6 and 7",
     '>>> sn.multiply([0x18], [0x18], "q4.4")  # 1.5 * 1.5\n    array([36], dtype=uint8)',
 )
-divide = rounded(
+divide: Binary = rounded(
     "divide",
     2,
     "The exactly rounded ``a / b``; x / 0 raises DIVIDE_BY_ZERO.",
     "clauses 5.4.1, 7.2 and 7.3",
     '>>> sn.divide(sn.array(1.0, "binary16"), sn.array(3.0, "binary16"))\n    Array(0.33325195, binary16)',
 )
-remainder = rounded(
+remainder: Binary = rounded(
     "remainder",
     2,
     "``a - b * n`` with n the integer nearest to a / b, the even one of two.",
     "clause 5.3.1",
     '>>> sn.remainder(sn.array(5.0, "e4m3fn"), sn.array(3.0, "e4m3fn"))\n    Array(-1., e4m3fn)',
 )
-sqrt = rounded(
+sqrt: Unary = rounded(
     "sqrt",
     1,
     "The exactly rounded square root; of a negative number, NaN and INVALID.",
     "clause 5.4.1",
     '>>> sn.sqrt(sn.array([2.0, 9.0], "bfloat16"))\n    Array([1.4140625, 3.       ], bfloat16)',
 )
-fma = rounded(
+fma: Ternary = rounded(
     "fma",
     3,
     "The exactly rounded ``a * b + c``, with one rounding.",
@@ -76,63 +81,63 @@ fma = rounded(
     ""
     "Array(1.00097656, binary16)",
 )
-round_to_integral = rounded(
+round_to_integral: Unary = rounded(
     "round_to_integral",
     1,
     "a rounded to an integer in the given mode; INEXACT if it was none.",
     "clause 5.9",
     '>>> sn.round_to_integral(sn.array([2.5, -0.25], "e5m2"))\n    Array([ 2., -0.], e5m2)',
 )
-minimum = rounded(
+minimum: Binary = rounded(
     "minimum",
     2,
     "The lesser operand; NaN if either is NaN, and -0 below +0.",
     "clause 9.6",
     '>>> sn.minimum(sn.array([1.0, 2.0], "e5m2"), sn.array([3.0, float("nan")], "e5m2"))\n    Array([ 1., nan], e5m2)',
 )
-maximum = rounded(
+maximum: Binary = rounded(
     "maximum",
     2,
     "The greater operand; NaN if either is NaN, and -0 below +0.",
     "clause 9.6",
     '>>> sn.maximum(sn.array(1.0, "e5m2"), sn.array(3.0, "e5m2"))\n    Array(3., e5m2)',
 )
-minimum_number = rounded(
+minimum_number: Binary = rounded(
     "minimum_number",
     2,
     "The lesser operand; a NaN gives way to a number.",
     "clause 9.6",
     '>>> sn.minimum_number(sn.array(2.0, "e5m2"), sn.array(float("nan"), "e5m2"))\n    Array(2., e5m2)',
 )
-maximum_number = rounded(
+maximum_number: Binary = rounded(
     "maximum_number",
     2,
     "The greater operand; a NaN gives way to a number.",
     "clause 9.6",
     '>>> sn.maximum_number(sn.array(2.0, "e5m2"), sn.array(float("nan"), "e5m2"))\n    Array(2., e5m2)',
 )
-logb = rounded(
+logb: Unary = rounded(
     "logb",
     1,
     "The exponent of a, floor(log2(abs(a))), as a value; logb(0) is -infinity and raises DIVIDE_BY_ZERO.",
     "clause 5.3.3",
     '>>> sn.logb(sn.array([0.75, 6.0], "e4m3fn"))\n    Array([-1.,  2.], e4m3fn)',
 )
-next_up = rounded(
+next_up: Unary = rounded(
     "next_up",
     1,
     "The least value above a, in a's own format.",
     "clause 5.3.1",
     '>>> sn.next_up(sn.array([1.0, 0.0], "e5m2"))\n    Array([1.25000000e+00, 1.52587891e-05], e5m2)',
 )
-next_down = rounded(
+next_down: Unary = rounded(
     "next_down",
     1,
     "The greatest value below a, in a's own format.",
     "clause 5.3.1",
     '>>> sn.next_down(sn.array(1.0, "e5m2"))\n    Array(0.875, e5m2)',
 )
-negate = rounded(
+negate: Unary = rounded(
     "negate",
     1,
     "a with the other sign: a matter of the sign bit, without flags; in fixed point, -a.",
@@ -140,14 +145,14 @@ negate = rounded(
     '>>> sn.negate([0x80], "q4.4", return_flags=True)  # -(-8) saturates\n    '
     "(array([127], dtype=uint8), array([4], dtype=uint8))",
 )
-absolute = rounded(
+absolute: Unary = rounded(
     "absolute",
     1,
     "a without its sign: a matter of the sign bit, without flags; in fixed point, abs(a).",
     "clause 5.5.1",
     '>>> sn.absolute(sn.array([-1.5, 2.0], "e5m2"))\n    Array([1.5, 2. ], e5m2)',
 )
-copysign = rounded(
+copysign: Binary = rounded(
     "copysign",
     2,
     "a with the sign of b: a matter of the sign bit, without flags.",
@@ -156,7 +161,7 @@ copysign = rounded(
 )
 
 
-def convert(a, from_fmt=None, to_fmt=None, **options):
+def convert(a: ArrayLike, from_fmt: FormatLike | None = None, to_fmt: FormatLike | None = None, **options: Any) -> Any:
     if isinstance(a, Array) and from_fmt is not None:
         target = str(from_fmt if to_fmt is None else to_fmt)
         raise ValueError(
@@ -191,7 +196,7 @@ convert.__doc__ = f"""The value of each code, rounded to another format.
     """
 
 
-def scalb(a, n, fmt=None, **options):
+def scalb(a: ArrayLike, n: ArrayLike, fmt: Formats | None = None, **options: Any) -> Any:
     if gateway.is_device_array(a) or gateway.is_device_array(n):
         return gateway.on_device("scalb", a, n, fmt=fmt, **options)
     n = np.asarray(n)
@@ -222,7 +227,15 @@ scalb.__doc__ = f"""The exactly rounded ``a * 2**n``.
     """
 
 
-def compare(a, b, fmt=None, *, signaling=False, return_flags=False, flush_inputs=False):
+def compare(
+    a: ArrayLike,
+    b: ArrayLike,
+    fmt: Formats | None = None,
+    *,
+    signaling: bool = False,
+    return_flags: bool = False,
+    flush_inputs: bool = False,
+) -> Any:
     """How a lies to b: -1 below, 0 equal, 1 above, 2 unordered (a NaN).
 
     The NaR of posits and takums is no NaN here: between two of these it is equal to NaR and below every number.
@@ -283,7 +296,7 @@ def _formats_of(a, b, fmt) -> tuple:
     return () if fmt is None else tuple(map(format, fmt if isinstance(fmt, tuple) else (fmt, fmt)))
 
 
-def total_order(a, b, fmt=None):
+def total_order(a: ArrayLike, b: ArrayLike, fmt: Formats | None = None) -> np.ndarray:
     """Whether a comes before b, or is the same, in the total order of all codes of a format.
 
     -NaN < -infinity < ... < -0 < +0 < ... < +infinity < +NaN; the NaN in -0's code comes first.
@@ -314,7 +327,7 @@ def total_order(a, b, fmt=None):
     return result if gateway.is_device_array(result) else result.astype(bool)
 
 
-def classify(a, fmt=None):
+def classify(a: ArrayLike, fmt: Formats | None = None) -> np.ndarray:
     """The class of each code: an index into ``softnum.ops.CLASSES``, from 0 signalingNaN to 9 positiveInfinity.
 
     Parameters

@@ -6,14 +6,18 @@ Source: IEEE P3109, interim report v4.0, 4.11.2 to 4.11.4; the first four are IE
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.arrays.container import Array
+from softnum.formats.annotations import FormatLike, Formats
 from softnum.formats.checks import check_not_custom
 from softnum.formats.modes import Flags
 from softnum.ops.arithmetic import classify, compare, convert
 from softnum.ops.operation import described
+from softnum.ops.signatures import Binary
 from softnum.runtime import gateway
 
 __all__ = [
@@ -113,7 +117,7 @@ def _finite_first(codes, formats, greatest: bool) -> np.ndarray:
     return np.where(alone, infinite[0].astype(np.int64), _by_value(codes, formats, greatest))
 
 
-def _of_two(name: str, text: str, example: str, place: str, nan: Callable, rule: Callable, greatest: bool):
+def _of_two(name: str, text: str, example: str, place: str, nan: Callable, rule: Callable, greatest: bool) -> Binary:
     def operation(a, b, fmt=None, *, out_fmt=None, return_flags=False, **options):
         def choose(codes, formats):
             return nan(_nans(codes, formats), rule(codes, formats, greatest))
@@ -137,40 +141,40 @@ def _of_two(name: str, text: str, example: str, place: str, nan: Callable, rule:
 
 
 _9_6 = "IEEE 754-2019 clause 9.6; IEEE P3109 v4.0, 4.11.2"
-minimum_magnitude = _of_two(
+minimum_magnitude: Binary = _of_two(
     "minimum_magnitude",
     "The operand of lesser magnitude, of equal ones the lesser; NaN if either is NaN.",
     '>>> sn.minimum_magnitude(sn.array([-1.0, 3.0], "e5m2"), sn.array([2.0, -3.0], "e5m2"))\n'
     "    Array([-1., -3.], e5m2)",
     _9_6, _nan_first, _by_magnitude, False,
 )  # fmt: skip
-maximum_magnitude = _of_two(
+maximum_magnitude: Binary = _of_two(
     "maximum_magnitude",
     "The operand of greater magnitude, of equal ones the greater; NaN if either is NaN.",
     '>>> sn.maximum_magnitude(sn.array([-4.0, 3.0], "e5m2"), sn.array([2.0, -3.0], "e5m2"))\n'
     "    Array([-4.,  3.], e5m2)",
     _9_6, _nan_first, _by_magnitude, True,
 )  # fmt: skip
-minimum_magnitude_number = _of_two(
+minimum_magnitude_number: Binary = _of_two(
     "minimum_magnitude_number",
     "The operand of lesser magnitude; a NaN gives way to a number.",
     '>>> sn.minimum_magnitude_number(sn.array(-4.0, "e5m2"), sn.array(float("nan"), "e5m2"))\n    Array(-4., e5m2)',
     _9_6, _nan_last, _by_magnitude, False,
 )  # fmt: skip
-maximum_magnitude_number = _of_two(
+maximum_magnitude_number: Binary = _of_two(
     "maximum_magnitude_number",
     "The operand of greater magnitude; a NaN gives way to a number.",
     '>>> sn.maximum_magnitude_number(sn.array(-4.0, "e5m2"), sn.array(2.0, "e5m2"))\n    Array(-4., e5m2)',
     _9_6, _nan_last, _by_magnitude, True,
 )  # fmt: skip
 _4_11_3 = "IEEE P3109 v4.0, 4.11.3"
-minimum_finite = _of_two(
+minimum_finite: Binary = _of_two(
     "minimum_finite",
     "The lesser operand; an infinity gives way to what is finite, and a NaN to both.",
     '>>> sn.minimum_finite(sn.array(2.0, "e5m2"), sn.array(float("-inf"), "e5m2"))\n    Array(2., e5m2)',
     _4_11_3, _nan_last, _finite_first, False,
 )  # fmt: skip
-maximum_finite = _of_two(
+maximum_finite: Binary = _of_two(
     "maximum_finite",
     "The greater operand; an infinity gives way to what is finite, and a NaN to both.",
     '>>> sn.maximum_finite(sn.array(2.0, "e5m2"), sn.array(float("inf"), "e5m2"))\n    Array(2., e5m2)',
@@ -178,7 +182,16 @@ maximum_finite = _of_two(
 )  # fmt: skip
 
 
-def clamp(x, low, high, fmt=None, *, out_fmt=None, return_flags=False, **options):
+def clamp(
+    x: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    fmt: Formats | None = None,
+    *,
+    out_fmt: FormatLike | None = None,
+    return_flags: bool = False,
+    **options: Any,
+) -> Any:
     def choose(codes, formats):
         order = lambda i, j: compare(codes[i], codes[j], (formats[i], formats[j]))  # noqa: E731
         inside = np.where(order(0, 1) != 1, 1, np.where(order(0, 2) == -1, 0, 2))

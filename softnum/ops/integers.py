@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from math import prod
 from numbers import Integral
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from softnum.arrays.container import Array
 from softnum.arrays.sources import DEFAULT_SOURCE
+from softnum.formats.annotations import FormatLike, Formats, Key
 from softnum.formats.checks import check_fixed
 from softnum.formats.modes import Flags
 from softnum.formats.names import format
@@ -44,9 +47,20 @@ def _count_invalid(flags) -> int:
 
 
 def to_integer(
-    a, fmt=None, dtype=np.int32, *, rounding="nearest_even", exact=True, invalid="raise", return_flags=False, key=None,
-    random_bits=None, stochastic_bits=32, random=DEFAULT_SOURCE, flush_inputs=False,
-):  # fmt: skip
+    a: ArrayLike,
+    fmt: Formats | None = None,
+    dtype: DTypeLike = np.int32,
+    *,
+    rounding: str = "nearest_even",
+    exact: bool = True,
+    invalid: str | float = "raise",
+    return_flags: bool = False,
+    key: Key | None = None,
+    random_bits: ArrayLike | None = None,
+    stochastic_bits: int = 32,
+    random: str = DEFAULT_SOURCE,
+    flush_inputs: bool = False,
+) -> Any:
     """Each value as an integer of a NumPy type, rounded once.
 
     Parameters
@@ -113,7 +127,7 @@ def to_integer(
     return result, flags if exact else flags & ~np.uint8(Flags.INEXACT)
 
 
-def from_integer(x, out_fmt, **options):
+def from_integer(x: ArrayLike, out_fmt: FormatLike, **options: Any) -> Any:
     """Integers rounded to a format: codes.
 
     Parameters
@@ -151,7 +165,7 @@ def from_integer(x, out_fmt, **options):
     return convert(x.view(source.storage_dtype), source, out_fmt, **options)
 
 
-def shift(a, n, fmt=None, *, rounding="down", **options):
+def shift(a: ArrayLike, n: ArrayLike, fmt: Formats | None = None, *, rounding: str = "down", **options: Any) -> Any:
     """Fixed-point numbers shifted: ``a * 2**n``, rounded as an arithmetic shifter does, downward, unless stated.
 
     Parameters

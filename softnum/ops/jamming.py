@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import encode
+from softnum.formats.annotations import FormatLike
 from softnum.formats.dispatch import of_format
 from softnum.formats.modes import Flags
 from softnum.formats.names import format
@@ -16,7 +18,7 @@ __all__ = ["jam"]
 
 
 @plain
-def jam(x, fmt, *, overflow=None) -> Array:
+def jam(x: ArrayLike, fmt: FormatLike, *, overflow: str | None = None) -> Array:
     """Bring values to a format by jamming: cut off what has no place, and set the last bit of the code.
 
     No rounding mode is like it: a value of the format with an even code is no fixed point of it. So it is a function

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -266,7 +267,7 @@ def _asked(args: tuple, options: dict, operands: int) -> tuple | None:
     return (given, *[option for option in options.items() if option[0] != "key"])
 
 
-def rounded(name: str, operands: int, text: str, source: str, example: str, standard: str = "IEEE 754-2019 "):
+def rounded(name: str, operands: int, text: str, source: str, example: str, standard: str = "IEEE 754-2019 ") -> Any:
     """An operation whose result is rounded to out_fmt."""
     names = _NAMES[operands]
     several = "" if operands == 1 else ", or a tuple with one for each"

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode, encode
 from softnum.formats.aliases import operation_alias
+from softnum.formats.annotations import FormatLike
 from softnum.formats.blocks import format as format_of
 from softnum.formats.modes import rounding_name
 from softnum.formats.operation_names import CODE_OPERANDS
@@ -99,7 +101,9 @@ def _over(z: Array, scale: Array, out_fmt, options) -> Array:
     return Array(codes.astype(out_fmt.storage_dtype), out_fmt)
 
 
-def scaled_operation(name: str, *operands, out_fmt, scale: Array | None = None, **options) -> Array:
+def scaled_operation(
+    name: str, *operands: Any, out_fmt: FormatLike, scale: Array | None = None, **options: Any
+) -> Array:
     """An operation on numbers with factors, rounded once: ScaledAdd, BlockExp, ConvertFromBlock ... of IEEE P3109.
 
     Parameters
@@ -224,7 +228,7 @@ def _exact_over(z, s):
     return Fraction(z) / Fraction(s)
 
 
-def block_reduction(name: str, *blocks, out_fmt, **options) -> Array:
+def block_reduction(name: str, *blocks: Any, out_fmt: FormatLike, **options: Any) -> Array:
     """A sum, product or dot product of the elements of blocks, exact and rounded once, along the last axis.
 
     Parameters
@@ -281,7 +285,15 @@ def block_reduction(name: str, *blocks, out_fmt, **options) -> Array:
     return Array(encode(results, out_fmt, **options), out_fmt)
 
 
-def block_by_maximum(x: Array, fmt, scale_fmt, *, scale_rounding="nearest_even", scale_overflow=None, **options):
+def block_by_maximum(
+    x: Array,
+    fmt: FormatLike,
+    scale_fmt: FormatLike,
+    *,
+    scale_rounding: str = "nearest_even",
+    scale_overflow: str | None = None,
+    **options: Any,
+) -> tuple[Array, Array]:
     """Blocks along the last axis, scaled by their largest finite magnitude: ConvertToBlockMaxAbsFinite of IEEE P3109.
 
     Parameters

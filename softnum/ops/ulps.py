@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import inf, nan
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.arrays.blocks import BlockArray, refuse_elementwise
 from softnum.arrays.checks import check_codes, native
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode
+from softnum.formats.annotations import Formats
 from softnum.formats.names import format
 from softnum.runtime import gateway
 from softnum.runtime.plain import plain
@@ -44,7 +47,7 @@ def _exponents(x: np.ndarray, fmt) -> np.ndarray:
 
 
 @plain
-def ulp(a, fmt=None) -> np.ndarray:
+def ulp(a: ArrayLike, fmt: Formats | None = None) -> np.ndarray:
     """The unit in the last place of each value: the distance of neighbours in its binade.
 
     Parameters
@@ -79,7 +82,7 @@ def ulp(a, fmt=None) -> np.ndarray:
 
 
 @plain
-def ulp_error(a, exact, fmt=None) -> np.ndarray:
+def ulp_error(a: ArrayLike, exact: Any, fmt: Formats | None = None) -> np.ndarray:
     """How far results lie from exact values, in units in the last place of the exact ones.
 
     Parameters

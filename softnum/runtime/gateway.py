@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import numpy as np
 
@@ -46,10 +47,13 @@ def register(devices: Mapping[str, Callable], host: Mapping[str, Callable]) -> N
     _of_the_host.update(host)
 
 
-def container(*attributes: str) -> Callable[[type], type]:
+_T = TypeVar("_T")
+
+
+def container(*attributes: str) -> Callable[[type[_T]], type[_T]]:
     """Decorate a class whose attributes of these names are arrays: its objects lie where these do."""
 
-    def note(kind: type) -> type:
+    def note(kind: type[_T]) -> type[_T]:
         _containers[kind] = attributes
         return kind
 

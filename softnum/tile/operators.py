@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.arrays.container import Array
+from softnum.formats.annotations import FormatLike, Key
 from softnum.mac.products.operands import checked_operand
 from softnum.runtime import _core, gateway
 from softnum.tile.arithmetic import Tensor, carrier_of
@@ -17,6 +21,9 @@ from softnum.tile.program import Contraction
 from softnum.tile.settings import Settings
 from softnum.tile.syntax import NOWHERE, Name, Number, Source
 from softnum.tile.tables import Tables
+
+if TYPE_CHECKING:
+    from softnum.mac.mad import Unit
 
 __all__ = ["Operator", "operator"]
 
@@ -53,7 +60,9 @@ class Operator:
             raise source.error(
                 NOWHERE, "an expression or a branch is nested too deeply; assign parts of it to tensors of their own"
             ) from None
-        self.name, self.source, self.gradient_of = name, text, None
+        self.name: str = name
+        self.source: str = text
+        self.gradient_of: Operator | None = None
 
     @classmethod
     def _of(cls, program, source: str, parent: Operator) -> Operator:
@@ -63,7 +72,7 @@ class Operator:
         return new
 
     @property
-    def inputs(self) -> tuple:
+    def inputs(self) -> tuple[Any, ...]:
         """Each input's name and its sizes (names or integers), None where it takes any shape."""
         shown = {Name: lambda s: s.name, Number: lambda s: int(s.value)}
         return tuple(
@@ -95,9 +104,17 @@ class Operator:
 
     # -- evaluation ----------------------------------------------------------------------------------------------------
     def __call__(
-        self, *inputs, fmt=None, unit=None, rounding="nearest_even", overflow=None, stochastic_bits=32, key=None,
-        threads=None, **unknown,
-    ):  # fmt: skip
+        self,
+        *inputs: ArrayLike,
+        fmt: FormatLike | Mapping[str, FormatLike] | None = None,
+        unit: Unit | Mapping[str, Unit] | None = None,
+        rounding: str | Mapping[str, str] = "nearest_even",
+        overflow: str | Mapping[str, str] | None = None,
+        stochastic_bits: int | Mapping[str, int] = 32,
+        key: Key | None = None,
+        threads: int | None = None,
+        **unknown: Any,
+    ) -> Any:
         """The outputs, with every operation rounded to the format of its tensor and every sum on its unit.
 
         Parameters
@@ -160,9 +177,16 @@ class Operator:
         return delivered[0] if len(delivered) == 1 else delivered
 
     def first_nan(
-        self, *inputs, fmt=None, unit=None, rounding="nearest_even", overflow=None, stochastic_bits=32, key=None,
-        threads=None,
-    ):  # fmt: skip
+        self,
+        *inputs: ArrayLike,
+        fmt: FormatLike | Mapping[str, FormatLike] | None = None,
+        unit: Unit | Mapping[str, Unit] | None = None,
+        rounding: str | Mapping[str, str] = "nearest_even",
+        overflow: str | Mapping[str, str] | None = None,
+        stochastic_bits: int | Mapping[str, int] = 32,
+        key: Key | None = None,
+        threads: int | None = None,
+    ) -> Any:
         """Where the first NaN arises of tensors that have none, in a call with these arguments.
 
         Parameters
@@ -199,7 +223,7 @@ class Operator:
         tensors = {name: take(x, name) for x, (name, _) in zip(inputs, program.inputs, strict=True)}
         return tensors, self._sizes(tensors)
 
-    def evaluated(self, inputs, take, evaluate) -> list:
+    def evaluated(self, inputs: Sequence[Any], take: Callable[..., Any], evaluate: Callable[..., Any]) -> list[Any]:
         """The outputs, wherever they are made: tensors of take(input, name), by evaluate(program, tensors, sizes)."""
         program, (tensors, sizes) = self._program, self._tensors(inputs, take)
         if self.gradient_of is None:
@@ -291,7 +315,7 @@ class Operator:
         program = differentiate(self._program, self._stated_gradient, self._scope)
         return Operator._of(program, text_of(program), self)
 
-    def backward(self, inputs, outputs, gradients, **options) -> tuple:
+    def backward(self, inputs: Sequence[Any], outputs: Any, gradients: Any, **options: Any) -> tuple[Any, ...]:
         """The gradients of the inputs, given those of the outputs.
 
         Parameters
@@ -336,19 +360,19 @@ class Operator:
     def __repr__(self) -> str:
         return f"<Operator {self.name}: ({', '.join(n for n, _ in self.inputs)}) -> ({', '.join(self.outputs)})>"
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Operator) and (self.source, self.name) == (other.source, other.name)
 
     def __hash__(self) -> int:
         return hash((self.source, self.name))
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         if self.gradient_of is not None:
             return getattr, (self.gradient_of, "gradient")
         return Operator, (self.source, self.name)
 
 
-def operator(text, name: str | None = None) -> Operator:
+def operator(text: str | Path, name: str | None = None) -> Operator:
     """An operator, written in Tile: the text, or the path of a file of it.
 
     Parameters

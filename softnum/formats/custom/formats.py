@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
-from softnum.formats.base import SingleFormat
+from softnum.formats.base import AnyFormat, SingleFormat
 from softnum.formats.codec import Rounding
 from softnum.formats.codes import ValueCodes
 from softnum.formats.custom.primitives import Primitives, storage_of
@@ -135,7 +139,15 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
 
     has_exceptions = False
 
-    def __init__(self, bits: int, *, as_float, convert=None, ops=None, name: str = "custom") -> None:
+    def __init__(
+        self,
+        bits: int,
+        *,
+        as_float: Callable[[Any], Any],
+        convert: Callable[..., Any] | None = None,
+        ops: Mapping[str, Any] | None = None,
+        name: str = "custom",
+    ) -> None:
         from softnum.formats.custom.python_functions import MAX_BITS, PythonFunctions
 
         what = f"CustomFormat {name}"
@@ -147,15 +159,16 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
 
     @plain
     def _set(self, functions, name: str, kind: str, between: np.ndarray | None = None) -> None:
-        self._functions, self.name, self._tables = functions, name, {}
+        self._functions, self._tables = functions, {}
+        self.name: str = name
         #: "table" (`from_table`) or "custom" (made of functions).
-        self.kind = kind
+        self.kind: str = kind
         #: What a value is that `softnum.quantize` finds no code for; None: it says so of the result.
         self.lost = None if kind == "table" else "NaN"
         #: Width of a code in bits.
-        self.bits = functions.bits
+        self.bits: int = functions.bits
         #: The NumPy type of an array of codes.
-        self.storage_dtype = functions.storage
+        self.storage_dtype: np.dtype = functions.storage
         self._table = None
         if self.bits <= _TABULATED:
             values = np.array(functions.as_float(np.arange(1 << self.bits).astype(self.storage_dtype)))
@@ -174,7 +187,7 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
 
     @classmethod
     @plain
-    def from_table(cls, values, *, name: str = "table") -> CustomFormat:
+    def from_table(cls, values: ArrayLike, *, name: str = "table") -> CustomFormat:
         """The format in which code i stands for ``values[i]``.
 
         Parameters
@@ -229,7 +242,9 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
         return cls._made(_Values(values), name, "table")
 
     @classmethod
-    def from_c(cls, source, type_name: str = "new_fp", *, name: str | None = None, cflags=()) -> CustomFormat:
+    def from_c(
+        cls, source: str | Path, type_name: str = "new_fp", *, name: str | None = None, cflags: Sequence[str] = ()
+    ) -> CustomFormat:
         """The format that C code defines: a struct of bit-fields, how it converts, and operations on it.
 
         Parameters
@@ -377,7 +392,7 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
         """Each code's place in the total order, of up to 16 bits: by value, -0 below +0, NaNs last, then by code."""
         return self._known("the order of codes").order
 
-    def in_order(self, a, b) -> np.ndarray:
+    def in_order(self, a: ArrayLike, b: ArrayLike) -> np.ndarray:
         """Whether a comes before b or is the same: by value, -0 below +0, NaNs last, and by code among equals."""
         if self._table is not None:
             return self.order[a] <= self.order[b]
@@ -421,17 +436,24 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
                 found[name] = "user" if own else "derived"
         return found
 
-    def has_own(self, name: str, formats) -> bool:
+    def has_own(self, name: str, formats: Sequence[AnyFormat]) -> bool:
         """Whether an operation on operands of these formats is a function on codes, and not derived from values."""
         return name in self._functions.operations and all(f == self for f in formats)
 
-    def own(self, name: str, formats, codes) -> np.ndarray:
+    def own(self, name: str, formats: Sequence[AnyFormat], codes: ArrayLike) -> np.ndarray:
         """The results of such an operation."""
         return self._functions.call(name, *codes)
 
     # -- arithmetic ----------------------------------------------------------------------------------------------------
     @plain
-    def apply(self, name: str, *codes, rounding="nearest_even", overflow=None, invalid="raise") -> np.ndarray:
+    def apply(
+        self,
+        name: str,
+        *codes: np.ndarray,
+        rounding: str = "nearest_even",
+        overflow: str | None = None,
+        invalid: str | float = "raise",
+    ) -> np.ndarray:
         """An operation on codes of this format: the user's own, or the one that is derived from the values.
 
         Parameters
@@ -491,7 +513,7 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
         return self.arithmetic.table(self, name)
 
     # -- values to codes and back --------------------------------------------------------------------------------------
-    def check_modes(self, rounding: str, overflow) -> None:
+    def check_modes(self, rounding: str, overflow: str | None) -> None:
         """ValueError unless the format rounds in this mode and under this overflow rule."""
         rounding = rounding_name(rounding)
         if self._functions.convert_takes is not None:
@@ -508,12 +530,14 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
         if overflow not in (None, "saturate", "saturate_finite"):
             raise ValueError(f"{self.described} saturates; overflow={overflow!r} is not defined for it (leave it out)")
 
-    def infinities_saturate(self, overflow) -> bool:
+    def infinities_saturate(self, overflow: str | None) -> bool:
         """Whether under an overflow rule an infinity that the format lacks is the value at that end, and not NaN."""
         return overflow is not None
 
     @plain
-    def encode(self, x, rounding: str = "nearest_even", overflow=None, instead: int | None = None) -> np.ndarray:
+    def encode(
+        self, x: ArrayLike, rounding: str = "nearest_even", overflow: str | None = None, instead: int | None = None
+    ) -> np.ndarray:
         """Codes of the values x (numbers of any kind, taken exactly); instead: that of a NaN in a table without one."""
         self.check_modes(rounding, overflow)
         if self._functions.convert_takes is None:
@@ -521,7 +545,7 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
         return self._functions.convert(self.for_convert(x))
 
     @plain
-    def for_convert(self, x) -> np.ndarray:
+    def for_convert(self, x: ArrayLike) -> np.ndarray:
         """Numbers in the float type that the user's convert takes, rounded to odd where they are not exact in it."""
         takes, x = self._functions.convert_takes, np.asarray(x)
         if x.dtype in (np.float16, np.float32) and takes == np.float64:
@@ -533,7 +557,7 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
         return x
 
     @plain
-    def decode(self, codes, dtype) -> np.ndarray:
+    def decode(self, codes: ArrayLike, dtype: DTypeLike) -> np.ndarray:
         """The values of codes, exact in dtype."""
         if self._table is None:
             values, inexact = narrowed(self._functions.as_float(codes), dtype)
@@ -544,7 +568,7 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
             raise ValueError(self._narrow.format(self, np.dtype(dtype)))
         return np.asarray(values)
 
-    def core_values(self, codes) -> np.ndarray:
+    def core_values(self, codes: ArrayLike) -> np.ndarray:
         """The values of codes in float64, which computing goes by."""
         return self.decode(codes, np.float64)
 
@@ -554,7 +578,9 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
         minus_zero = number == 0 and np.signbit(number)
         return Fraction(number) if np.isfinite(number) and not minus_zero else number
 
-    def quantize(self, x, rounding: str, overflow=None, instead: int | None = None) -> np.ndarray:
+    def quantize(
+        self, x: ArrayLike, rounding: str, overflow: str | None = None, instead: int | None = None
+    ) -> np.ndarray:
         """The values that x rounds to, in x's float type."""
         return self.decode(self.encode(x, rounding, overflow, instead), x.dtype)
 
@@ -577,7 +603,7 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
         """What a record calls it that found it under `source`, a file's object: by the object's name."""
         return source.rpartition(":")[2] or str(self)
 
-    def summary(self, source: str) -> dict:
+    def summary(self, source: str) -> dict[str, Any]:
         """Source, width, and a checksum of all values of up to 16 bits, for a record."""
         facts = {"format": source or str(self), "bits": self.bits}
         if self._table is None:
@@ -589,14 +615,14 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
         """The width by the format's name in the file of `source`, which alone knows it."""
         return {source.rpartition(":")[2]: self.bits}
 
-    def to_data(self) -> dict:
+    def to_data(self) -> dict[str, Any]:
         """All that makes a format by `from_table`, as plain data; TypeError for one made of functions."""
         if self.kind == "custom":
             raise TypeError(f"save: {self} is made of functions, which files do not hold; np.save keeps the .codes")
         return {"kind": self.kind, "name": self.name, "values": [v.hex() for v in self.values]}
 
     @classmethod
-    def from_data(cls, data: dict) -> CustomFormat:
+    def from_data(cls, data: dict[str, Any]) -> CustomFormat:
         """The format that `to_data` described, but for its kind."""
         return cls.from_table([float.fromhex(v) for v in data["values"]], name=data["name"])
 
@@ -604,7 +630,7 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
     def _key(self) -> tuple:
         return self.kind, self._functions.key
 
-    def __eq__(self, other) -> bool:
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, CustomFormat) and self._key() == other._key()
 
     def __hash__(self) -> int:
@@ -621,7 +647,7 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
         own = ", ".join(("as_float", "convert", *self._functions.operations))
         return f"<CustomFormat {self.name}: {self.bits} bits, {self._functions.language}: {own}>"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self._functions), self.kind, self.name, self._functions.rebuilding(self.name))
 
 

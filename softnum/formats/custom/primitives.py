@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 __all__ = ["Primitives", "place_of", "shown_code", "storage_of"]
 
 
-def place_of(function) -> str:
+def place_of(function: Any) -> str:
     """Where a function of the user's stands: file:line; of one without a line, its name.
 
     >>> from softnum.formats.custom.primitives import place_of
@@ -42,7 +44,7 @@ def storage_of(bits: int) -> np.dtype:
     return np.dtype(next(kind for kind in (np.uint8, np.uint16, np.uint32, np.uint64) if bits <= np.iinfo(kind).bits))
 
 
-class Primitives(dict):
+class Primitives(dict[str, str]):
     """Name of a primitive -> "user" or "derived"; printed, a table of both.
 
     >>> from softnum.formats.custom.primitives import Primitives

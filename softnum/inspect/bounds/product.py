@@ -6,14 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, isfinite, log, nan, sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.checks import float_array
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode
 from softnum.arrays.environment import seed_and_stream
+from softnum.formats.annotations import Key
 from softnum.formats.facts import facts
 from softnum.inspect.bounds.growth import NOTHING, Growth, chances_of, growth_of, local, upward
 from softnum.inspect.bounds.running import running_of
@@ -25,6 +28,9 @@ from softnum.mac.products.operands import check_key, checked_operand
 from softnum.reference import random_words_matmul
 from softnum.reference.rounding import floor_log2
 from softnum.runtime import gateway
+
+if TYPE_CHECKING:
+    from softnum.mac.mad import Unit
 
 __all__ = ["ErrorBound", "bound"]
 
@@ -78,7 +84,15 @@ class ErrorBound:
 
 
 def bound(
-    unit, a, b, c=None, *, key=None, random_bits=None, running: bool = True, failure: float | None = None
+    unit: Unit,
+    a: ArrayLike,
+    b: ArrayLike,
+    c: ArrayLike | None = None,
+    *,
+    key: Key | None = None,
+    random_bits: ArrayLike | None = None,
+    running: bool = True,
+    failure: float | None = None,
 ) -> ErrorBound:
     """Proven bounds of the error of each element of ``a @ b`` under a unit, and that error.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 from softnum.formats.base import AnyFormat
 from softnum.inspect.disclosure import families  # noqa: F401  registers what its families say
@@ -42,7 +43,7 @@ class Disclosure:
     def _data(self) -> dict:
         return _data_of(self.unit)
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """As plain data, of the schema "softnum.unit/1": the page "Disclosures" of the documentation explains it.
 
         >>> import softnum as sn
@@ -88,7 +89,7 @@ def _data_of(unit: Unit) -> dict:
     }
 
 
-def facts_of(unit: Unit, table: FormatTable) -> dict:
+def facts_of(unit: Unit, table: FormatTable) -> dict[str, Any]:
     """What a page says of a unit, or of one inside another, besides its formats, which go to the table."""
     statement = statement_of(unit)
     return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ def _plain_input(of: Finding | Refutation) -> dict:
     return found | scales if of.a_scales or of.b_scales else found
 
 
-def in_parts(of: Finding | Refutation, operand) -> Finding | Refutation:
+def in_parts(of: Any, operand: Any) -> Finding | Refutation:
     """The same, elements and scales of rows of block formats apart."""
     sides = zip((of.a, of.b), operand, strict=True)
     split = [[() if x is None else tuple(x.tolist()) for x in parts(np.array(row), fmt)] for row, fmt in sides]
@@ -89,7 +90,7 @@ class Finding:
     a_scales: tuple[float, ...] = ()
     b_scales: tuple[float, ...] = ()
 
-    def codes(self, unit: Unit) -> dict:
+    def codes(self, unit: Any) -> dict[str, Any]:
         """The input and the result as codes of a unit's formats, a test vector: a, b, c and result, and the scales."""
         codes = {}
         for name, x, scales, fmt in zip(
@@ -110,7 +111,7 @@ class Finding:
     def __str__(self) -> str:
         return f"{self.why}\n    {_input(self)}: {_number(self.output)}"
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """As plain data; infinities and NaN as text."""
         return {"property": self.name, "value": _plain(self.value), "why": self.why, **_plain_input(self)}
 
@@ -120,13 +121,13 @@ class Undecided:
     """A property that nothing asked could tell: what it may be as well, and why it stays open."""
 
     name: str
-    may_be: tuple
+    may_be: tuple[Any, ...]
     why: str
 
     def __str__(self) -> str:
         return f"{self.name}: {self.why}"
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         return {"property": self.name, "may be": [_plain(x) for x in self.may_be], "why": self.why}
 
@@ -149,7 +150,7 @@ class Refutation:
         text = f"{_input(self)}:\n  the box gives {_number(self.output)}, the closest unit {_number(self.expected)}"
         return text if self.trace is None else f"{text}\n{self.trace}"
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         return {"closest": self.unit.expression, **_plain_input(self), "expected": _plain(self.expected)}
 
@@ -228,7 +229,7 @@ class Identified:
             lines += [f"  {x}" for x in self.undecided]
         return "\n".join(lines)
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         return {
             "unit": None if self.unit is None else self.unit.expression,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from softnum.arrays.conversion import quantize
+from softnum.formats.annotations import FormatLike
 from softnum.formats.blocks import format as any_format
 from softnum.formats.names import format
 from softnum.inspect.identify.blocks import array_of, is_block_pair, known_pairs
@@ -36,7 +38,13 @@ _SHOWN = 2  # refuted values of a property that are told
 
 @plain
 def identify(
-    f: Callable, *, operand=None, output=None, rows: int = 100_000, longest: int = _LONG, seed: int = 0
+    f: Callable[..., Any],
+    *,
+    operand: FormatLike | tuple[FormatLike, FormatLike] | None = None,
+    output: FormatLike | None = None,
+    rows: int = 100_000,
+    longest: int = _LONG,
+    seed: int = 0,
 ) -> Identified:
     """Find the unit that a black box computes dot products with.
 

@@ -41,7 +41,7 @@ class Enclosure:
 
     low: Fraction | None
     high: Fraction | None
-    specials: frozenset = frozenset()
+    specials: frozenset[str] = frozenset()
     tight: bool = False
     why: tuple[str, ...] = ()
 

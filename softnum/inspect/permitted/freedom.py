@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, fields
 from itertools import product as every
+from typing import Any
 
+from softnum.formats.base import AnyFormat
 from softnum.formats.checks import check_float, check_scalar
 from softnum.formats.modes import ROUNDING_MODES, overflow_of_formats, rounding_name
 from softnum.formats.names import format
@@ -160,7 +162,7 @@ or fused, C anywhere, +0 added anywhere
         put("flush_results", _several("flush_results", self.flush_results, _FLUSHES))
         overflow_of_formats(self.overflow, self.accumulator, self.product, self.output)  # raises if none knows it
 
-    def overflow_of(self, fmt) -> str | None:
+    def overflow_of(self, fmt: AnyFormat) -> str | None:
         """The overflow rule of one of the formats: None if it does not know the one that is stated."""
         return self.overflow if self.overflow in fmt.overflow_rules else None
 
@@ -303,7 +305,7 @@ class ImeFreedom:
             raise ValueError(f"ImeFreedom: frm is one of {', '.join(_FRM)}, got {self.rounding!r}")
 
     @property
-    def output(self):
+    def output(self) -> Any:
         """The format of the result."""
         return self.accumulator
 
@@ -331,7 +333,7 @@ class ImeFreedom:
         )
 
 
-def freedom_of(what) -> Freedom | ImeFreedom:
+def freedom_of(what: Any) -> Freedom | ImeFreedom:
     """A specification, given itself or by the expression that its `repr` shows.
 
     Raises ValueError for other text.

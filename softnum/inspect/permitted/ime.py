@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from softnum.inspect.permitted.freedom import ImeFreedom
 from softnum.inspect.permitted.operands import codes_of_dot, number_of
@@ -36,13 +37,13 @@ class ImeWitness:
         """The disclosure in words."""
         return f"G = {self.group}, psm = 0, rnd = {self.rnd}"
 
-    def replay(self, a, b, spec: ImeFreedom, c=None) -> tuple:
+    def replay(self, a: Any, b: Any, spec: ImeFreedom, c: Any = None) -> tuple[Any, ...]:
         """The results of this disclosure again: several where the extension does not state the sign of a zero."""
         a, b, c = codes_of_dot(a, b, c, spec)
         codes = _of(spec, list(zip(a, b, strict=True)), c, self.group, self.rnd)
         return tuple(number_of(code, spec.output) for code in sorted(codes))
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         return {"G": self.group, "psm": 0, "rnd": self.rnd}
 
@@ -50,7 +51,7 @@ class ImeWitness:
         return self.name
 
 
-def ime_results(spec: ImeFreedom, pairs, c: int | None) -> dict[int, ImeWitness]:
+def ime_results(spec: ImeFreedom, pairs: Any, c: Any) -> dict[int, ImeWitness]:
     """The codes of all results, with a disclosure that gives each.
 
     Raises ValueError if K is no multiple of lambda * W.

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.arrays.checks import float_array
 from softnum.arrays.container import Array
@@ -71,11 +73,11 @@ binary16 or fused, C anywhere, +0 added anywhere
 
     @property
     @plain
-    def results(self) -> tuple | None:
+    def results(self) -> tuple[Any, ...] | None:
         """All results as numbers: floats, or Fractions that no float64 holds; None where they are not known."""
         return None if self.codes is None else tuple(number_of(code, self.spec.output) for code in self.codes)
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         out = {"spec": self.spec.expression, "verdict": self.verdict}
         if self.given is not None:
@@ -164,7 +166,7 @@ class PermittedProduct:
                     found[name] = found.get(name, 0) + 1
         return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """As plain data; of each verdict's elements the first in full."""
         out: dict = {"spec": self.spec.expression, "verdict": self.verdict}
         for verdict in ("permitted", "refuted", "undecided"):
@@ -221,7 +223,15 @@ def _enclosed(e: Enclosure) -> str:
 
 
 @plain
-def permitted(a, b, spec, c=None, result=None, *, effort: int = EFFORT):
+def permitted(
+    a: ArrayLike,
+    b: ArrayLike,
+    spec: Freedom | ImeFreedom | str,
+    c: ArrayLike | None = None,
+    result: ArrayLike | None = None,
+    *,
+    effort: int = EFFORT,
+) -> Permitted | PermittedProduct:
     """Which results a specification permits of a dot product, and whether a given one is among them.
 
     Parameters
@@ -306,7 +316,7 @@ def _results(result, spec: Freedom, shape) -> list[tuple[int | None, object]]:
     return [given_code(x, spec.output) for x in result.reshape(-1)]
 
 
-def judged(spec: Freedom, a: np.ndarray, b: np.ndarray, c, given, effort: int) -> list[Permitted]:
+def judged(spec: Freedom, a: np.ndarray, b: np.ndarray, c: ArrayLike, given: Any, effort: int) -> list[Permitted]:
     """The answers for many dot products: codes a and b of shape (n, K), c None or (n,), given None or (code, shown) of
     each."""
     if isinstance(spec, ImeFreedom):

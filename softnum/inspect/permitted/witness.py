@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from softnum.inspect.permitted.freedom import Freedom
 from softnum.inspect.permitted.operands import codes_of_dot, number_of
@@ -64,7 +64,7 @@ class Witness:
     nodes: tuple[Node, ...]
     name: str = ""
 
-    def value(self, a, b, freedom: Freedom, c: int | None = None) -> int:
+    def value(self, a: Any, b: Any, freedom: Freedom, c: Any = None) -> int:
         """The code of the result, of codes of the operands, by `softnum.reference` alone."""
         operands = tuple(map(format_of, freedom.operand))
         accumulator, product, output = (format_of(f) for f in (freedom.accumulator, freedom.product, freedom.output))
@@ -127,7 +127,7 @@ class Witness:
                     raise ValueError(f"no step of a computation: {node!r}")
         return done[-1][1]
 
-    def replay(self, a, b, freedom: Freedom, c=None):
+    def replay(self, a: Any, b: Any, freedom: Freedom, c: Any = None) -> tuple[Any, ...]:
         """The result again, of numbers or Arrays as `softnum.permitted` takes them: a float, or a Fraction or text that
         no float64 holds."""
         a, b, c = codes_of_dot(a, b, c, freedom)
@@ -137,7 +137,7 @@ class Witness:
         """Why a specification does not permit this computation of k products; "" where it does."""
         return _problem(self.nodes, freedom, k, with_c)
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         return {"name": self.name, "nodes": [list(node) for node in self.nodes]}
 
@@ -307,7 +307,7 @@ def _place(x: _Span, y: _Span, both: _Span, freedom: Freedom, k: int, with_c: bo
     return ""
 
 
-def witness_of(made: tuple, pairs, freedom: Freedom) -> Witness:
+def witness_of(made: Any, pairs: Any, freedom: Freedom) -> Witness:
     """The witness of what `softnum.inspect.permitted.sets` keeps with a result, equal products told apart."""
     free: dict = {}
     for i, pair in enumerate(pairs):

@@ -40,7 +40,7 @@ def number(x: Value) -> Fraction | str:
     return x.kind if x.kind != "inf" or not x.sign else "-inf"
 
 
-def decoded(code: int, fmt) -> Value:
+def decoded(code: int, fmt: Any) -> Value:
     """What a code of any format stands for."""
     known = fmt.codec.for_core(np.array([code], fmt.storage_dtype), fmt)
     return decode(int(known[0]), fmt.codec.core_format(fmt))
@@ -114,12 +114,21 @@ class Step:
         }  # fmt: skip
 
 
-def exact_step(name: str, formula: str, exact: Value, *, where=None, terms=()) -> Step:
+def exact_step(name: str, formula: str, exact: Value, *, where: str | None = None, terms: Sequence[Any] = ()) -> Step:
     """A step that rounds nothing; terms: pairs of a name and a `Value`."""
     return Step(name, formula, number(exact), dict(where or {}), _numbers(terms))
 
 
-def rounding_step(name: str, formula: str, exact: Value, fmt, env: Environment, *, where=None, terms=()) -> Step:
+def rounding_step(
+    name: str,
+    formula: str,
+    exact: Value,
+    fmt: Any,
+    env: Environment,
+    *,
+    where: str | None = None,
+    terms: Sequence[Any] = (),
+) -> Step:
     """The rounding of an exact value to a format, under an environment of `softnum.reference.rounding`."""
     code, flags = deliver(exact, fmt, env)
     kept = quantum = lost = None
@@ -143,7 +152,7 @@ def rounding_step(name: str, formula: str, exact: Value, fmt, env: Environment, 
     )  # fmt: skip
 
 
-def cut_step(name: str, formula: str, x: Value, kept, quantum, where) -> Step:
+def cut_step(name: str, formula: str, x: Any, kept: Any, quantum: Any, where: Any) -> Step:
     """A number cut off toward zero at multiples of a quantum, which leaves kept."""
     lost = (abs(x.fraction) - abs(kept)) / quantum
     return Step(
@@ -174,9 +183,7 @@ def _cut_string(fmt, x: Value) -> tuple[Fraction, Fraction, Fraction]:
     return cut_tapered(abs(x.fraction), format_of(fmt))
 
 
-def steps_of(
-    unit, a: Sequence[int], b: Sequence[int], c: int | None, words: Callable[[int], tuple] | None
-) -> tuple[list[Step], int]:
+def steps_of(unit: Any, a: Any, b: Any, c: Any, words: Callable[[int], tuple] | None) -> tuple[list[Step], int]:
     """The steps of a dot product and the code of the result.
 
     a, b: codes of the operands (a value table's: binary64 numbers). c: the code of C, or None. words(step) gives the

@@ -11,12 +11,15 @@ import functools
 from dataclasses import replace
 from math import prod
 from operator import index
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode
 from softnum.arrays.ufuncs import raise_no_code
+from softnum.formats.annotations import Key
 from softnum.formats.facts import fits
 from softnum.mac import _gemm
 from softnum.mac.mad import MadUnit, Unit
@@ -275,9 +278,21 @@ def _run(caller, compute, arrays, unit, extent, c, shape, options, return_stats)
 
 
 def conv2d(
-    x, w, unit, c=None, *, stride=1, padding=0, dilation=1, groups=1, key=None, random_bits=None, threads=None,
-    workspace=WORKSPACE, return_stats=False,
-):  # fmt: skip
+    x: ArrayLike,
+    w: ArrayLike,
+    unit: Unit,
+    c: ArrayLike | None = None,
+    *,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] = 0,
+    dilation: int | tuple[int, int] = 1,
+    groups: int = 1,
+    key: Key | None = None,
+    random_bits: ArrayLike | None = None,
+    threads: int | None = None,
+    workspace: int = WORKSPACE,
+    return_stats: bool = False,
+) -> Any:
     """A two-dimensional convolution (cross-correlation) with every product, sum and rounding done as the unit says.
 
     ``out[i, f, y, x] = c + sum over (ch, ky, kx) of x[i, ch, y * stride + ky * dilation - padding, ...] * w[f, ch, ky,
@@ -356,9 +371,22 @@ def _forward(x, w, unit, c, stride, padding, dilation, groups, options):
 
 
 def conv2d_backward_data(
-    dy, w, unit, size, c=None, *, stride=1, padding=0, dilation=1, groups=1, key=None, random_bits=None, threads=None,
-    workspace=WORKSPACE, return_stats=False,
-):  # fmt: skip
+    dy: ArrayLike,
+    w: ArrayLike,
+    unit: Unit,
+    size: tuple[int, int],
+    c: ArrayLike | None = None,
+    *,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] = 0,
+    dilation: int | tuple[int, int] = 1,
+    groups: int = 1,
+    key: Key | None = None,
+    random_bits: ArrayLike | None = None,
+    threads: int | None = None,
+    workspace: int = WORKSPACE,
+    return_stats: bool = False,
+) -> Any:
     """The gradient of `conv2d` by its input: which elements of dy each input element went into, times the weights.
 
     Row m of the product is the flat (image, y, x) of the input, column n the input channel, and k, the order of
@@ -419,9 +447,22 @@ def _backward_data(dy, w, unit, size, c, stride, padding, dilation, groups, opti
 
 
 def conv2d_backward_weight(
-    x, dy, unit, kernel, c=None, *, stride=1, padding=0, dilation=1, groups=1, key=None, random_bits=None,
-    threads=None, workspace=WORKSPACE, return_stats=False,
-):  # fmt: skip
+    x: ArrayLike,
+    dy: ArrayLike,
+    unit: Unit,
+    kernel: tuple[int, int],
+    c: ArrayLike | None = None,
+    *,
+    stride: int | tuple[int, int] = 1,
+    padding: int | tuple[int, int] = 0,
+    dilation: int | tuple[int, int] = 1,
+    groups: int = 1,
+    key: Key | None = None,
+    random_bits: ArrayLike | None = None,
+    threads: int | None = None,
+    workspace: int = WORKSPACE,
+    return_stats: bool = False,
+) -> Any:
     """The gradient of `conv2d` by its weights: the input, moved by each kernel element, times that of the result.
 
     Row m of the product is the flat (channel, ky, kx) within the group, column n the output channel, and k, the order

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.checks import check_out, float_array
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import decode, encode
 from softnum.arrays.ufuncs import raise_no_code
+from softnum.formats.annotations import Key
 from softnum.formats.facts import fits
 from softnum.mac import _gemm
 from softnum.mac.family import family_of
@@ -143,7 +146,18 @@ def _at_once(a, b, unit, c, threads):
     return None if gemm.run_products(*stacks, (0, 0, 0, 0), 0, len(stacks[0]), shape[-1]) else out
 
 
-def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=None, return_stats=False):
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    unit: Unit,
+    c: ArrayLike | None = None,
+    *,
+    key: Key | None = None,
+    random_bits: ArrayLike | None = None,
+    threads: int | None = None,
+    out: np.ndarray | None = None,
+    return_stats: bool = False,
+) -> Any:
     """The matrix product with every multiplication, addition and rounding done as the unit says.
 
     Parameters
@@ -217,7 +231,19 @@ def matmul(a, b, unit, c=None, *, key=None, random_bits=None, threads=None, out=
     return result if tallies is None else (result, tallies.stats(unit))
 
 
-def matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, domains=(1, 2), caller="matmul", tallies=None):
+def matmul_by_unit(
+    a: ArrayLike,
+    b: ArrayLike,
+    unit: Unit,
+    c: ArrayLike,
+    key: Key | None,
+    random_bits: ArrayLike | None,
+    threads: int | None,
+    out: np.ndarray | None,
+    domains=(1, 2),
+    caller="matmul",
+    tallies=None,
+):
     """matmul on the host, in a plain floating-point environment; domains: of the two random words of a step."""
     if not isinstance(unit, Unit):
         raise TypeError(f"matmul: the unit must be one of softnum's (MadUnit ..., or sn.unit(name)), got {unit!r}")
@@ -298,7 +324,7 @@ def _by_definition(unit, a, b, c, shape, lead, k, keys, words, numbers, threads,
     return out.astype(unit.result.storage_dtype)
 
 
-def as_matrix(x, axis: int):
+def as_matrix(x: ArrayLike, axis: int):
     """A vector as a matrix of one row (axis 0) or column (1)."""
     if isinstance(x, BlockArray):
         codes, scales = np.expand_dims(x.codes, axis), np.expand_dims(x.scales, axis)
@@ -306,7 +332,7 @@ def as_matrix(x, axis: int):
     return np.expand_dims(x, axis)
 
 
-def dot(a, b, unit, c=None, **options):
+def dot(a: ArrayLike, b: ArrayLike, unit: Unit, c: ArrayLike | None = None, **options: Any) -> Any:
     """The dot product of two vectors under a unit.
 
     Parameters

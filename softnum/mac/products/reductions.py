@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ __all__ = ["unit_of_sums"]
 _STATED: ContextVar = ContextVar("softnum.unit_of_sums", default=None)
 
 
-def unit_of_sums(unit) -> AbstractContextManager[None]:
+def unit_of_sums(unit: Any) -> AbstractContextManager[None]:
     """Within ``with``, NumPy's sums and products of Arrays are done under this unit.
 
     ``a @ b``, ``a.sum()``, `numpy.sum`, `mean`, `dot`, `matmul`, `vecdot`, `inner`, `tensordot`, `trace`, `cumsum` and

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.arrays.checks import check_axis, float_array
 from softnum.arrays.container import Array
+from softnum.formats.annotations import FormatLike, Key
 from softnum.mac.family import family_of
 from softnum.mac.mad import Unit
 from softnum.mac.products.matrices import matmul_by_unit
@@ -18,7 +22,7 @@ __all__ = ["addend_formats", "adder_of", "axes_of", "no_format", "sum"]
 _DOMAIN = 3
 
 
-def adder_of(unit, fmt):
+def adder_of(unit: Unit, fmt: FormatLike):
     """The unit whose dot product with ones is the sum of values of fmt under the unit."""
     adder = family_of(unit).adder
     if adder is None:
@@ -26,7 +30,7 @@ def adder_of(unit, fmt):
     return adder(unit, fmt)
 
 
-def addend_formats(unit) -> list:
+def addend_formats(unit: Unit) -> list[Any]:
     """What the addends may be values of: the accumulator's format, the result's, the operands'; of a unit that has no
     adder but its dot product, the operands'."""
     formats = []
@@ -54,7 +58,7 @@ def _addends(x, unit):
     raise no_format(unit, reason) from None
 
 
-def no_format(unit, of) -> ValueError:
+def no_format(unit: Unit, of) -> ValueError:
     """What is raised for addends that the unit does not add; of: the format of an Array, or what was wrong with the
     values in the first of the unit's formats."""
     formats = addend_formats(unit)
@@ -66,7 +70,7 @@ def no_format(unit, of) -> ValueError:
     return ValueError(f"{of}; no other format of the unit ({names}) has all the values either")
 
 
-def axes_of(axis, ndim: int) -> tuple[int, ...]:
+def axes_of(axis: int | None, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     given = axis if isinstance(axis, tuple) else (axis,)
@@ -76,7 +80,17 @@ def axes_of(axis, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(axes))
 
 
-def sum(x, unit, axis=None, *, keepdims=False, key=None, random_bits=None, threads=None, return_stats=False):
+def sum(
+    x: ArrayLike,
+    unit: Any,
+    axis: int | tuple[int, ...] | None = None,
+    *,
+    keepdims: bool = False,
+    key: Key | None = None,
+    random_bits: ArrayLike | None = None,
+    threads: int | None = None,
+    return_stats: bool = False,
+) -> Any:
     """The sum of values with every addition and rounding done as the unit's adder does it.
 
     Parameters

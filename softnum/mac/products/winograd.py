@@ -8,6 +8,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from softnum.arrays.conversion import quantize
 from softnum.mac.family import family_of
@@ -35,7 +36,19 @@ _TRANSFORMS = {
 }  # fmt: skip
 
 
-def conv2d_winograd(x, w, unit, *, tile=2, transform=None, output=None, padding=0, stride=1, dilation=1, groups=1):
+def conv2d_winograd(
+    x: ArrayLike,
+    w: ArrayLike,
+    unit: Unit | str,
+    *,
+    tile: int = 2,
+    transform: Unit | str | None = None,
+    output: Unit | str | None = None,
+    padding: int | tuple[int, int] = 0,
+    stride: int | tuple[int, int] = 1,
+    dilation: int | tuple[int, int] = 1,
+    groups: int = 1,
+) -> np.ndarray:
     """Convolution (cross-correlation) of images with 3 x 3 kernels by F(tile x tile, 3 x 3), under units.
 
     With B, G and A of Lavin and Gray, of each tile d of an image and each kernel g::
