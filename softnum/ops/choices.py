@@ -118,7 +118,10 @@ def _finite_first(codes, formats, greatest: bool) -> np.ndarray:
 
 
 def _of_two(name: str, text: str, example: str, place: str, nan: Callable, rule: Callable, greatest: bool) -> Binary:
-    def operation(a, b, fmt=None, *, out_fmt=None, return_flags=False, **options):
+    def operation(
+        a: ArrayLike, b: ArrayLike, fmt: Formats | None = None, *, out_fmt: FormatLike | None = None,
+        return_flags: bool = False, **options: Any,
+    ) -> Any:  # fmt: skip
         def choose(codes, formats):
             return nan(_nans(codes, formats), rule(codes, formats, greatest))
 
