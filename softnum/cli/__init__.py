@@ -24,6 +24,7 @@ VERBS = {
     "parallel": "softnum.cli.parallel",
     "sweep": "softnum.cli.sweep",
     "timings": "softnum.cli.timings",
+    "counters": "softnum.cli.counters",
     "workloads": "softnum.cli.programs",
     "traces": "softnum.cli.traces",
     "law": "softnum.cli.law",
