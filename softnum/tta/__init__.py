@@ -88,7 +88,7 @@ with PlainEnvironment():  # they compute constants
     from softnum.tta.outcomes.results import RESULTS_SCHEMA, read_results, results_dict, write_results
     from softnum.tta.parallelism import (
         Checkpoints,
-        Collective,
+        Communication,
         Parallelism,
         StepMemory,
         StepPlan,
@@ -174,7 +174,7 @@ __all__ = [
     "Amount",
     "Architecture",
     "AstraSystem",
-    "Collective",
+    "Communication",
     "Cost",
     "CostResult",
     "DIRECTIONS",

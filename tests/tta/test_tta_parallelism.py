@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from softnum.cli import build_app
 from softnum.tta import (
-    Collective,
+    Communication,
     Exchange,
     Operation,
     Parallelism,
@@ -42,7 +42,7 @@ def operations(plan, kind="gemm"):
 
 
 def sent(plan, group, where="forward"):
-    rows = [item for stage in plan.stages for item in getattr(stage, where) if isinstance(item, Collective)]
+    rows = [item for stage in plan.stages for item in getattr(stage, where) if isinstance(item, Communication)]
     return [(item.kind, item.bytes) for item in rows if item.group == group]
 
 
@@ -119,13 +119,13 @@ def test_exchanges_of_tensor_parallelism_by_hand():
     h, s = 64 * 2, 64  # bytes of a word's features, words
     plan = plan_step(GPT, Parallelism(tensor=4))
     block = plan.stages[0].parts[1][1]
-    rows = [(item.kind, item.bytes) for item in block.forward if isinstance(item, Collective)]
+    rows = [(item.kind, item.bytes) for item in block.forward if isinstance(item, Communication)]
     assert rows == [("all_gather", s * h), ("reduce_scatter", s * h)] * 2
-    back = [(item.kind, item.bytes) for item in block.backward if isinstance(item, Collective)]
+    back = [(item.kind, item.bytes) for item in block.backward if isinstance(item, Communication)]
     assert back == [("all_gather", s * h), ("all_gather", s * h), ("reduce_scatter", s * h)] * 2
     plain = plan_step(GPT, Parallelism(tensor=4, sequence_parallel=False)).stages[0].parts[1][1]
-    assert [item.kind for item in plain.forward if isinstance(item, Collective)] == ["all_reduce"] * 2
-    assert [item.kind for item in plain.backward if isinstance(item, Collective)] == ["all_reduce"] * 2
+    assert [item.kind for item in plain.forward if isinstance(item, Communication)] == ["all_reduce"] * 2
+    assert [item.kind for item in plain.backward if isinstance(item, Communication)] == ["all_reduce"] * 2
     context = plan_step(GPT, Parallelism(context=4))
     assert sent(context, "context")[0] == ("all_gather", s * 2 * 4 * 8 * 2)  # keys and values of four heads of eight
 
@@ -133,11 +133,11 @@ def test_exchanges_of_tensor_parallelism_by_hand():
 def test_exchanges_of_experts_by_hand():
     plan = plan_step(EXPERTS, Parallelism(data=4, expert=4, batch=4))
     block = plan.stages[0].parts[1][1]
-    rows = [(item.kind, item.group, item.bytes) for item in block.forward if isinstance(item, Collective)]
+    rows = [(item.kind, item.group, item.bytes) for item in block.forward if isinstance(item, Communication)]
     assert rows == [("all_to_all", "expert", 2 * 64 * 64 * 2)] * 2  # each word twice, there and back
     own = {t.layer: t.elements for t in block.tensors if t.tensor_class == "weights"}
     assert own["experts.up"] == 2 * 64 * 2 * 64  # two of eight
-    update = {item.layer: item.group for item in block.update if isinstance(item, Collective)}
+    update = {item.layer: item.group for item in block.update if isinstance(item, Communication)}
     assert update["qkv"] == "data"
     assert "experts.up" not in update  # nobody else holds these experts
     assert sent(plan_step(EXPERTS, Parallelism(data=4, expert=2, batch=4)), "expert_data", "update")
@@ -206,7 +206,7 @@ def test_memory_of_one_device_is_that_of_its_workload():
 
 
 def test_links_by_hand():
-    tensor = Collective("fc", "forward", "all_reduce", "tensor", 8 * 10**9, "bfloat16")
+    tensor = Communication("fc", "forward", "all_reduce", "tensor", 8 * 10**9, "bfloat16")
     ideal = replace(H100, efficiency={**H100.efficiency, "link": 1.0})
     lone = 2 * 7 / 8 * 8e9 / 450e9 + 2 * 7 * 2e-6
     assert ideal.seconds(tensor, 8, 1) == pytest.approx(lone)

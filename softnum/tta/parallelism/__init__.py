@@ -1,7 +1,7 @@
 """Training steps that many devices share: in which ways, what each computes, sends and holds, and how long it takes."""
 
 from softnum.tta.parallelism.blocks import Block
-from softnum.tta.parallelism.collective import Collective
+from softnum.tta.parallelism.communication import Communication
 from softnum.tta.parallelism.failures import Checkpoints, checkpoints
 from softnum.tta.parallelism.plan import Stage, StepPlan, plan_step
 from softnum.tta.parallelism.schedules import Slot, makespan, schedule
@@ -17,7 +17,7 @@ __all__ = [
     "SCHEDULES",
     "Block",
     "Checkpoints",
-    "Collective",
+    "Communication",
     "Parallelism",
     "Slot",
     "Stage",

@@ -13,14 +13,14 @@ from softnum.tta.architectures.expert_layers import ExpertDense
 from softnum.tta.architectures.layers import Dense, Layer
 from softnum.tta.architectures.lowering import Architecture, lower
 from softnum.tta.architectures.precision import Precision
-from softnum.tta.parallelism.collective import Collective
+from softnum.tta.parallelism.communication import Communication
 from softnum.tta.parallelism.ways import Parallelism
 from softnum.tta.workloads.memory import memory_of
 from softnum.tta.workloads.operations import Operation, StoredTensor, Workload
 
 __all__ = ["Block", "Item", "make_block"]
 
-Item = Operation | Collective
+Item = Operation | Communication
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Block:
     Parameters
     ----------
     kind : str
-    forward, backward : tuple of Operation or Collective
+    forward, backward : tuple of Operation or Communication
         Of one micro-batch, in order; the backward pass begins with what it computes again.
-    update : tuple of Operation or Collective
+    update : tuple of Operation or Communication
         Once a step: the exchange of gradients, the optimiser, that of weights.
     tensors : tuple of StoredTensor
         Of one micro-batch.
@@ -181,11 +181,11 @@ def _owner(name: str, layers) -> str:
     return name
 
 
-def _sent(layer: Layer, shapes, batch: int, precision: Precision) -> list[Collective]:
+def _sent(layer: Layer, shapes, batch: int, precision: Precision) -> list[Communication]:
     rows: list[Traffic] = layer.traffic(shapes, batch) if hasattr(layer, "traffic") else []
     formats = precision.at(layer.name)
     return [
-        Collective(
+        Communication(
             layer.name, row.stage, row.kind, row.group, getattr(formats, row.role).size(row.elements),
             getattr(formats, row.role).name, getattr(layer, "copies", 1),
         )
@@ -207,9 +207,9 @@ def _updates(block: Block, work: Workload, ways: Parallelism, precision: Precisi
         if sizes is not None:
             sizes[tensor.layer] = sizes.get(tensor.layer, 0) + tensor.bytes
 
-    def exchange(stage: str, kind: str, sizes: dict[str, int], role: str) -> list[Collective]:
+    def exchange(stage: str, kind: str, sizes: dict[str, int], role: str) -> list[Communication]:
         return [
-            Collective(name, stage, kind, block.group(name), size, getattr(precision.at(name), role).name)
+            Communication(name, stage, kind, block.group(name), size, getattr(precision.at(name), role).name)
             for name, size in sizes.items()
             if ways.size(block.group(name)) > 1
         ]

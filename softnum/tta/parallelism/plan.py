@@ -12,7 +12,7 @@ from softnum.tta.architectures.layers import Input
 from softnum.tta.architectures.lowering import Architecture
 from softnum.tta.architectures.precision import Precision
 from softnum.tta.parallelism.blocks import Block, Item, make_block
-from softnum.tta.parallelism.collective import Collective
+from softnum.tta.parallelism.communication import Communication
 from softnum.tta.parallelism.schedules import Slot, schedule
 from softnum.tta.parallelism.ways import Parallelism, divisors
 from softnum.tta.workloads.operations import StoredTensor
@@ -78,7 +78,7 @@ class Stage:
         """Once a step: the exchange of gradients, last layer first, the optimiser, the exchange of weights."""
         items = [item for block in reversed(self.blocks) for item in block.update]
         place = {"backward_weight": 0, "update": 1}
-        order = {id(item): place[item.stage] + isinstance(item, Collective) * place[item.stage] for item in items}
+        order = {id(item): place[item.stage] + isinstance(item, Communication) * place[item.stage] for item in items}
         return tuple(sorted(items, key=lambda item: order[id(item)]))
 
     @cached_property
@@ -86,8 +86,8 @@ class Stage:
         """Of one micro-batch."""
         return tuple(tensor for block in self.blocks for tensor in block.tensors)
 
-    def _message(self, way: str, size: int, name: str) -> Collective:
-        return Collective(f"stage{self.number}", way, "send_receive", "pipeline", size, name)
+    def _message(self, way: str, size: int, name: str) -> Communication:
+        return Communication(f"stage{self.number}", way, "send_receive", "pipeline", size, name)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from softnum.tta.parallelism.blocks import Block, Item
-from softnum.tta.parallelism.collective import Collective
+from softnum.tta.parallelism.communication import Communication
 from softnum.tta.parallelism.plan import Stage, StepPlan
 from softnum.tta.parallelism.schedules import makespan
 from softnum.tta.parallelism.system import System
@@ -275,7 +275,7 @@ def _pass(items: Iterable[Item], plan: StepPlan, where: System) -> _Pass:
     return _Pass(compute + sum(waits.values()), waits, layers)
 
 
-def _seconds(item: Collective, plan: StepPlan, where: System) -> float:
+def _seconds(item: Communication, plan: StepPlan, where: System) -> float:
     ways = plan.parallelism
     return where.seconds(item, ways.size(item.group), ways.spacing(item.group))
 
@@ -284,7 +284,7 @@ def _costs(items: Iterable[Item], plan: StepPlan, where: System, stage: str) -> 
     """Seconds of each layer's exchanges of a stage."""
     found: dict[str, float] = {}
     for item in items:
-        if isinstance(item, Collective) and item.stage == stage:
+        if isinstance(item, Communication) and item.stage == stage:
             found[item.layer] = found.get(item.layer, 0.0) + _seconds(item, plan, where)
     return found
 
@@ -292,7 +292,7 @@ def _costs(items: Iterable[Item], plan: StepPlan, where: System, stage: str) -> 
 def _message(plan: StepPlan, where: System) -> float:
     """Seconds of a message between two stages."""
     rows = [item for stage in plan.stages[:1] for item in stage.forward if item.stage == "forward"]
-    messages = [item for item in rows if isinstance(item, Collective) and item.group == "pipeline"]
+    messages = [item for item in rows if isinstance(item, Communication) and item.group == "pipeline"]
     return _seconds(messages[0], plan, where) if messages else 0.0
 
 

@@ -12,7 +12,7 @@ from math import inf
 from pathlib import Path
 
 from softnum.tta.estimates.device_files import Device, devices
-from softnum.tta.parallelism.collective import Collective
+from softnum.tta.parallelism.communication import Communication
 from softnum.tta.quantities import InputTypeError, bandwidth, check_keys, duration, positive_int, positive_number
 from softnum.tta.text import read_text
 
@@ -153,7 +153,7 @@ class System:
             float(duration(table["launch"], f"{where} launch")) if "launch" in table else LAUNCH, str(table["source"]),
         )  # fmt: skip
 
-    def seconds(self, collective: Collective, size: int, spacing: int) -> float:
+    def seconds(self, exchange: Communication, size: int, spacing: int) -> float:
         """What an exchange takes in a group.
 
         A ring passes each of its devices once, and crosses from one unit of a tier to the next as often as the group
@@ -163,7 +163,7 @@ class System:
 
         Parameters
         ----------
-        collective : Collective
+        exchange : Communication
         size, spacing : int
             Devices of the group, and how many numbers lie from one to the next.
 
@@ -173,7 +173,7 @@ class System:
 
         Examples
         --------
-        >>> exchange = Collective("fc", "forward", "all_gather", "tensor", 8 * 450_000_000, "bfloat16")
+        >>> exchange = Communication("fc", "forward", "all_gather", "tensor", 8 * 450_000_000, "bfloat16")
         >>> round(system("dgx-h100").seconds(exchange, 8, 1) * 1e3, 2)  # 7 x 0.45 GB at 0.8 of 450 GB/s
         8.76
         """
@@ -182,18 +182,18 @@ class System:
         link = self.efficiency["link"]
         span = (size - 1) * spacing + 1
         level = next((n for n, tier in enumerate(self.tiers) if span <= tier.devices), len(self.tiers) - 1)
-        if collective.kind == "send_receive":
+        if exchange.kind == "send_receive":
             level = next((n for n, tier in enumerate(self.tiers) if spacing < tier.devices), len(self.tiers) - 1)
             tier = self.tiers[level]
-            return collective.bytes / (tier.bandwidth * link) + tier.latency
+            return exchange.bytes / (tier.bandwidth * link) + tier.latency
         inside = [min(size, max(1, tier.devices // spacing)) for tier in self.tiers]
-        if collective.kind == "all_to_all":
+        if exchange.kind == "all_to_all":
             longest, before = 0.0, 1
             for n in range(level + 1):
                 here = size if n == level else inside[n]
                 units = size / before
-                apart = units * (1 - (1 - 1 / units) ** collective.copies) / collective.copies if n else 1.0
-                part = collective.bytes * apart * (here - before) / size
+                apart = units * (1 - (1 - 1 / units) ** exchange.copies) / exchange.copies if n else 1.0
+                part = exchange.bytes * apart * (here - before) / size
                 if here > before:
                     longest = max(longest, part / (self.tiers[n].bandwidth * link) + self.tiers[n].latency)
                 before = here
@@ -205,8 +205,8 @@ class System:
                 rates.append(before * self.tiers[n].bandwidth)
                 latency += (-(-here // before) - 1) * self.tiers[n].latency
                 before = here
-        times = 2 if collective.kind == "all_reduce" else 1
-        return float(collective.sent(size)) / (min(rates) * link) + times * latency
+        times = 2 if exchange.kind == "all_reduce" else 1
+        return float(exchange.sent(size)) / (min(rates) * link) + times * latency
 
 
 def _share(value: object, what: str, *, zero: bool = False) -> int | float:

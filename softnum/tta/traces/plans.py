@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from softnum.tta.parallelism import Collective, Stage, StepPlan
+from softnum.tta.parallelism import Communication, Stage, StepPlan
 from softnum.tta.quantities import positive_int
 from softnum.tta.traces.ranks import Rank, RankTraces, Units, check_count, check_rounding
 from softnum.tta.traces.trace import Trace, TraceAttribute
@@ -146,7 +146,7 @@ class _Device:
         self.sums: list[int] = []  # exchanges of gradients under way
         self.ahead: int | None = None  # the node after which weights of the next block are gathered
         self.after: list[int] = []  # what the next part waits for
-        self.held: list[Collective] = []  # what waits until it fills a bucket
+        self.held: list[Communication] = []  # what waits until it fills a bucket
         self.kinds: dict[int, str] = {}  # of collectives: node -> kind of group
         self.neighbours: dict[int, Stage] = {}  # of messages: node -> stage of the other rank
 
@@ -199,11 +199,11 @@ class _Device:
                     self.sums = []
                     self._compute(item)
         for stage in stages:
-            self._hold([item for item in stage.update if isinstance(item, Collective) and item.stage == "update"])
+            self._hold([item for item in stage.update if isinstance(item, Communication) and item.stage == "update"])
         self._leave()
         self.rank.flush()
 
-    def _pass(self, items, slot, stage: Stage, leaving: dict[str, list[Collective]]) -> None:
+    def _pass(self, items, slot, stage: Stage, leaving: dict[str, list[Communication]]) -> None:
         ends: dict[str, int] = {}  # of each layer with gradients, what it or a part of it computes last
         for place, item in enumerate(items):
             if isinstance(item, Operation):
@@ -211,9 +211,9 @@ class _Device:
         done: dict[int, list[str]] = {}
         for name, place in ends.items():
             done.setdefault(place, []).append(name)
-        gathered: list[Collective] = []
+        gathered: list[Communication] = []
         for place, item in enumerate(items):
-            if isinstance(item, Collective) and item.group in _WEIGHTS and item.kind == "all_gather":
+            if isinstance(item, Communication) and item.group in _WEIGHTS and item.kind == "all_gather":
                 gathered.append(item)
                 continue
             if gathered:
@@ -236,24 +236,24 @@ class _Device:
         self.rank.compute(operation.layer, operation.stage, (operation,), self.cost(operation), self.after)
         self.after = []
 
-    def _gather(self, items: list[Collective]) -> None:
+    def _gather(self, items: list[Communication]) -> None:
         """Weights of the next block, one block ahead of the computing; in one message where buckets are asked for."""
         now = self.rank.flush()
-        by_group: dict[tuple, list[Collective]] = {}
+        by_group: dict[tuple, list[Communication]] = {}
         for n, item in enumerate(items):
             by_group.setdefault(item.group if self.bucket > 1 else n, []).append(item)
         self.after += [self._collective(rows, (self.ahead,)) for rows in by_group.values()]
         self.ahead = now
 
-    def _leaving(self, stage: Stage) -> dict[str, list[Collective]]:
+    def _leaving(self, stage: Stage) -> dict[str, list[Communication]]:
         """The exchanges of a stage's gradients, by layer."""
-        found: dict[str, list[Collective]] = {}
+        found: dict[str, list[Communication]] = {}
         for item in stage.update:
-            if isinstance(item, Collective) and item.stage == "backward_weight":
+            if isinstance(item, Communication) and item.stage == "backward_weight":
                 found.setdefault(item.layer, []).append(item)
         return found
 
-    def _hold(self, rows: list[Collective]) -> None:
+    def _hold(self, rows: list[Communication]) -> None:
         for item in rows:
             if self.held and (self.held[0].group, self.held[0].kind) != (item.group, item.kind):
                 self._leave()
@@ -266,7 +266,7 @@ class _Device:
             self.sums.append(self._collective(self.held, (self.rank.flush(),)))
             self.held = []
 
-    def _collective(self, items: list[Collective], after) -> int:
+    def _collective(self, items: list[Communication], after) -> int:
         first, whole = items[0], sum(item.bytes for item in items)
         ranks = self.groups.size[first.group]
         size = -(-whole // ranks) if first.kind == "all_gather" else whole
@@ -279,7 +279,7 @@ class _Device:
         self.kinds[node] = first.group
         return node
 
-    def _send(self, item: Collective, slot, stage: Stage) -> None:
+    def _send(self, item: Communication, slot, stage: Stage) -> None:
         forward = slot.kind == "forward"
         other = self.plan.stages[stage.number + (1 if forward else -1)]
         tag = self._tag(slot.micro_batch, stage.number if forward else other.number, forward)
@@ -295,7 +295,7 @@ class _Device:
         self.rank.flush()
         self.after.append(self._message(other, item, tag, False, ()))
 
-    def _message(self, other: Stage, item: Collective, tag: int, sends: bool, after) -> int:
+    def _message(self, other: Stage, item: Communication, tag: int, sends: bool, after) -> int:
         node = self.rank.message(self.groups.at(self.number, other), item.bytes, tag, item.format, sends, after)
         self.neighbours[node] = other
         return node

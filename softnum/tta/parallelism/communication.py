@@ -7,13 +7,13 @@ from fractions import Fraction
 
 from softnum.tta.workloads.operations import STAGES
 
-__all__ = ["KINDS", "Collective"]
+__all__ = ["KINDS", "Communication"]
 
 KINDS = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "send_receive")
 
 
 @dataclass(frozen=True)
-class Collective:
+class Communication:
     """An exchange among the devices of a group.
 
     Parameters
@@ -41,7 +41,7 @@ class Collective:
 
     Examples
     --------
-    >>> Collective("up", "forward", "all_gather", "tensor", 8000, "bfloat16").sent(8)
+    >>> Communication("up", "forward", "all_gather", "tensor", 8000, "bfloat16").sent(8)
     Fraction(7000, 1)
     """
 
