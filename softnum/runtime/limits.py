@@ -9,7 +9,7 @@ try:
 except ImportError:  # no POSIX
     resource = None
 
-__all__ = ["check_address_space", "check_files"]
+__all__ = ["check_address_space", "check_files", "check_memory"]
 
 
 def _limit(name: str) -> int | None:
@@ -47,4 +47,20 @@ def check_address_space(size: int, what: str) -> None:
         raise ValueError(
             f"{what} needs {size / 1e9:.0f} GB of addresses (hardly any of them memory), and this process may have "
             f"{limit / 1e9:.1f} GB (ulimit -v); allow it more, or unlimited"
+        )
+
+
+def check_memory(size: int, what: str, way: str) -> None:
+    """ValueError if this machine has not so many bytes of memory; `way` says what to do.
+
+    >>> check_memory(1, "this", "ask for less")
+    """
+    try:
+        has = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # no POSIX
+        return
+    if size > has > 0:
+        raise ValueError(
+            f"{what} need {size:,} bytes ({size / 2**30:,.1f} GiB), and this machine has {has / 2**30:,.1f} GiB of "
+            f"memory; {way}"
         )

@@ -366,3 +366,13 @@ def combined(rows, config, target):
 def test_unusable_words_are_named(network, words, message, tmp_path):
     result = command("train", network, "--design", "a-float32", *words, "--out", tmp_path)
     assert result.exit_code == 2 and message in " ".join(result.stderr.split())
+
+
+def test_scores_that_no_memory_holds_are_refused_by_their_size():
+    net, numerics = make_network("gpt", sizes=(8, 6), depth=2, heads=2, steps=10**7), load_design("a-float32")
+    backend = loop.Numerics(numerics, net.layer_names, seed=1).backend
+    tokens = Tensor(np.broadcast_to(np.int64(7), (3, 10**7)), backend)
+    for training, size, way in ((True, 9_600, "fewer heads, or a smaller --batch"), (False, 4_800, "fewer heads$")):
+        message = rf"3 samples x 2 heads x 10000000 x 10000000 steps, need {size:,},000,000,000,000 bytes .*{way}"
+        with pytest.raises(ValueError, match=message):
+            net.forward(tokens, training=training)

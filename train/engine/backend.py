@@ -22,6 +22,7 @@ from softnum.formats.codec import Rounding
 from softnum.formats.dispatch import of_format
 from softnum.formats.facts import facts
 from softnum.ops.values import carried, carry
+from softnum.runtime.limits import check_memory
 from softnum.runtime.threads import chosen_threads, threads_by_default
 from softnum.train.designs.scales import of_tensor
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
@@ -196,6 +197,10 @@ class NumpyBackend(Arrays):
         self._kernels: dict[tuple, tuple] = {}
         self._rounders: dict[int, tuple] = {}
         self._formats: dict[int, tuple] = {}
+
+    def check_room(self, elements: int, what: str, way: str) -> None:
+        """ValueError if memory has no room for so many numbers of arrays to come; `way` says what to do."""
+        check_memory(elements * self.dtype.itemsize, what, way)
 
     def quantize(self, x, role, key):
         """Values of any float array rounded as a role says, as carriers; key is used if the rounding is stochastic."""

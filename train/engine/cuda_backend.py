@@ -183,6 +183,9 @@ class CudaBackend(CudaScales, CudaArrays, NumpyBackend):
         _cuda.synchronize(_cuda.stream())
 
     # -- the design's arithmetic -------------------------------------------------------------------------------------
+    def check_room(self, elements: int, what: str, way: str) -> None:
+        """Nothing: arrays are in the device's memory, whose own allocator tells what it lacks."""
+
     def quantize(self, x, role, key):
         x = on_device(x)
         if x.dtype == self.dtype and (role.format == self._own_format or _is_rounded(x, role)):

@@ -117,6 +117,7 @@ class TransformerLM(Network):
             check_sizes((value,), what, exactly=1)
             for what, value in (("depth", depth), ("steps", steps), ("words", words))
         )
+        self.heads = heads
         options["dropout"] = self.dropout = check_rate(dropout)
         norm, bias = check_choice(block["norm"], "norm", NORMS), block.get("bias", True)
         if not isinstance(tied, bool):
@@ -153,6 +154,13 @@ class TransformerLM(Network):
             Sequence by sequence.
         """
         samples, position = x.value.shape[0], self.position
+        count, kept = samples * self.heads * self.steps**2, 2 * (len(self.blocks) if training else 1)
+        x.backend.check_room(  # scores and their softmax, which training keeps of all blocks
+            kept * count,
+            f"{self.name}: {kept} arrays of attention scores, {samples} samples x {self.heads} heads x {self.steps} x "
+            f"{self.steps} steps,",
+            "take fewer steps (--steps), fewer heads" + (", or a smaller --batch" if training else ""),
+        )
         numerics = (position or self.embedding).numerics
         x = self.embedding(x.value.reshape(-1))
         if position is not None:
