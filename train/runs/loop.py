@@ -13,6 +13,7 @@ from time import monotonic
 
 import numpy as np
 
+from softnum.runtime.heap import freed_memory_kept
 from softnum.runtime.plain import plain
 from softnum.runtime.threads import threads_by_default
 from softnum.train.datasets.sets import load_data
@@ -144,6 +145,7 @@ def describe_network(settings: Settings) -> dict:
 
 
 @plain
+@freed_memory_kept()
 def carry_out(
     work: Run,
     folder: Path,
