@@ -1,6 +1,5 @@
 """``softnum traces``: what the ranks of a job do, as Chakra traces, and ASTRA-sim's answer how long it takes."""
 
-import json
 import re
 from pathlib import Path
 from typing import Annotated
@@ -115,6 +114,7 @@ def read(
       softnum traces read rank.0.et --out workloads.json && softnum estimate workloads.json --device h100
     """
     from softnum.tta import check_ranks, load_chakra_schema, read_trace, trace_time, workload_of_trace, write_workloads
+    from softnum.tta.traces.folder import check_job, read_groups
 
     if out is not None:
         writable_file(out)
@@ -123,7 +123,10 @@ def read(
         files = _in_order(files)
     traces = [read_trace(file, schema=schema) for file in files]
     if together or groups is not None:
-        check_ranks(traces, {} if groups is None else _groups(groups))
+        named = {} if groups is None else read_groups(groups)
+        for folder in dict.fromkeys(file.parent for file in files):
+            check_job(folder, sum(file.parent == folder for file in files), None if groups is None else len(named))
+        check_ranks(traces, named)
     rows = []
     for file, trace in zip(files, traces, strict=True):
         kinds = ("COMP_NODE", "MEM_LOAD_NODE", "MEM_STORE_NODE", "COMM_COLL_NODE", "COMM_SEND_NODE", "COMM_RECV_NODE")
@@ -160,17 +163,3 @@ def _in_order(files: list[Path]) -> list[Path]:
                 f"{file} is of rank {rank} where rank {place} comes next; name the traces of all ranks once"
             )
     return [file for _, file in ranks]
-
-
-def _groups(path: Path) -> dict:
-    from softnum.tta.text import read_text
-
-    try:
-        table = json.loads(read_text(path, f"no groups {str(path)!r}"))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from None
-    if not isinstance(table, dict) or not all(
-        isinstance(ranks, list) and all(isinstance(rank, int) for rank in ranks) for ranks in table.values()
-    ):
-        raise ValueError(f'{path}: groups are an object of lists of ranks, like {{"1": [0, 1]}}')
-    return table

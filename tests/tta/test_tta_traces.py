@@ -186,6 +186,31 @@ def test_files_that_are_none(proto, work, tmp_path):
         write_traces(tmp_path / "other", data_parallel_traces(work, 2), proto)
 
 
+def test_files_that_were_changed_and_jobs_that_are_not_whole(proto, work, tmp_path):
+    """A byte of a node that is another one's, a node that is missing, and ranks or groups that are not the job's."""
+    path = write_traces(tmp_path, data_parallel_traces(work, 3, times=TIMES), proto)[0]
+    data = path.read_bytes()
+    for old, new in ((b"fc1 forward", b"fc2 forward"), (b"num_ops", b"num_opt")):
+        (tmp_path / "changed.et").write_bytes(data.replace(old, new, 1))
+        with pytest.raises(ValueError, match=r"its \d+ nodes are not those that were written"):
+            read_trace(tmp_path / "changed.et", proto)
+    trace = read_trace(path, proto)
+    assert "softnum.sha256" not in trace.attributes
+    write_trace(
+        tmp_path / "again.et", replace(trace, nodes=(replace(trace.nodes[0], name="new"), *trace.nodes[1:])), proto
+    )
+    assert read_trace(tmp_path / "again.et", proto).nodes[0].name == "new"
+    (tmp_path / "groups.json").write_text('{"1": [0, 1]}')
+    for ranks, more, message in (
+        (2, (), "the job has 3 ranks, and 2 are there"),
+        (3, ("--groups", tmp_path / "groups.json"), "the job has 0 groups, and 1 are there"),
+    ):
+        files = [tmp_path / f"rank.{rank}.et" for rank in range(ranks)]
+        words = ["traces", "read", *files, "--together", "--proto", proto, *more]
+        done = CliRunner().invoke(build_app(), [str(word) for word in words])
+        assert done.exit_code == 2 and message in done.output.replace("\n", " ")
+
+
 def test_schemas(proto, tmp_path, monkeypatch):
     monkeypatch.delenv("SOFTNUM_CHAKRA_PROTO", raising=False)
     with pytest.raises(FileNotFoundError, match="name the file by --proto, proto= or SOFTNUM_CHAKRA_PROTO"):

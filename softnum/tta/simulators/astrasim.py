@@ -30,7 +30,7 @@ from softnum.tta.parallelism import System
 from softnum.tta.quantities import positive_int
 from softnum.tta.timings.astrasim import is_astrasim
 from softnum.tta.timings.formats import read_timings
-from softnum.tta.traces.folder import TRACE_NAME, read_job
+from softnum.tta.traces.folder import TRACE_NAME, check_job, read_groups, read_job
 from softnum.tta.workloads.iteration import IterationTime
 
 try:
@@ -301,6 +301,8 @@ def run_astrasim(
             packed = path.with_name(f"{path.name}.gz").is_file()
             way = "ASTRA-sim takes them unpacked: gunzip them" if packed else "write them again"
             raise FileNotFoundError(f"no {path}, of {job['ranks']} ranks; {way}")
+    if job["groups"]:
+        check_job(folder, job["ranks"], len(read_groups(folder / "groups.json")))
     if not program.is_file() or not os.access(program, os.X_OK):
         raise FileNotFoundError(
             f"no program {str(program)!r}; ASTRA-sim's are build/astra_analytical/build/bin/"

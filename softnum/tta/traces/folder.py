@@ -16,7 +16,7 @@ from softnum.tta.traces.ranks import RankTraces
 from softnum.tta.traces.schema import load_chakra_schema
 from softnum.tta.traces.trace import Trace, trace_bytes
 
-__all__ = ["TRACE_NAME", "check_ranks", "read_job", "write_traces"]
+__all__ = ["TRACE_NAME", "check_job", "check_ranks", "read_groups", "read_job", "write_traces"]
 
 #: rank 3 of a job is in rank.3.et: what ASTRA-sim is told is the part before the first dot
 TRACE_NAME = "rank"
@@ -134,6 +134,53 @@ def read_job(folder: str | os.PathLike) -> dict:
         raise ValueError(f"{path}: not JSON ({error})") from None
     check_keys(table, _KEYS, [], str(path))
     return table
+
+
+def read_groups(path: str | os.PathLike) -> dict[str, list[int]]:
+    """The ranks of each group, as a job's ``groups.json`` has them.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no such file, or it is no object of lists of ranks.
+    """
+    path = Path(path)
+    try:
+        table = json.loads(read_text(path, f"no groups {str(path)!r}"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from None
+    if not isinstance(table, dict) or not all(
+        isinstance(ranks, list) and all(type(rank) is int for rank in ranks) for ranks in table.values()
+    ):
+        raise ValueError(f'{path}: groups are an object of lists of ranks, like {{"1": [0, 1]}}')
+    return table
+
+
+def check_job(folder: str | os.PathLike, ranks: int, groups: int | None = None) -> None:
+    """Compare what is there of a job with what its ``job.json`` says; a folder without one says nothing.
+
+    Parameters
+    ----------
+    folder : path-like
+    ranks : int
+        Traces that are there.
+    groups : int, optional
+        Groups of ranks that are there.
+
+    Raises
+    ------
+    ValueError
+        If the job has another number of them.
+    """
+    if not (Path(folder) / "job.json").is_file():
+        return
+    job = read_job(folder)
+    for what, count in (("ranks", ranks), ("groups", groups)):
+        if count is not None and job[what] != count:
+            raise ValueError(
+                f"{Path(folder) / 'job.json'}: the job has {job[what]} {what}, and {count} are there; name all of "
+                "them, or write the traces again"
+            )
 
 
 def check_ranks(traces: Iterable[Trace], groups: Mapping[str, Iterable[int]] | None = None) -> None:

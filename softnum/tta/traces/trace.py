@@ -8,6 +8,7 @@ src/third_party/utils/protolib.py of github.com/mlcommons/chakra.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import os
 import zlib
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,8 @@ __all__ = ["TraceIO", "TraceAttribute", "Trace", "TraceNode", "check_graph", "re
 
 _LARGEST = 2**32 - 1  # of a length, as Chakra's own readers take it
 _AGAIN = "copy or write it again"
+_OWN = "softnum."  # begins the names of attributes that softnum writes
+_DIGEST = f"{_OWN}sha256"  # of all that follows the metadata
 
 
 @dataclass(frozen=True)
@@ -214,8 +217,8 @@ def read_trace(
     Raises
     ------
     FileNotFoundError, ValueError
-        If there is no such file, it is cut off, no such file, or `check_graph` refuses the graph; the message names
-        the file and the node, or the byte at which it lies.
+        If there is no such file, it is cut off, no such file, not what its own count of nodes and digest say, or
+        `check_graph` refuses the graph; the message names the file and the node, or the byte at which it lies.
 
     Examples
     --------
@@ -233,7 +236,7 @@ def read_trace(
             raise ValueError(f"{path}: the gzip file is damaged or cut off ({error}); {_AGAIN}") from None
     if not data:
         raise ValueError(f"{path}: the file is empty; {_AGAIN}")
-    view, at, number = memoryview(data), 0, 0
+    view, at, number, begins = memoryview(data), 0, 0, 0
     metadata, nodes = None, []
     names = {value: name for name, value in schema.node_types.items()}
     while at < len(view):
@@ -245,7 +248,7 @@ def read_trace(
             )
         part, at = bytes(view[begin : begin + size]), begin + size
         if number == 0:
-            metadata = _parsed(schema.metadata, part, where, "GlobalMetadata")
+            metadata, begins = _parsed(schema.metadata, part, where, "GlobalMetadata"), at
         else:
             nodes.append(_node(_parsed(schema.node, part, where, "Node"), names, path))
         number += 1
@@ -255,6 +258,12 @@ def read_trace(
     stated = attributes.get("softnum.nodes")
     if stated is not None and stated.value != len(nodes):
         raise ValueError(f"{path}: has {len(nodes)} nodes and says that it has {stated.value}: cut off; {_AGAIN}")
+    digest = attributes.pop(_DIGEST, None)
+    if digest is not None and digest.value != hashlib.sha256(view[begins:]).hexdigest():
+        raise ValueError(
+            f"{path}: its {len(nodes)} nodes are not those that were written: the digest {_DIGEST} of the metadata is "
+            f"of others; {_AGAIN}, or take the attribute out of a trace that was changed on purpose"
+        )
     check_graph(nodes, str(path))
     return Trace(tuple(nodes), metadata.version, attributes, str(path))
 
@@ -325,6 +334,9 @@ def _attributes(rows, where: str) -> dict[str, TraceAttribute]:
 def trace_bytes(trace: Trace, schema: Schema) -> bytes:
     """The content of a trace's file: the same bytes for the same trace.
 
+    The metadata of softnum's own traces has a digest of all that follows it; `read_trace` compares it, and leaves it
+    out.
+
     Parameters
     ----------
     trace : Trace
@@ -341,7 +353,7 @@ def trace_bytes(trace: Trace, schema: Schema) -> bytes:
     """
     source = trace.source or "the trace"
     check_graph(trace.nodes, source)
-    parts = [_message(schema.metadata, {"version": trace.version}, trace.attributes, schema, f"{source}: metadata")]
+    parts = []
     for node in trace.nodes:
         where = f"{source}: node {node.id} {node.name!r}"
         if node.type not in schema.node_types:
@@ -354,7 +366,12 @@ def trace_bytes(trace: Trace, schema: Schema) -> bytes:
             if io is not None:
                 fields[name] = {"values": io.values, "shapes": io.shapes, "types": io.types}
         parts.append(_message(schema.node, fields, node.attributes, schema, where))
-    return b"".join(piece for part in parts for piece in (_varint(len(part)), part))
+    content = b"".join(piece for part in parts for piece in (_varint(len(part)), part))
+    facts = dict(trace.attributes)
+    if any(name.startswith(_OWN) for name in facts):
+        facts[_DIGEST] = TraceAttribute("string_val", hashlib.sha256(content).hexdigest())
+    head = _message(schema.metadata, {"version": trace.version}, facts, schema, f"{source}: metadata")
+    return _varint(len(head)) + head + content
 
 
 def _message(make, fields: dict, attributes: Mapping[str, TraceAttribute], schema: Schema, where: str) -> bytes:
