@@ -333,7 +333,8 @@ def guarantees() -> str:
         where = ", ".join(f"`{p.removeprefix('core/')}`" for p in places)
         groups.setdefault(group, []).append((text.replace("*", r"\*"), said, where))
     return "".join(
-        f"## {group.capitalize()}\n\n" + table(("rule", "in words", "tests, in `tests/core`"), rows)
+        f"## {group.capitalize()}\n\n"
+        + table(("rule", "in words", "tests, in `tests/core` or the folder that is named"), rows)
         for group, rows in groups.items()
     )
 

@@ -144,6 +144,53 @@ PLACES = {
     "units: ExactDotUnit states its width and refuses more than 11 exponent bits": [
         "core/test_exact_unit.py::test_the_width_of_the_accumulator", "core/test_exact_unit.py::test_refusals",
     ],
+    "collectives: a result is its definition's, addition by addition": [
+        "collectives/test_definition.py::test_all_reduce_is_the_definition",
+        "collectives/test_definition.py::test_reduce_scatter_is_a_part_of_all_reduce",
+        "collectives/test_definition.py::test_what_only_moves_is_rounded_by_the_wire",
+    ],
+    "collectives: parts that are computed at once change nothing": [
+        "collectives/test_definition.py::test_parts_that_are_computed_at_once_do_not_matter",
+    ],
+    "collectives: ranks differ only where that is stated": [
+        "collectives/test_collective.py::test_ranks_differ_only_where_that_is_stated",
+    ],
+    "collectives: no random word is used twice": ["collectives/test_collective.py::test_no_word_is_used_twice"],
+    "collectives: split_matmul is the all-reduce of what ranks multiply": [
+        "collectives/test_split.py::test_it_is_the_all_reduce_of_what_ranks_multiply",
+        "collectives/test_split.py::test_a_chain_of_ranks_is_a_unit_of_chunks",
+    ],
+    "collectives: gloo's bits": ["torch/test_gloo_collectives.py::test_gloo_is_reproduced"],
+    "scaling laws: a law is found again from runs that follow it": [
+        "tta/test_tta_law.py::test_a_law_is_found_again_from_its_runs",
+        "tta/test_tta_law.py::test_intervals_hold_what_is_true_and_are_drawn_alike",
+    ],
+    "scaling laws: a term that is not there does not enter": [
+        "tta/test_tta_law_designs.py::test_a_term_that_is_not_there_does_not_enter",
+        "tta/test_tta_law_designs.py::test_terms_that_are_there_are_found_and_intervals_hold_them",
+    ],
+    "scaling laws: intervals cover as often as they say": [
+        "tta/test_tta_law_designs.py::test_intervals_cover_as_often_as_they_say",
+    ],
+    "scaling laws: asked near their runs, else an error": [
+        "tta/test_tta_law.py::test_a_law_is_asked_near_its_runs",
+        "tta/test_tta_law_designs.py::test_a_law_of_designs_is_asked_near_its_runs",
+    ],
+    "traces: what is written is read back": [
+        "tta/test_tta_traces.py::test_round_trip", "tta/test_tta_traces.py::test_workload_comes_back",
+    ],
+    "traces: a trace takes as long as the model that it is of": [
+        "tta/test_tta_traces.py::test_traces_take_as_long_as_the_model_says",
+        "tta/test_tta_traces_plans.py::test_steps_take_as_long_as_their_schedule",
+    ],
+    "traces: graphs that cannot run and ranks that wait for each other are refused": [
+        "tta/test_tta_traces.py::test_graphs_that_cannot_run",
+        "tta/test_tta_traces.py::test_ranks_that_wait_for_each_other",
+    ],
+    "traces: a file that is not the one that was written is refused": [
+        "tta/test_tta_traces.py::test_files_that_are_none",
+        "tta/test_tta_traces.py::test_files_that_were_changed_and_jobs_that_are_not_whole",
+    ],
 }  # fmt: skip
 
 
