@@ -120,6 +120,15 @@ def test_what_contradicts_itself_is_refused(metric, text, message, tmp_path):
         read_ncu_counters(tmp_path / "a.csv")
 
 
+def test_what_is_no_figure_is_none_and_versions_are_no_numbers(tmp_path):
+    more = GOOD | {"device__attribute_driver__version": ("", "12.4.131")}
+    changed = {"sm__throughput.avg.pct_of_peak_sustained_elapsed": "(!) n/a", STALL.format("selected"): "nan",
+               "launch__registers_per_thread": "n/a"}  # fmt: skip
+    (launch,) = read_ncu_counters(raw(tmp_path / "a.csv", [("gemm", changed)], more))
+    assert "sm" not in launch.shares and not launch.registers and "selected" not in launch.stalls
+    assert launch.stalls["other"] == 0.375 and "SM: sm__throughput" in launch.gaps[0]
+
+
 def test_units_are_checked(tmp_path):
     for metric, unit, wanted in (
         ("lts__throughput.avg.pct_of_peak_sustained_elapsed", "Gbyte/s", "must be in %, got 'Gbyte/s'"),
@@ -181,6 +190,10 @@ def test_launches_by_number_and_what_does_not_fit(tmp_path):
     )
     (part,) = measured_layers(work, roof, idle, {0: ("fc", "forward")}).parts
     assert "the tensor pipe is active 0 % of the time: the arithmetic ran elsewhere" in part.notes[0]
+    with pytest.raises(ValueError, match="is not of the workload 'one'"):
+        measured_layers(
+            work, roofline(workload_of_gemms(load_reports().designs["a-float32"], 32), device("v100")), idle
+        )
     for layers, message in (
         ({5: ("fc", "forward")}, "has no launch 5"), ({0: ("fc", "update")}, "in which 'one' computes nothing"),
         (None, "no kernel is called by a product of the workload"),

@@ -28,7 +28,7 @@ from softnum.tta.timings.ncu_table import Metric, NcuLaunch, english_number, rea
 
 __all__ = ["KernelCounters", "kernel_counters", "read_ncu_counters"]
 
-_NOT_COLLECTED = ("n/a", "nan", "no data", "")
+_NOT_COLLECTED = ("n/a", "nan", "-nan", "no data", "")  # and any with a mark of what failed, "(!) n/a"
 #: Two figures of one launch that say the same may differ by this share, since ncu collects them in several replays of
 #: the kernel; and times by two microseconds besides.
 _APART = Fraction(1, 10)
@@ -135,9 +135,14 @@ def read_ncu_counters(path: str | os.PathLike) -> tuple[KernelCounters, ...]:
     table = read_ncu_table(path, text)
     for launch in table.launches:
         for (_, name), metric in launch.metrics.items():
-            if _NUMERIC.fullmatch(metric.text):
+            if metric.unit and _NUMERIC.fullmatch(metric.text):  # without a unit it may be a version, 12.4.1
                 english_number(f"{path}, line {metric.line}", name, metric.text, positive=False)
     return tuple(_counters(path, launch) for launch in table.launches)
+
+
+def _lacks(metric: Metric) -> bool:
+    """Whether ncu says that it has no figure."""
+    return metric.text.removeprefix("(!)").strip().lower() in _NOT_COLLECTED
 
 
 def _find(launch: NcuLaunch, quantity: Quantity) -> tuple[str, Metric] | None:
@@ -151,7 +156,7 @@ def _find(launch: NcuLaunch, quantity: Quantity) -> tuple[str, Metric] | None:
 def _value(path: Path, launch: NcuLaunch, quantity: Quantity, unit: str) -> tuple[Fraction, Metric] | None:
     """A figure in its unit without prefixes; None where it was not collected."""
     found = _find(launch, quantity)
-    if found is None or found[1].text in _NOT_COLLECTED:
+    if found is None or _lacks(found[1]):
         return None
     name, metric = found
     where = f"{path}, line {metric.line}"
@@ -170,7 +175,7 @@ def _counters(path: Path, launch: NcuLaunch) -> KernelCounters:
             continue
         name, metric = found
         where = f"{path}, line {metric.line}"
-        if metric.text in _NOT_COLLECTED:
+        if _lacks(metric):
             gaps.append(f"{quantity.title}: {name} is {metric.text!r}: not collected on this device")
             continue
         if metric.unit != "%":
@@ -196,7 +201,7 @@ def _counters(path: Path, launch: NcuLaunch) -> KernelCounters:
 
 def _registers(path: Path, launch: NcuLaunch) -> tuple[int, ...]:
     found = _find(launch, REGISTERS)
-    if found is None or found[1].text in _NOT_COLLECTED:
+    if found is None or _lacks(found[1]):
         return ()
     name, metric = found
     where = f"{path}, line {metric.line}"
@@ -245,7 +250,7 @@ def _stalls(path: Path, launch: NcuLaunch) -> tuple[dict[str, float], list[str],
         found = {}
         for (_, name), metric in launch.metrics.items():
             matched = pattern.fullmatch(name)
-            if matched and metric.text not in _NOT_COLLECTED:
+            if matched and not _lacks(metric):
                 if matched[1] in found:
                     raise ValueError(f"{path}, line {metric.line}: {name} of launch {launch.id} again, in another "
                                      "section; collect it once")  # fmt: skip

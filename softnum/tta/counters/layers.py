@@ -233,8 +233,9 @@ def measured_layers(
     Raises
     ------
     ValueError
-        If the roofline has another efficiency; no launch is of a layer; names, numbers or layers are not the workload's
-        or not the file's; or a part that arithmetic limits is faster than the roofline, which no device can be.
+        If the roofline is of another workload or has another efficiency; no launch is of a layer; names, numbers or
+        layers are not the workload's or not the file's; or a part is faster than its arithmetic at peak, which no
+        device can be.
 
     Examples
     --------
@@ -248,11 +249,17 @@ def measured_layers(
     >>> part.bound, f"{part.efficiency:.0%} of the roofline, {part.of_peak:.0%} of peak", found.shares.keys()
     ('compute', '69% of the roofline, 69% of peak', dict_keys(['fp16']))
     """
+    if [(row.layer, row.flops) for row in roof.rows] != [(each.layer, each.flops) for each in workload.operations]:
+        raise ValueError(
+            f"the roofline of {roof.network!r}, {roof.design!r} is not of the workload {workload.network!r}"
+        )
     if roof.efficiency != 1:
         raise ValueError(f"the roofline must be one of efficiency 1 to be compared with, got {roof.efficiency}")
     if layers is None:
         times, by_part = _by_names(workload, launches, where)
-        rows, compared = [row for row in roof.rows if row.kind == "gemm"], "the matrix products of each layer's stage"
+        products = [each.gemm is not None for each in workload.operations]
+        rows = [row for row, product in zip(roof.rows, products, strict=True) if product]
+        compared = "the matrix products of each layer's stage"
     else:
         times, by_part = 1, _by_numbers(workload, launches, layers, where)
         rows, compared = list(roof.rows), "all operations of each layer's stage"
