@@ -260,6 +260,15 @@ def test_perf_fields_and_json_say_the_same(tmp_path):
     assert one.events["task-clock"].unit == "s" and one.multiplexed == {"cycles": 50.0}
 
 
+def test_each_kind_of_cores_has_its_own_ratios(tmp_path):
+    rows = [("cpu_core", "instructions", 900), ("cpu_core", "cycles", 300), ("cpu_atom", "cycles", 0)]
+    (tmp_path / "a.csv").write_text("".join(f"{n};;{kind}/{name}/u;9;100.00;;\n" for kind, name, n in rows))
+    assert read_perf_stat(tmp_path / "a.csv").ratios() == {
+        "instructions a cycle, cpu_core": 3.0,
+        "instructions a cycle, cpu_atom": "cpu_atom/instructions/: not in the file",
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

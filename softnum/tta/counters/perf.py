@@ -32,7 +32,8 @@ _BEGINS = re.compile(r"\s*Performance counter stats for .*:\s*")
 _ENGLISH = re.compile(r"(\d{1,3}(,\d{3})+|\d+)(\.\d+)?", re.ASCII)
 _LOCALE = "run perf again with LC_ALL=C"
 _MORE = re.compile(r"([^\w<.\-])\1{4}")
-_MODIFIERS = re.compile(r"(.+?)(:[ukhHGDpPSIWe]+)?")
+_MODIFIERS = re.compile(r"(.+?)((:|(?<=/))[ukhHGDpPSIWe]+)?")
+_CORES = re.compile(r"([\w-]+)/([\w-]+)/")  # of processors with two kinds of cores: cpu_core/cycles/
 
 #: ratios of events, by title: over what, and whether it is a share that cannot be above 1
 RATIOS = {
@@ -109,9 +110,12 @@ class PerfStat:
                 if event.value is not None and event.running is not None and event.running < 100}  # fmt: skip
 
     def ratios(self) -> dict[str, float | str]:
-        """Ratios of events by the names of `RATIOS`; where one has no figure, why, and none where neither is there."""
+        """Ratios of events by the names of `RATIOS`; where one has no figure, why, and none where neither is there.
+
+        Of processors with several kinds of cores each kind has its own, such as "branch misses, cpu_core".
+        """
         found: dict[str, float | str] = {}
-        for title, (above, below, _) in RATIOS.items():
+        for title, above, below, _ in _ratios_of(self.events):
             parts = [self.events.get(name) for name in (above, below)]
             if not any(parts):
                 continue
@@ -138,6 +142,17 @@ class PerfStat:
             "ratios": {title: value if isinstance(value, float) else None for title, value in self.ratios().items()},
             "gaps": {title: value for title, value in self.ratios().items() if isinstance(value, str)},
         }  # fmt: skip
+
+
+def _ratios_of(events: Mapping[str, PerfEvent]) -> list[tuple[str, str, str, bool]]:
+    """(title, event above, event below, whether it is a share) of every kind of cores that events are of."""
+    kinds = dict.fromkeys(found[1] for name in events if (found := _CORES.fullmatch(name)))
+    plain_ones = [(title, *ratio) for title, ratio in RATIOS.items()]
+    return plain_ones + [
+        (f"{title}, {kind}", f"{kind}/{above}/", f"{kind}/{below}/", share)
+        for kind in kinds
+        for title, above, below, share in plain_ones
+    ]
 
 
 @plain
@@ -185,8 +200,9 @@ def read_perf_stat(path: str | os.PathLike) -> PerfStat:
         rows = _json(path, lines) if lines[0][1].lstrip().startswith("{") else _fields(path, lines)
         events, time = _events(path, rows), None
     stat = PerfStat(events, time, str(path))
-    for title, (above, below, share) in RATIOS.items():
-        ratio = stat.ratios().get(title)
+    ratios = stat.ratios()
+    for title, above, below, share in _ratios_of(events):
+        ratio = ratios.get(title)
         multiplexed = {above, below} & stat.multiplexed.keys()
         if share and isinstance(ratio, float) and ratio > 1 and not multiplexed:
             line = events[above].line
