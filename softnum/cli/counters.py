@@ -112,6 +112,8 @@ def _work(path, design):
 
 
 def _percent(shares, key):
+    if key == "tensor" and key not in shares and "hmma" in shares:
+        return f"{shares['hmma']:.1f} HMMA"  # a part of the pipe's work
     return f"{shares[key]:.1f}" if key in shares else "-"
 
 

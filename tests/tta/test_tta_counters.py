@@ -129,6 +129,15 @@ def test_what_is_no_figure_is_none_and_versions_are_no_numbers(tmp_path):
     assert launch.stalls["other"] == 0.375 and "SM: sm__throughput" in launch.gaps[0]
 
 
+def test_a_part_of_the_tensor_pipe_is_not_the_whole(tmp_path):
+    """On devices whose products are of warp groups HMMA instructions may be 0 while the pipe is busy."""
+    part = "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active"
+    metrics = {name: value for name, value in GOOD.items() if "tensor" not in name} | {part: ("%", "12.5")}
+    (launch,) = read_ncu_counters(raw(tmp_path / "a.csv", [("gemm", {})], metrics))
+    assert "tensor" not in launch.shares and launch.shares["hmma"] == 12.5
+    assert "12.5 HMMA" in softnum("counters", tmp_path / "a.csv").stdout
+
+
 def test_units_are_checked(tmp_path):
     for metric, unit, wanted in (
         ("lts__throughput.avg.pct_of_peak_sustained_elapsed", "Gbyte/s", "must be in %, got 'Gbyte/s'"),

@@ -55,8 +55,9 @@ class KernelCounters:
     seconds : Fraction
         Of all launches together, each alone on the device.
     shares : Mapping of str to float
-        Percent of what the device can sustain, by quantity: "sm", "tensor", "fma", "fp64", "dram", "l2", "occupancy",
-        "theoretical"; what was not collected is not in it. Of several launches the mean, weighted by their times.
+        Percent of what the device can sustain, by quantity: "sm", "tensor", "hmma", "fma", "fp64", "dram", "l2",
+        "occupancy", "theoretical"; what was not collected is not in it. Of several launches the mean, weighted by their
+        times.
     registers : tuple of int
         Per thread, of each kind of launch.
     stalls : Mapping of str to float

@@ -54,10 +54,9 @@ SHARES = (
         ("", "sm__throughput.avg.pct_of_peak_sustained_elapsed"),
         (_LIGHT, "Compute (SM) Throughput"), (_LIGHT, "SM [%]"),
     )),
-    Quantity("tensor", "Tensor", _pipe(
-        "pipe_tensor_cycles_active", "inst_executed_pipe_tensor", "pipe_tensor_op_hmma_cycles_active",
-        "inst_executed_pipe_tensor_op_hmma",
-    )),
+    Quantity("tensor", "Tensor", _pipe("pipe_tensor_cycles_active", "inst_executed_pipe_tensor")),
+    # a part of it: products of floats by HMMA instructions, without those by warp groups, of integers and of binary64
+    Quantity("hmma", "Tensor HMMA", _pipe("pipe_tensor_op_hmma_cycles_active", "inst_executed_pipe_tensor_op_hmma")),
     Quantity("fma", "FMA", _pipe("pipe_fma_cycles_active", "inst_executed_pipe_fma")),
     Quantity("fp64", "FP64", _pipe("pipe_fp64_cycles_active", "inst_executed_pipe_fp64")),
     Quantity("dram", "DRAM", (
