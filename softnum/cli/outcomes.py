@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Curves", "Outcomes", "Shown", "command_line", "stated"]
+__all__ = ["Curves", "Outcomes", "Shown", "command_line", "flag_of", "stated"]
 
 #: Options that change no number of a result.
 _SILENT = ("out", "jobs", "force", "explain", "plots")
@@ -126,7 +126,7 @@ class Shown:
     ] = None
 
     def written(self, studies, *files: Path) -> None:
-        """Draw what is asked for, and say which files there are."""
+        """Draw what is asked for, and say which files there are: a line for each folder."""
         if self.plots is not None:
             from softnum.tta import plot_details
 
@@ -135,7 +135,11 @@ class Shown:
                     files += (found,)
                 else:
                     typer.echo(f"No {name}: {found}.", err=True)
-        typer.echo("\nWritten: " + "\n         ".join(map(str, files)))
+        folders: dict[Path, list[str]] = {}
+        for path in files:
+            folders.setdefault(path.parent, []).append(path.name)
+        lines = [f"Written to {folder}: {', '.join(names)}" for folder, names in folders.items()]
+        typer.echo("\n".join(["", *lines]))
 
 
 def stated(ctx: typer.Context) -> list[str]:
@@ -145,6 +149,11 @@ def stated(ctx: typer.Context) -> list[str]:
         for parameter in ctx.command.params
         if getattr(ctx.get_parameter_source(parameter.name), "name", "") == "COMMANDLINE"
     ]
+
+
+def flag_of(ctx: typer.Context, name: str) -> str:
+    """How the command line writes a parameter: ``"--lr"``."""
+    return max(next(each.opts for each in ctx.command.params if each.name == name), key=len)
 
 
 def command_line(ctx: typer.Context) -> str:

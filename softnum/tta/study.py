@@ -24,7 +24,6 @@ from softnum.tta.outcomes.outcome import Study, Variant
 from softnum.tta.outcomes.report import plot_studies, print_studies
 from softnum.tta.outcomes.results import write_results
 from softnum.tta.outcomes.tuning import Tuning
-from softnum.tta.outcomes.tuning_report import print_tuning
 from softnum.tta.simulators.environment import TOOLS
 from softnum.tta.simulators.reports import REMAKE, MissingReport, load_reports, write_requests
 from softnum.tta.simulators.simulation import check_simulator, simulate
@@ -356,9 +355,7 @@ def conclude(
     tuning = None if tuning is None else replace(tuning, studies=tuple(tuned))
     write_results(Path(out, "results.json"), studies, inputs, tuning=tuning)
     plot_studies(Path(out, "tta.png"), studies)
-    print_studies(studies, console, explain=explain)
-    if tuning is not None:
-        print_tuning(tuning, studies, console)
+    print_studies(studies, console, explain=explain, tuning=tuning)
     return studies
 
 

@@ -1,8 +1,10 @@
 """What stands behind times to accuracy: all targets, the waterfall, Pareto fronts, layers, ties and warnings."""
 
+import dataclasses
 import json
 import math
 import random
+import re
 
 import pytest
 
@@ -19,6 +21,7 @@ from softnum.tta import (
     print_studies,
 )
 from softnum.tta.html.export import still
+from softnum.tta.outcomes.brief import ROOM
 from softnum.tta.outcomes.intervals import ratio_holds_one, ratio_interval
 from softnum.tta.outcomes.sources import array_areas, layer_parts, pareto, study_resources
 from softnum.tta.outcomes.targets import fastest_near, study_targets, target_curves
@@ -142,6 +145,17 @@ def test_the_output_is_short_and_explained_on_request(study, capsys):
     assert warned.count("  - ") == 3 < len(verdict_warnings([study]))
     assert "results.json; --explain prints them" in flat and "4.00 [2.00, 4.00]" in flat
     assert "never, seed 0, diverged" in flat  # what is so of these runs is not hidden
+    # another variant takes a line, and 40 designs no more than a screen; what is left out is said
+    print_studies([study, dataclasses.replace(study, label="other")])
+    two = capsys.readouterr().out
+    assert two.count("Time to") == 1 and "Speed-ups, other: fast 4.00, base 1.00, none of never." in two
+    records = [Record(f"d{i}", 1, 32, 90, (Evaluation(80, 0.9),), {}, {}) for i in range(40)]
+    times = {f"d{i}": IterationTime(f"d{i}", 50.0 - i) for i in range(40)}
+    print_studies([combine_study(records, times, target=0.9, baseline="d0")])
+    many = capsys.readouterr().out
+    assert many.count("\n") <= ROOM and re.search(r"[0-9]+ more designs, [\s\S]* stand in\s+results.json", many)
+    assert "\n d39 " in many and "\n d1 " not in many
+    assert re.search(r"^ d0 .* 1\.00 *$", many, re.MULTILINE)  # the baseline is never left out, however slow
 
 
 # -- what else a design takes ------------------------------------------------------------------------------------------

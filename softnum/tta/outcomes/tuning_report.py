@@ -6,11 +6,38 @@ import math
 from collections.abc import Sequence
 
 from softnum.tta.outcomes.outcome import DesignResult, Study
-from softnum.tta.outcomes.report import format_ratio, report_console
+from softnum.tta.outcomes.tables import format_ratio, report_console, rich_table
 from softnum.tta.outcomes.tuning import Tuning
 from softnum.tta.quantities import format_seconds
 
-__all__ = ["print_tuning", "tuning_lines"]
+__all__ = ["print_tuning", "tuned_table", "tuning_lines"]
+
+
+def tuned_table(tuning: Tuning, before: Study, rows: Sequence[DesignResult] | None = None, *, short: bool = False):
+    """Each design at the recipe's rate and at its own, of the variant of the times that a study is of.
+
+    Parameters
+    ----------
+    tuning : Tuning
+        With its studies.
+    before : Study
+        At the recipe's rate.
+    rows : sequence of DesignResult, optional
+        Some of its designs. Default: all.
+    short : bool
+        One line a design: at its own rate alone.
+    """
+    after = next(study for study in tuning.studies if study.label == before.label)
+    chosen = None if rows is None else [after[result.design] for result in rows]
+    title = f"Learning rates tuned, {after.label} (baseline {after.baseline}): {'at' if short else 'without and with'}"
+    title += " the rates chosen" if short else ""
+
+    def cells(result: DesignResult) -> list[str]:
+        found = _cells(tuning, before[result.design], result)
+        return [found[0], *(cell.split("\n")[1] for cell in found[1:5]), found[5].split("\n")[0]] if short else found
+
+    columns = ("Rate", "Reached", "TTA", "Speed-up", "Tuning cost")
+    return rich_table(title, columns, after, cells, len(title), chosen)
 
 
 def print_tuning(tuning: Tuning, studies: Sequence[Study], console=None) -> None:
@@ -25,24 +52,9 @@ def print_tuning(tuning: Tuning, studies: Sequence[Study], console=None) -> None
     console : rich.console.Console, optional
         Where to print. Default: the terminal.
     """
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     console = report_console(console)
     for before, after in zip(studies, tuning.studies, strict=True):
-        title = f"Learning rates tuned, {after.label} (baseline {after.baseline}): without and with"
-        table = Table(
-            title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
-        )
-        table.min_width = len(title)
-        table.add_column("Design", overflow="fold")
-        for name in ("Rate", "Reached", "TTA", "Speed-up", "Tuning cost"):
-            table.add_column(name, justify="right", overflow="fold")
-        for result in after.designs:
-            cells = _cells(tuning, before[result.design], result)
-            table.add_row(*map(Text, cells), style="bold" if result.design == after.baseline else None)
-        console.print(table)
+        console.print(tuned_table(tuning, before))
         for found in after.interactions:
             console.print(f"  tuned: {found.text()}", highlight=False, markup=False)
     console.print("[bold]How rates were tuned[/bold]")
@@ -77,21 +89,29 @@ def _tta(result: DesignResult) -> str:
     return "not reached" if math.isinf(result.tta.median) else format_seconds(result.tta.median)
 
 
-def tuning_lines(tuning: Tuning) -> list[str]:
-    """What a reader has to know of the tuning: rule, seeds, cost, and where the grid may have been too narrow."""
+def tuning_lines(tuning: Tuning, *, brief: bool = False) -> list[str]:
+    """What a reader has to know of the tuning: rule, seeds, cost, and where the grid may have been too narrow.
+
+    brief: only what the last two are.
+    """
     cost = tuning.cost
-    lines = [
+    spent = (
+        f"Cost in runs (iterations): {cost['runs']} ({cost['iterations']:,}) to tune, {cost['judged_runs']} "
+        f"({cost['judged_iterations']:,}) at the rates chosen."
+    )
+    edges = [f"{tuned.design} ({tuned.chosen.text})" for tuned in tuning.designs if tuned.at_edge]
+    narrow = [f"At an end of the grid, beyond which a rate may be better still: {', '.join(edges)}."] if edges else []
+    if brief:
+        return [spent, *narrow]
+    return [
         f"{tuning.rule[0].upper()}{tuning.rule[1:]}.",
         "No tuning seed is among those that designs are judged by, so a rate is not judged by the runs that it was "
         "chosen by. The held-out samples are the same: what is chosen for them is chosen for all designs alike.",
-        f"Cost in runs (iterations): {cost['runs']} ({cost['iterations']:,}) to tune, {cost['judged_runs']} "
-        f"({cost['judged_iterations']:,}) at the rates chosen. No TTA includes it; in the table it is the design's "
-        "tuning runs on its own hardware.",
+        f"{spent} No TTA includes it; in the table it is the design's tuning runs on its own hardware.",
+        *(
+            f"{tuned.design} keeps {tuned.why}."
+            for tuned in tuning.designs
+            if math.isinf(tuned.chosen.iterations.median)
+        ),
+        *narrow,
     ]
-    lines += [
-        f"{tuned.design} keeps {tuned.why}." for tuned in tuning.designs if math.isinf(tuned.chosen.iterations.median)
-    ]
-    edges = [f"{tuned.design} ({tuned.chosen.text})" for tuned in tuning.designs if tuned.at_edge]
-    if edges:
-        lines.append(f"At an end of the grid, beyond which a rate may be better still: {', '.join(edges)}.")
-    return lines

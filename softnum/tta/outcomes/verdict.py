@@ -9,7 +9,7 @@ from softnum.tta.outcomes.intervals import least_runs
 from softnum.tta.outcomes.outcome import Study
 from softnum.tta.outcomes.targets import fastest_near, study_targets
 
-__all__ = ["tie_lines", "verdict_warnings"]
+__all__ = ["short_names", "tie_lines", "ties_of", "verdict_warnings"]
 
 _COARSE = 0.1  # of a median's iterations, from which on the evaluation interval is worth a word
 
@@ -23,13 +23,20 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     return ", ".join(names) if len(names) <= most + 1 else f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
-def tie_lines(designs: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> list[str]:
+def ties_of(study: Study) -> list[tuple[str, Sequence[str], Sequence[str]]]:
+    """The ties of a study as `tie_lines` takes them."""
+    return [(result.design, result.ties, result.sample_ties) for result in study.designs]
+
+
+def tie_lines(designs: Sequence[tuple[str, Sequence[str], Sequence[str]]], most: int | None = None) -> list[str]:
     """Which designs cannot be told apart, one line for each measure that has ties; each pair stands there once.
 
     Parameters
     ----------
     designs : sequence of (str, sequence of str, sequence of str)
         Label, ties in TTA, ties in samples to the target.
+    most : int, optional
+        How many designs of a line are written out, and how many of the ties of each; of the others, how many.
 
     Returns
     -------
@@ -40,7 +47,7 @@ def tie_lines(designs: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> li
     >>> tie_lines([("a", ["b", "c"], []), ("b", ["a"], ["c"]), ("c", ["a"], ["b"])])[0]
     'Ties in TTA (interval of the ratio holds 1): a with b c.'
     """
-    short = _letters([name for name, *_ in designs])
+    short = short_names([name for name, *_ in designs])
     order = list(short)
     lines = []
     for what, which in (("TTA", 1), ("samples to the target", 2)):
@@ -48,14 +55,21 @@ def tie_lines(designs: Sequence[tuple[str, Sequence[str], Sequence[str]]]) -> li
         for at, design in enumerate(designs):
             later = [short[name] for name in design[which] if order.index(name) > at]
             if later:
-                parts.append(f"{short[design[0]]} with {' '.join(later)}")
+                more = f" and {len(later) - most} more" if most is not None and len(later) > most else ""
+                parts.append(f"{short[design[0]]} with {' '.join(later[:most])}{more}")
+        if most is not None and len(parts) > most:
+            parts[most:] = [f"and others of {len(parts) - most} more"]
         if parts:
             lines.append(f"Ties in {what} (interval of the ratio holds 1): {'; '.join(parts)}.")
     return lines
 
 
-def _letters(names: Sequence[str]) -> dict[str, str]:
-    """Short names for the ties: what stands before the first dash, where that tells the designs apart."""
+def short_names(names: Sequence[str]) -> dict[str, str]:
+    """Short names for lists: what stands before the first dash, where that tells the designs apart.
+
+    >>> short_names(["a-float32", "b-binary16"]), short_names(["fp8-wide", "fp8-narrow"])
+    ({'a-float32': 'a', 'b-binary16': 'b'}, {'fp8-wide': 'fp8-wide', 'fp8-narrow': 'fp8-narrow'})
+    """
     short = {name: name.split("-")[0] for name in names}
     if len(set(short.values())) == len(short) and all(short.values()):
         return short
