@@ -17,6 +17,8 @@ Device = Annotated[
     str, typer.Option(help="Where to compute: cpu, or cuda for a GPU (softnum[cuda]); records do not depend on it.")
 ]
 
+#: The shipped design that `softnum train` takes where none is given.
+FLOAT32 = "a-float32"
 _OWN = NetworkOptions()
 _DEFAULTS = Updates()
 
@@ -73,7 +75,10 @@ def register(app: typer.Typer) -> None:
 
 def train(
     network: Annotated[str, typer.Argument(help=NETWORK_HELP)],
-    design: Annotated[str, typer.Option(help="Design file, or the name of a shipped design.")],
+    design: Annotated[
+        str | None,
+        typer.Option(help=f"Design file, or the name of a shipped design.  [default: {FLOAT32}, which is float32]"),
+    ] = None,
     data: Data = None,
     data_dir: DataFolder = None,
     samples: Samples = None,
@@ -139,6 +144,7 @@ def train(
     or, in a long one, of an evaluation in it.
 
     \b
+      softnum train mlp
       softnum train mlp --design c-wang-fp8 --epochs 2 --seed 1 --out runs/train
 
     \b
@@ -228,7 +234,9 @@ def train(
         evaluate_every=evaluate_every,
         **updates.settings(),
     )
-    chosen = load_design(design)
+    if design is None:
+        typer.echo(f"No --design is given: in float32 (design {FLOAT32}).", err=True)
+    chosen = load_design(FLOAT32 if design is None else design)
     if explain:
         typer.echo(explain_iteration(settings, chosen, seed=seed))
         return

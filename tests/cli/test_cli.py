@@ -170,6 +170,12 @@ def test_train_explains_and_trains_nothing(tmp_path):
     assert "fc2    update.second_moment  multiply" in result.stdout
 
 
+def test_without_a_design_the_arithmetic_is_float32_and_that_is_said():
+    result = softnum("train", "mlp", "--explain")
+    assert result.exit_code == 0 and result.stderr == "No --design is given: in float32 (design a-float32).\n"
+    assert result.stdout == softnum("train", "mlp", "--design", "a-float32", "--explain").stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
