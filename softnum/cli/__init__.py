@@ -8,8 +8,10 @@ Exit codes: 0 done, 1 a check failed, 2 unusable input, 130 interrupted, 141 nob
 import importlib
 
 import typer
+from typer.core import TyperGroup
 
 from softnum.cli.exits import begun, exit_codes, need, writable_file, writable_folder
+from softnum.cli.networks import moved_option
 from softnum.runtime.plain import PlainEnvironment
 
 __all__ = ["build_app", "exit_codes", "main", "need", "writable_file", "writable_folder"]
@@ -62,10 +64,30 @@ Exit codes: 0 done, 1 a check failed, 2 unusable input, 130 interrupted.
 """
 
 
+class _Program(TyperGroup):
+    """The group of all verbs: of an option that was a network's parameter it says what stands for it."""
+
+    def invoke(self, ctx):
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if type(error).__name__ == "NoSuchOption":  # click's, which typer brings along or depends on
+                instead = moved_option(error.option_name)
+                if instead is not None and any("--set" in option.opts for option in error.ctx.command.params):
+                    error.message = f"No such option: {error.option_name}; give {instead}"
+                    error.possibilities = None
+            raise
+
+
 def build_app() -> typer.Typer:
     """The program, with all its verbs."""
     app = typer.Typer(
-        help=_HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+        cls=_Program,
+        help=_HELP,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
     )
 
     @app.callback(invoke_without_command=False)

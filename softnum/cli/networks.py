@@ -1,13 +1,16 @@
 """How commands take a network's own parameters and its data."""
 
-import dataclasses
+import difflib
 import inspect
+import tomllib
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-__all__ = ["NETWORK_HELP", "Data", "DataFolder", "HeldOut", "NetworkOptions", "Samples"]
+__all__ = [
+    "NETWORK_HELP", "PARAMETERS", "Data", "DataFolder", "HeldOut", "NetworkOptions", "Samples", "moved_option",
+]  # fmt: skip
 
 _SIZES = (
     "Layer sizes. mlp: 64,128,10. Inputs of a step, hidden, outputs: lstm 8,32,10, speech-lstm 12,32,9. Channels of "
@@ -22,15 +25,6 @@ _FOLDER = (
     "Folder of the data set's files, of image-folder the one with train and test in it; of text and de-en, the file.  "
     "[default: SOFTNUM_DATA, else where Debian's "
     "packages, or Python's aeon, put them]"
-)
-_DEPTH = (
-    "Layers of the resnet: 8, 14, 20, ... of basic blocks, 11, 20, 29, ... of bottlenecks; blocks of a transformer.  "
-    "[default: resnet 8, of bottlenecks 11; gpt its size's; transformers 2]"
-)
-
-_STEPS = (
-    "Steps of a sample: lstm 8, speech-lstm 29, seq2seq 12, language models 32, gpt 64; actions between updates "
-    "of an actor-critic: 8."
 )
 _DATA = (
     "Data set: digits, fashion-mnist, mnist, cifar10, image-folder (images of your own, a folder for each class), "
@@ -49,92 +43,51 @@ HeldOut = Annotated[int | None, typer.Option(help="How many of the first held-ou
 DataFolder = Annotated[str | None, typer.Option("--data-dir", help=_FOLDER)]
 
 
+#: What each parameter of a network is, but for its sizes, as ``--set`` takes it; its type and default are the class's.
+PARAMETERS = {
+    "balance": "factor of the load-balancing loss of experts [0.01]",
+    "biases": "of linear layers",
+    "bidirectional": "the encoder reads in two directions",
+    "block": "basic or bottleneck",
+    "capacity": "capacity factor of experts: its tokens over a balanced share [1.25]",
+    "cell": "lstm, gru or rnn",
+    "critic_clip": "largest size of a weight of the critic",
+    "critic_updates": "of the critic, for each of the generator",
+    "depth": "layers of a resnet (8, 14, 20, ...; of bottlenecks 11, 20, 29, ...), blocks of a transformer",
+    "discount": "of the reward of a step later",
+    "dropout": "share of elements that are dropped",
+    "entropy": "of the reward of entropy",
+    "experts": "of a mixture in each block, in place of one feedforward",
+    "experts_chosen": "experts that a token is routed to [1]",
+    "feedforward": "relu, relu2 or swiglu",
+    "group_size": "channels of a group, with norm=group [8]",
+    "heads": "of the attention",
+    "kv_heads": "heads of keys and values [as many as heads]",
+    "norm": "normalisation: of a resnet batch or group, else layer or rms",
+    "positions": "learned or rotary",
+    "rotary_base": "of rotary positions [10000]",
+    "steps": "of a sample; of the actor-critic actions between updates",
+    "tied_embeddings": "the last layer shares its embedding's weights",
+    "value_weight": "of the error of values",
+    "vocabulary": "tokens: 256 are bytes, more are learned from the text (BPE)",
+}
+_SET = (
+    "A parameter of the network, as NAME=VALUE, like heads=2; may be given again. actor-critic: steps, discount, "
+    "value_weight, entropy. gpt, transformer-lm: depth, heads, kv_heads, dropout, steps, norm, feedforward, positions, "
+    "rotary_base, tied_embeddings. gpt also: vocabulary, biases, experts, experts_chosen, capacity, balance. lstm, "
+    "speech-lstm: steps. recurrent-lm: cell, dropout, steps. resnet: depth, block, norm, group_size. seq2seq: cell, "
+    "bidirectional, dropout, steps. transformer: depth, heads, dropout. wgan: critic_updates, critic_clip. "
+    "FILE.py:FUNCTION: the function's arguments."
+)
+_BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
+
+
 @dataclass(frozen=True)
 class NetworkOptions:
-    """Options of a command, in the order of its help: arguments of networks' classes, of which each has some."""
+    """Options of a command: arguments of networks' classes, of which each has some."""
 
     sizes: Annotated[str | None, typer.Option(help=_SIZES)] = None
-    steps: Annotated[int | None, typer.Option(help=_STEPS)] = None
-    depth: Annotated[int | None, typer.Option(help=_DEPTH)] = None
-    block: Annotated[str | None, typer.Option(help="Blocks of the resnet: basic or bottleneck.  [default: basic]")] = (
-        None
-    )
-    norm: Annotated[
-        str | None,
-        typer.Option(
-            help="Normalisation: of the resnet batch or group, of transformer-lm and gpt layer or rms.  "
-            "[default: batch, layer, rms]"
-        ),
-    ] = None
-    group_size: Annotated[int | None, typer.Option(help="Channels of a group, with --norm group.  [default: 8]")] = None
-    heads: Annotated[
-        int | None, typer.Option(help="Heads of a transformer's attention.  [default: 2; gpt its size's]")
-    ] = None
-    kv_heads: Annotated[
-        int | None,
-        typer.Option(
-            help="Heads of keys and values of transformer-lm and gpt.  [default: as many as heads; gpt its size's]"
-        ),
-    ] = None
-    feedforward: Annotated[
-        str | None,
-        typer.Option(help="In blocks of transformer-lm and gpt: relu, relu2 or swiglu.  [default: relu; gpt swiglu]"),
-    ] = None
-    positions: Annotated[
-        str | None, typer.Option(help="Of transformer-lm and gpt: learned or rotary.  [default: learned; gpt rotary]")
-    ] = None
-    rotary_base: Annotated[float | None, typer.Option(help="Of rotary positions.  [default: 10000]")] = None
-    tied_embeddings: Annotated[
-        bool | None,
-        typer.Option(
-            "--tied-embeddings/--no-tied-embeddings",
-            help="Let the last layer of transformer-lm or gpt share its embedding's weights.  [default: no; gpt yes]",
-        ),
-    ] = None
-    biases: Annotated[
-        bool | None, typer.Option("--biases/--no-biases", help="Of gpt's linear layers.  [default: no]")
-    ] = None
-    vocabulary: Annotated[
-        int | None,
-        typer.Option(help="Tokens of gpt: 256 are bytes, more are learned from the text (BPE).  [default: 256]"),
-    ] = None
-    experts: Annotated[
-        int | None,
-        typer.Option(help="Experts of a mixture in each block of gpt, in place of one feedforward.  [default: none]"),
-    ] = None
-    experts_chosen: Annotated[int | None, typer.Option(help="Experts that a token is routed to.  [default: 1]")] = None
-    capacity: Annotated[
-        float | None,
-        typer.Option(help="Capacity factor of experts: its tokens over a balanced share.  [default: 1.25]"),
-    ] = None
-    balance: Annotated[
-        float | None, typer.Option(help="Factor of the load-balancing loss of experts.  [default: 0.01]")
-    ] = None
-    cell: Annotated[
-        str | None, typer.Option(help="lstm, gru or rnn.  [default: of recurrent-lm lstm, of seq2seq gru]")
-    ] = None
-    bidirectional: Annotated[
-        bool | None, typer.Option("--bidirectional", help="Let the encoder of seq2seq read in two directions.")
-    ] = None
-    dropout: Annotated[
-        float | None,
-        typer.Option(help="Share of elements that a transformer, language model or seq2seq drops.  [default: 0]"),
-    ] = None
-    critic_updates: Annotated[
-        int | None, typer.Option(help="Of wgan's critic, for each of the generator.  [default: 5]")
-    ] = None
-    critic_clip: Annotated[
-        float | None, typer.Option(help="Largest size of a weight of wgan's critic.  [default: 0.01]")
-    ] = None
-    discount: Annotated[
-        float | None, typer.Option(help="Of the reward of a step later, by an actor-critic.  [default: 0.99]")
-    ] = None
-    value_weight: Annotated[
-        float | None, typer.Option(help="Of an actor-critic's error of values.  [default: 0.5]")
-    ] = None
-    entropy: Annotated[float | None, typer.Option(help="Of an actor-critic's reward of entropy.  [default: 0.01]")] = (
-        None
-    )
+    network_parameters: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=_SET)] = None
 
     def of(self, network: str) -> dict:
         """Those that are given, as the class of a network takes them; the others stay the network's own.
@@ -142,31 +95,85 @@ class NetworkOptions:
         Raises
         ------
         ValueError
-            If sizes are no integers, or the network has no such parameter.
+            If sizes are no integers, the network has no such parameter, or a value is none of its type.
         """
         from softnum.train.nets import NETWORKS
         from softnum.train.runs.own import is_own
 
-        names = [field.name for field in dataclasses.fields(self)]
-        options = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        if self.sizes is not None and not (network == "gpt" and "," not in self.sizes):  # that is a size by its name
-            try:
-                options["sizes"] = [int(size) for size in self.sizes.split(",")]
-            except ValueError:
-                raise ValueError(f"--sizes must be integers and commas, like 64,128,10, got {self.sizes!r}") from None
-        if is_own(network) and options:
+        own = is_own(network)
+        if own and self.sizes is not None:
             raise ValueError(
-                f"{_flag(next(iter(options)))} is an option of networks of softnum's own; {network} takes what its "
-                "function says"
+                f"--sizes is of networks of softnum's own; {network} takes what its function says: --set NAME=VALUE"
             )
-        if network in NETWORKS:  # else make_network says which there are
-            known = inspect.signature(NETWORKS[network]).parameters
-            for name in options:
-                if name not in known:
-                    has = [_flag(other) for other in known if other in names]
-                    raise ValueError(f"{_flag(name)} is no option of {network}, which has {', '.join(has)}")
+        options = {} if self.sizes is None else {"sizes": _sizes(network, self.sizes)}
+        if network not in NETWORKS and not own and not self.network_parameters:
+            return options  # make_network says which there are
+        known = {} if own or network not in NETWORKS else _parameters(NETWORKS[network])
+        for text in self.network_parameters or ():
+            name, equals, value = (part.strip() for part in text.partition("="))
+            if not (name and equals and value):
+                raise ValueError(f"--set {text!r} is not NAME=VALUE, like --set heads=2")
+            if name in options:
+                raise ValueError(f"--set {name} is given twice: {options[name]!r} and {value!r}; leave one of them out")
+            options[name] = _literal(value) if own else _checked(network, known, name, value)
         return options
 
 
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+def _sizes(network: str, text: str):
+    if network == "gpt" and "," not in text:
+        return text  # a size by its name
+    try:
+        return [int(size) for size in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--sizes must be integers and commas, like 64,128,10, got {text!r}") from None
+
+
+def _parameters(network) -> dict[str, tuple[str, object]]:
+    """Of a network's class: the type and the default of each parameter that ``--set`` takes."""
+    found = inspect.signature(network).parameters
+    return {
+        name: (str(found[name].annotation).partition(" ")[0], found[name].default)
+        for name in found
+        if name in PARAMETERS
+    }
+
+
+def _checked(network: str, known: dict, name: str, text: str):
+    """A value of a parameter of a network, of its type."""
+    if name not in known:
+        if name == "sizes":
+            raise ValueError(f"--set sizes={text}: the sizes of {network} have an option of their own: --sizes {text}")
+        near = difflib.get_close_matches(name.replace("-", "_"), known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        has = f"it has {', '.join(known)}" if known else "it has none but --sizes"
+        raise ValueError(f"--set {name}={text}: {network} has no parameter {name!r}{hint} ({has})")
+    kind, default = known[name]
+    try:
+        return {"int": int, "float": float, "str": str, "bool": lambda word: _BOOLEANS[word.lower()]}[kind](text)
+    except (ValueError, KeyError):
+        what = {"int": "an integer", "float": "a number", "bool": "true or false"}[kind]
+        shown = "" if default is None else f"; its default is {str(default).lower()}"
+        raise ValueError(
+            f"--set {name}={text}: {name} of {network} ({PARAMETERS[name]}) must be {what}{shown}"
+        ) from None
+
+
+def _literal(text: str):
+    """A value of a function's argument: true or false, a number, a list in brackets, or a text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def moved_option(flag: str) -> str | None:
+    """What stands for an option that a network's parameter was, if a flag was one.
+
+    >>> moved_option("--kv-heads"), moved_option("--no-tied-embeddings"), moved_option("--nothing")
+    ('--set kv_heads=VALUE', '--set tied_embeddings=false', None)
+    """
+    name = flag.lstrip("-").replace("-", "_")
+    if name in PARAMETERS:
+        return f"--set {name}={'true' if name in ('biases', 'bidirectional', 'tied_embeddings') else 'VALUE'}"
+    name = name.removeprefix("no_")
+    return f"--set {name}=false" if name in ("biases", "tied_embeddings") else None

@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from softnum.cli.exits import need, writable_folder
-from softnum.cli.outcomes import Shown, stated
+from softnum.cli.outcomes import Shown, flag_of, stated
 
 __all__ = ["STUDY_HELP", "open_shipped"]
 
@@ -31,7 +31,7 @@ def open_shipped(
     wrong = [option for option in given if option not in _TAKEN]
     if wrong:
         raise ValueError(
-            f"--{wrong[0].replace('_', '-')} does not go with --study, whose runs are trained already; leave it out, "
+            f"{flag_of(ctx, wrong[0])} does not go with --study, whose runs are trained already; leave it out, "
             "or open the study and change its study.toml"
         )
     need("joblib", "sklearn", "matplotlib", "scipy")

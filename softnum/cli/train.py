@@ -64,7 +64,7 @@ def samples_of(tokens: int, samples: int | None, network: str, data: str | None,
     if made is None or made.kind != "text":
         raise ValueError(f"--tokens is of networks of a text, which {network} is not; say --samples")
     if tokens < made.inputs:
-        raise ValueError(f"--tokens {tokens} are fewer than a sequence, which has {made.inputs} (--steps)")
+        raise ValueError(f"--tokens {tokens} are fewer than a sequence, which has {made.inputs} (--set steps)")
     return tokens // made.inputs
 
 
@@ -151,7 +151,7 @@ def train(
       softnum train mlp --design c-wang-fp8 --optimiser adamw --schedule cosine --warmup 100 --clip-norm 1.0
 
     \b
-      softnum train recurrent-lm --cell gru --data text --data-dir my-text.txt --design b-binary16
+      softnum train recurrent-lm --set cell=gru --data text --data-dir my-text.txt --design b-binary16
 
     \b
       softnum train gpt --design a-float32 --data text-gcide --sizes 30k --tokens 1000000 --epochs 1 \\
@@ -159,13 +159,13 @@ def train(
 
     gpt is a modern decoder (RMS normalisation, SwiGLU, rotary positions, grouped-query attention). It is judged by
     bits_per_byte, with which vocabularies can be compared: softnum tta --metric bits_per_byte --target 2.5 gives the
-    tokens and the time to it. --sizes names its number of parameters, --vocabulary 1024 learns a byte-pair encoding,
-    and --experts 4 makes its feedforwards mixtures of experts.
+    tokens and the time to it. --sizes names its number of parameters, --set vocabulary=1024 learns a byte-pair
+    encoding, and --set experts=4 makes its feedforwards mixtures of experts.
 
     \b
       softnum train seq2seq --data de-en --design b-binary16 --optimiser adam --lr 0.003 --epochs 5
       softnum train wgan --design c-wang-fp8 --optimiser adam --lr 0.001 --beta1 0
-      softnum train actor-critic --design c-wang-fp8 --optimiser adam --batch 128 --steps 16
+      softnum train actor-critic --design c-wang-fp8 --optimiser adam --batch 128 --set steps=16
       softnum train mine.py:make --design c-wang-fp8 --epochs 5
       softnum train mlp --design c-wang-fp8 --workers 8 --collective "ring(unit='bfloat16', wire='bfloat16')"
       softnum train mlp --design c-wang-fp8 --workers 8 --collective one_shot --compression "top_k(share=0.01)"

@@ -10,7 +10,7 @@ import typer
 from softnum.cli.exits import exit_codes, need, writable_folder
 from softnum.cli.forecasts import ForecastOptions, on_a_law
 from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
-from softnum.cli.outcomes import Curves, Outcomes, Shown, command_line, stated
+from softnum.cli.outcomes import Curves, Outcomes, Shown, command_line, flag_of, stated
 from softnum.cli.shipped import STUDY_HELP, open_shipped
 from softnum.cli.targets import TARGET, check_target, own_target
 from softnum.cli.timings import TimingFiles
@@ -146,8 +146,9 @@ def _given_curves(ctx, curves, outcomes, shown, designs, batch, target, baseline
 
     wrong = [name for name in stated(ctx) if name in _TRAINING]
     if wrong:
-        option = "--" + wrong[0].replace("_", "-").replace("learning-rate", "lr")
-        raise ValueError(f"{option} says how to train, and --accuracy trains nothing; leave one of them out")
+        raise ValueError(
+            f"{flag_of(ctx, wrong[0])} says how to train, and --accuracy trains nothing; leave one of them out"
+        )
     need("matplotlib", "scipy")
     runs = curves.read(outcomes.metric, batch)
     labels = list(dict.fromkeys(record.label for record in runs.records))

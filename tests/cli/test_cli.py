@@ -1,6 +1,7 @@
 """The command line: what it prints, what it writes, its exit codes."""
 
 import dataclasses
+import inspect
 import json
 import os
 import re
@@ -11,6 +12,7 @@ import time
 
 import numpy as np
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import softnum as sn
@@ -176,6 +178,62 @@ def test_without_a_design_the_arithmetic_is_float32_and_that_is_said():
     assert result.stdout == softnum("train", "mlp", "--design", "a-float32", "--explain").stdout
 
 
+def test_parameters_of_networks_are_set_by_name_and_checked():
+    from softnum.cli.networks import PARAMETERS, NetworkOptions
+    from softnum.train.nets import NETWORKS
+
+    # all of them have a text, and those that data or sizes say are not among them
+    facts = {"sizes", "image", "classes", "words", "users", "items"}
+    assert set(PARAMETERS) == {n for each in NETWORKS.values() for n in inspect.signature(each).parameters} - facts
+    text = " ".join(
+        next(p.help for p in get_command(build_app()).commands["train"].params if p.opts == ["--set"]).split()
+    )
+    for name, network in NETWORKS.items():
+        for parameter in set(inspect.signature(network).parameters) - facts:
+            assert re.search(rf"\b{name}\b( also)?[^.]*:[^.]*\b{parameter}\b", text), (name, parameter)
+
+    def read(network, *words):
+        return NetworkOptions(network_parameters=list(words)).of(network)
+
+    found = read("gpt", "heads=4", "dropout = 0.5", "norm=layer", "biases=True", "tied_embeddings=no", "capacity=2")
+    assert found == {
+        "heads": 4, "dropout": 0.5, "norm": "layer", "biases": True, "tied_embeddings": False, "capacity": 2.0,
+    }  # fmt: skip
+    assert type(found["capacity"]) is float
+    assert read("mine.py:make", "width=3", "rate=0.5", "kind=deep", "wide=true", "sizes=[3, 4]") == {
+        "width": 3, "rate": 0.5, "kind": "deep", "wide": True, "sizes": [3, 4],
+    }  # fmt: skip
+    for network, words, message in (
+        ("gpt", ["heads"], "'heads' is not NAME=VALUE, like --set heads=2"),
+        ("gpt", ["=2"], "'=2' is not NAME=VALUE"),
+        ("gpt", ["heads="], "'heads=' is not NAME=VALUE"),
+        ("gpt", ["heads=2", "heads=4"], "heads is given twice: 2 and '4'"),
+        ("gpt", ["heads=two"], "heads of gpt (of the attention) must be an integer"),
+        ("gpt", ["dropout=x"], "must be a number; its default is 0.0"),
+        ("gpt", ["biases=maybe"], "must be true or false; its default is false"),
+        ("gpt", ["kv-heads=1"], "gpt has no parameter 'kv-heads'; did you mean 'kv_heads'? (it has depth, heads,"),
+        ("lstm", ["sizes=1"], "the sizes of lstm have an option of their own: --sizes 1"),
+        ("lstm", ["state=1"], "lstm has no parameter 'state'"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            read(network, *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "instead"),
+    [
+        (("train", "gpt", "--kv-heads", "1"), "No such option: --kv-heads; give --set kv_heads=VALUE"),
+        (("memory", "gpt", "--no-tied-embeddings"), "--no-tied-embeddings; give --set tied_embeddings=false"),
+        (("traces", "write", "gpt", "--biases"), "No such option: --biases; give --set biases=true"),
+        (("formats", "--heads", "2"), "No such option: --heads"),
+    ],
+)
+def test_an_option_that_was_a_parameter_says_how_it_is_set(words, instead):
+    result = softnum(*words)
+    assert result.exit_code == 2 and instead in " ".join(result.stderr.split())
+    assert ("--set" in result.stderr) == ("--set" in instead)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -184,12 +242,12 @@ def test_without_a_design_the_arithmetic_is_float32_and_that_is_said():
         (("mlp", "--design", "gone.toml"), "no design file 'gone.toml'"),
         (("mlp", "--design", "a-float32", "--data", "minst"), "no data set is called 'minst'"),
         (("mlp", "--design", "a-float32", "--sizes", "64,x"), "--sizes must be integers and commas"),
-        (("mlp", "--design", "a-float32", "--steps", "4"), "--steps is no option of mlp, which has --sizes"),
-        (("lstm", "--design", "a-float32", "--steps", "4"), "the network takes 32 inputs, the data have 64 features"),
+        (("mlp", "--design", "a-float32", "--set", "steps=4"), "mlp has no parameter 'steps' (it has none but"),
+        (("lstm", "--design", "a-float32", "--set", "steps=4"), "the network takes 32 inputs, the data have 64"),
         (("recurrent-lm", "--design", "a-float32", "--data", "digits"), "takes a text, which 'digits' is not"),
         (("recurrent-lm", "--design", "a-float32"), "plain text file of your own: name it"),
-        (("transformer", "--design", "a-float32", "--heads", "3"), "heads must divide the 32 features"),
-        (("transformer", "--design", "a-float32", "--cell", "gru"), "--cell is no option of transformer, which has"),
+        (("transformer", "--design", "a-float32", "--set", "heads=3"), "heads must divide the 32 features"),
+        (("transformer", "--design", "a-float32", "--set", "cell=gru"), "no parameter 'cell' (it has depth, heads"),
         (("lstm", "--design", "a-float32", "--sizes", "8,10"), "sizes must be three positive integers, got"),
         (("mlp", "--design", "a-float32", "--sizes", "9,10"), "the network takes 9 inputs, the data have 64"),
         (("mlp", "--design", "c-wang-fp8", "--sizes", "64,10"), 'matches no layer of the network'),
@@ -365,7 +423,7 @@ def test_tta_of_a_recurrent_network(tmp_path):
     times = tmp_path / "times.csv"
     times.write_text("design,iteration,seconds\nb-binary16,1,0.5\n")
     result = softnum(
-        "tta", "--network", "lstm", "--sizes", "16,3,10", "--steps", "4", "--lr", "0.5", "--designs", "b-binary16",
+        "tta", "--network", "lstm", "--sizes", "16,3,10", "--set", "steps=4", "--lr", "0.5", "--designs", "b-binary16",
         "--seeds", "1", "--epochs", "1", "--target", "0.15", "--timings", times, "--out", tmp_path, "--jobs", "1",
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr

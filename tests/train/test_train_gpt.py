@@ -327,7 +327,7 @@ def command(*words):
 def test_tokens_to_a_target_go_through_the_commands(tmp_path):
     file, out = text_file(tmp_path), tmp_path / "runs"
     words = ["--data", "text", "--data-dir", file, "--batch", 16, "--epochs", 1, "--optimiser", "adamw", "--lr", 0.01]
-    sizes = ["--sizes", "8,6", "--depth", 1, "--steps", 4, "--evaluate-every", 5]
+    sizes = ["--sizes", "8,6", "--set", "depth=1", "--set", "steps=4", "--evaluate-every", 5]
     result = command("train", "gpt", "--design", "a-float32", *words, *sizes, "--tokens", 1300, "--out", out)
     assert result.exit_code == 0, result.output
     assert "20 iterations" in result.stdout and "(best " in result.stdout and "1,280 tokens" in result.stdout
@@ -356,11 +356,15 @@ def combined(rows, config, target):
 @pytest.mark.parametrize(
     ("network", "words", "message"),
     [
-        ("gpt", ["--tokens", "10", "--sizes", "30k"], "--tokens 10 are fewer than a sequence, which has 64 (--steps)"),
+        (
+            "gpt",
+            ["--tokens", "10", "--sizes", "30k"],
+            "--tokens 10 are fewer than a sequence, which has 64 (--set steps)",
+        ),
         ("gpt", ["--tokens", "100", "--samples", "9"], "--tokens says how many --samples there are; leave one of them"),
         ("mlp", ["--tokens", "100"], "--tokens is of networks of a text, which mlp is not; say --samples"),
         ("gpt", ["--sizes", "2m"], "no size of gpt is called '2m'"),
-        ("mlp", ["--experts", "2"], "--experts is no option of mlp"),
+        ("mlp", ["--set", "experts=2"], "mlp has no parameter 'experts'"),
     ],
 )
 def test_unusable_words_are_named(network, words, message, tmp_path):
