@@ -48,6 +48,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     """Numba decides when it is imported, by whatever test, whether CUDA kernels run in its simulator or on a GPU."""
     os.environ["NUMBA_ENABLE_CUDASIM"] = "0" if config.option.markexpr == "gpu" else "1"
+    os.environ["SOFTNUM_RECORDS"] = "none"  # what a test trains, it trains
     os.environ["NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS"] = "0"  # the tests of kernels are small, and warnings are errors
     if path := config.option.resume:
         if config.option.case or config.option.markexpr == "quick":

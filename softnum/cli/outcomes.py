@@ -11,7 +11,7 @@ import typer
 __all__ = ["Curves", "Outcomes", "Shown", "command_line", "flag_of", "stated"]
 
 #: Options that change no number of a result.
-_SILENT = ("out", "jobs", "force", "explain", "plots")
+_SILENT = ("out", "jobs", "force", "no_reuse", "explain", "plots")
 
 
 @dataclass(frozen=True)

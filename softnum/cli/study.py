@@ -7,6 +7,7 @@ import typer
 
 from softnum.cli.exits import exit_codes, need, writable_file, writable_folder
 from softnum.cli.outcomes import Shown
+from softnum.cli.reuse import NoReuse, store_of
 from softnum.cli.train import Device, progress_bar
 from softnum.cli.updates import with_groups
 
@@ -57,7 +58,7 @@ def new(
     typer.echo(f"Written: {file}\nChange it, then: softnum study plan {file}")
 
 
-def plan(study: Study, out: Out = None) -> None:
+def plan(study: Study, out: Out = None, no_reuse: NoReuse = False) -> None:
     """Say which runs there are, which are finished, and what would become of records that belong to none of them.
 
     \b
@@ -67,7 +68,7 @@ def plan(study: Study, out: Out = None) -> None:
     from softnum.train import plan_study, read_study
 
     asked = read_study(study)
-    _print_plan(plan_study(asked, _folder(asked, out)))
+    _print_plan(plan_study(asked, _folder(asked, out), store=store_of(no_reuse)))
 
 
 def run(
@@ -79,6 +80,7 @@ def run(
         str | None, typer.Option(help="Address of a Dask scheduler, whose workers train instead: tcp://host:8786.")
     ] = None,
     retries: Annotated[int, typer.Option(help="How often a run that failed is tried again.")] = 2,
+    no_reuse: NoReuse = False,
     shown: Shown = _SHOWN,
 ) -> None:
     """Train what is missing, compare each network's designs by time-to-accuracy, and write the report.
@@ -109,12 +111,14 @@ def run(
         raise ValueError("--jobs is for processes of this machine, which --scheduler replaces; leave one of them out")
     if retries < 0:
         raise ValueError(f"--retries must be 0 or more, got {retries}")
+    store = store_of(no_reuse)
     with progress_bar() as step:
         outcome = conduct_study(
             asked, folder, jobs=jobs, device=device, scheduler=scheduler, retries=retries, progress=step,
-            say=lambda line: typer.echo(line, err=True), explain=shown.explain, plots=shown.plots,
+            say=lambda line: typer.echo(line, err=True), explain=shown.explain, plots=shown.plots, store=store,
         )  # fmt: skip
     copied = f"{outcome.copied} copied from runs of the same arithmetic, " if outcome.copied else ""
+    copied += f"{outcome.taken} taken from earlier studies, " if outcome.taken else ""
     typer.echo(f"\nRuns: {outcome.found} found, {outcome.trained} trained, {copied}{len(outcome.failed)} failed")
     for note in outcome.notes:
         typer.echo(note)
@@ -159,6 +163,7 @@ _WORDS = {
     "found": "finished",
     "set aside": "finished before, comes back",
     "same arithmetic": "finished, with another first row",
+    "earlier study": "finished in an earlier study",
     "shared": "has the rows of a run to train",
     "started": "goes on after iteration {done}",
     "new": "to train",

@@ -11,6 +11,7 @@ from softnum.cli.exits import exit_codes, need, writable_folder
 from softnum.cli.forecasts import ForecastOptions, on_a_law
 from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
 from softnum.cli.outcomes import Curves, Outcomes, Shown, command_line, flag_of, stated
+from softnum.cli.reuse import NoReuse, store_of, tell_taken
 from softnum.cli.shipped import STUDY_HELP, open_shipped
 from softnum.cli.targets import TARGET, check_target, own_target
 from softnum.cli.timings import TimingFiles
@@ -29,9 +30,10 @@ _SHOWN = Shown()
 _FILES = TimingFiles()
 _FORECAST = ForecastOptions()
 #: What says how to train, and is not for curves that are there already.
-_TRAINING = {"seeds", "network", "data", "data_dir", "samples", "held_out", "epochs", "jobs", "device", "force"} | {
-    field.name for group in (NetworkOptions, Updates, TuneRates) for field in fields(group)
-}
+_TRAINING = {
+    "seeds", "network", "data", "data_dir", "samples", "held_out", "epochs", "jobs", "device", "force", "no_reuse",
+    *(field.name for group in (NetworkOptions, Updates, TuneRates) for field in fields(group)),
+}  # fmt: skip
 _VARIANTS = {"all": None, "stated": "stated hardware", "equal-area": "equal area"}
 
 
@@ -243,6 +245,7 @@ def tta(
     device: Device = "cpu",
     out: Annotated[Path, typer.Option(help="Folder of results.json, tta.png and the records.")] = Path("runs/tta"),
     force: Annotated[bool, typer.Option("--force", help="Train again, also what is finished.")] = False,
+    no_reuse: NoReuse = False,
     study: Annotated[str | None, typer.Option(help=STUDY_HELP)] = None,
     shown: Shown = _SHOWN,
     forecast: ForecastOptions = _FORECAST,
@@ -250,7 +253,8 @@ def tta(
     """Compare designs by time to accuracy: iterations to the target (trained) x time per iteration (simulated).
 
     Without options: an MLP 64-128-10 on scikit-learn's handwritten digits under eight designs with three seeds each.
-    Finished runs are not trained again, so a study can be interrupted and widened.
+    Finished runs are not trained again, so a study can be interrupted and widened; nor are runs that an earlier study
+    has finished, wherever its folder is.
 
     \b
       softnum tta --designs a-float32,my.toml --simulate
@@ -369,11 +373,13 @@ def tta(
     variants = _variants(points, variant, baseline=base, out=out, **times)
     tune = None if grid is None else tuning_of(cases, settings, grid, chosen, target, outcomes.metric, rules, out)
     write_workloads(out / "workloads.json", works)
-    work = {"jobs": jobs, "device": device, "force": force}
+    store = store_of(no_reuse)
+    work = {"jobs": jobs, "device": device, "force": force, "store": store}
     with progress_bar() as step:
         paths = run_study(cases, settings, seeds=chosen, out=out / "records", **work, progress=counted(step, "runs"))
     records = read_records(paths, metric=outcomes.metric)
     tuned = None if tune is None else tune(records, **work)
+    tell_taken(0 if store is None else store.taken, store)
     studies = conclude(
         records, variants, target=target, baseline=base, out=out, **rules, tuning=tuned, explain=shown.explain,
         inputs={

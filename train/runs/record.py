@@ -22,7 +22,7 @@ import numpy as np
 from softnum.runtime.atomic import naming, write_atomic
 from softnum.train.runs.lock import FileLock
 
-__all__ = ["RunFiles", "read_lines"]
+__all__ = ["RunFiles", "header_of", "read_lines"]
 
 _DAMAGED = (
     EOFError, ValueError, TypeError, KeyError, RuntimeError, NotImplementedError, OverflowError, MemoryError,
@@ -44,6 +44,18 @@ def read_lines(path: Path) -> list[dict]:
             break
         rows.append(row)
     return rows
+
+
+def header_of(path: Path) -> dict | None:
+    """The first row of a record; None if the file does not begin with one."""
+    with open(path, "rb") as file:
+        line = file.readline()
+    try:
+        header = json.loads(line)
+        good = line.endswith(b"\n") and isinstance(header["config"], dict) and "seed" in header
+    except (ValueError, TypeError, KeyError):
+        return None
+    return header if good else None
 
 
 def _first_difference(old, new, where: str = "") -> str:

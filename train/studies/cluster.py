@@ -8,14 +8,11 @@ that takes the place of one that died on that machine goes on from its checkpoin
 from __future__ import annotations
 
 import dataclasses
-import functools
 import getpass
-import hashlib
 import os
 import shutil
 import tempfile
 import uuid
-from importlib import resources
 from pathlib import Path
 
 from softnum.runtime.atomic import write_atomic
@@ -23,13 +20,12 @@ from softnum.train.designs.objects import file_of
 from softnum.train.designs.reader import load_design
 from softnum.train.engine.devices import check_device
 from softnum.train.runs.loop import record_versions
+from softnum.train.studies.source import source_digest
 from softnum.train.studies.task import Failed, Finished, RunTask, perform
 
 __all__ = ["DaskExecutor"]
 
 _SECONDS = 30  # to connect, and until there is a worker
-#: package -> its parts that are packages of this table too, which lie in its folder or, in a checkout, elsewhere
-_PACKAGES = {"softnum": ("kernels", "train"), "softnum.kernels": (), "softnum.train": ()}
 
 
 class DaskExecutor:
@@ -206,8 +202,8 @@ def _work(task: RunTask, files: dict[str, bytes], model: bytes | None = None) ->
             write_atomic(path, model)
             settings = dataclasses.replace(task.settings, network=f"{path}:{function}")
             task = dataclasses.replace(task, settings=settings)
-        trained = perform(task, folder, check, folder / "design" / next(iter(files)))
-        return Finished((folder / f"seed-{task.seed}.jsonl").read_bytes(), trained)
+        done = perform(task, folder, check, folder / "design" / next(iter(files)))
+        return dataclasses.replace(done, record=(folder / f"seed-{task.seed}.jsonl").read_bytes())
     except Abandoned:
         raise
     except Exception as error:  # returned as text, because not every exception can be sent to another process
@@ -235,17 +231,4 @@ def _discard(keys: list[str]) -> None:
 
 def _facts() -> dict[str, str]:
     """What has to be equal on all machines, for records to have the same bytes."""
-    return {**record_versions(), "softnum's source": _source()}
-
-
-@functools.cache
-def _source() -> str:
-    """The start of a checksum of softnum's Python files, which tells checkouts of one version apart."""
-    digest = hashlib.sha256()
-    for package, parts in _PACKAGES.items():
-        folder = Path(str(resources.files(package)))
-        for file in sorted(folder.rglob("*.py")):
-            name = file.relative_to(folder)
-            if name.parts[0] not in parts:
-                digest.update(name.as_posix().encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:12]
+    return {**record_versions(), "softnum's source": source_digest()}

@@ -15,6 +15,7 @@ from softnum.train.studies.local import ProcessExecutor
 from softnum.train.studies.plan import (
     BACK,
     FOUND,
+    KEPT,
     SAME,
     SHARED,
     TO_TRAIN,
@@ -36,6 +37,7 @@ from softnum.train.studies.results import (
     write_works,
 )
 from softnum.train.studies.runner import run_tasks
+from softnum.train.studies.store import RecordStore
 from softnum.train.studies.study import worker_count
 from softnum.train.studies.study_tables import Comparison, StudyFile
 from softnum.train.studies.task import Failed
@@ -59,6 +61,7 @@ def conduct_study(
     console=None,
     explain: bool = False,
     plots: str | Path | None = None,
+    store: RecordStore | None = None,
 ) -> Outcome:
     """Carry a study out: train what is not finished, and compute the results of what is there.
 
@@ -86,6 +89,8 @@ def conduct_study(
         Print also what is in ``results.json`` alone: all intervals, warnings, rules and assumptions.
     plots : path-like, optional
         Folder for the charts of `softnum.tta.plot_details`, in one folder for each network.
+    store : RecordStore, optional
+        Records of earlier studies, which are taken in place of training; what is trained is kept there. Default: none.
 
     Returns
     -------
@@ -131,7 +136,7 @@ def conduct_study(
     lock.acquire()
     executor = None
     try:
-        plan = plan_study(study, out)
+        plan = plan_study(study, out, store=store)
         executor = _executor(len(plan.to_train), workers, scheduler, device)
         outcome = Outcome(plan)
         for run in plan.runs:
@@ -148,7 +153,7 @@ def conduct_study(
         for path, name in plan.strangers:
             say(f"{path} belongs to no run of this study: set aside as {Path('aside', name)}")
         ledger = Ledger(out)
-        training = {"device": device, "retries": retries, "progress": progress}
+        training = {"device": device, "retries": retries, "progress": progress, "store": store}
         _carry_out(plan.runs, outcome, ledger, executor, **training)
         rated = choose_rates(plan, outcome)
         if rated:
@@ -223,24 +228,38 @@ def _note_found(plan: StudyPlan, runs: Sequence[PlannedRun], ledger: Ledger) -> 
     for run in runs:
         if run.state in (FOUND, BACK) and run.task.key not in known:
             ledger.finished(run.name, run.task.key, 0, run.path.read_bytes())
+        elif run.state == KEPT:
+            ledger.copied(run.name, run.task.key, "the record of an earlier study")
         elif run.state == SAME:
             ledger.copied(run.name, run.task.key, run.source.relative_to(plan.out).as_posix())
 
 
 def _carry_out(
-    runs: Sequence[PlannedRun], outcome: Outcome, ledger: Ledger, executor, *, device: str, retries: int, progress
+    runs: Sequence[PlannedRun],
+    outcome: Outcome,
+    ledger: Ledger,
+    executor,
+    *,
+    device: str,
+    retries: int,
+    progress,
+    store: RecordStore | None,
 ) -> None:
     """Count what is finished of some runs, and train the others."""
     plan = outcome.plan
     _note_found(plan, runs, ledger)
     outcome.found += sum(run.state in (FOUND, BACK) for run in runs)
     outcome.copied += sum(run.state == SAME for run in runs)
+    outcome.taken += sum(run.state == KEPT for run in runs)
+    for run in runs:
+        if store is not None and run.shareable and run.state in (FOUND, BACK, SAME):
+            store.keep(run.path)
     write_study(plan, outcome)
     if executor is None:
         return
     to_train = {run.name: run for run in runs if run.state in TO_TRAIN}
     total = len(plan.runs) + len(outcome.tuned)
-    done = outcome.found + outcome.copied + outcome.trained + len(outcome.failed)
+    done = outcome.found + outcome.copied + outcome.taken + outcome.trained + len(outcome.failed)
 
     def step(text: str) -> None:
         if progress is not None:
@@ -264,8 +283,10 @@ def _carry_out(
             _keep(run, attempt.result.record)
         ledger.finished(run.name, run.task.key, attempt.number, run.path.read_bytes())
         outcome.trained, done = outcome.trained + 1, done + 1
+        if store is not None and run.shareable:
+            store.keep(run.path)
         for other in followers:
-            write_alike(other, run.path)
+            write_alike(other, run.path.read_bytes())
             ledger.copied(other.name, other.task.key, run.path.relative_to(plan.out).as_posix())
             outcome.copied, done = outcome.copied + 1, done + 1
         step(run.name)

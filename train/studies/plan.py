@@ -17,19 +17,21 @@ from pathlib import Path
 from softnum.runtime.atomic import write_atomic
 from softnum.runtime.plain import plain
 from softnum.train.designs.reader import load_design, with_hardware
-from softnum.train.runs.record import RunFiles
+from softnum.train.runs.record import RunFiles, header_of
+from softnum.train.studies.keys import arithmetic_of, key_of
 from softnum.train.studies.rates import rate_name, scale_rates
+from softnum.train.studies.store import RecordStore, shareable, with_header
 from softnum.train.studies.study_tables import Comparison, StudyFile
-from softnum.train.studies.task import RunTask, describe_runs, key_of
+from softnum.train.studies.task import RunTask, describe_runs
 
 __all__ = [
-    "PlannedRun", "StudyPlan", "apply_plan", "arithmetic_of", "plan_study", "record_state", "share", "trial_header",
+    "PlannedRun", "StudyPlan", "apply_plan", "plan_study", "record_state", "share", "trial_header",
     "write_alike",
 ]  # fmt: skip
 
 #: states of a planned run
-FOUND, BACK, SAME, SHARED, STARTED, NEW, UNUSABLE = (
-    "found", "set aside", "same arithmetic", "shared", "started", "new", "unusable",
+FOUND, BACK, SAME, KEPT, SHARED, STARTED, NEW, UNUSABLE = (
+    "found", "set aside", "same arithmetic", "earlier study", "shared", "started", "new", "unusable",
 )  # fmt: skip
 #: of which there is training left
 TO_TRAIN = (NEW, STARTED)
@@ -52,8 +54,8 @@ class PlannedRun:
     iterations : int
     state : str
         "found": finished, in its place. "set aside": finished, and comes back. "same arithmetic": finished but for the
-        first row. "started", "new": has to be trained. "shared": has the arithmetic of one that has. "unusable": cannot
-        be trained.
+        first row. "earlier study": finished there (`RecordStore`). "started", "new": has to be trained. "shared": has
+        the arithmetic of one that has. "unusable": cannot be trained.
     source : pathlib.Path or None
         The record that it is made from, where that lies elsewhere.
     done : int
@@ -65,6 +67,10 @@ class PlannedRun:
         what has to be trained if that rate is chosen.
     multiplier : float
         Its learning rate over the recipe's.
+    shareable : bool
+        Whether other studies may have its record, and it that of other studies.
+    record : bytes or None
+        That of an earlier study.
     """
 
     comparison: Comparison
@@ -79,6 +85,8 @@ class PlannedRun:
     error: str = ""
     part: str = RECIPE
     multiplier: float = 1.0
+    shareable: bool = False
+    record: bytes | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
@@ -124,7 +132,7 @@ class StudyPlan:
 
 
 @plain
-def plan_study(study: StudyFile, out: str | Path) -> StudyPlan:
+def plan_study(study: StudyFile, out: str | Path, *, store: RecordStore | None = None) -> StudyPlan:
     """Find out what a study would do; nothing is written.
 
     Parameters
@@ -132,6 +140,8 @@ def plan_study(study: StudyFile, out: str | Path) -> StudyPlan:
     study : StudyFile
     out : path-like
         The study's folder.
+    store : RecordStore, optional
+        Records of earlier studies, which are taken in place of training.
 
     Returns
     -------
@@ -162,16 +172,24 @@ def plan_study(study: StudyFile, out: str | Path) -> StudyPlan:
     places = {run.path: run for run in runs}
     pool, strangers = _Pool(), []
     for path in _records(out):
-        header, run = _header_of(path), places.get(path)
+        header, run = header_of(path), places.get(path)
         right = run is not None and header is not None and header == run.header
         stays = right and not _damaged(path, header, run.iterations)
         if not stays and path.parent != out / "aside":
             strangers.append((path, _name_aside(path, header, damaged=right)))
         if header is not None and (stays or not right):
             pool.add(path, header, stays)
-    placed = [pool.place(run) for run in runs]
+    placed = [_of_earlier(pool.place(run), store) for run in runs]
     certain = share([run for run in placed if run.part != TUNED])
     return StudyPlan(study, out, certain, tuple(strangers), tuple(run for run in placed if run.part == TUNED))
+
+
+def _of_earlier(run: PlannedRun, store: RecordStore | None) -> PlannedRun:
+    """The run, with its record where it has to be trained and an earlier study has trained it."""
+    if store is None or run.state not in TO_TRAIN or not run.shareable:
+        return run
+    record = store.find(run.header, run.iterations)
+    return run if record is None else replace(run, state=KEPT, source=None, done=0, record=record)
 
 
 def share(runs: list[PlannedRun]) -> tuple[PlannedRun, ...]:
@@ -190,9 +208,10 @@ def _case(out: Path, comparison: Comparison, case, label: str) -> list[PlannedRu
     """The runs of one design and batch size: one for each seed, and for each rate that is tried or may be chosen."""
     folder, rates = out / comparison.folder, comparison.rates
     settings = case.settings(comparison.settings)
-    error, headers, iterations = "", {}, 0
+    error, headers, iterations, shared = "", {}, 0, False
     try:
         design = with_hardware(load_design(case.design), comparison.hardware)
+        shared = shareable(design, settings)
         headers, iterations = describe_runs(design, settings, comparison.seeds)
     except (TypeError, ValueError, OSError) as problem:
         error = str(problem)
@@ -203,7 +222,9 @@ def _case(out: Path, comparison: Comparison, case, label: str) -> list[PlannedRu
         key = key_of(header) if header else None
         task = RunTask(name, case.design, settings, seed, str(records), key, hardware=comparison.hardware)
         state = UNUSABLE if error else NEW
-        return PlannedRun(comparison, label, seed, task, header, iterations, state, error=error, **more)
+        return PlannedRun(
+            comparison, label, seed, task, header, iterations, state, error=error, shareable=shared, **more
+        )  # fmt: skip
 
     found = [planned(seed, headers.get(seed, {}), settings, "") for seed in comparison.seeds]
     if rates is None or error:
@@ -260,7 +281,7 @@ class _Pool:
             self.alike = {k: run.path if old == path else old for k, old in self.alike.items()}
             return replace(run, state=BACK, source=path)
         path = self.alike.get(wanted)
-        if path is not None and (path in self.staying or not _damaged(path, _header_of(path), run.iterations)):
+        if path is not None and (path in self.staying or not _damaged(path, header_of(path), run.iterations)):
             return replace(run, state=SAME, source=path)
         if run.path in self.staying:
             return replace(run, state=STARTED, done=_rows(run.path) - 1)
@@ -285,17 +306,18 @@ def apply_plan(plan: StudyPlan) -> None:
             _move(source, run.path)
     for run in runs:
         if run.state == SAME:
-            write_alike(run, moved.get(run.source, run.source))
+            write_alike(run, moved.get(run.source, run.source).read_bytes())
+        if run.state == KEPT:
+            write_alike(run, run.record)
     for folder in {path.parent for path, _ in plan.strangers}:
         if not any(folder.iterdir()):
             folder.rmdir()
 
 
-def write_alike(run: PlannedRun, source: Path) -> None:
+def write_alike(run: PlannedRun, record: bytes) -> None:
     """Write the record of a run from a finished one of the same arithmetic: it is what training would write."""
     run.path.parent.mkdir(parents=True, exist_ok=True)
-    first = json.dumps(run.header, allow_nan=False).encode() + b"\n"
-    write_atomic(run.path, first + source.read_bytes().partition(b"\n")[2])
+    write_atomic(run.path, with_header(run.header, record))
     run.path.with_suffix(".checkpoint.npz").unlink(missing_ok=True)
 
 
@@ -323,20 +345,9 @@ def _records(out: Path) -> list[Path]:
     return [path for path in paths if not path.name.endswith(".statistics.jsonl")]
 
 
-def _header_of(path: Path) -> dict | None:
-    with open(path, "rb") as file:
-        line = file.readline()
-    try:
-        header = json.loads(line)
-        good = line.endswith(b"\n") and isinstance(header["config"], dict) and "seed" in header
-    except (ValueError, TypeError, KeyError):
-        return None
-    return header if good else None
-
-
 def record_state(path: Path, header: dict) -> str:
     """ "finished", "started" or "new": what a record with a first row says by its last one."""
-    if not path.is_file() or _header_of(path) != header:
+    if not path.is_file() or header_of(path) != header:
         return "new"
     with open(path, "rb") as file:
         file.seek(0, 2)
@@ -364,15 +375,3 @@ def _damaged(path: Path, header: dict, iterations: int) -> bool:
 
 def _rows(path: Path) -> int:
     return path.read_bytes().count(b"\n")
-
-
-def arithmetic_of(header: dict) -> str:
-    """A key of what the rows after the first follow from."""
-    header = copy.deepcopy(header)
-    design = header["config"].get("design")
-    if isinstance(design, dict):
-        for key in ("name", "description", "hardware"):
-            design.pop(key, None)
-    for row in header["config"].get("gemms", ()):  # which the unit says, and earlier records do not
-        row.pop("function", None)
-    return key_of(header)

@@ -38,8 +38,9 @@ class Outcome:
     Attributes
     ----------
     plan : StudyPlan
-    trained, copied, found : int
-        Runs that were trained; that got the rows of another run of the same arithmetic; that were finished before.
+    trained, copied, found, taken : int
+        Runs that were trained; that got the rows of another run of the same arithmetic; that were finished before;
+        whose records are of earlier studies.
     failed : dict
         Name of a run -> why it failed.
     comparisons : dict
@@ -60,6 +61,7 @@ class Outcome:
     trained: int = 0
     copied: int = 0
     found: int = 0
+    taken: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     comparisons: dict[str, str] = field(default_factory=dict)
     report: Path | None = None

@@ -15,6 +15,7 @@ from softnum.train.inspect.workloads import workload
 from softnum.train.runs.settings import Settings
 from softnum.train.studies.local import InlineExecutor, ProcessExecutor
 from softnum.train.studies.runner import run_tasks
+from softnum.train.studies.store import RecordStore
 from softnum.train.studies.task import Failed, RunTask
 from softnum.tta.workloads.operations import Workload
 
@@ -183,6 +184,7 @@ def run_study(
     device: str = "cpu",
     force: bool = False,
     progress: Callable[[int, int, str, bool], None] | None = None,
+    store: RecordStore | None = None,
 ) -> list[Path]:
     """Run every case with every seed; finished runs are not run again.
 
@@ -204,6 +206,9 @@ def run_study(
     progress : callable, optional
         Called as ``progress(done, runs, "design, seed n", trained)`` as each run ends; trained is False for a run that
         was found finished.
+    store : RecordStore, optional
+        Records of earlier studies, which are taken in place of training unless `force` is set; what is trained is kept
+        there. Default: none.
 
     Returns
     -------
@@ -237,7 +242,7 @@ def run_study(
         for label, case in zip(labels, cases, strict=True)
         for seed in seeds
     ]  # fmt: skip
-    return carry_out_tasks(tasks, jobs=jobs, device=device, progress=progress)
+    return carry_out_tasks(tasks, jobs=jobs, device=device, progress=progress, store=store)
 
 
 def carry_out_tasks(
@@ -246,13 +251,18 @@ def carry_out_tasks(
     jobs: int | None = None,
     device: str = "cpu",
     progress: Callable[[int, int, str, bool], None] | None = None,
+    store: RecordStore | None = None,
 ) -> list[Path]:
     """Carry runs out in parallel processes; the arguments and what is returned are as of `run_study`."""
     jobs = min(worker_count(jobs, device), len(tasks))
+    if store is not None:
+        tasks = [dataclasses.replace(task, store=str(store.folder)) for task in tasks]
     executor = InlineExecutor() if jobs == 1 else ProcessExecutor(jobs)
     for done, attempt in enumerate(run_tasks(tasks, executor), start=1):
         if isinstance(attempt.result, Failed):
             raise attempt.result.exception()
+        if store is not None:
+            store.taken += attempt.result.taken
         if progress is not None:
             progress(done, len(tasks), attempt.task.name, attempt.result.trained)
     return [Path(task.folder, f"seed-{task.seed}.jsonl") for task in tasks]

@@ -1,14 +1,7 @@
-"""One run of a study as a worker gets it, and what comes back.
-
-A run's *key* is the SHA-256 of its record's first row as canonical JSON. That row states everything the other rows
-follow from: the design resolved for every layer, with a checksum of each file that it names; network, optimiser,
-schedule and limits; a checksum of every sample of the data; batch, epochs, seed; and the versions of softnum, NumPy,
-scikit-learn and Python. Two records with one key have the same bytes.
-"""
+"""One run of a study as a worker gets it, and what comes back."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import traceback
@@ -19,18 +12,10 @@ from pathlib import Path
 from softnum.train.designs.reader import load_design, with_hardware
 from softnum.train.runs.loop import carry_out, make_run
 from softnum.train.runs.settings import Settings
+from softnum.train.studies.keys import key_of
+from softnum.train.studies.store import RecordStore, shareable
 
-__all__ = ["Failed", "Finished", "RunTask", "attempt", "describe_runs", "key_of", "perform"]
-
-
-def key_of(header: dict) -> str:
-    """The key of a record's first row.
-
-    >>> key_of({"seed": 1, "config": {}}) == key_of({"config": {}, "seed": 1})
-    True
-    """
-    text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+__all__ = ["Failed", "Finished", "RunTask", "attempt", "describe_runs", "perform"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +40,8 @@ class RunTask:
         As of `softnum.train.run`.
     hardware : dict
         What replaces keys of the design's ``[hardware]``.
+    store : str, optional
+        Folder of a `RecordStore`: a record that is there is taken in place of training, and one that is trained kept.
     """
 
     name: str
@@ -66,6 +53,7 @@ class RunTask:
     force: bool = False
     device: str = "cpu"
     hardware: dict = field(default_factory=dict)
+    store: str | None = None
 
 
 @dataclass(frozen=True)
@@ -78,10 +66,13 @@ class Finished:
         The record; None if it lies in the folder of the task.
     trained : bool
         False if it was found finished.
+    taken : bool
+        Whether it was found in a store.
     """
 
     record: bytes | None
     trained: bool
+    taken: bool = False
 
 
 @dataclass(frozen=True)
@@ -126,8 +117,10 @@ def describe_runs(design, settings: Settings, seeds) -> tuple[dict[int, dict], i
     return {seed: {**header, "seed": seed} for seed in seeds}, work.iterations
 
 
-def perform(task: RunTask, folder: Path, each_iteration: Callable[[], None], design: str | Path | None = None) -> bool:
-    """Carry a run out and leave its record in a folder; returns whether anything was trained.
+def perform(
+    task: RunTask, folder: Path, each_iteration: Callable[[], None], design: str | Path | None = None
+) -> Finished:
+    """Carry a run out and leave its record in a folder.
 
     Raises
     ------
@@ -149,8 +142,14 @@ def perform(task: RunTask, folder: Path, each_iteration: Callable[[], None], des
             "machine, or the versions of softnum, Python, NumPy or scikit-learn do; make them equal, and run the study "
             "again"
         )
-    carry_out(work, folder, force=task.force, progress=progress)
-    return trained
+    store = None if task.store is None or not shareable(chosen, task.settings) else RecordStore(task.store)
+    taken = False
+    if store is not None and not task.force:
+        taken = store.place(folder, task.seed, work.header(), work.iterations)
+    path = carry_out(work, folder, force=task.force, progress=progress)
+    if store is not None and not taken:
+        store.keep(path)
+    return Finished(None, trained, taken)
 
 
 def attempt(task: RunTask, study: int) -> Finished | Failed:
@@ -164,6 +163,6 @@ def attempt(task: RunTask, study: int) -> Finished | Failed:
 
     check_parent()
     try:
-        return Finished(None, perform(task, Path(task.folder), check_parent))
+        return perform(task, Path(task.folder), check_parent)
     except Exception as error:  # returned as text, because not every exception can be sent to another process
         return Failed.of(error)

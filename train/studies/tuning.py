@@ -16,6 +16,7 @@ from softnum.train.designs.reader import load_design
 from softnum.train.runs.settings import Settings
 from softnum.train.studies.plan import record_state, trial_header
 from softnum.train.studies.rates import check_apart, rate_name, scale_rates
+from softnum.train.studies.store import RecordStore
 from softnum.train.studies.study import Case, carry_out_tasks, case_labels, check_seeds
 from softnum.train.studies.task import RunTask, describe_runs
 from softnum.tta.accuracy.reached import ReachedRule
@@ -145,6 +146,7 @@ def tune_rates(
     device: str = "cpu",
     force: bool = False,
     progress: Callable[[int, int, str, bool], None] | None = None,
+    store: RecordStore | None = None,
 ) -> Tuning:
     """Train every design at every rate with the tuning seeds, choose its rate, and train it there with the judged ones.
 
@@ -163,7 +165,7 @@ def tune_rates(
         What a run has to reach, as of `softnum.tta.combine_study`.
     out : path-like
         Folder of the records.
-    jobs, device, force, progress
+    jobs, device, force, progress, store
         As of `run_study`; records do not depend on jobs and device.
 
     Returns
@@ -189,7 +191,7 @@ def tune_rates(
     """
     judged = sorted({record.seed for record in records.records})
     cases, labels, seeds, judged, scaled = _checked(cases, settings, multipliers, seeds, judged)
-    options = {"jobs": jobs, "device": device, "progress": progress}
+    options = {"jobs": jobs, "device": device, "progress": progress, "store": store}
 
     def task(case: Case, label: str, multiplier: float, seed: int) -> RunTask:
         return RunTask(
