@@ -8,6 +8,7 @@ import typer
 from softnum.cli.design_files import DesignOptions, numbers_of, pairs_of
 from softnum.cli.exits import writable_folder
 from softnum.cli.mixed import is_mixed, parts_of
+from softnum.cli.options import OutFolder
 from softnum.cli.vector_arguments import given, lanes_of, shape_of, spec_of
 from softnum.cli.vector_options import (
     NO_BOXES,
@@ -83,7 +84,7 @@ def bench(
     ] = 0,
     uvm: Annotated[bool, typer.Option("--uvm", help="Also write a UVM bench in SystemVerilog.")] = False,
     pyuvm: Annotated[bool, typer.Option("--pyuvm", help="Also write a test in pyuvm, UVM in Python.")] = False,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write to.")] = Path("bench"),
+    out: Annotated[Path, OutFolder] = Path("bench"),
 ) -> None:  # fmt: skip
     """Write a bench for a design: SystemVerilog for Icarus, Verilator and others, a cocotb test, and a Makefile.
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, writable_folder
+from softnum.cli.options import ReplaceFiles
 
 __all__ = ["register"]
 
@@ -20,7 +21,7 @@ def designs(
     out: Annotated[
         Path | None, typer.Option(help="Folder for a copy of the design, with the Python file it names, if any.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files of those names in the folder.")] = False,
+    force: ReplaceFiles = False,
 ) -> None:
     """List the shipped designs, show one, or write a copy of one to start from.
 

@@ -8,6 +8,7 @@ import typer
 
 from softnum.cli.exits import exit_codes, need, writable_file
 from softnum.cli.networks import Data, NetworkOptions
+from softnum.cli.options import BATCH, PRECISION, DeviceFile, OutJson, Picture
 from softnum.cli.outcomes import stated
 from softnum.cli.tables import print_table, si, whole_numbers, words
 from softnum.cli.updates import with_groups
@@ -34,11 +35,9 @@ def estimate(
     device: Annotated[
         str | None, typer.Option(help="Devices, with commas between.  [default: the design's own array]")
     ] = None,
-    precision: Annotated[
-        str | None, typer.Option(help="Of a network that is only timed: float32, mixed-float16, bfloat16 or fp8.")
-    ] = None,
+    precision: Annotated[str | None, typer.Option(help=PRECISION)] = None,
     batch: Annotated[
-        str | None, typer.Option(help="Samples of an iteration, or several like 1,32,256.  [default: 32]")
+        str | None, typer.Option(help=f"{BATCH} Several like 1,32,256 are compared.  [default: 32]")
     ] = None,
     sequence: Sequence = None,
     own: NetworkOptions = _OWN,
@@ -65,11 +64,11 @@ def estimate(
     epochs: Annotated[int | None, typer.Option(help="Epochs of a run.  [default: 1]")] = None,
     nodes: Annotated[int | None, typer.Option(help="Machines that each do runs of their own.  [default: 1]")] = None,
     devices: Annotated[bool, typer.Option("--devices", help="List the devices, with sources.")] = False,
-    device_file: Annotated[Path | None, typer.Option(help="TOML with devices of your own.")] = None,
+    device_file: DeviceFile = None,
     fom: Annotated[Path | None, typer.Option(help="TOML with rates: CANDLE's figure of merit.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the rooflines: .png, .svg or .pdf.")] = None,
+    plot: Picture = None,
     times: Annotated[Path | None, typer.Option(help="CSV with the times, for softnum tta --timings.")] = None,
-    out: Annotated[Path | None, typer.Option(help="JSON with all of it.")] = None,
+    out: OutJson = None,
 ) -> None:
     """Estimate the time of a training iteration where there is no simulator. Every result is labelled as an estimate.
 

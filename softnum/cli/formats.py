@@ -46,7 +46,7 @@ def formats(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --names: print JSON instead.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Also write what is shown to this file, as JSON (with --c, the C text).")
+        Path | None, typer.Option(help="Also write what is printed to this file, as JSON (with --c, the C text).")
     ] = None,
 ) -> None:
     """List the named formats, or show one: its facts and, up to 8 bits, the value of every code.

@@ -2,12 +2,12 @@
 
 import json
 from dataclasses import fields
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from softnum.cli.exits import exit_codes, writable_file
+from softnum.cli.options import OutJson
 
 __all__ = ["register"]
 
@@ -29,7 +29,7 @@ def units(
         bool, typer.Option("--disclosure", help="Print all that is needed to compute what the unit does, as a page.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Also write what is shown to this file, as JSON.")] = None,
+    out: OutJson = None,
 ) -> None:
     """List the units of real hardware, or show one: what it computes, its parameters, and what each rests on.
 

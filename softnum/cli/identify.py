@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, writable_file
+from softnum.cli.options import OutJson
 
 __all__ = ["register"]
 
@@ -63,7 +64,7 @@ def identify(
     longest: Annotated[int, typer.Option(min=8, max=1024, help="Products of the longest sums that are asked.")] = 136,
     alone: Annotated[bool, typer.Option("--alone", help="Ask for each dot product on its own.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Also write what was found to this file, as JSON.")] = None,
+    out: OutJson = None,
 ) -> None:
     """Find the unit that a black box computes dot products with: formats, order, bits kept, roundings, flushes.
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, need, writable_file, writable_folder
+from softnum.cli.options import Confidence
 
 __all__ = ["register"]
 
@@ -93,7 +94,7 @@ def fit(
     ] = "loss",
     bootstrap: Annotated[int, typer.Option(help="Bootstrap resamplings for the intervals; 0: no intervals.")] = 200,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 1,
-    confidence: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
+    confidence: Confidence = 0.95,
     baseline: Annotated[
         str | None, typer.Option(help="With several designs: the one whose operands the others are compared with.")
     ] = None,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from softnum.cli.options import DeviceFile
 from softnum.cli.workloads import devices_of
 
 __all__ = ["LayerTimeOptions"]
@@ -18,7 +19,7 @@ class LayerTimeOptions:
     device: Annotated[
         str | None, typer.Option(help="Times of the layers by roofline on this device.  [default: the design's array]")
     ] = None
-    device_file: Annotated[Path | None, typer.Option(help="TOML with devices of your own.")] = None
+    device_file: DeviceFile = None
     efficiency: Annotated[float, typer.Option(help="Share of the roofline that is reached, up to 1.")] = 1.0
     reports: Annotated[
         Path | None, typer.Option(help="Folder of SCALE-Sim reports with the times, like OUT/scalesim of softnum tta.")

@@ -7,6 +7,7 @@ import typer
 
 from softnum.cli.exits import exit_codes, need, writable_file
 from softnum.cli.networks import Data, NetworkOptions
+from softnum.cli.options import BATCH, PRECISION, Picture
 from softnum.cli.tables import print_table, si, whole_numbers, words, write_rows
 from softnum.cli.updates import with_groups
 from softnum.cli.workloads import WORKLOAD_HELP, Sequence, workloads_of
@@ -35,11 +36,9 @@ def memory(
     format: Annotated[
         str | None, typer.Option(help="Formats, with commas between: every number in that format. Beside the designs.")
     ] = None,
-    precision: Annotated[
-        str | None, typer.Option(help="Of a network that is only timed: float32, mixed-float16, bfloat16 or fp8.")
-    ] = None,
+    precision: Annotated[str | None, typer.Option(help=PRECISION)] = None,
     batch: Annotated[
-        str | None, typer.Option(help="Samples of an iteration, or several like 1,32,256.  [default: 32]")
+        str | None, typer.Option(help=f"{BATCH} Several like 1,32,256 are compared.  [default: 32]")
     ] = None,
     sequence: Sequence = None,
     own: NetworkOptions = _OWN,
@@ -58,7 +57,7 @@ def memory(
         bool, typer.Option("--implicit-gemm", help="Convolutions make no unfolded copy of their operand.")
     ] = False,
     layers: Annotated[int, typer.Option(help="How many of the layers that hold most to list.")] = 0,
-    plot: Annotated[Path | None, typer.Option(help="Draw it: .png, .svg or .pdf.")] = None,
+    plot: Picture = None,
     out: Annotated[Path | None, typer.Option(help="All of it as .json, or the table as .csv.")] = None,
 ) -> None:
     """Say what memory a training iteration holds: weights, gradients, feature maps, state, workspace.

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from softnum.cli.options import Confidence
+
 __all__ = ["Curves", "Outcomes", "Shown", "command_line", "flag_of", "stated"]
 
 #: Options that change no number of a result.
@@ -32,7 +34,7 @@ class Outcomes:
     smooth: Annotated[
         str | None, typer.Option(help="Smooth the curves first: ema:0.9, with the weight of the past.")
     ] = None
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95
+    confidence: Confidence = 0.95
     combine: Annotated[
         list[str] | None,
         typer.Option(help='"a+b=c": compare c, which combines what a and b do, with their product. May be repeated.'),

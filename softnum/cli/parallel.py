@@ -9,6 +9,7 @@ import typer
 from softnum.cli.exits import exit_codes, need, writable_file
 from softnum.cli.layer_times import LayerTimeOptions
 from softnum.cli.networks import Data, NetworkOptions
+from softnum.cli.options import PRECISION, Picture
 from softnum.cli.outcomes import stated
 from softnum.cli.served import served
 from softnum.cli.systems import SystemOptions, on_system
@@ -43,9 +44,7 @@ def parallel(
     design: Annotated[
         str | None, typer.Option(help="Design files or names, with commas between.  [default: a-float32]")
     ] = None,
-    precision: Annotated[
-        str | None, typer.Option(help="Of a network that is only timed: float32, mixed-float16, bfloat16 or fp8.")
-    ] = None,
+    precision: Annotated[str | None, typer.Option(help=PRECISION)] = None,
     batch: Annotated[int | None, typer.Option(help="Samples of each worker's iteration.  [default: 32]")] = None,
     sequence: Sequence = None,
     own: NetworkOptions = _OWN,
@@ -73,7 +72,7 @@ def parallel(
     ] = False,
     timing: LayerTimeOptions = _TIMING,
     per_layer: Annotated[bool, typer.Option("--per-layer", help="When each layer's gradients are sent.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw speed-ups over bandwidths: .png, .svg or .pdf.")] = None,
+    plot: Picture = None,
     out: Annotated[Path | None, typer.Option(help="All of it as .json, or the table as .csv.")] = None,
     shared: SystemOptions = _SYSTEM,
 ) -> None:

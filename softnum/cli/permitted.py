@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, writable_file
+from softnum.cli.options import OutJson
 from softnum.cli.which import read_array
 
 __all__ = ["register"]
@@ -38,7 +39,7 @@ def permitted(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Also write what was found to this file, as JSON.")] = None,
+    out: OutJson = None,
 ) -> None:
     """Say of each element of a @ b, or a @ b + C, whether a specification permits it.
 

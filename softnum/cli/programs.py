@@ -9,6 +9,7 @@ import typer
 
 from softnum.cli.exits import exit_codes
 from softnum.cli.networks import Data, NetworkOptions
+from softnum.cli.options import BATCH, DESIGN, OUT_FOLDER, PRECISION
 from softnum.cli.tables import print_table, words
 from softnum.cli.updates import with_groups
 from softnum.cli.workloads import WORKLOAD_HELP, workloads_of
@@ -30,13 +31,11 @@ def workloads(
     format: Annotated[
         str | None, typer.Option(help="Of the program: gem5-c, cuda or ptx; --formats lists them.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder to write to; it is made where there is none.")] = None,
+    out: Annotated[Path | None, typer.Option(help=OUT_FOLDER)] = None,
     formats: Annotated[bool, typer.Option("--formats", help="List the formats, and end.")] = False,
-    design: Annotated[str | None, typer.Option(help="Design file or name.  [default: a-float32]")] = None,
-    precision: Annotated[
-        str | None, typer.Option(help="Of a network that is only timed: float32, mixed-float16, bfloat16 or fp8.")
-    ] = None,
-    batch: Annotated[int | None, typer.Option(help="Samples of an iteration.  [default: 32]")] = None,
+    design: Annotated[str | None, typer.Option(help=f"{DESIGN}  [default: a-float32]")] = None,
+    precision: Annotated[str | None, typer.Option(help=PRECISION)] = None,
+    batch: Annotated[int | None, typer.Option(help=f"{BATCH}  [default: 32]")] = None,
     own: NetworkOptions = _OWN,
     data: Data = None,
     layer: Annotated[str | None, typer.Option(help="Only these layers, with commas between.")] = None,

@@ -8,6 +8,7 @@ import typer
 
 from softnum.cli.design_files import DesignOptions, numbers_of, pairs_of
 from softnum.cli.exits import writable_file
+from softnum.cli.options import OUT_TEXT, AnyNan, IgnoreFlags
 from softnum.cli.vector_arguments import given, spec_of
 from softnum.cli.vector_options import Length, Op, OperationOptions, UnitOption, WithC
 from softnum.formats.aliases import function_of
@@ -65,8 +66,8 @@ def prove(
     pulse: Annotated[
         list[str] | None, typer.Option("--pulse", help="An input that is 1 with the operands, 0 after and before.")
     ] = None,
-    ignore_flags: Annotated[bool, typer.Option("--ignore-flags", help="Compare results alone.")] = False,
-    any_nan: Annotated[bool, typer.Option("--any-nan", help="Any NaN is right where a NaN is.")] = False,
+    ignore_flags: IgnoreFlags = False,
+    any_nan: AnyNan = False,
     method: Annotated[str, typer.Option(help="auto, exhaustion, cec or smt.")] = "auto",
     solver: Annotated[
         str | None, typer.Option(help="bitwuzla or z3.  [default: those installed, in this order]")
@@ -154,7 +155,7 @@ def formula(
     file_format: Annotated[
         str | None, typer.Option(help="smt2, aig, aag or btor2.  [default: by the file's ending, else smt2]")
     ] = None,
-    out: Annotated[str, typer.Option("--out", "-o", help="File; - is standard output.")] = "-",
+    out: Annotated[str, typer.Option("--out", "-o", help=OUT_TEXT)] = "-",
 ) -> None:
     """Write an operation for provers, from its definition: SMT-LIB 2 (QF_BV), AIGER (binary or text) or BTOR2.
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, need, writable_file, writable_folder
+from softnum.cli.options import DeviceFile
 
 __all__ = ["register"]
 
@@ -28,7 +29,7 @@ def report(
         str | None,
         typer.Option(help="Device of rooflines and data-parallel times, like v100.  [default: that of the times]"),
     ] = None,
-    device_file: Annotated[Path | None, typer.Option(help="File of devices of your own.")] = None,
+    device_file: DeviceFile = None,
 ) -> None:
     """Write a report: one HTML file with tables, charts and where each number comes from, which needs no network.
 

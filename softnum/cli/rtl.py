@@ -12,6 +12,7 @@ import typer
 from softnum.cli.bench import bench
 from softnum.cli.design_files import DesignOptions
 from softnum.cli.exits import exit_codes, writable_file
+from softnum.cli.options import OUT_TEXT, OutFolder
 from softnum.cli.prove import formula, prove
 from softnum.cli.updates import with_groups
 from softnum.cli.vector_arguments import formats_of, given
@@ -62,7 +63,7 @@ def register(app: typer.Typer) -> None:
 
 
 def build(
-    out: Annotated[str, typer.Option("--out", "-o", help="The folder to write to.")] = "softnum-rtl",
+    out: Annotated[str, OutFolder] = "softnum-rtl",
     cc: Annotated[
         str | None, typer.Option(help="The C compiler, with options if need be.  [default: $CC, else cc]")
     ] = None,
@@ -135,7 +136,7 @@ def rom(
     file_format: Annotated[
         str | None, typer.Option(help="readmemh, readmemb, mif or coe.  [default: by the file's ending]")
     ] = None,
-    out: Annotated[str, typer.Option("--out", "-o", help="File; - is standard output (state --file-format).")] = "-",
+    out: Annotated[str, typer.Option("--out", "-o", help=OUT_TEXT)] = "-",
 ) -> None:
     """Write the table of an operation over all codes: elementary functions, conversions, operations of small formats.
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, need, writable_file, writable_folder
+from softnum.cli.options import ReplaceFiles
 from softnum.cli.outcomes import Shown
 from softnum.cli.reuse import NoReuse, store_of
 from softnum.cli.train import Device, progress_bar
@@ -45,7 +46,7 @@ def register(app: typer.Typer) -> None:
 
 def new(
     file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("study.toml"),
-    force: Annotated[bool, typer.Option("--force", help="Replace a file of that name.")] = False,
+    force: ReplaceFiles = False,
 ) -> None:
     """Write a study's file to start from, in which every key is explained."""
     from softnum.runtime.atomic import write_atomic

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, need, writable_folder
+from softnum.cli.options import OUT_FOLDER, PRECISION, DeviceFile
 from softnum.cli.sweep_errors import print_errors
 
 __all__ = ["register"]
@@ -26,7 +27,7 @@ def sweep(
     against: Annotated[str | None, typer.Option(help="A second device, to be compared with.")] = None,
     precision: Annotated[
         str | None,
-        typer.Option(help="float32, mixed-float16, bfloat16 or fp8.  [default: the 16 bits that a device has]"),
+        typer.Option(help=f"{PRECISION}  [default: the 16 bits that a device has]"),
     ] = None,
     optimiser: Annotated[str, typer.Option(help="sgd, momentum, rmsprop or adam.")] = "rmsprop",
     efficiency: Annotated[float, typer.Option(help="Share of the roofline that is reached, up to 1.")] = 1.0,
@@ -44,9 +45,9 @@ def sweep(
             "repeated."
         ),
     ] = None,
-    device_file: Annotated[Path | None, typer.Option(help="TOML with devices of your own.")] = None,
+    device_file: DeviceFile = None,
     venv: Annotated[Path | None, typer.Option(help="SCALE-Sim's virtual environment.  [default: made]")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for tables and charts.")] = Path("sweep"),
+    out: Annotated[Path, typer.Option(help=OUT_FOLDER)] = Path("sweep"),
 ) -> None:
     """Time every network of ParaDnn's ranges (Wang, Wei and Brooks, 2019) on a device: 6,264 of them in seconds.
 

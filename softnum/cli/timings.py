@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, need, writable_file
+from softnum.cli.options import CLOCK, OUT_TIMES
 
 __all__ = ["TimingFiles", "register"]
 
@@ -24,7 +25,7 @@ class TimingFiles:
             help="File with times per iteration, in place of SCALE-Sim's reports; may be given again.",
         ),
     ] = None
-    clock: Annotated[str | None, typer.Option(help='For timings in cycles without a clock, like "1 GHz".')] = None
+    clock: Annotated[str | None, typer.Option(help=CLOCK)] = None
     timings_format: Annotated[
         str | None, typer.Option(help="Of the timings; softnum timings --formats lists them.  [default: detected]")
     ] = None
@@ -76,7 +77,7 @@ def timings(
         str | None,
         typer.Option("--format", help="Of the files; --formats lists them.  [default: detected]"),
     ] = None,
-    clock: Annotated[str | None, typer.Option(help='For cycles without a clock, like "1 GHz".')] = None,
+    clock: Annotated[str | None, typer.Option(help=CLOCK)] = None,
     warmup: Annotated[
         str, typer.Option(help="Iterations at the start to drop: none, a number, or auto (MSER-5, from 20 samples on).")
     ] = "auto",
@@ -97,7 +98,7 @@ def timings(
         Path | None,
         typer.Option(help="workloads.json of softnum workloads or softnum tta: kernels' names are compared with it."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the times as the plain CSV that --timings reads.")] = None,
+    out: Annotated[Path | None, typer.Option(help=OUT_TIMES)] = None,
 ) -> None:
     """Print the time of an iteration under each design, with its 95 % confidence interval.
 

@@ -10,6 +10,7 @@ from softnum.cli.exits import writable_folder
 from softnum.cli.layer_times import LayerTimeOptions
 from softnum.cli.links import LinkOptions
 from softnum.cli.networks import Data, NetworkOptions
+from softnum.cli.options import DESIGN, OUT_FOLDER, PRECISION
 from softnum.cli.outcomes import stated
 from softnum.cli.systems import SystemOptions
 from softnum.cli.tables import print_table, si, words
@@ -29,14 +30,12 @@ Proto = Annotated[
 def write(
     ctx: typer.Context,
     network: Annotated[str, typer.Argument(help=WORKLOAD_HELP)],
-    out: Annotated[Path, typer.Option(help="Folder to write to; it is made where there is none.")],
+    out: Annotated[Path, typer.Option(help=OUT_FOLDER)],
     ranks: Annotated[int, typer.Option(help="Number of ranks (devices).")],
     proto: Proto = None,
-    design: Annotated[str | None, typer.Option(help="Design file or name.  [default: a-float32]")] = None,
-    precision: Annotated[
-        str | None, typer.Option(help="Of a network that is only timed: float32, mixed-float16, bfloat16 or fp8.")
-    ] = None,
-    batch: Annotated[int | None, typer.Option(help="Samples of each rank's iteration.  [default: 32]")] = None,
+    design: Annotated[str | None, typer.Option(help=f"{DESIGN}  [default: a-float32]")] = None,
+    precision: Annotated[str | None, typer.Option(help=PRECISION)] = None,
+    batch: Annotated[int | None, typer.Option(help="Samples of each worker's iteration.  [default: 32]")] = None,
     sequence: Sequence = None,
     own: NetworkOptions = _OWN,
     data: Data = None,

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, writable_file
+from softnum.cli.options import OUT_TIMES
 from softnum.cli.tables import print_table, si
 from softnum.cli.trace_jobs import Proto, seconds_text, write
 from softnum.cli.updates import with_groups
@@ -50,9 +51,7 @@ def run(
     system: Annotated[Path | None, typer.Option(help="The system layer's.  [default: system.json]")] = None,
     memory: Annotated[Path | None, typer.Option(help="Remote memory's.  [default: memory.json]")] = None,
     queues: Annotated[int, typer.Option(help="Queues of each dimension (ASTRA-sim's --num-queues-per-dim).")] = 1,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the time as the CSV that softnum tta --timings reads.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help=OUT_TIMES)] = None,
 ) -> None:
     """Simulate a job by ASTRA-sim: the time of an iteration is that of its slowest rank.
 

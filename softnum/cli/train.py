@@ -9,6 +9,7 @@ import typer
 
 from softnum.cli.exits import exit_codes, need, writable_folder
 from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
+from softnum.cli.options import BATCH, DESIGN, THREADS, TrainAgain
 from softnum.cli.updates import Updates, with_groups
 
 __all__ = ["Device", "progress_bar", "register"]
@@ -77,7 +78,7 @@ def train(
     network: Annotated[str, typer.Argument(help=NETWORK_HELP)],
     design: Annotated[
         str | None,
-        typer.Option(help=f"Design file, or the name of a shipped design.  [default: {FLOAT32}, which is float32]"),
+        typer.Option(help=f"{DESIGN}  [default: {FLOAT32}, which is float32]"),
     ] = None,
     data: Data = None,
     data_dir: DataFolder = None,
@@ -87,7 +88,7 @@ def train(
         int | None, typer.Option(help="In place of --samples, for networks of text: how many tokens to train on.")
     ] = None,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
-    batch: Annotated[int, typer.Option(help="Samples per iteration.")] = 32,
+    batch: Annotated[int, typer.Option(help=BATCH)] = 32,
     seed: Annotated[int, typer.Option(help="Of initial weights, batches and stochastic rounding.")] = 1,
     own: NetworkOptions = _OWN,
     updates: Updates = _DEFAULTS,
@@ -121,7 +122,7 @@ def train(
         ),
     ] = None,
     plot: Annotated[bool, typer.Option("--plot", help="Draw these statistics, to a .png of that name.")] = False,
-    threads: Annotated[int, typer.Option(help="Threads of the arithmetic; the record does not depend on it.")] = 1,
+    threads: Annotated[int, typer.Option(help=THREADS)] = 1,
     device: Device = "cpu",
     explain: Annotated[
         bool, typer.Option("--explain", help="Train nothing: list every operation of an iteration, and how it rounds.")
@@ -136,7 +137,7 @@ def train(
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder; the record is OUT/<design>/seed-<n>.jsonl.")] = Path("runs/train"),
-    force: Annotated[bool, typer.Option("--force", help="Run again and replace the record.")] = False,
+    force: TrainAgain = False,
 ) -> None:
     """Train a network in a design's arithmetic and write its record (JSON lines).
 

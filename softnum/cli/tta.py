@@ -10,6 +10,7 @@ import typer
 from softnum.cli.exits import exit_codes, need, writable_folder
 from softnum.cli.forecasts import ForecastOptions, on_a_law
 from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
+from softnum.cli.options import BATCH, TrainAgain
 from softnum.cli.outcomes import Curves, Outcomes, Shown, command_line, flag_of, stated
 from softnum.cli.reuse import NoReuse, store_of, tell_taken
 from softnum.cli.shipped import STUDY_HELP, open_shipped
@@ -210,9 +211,7 @@ def tta(
     data_dir: DataFolder = None,
     samples: Samples = None,
     held_out: HeldOut = None,
-    batch: Annotated[
-        int | None, typer.Option(help="Samples per iteration.  [default: 32; of the shipped d and e 256]")
-    ] = None,
+    batch: Annotated[int | None, typer.Option(help=f"{BATCH}  [default: 32; of the shipped d and e 256]")] = None,
     updates: Updates = _DEFAULTS,
     tuning: TuneRates = _TUNING,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
@@ -244,7 +243,7 @@ def tta(
     jobs: Annotated[int | None, typer.Option(help="Processes.  [default: one for each core, or one on a GPU]")] = None,
     device: Device = "cpu",
     out: Annotated[Path, typer.Option(help="Folder of results.json, tta.png and the records.")] = Path("runs/tta"),
-    force: Annotated[bool, typer.Option("--force", help="Train again, also what is finished.")] = False,
+    force: TrainAgain = False,
     no_reuse: NoReuse = False,
     study: Annotated[str | None, typer.Option(help=STUDY_HELP)] = None,
     shown: Shown = _SHOWN,

@@ -9,6 +9,7 @@ import typer
 from softnum.cli.coverage import coverage as coverage_verb
 from softnum.cli.exits import exit_codes, writable_file
 from softnum.cli.mixed import is_mixed, parts_of
+from softnum.cli.options import OUT_TEXT, AnyNan, IgnoreFlags
 from softnum.cli.updates import with_groups
 from softnum.cli.vector_arguments import WORTH_A_BAR, bar, given, lanes_of, shape_of, spec_of
 from softnum.cli.vector_options import (
@@ -85,7 +86,7 @@ def generate(
     header: Annotated[
         bool | None, typer.Option("--header/--no-header", help="Write the header or not, whatever the dialect.")
     ] = None,
-    out: Annotated[str, typer.Option("--out", "-o", help="File; - is standard output.")] = "-",
+    out: Annotated[str, typer.Option("--out", "-o", help=OUT_TEXT)] = "-",
     coverage: Annotated[
         bool, typer.Option("--coverage/--no-coverage", help="Count which cases the vectors cover, and report it.")
     ] = True,
@@ -185,12 +186,8 @@ def check(
             "operand='binary16'). Each result is permitted, refuted or undecided."
         ),
     ] = None,
-    any_nan: Annotated[
-        bool, typer.Option("--any-nan", help="Any NaN equals any other; else it must be the canonical one.")
-    ] = False,
-    ignore_flags: Annotated[
-        bool, typer.Option("--ignore-flags", help="Compare results alone; the column of flags may be missing.")
-    ] = False,
+    any_nan: AnyNan = False,
+    ignore_flags: IgnoreFlags = False,
     ulp: Annotated[
         int,
         typer.Option(

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, writable_file
+from softnum.cli.options import THREADS, OutJson
 
 __all__ = ["read_array", "register"]
 
@@ -29,9 +30,9 @@ def which(
     traces: Annotated[
         bool, typer.Option(help="Show the roundings of an element side by side, up to the first that differs.")
     ] = True,
-    threads: Annotated[int | None, typer.Option(help="Threads.  [default: all cores]")] = None,
+    threads: Annotated[int | None, typer.Option(help=f"{THREADS}  [default: all cores]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Also write what was found to this file, as JSON.")] = None,
+    out: OutJson = None,
 ) -> None:
     """Say which units of real hardware give a product of matrices, bit for bit: a @ b, or a @ b + C.
 

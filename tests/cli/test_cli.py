@@ -362,7 +362,7 @@ def test_an_out_that_cannot_be_written_is_named_as_given(verb, name, message, tm
 
 
 def test_usage_errors_exit_with_2():
-    assert softnum("train", "mlp").exit_code == 2
+    assert softnum("train").exit_code == 2
     assert softnum("tta", "--epochs", "many").exit_code == 2
     assert softnum("nothing").exit_code == 2
 
