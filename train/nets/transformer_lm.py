@@ -159,7 +159,7 @@ class TransformerLM(Network):
             kept * count,
             f"{self.name}: {kept} arrays of attention scores, {samples} samples x {self.heads} heads x {self.steps} x "
             f"{self.steps} steps,",
-            "take fewer steps (--steps), fewer heads" + (", or a smaller --batch" if training else ""),
+            "take fewer steps (--set steps=N), fewer heads" + (", or a smaller --batch" if training else ""),
         )
         numerics = (position or self.embedding).numerics
         x = self.embedding(x.value.reshape(-1))
