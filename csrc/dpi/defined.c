@@ -17,7 +17,7 @@ typedef _Atomic sn_u32 counter;
  * adds one holds the lock. */
 static struct {
     char name[16];
-    softnum_facts of;
+    sn_float_facts of;
     sn_format format;
 } defined[SOFTNUM_DEFINED_MOST];
 static counter defined_count, defined_lock;
@@ -37,18 +37,7 @@ int softnum_fill_defined(sn_u32 field, sn_format *f, char *text) {
     return 1;
 }
 
-/* What contradicts itself in a definition, as FloatFormat says it; NULL if nothing does. */
-static const char *contradiction(const softnum_facts *x) {
-    if (x->nan_codes == NAN_IEEE && !x->infinities) return "NaNs like IEEE 754's imply infinities";
-    if (x->nan_codes == NAN_IEEE && !x->mantissa_bits) return "without a fraction NaNs like IEEE 754's have no code";
-    if (x->nan_codes == NAN_NEGATIVE_ZERO && !x->is_signed) return "a NaN in the code of -0 needs a sign";
-    if (!x->has_zero && (x->lowest != SN_LOWEST_NORMAL || x->is_signed))
-        return "a format without zero is unsigned, and its lowest numbers are normal";
-    if (x->saturating && x->infinities) return "what saturates has no infinities";
-    return NULL;
-}
-
-static int same_facts(const softnum_facts *x, const softnum_facts *y) {
+static int same_facts(const sn_float_facts *x, const sn_float_facts *y) {
     return x->exponent_bits == y->exponent_bits && x->mantissa_bits == y->mantissa_bits && x->bias == y->bias &&
            x->is_signed == y->is_signed && x->nan_codes == y->nan_codes && x->infinities == y->infinities &&
            x->negative_zero == y->negative_zero && x->has_zero == y->has_zero && x->lowest == y->lowest &&
@@ -68,7 +57,7 @@ static int own_name(const char *given, char name[16]) {
 }
 
 /* With the lock: the format's field, new or known. */
-static sn_u64 add_definition(const char *name, const softnum_facts *x, const sn_format *f) {
+static sn_u64 add_definition(const char *name, const sn_float_facts *x, const sn_format *f) {
     const sn_u32 known = softnum_field_of(name), count = atomic_load(&defined_count);
     if (known && (known & ~(sn_u32)(SOFTNUM_DEFINED - 1)) == SOFTNUM_DEFINED &&
         same_facts(x, &defined[known & (SOFTNUM_DEFINED - 1)].of))
@@ -87,7 +76,7 @@ static sn_u64 add_definition(const char *name, const softnum_facts *x, const sn_
 
 sn_u64 softnum_dpi_define(const char *given, sn_u64 exponent_bits, sn_u64 mantissa_bits, sn_i64 bias, sn_u64 traits) {
     char name[16] = "";
-    softnum_facts x;
+    sn_float_facts x;
     sn_format f;
     if (!own_name(given, name))
         return softnum_error(NULL, "softnum_define: '%.40s' is no name: 1 to 15 letters, digits and _, a letter first",
@@ -103,16 +92,16 @@ sn_u64 softnum_dpi_define(const char *given, sn_u64 exponent_bits, sn_u64 mantis
     x.exponent_bits = (sn_i32)exponent_bits;
     x.mantissa_bits = (sn_i32)mantissa_bits;
     x.bias = (sn_i32)bias;
-    x.nan_codes = (sn_i32)(traits & 3); /* NAN_IEEE ... */
+    x.nan_codes = (sn_i32)(traits & 3); /* SN_NANS_IEEE ... */
     x.is_signed = !(traits & SOFTNUM_UNSIGNED);
     x.infinities = !(traits & SOFTNUM_NO_INFINITIES);
-    x.negative_zero = x.is_signed && x.nan_codes != NAN_NEGATIVE_ZERO && !(traits & SOFTNUM_NO_NEGATIVE_ZERO);
+    x.negative_zero = x.is_signed && x.nan_codes != SN_NANS_NEGATIVE_ZERO && !(traits & SOFTNUM_NO_NEGATIVE_ZERO);
     x.has_zero = !(traits & SOFTNUM_NO_ZERO);
     x.lowest = (sn_i32)((traits >> 6) & 3); /* SN_LOWEST_SUBNORMAL ... */
     x.saturating = (traits & SOFTNUM_SATURATING) != 0;
-    const char *wrong = contradiction(&x);
+    const char *wrong = sn_facts_contradiction(&x);
     if (wrong) return softnum_error(NULL, "softnum_define: %s: %s", name, wrong);
-    if (!softnum_fill_facts(&x, &f))
+    if (!sn_fill_facts(&x, &f))
         return softnum_error(
             NULL,
             "softnum_define: %s has more than 64 bits, 16 exponent bits with a fraction, or no value but "

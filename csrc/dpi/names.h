@@ -3,19 +3,9 @@
 #define SOFTNUM_DPI_NAMES_H
 
 #include "softnum/operations/fpu.h"
-#include "softnum/rounding/tapered.h"
+#include "softnum/operations/suits.h"
+#include "softnum/rounding/names.h"
 #include "softnum_dpi.h"
-
-enum { NAN_IEEE, NAN_ALL_ONES, NAN_NEGATIVE_ZERO, NAN_NONE };
-
-/* A float format's facts, as of softnum.FloatFormat; the format they make, as it checks and derives it: 0 if none. */
-typedef struct {
-    const char *name;
-    sn_i32 exponent_bits, mantissa_bits, bias, is_signed, nan_codes, infinities, negative_zero, has_zero, lowest,
-        saturating;
-} softnum_facts;
-
-int softnum_fill_facts(const softnum_facts *x, sn_format *f);
 
 /* Fields of a handle. */
 enum { SOFTNUM_OUT = 0, SOFTNUM_A = 16, SOFTNUM_B = 32, SOFTNUM_C_FIELD = 48 };
@@ -57,9 +47,6 @@ SN_FN sn_u64 softnum_error_again(sn_u64 *flags) {
 
 /* Element i of a word of elements. */
 sn_u64 softnum_element(const sn_u32 *word, sn_u64 i, sn_i32 bits);
-
-/* Whether a format has a rule, SN_OVERFLOW_*. */
-int softnum_knows(const sn_format *f, sn_i32 overflow);
 
 /* The environment of a mode for a result in the format f; 0, with a message, where there is none. */
 int softnum_env(const char *who, sn_u64 mode, const sn_format *f, sn_u32 field, sn_env *env);

@@ -17,22 +17,12 @@ sn_u64 softnum_no_handle(const char *who, sn_u64 formats, sn_u64 *flags) {
     return softnum_error(flags, "%s: 0x%llx is no handle of softnum_format", who, (unsigned long long)formats);
 }
 
-int softnum_knows(const sn_format *f, sn_i32 overflow) {
-    switch (overflow) {
-    case SN_OVERFLOW_SATURATE:
-    case SN_OVERFLOW_SATURATE_FINITE: return 1;
-    case SN_OVERFLOW_INFINITY: return f->kind != SN_FIXED;
-    case SN_OVERFLOW_WRAP: return f->kind == SN_FIXED;
-    default: return overflow == SN_OVERFLOW_P3109_V3_2_1 && f->p3109 && f->has_inf;
-    }
-}
-
 int softnum_env(const char *who, sn_u64 mode, const sn_format *f, sn_u32 field, sn_env *env) {
     const sn_u32 rule = (mode >> SOFTNUM_OVERFLOW_SHIFT) & 15, r = (mode >> SOFTNUM_BITS_SHIFT) & 255;
     char name[16];
     memset(env, 0, sizeof *env);
     env->rounding = (sn_i32)(mode & 255);
-    env->overflow = rule ? (sn_i32)rule - 1 : f->kind == SN_FIXED ? SN_OVERFLOW_SATURATE : SN_OVERFLOW_INFINITY;
+    env->overflow = rule ? (sn_i32)rule - 1 : sn_default_overflow(f);
     env->tininess = mode & SOFTNUM_TININESS_BEFORE ? SN_TININESS_BEFORE : SN_TININESS_AFTER;
     env->flush_inputs = (mode & SOFTNUM_FLUSH_INPUTS) != 0;
     env->flush_results = (mode >> SOFTNUM_FLUSH_SHIFT) & 3;
@@ -46,7 +36,7 @@ int softnum_env(const char *who, sn_u64 mode, const sn_format *f, sn_u32 field, 
         return 0;
     }
     softnum_name(field, name);
-    if (softnum_knows(f, env->overflow)) return 1;
+    if (sn_knows_overflow(f, env->overflow)) return 1;
     if (env->overflow == SN_OVERFLOW_WRAP)
         softnum_error(NULL, "%s: SN_OVERFLOW_WRAP is for fixed point; %s is a float format", who, name);
     else if (env->overflow == SN_OVERFLOW_INFINITY)
@@ -72,40 +62,33 @@ static int suits(int op, const char *who, const sn_format *in, const sn_format *
     char name[16], other[16];
     softnum_name(field[0], name);
     softnum_name(to, other);
-    const int own = op == SN_OP_next_up || op == SN_OP_next_down || op == SN_OP_negate || op == SN_OP_absolute ||
-                    op == SN_OP_copysign;
-    if (own && field[0] != to) {
+    /* by their fields: posits, takums and formats with names of users' are others than what they are computed in */
+    const int asked = sn_keeps_format(op) && field[0] != to             ? SN_ASKS_OWN_FORMAT
+                      : op == SN_OP_total_order && field[0] != field[1] ? SN_ASKS_ONE_FORMAT
+                                                                        : sn_operation_suits(op, in, out, env);
+    switch (asked) {
+    case SN_ASKS_OWN_FORMAT:
         softnum_error(NULL, "%s: the result is in the format of a, %s, not %s; convert it", who, name, other);
         return 0;
-    }
-    if (op == SN_OP_total_order && field[0] != field[1]) {
+    case SN_ASKS_ONE_FORMAT:
         softnum_error(NULL, "%s: codes of one format have a total order, not of two", who);
         return 0;
-    }
-    if (op == SN_OP_to_integer && (out->kind != SN_FIXED || out->mantissa_bits || env->overflow == SN_OVERFLOW_WRAP)) {
+    case SN_ASKS_INTEGER:
         softnum_error(NULL,
                       "%s: the result is an integer that saturates: state a format qI.0 or uqI.0, and no wrap; "
                       "got %s",
                       who, other);
         return 0;
-    }
-    if (op == SN_OP_sqrt && env->overflow == SN_OVERFLOW_WRAP) { /* the core keeps 126 bits of a root */
-        const sn_i32 whole =
-            in->kind == SN_FLOAT ? in->emax / 2 + 1 : (in->bits - in->mantissa_bits - in->is_signed + 1) / 2;
-        const sn_i32 deciding = sn_is_stochastic(env) ? env->stochastic_bits + 1 : 2;
-        if (whole + out->mantissa_bits + deciding > 126) {
-            softnum_error(NULL, "%s: roots of %s have more bits in %s than can be wrapped exactly; saturate", who, name,
-                          other);
-            return 0;
-        }
-    }
-    if ((op == SN_OP_sin || op == SN_OP_cos || op == SN_OP_tan) && in->kind == SN_FLOAT &&
-        in->emax > SN_TRIGONOMETRIC_EMAX) {
+    case SN_ASKS_FEWER_BITS:
+        softnum_error(NULL, "%s: roots of %s have more bits in %s than can be wrapped exactly; saturate", who, name,
+                      other);
+        return 0;
+    case SN_ASKS_SMALLER_ANGLES:
         softnum_error(NULL, "%s: values of %s reach 2**%d, and angles are reduced up to 2**%d", who, name,
                       (int)in->emax, (int)SN_TRIGONOMETRIC_EMAX);
         return 0;
+    default: return 1;
     }
-    return 1;
 }
 
 /* An operand's format as the core computes with it, and its code there: those of posits and takums in binary64. */

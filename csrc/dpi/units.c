@@ -73,7 +73,7 @@ static int has_zero(const char *who, const sn_format *f, sn_u32 field) {
 static int own_env(const char *who, sn_u64 mode, const sn_format *f, const sn_format *other, sn_u32 field,
                    sn_env *env) {
     const sn_i32 rule = (sn_i32)((mode >> SOFTNUM_OVERFLOW_SHIFT) & 15) - 1;
-    const int foreign = rule >= 0 && !softnum_knows(f, rule) && softnum_knows(other, rule);
+    const int foreign = rule >= 0 && !sn_knows_overflow(f, rule) && sn_knows_overflow(other, rule);
     return softnum_env(who, foreign ? mode & ~((sn_u64)15 << SOFTNUM_OVERFLOW_SHIFT) : mode, f, field, env);
 }
 
