@@ -21,13 +21,14 @@ CSRC = $(sort $(shell find csrc -name '*.c' -not -path 'csrc/dpi/*' -not -path '
 DPI = $(patsubst %,csrc/dpi/%.c,blocks built defined dots instructions names operations units)
 DPI_HEADERS = $(shell find csrc/dpi csrc/softnum -name '*.h')
 VPI_INCLUDE ?= $(patsubst %/vpi_user.h,%,$(firstword $(wildcard /usr/include/iverilog/vpi_user.h /usr/local/include/iverilog/vpi_user.h /usr/include/vpi_user.h)))
-C_FILES = $(sort $(shell find csrc fuzz -name '*.[ch]'))
+, := ,
+C_FILES = $(sort $(shell find csrc fuzz examples/c -name '*.[ch]'))
 TESTED = $(CSRC) csrc/tests/test_core.c
 # gemm takes half of the time, and the fuzz driver has it
-COMPARED = $(filter-out $(patsubst %,csrc/products/%/%,gemm exact tapered tables),$(CSRC)) csrc/tests/test_isas.c
+COMPARED = $(filter-out csrc/library/% $(patsubst %,csrc/products/%/%,gemm exact tapered tables),$(CSRC)) csrc/tests/test_isas.c
 FUZZED = $(CSRC) $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
 
-.PHONY: help build wheel dpi check test test-c test-c-san test-c-arm test-isas-arm cross test-threads ubsan-exhaustive test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
+.PHONY: help build wheel dpi lib check test test-c test-c-san test-c-arm test-isas-arm cross test-threads ubsan-exhaustive test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -61,6 +62,37 @@ build/dpi/libsoftnum_dpi.so: $(DPI) $(DPI_HEADERS)
 build/dpi/softnum_vpi.vpi: csrc/dpi/softnum_vpi.c $(DPI) $(DPI_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -fPIC -shared -fvisibility=hidden -I$(VPI_INCLUDE) -o $@ $< $(DPI)
+
+CLIB = build/clib
+lib: $(CLIB)/libsoftnum.a $(CLIB)/libsoftnum.so $(CLIB)/softnum.pc ## Build the C library (csrc/softnum.h), static and shared, with a pkg-config file; CORE=build/objects/libsoftnum.a takes what `make build` compiled.
+
+CORE ?= build/library/core.a
+LIB_FLAGS = -O3 -g0 -fPIC -fvisibility=hidden -fno-trapping-math -falign-functions=64 -falign-loops=32
+build/library/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(LIB_FLAGS) -MMD -MP -c -o $@ $<
+
+build/library/core.a: $(CSRC:%.c=build/library/%.o)
+	rm -f $@
+	$(AR) rcs $@ $^
+
+$(CLIB)/libsoftnum.a: $(CORE) csrc/softnum.h
+	@mkdir -p $(@D)/include
+	cp csrc/softnum.h $(@D)/include
+	cp $< $@
+
+# only what softnum.h declares is visible; what calls it inside the library does not go by the linker's table
+WHOLE = $(if $(filter Darwin,$(shell uname)),-Wl$(,)-force_load$(,)$(1),-Wl$(,)--whole-archive $(1) -Wl$(,)--no-whole-archive -Wl$(,)-Bsymbolic -Wl$(,)-soname$(,)libsoftnum.so)
+$(CLIB)/libsoftnum.so: $(CORE)
+	@mkdir -p $(@D)
+	$(CC) -shared -pthread $(call WHOLE,$<) -o $@
+
+# the folder may be moved, or copied to where a system keeps libraries
+$(CLIB)/softnum.pc: csrc/softnum.h Makefile
+	@mkdir -p $(@D)
+	printf '%s\n' 'Name: softnum' 'Description: Number formats and their arithmetic over arrays, bit for bit' \
+		"Version: $$(sed -n 's/^#define SOFTNUM_VERSION "\(.*\)"/\1/p' $<)" \
+		'Libs: -L$${pcfiledir} -lsoftnum' 'Libs.private: -pthread' 'Cflags: -I$${pcfiledir}/include' > $@
 
 check: ## Run the C tests and the quick tier of the Python tests (under 2 minutes; JOBS=processes).
 	@$(MAKE) --no-print-directory -j$(JOBS) csrc/tests/test_core
@@ -100,6 +132,7 @@ build/test/test_isas: $(COMPARED:%.c=build/test/%.o)
 
 LANES = $(foreach isa,portable avx2 avx512 neon,$(1)/%_$(isa).o)
 $(call LANES,build/test) $(call LANES,build/arm): CFLAGS += -Wno-maybe-uninitialized
+$(call LANES,build/library): CFLAGS += -Wno-unknown-warning-option -Wno-maybe-uninitialized -Wno-pass-failed
 
 $(call LANES,build/san): SANITIZE := $(SANITIZE_LANES)
 build/san/%.o: %.c
@@ -155,7 +188,7 @@ build/tsan/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -O1 -fsanitize=thread -MMD -MP -c -o $@ $<
 
-csrc/tests/test_threads: $(patsubst %.c,build/tsan/%.o,$(filter-out csrc/products/% csrc/draw/%,$(CSRC)) csrc/tests/test_threads.c)
+csrc/tests/test_threads: $(patsubst %.c,build/tsan/%.o,$(filter-out csrc/products/% csrc/draw/% csrc/library/%,$(CSRC)) csrc/tests/test_threads.c)
 	$(CC) $(CFLAGS) -fsanitize=thread -pthread -o $@ $^
 
 test-threads: csrc/tests/test_threads ## Build and run loops in threads under ThreadSanitizer (a minute to build).
@@ -171,7 +204,7 @@ build/fuzz/%.o: %.c
 fuzz/core: $(FUZZED:%.c=build/fuzz/%.o)
 	$(CLANG) $(CFLAGS) $(SANITIZE) -fsanitize=fuzzer -o $@ $^
 
--include $(shell find build/test build/san build/arm build/cross build/tsan build/fuzz -name '*.d' 2> /dev/null)
+-include $(shell find build/library build/test build/san build/arm build/cross build/tsan build/fuzz -name '*.d' 2> /dev/null)
 
 fuzz-core: fuzz/core ## Fuzz the C core with libFuzzer (needs clang; TIME=seconds).
 	@mkdir -p build/fuzz/corpus build/fuzz/finds

@@ -27,8 +27,9 @@ FLOORS = {
     "softnum": {*_TOWER, *_BESIDE, "softnum.wide"},
 }
 
-#: folders of csrc, lowest first: a file includes headers of its own and of those before it
+#: folders of csrc, lowest first: a file includes headers of its own and of those before it; ".": softnum.h alone
 C_FLOORS = (
-    "softnum/word", "softnum/rounding", "softnum/operations", "softnum/elementary", "softnum/units", "softnum",
-    "softnum/device", "dispatch", "lanes", "elementwise", "draw", "products", "dpi", "tests",
+    ".", "softnum/word", "softnum/rounding", "softnum/operations", "softnum/elementary", "softnum/units", "softnum",
+    "softnum/device", "dispatch", "lanes", "elementwise", "draw", "products", "library", "dpi",
+    "tests",
 )  # fmt: skip
