@@ -27,7 +27,6 @@ extern "C" {
 
 #define SOFTNUM_VERSION "0.1.0"
 SOFTNUM_API const char *softnum_version(void); /* of the library that is linked */
-
 typedef enum {
     SOFTNUM_OK = 0,
     SOFTNUM_BAD_ARGUMENT = 1, /* a null pointer, an unknown name, a number or a combination out of range */
@@ -67,6 +66,10 @@ SOFTNUM_API softnum_status softnum_format_float(const softnum_float *facts, soft
 /* Fixed point of 1 to 64 bits; each part from -63 to 64, and the sign is one of the integer bits. */
 SOFTNUM_API softnum_status softnum_format_fixed(int32_t integer_bits, int32_t fraction_bits, int32_t is_signed,
                                                 softnum_format **format, softnum_why *why);
+/* The same, on "portable", "avx2", "avx512" or "neon" as far as the CPU has it: what is made for results of it runs so.
+ */
+SOFTNUM_API softnum_status softnum_format_on(const softnum_format *format, const char *instruction_set,
+                                             softnum_format **on, softnum_why *why);
 SOFTNUM_API void softnum_format_free(softnum_format *format); /* each _free takes null, too */
 SOFTNUM_API int32_t softnum_format_bits(const softnum_format *format);
 SOFTNUM_API size_t softnum_format_bytes(const softnum_format *format);

@@ -60,8 +60,10 @@ static softnum_status prepare(softnum_operation *o, const char *name, const soft
         o->context.operand[i] = o->operand[i].core;
         if ((int)o->operand[i].bytes > o->width) o->width = (int)o->operand[i].bytes;
     }
+    const sn_u64 saved = sn_fp_enter();
     sn_prepare_context(o->op, &o->context);
     if (sn_operation_lanes(o->op, &o->context, &o->lanes)) o->context.lanes = &o->lanes;
+    sn_fp_leave(saved);
     o->contexts[0] = &o->context;
     o->table.contexts = o->contexts;
     o->table.count = 1;

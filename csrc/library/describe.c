@@ -59,7 +59,8 @@ static softnum_status make_format(const sn_format *core, const char *name, softn
     f->bytes = core->bits <= 8 ? 1 : core->bits <= 16 ? 2 : core->bits <= 32 ? 4 : 8;
     for (int i = 0; i < 2; i++)
         f->decodes[i] = sn_decoding_prepare(&f->core, 32 << i, &f->decoding[i]);
-    f->kernels = sn_kernels_for(sn_detect_isa());
+    f->isa = sn_detect_isa();
+    f->kernels = sn_kernels_for(f->isa);
     snprintf(f->name, sizeof f->name, "%s", name);
     *format = f;
     return SOFTNUM_OK;
@@ -144,9 +145,32 @@ softnum_status softnum_format_fixed(int32_t integer_bits, int32_t fraction_bits,
     return softnum_format_named(name, format, why);
 }
 
+softnum_status softnum_format_on(const softnum_format *format, const char *instruction_set, softnum_format **on,
+                                 softnum_why *why) {
+    softnum_status status;
+    if (!on) return softnum_fail(why, SOFTNUM_BAD_ARGUMENT, "softnum_format_on: on is null");
+    *on = NULL;
+    if (!format || !instruction_set)
+        return softnum_fail(why, SOFTNUM_BAD_ARGUMENT, "softnum_format_on: format or instruction_set is null");
+    for (int isa = sn_detect_isa(); isa >= SN_ISA_PORTABLE; isa--) {
+        const sn_kernels *kernels = sn_kernels_for(isa);
+        if (!kernels || strcmp(kernels->name, instruction_set) != 0) continue;
+        softnum_format *f = softnum_new(sizeof *f, why, &status);
+        if (!f) return status;
+        *f = *format;
+        f->isa = isa;
+        f->kernels = kernels;
+        *on = f;
+        return SOFTNUM_OK;
+    }
+    return softnum_fail(why, SOFTNUM_BAD_ARGUMENT,
+                        "softnum_format_on: this CPU or build does not run '%.20s'; the best that it runs is %s",
+                        instruction_set, sn_kernels_for(sn_detect_isa())->name);
+}
+
 void softnum_format_free(softnum_format *format) { free(format); }
-int32_t softnum_format_bits(const softnum_format *format) { return format->core.bits; }
-size_t softnum_format_bytes(const softnum_format *format) { return format->bytes; }
+int32_t softnum_format_bits(const softnum_format *format) { return format ? format->core.bits : 0; }
+size_t softnum_format_bytes(const softnum_format *format) { return format ? format->bytes : 0; }
 
 softnum_status softnum_fill_env(const char *who, const softnum_rules *rules, const softnum_format *f, int foreign,
                                 sn_env *env, softnum_why *why) {

@@ -120,9 +120,9 @@ static softnum_status make_fused(const softnum_unit_facts *p, softnum_unit *u, s
     if ((s = check_number("terms", p->terms, 1, SN_FUSED_TERMS, why)) != SOFTNUM_OK ||
         (s = check_number("fraction_bits", p->fraction_bits, 0, SN_FUSED_FRACTION_BITS, why)) != SOFTNUM_OK ||
         (p->min_exponent != SOFTNUM_NONE &&
-         (s = check_number("min_exponent", p->min_exponent, -100000, 100000, why)) != SOFTNUM_OK) ||
+         (s = check_number("min_exponent", p->min_exponent, -65536, 65536, why)) != SOFTNUM_OK) ||
         (p->zero_exponent != SOFTNUM_NONE &&
-         (s = check_number("zero_exponent", p->zero_exponent, -100000, most, why)) != SOFTNUM_OK) ||
+         (s = check_number("zero_exponent", p->zero_exponent, -65536, most, why)) != SOFTNUM_OK) ||
         (p->truncate_fraction != SOFTNUM_NONE &&
          (s = check_number("truncate_fraction", p->truncate_fraction, 0, 127, why)) != SOFTNUM_OK) ||
         (s = check_format(output, "result", 1, 1, why)) != SOFTNUM_OK ||
@@ -187,15 +187,16 @@ softnum_status softnum_unit_new(const softnum_unit_facts *p, softnum_unit **unit
     u->kind = p->kind;
     u->a = *p->a;
     u->b = *p->b;
-    u->isa = sn_detect_isa();
+    const sn_u64 saved = sn_fp_enter(); /* paths are chosen by numbers in float */
     s = p->kind == SOFTNUM_UNIT_MAD     ? make_mad(p, u, why)
         : p->kind == SOFTNUM_UNIT_EXACT ? make_exact(p, u, why)
                                         : make_fused(p, u, why);
+    if (s == SOFTNUM_OK) keep_fast_path(u);
+    sn_fp_leave(saved);
     if (s != SOFTNUM_OK) {
         free(u);
         return s;
     }
-    keep_fast_path(u);
     *unit = u;
     return SOFTNUM_OK;
 }

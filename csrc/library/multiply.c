@@ -45,6 +45,15 @@ static softnum_status check_product(const char *who, const softnum_unit *u, cons
             "%s: m = %zu, n = %zu, k = %zu, first row %lu and column %lu; each is below 2^32, and so are "
             "the numbers of the last ones",
             who, p->m, p->n, p->k, (unsigned long)p->first_row, (unsigned long)p->first_column);
+    if (u->kind == SOFTNUM_UNIT_MAD) { /* a random word has the number of its step */
+        const sn_u64 chunk = (sn_u64)u->of.mad.unit.chunk, lanes = (sn_u64)u->of.mad.unit.lanes;
+        if (p->k + (chunk ? (p->k + chunk - 1) / chunk : 1) * lanes >= most)
+            return softnum_fail(
+                why, SOFTNUM_BAD_ARGUMENT,
+                "%s: k = %zu products and their additions of lanes and chunks are 2^32 steps or more: take "
+                "a larger chunk, or cut the sum",
+                who, p->k);
+    }
     if (!p->lda) p->lda = p->k;
     if (!p->ldb) p->ldb = p->n;
     if (!p->ldc) p->ldc = p->n;
@@ -174,7 +183,7 @@ typedef struct {
 } carriers;
 
 static sn_u32 run_mad(const job *j, const carriers *x, size_t size, sn_gemm_args *g, sn_gemm_unit *unit) {
-    const sn_gemm_kernels *fast = sn_gemm_kernels_for(j->u->isa);
+    const sn_gemm_kernels *fast = sn_gemm_kernels_for(j->u->result.isa);
     sn_u32 no_code = 0;
     g->panel = (void *)(((uintptr_t)x->room + 63) & ~(uintptr_t)63);
     g->no_code = &no_code;
@@ -222,7 +231,7 @@ static void run_exact(const job *j, const carriers *x) {
     g.c = x->c ? before(x->c, p->first_row * p->n, 8) : NULL;
     g.out = before(x->out, p->first_row * p->n, 8);
     g.packed = (void *)(((uintptr_t)x->room + 63) & ~(uintptr_t)63);
-    sn_exact_kernels_for(j->u->isa)->gemm(&unit, &g);
+    sn_exact_kernels_for(j->u->result.isa)->gemm(&unit, &g);
 }
 
 static void run_fused(const job *j, const carriers *x) {
@@ -237,7 +246,7 @@ static void run_fused(const job *j, const carriers *x) {
     g.b = (const void *)x->b;
     g.c = (const void *)x->c;
     g.out = (void *)x->out;
-    sn_fused_kernel_for(j->u->isa)(&j->u->of.fused.fast, &g);
+    sn_fused_kernel_for(j->u->result.isa)(&j->u->of.fused.fast, &g);
 }
 
 static softnum_status by_fast_path(const char *who, const job *j, softnum_why *why) {

@@ -15,6 +15,7 @@ struct softnum_format {
     size_t bytes;            /* of a code */
     sn_decoding decoding[2]; /* to binary32, to binary64 */
     int decodes[2];          /* whether there is one */
+    int isa;                 /* what runs results of it */
     const sn_kernels *kernels;
     char name[32];
 };
@@ -39,7 +40,7 @@ struct softnum_operation {
 struct softnum_unit {
     int kind;
     softnum_format a, b, c, result;
-    int stochastic, isa;
+    int stochastic;
     int bits;                /* of the fast path's carriers; 0: there is none */
     softnum_rounder encoder; /* from those carriers to the result */
     union {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes as ct
+import platform
 import re
 import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -22,6 +24,7 @@ FORMATS = [
     "binary64", "e6m3", "e11m20", "q4.4", "uq8.8", "q16.16", "q10.-2", "binary8p3se", "binary8p4uf", "binary12p5sf",
     "e15m40", "q1.63",
 ]  # fmt: skip
+_UPWARD = 0x800  # FE_UPWARD of x86
 NARROW = [name for name in FORMATS if sn.format(name).bits <= 16]
 
 
@@ -155,6 +158,43 @@ def test_operations_of_mixed_formats(lib):
         same(raised & 31, flags, "flags")
 
 
+@pytest.mark.parametrize("cpu", _core.available_isas())
+def test_no_instruction_set_and_no_environment_matters(lib, cpu):
+    x = values("e5m2", 300, np.random.default_rng(6), np.float32)
+    codes = [codes_of("e4m3fn", 1000, np.random.default_rng(i)) for i in range(3)]
+    matrices = [(c[:900] & 0x77).reshape(30, 30) for c in codes]
+
+    def computed():
+        key = {"key": 5, "rounding": "stochastic"}
+        unit = lib.unit(0, "e4m3fn", "e4m3fn", "e6m9", given={"rounding": "toward_zero"}, product="e5m4")
+        fused = lib.unit(2, "e4m3fn", "e4m3fn", "binary32", terms=16, fraction_bits=13)
+        exact = lib.unit(1, "e4m3fn", "e4m3fn", "binary32")
+        yield lib.rounded("encode", x, "e5m2", **key)
+        yield lib.rounded("quantize", x, "e6m3")
+        yield lib.decode(codes[0], "e4m3fn")
+        yield lib.operate("fma", codes, ["e4m3fn"] * 3, "e4m3fn")[0]
+        yield lib.operate("exp", codes[:1], ["e4m3fn"], "e4m3fn")[0]
+        for made, result in ((unit, "e6m9"), (fused, "binary32"), (exact, "binary32")):
+            yield lib.product(made, *matrices[:2], None, result)
+
+    want = list(computed())
+    with lib.on(cpu):
+        for got, expected in zip(computed(), want, strict=True):
+            same(got, expected, cpu)
+    c = ct.CDLL("libm.so.6") if sys.platform == "linux" else None
+    if c is not None and platform.machine() == "x86_64":
+        rounding = c.fegetround()
+        try:
+            c.fesetround(_UPWARD)
+            lib.formats.clear()  # all is made again
+            again = list(computed())
+            assert c.fegetround() == _UPWARD
+        finally:
+            c.fesetround(rounding)
+        for got, expected in zip(again, want, strict=True):
+            same(got, expected, "rounding upward")
+
+
 def test_float_by_its_parameters(lib):
     """The facts of each float format give its codes; the names of both are told apart in no result."""
     nans = {"ieee": 0, "all_ones": 1, "negative_zero": 2, "none": 3}
@@ -189,6 +229,7 @@ def test_errors_name_the_value_the_limit_and_the_way_out(lib):
     fails(1, r"posit16 is a posit or takum", lib.make, "format_named", b"Posit16")
     fails(1, r"name is null", lib.make, "format_named", ct.c_void_p())
     fails(1, r"unknown format 'a{31}'", lib.make, "format_named", b"a" * 5000)
+    fails(1, "does not run 'sse9'; the best that it runs is", lib.make, "format_on", e5m2, b"sse9")
     fails(1, r"60 integer and 5 fraction bits", lib.make, "format_fixed", 60, 5, 1)
     odd = dict(exponent_bits=4, mantissa_bits=3, bias=7, is_signed=1, infinities=1, has_zero=1)
     for change, match in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes as ct
 import shutil
 import subprocess
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -94,7 +95,7 @@ class Library:
         self.c.softnum_format_bytes.restype = ct.c_size_t
         self.c.softnum_format_bytes.argtypes = [ct.c_void_p]
         self.c.softnum_random_words.argtypes = [ct.c_uint64, ct.c_uint64, ct.c_uint64, ct.c_void_p, ct.c_size_t]
-        self.formats = {}
+        self.formats, self.cpu = {}, None
 
     def call(self, name: str, *args, allow=()) -> int:
         """The status, if it is SOFTNUM_OK or allowed."""
@@ -120,8 +121,18 @@ class Library:
         """The handle of a format by its name."""
         name = str(fmt)
         if name not in self.formats:
-            self.formats[name] = self.make("format_named", name.encode())
+            named = self.make("format_named", name.encode())
+            self.formats[name] = named if self.cpu is None else self.make("format_on", named, self.cpu.encode())
         return self.formats[name]
+
+    @contextmanager
+    def on(self, cpu: str):
+        """Within, formats that are asked for by name run on this instruction set."""
+        kept, self.formats, self.cpu = self.formats, {}, cpu
+        try:
+            yield
+        finally:
+            self.formats, self.cpu = kept, None
 
     def width(self, fmt) -> np.dtype:
         """NumPy's type of codes."""
