@@ -81,6 +81,7 @@ if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, b
     from softnum.mac.grouped import GroupedDotUnit, ime_unit
     from softnum.mac.presets import unit, units
     from softnum.mac.products.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
+    from softnum.mac.products.fourier import conv2d_fft
     from softnum.mac.products.matrices import dot, matmul
     from softnum.mac.products.reductions import unit_of_sums
     from softnum.mac.products.sums import sum
@@ -138,6 +139,7 @@ _LATER = {
     "softnum.mac.grouped": ("GroupedDotUnit", "ime_unit"),
     "softnum.mac.presets": ("unit", "units"),
     "softnum.mac.products.winograd": ("conv2d_winograd",),
+    "softnum.mac.products.fourier": ("conv2d_fft",),
     "softnum.mac.products.conv": ("conv2d", "conv2d_backward_data", "conv2d_backward_weight"),
     "softnum.mac.products.matrices": ("dot", "matmul"),
     "softnum.mac.products.reductions": ("unit_of_sums",),
@@ -219,6 +221,7 @@ __all__ = [
     "conv2d",
     "conv2d_backward_data",
     "conv2d_backward_weight",
+    "conv2d_fft",
     "conv2d_winograd",
     "decode",
     "dot",

@@ -15,16 +15,17 @@ _HALF = sn.MadUnit("binary16", operand="binary16")
 _MIXED = sn.MadUnit("e6m9", operand="e5m2", product="e6m9")
 
 
-def _images(seed: int, shape, low=-4, high=5) -> np.ndarray:
+def images(seed: int, shape, low=-4, high=5) -> np.ndarray:
     return np.random.default_rng(seed).integers(low, high, shape).astype(np.float64)
 
 
-def _direct(x, w, padding: int) -> np.ndarray:
+def direct(x, w, padding) -> np.ndarray:
     """The convolution in fractions, by its definition."""
-    x = np.pad(x, ((0, 0), (0, 0), (padding,) * 2, (padding,) * 2))
-    out = np.empty((len(x), len(w), x.shape[2] - 2, x.shape[3] - 2), object)
+    (rows, columns), kernel = np.broadcast_to(padding, 2), w.shape[2:]
+    x = np.pad(x, ((0, 0), (0, 0), (rows, rows), (columns, columns)))
+    out = np.empty((len(x), len(w), *(n - k + 1 for n, k in zip(x.shape[2:], kernel, strict=True))), object)
     for n, f, i, j in np.ndindex(out.shape):
-        terms = zip(x[n, :, i : i + 3, j : j + 3].flat, w[f].flat, strict=True)
+        terms = zip(x[n, :, i : i + kernel[0], j : j + kernel[1]].flat, w[f].flat, strict=True)
         out[n, f, i, j] = sum((Fraction(a) * Fraction(b) for a, b in terms), Fraction(0))
     return out
 
@@ -66,9 +67,9 @@ def test_each_rounding_by_the_definition(tile, unit):
 @cases("shape, padding", [((2, 3, 5, 7), 1), ((1, 1, 4, 4), 0), ((1, 2, 3, 6), 2)])
 def test_with_nothing_rounded_it_is_the_convolution(shape, padding):
     """Small integers in binary64: of F(2 x 2) all numbers are multiples of 1/4, so the result is exact."""
-    x, w = _images(1, shape), _images(2, (4, shape[1], 3, 3))
+    x, w = images(1, shape), images(2, (4, shape[1], 3, 3))
     wide = sn.MadUnit("binary64", operand="binary64")
-    exact = _direct(x, w, padding)
+    exact = direct(x, w, padding)
     assert np.array_equal(sn.conv2d_winograd(x, w, wide, padding=padding), exact.astype(np.float64))
     four = sn.conv2d_winograd(x, w, wide, tile=4, padding=padding)  # sixths are no binary numbers
     assert four.shape == exact.shape and np.abs(four - exact.astype(np.float64)).max() < 1e-11
@@ -79,10 +80,23 @@ def test_with_nothing_rounded_it_is_the_convolution(shape, padding):
 
 
 def test_the_gradient_by_the_input_is_one_of_turned_kernels():
-    dy, w = _images(4, (2, 4, 6, 5)), _images(5, (4, 3, 3, 3))
+    dy, w = images(4, (2, 4, 6, 5)), images(5, (4, 3, 3, 3))
     wide = sn.MadUnit("binary64", operand="binary64")
     found = sn.conv2d_winograd(dy, w.swapaxes(0, 1)[..., ::-1, ::-1], wide, padding=1)
     assert np.array_equal(found, sn.conv2d_backward_data(dy, w, wide, size=(6, 5), padding=1))
+
+
+def test_an_accumulator_that_starts_from_a_bias():
+    """It is the first term of the last sum: of binary16's integers above 2048 the odd ones are rounded away at once."""
+    x, w = images(6, (2, 1, 5, 4), 0, 2), images(7, (3, 1, 3, 3), 0, 2)
+    bias = np.float32([4096, -2, 0])[:, None, None]
+    wide = sn.MadUnit("binary64", operand="binary64")
+    found = sn.conv2d_winograd(x, w, wide, bias, padding=1)
+    assert np.array_equal(found, direct(x, w, 1).astype(np.float64) + bias)
+    last = sn.MadUnit("binary16", operand="binary16")
+    found = sn.conv2d_winograd(x, w, wide, bias, output=last, padding=1)
+    columns = sn.conv2d_winograd(x, w, wide, padding=1)
+    assert np.array_equal(found[:, 1:], columns[:, 1:] + bias[1:]) and (found[:, 0] % 4 == 0).all()
 
 
 def test_larger_tiles_lose_more():
@@ -91,7 +105,7 @@ def test_larger_tiles_lose_more():
         sn.quantize(rng.normal(size=(1, 16, 10, 10)), "binary16"),
         sn.quantize(rng.normal(size=(4, 16, 3, 3)), "binary16"),
     )
-    exact = _direct(x.astype(np.float64), w.astype(np.float64), 0).astype(np.float64)
+    exact = direct(x.astype(np.float64), w.astype(np.float64), 0).astype(np.float64)
     errors = [np.abs(sn.conv2d(x, w, _HALF) - exact).mean()]
     errors += [np.abs(sn.conv2d_winograd(x, w, _HALF, tile=tile) - exact).mean() for tile in (2, 4)]
     assert errors[2] > 3 * errors[1] > 0 and errors[2] > 3 * errors[0]
@@ -109,6 +123,9 @@ def test_larger_tiles_lose_more():
         ({"w": np.ones((1, 1, 5, 5))}, "kernels are 3 x 3, got 5 x 5"),
         ({"w": np.ones((1, 2, 3, 3))}, "images of 1 channels, and kernels of 2"),
         ({"x": np.ones((1, 1, 2, 2))}, "hold no 3 x 3 kernel"),
+        ({"c": np.ones(3)}, "c of shape .3,. does not broadcast"),
+        ({"c": np.float64(0.1)}, "is no value of binary16"),
+        ({"output": sn.MadUnit("q30.30", operand="binary16")}, "q30.30, which float64 does not hold"),
         ({"x": np.ones((4, 4))}, "four dimensions"),
         ({"x": np.ones((0, 1, 4, 4))}, "nothing to convolve"),
         ({"unit": sn.MadUnit("binary16", operand="binary16", rounding="stochastic")}, "rounds stochastically"),

@@ -10,15 +10,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softnum.arrays.conversion import quantize
-from softnum.mac.family import family_of
-from softnum.mac.mad import Unit, shown
-from softnum.mac.presets import unit_of
-from softnum.mac.products.matrices import matmul
+from softnum.mac.mad import Unit
+from softnum.mac.products.transformed import checked_operands, checked_units, product, start_of, tiles_of
 
 __all__ = ["conv2d_winograd"]
 
 _F = Fraction
+_NAME = "conv2d_winograd"
 #: results of a tile along an axis -> (transform of the input, of the kernel, of the output), as sums along rows
 _TRANSFORMS = {
     2: (
@@ -40,6 +38,7 @@ def conv2d_winograd(
     x: ArrayLike,
     w: ArrayLike,
     unit: Unit | str,
+    c: ArrayLike | None = None,
     *,
     tile: int = 2,
     transform: Unit | str | None = None,
@@ -67,6 +66,9 @@ def conv2d_winograd(
         Both values of the operand formats of `transform`, or rounded to them.
     unit : Unit or str
         Of the products and their sums over channels.
+    c : float array, optional
+        Broadcast to the result's shape, values of the output unit's accumulator: of each result the initial value of
+        the sum by which it is made, the last one, along K of (A' M) A. A bias is ``bias[:, None, None]``. Default +0.
     tile : {2, 4}
         Results of a tile along each axis. Of images that it does not divide, the last tiles are filled with zeros.
     transform, output : Unit or str, optional
@@ -84,8 +86,9 @@ def conv2d_winograd(
     Raises
     ------
     ValueError
-        If kernels are not 3 x 3, stride, dilation or groups are not 1, tile is neither 2 nor 4, shapes do not fit, or a
-        unit takes blocks or rounds stochastically.
+        If kernels are not 3 x 3, stride, dilation or groups are not 1, tile is neither 2 nor 4, shapes do not fit, c is
+        no value of its format, or a unit takes blocks, rounds stochastically or has numbers that float64 does not
+        hold.
 
     References
     ----------
@@ -101,74 +104,29 @@ def conv2d_winograd(
     array([[[[45., 54.],
              [81., 90.]]]], dtype=float32)
     """
-    product, before = _unit(unit, "unit"), _unit(unit if transform is None else transform, "transform")
-    after = _unit(unit if output is None else output, "output")
-    x, w = np.asarray(x), np.asarray(w)
-    rows, columns = _pair(padding)
-    _check(x, w, tile, {"stride": stride, "dilation": dilation, "groups": groups})
-    height, width = x.shape[2] + 2 * rows - 2, x.shape[3] + 2 * columns - 2
-    if min(height, width) < 1:
-        raise ValueError(
-            f"conv2d_winograd: images of {x.shape[2]} x {x.shape[3]} with padding {rows}, {columns} hold no 3 x 3 "
-            "kernel"
-        )
+    product_unit, before, after = checked_units(_NAME, unit, transform, output)
+    plain = {"stride": stride, "dilation": dilation, "groups": groups}
+    x, w, padding = checked_operands(_NAME, x, w, padding, plain, kernel=(3, 3))
+    if tile not in _TRANSFORMS or isinstance(tile, bool):
+        raise ValueError(f"{_NAME}: tile must be 2 or 4, got {tile!r}")
+    height, width = (n + 2 * p - 2 for n, p in zip(x.shape[2:], padding, strict=True))
     of_input, of_kernel, of_output = _TRANSFORMS[tile]
     down, across, side = -(-height // tile), -(-width // tile), tile + 2
-    room = np.zeros((*x.shape[:2], down * tile + 2, across * tile + 2), np.float64)
-    room[:, :, rows : rows + x.shape[2], columns : columns + x.shape[3]] = x
-    tiles = np.lib.stride_tricks.sliding_window_view(room, (side, side), (2, 3))[:, :, ::tile, ::tile]
+    tiles = tiles_of(x, padding, (side, side), (tile, tile), (down, across))
     v, u = _transformed(tiles, of_input, before), _transformed(w, of_kernel, before)
     # (i, j, images and tiles, channels) @ (i, j, channels, filters)
     v = np.moveaxis(v, (-2, -1), (0, 1)).transpose(0, 1, 2, 4, 5, 3).reshape(side, side, -1, x.shape[1])
     u = np.moveaxis(u, (-2, -1), (0, 1)).swapaxes(-2, -1)
-    m = _product(v, u, product).reshape(side, side, len(x), down, across, len(w))
-    y = _transformed(m.transpose(2, 5, 3, 4, 0, 1), of_output, after)
+    m = product(v, u, product_unit).reshape(side, side, len(x), down, across, len(w))
+    shape = (len(x), len(w), height, width)
+    if c is not None:
+        c = tiles_of(start_of(_NAME, c, shape), (0, 0), (tile, tile), (tile, tile), (down, across))
+    y = _transformed(m.transpose(2, 5, 3, 4, 0, 1), of_output, after, c)
     y = y.swapaxes(3, 4).reshape(len(x), len(w), down * tile, across * tile)
     return np.ascontiguousarray(y[:, :, :height, :width])
 
 
-def _transformed(x, matrix, unit: Unit) -> np.ndarray:
-    """(T x) T' of matrices along the last axes."""
+def _transformed(x, matrix, unit: Unit, start=None) -> np.ndarray:
+    """(T x) T' of matrices along the last axes; start: the initial accumulator of the latter product."""
     t = np.array([[float(value) for value in row] for row in matrix])
-    return _product(_product(t, x, unit), t.T, unit)
-
-
-def _product(a, b, unit: Unit) -> np.ndarray:
-    """a @ b in a unit, of values rounded to what it takes."""
-    a, b = (quantize(np.ascontiguousarray(x), fmt) for x, fmt in zip((a, b), unit.operand, strict=True))
-    return np.asarray(matmul(a, b, unit))
-
-
-def _unit(given, what: str) -> Unit:
-    unit = unit_of(given)
-    if family_of(unit).of_blocks or unit.stochastic:
-        raise ValueError(
-            f"conv2d_winograd: {what}={shown(unit)} takes blocks or rounds stochastically; state a unit of values with "
-            "deterministic roundings"
-        )
-    return unit
-
-
-def _pair(padding) -> tuple[int, int]:
-    pair = (padding, padding) if isinstance(padding, int) else tuple(padding)
-    if len(pair) != 2 or not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in pair):
-        raise ValueError(f"conv2d_winograd: padding must be one or two integers from 0 on, got {padding!r}")
-    return pair
-
-
-def _check(x, w, tile, plain: dict) -> None:
-    for what, value in plain.items():
-        if value not in (1, (1, 1)):
-            raise ValueError(f"conv2d_winograd: {what} must be 1, got {value!r}; softnum.conv2d takes others")
-    if tile not in _TRANSFORMS:
-        raise ValueError(f"conv2d_winograd: tile must be 2 or 4, got {tile!r}")
-    if x.ndim != 4 or w.ndim != 4:
-        raise ValueError(f"conv2d_winograd: x and w have four dimensions, got shapes {x.shape} and {w.shape}")
-    if w.shape[2:] != (3, 3):
-        raise ValueError(
-            f"conv2d_winograd: kernels are 3 x 3, got {w.shape[2]} x {w.shape[3]}; softnum.conv2d takes others"
-        )
-    if x.shape[1] != w.shape[1]:
-        raise ValueError(f"conv2d_winograd: images of {x.shape[1]} channels, and kernels of {w.shape[1]}")
-    if not (x.size and w.size):
-        raise ValueError(f"conv2d_winograd: nothing to convolve, of shapes {x.shape} and {w.shape}")
+    return product(product(t, x, unit), t.T, unit, start)
