@@ -208,7 +208,7 @@ def _matmul(call: Call, arrays, needs, options):
 
 def _output(call: Call, arrays, needs, options):
     leaf = _leaf(call, arrays[0], needs[0])
-    return [leaf], cast(leaf, "output", call, of=call.design.units["forward"].result)
+    return [leaf], cast(leaf, "output", call, of=call.design.delivered)
 
 
 def _embedding(call: Call, arrays, needs, options):

@@ -127,7 +127,7 @@ class Arithmetic:
         if self.last is None:
             return False
         layer = self.layer(self.last)
-        return self.sites is not None or layer.roles["output"].format != layer.units["forward"].result
+        return self.sites is not None or layer.roles["output"].format != layer.delivered
 
     def counts_calls(self, path: str) -> bool:
         """Whether it matters which call of a layer one is: it takes random bits, or has delayed scales.

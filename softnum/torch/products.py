@@ -19,6 +19,7 @@ from softnum.torch.functions import FUNCTIONS
 from softnum.torch.models import mode_of
 from softnum.torch.numerics import Arithmetic
 from softnum.torch.ranks import STEPPED
+from softnum.train.designs.convolutions import algorithm_of
 from softnum.train.designs.gemms import design_gemms
 from softnum.train.inspect.dataflow import Group, Value
 from softnum.train.inspect.workloads import short_name, weights_of, workspace_of
@@ -26,7 +27,9 @@ from softnum.train.nets.network import product_rows
 from softnum.tta.workloads.hardware import Gemm
 from softnum.tta.workloads.operations import Operation, StoredTensor, Workload
 
-__all__ = ["gemms", "products_of_step", "workload", "workload_of_step"]
+__all__ = ["convolutions", "gemms", "products_of_step", "workload", "workload_of_step"]
+
+_GEOMETRY = ("stride", "padding", "dilation", "groups")
 
 
 def gemms(model: nn.Module, *inputs, **options) -> list[dict]:
@@ -114,7 +117,27 @@ def _misfit(name: str, inputs: list[torch.Tensor], facts: dict) -> bool:
 
 def _listed(model: nn.Module, seen: list[tuple]) -> list[dict]:
     arithmetic = mode_of(model).arithmetic
+    _convolutions(arithmetic, seen)
     return design_gemms(_Layers(arithmetic), _Products(arithmetic, seen), 1)
+
+
+def convolutions(model: nn.Module, called: Step | Whole, inputs) -> dict[str, dict[str, str]]:
+    """Layer -> pass -> by what its convolutions are computed, where a design states an algorithm: for a record."""
+    arithmetic = mode_of(model).arithmetic
+    return _convolutions(arithmetic, _noted(model, called, inputs, {})) if arithmetic.design.transforms else {}
+
+
+def _convolutions(arithmetic: Arithmetic, seen: list[tuple]) -> dict[str, dict[str, str]]:
+    """As `convolutions`; ValueError if one is computed that the design's algorithm does not have."""
+    found: dict[str, dict[str, str]] = {}
+    for _, path, shapes, needs, facts in (call for call in seen if call[0] == "conv2d"):
+        made, geometry = FUNCTIONS["conv2d"].shape(shapes, facts), {key: facts[key] for key in _GEOMETRY}
+        passes = {"forward": shapes[0]} | ({"backward_data": made} if needs[0] else {})
+        layer, known, first = arithmetic.layer(path), arithmetic.known_as.get(path, path), path == arithmetic.first
+        for key, shape in passes.items():
+            _, by = algorithm_of(layer, known, key, tuple(shape), shapes[1], geometry, first=first)
+            found.setdefault(path, {})[key] = by
+    return found
 
 
 def workload(

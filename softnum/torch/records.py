@@ -10,8 +10,9 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from softnum.torch.dataflow.steps import Whole
 from softnum.torch.models import mode_of
-from softnum.torch.products import gemms
+from softnum.torch.products import convolutions, gemms
 from softnum.train.designs.design import OPTIMISER_ROLES, ROLES
 from softnum.train.engine.numerics import check_seed
 from softnum.train.runs.loop import record_versions
@@ -125,6 +126,8 @@ class Recorder:
             raise ValueError(f"inputs must be a tuple, what the model is called with, got {type(inputs).__name__}")
         config = {"network": {"name": network or type(model).__name__}, "data": {"name": data}, "batch": batch}
         config |= {"metric": metric, "gemms": gemms(model, *inputs)}
+        if by := convolutions(model, Whole(model), inputs):
+            config["convolutions"] = by
         taken = {"design", *config, *RESERVED}.intersection(facts or ())
         if taken or metric in RESERVED:
             raise ValueError(f"{min(taken, default=metric)!r} means something else in records; choose another name")

@@ -15,7 +15,7 @@ from softnum.runtime.threads import threads_by_default
 from softnum.torch.dataflow.steps import Step, losses_of
 from softnum.torch.models import mode_of, next_step
 from softnum.torch.optimizer import GradScaler, Optimizer
-from softnum.torch.products import products_of_step
+from softnum.torch.products import convolutions, products_of_step
 from softnum.torch.records import RESERVED, header_of
 from softnum.torch.watch import watched
 from softnum.torch.workers import backward_by_workers
@@ -92,7 +92,10 @@ class TrainingRun:
         if training.clip_norm is not None:
             facts["clip_norm"] = training.clip_norm
         batch = self._moved(training.batch(range(settings.batch // settings.workers)))  # what a worker multiplies
-        facts["gemms"] = products_of_step(Step(self.model, training.loss), batch)
+        step = Step(self.model, training.loss)
+        facts["gemms"] = products_of_step(step, batch)
+        if by := convolutions(self.model, step, (batch,)):
+            facts["convolutions"] = by
         rules = [getattr(each, "rule", None) for each in self.optimizers.values()]
         return header_of(self.model, facts, self.seed, [rule for rule in rules if rule is not None])
 

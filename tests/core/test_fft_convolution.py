@@ -127,6 +127,14 @@ def test_fixed_point_needs_scaled_stages():
     assert abs(stage - 0.5) < 2**-10 and last < 1 / 8
 
 
+@pytest.mark.parametrize("function", [sn.conv2d_fft, sn.conv2d_winograd])
+def test_numbers_that_are_not_real(function):
+    x, w = np.ones((1, 1, 4, 4)), np.ones((1, 1, 3, 3))
+    for given, what in (((x * 1j, w, _HALF), "x"), ((x, w * 1j, _HALF), "w"), ((x, w, _HALF, "a"), "c")):
+        with pytest.raises(TypeError, match=f"{what} must be an array of real numbers"):
+            function(*given)
+
+
 @cases(
     "given, says",
     [

@@ -74,6 +74,9 @@ gradient of pruned activations is +0; that of pruned weights passes straight thr
 ``operators`` puts the user's own operators (`softnum.operator`, in the Tile language) in the place of functions of the
 network: ``operators = { tanh = "plan_tanh.tile" }``, at the top level for every layer, under ``[layers."lstm.*"]`` for
 those. They compute in the role ``elementwise``, forwards and backwards.
+
+``convolution`` has convolutions computed by Winograd's filtering or by Fourier transforms: ``[convolution]`` for all
+layers, ``[layers."conv1".convolution]`` for one (``softnum.train.designs.convolutions`` has the keys).
 """
 
 from softnum.train.designs.design import (

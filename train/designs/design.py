@@ -18,7 +18,7 @@ from softnum.train.designs.loss_scaling import LossScaling, overflow_shows
 from softnum.train.designs.objects import describe_format, file_of
 from softnum.train.designs.scales import Hadamard, describe_scale, length_along, scale_bits
 from softnum.train.designs.sparsity import Sparsity
-from softnum.train.designs.unit_specs import BLOCK_KINDS, build_unit, describe_unit, operands_of
+from softnum.train.designs.unit_specs import BLOCK_KINDS, accumulator_of, build_unit, describe_unit, operands_of
 
 __all__ = [
     "BLOCK_ROLES", "COMPENSATION", "ENGINES", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "PASS_ROLES",
@@ -175,13 +175,15 @@ class LayerDesign:
     """A design as it applies to one layer: a rounding per role, a unit per pass, operators for some functions.
 
     ``roles`` has those of single passes too, by names of `PASS_ROLES`, where they are stated. ``functions`` names those
-    of the user's functions that the units of some passes compute with.
+    of the user's functions that the units of some passes compute with. ``convolution`` is how convolutions are computed
+    (``softnum.train.designs.convolutions.Convolution``), if not directly.
     """
 
     roles: dict[str, RoleRounding]
     units: dict[str, Any]
     operators: dict[str, NamedOperator]
     functions: dict[str, str]
+    convolution: Any = None
 
     def name(self, key: str, role: str) -> str:
         """The name of a role's rounding in a pass: the role, or that of the pass alone."""
@@ -219,6 +221,16 @@ class LayerDesign:
             self.units["forward"].c_format, weights.rounding, None, weights.stochastic_bits, weights.random
         )  # fmt: skip
 
+    def start_of_convolution(self, first: bool) -> RoleRounding:
+        """As `start_roundings`, of a convolution that is not computed directly."""
+        start = self.start_roundings[first]
+        return dataclasses.replace(start, format=self.convolution.starts_in(self.units["forward"]))
+
+    @property
+    def delivered(self):
+        """The format of what the forward pass's products deliver; None if that is not one of all of them."""
+        return None if self.convolution is not None else self.units["forward"].result
+
     @functools.cached_property
     def update_unit(self):
         """The unit of an optimiser's own products: the design's ``update``, else sums in binary32."""
@@ -235,6 +247,8 @@ class LayerDesign:
         }
         if self.operators:
             facts["operators"] = {name: named.source for name, named in self.operators.items()}
+        if self.convolution is not None:
+            facts["convolution"] = self.convolution.describe()
         return facts
 
 
@@ -250,9 +264,9 @@ class Design:
         The file it was read from.
     roles, units, operators : dict
         What the file states for every layer, before defaults; `NO_MASTER` where it wants no master copy.
-    layers : tuple of (str, dict, dict, dict)
-        Pattern, roles, units and operators of each ``[layers."pattern"]``, in file order; later ones win, entry by
-        entry, and a role stands for all its passes.
+    layers : tuple of (str, dict, dict, dict, Convolution or None)
+        Pattern, roles, units, operators and convolution of each ``[layers."pattern"]``, in file order; later ones win,
+        entry by entry, and a role stands for all its passes.
     loss : LossScaling
         The factor on the error at the loss, and how it changes.
     hardware : dict
@@ -263,6 +277,8 @@ class Design:
     engine : str
         What computes all that is no product: "exact", softnum's operations; or "torch", PyTorch's own functions, which
         only `softnum.torch` can.
+    convolution : Convolution, optional
+        How convolutions are computed where a layer does not state it; None: directly.
 
     Examples
     --------
@@ -278,16 +294,28 @@ class Design:
     roles: dict[str, RoleRounding]
     units: dict[str, dict]
     operators: dict[str, NamedOperator]
-    layers: tuple[tuple[str, dict, dict, dict], ...]
+    layers: tuple[tuple[str, dict, dict, dict, Any], ...]
     loss: LossScaling
     hardware: dict
     sources: dict[str, str | None]
     engine: str = "exact"
+    convolution: Any = None
 
     @property
     def loss_scale(self) -> float:
         """The loss scale; of a dynamic one, the first."""
         return self.loss.initial
+
+    @property
+    def transforms(self) -> bool:
+        """Whether some convolutions may be computed otherwise than directly.
+
+        >>> from softnum.train import load_design
+        >>> load_design("c-wang-fp8").transforms
+        False
+        """
+        stated = (self.convolution, *(convolution for *_, convolution in self.layers))
+        return any(one is not None and one.algorithm != "direct" for one in stated)
 
     @property
     def files(self) -> list[Path]:
@@ -335,7 +363,7 @@ class Design:
         >>> load_design("c-wang-fp8").check_operators({"lstm.hidden": ("sigmoid", "tanh")})
         """
         tables = [("operators", ".*", self.operators)]
-        tables += [(f'layers."{pattern}".operators', pattern, table) for pattern, _, _, table in self.layers]
+        tables += [(f'layers."{pattern}".operators', pattern, table) for pattern, _, _, table, _ in self.layers]
         known = dict.fromkeys(name for functions in operators.values() for name in functions)
         for where, pattern, table in tables:
             for name, named in table.items():
@@ -387,9 +415,9 @@ class Design:
         >>> load_design("c-wang-fp8").layer("fc2").roles["weights"].format.name
         'e6m9'
         """
-        given, operators = dict(self.roles), dict(self.operators)
+        given, operators, convolution = dict(self.roles), dict(self.operators), self.convolution
         units = {key: dict(spec) for key, spec in self.units.items()}
-        for pattern, layer_roles, layer_units, layer_operators in self.layers:
+        for pattern, layer_roles, layer_units, layer_operators, layer_convolution in self.layers:
             if re.fullmatch(pattern, name):
                 for (_, role), of_pass in PASS_ROLES.items():
                     if role in layer_roles:  # which stands for all passes
@@ -397,11 +425,14 @@ class Design:
                 given.update(layer_roles)
                 units.update({key: dict(spec) for key, spec in layer_units.items()})
                 operators.update(layer_operators)
+                convolution = layer_convolution or convolution
         if looked_up:
             given, units = _of_single_numbers(given, units)
         roles, built = _resolve(f"{self.path}: layer {name!r}", given, units, first)
         functions = {key: spec["function"].source for key, spec in units.items() if "function" in spec}
-        return LayerDesign(roles, built, operators, functions)
+        if convolution is not None and convolution.algorithm == "direct":
+            convolution = None
+        return LayerDesign(roles, built, operators, functions, convolution)
 
     def check_loss(self, names: list[str]) -> None:
         """Raise ValueError if the loss scale is to follow overflows that a network's layers would not show.
@@ -479,18 +510,9 @@ def _of_single_numbers(given: dict, units: dict[str, dict]) -> tuple[dict, dict]
     for key, spec in units.items():
         blocks = any(isinstance(fmt, BlockFormat) for fmt in spec.get("operand", ()))
         if blocks or spec.get("kind") in BLOCK_KINDS or "inner" in spec or scaled.intersection(OPERAND_ROLES[key]):
-            spec = {"accumulator": _accumulator(spec)}
+            spec = {"accumulator": accumulator_of(spec)}
         plain[key] = spec
     return roles, plain
-
-
-def _accumulator(spec: dict):
-    """The format in which the unit of a spec keeps its sums."""
-    if "chunked" in spec:
-        return spec["chunked"].get("accumulator", format("binary32"))
-    if "accumulator" in spec:
-        return spec["accumulator"]
-    return spec["preset"].accumulator if "preset" in spec else spec["function"].value.c_format
 
 
 def _resolve(where: str, given: dict[str, RoleRounding], units: dict[str, dict], first: bool) -> tuple[dict, dict]:

@@ -19,9 +19,10 @@ from softnum.formats.blocks import BlockFormat, format
 from softnum.formats.facts import is_exact_in
 from softnum.formats.modes import overflow_name, rounding_name
 from softnum.mac.family import family_of
-from softnum.mac.mad import Unit
+from softnum.mac.mad import MadUnit, Unit
 from softnum.mac.presets import unit as preset
 from softnum.runtime.plain import plain
+from softnum.train.designs.convolutions import ALGORITHMS, OTHERWISE, Convolution
 from softnum.train.designs.design import (
     BLOCK_ROLES,
     COMPENSATION,
@@ -43,7 +44,16 @@ from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.objects import checksum, load_format, load_object, load_operator, load_unit_function
 from softnum.train.designs.scales import Hadamard, OwnScaling, scale_of
 from softnum.train.designs.sparsity import Gradual, Sparsity
-from softnum.train.designs.unit_specs import BLOCK_KINDS, CHUNK_KEYS, CHUNKED_KINDS, INNER_KINDS, KINDS, PRESET_KEYS
+from softnum.train.designs.unit_specs import (
+    BLOCK_KINDS,
+    CHUNK_KEYS,
+    CHUNKED_KINDS,
+    INNER_KINDS,
+    KINDS,
+    PRESET_KEYS,
+    accumulator_of,
+    build_unit,
+)
 from softnum.train.recipes import DelayedScaling
 from softnum.tta.workloads.unit import UnitHardware
 
@@ -54,10 +64,13 @@ _BLOCK_KEYS = ("element", "scale", "tensor_scale", "block_size")
 _GRADUAL_KEYS = ("from", "to", "every", "initial")
 #: keys of a role's sparsity beside its rule, of which there is one: pattern, magnitude or top_k
 _SPARSITY_KEYS = {"weights": ("backward", "decay"), "weight_gradients": ("feedback",)}
-_TOP_KEYS = ("name", "description", "roles", "units", "operators", "elementwise", "layers", "loss", "hardware")
-_LAYER_KEYS = ("roles", "units", "operators")
+_TOP_KEYS = (
+    "name", "description", "roles", "units", "operators", "convolution", "elementwise", "layers", "loss", "hardware",
+)  # fmt: skip
+_LAYER_KEYS = ("roles", "units", "operators", "convolution")
 _DYNAMIC_KEYS = {"initial": 65536.0, "growth": 2.0, "backoff": 0.5, "interval": 2000}
 _LOSS_KEYS = ("scale", *_DYNAMIC_KEYS, "skip_overflow")
+_CONVOLUTION_KEYS = ("algorithm", "transform", "output", "otherwise")
 _SRAM_KEYS = ("ifmap", "filter", "ofmap")
 _HARDWARE_KEYS = ("array", "sram_bytes", "bandwidth", "clock", "unit", "cores")
 _QUANTITY = {
@@ -252,6 +265,7 @@ class _Reader:
             hardware=self.hardware(table.get("hardware", {})),
             sources=self.sources,
             engine=self.engine(table.get("elementwise", {})),
+            convolution=self.convolution("convolution", table.get("convolution", {})),
         )
 
     def load(self, where: str, text, loader, what: str):
@@ -561,6 +575,45 @@ class _Reader:
         except ValueError as error:
             self.fail(where, str(error))
         return {"preset": unit, "operand": unit.operand}
+
+    def convolution(self, where: str, value) -> Convolution | None:
+        """How convolutions are computed, as a table states it; None of an empty one."""
+        if value == {}:
+            return None
+        every = [key for *_, keys in ALGORITHMS.values() for key in keys]
+        algorithm = self.table(where, value, (*_CONVOLUTION_KEYS, *every)).get("algorithm")
+        if algorithm not in ("direct", *ALGORITHMS):
+            self.fail(f"{where}.algorithm", f"must be one of direct, {', '.join(ALGORITHMS)}, got {algorithm!r}")
+        if algorithm == "direct":
+            self.table(where, value, _CONVOLUTION_KEYS[:1])
+            return Convolution(algorithm)
+        own = ALGORITHMS[algorithm][2]
+        self.table(where, value, (*_CONVOLUTION_KEYS, *own))
+        otherwise = value.get("otherwise", OTHERWISE[0])
+        if otherwise not in OTHERWISE:
+            self.fail(f"{where}.otherwise", f"must be {' or '.join(map(repr, OTHERWISE))}, got {otherwise!r}")
+        options = {key: value[key] for key in own if key in value}
+        if "twiddle" in options:
+            options["twiddle"] = self.format(f"{where}.twiddle", options["twiddle"])
+        if isinstance(options.get("size"), list):
+            options["size"] = tuple(options["size"])
+        units = {
+            key: self.of_transform(f"{where}.{key}", value[key]) for key in ("transform", "output") if key in value
+        }
+        found = Convolution(algorithm, tuple(options.items()), **units, otherwise=otherwise)
+        image = (1, 1, 3, 3) if algorithm == "winograd" else (1, 1, 1, 1)
+        why = found.refusal("forward", image, image, MadUnit("binary64", operand="binary64"), {})
+        if why is not None:
+            self.fail(where, why)
+        return found
+
+    def of_transform(self, where: str, entry) -> Unit:
+        """The unit of a transform, which no role feeds: without an operand it takes its accumulator's format."""
+        spec = self.unit(where, entry, INNER_KINDS)
+        try:
+            return build_unit(spec, spec.get("operand") or (accumulator_of(spec),) * 2)
+        except (TypeError, ValueError) as error:
+            self.fail(where, str(error))
 
     def loss(self, value) -> LossScaling:
         table = self.table("loss", value, _LOSS_KEYS)

@@ -53,6 +53,7 @@ __all__ = [
     "INNER_KINDS",
     "KINDS",
     "PRESET_KEYS",
+    "accumulator_of",
     "build_unit",
     "describe_unit",
     "operands_of",
@@ -105,6 +106,15 @@ def operands_of(spec: dict, formats: tuple) -> tuple:
     if of_blocks and {*stated, *formats} <= _PAIRED_BLOCKS:
         return formats
     return stated
+
+
+def accumulator_of(spec: dict):
+    """The format in which the unit of a spec keeps its sums."""
+    if "chunked" in spec:
+        return spec["chunked"].get("accumulator", format("binary32"))
+    if "accumulator" in spec:
+        return spec["accumulator"]
+    return spec["preset"].accumulator if "preset" in spec else spec["function"].value.c_format
 
 
 def build_unit(spec: dict, operand: tuple):

@@ -24,6 +24,7 @@ from softnum.formats.facts import facts
 from softnum.ops.values import carried, carry
 from softnum.runtime.limits import check_memory
 from softnum.runtime.threads import chosen_threads, threads_by_default
+from softnum.train.designs.convolutions import Convolution
 from softnum.train.designs.scales import of_tensor
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.engine.arrays import Arrays, bits_of
@@ -360,7 +361,7 @@ class NumpyBackend(Arrays):
         return FUNCTIONS["matmul"](a, b, unit, c, key=key, threads=self.threads).astype(self.dtype, copy=False)
 
     @_in_own_threads
-    def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict):
+    def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict, by: Convolution | None = None):
         """One of a convolution's three products in a unit, on carriers.
 
         Parameters
@@ -375,7 +376,11 @@ class NumpyBackend(Arrays):
             As key in `quantize`.
         geometry : dict
             The keywords of `softnum.conv2d` and its gradients, with ``size`` or ``kernel``.
+        by : Convolution, optional
+            What computes it if it is not computed directly.
         """
+        if by is not None:
+            return by.compute(key, a, b, unit, c, geometry).astype(self.dtype, copy=False)
         product = FUNCTIONS[PRODUCTS[key]]
         return product(a, b, unit, c=c, key=words_key, threads=self.threads, **geometry).astype(self.dtype, copy=False)
 

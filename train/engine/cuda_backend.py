@@ -223,9 +223,11 @@ class CudaBackend(CudaScales, CudaArrays, NumpyBackend):
         except NoKernel:
             return on_device(self._on_host("matmul", a, b, unit, c, key))
 
-    def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict):
+    def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict, by=None):
         """One of a convolution's three products in a unit, on carriers (`NumpyBackend.convolve`)."""
         a, b, c = (None if x is None else on_device(x) for x in (a, b, c))
+        if by is not None:
+            return on_device(self._on_host("convolve", key, a, b, unit, c, words_key, geometry, by))
         start = None if c is None else c.numba
         try:
             result = self._kernel_of(PRODUCTS[key], a.numba, b.numba, unit, c=start, key=words_key, **geometry)

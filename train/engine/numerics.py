@@ -30,6 +30,7 @@ from softnum.arrays.conversion import quantize
 from softnum.formats.facts import is_exact_in
 from softnum.mac.family import family_of
 from softnum.runtime.plain import check_plain
+from softnum.train.designs.convolutions import Convolution, algorithm_of
 from softnum.train.designs.design import (
     BLOCK_ROLES,
     COMPENSATION,
@@ -81,6 +82,7 @@ class LayerNumerics:
         self.known_as = name  # by the design
         self.operand_role = "input" if first else "activations"
         self.start_rounding = design.start_roundings[first]
+        self.convolved: dict[str, str] = {}  # by what, in each pass
 
     def round(self, role: str, x, *, of=None):
         """x rounded as the design says for a role, as carriers.
@@ -352,6 +354,12 @@ class LayerNumerics:
         """A bias, or another product, rounded to what the forward unit starts from, in the mode of ``weights``."""
         return self._round("start", self.start_rounding, x, of)
 
+    def round_start_of(self, by: Convolution | None, x, *, of=None):
+        """`round_start` of a convolution that is computed by an algorithm; None: directly."""
+        if by is None:
+            return self.round_start(x, of=of)
+        return self._round("start", self.design.start_of_convolution(self.first), x, of)
+
     def round_sum(self, x, y):
         """x + y of carriers, two biases: as `round_start` of the exact sum, rounded once."""
         return self.numerics.backend.axpy(1.0, y, x, self.start_rounding, self._key("start"))
@@ -506,7 +514,13 @@ class LayerNumerics:
 
         Operands with blocks or scales are unfolded, one matrix a group, and multiplied as matrices: their blocks run
         along the K that `softnum.conv2d` and its gradients state.
+
+        Raises
+        ------
+        ValueError
+            As `algorithm`.
         """
+        by = self.algorithm(key, a, b, geometry)
         a, b = (x.of(key) if isinstance(x, PassOperand) else x for x in (a, b))
         if isinstance(a, ScaledOperand) or isinstance(b, ScaledOperand):
             a, b = self._with_scale(a), self._with_scale(b)
@@ -518,7 +532,22 @@ class LayerNumerics:
             first, second, shaped = as_matrices(key, a, b, backend, geometry)
             return shaped(self.matmul(key, first, second, None if c is None else backend.reshape(c, (groups, 1, -1))))
         site, unit = self._key(key), self.design.units[key]
-        return self.numerics.backend.convolve(key, a, b, unit, c, site if unit.stochastic else None, geometry)
+        words = site if unit.stochastic else None
+        if by is None:
+            return self.numerics.backend.convolve(key, a, b, unit, c, words, geometry)
+        return self.numerics.backend.convolve(key, a, b, unit, c, words, geometry, by)
+
+    def algorithm(self, key: str, a, b, geometry: dict) -> Convolution | None:
+        """What computes a pass of a convolution of operands, if it is not computed directly.
+
+        Raises
+        ------
+        ValueError
+            If the design's algorithm does not have it, and the design does not say what else.
+        """
+        shapes = tuple(a.shape), tuple(b.shape)
+        by, self.convolved[key] = algorithm_of(self.design, self.known_as, key, *shapes, geometry, first=self.first)
+        return by
 
     def pixels(self, error, groups: int):
         """Errors of images as an operand of matrices: a row for each pixel; of block operands, a matrix a group."""
@@ -717,6 +746,9 @@ def fits_binary32(layers) -> bool:
             formats[id(rounding.format)] = rounding.format
         for unit in layer.units.values():
             formats.update({id(fmt): fmt for fmt in (unit.c_format, unit.result)})
+        if layer.convolution is not None and layer.convolution.output is not None:
+            output = layer.convolution.output
+            formats.update({id(fmt): fmt for fmt in (output.c_format, output.result)})
     return all(is_exact_in(fmt, "float32") for fmt in formats.values())
 
 

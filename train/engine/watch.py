@@ -16,8 +16,10 @@ import numpy as np
 
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.environment import PartKey
+from softnum.formats.base import AnyFormat
 from softnum.mac.mad import Unit
 from softnum.runtime.gateway import is_device_array
+from softnum.train.designs.convolutions import Convolution
 from softnum.train.designs.design import RoleRounding
 from softnum.train.designs.sparsity import Sparsity
 from softnum.train.engine.backend import by_levels
@@ -108,6 +110,12 @@ class Event:
     def unit(self) -> Unit | None:
         """The unit that it computed in."""
         return next((part for part in self.arguments if isinstance(part, Unit)), None)
+
+    @property
+    def delivered(self) -> AnyFormat:
+        """The format of a product's numbers."""
+        by = next((part for part in self.arguments if isinstance(part, Convolution)), None)
+        return self.unit.result if by is None else by.delivers(self.unit)
 
 
 def is_array(part) -> bool:

@@ -321,7 +321,7 @@ class Flow:
             m, k, n = first.shape[-2], first.shape[-1], result.shape[-1]
             size = (m, n, k, int(np.prod(result.shape[:-2], dtype=np.int64)))
         else:
-            size = _convolution(key, first, second, event.arguments[-1])
+            size = _convolution(key, first, second, event.arguments[6])
         group = Group(layer, key, size, [(self._name("gemm", event), [], [])], 2 * int(np.prod(size, dtype=object)))
         self.groups.append(group)
         for array in arrays:
@@ -335,7 +335,7 @@ class Flow:
         lanes = getattr(unit, "lanes", 1)
         if lanes > 1:
             group.lanes = (m * n * count * lanes, unit.c_format.bits, describe_format(unit.c_format, "")["format"])
-        self._make(result, "product", unit.result.bits, describe_format(unit.result, "")["format"])
+        self._make(result, "product", event.delivered.bits, describe_format(event.delivered, "")["format"])
 
     def _operand(self, array, event: Event, place: int) -> tuple[str, int | float]:
         """Format and bits of an operand: of the values in it, or those that the unit takes."""
@@ -360,7 +360,7 @@ class Flow:
             if chosen:
                 fmt, bits = max(((value.format, value.bits) for value in chosen), key=lambda pair: pair[1])
         elif event.unit is not None and method in _PRODUCT:
-            fmt, bits = describe_format(event.unit.result, "")["format"], event.unit.result.bits
+            fmt, bits = describe_format(event.delivered, "")["format"], event.delivered.bits
             flops = 2 * results[0].size * arrays[0].shape[-1]
         elif method in ("run_operator", "run_operator_backward"):
             name = f"operator {event.arguments[0].name}"

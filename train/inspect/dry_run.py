@@ -85,7 +85,7 @@ class DryBackend:
         """Zeros of a product's shape."""
         return self.matmul(a.elements, b.elements.swapaxes(-2, -1), unit, c, key)
 
-    def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict):
+    def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict, by=None):
         """Zeros of the shape of one of a convolution's three products."""
         options = [geometry.get(name, default) for name, default in _GEOMETRY.items()]
         if key == "forward":

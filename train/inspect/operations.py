@@ -231,7 +231,7 @@ class StepTrace:
         elif unit is not None:
             operation = "matmul" if operation == "matmul_scaled" else operation
             facts = describe_unit(unit)
-            name, bits = describe_format(unit.result, "")["format"], unit.result.bits
+            name, bits = describe_format(event.delivered, "")["format"], event.delivered.bits
             how = str(facts.get("rounding") or facts.get("output_rounding") or "-")
             flops = 2 * _products(event)
         elif event.sparsity is not None:

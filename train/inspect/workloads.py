@@ -43,7 +43,7 @@ def workload(model: str | Settings, design: Design, batch: int | None = None, **
       index in the group; the update prunes them as it rounds them; a master copy, where it has another format, is
       optimiser state, as are running statistics;
     - a convolution has its unfolded operand as workspace, a unit of several lanes a sum for each of them, as a product
-      whose K is split would.
+      whose K is split would; by whatever algorithm a design computes it, it counts as the direct one.
 
     Labels and the numbers of words are not counted.
 

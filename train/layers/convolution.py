@@ -18,6 +18,9 @@ def conv2d(
     `conv2d_backward_weight` state; padded zeros are operands. The gradient of the bias is the product of ones with the
     errors in the unit ``backward_weight``, summed in the order (image, row, column), as that of the weights is.
 
+    A design whose ``[convolution]`` states an algorithm has the first two products computed by it
+    (``softnum.train.designs.convolutions``): the bias is then the initial value of its output unit's accumulator.
+
     Parameters
     ----------
     x : Tensor (images, channels, height, width)
@@ -32,12 +35,13 @@ def conv2d(
     Returns
     -------
     Tensor (images, filters, rows, columns)
-        What the forward unit's accumulator holds.
+        What the forward unit's accumulator holds, or the algorithm's output unit delivers.
 
     Raises
     ------
     ValueError
-        If the shapes do not fit, or the images are padded in a format without a zero.
+        If the shapes do not fit, the images are padded in a format without a zero, or the design's algorithm does not
+        have such a convolution.
 
     Examples
     --------
@@ -57,7 +61,8 @@ def conv2d(
     parents, initial = (x, weight), None
     if bias is not None:
         parents = (x, weight, bias)
-        initial = layer.round_start(bias.value, of=layer.format("master"))
+        by = layer.algorithm("forward", operand, weights, geometry)
+        initial = layer.round_start_of(by, bias.value, of=layer.format("master"))
         initial = x.backend.reshape(initial, (*initial.shape, 1, 1))
     value = layer.convolve("forward", operand, weights, initial, **geometry)
     return Tensor(value, x.backend, op="conv2d", parents=parents, saved=(operand, weights, kept, layer, geometry))

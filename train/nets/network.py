@@ -167,4 +167,4 @@ class Network:
     def output(self, x: Tensor) -> Tensor:
         """x, the result of the last layer, rounded to its role ``output``."""
         layer = self.layers[-1].numerics
-        return cast(x, "output", layer, of=layer.design.units["forward"].result)
+        return cast(x, "output", layer, of=layer.design.delivered)

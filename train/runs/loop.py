@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import platform
+import re
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -252,6 +253,7 @@ class Run:
         design.check_sparsity(self.network.layer_names, self.iterations)
         self.interval = settings.interval(self.task.samples)
         self._try_out()
+        self.convolutions = self._convolutions()
         self.network.initialise(self.numerics)
         self.optimisers = {
             group: settings.make_optimiser(parameters) for group, parameters in self.network.groups.items()
@@ -299,6 +301,8 @@ class Run:
             "evaluate_every": self.interval,
             **settings.describe_updates(),
         }
+        if self.design.transforms:
+            config["convolutions"] = self.convolutions
         if self.workers is not None:
             config["parallel"] = self.workers.describe()
         if self.versions is not None:
@@ -427,8 +431,11 @@ class Run:
             return self.task.evaluate(self.numerics)
 
     def _try_out(self) -> None:
-        """A little forwards and backwards: what is wrong with the user's own code shows before any file is made."""
-        if not self.design.sources:
+        """A little forwards and backwards: what is wrong with the user's own code shows before any file is made.
+
+        So does what an algorithm of convolutions does not have.
+        """
+        if not (self.design.sources or self.design.transforms):
             return
         self.network.initialise(self.numerics)
         try:
@@ -439,6 +446,19 @@ class Run:
                 raise_first_nan(loss)
         except (ImportError, TypeError, ValueError) as error:
             raise ValueError(f"{self.design.path}: cannot train, its first samples end with: {error}") from error
+
+    def _convolutions(self) -> dict[str, dict[str, str]]:
+        """Layer -> pass -> by what the convolutions tried out are computed; ValueError if a table has none."""
+        layers = {name: self.numerics.layer(name).convolved for name in self.network.layer_names}
+        if not self.design.transforms:
+            return {}
+        for pattern, *_, convolution in self.design.layers:
+            if convolution is not None and not any(layers[name] for name in layers if re.fullmatch(pattern, name)):
+                raise ValueError(
+                    f'{self.design.path}: [layers."{pattern}".convolution] matches no layer that convolves; those that '
+                    f"do are {', '.join(name for name in layers if layers[name]) or 'none'}"
+                )
+        return {name: dict(passes) for name, passes in layers.items() if passes}
 
     def state(self) -> dict:
         """What a checkpoint holds besides the epoch: from both follows the schedule's position."""

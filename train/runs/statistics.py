@@ -18,6 +18,7 @@ from softnum.formats.dispatch import of_format
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.mad import Unit
 from softnum.runtime.atomic import write_atomic
+from softnum.train.designs.convolutions import Convolution
 from softnum.train.designs.design import RoleRounding
 from softnum.train.designs.objects import describe_format
 from softnum.train.engine.backend import NumpyBackend
@@ -139,7 +140,7 @@ class Watch:
         else:
             after = np.asarray(event.result, dtype=np.float64)
         if rounding is None:
-            fmt, name = unit.result, describe_format(unit.result, "")["format"]
+            fmt, name = event.delivered, describe_format(event.delivered, "")["format"]
         else:
             fmt, name = rounding.format, rounding.describe()["format"]
         if event.method == "quantize_blocks":
@@ -220,6 +221,8 @@ def _unrounded(event: Event, carrier) -> np.ndarray:
             return _EXACT
         if isinstance(part, Unit):
             return _ONCE
+        if isinstance(part, Convolution):
+            return None  # computed directly
         if isinstance(part, (tuple, list)):
             return [wide(each) for each in part]
         if isinstance(part, (float, np.floating)):

@@ -16,15 +16,15 @@ from softnum.formats.annotations import FormatLike
 from softnum.formats.blocks import format
 from softnum.formats.facts import fits
 from softnum.mac.mad import Unit
-from softnum.mac.products.transformed import checked_operands, checked_units, product, start_of, tiles_of
+from softnum.mac.products.transformed import check_shapes, checked_units, product, real_array, start_of, tiles_of
 from softnum.mac.products.unfold import pair_of
 from softnum.ops.elementary import cospi, sinpi
 
-__all__ = ["SCALINGS", "conv2d_fft"]
+__all__ = ["check_fft", "conv2d_fft"]
 
 _NAME = "conv2d_fft"
 _LARGEST = 1 << 12
-SCALINGS = ("last", "stage")
+_SCALINGS = ("last", "stage")
 
 
 def conv2d_fft(
@@ -115,14 +115,12 @@ def conv2d_fft(
     array([[[[45., 54.],
              [81., 90.]]]], dtype=float32)
     """
-    of_spectra, before, after = checked_units(_NAME, unit, transform, output)
+    x, w = real_array(_NAME, x, "x"), real_array(_NAME, w, "w")
     plain = {"stride": stride, "dilation": dilation, "groups": groups}
-    x, w, padding = checked_operands(_NAME, x, w, padding, plain)
-    if scaling not in SCALINGS:
-        raise ValueError(f"{_NAME}: scaling must be {' or '.join(map(repr, SCALINGS))}, got {scaling!r}")
+    options = {"twiddle": twiddle, "scaling": scaling, "padding": padding, **plain}
+    units, padding, side, twiddles = check_fft(x.shape, w.shape, unit, size, transform, output, **options)
+    of_spectra, before, after = units
     kernel, padded = w.shape[2:], tuple(n + 2 * p for n, p in zip(x.shape[2:], padding, strict=True))
-    side = _side(size, kernel, padded)
-    twiddles = [_twiddle_format(twiddle, one) for one in (before, after)]
     step, results = ([s - k + 1 for s, k in zip(n, kernel, strict=True)] for n in (side, padded))
     down, across = count = tuple(-(-n // by) for n, by in zip(results, step, strict=True))
     (images, channels), filters = x.shape[:2], len(w)
@@ -146,6 +144,25 @@ def conv2d_fft(
         start = start_of(_NAME, c, y.shape).reshape(1, -1)
         y = product(np.ones((1, 1)), y.reshape(1, -1), after, start).reshape(y.shape)
     return np.ascontiguousarray(y, np.float32 if fits(after.result, np.float32) else np.float64)
+
+
+def check_fft(
+    x: tuple, w: tuple, unit, size=None, transform=None, output=None, *, twiddle=None, scaling="last", padding=0,
+    **plain,
+):  # fmt: skip
+    """Units, paddings, sizes and twiddles' formats of a convolution of such shapes; ValueError where there is none.
+
+    Parameters are those of `conv2d_fft`; plain: stride, dilation, groups.
+
+    >>> check_fft((1, 1, 4, 5), (1, 1, 3, 3), "nvidia_v100_fp16", padding=1)[1:3]
+    ((1, 1), (8, 8))
+    """
+    units = checked_units(_NAME, unit, transform, output)
+    padding = check_shapes(_NAME, x, w, padding, plain)
+    if scaling not in _SCALINGS:
+        raise ValueError(f"{_NAME}: scaling must be {' or '.join(map(repr, _SCALINGS))}, got {scaling!r}")
+    side = _side(size, w[2:], tuple(n + 2 * p for n, p in zip(x[2:], padding, strict=True)))
+    return units, padding, side, [_twiddle_format(twiddle, one) for one in units[1:]]
 
 
 def _side(size, kernel, padded) -> tuple[int, int]:

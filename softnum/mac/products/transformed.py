@@ -12,11 +12,7 @@ from softnum.mac.presets import unit_of
 from softnum.mac.products.matrices import matmul
 from softnum.mac.products.unfold import pair_of
 
-__all__ = ["TransformError", "checked_operands", "checked_units", "product", "start_of", "tiles_of"]
-
-
-class TransformError(ValueError):
-    """What a transform has no convolution for, of kernels, strides and units that `softnum.conv2d` takes."""
+__all__ = ["check_shapes", "checked_units", "product", "real_array", "start_of", "tiles_of"]
 
 
 def checked_units(caller: str, unit, transform, output) -> tuple[Unit, Unit, Unit]:
@@ -28,39 +24,45 @@ def checked_units(caller: str, unit, transform, output) -> tuple[Unit, Unit, Uni
 def _unit(caller: str, given, what: str) -> Unit:
     unit = unit_of(given)
     if family_of(unit).of_blocks or unit.stochastic:
-        raise TransformError(
+        raise ValueError(
             f"{caller}: {what}={shown(unit)} takes blocks or rounds stochastically; state a unit of values with "
             "deterministic roundings"
         )
     formats = (*unit.operand, unit.c_format, unit.result)
     for fmt in formats:
         if not fits(fmt, np.float64):
-            raise TransformError(f"{caller}: {what} has numbers of {fmt}, which float64 does not hold; state others")
+            raise ValueError(f"{caller}: {what} has numbers of {fmt}, which float64 does not hold; state others")
     return unit
 
 
-def checked_operands(caller: str, x, w, padding, plain: dict, kernel=None):
-    """Images, kernels and the pair of paddings; plain: what must be 1, by name; kernel: the one size there is."""
-    x, w = np.asarray(x), np.asarray(w)
+def real_array(caller: str, x, what: str) -> np.ndarray:
+    """An operand as an array of numbers."""
+    x = np.asarray(x)
+    if x.dtype.kind not in "fiub":
+        raise TypeError(f"{caller}: {what} must be an array of real numbers, got {x.dtype}")
+    return x
+
+
+def check_shapes(caller: str, x: tuple, w: tuple, padding, plain: dict, kernel=None) -> tuple[int, int]:
+    """The pair of paddings of images and kernels of these shapes; plain: what must be 1; kernel: the one size."""
     for what, value in plain.items():
-        if value not in (1, (1, 1)):
-            raise TransformError(f"{caller}: {what} must be 1, got {value!r}; softnum.conv2d takes others")
-    rows, columns = padding = pair_of(padding, "padding", caller, 0)
-    if x.ndim != 4 or w.ndim != 4:
-        raise ValueError(f"{caller}: x and w have four dimensions, got shapes {x.shape} and {w.shape}")
-    if kernel not in (None, w.shape[2:]):
-        size, got = (f"{down} x {across}" for down, across in (kernel, w.shape[2:]))
-        raise TransformError(f"{caller}: kernels are {size}, got {got}; softnum.conv2d takes others")
-    if x.shape[1] != w.shape[1]:
-        raise ValueError(f"{caller}: images of {x.shape[1]} channels, and kernels of {w.shape[1]}")
-    if not (x.size and w.size):
-        raise ValueError(f"{caller}: nothing to convolve, of shapes {x.shape} and {w.shape}")
-    if x.shape[2] + 2 * rows < w.shape[2] or x.shape[3] + 2 * columns < w.shape[3]:
+        if value not in (1, (1, 1), [1, 1]):
+            raise ValueError(f"{caller}: {what} must be 1, got {value!r}; softnum.conv2d takes others")
+    rows, columns = pair_of(padding, "padding", caller, 0)
+    if len(x) != 4 or len(w) != 4:
+        raise ValueError(f"{caller}: x and w have four dimensions, got shapes {x} and {w}")
+    if kernel not in (None, w[2:]):
+        size, got = (f"{down} x {across}" for down, across in (kernel, w[2:]))
+        raise ValueError(f"{caller}: kernels are {size}, got {got}; softnum.conv2d takes others")
+    if x[1] != w[1]:
+        raise ValueError(f"{caller}: images of {x[1]} channels, and kernels of {w[1]}")
+    if not all((*x, *w)):
+        raise ValueError(f"{caller}: nothing to convolve, of shapes {x} and {w}")
+    if x[2] + 2 * rows < w[2] or x[3] + 2 * columns < w[3]:
         raise ValueError(
-            f"{caller}: images of {x.shape[2]} x {x.shape[3]} with padding {rows}, {columns} hold no "
-            f"{w.shape[2]} x {w.shape[3]} kernel"
+            f"{caller}: images of {x[2]} x {x[3]} with padding {rows}, {columns} hold no {w[2]} x {w[3]} kernel"
         )
-    return x, w, padding
+    return rows, columns
 
 
 def tiles_of(x, padding: tuple[int, int], side: tuple[int, int], step: tuple[int, int], count: tuple[int, int]):
@@ -76,7 +78,7 @@ def tiles_of(x, padding: tuple[int, int], side: tuple[int, int], step: tuple[int
 
 def start_of(caller: str, c, shape: tuple[int, ...]) -> np.ndarray:
     """The initial accumulator of results, in their shape."""
-    c = np.asarray(c)
+    c = real_array(caller, c, "c")
     try:
         c = np.broadcast_to(c, shape)
     except ValueError:

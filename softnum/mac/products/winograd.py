@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from softnum.mac.mad import Unit
-from softnum.mac.products.transformed import checked_operands, checked_units, product, start_of, tiles_of
+from softnum.mac.products.transformed import check_shapes, checked_units, product, real_array, start_of, tiles_of
 
-__all__ = ["conv2d_winograd"]
+__all__ = ["check_winograd", "conv2d_winograd"]
 
 _F = Fraction
 _NAME = "conv2d_winograd"
@@ -104,11 +104,10 @@ def conv2d_winograd(
     array([[[[45., 54.],
              [81., 90.]]]], dtype=float32)
     """
-    product_unit, before, after = checked_units(_NAME, unit, transform, output)
+    x, w = real_array(_NAME, x, "x"), real_array(_NAME, w, "w")
     plain = {"stride": stride, "dilation": dilation, "groups": groups}
-    x, w, padding = checked_operands(_NAME, x, w, padding, plain, kernel=(3, 3))
-    if tile not in _TRANSFORMS or isinstance(tile, bool):
-        raise ValueError(f"{_NAME}: tile must be 2 or 4, got {tile!r}")
+    units, padding = check_winograd(x.shape, w.shape, unit, tile, transform, output, padding=padding, **plain)
+    product_unit, before, after = units
     height, width = (n + 2 * p - 2 for n, p in zip(x.shape[2:], padding, strict=True))
     of_input, of_kernel, of_output = _TRANSFORMS[tile]
     down, across, side = -(-height // tile), -(-width // tile), tile + 2
@@ -126,7 +125,26 @@ def conv2d_winograd(
     return np.ascontiguousarray(y[:, :, :height, :width])
 
 
+def check_winograd(x: tuple, w: tuple, unit, tile=2, transform=None, output=None, *, padding=0, **plain):
+    """The units and the pair of paddings of a convolution of arrays of such shapes; ValueError where there is none.
+
+    Parameters are those of `conv2d_winograd`; plain: stride, dilation, groups.
+
+    >>> check_winograd((1, 1, 4, 4), (1, 1, 3, 3), "nvidia_v100_fp16", padding=1)[1]
+    (1, 1)
+    """
+    units = checked_units(_NAME, unit, transform, output)
+    padding = check_shapes(_NAME, x, w, padding, plain, kernel=(3, 3))
+    if not isinstance(tile, int) or tile not in _TRANSFORMS:
+        raise ValueError(f"{_NAME}: tile must be 2 or 4, got {tile!r}")
+    return units, padding
+
+
 def _transformed(x, matrix, unit: Unit, start=None) -> np.ndarray:
     """(T x) T' of matrices along the last axes; start: the initial accumulator of the latter product."""
     t = np.array([[float(value) for value in row] for row in matrix])
-    return product(product(t, x, unit), t.T, unit, start)
+    lead, (rows, columns) = x.shape[:-2], x.shape[-2:]
+    first = product(t, np.moveaxis(x, -2, 0).reshape(rows, -1), unit)  # of all matrices side by side
+    first = first.reshape(len(t), -1, columns).swapaxes(0, 1).reshape(-1, columns)
+    start = None if start is None else start.reshape(-1, len(t))
+    return product(first, t.T, unit, start).reshape(*lead, len(t), len(t))
