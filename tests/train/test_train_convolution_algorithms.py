@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from softnum.train import Settings, Tensor, load_design, workload
+from softnum.train import Parameter, Settings, Tensor, load_design, workload
+from softnum.train.engine.binary64 import host
 from softnum.train.layers.convolution import conv2d
 from softnum.train.runs.loop import Run
 from tests.support.cases import cases
@@ -203,6 +204,23 @@ def test_tables_that_are_not_valid(text, says, tmp_path):
     file.write_text(f"[convolution]\n{text}\n")
     with pytest.raises(ValueError, match=rf"mine.toml: .*{says}"):
         load_design(file)
+
+
+@pytest.mark.slow
+@cases("algorithm", TABLES)
+def test_the_same_bits_on_a_gpu(algorithm, tmp_path):
+    """In Numba's simulator of one, unless this runs on a GPU."""
+    pytest.importorskip("numba")
+    found = []
+    for device in ("cpu", "cuda"):
+        layer = numerics_of(tmp_path, table(algorithm), device=device).layer("conv")
+        rng, backend = np.random.default_rng(1), layer.numerics.backend
+        given = [backend.array(np.float32(rng.normal(size=size))) for size in ((1, 2, 3, 3), (1, 2, 3, 3), 1)]
+        leaves = [Parameter(layer.round("master", each), layer, "conv") for each in given]
+        y = conv2d(*leaves, layer, padding=1)
+        y.backward(backend.array(np.ones(y.value.shape, np.float32)))
+        found.append([host(each) for each in (y.value, *(one.gradient for one in leaves))])
+    assert all(np.array_equal(*pair) for pair in zip(*found, strict=True))
 
 
 @needs_torch
