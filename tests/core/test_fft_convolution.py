@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import softnum as sn
-from tests.core.test_winograd import direct, images
 from tests.support.cases import cases
+from tests.support.convolutions import direct, images
 
 _HALF = sn.MadUnit("binary16", operand="binary16")
 _WIDE = sn.MadUnit("binary64", operand="binary64")

@@ -30,7 +30,7 @@ from softnum.formats.base import AnyFormat
 from softnum.mac.mad import Unit
 from softnum.mac.products.fourier import check_fft, conv2d_fft
 from softnum.mac.products.winograd import check_winograd, conv2d_winograd
-from softnum.train.designs.design import OPERAND_ROLES, LayerDesign
+from softnum.train.designs.design import OPERAND_ROLES, LayerDesign, scaled_by
 from softnum.train.designs.unit_specs import describe_unit
 
 __all__ = ["ALGORITHMS", "OTHERWISE", "Convolution", "algorithm_of"]
@@ -115,9 +115,9 @@ class Convolution:
 
 
 def _plain(value):
-    if isinstance(value, AnyFormat):
-        return str(value)
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return list(value)
+    return value if isinstance(value, (int, str)) else str(value)
 
 
 def algorithm_of(
@@ -148,7 +148,8 @@ def algorithm_of(
     if by is None or key == "backward_weight":
         return None, "direct"
     roles = ["input" if first and role == "activations" else role for role in OPERAND_ROLES[key]]
-    why = next((f"role {role!r} has {what}" for role in roles if (what := _of_products(layer, key, role))), None)
+    roundings = {role: layer.roles[layer.name(key, role)] for role in roles}
+    why = next((f"role {role!r} has {scaled_by(own)}" for role, own in roundings.items() if own.by_products), None)
     why = why or by.refusal(key, a, b, layer.units[key], geometry)
     if why is None:
         return by, by.algorithm
@@ -160,11 +161,3 @@ def algorithm_of(
         f'{why}; state [layers."{name}".convolution] algorithm = "direct" for it, or otherwise = "direct" beside the '
         "algorithm"
     )
-
-
-def _of_products(layer: LayerDesign, key: str, role: str) -> str | None:
-    """What of a role's numbers runs along the K of direct products."""
-    rounding = layer.roles[layer.name(key, role)]
-    if not rounding.by_products:
-        return None
-    return f"the block format {rounding.format}" if rounding.block else "a scale"

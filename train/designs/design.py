@@ -23,7 +23,7 @@ from softnum.train.designs.unit_specs import BLOCK_KINDS, accumulator_of, build_
 __all__ = [
     "BLOCK_ROLES", "COMPENSATION", "ENGINES", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "PASS_ROLES",
     "ROLES", "SAVED", "SPARSE_ROLES", "STATE_ROLES", "UPDATE", "Design", "LayerDesign", "NamedOperator", "RoleRounding",
-    "nearest",
+    "nearest", "scaled_by",
 ]  # fmt: skip
 
 ROLES = (
@@ -630,6 +630,13 @@ def _check_scales(where: str, roundings: dict[str, RoleRounding], unit) -> None:
             f"{where} multiplies {have}: only of both operands a transform cancels; state the same hadamard for both, "
             "or the roles of one pass"
         )
+
+
+def scaled_by(rounding: RoleRounding) -> str:
+    """What keeps a role's numbers from being rounded once, for all that takes them."""
+    if rounding.block:
+        return f"the block format {rounding.format}"
+    return "a rounding of one pass alone" if rounding.scale is None else f"a scale, of {rounding.format}"
 
 
 def nearest(key: str, known) -> str:

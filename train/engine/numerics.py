@@ -41,6 +41,7 @@ from softnum.train.designs.design import (
     Design,
     LayerDesign,
     RoleRounding,
+    scaled_by,
 )  # fmt: skip
 from softnum.train.designs.scales import is_shared, of_tensor
 from softnum.train.engine.backend import role_key
@@ -323,7 +324,7 @@ class LayerNumerics:
             rounding = self.design.roles[role]
             if (rounding.by_products or role not in BLOCK_ROLES) and (role != "input" or self.first):
                 raise ValueError(
-                    f"layer {self.name!r}: {what}, and role {role!r} has {_scaled_by(rounding)}; state "
+                    f"layer {self.name!r}: {what}, and role {role!r} has {scaled_by(rounding)}; state "
                     f'formats of single numbers for this layer: [layers."{self.name}".roles] with weights, '
                     f"{self.operand_role} and errors, and units that take these"
                 )
@@ -455,7 +456,7 @@ class LayerNumerics:
 
     def _round(self, place: str, rounding: RoleRounding, x, of):
         if rounding.by_products:
-            raise TypeError(f"layer {self.name!r}: role {place!r} has {_scaled_by(rounding)}; use `operand`")
+            raise TypeError(f"layer {self.name!r}: role {place!r} has {scaled_by(rounding)}; use `operand`")
         key, backend = self._key(place), self.numerics.backend
         known = of is not None and of == rounding.format
         return backend.unchanged(x, rounding) if known else backend.quantize(x, rounding, key)
@@ -602,13 +603,6 @@ class _Trusted(NamedTuple):
     operand: ScaledOperand
     numbers: Callable
     back: Callable
-
-
-def _scaled_by(rounding: RoleRounding) -> str:
-    """What keeps a role's numbers from being rounded once, for all that takes them."""
-    if rounding.block:
-        return f"the block format {rounding.format}"
-    return "a rounding of one pass alone" if rounding.scale is None else f"a scale, of {rounding.format}"
 
 
 def check_seed(seed: object) -> None:
