@@ -65,6 +65,7 @@ if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, b
     from softnum.collectives.collective import Collective
     from softnum.collectives.make import collective
     from softnum.collectives.split import split_matmul
+    from softnum.collectives.split_unit import SplitDotUnit
     from softnum.inspect.bounds.product import ErrorBound, bound
     from softnum.inspect.disclosure.document import Disclosure
     from softnum.inspect.identify import Identified, identify
@@ -123,6 +124,7 @@ _LATER = {
     "softnum.collectives.collective": ("Collective",),
     "softnum.collectives.make": ("collective",),
     "softnum.collectives.split": ("split_matmul",),
+    "softnum.collectives.split_unit": ("SplitDotUnit",),
     "softnum.inspect.bounds.product": ("ErrorBound", "bound"),
     "softnum.inspect.disclosure.document": ("Disclosure",),
     "softnum.inspect.permitted.freedom": ("Freedom", "ImeFreedom"),
@@ -206,6 +208,7 @@ __all__ = [
     "Operator",
     "Probe",
     "RoundingStats",
+    "SplitDotUnit",
     "Stream",
     "TileError",
     "TwoStageDotUnit",

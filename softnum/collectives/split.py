@@ -26,7 +26,13 @@ _PRODUCTS = 2  # a child of the key; those before are the collective's
 
 
 def split_matmul(
-    a: ArrayLike, b: ArrayLike, unit: Unit, collective: Collective | str, *, key: Key | None = None
+    a: ArrayLike,
+    b: ArrayLike,
+    unit: Unit,
+    collective: Collective | str,
+    *,
+    key: Key | None = None,
+    threads: int | None = None,
 ) -> list[np.ndarray]:
     """The matrix product whose K is divided among ranks: what each has after an all-reduce of partial products.
 
@@ -47,6 +53,8 @@ def split_matmul(
     key : int, (int, int) or Stream, optional
         Needed if the unit, the adder or the wire rounds stochastically. The collective has it as it is; the product of
         rank r has child r of its child 2, ``Stream(key).spawn(1, first=2)[0].spawn(1, first=r)[0]``.
+    threads : int, optional
+        Of each rank's product, as of `matmul`.
 
     Returns
     -------
@@ -97,6 +105,6 @@ def split_matmul(
         own = None
         if unit.stochastic and key is not None:
             own = Stream(key).spawn(1, first=_PRODUCTS)[0].spawn(1, first=rank)[0]
-        product = matmul(a[..., part], b[..., part, :], unit, key=own)
+        product = matmul(a[..., part], b[..., part, :], unit, key=own, threads=threads)
         parts[rank] = product if c.format.contains(unit.result) else quantize(product, c.format)
     return c.all_reduce(parts, key=key if c.stochastic else None)

@@ -73,6 +73,8 @@ class ChunkedDotUnit(Unit):
                 else "custom formats have MadUnit's chunk"
             )
             raise ValueError(f"ChunkedDotUnit: inner must compute in floats or fixed point, got {self.inner}: {what}")
+        if family_of(self.inner).whole is not None:
+            raise ValueError(f"ChunkedDotUnit: inner={self.inner.expression} multiplies whole matrices alone")
         if self.inner.stochastic:
             raise ValueError(
                 f"ChunkedDotUnit: inner takes random bits ({self.inner}), which chunks would take again; of a MadUnit "

@@ -30,6 +30,8 @@ class Family:
         Whether the unit's expression makes the unit again: of constants alone, as files of vectors state units.
     of_blocks : bool
         Whether operands are BlockArrays.
+    whole : ``(unit, a, b, c, key, threads)``
+        The whole matrix product, of a unit whose results depend on their places in it, so that no engine makes a part.
     definition : ``(unit)``
         The engine on codes, `softnum.mac.products.engines`.
     fast : ``(unit)``
@@ -67,6 +69,7 @@ class Family:
     options: tuple[str, ...] | None = None
     from_text: bool = True
     of_blocks: bool = False
+    whole: Callable | None = None
     definition: Callable | None = None
     fast: Callable | None = None
     counting: Callable | None = None

@@ -74,9 +74,8 @@ def steps(run, model, twins, mode=None):
         yield iteration, mine, found.item() + sum(penalty.item() for penalty in model.penalties)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_losses_and_parameters_are_those_of_the_network(case):
-    design, options = CASES[case]
+def judge(design, options):
+    """That a converted model has the bits of the network."""
     run, model, twins = both(design, options)
     st.convert(model, design, seed=5, elementwise="exact", program_order=True, quiet=True)
     for _, mine, theirs in steps(run, model, twins, model.softnum_mode):
@@ -84,6 +83,22 @@ def test_losses_and_parameters_are_those_of_the_network(case):
         for parameter, twin, turned in twins:
             np.testing.assert_array_equal(twin.detach().numpy(), laid_out(parameter, turned), parameter.name)
     assert run.iterations == 3
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_losses_and_parameters_are_those_of_the_network(case):
+    judge(*CASES[case])
+
+
+def test_layers_whose_k_ranks_share(tmp_path):
+    split = "kind = 'split', ranks = 2, collective = \"ring(unit='bfloat16')\", inner = { accumulator = 'binary32' }"
+    (tmp_path / "parallel.toml").write_text(
+        f"[roles]\ndefault = 'bfloat16'\nmaster = 'binary32'\n"
+        f"[layers.'.*(project|ff2)'.units]\nforward = {{ {split} }}\n"
+        f"[layers.'.*(gate|ff1)'.units]\nbackward_data = {{ {split} }}\n"
+        f"[layers.'.*qkv'.units]\nbackward_data = {{ {split}, sections = [16, 8, 8] }}\n"
+    )
+    judge(tmp_path / "parallel.toml", UNTIED)
 
 
 @pytest.mark.parametrize("options", [{}, OTHERS, MIXTURE], ids=["plain", "others", "mixture"])

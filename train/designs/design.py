@@ -18,6 +18,7 @@ from softnum.train.designs.loss_scaling import LossScaling, overflow_shows
 from softnum.train.designs.objects import describe_format, file_of
 from softnum.train.designs.scales import Hadamard, describe_scale, length_along, scale_bits
 from softnum.train.designs.sparsity import Sparsity
+from softnum.train.designs.split_units import SPLIT, check_whole
 from softnum.train.designs.unit_specs import BLOCK_KINDS, accumulator_of, build_unit, describe_unit, operands_of
 
 __all__ = [
@@ -508,6 +509,7 @@ def _of_single_numbers(given: dict, units: dict[str, dict]) -> tuple[dict, dict]
     scaled = {role for role in whole if role not in roles and whole[role].scale is not None}
     plain = {}
     for key, spec in units.items():
+        spec = spec["inner"] if spec.get("kind") == SPLIT else spec  # sums of rows are one rank's
         blocks = any(isinstance(fmt, BlockFormat) for fmt in spec.get("operand", ()))
         if blocks or spec.get("kind") in BLOCK_KINDS or "inner" in spec or scaled.intersection(OPERAND_ROLES[key]):
             spec = {"accumulator": accumulator_of(spec)}
@@ -616,6 +618,7 @@ def _check_scales(where: str, roundings: dict[str, RoleRounding], unit) -> None:
             f"{where}: the sums of role {next(iter(lengths))!r}, which has a scale, are scaled in binary32, which the "
             f"unit's result {unit.result} does not fit; give the unit an accumulator that does"
         )
+    check_whole(where, unit, scales)
     sizes = sorted(length for length in lengths.values() if length is not None)
     if len(sizes) == 2 and sizes[1] % sizes[0]:
         have = " by ".join(f"role {role!r} ({length} along K)" for role, length in lengths.items())

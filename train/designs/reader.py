@@ -44,6 +44,7 @@ from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.objects import checksum, load_format, load_object, load_operator, load_unit_function
 from softnum.train.designs.scales import Hadamard, OwnScaling, scale_of
 from softnum.train.designs.sparsity import Gradual, Sparsity
+from softnum.train.designs.split_units import SPLIT, split_facts
 from softnum.train.designs.unit_specs import (
     BLOCK_KINDS,
     CHUNK_KEYS,
@@ -59,6 +60,8 @@ from softnum.tta.workloads.unit import UnitHardware
 
 __all__ = ["check_hardware", "design_names", "load_design", "merged_hardware", "with_hardware"]
 
+#: kinds of a rank's part of a product
+_PART_KINDS = tuple(kind for kind in (*KINDS, "preset") if kind not in (*BLOCK_KINDS, SPLIT, "custom"))
 _ROLE_KEYS = ("format", "rounding", "overflow", "stochastic_bits", "random", "scale_rule")
 _BLOCK_KEYS = ("element", "scale", "tensor_scale", "block_size")
 _GRADUAL_KEYS = ("from", "to", "every", "initial")
@@ -517,6 +520,8 @@ class _Reader:
         chunked = self.chunked(where, {key: entry[key] for key in chunk_keys if key in entry})
         if kind == "preset":
             return self.preset(where, self.table(where, entry, (*PRESET_KEYS, *chunk_keys))) | chunked
+        if kind == SPLIT:
+            return self.split(where, entry)
         _, formats, options, needed = KINDS[kind]
         self.table(where, entry, ("kind", "operand", *needed, *formats, *options, *chunk_keys))
         for key in needed:
@@ -541,6 +546,18 @@ class _Reader:
             block = kind in BLOCK_KINDS or "kind" not in entry
             spec["operand"] = tuple(self.format(f"{where}.operand", text, block=block) for text in pair)
         return spec | chunked
+
+    def split(self, where: str, entry: dict) -> dict:
+        """An entry of a unit whose K ranks share."""
+        _, _, options, needed = KINDS[SPLIT]
+        self.table(where, entry, ("kind", *needed, *options))
+        try:
+            facts = split_facts(entry, needed)
+        except ValueError as error:
+            raise ValueError(f"{self.file}: {where}{error}") from error
+        inner = self.unit(f"{where}.inner", entry["inner"], _PART_KINDS)
+        operand = {"operand": inner["operand"]} if "operand" in inner else {}
+        return {"kind": SPLIT, "inner": inner, **facts, **operand}
 
     def chunked(self, where: str, entry: dict) -> dict:
         """What a spec says of the chunks around its unit: an entry ``chunked``, or nothing."""

@@ -13,13 +13,15 @@
     forward = { kind = "block_dot", accumulator = "binary32", inner = { kind = "mad", accumulator = "e6m9" } }
     forward = "nvidia_tcgen05_mxf8f6f4"                                   # softnum.BlockFusedDotUnit, of block formats
     forward = { kind = "custom", function = "my_mad.py:mad", lanes = 4 }  # softnum.CustomMadUnit; also "my_mad.c:mad"
+    forward = { kind = "split", ranks = 4, collective = "ring(unit='bfloat16')", inner = { accumulator = "binary32" } }
+                                                                          # softnum.SplitDotUnit: K shared by ranks
 
 A custom unit's function may also be an object that is a unit already; nothing else is stated beside it then.
 
 Without ``operand`` a unit takes what the roles hold that feed it; a preset states its own, unless it is of an
 instruction that multiplies formats in any pairing. Without ``kind`` it is a "block_dot" where these are block formats,
 or it has an ``inner``, else a "mad". ``inner`` is a unit of kind mad, fused, two_stage, grouped or exact, or a
-preset, which multiplies elements.
+preset, which multiplies elements; of kind "split" it multiplies each rank's part of K, and may have a ``chunk``.
 
 A unit of kind fused, two_stage or exact, or a preset, may have a ``chunk``: the sums of so many products, each from +0,
 are added in ``outer_accumulator`` (binary32), in the mode ``outer_rounding`` (nearest_even). Of kind mad, chunk is its
@@ -33,18 +35,21 @@ import functools
 from pathlib import Path
 from typing import Any
 
+from softnum.collectives.collective import Collective
+from softnum.collectives.split_unit import SplitDotUnit
 from softnum.formats.base import AnyFormat
 from softnum.formats.blocks import BlockFormat, format
 from softnum.mac.block_fused import BlockFusedDotUnit
 from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.custom import CustomMadUnit
 from softnum.mac.families import FAMILIES
-from softnum.mac.family import Family
+from softnum.mac.family import Family, register
 from softnum.mac.fused import FusedDotUnit
 from softnum.mac.grouped import GroupedDotUnit
 from softnum.mac.mad import Unit
 from softnum.mac.two_stage import TwoStageDotUnit
 from softnum.train.designs.objects import UnitFunction, describe_format
+from softnum.train.designs.split_units import SPLIT
 
 __all__ = [
     "BLOCK_KINDS",
@@ -69,7 +74,7 @@ def _options(units: type, family: Family) -> tuple[str, ...]:
 #: kind: (the class, its formats, its other options, what cannot be left out)
 KINDS = {
     family.kind: (units, family.formats, _options(units, family), family.needed)
-    for units, family in FAMILIES.items()
+    for units, family in (FAMILIES | {SplitDotUnit: register(SplitDotUnit)}).items()
     if family.kind
 }
 PRESET_KEYS = ("kind", "name", "preset", "output")
@@ -98,6 +103,8 @@ def operands_of(spec: dict, formats: tuple) -> tuple:
     >>> [str(fmt) for fmt in operands_of(spec, (sn.format("e5m2"), sn.format("e4m3fn")))]
     ['e5m2', 'e4m3fn']
     """
+    if spec.get("kind") == SPLIT:
+        return operands_of(spec["inner"], formats)
     stated = spec.get("operand", formats)
     fused = isinstance(spec.get("preset"), (FusedDotUnit, TwoStageDotUnit, GroupedDotUnit))
     if fused and any({*stated, *formats} <= pair for pair in _PAIRED):
@@ -141,6 +148,8 @@ def build_unit(spec: dict, operand: tuple):
         if "inner" in spec:
             elements = tuple(fmt.element for fmt in operand)
             spec["inner"] = build_unit(spec["inner"], spec["inner"].get("operand", elements))
+    if kind == SPLIT:
+        return SplitDotUnit(build_unit(spec["inner"], operand), spec["collective"], spec.get("sections"))
     if kind == "custom":
         for key, value in spec.items():
             if isinstance(value, (dict, list)):
@@ -181,4 +190,6 @@ def _plain(value):
         return describe_format(value, "")["format"]
     if isinstance(value, Unit):
         return describe_unit(value)
+    if isinstance(value, Collective):
+        return str(value)
     return [_plain(part) for part in value] if isinstance(value, tuple) else value

@@ -490,7 +490,12 @@ class LayerNumerics:
         site, unit = self._key(key), self.design.units[key]
         if isinstance(a, BlockArray) is not isinstance(b, BlockArray):
             a, b = self._as_numbers(key, a, b)
-        return self.numerics.backend.matmul(a, b, unit, c, site if unit.stochastic else None)
+        try:
+            return self.numerics.backend.matmul(a, b, unit, c, site if unit.stochastic else None)
+        except ValueError as error:
+            if family_of(unit).whole is None:
+                raise
+            raise ValueError(f"layer {self.name!r}: {key}: {error}") from error  # ranks that cannot share K
 
     def _as_numbers(self, key: str, *operands) -> list:
         """Operands of a pass, one of them in blocks, as the numbers that its unit multiplies."""
@@ -513,8 +518,9 @@ class LayerNumerics:
     def convolve(self, key: str, a, b, c=None, **geometry):
         """The product of a pass of a convolution in the pass's unit; c is the accumulator's initial value.
 
-        Operands with blocks or scales are unfolded, one matrix a group, and multiplied as matrices: their blocks run
-        along the K that `softnum.conv2d` and its gradients state.
+        Operands with blocks or scales, and those of a unit that makes whole matrix products alone, are unfolded, one
+        matrix a group, and multiplied as matrices: their blocks run along the K that `softnum.conv2d` and its gradients
+        state.
 
         Raises
         ------
@@ -525,7 +531,8 @@ class LayerNumerics:
         a, b = (x.of(key) if isinstance(x, PassOperand) else x for x in (a, b))
         if isinstance(a, ScaledOperand) or isinstance(b, ScaledOperand):
             a, b = self._with_scale(a), self._with_scale(b)
-        if isinstance(a, BlockOperand) or isinstance(b, BlockOperand):
+        whole = family_of(self.design.units[key]).whole is not None
+        if whole or isinstance(a, BlockOperand) or isinstance(b, BlockOperand):
             a, b = (
                 x if isinstance(x, BlockOperand) else BlockOperand(x, lambda numbers, axis: numbers) for x in (a, b)
             )

@@ -21,6 +21,7 @@ from softnum.train.datasets.sets import load_data
 from softnum.train.designs.design import OPTIMISER_ROLES, ROLES, Design
 from softnum.train.designs.gemms import design_gemms
 from softnum.train.designs.sparsity import GradientSparsity
+from softnum.train.designs.split_units import check_divisions
 from softnum.train.engine.binary64 import host
 from softnum.train.engine.devices import check_device
 from softnum.train.engine.functions import raise_first_nan
@@ -251,6 +252,7 @@ class Run:
         self.per_epoch, self.seekable = self.task.per_epoch, self.task.seekable
         self.iterations = settings.epochs * self.per_epoch
         design.check_sparsity(self.network.layer_names, self.iterations)
+        check_divisions(design, self.network, settings.batch // (settings.workers if settings.collective else 1))
         self.interval = settings.interval(self.task.samples)
         self._try_out()
         self.convolutions = self._convolutions()

@@ -27,6 +27,11 @@ def coded(fmt, unit=None):
 def definition_of(unit):
     """The engine of any unit on 64-bit codes; ``run`` returns a bit for each of `Unit.rounded_to` that lacks a NaN."""
     define = family_of(unit).definition
+    if define is None and family_of(unit).whole is not None:
+        raise TypeError(
+            f"{type(unit).__name__}: its results depend on their places in a matrix product; multiply matrices by "
+            "softnum.matmul"
+        )
     if define is None:
         raise TypeError(f"{type(unit).__name__} has no definition")
     return define(unit)

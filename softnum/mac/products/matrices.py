@@ -170,8 +170,8 @@ def matmul(
         C on codes of 16 bits together.
     b : the same, shape (..., K, N)
         Values of the second operand format.
-    unit : MadUnit, FusedDotUnit, FmaChainUnit, GroupedDotUnit, ExactDotUnit or ChunkedDotUnit; or BlockDotUnit
-        A BlockDotUnit takes BlockArrays of its formats, blocked along K: a along axis -1, b along axis -2.
+    unit : MadUnit, FusedDotUnit, FmaChainUnit, GroupedDotUnit, ExactDotUnit, ChunkedDotUnit or SplitDotUnit
+        Or a BlockDotUnit, which takes BlockArrays of its formats, blocked along K: a along axis -1, b along axis -2.
     c : optional, shape broadcast to (..., M, N)
         The initial accumulator (of the outer sum under chunk): values of the result's format. Default +0.
     key : int, (int, int) or Stream, optional
@@ -225,10 +225,26 @@ def matmul(
     if family_of(unit).of_blocks or BlockArray in (type(a), type(b)):
         with _core.PlainEnvironment():
             result = block_matmul(a, b, unit, c, key, random_bits, threads, out, tallies)
+    elif family_of(unit).whole is not None:
+        result = _whole(a, b, unit, c, key, random_bits, threads, out, return_stats)
     else:
         with _core.PlainEnvironment():
             result = matmul_by_unit(a, b, unit, c, key, random_bits, threads, out, tallies=tallies)
     return result if tallies is None else (result, tallies.stats(unit))
+
+
+def _whole(a, b, unit, c, key, random_bits, threads, out, return_stats):
+    """`matmul` under a unit whose family makes the whole product (`softnum.mac.family.Family.whole`)."""
+    me = type(unit).__name__
+    if random_bits is not None or return_stats:
+        what = "takes no random_bits; state key=" if random_bits is not None else "counts no roundings; leave it out"
+        raise ValueError(f"matmul: {me} {what}, or multiply in the units that it is made of")
+    result = family_of(unit).whole(unit, a, b, c, key, threads)
+    if out is None:
+        return result
+    check_out("matmul", out, result.shape, result.dtype)
+    out[...] = result
+    return out
 
 
 def matmul_by_unit(
