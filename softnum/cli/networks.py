@@ -58,6 +58,8 @@ PARAMETERS = {
     "dropout": "share of elements that are dropped",
     "entropy": "of the reward of entropy",
     "experts": "of a mixture in each block, in place of one feedforward",
+    "expert_combine": "the collective over whose wire experts' results are sent back [expert_dispatch]",
+    "expert_dispatch": "of experts on several ranks, the collective over whose wire tokens are sent [none]",
     "experts_chosen": "experts that a token is routed to [1]",
     "feedforward": "relu, relu2 or swiglu",
     "group_size": "channels of a group, with norm=group [8]",
@@ -74,7 +76,8 @@ PARAMETERS = {
 _SET = (
     "A parameter of the network, as NAME=VALUE, like heads=2; may be given again. actor-critic: steps, discount, "
     "value_weight, entropy. gpt, transformer-lm: depth, heads, kv_heads, dropout, steps, norm, feedforward, positions, "
-    "rotary_base, tied_embeddings. gpt also: vocabulary, biases, experts, experts_chosen, capacity, balance. lstm, "
+    "rotary_base, tied_embeddings. gpt also: vocabulary, biases, experts, experts_chosen, capacity, balance, "
+    "expert_dispatch, expert_combine. lstm, "
     "speech-lstm: steps. recurrent-lm: cell, dropout, steps. resnet: depth, block, norm, group_size. seq2seq: cell, "
     "bidirectional, dropout, steps. transformer: depth, heads, dropout. wgan: critic_updates, critic_clip. "
     "FILE.py:FUNCTION: the function's arguments."

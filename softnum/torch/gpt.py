@@ -11,6 +11,7 @@ from softnum.torch.positions import rotary
 from softnum.train.engine.backend import NumpyBackend
 from softnum.train.engine.tensor import Tensor
 from softnum.train.layers.attention import causal_mask
+from softnum.train.layers.dispatch import over_wire
 from softnum.train.layers.losses import balance
 from softnum.train.layers.mixture import Mixture, choices, seats
 from softnum.train.layers.transformer_blocks import Block
@@ -34,7 +35,8 @@ class GPT(nn.Module):
     ----------
     **options
         Of that network: sizes, depth, heads, kv_heads, dropout, steps, vocabulary, norm, feedforward, positions,
-        rotary_base, tied_embeddings, biases, experts, experts_chosen, capacity, balance.
+        rotary_base, tied_embeddings, biases, experts, experts_chosen, capacity, balance, expert_dispatch,
+        expert_combine; not wires that round stochastically.
 
     Attributes
     ----------
@@ -44,7 +46,7 @@ class GPT(nn.Module):
     Raises
     ------
     ValueError
-        As of the network.
+        As of the network, or a wire rounds stochastically.
 
     Examples
     --------
@@ -57,6 +59,13 @@ class GPT(nn.Module):
     def __init__(self, **options) -> None:
         super().__init__()
         network = make_network("gpt", **options)
+        for block in network.blocks:
+            wires = getattr(block.feedforward, "wires", None)
+            if wires is not None and wires.stochastic:
+                raise ValueError(
+                    f"expert_dispatch: a wire rounds stochastically ({wires.to_experts}; {wires.from_experts}), and "
+                    "this model's random bits have no number for it; round to nearest, or train by softnum.train"
+                )
         self.options, self.depth = network.options, len(network.blocks)
         self.dropout, self.steps = network.dropout, network.steps
         words, features = network.embedding.words, network.embedding.features
@@ -153,6 +162,24 @@ class _Balance(torch.autograd.Function):
         return slope.to(gradient.device, ctx.dtype), None, None
 
 
+class _Exchange(torch.autograd.Function):
+    """`softnum.train.layers.dispatch.exchange`, the same whatever the arithmetic."""
+
+    @staticmethod
+    def forward(ctx, x, there, back):
+        ctx.back = back
+        return _over_wire(x, *there)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return _over_wire(gradient, *ctx.back), None, None
+
+
+def _over_wire(x, rounding, kept) -> torch.Tensor:
+    values = x.detach().cpu().numpy()
+    return torch.from_numpy(over_wire(NumpyBackend(values.dtype), values, rounding, kept)).to(x.device)
+
+
 class _Expert(_FeedForward):
     def __init__(self, layer, bias: bool) -> None:
         super().__init__()
@@ -193,12 +220,19 @@ class _Block(_FeedForward):
         count, size = len(mixture.experts), mixture.seats(rows)
         probabilities = F.softmax(self.router(x), -1)
         chosen = choices(probabilities.detach().cpu().numpy(), mixture.chosen)
-        taken, found = (torch.from_numpy(part).to(x.device) for part in seats(chosen, count, size))
+        taken, found = seats(chosen, count, size)
+        wires = mixture.wires
+        ways = None if wires is None else tuple(zip(wires.roundings, wires.kept(taken, count, rows), strict=True))
+        taken, found = (torch.from_numpy(part).to(x.device) for part in (taken, found))
         chosen = torch.from_numpy(chosen).to(x.device)
         mixture.penalty = _Balance.apply(probabilities, chosen, mixture.factor) if mixture.factor else None
         nothing = x.new_zeros(1, features)
         seated = torch.cat([x, nothing]).index_select(0, taken)
+        if ways is not None:
+            seated = _Exchange.apply(seated, *ways)
         parts = [self.get_submodule(f"expert{k + 1}")(part) for k, part in enumerate(seated.split(size))]
+        if ways is not None:
+            parts = [_Exchange.apply(torch.cat(parts), *ways[::-1])]
         results, flat, result = torch.cat([*parts, nothing]), probabilities.flatten(), None
         numbers = torch.arange(rows, device=x.device) * count
         for k in range(mixture.chosen):

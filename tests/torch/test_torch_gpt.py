@@ -23,6 +23,15 @@ CASES = {
     "stochastic": ("c-wang-fp8", UNTIED),
     "others": ("c-wang-fp8", OTHERS),
     "mixture": ("i-mxfp8", UNTIED | MIXTURE),
+    "sent mixture": (
+        "a-float32",
+        UNTIED
+        | MIXTURE
+        | {
+            "expert_dispatch": "ring(ranks=3, wire='e4m3fn', own='kept')",
+            "expert_combine": "ring(ranks=3, wire=BlockFormat('e4m3fn', 'binary32', 8))",
+        },
+    ),
     "tied mixture": ("a-float32", MIXTURE | {"feedforward": "relu"}),
 }
 
@@ -99,6 +108,12 @@ def test_layers_whose_k_ranks_share(tmp_path):
         f"[layers.'.*qkv'.units]\nbackward_data = {{ {split}, sections = [16, 8, 8] }}\n"
     )
     judge(tmp_path / "parallel.toml", UNTIED)
+
+
+def test_wires_that_round_stochastically_are_refused():
+    wire = "ring(ranks=3, wire='e5m2', wire_rounding='stochastic')"
+    with pytest.raises(ValueError, match="have no number for it; round to nearest, or train by softnum.train"):
+        st.GPT(**SIZES, **MIXTURE, expert_dispatch=wire)
 
 
 @pytest.mark.parametrize("options", [{}, OTHERS, MIXTURE], ids=["plain", "others", "mixture"])

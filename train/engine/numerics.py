@@ -466,6 +466,11 @@ class LayerNumerics:
         self.numerics.place = (self.name, place)
         return self.numerics.next_key()
 
+    def wire_key(self, rounding: RoleRounding, place: str):
+        """The key of rounding what is sent over a wire; a site is counted only where that is stochastic."""
+        self.numerics.place = (self.name, place)
+        return self._key(place) if rounding.stochastic else None
+
     def matmul(self, key: str, a, b, c=None):
         """a @ b, operands (`operand`), in the unit of a pass; c is the accumulator's initial value.
 

@@ -10,6 +10,7 @@ import numpy as np
 from softnum.train.engine.binary64 import host
 from softnum.train.engine.tensor import Tensor, add, multiply, part, reshape
 from softnum.train.layers.attention import softmax
+from softnum.train.layers.dispatch import Dispatch, exchange
 from softnum.train.layers.feedforward import Layer, Linear
 from softnum.train.layers.losses import balance
 from softnum.train.layers.sequences import concatenate, expand, lookup
@@ -114,6 +115,9 @@ class Mixture:
         Factor of the loss that keeps experts equally busy (`softnum.train.layers.losses.balance`); 0: none.
     bias : bool
         Whether the experts' linear layers have biases.
+    wires : Dispatch, optional
+        Of experts on several ranks: what sending rows to them and results back rounds, and gradients the other way. The
+        router's choice and the seats are those of one rank. Default: nothing is sent.
 
     Attributes
     ----------
@@ -135,7 +139,9 @@ class Mixture:
     def __init__(
         self, name: str, features: int, hidden: int, steps: int, kind: str, experts: int, chosen: int, *,
         capacity: float = 1.25, balance: float = 0.01, bias: bool = True,
+        wires: Dispatch | None = None,
     ) -> None:  # fmt: skip
+        self.wires = wires
         self.steps, self.chosen, self.capacity, self.factor = steps, chosen, capacity, balance
         self.router = Linear(f"{name}.router", features, experts, steps, bias=False)
         rows = self.rows
@@ -171,10 +177,16 @@ class Mixture:
         self.penalty = balance(probabilities, chosen, self.factor) if self.factor else None
         every, nothing = slice(None), Tensor(backend.zeros((1, features)), backend)
         seated = lookup(concatenate([x, nothing]), taken, layer)
+        if self.wires is not None:
+            facts = self.wires.roundings, self.wires.kept(taken, count, rows), ("dispatch", "combine")
+            there, back = zip(*facts, strict=True)
+            seated = exchange(seated, there, back, layer)
         parts = [
             expert(part(seated, slice(number * size, (number + 1) * size), every))
             for number, expert in enumerate(self.experts)
         ]  # fmt: skip
+        if self.wires is not None:
+            parts = [exchange(concatenate(parts), back, there, layer)]
         results, flat, result = concatenate([*parts, nothing]), reshape(probabilities, (-1,)), None
         for k in range(self.chosen):
             weights = lookup(flat, np.arange(rows) * count + chosen[:, k], layer)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from softnum.train.datasets.vocabulary import BYTES
 from softnum.train.designs.design import nearest
 from softnum.train.engine.tensor import Tensor
+from softnum.train.layers.dispatch import Dispatch
 from softnum.train.layers.mixture import Mixture
 from softnum.train.layers.sizes import check_choice, check_heads, check_sizes
 from softnum.train.layers.transformer_blocks import FEEDFORWARDS
@@ -74,6 +75,10 @@ class GPT(TransformerLM):
     capacity, balance : float, optional
         Of the mixture: seats of an expert over those that it needs where all are equally busy, 1.25; the factor of the
         loss that keeps them so, 0.01.
+    expert_dispatch, expert_combine : str, optional
+        Of experts on several ranks, the text of a `softnum.collective`, ``"ring(ranks=4, wire='e4m3fn')"``: the wire
+        over which rows are sent to experts, and the one over which results are sent back
+        (`softnum.train.layers.dispatch.Dispatch`). Default: nothing is sent; of the second alone, as the first.
 
     Raises
     ------
@@ -107,6 +112,7 @@ class GPT(TransformerLM):
         positions: str = "rotary", rotary_base: float | None = None, tied_embeddings: bool = True,
         biases: bool = False, experts: int | None = None, experts_chosen: int | None = None,
         capacity: float | None = None, balance: float | None = None,
+        expert_dispatch: str | None = None, expert_combine: str | None = None,
     ) -> None:  # fmt: skip
         preset = _preset(sizes)
         (features, hidden) = sizes = preset.sizes
@@ -121,11 +127,13 @@ class GPT(TransformerLM):
         if not isinstance(biases, bool):
             raise ValueError(f"biases must be true or false, got {biases!r}")
         mixture = _mixture(experts, experts_chosen, capacity, balance)
+        wires = _wires(experts, expert_dispatch, expert_combine)
         options = {
             "sizes": sizes, "depth": depth, "heads": heads, "kv_heads": kv_heads, "dropout": dropout, "steps": steps,
             "vocabulary": vocabulary, "norm": norm, "feedforward": feedforward, "positions": positions,
             **({} if rotary_base is None else {"rotary_base": rotary_base}), "tied_embeddings": tied_embeddings,
             "biases": biases, **mixture,
+            **({} if wires is None else wires.options),
         }  # fmt: skip
         block = {
             "norm": norm, "feedforward": feedforward, "kv_heads": kv_heads, "rotary_base": rotary_base, "bias": biases,
@@ -135,6 +143,7 @@ class GPT(TransformerLM):
             block["feedforward"] = partial(
                 Mixture, features=features, hidden=hidden, steps=steps, kind=feedforward, experts=mixture["experts"],
                 chosen=mixture["experts_chosen"], capacity=mixture["capacity"], balance=mixture["balance"], bias=biases,
+                wires=wires,
             )  # fmt: skip
         self._build(
             options, sizes, depth, heads, dropout=dropout, steps=steps, words=vocabulary, tied=tied_embeddings,
@@ -228,3 +237,15 @@ def _mixture(experts, chosen, capacity, balance) -> dict:
             least = "positive" if name == "capacity" else "0 or more"
             raise ValueError(f"{name} must be {least}, got {value!r}")
     return {"experts": experts, "experts_chosen": chosen, **{name: float(value) for name, value in numbers.items()}}
+
+
+def _wires(experts: int | None, dispatch: str | None, combine: str | None) -> Dispatch | None:
+    """What sends rows to experts and back; None if nothing does."""
+    for name, text in (("expert_dispatch", dispatch), ("expert_combine", combine)):
+        if text is not None and experts is None:
+            raise ValueError(f"{name} is of a mixture of experts; say how many experts, or leave it out")
+    if dispatch is None and combine is not None:
+        raise ValueError(
+            f"expert_combine={combine!r} sends results back; state expert_dispatch, which sends rows there"
+        )
+    return None if dispatch is None else Dispatch.of(dispatch, combine, experts)
