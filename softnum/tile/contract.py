@@ -16,6 +16,7 @@ import numpy as np
 
 from softnum.arrays.container import Array
 from softnum.arrays.conversion import encode
+from softnum.mac.family import family_of
 from softnum.mac.products.matrices import matmul
 from softnum.mac.products.operands import checked_operand
 from softnum.mac.products.sums import sum as sum_by
@@ -212,6 +213,11 @@ def _others(space: Space, body: _Body, format_of) -> Tensor:
 
 
 def _sums(space: Space, body: _Body, unit, keys, threads) -> Tensor:
+    if family_of(unit).whole is not None:
+        raise TypeError(
+            f"{type(unit).__name__}: its results depend on their places in a matrix product, and sums of operators are "
+            "computed in parts; multiply matrices by softnum.matmul"
+        )
     root = space.step.body
     key = keys(0) if unit.stochastic else None
     if is_product(root):

@@ -36,6 +36,7 @@ import numpy as np
 import torch
 
 from softnum.arrays.environment import PartKey
+from softnum.mac.family import family_of
 from softnum.torch.sharing import Sharing
 from softnum.train.designs.design import (
     BLOCK_ROLES,
@@ -287,7 +288,13 @@ class Call(LayerNumerics):
         """`LayerNumerics.matmul`; None of a forward product whose result is known, and not needed again."""
         if self.known and not self.chained:
             return None
-        if self._place[2] and self._batch == "stacked" and self.design.units[key].stochastic:
+        unit = self.design.units[key]
+        if self._place is not _ALONE and unit.stochastic and family_of(unit).whole is not None:
+            raise NotImplementedError(
+                f"layer {self.name!r}: a unit of kind 'split' that rounds stochastically does not number its words by "
+                "samples on several ranks; round to nearest in this layer"
+            )
+        if self._place[2] and self._batch == "stacked" and unit.stochastic:
             parts = (x.of(key) if isinstance(x, PassOperand) else x for x in (a, b))
             if any(isinstance(x, ScaledOperand) for x in parts):
                 raise NotImplementedError(

@@ -133,6 +133,7 @@ def test_what_is_no_unit(given, says):
 def test_what_it_does_not_multiply():
     unit = sn.SplitDotUnit(_WIDE, "ring(ranks=2)", sections=[2, 2])
     a, b, c = _operands((3, 4), (4, 5), (3, 4))
+    operator = sn.operator("function (A[M, L], B[L, N]) -> (C) { C[i, j : M, N] = +(A[i, k] * B[k, j]); }")
     for call, says in (
         (lambda: sn.matmul(a[:, :3], b[:3], unit), r"K = 3, and sections=\[2, 2\] are 4 together"),
         (lambda: sn.matmul(a[:, :3], b[:3], sn.SplitDotUnit(_WIDE, "ring(ranks=2)")), "K = 3 has no equal parts"),
@@ -141,6 +142,7 @@ def test_what_it_does_not_multiply():
         (lambda: sn.matmul(a, b, unit, return_stats=True), "counts no roundings; leave it out"),
         (lambda: sn.matmul(a, b, unit, random_bits=a), "takes no random_bits; state key="),
         (lambda: sn.conv2d(a.reshape(1, 4, 3, 1), b.reshape(5, 4, 1, 1), unit), "multiply matrices by softnum.matmul"),
+        (lambda: operator(a, b, unit=unit, fmt="bfloat16"), "sums of operators are computed in parts"),
         (lambda: sn.sum(a[0], unit), "has no adder of its own"),
         (lambda: unit.trace(a[0], b[:, 0]), "no steps are known of SplitDotUnit"),
         (lambda: sn.ChunkedDotUnit(unit, 2), "multiplies whole matrices alone"),
