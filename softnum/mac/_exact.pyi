@@ -6,6 +6,8 @@ from numpy.typing import NDArray
 MOST_WORDS: int
 
 class DefinitionExact:
+    @property
+    def native(self) -> tuple[int, int]: ...
     def __init__(self, unit: Any, operands: tuple[Any, Any]) -> None: ...
     def run(
         self,
@@ -28,6 +30,8 @@ def fast(unit: Any, operands: tuple[Any, Any], facts: tuple[Any, Any]) -> FastEx
 
 class FastExact:
     wide: bool
+    @property
+    def native(self) -> tuple[int, int]: ...
     def split(
         self, a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float64] | None = None
     ) -> tuple[int, int, bool]: ...

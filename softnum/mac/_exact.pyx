@@ -5,11 +5,13 @@ cimport numpy as cnp
 import numpy as np
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from softnum.runtime._core cimport *
 from softnum.mac._products cimport (
-    before, facts_from, fill_codes, range_of, run_each, sn_definition, sn_facts, sn_product_codes, sn_range,
+    SN_NATIVE_DONE, SN_NATIVE_NO_CODE, SN_NATIVE_NO_MEMORY, before, facts_from, fill_codes, native_codes, native_pair,
+    range_of, run_each, sn_definition, sn_facts, sn_native_product, sn_product_codes, sn_range,
 )
 from softnum.runtime import _core
 
@@ -70,6 +72,14 @@ cdef void fill_unit(sn_exact_unit *u, unit, operands) except *:
     fill_random(&u.random, unit.random_source)
 
 
+cdef int native_definition(const void *data, const sn_native_product *p) noexcept nogil:
+    cdef sn_exact_unit u = (<const sn_exact_unit *>data)[0]
+    cdef sn_product_codes g
+    u.key[0], u.key[1], u.batch = p.key[0], p.key[1], p.batch
+    native_codes(p, &g)
+    return SN_NATIVE_NO_CODE if sn_exact_definition(&u, &g) else SN_NATIVE_DONE
+
+
 cdef class DefinitionExact:
     """The exact unit's GEMM on 64-bit codes, through the wide accumulator of the core."""
 
@@ -77,6 +87,11 @@ cdef class DefinitionExact:
 
     def __cinit__(self, unit, operands):
         fill_unit(&self.u, unit, operands)
+
+    @property
+    def native(self):
+        """The engine by its addresses (csrc/dispatch/native.h), for callers in C; on codes of 64 bits."""
+        return native_pair(native_definition, &self.u)
 
     def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
         """Rows m0..m1, columns n0..n1 of one product of codes; words: None or contiguous uint32 (M, N, 1, 2).
@@ -109,11 +124,40 @@ def fast(unit, operands, facts):
     return engine if sn_exact_path(&u, facts_from(facts[0]), facts_from(facts[1]), &engine.u) else None
 
 
+cdef const sn_exact_kernels *native_kernels = NULL  # those in use when an engine's `native` was last asked for
+
+
+cdef int native_fast(const void *data, const sn_native_product *p) noexcept nogil:
+    """Products of K > 0."""
+    cdef sn_exact_fast u = (<const sn_exact_fast *>data)[0]
+    cdef sn_exact_args g
+    cdef uint64_t saved
+    u.unit.key[0], u.unit.key[1], u.unit.batch = p.key[0], p.key[1], p.batch
+    g.a, g.b, g.c, g.out = <const double *>p.a, <const double *>p.b, <const double *>p.c, <double *>p.out
+    g.lda, g.ldb, g.ldc, g.ldo = p.lda, p.ldb, p.ldc, p.ldo
+    g.m0, g.m1, g.n, g.k, g.n0 = p.m0, p.m1, p.n, p.k, 0
+    g.packed = <double *>malloc(p.k * ((p.n + SN_EXACT_ROOM - 1) // SN_EXACT_ROOM * SN_EXACT_ROOM) * sizeof(double))
+    if g.packed == NULL:
+        return SN_NATIVE_NO_MEMORY
+    saved = sn_fp_enter()
+    native_kernels.gemm(&u, &g)
+    sn_fp_leave(saved)
+    free(g.packed)
+    return SN_NATIVE_DONE
+
+
 cdef class FastExact:
     """The exact unit's GEMM on float64 carriers: what `fast` makes."""
 
     cdef sn_exact_fast u
     wide = True
+
+    @property
+    def native(self):
+        """The engine by its addresses (csrc/dispatch/native.h), for callers in C."""
+        global native_kernels
+        native_kernels = sn_exact_kernels_for(_core.isa_number())
+        return native_pair(native_fast, &self.u)
 
     def split(self, a, b, c=None):
         """(pieces, terms a block, whether C is a term) for float64 arrays: what the kernels do with these operands."""

@@ -8,6 +8,8 @@ MOST_TERMS: int
 MOST_STREAMS: int
 
 class Definition:
+    @property
+    def native(self) -> tuple[int, int]: ...
     def run(
         self,
         a: NDArray[np.uint64],
@@ -79,6 +81,10 @@ class FastOfCarriers:
 
 class FastFused(FastOfCarriers):
     @property
+    def native(self) -> tuple[int, int]: ...
+    @property
     def plan(self) -> dict[str, Any]: ...
 
-class FastGrouped(FastOfCarriers): ...
+class FastGrouped(FastOfCarriers):
+    @property
+    def native(self) -> tuple[int, int]: ...

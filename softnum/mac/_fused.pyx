@@ -8,7 +8,10 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from softnum.runtime._core cimport *
-from softnum.mac._products cimport before, fill_codes, run_each, sn_definition, sn_product_codes
+from softnum.mac._products cimport (
+    SN_NATIVE_DONE, SN_NATIVE_NO_CODE, before, fill_codes, native_codes, native_pair, run_each, sn_definition,
+    sn_native_engine, sn_native_product, sn_product_codes,
+)
 from softnum.runtime import _core
 
 cnp.import_array()
@@ -121,12 +124,42 @@ cdef int32_t *fill_unit(sn_fused_unit *u, unit) except? NULL:
     return order
 
 
+cdef int native_fused(const void *data, const sn_native_product *p) noexcept nogil:
+    cdef sn_product_codes g
+    native_codes(p, &g)
+    return SN_NATIVE_NO_CODE if sn_fused_definition(<const sn_fused_unit *>data, &g) else SN_NATIVE_DONE
+
+
+cdef int native_chain(const void *data, const sn_native_product *p) noexcept nogil:
+    cdef sn_product_codes g
+    native_codes(p, &g)
+    return SN_NATIVE_NO_CODE if sn_chain_definition(<const sn_chain_unit *>data, &g) else SN_NATIVE_DONE
+
+
+cdef int native_two_stage(const void *data, const sn_native_product *p) noexcept nogil:
+    cdef sn_product_codes g
+    native_codes(p, &g)
+    return SN_NATIVE_NO_CODE if sn_two_stage_definition(<const sn_two_stage_unit *>data, &g) else SN_NATIVE_DONE
+
+
+cdef int native_grouped(const void *data, const sn_native_product *p) noexcept nogil:
+    cdef sn_product_codes g
+    native_codes(p, &g)
+    return SN_NATIVE_NO_CODE if sn_grouped_definition(<const sn_grouped_unit *>data, &g) else SN_NATIVE_DONE
+
+
 cdef class Definition:
     """A unit's GEMM on 64-bit codes, through the scalar functions of the core: what a subclass has filled."""
 
     cdef sn_definition definition
     cdef const void *unit
     cdef Py_ssize_t kinds  # of roundings that it counts
+    cdef sn_native_engine *in_c
+
+    @property
+    def native(self):
+        """The engine by its addresses (csrc/dispatch/native.h), for callers in C; on codes of 64 bits."""
+        return native_pair(self.in_c, self.unit)
 
     def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
         """Rows m0..m1, columns n0..n1 of one product of codes; nothing here is random: words, keys, batch are unused.
@@ -155,6 +188,7 @@ cdef class DefinitionFused(Definition):
 
     def __cinit__(self, unit):
         self.definition, self.unit, self.kinds = <sn_definition>sn_fused_definition, &self.u, SN_FUSED_TALLIES
+        self.in_c = native_fused
         self.order = fill_unit(&self.u, unit)
 
     def __dealloc__(self):
@@ -169,6 +203,7 @@ cdef class DefinitionChain(Definition):
 
     def __cinit__(self, unit):
         self.definition, self.unit, self.kinds = <sn_definition>sn_chain_definition, &self.u, 1
+        self.in_c = native_chain
         fill_format(&self.u.a, unit.operand[0])
         fill_format(&self.u.b, unit.operand[1])
         fill_format(&self.u.accumulator, unit.accumulator)
@@ -204,6 +239,7 @@ cdef class DefinitionTwoStage(Definition):
 
     def __cinit__(self, unit):
         self.definition, self.unit, self.kinds = <sn_definition>sn_two_stage_definition, &self.w, 1
+        self.in_c = native_two_stage
         fill_two_stage(&self.w, unit)
 
 
@@ -236,6 +272,7 @@ cdef class DefinitionGrouped(Definition):
 
     def __cinit__(self, unit):
         self.definition, self.unit, self.kinds = <sn_definition>sn_grouped_definition, &self.u, SN_GROUPED_TALLIES
+        self.in_c = native_grouped
         fill_grouped(&self.u, unit)
 
 
@@ -262,6 +299,35 @@ def fast_grouped(unit):
     cdef sn_grouped_unit u
     fill_grouped(&u, unit)
     return engine if sn_grouped_path(&u, &engine.p) else None
+
+
+cdef int native_isa = 0  # that in use when an engine's `native` was last asked for
+
+
+cdef void native_values(const sn_native_product *p, sn_fused_values *g) noexcept nogil:
+    g.a, g.b, g.c, g.out = <const float *>p.a, <const float *>p.b, <const float *>p.c, <float *>p.out
+    g.lda, g.ldb, g.ldc, g.ldo = p.lda, p.ldb, p.ldc, p.ldo
+    g.m0, g.m1, g.n, g.k = p.m0, p.m1, p.n, p.k
+
+
+cdef int native_fast_fused(const void *data, const sn_native_product *p) noexcept nogil:
+    cdef sn_fused_values g
+    cdef uint64_t saved
+    native_values(p, &g)
+    saved = sn_fp_enter()
+    sn_fused_kernel_for(native_isa)(<const sn_fused_plan *>data, &g)
+    sn_fp_leave(saved)
+    return SN_NATIVE_DONE
+
+
+cdef int native_fast_grouped(const void *data, const sn_native_product *p) noexcept nogil:
+    cdef sn_fused_values g
+    cdef uint64_t saved
+    native_values(p, &g)
+    saved = sn_fp_enter()
+    sn_grouped_kernel_for(native_isa)(<const sn_grouped_plan *>data, &g)
+    sn_fp_leave(saved)
+    return SN_NATIVE_DONE
 
 
 cdef class FastOfCarriers:
@@ -326,6 +392,13 @@ cdef class FastFused(FastOfCarriers):
     cdef sn_fused_plan p
     cdef int32_t *order
 
+    @property
+    def native(self):
+        """The engine by its addresses (csrc/dispatch/native.h), for callers in C."""
+        global native_isa
+        native_isa = _core.isa_number()
+        return native_pair(native_fast_fused, &self.p)
+
     cdef void compute(self, int isa, const sn_fused_values *g) noexcept nogil:
         sn_fused_kernel_for(isa)(&self.p, g)
 
@@ -348,6 +421,13 @@ cdef class FastGrouped(FastOfCarriers):
     """That of a unit that sums groups: what `fast_grouped` makes."""
 
     cdef sn_grouped_plan p
+
+    @property
+    def native(self):
+        """The engine by its addresses (csrc/dispatch/native.h), for callers in C."""
+        global native_isa
+        native_isa = _core.isa_number()
+        return native_pair(native_fast_grouped, &self.p)
 
     cdef void compute(self, int isa, const sn_fused_values *g) noexcept nogil:
         sn_grouped_kernel_for(isa)(&self.p, g)

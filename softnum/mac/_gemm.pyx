@@ -15,7 +15,8 @@ import numpy as np
 
 from softnum.runtime._core cimport *
 from softnum.mac._products cimport (
-    before, facts_from, fill_codes, run_each, sn_definition, sn_facts, sn_facts_of, sn_product_codes, sn_tally, tallies_of,
+    SN_NATIVE_DONE, SN_NATIVE_NO_CODE, SN_NATIVE_NO_MEMORY, before, facts_from, fill_codes, native_codes, native_pair,
+    run_each, sn_definition, sn_facts, sn_facts_of, sn_native_product, sn_product_codes, sn_tally, tallies_of,
 )
 from softnum.runtime import _core
 
@@ -124,6 +125,8 @@ cdef extern from "products/gemm/gemm.h" nogil:
 cdef const sn_gemm_kernels *kernels():
     return sn_gemm_kernels_for(_core.isa_number())
 
+cdef const sn_gemm_kernels *native_kernels = NULL  # those in use when an engine's `native` was last asked for
+
 LANES = SN_GEMM_LANES
 MAX_LANES = SN_MAX_LANES
 REDUCTION = {"sequential": SN_REDUCTION_SEQUENTIAL, "tree": SN_REDUCTION_TREE, "pairwise": SN_REDUCTION_PAIRWISE}
@@ -230,6 +233,57 @@ def fast_chain(unit, facts, counting=False):
     return gemm if bits else None
 
 
+cdef int native_gemm(const sn_gemm_unit *unit, const sn_native_product *p, bint wide, bint chain) noexcept nogil:
+    cdef sn_gemm_unit u = unit[0]
+    cdef sn_gemm_args g
+    cdef uint32_t no_code = 0
+    cdef uint64_t saved
+    cdef void *room
+    u.key[0], u.key[1], u.key2[0], u.key2[1] = p.key[0], p.key[1], p.key2[0], p.key2[1]
+    u.batch = p.batch
+    g.a, g.b, g.c, g.out = p.a, p.b, p.c, p.out
+    g.lda, g.ldb, g.ldc, g.ldo = p.lda, p.ldb, p.ldc, p.ldo
+    g.m0, g.m1, g.n, g.k, g.n0 = p.m0, p.m1, p.n, p.k, 0
+    g.words, g.tallies, g.no_code = NULL, NULL, &no_code
+    room = malloc(sn_gemm_room(&u, &g, 64 if wide else 32) + 64)
+    if room == NULL:
+        return SN_NATIVE_NO_MEMORY
+    g.panel = <float *>((<uintptr_t>room + 63) & ~<uintptr_t>63)
+    saved = sn_fp_enter()
+    if wide:
+        native_kernels.gemm64(&u, &g)
+    else:
+        native_kernels.gemm32(&u, &g)
+    sn_fp_leave(saved)
+    free(room)
+    return SN_NATIVE_NO_CODE if no_code >> chain else SN_NATIVE_DONE
+
+
+cdef int native_gemm32(const void *data, const sn_native_product *p) noexcept nogil:
+    return native_gemm(<const sn_gemm_unit *>data, p, False, False)
+
+
+cdef int native_gemm64(const void *data, const sn_native_product *p) noexcept nogil:
+    return native_gemm(<const sn_gemm_unit *>data, p, True, False)
+
+
+cdef int native_chain32(const void *data, const sn_native_product *p) noexcept nogil:
+    return native_gemm(<const sn_gemm_unit *>data, p, False, True)
+
+
+cdef int native_chain64(const void *data, const sn_native_product *p) noexcept nogil:
+    return native_gemm(<const sn_gemm_unit *>data, p, True, True)
+
+
+cdef int native_definition(const void *data, const sn_native_product *p) noexcept nogil:
+    cdef sn_mad_unit u = (<const sn_mad_unit *>data)[0]
+    cdef sn_product_codes g
+    u.key[0], u.key[1], u.key2[0], u.key2[1] = p.key[0], p.key[1], p.key2[0], p.key2[1]
+    u.batch = p.batch
+    native_codes(p, &g)
+    return SN_NATIVE_NO_CODE if sn_gemm_definition(&u, &g) else SN_NATIVE_DONE
+
+
 cdef class FastGemm:
     """One unit's GEMM on float32 or, if `wide`, float64 carriers: what `fast` and `fast_chain` make.
 
@@ -248,6 +302,15 @@ cdef class FastGemm:
     @property
     def path(self):
         return _PATH[self.u.path]
+
+    @property
+    def native(self):
+        """The engine by its addresses (csrc/dispatch/native.h), for callers in C."""
+        global native_kernels
+        native_kernels = kernels()
+        if self.chain:
+            return native_pair(native_chain64 if self.wide else native_chain32, &self.u)
+        return native_pair(native_gemm64 if self.wide else native_gemm32, &self.u)
 
     @property
     def product_rounding(self):
@@ -498,6 +561,11 @@ cdef class DefinitionGemm:
 
     def __cinit__(self, unit, operands):
         fill_unit(&self.u, unit, operands)
+
+    @property
+    def native(self):
+        """As `FastGemm.native`, on codes of 64 bits."""
+        return native_pair(native_definition, &self.u)
 
     def run(self, a, b, c, out, words, keys, batch, m0, m1, n0, n1, first=(0, 0), tallies=None):
         """Rows m0..m1, columns n0..n1 of one product of codes; words: None or contiguous uint32 (M, N, steps, 2).

@@ -29,6 +29,35 @@ cdef extern from "products/codes.h" nogil:
         ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k, n_total, n0
 
 
+cdef extern from "dispatch/native.h" nogil:
+    enum: SN_NATIVE_DONE, SN_NATIVE_NO_CODE, SN_NATIVE_NO_MEMORY, SN_NATIVE_LANES
+
+    ctypedef struct sn_native_product:
+        const void *a
+        const void *b
+        const void *c
+        void *out
+        ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k
+        uint32_t key[2]
+        uint32_t key2[2]
+        uint32_t batch
+
+    ctypedef int sn_native_engine(const void *data, const sn_native_product *p) noexcept nogil
+
+
+cdef inline void native_codes(const sn_native_product *p, sn_product_codes *g) noexcept nogil:
+    """The part of a product of codes that a native caller asks for."""
+    g.a, g.b, g.c = <const uint64_t *>p.a, <const uint64_t *>p.b, <const uint64_t *>p.c
+    g.out, g.words, g.tallies = <uint64_t *>p.out, NULL, NULL
+    g.lda, g.ldb, g.ldc, g.ldo = p.lda, p.ldb, p.ldc, p.ldo
+    g.m0, g.m1, g.n, g.k, g.n_total, g.n0 = p.m0, p.m1, p.n, p.k, p.n, 0
+
+
+cdef inline tuple native_pair(sn_native_engine *engine, const void *data):
+    """(address of the function, address of its data), as csrc/dispatch/native.h says."""
+    return <uintptr_t>engine, <uintptr_t>data
+
+
 cdef inline void *before(const void *array, Py_ssize_t elements, Py_ssize_t size) noexcept:
     """Where an array would begin that had so many more elements in front: only its own are ever read or written."""
     return <void *>(<uintptr_t>array - <uintptr_t>(elements * size))

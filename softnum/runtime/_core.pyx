@@ -1029,6 +1029,46 @@ def owns_alone(x, others):
     return True
 
 
+# ---- callers in C: csrc/dispatch/native.h ------------------------------------------------------------------------------
+
+
+cdef int native_round(const sn_rounding *r, const void *x, void *out, size_t n, const uint32_t *key, int way) noexcept nogil:
+    """way: 0 and 1 values of binary32 and binary64, 2 codes of binary64."""
+    cdef sn_random_source random
+    cdef const sn_kernels *run = sn_kernels_of(&_table)
+    cdef uint64_t saved = sn_fp_enter()
+    cdef int bad
+    random.words, random.first = NULL, 0
+    random.key[0], random.key[1] = key[0], key[1]
+    if way == 0:
+        bad = run.quantize32(r, <const float *>x, <float *>out, n, &random)
+    elif way == 1:
+        bad = run.quantize64(r, <const double *>x, <double *>out, n, &random)
+    else:
+        bad = run.encode64(r, <const double *>x, out, 8, n, &random)
+    sn_fp_leave(saved)
+    return bad != 0
+
+
+cdef int native_values32(const void *data, const void *x, void *out, size_t n, const uint32_t *key) noexcept nogil:
+    return native_round(<const sn_rounding *>data, x, out, n, key, 0)
+
+
+cdef int native_values64(const void *data, const void *x, void *out, size_t n, const uint32_t *key) noexcept nogil:
+    return native_round(<const sn_rounding *>data, x, out, n, key, 1)
+
+
+cdef int native_codes64(const void *data, const void *x, void *out, size_t n, const uint32_t *key) noexcept nogil:
+    return native_round(<const sn_rounding *>data, x, out, n, key, 2)
+
+
+cdef int native_decode64(const void *data, const void *codes, void *out, size_t n) noexcept nogil:
+    cdef uint64_t saved = sn_fp_enter()
+    sn_kernels_of(&_table).decode64(<const sn_decoding *>data, codes, 8, <double *>out, n)
+    sn_fp_leave(saved)
+    return 0
+
+
 cdef class Rounder:
     """Values of float32 or float64 to a format's values or codes. `ok` is 0 outside the fast path's domain, else the
     width of the lanes: 64 also for float32 where binary32 does not hold the format, and then only codes are given."""
@@ -1056,6 +1096,15 @@ cdef class Rounder:
             if sn_rounding_prepare(&f, &e, bits, &self.r):
                 self.ok = bits
                 return
+
+    @property
+    def native(self):
+        """(function to values, function to codes of 64 bits, their data), 0 where there is none: addresses for callers in
+        C. Codes are those of float64 alone."""
+        kernels()
+        values = <uintptr_t>&native_values32 if self.carrier_bits == 32 else <uintptr_t>&native_values64
+        codes = <uintptr_t>&native_codes64 if self.carrier_bits == 64 and self.ok else 0
+        return values if self.ok == self.carrier_bits else 0, codes, <uintptr_t>&self.r
 
     cdef bint takes(self, x, key, sn_random_source *random):
         """Whether x is a plain array of the carrier for one thread, and the key, if it counts, of plain integers."""
@@ -1219,6 +1268,11 @@ cdef class Rounders:
         """`Rounder.unchanged`."""
         return self.of(x).unchanged(x)
 
+    @property
+    def native(self):
+        """`Rounder.native` of float32 and float64."""
+        return self.single.native, self.double.native
+
     cdef Rounder of(self, x):
         return self.single if is_plain(x, cnp.NPY_FLOAT32) else self.double
 
@@ -1239,6 +1293,12 @@ cdef class Decoder:
         self.codes_type = code_type(f.bits)
         self.most = f.sign_mask | f.magnitude_mask
         self.ok = sn_decoding_prepare(&f, carrier_bits, &self.d)
+
+    @property
+    def native(self):
+        """(function, its data): addresses for callers in C; of codes of 64 bits to float64, else 0 for the function."""
+        kernels()
+        return <uintptr_t>&native_decode64 if self.ok and self.carrier_bits == 64 else 0, <uintptr_t>&self.d
 
     cdef int run(self, const void *codes, int width, void *out, size_t n) except -1:
         cdef uint64_t saved
