@@ -22,13 +22,13 @@ DPI = $(patsubst %,csrc/dpi/%.c,blocks built defined dots instructions names ope
 DPI_HEADERS = $(shell find csrc/dpi csrc/softnum -name '*.h')
 VPI_INCLUDE ?= $(patsubst %/vpi_user.h,%,$(firstword $(wildcard /usr/include/iverilog/vpi_user.h /usr/local/include/iverilog/vpi_user.h /usr/include/vpi_user.h)))
 , := ,
-C_FILES = $(sort $(shell find csrc fuzz examples/c -name '*.[ch]'))
+C_FILES = $(sort $(shell find csrc fuzz examples/c softnum/jax -name '*.[ch]'))
 TESTED = $(CSRC) csrc/tests/test_core.c
 # gemm takes half of the time, and the fuzz driver has it
 COMPARED = $(filter-out csrc/library/% $(patsubst %,csrc/products/%/%,gemm exact tapered tables),$(CSRC)) csrc/tests/test_isas.c
 FUZZED = $(CSRC) $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
 
-.PHONY: help build wheel dpi lib check test test-c test-c-san test-c-arm test-isas-arm cross test-threads ubsan-exhaustive test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
+.PHONY: help build wheel dpi lib check test test-c test-c-san test-c-arm test-isas-arm cross test-threads ubsan-exhaustive test-jax test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -101,6 +101,9 @@ check: ## Run the C tests and the quick tier of the Python tests (under 2 minute
 
 test: ## Run the tests (full tier, what CI runs).
 	$(PYTHON) -m pytest -n auto --dist loadfile
+
+test-jax: ## Run the tests of softnum.jax (needs the extra jax and a C compiler).
+	$(PYTHON) -m pytest tests/jax
 
 test-slow: ## Run the slow tier as well (minutes).
 	$(PYTHON) -m pytest -m 'not exhaustive and not gpu'

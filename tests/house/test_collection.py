@@ -10,7 +10,7 @@ import pytest
 
 TESTS = Path(__file__).resolve().parents[1]
 #: those whose tests are skipped as a whole where a package is absent
-NEEDED = {"torch": "torch"}
+NEEDED = {"jax": "jax", "torch": "torch"}
 FOLDERS = sorted(
     path.name
     for path in TESTS.iterdir()

@@ -113,6 +113,7 @@ def test_every_package_has_a_page_that_leaves_nothing_out():
         "softnum.reference",
         "softnum.vectors",
         "softnum.torch",
+        "softnum.jax",
         "softnum.train",
         "softnum.tta",
         "softnum.kernels",

@@ -9,7 +9,7 @@ _TOWER = (
     "softnum.runtime", "softnum.formats", "softnum.arrays", "softnum.ops", "softnum.mac", "softnum.mac.products",
     "softnum.collectives", "softnum.inspect", "softnum.tile", "softnum.kernels", "softnum.train",
 )  # fmt: skip
-_BESIDE = ("softnum.reference", "softnum.vectors", "softnum.tta", "softnum.torch", "softnum.cli")
+_BESIDE = ("softnum.reference", "softnum.vectors", "softnum.tta", "softnum.torch", "softnum.jax", "softnum.cli")
 _BELOW = {floor: {*_TOWER[:i]} for i, floor in enumerate(_TOWER)}
 
 #: floor, the prefix of its modules' names -> floors that it imports from besides itself; a longer prefix goes first
@@ -23,6 +23,7 @@ FLOORS = {
     "softnum.train": _BELOW["softnum.train"] | {"softnum.tta"},
     "softnum.train.designs.shipped": {"softnum"},  # what a user's file would be
     "softnum.torch": {*_TOWER, "softnum.tta"},
+    "softnum.jax": {*_TOWER},
     "softnum.cli": {*_TOWER, *_BESIDE, "softnum"} - {"softnum.cli"},
     "softnum": {*_TOWER, *_BESIDE, "softnum.wide"},
 }
