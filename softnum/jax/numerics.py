@@ -183,7 +183,7 @@ def _rounded(where: str, key: str, role: str, design: LayerDesign) -> Rounded:
 
 def _checked(where: str, role: str, rounding: RoleRounding, site: int) -> Rounded:
     given = {
-        "blocks": rounding.block, "a scale": rounding.scale is not None, "sparsity": rounding.sparsity is not None,
+        "blocks or a scale": rounding.by_products, "sparsity": rounding.sparsity is not None,
         "a Hadamard transform": rounding.hadamard is not None, 'backward = "trust"': rounding.trust,
         f"random bits of {rounding.random}": rounding.stochastic and not rounding.random_source.is_default,
     }  # fmt: skip

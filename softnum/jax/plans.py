@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from softnum.arrays.conversion import invalid_code
-from softnum.arrays.environment import environment, source_keys
-from softnum.formats.blocks import BlockFormat
+from softnum.arrays.environment import source_keys
 from softnum.formats.codec import NEAREST, Rounding
 from softnum.formats.facts import fits
 from softnum.jax.build import library
@@ -97,13 +95,12 @@ def _add(plan: _Plan, name: str, kept: list) -> None:
 
 def _fill(target: _Rounding, fmt, given: Rounding, kept: list, caller: str) -> None:
     """A format and how numbers are rounded to it."""
-    kernels = None if isinstance(fmt, BlockFormat) else fmt.codec.kernels(fmt, given)
+    kernels = fmt.codec.kernels(fmt, given)
     pairs = None if kernels is None else kernels.native
     if pairs is None or not pairs[1][0]:
-        kind = "of blocks" if isinstance(fmt, BlockFormat) else "none of the core's kernels'"
         raise NotImplementedError(
-            f"softnum.jax.{caller}: {fmt} is {kind} (rounding {given.rounding!r}), and handlers take formats of single "
-            f"numbers whose values binary64 holds; {_INSTEAD.format(caller)}"
+            f"softnum.jax.{caller}: handlers take formats of single numbers to which the core rounds binary64 at once, "
+            f"which {fmt}, {given.rounding}, is not; {_INSTEAD.format(caller)}"
         )
     kept.append(kernels)
     target.name = str(fmt).encode()[: _NAME - 1]
@@ -133,8 +130,6 @@ def rounding_of(fmt, rounding: str, overflow: str | None, stochastic_bits: int) 
     asked = fmt, rounding, overflow, stochastic_bits
     with _LOCK:
         if asked not in _ROUNDINGS:
-            if not isinstance(fmt, BlockFormat):
-                environment(fmt, rounding, overflow, stochastic_bits, invalid_code=invalid_code("raise", fmt))
             plan, kept = _Plan(), [fmt]
             given = Rounding(rounding, overflow, None, None, stochastic_bits, "raise", False, "after", None)
             _fill(plan.of[3], fmt, given, kept, "quantize")
