@@ -31,6 +31,7 @@ FILES = {
     """,
     "custom": "formats_gemm formats_table",
     "house": "build collection floors imports mutants quick",
+    "jax": "jax_products",
     "kernels": "carriers kernels_gemm patterns",
     "pins": "pins",
     "rtl": "dpi rom",
