@@ -3,6 +3,8 @@
 ``generated NAME ARGUMENTS...`` puts the text that a function of `tables` or `figures` makes; ``public-names MODULE``
 documents what the module's ``__all__`` lists: with ``:from:`` the names whose definitions lie in these modules, with
 ``:rest:`` those that no other directive of the page took.
+
+The theme shows the titles of all pages beside each page: `titles_alone` gives it these without copying what lies below.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import figures
 import tables
 from docutils import nodes
 from docutils.parsers.rst import directives
+from sphinx import addnodes
 from sphinx.ext.napoleon.docstring import NumpyDocstring
 from sphinx.util.docutils import SphinxDirective
 
@@ -86,9 +89,43 @@ class PublicNames(SphinxDirective):
         return [f".. py:data:: {name}", "", f"   ``{what!r}``", ""]
 
 
+def titles_of(tocs: dict[str, nodes.bullet_list]) -> dict[str, nodes.bullet_list]:
+    """The contents of each page without its headings and names: what a tree of titles alone leaves of them."""
+    kept = {}
+    for page, toc in tocs.items():
+        kept[page] = toc.deepcopy()
+        for entry in kept[page]:
+            if len(entry) > 1:
+                if trees := list(entry.findall(addnodes.toctree)):
+                    entry[1][:] = trees
+                else:
+                    entry.pop(1)
+    return kept
+
+
+def titles_alone(app, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Make a tree of titles from titles: Sphinx copies every page's contents for each page, and then drops them."""
+    of_all, env = context.get("toctree"), app.env
+
+    def toctree(**options):
+        if not options.get("titles_only"):
+            return of_all(**options)
+        if not hasattr(app, "softnum_titles"):
+            app.softnum_titles = titles_of(env.tocs)
+        whole, env.tocs = env.tocs, app.softnum_titles
+        try:
+            return of_all(**options)
+        finally:
+            env.tocs = whole
+
+    if of_all is not None:
+        context["toctree"] = toctree
+
+
 def setup(app) -> dict:
     # numpydoc has no types in the docstrings of properties; napoleon takes what stands before a colon for one
     NumpyDocstring._parse_attribute_docstring = lambda self: list(self._lines)
     app.add_directive("generated", Generated)
     app.add_directive("public-names", PublicNames)
+    app.connect("html-page-context", titles_alone, priority=100)  # before the theme's
     return {"parallel_read_safe": True, "parallel_write_safe": True}
