@@ -4,7 +4,10 @@ import json
 import time
 from pathlib import Path
 
+import pytest
+
 from softnum.train import conduct_study, read_study
+from softnum.train.studies.local import InlineExecutor
 
 HARDWARE = """
 [hardware]
@@ -32,14 +35,17 @@ def write_study(folder, designs, *, seeds="2", epochs=2, batches="[128]", more="
     return file
 
 
-def conduct(file, out, **options):
-    """Carry a study out quietly."""
+def conduct(file, out, *, inline=False, **options):
+    """Carry a study out quietly; inline: its runs in this process, where worker processes are not what is tested."""
     import io
 
     from rich.console import Console
 
     options.setdefault("jobs", 1)
-    return conduct_study(read_study(file), out, console=Console(file=io.StringIO()), **options)
+    with pytest.MonkeyPatch.context() as patch:
+        if inline:
+            patch.setattr("softnum.train.studies.conduct.ProcessExecutor", lambda jobs: InlineExecutor())
+        return conduct_study(read_study(file), out, console=Console(file=io.StringIO()), **options)
 
 
 def records(out):

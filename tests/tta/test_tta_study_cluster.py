@@ -40,7 +40,7 @@ def address(scratch):
 def study(tmp_path):
     """Two designs, one with a file in Python, and two seeds, with their serial records."""
     file = write_study(tmp_path, ["c-wang-fp8", "h-posit8"], epochs=3)
-    conduct(file, tmp_path / "serial", jobs=1)
+    conduct(file, tmp_path / "serial", inline=True)
     return file
 
 
@@ -55,7 +55,7 @@ def test_records_are_those_of_a_serial_run(study, address, tmp_path):
 @pytest.mark.slow
 def test_a_worker_killed_in_the_middle(address, scratch, tmp_path):
     file = write_study(tmp_path, ["c-wang-fp8", "g-q44-stochastic"], epochs=8)
-    conduct(file, tmp_path / "serial", jobs=2)
+    conduct(file, tmp_path / "serial", inline=True)
     plan, killed = plan_study(read_study(file), tmp_path / "out"), []
 
     def kill():
@@ -115,7 +115,7 @@ def test_files_beside_and_above_a_design_travel(address, tmp_path):
     mine.write_text(text.replace("posit8.py", "../shared/posit8.py").replace('name = "h-posit8"', 'name = "mine"'))
     file = write_study(tmp_path, ["designs/mine.toml"], seeds="1")
     assert conduct(file, tmp_path / "out", scheduler=address).complete
-    conduct(file, tmp_path / "serial", jobs=1)
+    conduct(file, tmp_path / "serial", inline=True)
     assert records(tmp_path / "out") == records(tmp_path / "serial")
 
 
@@ -158,5 +158,5 @@ def test_runs_in_threads_of_one_worker(tmp_path):
     file = write_study(tmp_path, ["c-wang-fp8", "g-q44-stochastic", "h-posit8"], epochs=4)
     with distributed.LocalCluster(n_workers=1, threads_per_worker=3, processes=True, dashboard_address=":0") as made:
         assert conduct(file, tmp_path / "out", scheduler=made.scheduler_address).complete
-    conduct(file, tmp_path / "serial")
+    conduct(file, tmp_path / "serial", inline=True)
     assert records(tmp_path / "out") == records(tmp_path / "serial")

@@ -60,13 +60,13 @@ def own_design(folder, name="mine", rounding="nearest_even", clock="1 GHz"):
 def test_a_changed_design_runs_again_alone_and_comes_back(tmp_path):
     own_design(tmp_path)
     file, out = write_study(tmp_path, ["a-float32", "mine.toml"]), tmp_path / "out"
-    conduct(file, out)
+    conduct(file, out, inline=True)
     before = records(out)
     own_design(tmp_path, rounding="toward_zero")
     plan = plan_of(file, out)
     assert states(plan) == ["found", "found", "new", "new"] and len(plan.strangers) == 2
     assert records(out) == before  # a plan writes nothing
-    assert conduct(file, out).trained == 2
+    assert conduct(file, out, inline=True).trained == 2
     after = records(out)
     assert {name for name in before if before[name] != after[name]} == {
         "mlp/records/mine/seed-1.jsonl", "mlp/records/mine/seed-2.jsonl",
@@ -75,21 +75,21 @@ def test_a_changed_design_runs_again_alone_and_comes_back(tmp_path):
     assert sorted(aside.values()) == sorted(before[f"mlp/records/mine/seed-{n}.jsonl"] for n in (1, 2))
     own_design(tmp_path)  # as it was
     assert states(plan_of(file, out)) == ["found", "found", "set aside", "set aside"]
-    assert conduct(file, out).trained == 0 and records(out) == before
+    assert conduct(file, out, inline=True).trained == 0 and records(out) == before
 
 
 @pytest.mark.slow
 def test_a_design_on_other_hardware_is_not_trained_again(tmp_path):
     own_design(tmp_path)
     file, out = write_study(tmp_path, ["mine.toml"]), tmp_path / "out"
-    conduct(file, out)
+    conduct(file, out, inline=True)
     own_design(tmp_path, clock="2 GHz")
     own_design(tmp_path, "faster", clock="4 GHz")
     file = write_study(tmp_path, ["mine.toml", "faster.toml"])
     assert states(plan_of(file, out)) == ["same arithmetic"] * 4
-    outcome = conduct(file, out)
+    outcome = conduct(file, out, inline=True)
     assert (outcome.trained, outcome.copied, outcome.complete) == (0, 4, True)
-    conduct(file, tmp_path / "fresh")  # the rows are those that training writes
+    conduct(file, tmp_path / "fresh", inline=True)  # the rows are those that training writes
     assert records(out) == records(tmp_path / "fresh")
     fresh = Ledger(tmp_path / "fresh").rows()
     assert [row["event"] for row in fresh].count("finished") == 2  # and two designs of one arithmetic train once
@@ -99,8 +99,8 @@ def test_a_design_on_other_hardware_is_not_trained_again(tmp_path):
 @pytest.mark.slow
 def test_other_settings_do_not_mix(tmp_path):
     out = tmp_path / "out"
-    conduct(write_study(tmp_path, ["a-float32"], epochs=1), out)
-    conduct(write_study(tmp_path, ["a-float32"], epochs=2, seeds="[2]"), out)
+    conduct(write_study(tmp_path, ["a-float32"], epochs=1), out, inline=True)
+    conduct(write_study(tmp_path, ["a-float32"], epochs=2, seeds="[2]"), out, inline=True)
     assert list(records(out)) == ["mlp/records/a-float32/seed-2.jsonl"]
     assert len(list((out / "aside").iterdir())) == 2
     file = write_study(tmp_path, ["a-float32"], epochs=1, batches="[128, 256]")  # other labels for the same runs
@@ -109,7 +109,7 @@ def test_other_settings_do_not_mix(tmp_path):
 
 def test_what_is_no_record_or_damaged_is_set_aside(tmp_path):
     file, out = write_study(tmp_path, ["a-float32"], seeds="4"), tmp_path / "out"
-    conduct(file, out)
+    conduct(file, out, inline=True)
     before = records(out)
     paths = [out / "mlp" / "records" / "a-float32" / f"seed-{n}.jsonl" for n in (1, 2, 3)]
     paths[0].write_bytes(b"nonsense")
@@ -117,16 +117,16 @@ def test_what_is_no_record_or_damaged_is_set_aside(tmp_path):
     paths[1].write_bytes(b"".join(lines[:3] + lines[4:]))  # an iteration is missing
     paths[2].write_bytes(b"")
     assert states(plan_of(file, out)) == ["new", "new", "new", "found"]
-    assert conduct(file, out).trained == 3 and records(out) == before
+    assert conduct(file, out, inline=True).trained == 3 and records(out) == before
     assert sorted(path.name[:8] for path in (out / "aside").iterdir()) == ["damaged-"] * 3
 
 
 def test_a_run_that_is_found_without_a_line_in_the_ledger(tmp_path):
     file, out = write_study(tmp_path, ["a-float32"]), tmp_path / "out"
-    conduct(file, out)
+    conduct(file, out, inline=True)
     lines = (out / "runs.jsonl").read_bytes().splitlines(keepends=True)
     (out / "runs.jsonl").write_bytes(lines[0] + lines[1][:20])  # killed as it wrote
-    conduct(file, out)
+    conduct(file, out, inline=True)
     rows = Ledger(out).rows()
     assert len(rows) == 2 and rows[1]["attempt"] == 0 and set(Ledger(out).completions().values()) == {1}
 
@@ -185,7 +185,7 @@ def test_a_design_that_cannot_be_trained_is_told_at_once(tmp_path):
     file, out = write_study(tmp_path, ["a-float32", "mine.toml"]), tmp_path / "out"
     assert states(plan_of(file, out)) == ["new", "new", "unusable", "unusable"]
     said = []
-    outcome = conduct(file, out, say=said.append)
+    outcome = conduct(file, out, inline=True, say=said.append)
     assert outcome.trained == 2 and list(outcome.failed) == ["mlp/mine/seed-1", "mlp/mine/seed-2"]
     assert len(said) == 1 and "mlp/mine cannot be trained, the others go on" in said[0]
     assert "matches no layer of the network" in said[0]
