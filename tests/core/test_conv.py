@@ -14,6 +14,7 @@ from softnum.mac.products.engines import coded, fast_of
 from tests.support.cases import cases
 from tests.support.core_oracles import assert_same_bits
 from tests.support.matmul_units import TERNARY, as_codes
+from tests.support.remembered import remembered
 
 MAD = sn.MadUnit("e6m9", operand="e5m2")
 NOISY = sn.MadUnit("e6m9", operand="e5m2", product="e5m2", rounding="stochastic", stochastic_bits=12)
@@ -120,6 +121,7 @@ def terms(which, a, b, shape):
             ]  # fmt: skip
 
 
+@remembered
 def reference(which, a, b, u, shape, c=None, key=None):
     """Codes of the result by `reference`, one dot product after the other."""
     formats = tuple(coded(f) for f in u.operand)

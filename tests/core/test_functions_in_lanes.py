@@ -15,6 +15,9 @@ from softnum.runtime import _core
 from tests.support.cases import cases
 from tests.support.core_oracles import MODES, by_definition, edge_codes
 from tests.support.lanes import FUNCTIONS, approximations, stated
+from tests.support.remembered import remembered
+
+definition = remembered(by_definition)
 
 PAIRS = [
     ("binary32", "binary32"), ("binary32", "e5m2"), ("tf32", "binary32"), ("binary32", "bfloat16"), ("e8m21", "e8m21"),
@@ -51,7 +54,7 @@ def test_lanes_are_the_definition(name, isa):
                 words = rng.integers(0, 2**32, len(codes), dtype=np.uint32)
             call = environment | ({"random_bits": words} if words.ndim else {})
             got, flags = getattr(sn, name)(codes, fmt, out_fmt=out, return_flags=True, **call)
-            want, wanted_flags = by_definition(name, (codes,), (fmt,), out, words, **environment)
+            want, wanted_flags = definition(name, (codes,), (fmt,), out, words, **environment)
             alone = getattr(sn, name)(codes, fmt, out_fmt=out, **call)  # another way: from binary64, not from codes
             wrong = np.flatnonzero((got != want) | (flags != wanted_flags) | (alone != want))
             at = [(hex(codes[i]), got[i], alone[i], want[i], flags[i], wanted_flags[i]) for i in wrong[:3]]

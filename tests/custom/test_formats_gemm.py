@@ -12,6 +12,7 @@ from softnum.reference.mac import reduction_order
 from softnum.runtime import _tables
 from softnum.vectors.plans.unit_spec import UnitSpec
 from tests.support.cases import cases
+from tests.support.remembered import remembered
 
 ODD_C = """typedef struct { uint a : 6; } odd;
 float as_float(odd x) { return (int)(x.a / 2) - 16; }
@@ -33,6 +34,7 @@ def odd():
     return sn.CustomFormat.from_c(ODD_C, "odd")
 
 
+@remembered
 def by_steps(unit, a, b, c=None):
     """What MadUnit's documentation says, on codes, an output and a step at a time."""
 

@@ -12,6 +12,7 @@ from softnum.formats.facts import fits
 from softnum.formats.scalar import FloatFormat
 from softnum.mac.products import matrices as matmul_module
 from tests.support.core_oracles import edge_codes
+from tests.support.remembered import remembered
 
 TERNARY = sn.CustomFormat.from_table([0.0, 1.0, -0.5, -1.0], name="ternary")
 TABLE = sn.CustomFormat.from_table(
@@ -219,6 +220,7 @@ def key_of(u):
     return {"key": (77, 5)} if u.stochastic else {}
 
 
+@remembered
 def definition(a, b, u, c=None, **options):
     """matmul through the scalar functions of the core, whatever fast path there is."""
     before = matmul_module.fast_of, matmul_module.counting_of
@@ -229,6 +231,7 @@ def definition(a, b, u, c=None, **options):
         matmul_module.fast_of, matmul_module.counting_of = before
 
 
+@remembered
 def reference(a, b, u, c=None, *, key=None, random_bits=None, batch=0):
     """One matrix product by `reference.mad_dot`, as codes. Tables enter as the binary64 numbers they hold."""
     formats = tuple("binary64" if f.kind == "table" else f for f in u.operand)
