@@ -46,8 +46,17 @@ UNITS = [
 ]
 
 
-@pytest.mark.parametrize("order", [{}, {"chunk": 5, "lanes": 2, "reduction": "tree"}, {"lanes": 3}], ids=str)
-@pytest.mark.parametrize(("function", "options"), UNITS, ids=lambda x: getattr(x, "__name__", ""))
+IN_TREES = {"chunk": 5, "lanes": 2, "reduction": "tree"}
+ORDERS = [
+    *((*unit, order) for unit in UNITS for order in ({}, IN_TREES)),
+    *((*unit, {"lanes": 3}) for unit in UNITS[::2]),
+    *(pytest.param(*unit, {"lanes": 3}, marks=pytest.mark.slow) for unit in UNITS[1::2]),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "order"), ORDERS, ids=lambda x: getattr(x, "__name__", None) or "-".join(map(str, x))
+)
 def test_the_result_is_that_of_dot(function, options, order):
     unit = sn.CustomMadUnit(function, **options, **order)
     rng = np.random.default_rng(1)
