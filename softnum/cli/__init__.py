@@ -1,11 +1,13 @@
-"""The command line. Each verb lies in a file of its own and is imported when the program is built; what a verb needs is
-imported when it runs, so that ``softnum --help`` answers at once.
+"""The command line. Each verb lies in a file of its own and is imported when it is called or listed; what a verb needs
+is imported when it runs, so that ``softnum --help`` answers at once.
 
 Exit codes: 0 done, 1 a check failed, 2 unusable input, 130 interrupted, 141 nobody reads the output any more (as in
 ``| head``), 143 terminated. ``SOFTNUM_DEBUG=1`` shows the traceback behind an error message.
 """
 
+import functools
 import importlib
+from collections.abc import Iterator, Mapping
 
 import typer
 from typer.core import TyperGroup
@@ -64,8 +66,30 @@ Exit codes: 0 done, 1 a check failed, 2 unusable input, 130 interrupted.
 """
 
 
+class _Commands(Mapping):
+    """The commands of the verbs, each made when it is asked for: to make all takes longer than many a verb runs."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(VERBS)
+
+    def __len__(self) -> int:
+        return len(VERBS)
+
+    def __contains__(self, name: object) -> bool:
+        return name in VERBS
+
+    def __getitem__(self, name: str):
+        if name not in VERBS:
+            raise KeyError(name)
+        return _command(name)
+
+
 class _Program(TyperGroup):
     """The group of all verbs: of an option that was a network's parameter it says what stands for it."""
+
+    def __init__(self, *args, **more) -> None:
+        super().__init__(*args, **more)
+        self.commands = _Commands()
 
     def invoke(self, ctx):
         try:
@@ -79,16 +103,20 @@ class _Program(TyperGroup):
             raise
 
 
+@functools.cache
+def _command(name: str):
+    """The command of a verb."""
+    app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+    importlib.import_module(VERBS[name]).register(app)
+    return typer.main.get_group(app).commands[name]
+
+
 def build_app() -> typer.Typer:
     """The program, with all its verbs."""
     app = typer.Typer(
-        cls=_Program,
-        help=_HELP,
-        no_args_is_help=True,
-        add_completion=False,
-        rich_markup_mode=None,
+        cls=_Program, help=_HELP, no_args_is_help=True, add_completion=False, rich_markup_mode=None,
         pretty_exceptions_enable=False,
-    )
+    )  # fmt: skip
 
     @app.callback(invoke_without_command=False)
     def version_option(
@@ -96,8 +124,6 @@ def build_app() -> typer.Typer:
     ) -> None:
         pass
 
-    for module in VERBS.values():
-        importlib.import_module(module).register(app)
     return app
 
 

@@ -51,7 +51,8 @@ def test_version_and_no_arguments():
 
 def test_help_imports_nothing_heavy():
     code = (
-        "import sys; from softnum.cli import build_app; build_app();"
+        "import sys; from softnum.cli import VERBS, build_app; build_app()(['--help'], standalone_mode=False);"
+        "assert {*VERBS.values()} <= {*sys.modules};"
         "bad = {'sklearn', 'matplotlib', 'numba', 'joblib', 'softnum.train', 'softnum.tta'} & set(sys.modules);"
         "sys.exit(bool(bad))"
     )
@@ -270,27 +271,33 @@ def test_train_unusable_input(arguments, message, tmp_path):
     assert not list(tmp_path.rglob("*.jsonl"))
 
 
-@pytest.mark.parametrize("how", ["finder", "none"])
-@pytest.mark.parametrize(
-    ("arguments", "blocked", "message"),
-    [
-        (("tta",), ("joblib",), "joblib is not installed"),
-        (("tta",), ("matplotlib",), "matplotlib is not installed"),
-        (("tta",), ("joblib", "sklearn", "matplotlib"), "joblib, scikit-learn, matplotlib are not installed"),
-        (("train", "mlp", "--design", "a-float32"), ("sklearn",), "scikit-learn is not installed"),
-    ],
-)
-def test_a_missing_extra_is_told_before_anything_runs(arguments, blocked, message, how, tmp_path):
+MISSING = [
+    (("tta",), ("joblib",), "joblib is not installed"),
+    (("tta",), ("matplotlib",), "matplotlib is not installed"),
+    (("tta",), ("joblib", "sklearn", "matplotlib"), "joblib, scikit-learn, matplotlib are not installed"),
+    (("train", "mlp", "--design", "a-float32"), ("sklearn",), "scikit-learn is not installed"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "blocked", "message"), MISSING)
+def test_a_package_that_cannot_be_imported_is_told(arguments, blocked, message, tmp_path, monkeypatch):
+    for name in blocked:
+        monkeypatch.setitem(sys.modules, name, None)
+    result = softnum(*arguments, "--out", tmp_path / "out")
+    assert (result.exit_code, result.stderr) == (2, f"softnum: error: {message}: pip install 'softnum[train]'\n")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("arguments", "blocked", "message"), MISSING[2:])
+def test_a_missing_extra_is_told_before_anything_runs(arguments, blocked, message, tmp_path):
+    """Where they are not there from the start, nothing that is imported before asks for them."""
     code = f"""
 import sys
 class Blocker:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in {blocked!r}:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-if {how!r} == "none":
-    sys.modules.update(dict.fromkeys({blocked!r}))
-else:
-    sys.meta_path.insert(0, Blocker())
+sys.meta_path.insert(0, Blocker())
 from softnum.cli import main
 sys.argv[1:] = {[*arguments, "--out", str(tmp_path / "out")]!r}
 main()
@@ -601,9 +608,16 @@ def test_a_study_with_other_settings_is_not_overwritten(tmp_path):
     assert softnum(*arguments, "--epochs", "2", "--force").exit_code == 0
 
 
+@pytest.mark.parametrize("unit", [
+    "FusedDotUnit(4, 23, 'binary32', foo='binary16')", "MadUnit()", "MadUnit('e6m9', 1, 2, 3, 4, operand='e5m2')",
+    "MadUnit('e6m9', operand=FloatFormat())",
+])  # fmt: skip
+def test_an_expression_of_no_unit(unit):
+    result = softnum("vectors", "generate", "--op", "dot", "--length", "4", "-n", "10", "--unit", unit)
+    assert result.exit_code == 2 and "no expression of a unit" in result.stderr and result.stderr.count("\n") == 1
+
+
 def test_a_wrong_instruction_set_is_unusable_input(tmp_path):
-    command = [sys.executable, "-m", "softnum", "vectors", "check", str(tmp_path / "none")]
-    assert subprocess.run(command, env=os.environ | {"SOFTNUM_CPU": "sse9"}, capture_output=True).returncode == 2
     command = [sys.executable, "-m", "softnum", "train", "mlp", "--design", "a-float32", "--out", str(tmp_path)]
     run = subprocess.run(command, env=os.environ | {"SOFTNUM_CPU": "sse9"}, capture_output=True, text=True)
     assert run.returncode == 2 and "Traceback" not in run.stderr

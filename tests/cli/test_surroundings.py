@@ -41,12 +41,9 @@ def said(done, code: int, *texts: str) -> None:
         assert text in complaint
 
 
-@pytest.mark.parametrize("unit", [
-    "FusedDotUnit(4, 23, 'binary32', foo='binary16')", "MadUnit()", "MadUnit('e6m9', 1, 2, 3, 4, operand='e5m2')",
-    "MadUnit('e6m9', operand=FloatFormat())", "(" * 20000,
-])  # fmt: skip
-def test_an_expression_of_no_unit(tmp_path, unit):
-    command = f"softnum vectors generate --op dot --length 4 -n 10 --unit {shlex.quote(unit)}"
+def test_an_expression_of_no_unit(tmp_path):
+    """Of a depth that Python's parser refuses."""
+    command = f"softnum vectors generate --op dot --length 4 -n 10 --unit {shlex.quote('(' * 20000)}"
     said(shell(command, tmp_path), 2, "no expression of a unit")
 
 
@@ -60,7 +57,10 @@ def test_closed_streams(tmp_path):
     said(shell("softnum vectors check v.txt", tmp_path), 0)
 
 
-@pytest.mark.parametrize("verb", ["designs", "units", "formats e5m2", "vectors generate --op add --format e5m2"])
+@pytest.mark.parametrize("verb", [
+    "designs", pytest.param("units", marks=pytest.mark.slow), pytest.param("formats e5m2", marks=pytest.mark.slow),
+    "vectors generate --op add --format e5m2",
+])  # fmt: skip
 def test_a_reader_that_stops_early(tmp_path, verb):
     """141, as shells say of a program that SIGPIPE ended, and no message; a reader that is gone before the start."""
     said(shell(f"softnum {verb} > >(exec true); exit $?", tmp_path), 141)
@@ -136,7 +136,7 @@ def test_a_signal_leaves_nothing(tmp_path, number):
     process.communicate(timeout=60)
     assert process.returncode == {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -signal.SIGKILL}[number]
     if number == signal.SIGKILL:
-        assert left.exists()
+        os.utime(left, (time.time() + 600,) * 2)  # however long the command takes
         assert shell(again, tmp_path).returncode == 0 and left.exists()  # too young to tell
         os.utime(left, (0, 0))
         for name in (".v.txt.tmp", ".v.txt.0123456.tmp", "v.txt.01234567.tmp"):
