@@ -282,7 +282,7 @@ class Array(Codes):
     `softnum.add` and its like. Operands of different formats raise; comparisons of them are exact. A Python or NumPy
     number beside an Array must be exact in its format, else it raises: ``sn.array(0.1, fmt)`` rounds it. ``a += b``
     writes into a's codes, as NumPy does, so that views see it. ``np.asarray(a, np.float64)`` gives the values;
-    without a type it also warns that the format is lost (`softnum.FormatLostWarning`).
+    without a type it also warns that the format is lost (`softnum.arrays.FormatLostWarning`).
 
     Indexing, iteration and the NumPy functions that `softnum.ops.numpy_functions` lists work as on an ndarray; all
     others raise TypeError, sums among them: their order and accumulator are the user's to state (`softnum.matmul`).
@@ -371,7 +371,7 @@ class Array(Codes):
 
     @property
     def itemsize(self) -> int:
-        """Bytes that a code takes in `codes` (`softnum.pack` packs narrow ones)."""
+        """Bytes that a code takes in `codes` (`softnum.arrays.pack` packs narrow ones)."""
         return self.format.storage_dtype.itemsize
 
     @property
@@ -574,7 +574,7 @@ class Array(Codes):
     )  # fmt: skip
 
     def sort(self, axis: int = -1) -> None:
-        """Sort in place, in the total order of the format (`softnum.total_order`)."""
+        """Sort in place, in the total order of the format (`softnum.ops.total_order`)."""
         self[...] = np.sort(self, axis)
 
     def copy(self) -> Array:

@@ -5,7 +5,7 @@ first, and runs over into the next byte where it must; the bits that are left in
 4-bit codes make a byte with the even one low (as in PyTorch's float4_e2m1fn_x2), four 6-bit codes make three bytes, and
 an OCP MX block, whose size is a multiple of 8, always ends on a byte. ml_dtypes does not pack: `Array.to_numpy` gives
 its layout of one element a byte. Of a BlockArray `a` blocked along its last axis, ``pack(a.codes, a.format.element)``
-packs the elements; the scales lie apart (`softnum.tile_scales`: as matrix units read them).
+packs the elements; the scales lie apart (`softnum.formats.tile_scales`: as matrix units read them).
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def pack(codes: ArrayLike, fmt: Formats | None = None) -> np.ndarray:
     Examples
     --------
     >>> import softnum as sn
-    >>> sn.pack([0x1, 0x2, 0xf], "e2m1fn")
+    >>> sn.arrays.pack([0x1, 0x2, 0xf], "e2m1fn")
     array([33, 15], dtype=uint8)
-    >>> sn.pack(sn.array([1.0, -1.0, 2.0, 0.0], "e3m2fn")).shape
+    >>> sn.arrays.pack(sn.array([1.0, -1.0, 2.0, 0.0], "e3m2fn")).shape
     (3,)
     """
     if isinstance(codes, BlockArray):
@@ -132,9 +132,9 @@ def unpack(packed: ArrayLike, fmt: FormatLike, count: int) -> np.ndarray:
     Examples
     --------
     >>> import softnum as sn
-    >>> sn.unpack([33, 15], "e2m1fn", 3)
+    >>> sn.arrays.unpack([33, 15], "e2m1fn", 3)
     array([ 1,  2, 15], dtype=uint8)
-    >>> sn.Array(sn.unpack(b"\\x21\\x0f", "e2m1fn", 3), "e2m1fn")
+    >>> sn.Array(sn.arrays.unpack(b"\\x21\\x0f", "e2m1fn", 3), "e2m1fn")
     Array([ 0.5,  1. , -6. ], e2m1fn)
     """
     fmt = format(fmt)

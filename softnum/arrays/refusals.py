@@ -47,7 +47,7 @@ class FormatLostWarning(UserWarning):
 
     >>> import warnings, softnum as sn
     >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", sn.FormatLostWarning)
+    ...     warnings.simplefilter("error", sn.arrays.FormatLostWarning)
     """
 
 

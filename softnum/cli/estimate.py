@@ -161,7 +161,7 @@ def _rooflines(works, device, device_file, efficiency, inference):
 
 
 def _table(works, gemm_table, measure):
-    from softnum.tta import GemmTable, measure_gemms
+    from softnum.tta.estimates import GemmTable, measure_gemms
 
     if gemm_table is not None and measure is not None:
         raise ValueError("--gemm-table reads a table and --measure makes one; leave one of them out")
@@ -185,8 +185,8 @@ def _table(works, gemm_table, measure):
 
 
 def _rolled(works, table, share, device, device_file, run, farthest):
-    from softnum.tta import FARTHEST, matrix_share, roll_up
     from softnum.tta import device as find
+    from softnum.tta.estimates import FARTHEST, matrix_share, roll_up
 
     if share is not None and device is not None:
         raise ValueError("--matrix-share and --device both say what the other operations take; leave one of them out")
@@ -305,7 +305,7 @@ def _list_devices(device_file, out):
 
 
 def _figure_of_merit(path, out):
-    from softnum.tta import figure_of_merit, read_rates
+    from softnum.tta.estimates import figure_of_merit, read_rates
 
     rates = read_rates(path)
     merit = figure_of_merit([new for _, new in rates.values()], [old for old, _ in rates.values()])
@@ -327,7 +327,7 @@ def _figure_of_merit(path, out):
 
 def _plot(path, results):
     need("matplotlib")
-    from softnum.tta import plot_roofline
+    from softnum.tta.estimates import plot_roofline
 
     plot_roofline(path, results)
 

@@ -73,7 +73,8 @@ def on_a_law(
     out = out if "out" in named else Path("runs", f"{Path(model).name}-forecast")
     writable_folder(out)
     need("altair", "jinja2", "vl_convert")
-    from softnum.tta import Given, forecast, read_ways, write_forecasts, write_report
+    from softnum.tta import forecast, write_forecasts, write_report
+    from softnum.tta.forecasts import Given, read_ways
     from softnum.tta.forecasts.results import check_place
     from softnum.tta.scaling_law import read_law
 

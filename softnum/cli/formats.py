@@ -195,7 +195,7 @@ def _listing(sn) -> list[dict]:
         "(posits), takum_linearN, takumN and lnsI.F (logarithmic).",
         markup=False,
     )
-    console.print(f"Block formats: {', '.join(sn.block_format_names())}.", markup=False, highlight=False)
+    console.print(f"Block formats: {', '.join(sn.formats.block_format_names())}.", markup=False, highlight=False)
     console.print("One format in full: softnum formats NAME")
     return rows
 

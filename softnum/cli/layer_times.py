@@ -47,12 +47,13 @@ class LayerTimeOptions:
         if self.efficiency != 1 and (self.reports is not None or self.layer_times is not None):
             raise ValueError(f"--efficiency is of the roofline; leave it out with {sources[0]}")
         if self.layer_times is not None:
-            from softnum.tta import read_layer_times
+            from softnum.tta.workloads import read_layer_times
 
             seconds = read_layer_times(self.layer_times)
             return [(work, seconds, str(self.layer_times)) for work, _ in works]
         if self.reports is not None:
-            from softnum.tta import DesignPoint, gemm_layer_times, load_reports, scalesim_timings
+            from softnum.tta import DesignPoint, load_reports, scalesim_timings
+            from softnum.tta.workloads import gemm_layer_times
 
             found, stores = [], [load_reports(self.reports)]
             for work, hardware in works:

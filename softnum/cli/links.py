@@ -33,7 +33,8 @@ class LinkOptions:
 
     def system(self, ranks: int, peak: float | None = None, memory_bandwidth: float | None = None):
         """The system that they state, or None; with a rank's FLOP/s and bytes/s where durations are told from them."""
-        from softnum.tta import AstraSystem, NetworkDimension, bit_rate, duration
+        from softnum.tta.quantities import bit_rate, duration
+        from softnum.tta.simulators import AstraSystem, NetworkDimension
 
         if self.bandwidth is None:
             given = {"latency": self.latency, "dimensions": self.dimensions, "split": self.split != 1}

@@ -72,7 +72,9 @@ def memory(
       softnum memory vgg-small --data cifar10 --design i-mxfp8 --device-memory "16 GB"
       softnum memory resnet50 --precision float32,fp8 --batch 32,256 --plot memory.png --out memory.csv
     """
-    from softnum.tta import byte_size, memory_of, memory_table
+    from softnum.tta import memory_of
+    from softnum.tta.quantities import byte_size
+    from softnum.tta.workloads import memory_table
 
     for path in (plot, out):
         if path is not None:
@@ -102,7 +104,7 @@ def memory(
             ],
         )
     if plot is not None:
-        from softnum.tta import plot_memory
+        from softnum.tta.outcomes import plot_memory
 
         plot_memory(plot, memories)
     if out is not None:
@@ -119,7 +121,7 @@ def memory(
 
 def _largest(network, ways, works, capacity: int, implicit: bool) -> dict[str, int]:
     """The largest batch of each design, from the workload at its batch and at twice that."""
-    from softnum.tta import largest_batch
+    from softnum.tta.workloads import largest_batch
 
     if network.endswith(".json"):
         raise ValueError(f"--device-memory asks for a network at several batches, and {network} says its own; name one")
@@ -135,7 +137,7 @@ def _largest(network, ways, works, capacity: int, implicit: bool) -> dict[str, i
 
 
 def _print(rows, most, device_memory) -> None:
-    from softnum.tta import TENSOR_CLASSES
+    from softnum.tta.workloads import TENSOR_CLASSES
 
     shown = [name for name in TENSOR_CLASSES if any(row[name] for row in rows)]
     columns = ["<Design", "Batch", *(_TITLES[name] for name in shown), "Peak", "No reuse"]

@@ -90,14 +90,15 @@ class Curves:
     ] = None
 
     def read(self, metric: str, batch: int | None):
-        """The runs as a `softnum.tta.RecordSet`.
+        """The runs as a `softnum.tta.accuracy.RecordSet`.
 
         Raises
         ------
         FileNotFoundError, ValueError
             If curves are absent, malformed, or two are of one design and seed.
         """
-        from softnum.tta import RecordSet, read_accuracy
+        from softnum.tta import read_accuracy
+        from softnum.tta.accuracy import RecordSet
         from softnum.tta.accuracy.records import keep_record
 
         records, excluded = {}, []
@@ -130,7 +131,7 @@ class Shown:
     def written(self, studies, *files: Path) -> None:
         """Draw what is asked for, and say which files there are: a line for each folder."""
         if self.plots is not None:
-            from softnum.tta import plot_details
+            from softnum.tta.outcomes import plot_details
 
             for name, found in plot_details(self.plots, studies).items():
                 if isinstance(found, Path):

@@ -98,7 +98,8 @@ def parallel(
     --pipeline x --context devices, --batch samples for each worker. Printed are a device's computing time, exposed
     exchanges, pipeline bubble and memory.
     """
-    from softnum.tta import Exchange, bit_rate, duration, minimum_bandwidth, parallel_sweep
+    from softnum.tta.quantities import bit_rate, duration
+    from softnum.tta.workloads import Exchange, minimum_bandwidth, parallel_sweep
 
     for path in (plot, out):
         if path is not None:
@@ -158,7 +159,7 @@ def parallel(
             tables.append((work, exchange, source, least, found))
     _print(tables, per_layer)
     if plot is not None:
-        from softnum.tta import plot_parallel
+        from softnum.tta.outcomes import plot_parallel
 
         plot_parallel(plot, [time for _, time in times])
     if out is not None:

@@ -43,7 +43,8 @@ def report(
     bytes.
     """
     need("altair", "jinja2", "jsonschema", "vl_convert")
-    from softnum.tta import export_report, load_report, write_report
+    from softnum.tta import write_report
+    from softnum.tta.html import export_report, load_report
 
     if device is None and device_file is not None:
         raise ValueError("--device-file is where --device is looked up; add --device NAME")

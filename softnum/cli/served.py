@@ -15,14 +15,14 @@ def served(network: str, timed, counts, rates, exchanges, orders, updates: int, 
     network : str
     timed : list of (workload, seconds of layers, where they are from)
     counts, rates, exchanges
-        As of `softnum.tta.parallel_sweep`.
+        As of `softnum.tta.workloads.parallel_sweep`.
     orders : list of str
         As of ``softnum train --server``.
     updates : int
     out : pathlib.Path, optional
     """
-    from softnum.tta import served_time
     from softnum.tta.quantities import format_seconds
+    from softnum.tta.workloads import served_time
 
     found = [
         (work, exchange, served_time(work, seconds, count, rate, order, exchange, updates))

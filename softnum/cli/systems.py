@@ -13,7 +13,7 @@ __all__ = ["SystemOptions", "named_system", "on_system"]
 
 def named_system(text: str, device_file=None):
     """The system of a name, or of a file that ends in .toml."""
-    from softnum.tta import read_system, system
+    from softnum.tta.parallelism import read_system, system
 
     return read_system(text, device_file) if text.endswith(".toml") else system(text)
 
@@ -67,7 +67,7 @@ class SystemOptions:
 
     def ways(self, count: int, batch: int | None, sequence: int | None, overlap: bool):
         """In which ways a step is shared, with so many ways of data parallelism and samples of each."""
-        from softnum.tta import Parallelism
+        from softnum.tta.parallelism import Parallelism
 
         batch = self.micro_batch if batch is None else batch
         return Parallelism(
@@ -80,7 +80,7 @@ class SystemOptions:
 
 def on_system(network, own: SystemOptions, counts, batch, sequence, designs, precisions, *, overlap, device_file, out):
     """Plan, time and print the steps of each number of workers and each precision."""
-    from softnum.tta import check_memory, checkpoints, plan_step, step_memory, step_time
+    from softnum.tta.parallelism import check_memory, checkpoints, plan_step, step_memory, step_time
 
     where = own.where(device_file)
     rows, tables = [], []

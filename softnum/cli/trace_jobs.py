@@ -84,7 +84,9 @@ def write(
     Ranks share samples, and with --system what softnum parallel --system shares: --ranks is all of them. Durations are
     of a roofline (estimates), of SCALE-Sim (--reports), or your own (--layer-times, in seconds).
     """
-    from softnum.tta import byte_size, write_astrasim, write_traces
+    from softnum.tta.quantities import byte_size
+    from softnum.tta.simulators import write_astrasim
+    from softnum.tta.traces import write_traces
 
     writable_folder(out)
     least = byte_size(bucket, "--bucket") if bucket else 1
@@ -125,7 +127,8 @@ def write(
 
 
 def _data_parallel(work, ranks, seconds, compress, no_overlap, **options):
-    from softnum.tta import Exchange, data_parallel_traces
+    from softnum.tta.traces import data_parallel_traces
+    from softnum.tta.workloads import Exchange
 
     exchange = Exchange(compress=compress, overlap=not no_overlap)
     return data_parallel_traces(work, ranks, times=seconds, exchange=exchange, **options)
@@ -133,8 +136,9 @@ def _data_parallel(work, ranks, seconds, compress, no_overlap, **options):
 
 def _shared(network, own, ranks, batch, sequence, designs, precisions, device_file, *, overlap, bucket, joined):
     """(job, where its durations are from, system) of a step that is shared in several ways."""
-    from softnum.tta import AstraSystem, check_memory, plan_step, plan_traces, step_memory
-    from softnum.tta.parallelism import operation_seconds
+    from softnum.tta.parallelism import check_memory, operation_seconds, plan_step, step_memory
+    from softnum.tta.simulators import AstraSystem
+    from softnum.tta.traces import plan_traces
 
     where, each = own.where(device_file), own.tensor * own.pipeline * own.context
     if ranks % each:
@@ -190,7 +194,7 @@ def _peak(works, timing):
 
 def _units(work, network, designs):
     """By layer and stage, the unit of its products as JSON; none where only formats are stated."""
-    from softnum.tta import architecture_names
+    from softnum.tta.architectures import architecture_names
 
     if network.endswith(".json") or (not designs and network in architecture_names()):
         return {}

@@ -62,8 +62,9 @@ def run(
 
     What the simulator printed stays in the folder, astrasim.log; softnum timings reads it too.
     """
-    from softnum.tta import run_astrasim, write_timings
+    from softnum.tta import write_timings
     from softnum.tta.quantities import format_seconds
+    from softnum.tta.simulators import run_astrasim
 
     if out is not None:
         writable_file(out)
@@ -112,7 +113,8 @@ def read(
       softnum traces read trace.0.et trace.1.et --together
       softnum traces read rank.0.et --out workloads.json && softnum estimate workloads.json --device h100
     """
-    from softnum.tta import check_ranks, load_chakra_schema, read_trace, trace_time, workload_of_trace, write_workloads
+    from softnum.tta import write_workloads
+    from softnum.tta.traces import check_ranks, load_chakra_schema, read_trace, trace_time, workload_of_trace
     from softnum.tta.traces.folder import check_job, read_groups
 
     if out is not None:

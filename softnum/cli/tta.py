@@ -144,7 +144,8 @@ def _given_variants(runs, labels, variant: str, **times):
 
 def _given_curves(ctx, curves, outcomes, shown, designs, batch, target, baseline, variant, out, **times) -> None:
     """The study of learning curves that are there already; no training code is imported."""
-    from softnum.tta import RecordSet, measured_variant
+    from softnum.tta.accuracy import RecordSet
+    from softnum.tta.outcomes import measured_variant
     from softnum.tta.study import conclude
 
     wrong = [name for name in stated(ctx) if name in _TRAINING]

@@ -59,7 +59,8 @@ def workloads_of(
     ValueError
         If there is no such network, design, preset or file.
     """
-    from softnum.tta import architecture, architecture_names, read_workloads
+    from softnum.tta import architecture, read_workloads
+    from softnum.tta.architectures import architecture_names
 
     updates = updates or {}
     if network.endswith(".json"):
@@ -85,7 +86,7 @@ def _trained(network, designs, formats, batches, options, data, updates):
     from softnum.train import Settings, load_design, uniform_design, workload
     from softnum.train.nets import NETWORKS
     from softnum.train.runs.own import is_own
-    from softnum.tta import architecture_names
+    from softnum.tta.architectures import architecture_names
 
     if network not in NETWORKS and not is_own(network):
         names = (*NETWORKS, *architecture_names())
@@ -112,7 +113,7 @@ def _architecture(net, designs, precisions, formats, batches, optimiser):
 
 def ways_of(designs, precisions, formats):
     """(Precision, Hardware or None) of what is named, else of float32."""
-    from softnum.tta import Precision
+    from softnum.tta.architectures import Precision
 
     if designs and precisions:
         raise ValueError("--design and --precision both say in which formats; leave one of them out")
@@ -147,8 +148,8 @@ def devices_of(works, device, device_file=None):
     ValueError
         If a design states no hardware and no device is named, or there is none of a name.
     """
-    from softnum.tta import Device
     from softnum.tta import device as find
+    from softnum.tta.estimates import Device
 
     pairs = []
     for work, hardware in works:

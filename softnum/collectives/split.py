@@ -77,7 +77,8 @@ def split_matmul(
     >>> import numpy as np, softnum as sn
     >>> a, b = np.ones((1, 1024), np.float32), np.ones((1024, 1), np.float32)
     >>> unit = sn.MadUnit("bfloat16", operand="bfloat16")  # sticks at 256
-    >>> sn.matmul(a, b, unit).item(), sn.split_matmul(a, b, unit, sn.collective("tree", 4, unit="bfloat16"))[0].item()
+    >>> tree = sn.collective("tree", 4, unit="bfloat16")
+    >>> sn.matmul(a, b, unit).item(), sn.collectives.split_matmul(a, b, unit, tree)[0].item()
     (256.0, 1024.0)
     """
     c, unit = collective_from(collective), unit_of(unit)

@@ -148,8 +148,8 @@ _PREFIX = re.compile(r"(?:torch|numpy|np|ml_dtypes)\.(?=.)")
 
 # What is no alias, and why: names of several meanings, and of what softnum has not.
 _JAMMED = (
-    "every mode keeps the values of a format, and it would not: softnum.jam(x, fmt) sets the last bit of every code; "
-    "'to_odd' sets that of inexact results alone"
+    "every mode keeps the values of a format, and it would not: softnum.ops.jam(x, fmt) sets the last bit of every "
+    "code; 'to_odd' sets that of inexact results alone"
 )
 _LONG_DOUBLE = "NumPy and C mean x87_extended by it on x86, binary128 or binary64 on other machines: state which"
 _REFUSED = {

@@ -279,7 +279,7 @@ def block_format_names() -> list[str]:
     """The registered names of block formats, in a fixed order.
 
     >>> import softnum
-    >>> softnum.block_format_names()
+    >>> softnum.formats.block_format_names()
     ['mxfp8_e4m3', 'mxfp8_e5m2', 'mxfp6_e3m2', 'mxfp6_e2m3', 'mxfp4_e2m1', 'mxint8', 'nvfp4']
     """
     return list(_REGISTRY)

@@ -1,8 +1,8 @@
 """Layouts in memory that hardware reads block formats in.
 
-Elements pack with `softnum.pack` along the blocked axis, a whole number of bytes a block where the block size is a
-multiple of 8: ``sn.pack(a.codes, a.format.element)`` of a BlockArray blocked along its last axis. Scales take a byte
-each; NVIDIA's matrix units read them in tiles.
+Elements pack with `softnum.arrays.pack` along the blocked axis, a whole number of bytes a block where the block size is
+a multiple of 8: ``sn.arrays.pack(a.codes, a.format.element)`` of a BlockArray blocked along its last axis. Scales take
+a byte each; NVIDIA's matrix units read them in tiles.
 
 Source: NVIDIA cuBLAS documentation, "1D block scaling factors layout", and cuDNN's "128x4 tiled layout".
 """
@@ -43,7 +43,7 @@ def tile_scales(scales: ArrayLike) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np, softnum as sn
-    >>> tiles = sn.tile_scales(np.arange(64, dtype=np.uint8).reshape(64, 1))
+    >>> tiles = sn.formats.tile_scales(np.arange(64, dtype=np.uint8).reshape(64, 1))
     >>> tiles.shape, tiles.ravel()[:5].tolist()
     ((1, 1, 32, 4, 4), [0, 0, 0, 0, 32])
     """
@@ -66,7 +66,7 @@ def untile_scales(tiles: ArrayLike, rows: int, blocks: int) -> np.ndarray:
     --------
     >>> import numpy as np, softnum as sn
     >>> scales = np.arange(130 * 5, dtype=np.uint8).reshape(130, 5)
-    >>> bool((sn.untile_scales(sn.tile_scales(scales), 130, 5) == scales).all())
+    >>> bool((sn.formats.untile_scales(sn.formats.tile_scales(scales), 130, 5) == scales).all())
     True
     """
     if isinstance(tiles, (bytes, bytearray, memoryview)):

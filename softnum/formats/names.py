@@ -181,7 +181,7 @@ def _hint(name: str, key: str) -> str:
         bits, signed = integer
         return (
             f"it names integers: {'' if signed else 'u'}q{bits}.0 is the fixed-point format of the same values, which "
-            "rounds and saturates; softnum.to_integer converts to integers"
+            "rounds and saturates; softnum.ops.to_integer converts to integers"
         )
     if match := re.fullmatch(r"e(\d+)m(\d+)", key):
         return "eXmY has up to two digits for the exponent's width, three for the mantissa's"

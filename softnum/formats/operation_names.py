@@ -6,7 +6,7 @@ from softnum.runtime import _core
 
 __all__ = ["CODE_OPERANDS", "ELEMENTARY", "OPERANDS", "USER_OPERANDS"]
 
-_PARTS = ("to_integer", "compare_signaling")  # of softnum.to_integer and of softnum.compare
+_PARTS = ("to_integer", "compare_signaling")  # of softnum.ops.to_integer and of softnum.compare
 _OTHER_RESULTS = ("scalb", "compare", "total_order", "classify")
 
 #: Names of the elementary functions.

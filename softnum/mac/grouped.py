@@ -299,10 +299,10 @@ def ime_unit(
     Examples
     --------
     >>> import softnum as sn
-    >>> unit = sn.ime_unit(2, 1, "rto", w=2, operand="bfloat16")
+    >>> unit = sn.mac.ime_unit(2, 1, "rto", w=2, operand="bfloat16")
     >>> print(unit.expression)
     GroupedDotUnit(4, 'binary32', operand='bfloat16', rounding='nearest_even')
-    >>> sn.ime_unit(1, 0, "xct", w=4, operand="e4m3fn").partial_rounding is None
+    >>> sn.mac.ime_unit(1, 0, "xct", w=4, operand="e4m3fn").partial_rounding is None
     True
     """
     modes = {"frm": frm, "rto": "to_odd", "xct": None}

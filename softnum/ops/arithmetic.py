@@ -86,7 +86,7 @@ round_to_integral: Unary = rounded(
     1,
     "a rounded to an integer in the given mode; INEXACT if it was none.",
     "clause 5.9",
-    '>>> sn.round_to_integral(sn.array([2.5, -0.25], "e5m2"))\n    Array([ 2., -0.], e5m2)',
+    '>>> sn.ops.round_to_integral(sn.array([2.5, -0.25], "e5m2"))\n    Array([ 2., -0.], e5m2)',
 )
 minimum: Binary = rounded(
     "minimum",
@@ -107,21 +107,21 @@ minimum_number: Binary = rounded(
     2,
     "The lesser operand; a NaN gives way to a number.",
     "clause 9.6",
-    '>>> sn.minimum_number(sn.array(2.0, "e5m2"), sn.array(float("nan"), "e5m2"))\n    Array(2., e5m2)',
+    '>>> sn.ops.minimum_number(sn.array(2.0, "e5m2"), sn.array(float("nan"), "e5m2"))\n    Array(2., e5m2)',
 )
 maximum_number: Binary = rounded(
     "maximum_number",
     2,
     "The greater operand; a NaN gives way to a number.",
     "clause 9.6",
-    '>>> sn.maximum_number(sn.array(2.0, "e5m2"), sn.array(float("nan"), "e5m2"))\n    Array(2., e5m2)',
+    '>>> sn.ops.maximum_number(sn.array(2.0, "e5m2"), sn.array(float("nan"), "e5m2"))\n    Array(2., e5m2)',
 )
 logb: Unary = rounded(
     "logb",
     1,
     "The exponent of a, floor(log2(abs(a))), as a value; logb(0) is -infinity and raises DIVIDE_BY_ZERO.",
     "clause 5.3.3",
-    '>>> sn.logb(sn.array([0.75, 6.0], "e4m3fn"))\n    Array([-1.,  2.], e4m3fn)',
+    '>>> sn.ops.logb(sn.array([0.75, 6.0], "e4m3fn"))\n    Array([-1.,  2.], e4m3fn)',
 )
 next_up: Unary = rounded(
     "next_up",
@@ -157,7 +157,7 @@ copysign: Binary = rounded(
     2,
     "a with the sign of b: a matter of the sign bit, without flags.",
     "clause 5.5.1",
-    '>>> sn.copysign(sn.array(1.5, "e5m2"), sn.array(-0.0, "e5m2"))\n    Array(-1.5, e5m2)',
+    '>>> sn.ops.copysign(sn.array(1.5, "e5m2"), sn.array(-0.0, "e5m2"))\n    Array(-1.5, e5m2)',
 )
 
 
@@ -220,7 +220,7 @@ scalb.__doc__ = f"""The exactly rounded ``a * 2**n``.
     Examples
     --------
     >>> import softnum as sn
-    >>> sn.scalb(sn.array(1.5, "e5m2"), [3, -20])
+    >>> sn.ops.scalb(sn.array(1.5, "e5m2"), [3, -20])
     Array([12.,  0.], e5m2)
 
     Source: IEEE 754-2019 clause 5.3.3.
@@ -318,7 +318,7 @@ def total_order(a: ArrayLike, b: ArrayLike, fmt: Formats | None = None) -> np.nd
     Examples
     --------
     >>> import softnum as sn
-    >>> sn.total_order(sn.array([-0.0, 0.0], "e5m2"), sn.array([0.0, -0.0], "e5m2"))
+    >>> sn.ops.total_order(sn.array([-0.0, 0.0], "e5m2"), sn.array([0.0, -0.0], "e5m2"))
     array([ True, False])
 
     Source: IEEE 754-2019 clause 5.10.

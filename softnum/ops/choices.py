@@ -147,40 +147,40 @@ _9_6 = "IEEE 754-2019 clause 9.6; IEEE P3109 v4.0, 4.11.2"
 minimum_magnitude: Binary = _of_two(
     "minimum_magnitude",
     "The operand of lesser magnitude, of equal ones the lesser; NaN if either is NaN.",
-    '>>> sn.minimum_magnitude(sn.array([-1.0, 3.0], "e5m2"), sn.array([2.0, -3.0], "e5m2"))\n'
+    '>>> sn.ops.minimum_magnitude(sn.array([-1.0, 3.0], "e5m2"), sn.array([2.0, -3.0], "e5m2"))\n'
     "    Array([-1., -3.], e5m2)",
     _9_6, _nan_first, _by_magnitude, False,
 )  # fmt: skip
 maximum_magnitude: Binary = _of_two(
     "maximum_magnitude",
     "The operand of greater magnitude, of equal ones the greater; NaN if either is NaN.",
-    '>>> sn.maximum_magnitude(sn.array([-4.0, 3.0], "e5m2"), sn.array([2.0, -3.0], "e5m2"))\n'
+    '>>> sn.ops.maximum_magnitude(sn.array([-4.0, 3.0], "e5m2"), sn.array([2.0, -3.0], "e5m2"))\n'
     "    Array([-4.,  3.], e5m2)",
     _9_6, _nan_first, _by_magnitude, True,
 )  # fmt: skip
 minimum_magnitude_number: Binary = _of_two(
     "minimum_magnitude_number",
     "The operand of lesser magnitude; a NaN gives way to a number.",
-    '>>> sn.minimum_magnitude_number(sn.array(-4.0, "e5m2"), sn.array(float("nan"), "e5m2"))\n    Array(-4., e5m2)',
+    '>>> sn.ops.minimum_magnitude_number(sn.array(-4.0, "e5m2"), sn.array(float("nan"), "e5m2"))\n    Array(-4., e5m2)',
     _9_6, _nan_last, _by_magnitude, False,
 )  # fmt: skip
 maximum_magnitude_number: Binary = _of_two(
     "maximum_magnitude_number",
     "The operand of greater magnitude; a NaN gives way to a number.",
-    '>>> sn.maximum_magnitude_number(sn.array(-4.0, "e5m2"), sn.array(2.0, "e5m2"))\n    Array(-4., e5m2)',
+    '>>> sn.ops.maximum_magnitude_number(sn.array(-4.0, "e5m2"), sn.array(2.0, "e5m2"))\n    Array(-4., e5m2)',
     _9_6, _nan_last, _by_magnitude, True,
 )  # fmt: skip
 _4_11_3 = "IEEE P3109 v4.0, 4.11.3"
 minimum_finite: Binary = _of_two(
     "minimum_finite",
     "The lesser operand; an infinity gives way to what is finite, and a NaN to both.",
-    '>>> sn.minimum_finite(sn.array(2.0, "e5m2"), sn.array(float("-inf"), "e5m2"))\n    Array(2., e5m2)',
+    '>>> sn.ops.minimum_finite(sn.array(2.0, "e5m2"), sn.array(float("-inf"), "e5m2"))\n    Array(2., e5m2)',
     _4_11_3, _nan_last, _finite_first, False,
 )  # fmt: skip
 maximum_finite: Binary = _of_two(
     "maximum_finite",
     "The greater operand; an infinity gives way to what is finite, and a NaN to both.",
-    '>>> sn.maximum_finite(sn.array(2.0, "e5m2"), sn.array(float("inf"), "e5m2"))\n    Array(2., e5m2)',
+    '>>> sn.ops.maximum_finite(sn.array(2.0, "e5m2"), sn.array(float("inf"), "e5m2"))\n    Array(2., e5m2)',
     _4_11_3, _nan_last, _finite_first, True,
 )  # fmt: skip
 
@@ -214,7 +214,7 @@ clamp.__doc__ = f"""x, or the bound that it lies beyond; NaN if an operand is Na
     --------
     >>> import softnum as sn
     >>> x = sn.array([-7.0, 0.5, 9.0], "e5m2")
-    >>> sn.clamp(x, sn.array(-1.0, "e5m2"), sn.array(6.0, "e5m2"))
+    >>> sn.ops.clamp(x, sn.array(-1.0, "e5m2"), sn.array(6.0, "e5m2"))
     Array([-1. ,  0.5,  6. ], e5m2)
 
     Source: IEEE P3109 v4.0, 4.11.4.

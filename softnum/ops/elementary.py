@@ -41,14 +41,14 @@ _POLES = "of 0 an infinity with its sign and DIVIDE_BY_ZERO, in P3109's formats 
 def _one(name: str, text: str, values: str, result: str, gradient: str, source: str = _CLAUSE) -> Unary:
     """A function of one operand; the example is of values in binary16."""
     GRADIENTS[name] = (gradient,)
-    example = f'>>> sn.{name}(sn.array({values}, "binary16"))\n    Array({result}, binary16)'
+    example = f'>>> sn.ops.{name}(sn.array({values}, "binary16"))\n    Array({result}, binary16)'
     return rounded(name, 1, f"The correctly rounded {text}", source, example, standard="")
 
 
 def _two(name: str, text: str, a: str, b: str, result: str, *gradients: str | None, source: str = _CLAUSE) -> Binary:
     """The same of two operands, with a gradient for each, or None."""
     GRADIENTS[name] = gradients
-    example = f'>>> sn.{name}(sn.array({a}, "binary16"), sn.array({b}, "binary16"))\n    Array({result}, binary16)'
+    example = f'>>> sn.ops.{name}(sn.array({a}, "binary16"), sn.array({b}, "binary16"))\n    Array({result}, binary16)'
     return rounded(name, 2, f"The correctly rounded {text}", source, example, standard="")
 
 

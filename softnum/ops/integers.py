@@ -96,9 +96,9 @@ def to_integer(
     Examples
     --------
     >>> import softnum as sn
-    >>> sn.to_integer(sn.array([2.5, -0.75, 100.0], "binary16"), dtype="int8")
+    >>> sn.ops.to_integer(sn.array([2.5, -0.75, 100.0], "binary16"), dtype="int8")
     array([  2,  -1, 100], dtype=int8)
-    >>> sn.to_integer(sn.array([300.0, float("nan")], "binary16"), dtype="int8", invalid="riscv", return_flags=True)
+    >>> sn.ops.to_integer(sn.array([300.0, float("nan")], "binary16"), dtype="int8", invalid="riscv", return_flags=True)
     (array([127, 127], dtype=int8), array([16, 16], dtype=uint8))
 
     Source: IEEE 754-2019 clauses 5.8 and 7.2 i; the rules are those of RISC-V's FCVT, Arm's FCVT and x86's CVTSS2SI.
@@ -150,7 +150,7 @@ def from_integer(x: ArrayLike, out_fmt: FormatLike, **options: Any) -> Any:
     Examples
     --------
     >>> import softnum as sn
-    >>> sn.from_integer([1, -2, 1000], "e4m3fn", overflow="saturate", return_flags=True)
+    >>> sn.ops.from_integer([1, -2, 1000], "e4m3fn", overflow="saturate", return_flags=True)
     (array([ 56, 192, 126], dtype=uint8), array([0, 0, 5], dtype=uint8))
 
     Source: IEEE 754-2019 clause 5.4.1, convertFromInt.
@@ -177,7 +177,7 @@ def shift(a: ArrayLike, n: ArrayLike, fmt: Formats | None = None, *, rounding: s
     rounding : str
         "down" drops the bits that leave at the right; "nearest_up" adds half first.
     **options
-        As in `softnum.scalb`; what leaves at the left saturates, unless ``overflow="wrap"``.
+        As in `softnum.ops.scalb`; what leaves at the left saturates, unless ``overflow="wrap"``.
 
     Returns
     -------
@@ -192,7 +192,7 @@ def shift(a: ArrayLike, n: ArrayLike, fmt: Formats | None = None, *, rounding: s
     --------
     >>> import softnum as sn
     >>> a = sn.array([-0.3125, 5.0], "q4.4")
-    >>> sn.shift(a, -1), sn.shift(a, 1), sn.shift(a, 1, overflow="wrap")
+    >>> sn.ops.shift(a, -1), sn.ops.shift(a, 1), sn.ops.shift(a, 1, overflow="wrap")
     (Array([-0.1875,  2.5   ], q4.4), Array([-0.625 ,  7.9375], q4.4), Array([-0.625, -6.   ], q4.4))
     """
     formats = (a.format if isinstance(a, Array) else format(fmt) if fmt is not None else None,)

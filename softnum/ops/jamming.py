@@ -56,9 +56,9 @@ def jam(x: ArrayLike, fmt: FormatLike, *, overflow: str | None = None) -> Array:
     Examples
     --------
     >>> import numpy as np, softnum as sn
-    >>> sn.jam([2.0, 2.5, -2.0, 0.0, 9.0, -9.0], "q4.0")
+    >>> sn.ops.jam([2.0, 2.5, -2.0, 0.0, 9.0, -9.0], "q4.0")
     Array([ 3.,  3., -1.,  1.,  7., -8.], q4.0)
-    >>> sn.jam([1.0, 1.3, -1.5, 0.0, np.inf], "e5m2")
+    >>> sn.ops.jam([1.0, 1.3, -1.5, 0.0, np.inf], "e5m2")
     Array([ 1.25,  1.25, -1.75,  0.  ,   inf], e5m2)
     """
     if gateway.is_device_array(x):

@@ -70,8 +70,8 @@ def _in_float64(a: Array, what: str) -> np.ndarray:
         return decode(a.codes, a.format)
     except ValueError:
         raise ValueError(
-            f"{what}: a value of {a.format} is beyond float64; softnum.logb, softnum.scalb and "
-            "softnum.round_to_integral take it apart"
+            f"{what}: a value of {a.format} is beyond float64; softnum.ops.logb, softnum.ops.scalb and "
+            "softnum.ops.round_to_integral take it apart"
         ) from None
 
 

@@ -145,9 +145,9 @@ def scaled_operation(
     >>> import softnum as sn
     >>> two = sn.array(2.0, "binary8p1uf")
     >>> x, y = sn.array([1.5, -3.0], "binary8p4se"), sn.array([0.25, 8.0], "binary8p4se")
-    >>> sn.scaled_operation("ScaledMultiply", (two, x), (two, y), out_fmt="binary8p3se")
+    >>> sn.ops.scaled_operation("ScaledMultiply", (two, x), (two, y), out_fmt="binary8p3se")
     Array([  1.5, -96. ], binary8p3se)
-    >>> sn.scaled_operation("BlockAdd", (two, x), (two, y), scale=two, out_fmt="binary8p3se")
+    >>> sn.ops.scaled_operation("BlockAdd", (two, x), (two, y), scale=two, out_fmt="binary8p3se")
     Array([1.75, 5.  ], binary8p3se)
     """
     name, out_fmt = _named(name), _scalar(out_fmt, "the result's format")
@@ -260,9 +260,9 @@ def block_reduction(name: str, *blocks: Any, out_fmt: FormatLike, **options: Any
     --------
     >>> import softnum as sn
     >>> scale, x = sn.array([2.0, 0.5], "binary8p1uf"), sn.array([[1.0, 3.0], [4.0, -1.0]], "binary8p4se")
-    >>> sn.block_reduction("BlockReduceAdd", (scale, x), out_fmt="binary8p3se")
+    >>> sn.ops.block_reduction("BlockReduceAdd", (scale, x), out_fmt="binary8p3se")
     Array([8. , 1.5], binary8p3se)
-    >>> sn.block_reduction("dot", (scale, x), (scale, x), out_fmt="binary8p3se")
+    >>> sn.ops.block_reduction("dot", (scale, x), (scale, x), out_fmt="binary8p3se")
     Array([40.,  4.], binary8p3se)
     """
     kinds = {"blockreduceadd": "add", "blockreducemultiply": "multiply", "blockdotproduct": "dot"}
@@ -327,7 +327,7 @@ def block_by_maximum(
     --------
     >>> import softnum as sn
     >>> x = sn.array([[0.3125, -5.0], [64.0, 20.0]], "binary8p4se")
-    >>> sn.block_by_maximum(x, "binary8p4se", "binary8p1uf", scale_rounding="up")
+    >>> sn.ops.block_by_maximum(x, "binary8p4se", "binary8p1uf", scale_rounding="up")
     (Array([ 8., 64.], binary8p1uf), Array([[ 0.0390625, -0.625    ],
            [ 1.       ,  0.3125   ]], binary8p4se))
     """

@@ -68,7 +68,7 @@ def ulp(a: ArrayLike, fmt: Formats | None = None) -> np.ndarray:
     Examples
     --------
     >>> import softnum as sn
-    >>> sn.ulp(sn.array([0.0, 1.0, 6.0], "e5m2"))
+    >>> sn.ops.ulp(sn.array([0.0, 1.0, 6.0], "e5m2"))
     array([1.52587891e-05, 2.50000000e-01, 1.00000000e+00])
 
     Source: J.-M. Muller, On the definition of ulp(x), 2005 (Goldberg's definition, extended to subnormals).
@@ -109,7 +109,7 @@ def ulp_error(a: ArrayLike, exact: Any, fmt: Formats | None = None) -> np.ndarra
     --------
     >>> import softnum as sn
     >>> from fractions import Fraction
-    >>> sn.ulp_error(sn.array([0.3125, 1.0], "e5m2"), [Fraction(1, 3), 1.125])
+    >>> sn.ops.ulp_error(sn.array([0.3125, 1.0], "e5m2"), [Fraction(1, 3), 1.125])
     array([-0.33333333, -0.5       ])
     """
     fmt = _format_of(a, fmt, "ulp_error")

@@ -25,9 +25,9 @@ def test_it_is_the_all_reduce_of_what_ranks_multiply():
     parts = [sn.quantize(sn.matmul(a[:, r : r + 6], b[r : r + 6], _WIDE), "bfloat16") for r in range(0, 24, 6)]
     for text in ("ring(unit='bfloat16')", "halving_doubling(unit='bfloat16', own='kept', wire='e5m2')"):
         c = sn.collective(text, 4)
-        for mine, other in zip(sn.split_matmul(a, b, _WIDE, c), c.all_reduce(parts), strict=True):
+        for mine, other in zip(sn.collectives.split_matmul(a, b, _WIDE, c), c.all_reduce(parts), strict=True):
             assert np.array_equal(mine, other)
-    lead = sn.split_matmul(np.stack([a, a[::-1]]), b, _WIDE, "tree(ranks=4, unit='bfloat16')")[0]
+    lead = sn.collectives.split_matmul(np.stack([a, a[::-1]]), b, _WIDE, "tree(ranks=4, unit='bfloat16')")[0]
     c = sn.collective("tree", 4, unit="bfloat16")
     assert np.array_equal(lead[0], c.all_reduce(parts)[0]) and np.array_equal(lead[1], lead[0][::-1])
 
@@ -40,9 +40,9 @@ def test_a_chain_of_ranks_is_a_unit_of_chunks(ranks):
     unit = sn.ChunkedDotUnit(_E4M3, each, "bfloat16")
     for name in ("one_shot", *(("ring", "tree") if ranks == 2 else ())):
         c = sn.collective(name, ranks, unit="bfloat16")
-        assert np.array_equal(sn.split_matmul(a, b, _E4M3, c)[0], sn.matmul(a, b, unit)), name
+        assert np.array_equal(sn.collectives.split_matmul(a, b, _E4M3, c)[0], sn.matmul(a, b, unit)), name
     ring = sn.collective("ring", ranks, unit="bfloat16")
-    found = sn.split_matmul(a, b, _E4M3, ring)[0].reshape(-1)
+    found = sn.collectives.split_matmul(a, b, _E4M3, ring)[0].reshape(-1)
     chunks = chunks_of(ring, found.size)
     assert len(chunks.starts) in (ranks, ranks - 1)  # the last one may be empty
     for start, stop, label in zip(chunks.starts, chunks.stops, chunks.labels, strict=True):
@@ -58,7 +58,7 @@ def test_partners_at_doubling_distances_are_lanes_added_as_a_tree(ranks):
     lanes = sn.MadUnit("bfloat16", operand="e4m3fn", lanes=ranks, reduction="tree")
     order = np.arange(48).reshape(-1, ranks).T.reshape(-1)
     c = sn.collective("doubling", ranks, unit="bfloat16")
-    assert np.array_equal(sn.split_matmul(a[:, order], b[order], _E4M3, c)[0], sn.matmul(a, b, lanes))
+    assert np.array_equal(sn.collectives.split_matmul(a[:, order], b[order], _E4M3, c)[0], sn.matmul(a, b, lanes))
 
 
 def test_random_words_of_ranks_are_their_own():
@@ -69,9 +69,9 @@ def test_random_words_of_ranks_are_their_own():
         sn.matmul(a[:, r * 16 : r * 16 + 16], b[r * 16 : r * 16 + 16], _SR, key=stream.spawn(3)[2].spawn(2)[r])
         for r in range(2)
     ]
-    assert np.array_equal(sn.split_matmul(a, b, _SR, c, key=7)[0], c.all_reduce(parts, key=7)[0])
+    assert np.array_equal(sn.collectives.split_matmul(a, b, _SR, c, key=7)[0], c.all_reduce(parts, key=7)[0])
     with pytest.raises(ValueError, match="key"):
-        sn.split_matmul(a, b, _SR, "ring(ranks=2, unit='bfloat16')")
+        sn.collectives.split_matmul(a, b, _SR, "ring(ranks=2, unit='bfloat16')")
 
 
 def test_experts_tokens_arrive_as_they_are():
@@ -103,4 +103,4 @@ def test_what_cannot_be_divided(given, says):
     a, b = _operands(24)
     stated = {"a": a, "b": b, "unit": _BF16, "collective": "ring(ranks=4, unit='bfloat16')"} | given
     with pytest.raises((ValueError, TypeError), match=says):
-        sn.split_matmul(**stated)
+        sn.collectives.split_matmul(**stated)

@@ -54,7 +54,7 @@ def test_products_are_those_of_the_definition(inner, text):
     a, b = _operands((3, 12), (12, 5), fmt=str(inner.operand[0]))
     got = sn.matmul(a, b, unit)
     np.testing.assert_array_equal(got, _definition(a, b, unit))
-    np.testing.assert_array_equal(got, sn.split_matmul(a, b, inner, text)[0])
+    np.testing.assert_array_equal(got, sn.collectives.split_matmul(a, b, inner, text)[0])
 
 
 def test_a_result_depends_on_its_place():
@@ -75,10 +75,10 @@ def test_sections_are_shared_one_by_one():
     unit = sn.SplitDotUnit(_WIDE, "ring(ranks=2, unit='bfloat16')", sections=[8, 4, 4])
     a, b = _operands((3, 16), (16, 5))
     order = [0, 1, 2, 3, 8, 9, 12, 13, 4, 5, 6, 7, 10, 11, 14, 15]
-    want = sn.split_matmul(a[:, order], b[order], _WIDE, unit.collective)[0]
+    want = sn.collectives.split_matmul(a[:, order], b[order], _WIDE, unit.collective)[0]
     got = sn.matmul(a, b, unit)
     np.testing.assert_array_equal(got, want)
-    assert not np.array_equal(got, sn.split_matmul(a, b, _WIDE, unit.collective)[0])
+    assert not np.array_equal(got, sn.collectives.split_matmul(a, b, _WIDE, unit.collective)[0])
 
 
 def test_c_is_added_after_the_collective():
@@ -99,7 +99,7 @@ def test_random_words_are_those_of_split_matmul():
     a, b = _operands((3, 16), (16, 5))
     assert unit.stochastic
     got = sn.matmul(a, b, unit, key=7, threads=1)
-    np.testing.assert_array_equal(got, sn.split_matmul(a, b, _SR, unit.collective, key=7)[0])
+    np.testing.assert_array_equal(got, sn.collectives.split_matmul(a, b, _SR, unit.collective, key=7)[0])
     np.testing.assert_array_equal(got, sn.matmul(a, b, unit, key=7, threads=3))
     with pytest.raises(ValueError, match="key"):
         sn.matmul(a, b, unit)

@@ -218,7 +218,7 @@ def test_threads_at_once():
     def work(job):
         op, fmt, mode = job
         x = sn.quantize(np.linspace(-9, 9, 999, dtype=np.float32), fmt, rounding=mode)
-        return getattr(sn, op)(a, b, fmt, rounding=mode), x
+        return getattr(sn.ops, op)(a, b, fmt, rounding=mode), x
 
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(work, jobs))

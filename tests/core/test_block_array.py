@@ -19,7 +19,7 @@ def same(a, b):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sn.block_format_names())
+@pytest.mark.parametrize("name", sn.formats.block_format_names())
 def test_views_decode_to_views(name):
     for axis in range(-3, 3):
         a = sn.array(X, name, axis=axis)
@@ -73,8 +73,8 @@ def test_indices_refused():
         lambda a: sn.exp(a),
         lambda a: sn.compare(a, a),
         lambda a: sn.classify(a),
-        lambda a: sn.to_integer(a),
-        lambda a: sn.ulp(a),
+        lambda a: sn.ops.to_integer(a),
+        lambda a: sn.ops.ulp(a),
         lambda a: a + a,
         lambda a: 2 * a,
         lambda a: -a,
@@ -119,7 +119,7 @@ def test_swapaxes_names_the_axis(axes, message):
 
 
 def test_copies_and_files(tmp_path):
-    for name in sn.block_format_names():
+    for name in sn.formats.block_format_names():
         a = sn.array(X, name, axis=1)
         assert same(pickle.loads(pickle.dumps(a)), a) and same(copy.deepcopy(a), a)
         b = a.copy()

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 import softnum as sn
 from softnum import reference as ref
-from softnum import tile_scales, untile_scales
 from softnum.arrays.codecs import blocks as block_codes
-from softnum.formats import FloatFormat
+from softnum.formats import FloatFormat, tile_scales, untile_scales
 from softnum.formats.blocks import SCALE_RULES
 from tests.support.cases import cases
 from tests.support.public import PUBLIC
 
-NAMED = sn.block_format_names()
+NAMED = sn.formats.block_format_names()
 MX = [name for name in NAMED if name.startswith("mx")]
 OTHERS = [
     sn.BlockFormat("q1.3", "e8m0fnu", 4),
@@ -493,9 +492,9 @@ def test_refused_types():
 # -- layouts ----------------------------------------------------------------------------------------------------------
 def test_packed_blocks_end_on_bytes():
     a = sn.array(np.random.default_rng(1).standard_normal((3, 64)), "mxfp6_e2m3")
-    packed = sn.pack(a.codes, a.format.element)
+    packed = sn.arrays.pack(a.codes, a.format.element)
     assert packed.shape == (3, 48)
-    assert np.array_equal(sn.unpack(packed[:, 24:], a.format.element, 32), a.codes[:, 32:])
+    assert np.array_equal(sn.arrays.unpack(packed[:, 24:], a.format.element, 32), a.codes[:, 32:])
 
 
 @pytest.mark.parametrize("rows, blocks", [(1, 1), (128, 4), (130, 5), (300, 9), (0, 3)])

@@ -15,7 +15,7 @@ from tests.support.matmul_units import unit as mad
 E5 = sn.BlockFormat("e5m2", "e8m0fnu", 32)
 
 FAST = [
-    *(block("binary32", name) for name in sn.block_format_names()),
+    *(block("binary32", name) for name in sn.formats.block_format_names()),
     block("binary16", "mxfp8_e4m3"),
     block("bfloat16", "mxfp8_e5m2", rounding="toward_zero"),
     block("e6m9", ("mxfp8_e4m3", "mxfp8_e5m2"), rounding="up"),

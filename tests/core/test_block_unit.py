@@ -20,7 +20,7 @@ from tests.support.matmul_units import as_codes
 from tests.support.public import PUBLIC
 
 EXACT = [
-    *(block("binary32", name) for name in sn.block_format_names()),
+    *(block("binary32", name) for name in sn.formats.block_format_names()),
     block("binary16", small(FP8)),
     block("e6m9", (small(FP8), small("e5m2"))),
     block("bfloat16", small("e5m2", "e5m2")),
@@ -348,7 +348,7 @@ def test_operands_refused():
             TypeError,
             "takes",
         ),
-        (lambda: sn.pack(a), TypeError, "lie apart"),
+        (lambda: sn.arrays.pack(a), TypeError, "lie apart"),
         (lambda: sn.sum(x, u), TypeError, "the unit must be one of"),
     ):
         with pytest.raises(error, match=message):

@@ -82,8 +82,8 @@ def call(which, a, b, u, shape, *start, **more):
     if which == "forward":
         return sn.conv2d(a, b, u, *start, **more)
     if which == "data":
-        return sn.conv2d_backward_data(a, b, u, shape[2:4], *start, **more)
-    return sn.conv2d_backward_weight(a, b, u, shape[5], *start, **more)
+        return sn.mac.products.conv2d_backward_data(a, b, u, shape[2:4], *start, **more)
+    return sn.mac.products.conv2d_backward_weight(a, b, u, shape[5], *start, **more)
 
 
 def terms(which, a, b, shape):
@@ -283,18 +283,18 @@ def test_padded_zeros_are_operands():
     u = FloatFormat(8, 0, specials="none", signed=False, has_zero=False, lowest_binade="normal", nan_codes="all_ones")
     scales = sn.MadUnit("binary32", operand=(u, "e4m3"))
     one = np.ones((1, 1, 1, 1))
-    assert sn.conv2d(one, one, scales) == 1 and sn.conv2d_backward_data(one, one, scales, (1, 1)) == 1
+    assert sn.conv2d(one, one, scales) == 1 and sn.mac.products.conv2d_backward_data(one, one, scales, (1, 1)) == 1
     with pytest.raises(ValueError, match="x is filled up with zeros, and .* has none"):
         sn.conv2d(one, one, scales, padding=1)
     with pytest.raises(ValueError, match="dy is filled up with zeros"):
-        sn.conv2d_backward_data(one, one, scales, (1, 1), stride=2)
+        sn.mac.products.conv2d_backward_data(one, one, scales, (1, 1), stride=2)
 
 
 def test_sizes_of_nothing():
     x, w = np.zeros((0, 2, 4, 4)), np.zeros((3, 2, 2, 2))
     assert sn.conv2d(x, w, MAD).shape == (0, 3, 3, 3)
-    assert sn.conv2d_backward_data(np.zeros((0, 3, 3, 3)), w, MAD, (4, 4)).shape == (0, 2, 4, 4)
-    weights = sn.conv2d_backward_weight(x, np.zeros((0, 3, 3, 3)), MAD, (2, 2))
+    assert sn.mac.products.conv2d_backward_data(np.zeros((0, 3, 3, 3)), w, MAD, (4, 4)).shape == (0, 2, 4, 4)
+    weights = sn.mac.products.conv2d_backward_weight(x, np.zeros((0, 3, 3, 3)), MAD, (2, 2))
     assert weights.shape == w.shape and not weights.any()
     none = sn.conv2d(np.zeros((1, 0, 4, 4)), np.zeros((3, 0, 2, 2)), MAD, np.float32([1, 2, 3])[:, None, None])
     assert none.shape == (1, 3, 3, 3) and np.array_equal(none[0, :, 0, 0], [1, 2, 3])
@@ -338,9 +338,9 @@ X, W = np.zeros((1, 2, 4, 4)), np.zeros((2, 2, 2, 2))
          lambda: sn.conv2d(X, W, MAD, workspace=0)),
         (TypeError, "the unit must be one of softnum's", lambda: sn.conv2d(X, W, "e5m2")),
         (ValueError, r"dy of shape \(1, 2, 4, 4\) is no gradient of a result of shape \(1, 2, 3, 3\)",
-         lambda: sn.conv2d_backward_data(X, W, MAD, (4, 4))),
+         lambda: sn.mac.products.conv2d_backward_data(X, W, MAD, (4, 4))),
         (ValueError, r"dy of shape \(1, 2, 4, 4\) is no gradient",
-         lambda: sn.conv2d_backward_weight(X, X, MAD, (2, 2))),
+         lambda: sn.mac.products.conv2d_backward_weight(X, X, MAD, (2, 2))),
         (ValueError, "conv2d: the result is NaN or infinite, and q4.4 has no code",
          lambda: sn.conv2d(X + np.inf, W, sn.MadUnit("q4.4", operand="e5m2"))),
     ],
@@ -361,10 +361,10 @@ def test_padding_in_custom_formats():
     around = np.pad(x, ((0, 0), (0, 0), (1, 1), (2, 2)))
     for got, want in (
         (sn.conv2d(x, w, unit, padding=(1, 2)), sn.conv2d(around, w, wide)),
-        (sn.conv2d_backward_data(dy, w, unit, (2, 4), stride=2),
-         sn.conv2d_backward_data(dy, w, wide, (2, 4), stride=2)),
-        (sn.conv2d_backward_weight(x, wider, unit, (2, 2), padding=(1, 2)),
-         sn.conv2d_backward_weight(around, wider, wide, (2, 2))),
+        (sn.mac.products.conv2d_backward_data(dy, w, unit, (2, 4), stride=2),
+         sn.mac.products.conv2d_backward_data(dy, w, wide, (2, 4), stride=2)),
+        (sn.mac.products.conv2d_backward_weight(x, wider, unit, (2, 2), padding=(1, 2)),
+         sn.mac.products.conv2d_backward_weight(around, wider, wide, (2, 2))),
     ):  # fmt: skip
         np.testing.assert_array_equal(got, want)
 
@@ -418,8 +418,11 @@ def test_the_product_turned_round_has_the_same_bits(unit, groups):
         assert y.tobytes() == sn.conv2d(x, w, unit, workspace=8 * 24, **options).tobytes()
         assert np.isnan(y).any() and np.isfinite(y).any()
         dy = sn.quantize(np.nan_to_num(y, posinf=2, neginf=-2), unit.operand[0])
-        back = sn.conv2d_backward_data(dy, w, unit, (9, 11), **options)
-        assert back.tobytes() == sn.conv2d_backward_data(dy, w, unit, (9, 11), workspace=8 * 36, **options).tobytes()
+        back = sn.mac.products.conv2d_backward_data(dy, w, unit, (9, 11), **options)
+        assert (
+            back.tobytes()
+            == sn.mac.products.conv2d_backward_data(dy, w, unit, (9, 11), workspace=8 * 36, **options).tobytes()
+        )
 
 
 class Narrow(sn.MadUnit):
@@ -433,4 +436,7 @@ def test_a_unit_of_a_users_class():
     x, w = np.ones((3, 1, 9, 9), np.float32), np.full((2, 1, 3, 3), 0.5, np.float32)
     assert sn.conv2d(x, w, Narrow()).tobytes() == sn.conv2d(x, w, MAD).tobytes()
     dy = np.ones((3, 2, 7, 7), np.float32)
-    assert_same_bits(sn.conv2d_backward_weight(x, dy, Narrow(), (3, 3)), sn.conv2d_backward_weight(x, dy, MAD, (3, 3)))
+    assert_same_bits(
+        sn.mac.products.conv2d_backward_weight(x, dy, Narrow(), (3, 3)),
+        sn.mac.products.conv2d_backward_weight(x, dy, MAD, (3, 3)),
+    )

@@ -50,7 +50,7 @@ def test_xarray_carries_arrays():
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             call()
-    with pytest.warns(sn.FormatLostWarning, match="e4m3fn"):
+    with pytest.warns(sn.arrays.FormatLostWarning, match="e4m3fn"):
         assert da.values.dtype == np.float64
 
 
@@ -69,7 +69,7 @@ def test_dask_refuses_arrays_by_their_format():
 def test_pandas_makes_float64_and_warns():
     pd = pytest.importorskip("pandas")
     for make in (lambda: pd.Series(A[0]), lambda: pd.DataFrame(A), lambda: pd.DataFrame({"a": A[0]})):
-        with pytest.warns(sn.FormatLostWarning, match="e4m3fn") as caught:
+        with pytest.warns(sn.arrays.FormatLostWarning, match="e4m3fn") as caught:
             make()
         assert {w.filename for w in caught} == {__file__}
 

@@ -105,7 +105,7 @@ def test_everything_is_decided(fmt, out):
         operands = [codes, np.array(other, codes.dtype)] if name in TWO else [codes]
         for mode in ("nearest_even", "stochastic"):
             words = {"random_bits": np.uint32(5)} if mode == "stochastic" else {}
-            getattr(sn, name)(*operands, fmt, out_fmt=out, rounding=mode, invalid=int(out == "e8m0fnu"), **words)
+            getattr(sn.ops, name)(*operands, fmt, out_fmt=out, rounding=mode, invalid=int(out == "e8m0fnu"), **words)
 
 
 def test_every_random_word():
@@ -114,7 +114,7 @@ def test_every_random_word():
     words = np.arange(16, dtype=np.uint32)
     for name in ("exp", "log", "sin", "gelu", "rsqrt"):
         for code in (0x21, 0x33, 0x3A, 0x41, 0x49):
-            got = getattr(sn, name)(
+            got = getattr(sn.ops, name)(
                 np.full(16, code, np.uint8), fmt, rounding="stochastic", stochastic_bits=4, random_bits=words
             )
             want = [
@@ -172,7 +172,7 @@ def test_special_values(name, operands, want, flags):
 def test_signaling_nans_and_p3109():
     signaling, one, nan = np.uint16([0x7D01]), sn.encode([1.0], "binary16"), np.uint16([0x7E00])
     for name, codes in (("pow", (one, signaling)), ("hypot", (signaling, np.uint16([0x7C00]))), ("exp", (signaling,))):
-        code, flags = getattr(sn, name)(*codes, "binary16", return_flags=True)
+        code, flags = getattr(sn.ops, name)(*codes, "binary16", return_flags=True)
         assert (code, flags) == (nan, V)
     fmt = sn.format("binary8p4se")
     nan = fmt.nan_code
@@ -181,7 +181,7 @@ def test_signaling_nans_and_p3109():
         ("pow", (nan, 0)), ("pow", (one, nan)), ("hypot", (inf, nan)), ("rsqrt", (0,)), ("reciprocal", (0,)),
         ("pow", (0, one | 0x80)), ("log", (one | 0x80,)),
     ):  # fmt: skip
-        code, flags = getattr(sn, name)(*([c] for c in codes), fmt, return_flags=True)
+        code, flags = getattr(sn.ops, name)(*([c] for c in codes), fmt, return_flags=True)
         assert (int(code[0]), int(flags[0])) == (nan, 0), name
     assert sn.log([0], fmt).tolist() == [0x80 | inf]
 
@@ -203,14 +203,14 @@ def test_pow_and_hypot_near_exact_results():
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["exp", "expm1", "sinh", "tanh", "atan", "erf", "cbrt", "softplus"]))
 def test_monotone(code, name):
     a = sn.Array(np.uint32([code, sn.next_up([code], "binary32")[0]]), "binary32")
-    x, y = np.asarray(getattr(sn, name)(a))
+    x, y = np.asarray(getattr(sn.ops, name)(a))
     assert np.isnan(x) or x <= y
 
 
 @given(st.integers(0, 2**31 - 1), st.sampled_from(["sin", "tan", "atan", "sinh", "tanh", "erf", "cbrt", "cos", "cosh"]))
 def test_symmetric(code, name):
     a = sn.Array(np.uint32([code, code | 1 << 31]), "binary32")
-    x, y = getattr(sn, name)(a).codes.tolist()
+    x, y = getattr(sn.ops, name)(a).codes.tolist()
     assert x == (y if name in ("cos", "cosh") or x > 0x7F800000 else y ^ 1 << 31)
 
 
@@ -218,14 +218,14 @@ def test_numpy_s_names():
     a, b = sn.array([0.25, 0.75], "binary16"), sn.array([2.0, 3.0], "binary16")
     for theirs, ours in (
         ("exp", sn.exp),
-        ("arctan", sn.atan),
-        ("arcsin", sn.asin),
+        ("arctan", sn.ops.atan),
+        ("arcsin", sn.ops.asin),
         ("log1p", sn.log1p),
-        ("cbrt", sn.cbrt),
+        ("cbrt", sn.ops.cbrt),
     ):
         assert (getattr(np, theirs)(a) == ours(a)).all()
     assert (np.power(a, b) == sn.pow(a, b)).all() and (a**2 == sn.array([0.0625, 0.5625], "binary16")).all()
-    assert (np.hypot(a, b) == sn.hypot(a, b)).all() and (2**b).tolist() == [4, 8]
+    assert (np.hypot(a, b) == sn.ops.hypot(a, b)).all() and (2**b).tolist() == [4, 8]
 
 
 def test_tables_are_made_once_they_pay():
@@ -257,7 +257,7 @@ def test_errors():
         ValueError, match=r"sin: values of .* reach 2\*\*40254, and angles are reduced up to 2\*\*33000"
     ):
         sn.sin([0], odd)
-    assert sn.atan([0, 1, 0x8001], odd, out_fmt="binary16").tolist() == [0, 0x3E48, 0xBE48]  # nearly half of pi
+    assert sn.ops.atan([0, 1, 0x8001], odd, out_fmt="binary16").tolist() == [0, 0x3E48, 0xBE48]  # nearly half of pi
     with pytest.raises(ValueError, match="exp: a result has more than 126 bits before it wraps around in q4.4"):
         sn.exp(sn.encode([200.0], "binary16"), "binary16", out_fmt="q4.4", overflow="wrap")
     assert sn.exp(sn.encode([4.0], "binary16"), "binary16", out_fmt="q4.4", overflow="wrap").tolist() == [0x6A]

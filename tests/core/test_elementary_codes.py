@@ -297,7 +297,7 @@ def test_a_planted_fault_is_caught(monkeypatch, name):
     fmt = sn.format("binary16" if name == "exp" else "e5m2")
     every = (every_pair if name in BINARY else every_code)(name, fmt)
     at = int(every.plain[np.flatnonzero((every.h > 0.25) & (every.h < 1) & (every.d != 0))[1]])
-    real, fault = getattr(sn, name), {}
+    real, fault = getattr(sn.ops, name), {}
 
     def faulty(*codes, **options):
         got, flags = real(*codes, **options)

@@ -114,7 +114,7 @@ def test_with_nothing_rounded_it_is_the_convolution(shape, kernel, padding):
 def test_the_gradient_by_the_input_is_one_of_turned_kernels():
     dy, w = images(4, (2, 4, 6, 5)), images(5, (4, 3, 5, 3))
     found = sn.conv2d_fft(dy, w.swapaxes(0, 1)[..., ::-1, ::-1], _WIDE, size=(8, 4), padding=(3, 1))
-    want = sn.conv2d_backward_data(dy, w, _WIDE, size=(8, 5), padding=(1, 1))
+    want = sn.mac.products.conv2d_backward_data(dy, w, _WIDE, size=(8, 5), padding=(1, 1))
     assert found.shape == want.shape and np.abs(found - want).max() < 1e-11
 
 
@@ -127,7 +127,7 @@ def test_fixed_point_needs_scaled_stages():
     assert abs(stage - 0.5) < 2**-10 and last < 1 / 8
 
 
-@pytest.mark.parametrize("function", [sn.conv2d_fft, sn.conv2d_winograd])
+@pytest.mark.parametrize("function", [sn.conv2d_fft, sn.mac.products.conv2d_winograd])
 def test_numbers_that_are_not_real(function):
     x, w = np.ones((1, 1, 4, 4)), np.ones((1, 1, 3, 3))
     for given, what in (((x * 1j, w, _HALF), "x"), ((x, w * 1j, _HALF), "w"), ((x, w, _HALF, "a"), "c")):

@@ -35,7 +35,7 @@ def jobs(i: int):
     unit = f"e{5 + i % 3}m{8 + i % 5}"
     yield lambda: sn.matmul(sn.quantize(m, "e5m2"), sn.quantize(m.T.copy(), "e5m2"), sn.MadUnit(unit, operand="e5m2"))
     for operation in ("add", "multiply", "divide"):
-        yield lambda operation=operation: getattr(sn, operation)(a, b, small, rounding=mode)
+        yield lambda operation=operation: getattr(sn.ops, operation)(a, b, small, rounding=mode)
     yield lambda: sn.tanh(np.tile(codes, 2), small, rounding=mode)
 
 

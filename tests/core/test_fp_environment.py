@@ -38,7 +38,7 @@ def everything():
             options = {"rounding": mode, "key": 3}
             results += [sn.quantize(x, fmt, **options), sn.quantize(tiny.astype(np.float64) * 1e-300, fmt, **options)]
             results += [sn.quantize(tiny, fmt, **options), sn.encode(tiny, fmt, **options)]
-    for name in sn.block_format_names():
+    for name in sn.formats.block_format_names():
         for values in (tiny[:1200], b.ravel()):
             blocks = sn.array(values.reshape(30, 40), name, rounding="stochastic", key=5)
             fmt = blocks.format
@@ -65,7 +65,7 @@ def test_results_do_not_change_and_the_environment_is_restored(control, name, is
             assert control.probe() == 0.0  # the helper works
         got = []
         # numpy's own arithmetic in everything() would change as well: enter and leave around each call
-        real = {f: getattr(sn, f) for f in ("quantize", "matmul", "encode", "decode", "fma")}
+        real = {f: getattr(sn.ops, f) for f in ("quantize", "matmul", "encode", "decode", "fma")}
         after = []
 
         def inside(function):

@@ -13,7 +13,8 @@ import pytest
 import softnum as sn
 from softnum.runtime.plain import PlainEnvironment, check_plain, plain
 from softnum.train import Numerics, Settings, Tensor, load_design, run
-from softnum.tta import mean_interval, share_interval
+from softnum.tta.outcomes import share_interval
+from softnum.tta.timings import mean_interval
 from tests.support.cases import cases
 from tests.support.fp_environments import ENVIRONMENTS, PRELOADED
 
@@ -33,8 +34,8 @@ def numbers() -> list:
         (TINY + a).codes, TINY in a, str(trace), trace.code, trace.value, trace.result, *table.values, table.has_zero,
         sn.encode(np.array([TINY, -TINY]), table), sn.decode(np.uint8([1, 2]), table), sn.array(TINY, table).item(),
         *exact, sn.format("binary64").epsilon, repr(blocks), sn.encode([TINY, Fraction(1, 3)], "binary64"),
-        sn.encode(["4e-320", "0.1"], "binary64"), sn.ulp(a), sn.ulp_error(a, [Fraction(1, 2**1074), TINY]),
-        sn.quantize(np.array([np.nan]), sn.format("q4.4"), invalid=0.125), sn.block_format_names(),
+        sn.encode(["4e-320", "0.1"], "binary64"), sn.ops.ulp(a), sn.ops.ulp_error(a, [Fraction(1, 2**1074), TINY]),
+        sn.quantize(np.array([np.nan]), sn.format("q4.4"), invalid=0.125), sn.formats.block_format_names(),
         sn.format("nvfp4").max, sn.format("mxfp4_e2m1").smallest, str(sn.probe("add", a, a)),
     ]  # fmt: skip
     return [

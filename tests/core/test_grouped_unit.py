@@ -448,7 +448,7 @@ def test_which_have_fast_paths():
 @cases("g, w", [(1, 2), (2, 2), (4, 4)])
 def test_exact_partial_sums_are_other_units(g, w, rnd):
     """psm = 0: exact sums of G W products, rounded or not, and added in the mode frm."""
-    unit = sn.ime_unit(g, 0, rnd, w=w, operand="bfloat16", frm="nearest_even")
+    unit = sn.mac.ime_unit(g, 0, rnd, w=w, operand="bfloat16", frm="nearest_even")
     rng = np.random.default_rng(4)
     a, b = (sn.quantize(rng.standard_normal((5, 32)) * 2.0 ** rng.integers(-9, 9, (5, 32)), "bfloat16") for _ in "ab")
     b = b.T
@@ -466,16 +466,16 @@ def test_exact_partial_sums_are_other_units(g, w, rnd):
 
 
 def test_disclosures():
-    unit = sn.ime_unit(2, 1, "rto", w=2, operand="bfloat16")
+    unit = sn.mac.ime_unit(2, 1, "rto", w=2, operand="bfloat16")
     assert unit == sn.GroupedDotUnit(4, "binary32", operand="bfloat16", rounding="nearest_even")
-    assert sn.ime_unit(1, 1, "frm", w=4, operand="e4m3fn", frm="up").partial_rounding == "up"
-    assert sn.ime_unit(1, 1, "xct", w=4, operand="e4m3fn").roundings == (None, "sum")
+    assert sn.mac.ime_unit(1, 1, "frm", w=4, operand="e4m3fn", frm="up").partial_rounding == "up"
+    assert sn.mac.ime_unit(1, 1, "xct", w=4, operand="e4m3fn").roundings == (None, "sum")
     for bad, words in (
         ((3, 0, "frm", 1), "g must be a power of two, got 3"), ((1, 2, "frm", 1), "psm must be 0"),
         ((1, 0, "odd", 1), "rnd must be 'frm', 'rto' or 'xct'"), ((1, 0, "frm", 0), "w must be an integer"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):
-            sn.ime_unit(*bad[:3], w=bad[3], operand="bfloat16")
+            sn.mac.ime_unit(*bad[:3], w=bad[3], operand="bfloat16")
 
 
 def test_presets():

@@ -34,7 +34,7 @@ def test_to_integer(fmt, dtype):
             if mode in STOCHASTIC:
                 env["stochastic_bits"] = rng.choice((1, 4, 32))
             given = {"random_bits": np.array(words, np.uint32)} if mode in STOCHASTIC else {}
-            got, flags = sn.to_integer(array, fmt, dtype, return_flags=True, **env, **given)
+            got, flags = sn.ops.to_integer(array, fmt, dtype, return_flags=True, **env, **given)
             assert got.dtype == dtype
             for i, code in enumerate(codes):
                 want, want_flags = ref.to_integer(code, fmt, bits, signed, random_bits=words[i], **env)
@@ -42,7 +42,7 @@ def test_to_integer(fmt, dtype):
     invalid = [c for c in codes if ref.to_integer(c, fmt, bits, signed)[1] & Flags.INVALID]
     for code in invalid[:5]:
         with pytest.raises(ValueError, match="integer|int"):
-            sn.to_integer(columns([(code,)], (fmt,))[0], fmt, dtype)
+            sn.ops.to_integer(columns([(code,)], (fmt,))[0], fmt, dtype)
 
 
 @cases("fmt", EVERY, ids=str)
@@ -58,7 +58,7 @@ def test_from_integer(fmt):
         env = {k: v for k, v in environment(fmt, rng).items() if k != "flush_inputs"}
         words = np.array([rng.randrange(1 << 32) for _ in x], np.uint32)
         given = {"random_bits": words} if env["rounding"] in STOCHASTIC else {}
-        got, flags = sn.from_integer(np.array(x, dtype), fmt, return_flags=True, **env, **given)
+        got, flags = sn.ops.from_integer(np.array(x, dtype), fmt, return_flags=True, **env, **given)
         for i, integer in enumerate(x):
             want = ref.from_integer(integer, fmt, **env, random_bits=int(words[i]))
             assert (int(got[i]), int(flags[i])) == want, f"{integer} -> {fmt}, {env}, {words[i]}"
@@ -77,7 +77,7 @@ def test_shift(fmt):
         ):
             word = {"random_bits": 0xABCD1234} if env.get("rounding") in STOCHASTIC else {}
             given = {key: np.uint32(value) for key, value in word.items()}
-            got, flags = sn.shift(array, n, fmt, return_flags=True, **env, **given)
+            got, flags = sn.ops.shift(array, n, fmt, return_flags=True, **env, **given)
             want = [ref.shift(c, n, fmt, **env, **word) for c in codes]
             assert list(zip(got.tolist(), flags.tolist(), strict=True)) == [(c, int(f)) for c, f in want], (n, env)
 
@@ -104,7 +104,7 @@ def test_ulp_error(fmt):
 def compare_errors(pairs, fmt, dtype):
     exact = np.empty(len(pairs), dtype)
     exact[:] = [x for _, x in pairs]
-    got = sn.ulp_error(columns([(c,) for c, _ in pairs], (fmt,))[0], exact, fmt)
+    got = sn.ops.ulp_error(columns([(c,) for c, _ in pairs], (fmt,))[0], exact, fmt)
     want = np.array([as_float(ref.ulp_error(c, x, fmt)) for c, x in pairs])
     bad = np.flatnonzero(~((got == want) | (np.isnan(got) & np.isnan(want))))
     assert not bad.size, [(show(pairs[i][0], fmt), pairs[i][1], got[i], want[i]) for i in bad[:3]]

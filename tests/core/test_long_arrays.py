@@ -50,9 +50,9 @@ def test_decoding_packing_and_places(codes):
     values = sn.decode(codes[::2], "binary8p3se", np.float32)  # half of them: 2**30 and 4 bytes each
     assert np.array_equal(values[-3:], sn.decode(codes[::2][-3:].copy(), "binary8p3se", np.float32), equal_nan=True)
     del values
-    packed = sn.pack(codes & np.uint8(15), "e2m1fn")
+    packed = sn.arrays.pack(codes & np.uint8(15), "e2m1fn")
     assert packed.nbytes == (N + 1) // 2
-    back = sn.unpack(packed, "e2m1fn", N)
+    back = sn.arrays.unpack(packed, "e2m1fn", N)
     assert right(back, np.arange(251, dtype=np.uint8) & 15)
 
 

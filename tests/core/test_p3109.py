@@ -60,7 +60,7 @@ def test_all_operations_on_all_operands(f):
         exact = Exact(operation(x, y) for x in values for y in values)
         for target, (mode, rule) in ((t, m) for t in targets for m in _modes(t)):
             want = exact.projected(target, mode, rule)
-            got, flags = getattr(sn, name)(
+            got, flags = getattr(sn.ops, name)(
                 a, b, f.name, out_fmt=target.name, rounding=ROUNDING[mode], overflow=SATURATION[rule], return_flags=True
             )
             wrong = np.flatnonzero(got != want)
@@ -103,7 +103,7 @@ def test_operations_of_a_sample(f):
             if name == "negate" and rule == "SatFinite":  # a matter of the sign bit: infinities stay
                 continue
             want = results.projected(f, mode, rule)
-            assert getattr(sn, name)(*operands, f.name, **options).tolist() == want, (name, mode, rule)
+            assert getattr(sn.ops, name)(*operands, f.name, **options).tolist() == want, (name, mode, rule)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_an_exponent_of_16_bits(name):
             exact = [OPERATIONS[operation](values[int(x)], values[int(y)]) for x, y in pairs]
             saturate = p3109.saturate_older if rule == "OvfInf" else p3109.saturate
             want = [_code_of(saturate(p3109.round_to_precision(x, f, mode), f, mode, rule), f) for x in exact]
-            got = getattr(sn, operation)(a, b, name, **options)
+            got = getattr(sn.ops, operation)(a, b, name, **options)
             wrong = np.flatnonzero(got != want)
             assert not len(wrong), (
                 operation,
@@ -325,7 +325,7 @@ def test_choices(name, f):
     for mode, rule in _modes(f)[::5]:
         options = {"rounding": ROUNDING[mode], "overflow": SATURATION[rule]}
         want = exact.projected(f, mode, rule)
-        got = getattr(sn, name)(a, b, (f.name, other.name), out_fmt=f.name, **options)
+        got = getattr(sn.ops, name)(a, b, (f.name, other.name), out_fmt=f.name, **options)
         assert got.tolist() == want, (mode, rule)
 
 
@@ -335,12 +335,12 @@ def test_signaling_nans_are_told_whichever_operand_is_chosen(name):
     codes = np.arange(256, dtype=np.uint8)
     a, b = (x.ravel() for x in np.meshgrid(codes, codes))
     operands = (a, b, np.full_like(a, 0x7B)) if name == "clamp" else (a, b)
-    _, flags = getattr(sn, name)(*operands, "e5m2", return_flags=True)
+    _, flags = getattr(sn.ops, name)(*operands, "e5m2", return_flags=True)
     signaling = np.any([np.isin(x, [0x7D, 0xFD]) for x in operands], axis=0)
     nowhere = (name == "clamp") & np.isin(b, [0x7C])  # a lower bound above the upper one: of no number
     nowhere = nowhere & ~np.any([sn.decode(x, "e5m2") != sn.decode(x, "e5m2") for x in operands], axis=0)
     assert signaling.any() and np.array_equal(flags, np.where(signaling | nowhere, sn.Flags.INVALID, 0))
-    assert not getattr(sn, name)(*operands, "binary8p3se", return_flags=True)[1].any()
+    assert not getattr(sn.ops, name)(*operands, "binary8p3se", return_flags=True)[1].any()
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ def test_clamping_and_the_sum_of_three(f):
     for mode, rule in _modes(f):
         options = {"rounding": ROUNDING[mode], "overflow": SATURATION[rule]}
         want = clamped.projected(f, mode, rule)
-        assert sn.clamp(x, low, high, f.name, **options).tolist() == want, (mode, rule)
+        assert sn.ops.clamp(x, low, high, f.name, **options).tolist() == want, (mode, rule)
         unit = sn.ExactDotUnit(f.name, operand=f.name, **options)
         want = summed.projected(f, mode, rule)
         assert sn.encode(sn.sum(three, unit, axis=1), f.name).tolist() == want, (mode, rule)

@@ -46,7 +46,7 @@ def test_long_arrays():
 def test_operations(operation, first, count):
     codes = sn.encode(X, "binary32"), sn.encode(X[::-1], "binary32")
     operands = codes if operation == "add" else codes[:1]
-    function = getattr(sn, operation)
+    function = getattr(sn.ops, operation)
     options = {"out_fmt": "e5m2", "rounding": "stochastic"}
     whole = function(*operands, "binary32", key=KEY, **options)
     own = function(*(x[first : first + count] for x in operands), "binary32", key=part(first, count), **options)
@@ -110,8 +110,8 @@ def test_convolutions(unit, first, count, groups):
     own = sn.conv2d(x[images], w, unit, key=part(first, count), **geometry)
     assert np.array_equal(own, whole[images])
     dy = sn.quantize(whole, "e5m2")
-    whole = sn.conv2d_backward_data(dy, w, unit, (6, 5), key=KEY, **geometry)
-    own = sn.conv2d_backward_data(dy[images], w, unit, (6, 5), key=part(first, count), **geometry)
+    whole = sn.mac.products.conv2d_backward_data(dy, w, unit, (6, 5), key=KEY, **geometry)
+    own = sn.mac.products.conv2d_backward_data(dy[images], w, unit, (6, 5), key=part(first, count), **geometry)
     assert np.array_equal(own, whole[images])
 
 

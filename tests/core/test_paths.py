@@ -204,7 +204,7 @@ def calls(name: str, fmt: str, mode: str):
     options = {"rounding": mode} | stated(fmt)
     if "stochastic" in mode:
         options |= {"key": 9, "stochastic_bits": 7}
-    function = getattr(sn, name)
+    function = getattr(sn.ops, name)
     if name in ("total_order", "classify"):
         return operands, [lambda *c: function(*c, fmt)]
     if name == "compare":

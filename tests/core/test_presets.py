@@ -38,7 +38,7 @@ def test_the_list():
         "int8_int32",
         *(f"amd_cdna{n}_{f}" for n in (1, 2) for f in ("fp16", "bf16", "fp32")), "amd_cdna2_bf16_1k",
         "amd_cdna2_fp64", *(f"amd_cdna3_{f}" for f in ("fp32", "fp64", "fp16", "bf16", "xf32", "fp8", "bf8")),
-        *(f"ocp_{name}" for name in sn.block_format_names() if name.startswith("mx")), "nvfp4",
+        *(f"ocp_{name}" for name in sn.formats.block_format_names() if name.startswith("mx")), "nvfp4",
     }  # fmt: skip
 
 

@@ -301,14 +301,14 @@ def test_a_result_beyond_all_formats():
 def test_rounding_to_integers():
     """Their last place is 1, whatever the format: what is cut off are the digits behind the point."""
     x = np.array([2.5, -0.25, 6.0, 48.0, 3.5, -0.0, np.inf, np.nan])
-    p = sn.probe(sn.round_to_integral, sn.array(x, "e4m3"))
+    p = sn.probe(sn.ops.round_to_integral, sn.array(x, "e4m3"))
     assert p.special.tolist() == [False] * 5 + [True] * 3
     assert p.significand.tolist() == [2, 0, 6, 48, 3, 0, 0, 0] and p.last_place[:5].tolist() == [0] * 5
     assert [f"{g}{r}{s}" for g, r, s in zip(p.guard, p.round, p.sticky, strict=True)][:5] == [
         "100", "010", "000", "000", "100",
     ]  # fmt: skip
     assert p.rounds_up.tolist()[:5] == [False, False, False, False, True]
-    own, flags = sn.round_to_integral(sn.array(x, "e4m3"), return_flags=True)
+    own, flags = sn.ops.round_to_integral(sn.array(x, "e4m3"), return_flags=True)
     assert p.result.tolist() == own.codes.tolist() and p.flags.tolist() == flags.tolist()
     p = sn.probe("round_to_integral", sn.array([300.75], "binary16"), out_fmt="e4m3")
     assert p.significand == 300 and p.guard == p.round == 1 and p.overflowed and p.rounds_up
@@ -319,13 +319,13 @@ def test_scalb_shift_and_integers(watch):
     assert p.exponent.tolist() == [3, -18, 40] and p.significand.tolist() == [5, 0, 5]
     assert p.guard.tolist() == [0, 0, 0] and p.round.tolist() == [0, 1, 0]
     assert p.overflowed.tolist() == [False, False, True]
-    own, flags = sn.scalb([0x3D, 0x3D, 0x3D], [3, -18, 40], "e5m2", return_flags=True)
+    own, flags = sn.ops.scalb([0x3D, 0x3D, 0x3D], [3, -18, 40], "e5m2", return_flags=True)
     assert p.result.tolist() == own.tolist() and p.flags.tolist() == flags.tolist()
     p = sn.probe("shift", sn.array([-0.3125, 5.0], "q4.4"), [-1, 1])
     assert p.guard.tolist() == [1, 0] and p.rounds_up.tolist() == [True, False]
     assert p.overflowed.tolist() == [False, True]
-    p = sn.probe(sn.from_integer, [1, -2, 1000], "e4m3fn", overflow="saturate")
-    assert p.result.tolist() == sn.from_integer([1, -2, 1000], "e4m3fn", overflow="saturate").tolist()
+    p = sn.probe(sn.ops.from_integer, [1, -2, 1000], "e4m3fn", overflow="saturate")
+    assert p.result.tolist() == sn.ops.from_integer([1, -2, 1000], "e4m3fn", overflow="saturate").tolist()
     assert p.exponent.tolist() == [0, 1, 9] and p.significand.tolist() == [8, 8, 15]
 
 

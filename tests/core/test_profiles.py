@@ -119,7 +119,7 @@ def test_order(fmt):
             want = [ref.compare(*row, (fmt, other), kind, flush_inputs=flush) for row in rows]
             assert list(zip(got.tolist(), flags.tolist(), strict=True)) == [(c, int(f)) for c, f in want], (other, kind)
         if other == fmt:
-            assert sn.total_order(a, b, fmt).tolist() == [ref.total_order(*row, fmt) for row in rows]
+            assert sn.ops.total_order(a, b, fmt).tolist() == [ref.total_order(*row, fmt) for row in rows]
 
 
 # -- other ways to the same results: tables for long arrays of 8-bit codes, each instruction set ----------------------
@@ -135,9 +135,9 @@ def test_tables_of_8_bits(name, isa):
         for _ in range(3):
             env = environment(target, rng, deterministic)
             for flags in (False, True):
-                at_once = getattr(sn, name)(a, b, (fmt, other), out_fmt=target, return_flags=flags, **env)
+                at_once = getattr(sn.ops, name)(a, b, (fmt, other), out_fmt=target, return_flags=flags, **env)
                 parts = [
-                    getattr(sn, name)(x, y, (fmt, other), out_fmt=target, return_flags=flags, **env)
+                    getattr(sn.ops, name)(x, y, (fmt, other), out_fmt=target, return_flags=flags, **env)
                     for x, y in zip(np.split(a, 32), np.split(b, 32), strict=True)
                 ]
                 in_parts = np.concatenate(parts, axis=-1)

@@ -150,7 +150,7 @@ def test_only_parameters_are_read():
 
 
 def test_block_formats():
-    assert [name for name in BLOCKS if name != "mxfp4"] == sn.block_format_names()
+    assert [name for name in BLOCKS if name != "mxfp4"] == sn.formats.block_format_names()
     mine = sn.BlockFormat("q1.7", sn.FloatFormat(6, 0, signed=False, specials="none"), None, name="mine")
     for fmt in [*map(sn.format, BLOCKS), mine]:
         own = block_format_of(fmt)

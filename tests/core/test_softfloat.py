@@ -29,7 +29,7 @@ def theirs(operation, columns, fmt, mode, tininess):
 
 def compare(operation, columns, fmt, mode, tininess):
     want, want_flags = theirs(operation, columns, fmt, mode, tininess)
-    got, flags = getattr(sn, operation)(*columns, fmt, rounding=mode, tininess=tininess, return_flags=True)
+    got, flags = getattr(sn.ops, operation)(*columns, fmt, rounding=mode, tininess=tininess, return_flags=True)
     bad = np.flatnonzero((got != want) | (flags != want_flags))
     if bad.size:
         i = int(bad[0])

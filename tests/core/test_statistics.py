@@ -267,12 +267,14 @@ def test_sums_and_convolutions():
     gradient = edges(unit.operand[0], rng, result.shape)
     for plain, counted in (
         (
-            sn.conv2d_backward_data(gradient, weights, unit, (6, 5), padding=1, threads=1),
-            sn.conv2d_backward_data(gradient, weights, unit, (6, 5), padding=1, return_stats=True),
+            sn.mac.products.conv2d_backward_data(gradient, weights, unit, (6, 5), padding=1, threads=1),
+            sn.mac.products.conv2d_backward_data(gradient, weights, unit, (6, 5), padding=1, return_stats=True),
         ),
         (
-            sn.conv2d_backward_weight(image, gradient, unit, (2, 2), padding=1),
-            sn.conv2d_backward_weight(image, gradient, unit, (2, 2), padding=1, return_stats=True, workspace=10_000),
+            sn.mac.products.conv2d_backward_weight(image, gradient, unit, (2, 2), padding=1),
+            sn.mac.products.conv2d_backward_weight(
+                image, gradient, unit, (2, 2), padding=1, return_stats=True, workspace=10_000
+            ),
         ),
     ):
         assert counted[0].tobytes() == plain.tobytes()

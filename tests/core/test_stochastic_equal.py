@@ -54,7 +54,7 @@ def test_operations(operation, fmt, bits):
     codes = [rng.integers(0, 1 << f.bits, 3000).astype(f.storage_dtype) for _ in range(count)]
     words = rng.integers(0, 1 << 32, 3000, dtype=np.uint64).astype(np.uint32)
     options = {"rounding": MODE, "stochastic_bits": bits, "invalid": 0}
-    got, flags = getattr(sn, operation)(*codes, fmt, return_flags=True, random_bits=words, **options)
+    got, flags = getattr(sn.ops, operation)(*codes, fmt, return_flags=True, random_bits=words, **options)
     for i in range(0, 3000, 7):
         want = getattr(ref, operation)(*(int(c[i]) for c in codes), fmt, random_bits=int(words[i]), **options)
         assert (got[i], flags[i]) == want, (operation, [c[i] for c in codes], words[i])

@@ -43,7 +43,7 @@ def by_codes(name, operands, formats, out, mode, key=KEY):
     codes = [sn.encode(x, fmt) for x, fmt in zip(operands, formats, strict=True)]
     random = {"key": key, "stochastic_bits": BITS} if mode.startswith("stochastic") else {}
     try:
-        result = getattr(sn, name)(*codes, formats, out_fmt=out, rounding=mode, **random)
+        result = getattr(sn.ops, name)(*codes, formats, out_fmt=out, rounding=mode, **random)
     except ValueError:
         return None
     return sn.decode(result, out, np.float32)

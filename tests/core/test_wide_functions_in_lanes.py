@@ -117,9 +117,9 @@ def in_lanes(name, fmt, out, **options) -> bool:
 
 
 def compare(name, codes, fmt, out, **environment):
-    got, flags = getattr(sn, name)(*codes, fmt, out_fmt=out, return_flags=True, **environment)
+    got, flags = getattr(sn.ops, name)(*codes, fmt, out_fmt=out, return_flags=True, **environment)
     want, wanted_flags = by_definition(name, codes, (fmt,) * len(codes), out, **environment)
-    alone = getattr(sn, name)(*codes, fmt, out_fmt=out, **environment)
+    alone = getattr(sn.ops, name)(*codes, fmt, out_fmt=out, **environment)
     wrong = np.flatnonzero((got != want) | (flags != wanted_flags) | (alone != want))
     at = [(*(hex(x[i]) for x in (*codes, got, want)), flags[i], wanted_flags[i]) for i in wrong[:1]]
     assert not at, (name, str(fmt), str(out), environment, at)
@@ -189,7 +189,7 @@ def test_samples_are_those_of_mpfr(name):
     for mode, rounded in MPFR_MODES.items():
         with gmpy2.context(gmpy2.ieee(64), round=rounded):
             want = np.array([float(getattr(gmpy2, name)(gmpy2.mpfr(float(v)))) for v in x])
-        got = getattr(sn, name)(x.view(np.uint64), "binary64", rounding=mode).view(np.float64)
+        got = getattr(sn.ops, name)(x.view(np.uint64), "binary64", rounding=mode).view(np.float64)
         assert np.array_equal(got, want, equal_nan=True), (name, mode, x[(got != want) & (want == want)])
 
 

@@ -43,7 +43,7 @@ def test_each_rounding_by_the_definition(tile, unit):
     x = sn.quantize(rng.normal(size=(1, 2, size, tile + 2)), "e5m2")
     w = sn.quantize(rng.normal(size=(2, 2, 3, 3)), "e5m2")
     transform, output = sn.MadUnit("bfloat16", operand="bfloat16"), sn.MadUnit("binary32", operand="binary32")
-    found = sn.conv2d_winograd(x, w, unit, tile=tile, transform=transform, output=output)
+    found = sn.mac.products.conv2d_winograd(x, w, unit, tile=tile, transform=transform, output=output)
     assert np.array_equal(found, _tile_by_tile(x, w, unit, tile, transform, output))
     assert not np.array_equal(found, sn.conv2d(x, w, sn.MadUnit("binary32", operand="binary32")))
 
@@ -54,20 +54,23 @@ def test_with_nothing_rounded_it_is_the_convolution(shape, padding):
     x, w = images(1, shape), images(2, (4, shape[1], 3, 3))
     wide = sn.MadUnit("binary64", operand="binary64")
     exact = direct(x, w, padding)
-    assert np.array_equal(sn.conv2d_winograd(x, w, wide, padding=padding), exact.astype(np.float64))
-    four = sn.conv2d_winograd(x, w, wide, tile=4, padding=padding)  # sixths are no binary numbers
+    assert np.array_equal(sn.mac.products.conv2d_winograd(x, w, wide, padding=padding), exact.astype(np.float64))
+    four = sn.mac.products.conv2d_winograd(x, w, wide, tile=4, padding=padding)  # sixths are no binary numbers
     assert four.shape == exact.shape and np.abs(four - exact.astype(np.float64)).max() < 1e-11
     kernels = 576 * w  # nor do they matter if 24 * 24 divides the kernels
     assert (
-        np.abs(sn.conv2d_winograd(x, kernels, wide, tile=4, padding=padding) / 576 - exact.astype(float)).max() < 1e-11
+        np.abs(
+            sn.mac.products.conv2d_winograd(x, kernels, wide, tile=4, padding=padding) / 576 - exact.astype(float)
+        ).max()
+        < 1e-11
     )
 
 
 def test_the_gradient_by_the_input_is_one_of_turned_kernels():
     dy, w = images(4, (2, 4, 6, 5)), images(5, (4, 3, 3, 3))
     wide = sn.MadUnit("binary64", operand="binary64")
-    found = sn.conv2d_winograd(dy, w.swapaxes(0, 1)[..., ::-1, ::-1], wide, padding=1)
-    assert np.array_equal(found, sn.conv2d_backward_data(dy, w, wide, size=(6, 5), padding=1))
+    found = sn.mac.products.conv2d_winograd(dy, w.swapaxes(0, 1)[..., ::-1, ::-1], wide, padding=1)
+    assert np.array_equal(found, sn.mac.products.conv2d_backward_data(dy, w, wide, size=(6, 5), padding=1))
 
 
 def test_an_accumulator_that_starts_from_a_bias():
@@ -75,11 +78,11 @@ def test_an_accumulator_that_starts_from_a_bias():
     x, w = images(6, (2, 1, 5, 4), 0, 2), images(7, (3, 1, 3, 3), 0, 2)
     bias = np.float32([4096, -2, 0])[:, None, None]
     wide = sn.MadUnit("binary64", operand="binary64")
-    found = sn.conv2d_winograd(x, w, wide, bias, padding=1)
+    found = sn.mac.products.conv2d_winograd(x, w, wide, bias, padding=1)
     assert np.array_equal(found, direct(x, w, 1).astype(np.float64) + bias)
     last = sn.MadUnit("binary16", operand="binary16")
-    found = sn.conv2d_winograd(x, w, wide, bias, output=last, padding=1)
-    columns = sn.conv2d_winograd(x, w, wide, padding=1)
+    found = sn.mac.products.conv2d_winograd(x, w, wide, bias, output=last, padding=1)
+    columns = sn.mac.products.conv2d_winograd(x, w, wide, padding=1)
     assert np.array_equal(found[:, 1:], columns[:, 1:] + bias[1:]) and (found[:, 0] % 4 == 0).all()
 
 
@@ -91,7 +94,7 @@ def test_larger_tiles_lose_more():
     )
     exact = direct(x.astype(np.float64), w.astype(np.float64), 0).astype(np.float64)
     errors = [np.abs(sn.conv2d(x, w, _HALF) - exact).mean()]
-    errors += [np.abs(sn.conv2d_winograd(x, w, _HALF, tile=tile) - exact).mean() for tile in (2, 4)]
+    errors += [np.abs(sn.mac.products.conv2d_winograd(x, w, _HALF, tile=tile) - exact).mean() for tile in (2, 4)]
     assert errors[2] > 3 * errors[1] > 0 and errors[2] > 3 * errors[0]
 
 
@@ -118,4 +121,4 @@ def test_larger_tiles_lose_more():
 def test_where_it_does_not_apply(given, says):
     asked = {"x": np.ones((1, 1, 4, 4)), "w": np.ones((1, 1, 3, 3)), "unit": _HALF} | given
     with pytest.raises(ValueError, match=says):
-        sn.conv2d_winograd(asked.pop("x"), asked.pop("w"), asked.pop("unit"), **asked)
+        sn.mac.products.conv2d_winograd(asked.pop("x"), asked.pop("w"), asked.pop("unit"), **asked)

@@ -79,7 +79,7 @@ def compare(cpu, name, codes, fmt, mode, **other):
     arm = platform.machine() in ("aarch64", "arm64")
     want, want_flags = theirs(cpu, name, codes, fmt, mode)
     environment = {"rounding": mode, "tininess": "before" if arm else "after"} | other
-    got, flags = getattr(sn, name)(*codes, fmt, return_flags=True, nan="arm" if arm else "x86", **environment)
+    got, flags = getattr(sn.ops, name)(*codes, fmt, return_flags=True, nan="arm" if arm else "x86", **environment)
     nan = np.isnan(want.view(np.float32 if fmt.bits == 32 else np.float64))
     magnitude = fmt.storage_dtype.type((1 << (fmt.bits - 1)) - 1)
     bad = (flags != want_flags) | np.where(nan, (got & magnitude) <= fmt.inf_code, got != want)

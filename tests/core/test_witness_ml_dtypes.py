@@ -128,7 +128,7 @@ def test_arithmetic(name, operation):
         own = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.true_divide}[operation]
         want = own(a.view(FORMATS[name]), b.view(FORMATS[name])).view(fmt.storage_dtype)
     want &= fmt.storage_dtype.type((1 << fmt.bits) - 1)
-    got = getattr(sn, operation)(a, b, fmt, **({} if fmt.has_nan else {"invalid": 0}))
+    got = getattr(sn.ops, operation)(a, b, fmt, **({} if fmt.has_nan else {"invalid": 0}))
     agree(got, want, name, exact)
 
 

@@ -33,7 +33,7 @@ def number(code, fmt):
 
 
 def compare(operation, codes, fmt, mode, **other):
-    got, flags = getattr(sn, operation)(*codes, fmt, return_flags=True, **({"rounding": mode} | other))
+    got, flags = getattr(sn.ops, operation)(*codes, fmt, return_flags=True, **({"rounding": mode} | other))
     function, numbers = OPERATIONS[operation][1], {}
     with context(fmt, mode) as settings:
         for i, operands in enumerate(zip(*(c.tolist() for c in codes), strict=True)):

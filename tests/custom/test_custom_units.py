@@ -165,8 +165,8 @@ def test_convolutions_dots_and_sums():
     same(dy, sn.conv2d(x, w, built_in, padding=1))
     dy = sn.quantize(dy, "e5m2")
     same(
-        sn.conv2d_backward_weight(x, dy, unit, (3, 3), padding=1),
-        sn.conv2d_backward_weight(x, dy, built_in, (3, 3), padding=1),
+        sn.mac.products.conv2d_backward_weight(x, dy, unit, (3, 3), padding=1),
+        sn.mac.products.conv2d_backward_weight(x, dy, built_in, (3, 3), padding=1),
     )
     assert sn.dot(x[0, 0, 0], w[0, 0].ravel()[:6], unit) == sn.dot(x[0, 0, 0], w[0, 0].ravel()[:6], built_in)
     same(sn.sum(x, unit, axis=(1, 3)), sn.sum(x, built_in, axis=(1, 3)))

@@ -41,7 +41,7 @@ def by_steps(unit, a, b, c=None):
     def operation(name, *operands, formats, out):
         if all(f == out for f in formats) and isinstance(out, sn.CustomFormat):
             return out.apply(name, *operands, rounding=unit.rounding if out.kind == "table" else "nearest_even")
-        return getattr(sn, name)(*operands, formats, out_fmt=out, rounding=unit.rounding)
+        return getattr(sn.ops, name)(*operands, formats, out_fmt=out, rounding=unit.rounding)
 
     acc, outer = unit.accumulator, unit.outer
     zero = {f: sn.encode(0.0, f) for f in (acc, outer)}

@@ -90,8 +90,11 @@ CALLS = {
     "dot": (lambda d: sn.dot(d(X[0]), d(X[0]), UNIT, key=3), 1),
     "sum": (lambda d: sn.sum(d(X), PLAIN, axis=1), 2),
     "conv2d": (lambda d: sn.conv2d(d(IMAGES), d(FILTERS), UNIT, key=4), 1),
-    "conv2d_backward_data": (lambda d: sn.conv2d_backward_data(d(DY), d(FILTERS), UNIT, (5, 4), key=4), 1),
-    "conv2d_backward_weight": (lambda d: sn.conv2d_backward_weight(d(IMAGES), d(DY), UNIT, (2, 2), key=4), 1),
+    "conv2d_backward_data": (lambda d: sn.mac.products.conv2d_backward_data(d(DY), d(FILTERS), UNIT, (5, 4), key=4), 1),
+    "conv2d_backward_weight": (
+        lambda d: sn.mac.products.conv2d_backward_weight(d(IMAGES), d(DY), UNIT, (2, 2), key=4),
+        1,
+    ),
     "Array": (lambda d: sn.Array(d(CODES), "e5m2").copy().codes, 0),
     "Array * Array": (lambda d: (sn.Array(d(CODES), "e5m2") * sn.Array(d(CODES), "e5m2")).codes, 0),
 }

@@ -59,7 +59,7 @@ def check(operation, formats, out, rounding, dtype=np.float32, header=None, over
     words = np.random.default_rng(9).integers(0, 2**32, operands[0].size, dtype=np.uint32)
     options = {"rounding": rounding, "overflow": overflow, "stochastic_bits": bits}
     random = {"random_bits": words} if rounding.startswith("stochastic") else {}
-    with_codes = getattr(sn, operation)(*codes, formats, out_fmt=out_fmt, invalid=0.0, **options, **random)
+    with_codes = getattr(sn.ops, operation)(*codes, formats, out_fmt=out_fmt, invalid=0.0, **options, **random)
     want = sn.decode(with_codes, out_fmt, to or dtype)
     env = environment(out_fmt, rounding, overflow, bits, invalid_code=invalid_code(0.0, out_fmt))
     got, _, found = computed(operation, operands, formats, out_fmt, env, words, np.dtype(to or dtype).name)

@@ -285,12 +285,12 @@ def test_convolutions(device, rng, name):
     for got, want in (
         (sn.conv2d(dx, dw, unit, **options), y),
         (
-            sn.conv2d_backward_data(ddy, dw, unit, images[2:], **options),
-            sn.conv2d_backward_data(dy, w, unit, images[2:], **options),
+            sn.mac.products.conv2d_backward_data(ddy, dw, unit, images[2:], **options),
+            sn.mac.products.conv2d_backward_data(dy, w, unit, images[2:], **options),
         ),
         (
-            sn.conv2d_backward_weight(dx, ddy, unit, filters[2:], **options),
-            sn.conv2d_backward_weight(x, dy, unit, filters[2:], **options),
+            sn.mac.products.conv2d_backward_weight(dx, ddy, unit, filters[2:], **options),
+            sn.mac.products.conv2d_backward_weight(x, dy, unit, filters[2:], **options),
         ),
     ):
         same(_cuda.to_host(got), want, unit)
@@ -360,8 +360,8 @@ def test_operations(device, rng, name, fmt, rounding):
     options = {"return_flags": True}
     if name not in ("remainder", "minimum"):
         options |= {"rounding": rounding, "key": (int(rng.integers(2**60)), 3), "stochastic_bits": 9}
-    want = getattr(sn, name)(*given, fmt, **options)
-    got = getattr(sn, name)(*map(_cuda.to_device, given), fmt, **options)
+    want = getattr(sn.ops, name)(*given, fmt, **options)
+    got = getattr(sn.ops, name)(*map(_cuda.to_device, given), fmt, **options)
     for one, other in zip(got, want, strict=True):
         same(_cuda.to_host(one), other, name, fmt, rounding)
 

@@ -17,7 +17,7 @@ from softnum.kernels.device.runtime.source import Entry, Library
 
 SMALL_SCALES = FloatFormat(5, 0, signed=False, specials="fn", has_zero=False, lowest_binade="normal")
 FORMATS = {
-    **{name: sn.format(name) for name in sn.block_format_names()},
+    **{name: sn.format(name) for name in sn.formats.block_format_names()},
     "fixed": sn.BlockFormat("q1.3", "e8m0fnu", 4),
     "whole axis": sn.BlockFormat("q1.15", "e8m0fnu", None),
     "few scales": sn.BlockFormat("q3.2", SMALL_SCALES, 3),

@@ -44,8 +44,8 @@ def given(kind, name, fmt="e5m2"):
     if kind == "forward":
         return sn.conv2d, (x, w), (), options
     if kind == "data":
-        return sn.conv2d_backward_data, (dy, w), (images[2:],), options
-    return sn.conv2d_backward_weight, (x, dy), (weights[2:],), options
+        return sn.mac.products.conv2d_backward_data, (dy, w), (images[2:],), options
+    return sn.mac.products.conv2d_backward_weight, (x, dy), (weights[2:],), options
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -165,8 +165,8 @@ def test_empty(device, images):
     dx, dw = device.to_device(x), device.to_device(w)
     same(sn.conv2d(dx, dw, UNIT), sn.conv2d(x, w, UNIT))
     dy = np.ones((images, 3, 2, 2), np.float32)
-    want = sn.conv2d_backward_weight(x, dy, UNIT, (1, 1))  # of no image, sums of nothing
-    same(sn.conv2d_backward_weight(dx, device.to_device(dy), UNIT, (1, 1)), want)
+    want = sn.mac.products.conv2d_backward_weight(x, dy, UNIT, (1, 1))  # of no image, sums of nothing
+    same(sn.mac.products.conv2d_backward_weight(dx, device.to_device(dy), UNIT, (1, 1)), want)
 
 
 def test_refused(device):
@@ -191,14 +191,14 @@ def test_refused(device):
     with pytest.raises(TypeError, match="conv2d: x must be an array of float32 or float64, got int32"):
         sn.conv2d(device.to_device(x.astype(np.int32)), dw, UNIT)
     with pytest.raises(ValueError, match="conv2d_backward_data: dy of shape .* is no gradient"):
-        sn.conv2d_backward_data(dx, dw, UNIT, (3, 3))
+        sn.mac.products.conv2d_backward_data(dx, dw, UNIT, (3, 3))
     with pytest.raises(ValueError, match="x is filled up with zeros, and e8m0fnu has none"):
         sn.conv2d(dx, dw, sn.MadUnit("e6m9", operand=("e8m0fnu", "e5m2")), padding=1)
     x[0, 1, 2, 0] = 1.1
     with pytest.raises(ValueError, match=r"conv2d: x\[0, 1, 2, 0\] = .*1\.1.* is no value of e5m2"):
         sn.conv2d(device.to_device(x), dw, UNIT, padding=1)
     with pytest.raises(ValueError, match=r"conv2d_backward_weight: dy\[0, 1, 2, 0\] = .*1\.1.* is no value"):
-        sn.conv2d_backward_weight(dx, device.to_device(x), UNIT, (1, 1))
+        sn.mac.products.conv2d_backward_weight(dx, device.to_device(x), UNIT, (1, 1))
 
 
 def test_quotients():

@@ -99,21 +99,21 @@ def operations() -> Iterator[tuple[str, str]]:
         for mode in MODES:
             options = {"rounding": mode, **_stochastic(mode), **plain}
             for op in BINARY:
-                yield f"{op} {name} {mode}", outcome(getattr(sn, op), a, b, fmt, **flags, **options)
+                yield f"{op} {name} {mode}", outcome(getattr(sn.ops, op), a, b, fmt, **flags, **options)
             yield f"fma {name} {mode}", outcome(sn.fma, a, b, c, fmt, **flags, **options)
             yield f"sqrt {name} {mode}", outcome(sn.sqrt, a, fmt, **flags, **options)
             yield f"add {name} {mode} without flags", outcome(sn.add, a, b, fmt, **options)
             yield f"multiply {name} {mode} without flags", outcome(sn.multiply, a, b, fmt, **options)
-            yield f"round_to_integral {name} {mode}", outcome(sn.round_to_integral, a, fmt, **options)
-            yield f"to_integer {name} {mode}", outcome(sn.to_integer, a, fmt, np.int32, **{**options, "invalid": 0})
+            yield f"round_to_integral {name} {mode}", outcome(sn.ops.round_to_integral, a, fmt, **options)
+            yield f"to_integer {name} {mode}", outcome(sn.ops.to_integer, a, fmt, np.int32, **{**options, "invalid": 0})
             for target in ("e5m2", "binary32", "q4.4"):
                 given = {**options, **(_instead(target, sn.format(target)))}
                 yield f"convert {name} {target} {mode}", outcome(sn.convert, a, fmt, target, **flags, **given)
         yield f"add long {name}", outcome(sn.add, long, long[::-1], fmt, **plain)
         for op in COMPARING:
-            yield f"{op} {name}", outcome(getattr(sn, op), a, b, fmt)
+            yield f"{op} {name}", outcome(getattr(sn.ops, op), a, b, fmt)
         for op in UNARY:
-            yield f"{op} {name}", outcome(getattr(sn, op), a, fmt)
+            yield f"{op} {name}", outcome(getattr(sn.ops, op), a, fmt)
         for signaling in (False, True):
             got = outcome(sn.compare, a, b, fmt, signaling=signaling, **flags)
             yield f"compare {name} {'signaling' if signaling else 'quiet'}", got
@@ -122,15 +122,15 @@ def operations() -> Iterator[tuple[str, str]]:
         for inputs, results in ((True, "before"), (True, "after"), (False, "after")):
             got = outcome(sn.multiply, a, b, fmt, flush_inputs=inputs, flush_results=results, **flags, **plain)
             yield f"multiply {name} flush {inputs} {results}", got
-        yield f"scalb {name}", outcome(sn.scalb, a, np.arange(N) % 21 - 10, fmt, **plain)
-        yield f"from_integer {name}", outcome(sn.from_integer, np.arange(-40, 41), fmt)
+        yield f"scalb {name}", outcome(sn.ops.scalb, a, np.arange(N) % 21 - 10, fmt, **plain)
+        yield f"from_integer {name}", outcome(sn.ops.from_integer, np.arange(-40, 41), fmt)
         few = slice(0, N if fmt.bits <= 16 else 40)
         for function in FUNCTIONS:
             for mode in ("nearest_even", "toward_zero", "up"):
-                got = outcome(getattr(sn, function), a[few], fmt, rounding=mode, **flags, **plain)
+                got = outcome(getattr(sn.ops, function), a[few], fmt, rounding=mode, **flags, **plain)
                 yield f"{function} {name} {mode}", got
         for function in ("pow", "hypot"):
-            yield f"{function} {name}", outcome(getattr(sn, function), a[:60], b[:60], fmt, **flags, **plain)
+            yield f"{function} {name}", outcome(getattr(sn.ops, function), a[:60], b[:60], fmt, **flags, **plain)
     for formats, target in (
         (("e5m2", "e4m3"), "e6m9"),
         (("binary16", "q4.4"), "binary32"),
@@ -138,5 +138,5 @@ def operations() -> Iterator[tuple[str, str]]:
     ):
         pair = [codes(sn.format(f), N, seed) for f, seed in zip(formats, (21, 22), strict=True)]
         for op in ("add", "multiply", "divide"):
-            got = outcome(getattr(sn, op), *pair, formats, out_fmt=target, return_flags=True)
+            got = outcome(getattr(sn.ops, op), *pair, formats, out_fmt=target, return_flags=True)
             yield f"{op} {formats} {target}", got

@@ -82,7 +82,7 @@ def units() -> dict:
     add("fused floor", sn.FusedDotUnit(8, 24, "binary32", operand="tf32", min_exponent=-133, truncate_fraction=13))
     add("two stages", sn.TwoStageDotUnit(8, 24, 31, 24, "binary32", operand="binary16", zero_exponent=-126))
     add("groups", sn.GroupedDotUnit(8, "binary32", operand="bfloat16"))
-    add("groups exact", sn.ime_unit(2, 0, "xct", w=4, operand="e4m3fn"))
+    add("groups exact", sn.mac.ime_unit(2, 0, "xct", w=4, operand="e4m3fn"))
     order = (1, 0)
     add(
         "chain order",
@@ -178,8 +178,8 @@ def convolutions() -> Iterator[tuple[str, str]]:
         dy = operand(unit, 0, (2, 6, 5, 4), 43)
         layout = {"stride": 2, "padding": 1, "groups": 2}
         yield f"{name} forward", outcome(sn.conv2d, x, w, unit, **layout, **key)
-        yield f"{name} data", outcome(sn.conv2d_backward_data, dy, w, unit, (9, 8), **layout, **key)
-        yield f"{name} weight", outcome(sn.conv2d_backward_weight, x, dy, unit, (3, 3), **layout, **key)
+        yield f"{name} data", outcome(sn.mac.products.conv2d_backward_data, dy, w, unit, (9, 8), **layout, **key)
+        yield f"{name} weight", outcome(sn.mac.products.conv2d_backward_weight, x, dy, unit, (3, 3), **layout, **key)
         yield f"{name} dilated", outcome(sn.conv2d, x, w, unit, dilation=2, groups=2, **key)
 
 

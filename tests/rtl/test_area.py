@@ -13,9 +13,10 @@ import pytest
 
 from softnum.cli.rtl import _with_entry, _without_entry
 from softnum.train import load_design
-from softnum.tta import Hardware, UnitHardware
+from softnum.tta import Hardware
 from softnum.tta.simulators import synthesis
 from softnum.tta.simulators.synthesis import find_library, map_design, unit_hardware
+from softnum.tta.workloads import UnitHardware
 from tests.support.cases import cases
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -101,7 +101,7 @@ def python(name, codes, formats, out, options, word):
     options = dict(options, invalid=0, return_flags=True, random_bits=np.array(word, np.uint32))
     if name == "scalb":
         n = np.array(codes[1], np.uint64).view(np.int64)
-        return sn.scalb(arrays[0], n, formats[0], out_fmt=out, **options)
+        return sn.ops.scalb(arrays[0], n, formats[0], out_fmt=out, **options)
     if name == "convert":
         return sn.convert(arrays[0], formats[0], out, **options)
     if name in ("compare", "compare_signaling"):
@@ -112,7 +112,7 @@ def python(name, codes, formats, out, options, word):
     if name == "classify":
         return sn.classify(arrays[0], formats[0]), np.zeros(len(arrays[0]), np.uint8)
     if name == "total_order":
-        return sn.total_order(*arrays, formats), np.zeros(len(arrays[0]), np.uint8)
+        return sn.ops.total_order(*arrays, formats), np.zeros(len(arrays[0]), np.uint8)
     function = OPERATIONS[name][0]
     return function(*arrays, formats, out_fmt=out, **options)
 
@@ -164,7 +164,7 @@ def test_operation(dpi, name):
 def test_to_integer(dpi):
     codes = np.arange(1 << 16, dtype=np.uint16)[::37]
     for rounding, dtype in itertools.product(("nearest_even", "toward_zero", "up"), ("int8", "uint8", "int16")):
-        want, flags = sn.to_integer(codes, "binary16", dtype, rounding=rounding, invalid="arm", return_flags=True)
+        want, flags = sn.ops.to_integer(codes, "binary16", dtype, rounding=rounding, invalid="arm", return_flags=True)
         out = f"{'u' if dtype[0] == 'u' else ''}q{8 * want.itemsize}.0"
         for i, code in enumerate(codes.tolist()):
             got = dpi.operate("to_integer", [code], f"binary16->{out}", mode_of(rounding))

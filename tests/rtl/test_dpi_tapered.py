@@ -54,7 +54,7 @@ def test_operations(dpi, name):
         if name in ("compare", "compare_signaling"):
             want = (sn.compare(*arrays, fmt) + 1).tolist()
         else:
-            function = {"classify": sn.classify, "total_order": sn.total_order}.get(name) or OPERATIONS[name][0]
+            function = {"classify": sn.classify, "total_order": sn.ops.total_order}.get(name) or OPERATIONS[name][0]
             want = function(*arrays, fmt).tolist()
         for i, column in enumerate(zip(*codes, strict=True)):
             assert dpi.operate(name, column, text) == (want[i], 0), (text, [hex(c) for c in column])

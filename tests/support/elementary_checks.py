@@ -17,7 +17,7 @@ def check(name, codes, fmt, env, *, number=exact, out_fmt=None, word=WORD):
     stochastic = env["rounding"].startswith("stochastic")
     random_bits = {"random_bits": np.uint32(word)} if stochastic else {}
     invalid = 0 if out_fmt.has_zero else 1
-    got, flags = getattr(sn, name)(
+    got, flags = getattr(sn.ops, name)(
         *codes, fmt, out_fmt=out_fmt, return_flags=True, invalid=invalid, **random_bits, **env
     )
     one = {"random_bits": word} if stochastic else {}
@@ -34,6 +34,6 @@ def check(name, codes, fmt, env, *, number=exact, out_fmt=None, word=WORD):
 def check_special(name, operands, want, flags):
     """The library and the reference give this value of values of binary16, with these flags."""
     codes = [sn.encode([x], "binary16") for x in operands]
-    code, raised = getattr(sn, name)(*codes, "binary16", return_flags=True)
+    code, raised = getattr(sn.ops, name)(*codes, "binary16", return_flags=True)
     assert code.tolist() == sn.encode([want], "binary16").tolist() and raised.tolist() == [flags]
     assert getattr(ref, name)(*(int(c[0]) for c in codes), "binary16") == (int(code[0]), Flags(flags))

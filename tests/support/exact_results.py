@@ -167,7 +167,7 @@ class Tuples:
 
     def check(self, out_fmt, *, with_table=False, **environment) -> None:
         """Compare the library's codes and flags with the reference's; with_table: also the codes it gives without."""
-        function = getattr(sn, self.operation)
+        function = getattr(sn.ops, self.operation)
         want, want_flags = self.expected(out_fmt, **environment)
         options = dict(environment) if out_fmt.has_nan else {"invalid": 0} | environment
         if self.flush_inputs:

@@ -60,13 +60,13 @@ def ours(name, codes, formats, out_fmt, env, words, shifts):
     options = dict(env, return_flags=True)
     if words is not None:
         options["random_bits"] = words
-    function = getattr(sn, name)
+    function = getattr(sn.ops, name)
     if name in OWN_FORMAT:
         return function(*codes, formats, **options)
     if name == "convert":
         return sn.convert(codes[0], formats[0], out_fmt, **options)
     if name == "scalb":
-        return sn.scalb(codes[0], shifts, formats[0], out_fmt=out_fmt, **options)
+        return sn.ops.scalb(codes[0], shifts, formats[0], out_fmt=out_fmt, **options)
     return function(*codes, formats, out_fmt=out_fmt, **options)
 
 

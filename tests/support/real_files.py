@@ -12,7 +12,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from softnum.tta import ReachedRule, combine_study, measured_variant, read_accuracy, read_timings
+from softnum.tta import ReachedRule, combine_study, read_accuracy, read_timings
+from softnum.tta.outcomes import measured_variant
 from softnum.tta.quantities import format_dollars, format_joules, format_seconds
 
 __all__ = ["TABLES", "lines_of"]

@@ -192,8 +192,8 @@ def test_convolutions_are_recognised_and_change_no_bit(numbers, image, kernel, u
     gradients = op.backward(arrays[:2], outputs, arrays[2:], unit=unit, key=key)
     assert kinds == ["forward", "data", "weight"]
     if not unit.stochastic:
-        data = sn.conv2d_backward_data(dy, k, unit, image[2:], **options)
-        weight = sn.conv2d_backward_weight(i, dy, unit, kernel[2:], **options)
+        data = sn.mac.products.conv2d_backward_data(dy, k, unit, image[2:], **options)
+        weight = sn.mac.products.conv2d_backward_weight(i, dy, unit, kernel[2:], **options)
         for want, got in zip((data, weight), gradients, strict=True):
             assert np.array_equal(np.asarray(got), np.asarray(want))
     monkeypatch.setattr(convolutions, "recognised", lambda *_: None)
@@ -300,12 +300,12 @@ def test_extremes():
     for m, x in np.ndindex(4, 4):
         inside = [n for n in (2 * x - 1, 2 * x) if 0 <= n < 6]
         assert pooled.codes[m, x] == np.max(a[m, inside]).codes
-    with pytest.raises(sn.TileError, match=r"O\[3\] would be the extreme of nothing"):
+    with pytest.raises(sn.tile.TileError, match=r"O\[3\] would be the extreme of nothing"):
         made("O[x: 5] = >(I[0, 2 * x + j]), j < 2", i.shape, names="I")(a)
     nowhere = sn.array(np.zeros((0, 6)), "e5m2")
     assert made("O[m: N0] = >(I[m, n])", (0, 6), names="I")(nowhere).shape == (0,)
     none = sn.array(np.zeros((4, 0)), "e5m2")
-    with pytest.raises(sn.TileError, match=r"O\[0\] would be the extreme of nothing"):
+    with pytest.raises(sn.tile.TileError, match=r"O\[0\] would be the extreme of nothing"):
         made("O[m: N0] = >(I[m, n])", none.shape, names="I")(none)
 
 
@@ -322,7 +322,7 @@ def test_extremes_keep_the_format_of_their_terms():
     a = sn.array(small((3, 4), 1), "e6m9")
     op = made("O[m: N0] = >(I[m, n])", a.shape, names="I")
     assert op(a).format == a.format
-    with pytest.raises(sn.TileError, match="an extreme is one of its terms, which are of e6m9"):
+    with pytest.raises(sn.tile.TileError, match="an extreme is one of its terms, which are of e6m9"):
         op(a, fmt={"O": "e5m2"})
 
 
@@ -370,7 +370,7 @@ def test_assignments_move_elements():
         assert np.array_equal(made(statement, a.shape, names="I")(a).codes, want), statement
     padded = made("O[m + 1, n: 5, 2] = =(I[m, n])", a.shape, names="I")(a)
     assert np.array_equal(padded.codes, np.pad(a.codes, ((1, 1), (0, 0)))[:, :2])
-    with pytest.raises(sn.TileError, match=r"O\[0\] would be assigned 4 times; = takes one term"):
+    with pytest.raises(sn.tile.TileError, match=r"O\[0\] would be assigned 4 times; = takes one term"):
         made("O[m: N0] = =(I[m, n])", a.shape, names="I")(a)
     rounded = made("O[m, n: N0, N1] = =(I[m, n])", a.shape, names="I")(a, fmt={"O": "e3m2fn"})
     assert np.array_equal(rounded.codes, a.astype("e3m2fn").codes)
@@ -393,9 +393,9 @@ def test_zeros_are_needed_where_there_is_nothing():
     inside = made("O[x: 2] = +(I[x + j] * I[j]), j < 2", a.shape, names="I")
     assert inside(a, unit=unit).tolist() == [5.0, 10.0]
     for statement in ("O[x: 3] = +(I[x + j]), j < 2", "O[x: 3] = +(I[x] * I[j]), x - j < 2"):
-        with pytest.raises(sn.TileError, match="stands a zero, and e8m0fnu has none"):
+        with pytest.raises(sn.tile.TileError, match="stands a zero, and e8m0fnu has none"):
             made(statement, a.shape, names="I")(a, unit=unit)
-        with pytest.raises(sn.TileError, match="stands a zero, and e8m0fnu has none"):
+        with pytest.raises(sn.tile.TileError, match="stands a zero, and e8m0fnu has none"):
             made(statement, a.shape, names="I")(np.asarray(a), fmt=fmt, unit=unit)
 
 
@@ -409,7 +409,7 @@ def test_extremes_and_products_need_no_zero(fmt):
         length = 2 if body[0] == "*" else 3
         op = made(f"O[x: N0] = {body}, j < {length}", a.shape, names="I")
         assert op(a).tolist() == values
-    with pytest.raises(sn.TileError, match="the constant 0 lies beyond"):
+    with pytest.raises(sn.tile.TileError, match="the constant 0 lies beyond"):
         made("O[x + 1: 4] = =(I[x])", a.shape, names="I")(a)
 
 
@@ -446,23 +446,23 @@ def test_sizes_and_empty_tensors():
 def test_what_only_a_call_shows(statement, message):
     if "x + j" in statement:
         statement = "O[0: 1] = +(I[x + j])"
-    with pytest.raises(sn.TileError, match=message):
+    with pytest.raises(sn.tile.TileError, match=message):
         made(statement, (4,), names="I")(np.ones(4), fmt="e5m2", unit=MAD)
 
 
 def test_ranks_that_only_a_call_shows():
     op = sn.operator("function (X) -> (Y) { Y[i: 2] = +(X[i, k]); }")
-    with pytest.raises(sn.TileError, match=r"X has shape \(3,\), got 2 indices"):
+    with pytest.raises(sn.tile.TileError, match=r"X has shape \(3,\), got 2 indices"):
         op(np.ones(3), fmt="e5m2", unit=MAD)
     like = sn.operator("function (X, Z) -> (Y) { Y[i: like Z] = =(X[i]); }")
-    with pytest.raises(sn.TileError, match=r"Y has 1 indices, and the sizes are \(2, 2\)"):
+    with pytest.raises(sn.tile.TileError, match=r"Y has 1 indices, and the sizes are \(2, 2\)"):
         like(np.ones(3), np.ones((2, 2)), fmt="e5m2")
 
 
 def test_operands_that_are_no_values_are_named():
     op = sn.operator("function (A[M, L], B[L, N]) -> (C) { T = 1.125 * B; C[i, j: M, N] = +(A[i, k] * T[k, j]); }")
     a, b = np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)
-    with pytest.raises(sn.TileError, match=r"C: T\[0, 0\] = .*1.125.* is no value of e5m2 \(nearest: .*1.0"):
+    with pytest.raises(sn.tile.TileError, match=r"C: T\[0, 0\] = .*1.125.* is no value of e5m2 \(nearest: .*1.0"):
         op(a, b, fmt={"*": "e5m2", "T": "e6m9"}, unit=MAD)
     with pytest.raises(ValueError, match=r"A\[1, 2\] = .*1.1.* is no value of e5m2"):
         op(np.array([[1, 1, 1], [1, 1, 1.1]]), b, fmt="e5m2", unit=MAD)
@@ -491,9 +491,9 @@ def test_parts_change_nothing(terms, monkeypatch):
             monkeypatch.undo()
     monkeypatch.setattr("softnum.tile.contract.TERMS", terms)
     i = small((4, 6), 1)
-    with pytest.raises(sn.TileError, match=r"O\[3\] would be the extreme of nothing"):
+    with pytest.raises(sn.tile.TileError, match=r"O\[3\] would be the extreme of nothing"):
         made("O[x: 5] = >(I[0, 2 * x + j]), j < 2", i.shape, names="I")(i, fmt="e5m2")
-    with pytest.raises(sn.TileError, match=r"O\[2\] would be assigned 3 times"):
+    with pytest.raises(sn.tile.TileError, match=r"O\[2\] would be assigned 3 times"):
         made("O[m: N0] = =(I[m, n]), m - 1 < 9, n - 9 + 3 * m < 12", i.shape, names="I")(i, fmt="e5m2")
 
 
@@ -508,7 +508,7 @@ def test_sums_that_have_no_code_are_errors_however_they_are_computed(outer, monk
     for least in (0, 1 << 60):
         monkeypatch.setattr(loops, "LEAST", least)
         assert op(a[1:], b, unit=unit).tolist() == [2.5]
-        with pytest.raises(sn.TileError, match="q8.8 has no code") as error:
+        with pytest.raises(sn.tile.TileError, match="q8.8 has no code") as error:
             op(a, b, unit=unit)
         said.append(str(error.value))
     assert said[0] == said[1]

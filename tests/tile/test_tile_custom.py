@@ -61,5 +61,5 @@ def test_a_unit_of_ones_own():
     assert np.array_equal(found[0], sn.matmul(dc, b.T, unit))
     assert np.array_equal(found[1], sn.matmul(a.T, dc, unit))
     image = small((1, 1, 5, 5), 1)
-    with pytest.raises(sn.TileError, match=r"line 3, column 5: S: sum: mad adds and multiplies in one"):
+    with pytest.raises(sn.tile.TileError, match=r"line 3, column 5: S: sum: mad adds and multiplies in one"):
         example("average_pool")(image, fmt="e5m2", unit=unit)

@@ -305,7 +305,7 @@ def test_a_gradient_stated_in_part_is_derived_for_the_rest():
     ],
 )
 def test_errors_in_a_stated_gradient(statements, message):
-    with pytest.raises(sn.TileError, match=message.replace("?", r"\?")):
+    with pytest.raises(sn.tile.TileError, match=message.replace("?", r"\?")):
         _ = sn.operator(f"function (X) -> (Y) {{ Y = X; gradient {{ {statements} }} }}").gradient
 
 
@@ -321,7 +321,7 @@ def test_errors_in_a_stated_gradient(statements, message):
 )
 def test_what_a_stated_gradient_assigns_is_of_use(statements, column, message):
     op = sn.operator(f"function (X) -> (Y) {{ Y = X; gradient {{ {statements} }} }}")
-    with pytest.raises(sn.TileError) as raised:
+    with pytest.raises(sn.tile.TileError) as raised:
         _ = op.gradient
     assert message in str(raised.value) and f"line 1, column {column}:" in str(raised.value)
     assert str(raised.value).splitlines()[-1].strip("^") == " " * (column + 3)
@@ -374,9 +374,11 @@ def test_outputs_and_their_gradients_have_the_shapes_of_the_forward_call(text, s
 def test_a_stated_gradient_has_the_shape_of_its_input():
     text = "function (X[N], W[1]) -> (Y) {{ Y = X * W; gradient {{ {} }} }}"
     arrays = [np.array([1.0, 2.0]), np.array([3.0])], [np.array([3.0, 6.0])], [np.array([1.0, 1.0])]
-    with pytest.raises(sn.TileError, match=r"dW has shape \(2,\), W has \(1,\): a gradient has the shape of its input"):
+    with pytest.raises(
+        sn.tile.TileError, match=r"dW has shape \(2,\), W has \(1,\): a gradient has the shape of its input"
+    ):
         sn.operator(text.format("dW = X * dY;")).backward(*arrays, **WIDE)
-    with pytest.raises(sn.TileError, match=r"dX has shape \(\), X has \(2,\)"):
+    with pytest.raises(sn.tile.TileError, match=r"dX has shape \(\), X has \(2,\)"):
         sn.operator(text.format("dX = 0;")).backward(*arrays, **WIDE)
     dx, dw = sn.operator(text.format("T = X * dY; dW = reduce_like(T, W);")).backward(*arrays, **WIDE)
     assert dx.tolist() == [3, 3] and dw.tolist() == [3]
@@ -396,7 +398,7 @@ def test_a_stated_gradient_has_the_shape_of_its_input():
 )
 def test_what_is_not_derived_is_said(text, message):
     op = sn.operator(text)
-    with pytest.raises(sn.TileError, match=message):
+    with pytest.raises(sn.tile.TileError, match=message):
         _ = op.gradient
 
 
@@ -451,7 +453,7 @@ def test_errors_in_a_gradient_show_the_step_that_it_is_of():
     op = sn.operator("function (X) -> (Y) {\n    P = X * 0.25;\n    Y = log10(P) +\n        tan(P * X);\n}")
     x = sn.array([0.5], "q2.6")
     with pytest.raises(
-        sn.TileError, match="line 4, column 9: dY: the constant 1 lies beyond q1.7, which ends at"
+        sn.tile.TileError, match="line 4, column 9: dY: the constant 1 lies beyond q1.7, which ends at"
     ) as error:
         op.backward([x], [x], [sn.array([0.5], "q1.7")], fmt={"dY": "q1.7", "*": "q2.6"})
     assert str(error.value).endswith("        tan(P * X);\n            ^^^")

@@ -80,7 +80,7 @@ ERRORS = [
 @cases(("body", "line", "column", "message"), ERRORS, ids=[e[0][:40] for e in ERRORS])
 def test_errors_show_their_place(body, line, column, message):
     text = HEAD + body + "\n}"
-    with pytest.raises(sn.TileError) as error:
+    with pytest.raises(sn.tile.TileError) as error:
         sn.operator(text, name="my.tile")
     shown = str(error.value).split("\n")
     assert shown[0].startswith(f"my.tile, line {line + 1}, column {column}: "), shown[0]
@@ -106,7 +106,7 @@ def test_errors_show_their_place(body, line, column, message):
     ],
 )
 def test_errors_of_the_whole(text, message):
-    with pytest.raises(sn.TileError) as error:
+    with pytest.raises(sn.tile.TileError) as error:
         sn.operator(text)
     assert message in str(error.value)
 
@@ -167,7 +167,7 @@ def test_what_an_operator_says_of_itself():
 
 @pytest.mark.parametrize("word", KEYWORDS)
 def test_words_of_the_language_are_no_names(word):
-    with pytest.raises(sn.TileError):
+    with pytest.raises(sn.tile.TileError):
         sn.operator(f"function ({word}) -> (Y) {{ Y = {word}; }}")
 
 
@@ -198,14 +198,14 @@ def test_the_names_of_parts_are_free_names():
 def test_what_is_nested_too_deeply(text):
     try:
         op = sn.operator(f"function (X) -> (Y) {{ Y = {text}; }}")
-    except sn.TileError as error:
+    except sn.tile.TileError as error:
         assert "nested too deeply; assign parts of it to tensors of their own" in str(error)
     else:  # parentheses leave no trace
         assert op(1.0, fmt="binary32") == 1
 
 
 def test_gradient_is_the_last_statement():
-    with pytest.raises(sn.TileError, match="cannot stand here"):
+    with pytest.raises(sn.tile.TileError, match="cannot stand here"):
         parse(Source("function (X) -> (Y) { gradient { dX = dY; } Y = X; }", "tile"))
 
 

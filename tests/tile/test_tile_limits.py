@@ -24,7 +24,7 @@ from tests.support.tile_checks import WIDE
 )
 def test_index_arithmetic_beyond_64_bits_is_refused(statement, message):
     op = sn.operator(f"function (X[N]) -> (Y) {{ {statement} }}")
-    with pytest.raises(sn.TileError) as raised:
+    with pytest.raises(sn.tile.TileError) as raised:
         op(np.arange(1.0, 6.0), **WIDE)
     assert message in str(raised.value)
 
@@ -46,7 +46,7 @@ def test_running_out_of_memory_is_an_error_with_its_place(monkeypatch, error, me
 
     monkeypatch.setattr("softnum.tile.evaluate.contract", fails)
     op = sn.operator("function (X[N]) -> (Y) { Y[i, j: N, 2] = +(X[i]); }")
-    with pytest.raises(sn.TileError, match=message):
+    with pytest.raises(sn.tile.TileError, match=message):
         op(np.ones(5), **WIDE)
 
 
@@ -55,26 +55,26 @@ def test_running_out_of_memory_is_an_error_with_its_place(monkeypatch, error, me
 def test_what_is_scattered_has_the_shape_of_its_places(shape):
     op = sn.operator("function (E, I, T) -> (Y) { Y = scatter(E, I, T); }")
     message = f"E has shape {shape}, and for the places I of shape (2,) in T of shape (3, 2) it must have (2, 2)"
-    with pytest.raises(sn.TileError) as raised:
+    with pytest.raises(sn.tile.TileError) as raised:
         op(np.ones(shape), np.array([0.0, 1.0]), np.ones((3, 2)), **WIDE)
     assert message in str(raised.value)
-    with pytest.raises(sn.TileError, match="T is a single number, no table"):
+    with pytest.raises(sn.tile.TileError, match="T is a single number, no table"):
         op(np.ones(2), np.array([0.0, 1.0]), np.array(1.0), **WIDE)
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------
 def test_errors_name_a_tensor_once():
     op = sn.operator("function (X) -> (Y) { Z = X * X; Y = Z + 1; }")
-    with pytest.raises(sn.TileError, match="column 29: Z: no format is stated for Z; give fmt="):
+    with pytest.raises(sn.tile.TileError, match="column 29: Z: no format is stated for Z; give fmt="):
         op(np.ones(3), fmt={"X": "binary64"})
     product = sn.operator("function (A[M, K], B[K, N]) -> (C) { C[i, j: M, N] = +(A[i, k] * B[k, j]); }")
-    with pytest.raises(sn.TileError, match=r"column \d+: C: A\[0, 0\] = "):
+    with pytest.raises(sn.tile.TileError, match=r"column \d+: C: A\[0, 0\] = "):
         product(sn.array([[1.01]], "binary64"), sn.array([[1.0]], "binary64"), unit=sn.MadUnit("e6m3", operand="e5m2"))
 
 
 def test_a_constant_below_the_lowest_value_is_told_that_value():
     op = sn.operator("function (X) -> (Y) { Y = X; if (X > 1) { Y = 0; } }")
-    with pytest.raises(sn.TileError, match="Y: the constant 0 lies beyond e8m0fnu, which begins at 5.87747e-39"):
+    with pytest.raises(sn.tile.TileError, match="Y: the constant 0 lies beyond e8m0fnu, which begins at 5.87747e-39"):
         op(sn.array([1.0, 2.0], "e8m0fnu"))
 
 
@@ -85,10 +85,10 @@ def test_a_key_is_looked_at_only_where_something_is_random():
         assert np.array_equal(op(x, key=key).codes, op(x).codes)
         assert np.array_equal(sn.add(x, x, key=key).codes, sn.add(x, x).codes)
     for options in ({"rounding": {"Z": "stochastic"}}, {"rounding": "stochastic_floor", "fmt": {"Y": "q4.1"}}):
-        with pytest.raises(sn.TileError, match="key must be a seed or .seed, stream., .* got 'none'"):
+        with pytest.raises(sn.tile.TileError, match="key must be a seed or .seed, stream., .* got 'none'"):
             op(x, key="none", **options)
     noisy = sn.MadUnit("e5m2", operand="e5m2", rounding="stochastic")
-    with pytest.raises(sn.TileError, match="key must be a seed or"):
+    with pytest.raises(sn.tile.TileError, match="key must be a seed or"):
         sn.operator("function (X[N]) -> (Y) { Z = X; Y[] = +(Z[i]); }")(x, unit=noisy, key=-1)
 
 

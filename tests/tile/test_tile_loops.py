@@ -33,7 +33,7 @@ def both(monkeypatch, call):
         monkeypatch.setattr(contract, "by_loops", spy)
         try:
             found.append(call())
-        except sn.TileError as error:
+        except sn.tile.TileError as error:
             found.append(str(error))
     monkeypatch.undo()
     return *found, bool(made) and made[-1] is not None
@@ -162,7 +162,7 @@ def test_errors_are_those_of_the_definition(statement, options, message, monkeyp
     assert_same(one, other)
     if message is not None:
         assert isinstance(one, str)
-        with pytest.raises(sn.TileError, match=message):
+        with pytest.raises(sn.tile.TileError, match=message):
             op(a, np.ones(1), **{"fmt": "e5m2"} | options)
 
 

@@ -25,7 +25,7 @@ def draw(seed):
         op = sn.operator(f"function (A, B) -> (C) {{ {statement}; }}")
         try:
             op(np.ones(shapes["A"]), np.ones(shapes["B"]), **EXACT)
-        except sn.TileError as error:
+        except sn.tile.TileError as error:
             assert "nothing bounds the index variable" in str(error)
         else:
             return drawn

@@ -22,7 +22,8 @@ from softnum.torch.runs import TrainingRun  # noqa: E402
 from softnum.train import Settings, load_design, run, workload  # noqa: E402
 from softnum.train.runs.loop import carry_out, make_run  # noqa: E402
 from softnum.train.studies.study_file import read_study  # noqa: E402
-from softnum.tta import memory_of, read_record, read_records  # noqa: E402
+from softnum.tta import memory_of, read_records  # noqa: E402
+from softnum.tta.accuracy import read_record  # noqa: E402
 
 MINE = '''
 import torch

@@ -364,7 +364,7 @@ def test_statistics_of_products_are_against_exact_ones(tmp_path):
     assert 1e-5 < want < 1e-2 and np.isclose(forward.describe(1)["relative_error"], want, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", [*sn.block_format_names(), "odd"])
+@pytest.mark.parametrize("name", [*sn.formats.block_format_names(), "odd"])
 def test_ones_are_exact_in_every_block_format(name):
     fmt = sn.BlockFormat("q1.3", "e8m0fnu", 4) if name == "odd" else sn.format(name)
     ones = NumpyBackend().block_ones((1, 37), fmt)

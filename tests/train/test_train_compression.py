@@ -13,7 +13,7 @@ import softnum as sn
 from softnum.collectives.compression import compression
 from softnum.collectives.feedback import Feedback
 from softnum.train import Settings, load_design, run, workload
-from softnum.tta import Exchange, gradient_bytes
+from softnum.tta.workloads import Exchange, gradient_bytes
 from tests.support.cases import cases
 
 _SHOT = sn.collective("one_shot", 3, average="after")

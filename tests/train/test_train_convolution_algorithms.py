@@ -29,7 +29,7 @@ TABLES = {
         {"size": (8, 4), "twiddle": "e5m2", "scaling": "stage"},
     ),
 }
-FUNCTIONS = {"winograd": sn.conv2d_winograd, "fft": sn.conv2d_fft}
+FUNCTIONS = {"winograd": sn.mac.products.conv2d_winograd, "fft": sn.conv2d_fft}
 LENET = Settings("lenet5", network_options={"sizes": [2, 2, 4, 8]}, samples=96, held_out=32, batch=32, epochs=2)
 
 
@@ -68,7 +68,7 @@ def test_a_layers_products_are_those_of_the_function(algorithm, tmp_path):
     assert np.array_equal(value, function(a, k, forward, start, padding=1, **options))
     wide, turned = sn.MadUnit("binary32", operand="bfloat16"), k.swapaxes(0, 1)[..., ::-1, ::-1]
     assert np.array_equal(x.gradient, function(error, turned, wide, padding=1, **options))
-    direct = sn.conv2d_backward_weight(a, error, wide, kernel=3, padding=1)
+    direct = sn.mac.products.conv2d_backward_weight(a, error, wide, kernel=3, padding=1)
     assert np.array_equal(w.gradient, sn.quantize(direct, "bfloat16"))
     assert layer.convolved == {"forward": algorithm, "backward_data": algorithm, "backward_weight": "direct"}
     assert not np.array_equal(value, sn.conv2d(a, k, wide, start, padding=1))

@@ -314,7 +314,7 @@ update = { accumulator = "e6m9" }
 def once(fmt, operation, *operands):
     """One of softnum's operations on numbers in binary32, rounded once to a format."""
     codes = [sn.encode(np.float32(x), "binary32") for x in operands]
-    return sn.decode(getattr(sn, operation)(*codes, ("binary32",) * len(codes), out_fmt=fmt), fmt, np.float32)
+    return sn.decode(getattr(sn.ops, operation)(*codes, ("binary32",) * len(codes), out_fmt=fmt), fmt, np.float32)
 
 
 def steps_of(name, layer, value, **constants):
@@ -504,7 +504,7 @@ def test_states_in_blocks_are_rounded_along_all_elements_in_their_order(tmp_path
 
     def single(operation, *operands):
         codes, formats = [wide(x) for x in operands], ("binary64",) * len(operands)
-        return sn.decode(getattr(sn, operation)(*codes, formats, out_fmt="binary32"), "binary32")
+        return sn.decode(getattr(sn.ops, operation)(*codes, formats, out_fmt="binary32"), "binary32")
 
     for step, (parameter, optimiser) in enumerate(steps_of("adam", layer, value, learning_rate=0.01), start=1):
         g, (rate, b1, b2) = parameter.gradient, (float(np.float32(x)) for x in (0.01, 0.9, 0.999))

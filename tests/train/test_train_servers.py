@@ -14,7 +14,7 @@ from softnum.cli import build_app
 from softnum.collectives.servers import server
 from softnum.train import Settings, load_design, run, workload
 from softnum.train.runs.loop import Run
-from softnum.tta import Exchange, served_time
+from softnum.tta.workloads import Exchange, served_time
 from tests.support.cases import cases
 
 

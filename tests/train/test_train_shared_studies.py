@@ -12,7 +12,8 @@ from rich.console import Console
 
 from softnum.train import conduct_study, read_study
 from softnum.train.studies.plan import plan_study
-from softnum.tta import read_record, read_results
+from softnum.tta import read_results
+from softnum.tta.accuracy import read_record
 from softnum.tta.timings.formats import gather_timings
 from tests.support.cases import cases
 

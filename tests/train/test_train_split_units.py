@@ -91,7 +91,7 @@ def test_a_language_model_multiplies_by_split_matmul(tmp_path):
         want = sn.matmul(np.ascontiguousarray(a), np.ascontiguousarray(b), _WIDE)
         if place in split:
             whole, turn = want, split[place]
-            want = sn.split_matmul(a[..., turn], b[..., turn, :], _WIDE, _RING)[0]
+            want = sn.collectives.split_matmul(a[..., turn], b[..., turn, :], _WIDE, _RING)[0]
             assert not np.array_equal(want, _b(whole)), place
         np.testing.assert_array_equal(result, want, str(place))
     layers = json.loads(json.dumps(run.header()))["config"]["design"]["layers"]
@@ -109,7 +109,7 @@ def test_convolutions_share_their_channels(tmp_path):
     geometry = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
     got = numerics.layer("conv").convolve("forward", backend.array(x), backend.array(w), None, **geometry)
     rows = x.transpose(0, 2, 3, 1).reshape(18, 4)
-    want = sn.split_matmul(rows, np.ascontiguousarray(w[:, :, 0, 0].T), _WIDE, _RING)[0]
+    want = sn.collectives.split_matmul(rows, np.ascontiguousarray(w[:, :, 0, 0].T), _WIDE, _RING)[0]
     np.testing.assert_array_equal(got, want.reshape(2, 3, 3, 5).transpose(0, 3, 1, 2))
 
 

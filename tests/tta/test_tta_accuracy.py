@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from softnum.tta import ACCURACY_FORMATS, Evaluation, IterationTime, combine_study, read_accuracy
+from softnum.tta import Evaluation, IterationTime, combine_study, read_accuracy
+from softnum.tta.accuracy import ACCURACY_FORMATS
 
 MLLOG = (
     Path(__file__).parent / "data" / "mlperf-logging" / "run.log"

@@ -10,18 +10,10 @@ from typer.testing import CliRunner
 
 from softnum.cli import build_app
 from softnum.train import load_design, workload
-from softnum.tta import (
-    AstraSystem,
-    Exchange,
-    NetworkDimension,
-    data_parallel_traces,
-    parallel_time,
-    read_results,
-    read_timings,
-    run_astrasim,
-    write_astrasim,
-    write_traces,
-)
+from softnum.tta import parallel_time, read_results, read_timings
+from softnum.tta.simulators import AstraSystem, NetworkDimension, run_astrasim, write_astrasim
+from softnum.tta.traces import data_parallel_traces, write_traces
+from softnum.tta.workloads import Exchange
 from tests.support.chakra import schema_file
 
 LOG = Path(__file__).parent / "data" / "astrasim" / "mlp-4ranks.log"

@@ -7,14 +7,10 @@ from dataclasses import replace
 import pytest
 
 from softnum.tta import (
-    Cost,
     Evaluation,
     IterationTime,
-    MissingReport,
     ReachedRule,
     Record,
-    RecordSet,
-    Spread,
     Variant,
     combine_study,
     conclude,
@@ -22,13 +18,13 @@ from softnum.tta import (
     load_reports,
     plot_studies,
     print_studies,
-    read_record,
     read_records,
-    read_requests,
-    results_dict,
     study_variants,
     write_results,
 )
+from softnum.tta.accuracy import RecordSet, read_record
+from softnum.tta.outcomes import Cost, Spread, results_dict
+from softnum.tta.simulators import MissingReport, read_requests
 
 CONFIG = {"design": {"name": "base"}, "network": "mlp", "data": "digits", "batch": 32}
 

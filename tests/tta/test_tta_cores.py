@@ -7,21 +7,20 @@ import pytest
 from softnum.train import load_design
 from softnum.tta import (
     DesignPoint,
-    Device,
     Gemm,
     Hardware,
-    UnitHardware,
     energy_of,
-    equal_area,
     load_reports,
-    machine_for,
     scalesim_timings,
     scalesim_variants,
     workload_of_gemms,
 )
+from softnum.tta.estimates import Device
+from softnum.tta.simulators import machine_for
 from softnum.tta.simulators.reports import write_reports
 from softnum.tta.simulators.scalesim_report import report_text
 from softnum.tta.simulators.zigzag import zigzag_machine
+from softnum.tta.workloads import UnitHardware, equal_area
 from tests.support.hardware_tables import HARDWARE, TABLE
 
 

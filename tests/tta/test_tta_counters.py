@@ -6,9 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from softnum.cli import build_app
-from softnum.tta import Operation, Workload, load_reports, network_digest, workload_of_gemms
+from softnum.tta import Operation, Workload, load_reports, workload_of_gemms
 from softnum.tta.counters import kernel_counters, measured_layers, read_kernel_layers, read_ncu_counters, read_perf_stat
 from softnum.tta.estimates import Device, device, roofline
+from softnum.tta.workloads import network_digest
 
 STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 #: metric -> (unit, text), of one launch that contradicts itself in nothing

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from softnum.train import DEFAULT_STUDY, Settings, design_gemms, load_design, make_network
-from softnum.tta import DesignPoint, Gemm, load_reports, multiplier_areas, scalesim_variants
+from softnum.tta import DesignPoint, Gemm, load_reports, scalesim_variants
+from softnum.tta.workloads import multiplier_areas
 
 
 def default_points():
@@ -17,7 +18,7 @@ def default_points():
 
 
 def test_the_shipped_reports_are_of_the_default_study():
-    # else: python -m softnum.tta remake --requests FILE, with FILE from softnum.tta.write_requests
+    # else: python -m softnum.tta remake --requests FILE, with FILE from softnum.tta.simulators.write_requests
     assert list(load_reports().designs.values()) == default_points()
 
 

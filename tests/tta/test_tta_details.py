@@ -8,24 +8,16 @@ import re
 
 import pytest
 
-from softnum.tta import (
-    Cost,
-    Evaluation,
-    IterationTime,
-    ReachedRule,
-    Record,
-    combine_study,
-    load_report,
-    multiplier_areas,
-    plot_details,
-    print_studies,
-)
+from softnum.tta import Evaluation, IterationTime, ReachedRule, Record, combine_study, print_studies
+from softnum.tta.html import load_report
 from softnum.tta.html.export import still
+from softnum.tta.outcomes import Cost, plot_details
 from softnum.tta.outcomes.brief import ROOM
 from softnum.tta.outcomes.intervals import ratio_holds_one, ratio_interval
 from softnum.tta.outcomes.sources import array_areas, layer_parts, pareto, study_resources
 from softnum.tta.outcomes.targets import fastest_near, study_targets, target_curves
 from softnum.tta.outcomes.verdict import tie_lines, verdict_warnings
+from softnum.tta.workloads import multiplier_areas
 from tests.support.report_folders import comparison
 
 

@@ -11,19 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softnum.train import load_design, workload
-from softnum.tta import (
-    ENERGY_KINDS,
-    ENERGY_TABLES,
-    STAGES,
-    Gemm,
-    Hardware,
-    Operation,
-    StoredTensor,
-    Workload,
-    energy_of,
-    multiplier_areas,
-    operation_energy,
-)
+from softnum.tta import Gemm, Hardware, Operation, Workload, energy_of
+from softnum.tta.workloads import ENERGY_KINDS, ENERGY_TABLES, STAGES, StoredTensor, multiplier_areas, operation_energy
 from softnum.tta.workloads.energy_tables import dram_energy, mac_energy, sram_energy
 from tests.support.cases import cases
 

@@ -15,12 +15,11 @@ from softnum.tta import (
     Workload,
     conclude,
     energy_of,
-    operation_energy,
-    outcome_rules,
-    read_energy_table,
     read_results,
-    write_workloads,
-)  # fmt: skip
+    write_workloads,  # fmt: skip,
+)
+from softnum.tta.study import outcome_rules  # fmt: skip
+from softnum.tta.workloads import operation_energy, read_energy_table  # fmt: skip
 from softnum.tta.workloads.energy_files import read_ert
 from softnum.tta.workloads.energy_prices import energy_table
 from softnum.tta.workloads.energy_tables import dram_energy, mac_energy, sram_energy

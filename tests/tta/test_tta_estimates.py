@@ -11,26 +11,21 @@ from hypothesis import strategies as st
 
 import softnum as sn
 from softnum.tta import (
-    Device,
     Gemm,
     Hardware,
     IterationTime,
-    Money,
     Operation,
     Workload,
-    byte_size,
     device,
     devices,
-    flop_rate,
-    inference,
     load_reports,
-    plot_roofline,
     roofline,
     scalesim_timings,
-    utilisation,
     workload_of_gemms,
 )
+from softnum.tta.estimates import Device, Money, inference, plot_roofline, utilisation
 from softnum.tta.estimates.formats import PEAKS, choose_peak
+from softnum.tta.quantities import byte_size, flop_rate
 from tests.support.cases import cases
 
 TERA, GIGA = 10**12, 10**9

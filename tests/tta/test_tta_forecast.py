@@ -8,25 +8,13 @@ import pytest
 from typer.testing import CliRunner
 
 from softnum.cli import build_app
-from softnum.tta import (
-    Amount,
-    Given,
-    Parallelism,
-    Precision,
-    checkpoints,
-    export_report,
-    forecast,
-    plan_step,
-    read_forecasts,
-    read_ways,
-    step_memory,
-    step_time,
-    system,
-    write_forecasts,
-    write_report,
-)
+from softnum.tta import forecast, read_forecasts, write_forecasts, write_report
+from softnum.tta.architectures import Precision
 from softnum.tta.architectures.large_models import decoders
+from softnum.tta.forecasts import Amount, Given, read_ways
 from softnum.tta.forecasts.search import MICRO_BATCH, PIPELINE, TENSOR, find_step
+from softnum.tta.html import export_report
+from softnum.tta.parallelism import Parallelism, checkpoints, plan_step, step_memory, step_time, system
 from softnum.tta.parallelism.system import HELD_OUT
 from softnum.tta.scaling_law import ScalingLaw
 from tests.support.cases import cases

@@ -5,27 +5,22 @@ from dataclasses import replace
 
 import pytest
 
-from softnum.tta import (  # fmt: skip
-    Cost,
+from softnum.tta import (
     Evaluation,
-    Factors,
     Gemm,
     IterationTime,
     Operation,
     Record,
     Variant,
     Workload,
-    bootstrap_interval,
     combine_study,
     conclude,
     energy_of,
     interaction,
-    predicted_speedup,
-    read_combination,
-    read_costs,
     read_results,
     write_workloads,
 )
+from softnum.tta.outcomes import Cost, Factors, bootstrap_interval, predicted_speedup, read_combination, read_costs
 
 
 def runs(design, batch, *reached, total=1000):

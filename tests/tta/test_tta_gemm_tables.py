@@ -11,24 +11,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from softnum.tta import (
+from softnum.tta import DesignPoint, Gemm, Operation, Workload, device, load_reports, workload_of_gemms
+from softnum.tta.estimates import (
     FARTHEST,
-    DesignPoint,
-    Gemm,
     GemmTable,
     GemmTime,
-    Operation,
-    Workload,
-    device,
     figure_of_merit,
-    load_reports,
     matrix_share,
     measure_gemms,
     read_rates,
     roll_up,
     units_per_day,
     utilisation,
-    workload_of_gemms,
 )
 
 # as DeepBench's code/nvidia/gemm_bench.cu prints it (layout of that file; first lines of its README's example)

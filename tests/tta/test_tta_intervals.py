@@ -12,15 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from softnum.tta import (
-    Evaluation,
-    IterationTime,
-    Record,
-    bootstrap_interval,
-    combine_study,
-    ratio_interval,
-    share_interval,
-)  # fmt: skip
+from softnum.tta import Evaluation, IterationTime, Record, combine_study  # fmt: skip
+from softnum.tta.outcomes import bootstrap_interval, ratio_interval, share_interval  # fmt: skip
 from softnum.tta.outcomes.intervals import draws, least_runs, percentiles
 from softnum.tta.outcomes.resampling import EXACT_UP_TO, RESAMPLES, resampled
 

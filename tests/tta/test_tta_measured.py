@@ -19,12 +19,11 @@ from softnum.tta import (
     Record,
     Variant,
     combine_study,
-    measured_variant,
     plot_studies,
     print_studies,
     read_accuracy,
-    results_dict,
 )
+from softnum.tta.outcomes import measured_variant, results_dict
 from softnum.tta.timings.alike import alike
 
 REAL = os.environ.get("SOFTNUM_REAL_FILES")
@@ -237,7 +236,7 @@ def test_time_over_targets_is_by_the_clock():
 
 
 def test_rent_is_the_files_unless_another_is_given():
-    from softnum.tta import Cost
+    from softnum.tta.outcomes import Cost
 
     run = curve([600.0, 1800.0], rent=3.0)
     assert measured(run)["a"].cost.to_accuracy.median == 1.5

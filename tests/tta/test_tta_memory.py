@@ -8,18 +8,9 @@ from typer.testing import CliRunner
 
 from softnum.cli import build_app
 from softnum.train import load_design, workload
-from softnum.tta import (
-    TENSOR_CLASSES,
-    Operation,
-    StoredTensor,
-    Workload,
-    architecture,
-    largest_batch,
-    lower,
-    memory_of,
-    memory_table,
-    plot_memory,
-)  # fmt: skip
+from softnum.tta import Operation, Workload, architecture, lower, memory_of  # fmt: skip
+from softnum.tta.outcomes import plot_memory  # fmt: skip
+from softnum.tta.workloads import TENSOR_CLASSES, StoredTensor, largest_batch, memory_table  # fmt: skip
 
 
 def run(*arguments):

@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from softnum.cli import build_app
-from softnum.tta import gather_timings, read_accuracy, read_mllog, read_results, read_timings
+from softnum.tta import gather_timings, read_accuracy, read_results, read_timings
+from softnum.tta.mllog import read_mllog
 
 REAL = os.environ.get("SOFTNUM_REAL_FILES")
 

@@ -12,25 +12,26 @@ from typer.testing import CliRunner
 from softnum.cli import build_app
 from softnum.train import load_design, workload
 from softnum.tta import (
-    Exchange,
     IterationTime,
     Operation,
-    StoredTensor,
     Workload,
     architecture,
-    bit_rate,
     device,
-    duration,
-    gemm_layer_times,
-    gradient_bytes,
     load_reports,
     lower,
-    minimum_bandwidth,
-    parallel_sweep,
     parallel_time,
-    plot_parallel,
     roofline,
     scalesim_timings,
+)
+from softnum.tta.outcomes import plot_parallel
+from softnum.tta.quantities import bit_rate, duration
+from softnum.tta.workloads import (
+    Exchange,
+    StoredTensor,
+    gemm_layer_times,
+    gradient_bytes,
+    minimum_bandwidth,
+    parallel_sweep,
 )
 from tests.support.cases import cases
 

@@ -6,28 +6,26 @@ import pytest
 from typer.testing import CliRunner
 
 from softnum.cli import build_app
-from softnum.tta import (
-    Communication,
-    Exchange,
-    Operation,
+from softnum.tta import Communication, Operation, Workload, lower, memory_of, parallel_time
+from softnum.tta.architectures import Decoder
+from softnum.tta.architectures.large_models import decoders
+from softnum.tta.parallelism import (
+    EFFICIENCY,
     Parallelism,
-    Workload,
-    bit_rate,
     check_memory,
     checkpoints,
-    lower,
-    memory_of,
-    parallel_time,
+    makespan,
+    operation_seconds,
     plan_step,
     read_system,
+    schedule,
     step_memory,
     step_time,
     system,
 )
-from softnum.tta.architectures import Decoder
-from softnum.tta.architectures.large_models import decoders
-from softnum.tta.parallelism import EFFICIENCY, makespan, operation_seconds, schedule
 from softnum.tta.parallelism.calibration import halves, measured_steps, prediction_errors, recipe
+from softnum.tta.quantities import bit_rate
+from softnum.tta.workloads import Exchange
 from tests.support.cases import cases
 
 GPT = Decoder("gpt", layers=4, hidden=64, heads=8, kv_heads=4, vocabulary=512, context=64)

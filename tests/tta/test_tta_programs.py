@@ -13,17 +13,16 @@ from softnum.cli import build_app
 from softnum.tta import (
     Operation,
     Workload,
-    export_program,
     gather_timings,
-    network_digest,
     read_timings,
     read_workloads,
     study_variants,
     write_workloads,
 )
-from softnum.tta.programs import PROGRAM_FORMATS
+from softnum.tta.programs import PROGRAM_FORMATS, export_program
 from softnum.tta.programs.cuda import BLOCK
 from softnum.tta.programs.ptx import ptx_kernels
+from softnum.tta.workloads import network_digest
 from softnum.tta.workloads.hardware import DesignPoint, Gemm
 from softnum.tta.workloads.products import ProductName, read_product_name
 from tests.support.ptx import run_kernel

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softnum.tta import Evaluation, IterationTime, ReachedRule, Record, combine_study, direction_of
+from softnum.tta import Evaluation, IterationTime, ReachedRule, Record, combine_study
+from softnum.tta.accuracy import direction_of
 
 
 def curve(*values, step=10):

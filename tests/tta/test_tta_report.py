@@ -12,21 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from softnum.cli import build_app, need
-from softnum.tta import (
-    TENSOR_CLASSES,
-    IterationTime,
-    export_report,
-    gemm_layer_times,
-    load_report,
-    memory_of,
-    parallel_time,
-    read_workloads,
-    write_report,
-)
+from softnum.tta import IterationTime, memory_of, parallel_time, read_workloads, write_report
+from softnum.tta.html import export_report, load_report
 from softnum.tta.html.export import export
 from softnum.tta.html.folder import read_folder
 from softnum.tta.html.page import library
 from softnum.tta.html.sections import page_of
+from softnum.tta.workloads import TENSOR_CLASSES, gemm_layer_times
 from tests.support.report_folders import REACHED, SEEDS, comparison, study, write_record
 
 EVIL = '<script>alert("x")</script>'

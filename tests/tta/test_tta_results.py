@@ -6,8 +6,6 @@ import json
 import pytest
 
 from softnum.tta import (
-    RESULTS_SCHEMA,
-    Cost,
     IterationTime,
     Variant,
     combine_study,
@@ -15,10 +13,10 @@ from softnum.tta import (
     read_records,
     read_results,
     read_timings,
-    results_dict,
     scalesim_variants,
-    write_results,
-)  # fmt: skip
+    write_results,  # fmt: skip,
+)
+from softnum.tta.outcomes import RESULTS_SCHEMA, Cost, results_dict  # fmt: skip
 
 SEEDS = (1, 2, 3)
 

@@ -12,23 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from softnum.tta import (
-    DesignPoint,
-    Gemm,
-    Hardware,
-    Machine,
-    equal_area,
-    load_reports,
-    machine_for,
-    multiplier_areas,
-    read_compute_report,
-    read_requests,
-    read_scalesim,
-    scalesim_timings,
-    scalesim_variants,
-    simulate,
-    write_inputs,
-)
+from softnum.tta import DesignPoint, Gemm, Hardware, load_reports, scalesim_timings, scalesim_variants, simulate
+from softnum.tta.simulators import Machine, machine_for, read_compute_report, read_requests, read_scalesim, write_inputs
+from softnum.tta.workloads import equal_area, multiplier_areas
 from softnum.tta.workloads.hardware import kept_steps
 from tests.support.hardware_tables import HARDWARE, TABLE
 

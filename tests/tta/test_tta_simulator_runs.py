@@ -15,17 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from softnum.cli import build_app
-from softnum.tta import (
-    DesignPoint,
-    Gemm,
-    Hardware,
-    MissingReport,
-    create_environment,
-    load_reports,
-    scalesim_timings,
-    simulate,
-    study_variants,
-)
+from softnum.tta import DesignPoint, Gemm, Hardware, load_reports, scalesim_timings, simulate, study_variants
+from softnum.tta.simulators import MissingReport, create_environment
 from softnum.tta.simulators import environment as runs
 from softnum.tta.simulators.environment import TOOLS, Task, Tool, run_tasks
 

@@ -13,7 +13,8 @@ from softnum.train.studies.plan import apply_plan
 from softnum.train.studies.results import Outcome
 from softnum.train.studies.status import study_status
 from softnum.train.studies.trials import choose_rates, tuning_plan
-from softnum.tta import load_report, read_results
+from softnum.tta import read_results
+from softnum.tta.html import load_report
 from tests.support.study_cases import conduct
 
 STUDY = """\

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from softnum.tta import gather_timings, read_mllog, read_timings
+from softnum.tta import gather_timings, read_timings
+from softnum.tta.mllog import read_mllog
 from tests.support.timing_files import DATA, GOOD
 
 GPU, ACCEL = "gpgpusim/two-iterations.log", "gpgpusim/accel-sim.log"

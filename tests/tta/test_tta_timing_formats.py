@@ -9,7 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from softnum.cli import build_app
-from softnum.tta import gather_timings, read_mllog, read_timings
+from softnum.tta import gather_timings, read_timings
+from softnum.tta.mllog import read_mllog
 from softnum.tta.timings import FORMATS
 from softnum.tta.timings.kernels import shortest_period
 from tests.support.timing_files import DATA, GOOD

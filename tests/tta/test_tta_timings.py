@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softnum.tta import IterationTime, bandwidth, frequency, gather_timings, read_timings, write_timings
+from softnum.tta import IterationTime, gather_timings, read_timings, write_timings
+from softnum.tta.quantities import bandwidth, frequency
 
 
 def write(tmp_path, name, text):

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from softnum.cli import build_app
 from softnum.train import load_design, workload
-from softnum.tta import (
-    Exchange,
+from softnum.tta import parallel_time, read_workloads
+from softnum.tta.traces import (
     Trace,
     TraceAttribute,
     TraceIO,
@@ -19,15 +19,14 @@ from softnum.tta import (
     check_ranks,
     data_parallel_traces,
     load_chakra_schema,
-    parallel_time,
     read_trace,
-    read_workloads,
     trace_time,
     workload_of_trace,
     write_trace,
     write_traces,
 )
 from softnum.tta.traces.trace import check_graph
+from softnum.tta.workloads import Exchange
 from tests.support.chakra import schema_file
 
 TIMES = {"fc1": (3e-3, 0, 3e-3, 1e-3), "fc2": (1e-3, 1.5e-3, 1e-3)}

@@ -6,8 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from softnum.cli import build_app
-from softnum.tta import AstraSystem, Operation, Parallelism, check_ranks, plan_step, plan_traces, read_trace, system
-from softnum.tta.parallelism import makespan
+from softnum.tta import Operation
+from softnum.tta.parallelism import Parallelism, makespan, plan_step, system
+from softnum.tta.simulators import AstraSystem
+from softnum.tta.traces import check_ranks, plan_traces, read_trace
 from tests.support.chakra import schema_file
 
 WAYS = {

@@ -11,8 +11,9 @@ from softnum.cli import build_app
 from softnum.train import Case, Settings
 from softnum.train.studies.rates import scale_rates
 from softnum.train.studies.tuning import plan_tuning
-from softnum.tta import Evaluation, Record, load_report, read_results
+from softnum.tta import Evaluation, Record, read_results
 from softnum.tta.accuracy.reached import ReachedRule
+from softnum.tta.html import load_report
 from softnum.tta.outcomes.outcome import Spread
 from softnum.tta.outcomes.tuning import Trial, choose_rate, read_multipliers, trials_of
 

@@ -11,13 +11,13 @@ from softnum.tta import (
     combine_study,
     design_points,
     load_reports,
-    outcome_rules,
     read_records,
     read_results,
-    results_dict,
     scalesim_timings,
     study_variants,
 )
+from softnum.tta.outcomes import results_dict
+from softnum.tta.study import outcome_rules
 
 STUDY = Path(__file__).parents[2] / "docs" / "two-networks"
 NETWORKS = ("mlp", "lenet5")

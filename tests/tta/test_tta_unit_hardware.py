@@ -8,25 +8,24 @@ import pytest
 from softnum.train import design_gemms, load_design, make_network
 from softnum.tta import (
     DesignPoint,
-    Device,
     Gemm,
     Hardware,
     IterationTime,
     Operation,
     Record,
-    UnitHardware,
     Variant,
     Workload,
     energy_of,
-    equal_area,
     load_reports,
     scalesim_timings,
     scalesim_variants,
 )
 from softnum.tta.architectures.precision import Precision
+from softnum.tta.estimates import Device
 from softnum.tta.simulators.scalesim import machine_for
 from softnum.tta.simulators.zigzag import zigzag_machine
 from softnum.tta.study import _units, _with_energies, chosen_variants
+from softnum.tta.workloads import UnitHardware, equal_area
 from softnum.tta.workloads.areas import NoArea
 from tests.support.cases import cases
 

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softnum.tta import IterationTime, bootstrap_interval, mean_interval, mser5
+from softnum.tta import IterationTime
+from softnum.tta.outcomes import bootstrap_interval
+from softnum.tta.timings import mean_interval, mser5
 from softnum.tta.timings.series import Series
 from softnum.tta.timings.warmup import iteration_time, warmup_hint, warmup_rule
 

@@ -12,19 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softnum.tta import (
-    DesignPoint,
-    Gemm,
-    GemmCost,
-    MissingReport,
-    load_reports,
-    read_zigzag,
-    scalesim_timings,
-    simulate,
-    study_variants,
-    zigzag_timings,
-    zigzag_variants,
-)
+from softnum.tta import DesignPoint, Gemm, load_reports, scalesim_timings, simulate, study_variants
+from softnum.tta.simulators import GemmCost, MissingReport, read_zigzag, zigzag_timings, zigzag_variants
 from softnum.tta.simulators.zigzag import ZigZagMachine, zigzag_files, zigzag_machine
 from softnum.tta.simulators.zigzag_report import is_zigzag, read_gemm_cost, zigzag_sum
 

@@ -111,7 +111,7 @@ def test_signaling_nans_are_delivered_as_in_2008():
     assert run(b"b32<C =0 +1.000000P0 S -> Q i\nb32>A =0 S +1.000000P0 -> Q i\n").differ == 0
     report = run(b"b32<C =0 +1.000000P0 S -> +1.000000P0 i\n")
     assert report.first[0].want == "b32<C =0 +1.000000P0 S -> Q i"
-    number = sn.minimum_number([0x3F800000], [0x7F800001], "binary32")
+    number = sn.ops.minimum_number([0x3F800000], [0x7F800001], "binary32")
     assert number[0] == 0x3F800000
 
 

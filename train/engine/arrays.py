@@ -79,7 +79,7 @@ class Arrays(Binary64):
         return self._unfolded(patches(shape, x), shape)
 
     def sources(self, dy, shape: Shape):
-        """Gradients unfolded for `softnum.conv2d_backward_data`: (groups, M, K)."""
+        """Gradients unfolded for `softnum.mac.products.conv2d_backward_data`: (groups, M, K)."""
         return self._unfolded(sources(shape, dy), shape)
 
     def _unfolded(self, view, shape: Shape):

@@ -103,7 +103,7 @@ class Group:
     Attributes
     ----------
     layer, stage : str
-        Stage as in `softnum.tta.STAGES`.
+        Stage as in `softnum.tta.workloads.STAGES`.
     product : tuple or None
         (M, N, K, count) of a matrix product.
     steps : list of (str, list, list)

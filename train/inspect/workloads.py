@@ -190,7 +190,7 @@ def weights_of(layer: str, name: str, master: Value, copies: list[Value], whole:
 
     Yields
     ------
-    softnum.tta.StoredTensor
+    softnum.tta.workloads.StoredTensor
     """
     first, *others = [master, *copies] if whole or not copies else copies
     yield StoredTensor(layer, name, "weights", master.elements, first.bits, short_name(first.format))
@@ -209,7 +209,7 @@ def workspace_of(groups: list[Group]):
 
     Yields
     ------
-    softnum.tta.StoredTensor
+    softnum.tta.workloads.StoredTensor
     """
     for number, group in enumerate(groups):
         for name, facts in (("unfolded", group.unfolded), ("lanes", group.lanes)):

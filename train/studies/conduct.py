@@ -88,7 +88,7 @@ def conduct_study(
     explain : bool
         Print also what is in ``results.json`` alone: all intervals, warnings, rules and assumptions.
     plots : path-like, optional
-        Folder for the charts of `softnum.tta.plot_details`, in one folder for each network.
+        Folder for the charts of `softnum.tta.outcomes.plot_details`, in one folder for each network.
     store : RecordStore, optional
         Records of earlier studies, which are taken in place of training; what is trained is kept there. Default: none.
 

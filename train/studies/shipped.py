@@ -92,7 +92,7 @@ def open_study(
     variant : str
         "all", "stated" or "equal-area".
     energy_table : str, optional
-        Another than the study's, as `softnum.tta.read_energy_table` takes it.
+        Another than the study's, as `softnum.tta.workloads.read_energy_table` takes it.
     explain : bool
         As of `softnum.tta.print_studies`.
     console : rich.console.Console, optional

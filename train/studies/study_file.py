@@ -30,7 +30,7 @@ _SETTINGS = [
     for field in dataclasses.fields(Settings)
     if field.name not in ("network", "network_options", "data", "batch", "epochs", "workers", "collective")
 ]
-#: what counts as reached, and what is computed besides time: as softnum.tta.outcome_rules takes them
+#: what counts as reached, and what is computed besides time: as softnum.tta.study.outcome_rules takes them
 _RULES = {
     "metric": str, "direction": str, "reached": str, "smooth": str, "confidence": float, "combine": list, "rent": list,
     "price": list, "energy_table": str,

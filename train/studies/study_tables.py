@@ -140,7 +140,7 @@ class Comparison:
     seeds : tuple of int
     target : float
     rules : dict
-        Keywords of `softnum.tta.outcome_rules`: metric, reached, confidence, costs ...
+        Keywords of `softnum.tta.study.outcome_rules`: metric, reached, confidence, costs ...
     baseline : str
         A label.
     timings : Timings

@@ -269,12 +269,12 @@ def conv2d(x, w, unit, c, *options, key=None, random_bits=None):
 
 
 def conv2d_backward_data(dy, w, unit, size, c, *options, key=None, random_bits=None):
-    """`softnum.conv2d_backward_data`, likewise."""
+    """`softnum.mac.products.conv2d_backward_data`, likewise."""
     return _convolution("conv2d_backward_data", (dy, w), unit, (size,), c, options, key, random_bits)
 
 
 def conv2d_backward_weight(x, dy, unit, kernel, c, *options, key=None, random_bits=None):
-    """`softnum.conv2d_backward_weight`, likewise."""
+    """`softnum.mac.products.conv2d_backward_weight`, likewise."""
     return _convolution("conv2d_backward_weight", (x, dy), unit, (kernel,), c, options, key, random_bits)
 
 

@@ -135,7 +135,7 @@ def growth_of(unit, k: int, products: Growth, start: float | None) -> Growth:
             reason = f"none are derived of {type(unit).__name__}s"
         raise TypeError(
             f"bound: no error bounds are known of {unit}: {reason}; "
-            "its error against the exact sum is softnum.ulp_error"
+            "its error against the exact sum is softnum.ops.ulp_error"
         )
     return grow(unit, k, products, start)
 

@@ -52,7 +52,7 @@ class ErrorBound:
     error : ndarray of float64
         The distance of the result from the exact sum.
     ulps : ndarray of float64
-        The same in units in the last place of the exact sum, as `softnum.ulp_error` has them.
+        The same in units in the last place of the exact sum, as `softnum.ops.ulp_error` has them.
     probable : ndarray of float64, or None
         What it does not exceed but with the probability `failure`, if that was given.
 

@@ -419,7 +419,7 @@ def conv2d_backward_data(
     --------
     >>> import numpy as np, softnum as sn
     >>> ones = np.ones((1, 1, 2, 2), np.float32)
-    >>> sn.conv2d_backward_data(ones, ones, sn.MadUnit("e6m9", operand="e5m2"), (3, 3))
+    >>> sn.mac.products.conv2d_backward_data(ones, ones, sn.MadUnit("e6m9", operand="e5m2"), (3, 3))
     array([[[[1., 2., 1.],
              [2., 4., 2.],
              [1., 2., 1.]]]], dtype=float32)
@@ -494,7 +494,7 @@ def conv2d_backward_weight(
     >>> import numpy as np, softnum as sn
     >>> image = np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3)
     >>> ones = np.ones((1, 1, 2, 2), np.float32)
-    >>> sn.conv2d_backward_weight(image, ones, sn.MadUnit("e6m9", operand="e4m3"), (2, 2))
+    >>> sn.mac.products.conv2d_backward_weight(image, ones, sn.MadUnit("e6m9", operand="e4m3"), (2, 2))
     array([[[[ 8., 12.],
              [20., 24.]]]], dtype=float32)
     """

@@ -98,7 +98,8 @@ class Forecast:
 
     Examples
     --------
-    >>> from softnum.tta import Precision, system
+    >>> from softnum.tta.architectures import Precision
+    >>> from softnum.tta.parallelism import system
     >>> from softnum.tta.scaling_law import ScalingLaw
     >>> law = ScalingLaw(482.0, 2085.0, 1.817, 0.348, 0.366, (), (6e7, 1.6e10), (8e8, 3e11), 240)
     >>> given = Given(devices=256, ways={"tensor": 2, "zero": 1}, rent=2.5)
@@ -162,7 +163,8 @@ def forecast(
     Examples
     --------
     >>> law = ScalingLaw(482.0, 2085.0, 1.817, 0.348, 0.366, (), (6e7, 1.6e10), (8e8, 3e11), 240)
-    >>> from softnum.tta import Precision, system
+    >>> from softnum.tta.architectures import Precision
+    >>> from softnum.tta.parallelism import system
     >>> forecast("llama3-8b", Precision.named("fp8"), system("dgx-h100"), law, 2.0)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...

@@ -72,7 +72,10 @@ def write_forecasts(
     Examples
     --------
     >>> import tempfile
-    >>> from softnum.tta import Given, Precision, forecast, system
+    >>> from softnum.tta import forecast
+    >>> from softnum.tta.architectures import Precision
+    >>> from softnum.tta.forecasts import Given
+    >>> from softnum.tta.parallelism import system
     >>> from softnum.tta.scaling_law import ScalingLaw
     >>> law = ScalingLaw(482.0, 2085.0, 1.817, 0.348, 0.366, (), (6e7, 1.6e10), (8e8, 3e11), 240)
     >>> given = Given(devices=256, ways={"tensor": 2, "zero": 1})

@@ -146,7 +146,7 @@ def shared_step(
 
     Examples
     --------
-    >>> from softnum.tta import system
+    >>> from softnum.tta.parallelism import system
     >>> from softnum.tta.architectures.large_models import decoders
     >>> model, bf16 = decoders()["llama3-8b"], Precision.named("bfloat16")
     >>> step = shared_step(model, system("dgx-h100"), bf16, "adam", 64, 128, {"tensor": 2, "zero": 1})
@@ -202,7 +202,7 @@ def find_step(
 
     Examples
     --------
-    >>> from softnum.tta import system
+    >>> from softnum.tta.parallelism import system
     >>> from softnum.tta.architectures.large_models import decoders
     >>> model, bf16 = decoders()["gpt2"], Precision.named("bfloat16")
     >>> found = find_step(model, system("dgx-h100"), bf16, "adam", 8, 64, 1024)

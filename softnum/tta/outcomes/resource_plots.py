@@ -96,7 +96,7 @@ def plot_parallel(path: str | os.PathLike, times: Sequence[ParallelTime]) -> Non
     --------
     >>> import tempfile
     >>> from softnum.train import load_design, workload
-    >>> from softnum.tta import parallel_sweep
+    >>> from softnum.tta.workloads import parallel_sweep
     >>> work = workload("mlp", load_design("a-float32"), 32)
     >>> times = parallel_sweep(work, {"fc1": (3e-6, 0, 3e-6), "fc2": (1e-6, 1e-6, 1e-6)}, [2, 4], [10**9, 10**11])
     >>> with tempfile.TemporaryDirectory() as folder:

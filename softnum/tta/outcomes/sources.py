@@ -160,7 +160,8 @@ def study_resources(study: Study) -> list[Resource]:
 
     Examples
     --------
-    >>> from softnum.tta import Cost, Evaluation, Record, combine_study
+    >>> from softnum.tta import Evaluation, Record, combine_study
+    >>> from softnum.tta.outcomes import Cost
     >>> runs = [Record(name, 1, 32, 90, (Evaluation(80, 0.9),), {}, {}) for name in "ab"]
     >>> times = {"a": IterationTime("a", 2.0, joules=3.0), "b": IterationTime("b", 1.0, joules=5.0)}
     >>> study = combine_study(runs, times, target=0.9, baseline="a", costs={"a": Cost(price=10.0)})

@@ -158,7 +158,7 @@ class AstraSystem:
 
         Examples
         --------
-        >>> from softnum.tta import system
+        >>> from softnum.tta.parallelism import system
         >>> [(each.ranks, float(each.bandwidth)) for each in AstraSystem.of(system("dgx-h100"), 64).dimensions]
         [(8, 2880000000000.0), (8, 320000000000.0)]
         """

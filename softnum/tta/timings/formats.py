@@ -302,7 +302,7 @@ def read_timings(
         Frequency such as "1 GHz", for cycles in a file that states no clock.
     warmup : str or int
         "none"; how many iterations at the start to drop; or "auto", which drops by MSER-5 (White 1997; see
-        `softnum.tta.mser5`) where there are 20 samples or more.
+        `softnum.tta.timings.mser5`) where there are 20 samples or more.
     design : str, optional
         Name of the design. Default: the file's column, or for the file of a tool its name without the ending.
     iterations : int, optional

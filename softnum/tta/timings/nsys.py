@@ -170,7 +170,7 @@ def _gpu_trace(table: _Table, options: Options, source: str) -> Series:
 
 
 def _products(table: _Table, kernels: list[Launch], copies: int, options: Options, source: str) -> Series:
-    """The times of a program that `softnum.tta.export_program` wrote, without its copies and the checks between."""
+    """The times of a program that `softnum.tta.programs.export_program` wrote, less copies and the checks between."""
     groups, said = group_launches(str(table.path), kernels, options)
     used = [launch for group in groups for launch in group]
     time = (

@@ -1,4 +1,4 @@
-"""Whose log it is: kernels that are called by their products, as `softnum.tta.export_program` calls them.
+"""Whose log it is: kernels that are called by their products, as `softnum.tta.programs.export_program` calls them.
 
 Such names have a product's sizes and a digest of its network. They are compared with the workload that the reader was
 given; one that differs is an error. Where there are no such names, nothing shows whose log it is, and that is said.

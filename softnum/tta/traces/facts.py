@@ -39,7 +39,7 @@ def workload_of_trace(trace: Trace, batch: int | None = None) -> Workload:
 
     Examples
     --------
-    >>> from softnum.tta import data_parallel_traces
+    >>> from softnum.tta.traces import data_parallel_traces
     >>> from softnum.train import load_design, workload
     >>> work = workload("mlp", load_design("a-float32"), 32)
     >>> found = workload_of_trace(data_parallel_traces(work, 2).of(0))
@@ -110,7 +110,7 @@ def trace_time(traces: Sequence[Trace], design: str) -> IterationTime:
 
     Examples
     --------
-    >>> from softnum.tta import Trace, TraceNode
+    >>> from softnum.tta.traces import Trace, TraceNode
     >>> nodes = (TraceNode(0, "a", "COMP_NODE", start=10, duration=5), TraceNode(1, "b", "COMP_NODE", (0,), start=20,
     ...          duration=10))
     >>> trace_time([Trace(nodes)], "base").seconds

@@ -55,7 +55,7 @@ def write_traces(
     Examples
     --------
     >>> from softnum.train import load_design, workload
-    >>> from softnum.tta import data_parallel_traces
+    >>> from softnum.tta.traces import data_parallel_traces
     >>> job = data_parallel_traces(workload("mlp", load_design("a-float32"), 32), 4)
     >>> write_traces("traces", job, "et_def.proto")[0]  # doctest: +SKIP
     PosixPath('traces/rank.0.et')
@@ -203,7 +203,7 @@ def check_ranks(traces: Iterable[Trace], groups: Mapping[str, Iterable[int]] | N
 
     Examples
     --------
-    >>> from softnum.tta import TraceAttribute, TraceNode
+    >>> from softnum.tta.traces import TraceAttribute, TraceNode
     >>> facts = {name: TraceAttribute("int64_val", value) for name, value in (("comm_dst", 1), ("comm_size", 8))}
     >>> send = Trace((TraceNode(0, "send", "COMM_SEND_NODE", attributes=facts),), source="rank.0.et")
     >>> check_ranks([send, Trace((TraceNode(0, "fc", "COMP_NODE"),))])

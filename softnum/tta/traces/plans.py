@@ -63,7 +63,7 @@ def plan_traces(
 
     Examples
     --------
-    >>> from softnum.tta import Parallelism, plan_step
+    >>> from softnum.tta.parallelism import Parallelism, plan_step
     >>> job = plan_traces(plan_step("gpt2", Parallelism(data=2, tensor=2, sequence=512)), joined=True)
     >>> job.ranks, job.groups["2"], [node.name for node in job.of(0).nodes[:2]]
     (4, (2, 3), ['embedding forward', 'embedding.sum reduce_scatter'])

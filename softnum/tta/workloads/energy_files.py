@@ -57,7 +57,7 @@ def read_energy_table(source: str | Path) -> EnergyTable:
     Parameters
     ----------
     source : str or path-like
-        One of `softnum.tta.ENERGY_TABLES`, or a file whose name ends in ``.toml``.
+        One of `softnum.tta.workloads.ENERGY_TABLES`, or a file whose name ends in ``.toml``.
 
     Returns
     -------

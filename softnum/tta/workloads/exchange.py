@@ -62,7 +62,7 @@ class Exchange:
 
     Examples
     --------
-    >>> from softnum.tta import duration
+    >>> from softnum.tta.quantities import duration
     >>> Exchange(latency=duration("5 us"), compress="e5m2").cost(4, 1000, 0)  # bits over a link, seconds of latency
     (Fraction(1500, 1), Fraction(3, 100000))
     """

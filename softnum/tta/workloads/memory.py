@@ -43,7 +43,8 @@ class Memory:
 
     Examples
     --------
-    >>> from softnum.tta import Operation, StoredTensor, Workload
+    >>> from softnum.tta import Operation, Workload
+    >>> from softnum.tta.workloads import StoredTensor
     >>> gemm = Operation("fc", "forward", "gemm", 256, 160, 64)
     >>> tensors = StoredTensor("fc", "weight", "weights", 32, 32), StoredTensor("fc", "x", "feature_maps", 8, 32)
     >>> memory = memory_of(Workload("one", "float32", 4, (gemm,), tensors))

@@ -99,7 +99,7 @@ def parallel_time(
     >>> from softnum.train import load_design, workload
     >>> work = workload("mlp", load_design("a-float32"), 32)
     >>> times = {"fc1": (3e-6, 0, 3e-6), "fc2": (1e-6, 1e-6, 1e-6)}
-    >>> from softnum.tta import bit_rate
+    >>> from softnum.tta.quantities import bit_rate
     >>> time = parallel_time(work, times, workers=4, bandwidth=bit_rate("100 Gb/s"))
     >>> [(transfer.layer, transfer.bytes) for transfer in time.transfers], round(float(time.exposed * 10**6), 4)
     ([('fc2', 5160), ('fc1', 33280)], 3.9936)

@@ -136,7 +136,7 @@ def served_time(
     Examples
     --------
     >>> from softnum.train import load_design, workload
-    >>> from softnum.tta import bit_rate
+    >>> from softnum.tta.quantities import bit_rate
     >>> work = workload("mlp", load_design("a-float32"), 32)
     >>> times = {"fc1": (3e-6, 0, 3e-6), "fc2": (1e-6, 1e-6, 1e-6)}
     >>> time = served_time(work, times, 4, bit_rate("1 Tb/s"), "asynchronous")

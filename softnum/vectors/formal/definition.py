@@ -156,7 +156,7 @@ def _defined(c: Circuit, spec: VectorSpec, codes: list[Bits], formats: list, out
 
 
 def _to_integer(c: Circuit, spec: VectorSpec, x: Number, out: FixedFacts, env: Environment) -> Result:
-    """By the rules of `softnum.to_integer`; PTX's are Arm's, but for NaNs of and to 64 bits."""
+    """By the rules of `softnum.ops.to_integer`; PTX's are Arm's, but for NaNs of and to 64 bits."""
     whose = nan_of(spec.op, spec.nan)
     wide = whose == "cuda" and (spec.formats[0].name == "binary64" or out.bits == 64)
     env = env._replace(nan="arm" if whose == "cuda" else whose)

@@ -208,8 +208,8 @@ class VectorSpec(Spec):
             As in `softnum.multiply`.
         nan : str, optional
             As in `softnum.multiply`, or "cuda": all ones but the sign; of to_integer, whose invalid results are
-            delivered, as in `softnum.to_integer` ("canonical" and "riscv": RISC-V's; "arm_default" and "arm": Arm's;
-            "cuda": PTX's).
+            delivered, as in `softnum.ops.to_integer` ("canonical" and "riscv": RISC-V's; "arm_default" and "arm":
+            Arm's; "cuda": PTX's).
         exact : bool, optional
             Whether round_to_integral and to_integer raise INEXACT, as TestFloat's -exact (default) and -notexact say.
         flush_inputs, flush_results

@@ -4,7 +4,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from softnum.tta import DesignPoint, create_environment, simulate
+from softnum.tta import DesignPoint, simulate
+from softnum.tta.simulators import create_environment
 from softnum.tta.simulators.zigzag import zigzag_files, zigzag_machine
 
 HERE = Path(__file__).parent
