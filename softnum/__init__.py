@@ -10,8 +10,8 @@ from importlib import import_module as _import_module
 
 try:
     from softnum.runtime._core import PlainEnvironment as _PlainEnvironment
-except ModuleNotFoundError as error:
-    if error.name != "softnum.runtime._core":
+except ModuleNotFoundError as _error:
+    if _error.name != "softnum.runtime._core":
         raise
     raise ImportError(
         f"softnum is not built in {__path__[0]}: run `make build` in the checkout (or `pip install -e .`); "
@@ -29,12 +29,9 @@ from softnum.arrays.container import NAMESPACES as _NAMESPACES
 from softnum.arrays.container import Array, array
 from softnum.arrays.conversion import decode, encode, quantize
 from softnum.arrays.files import load, save
-from softnum.arrays.packing import pack, unpack
-from softnum.arrays.refusals import FormatLostWarning
 from softnum.arrays.streams import Stream
-from softnum.formats.blocks import BlockFormat, block_format_names, format
+from softnum.formats.blocks import BlockFormat, format
 from softnum.formats.custom import CustomFormat
-from softnum.formats.layouts import tile_scales, untile_scales
 from softnum.formats.logarithmic import LnsFormat, TakumFormat
 from softnum.formats.modes import Flags
 from softnum.formats.names import format_names
@@ -44,53 +41,111 @@ from softnum.formats.wide import WideFixedFormat, WideFloatFormat
 from softnum.mac.mad import MadUnit
 from softnum.mac.mad import use_disclosures as _use_disclosures
 from softnum.mac.mad import use_tracer as _use_tracer
-from softnum.ops import arithmetic as _arithmetic
-from softnum.ops import choices as _choices
 from softnum.ops import custom_tables as _custom_operations  # noqa: F401
-from softnum.ops import elementary as _elementary
 from softnum.ops import logarithmic as _logarithmic  # noqa: F401
 from softnum.ops import numpy_values as _numpy_values  # noqa: F401
-from softnum.ops.arithmetic import *  # noqa: F403  what its __all__ lists
-from softnum.ops.choices import *  # noqa: F403
-from softnum.ops.elementary import *  # noqa: F403
-from softnum.ops.integers import from_integer, shift, to_integer
-from softnum.ops.jamming import jam
-from softnum.ops.ulps import ulp, ulp_error
+from softnum.ops.arithmetic import (
+    absolute,
+    add,
+    classify,
+    compare,
+    convert,
+    divide,
+    fma,
+    maximum,
+    minimum,
+    multiply,
+    negate,
+    next_down,
+    next_up,
+    remainder,
+    sqrt,
+    subtract,
+)
+from softnum.ops.elementary import (
+    cos,
+    erf,
+    exp,
+    exp2,
+    expm1,
+    gelu,
+    log,
+    log1p,
+    log2,
+    pow,
+    reciprocal,
+    rsqrt,
+    sigmoid,
+    silu,
+    sin,
+    softplus,
+    tanh,
+)
 from softnum.runtime import gateway as _gateway
 from softnum.runtime.config import __version__ as __version__
 from softnum.runtime.config import get_include, show_config
+from softnum.runtime.later import names_on_demand as _names_on_demand
 from softnum.wide import WideArithmetic as _WideArithmetic  # noqa: F401  registers codec and arithmetic
 
-if _typing.TYPE_CHECKING:  # these are imported when they are first asked for, by _LATER
-    from softnum.collectives.collective import Collective
+if _typing.TYPE_CHECKING:  # these are imported when they are first asked for
+    from softnum import arrays as arrays
+    from softnum import collectives as collectives
+    from softnum import formats as formats
+    from softnum import inspect as inspect
+    from softnum import mac as mac
+    from softnum import ops as ops
+    from softnum import tile as tile
     from softnum.collectives.make import collective
-    from softnum.collectives.split import split_matmul
     from softnum.collectives.split_unit import SplitDotUnit
-    from softnum.inspect.bounds.product import ErrorBound, bound
-    from softnum.inspect.disclosure.document import Disclosure
-    from softnum.inspect.identify import Identified, identify
+    from softnum.inspect.bounds.product import bound
+    from softnum.inspect.identify import identify
     from softnum.inspect.permitted.freedom import Freedom, ImeFreedom
-    from softnum.inspect.permitted.judge import Permitted, PermittedProduct, permitted
-    from softnum.inspect.probes import Probe, probe
-    from softnum.inspect.which import Which, which
+    from softnum.inspect.permitted.judge import permitted
+    from softnum.inspect.probes import probe
+    from softnum.inspect.which import which
     from softnum.mac.block_fused import BlockFusedDotUnit
     from softnum.mac.blocks import BlockDotUnit
     from softnum.mac.chunked import ChunkedDotUnit
     from softnum.mac.custom import CustomMadUnit
     from softnum.mac.exact import ExactDotUnit, exact
     from softnum.mac.fused import FmaChainUnit, FusedDotUnit
-    from softnum.mac.grouped import GroupedDotUnit, ime_unit
+    from softnum.mac.grouped import GroupedDotUnit
     from softnum.mac.presets import unit, units
-    from softnum.mac.products.conv import conv2d, conv2d_backward_data, conv2d_backward_weight
-    from softnum.mac.products.fourier import conv2d_fft
+    from softnum.mac.products.conv import conv2d
     from softnum.mac.products.matrices import dot, matmul
     from softnum.mac.products.reductions import unit_of_sums
     from softnum.mac.products.sums import sum
-    from softnum.mac.products.winograd import conv2d_winograd
-    from softnum.mac.statistics import RoundingStats
     from softnum.mac.two_stage import TwoStageDotUnit
-    from softnum.ops.scaled import block_by_maximum, block_reduction, scaled_operation
-    from softnum.tile import Operator, TileError, operator
+    from softnum.tile import operator
+else:
+    __getattr__, __dir__ = _names_on_demand(
+        __name__,
+        {
+            "softnum.collectives.make": ("collective",),
+            "softnum.collectives.split_unit": ("SplitDotUnit",),
+            "softnum.inspect.bounds.product": ("bound",),
+            "softnum.inspect.identify": ("identify",),
+            "softnum.inspect.permitted.freedom": ("Freedom", "ImeFreedom"),
+            "softnum.inspect.permitted.judge": ("permitted",),
+            "softnum.inspect.probes": ("probe",),
+            "softnum.inspect.which": ("which",),
+            "softnum.mac.block_fused": ("BlockFusedDotUnit",),
+            "softnum.mac.blocks": ("BlockDotUnit",),
+            "softnum.mac.chunked": ("ChunkedDotUnit",),
+            "softnum.mac.custom": ("CustomMadUnit",),
+            "softnum.mac.exact": ("ExactDotUnit", "exact"),
+            "softnum.mac.fused": ("FmaChainUnit", "FusedDotUnit"),
+            "softnum.mac.grouped": ("GroupedDotUnit",),
+            "softnum.mac.presets": ("unit", "units"),
+            "softnum.mac.products.conv": ("conv2d",),
+            "softnum.mac.products.matrices": ("dot", "matmul"),
+            "softnum.mac.products.reductions": ("unit_of_sums",),
+            "softnum.mac.products.sums": ("sum",),
+            "softnum.mac.two_stage": ("TwoStageDotUnit",),
+            "softnum.tile": ("operator",),
+        },
+        ("arrays", "collectives", "formats", "inspect", "mac", "ops", "tile"),
+    )
 
 
 def _load_kernels() -> None:
@@ -119,57 +174,6 @@ def _read_disclosure(given):
     return read(given)
 
 
-#: module -> the names of it that are imported when they are first asked for: many programs do without them
-_LATER = {
-    "softnum.collectives.collective": ("Collective",),
-    "softnum.collectives.make": ("collective",),
-    "softnum.collectives.split": ("split_matmul",),
-    "softnum.collectives.split_unit": ("SplitDotUnit",),
-    "softnum.inspect.bounds.product": ("ErrorBound", "bound"),
-    "softnum.inspect.disclosure.document": ("Disclosure",),
-    "softnum.inspect.permitted.freedom": ("Freedom", "ImeFreedom"),
-    "softnum.inspect.permitted.judge": ("Permitted", "PermittedProduct", "permitted"),
-    "softnum.inspect.identify": ("Identified", "identify"),
-    "softnum.inspect.probes": ("Probe", "probe"),
-    "softnum.inspect.which": ("Which", "which"),
-    "softnum.mac.block_fused": ("BlockFusedDotUnit",),
-    "softnum.mac.blocks": ("BlockDotUnit",),
-    "softnum.mac.chunked": ("ChunkedDotUnit",),
-    "softnum.mac.custom": ("CustomMadUnit",),
-    "softnum.mac.exact": ("ExactDotUnit", "exact"),
-    "softnum.mac.fused": ("FmaChainUnit", "FusedDotUnit"),
-    "softnum.mac.grouped": ("GroupedDotUnit", "ime_unit"),
-    "softnum.mac.presets": ("unit", "units"),
-    "softnum.mac.products.winograd": ("conv2d_winograd",),
-    "softnum.mac.products.fourier": ("conv2d_fft",),
-    "softnum.mac.products.conv": ("conv2d", "conv2d_backward_data", "conv2d_backward_weight"),
-    "softnum.mac.products.matrices": ("dot", "matmul"),
-    "softnum.mac.products.reductions": ("unit_of_sums",),
-    "softnum.mac.products.sums": ("sum",),
-    "softnum.mac.statistics": ("RoundingStats",),
-    "softnum.mac.two_stage": ("TwoStageDotUnit",),
-    "softnum.ops.scaled": ("block_by_maximum", "block_reduction", "scaled_operation"),
-    "softnum.tile": ("Operator", "TileError", "operator"),
-}
-_PACKAGES = {"inspect": "softnum.inspect", "tile": "softnum.tile"}
-_MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
-
-
-def __getattr__(name: str):
-    if name in _PACKAGES:
-        with _PlainEnvironment():
-            return _import_module(_PACKAGES[name])
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    with _PlainEnvironment():
-        value = globals()[name] = getattr(_import_module(_MODULE_OF[name]), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULE_OF, *_PACKAGES})
-
-
 _NAMESPACES[:] = [lambda: _import_module("softnum.ops.namespace")]
 _gateway.use_loader(_load_kernels)
 _use_tracer(_trace)
@@ -182,87 +186,84 @@ __all__ = [
     "BlockFormat",
     "BlockFusedDotUnit",
     "ChunkedDotUnit",
-    "Collective",
     "CustomFormat",
     "CustomMadUnit",
-    "Disclosure",
-    "ErrorBound",
     "ExactDotUnit",
     "FixedFormat",
     "Flags",
     "FloatFormat",
-    "Permitted",
-    "PermittedProduct",
-    "PositFormat",
-    "TakumFormat",
-    "TakumLinearFormat",
     "FmaChainUnit",
-    "FormatLostWarning",
     "Freedom",
-    "ImeFreedom",
     "FusedDotUnit",
     "GroupedDotUnit",
-    "Identified",
+    "ImeFreedom",
     "LnsFormat",
     "MadUnit",
-    "Operator",
-    "Probe",
-    "RoundingStats",
+    "PositFormat",
     "SplitDotUnit",
     "Stream",
-    "TileError",
+    "TakumFormat",
+    "TakumLinearFormat",
     "TwoStageDotUnit",
-    "Which",
     "WideFixedFormat",
     "WideFloatFormat",
+    "absolute",
+    "add",
     "array",
-    "block_by_maximum",
-    "block_format_names",
-    "block_reduction",
     "bound",
+    "classify",
     "collective",
+    "compare",
     "conv2d",
-    "conv2d_backward_data",
-    "conv2d_backward_weight",
-    "conv2d_fft",
-    "conv2d_winograd",
+    "convert",
+    "cos",
     "decode",
+    "divide",
     "dot",
     "encode",
+    "erf",
     "exact",
+    "exp",
+    "exp2",
+    "expm1",
+    "fma",
     "format",
     "format_names",
-    "from_integer",
+    "gelu",
     "get_include",
     "identify",
-    "ime_unit",
-    "jam",
     "load",
+    "log",
+    "log1p",
+    "log2",
     "matmul",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negate",
+    "next_down",
+    "next_up",
     "operator",
-    "pack",
     "permitted",
+    "pow",
     "probe",
     "quantize",
+    "reciprocal",
+    "remainder",
+    "rsqrt",
     "save",
-    "scaled_operation",
-    "shift",
     "show_config",
-    "split_matmul",
+    "sigmoid",
+    "silu",
+    "sin",
+    "softplus",
+    "sqrt",
+    "subtract",
     "sum",
-    "tile_scales",
-    "to_integer",
-    "ulp",
-    "ulp_error",
+    "tanh",
     "unit",
     "unit_of_sums",
     "units",
-    "unpack",
-    "untile_scales",
     "which",
 ]
-__all__ += _arithmetic.__all__
-__all__ += _choices.__all__
-__all__ += _elementary.__all__
-__all__.sort()
 _plain.__exit__()

@@ -2,7 +2,7 @@
 
 ``generated NAME ARGUMENTS...`` puts the text that a function of `tables` or `figures` makes; ``public-names MODULE``
 documents what the module's ``__all__`` lists: with ``:from:`` the names whose definitions lie in these modules, with
-``:rest:`` those that no other directive of the page took.
+``:rest:`` those that no other directive of the page took; ``:beside:`` leaves out what this other module lists.
 
 The theme shows the titles of all pages beside each page: `titles_alone` gives it these without copying what lies below.
 """
@@ -45,11 +45,14 @@ class PublicNames(SphinxDirective):
     """Public names of a module, from their docstrings."""
 
     required_arguments = 1
-    option_spec = {"from": directives.unchanged, "rest": directives.flag, "names": directives.unchanged}
+    option_spec = {"rest": directives.flag, **dict.fromkeys(("from", "names", "beside"), directives.unchanged)}
 
     def run(self) -> list[nodes.Node]:
         module = self.arguments[0]
         public = importlib.import_module(module).__all__
+        if "beside" in self.options:
+            listed = importlib.import_module(self.options["beside"]).__all__
+            public = [name for name in public if name not in listed]
         taken = self.env.temp_data.setdefault(f"softnum-{module}", set())
         if "rest" in self.options:
             names = [name for name in public if name not in taken]

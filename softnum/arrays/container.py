@@ -32,7 +32,7 @@ __all__ = ["Array", "array"]
 NAMESPACES: list[Callable] = []
 # What Arrays compute with is put in by the modules that have it, when they are imported:
 #: name of an operation -> (the function, number of operands), by `softnum.ops` and `softnum.ops.elementary`
-OPERATIONS: dict[str, tuple[Callable, int]] = {}
+OPERATIONS: dict[str, tuple[Callable[..., Any], int]] = {}
 #: NumPy's function -> what does it of Arrays, by `softnum.ops.numpy_functions`
 FUNCTIONS: dict[Callable, Callable] = {}
 #: name of one of NumPy's predicates -> what does it of Arrays, by `softnum.ops.numpy_functions`

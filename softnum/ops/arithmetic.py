@@ -5,6 +5,7 @@ One table, `OPERATIONS`, lists them: the ufuncs of the core, the operators of `A
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -360,4 +361,6 @@ def classify(a: ArrayLike, fmt: Formats | None = None) -> np.ndarray:
 OPERATIONS.update({name: (globals()[name], count) for name, count in OPERANDS.items() if name not in ELEMENTARY})
 
 #: those of them that take codes alone and give codes: what test vectors are made of
-CODE_OPERATIONS = {name: entry for name, entry in OPERATIONS.items() if name in CODE_OPERANDS}
+CODE_OPERATIONS: dict[str, tuple[Callable[..., Any], int]] = {
+    name: entry for name, entry in OPERATIONS.items() if name in CODE_OPERANDS
+}

@@ -5,8 +5,9 @@ result once to the format, to nearest even; `numpy.isclose` decides on the exact
 
 Sorting goes by the total order of the format's codes (`softnum.ops.total_order`): -NaN < -infinity < ... < -0 < +0
 < ... < +infinity < +NaN, in the fnuz formats and in P3109's the NaN first; custom formats have their NaNs last. min and
-max are IEEE 754-2019's minimum and maximum over an axis: a NaN wins, as its canonical code, and -0 lies below +0; argmin
-and argmax name the first NaN, if there XX
+max are IEEE 754-2019's minimum and maximum over an axis: a NaN wins, as its canonical code, and -0 lies below +0;
+argmin and argmax name the first NaN, if there is one.
+
 >>> import numpy as np, softnum as sn
 >>> a = sn.array([3.0, -0.5, 0.0], "e4m3fn")
 >>> np.sort(a), np.where(a < 0, 0, a), np.concatenate([a, a[:1]])

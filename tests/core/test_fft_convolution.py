@@ -95,7 +95,7 @@ def test_each_rounding_by_the_definition(unit, size, twiddle, scaling, c):
     transform, output = sn.MadUnit("bfloat16", operand="bfloat16"), sn.MadUnit("e7m12", operand=("bfloat16", "e7m8"))
     options = {"size": size, "transform": transform, "output": output, "twiddle": twiddle, "scaling": scaling}
     start = np.float64(c)[:, None, None] if any(c) else None
-    found = sn.conv2d_fft(x, w, unit, start, **options)
+    found = sn.mac.products.conv2d_fft(x, w, unit, start, **options)
     assert np.array_equal(found, _by_definition(x, w, unit, None if start is None else c, **options))
     assert 0 < np.abs(found - direct(x, w, 0).astype(float) - (0 if start is None else start)).max() < 4
 
@@ -106,14 +106,14 @@ def test_with_nothing_rounded_it_is_the_convolution(shape, kernel, padding):
     x, w = images(1, shape), images(2, (4, shape[1], *kernel))
     exact = direct(x, w, padding).astype(np.float64)
     bias = np.arange(4.0)[:, None, None]
-    assert np.array_equal(sn.conv2d_fft(x, w, _WIDE, bias, size=4, padding=padding), exact + bias)
-    whole = sn.conv2d_fft(x, w, _WIDE, padding=padding)
+    assert np.array_equal(sn.mac.products.conv2d_fft(x, w, _WIDE, bias, size=4, padding=padding), exact + bias)
+    whole = sn.mac.products.conv2d_fft(x, w, _WIDE, padding=padding)
     assert whole.shape == exact.shape and np.abs(whole - exact).max() < 1e-11
 
 
 def test_the_gradient_by_the_input_is_one_of_turned_kernels():
     dy, w = images(4, (2, 4, 6, 5)), images(5, (4, 3, 5, 3))
-    found = sn.conv2d_fft(dy, w.swapaxes(0, 1)[..., ::-1, ::-1], _WIDE, size=(8, 4), padding=(3, 1))
+    found = sn.mac.products.conv2d_fft(dy, w.swapaxes(0, 1)[..., ::-1, ::-1], _WIDE, size=(8, 4), padding=(3, 1))
     want = sn.mac.products.conv2d_backward_data(dy, w, _WIDE, size=(8, 5), padding=(1, 1))
     assert found.shape == want.shape and np.abs(found - want).max() < 1e-11
 
@@ -123,11 +123,11 @@ def test_fixed_point_needs_scaled_stages():
     x, w = np.zeros((1, 1, 8, 8)), np.zeros((1, 1, 3, 3))
     x[..., 4, 4], w[..., 1, 1] = 1.0, 0.5
     narrow, wide = sn.MadUnit("q3.12", operand="q3.12"), sn.MadUnit("binary32", operand="binary32")
-    last, stage = (sn.conv2d_fft(x, w, wide, output=narrow, scaling=s)[0, 0, 3, 3] for s in ("last", "stage"))
+    last, stage = (sn.mac.products.conv2d_fft(x, w, wide, output=narrow, scaling=s)[0, 0, 3, 3] for s in ("last", "stage"))
     assert abs(stage - 0.5) < 2**-10 and last < 1 / 8
 
 
-@pytest.mark.parametrize("function", [sn.conv2d_fft, sn.mac.products.conv2d_winograd])
+@pytest.mark.parametrize("function", [sn.mac.products.conv2d_fft, sn.mac.products.conv2d_winograd])
 def test_numbers_that_are_not_real(function):
     x, w = np.ones((1, 1, 4, 4)), np.ones((1, 1, 3, 3))
     for given, what in (((x * 1j, w, _HALF), "x"), ((x, w * 1j, _HALF), "w"), ((x, w, _HALF, "a"), "c")):
@@ -160,4 +160,4 @@ def test_numbers_that_are_not_real(function):
 def test_where_it_does_not_apply(given, says):
     asked = {"x": np.ones((1, 1, 4, 4)), "w": np.ones((1, 1, 3, 3)), "unit": _HALF} | given
     with pytest.raises(ValueError, match=says):
-        sn.conv2d_fft(asked.pop("x"), asked.pop("w"), asked.pop("unit"), **asked)
+        sn.mac.products.conv2d_fft(asked.pop("x"), asked.pop("w"), asked.pop("unit"), **asked)

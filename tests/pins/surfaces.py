@@ -15,7 +15,9 @@ from pathlib import Path
 __all__ = ["commands", "names", "schemas", "symbols"]
 
 PACKAGES = (
-    "softnum", "softnum.kernels", "softnum.reference", "softnum.tile", "softnum.train", "softnum.tta",
+    "softnum", "softnum.arrays", "softnum.collectives", "softnum.formats", "softnum.inspect", "softnum.kernels",
+    "softnum.mac", "softnum.mac.products", "softnum.ops", "softnum.reference", "softnum.tile", "softnum.train",
+    "softnum.tta", "softnum.tta.outcomes", "softnum.tta.parallelism", "softnum.tta.traces", "softnum.tta.workloads",
     "softnum.tta.accuracy", "softnum.tta.architectures", "softnum.tta.estimates", "softnum.tta.html",
     "softnum.tta.simulators", "softnum.tta.timings", "softnum.vectors", "softnum.vectors.cocotb", "softnum.train.nets",
     "softnum.train.tasks",

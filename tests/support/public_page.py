@@ -2,7 +2,8 @@
 
     python -m tests.support.public_page         write the lists of the page anew
 
-Under a heading that is the name of a module stands the list of its names. The text around the lists is the page's own.
+Under a heading that is the name of a module stands the list of its names; at the end are the names that moved. The text
+around the lists is the page's own.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
+
+from softnum.runtime.moved import MOVED
 
 __all__ = ["PAGE", "levels", "names_of", "rewritten"]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "public-names.md"
+_DEPRECATED = "The old name warns"  # the line that the lists of old names follow
 _LIST = re.compile(r"(?m)^### (softnum[\w.]*)\n\n(?:`[^\n]*\n)*")
 
 
@@ -29,14 +34,20 @@ def names_of(module: str) -> list[str]:
     return ast.literal_eval(stated.value) if not more else import_module(module).__all__
 
 
-def _listed(module: str) -> str:
-    names = sorted(names_of(module), key=lambda name: (name.lower(), name))
-    return "\n".join(textwrap.wrap(" ".join(f"`{name}`" for name in names), 118, break_on_hyphens=False)) + "\n"
+def _listed(names: Iterable[str]) -> str:
+    text = " ".join(f"`{name}`" for name in sorted(names, key=lambda name: (name.lower(), name)))
+    return "\n".join(textwrap.wrap(text, 118, break_on_hyphens=False)) + "\n"
 
 
 def rewritten(text: str) -> str:
     """The page with every list as the code has it."""
-    return _LIST.sub(lambda found: f"### {found[1]}\n\n{_listed(found[1])}", text)
+    text = _LIST.sub(lambda found: f"### {found[1]}\n\n{_listed(names_of(found[1]))}", text)
+    parts = [
+        f"From `{old}` to `{new}`:\n\n{_listed(names)}"
+        for old, places in MOVED.items()
+        for new, names in places.items()
+    ]
+    return text[: text.index("\n", text.index(_DEPRECATED))] + "\n\n" + "\n".join(parts)
 
 
 def levels(text: str) -> dict[str, list[str]]:

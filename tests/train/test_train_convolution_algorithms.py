@@ -29,7 +29,7 @@ TABLES = {
         {"size": (8, 4), "twiddle": "e5m2", "scaling": "stage"},
     ),
 }
-FUNCTIONS = {"winograd": sn.mac.products.conv2d_winograd, "fft": sn.conv2d_fft}
+FUNCTIONS = {"winograd": sn.mac.products.conv2d_winograd, "fft": sn.mac.products.conv2d_fft}
 LENET = Settings("lenet5", network_options={"sizes": [2, 2, 4, 8]}, samples=96, held_out=32, batch=32, epochs=2)
 
 

@@ -6,7 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from softnum.cli import build_app
-from softnum.tta import Communication, Operation, Workload, lower, memory_of, parallel_time
+from softnum.tta import Operation, Workload, lower, memory_of, parallel_time
+from softnum.tta.parallelism import Communication
 from softnum.tta.architectures import Decoder
 from softnum.tta.architectures.large_models import decoders
 from softnum.tta.parallelism import (

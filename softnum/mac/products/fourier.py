@@ -111,7 +111,7 @@ def conv2d_fft(
     >>> import numpy as np, softnum as sn
     >>> x, w = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4), np.ones((1, 1, 3, 3), np.float32)
     >>> half = sn.MadUnit("binary16", operand="binary16")
-    >>> sn.conv2d_fft(x, w, half)
+    >>> sn.mac.products.conv2d_fft(x, w, half)
     array([[[[45., 54.],
              [81., 90.]]]], dtype=float32)
     """
