@@ -123,7 +123,9 @@ def test_fixed_point_needs_scaled_stages():
     x, w = np.zeros((1, 1, 8, 8)), np.zeros((1, 1, 3, 3))
     x[..., 4, 4], w[..., 1, 1] = 1.0, 0.5
     narrow, wide = sn.MadUnit("q3.12", operand="q3.12"), sn.MadUnit("binary32", operand="binary32")
-    last, stage = (sn.mac.products.conv2d_fft(x, w, wide, output=narrow, scaling=s)[0, 0, 3, 3] for s in ("last", "stage"))
+    last, stage = (
+        sn.mac.products.conv2d_fft(x, w, wide, output=narrow, scaling=s)[0, 0, 3, 3] for s in ("last", "stage")
+    )
     assert abs(stage - 0.5) < 2**-10 and last < 1 / 8
 
 

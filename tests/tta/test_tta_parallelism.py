@@ -7,11 +7,11 @@ from typer.testing import CliRunner
 
 from softnum.cli import build_app
 from softnum.tta import Operation, Workload, lower, memory_of, parallel_time
-from softnum.tta.parallelism import Communication
 from softnum.tta.architectures import Decoder
 from softnum.tta.architectures.large_models import decoders
 from softnum.tta.parallelism import (
     EFFICIENCY,
+    Communication,
     Parallelism,
     check_memory,
     checkpoints,

@@ -9,14 +9,14 @@
 
     [layers."conv1".convolution]                    # in place of all of the table above
     algorithm = "fft"
-    size = 16                                       # of "fft", like twiddle and scaling (`softnum.mac.products.conv2d_fft`)
+    size = 16                                       # of "fft", like twiddle and scaling
     twiddle = "bfloat16"
 
 The products and their sums over channels are those of the units ``forward`` and ``backward_data``, which are also the
 units of transforms that are not stated. A transform's unit without ``operand`` takes its accumulator's format. The
-gradients of weights are direct products. A convolution that the algorithm does not have (`softnum.mac.products.conv2d_winograd`,
-`softnum.mac.products.conv2d_fft`: strides, groups, kernels, blocks, stochastic units) is an error, or computed directly where the
-design says ``otherwise = "direct"``.
+gradients of weights are direct products. A convolution that the algorithm does not have (strides, groups, kernels,
+blocks, stochastic units: `softnum.mac.products.conv2d_winograd` and `softnum.mac.products.conv2d_fft`) is an error, or
+computed directly where the design says ``otherwise = "direct"``.
 """
 
 from __future__ import annotations

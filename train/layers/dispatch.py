@@ -22,8 +22,8 @@ class Dispatch:
     Of T rows of a batch, rank r of R has those i with i * R // T = r, and of E experts those e with e * R // E = r. A
     row that an expert computes is sent to its rank by ``to_experts`` and its result back by ``from_experts``; their
     gradients backwards by the wire of their direction. A wire rounds each of them once, as
-    `softnum.collectives.Collective.all_to_all` does; blocks of its format begin with each row, the last one shorter. Where a
-    collective says ``own="kept"``, rows of the expert's own rank are not rounded. Of a collective nothing else counts,
+    `softnum.collectives.Collective.all_to_all` does; blocks of its format begin with each row, the last one shorter.
+    Where a collective says ``own="kept"``, rows of the expert's own rank are not rounded. Of a collective nothing else counts,
     neither its name nor its adder.
 
     Parameters

@@ -25,8 +25,8 @@ def _unit(caller: str, given, what: str) -> Unit:
     unit = unit_of(given)
     if family_of(unit).of_blocks or unit.stochastic or family_of(unit).whole is not None:
         raise ValueError(
-            f"{caller}: {what}={shown(unit)} takes blocks, rounds stochastically or divides K among ranks; state a unit "
-            "of values with deterministic roundings"
+            f"{caller}: {what}={shown(unit)} takes blocks, rounds stochastically or divides K among ranks; state a "
+            "unit of values with deterministic roundings"
         )
     formats = (*unit.operand, unit.c_format, unit.result)
     for fmt in formats:
