@@ -28,8 +28,8 @@ class SplitDotUnit(Unit):
 
     What `softnum.collectives.split_matmul` computes, as a unit: of matrices that tensor parallelism splits by their
     input features (in the forward pass a "row-parallel" layer, in the gradient of its input a "column-parallel" one,
-    Megatron-LM). Rank r multiplies part r of K in `inner`, from +0, and rounds it to the collective's ``format``, to nearest even;
-    then the collective adds. C is added last, to nearest even, as a bias is after the all-reduce.
+    Megatron-LM). Rank r multiplies part r of K in `inner`, from +0, and rounds it to the collective's ``format``, to
+    nearest even; then the collective adds. C is added last, to nearest even, as a bias is after the all-reduce.
 
     A result depends on its place: chunks of a ring start at different ranks, and are parts of the whole product, its
     elements in C order. So it is a unit of `softnum.matmul` alone, and a part of a product has other bits than the same

@@ -23,8 +23,8 @@ class Dispatch:
     row that an expert computes is sent to its rank by ``to_experts`` and its result back by ``from_experts``; their
     gradients backwards by the wire of their direction. A wire rounds each of them once, as
     `softnum.collectives.Collective.all_to_all` does; blocks of its format begin with each row, the last one shorter.
-    Where a collective says ``own="kept"``, rows of the expert's own rank are not rounded. Of a collective nothing else counts,
-    neither its name nor its adder.
+    Where a collective says ``own="kept"``, rows of the expert's own rank are not rounded. Of a collective nothing else
+    counts, neither its name nor its adder.
 
     Parameters
     ----------
