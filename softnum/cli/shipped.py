@@ -10,8 +10,8 @@ from softnum.cli.outcomes import Shown, flag_of, stated
 __all__ = ["STUDY_HELP", "open_shipped"]
 
 STUDY_HELP = (
-    "Open a study that ships with its records, in seconds: resnet20, language-model or resnet20-sparsity. Results are "
-    "computed from the records, and nothing is trained."
+    "Open a study that ships with its records, in seconds: resnet20, language-model, reduction-order or "
+    "resnet20-sparsity. Results are computed from the records, and nothing is trained."
 )
 #: Options of ``softnum tta`` that go with --study.
 _TAKEN = {"study", "target", "variant", "energy_table", "out", "explain", "plots"}

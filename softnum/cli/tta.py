@@ -267,7 +267,7 @@ def tta(
       softnum tta --study resnet20
 
     A larger question, with its records: how narrow an accumulator of an FP8 unit may be for ResNet-20. Others:
-    language-model, resnet20-sparsity.
+    language-model, reduction-order, resnet20-sparsity.
 
     times.csv has the columns design,iteration,seconds or design,iteration,cycles,clock; --timings also reads logs of
     simulators and profilers (softnum timings --formats).

@@ -1,6 +1,6 @@
 """Studies that ship with their records: what they ask is answered in seconds, from the runs that were trained once.
 
-Each is a folder in ``shipped`` with ``study.toml`` and its designs, ``about.toml``, and ``kept.tar.xz``: what
+Each is a folder in ``shipped`` with ``study.toml``, its designs and times, ``about.toml``, and ``kept.tar.xz``: what
 `softnum.train.conduct_study` wrote into the study's folder that results are computed from: ``<network>/records``,
 ``<network>/workloads.json`` and a simulator's reports. Opened, all of it lies in a folder in which ``softnum study
 run`` goes on. `keep_study` packs a finished one.
@@ -58,7 +58,7 @@ def shipped_studies() -> dict[str, ShippedStudy]:
     """The studies that ship with their records, by name.
 
     >>> sorted(shipped_studies())
-    ['language-model', 'resnet20', 'resnet20-sparsity']
+    ['language-model', 'reduction-order', 'resnet20', 'resnet20-sparsity']
     """
     found = {}
     for about in sorted(Path(__file__).parent.glob("shipped/*/about.toml")):
@@ -180,8 +180,8 @@ def _write(study: ShippedStudy, out: Path) -> None:
     """Write the study's files, unless one of that name is another."""
     files = {
         PurePosixPath(path.relative_to(study.path).as_posix()): path.read_bytes()
-        for path in sorted(study.path.rglob("*.toml"))
-        if path.name != "about.toml"
+        for path in sorted(study.path.rglob("*.*"))
+        if path.suffix in (".toml", ".csv") and path.name != "about.toml"
     }
     with tarfile.open(study.path / _KEPT, "r:xz") as kept:
         files |= {PurePosixPath(entry.name): kept.extractfile(entry).read() for entry in kept if entry.isfile()}
