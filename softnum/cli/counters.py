@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from softnum.cli.exits import exit_codes, writable_file
+from softnum.cli.options import DeviceFile, OutJson
 from softnum.cli.tables import print_table
 
 __all__ = ["register"]
@@ -23,18 +24,16 @@ def counters(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Of ncu --csv, or of perf stat: text, -x or -j.")],
     workload: Annotated[
         Path | None,
-        typer.Option(help="workloads.json of softnum workloads or softnum tta: what was profiled, layer by layer."),
+        typer.Option(help="workloads.json of softnum workloads or softnum tta: kernels' names are compared with it."),
     ] = None,
     design: Annotated[str | None, typer.Option(help="Of the workload, where its file has several.")] = None,
-    device: Annotated[
-        str | None, typer.Option(help="What it ran on, as softnum estimate --devices lists them.")
-    ] = None,
-    device_file: Annotated[Path | None, typer.Option(help="TOML with devices of your own.")] = None,
+    device: Annotated[str | None, typer.Option(help="Device, as softnum estimate --devices lists them.")] = None,
+    device_file: DeviceFile = None,
     layers: Annotated[
         Path | None,
         typer.Option(help="CSV id,layer,stage: which launch is of which layer.  [default: told by the kernels' names]"),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="JSON with all of it.")] = None,
+    out: OutJson = None,
 ) -> None:
     """Print utilisation, occupancy, registers and stalls of every kernel, and beside the roofline those of every layer.
 

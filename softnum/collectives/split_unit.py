@@ -12,6 +12,7 @@ from softnum.arrays.conversion import decode, encode
 from softnum.collectives.collective import Collective
 from softnum.collectives.make import collective as collective_from
 from softnum.collectives.split import split_matmul
+from softnum.formats.base import AnyFormat
 from softnum.formats.facts import fits
 from softnum.mac.family import family_of, register
 from softnum.mac.mad import Unit
@@ -114,7 +115,7 @@ class SplitDotUnit(Unit):
         return self.collective.ranks
 
     @property
-    def result(self):
+    def result(self) -> AnyFormat:
         """The format of the result: the collective's."""
         return self.collective.format
 

@@ -9,12 +9,12 @@ from softnum.cli import build_app
 
 #: Names that stand for different things in different verbs, which a reader tells apart by the verb, and for how many.
 DIFFERENT = {
-    "--bandwidth": 2, "--baseline": 2, "--batch": 4, "--compress": 2, "--data": 2, "--data-dir": 2, "--design": 4,
+    "--bandwidth": 2, "--baseline": 2, "--batch": 4, "--compress": 2, "--data": 2, "--data-dir": 2, "--design": 5,
     "--device": 5, "--devices": 2, "--epochs": 2, "--explain": 3, "--file-format": 2, "--force": 2, "--format": 4,
-    "--json": 3, "--latency": 4, "--memory": 2, "--method": 2, "--metric": 2, "--nan-box": 2, "--network": 2,
-    "--optimiser": 3, "--out": 17, "--output": 2, "--parameters": 2, "--per-layer": 2, "--plot": 2, "--port": 2,
-    "--profile": 2, "--reports": 2, "--samples": 2, "--schedule": 2, "--seed": 3, "--seeds": 2, "--server": 2,
-    "--spec": 2, "--system": 3, "--tie": 2, "--tokens": 3, "--unit": 2, "--warmup": 2, "--workers": 2,
+    "--json": 3, "--latency": 4, "--layers": 2, "--memory": 2, "--method": 2, "--metric": 2, "--nan-box": 2,
+    "--network": 2, "--optimiser": 3, "--out": 17, "--output": 2, "--parameters": 2, "--per-layer": 2, "--plot": 2,
+    "--port": 2, "--profile": 2, "--reports": 2, "--samples": 2, "--schedule": 2, "--seed": 3, "--seeds": 2,
+    "--server": 2, "--spec": 2, "--system": 3, "--tie": 2, "--tokens": 3, "--unit": 2, "--warmup": 2, "--workers": 2,
 }  # fmt: skip
 
 

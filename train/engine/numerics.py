@@ -28,6 +28,7 @@ import numpy as np
 from softnum.arrays.blocks import BlockArray
 from softnum.arrays.conversion import quantize
 from softnum.formats.facts import is_exact_in
+from softnum.formats.names import format
 from softnum.mac.family import family_of
 from softnum.runtime.plain import check_plain
 from softnum.train.designs.convolutions import Convolution, algorithm_of
@@ -50,7 +51,7 @@ from softnum.train.engine.blocks import BlockOperand, PassOperand, ScaledOperand
 from softnum.train.engine.devices import make_backend
 from softnum.train.recipes import Delayed, DelayedScaling, Scaled
 
-__all__ = ["STAGES", "LayerNumerics", "Numerics", "check_seed", "fits_binary32"]
+__all__ = ["STAGES", "LayerNumerics", "Numerics", "check_seed", "fits_binary32", "rounded_rows"]
 
 #: what an iteration does, in this order for each of its losses
 STAGES = ("forward", "backward", "update")
@@ -737,6 +738,32 @@ class Numerics:
             raise ValueError(f"one iteration has more than {1 << _SITE_BITS} rounding sites")
         self._site = site + 1
         return self._bits_of, self._base | site
+
+
+_CARRIERS = {np.dtype(f"float{bits}"): RoleRounding(format(f"binary{bits}")) for bits in (32, 64)}
+
+
+def rounded_rows(backend, x, rounding: RoleRounding, key=None):
+    """Rows rounded each by itself, on the backend's carrier; the blocks of a block format begin with each row.
+
+    Parameters
+    ----------
+    backend : NumpyBackend
+    x : array (rows, features)
+    rounding : RoleRounding
+    key : optional
+        Of a stochastic rounding.
+
+    Examples
+    --------
+    >>> from softnum.train.engine.backend import NumpyBackend
+    >>> rounded_rows(NumpyBackend(), np.float32([[1.1, 3.3]]), RoleRounding(format("e5m2")))
+    array([[1. , 3.5]], dtype=float32)
+    """
+    if not rounding.block:
+        return backend.quantize(x, rounding, key)
+    values = backend.numbers(backend.quantize_blocks(x, rounding, -1, key))
+    return backend.quantize(values, _CARRIERS[np.dtype(backend.dtype)], None)
 
 
 def fits_binary32(layers) -> bool:

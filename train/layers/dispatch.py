@@ -8,8 +8,8 @@ import numpy as np
 
 from softnum.collectives.collective import Collective
 from softnum.collectives.make import collective
-from softnum.formats.names import format
 from softnum.train.designs.design import RoleRounding
+from softnum.train.engine.numerics import rounded_rows
 from softnum.train.engine.tensor import GRADIENTS, Tensor
 
 __all__ = ["Dispatch", "exchange", "over_wire"]
@@ -111,9 +111,6 @@ def _rounding(c: Collective) -> RoleRounding:
     )  # fmt: skip
 
 
-_CARRIERS = {np.dtype(f"float{bits}"): RoleRounding(format(f"binary{bits}")) for bits in (32, 64)}
-
-
 def over_wire(backend, x, rounding: RoleRounding, kept, key=None):
     """Rows as they arrive: each rounded as a wire rounds, but those that are kept, on the carrier.
 
@@ -134,11 +131,7 @@ def over_wire(backend, x, rounding: RoleRounding, kept, key=None):
     array([[1.1  ],
            [1.125]], dtype=float32)
     """
-    if rounding.block:
-        values = backend.numbers(backend.quantize_blocks(x, rounding, -1, key))
-        values = backend.quantize(values, _CARRIERS[np.dtype(backend.dtype)], None)
-    else:
-        values = backend.quantize(x, rounding, key)
+    values = rounded_rows(backend, x, rounding, key)
     return values if kept is None else backend.choose(kept[:, None], x, values)
 
 
