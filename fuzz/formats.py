@@ -172,7 +172,7 @@ def hardware(data: bytes) -> None:
 
 def record(data: bytes) -> None:
     """A training record."""
-    found = tta.read_record(_file("seed-0.jsonl", data))
+    found = tta.accuracy.records.read_record(_file("seed-0.jsonl", data))
     if found is not None:
         tta.ReachedRule("consecutive", k=2, smoothing=0.5).iteration(found.evaluations, 0.5)
 

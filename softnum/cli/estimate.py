@@ -156,7 +156,7 @@ def _option(name):
 def _rooflines(works, device, device_file, efficiency, inference):
     from softnum import tta
 
-    compute = tta.inference if inference else tta.roofline
+    compute = tta.estimates.inference if inference else tta.roofline
     return [compute(work, where, efficiency) for work, where in devices_of(works, device, device_file)]
 
 

@@ -305,7 +305,7 @@ def test_a_planted_fault_is_caught(monkeypatch, name):
         flags[at] ^= fault.get("flags", 0)
         return got, flags
 
-    monkeypatch.setattr(sn, name, faulty)
+    monkeypatch.setattr(sn.ops, name, faulty)
     every.check(fmt, rounding="up")
     for fault["code"], fault["flags"] in ((1, 0), (0, 1), (0, 2)):
         with pytest.raises(AssertionError, match=rf"{name}\(.*; 1 of {len(every.codes[0])} differ"):

@@ -252,7 +252,8 @@ def test_public_names():
 
 #: whose examples their own tests run
 ELSEWHERE = (
-    "softnum.formats.custom", "softnum.kernels", "softnum.tile", "softnum.torch", "softnum.train", "softnum.vectors",
+    "softnum.formats.custom", "softnum.jax", "softnum.kernels", "softnum.tile", "softnum.torch", "softnum.train",
+    "softnum.vectors",
 )  # fmt: skip
 MODULES = ["softnum"] + [
     m.name

@@ -13,6 +13,7 @@ import re
 import textwrap
 from collections.abc import Iterable
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 from softnum.runtime.moved import MOVED
@@ -26,10 +27,7 @@ _LIST = re.compile(r"(?m)^### (softnum[\w.]*)\n\n(?:`[^\n]*\n)*")
 
 def names_of(module: str) -> list[str]:
     """A module's ``__all__``, read from its text where that states it: no optional dependency is imported."""
-    place = PAGE.parents[2] / Path(*module.split("."))
-    tree = ast.parse(
-        (place / "__init__.py" if place.is_dir() else place.with_suffix(".py")).read_text(encoding="utf-8")
-    )
+    tree = ast.parse(Path(find_spec(module).origin).read_text(encoding="utf-8"))
     [stated, *more] = [node for node in tree.body if "__all__" in ast.unparse(node) and not isinstance(node, ast.If)]
     return ast.literal_eval(stated.value) if not more else import_module(module).__all__
 

@@ -172,7 +172,7 @@ CALLS["where_equal"] = CALLS["windows"] = CALLS["from_windows"]
 
 #: methods that round to roles or compute in units, tried below; that wait, or are of blocks; that are one for all
 _ELSEWHERE = {"axpy", "compute", "constant", "convolve", "matmul", "operate", "patches", "quantize", "sources"}
-_ELSEWHERE |= {"block_ones", "finish", "quantize_blocks", "quantize_flat", "total", "unchanged"}
+_ELSEWHERE |= {"block_ones", "check_room", "finish", "quantize_blocks", "quantize_flat", "total", "unchanged"}
 _ELSEWHERE |= {"run_operator", "run_operator_backward"}
 _ELSEWHERE |= {"magnitude", "matmul_scaled", "numbers", "quantize_scaled", "returned", "trusted"}
 

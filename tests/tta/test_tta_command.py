@@ -143,7 +143,7 @@ def test_records_with_simulated_times_and_no_training_code(tmp_path):
     ("options", "message"),
     [
         (["--seeds", "3"], "--seeds says how to train, and --accuracy trains nothing"),
-        (["--lr", "0.1"], "--lr says how to train"),
+        (["--lr", "0.1"], "--learning-rate says how to train"),
         (["--designs", "fats"], "there are no curves of 'fats', but of base.*did you mean 'fast'"),
         (["--baseline", "bas"], "baseline 'bas'"),
         (["--reached", "thrice"], "the reached rule must be first"),

@@ -476,7 +476,9 @@ def submission(folder, slower=1.0, count=4):
 
 def test_logs_of_a_submission_are_repetitions(tmp_path):
     fast, slow = submission(tmp_path / "fast"), submission(tmp_path / "slow", slower=2.0)
-    result = softnum("tta", "--accuracy", f"slow={slow}", "--accuracy", f"fast={fast}", "--out", tmp_path / "out")
+    result = softnum(
+        "tta", "--accuracy", f"slow={slow}", "--accuracy", f"fast={fast}", "--out", tmp_path / "out", "--explain"
+    )
     assert result.exit_code == 0, result.stderr
     assert "Target accuracy 0.24: MLPerf's gnmt, round 0.7 and later." in result.stderr
     found = read_results(tmp_path / "out")

@@ -347,7 +347,7 @@ def test_a_profile_of_a_gpu_is_compared_too(tmp_path):
     path.write_text(text)
     time = read_timings(path, workload=work)["a"]
     assert time.iterations == 2 and time.detail["network"].startswith("kernels are those of net, batch 8, digest")
-    with pytest.raises(ValueError, match=r"a\.csv, line 7: kernel .* where net, batch 16 has digest"):
+    with pytest.raises(ValueError, match=r"a\.csv, line 6: kernel .* where net, batch 16 has digest"):
         read_timings(path, workload=work_of(batch=16))
     plain = DATA / "ncu/metrics.csv"
     assert "network" not in read_timings(plain)["metrics"].detail

@@ -26,6 +26,7 @@ from softnum.kernels.device.runtime import _cuda, movement
 from softnum.kernels.device.runtime.movement import DeviceArray, arrays_in, mapped, upload
 from softnum.runtime.gateway import NoKernel, has_kernel, refuse_device
 from softnum.runtime.threads import threads_by_default
+from softnum.train.designs.convolutions import Convolution
 from softnum.train.engine.arithmetic import FUNCTIONS, PRODUCTS
 from softnum.train.engine.backend import (
     NumpyBackend,
@@ -223,7 +224,7 @@ class CudaBackend(CudaScales, CudaArrays, NumpyBackend):
         except NoKernel:
             return on_device(self._on_host("matmul", a, b, unit, c, key))
 
-    def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict, by=None):
+    def convolve(self, key: str, a, b, unit, c, words_key, geometry: dict, by: Convolution | None = None):
         """One of a convolution's three products in a unit, on carriers (`NumpyBackend.convolve`)."""
         a, b, c = (None if x is None else on_device(x) for x in (a, b, c))
         if by is not None:
