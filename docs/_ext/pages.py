@@ -4,6 +4,9 @@
 documents what the module's ``__all__`` lists: with ``:from:`` the names whose definitions lie in these modules, with
 ``:rest:`` those that no other directive of the page took; ``:beside:`` leaves out what this other module lists.
 
+A reference in Python's domain to a name that no module of the page has is one to what softnum documents by that name
+elsewhere, if there is just one: `find_by_name`.
+
 The theme shows the titles of all pages beside each page: `titles_alone` gives it these without copying what lies below.
 """
 
@@ -20,6 +23,9 @@ from docutils.parsers.rst import directives
 from sphinx import addnodes
 from sphinx.ext.napoleon.docstring import NumpyDocstring
 from sphinx.util.docutils import SphinxDirective
+from sphinx.util.nodes import make_refnode
+
+import softnum
 
 
 class Generated(SphinxDirective):
@@ -125,10 +131,32 @@ def titles_alone(app, pagename: str, templatename: str, context: dict, doctree) 
         context["toctree"] = toctree
 
 
+def find_by_name(app, env, node, content):
+    """A link to the one documented thing that ends in the name of a reference without a target; None if there is none.
+
+    Of several in modules and packages, the nearest to the top. A package's member may be documented as softnum's.
+    """
+    if node.get("refdomain") != "py":
+        return None
+    objects, name = env.get_domain("py").objects, node["reftarget"].removeprefix("softnum.")
+    package, _, last = node["reftarget"].rpartition(".")
+    if f"softnum.{last}" in objects and package.startswith("softnum."):
+        member = getattr(importlib.import_module(package), last, None)
+        name = last if member is getattr(softnum, last) else name
+    found = {full: entry for full, entry in objects.items() if full.endswith("." + name) and not entry.aliased}
+    least = min((full.count(".") for full in found), default=0)
+    nearest = [full for full in found if full.count(".") == least]
+    if len(nearest) != 1:
+        return None
+    entry = found[nearest[0]]
+    return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, content, nearest[0])
+
+
 def setup(app) -> dict:
     # numpydoc has no types in the docstrings of properties; napoleon takes what stands before a colon for one
     NumpyDocstring._parse_attribute_docstring = lambda self: list(self._lines)
     app.add_directive("generated", Generated)
     app.add_directive("public-names", PublicNames)
+    app.connect("missing-reference", find_by_name)
     app.connect("html-page-context", titles_alone, priority=100)  # before the theme's
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -608,7 +608,7 @@ def _function(name: str):
         return delivered(name, codes, fmt, **environment)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""`softnum.{name}` of {"two codes" if operands == 2 else "a code"}; the rest as in `add`.
+    function.__doc__ = f"""`softnum.ops.{name}` of {"two codes" if operands == 2 else "a code"}; the rest as in `add`.
 
     >>> from softnum import reference as ref
     >>> code, flags = ref.{name}({"0x40, 0x44" if operands == 2 else "0x38"}, "e5m2")

@@ -54,7 +54,7 @@ class PlannedRun:
     iterations : int
     state : str
         "found": finished, in its place. "set aside": finished, and comes back. "same arithmetic": finished but for the
-        first row. "earlier study": finished there (`RecordStore`). "started", "new": has to be trained. "shared": has
+        first row. "earlier study": finished there (``RecordStore``). "started", "new": has to be trained. "shared": has
         the arithmetic of one that has. "unusable": cannot be trained.
     source : pathlib.Path or None
         The record that it is made from, where that lies elsewhere.
