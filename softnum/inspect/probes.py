@@ -264,8 +264,8 @@ def probe(operation: str, *operands: ArrayLike | FormatLike, **options: Any) -> 
     """How each result of an operation came to be: exact sign and exponent, significand kept, guard, round, sticky ...
 
     It is told by the arithmetic core itself, where it cuts and decides. Of an operation that rounds twice in itself,
-    it is the rounding that decides the result; `softnum.ops.round_to_integral` shows the rounding to an integer, whose last place
-    is 1, and of its delivery to the format code, flags and overflow.
+    it is the rounding that decides the result; `softnum.ops.round_to_integral` shows the rounding to an integer, whose
+    last place is 1, and of its delivery to the format code, flags and overflow.
 
     Parameters
     ----------
