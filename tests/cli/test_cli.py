@@ -589,7 +589,8 @@ def test_an_interrupted_study_leaves_no_process_behind(tmp_path):
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130
-    assert errors.rstrip().endswith("interrupted; what is finished is kept, the same command goes on from there")
+    told = "softnum: interrupted; what is finished is kept, the same command goes on from there"
+    assert told in errors.splitlines(), errors  # joblib's process that removes its folders may warn after it
     sizes = {record: record.stat().st_size for record in tmp_path.rglob("*.jsonl")}
     time.sleep(0.5)
     assert sizes == {record: record.stat().st_size for record in tmp_path.rglob("*.jsonl")}
