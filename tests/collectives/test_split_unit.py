@@ -133,6 +133,8 @@ def test_what_is_no_unit(given, says):
 def test_what_it_does_not_multiply():
     unit = sn.SplitDotUnit(_WIDE, "ring(ranks=2)", sections=[2, 2])
     a, b, c = _operands((3, 4), (4, 5), (3, 4))
+    image = np.ones((1, 1, 4, 4), np.float32)
+    winograd, fourier = sn.mac.products.conv2d_winograd, sn.mac.products.conv2d_fft
     operator = sn.operator("function (A[M, L], B[L, N]) -> (C) { C[i, j : M, N] = +(A[i, k] * B[k, j]); }")
     for call, says in (
         (lambda: sn.matmul(a[:, :3], b[:3], unit), r"K = 3, and sections=\[2, 2\] are 4 together"),
@@ -142,6 +144,8 @@ def test_what_it_does_not_multiply():
         (lambda: sn.matmul(a, b, unit, return_stats=True), "counts no roundings; leave it out"),
         (lambda: sn.matmul(a, b, unit, random_bits=a), "takes no random_bits; state key="),
         (lambda: sn.conv2d(a.reshape(1, 4, 3, 1), b.reshape(5, 4, 1, 1), unit), "multiply matrices by softnum.matmul"),
+        (lambda: winograd(image, image[..., :3, :3], unit), "or divides K among ranks; state a unit"),
+        (lambda: fourier(image, image[..., :3, :3], _WIDE, output=unit), "output=.* or divides K among ranks"),
         (lambda: operator(a, b, unit=unit, fmt="bfloat16"), "sums of operators are computed in parts"),
         (lambda: sn.sum(a[0], unit), "has no adder of its own"),
         (lambda: unit.trace(a[0], b[:, 0]), "no steps are known of SplitDotUnit"),

@@ -97,8 +97,8 @@ def conv2d_fft(
     ------
     ValueError
         If a size is no such power of two, stride, dilation or groups are not 1, shapes do not fit, an operand does not
-        hold the twiddles' format, c is no value of its format, or a unit takes blocks, rounds stochastically, or has
-        numbers that float64 does not hold.
+        hold the twiddles' format, c is no value of its format, or a unit takes blocks, rounds stochastically, divides
+        K among ranks, or has numbers that float64 does not hold.
 
     References
     ----------

@@ -87,8 +87,8 @@ def conv2d_winograd(
     ------
     ValueError
         If kernels are not 3 x 3, stride, dilation or groups are not 1, tile is neither 2 nor 4, shapes do not fit, c is
-        no value of its format, or a unit takes blocks, rounds stochastically or has numbers that float64 does not
-        hold.
+        no value of its format, or a unit takes blocks, rounds stochastically, divides K among ranks, or has numbers
+        that float64 does not hold.
 
     References
     ----------
