@@ -31,7 +31,6 @@ napoleon_google_docstring = False
 napoleon_use_param = False
 napoleon_use_rtype = False
 nitpicky = True
-suppress_warnings = ["ref.python"]  # types of annotations, such as bytes, that attributes are called too
 nitpick_ignore_regex = [
     ("py:.*", r"(numpy|np|jax)\..*"),
     ("py:class", r"(?!softnum).*"),  # types in words

@@ -12,8 +12,10 @@ The theme shows the titles of all pages beside each page: `titles_alone` gives i
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import inspect
+import logging
 import re
 
 import figures
@@ -152,11 +154,18 @@ def find_by_name(app, env, node, content):
     return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, content, nearest[0])
 
 
+def is_no_builtin(record: logging.LogRecord) -> bool:
+    """Whether a warning is of anything but a type in an annotation, such as bytes, that attributes are called too."""
+    ambiguous = str(record.msg).startswith("more than one target found for cross-reference")
+    return not (ambiguous and record.args and hasattr(builtins, str(record.args[0])))
+
+
 def setup(app) -> dict:
     # numpydoc has no types in the docstrings of properties; napoleon takes what stands before a colon for one
     NumpyDocstring._parse_attribute_docstring = lambda self: list(self._lines)
     app.add_directive("generated", Generated)
     app.add_directive("public-names", PublicNames)
+    logging.getLogger("sphinx.sphinx.domains.python").addFilter(is_no_builtin)
     app.connect("missing-reference", find_by_name)
     app.connect("html-page-context", titles_alone, priority=100)  # before the theme's
     return {"parallel_read_safe": True, "parallel_write_safe": True}
