@@ -25,7 +25,7 @@ VPI_INCLUDE ?= $(patsubst %/vpi_user.h,%,$(firstword $(wildcard /usr/include/ive
 C_FILES = $(sort $(shell find csrc fuzz examples/c softnum/jax -name '*.[ch]'))
 TESTED = $(CSRC) csrc/tests/test_core.c
 # gemm takes half of the time, and the fuzz driver has it
-COMPARED = $(filter-out csrc/library/% $(patsubst %,csrc/products/%/%,gemm exact tapered tables),$(CSRC)) csrc/tests/test_isas.c
+COMPARED = $(filter-out csrc/library/% csrc/targets/gemm_% $(patsubst %,csrc/products/%/%,gemm tapered tables),$(CSRC)) csrc/tests/test_isas.c
 FUZZED = $(CSRC) $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
 
 .PHONY: help build wheel dpi lib check test test-c test-c-san test-c-arm test-isas-arm cross test-threads ubsan-exhaustive test-jax test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
@@ -133,7 +133,7 @@ csrc/tests/test_core: $(TESTED:%.c=build/test/%.o)
 build/test/test_isas: $(COMPARED:%.c=build/test/%.o)
 	$(CC) $(CFLAGS) -o $@ $^
 
-LANES = $(foreach isa,portable avx2 avx512 neon,$(1)/%_$(isa).o)
+LANES = $(1)/csrc/targets/%.o
 $(call LANES,build/test) $(call LANES,build/arm): CFLAGS += -Wno-maybe-uninitialized
 $(call LANES,build/library): CFLAGS += -Wno-unknown-warning-option -Wno-maybe-uninitialized -Wno-pass-failed
 
@@ -191,7 +191,7 @@ build/tsan/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -O1 -fsanitize=thread -MMD -MP -c -o $@ $<
 
-csrc/tests/test_threads: $(patsubst %.c,build/tsan/%.o,$(filter-out csrc/products/% csrc/draw/% csrc/library/%,$(CSRC)) csrc/tests/test_threads.c)
+csrc/tests/test_threads: $(patsubst %.c,build/tsan/%.o,$(filter-out csrc/products/% csrc/draw/% csrc/library/% csrc/targets/gemm_% csrc/targets/dots_%,$(CSRC)) csrc/tests/test_threads.c)
 	$(CC) $(CFLAGS) -fsanitize=thread -pthread -o $@ $^
 
 test-threads: csrc/tests/test_threads ## Build and run loops in threads under ThreadSanitizer (a minute to build).

@@ -128,7 +128,7 @@ void fuzz_tapered(fuzz_input *in) {
                                    (ptrdiff_t)n,
                                    (ptrdiff_t)k};
         const sn_u64 saved = sn_fp_enter();
-        sn_tapered_gemm(isa, &s);
+        sn_tapered_kernel_for(isa)(&s);
         sn_fp_leave(saved);
         for (size_t i = 0; i < m; i++)
             for (size_t j = 0; j < n; j++) {

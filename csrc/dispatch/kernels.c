@@ -1,20 +1,7 @@
 #include "dispatch/kernels.h"
 #include "softnum/operations/arith.h"
 
-extern const sn_kernels sn_kernels_portable, sn_kernels_avx2, sn_kernels_avx512, sn_kernels_neon;
-
-const sn_kernels *sn_kernels_for(int isa) {
-    switch (isa) {
-    case SN_ISA_PORTABLE: return &sn_kernels_portable;
-#if defined(__x86_64__)
-    case SN_ISA_AVX2: return &sn_kernels_avx2;
-    case SN_ISA_AVX512: return &sn_kernels_avx512;
-#elif defined(__aarch64__)
-    case SN_ISA_NEON: return &sn_kernels_neon;
-#endif
-    default: return NULL;
-    }
-}
+SN_DISPATCH(const sn_kernels, sn_kernels)
 
 void sn_look_up(const void *table, int entry, const void *codes, int width, void *out, size_t n) {
     if (entry == 4)

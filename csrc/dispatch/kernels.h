@@ -312,6 +312,29 @@ typedef struct {
 /* Each processor's own, slowest first. */
 enum { SN_ISA_PORTABLE = 0, SN_ISA_AVX2 = 1, SN_ISA_AVX512 = 2, SN_ISA_NEON = 1 };
 
+/* Defines name##_for(isa): what this build has under that name for an instruction set (SN_TARGET, lanes/isa.h); null if
+ * it has nothing for that one. */
+#if defined(__x86_64__)
+#define SN_DISPATCH(type, name)                                                                                        \
+    extern type name##_portable, name##_avx2, name##_avx512;                                                           \
+    type *name##_for(int isa) {                                                                                        \
+        return isa == SN_ISA_AVX512     ? &name##_avx512                                                               \
+               : isa == SN_ISA_AVX2     ? &name##_avx2                                                                 \
+               : isa == SN_ISA_PORTABLE ? &name##_portable                                                             \
+                                        : NULL;                                                                        \
+    }
+#elif defined(__aarch64__)
+#define SN_DISPATCH(type, name)                                                                                        \
+    extern type name##_portable, name##_neon;                                                                          \
+    type *name##_for(int isa) {                                                                                        \
+        return isa == SN_ISA_NEON ? &name##_neon : isa == SN_ISA_PORTABLE ? &name##_portable : NULL;                   \
+    }
+#else
+#define SN_DISPATCH(type, name)                                                                                        \
+    extern type name##_portable;                                                                                       \
+    type *name##_for(int isa) { return isa == SN_ISA_PORTABLE ? &name##_portable : NULL; }
+#endif
+
 /* The best instruction set that this CPU and its operating system run. */
 int sn_detect_isa(void);
 

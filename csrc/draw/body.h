@@ -142,6 +142,4 @@ static void SN_(deal)(const sn_u64 *words, ptrdiff_t rows, ptrdiff_t groups, con
     }
 }
 
-#define SN_DRAW_KERNELS {SN_(draw_words), SN_(draw_apply), SN_(deal)}
-
 #endif

@@ -2,21 +2,7 @@
 
 #include "dispatch/kernels.h"
 
-extern const sn_draw_kernels sn_draw_kernels_portable, sn_draw_kernels_avx2, sn_draw_kernels_avx512,
-    sn_draw_kernels_neon;
-
-const sn_draw_kernels *sn_draw_kernels_for(int isa) {
-    switch (isa) {
-    case SN_ISA_PORTABLE: return &sn_draw_kernels_portable;
-#if defined(__x86_64__)
-    case SN_ISA_AVX2: return &sn_draw_kernels_avx2;
-    case SN_ISA_AVX512: return &sn_draw_kernels_avx512;
-#elif defined(__aarch64__)
-    case SN_ISA_NEON: return &sn_draw_kernels_neon;
-#endif
-    default: return NULL;
-    }
-}
+SN_DISPATCH(const sn_draw_kernels, sn_draw_kernels)
 
 void sn_draw_block(const sn_draw_kernels *run, const sn_draw_step *steps, int count, sn_u64 base, int operands,
                    ptrdiff_t rows, sn_u64 *choices, sn_u64 *codes) {

@@ -1,5 +1,5 @@
 /* Operations on codes in binary64 lanes: decoded, computed exactly or rounded to odd, rounded once more to the result's
- * format, encoded. Included once per instruction set, by isa_*.c.
+ * format, encoded. Included once per instruction set, by targets/values.h.
  *
  * Why that is exact. Let p be the result's precision and r the random bits of a stochastic mode, else 0. A value
  * rounded to odd at q bits (the exact value where it has q bits, else the neighbour whose last bit is 1) lies strictly

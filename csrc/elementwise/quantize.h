@@ -1,4 +1,5 @@
-/* Rounding and quantising, in binary32 and binary64 carriers: included once per instruction set, by isa_*.c. */
+/* Rounding and quantising, in binary32 and binary64 carriers: included once per instruction set, by targets/values.h.
+ */
 #ifndef SOFTNUM_QUANTIZE_BODY_H
 #define SOFTNUM_QUANTIZE_BODY_H
 

@@ -9,11 +9,13 @@
 #pragma GCC target("avx2,fma,bmi,bmi2,lzcnt")
 #endif
 #define SN_(name) name##_avx2
+#define SN_NAME "avx2"
 #define SN_BYTES 32
 #define SN_REGISTERS 16
 #define SN_FMA(x, y, z) (sn_vf) _mm256_fmadd_ps((__m256)(x), (__m256)(y), (__m256)(z))
 #define SN_MULTIPLY_ADD SN_FMA
 #define SN_FMA64(x, y, z) (sn_wf) _mm256_fmadd_pd((__m256d)(x), (__m256d)(y), (__m256d)(z))
+#define SN_FMS64(x, y, z) (sn_wf) _mm256_fmsub_pd((__m256d)(x), (__m256d)(y), (__m256d)(z))
 #define SN_SUBTRACT_PRODUCT(x, y, z) (sn_vf) _mm256_fnmadd_ps((__m256)(x), (__m256)(y), (__m256)(z))
 #define SN_OR_MASKED(a, b, mask) (sn_vf)((sn_vu)(a) | ((sn_vu)(b) & (sn_vu)(mask)))
 #define SN_ODD_ENTER() sn_fp_round(SN_FP_DOWN)

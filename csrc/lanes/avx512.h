@@ -11,11 +11,13 @@
 #pragma GCC target("avx2,fma,bmi,bmi2,lzcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512cd,prefer-vector-width=512")
 #endif
 #define SN_(name) name##_avx512
+#define SN_NAME "avx512"
 #define SN_BYTES 64
 #define SN_REGISTERS 32
 #define SN_FMA(x, y, z) (sn_vf) _mm512_fmadd_ps((__m512)(x), (__m512)(y), (__m512)(z))
 #define SN_MULTIPLY_ADD SN_FMA
 #define SN_FMA64(x, y, z) (sn_wf) _mm512_fmadd_pd((__m512d)(x), (__m512d)(y), (__m512d)(z))
+#define SN_FMS64(x, y, z) (sn_wf) _mm512_fmsub_pd((__m512d)(x), (__m512d)(y), (__m512d)(z))
 #define SN_SUBTRACT_PRODUCT(x, y, z) (sn_vf) _mm512_fnmadd_ps((__m512)(x), (__m512)(y), (__m512)(z))
 #define SN_OR_MASKED(a, b, mask) (sn_vf) _mm512_ternarylogic_epi32((__m512i)(a), (__m512i)(b), (__m512i)(mask), 0xf8)
 #define SN_LARGER_MAGNITUDE(a, b) (sn_vf) _mm512_range_ps((__m512)(a), (__m512)(b), 3) /* 3: of magnitudes, max */

@@ -1,8 +1,10 @@
-/* The vocabulary that the isa_*.c share: one body, written in the compiler's vector types, compiled per instruction
- * set. Before including this, an isa_*.c defines SN_(name), which gives a function its suffix, SN_BYTES, the width of a
- * vector, SN_REGISTERS, how many there are, and the few operations that vector types lack or compile badly:
+/* The operations that the bodies compiled by targets/ are written in, with the compiler's vector types. Before
+ * including this, the header of an instruction set (lanes/avx2.h ...) defines SN_(name), which gives a function its
+ * suffix, SN_NAME, its name, SN_BYTES, the width of a vector, SN_REGISTERS, how many there are, and the few operations
+ * that vector types lack or compile badly:
  *   SN_FMA(x, y, z)                  x * y + z in binary32, rounded once
- *   SN_FMA64(x, y, z)                the same in binary64; only where the CPU has it
+ *   SN_FMA64(x, y, z), SN_FMS64(x, y, z)
+ *                                    the same in binary64, and x * y - z; only where the CPU has them
  *   SN_MULTIPLY_ADD(x, y, z), SN_SUBTRACT_PRODUCT(x, y, z)
  *                                    z + x * y, z - x * y in binary32, where x * y is exact
  *   SN_FMA_BOTH(x, y, z, lower, upper), SN_ODD_ENTER(), SN_ODD_LEAVE()
@@ -64,9 +66,22 @@ typedef sn_u32 sn_half __attribute__((vector_size(SN_BYTES / 2)));
 enum { SN_V = SN_BYTES / 4, SN_W = SN_BYTES / 8 };
 enum { SN_LONG = 1 << 24 }; /* bytes of results that are more than a core keeps near */
 
+/* What this instruction set has under a name that SN_DISPATCH gives one for each. */
+#define SN_TARGET(type, name)                                                                                          \
+    extern type SN_(name);                                                                                             \
+    type SN_(name)
+
 #ifndef SN_SELECT32
 #define SN_SELECT32(mask, yes, no) (((sn_vu)(mask) & (sn_vu)(yes)) | (~(sn_vu)(mask) & (sn_vu)(no)))
 #define SN_SELECT64(mask, yes, no) (((sn_wu)(mask) & (sn_wu)(yes)) | (~(sn_wu)(mask) & (sn_wu)(no)))
+#endif
+/* The same where x * y is exact: then a CPU without them loses nothing. */
+#ifdef SN_FMA64
+#define SN_EXACT_FMA64(x, y, z) SN_FMA64(x, y, z)
+#define SN_EXACT_FMS64(x, y, z) SN_FMS64(x, y, z)
+#else
+#define SN_EXACT_FMA64(x, y, z) ((x) * (y) + (z))
+#define SN_EXACT_FMS64(x, y, z) ((x) * (y) - (z))
 #endif
 #define SN_MAX64(a, b) (sn_wi) SN_SELECT64((a) > (b), a, b)
 

@@ -4,6 +4,7 @@
 
 #include <arm_neon.h>
 #define SN_(name) name##_neon
+#define SN_NAME "neon"
 #define SN_BYTES 16
 #define SN_REGISTERS 32
 #define SN_F32(a) ((float32x4_t)(a))

@@ -3,6 +3,8 @@
 #define SOFTNUM_ISA_PORTABLE_H
 
 #define SN_(name) name##_portable
+#define SN_NAME "portable"
+#define SN_ONE_BY_ONE
 #define SN_BYTES 16
 #define SN_REGISTERS 16
 #define SN_FMA(x, y, z) SN_(fma)(x, y, z)

@@ -63,8 +63,8 @@ cdef extern from "products/blocks/block_fused.h" nogil:
         const int32_t *shift_b
         ptrdiff_t lds_a, lds_b
 
-    ctypedef void (*sn_fused_kernel)(const sn_fused_plan *p, const sn_fused_values *g) noexcept nogil
-    sn_fused_kernel sn_fused_kernel_for(int isa) noexcept
+    ctypedef void sn_fused_kernel(const sn_fused_plan *p, const sn_fused_values *g) noexcept nogil
+    sn_fused_kernel *sn_fused_kernel_for(int isa) noexcept
 
     ctypedef struct sn_block_fast:
         int32_t how
@@ -99,8 +99,8 @@ cdef extern from "products/blocks/block_fused.h" nogil:
         double *room
         ptrdiff_t rows, n, n_total, k, blocks
 
-    ctypedef void (*sn_block_fused_kernel)(const sn_block_fused_plan *p, const sn_block_fused_values *g) noexcept nogil
-    sn_block_fused_kernel sn_block_fused_kernel_for(int isa) noexcept
+    ctypedef void sn_block_fused_kernel(const sn_block_fused_plan *p, const sn_block_fused_values *g) noexcept nogil
+    sn_block_fused_kernel *sn_block_fused_kernel_for(int isa) noexcept
 
 
 cdef void fill_unit(sn_block_fused *u, unit) except *:
@@ -247,7 +247,7 @@ cdef class FastProducts:
         cdef cnp.ndarray x = a, y = b, sx = shift_a, sy = shift_b, z = out, w
         cdef Py_ssize_t column = n0
         cdef uint64_t saved
-        cdef sn_fused_kernel kernel = sn_fused_kernel_for(_core.isa_number())
+        cdef sn_fused_kernel *kernel = sn_fused_kernel_for(_core.isa_number())
         g.lda, g.ldb, g.ldo, g.ldc = a.shape[1], b.shape[1], out.shape[1], out.shape[1]
         g.lds_a, g.lds_b = shift_a.shape[1], shift_b.shape[1]
         g.m0, g.m1, g.n, g.k = 0, out.shape[0], out.shape[1], a.shape[1]
@@ -283,7 +283,7 @@ cdef class FastGroups:
         cdef cnp.ndarray x = a, y = b, sx = scale_a, px = power_a, sy = scale_b, py = power_b, z = out, w, room
         cdef Py_ssize_t column = n0
         cdef uint64_t saved
-        cdef sn_block_fused_kernel kernel = sn_block_fused_kernel_for(_core.isa_number())
+        cdef sn_block_fused_kernel *kernel = sn_block_fused_kernel_for(_core.isa_number())
         g.rows, g.n, g.n_total, g.k, g.blocks = out.shape[0], out.shape[1], b.shape[1], a.shape[1], scale_a.shape[1]
         room = np.empty((g.k + 2 * g.blocks) * SN_BLOCK_TILE)
         g.a = <const float *>cnp.PyArray_DATA(x)

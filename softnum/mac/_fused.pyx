@@ -49,8 +49,8 @@ cdef extern from "products/fused/fused.h" nogil:
         float *out
         ptrdiff_t lda, ldb, ldc, ldo, m0, m1, n, k
 
-    ctypedef void (*sn_fused_kernel)(const sn_fused_plan *p, const sn_fused_values *g) noexcept nogil
-    sn_fused_kernel sn_fused_kernel_for(int isa) noexcept
+    ctypedef void sn_fused_kernel(const sn_fused_plan *p, const sn_fused_values *g) noexcept nogil
+    sn_fused_kernel *sn_fused_kernel_for(int isa) noexcept
 
     ctypedef struct sn_chain_unit:
         sn_format a, b, accumulator
@@ -80,8 +80,8 @@ cdef extern from "products/grouped/grouped.h" nogil:
 
     int sn_grouped_path(const sn_grouped_unit *u, sn_grouped_plan *p) noexcept
 
-    ctypedef void (*sn_grouped_kernel)(const sn_grouped_plan *p, const sn_fused_values *g) noexcept nogil
-    sn_grouped_kernel sn_grouped_kernel_for(int isa) noexcept
+    ctypedef void sn_grouped_kernel(const sn_grouped_plan *p, const sn_fused_values *g) noexcept nogil
+    sn_grouped_kernel *sn_grouped_kernel_for(int isa) noexcept
 
 MOST_FRACTION_BITS = SN_FUSED_FRACTION_BITS
 MOST_TERMS = SN_FUSED_TERMS

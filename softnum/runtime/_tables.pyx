@@ -23,7 +23,8 @@ cdef extern from "products/tables/table.h" nogil:
 
     void sn_table_look_up(const uint8_t *table, ptrdiff_t columns, const uint8_t *a, const uint8_t *b, uint8_t *out,
                           ptrdiff_t n) noexcept
-    void sn_table_gemm(int isa, const sn_table_sums *s) noexcept
+    ctypedef void sn_table_kernel(const sn_table_sums *s) noexcept nogil
+    sn_table_kernel *sn_table_kernel_for(int isa) noexcept
 
 cdef extern from "elementwise/tapered.h" nogil:
     ctypedef struct sn_tapered:
@@ -48,7 +49,8 @@ cdef extern from "products/tapered/tapered.h" nogil:
         void *edge
         ptrdiff_t a_row, a_step, b_step, acc_row, m, n, k
 
-    void sn_tapered_gemm(int isa, const sn_tapered_sums *s) noexcept
+    ctypedef void sn_tapered_kernel(const sn_tapered_sums *s) noexcept nogil
+    sn_tapered_kernel *sn_tapered_kernel_for(int isa) noexcept
 cdef extern from "elementwise/logarithmic.h" nogil:
     enum:
         SN_LOG_CONVERT, SN_LOG_ADD, SN_LOG_SUBTRACT, SN_LOG_MULTIPLY, SN_LOG_DIVIDE, SN_LOG_FMA, SN_LOG_SQRT
@@ -182,7 +184,7 @@ def sums(const uint32_t[:, ::1] product not None, const uint8_t[::1] sum not Non
     s.a_row, s.a_step, s.b_step, s.acc_row = a.strides[0], a.strides[1], b.strides[0], acc.strides[0]
     cdef int isa = _core.isa_number()
     with nogil:
-        sn_table_gemm(isa, &s)
+        sn_table_kernel_for(isa)(&s)
 
 
 def tapered_sums(tuple sum not None, tuple product, cnp.ndarray a not None, cnp.ndarray b not None,
@@ -217,5 +219,5 @@ def tapered_sums(tuple sum not None, tuple product, cnp.ndarray a not None, cnp.
     cdef uint64_t saved
     with nogil:
         saved = sn_fp_enter()
-        sn_tapered_gemm(isa, &s)
+        sn_tapered_kernel_for(isa)(&s)
         sn_fp_leave(saved)

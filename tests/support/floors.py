@@ -31,6 +31,6 @@ FLOORS = {
 #: folders of csrc, lowest first: a file includes headers of its own and of those before it; ".": softnum.h alone
 C_FLOORS = (
     ".", "softnum/word", "softnum/rounding", "softnum/operations", "softnum/elementary", "softnum/units", "softnum",
-    "softnum/device", "dispatch", "lanes", "elementwise", "draw", "products", "library", "dpi",
+    "softnum/device", "dispatch", "lanes", "elementwise", "draw", "products", "targets", "library", "dpi",
     "tests",
 )  # fmt: skip

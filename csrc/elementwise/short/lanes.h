@@ -1,7 +1,7 @@
 /* The short way of operations on floats (elementwise/short/floats.h: the domain, and why a jammed 64-bit significand is
  * enough) in lanes of 64 bits, flags included. A lane whose operands or result lie outside the domain is marked, and
- * the caller computes it by the definition. Included once per instruction set, by isa_*.c. Not the stochastic modes of
- * other projects: sn_normals.in_lanes says so.
+ * the caller computes it by the definition. Included once per instruction set, by targets/values.h. Not the stochastic
+ * modes of other projects: sn_normals.in_lanes says so.
  *
  * Where sn_normals.whole says so (sn_normals_whole states it), the domain holds all operands and results, but NaN for
  * formats without one and negative results for unsigned formats. Vectors of normal numbers alone skip what that takes:

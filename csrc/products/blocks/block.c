@@ -2,21 +2,7 @@
 
 #include <string.h>
 
-extern const sn_block_kernels sn_block_kernels_portable, sn_block_kernels_avx2, sn_block_kernels_avx512,
-    sn_block_kernels_neon;
-
-const sn_block_kernels *sn_block_kernels_for(int isa) {
-    switch (isa) {
-    case SN_ISA_PORTABLE: return &sn_block_kernels_portable;
-#if defined(__x86_64__)
-    case SN_ISA_AVX2: return &sn_block_kernels_avx2;
-    case SN_ISA_AVX512: return &sn_block_kernels_avx512;
-#elif defined(__aarch64__)
-    case SN_ISA_NEON: return &sn_block_kernels_neon;
-#endif
-    default: return NULL;
-    }
-}
+SN_DISPATCH(const sn_block_kernels, sn_block_kernels)
 
 static void words_of(const sn_block_unit *u, const sn_block_part *g, ptrdiff_t i, ptrdiff_t j, const sn_source_step *at,
                      sn_u32 words[2]) {

@@ -31,23 +31,7 @@ sn_u32 sn_block_fused_definition(const sn_block_fused *unit, const sn_block_fuse
     return sn_told_no_code(&told[SN_BLOCK_FUSED_STEPS]) | sn_told_no_code(&told[SN_BLOCK_FUSED_TENSOR]);
 }
 
-extern void sn_block_fused_portable(const sn_block_fused_plan *p, const sn_block_fused_values *g);
-extern void sn_block_fused_avx2(const sn_block_fused_plan *p, const sn_block_fused_values *g);
-extern void sn_block_fused_avx512(const sn_block_fused_plan *p, const sn_block_fused_values *g);
-extern void sn_block_fused_neon(const sn_block_fused_plan *p, const sn_block_fused_values *g);
-
-sn_block_fused_kernel sn_block_fused_kernel_for(int isa) {
-    switch (isa) {
-    case SN_ISA_PORTABLE: return sn_block_fused_portable;
-#if defined(__x86_64__)
-    case SN_ISA_AVX2: return sn_block_fused_avx2;
-    case SN_ISA_AVX512: return sn_block_fused_avx512;
-#elif defined(__aarch64__)
-    case SN_ISA_NEON: return sn_block_fused_neon;
-#endif
-    default: return NULL;
-    }
-}
+SN_DISPATCH(sn_block_fused_kernel, sn_block_fused_kernel)
 
 enum { LEAST_POWER = -400 };
 

@@ -58,9 +58,9 @@ typedef struct {
     ptrdiff_t rows, n, n_total, k, blocks;
 } sn_block_fused_values;
 
-typedef void (*sn_block_fused_kernel)(const sn_block_fused_plan *p, const sn_block_fused_values *g);
+typedef void sn_block_fused_kernel(const sn_block_fused_plan *p, const sn_block_fused_values *g);
 
 /* That of an instruction set (SN_ISA_*); null if this build has none for it. */
-sn_block_fused_kernel sn_block_fused_kernel_for(int isa);
+sn_block_fused_kernel *sn_block_fused_kernel_for(int isa);
 
 #endif

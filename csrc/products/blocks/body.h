@@ -1,4 +1,4 @@
-/* Products of block formats over carriers: included once per instruction set, by block_*.c.
+/* Products of block formats over carriers: included once per instruction set, by targets/dots.h.
  *
  * Sums of blocks (block_gemm). All products of elements are multiples of 2^last and below 2^top in magnitude, and a
  * block has at most 2^L of them. Where top - last + L <= 24, every partial sum is exact in binary32; where it is <= 53,
@@ -96,8 +96,8 @@ SN_INLINE void SN_(block_sums64)(SN_(block_tile) * t, int rows, int split, doubl
                 const sn_wf x = SN_(in_all64)(a[r * lda + i]);
                 SN_BLOCK_UNROLL
                 for (int v = 0; v < VECTORS; v++) {
-                    const sn_wf sum = SN_FMA64(x, y[v], acc[r][v]);
-                    if (split) low[r][v] = low[r][v] + SN_FMS64(x, y[v], sum - acc[r][v]);
+                    const sn_wf sum = SN_EXACT_FMA64(x, y[v], acc[r][v]);
+                    if (split) low[r][v] = low[r][v] + SN_EXACT_FMS64(x, y[v], sum - acc[r][v]);
                     acc[r][v] = sum;
                 }
             }

@@ -1,4 +1,4 @@
-/* Fused sums of groups of block formats over carriers: included once per instruction set, by block_*.c, after
+/* Fused sums of groups of block formats over carriers: included once per instruction set, by targets/dots.h, after
  * products/blocks/body.h, whose sums of blocks are those of the groups.
  *
  * Domain, checked by sn_block_fused_path; all of it is exact, and nothing is left to the definition:

@@ -1,4 +1,4 @@
-/* Exact sums of products over binary64 carriers: included once per instruction set, by exact_*.c.
+/* Exact sums of products over binary64 carriers: included once per instruction set, by targets/dots.h.
  *
  * Products are exact in binary64. Each is split into one to three pieces, on fixed grids, and each piece is added to a
  * sum of its own, in which nothing is ever rounded; what the sums come to is rounded once.
@@ -60,12 +60,12 @@ SN_INLINE void SN_(exact_scan)(sn_range *range, const double *x, ptrdiff_t n) {
 SN_INLINE void SN_(exact_step)(sn_wf *acc, int stride, int pieces, int product, sn_wf x, sn_wf y) {
     sn_wf *last = acc + stride * (pieces - 1);
     if (pieces == 1) {
-        *last = product ? SN_FMA64(x, y, *last) : *last + x;
+        *last = product ? SN_EXACT_FMA64(x, y, *last) : *last + x;
         return;
     }
-    sn_wf sum = product ? SN_FMA64(x, y, *acc) : *acc + x, t = sum - *acc;
+    sn_wf sum = product ? SN_EXACT_FMA64(x, y, *acc) : *acc + x, t = sum - *acc;
     *acc = sum;
-    sn_wf rest = product ? SN_FMS64(x, y, t) : x - t;
+    sn_wf rest = product ? SN_EXACT_FMS64(x, y, t) : x - t;
     if (pieces == 3) {
         sn_wf *middle = acc + stride;
         sum = *middle + rest;

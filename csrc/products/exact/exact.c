@@ -3,21 +3,7 @@
 
 #include <string.h>
 
-extern const sn_exact_kernels sn_exact_kernels_portable, sn_exact_kernels_avx2, sn_exact_kernels_avx512,
-    sn_exact_kernels_neon;
-
-const sn_exact_kernels *sn_exact_kernels_for(int isa) {
-    switch (isa) {
-    case SN_ISA_PORTABLE: return &sn_exact_kernels_portable;
-#if defined(__x86_64__)
-    case SN_ISA_AVX2: return &sn_exact_kernels_avx2;
-    case SN_ISA_AVX512: return &sn_exact_kernels_avx512;
-#elif defined(__aarch64__)
-    case SN_ISA_NEON: return &sn_exact_kernels_neon;
-#endif
-    default: return NULL;
-    }
-}
+SN_DISPATCH(const sn_exact_kernels, sn_exact_kernels)
 
 sn_u32 sn_exact_word(const sn_exact_unit *u, ptrdiff_t row, ptrdiff_t column) {
     const sn_source_step first = sn_source_at(&u->random, 0);

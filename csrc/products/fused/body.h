@@ -1,4 +1,4 @@
-/* The fused dot-product-add over binary32 carriers: included once per instruction set, by fused_*.c.
+/* The fused dot-product-add over binary32 carriers: included once per instruction set, by targets/dots.h.
  *
  * A step, for SN_V columns at once: p = a * b in binary32; M by the maximum of exponents in int16; each p times 2^(F -
  * M), converted to int32, which cuts it off toward zero; an int32 sum; one rounding; times 2^(M - F).

@@ -71,23 +71,7 @@ sn_u32 sn_two_stage_definition(const sn_two_stage_unit *unit, const sn_product_c
     return sn_told_no_code(&told);
 }
 
-extern void sn_fused_portable(const sn_fused_plan *p, const sn_fused_values *g);
-extern void sn_fused_avx2(const sn_fused_plan *p, const sn_fused_values *g);
-extern void sn_fused_avx512(const sn_fused_plan *p, const sn_fused_values *g);
-extern void sn_fused_neon(const sn_fused_plan *p, const sn_fused_values *g);
-
-sn_fused_kernel sn_fused_kernel_for(int isa) {
-    switch (isa) {
-    case SN_ISA_PORTABLE: return sn_fused_portable;
-#if defined(__x86_64__)
-    case SN_ISA_AVX2: return sn_fused_avx2;
-    case SN_ISA_AVX512: return sn_fused_avx512;
-#elif defined(__aarch64__)
-    case SN_ISA_NEON: return sn_fused_neon;
-#endif
-    default: return NULL;
-    }
-}
+SN_DISPATCH(sn_fused_kernel, sn_fused_kernel)
 
 /* ---- the fast path ------------------------------------------------------------------------------------------------
  */

@@ -69,10 +69,10 @@ typedef struct {
     ptrdiff_t lds_a, lds_b;
 } sn_fused_values;
 
-typedef void (*sn_fused_kernel)(const sn_fused_plan *p, const sn_fused_values *g);
+typedef void sn_fused_kernel(const sn_fused_plan *p, const sn_fused_values *g);
 
 /* That of an instruction set (SN_ISA_*); null if this build has none for it. */
-sn_fused_kernel sn_fused_kernel_for(int isa);
+sn_fused_kernel *sn_fused_kernel_for(int isa);
 
 /* Whether packed operands may have a format: exponents as binary32's or narrower, and subnormals. */
 int sn_fused_is_usual(const sn_format *f);

@@ -5,21 +5,7 @@
 #include "elementwise/short/sum.h"
 #include "softnum/units/terms.h"
 
-extern const sn_gemm_kernels sn_gemm_kernels_portable, sn_gemm_kernels_avx2, sn_gemm_kernels_avx512,
-    sn_gemm_kernels_neon;
-
-const sn_gemm_kernels *sn_gemm_kernels_for(int isa) {
-    switch (isa) {
-    case SN_ISA_PORTABLE: return &sn_gemm_kernels_portable;
-#if defined(__x86_64__)
-    case SN_ISA_AVX2: return &sn_gemm_kernels_avx2;
-    case SN_ISA_AVX512: return &sn_gemm_kernels_avx512;
-#elif defined(__aarch64__)
-    case SN_ISA_NEON: return &sn_gemm_kernels_neon;
-#endif
-    default: return NULL;
-    }
-}
+SN_DISPATCH(const sn_gemm_kernels, sn_gemm_kernels)
 
 /* ---- the definition ----------------------------------------------------------------------------------------------
  * Outputs are computed by blocks of rows and columns, step by step: each operand is decoded once for all of a block,

@@ -1,5 +1,5 @@
-/* Dot products of groups over binary32 carriers: included once per instruction set, by the fused_*.c, whose packed
- * operands (products/fused/body.h) these are. What is said here is of bulk-normalized sums; of others,
+/* Dot products of groups over binary32 carriers: included once per instruction set, by targets/dots.h after
+ * products/fused/body.h, whose packed operands these are. What is said here is of bulk-normalized sums; of others,
  * products/grouped/plain.h.
  *
  * A group, for SN_V columns at once: p = a * b in binary32; M by the maximum of exponents in int16; each p times 2^(F -

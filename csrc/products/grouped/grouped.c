@@ -21,23 +21,7 @@ sn_u32 sn_grouped_definition(const sn_grouped_unit *u, const sn_product_codes *g
     return sn_told_no_code(&told[SN_GROUPED_SUM]) | sn_told_no_code(&told[SN_GROUPED_PARTIAL]) << 1;
 }
 
-extern void sn_grouped_portable(const sn_grouped_plan *p, const sn_fused_values *g);
-extern void sn_grouped_avx2(const sn_grouped_plan *p, const sn_fused_values *g);
-extern void sn_grouped_avx512(const sn_grouped_plan *p, const sn_fused_values *g);
-extern void sn_grouped_neon(const sn_grouped_plan *p, const sn_fused_values *g);
-
-sn_grouped_kernel sn_grouped_kernel_for(int isa) {
-    switch (isa) {
-    case SN_ISA_PORTABLE: return sn_grouped_portable;
-#if defined(__x86_64__)
-    case SN_ISA_AVX2: return sn_grouped_avx2;
-    case SN_ISA_AVX512: return sn_grouped_avx512;
-#elif defined(__aarch64__)
-    case SN_ISA_NEON: return sn_grouped_neon;
-#endif
-    default: return NULL;
-    }
-}
+SN_DISPATCH(sn_grouped_kernel, sn_grouped_kernel)
 
 /* ---- the fast path ------------------------------------------------------------------------------------------------
  */

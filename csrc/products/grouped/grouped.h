@@ -41,10 +41,10 @@ typedef struct {
 /* The fast path of a unit into *p; 0 if it has none. */
 int sn_grouped_path(const sn_grouped_unit *u, sn_grouped_plan *p);
 
-typedef void (*sn_grouped_kernel)(const sn_grouped_plan *p, const sn_fused_values *g);
+typedef void sn_grouped_kernel(const sn_grouped_plan *p, const sn_fused_values *g);
 
 /* That of an instruction set (SN_ISA_*); null if this build has none for it. */
-sn_grouped_kernel sn_grouped_kernel_for(int isa);
+sn_grouped_kernel *sn_grouped_kernel_for(int isa);
 
 /* One element by the definition: what the fast paths leave. */
 float sn_grouped_value(const sn_grouped_plan *p, const sn_fused_values *g, ptrdiff_t row, ptrdiff_t column);

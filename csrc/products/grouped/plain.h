@@ -53,11 +53,6 @@ SN_INLINE sn_wf SN_(odd_sum64)(sn_wf x, sn_wf y) {
 }
 #define SN_ODD_SUM64(x, y) SN_(odd_sum64)(x, y)
 #endif
-#ifndef SN_FMA64
-#define SN_EXACT_FMA64(x, y, z) ((x) * (y) + (z)) /* the product is exact, so that nothing is rounded twice */
-#else
-#define SN_EXACT_FMA64(x, y, z) SN_FMA64(x, y, z)
-#endif
 
 /* x to nearest, in the accumulator's format, what is too large being some number above its largest: by the constant
  * that leaves the right places. */

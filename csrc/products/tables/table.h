@@ -26,7 +26,8 @@ typedef struct {
     ptrdiff_t m, n, k;
 } sn_table_sums;
 
-/* With the instructions of an SN_ISA_*; look-ups are exact, so that it does not matter to the result. */
-void sn_table_gemm(int isa, const sn_table_sums *s);
+/* By the instructions of an SN_ISA_*; look-ups are exact, so that they do not matter to the result. */
+typedef void sn_table_kernel(const sn_table_sums *s);
+sn_table_kernel *sn_table_kernel_for(int isa);
 
 #endif

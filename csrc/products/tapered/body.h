@@ -50,8 +50,7 @@ SN_INLINE sn_wf SN_(product_odd64)(sn_wf x, sn_wf y) { return x * y; } /* exact 
 #define T_BITS 64
 #include "products/tapered/loop.h"
 
-extern void SN_(sn_tapered_gemm)(const sn_tapered_sums *s);
-void SN_(sn_tapered_gemm)(const sn_tapered_sums *s) {
+static void SN_(tapered_gemm)(const sn_tapered_sums *s) {
     if (s->carrier == 64) {
         SN_(tapered_gemm64)(s);
         return;

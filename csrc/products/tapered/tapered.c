@@ -1,7 +1,6 @@
 #include "products/tapered/tapered.h"
 
-extern void sn_tapered_gemm_portable(const sn_tapered_sums *s), sn_tapered_gemm_avx2(const sn_tapered_sums *s),
-    sn_tapered_gemm_avx512(const sn_tapered_sums *s), sn_tapered_gemm_neon(const sn_tapered_sums *s);
+SN_DISPATCH(sn_tapered_kernel, sn_tapered_kernel)
 
 /* The pattern of a positive power of two times 1 + fraction, given as binary64. */
 static sn_u64 pattern(sn_u64 number, int carrier) {
@@ -28,24 +27,4 @@ sn_tapered_lanes sn_tapered_prepare(const sn_tapered *f, int carrier) {
         t.rebias = ((sn_u64)t.offset << t.shift) - ((sn_u64)bias << places);
     }
     return t;
-}
-
-void sn_tapered_gemm(int isa, const sn_tapered_sums *s) {
-#if defined(__x86_64__)
-    if (isa == SN_ISA_AVX512) {
-        sn_tapered_gemm_avx512(s);
-        return;
-    }
-    if (isa == SN_ISA_AVX2) {
-        sn_tapered_gemm_avx2(s);
-        return;
-    }
-#elif defined(__aarch64__)
-    if (isa == SN_ISA_NEON) {
-        sn_tapered_gemm_neon(s);
-        return;
-    }
-#endif
-    (void)isa;
-    sn_tapered_gemm_portable(s);
 }

@@ -22,8 +22,9 @@ typedef struct {
     ptrdiff_t m, n, k;
 } sn_tapered_sums;
 
-/* With the instructions of an SN_ISA_*, which do not matter to the result. */
-void sn_tapered_gemm(int isa, const sn_tapered_sums *s);
+/* By the instructions of an SN_ISA_*, which do not matter to the result. */
+typedef void sn_tapered_kernel(const sn_tapered_sums *s);
+sn_tapered_kernel *sn_tapered_kernel_for(int isa);
 
 /* A format prepared for lanes of 32 or 64 bits. */
 typedef struct {

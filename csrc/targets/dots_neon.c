@@ -1,4 +1,4 @@
-/* The fused dot-product-add for CPUs with NEON. */
+/* Products of matrices by exact, blocked and fused sums, for CPUs with NEON. */
 #if defined(__aarch64__)
 #include "lanes/neon.h"
 
@@ -18,19 +18,13 @@ SN_INLINE float32x4_t SN_(to_odd)(int32x4_t x) {
     const float64x2_t low = vcvtq_f64_s64(vmovl_s32(vget_low_s32(x))), high = vcvtq_f64_s64(vmovl_high_s32(x));
     return vcvtx_high_f32_f64(vcvtx_f32_f64(low), high);
 }
-#include "products/fused/body.h"
-
 #define SN_JAM(x) SN_(jam)((float32x4_t)(x))
 SN_INLINE sn_vu SN_(jam)(float32x4_t x) {
     return (sn_vu)vcvtmq_s32_f32(x) | ((sn_vu)vcvtpq_s32_f32(x) & 1u); /* the integers below and above */
 }
-#include "products/grouped/body.h"
+#define SN_TRUNCATE64(x) (sn_wf) vrndq_f64(SN_F64(x))
 
-extern void sn_fused_neon(const sn_fused_plan *p, const sn_fused_values *g);
-void sn_fused_neon(const sn_fused_plan *p, const sn_fused_values *g) { SN_(fused_kernel)(p, g); }
-
-extern void sn_grouped_neon(const sn_grouped_plan *p, const sn_fused_values *g);
-void sn_grouped_neon(const sn_grouped_plan *p, const sn_fused_values *g) { SN_(grouped_kernel)(p, g); }
+#include "targets/dots.h"
 #else
-typedef int sn_no_fused_neon; /* ISO C wants a declaration */
+typedef int sn_no_dots_neon; /* ISO C wants a declaration */
 #endif

@@ -1,0 +1,4 @@
+/* Products of matrices under multiply-add units, for any CPU. */
+#include "lanes/portable.h"
+
+#include "targets/gemm.h"
