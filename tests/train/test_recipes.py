@@ -137,6 +137,7 @@ ELEMENTS = {
     "wide": (recipes.BlockScaling("bfloat16", (1, 32)), recipes.BlockScaling("bfloat16", (1, 32)), "bfloat16"),
 }
 AT_ONCE = {("nvfp4", "mad"), ("nvfp4", "exact"), ("mx", "mad"), ("tiles", "mad"), ("tiles of 7", "mad")}
+AS_BLOCKS = {("mx", "exact"), ("tiles of 7", "exact")}
 
 
 @pytest.mark.parametrize("kind", ["mad", "exact"])
@@ -157,13 +158,37 @@ def test_blocks_multiplied_at_once_have_the_bits_of_one_after_another(name, kind
     for case in cases:
         done.clear()
         got = recipes.scaled_product(case, b, unit)
-        assert (not done) == (case is a and (name, kind) in AT_ONCE)
+        if case is a or kind == "mad":
+            assert (not done) == (case is a and (name, kind) in AT_ONCE | AS_BLOCKS)
         with monkeypatch.context() as patch:
             patch.setattr(products, "_with_scales", lambda *parts: None)
+            patch.setattr(products, "_as_blocks", lambda *parts: None)
             want = recipes.scaled_product(case, b, unit)
         assert np.array_equal(got.view(np.uint32), want.view(np.uint32))
     with pytest.raises(ValueError, match=r"b\[.*\] = .* is no value of"):
         recipes.scaled_product(a, b._replace(elements=b.elements * np.float32(1.001)), unit)
+
+
+def test_scales_near_the_ends_of_binary32_have_the_bits_of_one_block_after_another(monkeypatch):
+    rng, unit, taken = np.random.default_rng(8), sn.ExactDotUnit("binary32", operand="e4m3fn"), []
+    as_blocks = products._as_blocks
+    for first in range(-126, 110, 4):
+        a, b = (
+            recipes.Scaled(
+                np.asarray(sn.quantize(rng.standard_normal((rows, 96)) * 8, "e4m3fn")).astype(np.float32),
+                np.exp2(rng.integers(low, low + 12, (rows, 3))).astype(np.float32),
+                (1, 32),
+            )
+            for rows, low in ((3, first), (4, int(rng.integers(-126 - min(first, 0), 100 - max(first, 0)))))
+        )
+        got = as_blocks(a, b, 32, unit, 1)
+        taken.append(got is not None)
+        if taken[-1]:
+            with monkeypatch.context() as patch:
+                patch.setattr(products, "_as_blocks", lambda *parts: None)
+                want = recipes.scaled_product(a, b, unit)
+            assert np.array_equal(got.view(np.uint32), want.view(np.uint32))
+    assert 10 < sum(taken) < len(taken)
 
 
 def test_random_bits_differ_from_block_to_block():

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
+from softnum.formats.blocks import BlockFormat
 from softnum.formats.facts import facts, is_exact_in
+from softnum.mac.blocks import BlockDotUnit
 from softnum.mac.exact import ExactDotUnit
 from softnum.mac.mad import MadUnit
+from softnum.mac.products.blocks.fast import product_of_values
 from softnum.mac.products.matrices import matmul
 from softnum.mac.products.operands import checked_operand
 from softnum.ops.arithmetic import fma
@@ -64,7 +69,9 @@ def scaled_product(a: Scaled, b: Scaled, unit, *, key=None, threads=None):
             blocks = MadUnit("binary32", operand="binary32", chunk=size)
             result = np.asarray(matmul(whole[0], _transposed(whole[1]), blocks, threads=threads), np.float32)
         else:
-            result = _by_blocks(a, b, size, unit, key, threads)
+            result = _as_blocks(a, b, size, unit, threads)
+            if result is None:
+                result = _by_blocks(a, b, size, unit, key, threads)
         if a.tensor is not None or b.tensor is not None:
             (amax_a, full_a), (amax_b, full_b) = (x.tensor or (np.ones((1, 1), np.float32), 1) for x in (a, b))
             result = amax_a * _transposed(amax_b) / np.float32(full_a * full_b) * result
@@ -127,6 +134,59 @@ def _with_scales(a: Scaled, b: Scaled, size: int, unit):
         return None
     values = [_elements_with_scales(*each) for each in zip((a, b), operand, "ab", strict=True)]
     return None if any(x is None for x in values) else values
+
+
+def _as_blocks(a: Scaled, b: Scaled, size: int, unit, threads):
+    """The product by the engine of block formats, for exact sums that are rounded to binary32; or None.
+
+    With scales X and Y that are powers of two, fma(R(S) * X, Y, acc) is R(acc + R(S * (X * Y))), the sum of
+    BlockDotUnit, if no number but 0 leaves the normal ones of binary32: neither a scale, nor a sum S of a block times
+    one or both.
+    """
+    if unit != ExactDotUnit("binary32", operand=unit.operand):
+        return None
+    blocks = _block_unit(*unit.operand, size)
+    first, second = map(facts, unit.operand)
+    last, top = first.last + second.last, first.top + second.top + 1 + (size - 1).bit_length()
+    operands = [
+        _elements_and_powers(x, size, fmt, name) for x, fmt, name in zip((a, b), unit.operand, "ab", strict=True)
+    ]
+    if blocks is None or any(x is None for x in operands):
+        return None
+    (x, scale_x), (y, scale_y) = operands
+    low, high = (np.frexp([f(scale_x), f(scale_y)])[1] - 1 for f in (np.min, np.max))
+    if min(*low, sum(low)) + min(last, 0) < -126 or max(*high, sum(high)) + max(top, 0) >= 127:
+        return None
+    lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    x, scale_x, y, scale_y = (
+        np.broadcast_to(v, (*lead, *v.shape[-2:])).reshape(-1, *v.shape[-2:]) for v in (x, scale_x, y, scale_y)
+    )
+    result = product_of_values(blocks, x, _transposed(y), scale_x, _transposed(scale_y), threads)
+    return None if result is None else result.astype(np.float32).reshape(*lead, *result.shape[1:])
+
+
+@lru_cache(maxsize=64)
+def _block_unit(first, second, size: int) -> BlockDotUnit | None:
+    """Of blocks of elements of these formats, whose scaled sums round to binary32; None where no block holds them."""
+    try:
+        operand = tuple(BlockFormat(fmt, "e8m0fnu", size) for fmt in (first, second))
+    except ValueError:
+        return None
+    return BlockDotUnit("binary32", operand=operand, product="binary32")
+
+
+def _elements_and_powers(x: Scaled, size: int, fmt, name: str):
+    """(elements, the scale of each row of each block of K, float64), if all are finite and the scales powers of two."""
+    elements = checked_operand(x.elements, fmt, name)
+    if not elements.size or not np.isfinite(elements).all():
+        return None
+    rows, k = elements.shape[-2:]
+    starts = np.arange(0, k, size)
+    scales = x.scales[..., starts // x.block[1] if x.block[1] else np.zeros_like(starts)].astype(np.float64)
+    scales = scales.repeat(x.block[0] or rows, axis=-2)[..., :rows, :]
+    empty = np.maximum.reduceat(np.abs(elements), starts, axis=-1) == 0
+    scales = np.where(empty, 1.0, scales)  # whatever it is, their sums are +0
+    return (elements, scales) if (np.frexp(scales)[0] == 0.5).all() and np.isfinite(scales).all() else None
 
 
 def _digits(scales) -> int:

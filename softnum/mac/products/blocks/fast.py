@@ -14,10 +14,11 @@ from softnum.mac.products.operands import PLAIN, blocks_of, padded, runs_of
 from softnum.runtime.identity import by_identity
 from softnum.runtime.threads import for_each
 
-__all__ = ["block_engine", "fast_product"]
+__all__ = ["block_engine", "fast_product", "product_of_values"]
 
 #: elements that are decoded at once, so that they lie in a cache and not in fresh memory; and rows, at the least
 _AT_ONCE, _LEAST_ROWS = 1 << 16, 96
+_NO_KEYS = (0, 0, 0, 0)  # of units without random bits
 
 
 @by_identity
@@ -110,6 +111,39 @@ def fast_product(p, threads) -> np.ndarray | None:
     lost = np.isnan(out)
     if lost.any():
         out[lost] = np.nan
+    return out
+
+
+def product_of_values(unit: BlockDotUnit, a, b, scale_a, scale_b, threads) -> np.ndarray | None:
+    """The products of operands that are given as values, by the unit's engine; None where it does not take them.
+
+    a (batches, M, K), b (batches, K, N): finite elements, of the unit's formats; scale_a (batches, M, blocks),
+    scale_b (batches, blocks, N): their scales. unit: one whose sums of blocks are exact, without random bits and
+    without tensor scales. Returns float64 (batches, M, N).
+    """
+    engine = block_engine(unit)
+    (batches, m, k), n = a.shape, b.shape[-1]
+    if engine is None or not k:
+        return None
+    size = unit.operand[0].size(k)
+    narrow = engine.narrow(size)
+    dtype = np.float32 if narrow else np.float64
+    a, b = (np.ascontiguousarray(x, dtype) for x in (a, b))
+    scales = [np.ascontiguousarray(x, np.float64) for x in (scale_a, scale_b)]
+    magic = 0.0 if narrow else engine.split(size, a, b)
+    if magic is None:
+        return None
+    how, out = _how(engine, narrow, scales), np.empty((batches, m, n))
+    threads, pieces = blocks_of(m, n, k, batches, threads)
+
+    def work(i, m0, m1, n0, n1) -> None:
+        part = out[i, m0:m1] if n1 - n0 == n else np.empty((m1 - m0, n1 - n0))
+        rows = scales[0][i, m0:m1]
+        engine.gemm(how, a[i, m0:m1], b[i], rows, scales[1][i], None, part, _NO_KEYS, i, m0, n0, size, magic)
+        if part.base is not out:
+            out[i, m0:m1, n0:n1] = part
+
+    for_each([piece for piece in pieces if piece[1] < piece[2] and piece[3] < piece[4]], work, threads)
     return out
 
 
