@@ -41,6 +41,7 @@ VERBS = {
     "identify": "softnum.cli.identify",
     "vectors": "softnum.cli.vectors",
     "rtl": "softnum.cli.rtl",
+    "doctor": "softnum.cli.doctor",
 }
 
 _HELP = """What a new arithmetic does to neural-network training, before the hardware exists.

@@ -11,7 +11,7 @@ import numpy as np
 from softnum.runtime import _core
 from softnum.runtime.threads import default_threads
 
-__all__ = ["get_include", "show_config"]
+__all__ = ["describe_config", "get_include", "show_config"]
 
 __version__ = "0.1.0"
 
@@ -32,6 +32,29 @@ def get_include() -> str:
     raise FileNotFoundError(f"softnum/softnum.h is missing beside {here}: reinstall softnum")
 
 
+def describe_config() -> dict:
+    """What `show_config` prints, as plain data.
+
+    Raises ValueError if SOFTNUM_CPU names an instruction set that this CPU or build lacks.
+
+    >>> describe_config()["instruction_sets"]["available"][0]
+    'portable'
+    """
+    forced = os.environ.get("SOFTNUM_CPU")
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "instruction_sets": {
+            "used": _core.current_isa(),
+            "why": "SOFTNUM_CPU" if forced else "best of this CPU",
+            "available": _core.available_isas(),
+        },
+        "threads": default_threads(),
+        "headers": get_include(),
+    }
+
+
 def show_config() -> None:
     """Print the version, the instruction set in use and those available (choose one with SOFTNUM_CPU), and the threads.
 
@@ -39,9 +62,10 @@ def show_config() -> None:
     >>> softnum.show_config()  # doctest: +ELLIPSIS
     softnum ...
     """
-    forced = os.environ.get("SOFTNUM_CPU")
-    print(f"softnum {__version__}, Python {platform.python_version()}, NumPy {np.__version__}")
-    print(f"instruction set: {_core.current_isa()} ({'SOFTNUM_CPU' if forced else 'best of this CPU'})")
-    print(f"available: {', '.join(_core.available_isas())}")
-    print(f"threads: {default_threads()} at most (SOFTNUM_THREADS, or the CPUs that this process may use)")
-    print(f"headers: {get_include()}")
+    facts = describe_config()
+    sets = facts["instruction_sets"]
+    print(f"softnum {facts['version']}, Python {facts['python']}, NumPy {facts['numpy']}")
+    print(f"instruction set: {sets['used']} ({sets['why']})")
+    print(f"available: {', '.join(sets['available'])}")
+    print(f"threads: {facts['threads']} at most (SOFTNUM_THREADS, or the CPUs that this process may use)")
+    print(f"headers: {facts['headers']}")
