@@ -19,7 +19,7 @@ SHORT = Settings(network_options={"sizes": (64, 16, 10)}, epochs=2, batch=128)
 
 @pytest.fixture(autouse=True)
 def no_patience(monkeypatch):
-    monkeypatch.setattr(lock_module, "_TRIES", 2)
+    monkeypatch.setattr(lock_module, "_PATIENCE", 0.05)
 
 
 def test_a_second_writer_is_refused_and_harms_nothing(tmp_path):

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import os
-import time
 from pathlib import Path
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
-    import msvcrt
 
 __all__ = ["FileLock"]
 
-#: A worker whose study was killed ends within an iteration; whoever goes on right then waits that long for it.
-_TRIES, _PAUSE = 40, 0.05
-_BUSY = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+#: Seconds. A worker whose study was killed ends within an iteration; whoever goes on right then waits that long for it.
+_PATIENCE, _PAUSE = 2.0, 0.05
 
 
 class FileLock:
-    """An exclusive lock on a file made for that purpose, which is removed with the lock.
+    """An exclusive lock on a file made for that purpose, which is removed with the lock (by the library filelock).
 
     Parameters
     ----------
@@ -41,7 +33,7 @@ class FileLock:
 
     def __init__(self, path: Path, what: str) -> None:
         self.path, self.what = path, what
-        self._handle: int | None = None
+        self._lock = None
 
     def acquire(self) -> None:
         """Take the lock.
@@ -53,53 +45,32 @@ class FileLock:
         OSError
             If the file cannot be made.
         """
-        for last in (False,) * (_TRIES - 1) + (True,):
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
-            try:
-                _lock(handle)
-                # the holder before may have removed the file between our open and our lock
-                current = fcntl is None or _same_file(handle, self.path)
-            except OSError as error:
-                os.close(handle)
-                if error.errno not in _BUSY:
-                    raise ValueError(
-                        f"{self.path.parent} is on a file system without locks ({error.strerror}), so two runs could "
-                        "write one record; use an --out on another disk"
-                    ) from error
-            else:
-                if current:
-                    self._handle = handle
-                    return
-                os.close(handle)
-            if not last:
-                time.sleep(_PAUSE)
-        raise ValueError(f"another process is writing {self.what}; wait for it to end, or stop it")
+        import filelock
+
+        lock = filelock.FileLock(
+            self.path, timeout=_PATIENCE, poll_interval=_PAUSE, thread_local=False, fallback_to_soft=False
+        )
+        try:
+            lock.acquire()
+        except filelock.Timeout as error:
+            raise ValueError(f"another process is writing {self.what}; wait for it to end, or stop it") from error
+        except OSError as error:
+            if error.filename is not None:  # the file cannot be made; else it cannot be locked
+                raise
+            raise ValueError(
+                f"{self.path.parent} is on a file system without locks ({error.strerror}), so two runs could "
+                "write one record; use an --out on another disk"
+            ) from error
+        self._lock = lock
 
     def release(self) -> None:
         """Give the lock back; does nothing if it is not held."""
-        if self._handle is None:
+        if self._lock is None:
             return
-        handle, self._handle = self._handle, None
-        if fcntl is not None:  # removed while it is held: no one can have locked it meanwhile
+        lock, self._lock = self._lock, None
+        if os.name == "posix":  # removed while it is held: no one can have locked it meanwhile
             self.path.unlink(missing_ok=True)
-            os.close(handle)
-            return
-        os.close(handle)
-        try:
-            self.path.unlink(missing_ok=True)
-        except PermissionError:  # Windows keeps a file that another process has opened; it removes it then
-            return
-
-
-def _lock(handle: int) -> None:
-    if fcntl is not None:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    else:
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-
-
-def _same_file(handle: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), os.stat(path))
-    except FileNotFoundError:
-        return False
+        lock.release()
+        with contextlib.suppress(FileNotFoundError, PermissionError):  # Windows keeps what another process has opened
+            if os.name != "posix":
+                self.path.unlink()
