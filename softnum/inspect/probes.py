@@ -17,6 +17,7 @@ from softnum.formats.annotations import FormatLike
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES, STOCHASTIC_MODES, Flags
 from softnum.ops import arithmetic, integers
 from softnum.runtime import gateway
+from softnum.runtime.columns import text_table
 from softnum.runtime.plain import plain
 from softnum.runtime.threads import for_ranges
 
@@ -155,13 +156,8 @@ class Probe:
             head[4:4] = ["cut", "R"]
         indices = list(np.ndindex(self.shape))
         rows = [_row(self[i], ",".join(map(str, i)), stochastic) for i in indices[:_ROWS]]
-        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in (head, *rows)
-        ]
         left = len(indices) - len(rows)
-        return "\n".join([title, *lines, *([f"... and {left} more"] if left else [])])
+        return "\n".join([title, text_table([head, *rows]), *([f"... and {left} more"] if left else [])])
 
 
 def _digits(p: Probe) -> str:

@@ -38,6 +38,7 @@ from softnum.mac.products.engines import coded
 from softnum.mac.products.operands import check_key, checked_operand
 from softnum.reference import random_words_matmul
 from softnum.reference.operations import encode
+from softnum.runtime.columns import text_table
 from softnum.runtime.plain import plain
 
 __all__ = ["Step", "Trace", "decoded", "exact_step", "number", "number_text", "rounding_step", "steps_of", "trace"]
@@ -87,13 +88,8 @@ class Trace:
         ]
         head = ["#", *indices, "step", "computes", "exact", "kept", "lost", "GRS", "rounds", "result", "code", "flags"]
         rows = [[str(i), *_row(step, indices)] for i, step in enumerate(self.steps)]
-        widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in [head, *rows]
-        ]
         end = f"result: {number_text(self.value)} = {_hex(self.code, self.unit.result)} in {self.unit.result}"
-        return "\n".join([str(self.unit), *lines, f"{end}; flags: {self.flags}"])
+        return "\n".join([str(self.unit), text_table([head, *rows]), f"{end}; flags: {self.flags}"])
 
 
 def _row(step: Step, indices: list[str]) -> list[str]:

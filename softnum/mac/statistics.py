@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from softnum.runtime.columns import text_table
+
 if TYPE_CHECKING:
     from softnum.mac.mad import Unit
 
@@ -127,12 +129,7 @@ class RoundingStats:
 
     def __str__(self) -> str:
         rows = [(name, *map(str, counts.values())) for name, counts in self.to_dict().items()]
-        widths = [max(map(len, column)) for column in zip(("", *_COUNTS), *rows, strict=True)]
-        lines = []
-        for name, *cells in (("", *_COUNTS), *rows):
-            shown = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
-            lines.append("  ".join([name.ljust(widths[0]), *shown]))
-        return "\n".join(lines)
+        return text_table([("", *_COUNTS), *rows], numbers=len(_COUNTS))
 
 
 class Tallies:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from torch import nn
 
+from softnum.runtime.columns import text_table
 from softnum.torch.models import mode_of
 from softnum.train.engine.watch import Event
-from softnum.train.inspect.operations import text_table
 from softnum.train.runs.statistics import Watch
 
 __all__ = ["statistics", "watched"]

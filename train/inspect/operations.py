@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from softnum.arrays.blocks import BlockArray
+from softnum.runtime.columns import text_table
 from softnum.runtime.plain import plain
 from softnum.train.designs.design import Design, RoleRounding
 from softnum.train.designs.objects import describe_format
@@ -18,7 +19,7 @@ from softnum.train.recipes import Scaled
 from softnum.train.runs.loop import Run
 from softnum.train.runs.settings import Settings
 
-__all__ = ["Explanation", "Step", "StepTrace", "explain", "text_table"]
+__all__ = ["Explanation", "Step", "StepTrace", "explain"]
 
 _FLOPS = {"fma": 2, "axpy": 2}
 #: methods that round numbers as they are; what they are called
@@ -118,25 +119,6 @@ class Explanation:
         if carried:
             lines.append(f"rounded to what carries values, binary32 or binary64: {', '.join(carried)}")
         return "\n".join(lines)
-
-
-def text_table(rows, *, numbers: int) -> str:
-    """Rows of texts as lines of columns, of which the last so many stand to the right.
-
-    >>> print(text_table([("work", "ms"), ("add", "1"), ("matmul", "10")], numbers=1))
-    work    ms
-    add      1
-    matmul  10
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    left = len(widths) - numbers
-    return "\n".join(
-        "  ".join(
-            text.ljust(width) if place < left else text.rjust(width)
-            for place, (text, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
 
 
 @plain

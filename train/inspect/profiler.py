@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from statistics import median
 
+from softnum.runtime.columns import text_table
 from softnum.runtime.plain import plain
 from softnum.train.designs.design import Design
 from softnum.train.engine.numerics import STAGES
 from softnum.train.engine.watch import BINARY64, Event, watching
-from softnum.train.inspect.operations import Step, StepTrace, text_table
+from softnum.train.inspect.operations import Step, StepTrace
 from softnum.train.runs.loop import Run
 from softnum.train.runs.settings import Settings
 

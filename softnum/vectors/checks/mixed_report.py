@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from softnum.runtime.columns import text_table
 from softnum.vectors.checks.report import CheckReport
 from softnum.vectors.plans.mixed import MixedSpec
 
@@ -113,10 +114,7 @@ class MixedReport:
             lines.append(f"{self.unfilled_count} results lack {above}; lines {first}")
         rows = [("operation", "mode", "format", "checked", "differ")]
         rows += [(*self.spec.key_of(p.spec), str(_compared(p)), str(p.failures)) for p in self.parts]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            cells = [c.ljust(w) if i < 3 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
-            lines.append("  ".join(cells))
+        lines.append(text_table(rows, numbers=2))
         what = "results" if self.without_flags else "results and flags"
         found = f"all {what} equal" if not self.failures else f"{self.failures} differ"
         lines.append(f"{self.source}: mixed, {len(self.parts)} kinds: {self.vectors} vectors, {found}")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from softnum.runtime.columns import text_table
 from softnum.vectors.checks.comparison import comparison_of
 from softnum.vectors.checks.lanes import ORDERS, order_of, reordered
 from softnum.vectors.checks.mixed_report import MixedReport
@@ -99,8 +100,7 @@ class PackedReport(MixedReport):
             lines.append(f"{self.idle_failures} words {self._idle}; lines {', '.join(map(str, self.idle_lines))}")
         rows = [("lane", "checked", "differ")]
         rows += [(str(i), str(p.vectors), str(p.failures)) for i, p in enumerate(self.parts)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines += ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
+        lines.append(text_table(rows, numbers=3))
         lines += [f"all {self.words} words: {cause}" for cause in self.causes]
         part = self.spec.part
         of = f"{part.op} {part.facts()['format']}, {part.rounding}, {lanes.count} lanes"

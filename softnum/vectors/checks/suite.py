@@ -17,6 +17,7 @@ from softnum.formats.names import format
 from softnum.formats.scalar import Format
 from softnum.ops import choices
 from softnum.ops.arithmetic import CODE_OPERATIONS, classify
+from softnum.runtime.columns import text_table
 from softnum.vectors.checks.checker import open_vectors
 from softnum.vectors.files import _text
 from softnum.vectors.files.dialects import dialect_named, dialect_of_path
@@ -222,10 +223,7 @@ class SuiteReport:
             lines.append(f"... and {self.differ - len(self.first)} more")
         rows = [("operation", "mode", "checked", "differ", "not applicable")]
         rows += [(*key, str(c.checked), str(c.differ), str(c.passed)) for key, c in sorted(self.counts.items())]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            cells = [c.ljust(w) if i < 2 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
-            lines.append("  ".join(cells))
+        lines.append(text_table(rows, numbers=3))
         lines += [f"not applicable, {why}: {count}" for why, count in sorted(self.reasons.items())]
         if self.texts:
             lines.append(f"titles between vectors: {self.texts}")

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from softnum.runtime.columns import text_table
 from softnum.vectors.plans.coverage import Bins, Coverage
 from softnum.vectors.plans.mixed import MixedSpec
 from softnum.vectors.plans.packed import PackedSpec
@@ -64,8 +65,7 @@ class MixedCoverage:
             groups = part.groups.values()
             hit, total = sum(g.hit for g in groups), sum(g.total for g in groups)
             rows.append((*self.spec.key_of(spec), str(part.vectors), f"{hit} of {total}"))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+        return text_table(rows)
 
 
 class PackedCoverage(Coverage):
