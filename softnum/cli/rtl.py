@@ -18,6 +18,7 @@ from softnum.cli.updates import with_groups
 from softnum.cli.vector_arguments import formats_of, given
 from softnum.cli.vector_options import Formats, Op, Overflow, ResultFormat, Rounding, StochasticBits
 from softnum.cli.waves import waves
+from softnum.runtime.toml_strings import toml_string
 
 __all__ = ["register"]
 
@@ -249,8 +250,4 @@ def _with_entry(path: Path, before: str, entry: str) -> str:
 
 
 def _toml(value: str | float) -> str:
-    if isinstance(value, str):
-        return (
-            '"' + "".join(rf"\u{ord(c):04X}" if c in '"\\' or ord(c) < 32 or ord(c) == 127 else c for c in value) + '"'
-        )
-    return f"{value:.10g}"
+    return toml_string(value) if isinstance(value, str) else f"{value:.10g}"

@@ -17,6 +17,7 @@ from time import process_time
 from typing import NamedTuple
 
 from softnum.runtime.atomic import write_atomic
+from softnum.runtime.toml_strings import toml_string
 from softnum.train.designs.reader import load_design
 from softnum.train.nets.gpt import GPT, count_parameters
 from softnum.train.runs.loop import make_run
@@ -378,13 +379,9 @@ def _study(plan: LawPlan, name: str, cases: list[_Case]) -> str:
         if plan.data_folder is not None:
             recipe["data_folder"] = str(Path(plan.data_folder).resolve())
         lines += [
-            "", "[[networks]]", 'name = "gpt"', f'data = "{plan.data}"',
-            f'options = {{ sizes = "{size}", steps = {STEPS} }}', f"designs = [{', '.join(map(_quoted, own))}]",
+            "", "[[networks]]", 'name = "gpt"', f"data = {toml_string(plan.data)}",
+            f'options = {{ sizes = "{size}", steps = {STEPS} }}', f"designs = [{', '.join(map(toml_string, own))}]",
             f'timings = "seconds-{size}.csv"',
-            *(f"{key} = {_quoted(value) if isinstance(value, str) else value}" for key, value in recipe.items()),
+            *(f"{key} = {toml_string(value) if isinstance(value, str) else value}" for key, value in recipe.items()),
         ]  # fmt: skip
     return "\n".join(lines) + "\n"
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
