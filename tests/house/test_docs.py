@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+import tomllib
 from fractions import Fraction
 from pathlib import Path
 
@@ -120,6 +121,12 @@ def test_every_package_has_a_page_that_leaves_nothing_out():
     ):
         page = DOCS / "api" / f"{package.removeprefix('softnum.')}.md"
         assert f"```{{public-names}} {package}\n:rest:\n```" in page.read_text(encoding="utf-8")
+
+
+def test_every_extra_is_weighed():
+    extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    rows = re.findall(r"^\| (`.*?) \| +\d+ \|", (DOCS / "dependencies.md").read_text(encoding="utf-8"), re.M)
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == extras - {"docs", "lint", "test", "wheel"}
 
 
 # -- what fills the pages ----------------------------------------------------------------------------------------------
