@@ -12,7 +12,8 @@ __all__ = ["register"]
 
 _RUNS = (
     "CSV with a run a row (parameters, tokens or flops, loss; of several designs also design, operands, bits and "
-    "products), or folders of records of softnum train gpt, or of studies of it, of which the last evaluation counts."
+    "products), or folders of records of softnum train gpt, or of studies of it, of which the last evaluation counts; "
+    "or a tar archive of such folders."
 )
 
 

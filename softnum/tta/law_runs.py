@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import math
+import tarfile
+import tempfile
+import zlib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from softnum.formats.blocks import format
@@ -25,6 +29,8 @@ _FORM = (
     "a run a row: parameters, tokens (or flops, which are 6 * parameters * tokens) and loss; for a law of several "
     "designs also design, operands, bits and products"
 )
+#: bytes of an archive of records, unpacked
+_LARGEST_ARCHIVE = 1 << 30
 #: how operands begin that nobody named: a checksum of their roundings follows
 UNNAMED = "#"
 #: of a unit as a record describes it: where the bits of its sums stand
@@ -61,7 +67,8 @@ def read_runs(sources: str | Path | Iterable[str | Path], metric: str = "loss") 
     ----------
     sources : path-like, or iterable of path-like
         Each a CSV with a run a row and the columns parameters, tokens (or flops, which are 6 N D) and loss, and as it
-        may be design, operands, bits and products; or a folder, of whose finished records the last evaluation counts.
+        may be design, operands, bits and products; or a folder, of whose finished records the last evaluation counts;
+        or such folders in a tar archive, compressed or not.
     metric : str
         The column of a table, or the key of a record's rows: "held_out_loss", "bits_per_byte".
 
@@ -94,6 +101,10 @@ def read_runs(sources: str | Path | Iterable[str | Path], metric: str = "loss") 
     for path in paths:
         if path.is_dir():
             records += _records(path, metric, excluded)
+        elif path.is_file() and tarfile.is_tarfile(path):
+            with tempfile.TemporaryDirectory() as folder:
+                _unpack(path, Path(folder))
+                records += _records(Path(folder), metric, excluded)
         else:
             found += _of_table(path, metric)
     if records and found:
@@ -144,6 +155,26 @@ def _number(where: str, name: str, text: str) -> float:
 
 
 # -- records -----------------------------------------------------------------------------------------------------------
+def _unpack(archive: Path, folder: Path) -> None:
+    """Write an archive's plain files into an empty folder; those with names that lead out of it are left."""
+    size = 0
+    try:
+        with tarfile.open(archive) as tar:
+            for entry in tar:
+                size += entry.size
+                if size > _LARGEST_ARCHIVE:
+                    raise ValueError(
+                        f"{archive} holds more than {_LARGEST_ARCHIVE >> 30} GiB, which no records of a law do; unpack "
+                        "it and name the folder"
+                    )
+                place = folder / PurePosixPath(entry.name)
+                if entry.isfile() and place.resolve().is_relative_to(folder.resolve()):
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_bytes(tar.extractfile(entry).read())
+    except (tarfile.TarError, EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+        raise ValueError(f"{archive}: no archive of records: {error}") from None
+
+
 def _records(folder: Path, metric: str, excluded: list[str]) -> list[Record]:
     found = []
     for path in sorted(folder.rglob("seed-*.jsonl")):

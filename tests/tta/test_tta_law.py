@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import tarfile
 
 import numpy as np
 import pytest
@@ -119,6 +120,22 @@ def test_runs_are_read_from_tables_and_records(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="holds no finished record"):
         read_runs(tmp_path / "empty")
+
+
+def test_an_archive_is_read_as_the_folders_in_it(tmp_path):
+    record(tmp_path / "runs" / "one" / "seed-1.jsonl", 29856, 3, 4.25)
+    outside = tmp_path / "seed-2.jsonl"
+    outside.write_text((tmp_path / "runs" / "one" / "seed-1.jsonl").read_text())
+    archive = tmp_path / "runs.tar.xz"
+    with tarfile.open(archive, "w:xz") as tar:
+        tar.add(tmp_path / "runs", "runs")
+        tar.add(outside, "../seed-2.jsonl")
+    assert read_runs(archive, "bits_per_byte") == read_runs(tmp_path / "runs", "bits_per_byte")
+    whole = archive.read_bytes()
+    for content, message in ((whole[: len(whole) // 2], "no archive of records: Compressed|not text"), (whole[:20], "not text")):
+        archive.write_bytes(content)
+        with pytest.raises(ValueError, match=message):
+            read_runs(archive, "bits_per_byte")
 
 
 def test_a_law_s_file_is_checked(law, tmp_path):
