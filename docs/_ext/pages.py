@@ -19,6 +19,7 @@ import logging
 import re
 
 import figures
+import gallery
 import tables
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -38,7 +39,7 @@ class Generated(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         name, *arguments = self.arguments
-        makers = tables.MAKERS | figures.MAKERS
+        makers = tables.MAKERS | figures.MAKERS | gallery.MAKERS
         if name not in makers:
             raise self.error(f"generated: {name!r} is none of {', '.join(makers)}")
         return self.parse_text_to_nodes(makers[name](*arguments), allow_section_headings=True)

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS / "_ext"))
 import figures  # noqa: E402
+import gallery  # noqa: E402
 import tables  # noqa: E402
 
 PAGES = sorted(DOCS.rglob("*.md"))
@@ -134,7 +135,7 @@ def test_every_extra_is_weighed():
 @cases("words", [g for g in GENERATED if not g.startswith("peer")])
 def test_generated_parts(words):
     name, *arguments = words.split()
-    assert len((tables.MAKERS | figures.MAKERS)[name](*arguments)) > 100
+    assert len((tables.MAKERS | figures.MAKERS | gallery.MAKERS)[name](*arguments)) > 100
 
 
 @cases("name", tables.small_formats())
