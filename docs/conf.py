@@ -9,6 +9,7 @@ sys.path.insert(0, str(HERE / "_ext"))
 sys.path.insert(0, str(HERE.parent))  # benchmarks.peers
 
 import softnum  # noqa: E402
+from softnum.cli.schema import write_schemas  # noqa: E402
 
 project = "softnum"
 author = "the softnum authors"
@@ -56,5 +57,12 @@ def _copy_study(app, error) -> None:
         shutil.copytree(HERE / "two-networks", Path(app.outdir) / "two-networks", dirs_exist_ok=True)
 
 
+def _write_schemas(app, error) -> None:
+    """The JSON Schemas of softnum's TOML files, as `softnum schema --out` writes them, for editors to fetch."""
+    if error is None and app.builder.format == "html":
+        write_schemas(Path(app.outdir) / "schemas")
+
+
 def setup(app) -> None:
     app.connect("build-finished", _copy_study)
+    app.connect("build-finished", _write_schemas)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 import typer
 from typer.core import TyperGroup
 
+from softnum.cli.completions import prepare
 from softnum.cli.exits import begun, exit_codes, need, writable_file, writable_folder
 from softnum.cli.networks import moved_option
 from softnum.runtime.plain import PlainEnvironment
@@ -41,6 +42,8 @@ VERBS = {
     "identify": "softnum.cli.identify",
     "vectors": "softnum.cli.vectors",
     "rtl": "softnum.cli.rtl",
+    "schema": "softnum.cli.schema",
+    "completions": "softnum.cli.completions",
     "doctor": "softnum.cli.doctor",
 }
 
@@ -138,5 +141,6 @@ def _version(wanted: bool) -> None:
 
 def main() -> None:
     """Run the command line (the ``softnum`` program)."""
+    prepare()
     with PlainEnvironment(), begun():  # the environment whatever a preloaded library left
         build_app()(prog_name="softnum")

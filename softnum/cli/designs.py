@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from softnum.cli.completions import complete_designs
 from softnum.cli.exits import exit_codes, writable_folder
 from softnum.cli.options import ReplaceFiles
 
@@ -17,7 +18,9 @@ def register(app: typer.Typer) -> None:
 
 
 def designs(
-    name: Annotated[str | None, typer.Argument(help="A shipped design.  [default: list them]")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A shipped design.  [default: list them]", autocompletion=complete_designs)
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for a copy of the design, with the Python file it names, if any.")
     ] = None,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from softnum.cli.completions import complete_formats
 from softnum.cli.exits import exit_codes, writable_file
 
 __all__ = ["register"]
@@ -32,7 +33,8 @@ def formats(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="A name, eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f}, positN, mxfp8_e4m3 ...  [default: list all]"
+            help="A name, eXmY, qI.F, uqI.F, binaryKpP{s,u}{e,f}, positN, mxfp8_e4m3 ...  [default: list all]",
+            autocompletion=complete_formats,
         ),
     ] = None,
     c: Annotated[

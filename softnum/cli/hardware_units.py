@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from softnum.cli.completions import complete_units
 from softnum.cli.exits import exit_codes, writable_file
 from softnum.cli.options import OutJson
 
@@ -20,7 +21,9 @@ def register(app: typer.Typer) -> None:
 
 
 def units(
-    name: Annotated[str | None, typer.Argument(help="One of the names.  [default: list them]")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="One of the names.  [default: list them]", autocompletion=complete_units)
+    ] = None,
     output: Annotated[str | None, typer.Option(help="The other output, where the unit has one: binary16.")] = None,
     disputed: Annotated[
         str | None, typer.Option(help="By whose choices, where sources disagree: mma-sim, or matlab.")

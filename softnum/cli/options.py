@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from softnum.cli.completions import complete_designs
+
 __all__ = [
     "BATCH", "CLOCK", "DESIGN", "OUT_FOLDER", "OUT_TEXT", "OUT_TIMES", "PRECISION", "THREADS", "AnyNan", "Confidence",
-    "DeviceFile", "IgnoreFlags", "OutFolder", "OutJson", "Picture", "ReplaceFiles", "TrainAgain",
+    "DeviceFile", "IgnoreFlags", "OneDesign", "OutFolder", "OutJson", "Picture", "ReplaceFiles", "TrainAgain",
 ]  # fmt: skip
 
 BATCH = "Samples of an iteration."
@@ -20,6 +22,10 @@ PRECISION = "Of a network that is only timed: float32, mixed-float16, bfloat16 o
 THREADS = "Threads of the arithmetic; results do not depend on it."
 
 AnyNan = Annotated[bool, typer.Option("--any-nan", help="Any NaN equals any other; else it must be the canonical one.")]
+#: a shipped design or a file, "a-float32" where a network's formats have to be stated
+OneDesign = Annotated[
+    str | None, typer.Option("--design", help=f"{DESIGN}  [default: a-float32]", autocompletion=complete_designs)
+]
 Confidence = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 DeviceFile = Annotated[Path | None, typer.Option(help="TOML with devices of your own.")]
 IgnoreFlags = Annotated[bool, typer.Option("--ignore-flags", help="Compare results alone; flags may be missing.")]

@@ -9,7 +9,7 @@ import typer
 
 from softnum.cli.exits import exit_codes
 from softnum.cli.networks import Data, NetworkOptions
-from softnum.cli.options import BATCH, DESIGN, OUT_FOLDER, PRECISION
+from softnum.cli.options import BATCH, OUT_FOLDER, PRECISION, OneDesign
 from softnum.cli.tables import print_table, words
 from softnum.cli.updates import with_groups
 from softnum.cli.workloads import WORKLOAD_HELP, workloads_of
@@ -33,7 +33,7 @@ def workloads(
     ] = None,
     out: Annotated[Path | None, typer.Option(help=OUT_FOLDER)] = None,
     formats: Annotated[bool, typer.Option("--formats", help="List the formats, and end.")] = False,
-    design: Annotated[str | None, typer.Option(help=f"{DESIGN}  [default: a-float32]")] = None,
+    design: OneDesign = None,
     precision: Annotated[str | None, typer.Option(help=PRECISION)] = None,
     batch: Annotated[int | None, typer.Option(help=f"{BATCH}  [default: 32]")] = None,
     own: NetworkOptions = _OWN,

@@ -10,7 +10,7 @@ from softnum.cli.exits import writable_folder
 from softnum.cli.layer_times import LayerTimeOptions
 from softnum.cli.links import LinkOptions
 from softnum.cli.networks import Data, NetworkOptions
-from softnum.cli.options import DESIGN, OUT_FOLDER, PRECISION
+from softnum.cli.options import OUT_FOLDER, PRECISION, OneDesign
 from softnum.cli.outcomes import stated
 from softnum.cli.systems import SystemOptions
 from softnum.cli.tables import print_table, si, words
@@ -33,7 +33,7 @@ def write(
     out: Annotated[Path, typer.Option(help=OUT_FOLDER)],
     ranks: Annotated[int, typer.Option(help="Number of ranks (devices).")],
     proto: Proto = None,
-    design: Annotated[str | None, typer.Option(help=f"{DESIGN}  [default: a-float32]")] = None,
+    design: OneDesign = None,
     precision: Annotated[str | None, typer.Option(help=PRECISION)] = None,
     batch: Annotated[int | None, typer.Option(help="Samples of each worker's iteration.  [default: 32]")] = None,
     sequence: Sequence = None,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from softnum.cli.completions import complete_designs
 from softnum.cli.exits import exit_codes, need, writable_folder
 from softnum.cli.networks import NETWORK_HELP, Data, DataFolder, HeldOut, NetworkOptions, Samples
 from softnum.cli.options import BATCH, DESIGN, THREADS, TrainAgain
@@ -78,7 +79,7 @@ def train(
     network: Annotated[str, typer.Argument(help=NETWORK_HELP)],
     design: Annotated[
         str | None,
-        typer.Option(help=f"{DESIGN}  [default: {FLOAT32}, which is float32]"),
+        typer.Option(help=f"{DESIGN}  [default: {FLOAT32}, which is float32]", autocompletion=complete_designs),
     ] = None,
     data: Data = None,
     data_dir: DataFolder = None,

@@ -21,6 +21,7 @@ from softnum.formats.modes import overflow_name, rounding_name
 from softnum.mac.family import family_of
 from softnum.mac.mad import MadUnit, Unit
 from softnum.mac.presets import unit as preset
+from softnum.runtime.keys import Keys
 from softnum.runtime.plain import plain
 from softnum.train.designs.convolutions import ALGORITHMS, OTHERWISE, Convolution
 from softnum.train.designs.design import (
@@ -30,16 +31,40 @@ from softnum.train.designs.design import (
     NO_MASTER,
     PASS_ROLES,
     PASSES,
-    ROLES,
     SAVED,
     SPARSE_ROLES,
     STATE_ROLES,
-    UPDATE,
     Design,
     NamedOperator,
     RoleRounding,
     nearest,
 )  # fmt: skip
+from softnum.train.designs.keys import (
+    ANYTHING,
+    BLOCK,
+    CONVOLUTION,
+    DESIGN,
+    DYNAMIC,
+    ELEMENTWISE,
+    GRADUAL,
+    HADAMARD,
+    HARDWARE,
+    LAYER,
+    LAYERS,
+    LOSS,
+    NAMED_ROLES,
+    OPERATORS,
+    PART_KINDS,
+    QUANTITY,
+    ROLE,
+    ROLES_OF_PASS,
+    SRAM,
+    UNITS,
+    convolution_keys,
+    sparsity_keys,
+    sparsity_rules,
+    unit_keys,
+)
 from softnum.train.designs.loss_scaling import LossScaling
 from softnum.train.designs.objects import checksum, load_format, load_object, load_operator, load_unit_function
 from softnum.train.designs.scales import Hadamard, OwnScaling, scale_of
@@ -51,7 +76,6 @@ from softnum.train.designs.unit_specs import (
     CHUNKED_KINDS,
     INNER_KINDS,
     KINDS,
-    PRESET_KEYS,
     accumulator_of,
     build_unit,
 )
@@ -59,27 +83,6 @@ from softnum.train.recipes import DelayedScaling
 from softnum.tta.workloads.unit import UnitHardware
 
 __all__ = ["check_hardware", "design_names", "load_design", "merged_hardware", "with_hardware"]
-
-#: kinds of a rank's part of a product
-_PART_KINDS = tuple(kind for kind in (*KINDS, "preset") if kind not in (*BLOCK_KINDS, SPLIT, "custom"))
-_ROLE_KEYS = ("format", "rounding", "overflow", "stochastic_bits", "random", "scale_rule")
-_BLOCK_KEYS = ("element", "scale", "tensor_scale", "block_size")
-_GRADUAL_KEYS = ("from", "to", "every", "initial")
-#: keys of a role's sparsity beside its rule, of which there is one: pattern, magnitude or top_k
-_SPARSITY_KEYS = {"weights": ("backward", "decay"), "weight_gradients": ("feedback",)}
-_TOP_KEYS = (
-    "name", "description", "roles", "units", "operators", "convolution", "elementwise", "layers", "loss", "hardware",
-)  # fmt: skip
-_LAYER_KEYS = ("roles", "units", "operators", "convolution")
-_DYNAMIC_KEYS = {"initial": 65536.0, "growth": 2.0, "backoff": 0.5, "interval": 2000}
-_LOSS_KEYS = ("scale", *_DYNAMIC_KEYS, "skip_overflow")
-_CONVOLUTION_KEYS = ("algorithm", "transform", "output", "otherwise")
-_SRAM_KEYS = ("ifmap", "filter", "ofmap")
-_HARDWARE_KEYS = ("array", "sram_bytes", "bandwidth", "clock", "unit", "cores")
-_QUANTITY = {
-    "bandwidth": re.compile(r"\d+(\.\d+)?\s*[kMGT]?B/s"),
-    "clock": re.compile(r"\d+(\.\d+)?\s*[kMG]?Hz"),
-}
 
 
 def design_names() -> list[str]:
@@ -224,12 +227,16 @@ class _Reader:
     def fail(self, where: str, message: str):
         raise ValueError(f"{self.file}: {where}: {message}")
 
-    def table(self, where: str, value, known) -> dict:
+    def table(self, where: str, value, known: Keys, lacking: str = "has no") -> dict:
+        """A value that must be a table of known keys, with those that it needs."""
         if not isinstance(value, dict):
             self.fail(where, f"must be a table, got {value!r}")
         for key in value:
             if key not in known:
-                self.fail(where, f"unknown key {key!r}{nearest(key, known)} (known: {', '.join(dict.fromkeys(known))})")
+                self.fail(where, f"unknown key {key!r}{nearest(key, known)} (known: {', '.join(known)})")
+        for key in known.needed:
+            if key not in value:
+                self.fail(where, f"{lacking} {key}")
         return value
 
     def number(self, where: str, value, *, whole: bool = False):
@@ -239,7 +246,7 @@ class _Reader:
         return value
 
     def design(self, table: dict) -> Design:
-        self.table("top level", table, _TOP_KEYS)
+        self.table("top level", table, DESIGN)
         name = table.get("name", self.file.stem)
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
             self.fail("name", f"must be letters, digits and . _ + - (it names a folder), got {name!r}")
@@ -247,14 +254,14 @@ class _Reader:
         if not isinstance(description, str):
             self.fail("description", f"must be a string, got {description!r}")
         layers = []
-        for pattern, entry in self.table("layers", table.get("layers", {}), _Anything()).items():
+        for pattern, entry in self.table("layers", table.get("layers", {}), LAYERS).items():
             where = f'layers."{pattern}"'
             try:
                 re.compile(pattern)
             except (re.error, RecursionError, OverflowError) as error:
                 self.fail(where, f"not a regular expression: {error}")
-            self.table(where, entry, _LAYER_KEYS)
-            parts = [getattr(self, key)(f"{where}.{key}", entry.get(key, {})) for key in _LAYER_KEYS]
+            self.table(where, entry, LAYER)
+            parts = [getattr(self, key)(f"{where}.{key}", entry.get(key, {})) for key in LAYER]
             layers.append((pattern, *parts))
         return Design(
             name=name,
@@ -305,10 +312,8 @@ class _Reader:
 
     def block_format(self, where: str, entry: dict) -> BlockFormat:
         """The block format whose parts an entry states."""
-        for key in ("element", "scale", "block_size"):
-            if key not in self.table(where, entry, _BLOCK_KEYS):
-                self.fail(where, f"is a block format's table, and has no {key}")
-        parts = {key: self.format(f"{where}.{key}", entry[key]) for key in _BLOCK_KEYS[:3] if key in entry}
+        self.table(where, entry, BLOCK, "is a block format's table, and has no")
+        parts = {key: self.format(f"{where}.{key}", entry[key]) for key in BLOCK.without("block_size") if key in entry}
         size = None if entry["block_size"] == "row" else entry["block_size"]
         try:
             return BlockFormat(block_size=size, **parts)
@@ -316,11 +321,11 @@ class _Reader:
             self.fail(where, str(error))
 
     def roles(self, where: str, value) -> dict[str, RoleRounding]:
-        flat, known = {}, ("default", *ROLES, COMPENSATION, SAVED)
-        for key, entry in self.table(where, value, _Anything()).items():
+        flat, known = {}, NAMED_ROLES
+        for key, entry in self.table(where, value, ANYTHING).items():
             if key in PASSES and isinstance(entry, dict):
-                self.table(f"{where}.{key}", entry, [role for at, role in PASS_ROLES if at == key])
-                known = (*known, *(f"{key}.{part}" for part in entry))
+                own = self.table(f"{where}.{key}", entry, ROLES_OF_PASS[key])
+                known = known | {f"{key}.{part}": ROLES_OF_PASS[key][part] for part in own}
             if key in ("update", *PASSES) and isinstance(entry, dict):  # update.decay = {...} is a nested table in TOML
                 flat.update({f"{key}.{part}": rounding for part, rounding in entry.items()})
             else:
@@ -335,9 +340,7 @@ class _Reader:
 
     def role(self, where: str, entry, role: str = "") -> RoleRounding:
         entry = {"format": entry} if isinstance(entry, str) else entry
-        self.table(where, entry, (*_ROLE_KEYS, "scale", "hadamard", "backward", "sparsity"))
-        if "format" not in entry:
-            self.fail(where, "has no format")
+        self.table(where, entry, ROLE)
         operands = (*BLOCK_ROLES, *STATE_ROLES, SAVED, *PASS_ROLES.values())
         fmt = self.format(f"{where}.format", entry["format"], block=role in operands)
         source = entry["format"] if isinstance(entry["format"], str) else str(fmt)
@@ -372,6 +375,8 @@ class _Reader:
         if "random" not in entry:
             return DEFAULT_SOURCE
         name = entry["random"]
+        if not isinstance(name, str):
+            self.fail(f"{where}.random", f"must be a source's name, got {name!r}")
         if not rounding.startswith("stochastic"):
             self.fail(f"{where}.random", f"is of stochastic rounding, and the role's is {rounding!r}; leave it out")
         try:
@@ -410,7 +415,7 @@ class _Reader:
 
     def hadamard(self, where: str, entry, rounding: RoleRounding) -> Hadamard:
         """The transform that an entry states."""
-        table = self.table(where, entry, ("size", "signs", "format"))
+        table = self.table(where, entry, HADAMARD)
         if rounding.scale is None or isinstance(rounding.scale, DelayedScaling):
             self.fail(where, "is of a role with a scale of its own numbers, and this one has none; state scale")
         facts = {key: table[key] for key in ("size", "signs") if key in table}
@@ -437,11 +442,10 @@ class _Reader:
     def sparsity(self, where: str, value, role: str) -> Sparsity:
         if role not in SPARSE_ROLES:
             self.fail(where, f"this role cannot be sparse (those that can: {', '.join(SPARSE_ROLES)})")
-        rules = ("magnitude", "top_k") if role == "weight_gradients" else ("pattern", "magnitude", "top_k")
-        own = _SPARSITY_KEYS.get(role, ())
+        rules = sparsity_rules(role)
         if isinstance(value, dict) and "pattern" in value and "pattern" not in rules:
             self.fail(f"{where}.pattern", f"gradients of weights enter no product; state {' or '.join(rules)}")
-        table = self.table(where, value, (*rules, *_GRADUAL_KEYS, *own))
+        table = self.table(where, value, sparsity_keys(role))
         if len(stated := [rule for rule in rules if rule in table]) != 1:
             self.fail(where, f"must state one of {', '.join(rules)}, got {', '.join(stated) or 'none'}")
         facts: dict = {}
@@ -454,7 +458,7 @@ class _Reader:
             facts["pattern"] = pair
         else:
             facts[stated[0]] = self.share(f"{where}.{stated[0]}", table[stated[0]])
-        if ramp := [key for key in _GRADUAL_KEYS if key in table]:
+        if ramp := [key for key in GRADUAL if key in table]:
             if "magnitude" not in table:
                 self.fail(f"{where}.{ramp[0]}", "is of a share of zeros that grows; state magnitude or leave it out")
             facts["gradual"] = self.gradual(where, table)
@@ -496,7 +500,7 @@ class _Reader:
 
     def operators(self, where: str, value) -> dict[str, NamedOperator]:
         found = {}
-        for name, text in self.table(where, value, _Anything()).items():
+        for name, text in self.table(where, value, OPERATORS).items():
             operator = self.load(f"{where}.{name}", text, load_operator, "a Tile file's name")
             if not hasattr(operator, "is_elementwise"):
                 self.fail(f"{where}.{name}", f"{text!r} is not an operator but {type(operator).__name__}")
@@ -504,7 +508,7 @@ class _Reader:
         return found
 
     def units(self, where: str, value) -> dict[str, dict]:
-        table = self.table(where, value, (*PASSES, UPDATE))
+        table = self.table(where, value, UNITS)
         return {key: self.unit(f"{where}.{key}", entry) for key, entry in table.items()}
 
     def unit(self, where: str, entry, kinds=(*KINDS, "preset")) -> dict:
@@ -516,17 +520,15 @@ class _Reader:
         kind = entry.get("kind", "block_dot" if "inner" in entry and "block_dot" in kinds else "mad")
         if str(kind) not in kinds:
             self.fail(where, f"unknown kind {kind!r}{nearest(str(kind), kinds)} (known: {', '.join(kinds)})")
-        chunk_keys = CHUNK_KEYS if kind in CHUNKED_KINDS and kinds != INNER_KINDS else ()
-        chunked = self.chunked(where, {key: entry[key] for key in chunk_keys if key in entry})
+        keys = unit_keys(kind, kinds == INNER_KINDS)
+        chunk_keys = CHUNK_KEYS if kind in CHUNKED_KINDS else ()
+        chunked = self.chunked(where, {key: entry[key] for key in chunk_keys if key in keys and key in entry})
         if kind == "preset":
-            return self.preset(where, self.table(where, entry, (*PRESET_KEYS, *chunk_keys))) | chunked
+            return self.preset(where, self.table(where, entry, keys)) | chunked
         if kind == SPLIT:
             return self.split(where, entry)
-        _, formats, options, needed = KINDS[kind]
-        self.table(where, entry, ("kind", "operand", *needed, *formats, *options, *chunk_keys))
-        for key in needed:
-            if key not in entry:
-                self.fail(where, f"has no {key}")
+        _, formats, options, _ = KINDS[kind]
+        self.table(where, {"kind": kind, **entry}, keys)
         spec = {key: self.format(f"{where}.{key}", entry[key]) for key in formats if key in entry}
         spec.update({key: entry[key] for key in ("kind", *options) if key in entry})
         if "inner" in entry:
@@ -549,13 +551,12 @@ class _Reader:
 
     def split(self, where: str, entry: dict) -> dict:
         """An entry of a unit whose K ranks share."""
-        _, _, options, needed = KINDS[SPLIT]
-        self.table(where, entry, ("kind", *needed, *options))
+        self.table(where, entry, unit_keys(SPLIT))
         try:
-            facts = split_facts(entry, needed)
+            facts = split_facts(entry)
         except ValueError as error:
             raise ValueError(f"{self.file}: {where}{error}") from error
-        inner = self.unit(f"{where}.inner", entry["inner"], _PART_KINDS)
+        inner = self.unit(f"{where}.inner", entry["inner"], PART_KINDS)
         operand = {"operand": inner["operand"]} if "operand" in inner else {}
         return {"kind": SPLIT, "inner": inner, **facts, **operand}
 
@@ -597,15 +598,15 @@ class _Reader:
         """How convolutions are computed, as a table states it; None of an empty one."""
         if value == {}:
             return None
-        every = [key for *_, keys in ALGORITHMS.values() for key in keys]
-        algorithm = self.table(where, value, (*_CONVOLUTION_KEYS, *every)).get("algorithm")
+        stated = {"algorithm": None, **value} if isinstance(value, dict) else value
+        algorithm = self.table(where, stated, CONVOLUTION)["algorithm"]
         if algorithm not in ("direct", *ALGORITHMS):
             self.fail(f"{where}.algorithm", f"must be one of direct, {', '.join(ALGORITHMS)}, got {algorithm!r}")
         if algorithm == "direct":
-            self.table(where, value, _CONVOLUTION_KEYS[:1])
+            self.table(where, value, convolution_keys(algorithm))
             return Convolution(algorithm)
         own = ALGORITHMS[algorithm][2]
-        self.table(where, value, (*_CONVOLUTION_KEYS, *own))
+        self.table(where, value, convolution_keys(algorithm))
         otherwise = value.get("otherwise", OTHERWISE[0])
         if otherwise not in OTHERWISE:
             self.fail(f"{where}.otherwise", f"must be {' or '.join(map(repr, OTHERWISE))}, got {otherwise!r}")
@@ -633,8 +634,8 @@ class _Reader:
             self.fail(where, str(error))
 
     def loss(self, value) -> LossScaling:
-        table = self.table("loss", value, _LOSS_KEYS)
-        scale, changing = table.get("scale", 1), [key for key in _DYNAMIC_KEYS if key in table]
+        table = self.table("loss", value, LOSS)
+        scale, changing = table.get("scale", 1), [key for key in DYNAMIC if key in table]
         if isinstance(scale, str) and scale != "dynamic":
             self.fail("loss.scale", f'must be a positive number or "dynamic", got {scale!r}')
         if scale != "dynamic":
@@ -648,7 +649,7 @@ class _Reader:
             self.fail("loss.skip_overflow", "leave it out: with a dynamic scale, iterations that overflow are skipped")
         numbers = {
             key: self.number(f"loss.{key}", table.get(key, default), whole=key == "interval")
-            for key, default in _DYNAMIC_KEYS.items()
+            for key, default in DYNAMIC.items()
         }
         for key, low, high in (("initial", 2.0**-126, 2.0**127), ("growth", 1, 2.0**127), ("backoff", 2.0**-126, 1)):
             if not low <= numbers[key] <= high:
@@ -657,22 +658,22 @@ class _Reader:
         return LossScaling(dynamic=True, **numbers)
 
     def engine(self, value) -> str:
-        engine = self.table("elementwise", value, ("engine",)).get("engine", ENGINES[0])
+        engine = self.table("elementwise", value, ELEMENTWISE).get("engine", ENGINES[0])
         if engine not in ENGINES:
             self.fail("elementwise.engine", f"must be {' or '.join(map(repr, ENGINES))}, got {engine!r}")
         return engine
 
     def hardware(self, value) -> dict:
-        table = self.table("hardware", value, _HARDWARE_KEYS)
+        table = self.table("hardware", value, HARDWARE)
         for key in ("array", "cores"):
             sizes = table.get(key, [1, 1])
             if not isinstance(sizes, list) or len(sizes) != 2:
                 self.fail(f"hardware.{key}", f"must be [rows, columns], got {sizes!r}")
             for size in sizes:
                 self.number(f"hardware.{key}", size, whole=True)
-        for key, size in self.table("hardware.sram_bytes", table.get("sram_bytes", {}), _SRAM_KEYS).items():
+        for key, size in self.table("hardware.sram_bytes", table.get("sram_bytes", {}), SRAM).items():
             self.number(f"hardware.sram_bytes.{key}", size, whole=True)
-        for key, pattern in _QUANTITY.items():
+        for key, pattern in QUANTITY.items():
             text = table.get(key)
             right = isinstance(text, str) and pattern.fullmatch(text.strip()) and re.search("[1-9]", text)
             if text is not None and not right:
@@ -685,10 +686,3 @@ class _Reader:
                 self.fail("hardware.unit", f"must be a table, got {table['unit']!r}")
             UnitHardware.from_table(table["unit"], f"{self.file}: [hardware.unit]")
         return table
-
-
-class _Anything:
-    """A set of known keys that every key is in."""
-
-    def __contains__(self, key: object) -> bool:
-        return True

@@ -64,7 +64,8 @@ RULES = {
     "tseng": (),
     "nvfp4": ("rows", "four_over_six", "fast", "scale_max", "reference"),
 }
-_FLAGS, _NUMBERS, _WHOLE = ("power_of_two", "rows", "fast"), ("epsilon", "most", "margin"), ("history", "scale_max")
+FLAGS, NUMBERS = ("power_of_two", "rows", "fast"), ("epsilon", "most", "margin")
+WHOLE_NUMBERS = ("history", "scale_max")
 _PER = {"current": (None, None), "delayed": (None, None), "mx": (1, 32), "nvfp4": (1, 16)}
 _PER |= {"quest": (1, 32), "tseng": (1, 32)}
 #: rule -> the roundings of its elements, besides "nearest_even"
@@ -270,16 +271,16 @@ def _quantizer(rule: str, fmt, block: tuple, options: dict, rounding: str, stoch
 
 
 def _check_kind(key: str, value: object) -> None:
-    if key in _FLAGS and not isinstance(value, bool):
+    if key in FLAGS and not isinstance(value, bool):
         raise ValueError(f".{key}: must be true or false, got {value!r}")
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if key in _NUMBERS and not (number and abs(value) <= np.finfo(np.float32).max):
+    if key in NUMBERS and not (number and abs(value) <= np.finfo(np.float32).max):
         raise ValueError(f".{key}: must be a number, got {value!r}")
     if key == "margin" and abs(value) > 100:
         raise ValueError(f".margin: is an exponent of 2, from -100 to 100, got {value!r}")
     if key in ("epsilon", "most") and value < 0:
         raise ValueError(f".{key}: must not be negative, got {value!r}")
-    if key in _WHOLE and not (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+    if key in WHOLE_NUMBERS and not (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         raise ValueError(f".{key}: must be a positive integer, got {value!r}")
 
 

@@ -12,7 +12,7 @@ __all__ = ["SPLIT", "check_divisions", "check_whole", "split_facts"]
 SPLIT = "split"
 
 
-def split_facts(entry: dict, keys: tuple[str, ...]) -> dict:
+def split_facts(entry: dict) -> dict:
     """The collective and the sections of a unit's entry; errors begin with the key.
 
     Parameters
@@ -20,23 +20,18 @@ def split_facts(entry: dict, keys: tuple[str, ...]) -> dict:
     entry : dict
         Of a design: ``collective``, text as `softnum.collective` takes it, with ranks or beside ``ranks``; and
         ``sections``, where they are stated.
-    keys : tuple of str
-        Those that must be there.
 
     Raises
     ------
     ValueError
-        If one is missing, or the text is none of a collective.
+        If the text is none of a collective.
 
     Examples
     --------
-    >>> facts = split_facts({"collective": "ring(unit='bfloat16')", "ranks": 4, "sections": [8, 4]}, ("collective",))
+    >>> facts = split_facts({"collective": "ring(unit='bfloat16')", "ranks": 4, "sections": [8, 4]})
     >>> facts["collective"].ranks, facts["sections"]
     (4, (8, 4))
     """
-    for key in keys:
-        if key not in entry:
-            raise ValueError(f": has no {key}")
     try:
         facts = {"collective": collective(entry["collective"], entry.get("ranks"))}
     except (TypeError, ValueError) as error:

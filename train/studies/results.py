@@ -10,7 +10,7 @@ from pathlib import Path
 
 from softnum.train.studies.plan import RECIPE, TRIAL, UNUSABLE, PlannedRun, StudyPlan, record_state
 from softnum.train.studies.study import case_workloads
-from softnum.train.studies.study_file import VARIANTS
+from softnum.train.studies.study_keys import VARIANTS
 from softnum.train.studies.study_tables import Comparison, StudyFile
 from softnum.train.studies.tuning import tuning_with
 from softnum.tta.accuracy.records import RecordSet, read_records

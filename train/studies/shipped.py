@@ -19,7 +19,8 @@ from softnum.runtime.atomic import write_atomic
 from softnum.runtime.plain import plain
 from softnum.train.designs.design import nearest
 from softnum.train.studies.results import comparison_variants, study_inputs
-from softnum.train.studies.study_file import VARIANTS, Comparison, read_study
+from softnum.train.studies.study_file import Comparison, read_study
+from softnum.train.studies.study_keys import VARIANTS
 from softnum.tta.accuracy.records import RecordSet, design_points, read_records
 from softnum.tta.outcomes.outcome import Study
 from softnum.tta.study import conclude, outcome_rules

@@ -18,6 +18,16 @@ from softnum.train.runs.settings import Settings
 from softnum.train.studies.rates import TUNING_SEEDS, check_apart, counted_seeds, scale_rates
 from softnum.train.studies.sharing import check_collectives, check_counts, shared_cases
 from softnum.train.studies.study import Case, case_labels, check_seeds
+from softnum.train.studies.study_keys import (
+    DATAFLOWS,
+    KEYS,
+    READING,
+    RULES,
+    SETTINGS,
+    SIMULATION,
+    SIMULATORS,
+    VARIANTS,
+)
 from softnum.train.studies.study_tables import Comparison, Rates, StudyFile, Timings
 from softnum.train.studies.toml_lines import TomlLines
 from softnum.tta.outcomes.tuning import read_multipliers
@@ -25,38 +35,8 @@ from softnum.tta.study import outcome_rules
 
 __all__ = ["read_study"]
 
-_SETTINGS = [
-    field.name
-    for field in dataclasses.fields(Settings)
-    if field.name not in ("network", "network_options", "data", "batch", "epochs", "workers", "collective")
-]
-#: what counts as reached, and what is computed besides time: as softnum.tta.study.outcome_rules takes them
-_RULES = {
-    "metric": str, "direction": str, "reached": str, "smooth": str, "confidence": float, "combine": list, "rent": list,
-    "price": list, "energy_table": str,
-}  # fmt: skip
-_SHARED = (
-    "target", "seeds", "epochs", "baseline", "designs", "batches", "workers", "collectives", "tune_rates", "tune_seeds",
-    *_RULES,
-)  # fmt: skip
-#: of [timings]: for a simulator, and for files in its place
-_SIMULATION = ("simulator", "dataflow", "simulate", "reports", "variant")
-_READING = {"clock": str, "format": str, "warmup": (str, int), "iterations": int, "marker": str}
-_FILES = ("file", "files", *_READING)
-_KEYS = {
-    "": ("study", "networks", "settings", "hardware", "timings", "report"),
-    "study": ("name", *_SHARED),
-    "networks": ("name", "data", "options", "timings", "hardware", *_SHARED, *_SETTINGS),
-    "settings": tuple(_SETTINGS),
-    "hardware": ("array", "sram_bytes", "bandwidth", "clock", "cores"),  # a unit is one design's own
-    "timings": (*_SIMULATION, *_FILES),
-    "report": ("html",),
-}
 #: what a study says where its file does not
 _DEFAULTS = {"target": 0.95, "seeds": 3, "epochs": 20, "batches": [32], "workers": [1], "collectives": {}}
-_SIMULATORS = ("scalesim", "zigzag")
-_DATAFLOWS = ("os", "ws", "is")
-VARIANTS = {"all": None, "stated": "stated hardware", "equal-area": "equal area"}
 _NOT_OF_FILES = "for a simulator, and the times are from files; leave it out"
 _NO_GRID = "tune_seeds is for tune_rates; add a grid like [0.5, 1, 2], or leave it out"
 
@@ -108,7 +88,7 @@ class _Reader(TomlLines):
     """Turns the tables of one file into a StudyFile."""
 
     def __init__(self, file: Path, text: str) -> None:
-        super().__init__(file, text, _KEYS, "networks")
+        super().__init__(file, text, KEYS, "networks")
 
     # -- the whole -----------------------------------------------------------------------------------------------------
     def study(self, table: dict) -> StudyFile:
@@ -147,7 +127,7 @@ class _Reader(TomlLines):
         place = ("hardware", 0) if index is None else ("networks", index)
         if index is not None and not isinstance(value, dict):
             self.fail(*place, "hardware", f"hardware must be a table, got {value!r}")
-        known = _KEYS["hardware"]
+        known = KEYS["hardware"]
         for key in self.check("hardware", 0, value) if index is None else value:
             where = key if index is None else "hardware"
             try:
@@ -188,7 +168,7 @@ class _Reader(TomlLines):
         target, place = said("target")
         if isinstance(target, bool) or not isinstance(target, (int, float)) or not 0 < target < float("inf"):
             self.fail(*place, "target", f"target must be a number above 0, got {target!r}")
-        rules = {key: said(key)[0] for key in _RULES if said(key)[0] is not None}
+        rules = {key: said(key)[0] for key in RULES if said(key)[0] is not None}
         if rules.get("metric", "accuracy") == "accuracy" and target > 1:
             self.fail(*place, "target", f"target must lie in (0, 1], because it is of the accuracy, got {target!r}")
         for key, value in rules.items():
@@ -254,7 +234,7 @@ class _Reader(TomlLines):
             if key not in known:
                 self.fail("networks", index, "options", f"{name} has no parameter {key!r}{nearest(key, known)} "
                           f"(it has {', '.join(known)})")  # fmt: skip
-        values = settings | {key: own[key] for key in _SETTINGS if key in own}
+        values = settings | {key: own[key] for key in SETTINGS if key in own}
         data = own.get("data") or default_data(name)
         if "data_folder" not in own and data in DATA_SETS and not DATA_SETS[data].files:
             values = {key: value for key, value in values.items() if key != "data_folder"}  # it is for the others
@@ -279,7 +259,7 @@ class _Reader(TomlLines):
 
     def own_settings(self, index: int, own: dict, options: dict, epochs, place, metric: str) -> Settings:
         """Settings of a model of the user's own, which says itself what those of [settings] say of other networks."""
-        values = {key: own[key] for key in _SETTINGS if key in own}
+        values = {key: own[key] for key in SETTINGS if key in own}
         for key in values:
             self.check_type(index, key, values[key])
         self.check_epochs(epochs, place)
@@ -307,7 +287,7 @@ class _Reader(TomlLines):
             self.fail(*table, key, f"{key} must be {what}, got {value!r}")
 
     def check_rule(self, place, key: str, value: object) -> None:
-        kind = _RULES[key]
+        kind = RULES[key]
         good = isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
         if not good or (kind is list and not all(isinstance(part, str) for part in value)):
             what = {str: "a text", float: "a number", list: "a list of texts"}[kind]
@@ -375,18 +355,18 @@ class _Reader(TomlLines):
 
     def timings(self, table: dict) -> Timings:
         kinds = {"simulate": (bool, "true or false"), "reports": (list, "a list of folders")}
-        kinds |= {key: (kind, _type_name(kind)) for key, kind in _READING.items()}
+        kinds |= {key: (kind, _type_name(kind)) for key, kind in READING.items()}
         for key, (kind, what) in kinds.items():
             if key in table and (not isinstance(table[key], kind) or (kind is not bool and table[key] is True)):
                 self.fail("timings", 0, key, f"{key} must be {what}, got {table[key]!r}")
-        for key, known in (("simulator", _SIMULATORS), ("dataflow", _DATAFLOWS), ("variant", tuple(VARIANTS))):
+        for key, known in (("simulator", SIMULATORS), ("dataflow", DATAFLOWS), ("variant", tuple(VARIANTS))):
             if key in table and table[key] not in known:
                 hint = nearest(str(table[key]), known)
                 self.fail("timings", 0, key, f"{key} must be one of {', '.join(known)}, got {table[key]!r}{hint}")
-        reading = {key: table[key] for key in _READING if key in table}
+        reading = {key: table[key] for key in READING if key in table}
         given = [key for key in ("file", "files") if key in table]
         if given:
-            for key in (*_SIMULATION, *given[1:]):
+            for key in (*SIMULATION, *given[1:]):
                 if key in table:
                     why = (
                         "says the same as file" if key == "files" else f"is for a simulator, which {given[0]} replaces"
@@ -397,7 +377,7 @@ class _Reader(TomlLines):
             if given == ["file"] and not isinstance(table["file"], str):
                 self.fail("timings", 0, "file", f"file must be a path, got {table['file']!r}; several: files")
             return Timings(self.sources("timings", 0, given[0], table[given[0]]), reading)
-        facts = {key: table[key] for key in _SIMULATION if key in table and key != "reports"}
+        facts = {key: table[key] for key in SIMULATION if key in table and key != "reports"}
         folders = tuple(self.path("timings", 0, "reports", report) for report in table.get("reports", []))
         return Timings((), reading, reports=folders, **facts)
 

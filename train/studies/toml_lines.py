@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
+from softnum.runtime.keys import Keys
 from softnum.train.designs.design import nearest
 
 __all__ = ["TomlLines"]
@@ -18,21 +20,22 @@ class TomlLines:
     file : pathlib.Path
     text : str
         What it holds.
-    keys : dict of str to tuple of str
+    keys : dict of str to Keys
         The keys that each table may have.
     many : str
         The table of which there are several: ``[[networks]]``.
 
     Examples
     --------
-    >>> lines = TomlLines(Path("a.toml"), "[study]\\nname = 3", {"study": ("name",)}, "networks")
+    >>> from softnum.runtime.keys import Key, Keys
+    >>> lines = TomlLines(Path("a.toml"), "[study]\\nname = 3", {"study": Keys({"name": Key()})}, "networks")
     >>> lines.text("study", 0, {"name": 3}, "name")
     Traceback (most recent call last):
       ...
     ValueError: a.toml, line 2: [study]: name must be a text, got 3
     """
 
-    def __init__(self, file: Path, text: str, keys: dict[str, tuple[str, ...]], many: str) -> None:
+    def __init__(self, file: Path, text: str, keys: Mapping[str, Keys], many: str) -> None:
         self.file, self.folder, self.lines = file, file.parent, text.splitlines()
         self.keys, self.many = keys, many
 

@@ -11,15 +11,49 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from softnum.runtime.keys import POSITIVE, TEXT, Key, Keys, schema_file, table_of
 from softnum.tta.estimates.formats import NATIVE, PEAKS, choose_peak
 from softnum.tta.quantities import InputTypeError, bandwidth, byte_size, check_keys, flop_rate, positive_number
 from softnum.tta.text import read_text
 from softnum.tta.workloads.hardware import Hardware
 
-__all__ = ["Device", "Money", "Peak", "device", "devices"]
+__all__ = ["DEVICE", "Device", "Money", "Peak", "device", "device_schema", "devices"]
 
-_REQUIRED = ("peaks", "bandwidth", "source")
-_OPTIONAL = ("title", "vector", "memory", "interconnect", "watts", "price", "rent", "more", "note")
+_MONEY = Keys({
+    "dollars": Key(POSITIVE, "US dollars", needed=True),
+    "date": Key(TEXT, "year and month: \"2017-04\"", needed=True),
+    "source": Key(TEXT, "who asked for it", needed=True),
+    "instance": Key(TEXT, "the machine, where the price is that of one with the device in it"),
+})  # fmt: skip
+_PEAKS = Keys({key: Key(TEXT, '"125 TFLOP/s", without sparsity') for key in PEAKS})
+#: a table of a device
+DEVICE = Keys({
+    "peaks": Key(_PEAKS.schema(minProperties=1), "rates of matrix products, by the operands' format", needed=True),
+    "bandwidth": Key(TEXT, "to memory: \"900 GB/s\"", needed=True),
+    "source": Key(TEXT, "where the figures are from, or a short name of [sources]", needed=True),
+    "title": Key(TEXT, "its maker's name for it"),
+    "vector": Key(TEXT, "rate of what is no matrix product; that of fp32 unless stated"),
+    "memory": Key(TEXT, "\"16 GB\""),
+    "interconnect": Key(TEXT, "to other devices, both directions together"),
+    "watts": Key(POSITIVE, "thermal or board power"),
+    "price": Key(_MONEY.schema(), "to buy one"),
+    "rent": Key(_MONEY.schema(), "to rent one for an hour"),
+    "more": Key(TEXT, "another source"),
+    "note": Key(TEXT, "what a reader of the figures has to know"),
+})  # fmt: skip
+_FILE = Keys({
+    "devices": Key(table_of(DEVICE.schema()), "devices by name", needed=True),
+    "sources": Key(table_of(TEXT), "long names of sources, by short ones"),
+})  # fmt: skip
+
+
+def device_schema() -> dict:
+    """The JSON Schema of a device file.
+
+    >>> device_schema()["required"]
+    ['devices']
+    """
+    return schema_file("softnum devices", _FILE.schema())
 
 
 @dataclass(frozen=True)
@@ -158,8 +192,8 @@ class Device:
         500.0
         """
         where = f"{where} {name!r}"
-        check_keys(table, _REQUIRED, _OPTIONAL, where)
-        check_keys(table["peaks"], [], PEAKS, f"{where} peaks")
+        check_keys(table, DEVICE.needed, DEVICE.optional, where)
+        check_keys(table["peaks"], _PEAKS.needed, _PEAKS.optional, f"{where} peaks")
         if not table["peaks"]:
             raise ValueError(f"{where} peaks is empty; give at least one of {', '.join(PEAKS)}")
         for key in ("source", "more", "note", "title"):
@@ -277,7 +311,7 @@ class Device:
 
 
 def _money(table: Mapping, sources: Mapping[str, str], where: str) -> Money:
-    check_keys(table, ["dollars", "date", "source"], ["instance"], where)
+    check_keys(table, _MONEY.needed, _MONEY.optional, where)
     for key in ("date", "source", "instance"):
         if not isinstance(table.get(key, ""), str):
             raise InputTypeError(f"{where} {key} must be a text, got {table[key]!r}")
@@ -296,7 +330,7 @@ def _read(text: str, where: str) -> dict[str, Device]:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{where}: not TOML ({error}); see softnum/tta/devices.toml for the layout") from None
-    check_keys(data, ["devices"], ["sources"], where)
+    check_keys(data, _FILE.needed, _FILE.optional, where)
     sources = data.get("sources", {})
     for what in ("sources", "devices"):
         if not isinstance(data.get(what, {}), dict):

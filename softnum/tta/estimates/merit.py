@@ -15,10 +15,31 @@ from fractions import Fraction
 from numbers import Rational
 from pathlib import Path
 
+from softnum.runtime.keys import POSITIVE, WHOLE, Key, Keys, either, schema_file, table_of
 from softnum.tta.quantities import InputTypeError, check_keys, positive_int
 from softnum.tta.text import read_text
 
-__all__ = ["figure_of_merit", "read_rates", "units_per_day"]
+__all__ = ["figure_of_merit", "rate_schema", "read_rates", "units_per_day"]
+
+_MACHINES = Keys({
+    "hours": Key(POSITIVE, "to do one unit of work on one node", needed=True),
+    "nodes": Key(WHOLE, "how many work", needed=True),
+})  # fmt: skip
+_RATE = either(POSITIVE, _MACHINES.schema())
+_RATES = Keys({
+    "old": Key(_RATE, "units per day, or hours and nodes", needed=True),
+    "new": Key(_RATE, "units per day, or hours and nodes", needed=True),
+})  # fmt: skip
+_FILE = Keys({"unit": Key(table_of(_RATES.schema(), 1), "a table for each kind of work", needed=True)})
+
+
+def rate_schema() -> dict:
+    """The JSON Schema of a file of rates.
+
+    >>> rate_schema()["required"]
+    ['unit']
+    """
+    return schema_file("softnum rates", _FILE.schema())
 
 
 def _exact(value: object, what: str) -> Fraction:
@@ -131,18 +152,18 @@ def read_rates(path: str | os.PathLike) -> dict[str, tuple[Fraction, Fraction]]:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path}: not TOML ({error}); expected {form}") from None
-    check_keys(data, ["unit"], [], str(path))
+    check_keys(data, _FILE.needed, _FILE.optional, str(path))
     if not isinstance(data["unit"], dict) or not data["unit"]:
         raise InputTypeError(f"{path}: unit must hold a table for each kind of work, {form}")
     rates = {}
     for name, table in data["unit"].items():
-        check_keys(table, ["old", "new"], [], f"{path}: [unit.{name}]")
-        rates[name] = tuple(_rate(table[key], f"{path}: [unit.{name}] {key}") for key in ("old", "new"))
+        check_keys(table, _RATES.needed, _RATES.optional, f"{path}: [unit.{name}]")
+        rates[name] = tuple(_rate(table[key], f"{path}: [unit.{name}] {key}") for key in _RATES)
     return rates
 
 
 def _rate(value: object, where: str) -> Fraction:
     if not isinstance(value, Mapping):
         return _exact(value, where)
-    check_keys(value, ["hours", "nodes"], [], where)
+    check_keys(value, _MACHINES.needed, _MACHINES.optional, where)
     return units_per_day(_exact(value["hours"], f"{where} hours"), positive_int(value["nodes"], f"{where} nodes"))

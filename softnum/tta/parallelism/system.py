@@ -11,12 +11,13 @@ from functools import cache
 from math import inf
 from pathlib import Path
 
-from softnum.tta.estimates.device_files import Device, devices
+from softnum.runtime.keys import ANY, NUMBER, TEXT, WHOLE, Key, Keys, either, list_of, schema_file, table_of
+from softnum.tta.estimates.device_files import DEVICE, Device, devices
 from softnum.tta.parallelism.communication import Communication
 from softnum.tta.quantities import InputTypeError, bandwidth, check_keys, duration, positive_int, positive_number
 from softnum.tta.text import read_text
 
-__all__ = ["EFFICIENCY", "System", "Tier", "read_system", "system", "systems"]
+__all__ = ["EFFICIENCY", "System", "Tier", "read_system", "system", "system_schema", "systems"]
 
 #: Shares of a data sheet that are reached where a system file says nothing, and what of a transfer that could go on
 #: while a device computes is not hidden. How they were found: `softnum.tta.parallelism.calibration`.
@@ -31,8 +32,36 @@ LAUNCH = 59e-6
 #: that holds `HELD_OUT_CONFIDENCE` of them, both halves together.
 HELD_OUT = {"models": (0.532, 1.82), "systems": (0.616, 2.01)}
 HELD_OUT_CONFIDENCE = 0.95
-_MORE = ("title", "efficiency", "mtbf", "storage", "restart", "launch")
+_EFFICIENCY = Keys({key: Key(NUMBER, f"{share:g} unless stated") for key, share in EFFICIENCY.items()})
+_TIER = Keys({
+    "name": Key(ANY, "of the links", needed=True),
+    "devices": Key(WHOLE, "devices that they join, those of the tier before included", needed=True),
+    "bandwidth": Key(TEXT, "one device's in one direction: \"450 GB/s\"", needed=True),
+    "latency": Key(TEXT, "of a step: \"2 us\""),
+})  # fmt: skip
+#: a table of a system
+SYSTEM = Keys({
+    "device": Key(either(TEXT, DEVICE.schema()), "name of a device, or a table as of a device file", needed=True),
+    "tiers": Key(list_of(_TIER.schema(), 1), "links between devices, the nearest first", needed=True),
+    "source": Key(ANY, "where the figures are from", needed=True),
+    "title": Key(ANY, "its maker's name for it"),
+    "efficiency": Key(_EFFICIENCY.schema(), "shares of a data sheet that are reached"),
+    "mtbf": Key(TEXT, "time between failures of a device: \"50000 h\""),
+    "storage": Key(TEXT, "bandwidth to where checkpoints go: \"100 GB/s\""),
+    "restart": Key(TEXT, "until a run goes on after a failure: \"10 min\""),
+    "launch": Key(TEXT, "of each operation: \"59 us\""),
+})  # fmt: skip
+_FILE = Keys({"systems": Key(table_of(SYSTEM.schema(), 1), "systems by name", needed=True)})
 _LENGTHS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+
+
+def system_schema() -> dict:
+    """The JSON Schema of a system file.
+
+    >>> system_schema()["required"]
+    ['systems']
+    """
+    return schema_file("softnum systems", _FILE.schema())
 
 
 @dataclass(frozen=True)
@@ -128,7 +157,7 @@ class System:
             If a key is missing, unknown, or its value is not of its form.
         """
         where = f"{where} {name!r}"
-        check_keys(table, ["device", "tiers", "source"], _MORE, where)
+        check_keys(table, SYSTEM.needed, SYSTEM.optional, where)
         chosen = table["device"]
         if isinstance(chosen, str):
             if chosen not in known:
@@ -142,7 +171,7 @@ class System:
             raise InputTypeError(f"{where}: device must be a name or a table, got {chosen!r}")
         shares = dict(EFFICIENCY)
         own = table.get("efficiency", {})
-        check_keys(own, [], list(EFFICIENCY), f"{where} efficiency")
+        check_keys(own, _EFFICIENCY.needed, _EFFICIENCY.optional, f"{where} efficiency")
         for key, value in own.items():
             shares[key] = float(_share(value, f"{where} efficiency {key}", zero=key.startswith("exposed")))
         return cls(
@@ -239,7 +268,7 @@ def _tiers(rows: object, where: str) -> tuple[Tier, ...]:
         here = f"{where} tier {number}"
         if not isinstance(row, Mapping):
             raise InputTypeError(f"{here} must be a table, got {row!r}")
-        check_keys(row, ["name", "devices", "bandwidth"], ["latency"], here)
+        check_keys(row, _TIER.needed, _TIER.optional, here)
         count = positive_int(row["devices"], f"{here} devices")
         if found and (count % found[-1].devices or count == found[-1].devices):
             raise ValueError(
@@ -260,7 +289,7 @@ def _read(text: str, where: str, known: Mapping[str, Device]) -> dict[str, Syste
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{where}: not TOML ({error}); see softnum/tta/systems.toml for the layout") from None
-    check_keys(data, ["systems"], [], where)
+    check_keys(data, _FILE.needed, _FILE.optional, where)
     if not isinstance(data["systems"], dict) or not data["systems"]:
         raise InputTypeError(f"{where}: [systems] must be a table of systems, got {data['systems']!r}")
     return {name: System.from_table(name, table, known, f"{where}: system") for name, table in data["systems"].items()}

@@ -28,12 +28,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from softnum.tta.workloads.energy_prices import ENERGY_TABLES, KEYS, EnergyTable, energy_table, table_of
+from softnum.runtime.keys import TEXT, Key, Keys, schema_file
+from softnum.tta.workloads.energy_prices import ENERGY_TABLES, ENTRY, KEYS, EnergyTable, energy_table, table_of
 from softnum.tta.workloads.energy_tables import entry_size
 
-__all__ = ["read_energy_table", "read_ert"]
+__all__ = ["energy_schema", "read_energy_table", "read_ert"]
 
-_OWN_KEYS = tuple(key for key in KEYS if key not in ("period_ns", "scaled"))  # which energy.toml's have alone
+_OWN_KEYS = KEYS.without("period_ns", "scaled")  # which energy.toml's have alone
+_FILE = Keys({**_OWN_KEYS, "ert": Key(TEXT, "path of Accelergy's ERT.yaml, whose actions figures may name")}, ENTRY)
+
+
+def energy_schema() -> dict:
+    """The JSON Schema of a user's energy table.
+
+    >>> energy_schema()["required"]
+    ['citation', 'process']
+    """
+    return schema_file("softnum energy table", _FILE.schema())
 
 
 @dataclass(frozen=True)
@@ -99,10 +110,8 @@ def read_energy_table(source: str | Path) -> EnergyTable:
         try:
             entry_size(entry)
         except (ValueError, TypeError) as error:
-            known = ", ".join(_OWN_KEYS)
-            raise ValueError(
-                f"{file}: unknown key {entry!r}: neither one of {known}, ert, nor a format: {error}"
-            ) from error
+            known = ", ".join(_FILE)
+            raise ValueError(f"{file}: unknown key {entry!r}: neither one of {known}, nor a format: {error}") from error
     if table.name in ENERGY_TABLES:
         raise ValueError(f"{file}: has the name of a shipped table; call it something else")
     return table

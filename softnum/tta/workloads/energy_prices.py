@@ -9,15 +9,43 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
+from softnum.runtime.keys import FLAG, POSITIVE, WHOLE, Key, Keys, either, list_of, one_of, text
 from softnum.tta.quantities import check_keys, positive_int, positive_number
 
-__all__ = ["ENERGY_TABLES", "Access", "EnergyTable", "NoEnergy", "energy_table", "table_of"]
+__all__ = ["ENERGY_TABLES", "ENTRY", "KEYS", "Access", "EnergyTable", "NoEnergy", "energy_table", "table_of"]
 
 #: The tables of energy.toml.
 ENERGY_TABLES = ("45nm", "45nm-lecture", "aladdin-40nm")
 
+_PRICE = either(POSITIVE, text(r"\S+\s+\S+"))
+_BITS = {"bits": Key(WHOLE, "that one access moves", needed=True)}
+_SIZE = {"bytes": Key(WHOLE, "size of the memory", needed=True)}
+#: an access to a memory: of one energy, or of a range
+_ACCESS = Keys({
+    **_BITS, "pj": Key(_PRICE, "picojoules of a read", needed=True),
+    "write_pj": Key(_PRICE, "of a write, if it is another"),
+})  # fmt: skip
+_RANGE = Keys({
+    **_BITS, "low_pj": Key(_PRICE, "picojoules at the cheap end", needed=True),
+    "high_pj": Key(_PRICE, "at the dear end", needed=True),
+})  # fmt: skip
+_MAC = Keys({"mac_pj": Key(_PRICE, "picojoules of a multiply-add", needed=True)})
+_ADD = Keys({
+    "add_pj": Key(_PRICE, "picojoules of an addition", needed=True),
+    "multiply_pj": Key(_PRICE, "of a multiplication", needed=True),
+})  # fmt: skip
+#: an entry, which a format is the name of
+ENTRY = either(_MAC.schema(), _ADD.schema())
 #: a table's keys besides its entries
-KEYS = ("citation", "process", "period_ns", "scaled", "rest", "sram", "dram")
+KEYS = Keys({
+    "citation": Key(text(r"\S"), "where the figures are from", needed=True),
+    "process": Key(text(r"\S"), "\"a 45 nm process\"", needed=True),
+    "period_ns": Key(list_of(POSITIVE), "periods that figures are listed for"),
+    "scaled": Key(FLAG, "whether narrower formats cost a share"),
+    "rest": Key(one_of(("", *ENERGY_TABLES)), "the table that has what this one lacks"),
+    "sram": Key(list_of(either((_ACCESS | _SIZE).schema(), (_RANGE | _SIZE).schema())), "by size, the smallest first"),
+    "dram": Key(either(_ACCESS.schema(), _RANGE.schema()), "memory outside the chip"),
+})  # fmt: skip
 #: the period whose figures are taken where no clock is known: what Accelergy's plug-in for these tables takes
 _PERIOD = 5
 
@@ -140,7 +168,7 @@ def table_of(name: str, rows: Mapping, where: str) -> EnergyTable:
     ValueError, TypeError
         If a key is missing, unknown or no table, or a figure is not a positive number.
     """
-    check_keys(rows, ["citation", "process"], [key for key in rows if key not in ("citation", "process")], where)
+    check_keys(rows, KEYS.needed, rows, where)
     for key in ("citation", "process", "rest"):
         if not isinstance(rows.get(key, ""), str) or (key != "rest" and not rows[key].strip()):
             raise ValueError(f"{where}: {key} must be a text, got {rows[key]!r}")
@@ -151,7 +179,7 @@ def table_of(name: str, rows: Mapping, where: str) -> EnergyTable:
         raise ValueError(f"{where}: scaled must be true or false, got {rows['scaled']!r}")
     periods = tuple(Fraction(value) for value in rows.get("period_ns", ()))
     entries = {key: _entry(key, row, len(periods), where) for key, row in rows.items() if key not in KEYS}
-    sram = tuple(_access(row, ["bytes"], f"{where}: sram") for row in _list(rows.get("sram", []), f"{where}: sram"))
+    sram = tuple(_access(row, [*_SIZE], f"{where}: sram") for row in _list(rows.get("sram", []), f"{where}: sram"))
     sizes = [access.size for access in sram]
     if sizes != sorted(set(sizes)):
         raise ValueError(f"{where}: sram must list each size once, the smallest first; it has {sizes} bytes")
@@ -176,7 +204,7 @@ def _entry(key: str, row: object, periods: int, where: str) -> dict:
     where = f"{where}: {key}"
     if not isinstance(row, Mapping):
         raise ValueError(f"{where} must be a table like {{ add_pj = 0.9, multiply_pj = 3.7 }}, got {row!r}")
-    check_keys(row, ["mac_pj"] if "mac_pj" in row else ["add_pj", "multiply_pj"], [], where)
+    check_keys(row, (_MAC if "mac_pj" in row else _ADD).needed, [], where)
     if not periods:
         return {name.removesuffix("_pj"): positive_number(value, f"{where}: {name}") for name, value in row.items()}
     return {name.removesuffix("_pj"): tuple(values) for name, values in row.items()}
@@ -186,9 +214,8 @@ def _access(row: object, more: list[str], where: str) -> Access:
     if not isinstance(row, Mapping):
         raise ValueError(f"{where} must be of tables like {{ bits = 64, pj = 1300 }}, got {row!r}")
     ranged = "low_pj" in row
-    check_keys(
-        row, [*more, "bits", *(["low_pj", "high_pj"] if ranged else ["pj"])], [] if ranged else ["write_pj"], where
-    )
+    keys = _RANGE if ranged else _ACCESS
+    check_keys(row, [*more, *keys.needed], keys.optional, where)
     bits = positive_int(row["bits"], f"{where}: bits")
     figures = {name: positive_number(row[name], f"{where}: {name}") / bits for name in row if name.endswith("pj")}
     size = positive_int(row["bytes"], f"{where}: bytes") if "bytes" in more else None

@@ -30,9 +30,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from softnum.runtime.keys import POSITIVE, TEXT, WHOLE, Key, Keys, one_of
 from softnum.tta.quantities import InputTypeError, check_keys, positive_int, positive_number
 
-__all__ = ["NODE", "REFERENCES", "UnitHardware"]
+__all__ = ["NODE", "REFERENCES", "UNIT_KEYS", "UnitHardware"]
 
 #: The process of the published areas (areas.toml): micrometres of it need no reference.
 NODE = "TSMC 45 nm"
@@ -42,6 +43,22 @@ REFERENCES = {"int8": "int8", "int32": "int32", "binary16": "fp16", "binary32": 
 
 _TEXTS = ("source", "library", "reference", "energy_source")
 _WHOLE = ("latency_cycles", "initiation_interval")
+#: the keys of the table
+UNIT_KEYS = Keys({
+    "source": Key(TEXT, "where the figures come from", needed=True),
+    "library": Key(TEXT, "the cell library, or the process, that the areas are of"),
+    "area_um2": Key(POSITIVE, "of the multiplier, in square micrometres"),
+    "reference": Key(one_of(("", *REFERENCES)), "a multiplier of the published tables, mapped to the same library"),
+    "reference_area_um2": Key(POSITIVE, "its area"),
+    "area_ratio": Key(POSITIVE, "the two areas' ratio"),
+    "delay_ps": Key(POSITIVE, "the longest path, in picoseconds"),
+    "reference_delay_ps": Key(POSITIVE, "the reference's"),
+    "energy_pj": Key(POSITIVE, "picojoules of a multiply-add, in a 45 nm process"),
+    "energy_ratio": Key(POSITIVE, "energy of a multiplication over the reference's"),
+    "energy_source": Key(TEXT, "where the energy comes from, if not where the area does"),
+    "latency_cycles": Key(WHOLE, "clock cycles from operands to product"),
+    "initiation_interval": Key(WHOLE, "clock cycles from one multiply-add to the next"),
+})  # fmt: skip
 #: how far a ratio may be from the areas that it is of: they are written with three digits at least
 _CLOSE = 0.005
 _WHERE = "[hardware.unit]"
@@ -166,10 +183,11 @@ class UnitHardware:
         >>> UnitHardware.from_table({"source": "data sheet", "energy_pj": 0.3, "latency_cycles": 3}).energy_pj
         0.3
         """
-        names = [field.name for field in fields(cls) if field.name != "source"]
-        check_keys(table, ["source"], names, where)
+        check_keys(table, UNIT_KEYS.needed, UNIT_KEYS.optional, where)
         if set(table) <= set(_TEXTS):
-            raise ValueError(f"{where} states no figure; it may state {', '.join(n for n in names if n not in _TEXTS)}")
+            raise ValueError(
+                f"{where} states no figure; it may state {', '.join(n for n in UNIT_KEYS if n not in _TEXTS)}"
+            )
         try:
             return cls(**table)
         except ValueError as error:
