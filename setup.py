@@ -22,10 +22,12 @@ from setuptools import Extension, setup
 from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
-OBJECTS = Path("build/objects")
+# what is compiled for another machine, or with another compiler for this one (make wheels), is kept apart
+OBJECTS = Path("build/objects", os.environ.get("_PYTHON_HOST_PLATFORM", ""))
 CORE = sorted(p for p in Path("csrc").rglob("*.c") if p.parts[1] not in ("dpi", "tests"))
 HEADERS = sorted(Path("csrc").rglob("*.h"))
 BINDINGS = sorted(Path("softnum").rglob("*.pyx"))
+SHARED = "softnum.runtime._shared"  # what Cython writes for memoryviews, once for all bindings
 
 # No -march: the instruction set is chosen when the package is imported. Contraction and fast-math would change bits.
 FLAGS = ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden", "-MMD"]
@@ -36,14 +38,20 @@ FLAGS += ["-ffunction-sections", "-fdata-sections"]
 LINK_FLAGS = ["-pthread", "-Wl,-dead_strip" if sys.platform == "darwin" else "-Wl,--gc-sections"]
 if sys.platform == "win32":
     FLAGS, LINK_FLAGS = ["/std:c11", "/O2", "/fp:precise", "/Gy", "/Gw"], ["/OPT:REF"]
-elif "-g" not in os.environ.get("CFLAGS", "").split():
-    FLAGS.append("-g0")  # Python's own flags ask for debugging information, which takes a third of the time
+else:
+    asked = os.environ.get("CFLAGS", "").split()
+    if any(flag.startswith("-O") for flag in asked):
+        FLAGS.remove("-O3")
+    if "-g" not in asked:
+        FLAGS.append("-g0")  # Python's own flags ask for debugging information, which takes a third of the time
 
 # The extensions run on every Python from 3.11 on, except where it is free-threaded: that one has no stable ABI.
 ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")]
 if ABI3:
     MACROS.append(("Py_LIMITED_API", "0x030b0000"))
+
+NUMPY_HEADERS = os.environ.get("SOFTNUM_NUMPY_HEADERS") or np.get_include()  # those of another machine: make wheels
 
 digests = {}
 
@@ -115,19 +123,24 @@ class BuildExtensions(build_ext):
 
     def compile_binding(self, ext):
         """The object of an extension's Cython source."""
-        source, versions = ext.sources[0], [f"Cython {Cython.__version__}", f"NumPy {np.__version__}"]
-        target = OBJECTS / Path(source).with_suffix(".c")
-        options = ["--depfile", "--module-name", ext.name, "-X", "show_performance_hints=False"]
-        options += ["-X", "freethreading_compatible=True"]  # what threads share is given as elementwise.h says
-        # `python -m cython` looks where Cython lies first, which may hold another NumPy than the one imported here
-        options += ["-I", ".", "-I", str(Path(np.__file__).parents[1])]
+        versions = [f"Cython {Cython.__version__}", f"NumPy {np.__version__}"]
+        target = OBJECTS / Path(*ext.name.split(".")).with_suffix(".c")
+        # what threads share is given as elementwise.h says
+        options = ["--module-name", ext.name, "-X", "freethreading_compatible=True"]
+        if ext.name == SHARED:
+            written, inputs = ["--generate-shared", str(target)], list
+        else:
+            options += ["--depfile", "-X", "show_performance_hints=False", "--shared", SHARED]
+            # `python -m cython` looks where Cython lies first, which may hold another NumPy than the one imported here
+            options += ["-I", ".", "-I", str(Path(np.__file__).parents[1])]
+            written, inputs = [*ext.sources, "-o", str(target)], lambda: inputs_of(Path(f"{target}.dep"))
         make(
             target,
             [*options, *versions],
-            lambda: subprocess.run([sys.executable, "-m", "cython", *options, source, "-o", target], check=True),
-            lambda: inputs_of(Path(f"{target}.dep")),
+            lambda: subprocess.run([sys.executable, "-m", "cython", *options, *written], check=True),
+            inputs,
         )
-        return self.compile(target, "", MACROS, [np.get_include()], [*versions, self.get_ext_filename(ext.name)])
+        return self.compile(target, "", MACROS, [NUMPY_HEADERS], [*versions, self.get_ext_filename(ext.name)])
 
     def archive(self, objects):
         """The static library of the core."""
@@ -178,8 +191,11 @@ class Build(build):
 setup(
     cmdclass={"build": Build, "build_ext": BuildExtensions},
     ext_modules=[
-        Extension(".".join(source.with_suffix("").parts), [source.as_posix()], py_limited_api=ABI3)
-        for source in BINDINGS
+        Extension(SHARED, [], py_limited_api=ABI3),
+        *(
+            Extension(".".join(source.with_suffix("").parts), [source.as_posix()], py_limited_api=ABI3)
+            for source in BINDINGS
+        ),
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if ABI3 else {},
 )
