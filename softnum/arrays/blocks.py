@@ -108,8 +108,8 @@ class BlockArray(Codes):
         want = (*codes.shape[:axis], fmt.blocks(codes.shape[axis]), *codes.shape[axis + 1 :])
         if scales.shape != want:
             raise ValueError(
-                f"BlockArray: codes of shape {codes.shape} in blocks of {fmt.block_size or 'the whole axis'} along "
-                f"axis {axis} take scales of shape {want}, got {scales.shape}"
+                f"BlockArray: encodings of shape {codes.shape} in blocks of {fmt.block_size or 'the whole axis'} along "
+                f"axis {axis} need scales of shape {want}, got {scales.shape}"
             )
         if (tensor_scale is None) != (fmt.tensor_scale is None):
             how = "has no tensor scale" if fmt.tensor_scale is None else "needs tensor_scale="
@@ -166,7 +166,7 @@ class BlockArray(Codes):
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         self._must_lie_on_the_host()
         if copy is False:
-            raise ValueError("the values of a BlockArray are computed: they cannot be had without a copy")
+            raise ValueError("the values of a BlockArray are computed and always need a copy; leave copy=False out")
         if dtype is None:
             warn_of_lost_format(self.format)
         return self.decode(np.float64 if dtype is None else dtype)
@@ -203,7 +203,9 @@ class BlockArray(Codes):
         """Elements along the axes that are not blocked: integers, slices and ``...``; of the blocked one all, ``:``."""
         given = index if isinstance(index, tuple) else (index,)
         if any(not isinstance(i, (int, np.integer, slice, type(Ellipsis))) or isinstance(i, bool) for i in given):
-            raise TypeError("a BlockArray takes integers, slices and ... as an index; index .decode() for others")
+            raise TypeError(
+                "a BlockArray is indexed by integers, slices and ...; for other indices use a.decode()[...]"
+            )
         left = self.ndim - sum(i is not Ellipsis for i in given)
         if left < 0 or sum(i is Ellipsis for i in given) > 1:
             raise IndexError(f"too many indices for a BlockArray of {self.ndim} dimensions")
@@ -211,7 +213,8 @@ class BlockArray(Codes):
         full = (*given[:at], *[slice(None)] * left, *given[at + 1 :])
         if full[self.axis] != slice(None):
             raise ValueError(
-                f"a BlockArray's blocked axis ({self.axis}) is taken whole (:), got {full[self.axis]}; index .decode()"
+                f"the blocked axis of a BlockArray ({self.axis}) can only be indexed by a full slice (:), got "
+                f"{full[self.axis]}; index a.decode()"
             )
         after = sum(isinstance(i, slice) for i in full[self.ndim + self.axis + 1 :])
         return self._with(lambda part: part[full], -1 - after)
@@ -253,10 +256,10 @@ class BlockArray(Codes):
         return BlockArray, (self.codes, self.scales, self.format, self.axis, self.tensor_scale)
 
     def __eq__(self, other: Any) -> Any:
-        raise TypeError("BlockArrays are not compared; compare .decode(), or .codes and .scales")
+        raise TypeError("BlockArrays cannot be compared; compare a.decode(), or a.codes and a.scales")
 
     def __bool__(self) -> bool:
-        raise TypeError("the truth of a BlockArray is not defined")
+        raise TypeError("a BlockArray has no truth value; compare a.decode() with something")
 
     def __repr__(self) -> str:
         if gateway.is_device_array(self):  # which no one copies for the sake of a text
@@ -278,8 +281,8 @@ def checked_scale(given: Any, fmt: Any) -> np.float32:
     if not number:
         shown = f"an array of shape {np.shape(given)}" if np.ndim(given) else repr(given)
         raise TypeError(
-            f"tensor_scale must be one number, a positive value of {fmt.tensor_scale}, got {shown}; encode chooses it "
-            "where it is left out"
+            f"tensor_scale must be one number, a positive value of {fmt.tensor_scale}, got {shown}; leave it out and "
+            "encode chooses it"
         )
     with np.errstate(over="ignore", under="ignore"):
         try:
@@ -288,7 +291,7 @@ def checked_scale(given: Any, fmt: Any) -> np.float32:
             value = np.float32(np.inf)
     if not (np.isfinite(value) and value > 0 and float(value) == given) or quantize(value, fmt.tensor_scale) != value:
         raise ValueError(
-            f"tensor_scale={given!r} is no positive value of {fmt.tensor_scale}; softnum.quantize rounds to one"
+            f"tensor_scale={given!r} is not a positive value of {fmt.tensor_scale}; softnum.quantize rounds to one"
         )
     return value
 

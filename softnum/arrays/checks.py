@@ -49,7 +49,7 @@ def float_array(x, what: str) -> np.ndarray:
         wide = None
     if (x.dtype.kind == "O" or x.dtype.itemsize == 8) and (wide is None or not same_numbers(x, wide)):
         raise ValueError(
-            f"{what}: a number is not exact in float64; softnum.encode takes integers and Fractions exactly"
+            f"{what}: a number is not exact in float64; softnum.encode accepts integers and Fractions exactly"
         )
     return wide
 
@@ -63,8 +63,8 @@ def check_codes(codes, fmt, what="codes") -> np.ndarray:
         return array.astype(fmt.storage_dtype)
     if array.dtype.kind not in "iu":
         raise TypeError(
-            f"{what} of {fmt} are unsigned integers, got an array of {array.dtype}; softnum.encode makes codes of "
-            "numbers, softnum.array an Array"
+            f"{what} of {fmt} are unsigned integers, got an array of {array.dtype}; to convert numbers, use "
+            "softnum.encode (encodings) or softnum.array (an Array)"
         )
     if array.dtype == fmt.storage_dtype and fmt.bits == 8 * array.dtype.itemsize:
         return array
@@ -86,7 +86,9 @@ def check_axis(what: str, axis, ndim: int, name: str = "axis") -> int:
     whole = type(axis) is int or (isinstance(axis, Integral) and not isinstance(axis, bool))
     if not whole or not -ndim <= axis < ndim:
         known = f" (-{ndim} to {ndim - 1})" if ndim else ""
-        raise np.exceptions.AxisError(f"{what}: {name}={axis!r} is none of an array of {ndim} dimensions{known}")
+        raise np.exceptions.AxisError(
+            f"{what}: {name}={axis!r} is out of range for an array of {ndim} dimensions{known}"
+        )
     return int(axis) % ndim
 
 

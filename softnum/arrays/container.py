@@ -86,22 +86,23 @@ def _exact_code(x, fmt, what: str = "") -> int:
     if isinstance(x, (bool, np.bool_)) or not isinstance(x, (Real, Decimal)):
         kind = type(x)
         name = kind.__name__ if kind.__name__ != "Array" else f"{kind.__module__}.Array"
-        raise TypeError(f"Array and {name} do not mix; make an Array of it (softnum.array)")
+        raise TypeError(f"an Array and {name} cannot be combined; convert it with softnum.array")
     x = python_number(x)
     code = find_code(x, x == 0 and str(x).startswith("-"), fmt)
     if code is None:
         shown = f"{x!r}" if isinstance(x, float) or (abs(x) < 2**64 and x.denominator < 2**64) else "the number"
-        raise ValueError(f"{what}{shown} is not exact in {fmt}; softnum.array(x, {str(fmt)!r}) rounds")
+        raise ValueError(f"{what}{shown} is not exact in {fmt}; round it first: softnum.array(x, {str(fmt)!r})")
     return code
 
 
 def _exact_codes(x: np.ndarray, fmt, kind: str) -> np.ndarray:
     if x.dtype.kind == "b":
         raise TypeError(
-            f"Array and {kind} of bool do not mix; np.where(mask, a, 0) keeps the elements where a mask is true"
+            f"an Array and {kind} of bool cannot be combined; np.where(mask, a, 0) keeps the elements where a mask is "
+            "true"
         )
     if x.dtype.kind not in "fiuO" and format_of_dtype(x.dtype) is None:
-        raise TypeError(f"Array and {kind} of {x.dtype} do not mix; make an Array of it (softnum.array)")
+        raise TypeError(f"an Array and {kind} of {x.dtype} cannot be combined; convert it with softnum.array")
     if x.dtype.kind != "O" and x.dtype.itemsize <= 8:
         values = x.astype(np.float64)
         try:
@@ -183,7 +184,9 @@ def _written(name: str, result, out):
     if isinstance(result, Array) and isinstance(out, Array):
         out._put(result)
     elif is_device_array(result):
-        raise TypeError("a result on a GPU cannot be written into an array of the host; copy it: r.copy_to_host()")
+        raise TypeError(
+            "a result on a GPU cannot be written into an array on the host; copy it first: r.copy_to_host()"
+        )
     elif not isinstance(result, Array):
         np.copyto(out, result)
     elif not isinstance(out, np.ndarray) or out.dtype.kind not in "fO":
@@ -233,7 +236,7 @@ def numba_index(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     index = index if isinstance(index, tuple) else (index,)
     if any(isinstance(i, bool) or not (isinstance(i, (Integral, slice)) or i is ...) for i in index):
         raise TypeError(
-            "an Array of Numba's codes on a GPU takes indices of integers and slices; copy it to the host first: "
+            "an Array on a GPU is indexed by integers and slices only; for other indices copy it to the host first: "
             "a.copy_to_host()"
         )
     at = next((at for at, i in enumerate(index) if i is ...), len(index))
@@ -246,7 +249,9 @@ def numba_index(index: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 def _place(i, n: int) -> int:
     if not -n <= i < n:
-        raise IndexError(f"index {i} is none of an axis of {n} elements" + (f" (-{n} to {n - 1})" if n else ""))
+        raise IndexError(
+            f"index {i} is out of range for an axis of {n} elements" + (f" (-{n} to {n - 1})" if n else "")
+        )
     return int(i) % n
 
 
@@ -328,12 +333,15 @@ class Array(Codes):
         known = None
         if isinstance(codes, Array):
             if fmt is not None and format(fmt) != codes.format:
-                raise ValueError(f"an Array of {codes.format} is none of {format(fmt)}; convert it with .astype")
+                raise ValueError(f"got an Array of {codes.format}, not of {format(fmt)}; convert it with .astype")
             known, codes = codes.format, codes.codes
         elif isinstance(codes, (np.ndarray, np.generic)):
             known = format_of_dtype(codes.dtype)
         if fmt is None and known is None:
-            raise TypeError("Array: state the codes' format; only arrays of NumPy's and ml_dtypes' floats know theirs")
+            raise TypeError(
+                "Array: give the format of the encodings; only arrays with a float dtype of NumPy or ml_dtypes carry "
+                "one"
+            )
         self.format = known if fmt is None else format(fmt)
         if known is not None and known == self.format:
             codes = native(codes).view(self.format.storage_dtype)
@@ -447,7 +455,7 @@ class Array(Codes):
 
     def __float__(self) -> float:
         if self.size != 1:
-            raise TypeError("only an Array of one element becomes a float")
+            raise TypeError("only an Array of one element can be converted to a float")
         self._must_lie_on_the_host()
         return float(decode(self.codes, self.format).item())
 
@@ -457,30 +465,32 @@ class Array(Codes):
     def __round__(self, digits: Any = None) -> Any:
         """``round(a)`` of an Array without dimensions: of its value, as Python rounds; `numpy.round` is for others."""
         if self.ndim:
-            raise TypeError("round is for an Array without dimensions; np.round(a) rounds all elements to integers")
+            raise TypeError(
+                "round() is defined for an Array without dimensions; np.round(a) rounds all elements to integers"
+            )
         return round(self._number("a number"), digits)
 
     def __format__(self, spec: str) -> str:
         if not spec:
             return str(self)
         if self.ndim:
-            raise TypeError(f"an Array of {self.ndim} dimensions is not formatted by {spec!r}; format its elements")
+            raise TypeError(f"an Array of {self.ndim} dimensions cannot be formatted by {spec!r}; format its elements")
         return builtins.format(self._number("a number"), spec)
 
     def _number(self, kind: str):
         if self.size != 1:
-            raise TypeError(f"only an Array of one element becomes {kind}")
+            raise TypeError(f"only an Array of one element can be converted to {kind}")
         return self.item()
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         self._must_lie_on_the_host()
         if copy is False:
-            raise ValueError("the values of an Array are computed: they cannot be had without a copy")
+            raise ValueError("the values of an Array are computed and always need a copy; leave copy=False out")
         if dtype is None:
             warn_of_lost_format(self.format)
         target = np.dtype(np.float64 if dtype is None else dtype)
         if target.kind not in "fO":
-            raise TypeError(f"an Array becomes an array of floats or objects, not of {target}")
+            raise TypeError(f"an Array can be converted to an array of floats or objects, not of {target}")
         return decode(self.codes, self.format, target)
 
     # -- elements ------------------------------------------------------------------------------------------------------
@@ -506,11 +516,13 @@ class Array(Codes):
         if not isinstance(value, Array):
             value = as_operand(value, self.format)
         if value.format != self.format:
-            raise TypeError(f"only an Array of {self.format} can be put into one, got an Array of {value.format}")
+            raise TypeError(f"only an Array of {self.format} can be assigned to one, got an Array of {value.format}")
         codes = value.codes
         if isinstance(codes, np.ndarray) and is_device_array(self):
             if codes.ndim:
-                raise TypeError("an Array of the host cannot be put into one on a GPU; copy its codes there first")
+                raise TypeError(
+                    "an Array on the host cannot be assigned to one on a GPU; copy its encodings there first"
+                )
             codes = int(codes)
         if hasattr(self.codes, "__cuda_ndarray__"):
             on_device("put", value, self[index].codes)
@@ -527,7 +539,9 @@ class Array(Codes):
         if is_device_array(self.codes):
             on_device("put", result, self.codes)
         elif is_device_array(result.codes):
-            raise TypeError("a result on a GPU cannot be written into an Array of the host; copy it: r.copy_to_host()")
+            raise TypeError(
+                "a result on a GPU cannot be written into an Array on the host; copy it first: r.copy_to_host()"
+            )
         else:
             self.codes[...] = result.codes
 
@@ -647,7 +661,7 @@ class Array(Codes):
         return OPERATIONS["absolute"][0](self)
 
     def __bool__(self) -> bool:
-        raise TypeError("the truth of an Array is not defined; compare it with another (==, <, ...)")
+        raise TypeError("an Array has no truth value; compare it with another (==, <, ...)")
 
     def __getattr__(self, name: Any) -> Any:
         raise AttributeError(f"softnum.Array has no {name!r}")
@@ -670,7 +684,7 @@ class Array(Codes):
         """The functions of the Array API standard: `softnum.ops.namespace`."""
         namespace = NAMESPACES[0]()
         if api_version not in (None, namespace.__array_api_version__):
-            raise ValueError(f"the Array API of {namespace.__array_api_version__} is here, not that of {api_version}")
+            raise ValueError(f"softnum implements the Array API {namespace.__array_api_version__}, not {api_version}")
         return namespace
 
     @property
@@ -681,7 +695,9 @@ class Array(Codes):
     def to_device(self, device: str, /, *, stream: Any = None) -> Array:
         """The Array itself, where the codes lie there; `copy_to_host` copies them from a GPU."""
         if device != self.device or stream is not None:
-            raise ValueError(f"the codes of this Array lie on {self.device!r}; a.copy_to_host() is the way from a GPU")
+            raise ValueError(
+                f"the encodings of this Array are on {self.device!r}; copy them from a GPU with a.copy_to_host()"
+            )
         return self
 
     @property
@@ -733,7 +749,7 @@ def array(x: ArrayLike, fmt: Formats | None = None, **options: Any) -> Any:
     """
     if fmt is None:
         if options:
-            raise TypeError("array: state the format to round to")
+            raise TypeError("array: give the format to round to, as in softnum.array(x, 'bfloat16')")
         return Array(x)
     fmt = any_format(fmt)
     return fmt.array_class._rounded(x, fmt, **options)

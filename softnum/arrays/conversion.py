@@ -70,7 +70,7 @@ def exact_code(value, fmt: FormatLike, what: str) -> int:
                 text = repr(value)
             except ValueError:  # Python's, of more than 4300 digits
                 text = "(a number of thousands of digits)"
-            raise ValueError(f"{what}={text} is no value of {fmt}")
+            raise ValueError(f"{what}={text} is not a value of {fmt}")
         return code
 
 

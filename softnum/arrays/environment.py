@@ -64,7 +64,7 @@ class PartKey(NamedTuple):
         larger by shift."""
         if size % (self.outer * self.pieces):
             raise ValueError(
-                f"a result of {size} elements or rows does not consist of {self.outer * self.pieces} equal pieces"
+                f"a result of {size} elements or rows cannot be divided into {self.outer * self.pieces} equal pieces"
             )
         piece = size // (self.outer * self.pieces)
         run = piece * self.pieces
@@ -85,8 +85,8 @@ class SourceKey(NamedTuple):
         part, key = (key, key[:2]) if isinstance(key, PartKey) else (None, seed_and_stream(key))
         if self.source.casts and part is not None:
             raise ValueError(
-                f"random={self.source.name!r} numbers elements by rows and columns of all that is cast, and a part of "
-                "it does not say how it lies there; round the whole at once, or take another source"
+                f"random={self.source.name!r} numbers elements by their rows and columns in the whole tensor, and the "
+                "place of a part of it is not known; round the whole tensor at once, or take another source"
             )
         words = source_keys(self.source, key, (0, 0), "stochastic rounding")[:2]
         return key, words, [(0, size, 0)] if part is None else part.runs(size)
@@ -110,7 +110,7 @@ def source_key(random, key, random_bits, rounding, stochastic_bits, caller: str)
     if source.is_default or not rounding_name(rounding).startswith("stochastic"):
         return key
     if source.kind == "given" and (random_bits is None or key is not None):
-        raise ValueError(f"{caller}: with random='given' the bits are those of random_bits=, and there is no key")
+        raise ValueError(f"{caller}: with random='given' the bits come from random_bits=; leave key= out")
     if random_bits is not None:
         return None
     source.check(stochastic_bits, False, caller)
@@ -151,8 +151,8 @@ def seed_and_stream(key) -> tuple[int, int]:
     """The (seed, stream) of a key: an int (stream 0) or a pair of ints, each in 0..2**64-1."""
     if isinstance(key, SourceKey):
         raise ValueError(
-            f"random={key.source.name!r} is not among the sources here, where a key makes the words of the default; "
-            "give those words as random_bits= (softnum.Stream(key).words(shape, random=...))"
+            f"random={key.source.name!r} is not supported here, where a key gives words of the default source only; "
+            "pass the words as random_bits= (softnum.Stream(key).words(shape, random=...))"
         )
     pair = key if isinstance(key, tuple) else (key, 0)
     if len(pair) != 2 or not all(isinstance(v, Integral) and not isinstance(v, bool) and 0 <= v < 2**64 for v in pair):

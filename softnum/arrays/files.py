@@ -111,7 +111,7 @@ def load(path: PathLike) -> Array | BlockArray:
         except _Unusable as error:
             raise ValueError(f"{path}: {error}") from None
         except (zipfile.BadZipFile, zlib.error, *_BROKEN) as error:
-            raise ValueError(f"{path}: no whole file of softnum.save ({error})") from error
+            raise ValueError(f"{path}: not a complete file of softnum.save ({error})") from error
 
 
 class _Unusable(Exception):
@@ -122,7 +122,7 @@ def _check_sizes(archive, size: int) -> None:
     """ValueError of an archive that is larger inside than outside: `save` compresses nothing."""
     members = archive.infolist()
     if any(member.compress_type for member in members):
-        raise ValueError("it is compressed")
+        raise ValueError("a member is compressed")
     if sum(member.file_size for member in members) > size:
         raise ValueError("its members overlap")
 
@@ -135,7 +135,7 @@ def _member(archive, name: str) -> np.ndarray:
     shape, _, dtype = reader(stream)
     size = prod(shape) * dtype.itemsize  # else room would be made for what is not there
     if not dtype.hasobject and size != len(content) - stream.tell():
-        raise ValueError(f"{name} is not as long as it says")
+        raise ValueError(f"the length of {name} is not the one that its header states")
     return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
 
 
@@ -144,7 +144,7 @@ def _arrays_in(archive):
         raise _Unusable("not written by softnum.save")
     description = json.loads(_member(archive, _DESCRIPTION).tobytes())
     if description["version"] != _VERSION:
-        raise _Unusable(f"of version {description['version']}, and this softnum reads version {_VERSION}")
+        raise _Unusable(f"written as version {description['version']}; this softnum reads version {_VERSION}")
     named = {}
     for i, entry in enumerate(description["arrays"]):
         fmt, codes = format_of_data(entry["format"]), _member(archive, f"codes{i}")
@@ -154,6 +154,6 @@ def _arrays_in(archive):
             named[entry["name"]] = BlockArray(codes, _member(archive, f"scales{i}"), fmt, entry["axis"], tensor)
             continue
         if codes.dtype.newbyteorder("=") != fmt.storage_dtype:
-            raise ValueError(f"codes of {fmt} are {fmt.storage_dtype}, not {codes.dtype}")
+            raise ValueError(f"encodings of {fmt} are {fmt.storage_dtype}, not {codes.dtype}")
         named[entry["name"]] = Array(codes, fmt)
     return named.get(None, named)

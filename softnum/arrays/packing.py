@@ -75,17 +75,19 @@ def pack(codes: ArrayLike, fmt: Formats | None = None) -> np.ndarray:
     (3,)
     """
     if isinstance(codes, BlockArray):
-        raise TypeError("pack: a BlockArray's elements and scales lie apart: pack(a.codes, a.format.element), a.scales")
+        raise TypeError(
+            "pack: elements and scales of a BlockArray are packed separately: pack(a.codes, a.format.element), a.scales"
+        )
     if isinstance(codes, Array):
         if fmt is not None:
-            raise ValueError("pack: an Array knows its format; leave fmt out")
+            raise ValueError("pack: an Array carries its format; leave fmt= out")
         codes, fmt = codes.codes, codes.format
     elif fmt is None:
-        raise ValueError("pack: codes say nothing of their format; give fmt, or an Array")
+        raise ValueError("pack: plain encodings do not carry a format; give fmt=, or an Array")
     fmt = format(fmt)
     codes = check_codes(codes, fmt)
     if codes.ndim == 0:
-        raise ValueError("pack: one code has no axis to pack along; reshape it to (1,)")
+        raise ValueError("pack: a scalar has no axis to pack along; reshape it to (1,)")
     return pack_bits(codes, fmt.bits)
 
 
@@ -143,18 +145,18 @@ def unpack(packed: ArrayLike, fmt: FormatLike, count: int) -> np.ndarray:
     packed = np.asarray(packed)
     if packed.dtype != np.uint8:
         if packed.dtype.kind not in "iu" or (packed.size and not 0 <= packed.min() <= packed.max() <= 255):
-            raise TypeError(f"unpack takes bytes (uint8), got an array of {packed.dtype}")
+            raise TypeError(f"unpack needs bytes (uint8), got an array of {packed.dtype}")
         packed = packed.astype(np.uint8)
     if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
-        raise ValueError(f"unpack: count must be the number of codes in a row, got {count!r}")
+        raise ValueError(f"unpack: count must be the number of encodings in a row, got {count!r}")
     expected = _bytes_of_row(count, fmt.bits)
     if packed.ndim == 0 or packed.shape[-1] != expected:
         raise ValueError(
-            f"unpack: rows of {count} codes of {fmt} take {expected} bytes, got an array of shape {packed.shape}"
+            f"unpack: rows of {count} encodings of {fmt} have {expected} bytes, got an array of shape {packed.shape}"
         )
     used = count * fmt.bits % 8
     if used and packed.size and int(packed[..., -1].max()) >> used:
-        raise ValueError(f"unpack: bits behind the last of {count} codes are not zero")
+        raise ValueError(f"unpack: padding bits after the last of {count} encodings are not zero")
     return unpack_bits(packed, fmt.bits, count, fmt.storage_dtype)
 
 

@@ -28,7 +28,7 @@ def _exponent(digits: str, text: str) -> int:
     """The number that the digits say; ValueError where it makes a number of more than some megabits."""
     size = digits.lstrip("+-").replace("_", "").lstrip("0")
     if len(size) > 7 or int(size or 0) > 10**6:
-        raise ValueError(f"encode: the exponent of {_shown(text)} lies beyond +-1000000")
+        raise ValueError(f"encode: the exponent of {_shown(text)} is outside -1000000..1000000")
     return -int(size or 0) if digits.startswith("-") else int(size or 0)
 
 
@@ -48,8 +48,8 @@ def _number_of(text: str) -> Fraction | float:
         number = Fraction(stripped)
     except (ValueError, ZeroDivisionError):  # also Python's, of more than 4300 digits
         raise ValueError(
-            f"encode: {_shown(text)} is no number (decimal, ratio, hexadecimal like 0x1.8p3, inf or nan; "
-            "decimal up to 4300 digits)"
+            f"encode: {_shown(text)} is not a number; write a decimal of up to 4300 digits, a ratio, a hexadecimal "
+            "like 0x1.8p3, inf or nan"
         ) from None
     return -0.0 if not number and stripped.startswith("-") else number
 

@@ -83,17 +83,17 @@ class RandomSource(NamedTuple):
             return
         each = f"{self.half} bits for each of product and sum" if two_roundings else f"{self.field} bits"
         raise ValueError(
-            f"{caller}: random={self.name!r} gives a step {each} ({self.origin}), fewer than stochastic_bits={bits}; "
-            "take fewer bits, or a source of more"
+            f"{caller}: random={self.name!r} gives {each} per step ({self.origin}), fewer than stochastic_bits={bits}; "
+            "state fewer bits, or a source with more"
         )
 
     def check_steps(self, caller: str) -> None:
         """ValueError if the source has no bits for the steps of sums."""
         if self.casts:
             raise ValueError(
-                f"{caller}: random={self.name!r} numbers the elements of a matrix that is cast, by the tiles and "
-                "threads of Transformer Engine's kernel, and no steps of sums; give it to quantize or encode, or a "
-                "role of a design, and take 'philox4x32-7' here"
+                f"{caller}: random={self.name!r} numbers the elements of a matrix that is cast, as the threads of "
+                "Transformer Engine's kernel do, and does not number the steps of sums; use it in quantize, in encode "
+                "or in a role of a design, and take 'philox4x32-7' here"
             )
 
 
@@ -119,10 +119,10 @@ def random_source(name, caller: str = "random_source") -> RandomSource:
 def _philox_source(name: str, rounds: int, draws: int, caller: str) -> RandomSource:
     if rounds < 7:
         raise ValueError(
-            f"{caller}: random={name!r}: Philox4x32 of fewer than 7 rounds needs another layout of counters. Here the "
-            "columns of a product differ in one of four counter words alone (step div 4, column, row, batch): after 3 "
-            "rounds the last word is the same in all columns. Take 'philox4x32-7', words of your own by random_bits=, "
-            f"or, for casts, 'philox4x32-{max(rounds, 1)}@transformer_engine'"
+            f"{caller}: random={name!r}: Philox4x32 of fewer than 7 rounds needs another layout of counters; here the "
+            "columns of a product differ in only one of four counter words (step div 4, column, row, batch), so after "
+            "3 rounds the last word is the same in all columns; take 'philox4x32-7', pass your own words as "
+            f"random_bits=, or, for casts, take 'philox4x32-{max(rounds, 1)}@transformer_engine'"
         )
     if rounds not in (7, 10) or draws not in (1, 2, 4):
         raise ValueError(
@@ -142,12 +142,12 @@ def _lfsr(name: str, width: int, digits: str | None, shifts: int, hart: bool, ca
     low, high = _WIDTHS
     if not low <= width <= high or not 1 <= shifts <= _MOST_SHIFTS:
         raise ValueError(
-            f"{caller}: random={name!r}: an LFSR has {low} to {high} bits, and 1 to {_MOST_SHIFTS} shifts a step"
+            f"{caller}: random={name!r}: an LFSR has {low} to {high} bits and makes 1 to {_MOST_SHIFTS} shifts per step"
         )
     if digits is None and width not in TAPS:
         known = ", ".join(map(str, TAPS))
         raise ValueError(
-            f"{caller}: random={name!r}: state the taps, as in 'lfsr12-d8f'; known are those of {known} bits"
+            f"{caller}: random={name!r}: state the taps, as in 'lfsr12-d8f'; taps are known for {known} bits"
         )
     taps = TAPS[width] if digits is None else int(digits, 16)
     if taps >> (width - 1) != 1:

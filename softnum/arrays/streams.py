@@ -81,7 +81,7 @@ class Stream(tuple[int, int]):
     def __new__(cls, key: Key, stream: int | None = None) -> Stream:
         """The Stream of a key."""
         if stream is not None and isinstance(key, tuple):
-            raise ValueError(f"Stream: {key!r} states a stream already; leave out stream={stream!r}")
+            raise ValueError(f"Stream: {key!r} already contains a stream; leave out stream={stream!r}")
         return super().__new__(cls, seed_and_stream(key if stream is None else (key, stream)))
 
     def __getnewargs__(self) -> tuple[int, int]:
@@ -122,8 +122,8 @@ class Stream(tuple[int, int]):
         room = _ROOM - 1 - self.stream % _ROOM
         if isinstance(n, Integral) and not isinstance(n, bool) and n > room:
             raise ValueError(
-                f"Stream: a jump by {n} leaves the block of {self!r}, which goes on for {room}; spawn children, of "
-                "which each has a block of its own"
+                f"Stream: a jump by {n} leaves the range of {self!r}, which has {room} left; spawn children instead: "
+                "each has its own range"
             )
         return Stream(self.seed, self.stream + _whole("a jump", n, 0, room))
 
@@ -207,19 +207,23 @@ class Stream(tuple[int, int]):
         """
         shape = (shape,) if isinstance(shape, Integral) else tuple(shape)
         if unit is not None and random is not None:
-            raise ValueError(f"Stream: the unit states its source itself; leave out random={random!r}")
+            raise ValueError(f"Stream: the unit states its random source; leave out random={random!r}")
         if random is not None and not (source := random_source(random, "Stream")).is_default:
             if source.kind == "given":
-                raise ValueError("Stream: the bits of random='given' are the caller's, so there are none of a key")
+                raise ValueError("Stream: the bits of random='given' come from the caller; a key has none for it")
             return SourceKey(source, self).words(shape)
         if unit is None:
             return lanes.words_of_key(_core.philox_key(*self, 0), prod(shape)).reshape(shape)
         if k is None or len(shape) < 2:
-            raise ValueError(f"Stream: words of a product need its shape (..., M, N) and k=, got {shape}, k={k!r}")
+            raise ValueError(
+                f"Stream: words for a matrix product need its shape (..., M, N) and k=, got {shape}, k={k!r}"
+            )
         steps = unit.steps_with_c(k) if c else unit.steps(k)
         source = unit.random_source
         if source.kind == "given":
-            raise ValueError("Stream: the unit's random bits are given (random='given'), so there are none of a key")
+            raise ValueError(
+                "Stream: the unit's random bits are given by the caller (random='given'); a key has none for it"
+            )
         keys = source_keys(source, self, (1, 2), "Stream")
         first = words_of_steps(source, keys[:2], shape, steps)
         second = words_of_steps(source, keys[2:], shape, steps) if source.is_default else None

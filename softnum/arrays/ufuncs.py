@@ -30,8 +30,8 @@ def check_shapes(what: str, codes) -> None:
 def raise_undecided(fmt, what: str) -> None:
     """ValueError for a result that could not be decided."""
     raise ValueError(
-        f"{what}: a result has more than 126 bits before it wraps around in {fmt}, which cannot be rounded exactly; "
-        "saturate, or go through a wider format"
+        f"{what}: a result has more than 126 bits before it wraps around in {fmt} and cannot be rounded exactly; take "
+        "overflow='saturate', or convert to a wider format first"
     )
 
 

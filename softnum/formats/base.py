@@ -88,7 +88,7 @@ class SingleFormat(AnyFormat):
     def scale_rule(self, rule: str | None) -> None:
         """How the scale of a block is chosen; ValueError for a rule, as there are no scales."""
         if rule is not None:
-            raise ValueError(f"scale_rule={rule!r} is for block formats, {self} has no scales; leave it out")
+            raise ValueError(f"scale_rule={rule!r} is for block formats; {self} has no scales: leave it out")
 
     def summary(self, source: str) -> dict[str, Any]:
         """Name, width, and what else says which format it is, for a record that found it under `source`."""

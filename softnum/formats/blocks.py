@@ -115,7 +115,9 @@ class BlockFormat(AnyFormat, saved_as="block"):
                 raise ValueError(f"BlockFormat: block_size must lie in 1..{_MOST_BLOCK - 1}, got {block_size}")
             block_size = int(block_size)
         if not fits(scale, "float64"):
-            raise ValueError(f"BlockFormat: the values of scale={scale} are not exact in binary64; take a smaller one")
+            raise ValueError(
+                f"BlockFormat: the values of scale={scale} are not exact in binary64; take a smaller scale format"
+            )
         if tensor_scale is not None:
             tensor_scale = self._part("tensor_scale", tensor_scale)
             both = facts(scale) * facts(tensor_scale)
@@ -362,7 +364,7 @@ def check_keywords(what: str, given: dict[str, Any]) -> None:
 def refuse_block_options(what: str, fmt: FormatLike, given: dict[str, Any]) -> None:
     """TypeError for keywords of block formats that are given with another format."""
     check_keywords(what, given)
-    raise TypeError(f"axis, scale_rule, symmetric and tensor_scale are for block formats; {fmt} is none")
+    raise TypeError(f"axis, scale_rule, symmetric and tensor_scale are for block formats; {fmt} is not one")
 
 
 def check_block_options(what: str, given: dict[str, Any], rounding: Rounding, out: object = None) -> None:

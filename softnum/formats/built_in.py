@@ -71,8 +71,8 @@ class BuiltInFormat(CustomFormat):
         """ValueError for every mode but nearest_even, and for every overflow rule but saturate_finite."""
         if rounding_name(rounding) != "nearest_even":
             raise ValueError(
-                f"{self} rounds {self.what_rounds} to nearest, ties to even, as it is defined, and in no other mode; "
-                f"rounding={rounding!r} is not for it (leave it out, or round to a float format first)"
+                f"{self} is defined to round {self.what_rounds} to nearest, ties to even, only; leave "
+                f"rounding={rounding!r} out, or round to a float format first"
             )
         if overflow not in (None, *self.overflow_rules):
             self.refuse_overflow(overflow)
@@ -84,8 +84,8 @@ class BuiltInFormat(CustomFormat):
     def refuse_overflow(self, rule: str) -> None:
         """ValueError for an overflow rule."""
         raise ValueError(
-            f"{self} has no overflow: numbers beyond its ends become {self.max:g} or {self.min:g}, and infinities "
-            f"{self.class_names[0]}; overflow={rule!r} is not for it (leave it out)"
+            f"{self} has no overflow: numbers beyond its range become {self.max:g} or {self.min:g}, and infinities "
+            f"{self.class_names[0]}; leave overflow={rule!r} out"
         )
 
     @property

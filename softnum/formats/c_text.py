@@ -66,7 +66,7 @@ def format_constant(fmt, name: str | None = None) -> str:
     check_narrow(fmt, "no sn_format describes {}")
     name = re.sub(r"\W", "_", f"format_{fmt}", flags=re.ASCII) if name is None else name
     if not re.fullmatch(r"[A-Za-z_]\w*", name, flags=re.ASCII):
-        raise ValueError(f"name={name!r} is no name in C: letters, digits and _, no digit first")
+        raise ValueError(f"name={name!r} is not a C identifier: use letters, digits and _, not starting with a digit")
     return f"static const sn_format {name} = {_initialiser(fmt)};\n"
 
 

@@ -49,7 +49,9 @@ def tile_scales(scales: ArrayLike) -> np.ndarray:
     """
     scales = np.asarray(scales)
     if scales.dtype != np.uint8 or scales.ndim < 2:
-        raise TypeError(f"tile_scales takes uint8 of shape (..., rows, blocks), got {scales.dtype} of {scales.shape}")
+        raise TypeError(
+            f"tile_scales needs uint8 of shape (..., rows, blocks), got {scales.dtype} of shape {scales.shape}"
+        )
     *lead, rows, columns = scales.shape
     down, across = _tiles(rows, columns)
     full = np.zeros((*lead, down * _ROWS, across * _COLUMNS), np.uint8)

@@ -102,7 +102,7 @@ def compute(name: str, keys: Any, out_key: Any, codes: ArrayLike, rounding: str 
         )
         if known < stop - start:
             codes = ", ".join(f"{int(x[start + known]):#x}" for x in given)
-            raise ArithmeticError(f"{name} of {codes}: not decided with 2048 bits")
+            raise ArithmeticError(f"{name} of {codes}: the rounding is not decided with 2048 bits")
 
     for_ranges(out.size, run, None, _GRAIN)
     return out.reshape(shape)
@@ -262,7 +262,7 @@ class LogarithmicFormat(BuiltInFormat):
             if ends[0] == ends[1]:
                 return int(self.negated(np.array(ends[0], self.storage_dtype))) if x < 0 else ends[0]
             digits *= 2
-        raise ArithmeticError(f"{x} in {self}: not decided with {_MOST_DIGITS} digits")
+        raise ArithmeticError(f"{x} in {self}: the rounding is not decided with {_MOST_DIGITS} digits")
 
     def _of_log(self, log: Fraction) -> int:
         """The code of the positive number whose logarithm in the format's base is given."""
@@ -295,8 +295,8 @@ class LogarithmicFormat(BuiltInFormat):
         (down,) = self._functions.as_float(np.array([code]), "down").tolist()
         if up != down:
             raise ValueError(
-                f"the value of code {code:#x} of {self} is irrational, {odd!r} and more: no number is exact "
-                "(decode rounds it to float64)"
+                f"the value of code {code:#x} of {self} is irrational, {odd!r}...: no float is exact (decode rounds it "
+                "to float64)"
             )
         return Fraction(odd)
 
@@ -325,8 +325,8 @@ def check_operands(name: str, formats: Sequence[AnyFormat], out: np.ndarray | No
         factors = [f for f in formats[:2] if f.values_are_exact]
         if len(factors) == 2 and sum(f.value_facts.precision for f in factors) > 63:
             raise ValueError(
-                f"{name}: the product of {factors[0]} and {factors[1]} has more than 63 bits, which are not "
-                f"rounded to {out}; convert the operands first"
+                f"{name}: the product of {factors[0]} and {factors[1]} has more than 63 bits, too many to be rounded "
+                f"to {out}; convert the operands first"
             )
     elif numbers and name not in _OF_NUMBERS and (name != "divide" or formats[1].values_are_exact):
         raise ValueError(
@@ -335,12 +335,12 @@ def check_operands(name: str, formats: Sequence[AnyFormat], out: np.ndarray | No
     wide = next((f for f in numbers if f.value_facts.precision > _MOST_NUMBER_BITS), None)
     if wide is not None and name != "convert":
         raise ValueError(
-            f"{name}: numbers of {wide} have more than {_MOST_NUMBER_BITS} bits, and beside logarithmic "
-            "numbers no more are taken; convert them first"
+            f"{name}: numbers of {wide} have more than {_MOST_NUMBER_BITS} bits, the limit of operands beside "
+            "logarithmic numbers; convert them first"
         )
     if name in ("pow", "hypot", "cbrt") and any(type(f) is not type(out) for f in formats):
         raise ValueError(
-            f"{name} of {_first(formats, out)} is rounded to formats of its base alone, and {out} is none; "
+            f"{name} of {_first(formats, out)} can only be rounded to formats of its own base, and {out} is not one; "
             "convert the result"
         )
 
@@ -374,7 +374,7 @@ def _of_numbers(formats, codes) -> tuple[tuple, list]:
 def products_of(a: ArrayLike, b: ArrayLike) -> np.ndarray:
     """A number for each pair of codes of two formats of one kind, the same one where their product is the same."""
     if type(a) is not type(b):
-        raise ValueError(f"products of {a} and {b} are no sums of two logarithms of one base")
+        raise ValueError(f"products of {a} and {b} are not sums of two logarithms of one base")
     codes = [np.arange(1 << f.bits).astype(f.storage_dtype) for f in (a, b)]
     logs = [f.logarithms(c) for f, c in zip((a, b), codes, strict=True)]
     signs, zero, nan = (
@@ -483,8 +483,8 @@ class LnsFormat(LogarithmicFormat, saved_as="lns"):
         width_of(name, 1 + integer_bits + fraction_bits)
         if not 1 <= integer_bits <= _MOST_INTEGER_BITS or fraction_bits < 0:
             raise ValueError(
-                f"{name}: a logarithm has 1 to {_MOST_INTEGER_BITS} bits before the point, its sign among them, and 0 "
-                "or more behind it"
+                f"{name}: a logarithm has 1 to {_MOST_INTEGER_BITS} bits before the point, including its sign, and 0 "
+                "or more after it"
             )
         #: Bits of the logarithm before the point, its sign among them, and behind it.
         self.integer_bits: int = int(integer_bits)

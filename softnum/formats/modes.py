@@ -51,9 +51,11 @@ P3109_OVERFLOW = (*FLOAT_OVERFLOW, *P3109_VERSIONS)
 FIXED_OVERFLOW = ("saturate", "saturate_finite", "wrap")
 _REFUSALS = {
     "wrap": "fixed point; {} is a float format",
-    "infinity": "floats; {} has no infinity (use 'saturate' or 'wrap')",
-    "p3109_v3_2_1": "formats of P3109 with infinities; {} is none (in that version P3109's finite formats have "
-    "'saturate' alone)",
+    "infinity": "formats with infinities; {} has none (use 'saturate' or 'wrap')",
+    "p3109_v3_2_1": (
+        "P3109 formats with infinities; {} is not one (in that version the finite formats of P3109 only saturate: use "
+        "'saturate')"
+    ),
 }
 
 OVERFLOW_RULES: dict[str, int] = {"infinity": 0, "saturate": 1, "saturate_finite": 2, "wrap": 3, "p3109_v3_2_1": 5}

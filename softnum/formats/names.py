@@ -144,7 +144,7 @@ def format(name: str | Format) -> Format:
             return known
         if isinstance(name, AnyFormat):
             raise ValueError(_NOT_BLOCKS.format(name))
-        raise TypeError(f"a format or the name of one is needed, got {name!r}")
+        raise TypeError(f"expected a format or the name of one, got {name!r}")
     return _named(name)
 
 
@@ -168,8 +168,8 @@ def _named(name: str) -> Format:
         raise ValueError(_NOT_BLOCKS.format(name))
     hint = _hint(name, key)
     raise ValueError(
-        f"unknown format {name!r}{f'; {hint}' if hint else ''} (registered names: {', '.join(_REGISTRY)}; "
-        f"or {FAMILIES}; softnum formats --names lists others' names)"
+        f"unknown format {name!r}{f'; {hint}' if hint else ''} (registered names: {', '.join(_REGISTRY)}; or "
+        f"{FAMILIES}; softnum formats --names lists the names that other libraries use)"
     )
 
 
@@ -247,8 +247,8 @@ def dtype_of_format(fmt: Format) -> np.dtype:
         try:
             import ml_dtypes
         except ImportError:
-            raise ValueError(f"NumPy has no type that is {fmt}, and ml_dtypes is not installed; use .codes") from None
+            raise ValueError(f"NumPy has no dtype for {fmt}, and ml_dtypes is not installed; use .codes") from None
         found = getattr(ml_dtypes, name if name == "bfloat16" else f"float{fmt.bits}_{name}", None)
         if found is not None:
             return np.dtype(found)
-    raise ValueError(f"neither NumPy nor ml_dtypes has a type that is {fmt}; use .codes")
+    raise ValueError(f"neither NumPy nor ml_dtypes has a dtype for {fmt}; use .codes")

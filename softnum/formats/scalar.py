@@ -184,11 +184,11 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
         if negative_zero and not has_zero:
             raise ValueError("a format without zero has no -0")
         if not has_zero and lowest_binade != "normal":
-            raise ValueError("has_zero=False needs lowest_binade='normal'")
+            raise ValueError("has_zero=False requires lowest_binade='normal'")
         if not has_zero and signed:
-            raise ValueError("has_zero=False needs signed=False")
+            raise ValueError("has_zero=False requires signed=False")
         if saturating and infinities:
-            raise ValueError("saturating=True needs a format without infinities")
+            raise ValueError("saturating=True requires a format without infinities")
         if bias is None:
             bias = 2 ** (e - 1) - (0 if specials in ("fnuz", "p3109") else 1)
         bias = _check_int("bias", bias, -(2**16), 2**16)
@@ -201,7 +201,7 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
             object.__setattr__(self, key, value)
         least = {"subnormal": 1, "normal": 1 if has_zero else 0, "zero": 1 << m}[lowest_binade]
         if self.max_code < least:
-            raise ValueError(f"exponent_bits={e}, mantissa_bits={m} leaves no finite value but zero")
+            raise ValueError(f"exponent_bits={e}, mantissa_bits={m} leaves no finite value except zero")
         object.__setattr__(self, "name", name or self._default_name())
 
     def _default_name(self) -> str:

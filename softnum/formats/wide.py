@@ -102,8 +102,8 @@ class Wide:
         for number in numbers.flat:
             if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
                 raise TypeError(
-                    f"{what} of {self} are integers or of two words ({TWO_WORDS}), got {codes.dtype}; softnum.encode "
-                    "makes codes of numbers, softnum.array an Array"
+                    f"{what} of {self} are integers or pairs of words ({TWO_WORDS}), got {codes.dtype}; to convert "
+                    "numbers, use softnum.encode (encodings) or softnum.array (an Array)"
                 )
             if not 0 <= number < 1 << self.bits:
                 self._refuse(number, what)
@@ -122,7 +122,7 @@ class Wide:
 
     def check_modes(self, rounding: str, overflow: str | None) -> None:
         """ValueError: in units sums and products are of other formats."""
-        raise ValueError(f"sums and products of units are not of {self.described}")
+        raise ValueError(f"units do not compute sums and products in {self.described}")
 
     def sign_text(self, code: str) -> None:
         """No text in C tells the signs of codes."""
@@ -175,7 +175,7 @@ class WideFloatFormat(Wide, FloatFormat, saved_as="wide_float"):
         if not 1 <= e <= MAX_EXPONENT_BITS:
             raise ValueError(f"exponent_bits must lie in 1..{MAX_EXPONENT_BITS}, got {e}")
         if not explicit and not is_wide(e, m):
-            raise ValueError(f"a float of {1 + e + m} bits is softnum.FloatFormat({e}, {m})")
+            raise ValueError(f"a float of {1 + e + m} bits is not wide; write softnum.FloatFormat({e}, {m})")
         if explicit and m < 1:
             raise ValueError(f"mantissa_bits must be 1 or more, got {m}")
         if 1 + e + m + explicit > MAX_WIDE_BITS:
@@ -363,7 +363,10 @@ class WideFixedFormat(Wide, FixedFormat, saved_as="wide_fixed"):
     def __init__(self, integer_bits: int, fraction_bits: int, *, signed: bool = True) -> None:
         i, f = int(integer_bits), int(fraction_bits)
         if i < 0 or f < 0:
-            raise ValueError(f"fixed point of more than {MAX_BITS} bits has 0 or more bits on both sides, got {i}, {f}")
+            raise ValueError(
+                f"fixed point of more than {MAX_BITS} bits needs 0 or more bits on both sides of the point, got {i}, "
+                f"{f}"
+            )
         if not MAX_BITS < i + f <= MAX_WIDE_BITS:
             raise ValueError(
                 f"integer_bits + fraction_bits must lie in {MAX_BITS + 1}..{MAX_WIDE_BITS} (softnum.FixedFormat: in "

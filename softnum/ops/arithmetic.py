@@ -166,13 +166,13 @@ def convert(a: ArrayLike, from_fmt: FormatLike | None = None, to_fmt: FormatLike
     if isinstance(a, Array) and from_fmt is not None:
         target = str(from_fmt if to_fmt is None else to_fmt)
         raise ValueError(
-            f"convert: a is an Array of {a.format}, which knows its format, and from_fmt={str(from_fmt)!r} is given; "
-            f"state the target alone, as to_fmt=: convert(a, to_fmt={target!r}) or a.astype({target!r})"
+            f"convert: a is an Array and carries its format, {a.format}; leave from_fmt={str(from_fmt)!r} out and give "
+            f"the target: convert(a, to_fmt={target!r}) or a.astype({target!r})"
         )
     if to_fmt is None:
-        raise ValueError("convert: state the target with to_fmt=")
+        raise ValueError("convert: give the target format as to_fmt=")
     if "out_fmt" in options:
-        raise TypeError("convert takes to_fmt=, not out_fmt=")
+        raise TypeError("convert: the target is to_fmt=, not out_fmt=")
     return apply("convert", (a,), from_fmt, out_fmt=to_fmt, **options)
 
 

@@ -61,7 +61,7 @@ def _chosen(name: str, operands, fmt, out_fmt, return_flags: bool, options: dict
     for each in (*formats, out_fmt):
         check_not_custom(each, f"{name} is for floats, not for {{}}")
         if each.kind != "float":
-            raise ValueError(f"{name} is for floats; {each} is fixed point")
+            raise ValueError(f"{name} is defined for floats; {each} is fixed point")
     codes = np.broadcast_arrays(*codes)
     which = choose(codes, formats)
     each = [convert(c, f, out_fmt, return_flags=True, **options) for c, f in zip(codes, formats, strict=True)]
@@ -72,7 +72,7 @@ def _chosen(name: str, operands, fmt, out_fmt, return_flags: bool, options: dict
     none = which == len(each)
     if none.any():
         if not out_fmt.has_nan:
-            raise ValueError(f"{name}: {np.count_nonzero(none)} results are NaN, for which {out_fmt} has no code")
+            raise ValueError(f"{name}: {np.count_nonzero(none)} results are NaN, which {out_fmt} cannot encode")
         result = np.where(none, result.dtype.type(out_fmt.nan_code), result)
         flags = np.where(none, np.uint8(Flags.INVALID), flags)
     flags = np.zeros_like(flags) if out_fmt.p3109 else flags

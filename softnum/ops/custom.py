@@ -79,16 +79,16 @@ class Operator:
             raise ValueError(f"{name} is defined for custom formats of up to 16 bits, and {out} has {out.bits}")
         foreign = next((f for f in self.formats if f != out), None)
         if name in _CHOSEN and foreign is not None:
-            raise ValueError(f"{name} of {foreign} has no result in {out}; convert the operands to {out} first")
+            raise ValueError(f"{name} of {foreign} is not defined into {out}; convert the operands to {out} first")
         if self.users_own and out.values_are_exact and (self.rounding != "nearest_even" or overflow is not None):
             raise ValueError(
-                f"{name} of {out} is the user's own and rounds in its own way; rounding={rounding!r} and "
-                f"overflow={overflow!r} are not defined for it"
+                f"{name} of {out} is user-defined and states its own rounding; leave rounding={rounding!r} and "
+                f"overflow={overflow!r} out"
             )
         if name == "round_to_integral" and self.rounding.startswith("stochastic"):
             raise ValueError(
-                f"round_to_integral of {out} takes no random bits; rounding={rounding!r} is not defined for it "
-                "(round to a float format first)"
+                f"round_to_integral of {out} takes no random bits, so rounding={rounding!r} is not defined; round to a "
+                "float format first"
             )
         if not self.users_own or not out.values_are_exact:
             out.check_modes("nearest_even" if name == "round_to_integral" else self.rounding, overflow)
@@ -123,7 +123,7 @@ class Operator:
     def _exactly(self, codes, mode: str) -> np.ndarray:
         if self.name not in _FRACTIONS:
             raise ValueError(
-                f"{self.name}: a result lies closer to halfway between two values of {self.out} than binary64 can tell"
+                f"{self.name}: a result is closer to the midpoint of two values of {self.out} than binary64 can resolve"
             )
         values = [decode(c, f, object) for c, f in zip(codes, self.formats, strict=True)]
         exact = np.empty(values[0].shape, object)

@@ -30,9 +30,7 @@ def into_custom(name, codes, formats, out, rounding, overflow, invalid, extra, o
     """`softnum.ops.operation.apply` where the result is of a custom format, or says how operands of one compare."""
     for option, given in options.items():
         if given:
-            raise ValueError(
-                f"{name}: {option}= is not defined for {out}: it has values, but no exceptions; leave it out"
-            )
+            raise ValueError(f"{name}: {option}= is not defined for {out}, which raises no exceptions; leave it out")
     if name == "total_order":
         return out.in_order(*codes).astype(np.uint8)
     if name == "classify":
@@ -154,16 +152,12 @@ class CustomArithmetic:
         operation = Operator(name, (fmt,) * operands, fmt)
         made = _table(operation)
         if made is None:
-            raise ValueError(
-                f"{name} of {fmt} has no table: operations of one operand have one up to 16 bits, of two up to 8"
-            )
+            raise ValueError(f"{name} of {fmt} has no table: the limit is 16 bits for one operand and 8 bits for two")
         if made[1] is not None:
             first = np.argwhere(made[1])[0]
             operation(*(np.array([i], fmt.storage_dtype) for i in first))  # a function of the user's that fails, raises
             where = ", ".join(f"0x{int(i):02x}" for i in first)
-            raise ValueError(
-                f"{name} of {fmt} has no table: {name} of {where} is NaN, and the format has no code for it"
-            )
+            raise ValueError(f"{name} of {fmt} has no table: {name} of {where} is NaN, which the format cannot encode")
         return made[0]
 
 

@@ -105,7 +105,7 @@ def to_integer(
     """
     dtype = np.dtype(dtype)
     if dtype.kind not in "iu":
-        raise TypeError(f"to_integer gives integers, not {dtype}")
+        raise TypeError(f"to_integer returns integers, not {dtype}")
     out_fmt = FixedFormat(8 * dtype.itemsize, 0, signed=dtype.kind == "i")
     nan, overflow = _invalid_rule(invalid, out_fmt)
     codes, flags = apply(
@@ -115,7 +115,7 @@ def to_integer(
     )  # fmt: skip
     on_device = gateway.is_device_array(flags)
     if on_device and return_flags and not exact:
-        raise TypeError("to_integer: exact=False leaves a flag out on the host alone; copy the CUDA arrays there first")
+        raise TypeError("to_integer: exact=False is supported on the host only; copy the CUDA arrays there first")
     if invalid == "raise" and (bad := _count_invalid(flags)):
         raise ValueError(
             f"to_integer: {bad} of {prod(flags.shape)} values are NaN, infinite or out of range of {dtype} "
@@ -159,7 +159,7 @@ def from_integer(x: ArrayLike, out_fmt: FormatLike, **options: Any) -> Any:
         gateway.refuse_device()
     x = np.asarray(x)
     if x.dtype.kind not in "iu":
-        raise TypeError(f"from_integer takes integers of up to 64 bits, got an array of {x.dtype}")
+        raise TypeError(f"from_integer needs integers of up to 64 bits, got an array of {x.dtype}")
     x = np.ascontiguousarray(x.astype(x.dtype.newbyteorder("="), copy=False)).reshape(x.shape)
     source = FixedFormat(8 * x.dtype.itemsize, 0, signed=x.dtype.kind == "i")
     return convert(x.view(source.storage_dtype), source, out_fmt, **options)

@@ -74,7 +74,7 @@ def _cut_off(fmt, x, overflow) -> tuple[np.ndarray, np.ndarray]:
     if not (fmt.signed and fmt.negative_zero and fmt.lowest_binade == "subnormal" and fmt.max_code % 2):
         _refuse(fmt)
     if overflow is not None:
-        raise ValueError(f"jam: a float stops at its largest value; overflow={overflow!r} is for fixed point")
+        raise ValueError(f"jam: a float saturates at its largest value; overflow={overflow!r} is for fixed point")
     codes, flags = encode(x, fmt, rounding="toward_zero", return_flags=True)
     number = ~(fmt.is_nan(codes) | fmt.is_infinite(codes))
     return codes, number & (~fmt.is_zero(codes) | (flags & Flags.INEXACT != 0))

@@ -44,7 +44,7 @@ class LogarithmicArithmetic(CustomArithmetic):
     def apply(self, name, codes, formats, out_fmt, given: Rounding, flush_inputs, nan, extra, codes_out, compute):
         """(codes, flags or None)"""
         if compute is not None:
-            raise ValueError(f"probe: {name} of logarithmic numbers has no rounding to be shown; leave it out")
+            raise ValueError(f"probe: {name} of logarithmic numbers cannot be probed: it has no rounding to show")
         if name.startswith("compare"):
             return _compared(codes, formats), np.zeros(np.broadcast_shapes(*(c.shape for c in codes)), np.uint8)
         if not out_fmt.values_are_exact or name in ("total_order", "classify"):

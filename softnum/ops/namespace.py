@@ -99,7 +99,7 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
         return obj.copy() if copy else obj
     values = np.array(obj) if copy else np.asarray(obj)
     if copy is False and (isinstance(dtype, AnyFormat) or values.dtype.kind == "f"):
-        raise ValueError("asarray: codes of these values cannot be had without a copy")
+        raise ValueError("asarray: encoding these values needs a copy; leave copy=False out")
     return _made(values, dtype, device)
 
 
@@ -199,7 +199,7 @@ def finfo(type, /) -> FormatFacts:
     if isinstance(fmt, np.dtype) and fmt.kind == "c":
         return np.finfo(fmt)
     if not isinstance(fmt, AnyFormat):
-        raise TypeError(f"finfo takes a format or an Array of one, got {type!r}")
+        raise TypeError(f"finfo needs a format or an Array, got {type!r}")
     smallest = fmt.smallest_normal if hasattr(fmt, "smallest_normal") else fmt.epsilon
     return FormatFacts(fmt.bits, fmt.epsilon, fmt.max, fmt.min, smallest, fmt)
 

@@ -106,7 +106,7 @@ def _searchsorted(a, v, side="left", sorter=None):
 def _extreme_index(name: str):
     def function(a, axis=None, *, keepdims=False):
         if not (a.size if axis is None else a.shape[axis]):
-            raise ValueError(f"{name}: an empty Array, of shape {a.shape}, has none")
+            raise ValueError(f"{name}: not defined for an empty Array, of shape {a.shape}")
         nan, keys = isnan(a), order_keys(a)
         found = getattr(np, f"arg{name}")(keys, axis, keepdims=True)
         found = np.where(nan.any(axis, keepdims=True), np.argmax(nan, axis, keepdims=True), found)
@@ -185,7 +185,7 @@ def _where(condition, *choices):
     if not choices:
         return truth(condition).nonzero()
     if isinstance(condition, Array):
-        raise TypeError("where: the condition is an array of bool; compare the Array with something")
+        raise TypeError("where: the condition must be an array of bool; compare the Array with something")
     (x, y), fmt = _of_one_format("where", choices)
     return Array._of(np.where(condition, x.codes, y.codes), fmt)
 
@@ -221,7 +221,8 @@ def _put(function, at: int):
     def apply(a, *args, **kwargs):
         if not isinstance(a, Array):
             raise TypeError(
-                f"{function.__name__}: an Array does not go into an ndarray; take np.asarray(a, np.float64) or .codes"
+                f"{function.__name__}: an Array cannot be written into an ndarray; use np.asarray(a, np.float64) or "
+                "a.codes"
             )
         (a, values), _ = _of_one_format(function.__name__, (a, args[at - 1]))
         function(a.codes, *args[: at - 1], values.codes, *args[at:], **kwargs)
@@ -245,7 +246,7 @@ _PADDED = ("constant", "edge", "empty", "reflect", "symmetric", "wrap")
 def _pad(array, pad_width, mode="constant", *, constant_values=0, reflect_type="even"):
     if mode not in _PADDED or reflect_type != "even":
         what = mode if isinstance(mode, str) and mode not in _PADDED else f"reflect_type={reflect_type!r}"
-        raise refusal(f"numpy.pad with {what}", way_out=f"it computes elements; those that move them: {_PADDED}")
+        raise refusal(f"numpy.pad with {what}", way_out=f"it computes elements; these modes only copy them: {_PADDED}")
     more = {"constant_values": as_operand(constant_values, array.format).codes} if mode == "constant" else {}
     return Array._of(np.pad(array.codes, pad_width, mode, **more), array.format)
 
@@ -275,7 +276,7 @@ def _trim_zeros(filt, trim="fb"):
 
 def _copyto(dst, src, *, where=True):
     if not isinstance(dst, Array):
-        raise TypeError("copyto: an Array does not go into an ndarray; take np.asarray(a, np.float64) or .codes")
+        raise TypeError("copyto: an Array cannot be copied into an ndarray; copy np.asarray(a, np.float64) or a.codes")
     (dst, src), _ = _of_one_format("copyto", (dst, src))
     np.copyto(dst.codes, src.codes, where=where)
 

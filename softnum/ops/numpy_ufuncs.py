@@ -70,8 +70,8 @@ def _in_float64(a: Array, what: str) -> np.ndarray:
         return decode(a.codes, a.format)
     except ValueError:
         raise ValueError(
-            f"{what}: a value of {a.format} is beyond float64; softnum.ops.logb, softnum.ops.scalb and "
-            "softnum.ops.round_to_integral take it apart"
+            f"{what}: a value of {a.format} is out of range for float64; use softnum.ops.logb, softnum.ops.scalb and "
+            "softnum.ops.round_to_integral"
         ) from None
 
 
@@ -106,7 +106,7 @@ def _frexp(a):
 
 def _ldexp(a, n):
     if isinstance(n, Array):
-        raise TypeError("ldexp: the exponents are integers, not an Array")
+        raise TypeError("ldexp: the exponents must be integers, not an Array")
     return scalb(a, n)
 
 
@@ -127,7 +127,7 @@ def _where(ufunc, *inputs, out=None, where):
         raise refusal(f"numpy.{name} with where and without out", way_out="the other elements are those of out")
     mask = np.asarray(where)
     if mask.dtype != bool:
-        raise TypeError(f"numpy.{name}: where is an array of bool, not of {mask.dtype}")
+        raise TypeError(f"numpy.{name}: where must be an array of bool, got {mask.dtype}")
     inputs = [x if isinstance(x, Array) else np.asarray(x) for x in inputs]
     shape = np.broadcast_shapes(*(x.shape for x in inputs), mask.shape)
     if any(o.shape != shape for o in outs):
@@ -150,7 +150,9 @@ def _outer(ufunc, a, b, out=None):
 def _at(ufunc, a, indices, *others, out=None):
     name = ufunc.__name__
     if not isinstance(a, Array):
-        raise TypeError(f"numpy.{name}.at: an Array does not go into an ndarray; take a.astype or .codes")
+        raise TypeError(
+            f"numpy.{name}.at: an Array cannot be written into an ndarray; convert it with a.astype, or use a.codes"
+        )
     places = np.arange(a.size).reshape(a.shape)[indices]
     others = [np.broadcast_to(as_operand(x, a.format), places.shape).ravel() for x in others]
     places = places.ravel()

@@ -60,7 +60,7 @@ def _values(x) -> np.ndarray:
 def _isclose(a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
     x, y = np.broadcast_arrays(_values(a), _values(b))
     if any(v.dtype.kind not in "fiuO" for v in (x, y)):
-        raise TypeError("isclose takes numbers")
+        raise TypeError("isclose needs numbers")
     close = np.asarray(x == y) | (((x != x) & (y != y)) if equal_nan else False)
     finite = [np.isfinite(v.astype(np.float64)) if v.dtype.kind != "O" else _is_number(v) for v in (x, y)]
     open_ = finite[0] & finite[1] & ~close
@@ -182,7 +182,7 @@ def _median(a, axis=None, *, overwrite_input=False, keepdims=False):
     lines, axes = _lines(a, axis)
     n = lines.shape[-1]
     if not n:
-        raise ValueError(f"median: an empty Array, of shape {a.shape}, has none")
+        raise ValueError(f"median: not defined for an empty Array, of shape {a.shape}")
     lines = np.sort(lines)
     low, high = lines[..., (n - 1) // 2], lines[..., n // 2]
     found = low if n % 2 else _midpoints(low, high)

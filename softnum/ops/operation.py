@@ -76,14 +76,18 @@ def _operands(name, operands, fmt):
     arrays = [isinstance(x, Array) for x in operands]
     if any(arrays):
         if not all(arrays):
-            raise TypeError(f"{name}: Array and plain codes do not mix; make Arrays of all operands (softnum.array)")
+            raise TypeError(
+                f"{name}: Arrays and plain encodings cannot be mixed; convert all operands with softnum.array"
+            )
         if fmt is not None:
-            raise ValueError(f"{name}: the operands are Arrays, which know their format; leave fmt out")
+            raise ValueError(f"{name}: the operands are Arrays and carry their format; leave fmt= out")
         formats = tuple(x.format for x in operands)
         codes = [x.codes for x in operands]
     else:
         if fmt is None:
-            raise ValueError(f"{name}: codes say nothing of their format; give fmt, or make Arrays (softnum.array)")
+            raise ValueError(
+                f"{name}: plain encodings do not carry a format; give fmt=, or convert the operands with softnum.array"
+            )
         given = fmt if isinstance(fmt, tuple) else (fmt,) * len(operands)
         if len(given) != len(operands):
             raise ValueError(f"{name} has {len(operands)} operands, got {len(given)} formats")
@@ -123,7 +127,7 @@ class CoreArithmetic:
         elif name in ("sin", "cos", "tan") and fmt.span[1] > _core.TRIGONOMETRIC_EMAX + 1:
             raise ValueError(
                 f"{name}: values of {fmt} reach 2**{fmt.emax}, and angles are reduced up to "
-                f"2**{_core.TRIGONOMETRIC_EMAX}; convert them to a format of less range"
+                f"2**{_core.TRIGONOMETRIC_EMAX}; convert them to a format with a smaller range"
             )
 
     def check_modes(self, fmt, rounding, overflow) -> None:
@@ -145,7 +149,8 @@ class CoreArithmetic:
         if whole is not None and whole + out_fmt.fraction_bits + deciding > 126:
             raise ValueError(
                 f"sqrt: roots of {fmt} have up to {whole + out_fmt.fraction_bits} bits in {out_fmt}, more than the "
-                f"{126 - deciding} that can be wrapped exactly; saturate, or go through a narrower format"
+                f"{126 - deciding} that can be wrapped exactly; take overflow='saturate', or convert to a narrower "
+                "format first"
             )
 
     def prepared(self, name: str, formats, out_fmt, rounding, overflow):
@@ -195,7 +200,7 @@ def described(name, operands, fmt, out_fmt, rounding, overflow, stochastic_bits)
     if out_fmt is None:
         if any(f != formats[0] for f in formats):
             names = ", ".join(str(f) for f in formats)
-            raise ValueError(f"{name}: the operands' formats differ ({names}); state the result's with out_fmt=")
+            raise ValueError(f"{name}: the operands' formats differ ({names}); give the result's format as out_fmt=")
         out_fmt = formats[0]
     out_fmt = format(out_fmt)
     if name in _LIMITED:

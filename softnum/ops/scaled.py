@@ -41,8 +41,8 @@ def _scalar(fmt, what: str):
         raise ValueError(f"{what} {fmt}: scaled operations are defined for floating-point formats")
     if max(abs(fmt.emin - fmt.mantissa_bits), abs(fmt.emax)) > _MOST_EXPONENT:
         raise ValueError(
-            f"{what} {fmt}: its values reach beyond 2**{_MOST_EXPONENT} or 2**-{_MOST_EXPONENT}, the limit of scaled "
-            "operations; multiply first"
+            f"{what} {fmt}: its values exceed 2**{_MOST_EXPONENT} or 2**-{_MOST_EXPONENT}, the limits of scaled "
+            "operations; multiply by the scale first"
         )
     return fmt
 
@@ -50,7 +50,7 @@ def _scalar(fmt, what: str):
 def _factor(scale, like) -> Array:
     """A factor for each element of an Array: one for each block along the last axis if it has an axis less."""
     if not isinstance(scale, Array):
-        raise TypeError(f"a scale must be an Array, whose format says what its codes are, got {type(scale).__name__}")
+        raise TypeError(f"a scale must be an Array, got {type(scale).__name__}; convert it with softnum.array")
     if scale.ndim == len(like) - 1:
         scale = scale[..., np.newaxis]
     return scale
@@ -80,7 +80,7 @@ def _named(name: str) -> str:
     if found not in _OPERANDS:
         found = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", own).lower()
     if found not in _OPERANDS or found in _NOT_THESE:
-        raise ValueError(f"there is no scaled operation {name!r}")
+        raise ValueError(f"unknown scaled operation {name!r}")
     return found
 
 
@@ -268,13 +268,13 @@ def block_reduction(name: str, *blocks: Any, out_fmt: FormatLike, **options: Any
     kinds = {"blockreduceadd": "add", "blockreducemultiply": "multiply", "blockdotproduct": "dot"}
     kind = kinds.get(name.lower(), name.lower())
     if kind not in ("add", "multiply", "dot"):
-        raise ValueError(f"there is no reduction {name!r}; they are add, multiply and dot")
+        raise ValueError(f"unknown reduction {name!r} (known: add, multiply, dot)")
     if len(blocks) != 1 + (kind == "dot"):
         raise ValueError(f"{kind} takes {1 + (kind == 'dot')} blocks, got {len(blocks)}")
     out_fmt = _scalar(out_fmt, "the result's format")
     values = [_reals(_value(block)) for block in blocks]
     if values[0].ndim == 0:
-        raise ValueError("a block has an axis, and a number alone has none")
+        raise ValueError("a block needs an axis, which a scalar does not have; reshape it to (1,)")
     if kind == "dot":
         values = list(np.broadcast_arrays(*values))
     results = np.empty(values[0].shape[:-1], object)
@@ -332,7 +332,7 @@ def block_by_maximum(
            [ 1.       ,  0.3125   ]], binary8p4se))
     """
     if not isinstance(x, Array) or x.ndim == 0:
-        raise TypeError("x must be an Array with an axis, along which its blocks lie")
+        raise TypeError("x must be an Array with at least one axis, along which its blocks are formed")
     size = absolute(x).codes
     finite, endless = size <= x.format.max_code, size == (x.format.inf_code if x.format.infinities else -1)
     rank = np.where(finite, size.astype(np.int64), -1)

@@ -30,10 +30,12 @@ def _format_of(a, fmt, what: str):
         refuse_elementwise(what)
     if isinstance(a, Array):
         if fmt is not None:
-            raise ValueError(f"{what}: an Array knows its format; leave fmt out")
+            raise ValueError(f"{what}: an Array carries its format; leave fmt= out")
         fmt = a.format
     elif fmt is None:
-        raise ValueError(f"{what}: codes say nothing of their format; give fmt, or make an Array (softnum.array)")
+        raise ValueError(
+            f"{what}: plain encodings do not carry a format; give fmt=, or convert them with softnum.array"
+        )
     fmt = format(fmt)
     if fmt.last_place is None:
         raise ValueError(f"{what}: a custom format ({fmt}) has no last place")
@@ -77,7 +79,7 @@ def ulp(a: ArrayLike, fmt: Formats | None = None) -> np.ndarray:
     values = decode(a.codes if isinstance(a, Array) else check_codes(a, fmt), fmt)
     exponents = _exponents(values, fmt)
     if exponents.size and exponents.min() < -1074:
-        raise ValueError(f"ulp: a unit of {fmt} lies below float64's smallest value")
+        raise ValueError(f"ulp: an ulp of {fmt} is smaller than float64's smallest value")
     return np.where(np.isfinite(values), np.ldexp(1.0, exponents), nan)
 
 

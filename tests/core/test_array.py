@@ -67,7 +67,7 @@ def test_container():
     assert a.tolist()[0] == [1.0, 2.0, 2.5]
     with pytest.raises(ValueError, match=r"element \[1\] of the list: 0.1 is not exact in e5m2"):
         a[0] = [1.0, 0.1, 0.2]
-    with pytest.raises(TypeError, match="only an Array of e5m2 can be put into one, got an Array of e4m3fn"):
+    with pytest.raises(TypeError, match="only an Array of e5m2 can be assigned to one, got an Array of e4m3fn"):
         a[0] = sn.array([1.0, 2.0, 3.0], "e4m3fn")
     codes = np.zeros(3, np.uint8)
     assert sn.Array(codes, "e5m2").codes is codes
@@ -104,17 +104,17 @@ def test_values_and_their_types():
 @cases(
     "error, message, call",
     [
-        (ValueError, r"operands' formats differ \(e5m2, e4m3fn\); state the result's with out_fmt=",
+        (ValueError, r"the operands' formats differ \(e5m2, e4m3fn\); give the result's format as out_fmt=",
          lambda a: a + sn.array([1.0], "e4m3fn")),
         (ValueError, "formats differ", lambda a: sn.add([1], [2], ("e5m2", "e4m3fn"))),
         (ValueError, "add has 2 operands, got 3 formats", lambda a: sn.add([1], [2], ("e5m2",) * 3)),
-        (ValueError, "give fmt, or make Arrays", lambda a: sn.add([1], [2])),
-        (ValueError, "leave fmt out", lambda a: sn.add(a, a, "e5m2")),
-        (TypeError, "Array and plain codes do not mix", lambda a: sn.add(a, a.codes)),
-        (ValueError, r"0.1 is not exact in e5m2; softnum.array\(x, 'e5m2'\) rounds", lambda a: a + 0.1),
+        (ValueError, "plain encodings do not carry a format; give fmt=, or convert the", lambda a: sn.add([1], [2])),
+        (ValueError, "carry their format; leave fmt= out", lambda a: sn.add(a, a, "e5m2")),
+        (TypeError, "Arrays and plain encodings cannot be mixed", lambda a: sn.add(a, a.codes)),
+        (ValueError, r"0.1 is not exact in e5m2; round it first: softnum.array\(x, 'e5m2'\)", lambda a: a + 0.1),
         (ValueError, "9 is not exact in e5m2", lambda a: 9 * a),
         (ValueError, r"element \[1\] of the ndarray: 0.1 is not exact in e5m2", lambda a: np.array([1, 0.1, 0.2]) + a),
-        (TypeError, "Array and ndarray of bool do not mix; np.where", lambda a: a * (a > 0)),
+        (TypeError, "an Array and ndarray of bool cannot be combined; np.where", lambda a: a * (a > 0)),
         (TypeError, "numpy.float_power is not defined for softnum.Array", lambda a: np.float_power(a, a)),
         (TypeError, "numpy.(add.reduce|sum) is not defined for softnum.Array", lambda a: np.add.reduce(a)),
         (TypeError, "numpy.add with out of an array of int64 is", lambda a: np.add(a, a, out=np.zeros(3, np.int64))),
@@ -122,7 +122,7 @@ def test_values_and_their_types():
         (TypeError, "numpy.add with where and without out is not defined", lambda a: np.add(a, a, where=False)),
         (TypeError, "numpy.sum is not defined for softnum.Array", lambda a: np.sum(a)),
         (TypeError, "numpy.matmul is not defined", lambda a: np.ones((3, 3)) @ a),
-        (TypeError, "truth of an Array is not defined", lambda a: bool(a[0])),
+        (TypeError, "an Array has no truth value", lambda a: bool(a[0])),
         (ValueError, "0.1 is not exact in e5m2", lambda a: a < 0.1),
         (TypeError, "unhashable", lambda a: hash(a)),
         (ValueError, r"300 is no code of e5m2, which has 8 bits", lambda a: sn.add([300], [2], "e5m2")),
@@ -131,10 +131,10 @@ def test_values_and_their_types():
         (TypeError, "codes of e5m2 are unsigned integers, got an array of float64", lambda a: sn.Array([1.0], "e5m2")),
         (TypeError, "codes of operand 0 of e5m2 are unsigned integers", lambda a: sn.add([1.0], [2], "e5m2")),
         (ValueError, "unknown format 'e5m3x'", lambda a: sn.add([1], [2], "e5m3x")),
-        (ValueError, "convert: state the target with to_fmt=", lambda a: sn.convert([1], "e5m2")),
-        (ValueError, "convert: state the target with to_fmt=", lambda a: sn.convert(a)),
-        (ValueError, r"knows its format.*convert\(a, to_fmt='binary16'\)", lambda a: sn.convert(a, "binary16")),
-        (ValueError, r"knows its format.*a.astype\('q4.4'\)", lambda a: sn.convert(a, a.format, "q4.4")),
+        (ValueError, "convert: give the target format as to_fmt=", lambda a: sn.convert([1], "e5m2")),
+        (ValueError, "convert: give the target format as to_fmt=", lambda a: sn.convert(a)),
+        (ValueError, r"carries its format.*convert\(a, to_fmt='binary16'\)", lambda a: sn.convert(a, "binary16")),
+        (ValueError, r"carries its format.*a.astype\('q4.4'\)", lambda a: sn.convert(a, a.format, "q4.4")),
         (ValueError, "return_flags= is not defined for pow2", lambda a: sn.add([1], [2], TABLE, return_flags=True)),
         (ValueError, "invalid must be 'raise' or a number, got 'nan'", lambda a: sn.add(a, a, invalid="nan")),
         (ValueError, "tininess must be 'after' or 'before', got 'never'", lambda a: sn.add(a, a, tininess="never")),
@@ -155,8 +155,8 @@ def test_values_and_their_types():
         (ValueError, "convert: the result is NaN or infinite", lambda a: sn.convert([0x7E], "e5m2", "q4.4")),
         (TypeError, "encode takes real numbers", lambda a: sn.encode(np.array([1j], object), "e5m2")),
         (TypeError, "encode takes numbers, got an array of complex128", lambda a: sn.encode([1j], "e5m2")),
-        (ValueError, "encode: .one. is no number", lambda a: sn.encode(["one"], "e5m2")),
-        (TypeError, "decode gives float16, float32, float64 or objects, not int32",
+        (ValueError, "encode: .one. is not a number", lambda a: sn.encode(["one"], "e5m2")),
+        (TypeError, "decode returns float16, float32, float64 or object arrays, not int32",
          lambda a: sn.decode([1], "e5m2", dtype=np.int32)),
     ],
 )  # fmt: skip

@@ -69,10 +69,12 @@ def test_a_number_is_exact_or_refused(fmt):
             assert got == plain or (got != got and plain != plain), (number, got)
             assert str(got).startswith("-") == str(plain).startswith("-") or plain != plain
         else:
-            with pytest.raises(ValueError, match=rf"is not exact in {fmt}; softnum.array\(x, '{fmt}'\) rounds"):
+            with pytest.raises(
+                ValueError, match=rf"is not exact in {fmt}; round it first: softnum.array\(x, '{fmt}'\)"
+            ):
                 one[0] = number
     for other in (True, np.True_, "1", None, 1j, np.complex64(1), b"1", np.ones(2, bool), ["1"], np.ones(2, complex)):
-        with pytest.raises(TypeError, match=rf"Array and {type(other).__name__}( of .*)? do not mix"):
+        with pytest.raises(TypeError, match=rf"Array and {type(other).__name__}( of .*)? cannot be combined"):
             one[0] = other
 
 
@@ -141,14 +143,17 @@ def test_comparison_by_table_is_comparison(fmt):
         ("numpy.save is not defined .* softnum.save keeps", lambda a: np.save("never-made.npy", a)),
         ("numpy.savez is not defined .* softnum.save keeps", lambda a: np.savez("never-made.npz", x=a)),
         ("numpy.take with out is not defined", lambda a: np.take(a, [0], out=a)),
-        ("where: the condition is an array of bool", lambda a: np.where(a, a, a)),
-        ("Array and ndarray of complex128 do not mix", lambda a: np.where([True], a, np.ones(2, complex))),
-        ("Array and ndarray of bool do not mix", lambda a: np.concatenate([a, np.ones(2, bool)])),
-        ("an Array does not go into an ndarray", lambda a: np.copyto(np.ones(2), a)),
+        (
+            "where: the condition must be an array of bool; compare the Array with something",
+            lambda a: np.where(a, a, a),
+        ),
+        ("Array and ndarray of complex128 cannot be combined", lambda a: np.where([True], a, np.ones(2, complex))),
+        ("an Array and ndarray of bool cannot be combined", lambda a: np.concatenate([a, np.ones(2, bool)])),
+        ("an Array cannot be copied into an ndarray", lambda a: np.copyto(np.ones(2), a)),
         ("iteration over an Array without dimensions", lambda a: list(a[0])),
-        ("only an Array of one element becomes a float", lambda a: float(a)),
-        ("state the codes' format", lambda a: sn.Array([1, 2])),
-        ("array: state the format to round to", lambda a: sn.array(np.float32([1]), rounding="up")),
+        ("only an Array of one element can be converted to a float", lambda a: float(a)),
+        ("Array: give the format of the encodings; only arrays with a float", lambda a: sn.Array([1, 2])),
+        ("array: give the format to round to", lambda a: sn.array(np.float32([1]), rounding="up")),
     ],
 )
 def test_what_is_not_defined_names_the_way_out(message, call, tmp_path, monkeypatch):

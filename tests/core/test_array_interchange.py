@@ -73,11 +73,11 @@ def test_every_float_of_ml_dtypes_is_known():
 
 def test_what_is_no_float_is_refused():
     for dtype in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.int2):
-        with pytest.raises(TypeError, match="state the codes' format"):
+        with pytest.raises(TypeError, match="Array: give the format of the encodings; only arrays with a float"):
             sn.Array(np.zeros(3, dtype))
         with pytest.raises(TypeError, match="are unsigned integers, got an array of u?int"):
             sn.Array(np.zeros(3, dtype), "e2m1fn")
-        with pytest.raises(TypeError, match="a format or the name of one is needed"):
+        with pytest.raises(TypeError, match="expected a format or the name of one"):
             sn.format(dtype)
         with pytest.raises(TypeError, match="encode takes numbers"):
             sn.encode(np.zeros(3, dtype), "e2m1fn")
@@ -90,9 +90,9 @@ def test_what_is_no_float_is_refused():
     with pytest.raises(TypeError, match="got bfloat16 .softnum.Array takes it as it is"):
         sn.quantize(np.zeros(3, ml_dtypes.bfloat16), "e4m3fn")
     for name in ("tf32", "q4.4", "dlfloat16", "e6m9", "binary8p3se"):
-        with pytest.raises(ValueError, match=f"neither NumPy nor ml_dtypes has a type that is {name}; use .codes"):
+        with pytest.raises(ValueError, match=f"neither NumPy nor ml_dtypes has a dtype for {name}; use .codes"):
             sn.array([1.0], name).to_numpy()
-    with pytest.raises(ValueError, match="neither NumPy nor ml_dtypes has a type that is mine"):
+    with pytest.raises(ValueError, match="neither NumPy nor ml_dtypes has a dtype for mine"):
         sn.Array([1], sn.CustomFormat.from_table([0.0, 1.0], name="mine")).to_numpy()
 
 
@@ -102,7 +102,7 @@ def test_arrays_and_other_byte_orders():
     a = sn.Array(np.float32([1.5]))
     for same in (sn.Array(a), sn.Array(a, "binary32"), sn.array(a)):
         assert np.shares_memory(same.codes, a.codes) and same.format == a.format
-    with pytest.raises(ValueError, match="an Array of binary32 is none of q16.16; convert it with .astype"):
+    with pytest.raises(ValueError, match="got an Array of binary32, not of q16.16; convert it with .astype"):
         sn.Array(a, "q16.16")
     assert sn.array(a, "e5m2").format == sn.format("e5m2") and sn.array(a, "e5m2", rounding="up").tolist() == [1.5]
     third = sn.array([Fraction(1, 3)], "q1.63")  # not by way of binary64
@@ -122,7 +122,7 @@ except ValueError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "NumPy has no type that is e5m2, and ml_dtypes is not installed; use .codes\n"
+    assert done.stdout == "NumPy has no dtype for e5m2, and ml_dtypes is not installed; use .codes\n"
 
 
 TORCH = {
@@ -142,7 +142,7 @@ def dtype_like_pytorchs(name):
 def test_dtypes_of_pytorch_are_formats(name):
     own = {"float": "float32", "half": "float16"}.get(name, name)  # as they print
     assert sn.format(dtype_like_pytorchs(own)) == sn.format(TORCH[name])
-    with pytest.raises(TypeError, match="a format or the name of one is needed"):
+    with pytest.raises(TypeError, match="expected a format or the name of one"):
         sn.format(dtype_like_pytorchs("int8"))
 
 

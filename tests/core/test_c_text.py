@@ -78,7 +78,7 @@ def test_names_and_refusals():
     for call, message in (
         (lambda: format_constant("mxfp4"), "no sn_format describes mxfp4_e2m1, a block format"),
         (lambda: format_constant(table), "no sn_format describes table, a table format"),
-        (lambda: format_constant("e5m2", "5m2"), "name='5m2' is no name in C"),
+        (lambda: format_constant("e5m2", "5m2"), "name='5m2' is not a C identifier"),
     ):
         with pytest.raises(ValueError, match=message):
             call()

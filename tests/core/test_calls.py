@@ -87,7 +87,9 @@ def test_operands_that_are_not_all_arrays():
         assert sn.add(a, a, None, rounding="up").format is a.format  # no format is needed, and none is given
         assert sn.sqrt(a, None, out_fmt="e4m3").format is sn.format("e4m3")
         for other in (codes, [1.0, 2.0], 1):
-            with pytest.raises(TypeError, match="Array and plain codes do not mix"):
+            with pytest.raises(
+                TypeError, match="Arrays and plain encodings cannot be mixed; convert all operands with softnum.array"
+            ):
                 sn.add(other, a)
 
 

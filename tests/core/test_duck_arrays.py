@@ -59,7 +59,7 @@ def test_dask_refuses_arrays_by_their_format():
     for call in (lambda: dask.from_array(A, chunks=1), lambda: dask.asarray(A)):
         with pytest.raises(TypeError, match="e4m3fn"):
             call()
-    with pytest.raises(TypeError, match="Array and dask.array.core.Array do not mix"):
+    with pytest.raises(TypeError, match="Array and dask.array.core.Array cannot be combined"):
         A + dask.ones((2, 2))
     codes = dask.from_array(A.codes, chunks=1)  # which it carries
     doubled = codes.map_blocks(lambda c: (2 * sn.Array(c, "e4m3fn")).codes, dtype=np.uint8)
@@ -77,7 +77,7 @@ def test_pandas_makes_float64_and_warns():
 def test_the_namespace_of_the_array_api():
     xp = A.__array_namespace__()
     assert A.__array_namespace__(api_version=xp.__array_api_version__) is xp
-    with pytest.raises(ValueError, match="that of 1999.12"):
+    with pytest.raises(ValueError, match="not 1999.12"):
         A.__array_namespace__(api_version="1999.12")
     e4m3fn = A.format
     for got, want in (
@@ -137,8 +137,8 @@ def test_the_namespace_of_the_array_api():
         (ValueError, "0.3 is not exact in e4m3fn", lambda: xp.asarray([0.3], dtype=e4m3fn)),
         (TypeError, "e4m3fn, e5m2 have no common type", lambda: xp.result_type(A, sn.format("e5m2"))),
         (ValueError, "asarray: the Array is one of e4m3fn", lambda: xp.asarray(A, dtype=xp.float32)),
-        (ValueError, "without a copy", lambda: xp.asarray([1.5], copy=False)),
-        (TypeError, "finfo takes", lambda: xp.finfo(np.int8)),
+        (ValueError, "needs a copy", lambda: xp.asarray([1.5], copy=False)),
+        (TypeError, "finfo needs", lambda: xp.finfo(np.int8)),
         (ValueError, "lies on the host", lambda: xp.zeros(1, device="cuda")),
         (ValueError, "lie on 'cpu'", lambda: A.to_device("cuda")),
     ):

@@ -54,7 +54,7 @@ def test_the_formats_target_sees_a_fault(formats, monkeypatch):
     "text", ["1e999999999", "-1e-999999999", "1e" + "9" * 5000, "1e" + "٣" * 20, "0x1p" + "9" * 5000]
 )
 def test_numbers_with_an_enormous_exponent_are_refused_at_once(text):
-    with pytest.raises(ValueError, match=r"encode: the exponent of .* lies beyond \+-1000000"):
+    with pytest.raises(ValueError, match="encode: the exponent of .* is outside -1000000..1000000"):
         sn.encode(text, "e5m2")
 
 
@@ -69,7 +69,7 @@ def test_exponents_up_to_the_limit_and_leading_zeros():
 @pytest.mark.parametrize("text", ["9" * 5000, "0." + "0" * 5000 + "1", "1." + "0" * 5000 + "1"])
 def test_numbers_beyond_python_s_digits_are_not_rounded_by_float(text):
     # these went through float(): an infinity, a zero and a one, in modes where the result is another
-    with pytest.raises(ValueError, match="is no number .*decimal up to 4300 digits"):
+    with pytest.raises(ValueError, match="is not a number; write a decimal of up to 4300 digits"):
         sn.encode(text, "e5m2", rounding="up")
 
 
@@ -77,7 +77,7 @@ def test_infinities_and_nans_in_text():
     assert sn.encode(["inf", "+Infinity", "-INF"], "e5m2").tolist() == [0x7C, 0x7C, 0xFC]
     assert sn.encode(["nan", "-NaN"], "e5m2").tolist() == [0x7E, 0x7E]
     for text in ("--inf", "+-nan", "infin", "", "-"):
-        with pytest.raises(ValueError, match="is no number"):
+        with pytest.raises(ValueError, match="is not a number"):
             sn.encode(text, "e5m2")
 
 

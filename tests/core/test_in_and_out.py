@@ -52,9 +52,9 @@ def test_text_is_taken_exactly(text, value):
 def test_special_texts_and_refusals():
     assert sn.encode(["inf", "-inf", "nan", "-0", "-0x0p0", "0"], "e5m2").tolist() == [0x7C, 0xFC, 0x7E, 0x80, 0x80, 0]
     for text in ("one", "", "0x", "0x.p1", "1/0", "0x1.8q3"):
-        with pytest.raises(ValueError, match="encode: .* is no number"):
+        with pytest.raises(ValueError, match="encode: .* is not a number"):
             sn.encode(text, "e5m2")
-    with pytest.raises(ValueError, match="exponent of '0x1p9999999' lies beyond"):
+    with pytest.raises(ValueError, match="exponent of '0x1p9999999' is outside"):
         sn.encode("0x1p9999999", "e5m2")
 
 
@@ -163,7 +163,7 @@ def test_float16_stays_float16():
         assert np.array_equal(np.signbit(got), np.signbit(wide[held]))
         if not held.all():
             with pytest.raises(
-                ValueError, match=rf"quantize: a result in {fmt} is not exact in float16 \(give float32\)"
+                ValueError, match=rf"quantize: a result in {fmt} is not exact in float16; pass the input as float32"
             ):
                 sn.quantize(x, fmt, **kwargs)
     assert set(sn.quantize(x, "e5m2")[np.isnan(x)].view(np.uint16).tolist()) == {0x7E00}

@@ -138,7 +138,7 @@ def test_an_axis_that_is_not_the_leading_one():
 
 
 def test_what_has_no_parts_is_refused():
-    with pytest.raises(ValueError, match="a result of 10 elements or rows does not consist of 3 equal pieces"):
+    with pytest.raises(ValueError, match="a result of 10 elements or rows cannot be divided into 3 equal pieces"):
         sn.quantize(X[0], "e5m2", rounding="stochastic", key=PartKey(*KEY, 1, 3))
     with pytest.raises(ValueError, match="no dimension of the larger product may reach"):
         sn.matmul(np.ones((3, 4), np.float32), np.ones((4, 2), np.float32), FLAT, key=PartKey(*KEY, 2**31, 1))

@@ -170,7 +170,7 @@ def test_given_bits():
     for name in ("given", "lfsr32"):
         assert np.array_equal(sn.quantize(x, "e5m2", random_bits=words, random=name, **STOCHASTIC), want)
     for options in ({}, {"key": 1}, {"key": 1, "random_bits": words}):
-        with pytest.raises(ValueError, match="quantize: with random='given' the bits are those of random_bits="):
+        with pytest.raises(ValueError, match="quantize: with random='given' the bits come from random_bits="):
             sn.quantize(x, "e5m2", random="given", **options, **STOCHASTIC)
 
 
@@ -193,11 +193,15 @@ def test_no_elements_and_single_ones():
 
 def test_what_is_refused():
     x = numbers(8, 4)
-    with pytest.raises(ValueError, match="quantize: random='philox4x32-3@transformer_engine' gives .* 8 bits .*=32"):
+    with pytest.raises(
+        ValueError, match="quantize: random='philox4x32-3@transformer_engine' gives 8 bits per step .*=32"
+    ):
         sn.quantize(x, "e5m2", rounding="stochastic", key=1, random=CASTS.format(3))
     with pytest.raises(ValueError, match="encode: random must be 'philox4x32-10'.*got 'pcg64'"):
         sn.encode(x, "e5m2", key=1, random="pcg64", **STOCHASTIC)
-    with pytest.raises(ValueError, match="add: .*fewer than 7 rounds.* for casts, 'philox4x32-3@transformer_engine'"):
+    with pytest.raises(
+        ValueError, match="add: .*fewer than 7 rounds.* for casts, take 'philox4x32-3@transformer_engine'"
+    ):
         sn.add(1, 1, "e5m2", key=1, random="philox4x32-3", **STOCHASTIC)
     for rounds in (0, 11):
         with pytest.raises(ValueError, match="1 to 10 rounds in this layout"):
@@ -206,13 +210,13 @@ def test_what_is_refused():
         sn.quantize(x, "e5m2", random="lfsr32", **STOCHASTIC)
     with pytest.raises(ValueError, match="the key is the number of column 0's LFSR"):
         sn.quantize(x, "e5m2", key=(1, 1), random="lfsr32@hart", **STOCHASTIC)
-    with pytest.raises(ValueError, match="a part of it does not say how it lies there"):
+    with pytest.raises(ValueError, match="numbers elements by their rows and columns in the whole tensor, and"):
         sn.quantize(x, "e5m2", key=PartKey(1, 1, 0, 8), random=CASTS.format(3), **STOCHASTIC)
-    with pytest.raises(ValueError, match="MadUnit: .* no steps of sums; give it to quantize"):
+    with pytest.raises(ValueError, match="MadUnit: .* does not number the steps of sums; use it in quantize"):
         sn.MadUnit("e6m9", operand="e5m2", rounding="stochastic", stochastic_bits=8, random=CASTS.format(3))
-    with pytest.raises(ValueError, match="the unit states its source itself"):
+    with pytest.raises(ValueError, match="the unit states its random source; leave out random="):
         sn.Stream(1).words((2, 2), sn.MadUnit("e6m9", operand="e5m2", rounding="stochastic"), k=2, random="lfsr32")
-    with pytest.raises(ValueError, match="there are none of a key"):
+    with pytest.raises(ValueError, match=r"the bits of random='given' come from the caller"):
         sn.Stream(1).words(3, random="given")
 
 
@@ -220,9 +224,7 @@ def test_kernels_that_are_put_off_take_the_default_alone():
     from softnum.arrays.environment import source_key
 
     key = source_key("lfsr32", 7, None, "stochastic", 8, "quantize")
-    with pytest.raises(
-        ValueError, match="'lfsr32' is not among the sources here.*Stream\\(key\\).words\\(shape, random="
-    ):
+    with pytest.raises(ValueError, match="'lfsr32' is not supported here.*Stream\\(key\\).words\\(shape, random="):
         words_of_key(True, key)
 
 

@@ -77,9 +77,9 @@ def test_names_that_there_are_not(name, message):
 
 
 def test_a_step_with_too_few_bits():
-    with pytest.raises(ValueError, match="gives a step 8 bits \\(4 draws of a word of 32 bits\\), fewer than.*=9"):
+    with pytest.raises(ValueError, match=r"gives 8 bits per step \(4 draws of a word of 32 bits\).*=9"):
         unit("philox4x32-7/4", 9)
-    with pytest.raises(ValueError, match="gives a step 8 bits for each of product and sum.*fewer than"):
+    with pytest.raises(ValueError, match=r"gives 8 bits for each of product and sum per step.*fewer than"):
         unit("philox4x32-7/2", 12, two=True)
     with pytest.raises(ValueError, match="an LFSR of 16 bits"):
         unit("lfsr16", 17)

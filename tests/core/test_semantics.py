@@ -511,7 +511,7 @@ def test_minus_zero_becomes_plus_zero():
 # -- operations --------------------------------------------------------------------------------------------------------
 def test_different_formats_need_out_fmt():
     """Without it a ValueError; with it the exact result is rounded once."""
-    with pytest.raises(ValueError, match="state the result's with out_fmt="):
+    with pytest.raises(ValueError, match=r"give the result's format as out_fmt="):
         sn.add(0x3C, 0x38, ("e5m2", "e4m3fn"))
     assert int(sn.add(0x3C, 0x38, ("e5m2", "e4m3fn"), out_fmt="q4.4")) == 0x20
     with pytest.raises(ValueError, match="out_fmt"):

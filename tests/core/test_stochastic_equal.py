@@ -93,7 +93,7 @@ def test_exact_and_block_units_take_it():
 
 
 def test_what_refuses_it():
-    with pytest.raises(ValueError, match="use a nearest or directed mode"):
+    with pytest.raises(ValueError, match="use a nearest or a directed mode"):
         sn.quantize([0.5], sn.CustomFormat.from_table([0.0, 1.0, 2.0, -1.0]), rounding=MODE, key=1)
     with pytest.raises(ValueError, match="stochastic_equal"):
         sn.quantize([0.5], "posit8", rounding=MODE, key=1)

@@ -189,7 +189,7 @@ def test_nothing_zeros_and_specials():
          lambda: sn.sum([1.0, 1 + 2**-10], MADS[0])),
         (ValueError, "sum: x is an Array of e4m3, but the unit adds values of e6m9, e5m2",
          lambda: sn.sum(sn.array([1], "e4m3"), MADS[0])),
-        (ValueError, r"sum: axis=2 is none of an array of 1 dimensions \(-1 to 0\)", lambda: sn.sum([1.0], MADS[0], 2)),
+        (ValueError, r"axis=2 is out of range .* 1 dimensions \(-1 to 0\)", lambda: sn.sum([1.0], MADS[0], 2)),
         (ValueError, "an axis occurs twice", lambda: sn.sum([[1.0]], MADS[0], (0, -2))),
         (ValueError, "sum: the unit rounds stochastically; give key=", lambda: sn.sum([1.0], MADS[12])),
         (ValueError, r"sum: random_bits must be uint32 of shape \(1,\), got int64",

@@ -501,7 +501,7 @@ def test_other_refusals():
     with pytest.raises(ValueError, match="operands of two words have no result in posit16; state a float format"):
         sn.add(a, a, out_fmt="posit16")
     assert a.astype("posit16").tolist() == [1, 2] and sn.array([1.5], "posit16").astype(QUAD).tolist() == [1.5]
-    with pytest.raises(ValueError, match="neither NumPy nor ml_dtypes has a type that is binary128; use .codes"):
+    with pytest.raises(ValueError, match="neither NumPy nor ml_dtypes has a dtype for binary128; use .codes"):
         a.to_numpy()
     with pytest.raises(TypeError, match="the accumulator of a sum are yours to state"):
         np.sum(a)

@@ -192,7 +192,9 @@ def test_exact_results_need_no_neighbours():
     assert sn.negate(codes, ODD, rounding="up").tolist() == mirrored
     assert sn.ops.scalb(codes, 0, ODD, rounding="down").tolist() == codes.tolist()
     assert sn.absolute(codes, ODD, rounding="toward_zero")[[1, 2]].tolist() == [1, 1]
-    with pytest.raises(ValueError, match="cbrt: a result lies closer to .* two values of near than binary64 can tell"):
+    with pytest.raises(
+        ValueError, match="cbrt: a result is closer to the midpoint of two values of near than binary64 can resolve"
+    ):
         root = math.nextafter(2.0 ** (1 / 3), 2.0) if (2.0 ** (1 / 3)) ** 3 < 2 else 2.0 ** (1 / 3)
         near = sn.CustomFormat.from_table([0.0, 2.0, root, math.nextafter(root, 0.0)], name="near")
         sn.ops.cbrt([1], near, rounding="up")
@@ -201,7 +203,7 @@ def test_exact_results_need_no_neighbours():
 @cases(
     ("error", "said", "values"),
     [
-        (TypeError, r"values\[1\] is 1j; a value is a real number \(int, float, Fraction\) or NaN", [0, 1j]),
+        (TypeError, r"values\[1\] is 1j; a value must be a real number \(int, float, Fraction\) or NaN", [0, 1j]),
         (TypeError, r"values\[0\] is None", [None, 1]),
         (TypeError, r"values\[0\] is \[0, 1\]", [[0, 1], [2, 3]]),
         (TypeError, r"values\[0\] is array\(\[1., 1.\]\)", np.ones((2, 2))),
@@ -209,9 +211,9 @@ def test_exact_results_need_no_neighbours():
         (TypeError, "from_table takes a sequence of 2..bits numbers, got 5", 5),
         (ValueError, r"values\[1\] is Fraction\(1, 3\), which is not exact in binary64; round", [0, Fraction(1, 3)]),
         (ValueError, r"values\[0\] is 10+, which is not exact in binary64", [10**400, 1]),
-        (ValueError, "a table has no infinity", [math.inf, 1]),
+        (ValueError, "from_table accepts finite values and NaN, and no infinity", [math.inf, 1]),
         (ValueError, "the value 1.0 occurs more than once", [1, 1.0]),
-        (ValueError, "takes 2..bits values with 1 <= bits <= 16, got 3", [1, 2, 3]),
+        (ValueError, "needs 2..bits values with 1 <= bits <= 16, got 3", [1, 2, 3]),
         (ValueError, "all values are NaN", [math.nan] * 2),
     ],
 )  # fmt: skip
@@ -255,7 +257,7 @@ def test_results_without_a_code():
         ("rounding='stochastic' is not defined for the value table nf4", {"rounding": "sr", "key": 1}),
         ("the value table nf4 saturates; overflow='infinity' is not defined", {"overflow": "infinity"}),
         (
-            "add: return_flags= is not defined for nf4: it has values, but no exceptions; leave it",
+            "add: return_flags= is not defined for nf4, which raises no exceptions; leave it out",
             {"return_flags": True},
         ),
         ("add: flush_inputs= is not defined for nf4", {"flush_inputs": True}),
@@ -321,7 +323,7 @@ def test_results_and_operands_of_other_formats():
     assert sn.convert(sn.array([0.1], "binary64"), to_fmt=nf4).tolist() == [0.07958029955625534]
     with pytest.raises(ValueError, match="formats differ .e5m2, nf4."):
         sn.add(a, sn.array([1.0, -1.0], nf4))
-    with pytest.raises(ValueError, match="rounding='up' and overflow=None are not defined for it"):
+    with pytest.raises(ValueError, match="leave rounding='up' and overflow=None out"):
         sn.add(a, a, out_fmt=posit8, rounding="up")
 
 
@@ -350,7 +352,7 @@ def test_tables_of_values_in_files_and_pickles(tmp_path):
         assert pickle.loads(pickle.dumps(fmt)) == fmt
         sn.save(tmp_path / "a.npz", sn.Array([1, 2], fmt))
         assert sn.load(tmp_path / "a.npz").format == fmt
-    with pytest.raises(TypeError, match="save: posit8 is made of functions, which files do not hold"):
+    with pytest.raises(TypeError, match="save: posit8 is made of functions, which cannot be saved"):
         sn.save(tmp_path / "a.npz", sn.Array([1, 2], posit8))
     assert nf4 != ODD and nf4.kind == "table" and posit8.kind == "custom"
     assert eval(repr(nf4), {"CustomFormat": sn.CustomFormat}) == nf4

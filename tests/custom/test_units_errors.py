@@ -264,7 +264,9 @@ def test_random_bits_of_a_scalar_count_where_it_rounds_stochastically():
             kernels.scalar(fmt, stochastic_bits=33)
     assert kernels.scalar("e5m2", rounding="sr", stochastic_bits=8).stochastic_bits == 8
     for mode in ("sr", "rto"):
-        with pytest.raises(ValueError, match="not defined for the value table table; use a nearest or directed mode"):
+        with pytest.raises(
+            ValueError, match="is not defined for the value table table; use a nearest or a directed mode"
+        ):
             kernels.scalar(table, rounding=mode)
 
 

@@ -140,7 +140,7 @@ def test_integers_are_left_to_jax():
 def test_without_a_compiler(monkeypatch, tmp_path):
     monkeypatch.setenv("CC", "no-such-compiler")
     monkeypatch.setenv("SOFTNUM_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(RuntimeError, match="no C compiler 'no-such-compiler' is found.*\n.*apt-get install gcc"):
+    with pytest.raises(RuntimeError, match="the C compiler 'no-such-compiler' is not found.*\n.*apt-get install gcc"):
         build._path()
 
 

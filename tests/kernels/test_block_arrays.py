@@ -58,15 +58,15 @@ def test_what_lies_on_a_gpu_stays_there(device):
             work()
     with pytest.raises(TypeError, match="no elementwise operations"):
         a + a
-    with pytest.raises(ValueError, match=r"blocked axis \(-1\) is taken whole"):
+    with pytest.raises(ValueError, match=r"blocked axis of a BlockArray \(-1\) can only be indexed by a full slice"):
         a[:, 1]
     same(sn.BlockArray(a.codes, a.scales, "mxfp8_e4m3"), sn.array(X[0], "mxfp8_e4m3"))
-    with pytest.raises(ValueError, match="take scales of shape"):
+    with pytest.raises(ValueError, match="need scales of shape"):
         sn.BlockArray(a.codes, a.codes, "mxfp8_e4m3")
     with pytest.raises(ValueError, match="200 is no code of e2m1fn"):
         sn.BlockArray(_cuda.to_device(np.full((2, 2), 200, np.uint8)), a.scales[:2, :1], "mxfp4")
     for work in (np.asarray, pickle.dumps):
-        with pytest.raises(TypeError, match="codes of this BlockArray lie on a GPU; copy them to the host first"):
+        with pytest.raises(TypeError, match="codes of this BlockArray lie on a GPU; copy them to the host"):
             work(a)
     with pytest.raises(TypeError, match="BlockArray: scales lies on the host and codes on the device"):
         sn.BlockArray(a.codes, a.scales.copy_to_host(), "mxfp8_e4m3")

@@ -467,11 +467,13 @@ def test_arrays_of_two_places_do_not_mix(device):
     unit = sn.MadUnit("e6m9", operand="e5m2")
     codes = np.uint8([60, 65, 0, 7])
     a, b = sn.Array(device.to_device(codes), "e5m2"), sn.Array(codes.copy(), "e5m2")
-    with pytest.raises(TypeError, match="cannot be written into an Array of the host"):
+    with pytest.raises(TypeError, match="a result on a GPU cannot be written into an Array on the host; copy"):
         np.add(a, a, out=b)
     with pytest.raises(TypeError, match="a lies on the host and out on the device"):
         np.add(b, b, out=a)
-    with pytest.raises(TypeError, match="cannot be put into one on a GPU"):
+    with pytest.raises(
+        TypeError, match="an Array on the host cannot be assigned to one on a GPU; copy its encodings there first"
+    ):
         a[:2] = b[:2]
     for work in (
         lambda: sn.add(a.codes, [1, 2, 3, 4], "e5m2"),
@@ -525,7 +527,7 @@ def test_codes_are_checked_on_the_device(device):
         sn.Array(device.to_device(codes), "e2m1fn")
     with pytest.raises(TypeError, match="codes of e2m1fn on a GPU must be an array of uint8, got int64"):
         sn.Array(device.to_device(codes.astype(np.int64)), "e2m1fn")
-    with pytest.raises(TypeError, match="state the codes' format"):
+    with pytest.raises(TypeError, match="Array: give the format of the encodings; only arrays with a float"):
         sn.Array(device.to_device(codes))
 
 
@@ -555,14 +557,14 @@ def test_nothing_is_copied_to_the_host_unasked(device, monkeypatch):
         lambda: np.where([1, 0], a, a), a.tolist, lambda: float(a[:1]), a.max, lambda: np.sort(a), lambda: a.item(0),
         a.to_numpy, lambda: pickle.dumps(a),
     ):  # fmt: skip
-        with pytest.raises(TypeError, match=r"lie on a GPU; copy them to the host first: a\.copy_to_host\(\)"):
+        with pytest.raises(TypeError, match=r"lie on a GPU; copy them to the host first: a.copy_to_host\(\)"):
             work()
-    with pytest.raises(TypeError, match="cannot be written into an array of the host; copy it"):
+    with pytest.raises(TypeError, match="a result on a GPU cannot be written into an array on the host; copy"):
         np.less(a, a, out=np.zeros(2, bool))
     assert repr(list(a)) == repr([a[0], a[-1]]) == repr([a[:1].reshape(()), a[1:].reshape(())])
-    with pytest.raises(IndexError, match=r"index 2 is none of an axis of 2 elements \(-2 to 1\)"):
+    with pytest.raises(IndexError, match=r"index 2 is out of range for an axis of 2 elements \(-2 to 1\)"):
         a[2]
-    with pytest.raises(IndexError, match="index -4 is none of an axis of 2 elements"):
+    with pytest.raises(IndexError, match="index -4 is out of range for an axis of 2 elements"):
         a.reshape(1, 2)[:, -4]
     for index in ((0, 0), (..., ...), (0, ..., 0)):
         with pytest.raises(IndexError, match="too many indices for an Array of 1 dimensions"):
@@ -655,7 +657,7 @@ def test_views_of_arrays(device):
     same(d.copy_to_host(), codes)
     with pytest.raises(TypeError, match=r"Array\.reshape: CUDA arrays are reshaped in C order alone"):
         a.reshape(6, 4, order="F")
-    with pytest.raises(TypeError, match="takes indices of integers and slices; copy it to the host first"):
+    with pytest.raises(TypeError, match="an Array on a GPU is indexed by integers and slices only"):
         a[np.array([True, False])]
     with pytest.raises(ValueError, match="broadcast"):
         a[0] = a[:, 0, 0]

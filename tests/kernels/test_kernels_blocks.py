@@ -224,7 +224,7 @@ def test_out_and_refusals(device):
         (TypeError, "scales lies on the host", lambda: sn.decode((codes[0], host(codes[1])), "mxfp8_e4m3")),
         (ValueError, "encode: threads=2", lambda: sn.encode(on_device, "mxfp4", threads=2)),
         (ValueError, "quantize: out must be a CUDA array", lambda: sn.quantize(on_device, "mxfp4", out=place[:2])),
-        (ValueError, "has no axis to be blocked along", lambda: sn.encode(device.to_device(np.float32(1)), "mxfp4")),
+        (ValueError, "no axis to divide into blocks", lambda: sn.encode(device.to_device(np.float32(1)), "mxfp4")),
         (ValueError, "needs key=seed", lambda: sn.encode(on_device, "mxfp4", rounding="sr")),
         (ValueError, "unknown scale rule", lambda: sn.quantize(on_device, "mxfp4", scale_rule="nearly")),
     ):  # fmt: skip

@@ -186,7 +186,7 @@ def test_refused(device):
         sn.conv2d(dx, device.to_device(w[:, :1].copy()), UNIT)
     with pytest.raises(ValueError, match=r"conv2d: c of shape \(5,\) does not broadcast"):
         sn.conv2d(dx, dw, UNIT, device.to_device(np.zeros(5, np.float32)))
-    with pytest.raises(TypeError, match=r"conv2d takes no units of block formats \(mxint8\)"):
+    with pytest.raises(TypeError, match=r"conv2d does not support units of block formats \(mxint8\)"):
         sn.conv2d(dx, dw, sn.BlockDotUnit("binary32", operand="mxint8"))
     with pytest.raises(TypeError, match="conv2d: x must be an array of float32 or float64, got int32"):
         sn.conv2d(device.to_device(x.astype(np.int32)), dw, UNIT)

@@ -48,7 +48,7 @@ def test_axes(device, axis):
     for keepdims in (False, True):
         got = sn.sum(device.to_device(x), UNIT, axis, keepdims=keepdims)
         same(got, sn.sum(x, UNIT, axis, keepdims=keepdims))
-    with pytest.raises(ValueError, match="axis=3 is none of an array of 3 dimensions"):
+    with pytest.raises(ValueError, match="axis=3 is out of range for an array of 3 dimensions"):
         sn.sum(device.to_device(x), UNIT, 3)
 
 

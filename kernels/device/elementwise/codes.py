@@ -148,7 +148,7 @@ def _no_environment(
     for option, given in options.items():
         if given:
             raise ValueError(
-                f"{name}: {option}= is not defined for {out_fmt}: it has values, but no exceptions; leave it out"
+                f"{name}: {option}= is not defined for {out_fmt}, which raises no exceptions; leave it out"
             )
 
 
@@ -160,7 +160,7 @@ def _check_kernel(fmt, name: str) -> None:
 @_check_kernel.custom
 def _no_kernel(fmt, name: str) -> None:
     raise NoKernel(
-        f"{name}: no kernel computes with {fmt} here (one operand of up to 16 bits has a table, two of up to 8); copy "
+        f"{name}: no kernel computes with {fmt} here (tables are limited to one operand of 16 bits or two of 8); copy "
         "the CUDA arrays to the host first"
     )
 

@@ -74,7 +74,7 @@ def array_and_format(x, what: str, caller: str):
     if isinstance(x, Array):
         return x.codes, x.format
     if isinstance(x, BlockArray):
-        raise TypeError(f"{caller}: {what} is a BlockArray, which matmul and dot alone take; decode it first")
+        raise TypeError(f"{caller}: {what} is a BlockArray, which only matmul and dot accept; decode it first")
     return _cuda.device_array(x, f"{caller}: {what}"), None
 
 

@@ -45,13 +45,13 @@ def _values(x, what: str) -> np.ndarray:
         return (x if x.dtype.kind == "f" and x.dtype.itemsize <= 8 else float_array(x, what)).astype(np.float64)
     except ValueError:
         raise ValueError(
-            f"{what}: a number is not exact in float64, which is what block formats are made from"
+            f"{what}: a number is not exact in float64, from which block formats are encoded; round it first"
         ) from None
 
 
 def axis_of(axis: int, ndim: int, what: str) -> int:
     if ndim == 0:
-        raise ValueError(f"{what}: one number has no axis to be blocked along; reshape it to (1,)")
+        raise ValueError(f"{what}: a scalar has no axis to divide into blocks; reshape it to (1,)")
     return check_axis(what, axis, ndim)
 
 
@@ -113,7 +113,9 @@ def _scale_codes(amax, fmt: BlockFormat, rule: str, tensor: float) -> np.ndarray
     scale = fmt.scale
     finite = np.isfinite(amax)
     if not scale.has_nan and not finite.all():
-        raise ValueError(f"encode: a block holds an infinity or a NaN, and scale={scale} has no NaN to say so")
+        raise ValueError(
+            f"encode: a block contains an infinity or a NaN, and the scale format {scale} cannot encode NaN"
+        )
     positive = finite & (amax > 0)
     clean = np.where(positive, amax, 1.0)
     if rule in ("max", "rceil"):
@@ -205,7 +207,9 @@ def _rule(fmt: BlockFormat, given, symmetric: bool) -> str:
     """The scale rule, and whether `symmetric` is for this format."""
     rule, element = scale_rule_of(fmt, given), fmt.element
     if symmetric and element.unmatched_code is None:
-        raise ValueError(f"encode: symmetric=True is for elements of signed fixed point, {fmt} has {element}")
+        raise ValueError(
+            f"encode: symmetric=True is defined for elements of signed fixed point; those of {fmt} are {element}"
+        )
     return rule
 
 
@@ -291,14 +295,14 @@ def parts_of(codes, fmt: BlockFormat, axis) -> tuple:
     """(element codes, scale codes, tensor scale or None, axis), checked."""
     if isinstance(codes, BlockArray):
         if codes.format != fmt:
-            raise ValueError(f"decode: the codes are a BlockArray of {codes.format}, not of {fmt}")
+            raise ValueError(f"decode: got a BlockArray of {codes.format}, not of {fmt}")
         if axis is not None and axis not in (codes.axis, codes.axis % codes.ndim):
             raise ValueError(f"decode: the BlockArray is blocked along axis {codes.axis}, not {axis}; leave axis= out")
         return codes.codes, codes.scales, codes.tensor_scale, codes.axis
     want = "element codes and scale codes" + ("" if fmt.tensor_scale is None else " and the tensor scale")
     count = 2 if fmt.tensor_scale is None else 3
     if not isinstance(codes, tuple) or len(codes) != count:
-        raise ValueError(f"decode: {fmt} takes a tuple of {want}, as encode returns it, or a BlockArray")
+        raise ValueError(f"decode: {fmt} needs a tuple of {want}, as encode returns it, or a BlockArray")
     array = BlockArray(codes[0], codes[1], fmt, -1 if axis is None else axis, *codes[2:])
     return array.codes, array.scales, array.tensor_scale, array.axis
 
@@ -307,7 +311,7 @@ def _decoded(codes, fmt: BlockFormat, dtype, out, threads, axis) -> np.ndarray:
     """`softnum.decode` of a block format, which says what it takes and returns."""
     dtype = np.dtype(dtype)
     if dtype.kind not in "fO" or dtype.itemsize not in (2, 4, 8):
-        raise TypeError(f"decode gives float16, float32, float64 or objects, not {dtype}")
+        raise TypeError(f"decode returns float16, float32, float64 or object arrays, not {dtype}")
     elements, scales, tensor, axis = parts_of(codes, fmt, axis)
     if gateway.is_device_array(elements) or gateway.is_device_array(scales):
         gateway.check_host_only("decode", threads)
@@ -393,7 +397,9 @@ class BlockCodec:
 
     def check_elements(self, fmt: BlockFormat, caller: str) -> None:
         """TypeError: there are none without their scales."""
-        raise TypeError(f"{caller} takes no units of block formats ({fmt}): matmul and dot do, of BlockArrays")
+        raise TypeError(
+            f"{caller} does not support units of block formats ({fmt}); use matmul or dot, with BlockArrays"
+        )
 
     def quantize(self, x, fmt: BlockFormat, given: Rounding = NEAREST, out=None, threads=None, block=_NO_OPTIONS):
         """`softnum.quantize`."""

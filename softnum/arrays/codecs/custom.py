@@ -39,7 +39,7 @@ class CustomCodec(ElementCodec):
         """(full name of the mode, overflow rule, code of a NaN that has none or None), as the format takes them."""
         if given.flush_results is not None:
             raise ValueError(
-                f"flush_results is not defined for {fmt.described}: none of its values is subnormal; leave it out"
+                f"flush_results is not defined for {fmt.described}, which has no subnormal values; leave it out"
             )
         code = invalid_code(given.invalid, fmt)
         environment(fmt, given.rounding, given.overflow, given.stochastic_bits, given.tininess, invalid_code=code)
@@ -54,7 +54,7 @@ class CustomCodec(ElementCodec):
         check_out("encode", out, x.shape, fmt.storage_dtype)
         if given.return_flags:
             raise ValueError(
-                f"return_flags is not defined for {fmt.described}: it has values, but no exceptions; leave it out"
+                f"return_flags is not defined for {fmt.described}, which raises no exceptions; leave it out"
             )
         if x.dtype.kind == "U":
             x = numbers_of(x)

@@ -95,7 +95,7 @@ class ElementCodec:
     def _decode(self, codes, fmt, dtype, out, threads):
         dtype = np.dtype(dtype)
         if dtype not in _FLOATS and dtype.kind != "O":
-            raise TypeError(f"decode gives float16, float32, float64 or objects, not {dtype}")
+            raise TypeError(f"decode returns float16, float32, float64 or object arrays, not {dtype}")
         codes = check_codes(codes, fmt)
         check_out("decode", out, codes.shape, dtype)
         if dtype.kind == "O":
@@ -108,7 +108,7 @@ def _narrowed(wide, fmt, out):
     with np.errstate(over="ignore", under="ignore"):
         narrow = wide.astype(np.float16)
     if not np.array_equal(narrow.astype(np.float32), wide, equal_nan=True):
-        raise ValueError(f"quantize: a result in {fmt} is not exact in float16 (give float32)")
+        raise ValueError(f"quantize: a result in {fmt} is not exact in float16; pass the input as float32")
     if out is None:
         return narrow
     out[...] = narrow

@@ -48,8 +48,8 @@ class CFunctions:
         if without:
             names = "; ".join(f"{f} ({f.where})" for f in without)
             raise self.source.refuse(
-                f"declared, but without a body: {names}; write the body, or take the declaration of an operation away: "
-                "it is then derived from as_float and convert"
+                f"declared without a body: {names}; write the body, or remove the declaration: the operation is then "
+                "derived from as_float and convert"
             )
         self.where = {name: f.where for name, f in found.items()}
         self.operations = tuple(name for name in found if name not in ("as_float", "convert"))
@@ -69,7 +69,7 @@ class CFunctions:
         kind, floats = self.type.name, " or ".join(_FLOATS)
         wanted = f"float as_float({kind})" if name == "as_float" else f"{kind} convert(float)"
         if function is None:
-            raise self.source.refuse(f"a format in C needs the function '{wanted}', and the source has none")
+            raise self.source.refuse(f"a format in C needs the function '{wanted}', which the source does not define")
         value, code = (function.returns, function.parameters) if name == "as_float" else (None, (function.returns,))
         if name == "convert":
             value = function.parameters[0] if len(function.parameters) == 1 else None
@@ -92,7 +92,9 @@ class CFunctions:
                 wanted = f"{kind} {given}({', '.join([kind] * operands)})"
                 raise self.source.refuse(f"{function.where}: '{function}' must be '{wanted}', without pointers")
             if name in found:
-                raise self.source.refuse(f"{function.where}: {name} is given twice, as {given} and {found[name].name}")
+                raise self.source.refuse(
+                    f"{function.where}: {name} is defined twice, as {given} and {found[name].name}"
+                )
             found[name] = function
         return {name: found[name] for name in USER_OPERANDS if name in found}
 
@@ -171,5 +173,8 @@ class CFunctions:
         """
         what = f"CustomFormat {name}"
         if CSource(text, what, cflags, file).digest != digest:
-            raise ValueError(f"{what}: a file that its source includes has changed since it was pickled; make it again")
+            raise ValueError(
+                f"{what}: a file that its source includes has changed since the format was pickled; make the format "
+                "again"
+            )
         return cls(text, type_name, cflags, what, file)

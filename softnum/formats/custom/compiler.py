@@ -40,10 +40,13 @@ def _version(command: tuple[str, ...]) -> str:
 
 def _command(what: str) -> tuple[str, ...]:
     if sys.platform == "win32":
-        raise ValueError(f"{what}: C is compiled on Linux and macOS; on Windows use WSL, or write it in Python")
+        raise ValueError(f"{what}: C is compiled on Linux and macOS only; on Windows use WSL, or write it in Python")
     command = tuple(shlex.split(os.environ.get("CC") or "cc"))
     if not command or shutil.which(command[0]) is None:
-        raise ValueError(f"{what}: no C compiler {' '.join(command)!r} is found; install one, or name it by CC=")
+        raise ValueError(
+            f"{what}: the C compiler {' '.join(command)!r} is not found; install one, or name it with the environment "
+            "variable CC"
+        )
     return command
 
 
@@ -59,18 +62,18 @@ def _run(what: str, arguments, text: str, name: str = "source.c") -> str:
     missing = re.findall(r"undefined reference to [`'\"](\w+)|^\s*\"_(\w+)\", referenced from", said, re.M)
     if missing:
         names = ", ".join(sorted({a or b for a, b in missing}))
-        raise ValueError(f"{what}: called, but without a body (and not in C's own library): {names}\n{said}")
-    raise ValueError(f"{what}: the C compiler ({' '.join(command)}) refuses it:\n{said}")
+        raise ValueError(f"{what}: called but not defined (nor in the C standard library): {names}\n{said}")
+    raise ValueError(f"{what}: the C compiler ({' '.join(command)}) rejected it:\n{said}")
 
 
 def _checked(cflags, what: str) -> tuple[str, ...]:
     if isinstance(cflags, str):
         raise TypeError(
-            f"{what}: cflags is a sequence of options, got the text {cflags!r}; give {shlex.split(cflags)!r}"
+            f"{what}: cflags must be a sequence of options, got the string {cflags!r}; write {shlex.split(cflags)!r}"
         )
     for flag in cflags:
         if _INEXACT.fullmatch(flag):
-            raise ValueError(f"{what}: {flag} lets the compiler change results; leave it out of cflags")
+            raise ValueError(f"{what}: {flag} lets the compiler change results; remove it from cflags")
     return tuple(cflags)
 
 
@@ -165,7 +168,7 @@ def compile_c(text: str, *, cflags=(), what: str = "C source") -> Path:
     try:
         scratch = tempfile.TemporaryDirectory(dir=folder)
     except OSError as error:
-        raise ValueError(f"{what}: nothing can be written to {folder} ({error}); set SOFTNUM_CACHE") from None
+        raise ValueError(f"{what}: cannot write to {folder} ({error}); set SOFTNUM_CACHE to another folder") from None
     with scratch:
         target = Path(scratch.name) / "library.so"
         read = ["-x", "cpp-output", "-", "-x", "none"]

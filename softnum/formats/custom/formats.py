@@ -57,7 +57,9 @@ class _Values:
 def _exact_float(value, i: int) -> float:
     """An entry of a table as a float, +0 of any zero; TypeError or ValueError if it is none."""
     if not isinstance(value, (Real, Decimal)):
-        raise TypeError(f"from_table: values[{i}] is {value!r}; a value is a real number (int, float, Fraction) or NaN")
+        raise TypeError(
+            f"from_table: values[{i}] is {value!r}; a value must be a real number (int, float, Fraction) or NaN"
+        )
     try:
         found = float(value)
     except OverflowError:
@@ -154,7 +156,9 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
         if isinstance(bits, bool) or not isinstance(bits, Integral) or not 1 <= bits <= MAX_BITS:
             raise ValueError(f"{what}: bits must be an integer from 1 to {MAX_BITS} (from_c: to 64), got {bits!r}")
         if convert is None and bits > _TABULATED:
-            raise ValueError(f"{what}: a format of {bits} bits needs convert=; without, {_TABULATED} are the most")
+            raise ValueError(
+                f"{what}: a format of {bits} bits needs convert=; without it, the limit is {_TABULATED} bits"
+            )
         self._set(PythonFunctions(int(bits), as_float, convert, {} if ops is None else ops, what), name, "custom")
 
     @plain
@@ -173,7 +177,7 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
         if self.bits <= _TABULATED:
             values = np.array(functions.as_float(np.arange(1 << self.bits).astype(self.storage_dtype)))
             if np.isnan(values).all():
-                raise ValueError(f"CustomFormat {name}: as_float gives NaN for every code")
+                raise ValueError(f"CustomFormat {name}: as_float returns NaN for every code")
             values[np.isnan(values)] = np.nan
             self._table = ValueTable(values, name, self.storage_dtype, between)
             if not len(self._table.codes):
@@ -226,12 +230,12 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
         table = tuple(_exact_float(v, i) for i, v in enumerate(given))
         n = len(table)
         if n < 2 or n > 65536 or n & (n - 1):
-            raise ValueError(f"from_table takes 2**bits values with 1 <= bits <= 16, got {n}")
+            raise ValueError(f"from_table needs 2**bits values with 1 <= bits <= 16, got {n}")
         finite = [v for v in table if v == v]
         if not finite:
             raise ValueError("from_table: all values are NaN")
         if any(abs(v) == float("inf") for v in finite):
-            raise ValueError("from_table takes finite values and NaN; a table has no infinity")
+            raise ValueError("from_table accepts finite values and NaN, and no infinity")
         if len(set(finite)) != len(finite):
             twice = next(v for i, v in enumerate(finite) if v in finite[:i])
             raise ValueError(f"from_table: the value {twice!r} occurs more than once")
@@ -519,13 +523,12 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
         if self._functions.convert_takes is not None:
             if rounding != "nearest_even" or overflow is not None:
                 raise ValueError(
-                    f"{self} rounds as its convert does; rounding={rounding!r} and overflow={overflow!r} are not "
-                    "defined for it (leave them out)"
+                    f"{self} rounds as its convert does; leave rounding={rounding!r} and overflow={overflow!r} out"
                 )
             return
         if family(rounding) not in ("even", "nearest", "directed"):
             raise ValueError(
-                f"rounding={rounding!r} is not defined for {self.described}; use a nearest or directed mode"
+                f"rounding={rounding!r} is not defined for {self.described}; use a nearest or a directed mode"
             )
         if overflow not in (None, "saturate", "saturate_finite"):
             raise ValueError(f"{self.described} saturates; overflow={overflow!r} is not defined for it (leave it out)")
@@ -618,7 +621,7 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
     def to_data(self) -> dict[str, Any]:
         """All that makes a format by `from_table`, as plain data; TypeError for one made of functions."""
         if self.kind == "custom":
-            raise TypeError(f"save: {self} is made of functions, which files do not hold; np.save keeps the .codes")
+            raise TypeError(f"save: {self} is made of functions, which cannot be saved; keep a.codes with np.save")
         return {"kind": self.kind, "name": self.name, "values": [v.hex() for v in self.values]}
 
     @classmethod

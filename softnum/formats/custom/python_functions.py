@@ -93,7 +93,7 @@ class PythonFunctions:
 def _named(operations, known, what: str) -> dict:
     """The operations by the names that softnum has for them."""
     if not isinstance(operations, Mapping):
-        raise TypeError(f"{what}: ops is a dict, the name of an operation -> its function; got {operations!r}")
+        raise TypeError(f"{what}: ops must be a dict from the name of an operation to its function, got {operations!r}")
     found, told = {}, {}
     for given, function in operations.items():
         name = operation_alias(given) if isinstance(given, str) else given

@@ -120,7 +120,7 @@ class CSource:
         if not isinstance(self.given, str) or not re.search(r"[;{\n]", self.given):
             path = Path(self.given)
             if not path.is_file():
-                raise FileNotFoundError(f"{self.what}: there is no C file {str(self.given)!r}")
+                raise FileNotFoundError(f"{self.what}: no C file {str(self.given)!r}")
             self.file = self.name = str(path)
             self.text = path.read_text(encoding="utf-8")
         folder = None if self.file is None else Path(self.file).resolve().parent
@@ -154,7 +154,9 @@ class CSource:
                 continue
             where, end = (tokens[-2].file, tokens[-2].line), tokens[-1].end
             if "union" in words:
-                raise self.refuse(f"{_at(tokens[0])}: {name} is a union, whose code is not plain; make it a struct")
+                raise self.refuse(
+                    f"{_at(tokens[0])}: {name} is a union, whose bit pattern is ambiguous; make it a struct"
+                )
             if "struct" not in words:
                 self._check_plain(tokens[1:-2], name)
                 return CType(name, (CField("", _width(name)),), where, end)
@@ -165,7 +167,7 @@ class CSource:
             if not fields:
                 raise self.refuse(f"{_at(tokens[0])}: {name} has no field")
             return CType(name, fields, where, end)
-        raise self.refuse(f"no 'typedef ... {name};' is found; type_name= is the name of the format's type")
+        raise self.refuse(f"no 'typedef ... {name};' is found; give the name of the format's type as type_name=")
 
     def _tagged(self, tag):
         for tokens in self._declarations:
@@ -177,7 +179,9 @@ class CSource:
     def _check_plain(self, tokens, name: str) -> None:
         bad = [t for t in tokens if t.text in ("float", "double", "*", "[", "(")]
         if bad:
-            raise self.refuse(f"{_at(bad[0])}: {name} must hold integers; {bad[0].text!r} makes it something else")
+            raise self.refuse(
+                f"{_at(bad[0])}: {name} must hold integers; {bad[0].text!r} makes it something else (use integer types)"
+            )
 
     def _fields(self, tokens, name: str) -> Iterator[CField]:
         nested = [t for t in tokens if t.text in ("{", "union", "struct", "*", "[", "float", "double")]

@@ -130,8 +130,8 @@ def try_out(library, calls: Sequence[Call], *, what: str = "C source", timeout: 
         for i, index, first, second in json.loads(told):
             operands = _operands(task, i, calls[i])
             raise ValueError(
-                f"{what}: {_named(calls[i])} answers differently each time it is asked{_on(operands, index, 0)}: "
-                f"{first}, then {second}; a result may depend on the operands alone"
+                f"{what}: {_named(calls[i])} is not deterministic{_on(operands, index, 0)}: it returned {first}, then "
+                f"{second}; a result must depend on the operands only"
             )
     with atomic_file(passed) as file:
         file.write("\n".join([*_passed(passed), key]).encode())
