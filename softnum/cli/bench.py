@@ -54,32 +54,41 @@ def bench(
     port: Annotated[
         list[str] | None,
         typer.Option(
-            help="ROLE=NAME or ROLE=NAME[HIGH:LOW], with commas between several: a=x,result=out[7:0]. Roles: clock, "
-            "reset, enable, a, b ..., result, flags, valid_in, ready_in, valid_out, ready_out, valid_a ...; ROLE=none: "
-            "it has none."
+            help=(
+                "ROLE=NAME or ROLE=NAME[HIGH:LOW], separated by commas: a=x,result=out[7:0]. Roles: clock, reset, "
+                "enable, a, b ..., result, flags, valid_in, ready_in, valid_out, ready_out, valid_a ...; ROLE=none: "
+                "the design has no such port."
+            )
         ),
     ] = None,
     tie: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE, with commas between several: inputs that keep a value.")
+        list[str] | None, typer.Option(help="NAME=VALUE, separated by commas: inputs that are held at a value.")
     ] = None,
     encode: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN.NAME:PORT=VALUE,...",
-            help="Of mixed vectors: inputs that say what is computed, for an operation, mode or format of them, as "
-            "op.add:op_i=2,op_mod_i=0 or format.binary16:fmt_i=1; repeat it, a later one is stronger.",
+            help=(
+                "For mixed vectors: the values of control inputs for an operation, mode or format, as "
+                "op.add:op_i=2,op_mod_i=0 or format.binary16:fmt_i=1. May be repeated; later ones override earlier "
+                "ones."
+            ),
         ),
     ] = None,
     reset_active: Annotated[str | None, typer.Option(help="high or low.  [default: by the reset's name]")] = None,
     ports: Annotated[
-        str | None, typer.Option(help="The module's ports, not read but stated: a:in:8,result:out:8,clk:in.")
+        str | None, typer.Option(help="State the module's ports instead of reading them: a:in:8,result:out:8,clk:in.")
     ] = None,
     reader: Annotated[
         str | None, typer.Option(help="pyslang or yosys.  [default: pyslang where it is installed, else yosys]")
     ] = None,
-    stalls: Annotated[int, typer.Option(help="Percent of the clocks in which what may pause does, 0 to 99.")] = 25,
+    stalls: Annotated[int, typer.Option(help=(
+        "Percentage of clock cycles in which a side that may pause does so, 0 to 99."
+    ))] = 25,
     outstanding: Annotated[
-        int, typer.Option(help="Vectors on their way at most, of valid-ready and stb-ack.  [default: any number]",
+        int, typer.Option(help=(
+            "For valid-ready and stb-ack: the largest number of vectors in flight.  [default: any number]"
+        ),
                           show_default=False)
     ] = 0,
     uvm: Annotated[bool, typer.Option("--uvm", help="Also write a UVM bench in SystemVerilog.")] = False,
@@ -88,8 +97,8 @@ def bench(
 ) -> None:  # fmt: skip
     """Write a bench for a design: SystemVerilog for Icarus, Verilator and others, a cocotb test, and a Makefile.
 
-    The module's ports are read, and what each is for is taken from its name, width and direction and printed. What is
-    not clear is an error that names the ports and the option.
+    The module's ports are read; the role of each is inferred from its name, width and direction, and printed. If a role
+    is not clear, an error names the ports and the option that states it.
 
     \b
       softnum rtl bench multiply.v --op multiply --format e4m3fn --handshake combinational --out bench

@@ -21,12 +21,12 @@ def register(app: typer.Typer) -> None:
 
 
 def counters(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Of ncu --csv, or of perf stat: text, -x or -j.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Output of ncu --csv, or of perf stat: text, -x or -j.")],
     workload: Annotated[
         Path | None,
         typer.Option(help="workloads.json of softnum workloads or softnum tta: kernels' names are compared with it."),
     ] = None,
-    design: Annotated[str | None, typer.Option(help="Of the workload, where its file has several.")] = None,
+    design: Annotated[str | None, typer.Option(help="Design of the workload, if its file has several.")] = None,
     device: Annotated[str | None, typer.Option(help="Device, as softnum estimate --devices lists them.")] = None,
     device_file: DeviceFile = None,
     layers: Annotated[
@@ -58,14 +58,14 @@ def counters(
     given = [name for name, value in options.items() if value is not None]
     if given and (workload is None or device is None):
         raise ValueError(
-            f"{given[0]} is for layers beside the roofline, which needs --workload and --device; add "
+            f"{given[0]} compares layers with the roofline, which needs --workload and --device; add "
             f"{' and '.join(name for name in ('--workload', '--device') if options[name] is None)}, or leave it out"
         )
     text = read_text(file, f"no file {str(file)!r}; expected what ncu --csv printed, or perf stat -o wrote")
     if header_line(text) is None:
         if given:
             raise ValueError(
-                f"{file} is no table of ncu --csv, and perf stat counts a whole program: leave out {given[0]}"
+                f"{file} is not a table of ncu --csv, and perf stat counts whole programs only; leave out {given[0]}"
             )
         table = _perf(file)
     else:

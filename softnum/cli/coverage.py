@@ -28,9 +28,9 @@ def coverage(
             "JSON.",
         ),
     ] = None,
-    holes: Annotated[int, typer.Option(min=0, help="How many bins that were not hit are listed of a group.")] = 20,
+    holes: Annotated[int, typer.Option(min=0, help="How many bins that were not hit to list per group.")] = 20,
     fail_on_holes: Annotated[
-        bool, typer.Option("--fail-on-holes", help="Exit with 1 where a bin that can be hit was not.")
+        bool, typer.Option("--fail-on-holes", help="Exit with code 1 if a bin that can be hit was not.")
     ] = False,
 ) -> None:  # fmt: skip
     """Count what files of vectors cover, add coverage files to it, and list the bins that were not hit.
@@ -57,7 +57,7 @@ def coverage(
         if path.is_dir():
             raise ValueError(f"{str(path)!r} is a directory; name a file of vectors or of coverage")
         if str(path) in records:
-            raise ValueError(f"{str(path)!r} is named twice, and would be counted twice")
+            raise ValueError(f"{str(path)!r} is named twice and would be counted twice; name it once")
         with bar(str(path), None, path.stat().st_size // 16) as progress:
             records[str(path)], left_out = read_counting(path, progress)
         if left_out:

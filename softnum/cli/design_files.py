@@ -17,7 +17,7 @@ class DesignOptions:
     top: Annotated[
         str | None,
         typer.Option(
-            help=r"The top module; an escaped identifier as Verilog has it, '\foo.bar'.  [default: the one that none "
+            help=r"The top module; an escaped identifier as in Verilog, '\foo.bar'.  [default: the one that none "
             "instantiates]"
         ),
     ] = None

@@ -30,10 +30,10 @@ def estimate(
     ctx: typer.Context,
     network: Annotated[str | None, typer.Argument(help=WORKLOAD_HELP)] = None,
     design: Annotated[
-        str | None, typer.Option(help="Design files or names, with commas between.  [default: a-float32]")
+        str | None, typer.Option(help="Design files or names, separated by commas.  [default: a-float32]")
     ] = None,
     device: Annotated[
-        str | None, typer.Option(help="Devices, with commas between.  [default: the design's own array]")
+        str | None, typer.Option(help="Devices, separated by commas.  [default: the design's own array]")
     ] = None,
     precision: Annotated[str | None, typer.Option(help=PRECISION)] = None,
     batch: Annotated[
@@ -42,8 +42,8 @@ def estimate(
     sequence: Sequence = None,
     own: NetworkOptions = _OWN,
     data: Data = None,
-    efficiency: Annotated[float, typer.Option(help="Share of the roofline that is reached, up to 1.")] = 1.0,
-    per_layer: Annotated[bool, typer.Option("--per-layer", help="Every operation, and what limits it.")] = False,
+    efficiency: Annotated[float, typer.Option(help="Fraction of the roofline that is reached, up to 1.")] = 1.0,
+    per_layer: Annotated[bool, typer.Option("--per-layer", help="List every operation and what limits it.")] = False,
     inference: Annotated[
         bool, typer.Option("--inference", help="Forward pass only: latency, throughput, cost.")
     ] = False,
@@ -58,11 +58,14 @@ def estimate(
         typer.Option(help="Share of matrix products in an iteration, like 0.4, or a profile: CSV operation,time."),
     ] = None,
     farthest: Annotated[
-        float | None, typer.Option(help="How far from a size in the table an estimate may be.  [default: 8 times]")
+        float | None,
+        typer.Option(help=("How far from a size in the table an estimate may extrapolate.  [default: 8 times]")),
     ] = None,
     samples: Annotated[int | None, typer.Option(help="Training samples of an epoch, to roll up to runs a day.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Epochs of a run.  [default: 1]")] = None,
-    nodes: Annotated[int | None, typer.Option(help="Machines that each do runs of their own.  [default: 1]")] = None,
+    nodes: Annotated[
+        int | None, typer.Option(help=("Number of machines, each doing its own runs.  [default: 1]"))
+    ] = None,
     devices: Annotated[bool, typer.Option("--devices", help="List the devices, with sources.")] = False,
     device_file: DeviceFile = None,
     fom: Annotated[Path | None, typer.Option(help="TOML with rates: CANDLE's figure of merit.")] = None,
@@ -189,7 +192,9 @@ def _rolled(works, table, share, device, device_file, run, farthest):
     from softnum.tta.estimates import FARTHEST, matrix_share, roll_up
 
     if share is not None and device is not None:
-        raise ValueError("--matrix-share and --device both say what the other operations take; leave one of them out")
+        raise ValueError(
+            "--matrix-share and --device both state the time of the other operations; leave one of them out"
+        )
     where = None
     if share is not None:
         try:

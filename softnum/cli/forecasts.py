@@ -29,20 +29,26 @@ class ForecastOptions:
             "on a --system to a --target-loss."
         ),
     ] = None
-    target_loss: Annotated[float | None, typer.Option(help="Of --law: the loss to reach, in the law's metric.")] = None
+    target_loss: Annotated[float | None, typer.Option(help=("With --law: the loss to reach, in the law's metric."))] = (
+        None
+    )
     system: Annotated[
-        str | None, typer.Option(help="Of --law: a system by name (dgx-h100), or a TOML file with one.")
+        str | None, typer.Option(help="With --law: a system by name (dgx-h100), or a TOML file with one.")
     ] = None
-    devices: Annotated[int | None, typer.Option(help="Of --law: how many.  [default: all of the system]")] = None
+    devices: Annotated[
+        int | None, typer.Option(help=("With --law: the number of devices.  [default: all of the system]"))
+    ] = None
     ways: Annotated[
         str | None,
         typer.Option(
-            help="Of --law: how a step is shared, tensor=8,pipeline=4,zero=1 as of softnum parallel.  [default: the "
-            "fastest of a stated set]"
+            help=(
+                "With --law: how a step is divided, tensor=8,pipeline=4,zero=1 as in softnum parallel.  [default: the "
+                "fastest of a stated set]"
+            )
         ),
     ] = None
     parameters: Annotated[
-        float | None, typer.Option(help="Of --law: N to ask it with.  [default: all of the model's]")
+        float | None, typer.Option(help="With --law: the number of parameters N.  [default: all of the model's]")
     ] = None
 
     def given(self) -> list[str]:
@@ -60,8 +66,8 @@ def on_a_law(
     wrong = [name for name in named if name not in _TAKEN | {field.name for field in fields(ForecastOptions)}]
     if wrong:
         raise ValueError(
-            f"--{wrong[0].replace('_', '-').replace('learning-rate', 'lr')} does not go with --law, which trains "
-            "nothing; leave one of them out"
+            f"--{wrong[0].replace('_', '-').replace('learning-rate', 'lr')} cannot be combined with --law, which "
+            "trains nothing; leave one of them out"
         )
     if "network" not in named:
         raise ValueError("--law needs a language model: --model llama3-8b; softnum estimate lists them")
@@ -103,7 +109,7 @@ def _rent(texts: list[str] | None) -> float | None:
         return float(text)
     except ValueError:
         raise ValueError(
-            f"--rent of a forecast is one number, dollars for an hour of one device, like 2.48; got {', '.join(texts)}"
+            f"--rent of a forecast must be one number, dollars per device and hour, like 2.48; got {', '.join(texts)}"
         ) from None
 
 

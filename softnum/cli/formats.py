@@ -37,13 +37,14 @@ def formats(
             autocompletion=complete_formats,
         ),
     ] = None,
-    c: Annotated[
-        bool, typer.Option("--c", help="Print the format as a C constant instead, for softnum/softnum.h.")
-    ] = False,
+    c: Annotated[bool, typer.Option("--c", help="Print the format as a C constant, for softnum/softnum.h.")] = False,
     names: Annotated[
         bool,
         typer.Option(
-            "--names", help="List what others call formats, rounding modes and operations; all are understood."
+            "--names",
+            help=(
+                "List the names that other libraries use for formats, rounding modes and operations; all are accepted."
+            ),
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --names: print JSON instead.")] = False,

@@ -24,9 +24,9 @@ def units(
     name: Annotated[
         str | None, typer.Argument(help="One of the names.  [default: list them]", autocompletion=complete_units)
     ] = None,
-    output: Annotated[str | None, typer.Option(help="The other output, where the unit has one: binary16.")] = None,
+    output: Annotated[str | None, typer.Option(help="The other output format, if the unit has one: binary16.")] = None,
     disputed: Annotated[
-        str | None, typer.Option(help="By whose choices, where sources disagree: mma-sim, or matlab.")
+        str | None, typer.Option(help="Which source to follow where they disagree: mma-sim or matlab.")
     ] = None,
     disclosure: Annotated[
         bool, typer.Option("--disclosure", help="Print all that is needed to compute what the unit does, as a page.")
@@ -34,10 +34,11 @@ def units(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     out: OutJson = None,
 ) -> None:
-    """List the units of real hardware, or show one: what it computes, its parameters, and what each rests on.
+    """List the units of real hardware, or show one: what it computes, its parameters, and the evidence for each.
 
-    Where sources disagree, it shows inputs that would tell on a chip who is right: codes of a, b and C, and the result
-    by each. --disclosure prints the page that states the whole unit: formats, definition, roundings, test vectors.
+    Where sources disagree, it shows inputs that would decide the question on a chip: encodings of a, b and C, and the
+    result by each source. --disclosure prints the page that states the whole unit: formats, definition, roundings, test
+    vectors.
 
     \b
       softnum units nvidia_h100_fp16

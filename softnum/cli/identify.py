@@ -34,8 +34,10 @@ def identify(
     command: Annotated[
         str | None,
         typer.Option(
-            help="Instead, a program that reads lines of codes in hexadecimal, K of a, K of b and that of C, and "
-            "answers each with a line of the result's code. Needs --operand and --output."
+            help=(
+                "Instead, a program that reads lines of hexadecimal encodings, K of a, K of b and one of C, and "
+                "answers each line with the encoding of the result. Needs --operand and --output."
+            )
         ),
     ] = None,
     instruction: Annotated[
@@ -60,16 +62,18 @@ def identify(
     start: Annotated[
         str | None, typer.Option(help="With --command, the format of C.  [default: that of the result]")
     ] = None,
-    rows: Annotated[int, typer.Option(min=0, help="Random rows that the unit is checked on.")] = 100_000,
-    longest: Annotated[int, typer.Option(min=8, max=1024, help="Products of the longest sums that are asked.")] = 136,
-    alone: Annotated[bool, typer.Option("--alone", help="Ask for each dot product on its own.")] = False,
+    rows: Annotated[int, typer.Option(min=0, help="Number of random rows on which the unit is checked.")] = 100_000,
+    longest: Annotated[
+        int, typer.Option(min=8, max=1024, help=("Number of products in the longest sums that are queried."))
+    ] = 136,
+    alone: Annotated[bool, typer.Option("--alone", help="Query one dot product per call.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     out: OutJson = None,
 ) -> None:
     """Find the unit that a black box computes dot products with: formats, order, bits kept, roundings, flushes.
 
-    The unit that is printed gives every result that was asked; otherwise the smallest input that refutes the closest
-    one is, and the exit code is 1. It computes no more than 150 000 dot products and those of --rows.
+    The printed unit gives every result that was queried. If there is none, the smallest input that refutes the closest
+    unit is printed, and the exit code is 1. It computes no more than 150 000 dot products and those of --rows.
 
     --record asks a GPU once, for later: inputs and results of its mma and wgmma instructions, the GPU, driver and date
     with them (python -m softnum.kernels.recording --help tells what is in the folder).
@@ -85,13 +89,13 @@ def identify(
     from softnum.inspect.identify import identify as find
 
     if sum(x is not None for x in (function, library, command, instruction, record)) != 1:
-        raise ValueError("state one of FUNCTION, --library, --command, --instruction and --record")
+        raise ValueError("name what to identify: one of FUNCTION, --library, --command, --instruction and --record")
     if record is not None:
         from softnum.kernels.recording.__main__ import main
 
         raise typer.Exit(main([str(record)]))
     if command is None and start is not None:
-        raise ValueError("--start goes with --command")
+        raise ValueError("--start is for --command; add --command, or leave --start out")
     if out is not None:
         writable_file(out)
     formats = None if operand is None else tuple(operand.split(","))
@@ -99,7 +103,7 @@ def identify(
     program = None
     if command is not None:
         if operand is None or output is None:
-            raise ValueError("--command needs --operand and --output, whose codes the lines have")
+            raise ValueError("--command needs --operand and --output, the formats of the encodings on its lines")
         box = program = Command(command, operand=formats, output=output, start=start)
     elif library is not None:
         path, _, symbol = library.rpartition(":")
@@ -113,7 +117,7 @@ def identify(
 
         box = load_object(function, Path())
         if not callable(box):
-            raise ValueError(f"{function} is no function")
+            raise ValueError(f"{function} is not a function")
     try:
         found = find(one_by_one(box) if alone else box, operand=formats, output=output, rows=rows, longest=longest)
     finally:
@@ -140,5 +144,5 @@ def _instruction(name: str):
         raise ValueError(f"unknown instruction {name!r}; known: {', '.join(named)}")
     device, one = Device(), named[name]
     if not one.on(device.capability):
-        raise ValueError(f"{device.name}, of compute capability {device.capability}, has no {one.ptx}")
+        raise ValueError(f"{device.name}, of compute capability {device.capability}, does not support {one.ptx}")
     return box(device, one)

@@ -44,9 +44,9 @@ def plan(
     data_dir: Annotated[Path | None, typer.Option(help="File of your own text.")] = None,
     tokens: Annotated[str, typer.Option(help="Tokens of the designs' runs.")] = "524288,1572864,4194304,12582912",
     sums_tokens: Annotated[str, typer.Option(help="Tokens of the runs of narrow sums.")] = "1572864,4194304",
-    seeds: Annotated[int, typer.Option(help="Runs of each.")] = 2,
-    hours: Annotated[float, typer.Option(help="The most machine-hours of all.")] = 48.0,
-    piece_hours: Annotated[float, typer.Option(help="The most machine-hours of a piece.")] = 2.0,
+    seeds: Annotated[int, typer.Option(help="Runs (seeds) of each.")] = 2,
+    hours: Annotated[float, typer.Option(help="The largest number of machine-hours in all.")] = 48.0,
+    piece_hours: Annotated[float, typer.Option(help="The largest number of machine-hours of a piece.")] = 2.0,
 ) -> None:
     """Write studies whose runs make a law of several designs, in pieces, with the hours of each before it starts.
 
@@ -128,7 +128,7 @@ def fit(
         law = fit_designs(found.runs, baseline=baseline, **how)
         text = [*_law_lines(law.base, bootstrap, len(law.designs)), *_term_lines(law)]
     elif baseline is not None:
-        raise ValueError(f"--baseline is for runs of several designs, and these are of one; leave out {baseline!r}")
+        raise ValueError(f"--baseline needs runs of several designs, and these are of one; leave out {baseline!r}")
     else:
         law = fit_law(found.runs, **how)
         text = _law_lines(law, bootstrap)
@@ -179,14 +179,16 @@ def predict(
     from softnum.tta.arithmetic_law import ArithmeticLaw, read_any_law
 
     if (tokens is None) == (loss is None):
-        raise ValueError("say --tokens, for the loss after them, or --loss, for the tokens to it; one of them")
+        raise ValueError(
+            "give either --tokens, to predict the loss after them, or --loss, to predict the tokens it takes"
+        )
     found, worth = read_any_law(law), None
     if isinstance(found, ArithmeticLaw):
         if design is None:
-            raise ValueError(f"{law} is of several designs: say --design, one of {', '.join(found.designs)}")
+            raise ValueError(f"{law} is a law of several designs; choose one with --design: {', '.join(found.designs)}")
         found, worth = found.of(design, products, bits), found.effective(design, products, bits)
     elif not (design is products is bits is None):
-        raise ValueError(f"{law} is of one design; leave out --design, --products and --bits")
+        raise ValueError(f"{law} is a law of one design; leave out --design, --products and --bits")
     if tokens is not None:
         told, what = (
             found.loss(parameters, tokens),

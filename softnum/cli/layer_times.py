@@ -20,7 +20,7 @@ class LayerTimeOptions:
         str | None, typer.Option(help="Times of the layers by roofline on this device.  [default: the design's array]")
     ] = None
     device_file: DeviceFile = None
-    efficiency: Annotated[float, typer.Option(help="Share of the roofline that is reached, up to 1.")] = 1.0
+    efficiency: Annotated[float, typer.Option(help="Fraction of the roofline that is reached, up to 1.")] = 1.0
     reports: Annotated[
         Path | None, typer.Option(help="Folder of SCALE-Sim reports with the times, like OUT/scalesim of softnum tta.")
     ] = None
@@ -43,9 +43,9 @@ class LayerTimeOptions:
         given = {"--device": self.device, "--reports": self.reports, "--layer-times": self.layer_times}
         sources = [name for name, value in given.items() if value]
         if len(sources) > 1:
-            raise ValueError(f"{' and '.join(sources)} both say what the layers take; leave one of them out")
+            raise ValueError(f"{' and '.join(sources)} both state the times of the layers; leave one of them out")
         if self.efficiency != 1 and (self.reports is not None or self.layer_times is not None):
-            raise ValueError(f"--efficiency is of the roofline; leave it out with {sources[0]}")
+            raise ValueError(f"--efficiency scales the roofline and has no effect with {sources[0]}; leave it out")
         if self.layer_times is not None:
             from softnum.tta.workloads import read_layer_times
 
@@ -58,7 +58,10 @@ class LayerTimeOptions:
             found, stores = [], [load_reports(self.reports)]
             for work, hardware in works:
                 if hardware is None:
-                    raise ValueError(f"design {work.design!r} states no [hardware], which SCALE-Sim's reports are of")
+                    raise ValueError(
+                        f"design {work.design!r} states no [hardware], which SCALE-Sim's reports need; add the table "
+                        "to the design"
+                    )
                 time = scalesim_timings([DesignPoint(work.design, hardware, _counted(work))], stores)[work.design]
                 found.append((work, gemm_layer_times(time), time.source))
             return found

@@ -15,17 +15,21 @@ class LinkOptions:
     """Options of a command, in the order of its help."""
 
     bandwidth: Annotated[
-        str | None, typer.Option(help='Of a link in each dimension, in bits per second: "3600 Gb/s,400 Gb/s".')
+        str | None,
+        typer.Option(help=('Bandwidth of a link in each dimension, in bits per second: "3600 Gb/s,400 Gb/s".')),
     ] = None
     latency: Annotated[
-        str | None, typer.Option(help='Of a link in each dimension: "500 ns,2 us".  [default: none]')
+        str | None, typer.Option(help='Latency of a link in each dimension: "500 ns,2 us".  [default: none]')
     ] = None
     dimensions: Annotated[
         str | None, typer.Option(help="Ranks in each dimension, the innermost first: 8,16.  [default: all in one]")
     ] = None
-    topology: Annotated[str, typer.Option(help="Of each dimension: Ring, FullyConnected or Switch.")] = "Ring"
+    topology: Annotated[str, typer.Option(help="Topology of each dimension: Ring, FullyConnected or Switch.")] = "Ring"
     algorithm: Annotated[
-        str, typer.Option(help="Of collectives in each: ring, direct, halvingDoubling or doubleBinaryTree.")
+        str,
+        typer.Option(
+            help=("Algorithm of collectives in each dimension: ring, direct, halvingDoubling or doubleBinaryTree.")
+        ),
     ] = "ring"
     split: Annotated[
         int, typer.Option(help="Parts into which each collective is split, to pipeline its dimensions.")
@@ -40,7 +44,7 @@ class LinkOptions:
             given = {"latency": self.latency, "dimensions": self.dimensions, "split": self.split != 1}
             for option in given:
                 if given[option]:
-                    raise ValueError(f"--{option} is of links; state their --bandwidth too")
+                    raise ValueError(f"--{option} describes links; add their --bandwidth, or leave it out")
             return None
         sizes = [ranks] if self.dimensions is None else whole_numbers(self.dimensions, "--dimensions")
         columns = {
@@ -53,7 +57,10 @@ class LinkOptions:
             if len(values) == 1:
                 columns[option] = values * len(sizes)
             elif len(values) != len(sizes):
-                raise ValueError(f"{option} has {len(values)} values for {len(sizes)} dimensions; one, or one for each")
+                raise ValueError(
+                    f"{option} has {len(values)} values for {len(sizes)} dimensions; give one value, or one for each "
+                    "dimension"
+                )
         order = ("--bandwidth", "--latency", "--algorithm")
         rows = zip(columns["--topology"], sizes, *(columns[option] for option in order), strict=True)
         return AstraSystem([NetworkDimension(*row) for row in rows], self.split, 1, peak, memory_bandwidth)

@@ -31,10 +31,11 @@ def register(app: typer.Typer) -> None:
 def memory(
     network: Annotated[str, typer.Argument(help=WORKLOAD_HELP)],
     design: Annotated[
-        str | None, typer.Option(help="Design files or names, with commas between.  [default: a-float32]")
+        str | None, typer.Option(help="Design files or names, separated by commas.  [default: a-float32]")
     ] = None,
     format: Annotated[
-        str | None, typer.Option(help="Formats, with commas between: every number in that format. Beside the designs.")
+        str | None,
+        typer.Option(help=("Formats, separated by commas, each used for every number. In addition to --design.")),
     ] = None,
     precision: Annotated[str | None, typer.Option(help=PRECISION)] = None,
     batch: Annotated[
@@ -51,20 +52,20 @@ def memory(
         ),
     ] = None,
     device_memory: Annotated[
-        str | None, typer.Option(help='A device\'s memory, like "16 GB": the largest batch that fits.')
+        str | None, typer.Option(help='The memory of a device, like "16 GB": find the largest batch that fits.')
     ] = None,
     implicit_gemm: Annotated[
-        bool, typer.Option("--implicit-gemm", help="Convolutions make no unfolded copy of their operand.")
+        bool, typer.Option("--implicit-gemm", help="Assume that convolutions make no unfolded copy of their operand.")
     ] = False,
-    layers: Annotated[int, typer.Option(help="How many of the layers that hold most to list.")] = 0,
+    layers: Annotated[int, typer.Option(help="How many layers to list, those that hold most first.")] = 0,
     plot: Picture = None,
-    out: Annotated[Path | None, typer.Option(help="All of it as .json, or the table as .csv.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write everything as .json, or the table as .csv.")] = None,
 ) -> None:
-    """Say what memory a training iteration holds: weights, gradients, feature maps, state, workspace.
+    """Report the memory that a training iteration holds: weights, gradients, feature maps, state, workspace.
 
     The network runs once, on zeros: what the forward pass makes and a later operation reads is a feature map, in the
-    format in which it is read, from where it is made to where it is last needed. Nothing is measured, and no allocator
-    asked: there is no fragmentation in it.
+    format in which it is read, from where it is made to where it is last needed. Nothing is measured, and fragmentation
+    by an allocator is not included.
 
     \b
       softnum memory resnet --design a-float32,c-wang-fp8 --batch 32,128
@@ -124,7 +125,10 @@ def _largest(network, ways, works, capacity: int, implicit: bool) -> dict[str, i
     from softnum.tta.workloads import largest_batch
 
     if network.endswith(".json"):
-        raise ValueError(f"--device-memory asks for a network at several batches, and {network} says its own; name one")
+        raise ValueError(
+            f"--device-memory needs a network that can take several batch sizes, and {network} states its own; name "
+            "another network"
+        )
     first = {}
     for work in works:
         first.setdefault(work.design, work)

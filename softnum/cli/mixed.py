@@ -92,14 +92,14 @@ def _case(text: str) -> dict:
         name, equals, value = words.pop(0).partition("=")
         if name not in _OPTIONS:
             known = " ".join(_OPTIONS)
-            raise ValueError(f"--case {text!r}: {name!r} is none of its options ({known})")
+            raise ValueError(f"--case {text!r}: unknown option {name!r} (known: {known})")
         key, told = _OPTIONS[name]
         if name not in _SWITCHES:
             if not equals and not words:
                 raise ValueError(f"--case {text!r}: {name} takes a value")
             told = value if equals else words.pop(0)
         if key in out:
-            raise ValueError(f"--case {text!r}: {name} is stated twice")
+            raise ValueError(f"--case {text!r}: {name} is stated twice; state it once")
         out[key] = told
     if "op" not in out:
         raise ValueError(f"--case {text!r}: state --op")
@@ -114,7 +114,10 @@ def parts_of(cases, op, options: VectorOptions, foreign: dict, lanes: dict, nan_
     from softnum.vectors import PackedSpec, Space, VectorSpec
 
     for name in foreign:
-        raise ValueError(f"--{name.replace('_', '-')} is not of mixed files (several operations, modes or formats)")
+        raise ValueError(
+            f"--{name.replace('_', '-')} is not supported for mixed files (several operations, modes or formats); "
+            "leave it out"
+        )
 
     def make(out_fmt=None, stochastic_bits=None, **given):
         if stochastic_bits is not None:

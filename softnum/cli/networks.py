@@ -22,9 +22,8 @@ _SIZES = (
     "sizes: wgan 16,128. Numbers of an observation, hidden sizes, actions: actor-critic 4,128,2."
 )
 _FOLDER = (
-    "Folder of the data set's files, of image-folder the one with train and test in it; of text and de-en, the file.  "
-    "[default: SOFTNUM_DATA, else where Debian's "
-    "packages, or Python's aeon, put them]"
+    "Folder of the data set's files; for image-folder the one that contains train and test; for text and de-en the "
+    "file.  [default: SOFTNUM_DATA, else where Debian's packages, or Python's aeon, put them]"
 )
 _DATA = (
     "Data set: digits, fashion-mnist, mnist, cifar10, image-folder (images of your own, a folder for each class), "
@@ -39,7 +38,7 @@ NETWORK_HELP = (
 )
 Data = Annotated[str | None, typer.Option(help=_DATA)]
 Samples = Annotated[int | None, typer.Option(help="How many of the first samples to train on.  [default: all]")]
-HeldOut = Annotated[int | None, typer.Option(help="How many of the first held-out samples to be measured on.")]
+HeldOut = Annotated[int | None, typer.Option(help="How many of the first held-out samples to evaluate on.")]
 DataFolder = Annotated[str | None, typer.Option("--data-dir", help=_FOLDER)]
 
 
@@ -106,7 +105,8 @@ class NetworkOptions:
         own = is_own(network)
         if own and self.sizes is not None:
             raise ValueError(
-                f"--sizes is of networks of softnum's own; {network} takes what its function says: --set NAME=VALUE"
+                f"--sizes is for the networks that ship with softnum; pass arguments of the function of {network} with "
+                "--set NAME=VALUE"
             )
         options = {} if self.sizes is None else {"sizes": _sizes(network, self.sizes)}
         if network not in NETWORKS and not own and not self.network_parameters:
@@ -145,7 +145,7 @@ def _checked(network: str, known: dict, name: str, text: str):
     """A value of a parameter of a network, of its type."""
     if name not in known:
         if name == "sizes":
-            raise ValueError(f"--set sizes={text}: the sizes of {network} have an option of their own: --sizes {text}")
+            raise ValueError(f"--set sizes={text}: the sizes of {network} are set by another option: --sizes {text}")
         near = difflib.get_close_matches(name.replace("-", "_"), known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         has = f"it has {', '.join(known)}" if known else "it has none but --sizes"

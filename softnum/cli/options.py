@@ -15,10 +15,10 @@ __all__ = [
 BATCH = "Samples of an iteration."
 CLOCK = 'For times in cycles without a clock, like "1 GHz".'
 DESIGN = "Design file, or the name of a shipped design."
-OUT_FOLDER = "Folder to write to; it is made where there is none."
+OUT_FOLDER = "Folder to write to; created if it does not exist."
 OUT_TEXT = "File; - is standard output."
 OUT_TIMES = "Write the times to this file, as the CSV that softnum tta --timings reads."
-PRECISION = "Of a network that is only timed: float32, mixed-float16, bfloat16 or fp8."
+PRECISION = "For a network that is only timed: float32, mixed-float16, bfloat16 or fp8."
 THREADS = "Threads of the arithmetic; results do not depend on it."
 
 AnyNan = Annotated[bool, typer.Option("--any-nan", help="Any NaN equals any other; else it must be the canonical one.")]
@@ -28,9 +28,9 @@ OneDesign = Annotated[
 ]
 Confidence = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 DeviceFile = Annotated[Path | None, typer.Option(help="TOML with devices of your own.")]
-IgnoreFlags = Annotated[bool, typer.Option("--ignore-flags", help="Compare results alone; flags may be missing.")]
+IgnoreFlags = Annotated[bool, typer.Option("--ignore-flags", help="Compare results only; flags may be missing.")]
 OutFolder = typer.Option("--out", "-o", help=OUT_FOLDER)
 OutJson = Annotated[Path | None, typer.Option(help="Also write what is printed to this file, as JSON.")]
 Picture = Annotated[Path | None, typer.Option(help="Draw it: .png, .svg or .pdf.")]
 ReplaceFiles = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
-TrainAgain = Annotated[bool, typer.Option("--force", help="Train again, also what is finished.")]
+TrainAgain = Annotated[bool, typer.Option("--force", help="Train again, even if the run is finished.")]

@@ -48,8 +48,10 @@ class Outcomes:
     energy_table: Annotated[
         str | None,
         typer.Option(
-            help="Energies where times come without: 45nm, 45nm-lecture, aladdin-40nm (Accelergy's), or a file of your "
-            "own, .toml, that may name an ERT.yaml of Accelergy's.  [default: 45nm]"
+            help=(
+                "Energies for times that come without: 45nm, 45nm-lecture, aladdin-40nm (Accelergy's), or a file of "
+                "your own, .toml, that may name an ERT.yaml of Accelergy's.  [default: 45nm]"
+            )
         ),
     ] = None
 
@@ -80,13 +82,15 @@ class Curves:
     ] = None
     accuracy_format: Annotated[
         str | None,
-        typer.Option(help="Of the curves: softnum, csv, jsonl, mllog, dawnbench or nanogpt.  [default: detected]"),
+        typer.Option(
+            help=("Format of the curves: softnum, csv, jsonl, mllog, dawnbench or nanogpt.  [default: detected]")
+        ),
     ] = None
     iterations_per_epoch: Annotated[
-        int | None, typer.Option(help="For curves whose evaluations are placed by epoch.")
+        int | None, typer.Option(help="Iterations of an epoch, for curves that give evaluations by epoch.")
     ] = None
     counts_from: Annotated[
-        int | None, typer.Option(help="Number that the curves give to their first epoch: 0 or 1.  [default: 1]")
+        int | None, typer.Option(help="The number of the first epoch in the curves: 0 or 1.  [default: 1]")
     ] = None
 
     def read(self, metric: str, batch: int | None):

@@ -42,14 +42,14 @@ def parallel(
         str | None, typer.Option(help='Of each worker\'s link, in bits: "10 Gb/s,100 Gb/s"; a system states its own.')
     ] = None,
     design: Annotated[
-        str | None, typer.Option(help="Design files or names, with commas between.  [default: a-float32]")
+        str | None, typer.Option(help="Design files or names, separated by commas.  [default: a-float32]")
     ] = None,
     precision: Annotated[str | None, typer.Option(help=PRECISION)] = None,
     batch: Annotated[int | None, typer.Option(help="Samples of each worker's iteration.  [default: 32]")] = None,
     sequence: Sequence = None,
     own: NetworkOptions = _OWN,
     data: Data = None,
-    latency: Annotated[str | None, typer.Option(help='Of a message, like "5 us".  [default: none]')] = None,
+    latency: Annotated[str | None, typer.Option(help='Latency of a message, like "5 us".  [default: none]')] = None,
     compress: Annotated[
         str | None,
         typer.Option(
@@ -58,28 +58,33 @@ def parallel(
         ),
     ] = None,
     method: Annotated[str, typer.Option(help="How gradients are added up: ring (all-reduce) or server.")] = "ring",
-    servers: Annotated[int, typer.Option(help="Of the method server, how many share the parameters.")] = 1,
+    servers: Annotated[int, typer.Option(help="With --method server: how many servers share the parameters.")] = 1,
     server: Annotated[
         str | None,
         typer.Option(
-            help="Of the method server, who does not wait for all: asynchronous, stale_synchronous(bound=2), "
-            "delayed(by=3), as of softnum train."
+            help=(
+                "With --method server: a server that does not wait for all workers: asynchronous, "
+                "stale_synchronous(bound=2) or delayed(by=3), as in softnum train."
+            )
         ),
     ] = None,
-    updates: Annotated[int, typer.Option(help="Of --server, how many are timed, from the start.")] = 1000,
+    updates: Annotated[int, typer.Option(help="With --server: how many updates are timed, from the start.")] = 1000,
     no_overlap: Annotated[
         bool, typer.Option("--no-overlap", help="Send nothing before the backward pass is done.")
     ] = False,
     timing: LayerTimeOptions = _TIMING,
-    per_layer: Annotated[bool, typer.Option("--per-layer", help="When each layer's gradients are sent.")] = False,
+    per_layer: Annotated[
+        bool, typer.Option("--per-layer", help=("Show when the gradients of each layer are sent."))
+    ] = False,
     plot: Picture = None,
-    out: Annotated[Path | None, typer.Option(help="All of it as .json, or the table as .csv.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write everything as .json, or the table as .csv.")] = None,
     shared: SystemOptions = _SYSTEM,
 ) -> None:
-    """Say what data-parallel workers gain: every one computes a batch, then they add up their gradients.
+    """Report what data-parallel workers gain: each computes a batch, then they add up their gradients.
 
-    A layer's gradients leave as soon as they are computed, while the backward pass goes on; what is left when it ends
-    is exposed. "Least bandwidth" is that above which so many workers beat one, and one fewer; "any" is at every one.
+    The gradients of a layer are sent as soon as they are computed, while the backward pass goes on; communication that
+    remains after it is exposed. "Least bandwidth" is that above which so many workers beat one, and one fewer; "any" is
+    at every one.
 
     \b
       softnum parallel resnet --design a-float32,c-wang-fp8 --workers 2,4,8 --bandwidth "1 Gb/s,10 Gb/s"
@@ -108,7 +113,9 @@ def parallel(
     if shared.system is not None:
         used = [f"--{name.replace('_', '-')}" for name in _LINKS if name in stated(ctx)]
         if used or own.of(network) or data:
-            raise ValueError(f"{used[0] if used else 'an option of networks'} has no part with --system; leave it out")
+            raise ValueError(
+                f"{used[0] if used else 'an option of networks'} has no effect with --system; leave it out"
+            )
         on_system(
             network, shared, counts, batch, sequence, words(design), words(precision),
             overlap=not no_overlap, device_file=timing.device_file, out=out,
@@ -117,7 +124,7 @@ def parallel(
             typer.echo(f"Written: {out}")
         return
     if shared.given():
-        raise ValueError(f"{shared.given()[0]} is of a step on a system; add --system dgx-h100, or leave it out")
+        raise ValueError(f"{shared.given()[0]} is for a step on a system; add --system dgx-h100, or leave it out")
     if bandwidth is None:
         raise ValueError('state the workers\' links, like --bandwidth "100 Gb/s", or a system: --system dgx-h100')
     if plot is not None:
@@ -137,11 +144,13 @@ def parallel(
         unused = [name for name, value in (("--per-layer", per_layer), ("--plot", plot), ("--no-overlap", no_overlap))
                   if value]  # fmt: skip
         if unused:
-            raise ValueError(f"{unused[0]} has no part with --server, whose updates come one by one; leave it out")
+            raise ValueError(
+                f"{unused[0]} has no effect with --server, whose updates are sent one by one; leave it out"
+            )
         served(timed[0][0].network, timed, counts, rates, exchanges, words(server), updates, out)
         return
     if plot is not None and len(timed) > 1:
-        raise ValueError(f"--plot draws one design on one device, and {len(timed)} are asked for; name one")
+        raise ValueError(f"--plot draws one design on one device, and {len(timed)} are given; name one of each")
     rows, tables, times = [], [], []
     for work, seconds, source in timed:
         for exchange in exchanges:

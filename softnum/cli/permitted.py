@@ -24,7 +24,7 @@ def permitted(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="a, b, the result, and before it C if there is one: .npy, or .npz of softnum.save.",
+            help="A B [C] RESULT: .npy files, or .npz files of softnum.save.",
             metavar="A B [C] RESULT",
         ),
     ],
@@ -35,17 +35,17 @@ def permitted(
     effort: Annotated[
         int | None,
         typer.Option(
-            help="Additions that are looked at before an enclosure takes the place of the set.  [default: 200000]"
+            help="Additions that are examined before an enclosure replaces the exact set of results.  [default: 200000]"
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     out: OutJson = None,
 ) -> None:
-    """Say of each element of a @ b, or a @ b + C, whether a specification permits it.
+    """Check for each element of a @ b, or a @ b + C, whether a specification permits it.
 
-    A specification says what is open: the order of additions, their grouping, whether products are rounded or fused,
-    where C enters, what becomes of subnormal numbers. An element is permitted (there is a witness: an order that gives
-    it), refuted (by all results, or by a proven enclosure of them) or undecided. Vectors are two of one length.
+    A specification states what is left open: the order of additions, their grouping, whether products are rounded or
+    fused, where C enters, how subnormal numbers are treated. An element is permitted (there is a witness: an order that
+    gives it), refuted (by all results, or by a proven enclosure of them) or undecided. Vectors are two of one length.
 
     \b
       softnum permitted a.npy b.npy result.npy
@@ -56,7 +56,7 @@ def permitted(
     import softnum as sn
 
     if len(files) not in (3, 4):
-        raise ValueError(f"state the files A B [C] RESULT, three or four; got {len(files)}")
+        raise ValueError(f"give three or four files, A B [C] RESULT; got {len(files)}")
     if out is not None:
         writable_file(out)
     a, b, *c, result = map(read_array, files)

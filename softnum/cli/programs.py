@@ -29,16 +29,16 @@ def register(app: typer.Typer) -> None:
 def workloads(
     network: Annotated[str | None, typer.Argument(help=WORKLOAD_HELP)] = None,
     format: Annotated[
-        str | None, typer.Option(help="Of the program: gem5-c, cuda or ptx; --formats lists them.")
+        str | None, typer.Option(help="Format of the program: gem5-c, cuda or ptx; --formats lists them.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help=OUT_FOLDER)] = None,
-    formats: Annotated[bool, typer.Option("--formats", help="List the formats, and end.")] = False,
+    formats: Annotated[bool, typer.Option("--formats", help="List the formats and exit.")] = False,
     design: OneDesign = None,
     precision: Annotated[str | None, typer.Option(help=PRECISION)] = None,
     batch: Annotated[int | None, typer.Option(help=f"{BATCH}  [default: 32]")] = None,
     own: NetworkOptions = _OWN,
     data: Data = None,
-    layer: Annotated[str | None, typer.Option(help="Only these layers, with commas between.")] = None,
+    layer: Annotated[str | None, typer.Option(help="Only these layers, separated by commas.")] = None,
     stage: Annotated[
         str | None, typer.Option(help="Only these passes: forward, backward_data, backward_weight.")
     ] = None,

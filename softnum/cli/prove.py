@@ -27,7 +27,10 @@ def _spec(verb: str, op, operation: OperationOptions, unit, length, with_c):
     if op is None:
         raise ValueError(f"state --op; for example: softnum rtl {verb} --op add --format e4m3fn")
     if op in UNIT_OPERATIONS and op != "dot":
-        raise ValueError(f"{op}: of a unit a dot product is proved, --op dot; a step is one of --length 1 --with-c")
+        raise ValueError(
+            f"--op {op} of a unit cannot be proved; prove its dot product with --op dot, or one step with --op dot "
+            "--length 1 --with-c"
+        )
     if op != "dot" and operation.fmt is None and function_of(op) is None:
         raise ValueError(f"state --format; for example: softnum rtl {verb} --op add --format e4m3fn")
     return spec_of(op, operation, unit, given(length=length, with_c=with_c))
@@ -49,22 +52,34 @@ def prove(
         list[str] | None,
         typer.Option(
             "--port",
-            help="COLUMN=PORT or COLUMN=PORT[7:0], for a, b, c, result and flags; an operand that is an output: "
-            "what its register holds.  [default: by usual names and widths]",
+            help=(
+                "COLUMN=PORT or COLUMN=PORT[7:0], for a, b, c, result and flags; an operand at an output port means "
+                "the contents of its register.  [default: by usual names and widths]"
+            ),
         ),
     ] = None,
     tie: Annotated[
-        list[str] | None, typer.Option("--tie", help="INPUT=VALUE that an input has, or INPUT=any; may be given again.")
+        list[str] | None,
+        typer.Option(
+            "--tie",
+            help=("INPUT=VALUE to hold an input at a value, or INPUT=any to prove it for all values. May be repeated."),
+        ),
     ] = None,
     latency: Annotated[int, typer.Option(min=0, help="Clock cycles from the operands to the answer.")] = 0,
     reset: Annotated[
         str | None,
-        typer.Option(help="An input that is 1 (NAME=0: 0) for a cycle before.  [default: registers hold anything]"),
+        typer.Option(
+            help=(
+                "A reset input that is 1 (NAME=0: 0) for a cycle before the operands.  "
+                "[default: registers hold anything]"
+            )
+        ),
     ] = None,
-    reset_cycles: Annotated[int, typer.Option(min=1, help="For so many cycles.")] = 1,
-    hold: Annotated[bool, typer.Option("--hold", help="The operands stay until the answer.")] = False,
+    reset_cycles: Annotated[int, typer.Option(min=1, help="Length of the reset in cycles.")] = 1,
+    hold: Annotated[bool, typer.Option("--hold", help="Hold the operands until the answer.")] = False,
     pulse: Annotated[
-        list[str] | None, typer.Option("--pulse", help="An input that is 1 with the operands, 0 after and before.")
+        list[str] | None,
+        typer.Option("--pulse", help=("An input that is 1 in the cycle of the operands and 0 before and after.")),
     ] = None,
     ignore_flags: IgnoreFlags = False,
     any_nan: AnyNan = False,
@@ -73,9 +88,9 @@ def prove(
         str | None, typer.Option(help="bitwuzla or z3.  [default: those installed, in this order]")
     ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds for each method.")] = 600.0,
-    most_bits: Annotated[int, typer.Option(help="Exhaust operands of at most so many bits.")] = 28,
-    yosys: Annotated[str, typer.Option(help="The program Yosys.")] = "yosys",
-    abc: Annotated[str, typer.Option(help="The program ABC, as Yosys brings it.")] = "yosys-abc",
+    most_bits: Annotated[int, typer.Option(help="Check all operands if they have at most this many bits.")] = 28,
+    yosys: Annotated[str, typer.Option(help="The Yosys executable.")] = "yosys",
+    abc: Annotated[str, typer.Option(help="The ABC executable, as it comes with Yosys.")] = "yosys-abc",
     out: Annotated[
         str | None, typer.Option("--out", "-o", help="Write a counterexample to this file of vectors.")
     ] = None,
@@ -171,7 +186,10 @@ def formula(
     ending = Path(out).suffix.removeprefix(".").lower()
     kind = file_format or (ending if ending in EXPORTS else "smt2")
     if out != "-" and file_format is None and ending not in EXPORTS:
-        raise ValueError(f"{out}: which file is it? End its name in .{', .'.join(EXPORTS)}, or state --file-format")
+        raise ValueError(
+            f"{out}: the kind of file is not clear from its name; end it in .{', .'.join(EXPORTS)}, or state "
+            "--file-format"
+        )
     if out != "-":
         writable_file(Path(out))
     content = export(spec, kind)

@@ -47,7 +47,7 @@ def report(
     from softnum.tta.html import export_report, load_report
 
     if device is None and device_file is not None:
-        raise ValueError("--device-file is where --device is looked up; add --device NAME")
+        raise ValueError("--device-file defines the devices that --device names; add --device NAME")
     loaded = load_report(folder, device=device, device_file=device_file)
     asked = {"png": png, "svg": svg, "csv": csv, "json": json}
     for name, path in asked.items():

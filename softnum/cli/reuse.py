@@ -10,8 +10,10 @@ NoReuse = Annotated[
     bool,
     typer.Option(
         "--no-reuse",
-        help="Train also what an earlier study has trained, of the same design, data, settings, seed and versions. Its "
-        "records lie in SOFTNUM_RECORDS.  [default: records in ~/.cache/softnum; none keeps nothing]",
+        help=(
+            "Train again instead of reusing an earlier record of the same design, data, settings, seed and versions. "
+            "Records are kept in SOFTNUM_RECORDS.  [default: records in ~/.cache/softnum; none keeps nothing]"
+        ),
     ),
 ]
 

@@ -24,7 +24,7 @@ __all__ = ["register"]
 
 _DESIGN = DesignOptions()
 
-_HELP = """Bring softnum into a hardware simulator, a design's area into a comparison, and a proof to a design.
+_HELP = """Use softnum in a hardware simulator, take a design's area into a comparison, or prove a design.
 
 \b
   softnum rtl build --out build       the reference model, for SystemVerilog's DPI-C and for VPI
@@ -35,13 +35,13 @@ _HELP = """Bring softnum into a hardware simulator, a design's area into a compa
   softnum rtl area multiply.v --into design.toml
                                       area and delay of a design, for softnum tta
   softnum rtl prove multiply.v --op multiply --format e4m3fn
-                                      a proof that a design is right, or a vector that shows where not
+                                      prove that a design is correct, or get a vector on which it is not
   softnum rtl formula --op add --format e4m3fn -o add.smt2
                                       an operation for provers: SMT-LIB, AIGER, BTOR2
   softnum rtl waves e4m3fn -o e4m3fn.txt
                                       values in words, for GTKWave and Surfer
 
-Test vectors, the way without a library, are made by `softnum vectors`.
+To check a design by files of test vectors instead, use `softnum vectors`.
 """
 
 
@@ -66,7 +66,7 @@ def register(app: typer.Typer) -> None:
 def build(
     out: Annotated[str, OutFolder] = "softnum-rtl",
     cc: Annotated[
-        str | None, typer.Option(help="The C compiler, with options if need be.  [default: $CC, else cc]")
+        str | None, typer.Option(help="The C compiler, with options if needed.  [default: $CC, else cc]")
     ] = None,
     vpi: Annotated[
         str | None, typer.Option(help="The folder with vpi_user.h.  [default: that of Icarus Verilog, or /usr/include]")
@@ -75,8 +75,10 @@ def build(
         list[str] | None,
         typer.Option(
             "--unit",
-            help="NAME=UNIT, a unit that softnum_unit(NAME) is to know: a name that `softnum units` lists, "
-            "FILE.py:NAME, or an expression; may be given again.",
+            help=(
+                "NAME=UNIT, a unit for softnum_unit(NAME): a name that `softnum units` lists, FILE.py:NAME, or an "
+                "expression. May be repeated."
+            ),
         ),
     ] = None,
 ) -> None:
@@ -119,7 +121,7 @@ def _unit_of(text: str):
 
     found = load_object(text, Path())
     if not isinstance(found, Unit):
-        raise ValueError(f"--unit: {text} is no unit, but {type(found).__name__}")
+        raise ValueError(f"--unit: {text} must be a unit, got {type(found).__name__}")
     return found
 
 
@@ -132,7 +134,7 @@ def rom(
     stochastic_bits: StochasticBits = None,
     flags: Annotated[bool, typer.Option("--flags", help="Put five bits of flags above each result.")] = False,
     invalid: Annotated[
-        float | None, typer.Option(help="The value that stands for a NaN which the result's format lacks.")
+        float | None, typer.Option(help="The value to store for a NaN if the result's format has none.")
     ] = None,
     file_format: Annotated[
         str | None, typer.Option(help="readmemh, readmemb, mif or coe.  [default: by the file's ending]")
@@ -181,7 +183,7 @@ def area(
     ] = "binary16",
     latency: Annotated[int, typer.Option(min=1, help="Clock cycles from operands to product.")] = 1,
     interval: Annotated[int, typer.Option(min=1, help="Clock cycles from one multiply-add to the next.")] = 1,
-    yosys: Annotated[str, typer.Option(help="The program Yosys.")] = "yosys",
+    yosys: Annotated[str, typer.Option(help="The Yosys executable.")] = "yosys",
     into: Annotated[
         Path | None, typer.Option(help="Append the entry to this design file.  [default: print it]")
     ] = None,
@@ -220,7 +222,7 @@ def area(
     from softnum.runtime.atomic import write_atomic
 
     if _without_entry(into) != before:
-        raise ValueError(f"{into}: was changed in the meantime, so that nothing is written; start again")
+        raise ValueError(f"{into}: was changed in the meantime, so nothing was written; start again")
     write_atomic(into, _with_entry(into, before, entry))
     typer.echo(f"Written: {into}", err=True)
 
@@ -231,9 +233,9 @@ def _without_entry(path: Path) -> str:
 
     design = load_design(path)
     if not design.hardware:
-        raise ValueError(f"{path}: states no [hardware], which the unit is of; add the table first")
+        raise ValueError(f"{path}: has no [hardware] table to add the unit to; add the table first")
     if "unit" in design.hardware:
-        raise ValueError(f"{path}: has [hardware.unit] already; remove it, and it is written again")
+        raise ValueError(f"{path}: already has [hardware.unit]; remove it to have it written again")
     return path.read_bytes().decode()
 
 

@@ -31,8 +31,8 @@ def open_shipped(
     wrong = [option for option in given if option not in _TAKEN]
     if wrong:
         raise ValueError(
-            f"{flag_of(ctx, wrong[0])} does not go with --study, whose runs are trained already; leave it out, "
-            "or open the study and change its study.toml"
+            f"{flag_of(ctx, wrong[0])} cannot be combined with --study, whose runs are trained already; leave it out, "
+            "or write the study out and edit its study.toml"
         )
     need("joblib", "sklearn", "matplotlib", "scipy")
     from softnum.train.studies.shipped import open_study, shipped_studies

@@ -60,7 +60,7 @@ def new(
 
 
 def plan(study: Study, out: Out = None, no_reuse: NoReuse = False) -> None:
-    """Say which runs there are, which are finished, and what would become of records that belong to none of them.
+    """List the runs, which of them are finished, and what would happen to records that belong to none of them.
 
     \b
       softnum study plan study.toml
@@ -80,7 +80,7 @@ def run(
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler, whose workers train instead: tcp://host:8786.")
     ] = None,
-    retries: Annotated[int, typer.Option(help="How often a run that failed is tried again.")] = 2,
+    retries: Annotated[int, typer.Option(help="How often to retry a run that failed.")] = 2,
     no_reuse: NoReuse = False,
     shown: Shown = _SHOWN,
 ) -> None:
@@ -137,7 +137,7 @@ def run(
 def status(
     out: Annotated[Path, typer.Argument(metavar="DIR", help="The study's folder.")],
 ) -> None:
-    """Say which runs of a study are finished, how far the others are, and why some failed.
+    """Show which runs of a study are finished, how far the others are, and why some failed.
 
     \b
       softnum study status runs/study

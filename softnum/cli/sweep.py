@@ -24,19 +24,19 @@ def register(app: typer.Typer) -> None:
 def sweep(
     kind: Annotated[str, typer.Argument(help="fc, cnn-residual, cnn-bottleneck, rnn, lstm, gru, or all.")],
     device: Annotated[str, typer.Option(help="Device, as softnum estimate --devices lists them.")] = "tpu-v2",
-    against: Annotated[str | None, typer.Option(help="A second device, to be compared with.")] = None,
+    against: Annotated[str | None, typer.Option(help="A second device to compare with.")] = None,
     precision: Annotated[
         str | None,
         typer.Option(help=f"{PRECISION}  [default: the 16 bits that a device has]"),
     ] = None,
     optimiser: Annotated[str, typer.Option(help="sgd, momentum, rmsprop or adam.")] = "rmsprop",
-    efficiency: Annotated[float, typer.Option(help="Share of the roofline that is reached, up to 1.")] = 1.0,
+    efficiency: Annotated[float, typer.Option(help="Fraction of the roofline that is reached, up to 1.")] = 1.0,
     range_: Annotated[
         list[str] | None,
         typer.Option("--range", help="Values of a hyper-parameter, like nodes=256,1024. May be repeated."),
     ] = None,
     check: Annotated[
-        int | None, typer.Option(help="Simulate so many small models with SCALE-Sim and compare; 50 at most.")
+        int | None, typer.Option(help="Simulate this many small models with SCALE-Sim and compare; at most 50.")
     ] = None,
     measured: Annotated[
         list[str] | None,
@@ -126,7 +126,7 @@ def _ranges(texts, kinds) -> dict[str, list[int]]:
             raise ValueError(f"--range has {name.strip()!r} twice; give all its values at once, with commas between")
         found[name.strip()] = numbers
     if found and len({tuple(SWEEPS.get(kind, ())) for kind in kinds}) > 1:
-        raise ValueError("--range is for one kind of network, whose hyper-parameters it names; take them one by one")
+        raise ValueError("--range names hyper-parameters of one kind of network; sweep the kinds one at a time")
     return found
 
 

@@ -34,7 +34,9 @@ class SystemOptions:
         int, typer.Option(help="Degree of expert parallelism: devices of a stage that share experts.")
     ] = 1
     micro_batch: Annotated[int, typer.Option(help="Samples of a micro-batch.")] = 1
-    schedule: Annotated[str, typer.Option(help="Of a pipeline: gpipe, 1f1b, interleaved or zero-bubble.")] = "1f1b"
+    schedule: Annotated[
+        str, typer.Option(help=("Schedule of the pipeline: gpipe, 1f1b, interleaved or zero-bubble."))
+    ] = "1f1b"
     chunks: Annotated[int, typer.Option(help="Stages of each device, with the interleaved schedule.")] = 1
     zero: Annotated[
         int, typer.Option(help="ZeRO stage: workers share optimiser state (1), gradients too (2), weights too (3).")
@@ -49,7 +51,7 @@ class SystemOptions:
     no_sequence_parallel: Annotated[
         bool,
         typer.Option(
-            "--no-sequence-parallel", help="Of --tensor: do not split normalisations and residuals by tokens."
+            "--no-sequence-parallel", help="With --tensor: do not split normalisations and residuals by tokens."
         ),
     ] = False
     optimiser: Annotated[str, typer.Option(help="sgd, momentum, rmsprop or adam.")] = "adam"

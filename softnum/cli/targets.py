@@ -35,7 +35,9 @@ def own_target(records, target: float | None, outcomes) -> tuple[float, str | No
         return target, direction
     if not logs:
         if outcomes.metric != "accuracy":
-            raise ValueError(f"no target of {outcomes.metric!r} is known, and 0.95 is one of accuracy; give --target")
+            raise ValueError(
+                f"no default target is known for {outcomes.metric!r} (0.95 is the default for accuracy); give --target"
+            )
         check_target(TARGET, outcomes.metric)
         return TARGET, direction
     unknown = next((record for record in logs if _of(record) is None), None)

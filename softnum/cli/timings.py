@@ -27,20 +27,23 @@ class TimingFiles:
     ] = None
     clock: Annotated[str | None, typer.Option(help=CLOCK)] = None
     timings_format: Annotated[
-        str | None, typer.Option(help="Of the timings; softnum timings --formats lists them.  [default: detected]")
+        str | None,
+        typer.Option(help=("Format of the timings; softnum timings --formats lists them.  [default: detected]")),
     ] = None
     timings_warmup: Annotated[
         str, typer.Option(help="Iterations to drop: none, a number, or auto (MSER-5, from 20 samples on).")
     ] = "auto"
     timings_iterations: Annotated[
-        int | None, typer.Option(help="How many iterations each timing file covers, where it does not say.")
+        int | None, typer.Option(help="How many iterations each timing file covers, if it does not say.")
     ] = None
     timings_marker: Annotated[
         str | None, typer.Option(help="Regular expression: what begins an iteration in a timing file.")
     ] = None
     timings_allow_unfinished: Annotated[
         bool,
-        typer.Option("--timings-allow-unfinished", help="Take a simulator's log up to the kernel that it stops in."),
+        typer.Option(
+            "--timings-allow-unfinished", help=("Read an incomplete simulator log, up to the kernel in which it stops.")
+        ),
     ] = False
 
     def reading(self) -> dict:
@@ -70,12 +73,12 @@ def register(app: typer.Typer) -> None:
 
 def timings(
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME=]FILE...", help="Files, each of a design.")
+        list[str] | None, typer.Argument(metavar="[NAME=]FILE...", help="Files of times, one for each design.")
     ] = None,
-    formats: Annotated[bool, typer.Option("--formats", help="List the formats, and end.")] = False,
+    formats: Annotated[bool, typer.Option("--formats", help="List the formats and exit.")] = False,
     file_format: Annotated[
         str | None,
-        typer.Option("--format", help="Of the files; --formats lists them.  [default: detected]"),
+        typer.Option("--format", help="Format of the files; --formats lists them.  [default: detected]"),
     ] = None,
     clock: Annotated[str | None, typer.Option(help=CLOCK)] = None,
     warmup: Annotated[
@@ -85,14 +88,17 @@ def timings(
         str | None, typer.Option(help="Name of the design, for one file.  [default: its column, else the file's name]")
     ] = None,
     iterations: Annotated[
-        int | None, typer.Option(help="How many training iterations each file covers, where it does not say.")
+        int | None, typer.Option(help="How many training iterations each file covers, if it does not say.")
     ] = None,
     marker: Annotated[
         str | None,
         typer.Option(help="Regular expression: the kernel that begins an iteration, or the range that is one."),
     ] = None,
     allow_unfinished: Annotated[
-        bool, typer.Option("--allow-unfinished", help="Take a simulator's log up to the kernel that it stops in.")
+        bool,
+        typer.Option(
+            "--allow-unfinished", help=("Read an incomplete simulator log, up to the kernel in which it stops.")
+        ),
     ] = False,
     workload: Annotated[
         Path | None,
@@ -150,7 +156,9 @@ def _compared(path: Path) -> dict:
         return {"workload": works[0]}
     named = {work.design: work for work in works}
     if len(named) < len(works):
-        raise ValueError(f"{path}: several workloads of one design; give a file with one: softnum workloads writes it")
+        raise ValueError(
+            f"{path}: holds several workloads of one design; give a file with one, as softnum workloads writes it"
+        )
     return {"workloads": named}
 
 

@@ -93,7 +93,9 @@ def write(
     if shared.system is not None:
         used = [f"--{name.replace('_', '-')}" for name in _ALONE if name in stated(ctx)]
         if used or own.of(network):
-            raise ValueError(f"{used[0] if used else 'an option of networks'} has no part with --system; leave it out")
+            raise ValueError(
+                f"{used[0] if used else 'an option of networks'} has no effect with --system; leave it out"
+            )
         job, source, system = _shared(
             network, shared, ranks, batch, sequence, words(design), words(precision), timing.device_file,
             overlap=not no_overlap, bucket=least, joined=joined,
@@ -101,17 +103,21 @@ def write(
         system = links.system(ranks) or system
     else:
         if shared.given():
-            raise ValueError(f"{shared.given()[0]} is of a step on a system; add --system dgx-h100, or leave it out")
+            raise ValueError(f"{shared.given()[0]} is for a step on a system; add --system dgx-h100, or leave it out")
         works = workloads_of(
             network, words(design), None if batch is None else [batch], precisions=words(precision),
             options=own.of(network), data=data, sequence=sequence,
         )  # fmt: skip
         if len(works) > 1 or "," in (timing.device or ""):
-            raise ValueError("a job is of one design on one device: name one of each, or a file with one workload")
+            raise ValueError(
+                "a job needs exactly one design and one device; name one of each, or a file with one workload"
+            )
         if roofline and (timing.reports or timing.layer_times or timing.efficiency != 1):
-            raise ValueError("--roofline leaves durations out; leave out --reports, --layer-times and --efficiency")
+            raise ValueError(
+                "--roofline writes traces without durations; leave out --reports, --layer-times and --efficiency"
+            )
         if roofline and links.bandwidth is None:
-            raise ValueError("--roofline is of a system; state its --bandwidth too")
+            raise ValueError("--roofline needs a system; add its --bandwidth")
         system = links.system(ranks, *(_peak(works, timing) if roofline else ()))
         seconds, source = None, "none: ASTRA-sim's roofline tells them"
         if not roofline:
@@ -148,7 +154,7 @@ def _shared(network, own, ranks, batch, sequence, designs, precisions, device_fi
         )
     found = ways_of(designs, precisions, ())
     if len(found) > 1:
-        raise ValueError("a job is of one design: name one")
+        raise ValueError("a job needs exactly one design; name one with --design")
     plan = plan_step(network, own.ways(ranks // each, batch, sequence, overlap), found[0][0], own.optimiser)
     if where.device.memory is not None:
         check_memory(step_memory(plan), where.device.memory, network, found[0][0], own.optimiser)

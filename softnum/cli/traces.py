@@ -14,7 +14,7 @@ from softnum.cli.updates import with_groups
 
 __all__ = ["register"]
 
-_HELP = """What every rank of a job computes and sends, as Chakra execution traces; and how long that takes.
+_HELP = """Write what every rank of a job computes and sends as Chakra execution traces, and time them.
 
 \b
   softnum traces write resnet50 --ranks 8 --device v100 --bandwidth "100 Gb/s" --out job
@@ -45,11 +45,18 @@ def register(app: typer.Typer) -> None:
 def run(
     folder: Annotated[Path, typer.Argument(help="Folder that softnum traces write has made.")],
     program: Annotated[
-        Path, typer.Option(envvar="SOFTNUM_ASTRASIM", help="Your build's AstraSim_Analytical_Congestion_(Un)aware.")
+        Path,
+        typer.Option(
+            envvar="SOFTNUM_ASTRASIM", help=("The executable AstraSim_Analytical_Congestion_(Un)aware of your build.")
+        ),
     ],
     network: Annotated[Path | None, typer.Option(help="The network's configuration.  [default: network.yml]")] = None,
-    system: Annotated[Path | None, typer.Option(help="The system layer's.  [default: system.json]")] = None,
-    memory: Annotated[Path | None, typer.Option(help="Remote memory's.  [default: memory.json]")] = None,
+    system: Annotated[
+        Path | None, typer.Option(help=("The configuration of the system layer.  [default: system.json]"))
+    ] = None,
+    memory: Annotated[
+        Path | None, typer.Option(help=("The configuration of remote memory.  [default: memory.json]"))
+    ] = None,
     queues: Annotated[int, typer.Option(help="Queues of each dimension (ASTRA-sim's --num-queues-per-dim).")] = 1,
     out: Annotated[Path | None, typer.Option(help=OUT_TIMES)] = None,
 ) -> None:
@@ -92,7 +99,7 @@ def run(
 def read(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Traces of ranks 0, 1, ..., also in gzip.")],
     proto: Proto = None,
-    batch: Annotated[int | None, typer.Option(help="Samples of the iteration, where the traces do not say.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Samples of the iteration, if the traces do not say.")] = None,
     groups: Annotated[
         Path | None, typer.Option(help="JSON with the ranks of each group; then the ranks are checked together.")
     ] = None,
@@ -103,7 +110,7 @@ def read(
         Path | None, typer.Option(help="Write the first rank's workload, as other commands take it.")
     ] = None,
 ) -> None:
-    """Check Chakra traces of any origin, and say what is in them.
+    """Check Chakra traces of any origin and summarise them.
 
     An error names the file and the node: numbers that are there twice, dependencies on nodes that are not there,
     cycles, unknown types; with --together also messages that nobody receives, and collectives that ranks do not share.

@@ -16,7 +16,7 @@ from softnum.cli.updates import Updates, with_groups
 __all__ = ["Device", "progress_bar", "register"]
 
 Device = Annotated[
-    str, typer.Option(help="Where to compute: cpu, or cuda for a GPU (softnum[cuda]); records do not depend on it.")
+    str, typer.Option(help="Device to compute on: cpu, or cuda for a GPU (softnum[cuda]); records do not depend on it.")
 ]
 
 #: The shipped design that `softnum train` takes where none is given.
@@ -61,12 +61,14 @@ def samples_of(tokens: int, samples: int | None, network: str, data: str | None,
     from softnum.train.runs.own import is_own
 
     if samples is not None:
-        raise ValueError("--tokens says how many --samples there are; leave one of them out")
+        raise ValueError("--tokens and --samples both state the amount of data; leave one of them out")
     made = None if is_own(network) else make_network(network, data=data, **options)
     if made is None or made.kind != "text":
-        raise ValueError(f"--tokens is of networks of a text, which {network} is not; say --samples")
+        raise ValueError(f"--tokens is for networks that train on text, and {network} does not; use --samples")
     if tokens < made.inputs:
-        raise ValueError(f"--tokens {tokens} are fewer than a sequence, which has {made.inputs} (--set steps)")
+        raise ValueError(
+            f"--tokens {tokens} is less than one sequence of {made.inputs} tokens (--set steps); give more tokens"
+        )
     return tokens // made.inputs
 
 
@@ -90,28 +92,42 @@ def train(
     ] = None,
     epochs: Annotated[int, typer.Option(help="Passes over the training samples.")] = 20,
     batch: Annotated[int, typer.Option(help=BATCH)] = 32,
-    seed: Annotated[int, typer.Option(help="Of initial weights, batches and stochastic rounding.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of initial weights, batches and stochastic rounding.")] = 1,
     own: NetworkOptions = _OWN,
     updates: Updates = _DEFAULTS,
     workers: Annotated[int, typer.Option(help="Data-parallel workers that share each batch, emulated.")] = 1,
     collective: Annotated[
         str | None,
-        typer.Option(help="Their all-reduce: ring, tree, ..., with arguments in brackets (softnum.collective)."),
+        typer.Option(
+            help=("The all-reduce of the workers: ring, tree, ..., with arguments in brackets (softnum.collective).")
+        ),
     ] = None,
     compression: Annotated[
         str | None,
         typer.Option(
-            help="What they send: top_k(share=0.01), one_bit, sign, low_rank(rank=4); the rest is remembered."
+            help=(
+                "Compression of what workers send: top_k(share=0.01), one_bit, sign, low_rank(rank=4), with error "
+                "feedback."
+            )
         ),
     ] = None,
     server: Annotated[
         str | None,
         typer.Option(
-            help="In place of a collective, a batch each: asynchronous, stale_synchronous(bound=2), delayed(by=3)."
+            help=(
+                "In place of a collective, with a batch for each worker: asynchronous, stale_synchronous(bound=2) or "
+                "delayed(by=3)."
+            )
         ),
     ] = None,
     bucket_bytes: Annotated[
-        int | None, typer.Option(help="Of gradients summed together.  [default: PyTorch's, 1 MiB first, then 25 MiB]")
+        int | None,
+        typer.Option(
+            help=(
+                "Size of a bucket of gradients that are summed together.  "
+                "[default: PyTorch's, 1 MiB first, then 25 MiB]"
+            )
+        ),
     ] = None,
     evaluate_every: Annotated[
         int | None, typer.Option(help="Iterations between evaluations.  [default: 160 samples, or a tenth of an epoch]")
@@ -119,17 +135,17 @@ def train(
     statistics: Annotated[
         int | None,
         typer.Option(
-            help="Write what rounding did, every so many iterations, to OUT/<design>/seed-<n>.statistics.jsonl."
+            help="Write statistics of rounding, every N iterations, to OUT/<design>/seed-<n>.statistics.jsonl."
         ),
     ] = None,
-    plot: Annotated[bool, typer.Option("--plot", help="Draw these statistics, to a .png of that name.")] = False,
+    plot: Annotated[bool, typer.Option("--plot", help="Plot these statistics, to a .png of that name.")] = False,
     threads: Annotated[int, typer.Option(help=THREADS)] = 1,
     device: Device = "cpu",
     explain: Annotated[
         bool, typer.Option("--explain", help="Train nothing: list every operation of an iteration, and how it rounds.")
     ] = False,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Train nothing that stays: measure where the time of an iteration goes.")
+        bool, typer.Option("--profile", help="Keep no result: measure where the time of an iteration goes.")
     ] = False,
     trace: Annotated[
         Path | None,
@@ -207,15 +223,17 @@ def train(
     data = data or (None if own_model else default_data(network))
     need(*(["torch"] if own_model else ["sklearn"] if data == "digits" else []), *(["matplotlib"] if plot else []))
     if plot and statistics is None:
-        raise ValueError("--plot draws what --statistics writes; add --statistics N")
+        raise ValueError("--plot draws the file that --statistics writes; add --statistics N")
     if trace is not None and not profile:
         raise ValueError("--trace names the file that --profile writes; add --profile")
     if explain and profile:
-        raise ValueError("--explain and --profile each take the place of training; leave one of them out")
+        raise ValueError("--explain and --profile each replace training; leave one of them out")
     if statistics is not None and (explain or profile):
-        raise ValueError("--statistics needs a training; --explain and --profile train nothing: leave one of them out")
+        raise ValueError(
+            "--statistics describes a training run, and --explain and --profile train nothing; leave one of them out"
+        )
     if bucket_bytes is not None and workers == 1:
-        raise ValueError(f"--bucket-bytes {bucket_bytes} is of several workers; add --workers and --collective")
+        raise ValueError(f"--bucket-bytes {bucket_bytes} needs several workers; add --workers and --collective")
     if not explain and trace is None:
         writable_folder(out)
     options = own.of(network)

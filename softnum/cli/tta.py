@@ -73,8 +73,8 @@ def _points(cases, labels, settings, timings, metric: str):
             gemms = config["gemms"]
             if config["metric"] != metric:
                 raise ValueError(
-                    f"{settings.network} is judged by {config['metric']!r}, and --metric says {metric!r}; add --metric "
-                    f"{config['metric']}, with --direction lower if less is better"
+                    f"{settings.network} is judged by {config['metric']!r}, and --metric is {metric!r}; give --metric "
+                    f"{config['metric']}, and --direction lower if less is better"
                 )
         else:
             design.check_layers(network.layer_names)
@@ -102,7 +102,7 @@ def _baseline(text: str | None, labels: list[str], load_design) -> str:
         return name
     near = difflib.get_close_matches(text, labels, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"--baseline {text!r} is none of the study's designs, which are {', '.join(labels)}{hint}")
+    raise ValueError(f"--baseline {text!r} is not a design of the study, which has {', '.join(labels)}{hint}")
 
 
 def _check_times(timings, variant: str, reports, simulate: bool, simulator: str, dataflow: str) -> None:
@@ -151,7 +151,7 @@ def _given_curves(ctx, curves, outcomes, shown, designs, batch, target, baseline
     wrong = [name for name in stated(ctx) if name in _TRAINING]
     if wrong:
         raise ValueError(
-            f"{flag_of(ctx, wrong[0])} says how to train, and --accuracy trains nothing; leave one of them out"
+            f"{flag_of(ctx, wrong[0])} is an option of training, and --accuracy trains nothing; leave one of them out"
         )
     need("matplotlib", "scipy")
     runs = curves.read(outcomes.metric, batch)
@@ -162,7 +162,7 @@ def _given_curves(ctx, curves, outcomes, shown, designs, batch, target, baseline
             if name not in labels:
                 near = difflib.get_close_matches(name, labels, n=1)
                 hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise ValueError(f"--designs: there are no curves of {name!r}, but of {', '.join(labels)}{hint}")
+                raise ValueError(f"--designs: no curves of {name!r}; there are curves of {', '.join(labels)}{hint}")
         labels = wanted
         runs = RecordSet(tuple(record for record in runs.records if record.label in wanted), runs.excluded)
     if not labels:
@@ -202,7 +202,7 @@ def tta(
         typer.Option(
             "--designs",
             "--design",
-            help="Design files or names, with commas between them; NAME@128 for batch 128.  [default: shipped a to h]",
+            help="Design files or names, separated by commas; NAME@128 for batch 128.  [default: shipped a to h]",
         ),
     ] = None,
     seeds: Annotated[str, typer.Option(help="How many seeds, or a list like 1,2,3.")] = "3",
@@ -219,14 +219,16 @@ def tta(
     target: Annotated[
         float | None,
         typer.Option(
-            help="Metric on held-out samples that a run has to reach.  [default: 0.95; of MLPerf logs their own, or "
-            "their benchmark's; of entries of DAWNBench its own]"
+            help=(
+                "Value of the metric on held-out samples that a run has to reach.  [default: 0.95; of MLPerf logs "
+                "their own, or their benchmark's; of entries of DAWNBench its own]"
+            )
         ),
     ] = None,
     outcomes: Outcomes = _OUTCOMES,
     baseline: Annotated[
         str | None,
-        typer.Option(help="Design that speed-ups are over.  [default: the first given; of a folder, by name]"),
+        typer.Option(help="Design that speed-ups are relative to.  [default: the first given; of a folder, by name]"),
     ] = None,
     curves: Curves = _CURVES,
     files: TimingFiles = _FILES,
@@ -317,7 +319,9 @@ def tta(
         )  # fmt: skip
         return
     if forecast.given():
-        raise ValueError(f"{forecast.given()[0]} is of a forecast by a law; add --law law.json, or leave it out")
+        raise ValueError(
+            f"{forecast.given()[0]} is an option of forecasts by a law; add --law law.json, or leave it out"
+        )
     times = {**files.reading(), "reports": reports or (), "run_simulator": simulate}
     times |= {"simulator": simulator, "dataflow": dataflow, "jobs": jobs}
     times["progress"] = lambda line: typer.echo(line, err=True)

@@ -24,7 +24,7 @@ class TuneRates:
     ] = None
     tune_seeds: Annotated[
         str | None,
-        typer.Option(help="Seeds to tune with, none of --seeds: how many (from 1001), or a list.  [default: 3]"),
+        typer.Option(help="Seeds for tuning, different from --seeds: how many (from 1001), or a list.  [default: 3]"),
     ] = None
 
     def read(self, judged: list[int]) -> tuple[tuple[float, ...], list[int]] | None:

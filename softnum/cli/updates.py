@@ -25,36 +25,39 @@ class Updates:
         ),
     ] = None  # fmt: skip
     adam_rate: Annotated[
-        float | None, typer.Option(help="Of muon: step size of AdamW, for all but matrices.  [default: 0.0003]")
+        float | None,
+        typer.Option(help=("For muon: step size of AdamW, for all parameters but matrices.  [default: 0.0003]")),
     ] = None
-    momentum: Annotated[float | None, typer.Option(help="Of sgd, lars and muon.  [default: 0.9, muon 0.95]")] = None
+    momentum: Annotated[
+        float | None, typer.Option(help=("Momentum of sgd, lars and muon.  [default: 0.9, muon 0.95]"))
+    ] = None
     nesterov: Annotated[bool, typer.Option("--nesterov", help="Nesterov's momentum (sgd).")] = False
     beta1: Annotated[
-        float | None, typer.Option(help="Of adam, adamw, lamb, lion, muon: the mean's.  [default: 0.9]")
+        float | None, typer.Option(help="For adam, adamw, lamb, lion, muon: decay of the mean.  [default: 0.9]")
     ] = None
     beta2: Annotated[
         float | None,
-        typer.Option(help="The mean of squares'; of lion, that of the state.  [default: 0.999, lion 0.99]"),
+        typer.Option(help="Decay of the mean of squares; for lion, of the state.  [default: 0.999, lion 0.99]"),
     ] = None
     epsilon: Annotated[
         float | None, typer.Option(help="Added to the root of the squares.  [default: 1e-8, lamb 1e-6]")
     ] = None
-    trust: Annotated[float | None, typer.Option(help="Of lars: |w| / |g| is scaled by it.  [default: 0.001]")] = None
+    trust: Annotated[float | None, typer.Option(help="For lars: the factor of |w| / |g|.  [default: 0.001]")] = None
     weight_decay: Annotated[
         float | None, typer.Option(help="[default: sgd and lars 1e-4, adam and lion 0, others 0.01]")
     ] = None
-    schedule: Annotated[str, typer.Option(help="Of the learning rate: constant, step, exponential or cosine.")] = (
-        "constant"
-    )
+    schedule: Annotated[
+        str, typer.Option(help=("Schedule of the learning rate: constant, step, exponential or cosine."))
+    ] = "constant"
     warmup: Annotated[int, typer.Option(help="Iterations in which the rate grows linearly from 0.")] = 0
     decay_every: Annotated[int | None, typer.Option(help="Iterations between steps (step).")] = None
     decay_factor: Annotated[
-        float | None, typer.Option(help="Of each step (step; default 0.1), or iteration (exponential).")
+        float | None, typer.Option(help="Factor at each step (step; default 0.1) or iteration (exponential).")
     ] = None
     final_rate: Annotated[
-        float | None, typer.Option(help="What cosine ends at, as a share of the rate.  [default: 0]")
+        float | None, typer.Option(help="For cosine: the final rate, as a fraction of the rate.  [default: 0]")
     ] = None
-    clip_norm: Annotated[float | None, typer.Option(help="Shrink all gradients if their norm together is larger.")] = (
+    clip_norm: Annotated[float | None, typer.Option(help="Scale all gradients down if their joint norm is larger.")] = (
         None
     )
     clip_value: Annotated[float | None, typer.Option(help="Largest size of an element of a gradient.")] = None

@@ -34,7 +34,7 @@ def shape_of(text: str | None):
         return None
     parts = text.split(",")
     if len(parts) != 3 or not all(part.strip().isdecimal() for part in parts):
-        raise ValueError(f"--shape takes M,N,K, three numbers with commas between them, got {text!r}")
+        raise ValueError(f"--shape must be three numbers M,N,K separated by commas, got {text!r}")
     return tuple(map(int, parts))
 
 
@@ -52,7 +52,7 @@ def lanes_of(count: int | None, word_bits: int | None, scalar: bool, flags: str 
         stated = {"word-bits": word_bits, "scalar-b": scalar or None, "lane-flags": flags, "mask": mask}
         for name, value in stated.items():
             if value is not None:
-                raise ValueError(f"--{name} is of words of several lanes: state --lanes")
+                raise ValueError(f"--{name} applies to words of several lanes; add --lanes")
         return None
     from softnum.vectors import Lanes
 
@@ -89,16 +89,21 @@ def spec_of(op, operation, unit, of_unit: dict):
         raise ValueError("state --op; for example: softnum vectors generate --op multiply --format e5m2")
     if op in UNIT_OPERATIONS:
         if unit is None:
-            raise ValueError(f"state --unit, whose {op} it is; for example: --unit nvidia_v100_fp16 (softnum units)")
+            raise ValueError(
+                f"state the --unit that computes {op}; for example: --unit nvidia_v100_fp16 (softnum units lists them)"
+            )
         space = of_operation.pop("space", None)
         foreign = given(format=formats, **of_operation)
         if foreign:
             name = next(iter(foreign)).replace("out_fmt", "result_format").replace("_", "-")
-            raise ValueError(f"--{name} is an operation's; of {op} the unit says it")
+            raise ValueError(f"--{name} applies to single operations; for {op} the unit states it: leave it out")
         return UnitSpec.make(op, unit, space=space, **given(**of_unit))
     foreign = given(unit=unit, **of_unit)
     if foreign:
-        raise ValueError(f"--{next(iter(foreign)).replace('_', '-')} is of units (--op dot, mac or gemm), not of {op}")
+        raise ValueError(
+            f"--{next(iter(foreign)).replace('_', '-')} applies to units (--op dot, mac or gemm), not to {op}; leave "
+            "it out"
+        )
     if formats is None and function_of(op) is None:
         raise ValueError("state --format; for example: softnum vectors generate --op multiply --format e5m2")
     return VectorSpec.make(op, formats, **given(**of_operation))

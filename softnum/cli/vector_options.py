@@ -28,7 +28,7 @@ Formats = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="The operands' format, or one for each with commas between them; FILE.py:NAME is one of your own.",
+        help="The operands' format, or one for each, separated by commas; FILE.py:NAME is a user-defined one.",
     ),
 ]
 ResultFormat = Annotated[
@@ -48,13 +48,13 @@ Overflow = Annotated[
     ),
 ]
 Tininess = Annotated[
-    str | None, typer.Option(help="When underflow is judged: after or before rounding.  [default: after]")
+    str | None, typer.Option(help="When tininess (underflow) is detected: after or before rounding.  [default: after]")
 ]
 Case = Annotated[
     list[str] | None,
     typer.Option(
         metavar="OPTIONS",
-        help='Of a mixed file, one operation with its options, as "--op fma --format binary32 --rounding rup"; '
+        help='For a mixed file: one operation with its options, as "--op fma --format binary32 --rounding rup"; '
         "repeat it (with --lanes and --mask, words of lanes). Or --op add,multiply --rounding rne,rup --format "
         "binary16+binary32, in a case or without: every combination.",
     ),
@@ -65,7 +65,10 @@ NO_BOXES = (
 )
 NanBox = Annotated[
     bool,
-    typer.Option("--nan-box", help="Of a mixed file, and of --lanes: ones above floats, where their column has room."),
+    typer.Option(
+        "--nan-box",
+        help=("For a mixed file, and with --lanes: set the bits above a float to ones if its column is wider."),
+    ),
 ]
 Dialect = Annotated[
     str | None,
@@ -79,9 +82,10 @@ Nan = Annotated[
     str | None,
     typer.Option(
         "--nan",
-        help="Whose NaN is delivered: canonical, riscv, arm_default, x86, arm, cuda; of to_integer, whose invalid "
-        "results.  "
-        "[default: canonical; riscv]",
+        help=(
+            "Which machine's NaN is delivered: canonical, riscv, arm_default, x86, arm, cuda; for to_integer, which "
+            "machine's invalid results.  [default: canonical; riscv]"
+        ),
     ),
 ]
 Exact = Annotated[
@@ -89,7 +93,10 @@ Exact = Annotated[
     typer.Option(
         "--exact/--silent",
         " /--notexact",
-        help="Of round_to_integral and to_integer: whether what is no integer raises inexact.  [default: exact]",
+        help=(
+            "For round_to_integral and to_integer: whether a value that is not an integer raises inexact.  [default: "
+            "exact]"
+        ),
     ),
 ]
 FlushInputs = Annotated[
@@ -105,16 +112,20 @@ FlushResults = Annotated[
 Minmax = Annotated[
     str | None,
     typer.Option(
-        help="Whose minimum and maximum: ieee2019, ieee2008 (minNum), riscv, arm, x86 (MINSS), cuda.  [default: "
-        "ieee2019]"
+        help=(
+            "Which definition of minimum and maximum: ieee2019, ieee2008 (minNum), riscv, arm, x86 (MINSS), cuda.  "
+            "[default: ieee2019]"
+        )
     ),
 ]
 ProfileOption = Annotated[
     str | None,
     typer.Option(
         "--profile",
-        help="A machine whose rules hold where no other option states them (--nan, --tininess, --minmax, what classify "
-        "gives): riscv, arm, x86, ieee, cuda.",
+        help=(
+            "A machine whose rules apply unless another option states them (--nan, --tininess, --minmax, results of "
+            "classify): riscv, arm, x86, ieee, cuda."
+        ),
     ),
 ]
 NoNan = Annotated[bool, typer.Option("--no-nan", help="Leave out operands that are NaN.")]
@@ -123,44 +134,51 @@ NoSubnormal = Annotated[bool, typer.Option("--no-subnormal", help="Leave out sub
 Exponents = Annotated[
     str | None,
     typer.Option(
-        metavar="LOW:HIGH", help="Operands from 2^LOW to below 2^(HIGH+1) in magnitude alone (--exponents=-4:4)."
+        metavar="LOW:HIGH", help="Only operands with magnitudes from 2^LOW to below 2^(HIGH+1) (--exponents=-4:4)."
     ),
 ]
 Only = Annotated[
     str | None,
     typer.Option(
-        help="Vectors whose results are such, with commas between conditions that all must hold: ties, overflow, "
-        "underflow, subnormal-result, exact, cancellation or cancellation:N (N leading places are lost; 2)."
+        help=(
+            "Only vectors whose results meet all of these conditions, separated by commas: ties, overflow, underflow, "
+            "subnormal-result, exact, cancellation or cancellation:N (N leading places are lost; 2)."
+        )
     ),
 ]
 UnitOption = Annotated[
     str | None,
     typer.Option(
-        "--unit", help="Of dot, mac, gemm: a name that `softnum units` lists, or an expression: MadUnit('e6m9', ...)."
+        "--unit", help="For dot, mac, gemm: a name that `softnum units` lists, or an expression: MadUnit('e6m9', ...)."
     ),
 ]
-Length = Annotated[int | None, typer.Option(help="Of dot, mac: products in a sum, steps in a sequence.  [default: 16]")]
-Shape = Annotated[str | None, typer.Option(help="Of gemm: M,N,K.  [default: 4,4,8]")]
+Length = Annotated[
+    int | None, typer.Option(help=("For dot: products in a sum; for mac: steps in a sequence.  [default: 16]"))
+]
+Shape = Annotated[str | None, typer.Option(help="For gemm: M,N,K.  [default: 4,4,8]")]
 WithC = Annotated[
-    bool | None, typer.Option("--with-c/--without-c", help="Of dot, mac, gemm: whether sums start from a column C.")
+    bool | None, typer.Option("--with-c/--without-c", help="For dot, mac, gemm: whether sums start from a column C.")
 ]
 LaneCount = Annotated[
-    int | None, typer.Option("--lanes", help="SIMD: so many operations in a word, lane 0 in its low bits.")
+    int | None, typer.Option("--lanes", help="SIMD: this many operations in a word, lane 0 in its low bits.")
 ]
 WordBits = Annotated[
-    int | None, typer.Option(help="Of --lanes: bits of a word, zeros in unused lanes.  [default: what the lanes take]")
+    int | None,
+    typer.Option(help=("With --lanes: bits of a word, with zeros in unused lanes.  [default: what the lanes take]")),
 ]
-ScalarB = Annotated[bool, typer.Option("--scalar-b", help="Of --lanes: one operand b for all lanes.")]
+ScalarB = Annotated[bool, typer.Option("--scalar-b", help="With --lanes: one operand b for all lanes.")]
 Mask = Annotated[
     str | None,
     typer.Option(
         "--mask",
-        help="Of --lanes: keep or zero. A column mask with a bit for each lane; an inactive lane (0) keeps the old "
-        "value of the destination, a column too (keep), or is zero (zero), and raises no flags.",
+        help=(
+            "With --lanes: add a column mask with a bit for each lane. An inactive lane (0) raises no flags and keeps "
+            "the old value of the destination, which is a further column (keep), or is zero (zero)."
+        ),
     ),
 ]
 LaneFlags = Annotated[
-    str | None, typer.Option(help="Of --lanes: flags of all lanes together (or), or of each.  [default: or]")
+    str | None, typer.Option(help="With --lanes: flags of all lanes combined (or), or of each lane.  [default: or]")
 ]
 
 

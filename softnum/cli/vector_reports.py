@@ -14,7 +14,9 @@ __all__ = ["delivered", "written"]
 def delivered(reports: list, out: str | None, html: str | None, junit: str | None, sarif: str | None) -> None:
     """Print reports and write the files that were asked for; a page is of the first."""
     if html is not None and not hasattr(reports[0], "first"):
-        raise ValueError("--html is of files of one operation; a mixed one has text, --out, --junit and --sarif")
+        raise ValueError(
+            "--html is for files of one operation; for a mixed file use the text report, --out, --junit or --sarif"
+        )
     for report in reports:
         if report.failures or report.error is None:
             typer.echo(str(report))

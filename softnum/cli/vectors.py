@@ -39,7 +39,7 @@ _OF_SUITES = frozenset(
     ("tininess", "any_nan", "ulp", "ignore_flags", "ignore_header", "max_failures", "explain", "dialect")
 )
 
-_HELP = """Make test vectors for a hardware design, or judge what the design made of them.
+_HELP = """Make test vectors for a hardware design, or check its answers to them.
 
 One vector a line, in Berkeley TestFloat's text: operands (C of an fma last), the random bits of stochastic rounding,
 result, exception flags. Fixed-width hexadecimal: ceil(bits / 4) digits, flags in two (invalid 10, divide by zero 08,
@@ -77,14 +77,16 @@ def generate(
     mask: Mask = None,
     count: Annotated[
         int | None,
-        typer.Option("--count", "-n", help="How many.  [default: all, if at most 65536 exist; else 262144]"),
+        typer.Option("--count", "-n", help="Number of vectors.  [default: all, if at most 65536 exist; else 262144]"),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of random operands and random bits. Same options, same file.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help=("Seed of random operands and random bits. The same options give the same file."))
+    ] = 0,
     case: Case = None,
     nan_box: NanBox = False,
     dialect: Dialect = None,
     header: Annotated[
-        bool | None, typer.Option("--header/--no-header", help="Write the header or not, whatever the dialect.")
+        bool | None, typer.Option("--header/--no-header", help="Whether to write the header. [default: by the dialect]")
     ] = None,
     out: Annotated[str, typer.Option("--out", "-o", help=OUT_TEXT)] = "-",
     coverage: Annotated[
@@ -162,8 +164,10 @@ def check(
         list[str] | None,
         typer.Argument(
             metavar="FILES",
-            help="Vectors with the design's results and flags; - is standard input. Several where they say what they "
-            "are: by their headers, or fptest by its lines.  [default: -]",
+            help=(
+                "Vectors with the design's results and flags; - is standard input. Several files must state what they "
+                "hold, in their headers or, for fptest, on their lines.  [default: -]"
+            ),
             show_default=False,
         ),
     ] = None,
@@ -178,12 +182,14 @@ def check(
     scalar_b: ScalarB = False,
     lane_flags: LaneFlags = None,
     mask: Mask = None,
-    nan_box: Annotated[bool, typer.Option("--nan-box", help="Of --lanes: ones in lanes that are not used.")] = False,
+    nan_box: Annotated[bool, typer.Option("--nan-box", help="With --lanes: ones in unused lanes.")] = False,
     spec: Annotated[
         str | None,
         typer.Option(
-            help="Of dot, gemm: judge by a specification with freedom, in place of a unit: Freedom('binary32', "
-            "operand='binary16'). Each result is permitted, refuted or undecided."
+            help=(
+                "For dot, gemm: check against a specification that permits several results, in place of a unit: "
+                "Freedom('binary32', operand='binary16'). Each result is permitted, refuted or undecided."
+            )
         ),
     ] = None,
     any_nan: AnyNan = False,
@@ -191,16 +197,17 @@ def check(
     ulp: Annotated[
         int,
         typer.Option(
-            help="Accept results that lie so many places from the right one.  [default: 0]", show_default=False
+            help=("Accept results up to this many representable values away from the correct one.  [default: 0]"),
+            show_default=False,
         ),
     ] = 0,
     ignore_header: Annotated[
-        bool, typer.Option("--ignore-header", help="Take the file's header for a comment.")
+        bool, typer.Option("--ignore-header", help="Treat the file's header as a comment.")
     ] = False,
     dialect: Dialect = None,
     max_failures: Annotated[int, typer.Option(help="How many failures to print; all are counted.")] = 20,
     explain: Annotated[
-        bool, typer.Option("--explain/--no-explain", help="Look for the causes of differences, or do not.")
+        bool, typer.Option("--explain/--no-explain", help="Whether to look for the causes of differences.")
     ] = True,
     out: Annotated[str | None, typer.Option("--out", "-o", help="Also write the report to this file, as JSON.")] = None,
     html: Annotated[str | None, typer.Option(help="Also write the report to this file, as a page to read.")] = None,
@@ -313,9 +320,11 @@ def _check_spec(files, spec: str, op, foreign: dict, options: dict, expected, pa
 
     for name in foreign:
         name = name.replace("out_fmt", "result_format").replace("_", "-")
-        raise ValueError(f"--{name} is not of --spec, which states formats and modes, and compares bits")
+        raise ValueError(
+            f"--{name} cannot be combined with --spec, which states formats and modes and compares bits; leave it out"
+        )
     if len(files) > 1:
-        raise ValueError(f"--spec judges one file, got {len(files)}")
+        raise ValueError(f"--spec checks one file at a time, got {len(files)}")
     with bar("vectors read", None, expected) as progress:
         report = check_permitted(files[0], spec, op, progress=progress, **options)
     typer.echo(str(report))
@@ -330,16 +339,20 @@ def _mixed(op: str | None, files: list[str], dialect: str | None) -> bool:
 
     if op not in (None, "all"):
         if len(files) > 1:
-            raise ValueError(f"{len(files)} files are checked by what their lines say (fptest, --op all), not by --op "
-                             f"{op}; check them one by one")  # fmt: skip
+            raise ValueError(
+                f"{len(files)} files must state the operation on each line (fptest, --op all); with --op {op} check "
+                "them one at a time"
+            )  # fmt: skip
         return False
     if op is None and len(files) == 1:
         return files[0] != "-" and states_nothing(files[0], dialect)
     for file in files:
         other = dialect_of_path(file) if dialect is None else dialect_named(dialect)
         if other is not None and other.name != "fptest":
-            raise ValueError(f"{file}: {other.name} has no lines that say their operation, as fptest has: state --op, "
-                             "for one file")  # fmt: skip
+            raise ValueError(
+                f"{file}: {other.name} does not state the operation on each line, as fptest does; give --op and check "
+                "one file"
+            )  # fmt: skip
     return True
 
 
@@ -349,7 +362,7 @@ def _check_suite(files, stated: dict, tininess, ignore_flags, ignore_header, max
     for name in given(**stated):
         name = name.replace("out_fmt", "result_format").replace("_", "-")
         raise ValueError(
-            f"leave out --{name}: each line of fptest says what it is of (or state --op for one operation)"
+            f"leave out --{name}: each line of fptest states its operation (or give --op to check one operation)"
         )
     with bar("vectors read", None, expected) as progress:
         report = check_suite(

@@ -15,16 +15,19 @@ __all__ = ["waves"]
 def waves(
     fmt: Annotated[str, typer.Argument(metavar="FORMAT", help="A format's name, a block format's, or FILE.py:NAME.")],
     viewer: Annotated[str, typer.Option(help="gtkwave or surfer.")] = "gtkwave",
-    radix: Annotated[str, typer.Option(help="In which GTKWave shows the signal: hex or binary.")] = "hex",
+    radix: Annotated[str, typer.Option(help="The radix in which GTKWave shows the signal: hex or binary.")] = "hex",
     process: Annotated[
-        bool, typer.Option("--process", help="Write GTKWave's process filter, of narrow formats too.")
+        bool, typer.Option("--process", help="Write GTKWave's process filter, also for narrow formats.")
     ] = False,
     filter_: Annotated[
-        bool, typer.Option("--filter", help="Be that process: a code a line on standard input, answered by its value.")
+        bool,
+        typer.Option(
+            "--filter", help=("Run as that process: read an encoding per line from standard input and print its value.")
+        ),
     ] = False,
     out: Annotated[str | None, typer.Option("--out", "-o", help="The file to write.")] = None,
 ) -> None:
-    """Write what a viewer of waveforms needs to show codes as values in decimal.
+    """Write the file with which a waveform viewer shows encodings as decimal values.
 
     Of up to 16 bits, a file: GTKWave's translate filter file (Data Format, Translate Filter File), or Surfer's mnemonic
     file, which belongs into ~/.config/surfer/mnemonic. Of more, for GTKWave a program (Translate Filter Process).
@@ -47,7 +50,7 @@ def waves(
             sys.stdout.flush()
         return
     if out is None:
-        raise ValueError(f"state --out, the file to write; for example: softnum rtl waves {fmt} -o waves.txt")
+        raise ValueError(f"give the file to write with --out; for example: softnum rtl waves {fmt} -o waves.txt")
     writable_file(Path(out))
     name = fmt
     if ":" in fmt:

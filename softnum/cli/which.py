@@ -23,7 +23,7 @@ def which(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="a, b, the result, and before it C if there is one: .npy, or .npz of softnum.save.",
+            help="A B [C] RESULT: .npy files, or .npz files of softnum.save.",
             metavar="A B [C] RESULT",
         ),
     ],
@@ -34,10 +34,10 @@ def which(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     out: OutJson = None,
 ) -> None:
-    """Say which units of real hardware give a product of matrices, bit for bit: a @ b, or a @ b + C.
+    """Find which units of real hardware reproduce a matrix product bit for bit: a @ b, or a @ b + C.
 
-    Every preset is asked, in both outputs and by each choice of what is disputed (softnum units). Presets that compute
-    the same are listed together. Exit code 1 if none gives the result.
+    Every preset is tried, with each of its outputs and each reading of what is disputed (softnum units). Presets that
+    compute the same are listed together. Exit code 1 if none gives the result.
 
     \b
       softnum which a.npy b.npy result.npy
@@ -46,7 +46,7 @@ def which(
     import softnum as sn
 
     if len(files) not in (3, 4):
-        raise ValueError(f"state the files A B [C] RESULT, three or four; got {len(files)}")
+        raise ValueError(f"give three or four files, A B [C] RESULT; got {len(files)}")
     if out is not None:
         writable_file(out)
     a, b, *c, result = map(read_array, files)
@@ -75,9 +75,11 @@ def read_array(path: Path):
     if path.suffix == ".npz":
         array = sn.load(path)
         if isinstance(array, dict):
-            raise ValueError(f"{path} holds arrays by name ({', '.join(array)}); save the one that is meant on its own")
+            raise ValueError(
+                f"{path} holds several named arrays ({', '.join(array)}); save the one to read with numpy.save"
+            )
         return array
     try:
         return np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise ValueError(f"{path}: no array in NumPy's format ({error})") from error
+        raise ValueError(f"{path}: not an array in NumPy's format ({error})") from error

@@ -66,19 +66,21 @@ def workloads_of(
     if network.endswith(".json"):
         if designs or precisions or formats or options or data or updates or sequence or batches is not None:
             raise ValueError(
-                f"{network} says its designs and batches itself; leave out --design, --precision, --format, --batch, "
+                f"{network} states its own designs and batches; leave out --design, --precision, --format, --batch, "
                 "--sequence, --data, --optimiser and the options of networks"
             )
         return [(work, None) for work in read_workloads(network)]
     batches = [32] if batches is None else batches
     if network in architecture_names():
         if options or data:
-            raise ValueError(f"{network} is only timed: it has no options and no data set")
+            raise ValueError(
+                f"{network} is a network for timing only: it has no options and no data set; leave them out"
+            )
         net = architecture(network, sequence)
         return _architecture(net, designs, precisions, formats, batches, updates.get("optimiser", "sgd"))
     if precisions or sequence:
         option = "--precision" if precisions else "--sequence"
-        raise ValueError(f"{network} is trained under a design; {option} is for {', '.join(architecture_names())}")
+        raise ValueError(f"{option} is for {', '.join(architecture_names())}; {network} is trained under a design")
     return _trained(network, designs, formats, batches, options or {}, data, updates)
 
 
@@ -116,7 +118,7 @@ def ways_of(designs, precisions, formats):
     from softnum.tta.architectures import Precision
 
     if designs and precisions:
-        raise ValueError("--design and --precision both say in which formats; leave one of them out")
+        raise ValueError("--design and --precision both state the formats; leave one of them out")
     ways = [(Precision.named(name), None) for name in precisions or ([] if designs or formats else ["float32"])]
     ways += [(Precision.of_roles(name, {"default": name}), None) for name in formats]
     for name in designs:
@@ -159,7 +161,7 @@ def devices_of(works, device, device_file=None):
             pairs.append((work, Device.of_hardware(hardware, f"array of {work.design}")))
         else:
             raise ValueError(
-                f"design {work.design!r} states no hardware here; name a device: --device v100 (softnum estimate "
+                f"design {work.design!r} states no hardware; name a device, as in --device v100 (softnum estimate "
                 "--devices lists them)"
             )
     return pairs

@@ -213,7 +213,7 @@ def test_parameters_of_networks_are_set_by_name_and_checked():
         ("gpt", ["dropout=x"], "must be a number; its default is 0.0"),
         ("gpt", ["biases=maybe"], "must be true or false; its default is false"),
         ("gpt", ["kv-heads=1"], "gpt has no parameter 'kv-heads'; did you mean 'kv_heads'? (it has depth, heads,"),
-        ("lstm", ["sizes=1"], "the sizes of lstm have an option of their own: --sizes 1"),
+        ("lstm", ["sizes=1"], "the sizes of lstm are set by another option: --sizes 1"),
         ("lstm", ["state=1"], "lstm has no parameter 'state'"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
@@ -256,10 +256,10 @@ def test_an_option_that_was_a_parameter_says_how_it_is_set(words, instead):
         (("mlp", "--design", "a-float32", "--optimiser", "adma"), "no optimiser is called 'adma'; did you mean 'adam'"),
         (("mlp", "--design", "a-float32", "--optimiser", "adam", "--nesterov"), "adam has no nesterov (it has"),
         (("mlp", "--design", "a-float32", "--beta1", "0.5"), "sgd has no beta1 (it has learning_rate"),
-        (("mlp", "--design", "a-float32", "--final-rate", "0.1"), "final_rate is of the schedule 'cosine', not of"),
+        (("mlp", "--design", "a-float32", "--final-rate", "0.1"), "final_rate is for the schedule 'cosine', not for"),
         (("mlp", "--design", "a-float32", "--warmup", "-1"), "warmup must be a number of iterations, 0 or more"),
         (("mlp", "--design", "a-float32", "--clip-norm", "0"), "clip_norm must be a number from 2**-126 to 2**127"),
-        (("mlp", "--design", "a-float32", "--plot"), "--plot draws what --statistics writes; add --statistics N"),
+        (("mlp", "--design", "a-float32", "--plot"), "--plot draws the file that --statistics writes"),
         (("mlp", "--design", "a-float32", "--statistics", "3", "--explain"), "--explain and --profile train nothing"),
         (("mlp", "--design", "a-float32", "--statistics", "0"), "statistics must be a positive number of iterations"),
     ],

@@ -348,7 +348,7 @@ def test_operands_refused():
             TypeError,
             "takes",
         ),
-        (lambda: sn.arrays.pack(a), TypeError, "lie apart"),
+        (lambda: sn.arrays.pack(a), TypeError, "are packed separately"),
         (lambda: sn.sum(x, u), TypeError, "the unit must be one of"),
     ):
         with pytest.raises(error, match=message):

@@ -145,7 +145,7 @@ def test_the_entry_is_written_to_a_design(library, tmp_path, monkeypatch):
     assert (table["library"], table["reference"], table["latency_cycles"]) == ("osu035_stdcells", "int8", 2)
     assert unit.ratio == pytest.approx(15584 / 60840, rel=0.1)  # of Yosys 0.23
     assert tomllib.loads(design.read_text())["name"] == "c-wang-fp8"
-    with pytest.raises(ValueError, match=r"mine.toml: has \[hardware.unit\] already; remove it"):
+    with pytest.raises(ValueError, match=r"mine.toml: already has \[hardware.unit\]; remove it"):
         _without_entry(design)
 
 

@@ -256,4 +256,4 @@ def test_the_option(tmp_path):
     found = CliRunner().invoke(
         build_app(), ["rtl", "build", "--out", str(tmp_path), "--unit", f"x={tmp_path}/mine.py:other"]
     )
-    assert found.exit_code == 2 and "mine.py:other is no unit, but int" in found.output
+    assert found.exit_code == 2 and "mine.py:other must be a unit, got int" in found.output

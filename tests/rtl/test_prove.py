@@ -156,7 +156,7 @@ def test_a_dot_product_of_blocks(tmp_path):
     given = softnum("vectors", "check", tmp_path / "found.txt")
     assert (done.exit_code, given.exit_code, "1 of 1" in given.stdout) == (1, 1, True), given.stdout
     for options, said in (
-        (["--format", "e5m2"], "--format is an operation's; of dot the unit says it"),
+        (["--format", "e5m2"], "--format applies to single operations; for dot the unit states it: leave it out"),
         (["--unit", "BlockDotUnit('binary32', operand='nvfp4')"], "nvfp4 has a scale of the whole array"),
         (["--length", 65], "has a circuit of 1 to 64 products, got 65"),
     ):
@@ -352,14 +352,14 @@ def test_time_that_runs_out_proves_nothing(reading, monkeypatch):
         (["--op", "add", "--format", "e3m2", "--tie", "clk=0", "--method", "bdd"], "unknown method 'bdd'"),
         (["--op", "add", "--format", "e3m2", "--tie", "clk=0", "--solver", "yices"], "unknown solver 'yices'"),
         (["--op", "fma", "--format", "binary16", "--method", "exhaustion"], "which input of 16 bits is a"),
-        (["--op", "mac", "--unit", "x"], "mac: of a unit a dot product is proved"),
+        (["--op", "mac", "--unit", "x"], "--op mac of a unit cannot be proved"),
         (
             ["--op", "dot", "--unit", "MadUnit('e5m2', operand='e5m2', rounding='sr')", "--method", "smt"],
             "has no circuit: it rounds by random bits",
         ),
-        (["--op", "add", "--format", "e3m2", "--length", "2"], "--length is of units"),
+        (["--op", "add", "--format", "e3m2", "--length", "2"], "--length applies to units"),
         (["--op", "add", "--format", "e3m2", "--reset", "rst"], "has no input 'rst' of one bit"),
-        (["--op", "dot", "--format", "e3m2"], "state --unit, whose dot it is"),
+        (["--op", "dot", "--format", "e3m2"], "state the --unit that computes dot"),
     ],
 )
 def test_options_that_do_not_fit(options, message, reading):
@@ -389,4 +389,4 @@ def test_formula_writes_what_export_gives(tmp_path):
         shown = softnum("rtl", "formula", "--op", "add", "--format", "e3m2", "--file-format", ending)
         assert shown.stdout_bytes == file.read_bytes() and b"add --format e3m2" in file.read_bytes()
     done = softnum("rtl", "formula", "--op", "add", "--format", "e3m2", "-o", tmp_path / "add.v")
-    assert done.exit_code == 2 and "which file is it? End its name in .smt2" in done.stderr
+    assert done.exit_code == 2 and "the kind of file is not clear from its name; end it in .smt2" in done.stderr

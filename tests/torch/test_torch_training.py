@@ -226,7 +226,7 @@ def test_divergence_ends_a_record(mine, tmp_path):
     [
         ("none.py:make", {}, "no file"),
         ("mine.py:nothing", {}, "no object 'nothing'"),
-        ("mine.py:number", {}, "is int; a function"),
+        ("mine.py:number", {}, "is int; expected a function"),
         ("mine.py:what", {}, "returned int"),
         ("mine.py:make", {"update": "none"}, "update must be one of"),
         ("mine.py:what", {"wide": 3}, r"wide.*\(its arguments: none\)"),

@@ -386,7 +386,10 @@ def test_every_operation_is_explained():
         ({"network_options": {"entropy": -1.0}}, "entropy must be a number, not negative, got -1.0"),
         ({"network_options": {"value_weight": float("nan")}}, "value_weight must be a number, not negative, got nan"),
         ({"data": "digits"}, r"actor-critic takes an environment to act in, .*'digits' is not .*for it: cartpole\)"),
-        ({"samples": 5}, "cartpole is an environment without samples; leave out --samples"),
+        (
+            {"samples": 5},
+            "cartpole is an environment and has no samples; leave out --samples",
+        ),
     ],
 )
 def test_unusable_settings_are_named(change, message, tmp_path):

@@ -43,5 +43,5 @@ def test_operands_of_other_formats_than_blocks(tmp_path):
     text = '[units]\nforward = { kind = "block_fused", accumulator = "binary32", terms = 32, fraction_bits = 25, '
     with pytest.raises(ValueError, match="kind 'block_fused' multiplies block formats, got"):
         losses_of(text + 'operand = "e4m3fn" }', tmp_path, "elements")
-    with pytest.raises(ValueError, match="lanes: no option of kind|unknown key|lanes"):
+    with pytest.raises(ValueError, match="lanes: not an option of kind|unknown key|lanes"):
         losses_of(ROLES + text + "lanes = 2 }", tmp_path, "lanes")

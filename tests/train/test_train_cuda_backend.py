@@ -752,5 +752,5 @@ def test_sources_of_random_bits(backends, source):
         lambda b, x: b.total(x, narrow, [key] * 4),
         lambda b, x: b.quantize_scaled(x, scaled, -1, key),
     ):
-        with pytest.raises(ValueError, match=f"random='{source}' is not among the sources here"):
+        with pytest.raises(ValueError, match=f"random='{source}' is not supported here"):
             rounding(backends[1], upload(x))

@@ -141,7 +141,7 @@ def test_blocks_begin_with_each_row():
     [
         (
             {"expert_dispatch": "ring(ranks=2)"},
-            "dispatch is of a mixture of experts; say how many experts, or leave it out",
+            "dispatch is for a mixture of experts; state experts, or leave it out",
         ),
         ({"experts": 4, "expert_combine": "ring(ranks=2)"}, "sends results back; state expert_dispatch"),
         ({"experts": 4, "expert_dispatch": "ring"}, "dispatch: collective: state ranks="),

@@ -100,7 +100,7 @@ def test_a_set_that_is_not_there_says_how_to_get_it(name, how, tmp_path):
 def test_a_file_that_is_missing(files, tmp_path):
     files("mnist")
     (tmp_path / "mnist" / IDX[3]).unlink()
-    with pytest.raises(ValueError, match=f"'mnist' is not whole: .*mnist' has no {IDX[3]}"):
+    with pytest.raises(ValueError, match=f"'mnist' is incomplete: .*mnist' has no {IDX[3]}"):
         load_data("mnist", tmp_path)
 
 

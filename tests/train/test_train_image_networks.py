@@ -335,7 +335,7 @@ def test_every_set_of_images_fits(name, data):
         ),
         ("resnet", {"block": "wide"}, "block must be basic or bottleneck, got 'wide'"),
         ("resnet", {"norm": "layer"}, "norm must be batch or group, got 'layer'"),
-        ("resnet", {"group_size": 4}, "group_size is of norm='group', got 4 with norm='batch'"),
+        ("resnet", {"group_size": 4}, "group_size is for norm='group', got 4 with norm='batch'; leave it out"),
         ("resnet", {"norm": "group", "group_size": 0}, "group_size must be a positive integer, got 0"),
         ("resnet", {"norm": "group", "group_size": 32}, "gn1: groups of 32 channels do not divide its 16 channels"),
         ("resnet", {"depth": "20"}, "depth must be a positive integer, got '20'"),

@@ -145,7 +145,7 @@ def test_a_network_of_other_steps_gets_sequences_of_them(tmp_path):
     count = (len(TEXT) - 1) // 7
     assert config["config"]["data"] == load_data("text", text_file(tmp_path), steps=7).describe()
     assert config["config"]["data"]["train"] == count - count // 10 and rows[-1]["finished"]
-    with pytest.raises(ValueError, match="steps are tokens of a sequence of a text, which 'digits' is not"):
+    with pytest.raises(ValueError, match="steps= is the length of token sequences, and 'digits' is not a text"):
         load_data("digits", steps=7)
     with pytest.raises(ValueError, match="has 12 bytes; at least 15 are needed, for a sequence of 7 to train on"):
         load_data("text", text_file(tmp_path, TEXT[:12]), steps=7)
@@ -348,10 +348,10 @@ def test_every_operation_is_explained(tmp_path):
         (
             "transformer-lm",
             {"rotary_base": 9.0},
-            "rotary_base is of positions='rotary', got 9.0 with positions='learned'",
+            "rotary_base is for positions='rotary', got 9.0 with positions='learned'; leave it out",
         ),
         ("transformer-lm", {"positions": "rotary", "rotary_base": 0}, "rotary_base must be a positive number, got 0"),
-        ("transformer-lm", {"positions": "rotary", "sizes": (6, 4)}, "turn pairs of features, and a head has 3"),
+        ("transformer-lm", {"positions": "rotary", "sizes": (6, 4)}, "rotate pairs of features, and a head has 3"),
         ("transformer-lm", {"kv_heads": 0}, "kv_heads must be a positive integer, got 0"),
         ("transformer-lm", {"heads": 4, "kv_heads": 3}, "kv_heads must divide the 4 heads that share them, got 3"),
         ("transformer-lm", {"tied_embeddings": 1}, "tied_embeddings must be true or false, got 1"),

@@ -186,10 +186,10 @@ WRONG = (
     ('errors = { format = "e2m1fn", scale = { rule = "quest" }, backward = "trust" }', "role 'errors' has none"),
     ('weights = { format = "e2m1fn", scale = { rule = "tseng" }, backward = "trust" }', "role 'weights' has none"),
     ('weights = { format = "e2m1fn", scale = { rule = "quest" }, backward = "masked" }', "through' or 'trust'"),
-    ('weights = { format = "e4m3fn", scale = { rule = "quest" } }', "rule 'quest' is of format"),
+    ('weights = { format = "e4m3fn", scale = { rule = "quest" } }', "rule 'quest' is defined for format"),
     ('weights = { format = "e2m1fn", scale = { rule = "quest", per = [2, 32] } }', "blocks of one row"),
     ('weights = { format = "e2m1fn", rounding = "stochastic", scale = { rule = "quest" } }', "or 'nearest_zero'"),
-    ('weights = { format = "e2m1fn", scale = { rule = "quest" }, hadamard = { signs = "any" } }', 'or is "random"'),
+    ('weights = { format = "e2m1fn", scale = { rule = "quest" }, hadamard = { signs = "any" } }', 'or be "random"'),
     ('weights = { format = "e2m1fn", scale = { rule = "quest" }, hadamard = { size = 24 } }', "2, 4, 8, 16, 32 or 64"),
 )  # fmt: skip
 

@@ -545,8 +545,8 @@ WRONG = [
     ("e4m3fn", "scale = { power_of_two = 1 }", "scale.power_of_two: must be true or false, got 1"),
     ("e4m3fn", "scale = { epsilon = -1 }", "scale.epsilon: must not be negative"),
     ("e4m3fn", "scale = { epsilon = nan }", "scale.epsilon: must be a number, got nan"),
-    ("e4m3fn", 'scale = { rule = "mx", per = "row" }', r"rule 'mx' has tiles; state per = \[1, 32\]"),
-    ("e4m3fn", 'scale = { rule = "nvfp4" }', "rule 'nvfp4' is of format \"e2m1fn\", got 'e4m3fn'"),
+    ("e4m3fn", 'scale = { rule = "mx", per = "row" }', r"rule 'mx' needs tiles; state them as in per = \[1, 32\]"),
+    ("e4m3fn", 'scale = { rule = "nvfp4" }', "rule 'nvfp4' is defined for format \"e2m1fn\", got 'e4m3fn'"),
     ("e2m1fn", 'scale = { rule = "nvfp4", scale_max = 400 }', "scale_max must be 448 or 256"),
     ("e4m3fn", 'rounding = "stochastic", scale = {}', "rounded by 'nearest_even', got rounding 'stochastic'"),
     ("e2m1fn", 'rounding = "stochastic", scale = { rule = "nvfp4", four_over_six = "squared" }', "to nearest even"),
@@ -837,14 +837,14 @@ HADAMARD_ERRORS = [
     ),
     (
         'weights = { format = "e4m3fn", scale = {}, hadamard = { signs = 65536 } }',
-        "hadamard.signs: has a bit for each of",
+        "hadamard.signs: must have a bit for each of",
     ),
     ('weights = { format = "e4m3fn", scale = {}, hadamard = { seed = 1 } }', "hadamard: unknown key 'seed'"),
     (
         'weights = { format = "e4m3fn", scale = {}, hadamard = { format = "binary64" } }',
-        "binary32 does not hold binary64",
+        "binary32 does not hold every value of binary64",
     ),
-    ('weights = { format = "e4m3fn", scale = {}, hadamard = {} }', "only of both operands a transform cancels"),
+    ('weights = { format = "e4m3fn", scale = {}, hadamard = {} }', "a transform cancels only if both operands have it"),
 ]
 
 

@@ -94,7 +94,7 @@ def test_what_a_record_says():
         ({"name": "exponential"}, "the schedule 'exponential' needs decay_factor"),
         ({"name": "cosine", "final_rate": 1.0}, r"final_rate must lie in \[0, 1\), got 1.0"),
         ({"name": "cosine", "decay_factor": 0.5}, "decay_factor is of the schedule 'step' and 'exponential', not of"),
-        ({"final_rate": 0.5}, "final_rate is of the schedule 'cosine', not of 'constant'; leave it out"),
+        ({"final_rate": 0.5}, "final_rate is for the schedule 'cosine', not for 'constant'; leave it out"),
     ],
 )
 def test_unusable_schedules_are_named(options, message):

@@ -313,7 +313,7 @@ def test_angles_are_correctly_rounded_functions(tmp_path):
 def test_heads_of_an_odd_size_cannot_be_turned(tmp_path):
     layer = layer_of(tmp_path)
     (x,) = leaves_of(layer, x=(4, 6))
-    with pytest.raises(ValueError, match="rotary positions turn pairs of features, and a head has 3"):
+    with pytest.raises(ValueError, match="rotary positions rotate pairs of features, and a head has 3"):
         rotary(x, layer, batch=2, heads=2)
 
 

@@ -139,7 +139,7 @@ def test_the_command(tmp_path):
     )
     found = json.loads((tmp_path / "a.json").read_text())["served"]
     assert [row["most"] for row in found] == [3, 6] and found[0]["speedup"] > found[1]["speedup"]
-    for more, says in ((["--per-layer"], "--per-layer has no part"), (["--updates", "0"], "updates must be")):
+    for more, says in ((["--per-layer"], "--per-layer has no effect"), (["--updates", "0"], "updates must be")):
         assert says in CliRunner().invoke(build_app(), [*given, *more]).output
     ring = CliRunner().invoke(build_app(), [*given[:6], "--server", "asynchronous"])
     assert ring.exit_code == 2 and "method server" in " ".join(ring.output.split())

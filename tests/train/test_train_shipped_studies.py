@@ -134,7 +134,7 @@ def test_a_run_that_is_missing_is_named(resnet20, tmp_path):
     ("words", "error"),
     [
         (["--study", "resnet"], "did you mean 'resnet20'"),
-        (["--study", "resnet20", "--seeds", "5"], "--seeds does not go with --study"),
+        (["--study", "resnet20", "--seeds", "5"], "--seeds cannot be combined with --study"),
         (["--study", "resnet20", "--variant", "wide"], "wide"),
     ],
 )

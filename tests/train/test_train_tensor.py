@@ -177,9 +177,9 @@ def test_cross_entropy_of_non_finite_outputs_is_nan():
 
 
 def test_carriers_refuse_what_they_cannot_hold():
-    with pytest.raises(ValueError, match="do not fit the float32 carrier exactly"):
+    with pytest.raises(ValueError, match="float32 does not hold the values exactly"):
         NumpyBackend(np.float32).array([0.1])
-    with pytest.raises(ValueError, match="carriers are float32 or float64"):
+    with pytest.raises(ValueError, match="the host type must be float32 or float64, got"):
         NumpyBackend(np.float16)
 
 

@@ -487,7 +487,7 @@ def test_design_points_come_from_the_records_themselves():
         design_points([records[0], replace(records[1], config=changed)])
     with pytest.raises(ValueError, match=r"its config states no gemms.*give a timing file"):
         design_points([replace(records[0], config={"design": config["design"]})])
-    with pytest.raises(ValueError, match="its config states no hardware"):
+    with pytest.raises(ValueError, match=r"its config states no hardware"):
         design_points([replace(records[0], config={"design": "a", "gemms": [gemm]})])
 
 

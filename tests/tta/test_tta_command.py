@@ -142,9 +142,9 @@ def test_records_with_simulated_times_and_no_training_code(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--seeds", "3"], "--seeds says how to train, and --accuracy trains nothing"),
-        (["--lr", "0.1"], "--learning-rate says how to train"),
-        (["--designs", "fats"], "there are no curves of 'fats', but of base.*did you mean 'fast'"),
+        (["--seeds", "3"], "--seeds is an option of training, and --accuracy trains nothing"),
+        (["--lr", "0.1"], "--learning-rate is an option of training"),
+        (["--designs", "fats"], "no curves of 'fats'; there are curves of base.*did you mean 'fast'"),
         (["--baseline", "bas"], "baseline 'bas'"),
         (["--reached", "thrice"], "the reached rule must be first"),
         (["--smooth", "0.9"], "smoothing must be ema:A"),

@@ -96,8 +96,8 @@ def test_a_workload_file(tmp_path):
     one.write_text(json.dumps(works[0].to_table()))
     assert read_workloads(one) == works[:1]
     fails("name a device", path)
-    fails("says its designs and batches itself", path, "--design", "a-float32")
-    fails("says its designs and batches itself", path, "--batch", "64", "--device", "v100")
+    fails("states its own designs and batches; leave out", path, "--design", "a-float32")
+    fails("states its own designs and batches; leave out", path, "--batch", "64", "--device", "v100")
     fails("no workload file", tmp_path / "absent.json")
     for text, message in (
         ("{", "line 1: not JSON"),
@@ -210,7 +210,7 @@ def test_options_without_a_use_are_refused(tmp_path):
     folder = ("--times", tmp_path / "x.csv", "--out", tmp_path / "x.json")
     fails("--times is of the training iteration", "mlp", "--inference", *folder)
     (tmp_path / "w.json").write_text("{}")
-    fails("says its designs and batches itself; leave out", tmp_path / "w.json", "--batch", 64)
+    fails("states its own designs and batches; leave out", tmp_path / "w.json", "--batch", 64)
     fails("--per-layer is of the training iteration", "mlp", "--inference", "--per-layer")
     fails("epochs must be at least 1", "mlp", "--gemm-table", table, "--farthest", 99, "--samples", 9, "--epochs", 0)
     assert {path.name for path in tmp_path.iterdir()} == {"rates.toml", "t.csv", "w.json"}

@@ -257,9 +257,9 @@ def test_a_file_that_contradicts_itself_is_refused(mine):
     (("--law", "law.json"), "--law needs a language model: --model llama3-8b"),
     (("--law", "law.json", "--model", "gpt2"), "--law needs --system"),
     (("--law", "law.json", "--model", "gpt2", "--system", "dgx-h100"), "--law needs --target-loss"),
-    (("--law", "law.json", "--model", "gpt2", "--epochs", "3"), "--epochs does not go with --law"),
-    (("--law", "law.json", "--model", "gpt2", "--lr", "3"), "--lr does not go with --law"),
-    (("--system", "dgx-h100"), "--system is of a forecast by a law; add --law law.json"),
+    (("--law", "law.json", "--model", "gpt2", "--epochs", "3"), "--epochs cannot be combined with --law"),
+    (("--law", "law.json", "--model", "gpt2", "--lr", "3"), "--lr cannot be combined with --law"),
+    (("--system", "dgx-h100"), "--system is an option of forecasts by a law; add --law law.json"),
     (("--law", "none.json", "--model", "gpt2", "--system", "dgx-h100", "--target-loss", "3"), "softnum law fit writes"),
 ])  # fmt: skip
 def test_options_that_do_not_go_together_are_refused(mine, words, message):

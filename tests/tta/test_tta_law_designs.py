@@ -225,7 +225,7 @@ def test_commands_fit_and_predict_designs(tmp_path):
     assert result.exit_code == 0 and "1e+06 parameters after 2e+07 tokens, f4: " in result.stdout, result.output
     assert "a parameter is worth 0.3" in result.stdout
     result = command("predict", out, "--parameters", 1e6, "--tokens", 2e7)
-    assert result.exit_code == 2 and "is of several designs: say --design" in result.stderr
+    assert result.exit_code == 2 and "is a law of several designs; choose one with --design" in result.stderr
     table.write_text("".join(table.read_text().replace(",fp8\n", ",\n").partition("\n")[0]) + "\n1,2,3,4,,x,y\n")
     result = command("fit", table)
     assert result.exit_code == 2 and "bits and products go together" in result.stderr

@@ -502,7 +502,7 @@ def test_options_that_do_not_go_with_entries(tmp_path, options, said):
 def test_no_target_of_another_metric(tmp_path):
     path = write(tmp_path, HOURS.replace("acc", "val_loss"))
     result = softnum("tta", "--accuracy", path, "--metric", "val_loss", "--out", tmp_path / "out")
-    assert result.exit_code == 2 and "no target of 'val_loss' is known" in " ".join(result.stderr.split())
+    assert result.exit_code == 2 and "no default target is known for 'val_loss'" in " ".join(result.stderr.split())
 
 
 def test_accuracies_in_per_cent_do_not_meet_a_share(tmp_path):

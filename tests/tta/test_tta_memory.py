@@ -201,7 +201,7 @@ def test_sgd_keeps_momentum_of_a_trained_network_only():
         (["lenet5", "--layers", "-1"], "--layers must not be negative"),
         (["lenet5", "--precision", "fp8"], "--precision is for"),
         (["none.json"], "no workload file"),
-        (["none.json", "--batch", "64"], "says its designs and batches itself"),
+        (["none.json", "--batch", "64"], "states its own designs and batches; leave out"),
         (["none.json", "--optimiser", "adam"], "--optimiser"),
         (["nonesuch"], "unknown network 'nonesuch'. Known: "),
         (["resnet50", "--optimiser", "lars"], "unknown optimiser 'lars'. Known: sgd, momentum"),

@@ -298,7 +298,7 @@ def test_the_command_takes_reports(tmp_path):
     [
         (["--workers", "0"], "--workers must be whole numbers"),
         (["--bandwidth", "10 GB/s"], "the same is '80 Gb/s'"),
-        (["--device", "v100", "--layer-times", "t.csv"], "both say what the layers take"),
+        (["--device", "v100", "--layer-times", "t.csv"], "both state the times of the layers; leave one of them out"),
         (["--layer-times", "none.csv"], "no file 'none.csv'"),
         (["--layer-times", "a.csv"], "line 1: the columns must be layer,forward"),
         (["--layer-times", "b.csv"], "line 3: backward_data must be a finite number, got 'x'"),
@@ -312,8 +312,8 @@ def test_the_command_takes_reports(tmp_path):
         (["--compress", "e99"], "e99"),
         (["--method", "tree"], "method must be one of"),
         (["--device", "v1000"], "v100"),
-        (["--layer-times", "e.csv", "--efficiency", "0.5"], "--efficiency is of the roofline"),
-        (["--device", "v100,p100", "--plot", "x.png"], "one design on one device, and 2 are asked for"),
+        (["--layer-times", "e.csv", "--efficiency", "0.5"], "--efficiency scales the roofline and has no effect with"),
+        (["--device", "v100,p100", "--plot", "x.png"], "one design on one device, and 2 are given"),
     ],
 )
 def test_the_command_says_what_is_wrong(arguments, said, tmp_path, monkeypatch):

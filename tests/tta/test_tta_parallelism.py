@@ -367,9 +367,9 @@ def test_options_that_have_no_part():
         assert result.exit_code == 2
         assert message in " ".join(result.output.split())
 
-    fails("--latency has no part with --system", "--system", "dgx-h100", "--latency", "5 us")
+    fails("--latency has no effect with --system", "--system", "dgx-h100", "--latency", "5 us")
     fails("batch must be at least 1, got 0", "--system", "dgx-h100", "--batch", "0")
-    fails("--tensor is of a step on a system", "--bandwidth", "1 Gb/s", "--tensor", "2")
+    fails("--tensor is for a step on a system", "--bandwidth", "1 Gb/s", "--tensor", "2")
     fails("state the workers' links", "--device", "v100")
     fails("no system 'dgx-h10'; did you mean 'dgx-h100'?", "--system", "dgx-h10")
 

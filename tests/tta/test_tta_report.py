@@ -453,7 +453,10 @@ def test_a_record_that_went_or_changed(folder, tmp_path):
 
 
 def test_options_that_cannot_be(folder, tmp_path):
-    assert "--device-file is where --device is looked up" in softnum("report", folder, "--device-file", "x").stderr
+    assert (
+        "--device-file defines the devices that --device names; add --device NAME"
+        in softnum("report", folder, "--device-file", "x").stderr
+    )
     assert "did you mean 'v100'" in softnum("report", folder, "--device", "v10").stderr
     assert "is a folder; name a file in it" in softnum("report", folder, "-o", tmp_path).stderr
     (tmp_path / "file").write_text("")

@@ -288,7 +288,7 @@ def test_commands(proto, tmp_path):
     for words, text in [
         (["read", *files[:2], files[3], "--together", "--proto", proto], "rank 3 where rank 2 comes next"),
         (["write", "mlp", "--ranks", 8, "--bandwidth", "1 Gb/s", "--dimensions", "2,2", *options], "2 x 2 = 4 ranks"),
-        (["write", "mlp", "--ranks", 4, "--latency", "1 us", *options], "--latency is of links"),
+        (["write", "mlp", "--ranks", 4, "--latency", "1 us", *options], "--latency describes links"),
         (
             ["write", "mlp", "--ranks", 4, "--bandwidth", "1 Gb/s", "--topology", "Torus", *options],
             "one of Ring, F",

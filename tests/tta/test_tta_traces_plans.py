@@ -156,12 +156,15 @@ def test_commands(tmp_path):
     assert read_trace(tmp_path / "job" / "rank.7.et", proto).count("COMM_RECV_NODE") == 2
     for words, text in [
         (["--ranks", "9", "--tensor", "2"], "--ranks 9 is no multiple of 2 x 1 x 1 ways"),
-        (["--ranks", "8", "--device", "v100"], "--device has no part with --system"),
+        (["--ranks", "8", "--device", "v100"], "--device has no effect with --system"),
         (["--ranks", "8", "--tensor", "5"], "no multiple of 5 x 1 x 1"),
-        (["--ranks", "8", "--dimensions", "2,4"], "--dimensions is of links; state their --bandwidth too"),
+        (
+            ["--ranks", "8", "--dimensions", "2,4"],
+            "--dimensions describes links; add their --bandwidth, or leave it out",
+        ),
     ]:
         done = write(*words)
         assert done.exit_code == 2 and text in done.output.replace("\n", " "), done.output
     words = ["traces", "write", "mlp", "--ranks", "2", "--tensor", "2", "--out", str(tmp_path / "job")]
     done = CliRunner().invoke(build_app(), words)
-    assert done.exit_code == 2 and "--tensor is of a step on a system; add --system" in done.output
+    assert done.exit_code == 2 and "--tensor is for a step on a system; add --system" in done.output

@@ -81,7 +81,7 @@ def test_rates_are_multiples_of_the_decimals_that_one_reads():
     assert (muon.learning_rate, muon.adam_rate) == (0.007, 0.00003)
     assert scale_rates(Settings(), 1.0) == Settings()
     assert read_multipliers([4, 1]) == (1.0, 4.0)
-    with pytest.raises(ValueError, match="mine.py:make says itself what updates it"):
+    with pytest.raises(ValueError, match="mine.py:make states its own optimiser"):
         scale_rates(Settings("mine.py:make"), 2.0)
     with pytest.raises(ValueError, match="seed 1 is a tuning seed and one that designs are judged by"):
         plan_tuning([Case("a-float32")], Settings(), [1, 2], seeds=[1], judged=[1, 2], out="none")
@@ -185,7 +185,7 @@ def test_the_report_has_both(study):
         (["--tune-rates", "1,2", "--tune-seeds", "7,7"], "the seeds of a study must differ"),
         (["--tune-rates", "1,2", "--tune-seeds", "x"], "must be a count or a list"),
         (["--tune-seeds", "3"], "--tune-seeds is for --tune-rates"),
-        (["--accuracy", "x.csv", "--tune-rates", "1,2"], "--tune-rates says how to train"),
+        (["--accuracy", "x.csv", "--tune-rates", "1,2"], "--tune-rates is an option of training"),
         (["--tune-rates", "1,1e6", "--lr", "1e36"], "used in binary32"),
     ],
 )

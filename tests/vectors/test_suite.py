@@ -201,12 +201,18 @@ def test_the_program_takes_mixed_files(tmp_path):
     write(plan(VectorSpec.make("sqrt", "binary16"), count=100), tmp_path / "s.fptest")
     assert "sqrt binary16, nearest_even: 100 vectors" in program(tmp_path / "s.fptest")[1]
     for words, message in (
-        ((a, b, "--op", "sqrt", "--format", "binary32"), "2 files are checked by what their lines say"),
-        ((a, b, "--rounding", "up"), "leave out --rounding: each line of fptest says what it is of"),
+        (
+            (a, b, "--op", "sqrt", "--format", "binary32"),
+            "2 files must state the operation on each line (fptest, --op all); with --op",
+        ),
+        (
+            (a, b, "--rounding", "up"),
+            "leave out --rounding: each line of fptest states its operation (or give --op to check one operation)",
+        ),
         ((a, "--op", "all", "--format", "binary32"), "leave out --format"),
         ((a, "--op", "all", "--any-nan"), "leave out --any-nan"),
         ((a, "--html", tmp_path / "x.html"), "leave out --html"),
-        ((a, "--op", "all", "--dialect", "csv"), "csv has no lines that say their operation"),
+        ((a, "--op", "all", "--dialect", "csv"), "csv does not state the operation on each line"),
         ((a, tmp_path / "c.fptest"), "no file"),
     ):
         code, _, err = program(*words)

@@ -87,7 +87,7 @@ class CartPole:
     def first(self, train: int | None = None, held_out: int | None = None):
         """Raise ValueError: there are no samples to take some of."""
         raise ValueError(
-            f"{self.name} is an environment without samples; leave out --samples (samples) and --held-out (held_out)"
+            f"{self.name} is an environment and has no samples; leave out --samples (samples) and --held-out (held_out)"
         )
 
     def start(self, words) -> np.ndarray:

@@ -67,7 +67,7 @@ def _read(name: str, place: Path, file: str) -> bytes:
     """A file's bytes, from it or from its .gz, if their checksum is the published one."""
     path = next((p for p in (place / file, place / f"{file}.gz") if p.is_file()), None)
     if path is None:
-        raise ValueError(f"the data set {name!r} is not whole: {str(place)!r} has no {file}; {HOW_TO_GET[name]}")
+        raise ValueError(f"the data set {name!r} is incomplete: {str(place)!r} has no {file}; {HOW_TO_GET[name]}")
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error) as error:

@@ -364,11 +364,13 @@ def load_data(
     """
     facts = data_facts(name, folder)
     if folder is not None and not facts.files:
-        raise ValueError(f"{name} comes with a package and is read from no folder; leave out --data-dir (data_folder)")
+        raise ValueError(
+            f"{name} comes with a package and is not read from a folder; leave out --data-dir (data_folder)"
+        )
     folder = _place(folder)
     if steps is not None or vocabulary is not None:
         if facts.kind != "text":
-            raise ValueError(f"steps are tokens of a sequence of a text, which {name!r} is not; leave them out")
+            raise ValueError(f"steps= is the length of token sequences, and {name!r} is not a text; leave it out")
         return facts.load(folder, STEPS if steps is None else steps, BYTES if vocabulary is None else vocabulary)
     return facts.load(folder) if facts.kind in _OWN or facts.look else _loaded(name, folder)
 

@@ -384,7 +384,7 @@ class Design:
                     how = "element by element" if operator.is_elementwise else "not element by element"
                     raise ValueError(
                         f"{self.path}: {where}.{name}: {named.source!r} takes {shape[0]} tensors to {shape[1]}, {how}; "
-                        f"{name} takes one to one, element by element"
+                        f"{name} needs a function of one tensor to one, element by element"
                     )
 
     def layer(self, name: str, *, first: bool = False, looked_up: bool = False) -> LayerDesign:
@@ -589,8 +589,8 @@ def _check_mixed(where: str, roundings: dict[str, RoleRounding], spec: dict) -> 
     have = " by ".join(f"role {role!r} ({rounding.format})" for role, rounding in roundings.items())
     if (kind := spec.get("kind", "block_dot" if "inner" in spec else "mad")) in BLOCK_KINDS:
         raise ValueError(
-            f"{where} multiplies {have} in a unit of kind {kind!r}, which takes block formats of both operands; "
-            "give it another kind, which multiplies the numbers of the block format, or both roles block formats"
+            f"{where} multiplies {have} in a unit of kind {kind!r}, which needs block formats for both operands; state "
+            "another kind, which multiplies the decoded numbers, or give both roles block formats"
         )
     if any(rounding.scale is not None for rounding in roundings.values()):
         raise ValueError(
@@ -622,7 +622,7 @@ def _check_scales(where: str, roundings: dict[str, RoleRounding], unit) -> None:
     sizes = sorted(length for length in lengths.values() if length is not None)
     if len(sizes) == 2 and sizes[1] % sizes[0]:
         have = " by ".join(f"role {role!r} ({length} along K)" for role, length in lengths.items())
-        raise ValueError(f"{where} multiplies {have}: one's tiles must be whole numbers of the other's")
+        raise ValueError(f"{where} multiplies {have}: the tiles of one must be multiples of the other's")
     first, second = (rounding.hadamard for rounding in roundings.values())
     if first != second:
         have = " by ".join(
@@ -630,8 +630,8 @@ def _check_scales(where: str, roundings: dict[str, RoleRounding], unit) -> None:
             for role, part in roundings.items()
         )
         raise ValueError(
-            f"{where} multiplies {have}: only of both operands a transform cancels; state the same hadamard for both, "
-            "or the roles of one pass"
+            f"{where} multiplies {have}: a transform cancels only if both operands have it; state the same hadamard "
+            "for both roles of the pass"
         )
 
 

@@ -60,7 +60,7 @@ def load_object(text: str, folder: Path, in_c: Callable[[Path, str], object] | N
     if file is not None and not file.is_file():
         raise FileNotFoundError(f"no file {str(file)!r}")
     if source.endswith(".c") and in_c is None:
-        raise ValueError(f"{text!r}: an object of a Python file or module is needed here, not of a C file")
+        raise ValueError(f"{text!r}: expected an object of a Python file or module, not of a C file")
     if file is None or file.resolve().parent != _SHIPPED:
         about_to_run(f"the module {source}" if file is None else str(file))
     if source.endswith(".c"):
@@ -115,7 +115,7 @@ def load_unit_function(text: str, folder: Path) -> UnitFunction:
     if isinstance(value, Path):
         return UnitFunction(text, value, value.read_bytes())
     if not (callable(value) or isinstance(value, Unit)) or isinstance(value, type):
-        raise ValueError(f"{text!r} is neither a function nor a unit but {type(value).__name__}")
+        raise ValueError(f"{text!r} must be a function or a unit, got {type(value).__name__}")
     return UnitFunction(text, value)
 
 

@@ -104,9 +104,11 @@ class Hadamard:
             raise ValueError(f".size: must be 2, 4, 8, 16, 32 or 64, got {self.size!r}")
         whole = isinstance(self.signs, int) and not isinstance(self.signs, bool)
         if self.signs != "random" and not (whole and 0 <= self.signs < 2**self.size):
-            raise ValueError(f'.signs: has a bit for each of {self.size} rows, or is "random", got {self.signs!r}')
+            raise ValueError(
+                f'.signs: must have a bit for each of {self.size} rows, or be "random", got {self.signs!r}'
+            )
         if not is_exact_in(self.format, "float32"):
-            raise ValueError(f".format: binary32 does not hold {self.format}")
+            raise ValueError(f".format: binary32 does not hold every value of {self.format}")
 
     def drawn(self, text: str) -> Hadamard:
         """The same transform with the signs that a text stands for, by BLAKE2b; itself if its signs are stated.
@@ -258,11 +260,11 @@ def _quantizer(rule: str, fmt, block: tuple, options: dict, rounding: str, stoch
         options = {"power_of_two": False, **options}
         return TensorScaling(fmt, **options) if block == (None, None) else BlockScaling(fmt, block, **options)
     if None in block:
-        raise ValueError(f"rule {rule!r} has tiles; state per = [{_PER[rule][0]}, {_PER[rule][1]}], or the like")
+        raise ValueError(f"rule {rule!r} needs tiles; state them as in per = [{_PER[rule][0]}, {_PER[rule][1]}]")
     if rule == "mx":
         return MXFP4Scaling(block) if str(fmt) == "e2m1fn" else MXScaling(fmt, block)
     if str(fmt) != "e2m1fn":
-        raise ValueError(f'rule {rule!r} is of format "e2m1fn", got {str(fmt)!r}')
+        raise ValueError(f'rule {rule!r} is defined for format "e2m1fn", got {str(fmt)!r}')
     if rule == "quest":
         return QuestScaling(block, rounding)
     if rule == "tseng":
@@ -277,7 +279,7 @@ def _check_kind(key: str, value: object) -> None:
     if key in NUMBERS and not (number and abs(value) <= np.finfo(np.float32).max):
         raise ValueError(f".{key}: must be a number, got {value!r}")
     if key == "margin" and abs(value) > 100:
-        raise ValueError(f".margin: is an exponent of 2, from -100 to 100, got {value!r}")
+        raise ValueError(f".margin: must be an exponent of 2 from -100 to 100, got {value!r}")
     if key in ("epsilon", "most") and value < 0:
         raise ValueError(f".{key}: must not be negative, got {value!r}")
     if key in WHOLE_NUMBERS and not (isinstance(value, int) and not isinstance(value, bool) and value > 0):

@@ -144,7 +144,9 @@ def build_unit(spec: dict, operand: tuple):
     if kind in BLOCK_KINDS:
         _, formats, options, _ = KINDS[kind]
         if foreign := [key for key in spec if key not in (*formats, *options)]:
-            raise ValueError(f"{', '.join(foreign)}: no option of kind {kind!r}, which multiplies block formats")
+            raise ValueError(
+                f"{', '.join(foreign)}: not an option of kind {kind!r}, which multiplies block formats; leave it out"
+            )
         if "inner" in spec:
             elements = tuple(fmt.element for fmt in operand)
             spec["inner"] = build_unit(spec["inner"], spec["inner"].get("operand", elements))
@@ -165,7 +167,7 @@ def custom_unit(function: UnitFunction, operand: tuple, options: tuple):
         return function.value
     if isinstance(function.value, Path):
         if "carrier" in dict(options):
-            raise ValueError(f"{function.source!r} declares what its numbers are; leave out carrier")
+            raise ValueError(f"{function.source!r} declares its number types; leave out carrier")
         name = function.source.rpartition(":")[2]
         return CustomMadUnit.from_c(function.value, name=name, operand=operand, **dict(options))
     return CustomMadUnit(function.value, operand=operand, **dict(options))

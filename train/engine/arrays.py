@@ -52,14 +52,14 @@ class Arrays(Binary64):
     def __init__(self, dtype) -> None:
         self.dtype = np.dtype(dtype)
         if self.dtype not in (np.float32, np.float64):
-            raise ValueError(f"carriers are float32 or float64, got {self.dtype}")
+            raise ValueError(f"the host type must be float32 or float64, got {self.dtype}")
 
     def array(self, x):
         """A new carrier array with the given values, which the carrier must hold exactly."""
         x = np.asarray(x)
         carrier = x.astype(self.dtype)
         if not np.array_equal(carrier.astype(np.float64), x.astype(np.float64), equal_nan=True):
-            raise ValueError(f"values do not fit the {self.dtype} carrier exactly; round them first")
+            raise ValueError(f"{self.dtype} does not hold the values exactly; round them first")
         return carrier
 
     def double(self, x):

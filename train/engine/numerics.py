@@ -205,8 +205,8 @@ class LayerNumerics:
         """Raise ValueError if gradients of operands pass back only where they are trusted; what: whose cannot."""
         if any(isinstance(operand, PassOperand) and operand.back is not None for operand in operands):
             raise ValueError(
-                f'layer {self.name!r}: {what} pass straight through, and a role states backward = "trust"; state other '
-                f'roles for this layer: [layers."{self.name}".roles]'
+                f'layer {self.name!r}: {what} have straight-through gradients, and a role states backward = "trust"; '
+                f'state other roles for this layer: [layers."{self.name}".roles]'
             )
 
     def _drawn(self, rounding: RoleRounding):
@@ -666,8 +666,8 @@ class Numerics:
         check_seed(seed)
         if design.engine != "exact":
             raise ValueError(
-                f"{design.path}: elementwise.engine is {design.engine!r}, functions of PyTorch's, and softnum.train "
-                "computes by softnum's alone; leave it out, or train a PyTorch model (softnum.torch)"
+                f"{design.path}: elementwise.engine is {design.engine!r}, the functions of PyTorch, and softnum.train "
+                "has only softnum's; leave it out, or train a PyTorch model (softnum.torch)"
             )
         design.check_layers(names)
         layers = {

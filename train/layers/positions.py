@@ -101,7 +101,9 @@ def rotary(x: Tensor, layer, *, batch: int, heads: int = 1, base: float = 10000.
     rows, features = x.value.shape
     steps, size = rows // batch, features // heads
     if size % 2:
-        raise ValueError(f"rotary positions turn pairs of features, and a head has {size}; state heads of an even size")
+        raise ValueError(
+            f"rotary positions rotate pairs of features, and a head has {size}; choose heads of an even size"
+        )
     entered = layer.enter(x.value)
     tables = [layer.enter(table.reshape(1, steps, 1, -1)) for table in turns(steps, size // 2, float(base))]
     value = _turned(entered, tables, (batch, steps, heads, size // 2), layer, ("subtract", "add"))

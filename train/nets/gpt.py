@@ -222,7 +222,7 @@ def _mixture(experts, chosen, capacity, balance) -> dict:
     if experts is None:
         for name, value in given.items():
             if value is not None:
-                raise ValueError(f"{name} is of a mixture of experts; say how many experts, or leave it out")
+                raise ValueError(f"{name} is for a mixture of experts; state experts, or leave it out")
         return {}
     (experts,) = check_sizes((experts,), "experts", exactly=1)
     (chosen,) = check_sizes((1 if chosen is None else chosen,), "experts_chosen", exactly=1)
@@ -243,7 +243,7 @@ def _wires(experts: int | None, dispatch: str | None, combine: str | None) -> Di
     """What sends rows to experts and back; None if nothing does."""
     for name, text in (("expert_dispatch", dispatch), ("expert_combine", combine)):
         if text is not None and experts is None:
-            raise ValueError(f"{name} is of a mixture of experts; say how many experts, or leave it out")
+            raise ValueError(f"{name} is for a mixture of experts; state experts, or leave it out")
     if dispatch is None and combine is not None:
         raise ValueError(
             f"expert_combine={combine!r} sends results back; state expert_dispatch, which sends rows there"

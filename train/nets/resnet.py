@@ -126,7 +126,7 @@ class ResNet(Network):
         if norm not in ("batch", "group"):
             raise ValueError(f"norm must be batch or group, got {norm!r}")
         if norm == "batch" and group_size is not None:
-            raise ValueError(f"group_size is of norm='group', got {group_size!r} with norm='batch'")
+            raise ValueError(f"group_size is for norm='group', got {group_size!r} with norm='batch'; leave it out")
         if norm == "group":
             given = _GROUP_SIZE if group_size is None else group_size
             (group_size,) = check_sizes((given,), "group_size", exactly=1)

@@ -179,10 +179,14 @@ def check_base(positions: str, base, size: int) -> float | None:
     """
     if positions == "learned":
         if base is not None:
-            raise ValueError(f"rotary_base is of positions='rotary', got {base!r} with positions='learned'")
+            raise ValueError(
+                f"rotary_base is for positions='rotary', got {base!r} with positions='learned'; leave it out"
+            )
         return None
     if size % 2:
-        raise ValueError(f"rotary positions turn pairs of features, and a head has {size}; state heads of an even size")
+        raise ValueError(
+            f"rotary positions rotate pairs of features, and a head has {size}; choose heads of an even size"
+        )
     base = _ROTARY_BASE if base is None else base
     if isinstance(base, bool) or not isinstance(base, (int, float)) or not 0 < base < math.inf:
         raise ValueError(f"rotary_base must be a positive number, got {base!r}")

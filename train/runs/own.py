@@ -141,7 +141,9 @@ def load_own(network: str, options: dict):
     with _beside(network):
         make = load_object(network, Path())
     if not callable(make):
-        raise ValueError(f"{network} is {type(make).__name__}; a function that returns a softnum.torch.Training is due")
+        raise ValueError(
+            f"{network} is {type(make).__name__}; expected a function that returns a softnum.torch.Training"
+        )
     try:
         inspect.signature(make).bind(**options)
     except TypeError as error:
@@ -151,7 +153,7 @@ def load_own(network: str, options: dict):
         training = make(**options)
     if not all(callable(getattr(training, method, None)) for method in _METHODS):
         raise ValueError(
-            f"{network} returned {type(training).__name__}; let it return a softnum.torch.Training, which says how the "
-            "model is trained"
+            f"{network} returned {type(training).__name__}; it must return a softnum.torch.Training, which states how "
+            "the model is trained"
         )
     return training

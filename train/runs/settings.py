@@ -129,28 +129,28 @@ class Settings:
         check_bucket_bytes(self.bucket_bytes)
         if self.server is not None and self.bucket_bytes is not None:
             raise ValueError(
-                f"bucket_bytes = {self.bucket_bytes} is of gradients that several workers sum, and a server sums none; "
-                "leave it out"
+                f"bucket_bytes = {self.bucket_bytes} is for gradients that several workers add, and a server adds "
+                "none; leave it out"
             )
 
     def _check_own(self) -> None:
         """Raise ValueError if what a user's function says is said here too."""
         if self.data not in (None, "own"):
-            raise ValueError(f"{self.network} says itself what it learns from; leave the data set {self.data!r} out")
+            raise ValueError(f"{self.network} states its own data; leave the data set {self.data!r} out")
         object.__setattr__(self, "data", "own")
         plain = {field.name: field.default for field in dataclasses.fields(self)}
         for name in ("data_folder", "optimiser", *_CONSTANTS, *_SCHEDULE, "clip_norm", "clip_value"):
             if getattr(self, name) != plain[name]:
                 raise ValueError(
-                    f"{self.network} says itself what it learns from and what updates it; leave "
-                    f"{name} = {getattr(self, name)!r} out, or let the function take it as an argument"
+                    f"{self.network} states its own data and optimiser; leave {name} = {getattr(self, name)!r} out, or "
+                    "let the function take it as an argument"
                 )
 
         for name in ("compression", "server"):
             if getattr(self, name) is not None:
                 raise ValueError(
-                    f"{name} = {getattr(self, name)!r} is of softnum's own networks, and {self.network} is a PyTorch "
-                    "model; leave it out"
+                    f"{name} = {getattr(self, name)!r} is for the networks that ship with softnum, and {self.network} "
+                    "is a PyTorch model; leave it out"
                 )
 
     def make_optimiser(self, parameters):

@@ -66,7 +66,7 @@ def scale_rates(settings: Settings, multiplier: float) -> Settings:
     """
     if is_own(settings.network):
         raise ValueError(
-            f"{settings.network} says itself what updates it, so that its learning rate cannot be tuned; do without, "
+            f"{settings.network} states its own optimiser, so its learning rate cannot be tuned; leave the tuning out, "
             "or compare two functions with different rates"
         )
     if multiplier == 1:

@@ -91,7 +91,7 @@ class Schedule:
                 continue
             if option not in takes:
                 others = " and ".join(repr(name) for name in SCHEDULES if option in SCHEDULES[name][0])
-                raise ValueError(f"{option} is of the schedule {others}, not of {self.name!r}; leave it out")
+                raise ValueError(f"{option} is for the schedule {others}, not for {self.name!r}; leave it out")
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not right(value):
                 raise ValueError(f"{option} must {words}, got {value!r}")
 
