@@ -50,7 +50,7 @@ def _undefined(what: str):
 
 @gateway.container("codes", "scales")
 class BlockArray(Codes):
-    """Codes of a block format: elements, and a scale for each block of them along one axis.
+    """Encodings in a block format: elements, and one scale per block of elements along one axis.
 
     There are no elementwise operations: `decode` gives the values, `softnum.matmul` and `softnum.dot` multiply under a
     `softnum.BlockDotUnit`. `softnum.save` keeps codes, scales and format; NumPy's save raises.
@@ -58,10 +58,10 @@ class BlockArray(Codes):
     Parameters
     ----------
     codes : array_like of unsigned integers, any shape with at least one axis
-        Codes of the elements. Or, as the scales, a CUDA array of their type (CuPy, PyTorch, Numba), which stays on its
-        device: what `softnum.array` makes of a CUDA array of numbers.
+        Encodings of the elements. Elements and scales may both be CUDA arrays of the storage dtype (CuPy, PyTorch,
+        Numba), which stay on their device, as `softnum.array` makes them from a CUDA array of numbers.
     scales : array_like of unsigned integers
-        Codes of the scales: the shape of `codes`, but for `axis`, which has a scale for each block.
+        Encodings of the scales: the shape of `codes`, except that `axis` has one scale per block.
     fmt : BlockFormat or str
     axis : int
         The axis that is blocked; kept as a negative number, counted from the last axis.
@@ -71,9 +71,10 @@ class BlockArray(Codes):
     Raises
     ------
     ValueError
-        If a shape does not fit, a code has too many bits, or the tensor's scale is missing, or none of its format.
+        If a shape does not fit, an integer is not a code of its format, or the tensor scale is missing or not a value
+        of its format.
     TypeError
-        If the codes lie on a GPU and the scales do not, or the other way round.
+        If only one of elements and scales is on a GPU.
 
     Examples
     --------
@@ -144,7 +145,7 @@ class BlockArray(Codes):
         return decode(self, self.format, dtype)
 
     def copy_to_host(self) -> BlockArray:
-        """A copy whose codes and scales lie on the host; nothing copies them there by itself.
+        """A copy on the host; no other method copies from the device.
 
         >>> import softnum as sn
         >>> sn.array([3.0, 100.0], "mxint8").copy_to_host()
@@ -225,7 +226,7 @@ class BlockArray(Codes):
         return self._turned(list(range(self.ndim))[::-1])
 
     def swapaxes(self, first: int, second: int) -> BlockArray:
-        """As `numpy.ndarray.swapaxes`, a view: the blocked axis goes along."""
+        """As `numpy.ndarray.swapaxes`, a view: the blocked axis moves with the others."""
         first, second = (
             check_axis("swapaxes", axis, self.ndim, name) for axis, name in ((first, "first"), (second, "second"))
         )
@@ -241,7 +242,7 @@ class BlockArray(Codes):
         return self._with(lambda part: part.transpose(order), axis)
 
     def copy(self) -> BlockArray:
-        """A BlockArray with codes of its own."""
+        """A copy that shares no memory with the BlockArray."""
         if gateway.is_device_array(self):
             return self._with(lambda part: gateway.on_device("copy", part))
         return self._with(lambda part: part.copy())

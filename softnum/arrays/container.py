@@ -284,22 +284,23 @@ class Array(Codes):
     """Codes of one format.
 
     Arithmetic rounds to nearest even into the operands' common format; for another mode or result format use
-    `softnum.add` and its like. Operands of different formats raise; comparisons of them are exact. A Python or NumPy
-    number beside an Array must be exact in its format, else it raises: ``sn.array(0.1, fmt)`` rounds it. ``a += b``
-    writes into a's codes, as NumPy does, so that views see it. ``np.asarray(a, np.float64)`` gives the values;
-    without a type it also warns that the format is lost (`softnum.arrays.FormatLostWarning`).
+    `softnum.add` and its like. Operands of different formats raise; comparisons between formats are exact. Mixing with
+    a Python or NumPy number raises unless the number is exact in the Array's format; ``sn.array(0.1, fmt)`` rounds it
+    first. ``a += b`` writes into a's codes, as NumPy does, so that views see it. ``np.asarray(a, np.float64)`` gives
+    the values; without a type it also warns that the format is lost (`softnum.arrays.FormatLostWarning`).
 
     Indexing, iteration and the NumPy functions that `softnum.ops.numpy_functions` lists work as on an ndarray; all
-    others raise TypeError, sums among them: their order and accumulator are the user's to state (`softnum.matmul`).
+    others raise TypeError. So do sums, whose order and accumulator must be stated: see `softnum.sum`, `softnum.matmul`
+    and `softnum.unit_of_sums`.
 
     Parameters
     ----------
     codes : array_like of unsigned integers, any shape
-        Kept, not copied, where the type is already the format's `storage_dtype`. Or an array of NumPy's or ml_dtypes'
-        floats: its bits, not copied. Or a CUDA array of that type (CuPy, PyTorch, Numba), with which the Array is
-        computed on its device.
+        The encodings; not copied if the dtype is already the format's `storage_dtype`. Or an array of a float dtype of
+        NumPy or ml_dtypes, whose bits are used without a copy. Or a CUDA array of the storage dtype (CuPy, PyTorch,
+        Numba): the Array then computes on its device.
     fmt : format or str
-        May be left out where the array's dtype says it.
+        May be left out if the array's dtype implies it.
 
     Raises
     ------
@@ -368,7 +369,7 @@ class Array(Codes):
     # -- facts ---------------------------------------------------------------------------------------------------------
     @property
     def dtype(self) -> Any:
-        """The format, which names what the elements are as an ndarray's dtype does; `codes` has the codes' own type.
+        """The format, in the role of an ndarray's dtype; the dtype of the encodings is ``codes.dtype``.
 
         >>> import softnum as sn
         >>> a = sn.array([1.0, 2.5], "e5m2")
@@ -379,12 +380,12 @@ class Array(Codes):
 
     @property
     def itemsize(self) -> int:
-        """Bytes that a code takes in `codes` (`softnum.arrays.pack` packs narrow ones)."""
+        """Bytes of one element in `codes` (`softnum.arrays.pack` packs narrow formats)."""
         return self.format.storage_dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes that `codes` takes."""
+        """Total bytes of `codes`."""
         return self.size * self.itemsize
 
     @property
@@ -422,7 +423,7 @@ class Array(Codes):
         return self.codes.view(dtype_of_format(self.format))
 
     def copy_to_host(self) -> Array:
-        """A copy whose codes lie on the host; nothing copies them there by itself.
+        """A copy on the host; no other method copies from the device.
 
         >>> import softnum as sn
         >>> sn.array([1.0, 2.5], "e5m2").copy_to_host()
@@ -592,7 +593,7 @@ class Array(Codes):
         self[...] = np.sort(self, axis)
 
     def copy(self) -> Array:
-        """An Array with codes of its own."""
+        """A copy that shares no memory with the Array."""
         codes = on_device("copy", self.codes) if is_device_array(self.codes) else self.codes.copy()
         return Array._of(codes, self.format)
 
@@ -689,7 +690,7 @@ class Array(Codes):
 
     @property
     def device(self) -> str:
-        """Where the codes lie, as the Array API names it: "cpu" or "cuda"."""
+        """The device of `codes`, as the Array API names it: "cpu" or "cuda"."""
         return "cuda" if is_device_array(self.codes) else "cpu"
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Array:
@@ -738,10 +739,10 @@ class Array(Codes):
 
 
 def array(x: ArrayLike, fmt: Formats | None = None, **options: Any) -> Any:
-    """Round values to a format and return an `Array`, or of a block format a `BlockArray` (options as in `encode`).
+    """Round values to a format and return an `Array`, or a `BlockArray` for a block format (options as in `encode`).
 
-    Without `fmt`, an array of NumPy's or ml_dtypes' floats keeps its bits, and is not copied. ``return_flags=True``
-    makes it a pair (Array, flags).
+    Without `fmt`, an array of a float dtype of NumPy or ml_dtypes keeps its bits and is not copied.
+    ``return_flags=True`` makes it a pair (Array, flags).
 
     >>> import softnum as sn
     >>> sn.array([0.1, 100.0], "q4.4")

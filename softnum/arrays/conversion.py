@@ -120,7 +120,7 @@ def quantize(
     Parameters
     ----------
     x : array_like of float16, float32 or float64, any shape
-        The values. Other numbers are taken as float64. A CUDA array (CuPy, PyTorch, JAX, Numba) is rounded on its
+        The values. Other numbers are converted to float64. A CUDA array (CuPy, PyTorch, JAX, Numba) is rounded on its
         device, to the same bits, and gives one of its library. In block formats, not of float16.
     fmt : format or str
         The format to round to. A block format takes `axis`, `scale_rule`, `symmetric` and `tensor_scale` as `encode`
@@ -141,8 +141,8 @@ def quantize(
         Where the bits come from: "philox4x32-10", or another of the documentation's sources of random bits, such as
         "philox4x32-7/4", "lfsr32x8", or "philox4x32-3@transformer_engine", whose elements have 8 bits each.
     invalid : "raise" or a number
-        What a NaN (in fixed point, an infinity too) becomes where the format has no code for it: a ValueError, or this
-        value of the format.
+        What to do with a NaN (in fixed point, also an infinity) if the format cannot encode it: raise a ValueError, or
+        return this value of the format.
     return_flags : bool
         Whether to return (values, flags), flags a uint8 array of `softnum.Flags`: what `softnum.convert` from x's float
         type raises. The values are the same. Not for value tables or block formats.
@@ -151,10 +151,10 @@ def quantize(
     flush_results : {None, "before", "after"}
         Whether results that are tiny before rounding (Arm) or after it (x86) become zero, sign kept.
     out : ndarray, optional
-        Where to put the result: x's shape and dtype. May be x.
+        The array to write the result to, with x's shape and dtype. May be x.
     threads : int, optional
-        Default: as many as pay, at most the environment variable SOFTNUM_THREADS or the CPUs there are. The result does
-        not depend on it.
+        Default: as many as are worthwhile, at most the environment variable SOFTNUM_THREADS or the number of CPUs. The
+        result does not depend on it.
 
     Returns
     -------
@@ -169,7 +169,7 @@ def quantize(
 
     Notes
     -----
-    The result is the correctly rounded one, on every instruction set. Source: IEEE 754-2019 clause 4.3 for the modes it
+    The result is correctly rounded on every instruction set. Source: IEEE 754-2019 clause 4.3 for the modes it
     has; `softnum.reference` defines the others.
 
     Examples
@@ -228,7 +228,7 @@ def encode(
     threads: int | None = None,
     **block: Any,
 ) -> Any:
-    """Round values to a format and return codes.
+    """Round values to a format and return their encodings.
 
     Parameters
     ----------
@@ -243,18 +243,18 @@ def encode(
         raises; of text and objects, what their rounding does. The codes are the same. Neither for value tables nor for
         block formats.
     out : ndarray, optional
-        Where to put the codes: x's shape, of type ``fmt.storage_dtype``. Not for block formats.
+        The array to write the encodings to: x's shape, of type ``fmt.storage_dtype``. Not for block formats.
     axis : int
-        Of block formats: the axis along which elements share scales. Default the last.
+        For block formats: the axis along which elements share scales. Default the last.
     scale_rule : str
-        Of block formats: how the scale follows from the block's largest magnitude, one of
+        For block formats: how the scale is computed from the block's largest magnitude, one of
         `softnum.formats.blocks.SCALE_RULES`. Default "floor" (OCP MX) where all scales are powers of two, else "max"
         (nvfp4).
     symmetric : bool
-        Of block formats with elements in two's complement: leave the lowest code (of mxint8: -2) unused, as OCP MX
-        clause 5.3.4 allows; what rounds to it becomes the one above.
+        For block formats with elements in two's complement: leave the lowest code (-2 in mxint8) unused, as OCP MX
+        clause 5.3.4 allows; values that round to it become the next value above.
     tensor_scale : float, optional
-        Of formats with a scale of the whole array: that scale. Default: the largest magnitude over the product of the
+        For formats with a scale of the whole array: that scale. Default: the largest magnitude over the product of the
         largest element and the largest scale, rounded to nearest even; 1 for an array of zeros.
 
     Returns
@@ -267,7 +267,8 @@ def encode(
     Raises
     ------
     ValueError
-        If a NaN (or, in fixed point, an infinity) has no code in the format and no value is stated for it.
+        If a value is NaN (or, in fixed point, infinite), the format cannot encode it, and `invalid` states no value for
+        it.
     TypeError
         If an object is not a real number.
 
@@ -320,7 +321,7 @@ def decode(
     threads: int | None = None,
     axis: int | None = None,
 ) -> np.ndarray:
-    """The values that codes stand for.
+    """The values of encodings.
 
     Parameters
     ----------
@@ -329,13 +330,13 @@ def decode(
         float16, float32 or float64; of a block format, to float32 or float64.
     fmt : format or str
     dtype : float16, float32, float64 or object
-        What the values are given as. object: exact Fractions (and floats for infinities, NaN and -0), for any format.
+        The dtype of the result. object: exact Fractions (and floats for infinities, NaN and -0), for any format.
     out : ndarray of dtype, optional
-        Where to put the values, in the shape of codes.
+        The array to write the values to, in the shape of codes.
     threads : int, optional
         As in `quantize`.
     axis : int, optional
-        Of block formats: the axis that is blocked, where codes are a tuple. Default the last.
+        For block formats: the blocked axis, if codes are a tuple. Default the last.
 
     Returns
     -------

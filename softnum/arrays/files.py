@@ -28,21 +28,22 @@ _BROKEN = (
 
 
 def save(path: PathLike, array: Array | BlockArray) -> None:
-    """Write an Array or a BlockArray, or named ones, to a file: .npz, with the format's facts beside the codes.
+    """Write an Array or a BlockArray, or several with names, to a file: .npz, with the parameters of the format beside
+    the encodings.
 
-    The file appears whole or not at all. It holds no pickle; ``np.load`` reads its codes. The same arrays give the same
-    bytes.
+    The file is written atomically. It contains no pickle; ``np.load`` reads its encodings. The same arrays give the
+    same bytes.
 
     Parameters
     ----------
     path : path-like
-        Taken as it is: no ending is added.
+        The path of the file; no extension is added.
     array : Array or BlockArray, or dict of str to them
 
     Raises
     ------
     TypeError
-        If it is something else: an ndarray goes into a file by ``np.save``.
+        If it is something else; write an ndarray with ``np.save``.
 
     Examples
     --------
@@ -88,8 +89,8 @@ def load(path: PathLike) -> Array | BlockArray:
     Raises
     ------
     ValueError
-        If the file is none of `save`'s, was written by a later version, or is damaged. What a file makes room for is
-        never more than the file itself, and what it says of formats is data: nothing in it is run.
+        If the file was not written by `save`, was written by a later version, or is damaged. Reading never allocates
+        more than the size of the file, and formats are read as data: nothing in the file is executed.
 
     Examples
     --------

@@ -28,18 +28,18 @@ def _whole(what: str, value, low: int, high: int) -> int:
 
 
 class Stream(tuple[int, int]):
-    """A key of stochastic rounding as a value: an integer's or a pair's, with children and jumps.
+    """A key for stochastic rounding: a seed and a stream number, from which children and jumps derive further keys.
 
-    It stands wherever `key=` takes an integer or a pair, and is the pair: ``Stream(7, 1) == (7, 1)``, with the same
-    words. It has no state. To round twice with one Stream takes the same words twice, so what rounds beside or after
-    something else has a child or a jump of its own.
+    It is accepted wherever `key=` takes an integer or a pair, and equals the pair: ``Stream(7, 1) == (7, 1)``, with the
+    same words. It has no state: rounding twice with one Stream uses the same words twice, so give each rounding its own
+    child or jump.
 
     Parameters
     ----------
     key : int, (int, int) or Stream
         The seed, or seed and stream: integers in 0..2**64-1.
     stream : int, optional
-        The stream, beside a seed alone. Default 0.
+        The stream, if key is a seed. Default 0.
 
     Notes
     -----
@@ -101,7 +101,7 @@ class Stream(tuple[int, int]):
         return self[1]
 
     def jumped(self, n: int = 1) -> Stream:
-        """The n-th Stream after this one: other words, as those of a next step.
+        """The n-th Stream after this one, with other words; for example for the next iteration.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class Stream(tuple[int, int]):
         return Stream(self.seed, self.stream + _whole("a jump", n, 0, room))
 
     def spawn(self, n: int, first: int = 0) -> tuple[Stream, ...]:
-        """Children first, first + 1, ..., n of them: the same at each call, for there is no state.
+        """n children, numbered first, first + 1, ...; every call returns the same, as there is no state.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class Stream(tuple[int, int]):
         c: bool = False,
         random: str | None = None,
     ) -> np.ndarray:
-        """The words that a rounding takes: what `random_bits=` would have to be.
+        """The random words that a rounding with this key uses, as `random_bits=` takes them.
 
         Parameters
         ----------

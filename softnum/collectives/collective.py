@@ -32,10 +32,11 @@ _SCATTERS = ("ring", "halving_doubling", "two_shot", "in_network")
 
 @dataclass(frozen=True, repr=False)
 class Collective:
-    """What `softnum.collective` returns, which has the parameters; two are equal if they compute the same.
+    """A collective operation, made by `softnum.collective`, which documents the parameters; two are equal if they
+    compute the same.
 
-    ``format``: of arrays given and returned. ``wire``: of what is sent. ``repr`` of it is Python that makes it again,
-    ``str`` of it the same without the call's name: what records and the command line state.
+    ``format``: of the input and output arrays. ``wire``: of messages. ``repr`` is the Python expression that makes it,
+    ``str`` the same without the call's name, as in records and on the command line.
 
     >>> import softnum as sn
     >>> c = sn.collective("tree", ranks=4, unit="bfloat16")
@@ -72,7 +73,7 @@ class Collective:
 
     # -- what it is --------------------------------------------------------------------------------------------------
     def stated(self) -> dict[str, Any]:
-        """The parameters that are not what they are by default, as they were given to `softnum.collective`."""
+        """The parameters that differ from their defaults, as they were given to `softnum.collective`."""
         plain = defaults_of(self.name, self.ranks, self.unit, self.format)
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != plain.get(f.name)}
 
@@ -88,7 +89,7 @@ class Collective:
         return f"{self.name}({self._arguments()})"
 
     def of(self, ranks: int) -> Collective:
-        """The same of another number of ranks.
+        """The same collective for another number of ranks.
 
         >>> import softnum as sn
         >>> sn.collective("ring", ranks=2, unit="bfloat16").of(8).ranks
@@ -126,11 +127,11 @@ class Collective:
         Parameters
         ----------
         arrays : sequence of `ranks` arrays of one shape, float32 or float64, or Arrays; or one array (ranks, ...)
-            What each rank puts in: values of `format` (checked). A memory map is read by parts.
+            The input of each rank: values of `format` (checked). A memory map is read in parts.
         key : int, (int, int) or Stream, optional
             Of stochastic roundings, of the unit or of the wire.
         progress : callable, optional
-            Is told, after each part, how many elements are done, of how many.
+            Called after each part with the number of elements done and their total.
 
         Returns
         -------
@@ -335,13 +336,14 @@ class Collective:
 
     # -- what it costs -----------------------------------------------------------------------------------------------
     def estimate(self, elements: int, *, seconds: float = 0.2) -> float:
-        """Seconds that an all-reduce of so many elements a rank takes here, by a smaller one that is measured.
+        """Estimate the seconds that an all-reduce of this many elements per rank takes on this machine, by measuring a
+        smaller one.
 
         Parameters
         ----------
         elements : int
         seconds : float
-            About how long to measure; more elements are taken until a measurement lasts so long.
+            Approximate time to measure; the number of elements grows until a measurement takes that long.
 
         Examples
         --------

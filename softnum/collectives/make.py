@@ -33,59 +33,65 @@ def collective(
     wire: FormatLike | None = None,
     **given: Any,
 ) -> Collective:
-    """A collective operation of many ranks as arithmetic: who adds what, in which order, with which roundings.
+    """The arithmetic of a collective operation: which rank adds what, in which order and with which roundings.
 
     Parameters
     ----------
     name : str
-        How an all-reduce is done; or the text of a whole collective, as its ``str`` or ``repr`` has it, or one itself,
-        of which what is given besides replaces what it states, but for ranks.
+        The algorithm of the all-reduce. Or a Collective, or the text of one (its ``str`` or ``repr``): other arguments
+        then replace its parameters, except ranks.
 
-        - "ring": a chunk goes round the ranks once, each adds its own; then it goes round as it is. NCCL, Gloo.
-        - "tree": sums go up a binary tree to its root, the result goes down. NCCL's tree.
-        - "double_tree": two such trees, half of the channels each. NCCL between nodes.
-        - "halving_doubling": partners exchange halves of what they have, then halves of halves (Rabenseifner).
-        - "doubling": partners exchange all that they have, at distances that double.
-        - "in_network": a switch adds all ranks' values in the unit at once (NVLS, SHARP, as far as published).
-        - "one_shot": each rank is sent everything and adds it all. "two_shot": each adds its part, and sends the sum.
-        - "gloo": "ring" with the direction and segments of Gloo's.
+        - "ring": each chunk travels round the ring once, every rank adding its part, and its sum travels round again.
+          NCCL, Gloo.
+        - "tree": sums move up a binary tree to the root and the result moves down. NCCL's tree.
+        - "double_tree": two such trees, each with half of the channels. NCCL between nodes.
+        - "halving_doubling": partners exchange halves of their data, then halves of those halves (Rabenseifner).
+        - "doubling": partners at doubling distances exchange all of their data.
+        - "in_network": a switch adds the values of all ranks in one operation of the unit (NVLS, SHARP, as far as
+          published).
+        - "one_shot": each rank receives all data and adds it. "two_shot": each rank adds its part and sends the sum.
+        - "gloo": "ring" with the direction and segments of Gloo.
     ranks : int
         2 to 16384.
     unit : Unit, str or format
-        The adder. Of a format, or its name, the one that adds its values: ``MadUnit(f, operand=f)``. Default binary32.
+        The adder. A format, or its name, stands for ``MadUnit(f, operand=f)``. Default binary32.
         Where sums are made step by step, a step is ``R(own + arrived)``. In "in_network", "one_shot" and "two_shot" all
         terms meet in the unit at once: a MadUnit adds them in turn to the first one, others as `softnum.sum` does.
     format : format or str, optional
-        Of the arrays that are given and returned. Default: the unit's second operand.
+        The format of the input and output arrays. Default: the unit's second operand.
     wire : format or str, optional
-        Of what is sent. Default `format`. A block format has a scale for each block of a chunk, as FP8 is sent. What
-        arrives is rounded to what the adder takes, to nearest even, where that lacks it.
+        The format of messages. Default `format`. A block format sends a scale for each block of a chunk, as for FP8.
+        Received values that are not in the adder's operand format are rounded to it, to nearest even.
     average : {None, "before", "after", "reciprocal_before", "reciprocal_after"}
-        None: sums. Divided by the number of ranks, with one rounding to nearest even: what is put in, or the sums; or
-        multiplied by the reciprocal, which is rounded before: "reciprocal_before" is NCCL's AVG of floats.
+        None: sums. "before", "after": the inputs, or the sums, are divided by the number of ranks with one rounding to
+        nearest even. "reciprocal_...": they are multiplied by the rounded reciprocal instead; "reciprocal_before" is
+        NCCL's AVG of floats.
     own : {"sent", "kept"}
-        What a rank that sends something to all others has itself: what they have, or what it had before the wire.
+        What a rank keeps of a value that it sends to all others: the value as sent, or the one before it was rounded to
+        the wire format.
     wire_rounding, wire_overflow, scale_rule, stochastic_bits : optional
-        As in `softnum.quantize`, of the rounding before a wire.
+        As in `softnum.quantize`, for the rounding to the wire format.
     channels : int
-        Of ring and trees: equal parts of an array that go their own ways. Of double_tree the first half of them takes
-        the first tree.
+        For ring and trees: the number of equal parts of an array that are reduced independently. In double_tree the
+        first half of the parts uses the first tree.
     chunk : int, optional
-        The most elements of a chunk. A ring goes over `ranks` chunks in a loop, the last of which has equal ones.
+        The largest number of elements in a chunk. A ring processes `ranks` chunks per loop; those of the last loop are
+        equal.
     align : int
-        The chunks of the last loop have a multiple of it.
+        The length of chunks in the last loop is a multiple of this.
     segments, segment : int, optional
-        Of a ring without chunk: a chunk has so many segments at least, of so many elements at most.
+        For a ring without `chunk`: the least number of segments of a chunk, and the largest number of elements in a
+        segment.
     direction : {1, -1}
-        Of a ring: to the next rank, or to the one before.
+        For a ring: send to the next rank, or to the previous one.
     start : int or "own"
         Chunk i of a ring starts from the rank so many places further in its direction; by default 1, so that it ends
         at place i. Of one_shot and two_shot: the rank that is added first, the others follow by number; "own": the
         adding rank itself.
     order : sequence of int, optional
-        The ranks of a ring in their places.
+        The ranks in the order of the ring.
     node : int
-        Of trees: so many neighbouring ranks are a chain, whose first is the node of the tree.
+        For trees: this many neighbouring ranks form a chain, whose first rank is a node of the tree.
     distance : {"far", "near"}
         The distance of partners in the first step: half of the ranks, or one. Default "far" of halving_doubling, "near"
         of doubling.
@@ -98,7 +104,7 @@ def collective(
     Raises
     ------
     ValueError
-        If a parameter is out of range, is not the algorithm's, or the formats do not go together.
+        If a parameter is out of range or not one of the algorithm, or the formats are incompatible.
 
     Notes
     -----

@@ -34,9 +34,9 @@ def split_matmul(
     key: Key | None = None,
     threads: int | None = None,
 ) -> list[np.ndarray]:
-    """The matrix product whose K is divided among ranks: what each has after an all-reduce of partial products.
+    """A matrix product whose K is divided among ranks: the result of each rank after an all-reduce of partial products.
 
-    Rank r multiplies part r of K, from +0, and rounds what comes of it to the collective's ``format``, to nearest even;
+    Rank r multiplies part r of K, from +0, and rounds the result to the collective's ``format``, to nearest even;
     then the collective adds. So it is where tensor parallelism splits a layer by its input features ("row-parallel",
     Megatron-LM), and in the backward pass of one that is split by its output features.
 

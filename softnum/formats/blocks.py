@@ -52,9 +52,9 @@ def _exponent(x: Fraction) -> int:
 
 @dataclass(frozen=True, init=False, repr=False)
 class BlockFormat(AnyFormat, saved_as="block"):
-    """A format of blocks: `block_size` elements along an axis share one scale; a value is element times scale.
+    """A block format: `block_size` consecutive elements along an axis share one scale; a value is element times scale.
 
-    Formats compare and hash by their facts; the name does not count.
+    Formats compare and hash by their parameters; the name is ignored.
 
     Parameters
     ----------
@@ -65,16 +65,16 @@ class BlockFormat(AnyFormat, saved_as="block"):
     scale : format or str
         The format of a scale: a float or fixed point whose values are exact in binary64. "e8m0fnu": powers of two.
     block_size : int or None
-        Elements of a block. The last block of an axis may be shorter and stands alone. None: the axis is one block.
+        Elements per block. The last block of an axis may be shorter. None: the whole axis is one block.
     tensor_scale : format or str, optional
-        The format of one more factor, of the whole array (nvfp4: binary32).
+        The format of one further scale, of the whole array (nvfp4: binary32).
     name : str, optional
-        What to call it.
+        The name of the format.
 
     Raises
     ------
     ValueError
-        If a format is unknown or does not serve, or the product of the scales is not exact in binary64.
+        If a format is unknown or unsuitable, or the product of the scales is not exact in binary64.
 
     Examples
     --------

@@ -448,9 +448,9 @@ class LnsFormat(LogarithmicFormat, saved_as="lns"):
     """Sign and logarithm: ``softnum.format("lns4.3")``, of 1 + 4 + 3 bits.
 
     After the sign comes log2 of the magnitude, in two's complement with I bits before the point, the sign among them,
-    and F behind it. The lowest logarithm, -2**(I - 1), is none: its code is 0 with the sign bit clear, and NaN with it
-    set. Logarithms round to nearest, a tie to the even code; those that round to the lowest or lie below it become 0,
-    those beyond the highest the highest. Infinities, 1 / 0 and sqrt(-1) are NaN. Values but 0 and powers of two are
+    and F behind it. The lowest logarithm, -2**(I - 1), is reserved: its code is 0 with the sign bit clear, and NaN with
+    it set. Logarithms round to nearest, a tie to the even code; those that round to the lowest or lie below it become
+    0, those beyond the highest the highest. Infinities, 1 / 0 and sqrt(-1) are NaN. Values but 0 and powers of two are
     irrational: decoding rounds them.
 
     Parameters

@@ -64,8 +64,8 @@ OVERFLOW_RULES: dict[str, int] = {"infinity": 0, "saturate": 1, "saturate_finite
 class Flags(IntFlag):
     """Exception flags, as bits of the uint8 array that ``return_flags=True`` returns (IEEE 754-2019 clause 7).
 
-    As text they are names, or "none"; a format specification for numbers (``f"{flags:#04x}"``) shows the number. An
-    element of that array becomes Flags by ``Flags(flags[i])``.
+    ``str`` gives the names, or "none"; a number's format specification (``f"{flags:#04x}"``) gives the number.
+    ``Flags(flags[i])`` converts an element of that array.
 
     >>> from softnum import Flags
     >>> Flags(3)

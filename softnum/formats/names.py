@@ -120,7 +120,7 @@ def format(name: str | Format) -> Format:
     Raises
     ------
     ValueError
-        If the name is unknown or its widths are out of range; the message names the nearest known names.
+        If the name is unknown or its widths are out of range; the message suggests similar names.
 
     Examples
     --------

@@ -70,7 +70,7 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
     """A binary floating-point format.
 
     A code holds, from its most significant bit, the sign (if ``signed``), ``exponent_bits`` of biased exponent and
-    ``mantissa_bits`` of fraction. Formats compare and hash by these facts; the name does not count.
+    ``mantissa_bits`` of fraction. Formats compare and hash by these parameters; the name is ignored.
 
     Parameters
     ----------
@@ -83,32 +83,32 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
     signed : bool
         Whether a sign bit leads the code.
     subnormals : bool
-        False is short for ``lowest_binade="zero"``.
+        False means ``lowest_binade="zero"``.
     specials : {"ieee", "fn", "fnuz", "p3109", "none"}
-        The usual sets of the facts below: "ieee" has infinities and NaNs; in "fn" only all-ones is NaN and there is
-        no infinity (OCP E4M3); "fnuz" keeps its one NaN in -0's code, without infinity or -0; "p3109" likewise, with
+        Predefined sets of the parameters below: "ieee" has infinities and NaNs; in "fn" only all-ones is NaN and there
+        is no infinity (OCP E4M3); "fnuz" keeps its one NaN in -0's code, without infinity or -0; "p3109" likewise, with
         the infinities in the largest codes; in "none" every code is finite (OCP FP6/FP4).
     name : str, optional
-        What to call it; ``"e5m2"``-like by default.
+        The name of the format; by default like ``"e5m2"``.
     nan_codes : {"ieee", "all_ones", "negative_zero", "none"}, optional
-        Where the NaNs lie. "ieee": the highest exponent with a fraction that is not zero.
+        Which codes are NaNs. "ieee": the highest exponent with a nonzero fraction.
     infinities : bool, optional
         Whether there are infinities ("ieee": highest exponent, fraction 0; else the largest magnitudes not NaN).
     negative_zero : bool, optional
-        Whether -0 is a value of its own.
+        Whether the format has -0.
     has_zero : bool, optional
         Whether code 0 is the value 0 (else it is the smallest normal, as in e8m0fnu).
     lowest_binade : {"subnormal", "normal", "zero"}, optional
         What exponent field 0 means: subnormal numbers; normal ones (with code 0 the zero, if ``has_zero``: dlfloat16);
-        or nothing but zero, so that results round among 0 and the smallest normal.
+        or zero only, so that results below the smallest normal round to it or to 0.
     saturating : bool
-        Whether what is too large becomes the largest value under every overflow rule, where "infinity" would give NaN
+        Whether overflow saturates under every overflow rule, also under "infinity", which would otherwise give NaN
         (P3109's finite formats).
 
     Raises
     ------
     ValueError
-        If a width is out of range or the facts contradict each other.
+        If a width is out of range or parameters contradict each other.
 
     Examples
     --------
@@ -321,7 +321,7 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
 
     @property
     def smallest_normal(self) -> float | Fraction:
-        """Smallest positive normal value; with subnormals alone (one exponent bit), the power of two where they end."""
+        """Smallest positive normal value; if all are subnormal (one exponent bit), the power of two where they end."""
         first = 1 if self.lowest_binade == "normal" and self.has_zero and self.mantissa_bits else 0
         extra = 1 if self.lowest_binade == "normal" and self.has_zero and not self.mantissa_bits else 0
         significand = (1 << self.mantissa_bits) + first
@@ -362,7 +362,7 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
 
     # -- beside other formats, and in records --------------------------------------------------------------------------
     def contains(self, other: object) -> bool | None:
-        """Whether every finite value of another format is one of this; None where the facts alone do not tell."""
+        """Whether every finite value of another format is a value of this one; None if undecided by its parameters."""
         if self == other or not isinstance(other, FloatFormat):
             return super().contains(other)
         grid = self.emin - self.mantissa_bits <= other.emin - other.mantissa_bits
@@ -370,7 +370,7 @@ class FloatFormat(FloatCodes, SingleFormat, saved_as="float"):
         return (whole or None) and self.precision >= other.precision and self.max >= other.max and grid
 
     def to_data(self) -> dict[str, Any]:
-        """All that makes the format, as plain data."""
+        """All parameters of the format, as plain data."""
         return {"kind": self.kind, **asdict(self)}
 
     def __repr__(self) -> str:
@@ -439,11 +439,11 @@ class FixedFormat(FixedCodes, SingleFormat, saved_as="fixed"):
     Parameters
     ----------
     integer_bits : int
-        Bits before the point, the sign bit included (-63 to 64). Negative: so many places behind the point lie above
-        the code's.
+        Bits before the point, including the sign bit (-63 to 64). Negative: this many places after the point are
+        above the most significant bit.
     fraction_bits : int
-        Bits after the point (-63 to 64). Negative: so many places before the point lie below the code's.
-        ``integer_bits + fraction_bits`` is the width of a code, 1 to 64.
+        Bits after the point (-63 to 64). Negative: this many places before the point are below the least significant
+        bit. ``integer_bits + fraction_bits`` is the width of a code, 1 to 64.
     signed : bool
         Two's complement if true.
 
@@ -528,7 +528,7 @@ class FixedFormat(FixedCodes, SingleFormat, saved_as="fixed"):
 
     @property
     def unmatched_code(self) -> int | None:
-        """The code of the lowest value, whose negative is none of the format's; None if unsigned."""
+        """The code of the lowest value, whose negative the format lacks; None if unsigned."""
         return 1 << (self.bits - 1) if self.signed else None
 
     def last_place(self, binade: Any) -> Any:
@@ -570,13 +570,13 @@ class FixedFormat(FixedCodes, SingleFormat, saved_as="fixed"):
 
     # -- beside other formats, and in records --------------------------------------------------------------------------
     def contains(self, other: object) -> bool | None:
-        """Whether every value of another format is one of this; None where the facts alone do not tell."""
+        """Whether every value of another format is a value of this one; None if the parameters do not decide it."""
         if self == other or not isinstance(other, FixedFormat):
             return super().contains(other)
         return self.min <= other.min and self.max >= other.max and self.fraction_bits >= other.fraction_bits
 
     def to_data(self) -> dict[str, Any]:
-        """All that makes the format, as plain data."""
+        """All parameters of the format, as plain data."""
         return {"kind": self.kind, **asdict(self)}
 
     def __repr__(self) -> str:

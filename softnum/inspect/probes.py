@@ -37,8 +37,8 @@ class Probe:
     """How results were rounded: an array for each signal of a rounder, all of the operation's shape.
 
     The exact result is ``(-1)**sign * (significand + fraction) * 2**last_place`` with 0 <= fraction < 1, the fraction's
-    first bits being `guard` and `round`; its significand is rounded up or not, and what that gives is brought to the
-    format's range. Printing a probe gives a table of it; ``probe[i]`` is that of some elements.
+    first bits being `guard` and `round`; its significand is rounded up or not, and the result is then fitted to the
+    format's range. Printing a probe gives a table; ``probe[i]`` selects elements.
 
     Attributes
     ----------
@@ -73,8 +73,8 @@ class Probe:
         sticky are bits of the fraction that the result is of the smallest value, to which it is rounded up.
     overflowed, flushed : ndarray of bool
         Whether the rounded result lies beyond the range, so that the overflow rule made what is delivered (also in
-        P3109's formats, which raise no flag); whether ``flush_results`` put a zero in its place. What is told of a
-        flushed result is its rounding with unbounded exponent.
+        P3109's formats, which raise no flag); whether ``flush_results`` put a zero in its place. For a flushed result,
+        its rounding with unbounded exponent is shown.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class Probe:
 
     @property
     def decision(self) -> np.ndarray:
-        """What was decided, as text: "special", "exact", "down", "up", "flush", "overflow" or "wrap"."""
+        """The decision as text: "special", "exact", "down", "up", "flush", "overflow" or "wrap"."""
         inexact = (self.guard | self.round | self.sticky) != 0
         beyond = "wrap" if self.overflow == "wrap" else "overflow"
         conditions = [self.special, self.flushed, self.overflowed, self.rounds_up, inexact]
@@ -257,11 +257,12 @@ def _known(operation) -> tuple:
 
 @plain
 def probe(operation: str, *operands: ArrayLike | FormatLike, **options: Any) -> Probe:
-    """How each result of an operation came to be: exact sign and exponent, significand kept, guard, round, sticky ...
+    """Show how each result of an operation was rounded: exact sign and exponent, kept significand, guard, round and
+    sticky bits, ...
 
-    It is told by the arithmetic core itself, where it cuts and decides. Of an operation that rounds twice in itself,
-    it is the rounding that decides the result; `softnum.ops.round_to_integral` shows the rounding to an integer, whose
-    last place is 1, and of its delivery to the format code, flags and overflow.
+    The arithmetic core reports it where it rounds. For an operation that rounds twice internally, the rounding that
+    determines the result is shown; `softnum.ops.round_to_integral` shows the rounding to an integer, whose last place
+    is 1, and of its delivery to the format code, flags and overflow.
 
     Parameters
     ----------
@@ -284,13 +285,13 @@ def probe(operation: str, *operands: ArrayLike | FormatLike, **options: Any) -> 
     ValueError
         If there is no such operation, or it rounds nothing; and as the operation does.
     TypeError
-        If operation is neither, or return_flags is given.
+        If operation is neither a name nor a function, or return_flags is given.
 
     Notes
     -----
     Of elementary functions enough bits are known to tell guard and round, sticky being 1 for what is irrational; in
     stochastic modes also the r bits that meet the random ones. Of a result beyond 2**(2**27), as of ``exp(1e30)``, or
-    below 2**-(2**27), no digit is told.
+    below 2**-(2**27), no digits are reported.
 
     Examples
     --------
@@ -313,7 +314,7 @@ def probe(operation: str, *operands: ArrayLike | FormatLike, **options: Any) -> 
     """
     name, function = _known(operation)
     if "return_flags" in options:
-        raise TypeError("probe: the flags are always told, as .flags; leave return_flags out")
+        raise TypeError("probe: the flags are always reported, as .flags; leave return_flags out")
     if name in _OTHERS and any(isinstance(x, Array) for x in operands) and name != "shift":
         raise TypeError(f"probe: {name} takes values; convert an Array with probe('convert', a, to_fmt=...)")
     if any(gateway.is_device_array(x) for x in operands):

@@ -91,7 +91,7 @@ class Which:
 
     @property
     def refused(self) -> tuple[Answer, ...]:
-        """Units that do not take these matrices."""
+        """Units that cannot multiply these matrices."""
         return tuple(x for x in self.answers if x.differ is None)
 
     @plain
@@ -103,8 +103,8 @@ class Which:
 
     @plain
     def part(self) -> str:
-        """Where the closest unit that differs parts from one that reproduces the result, or from the next closest: both
-        traces side by side, up to the first step whose results differ. "" where there are no two units."""
+        """The step at which the closest unit that differs departs from one that reproduces the result, or from the next
+        closest: both traces side by side, up to the first step whose results differ. "" if there are not two units."""
         pair = [*self.reproduce[:1], *self.differ]
         pair = [*pair[:1], *(x for x in pair[1:] if x._outcome != pair[0]._outcome)][:2]
         if len(pair) < 2:
@@ -200,18 +200,18 @@ def which(
     others: Mapping[str, Unit] | None = None,
     threads: int | None = None,
 ) -> Which:
-    """Which units of real hardware give a product of matrices, bit for bit.
+    """Find which units of real hardware reproduce a matrix product bit for bit.
 
     Parameters
     ----------
     a : array_like or Array, shape (M, K)
     b : array_like or Array, shape (K, N)
     c : array_like or Array, shape (M, N), optional
-        What the sums start from.
+        The initial value of the sums.
     result : array_like or Array, shape (M, N)
-        What some machine made of them: a @ b, or a @ b + c.
+        The result of the machine under test: a @ b, or a @ b + c.
     others : mapping of str to Unit, optional
-        More units that are asked, by name.
+        Further units to try, by name.
     threads : int, optional
         As in `softnum.matmul`.
 
@@ -219,8 +219,8 @@ def which(
     -------
     Which
         ``reproduce``, ``differ`` and ``refused``, and a report when it is printed; ``part()`` shows where the closest
-        unit that differs goes another way. Presets that are one unit are listed together. NaNs are equal, zeros of
-        two signs are not.
+        unit that differs departs from the result. Presets that are the same unit are listed together. All NaNs are
+        equal; +0 and -0 are not.
 
     Raises
     ------

@@ -29,11 +29,12 @@ def _log2(n: int) -> int:
 
 @dataclass(frozen=True, repr=False)
 class BlockFusedDotUnit(Unit):
-    """A fused dot-product-add of blocks with scales, as Blackwell's tensor cores have it.
+    """A fused dot-product-add on block formats, as in Blackwell's tensor cores.
 
     One step takes `terms` products of elements, the scales of their blocks, and the running sum C, and does with them
-    what a step of `FusedDotUnit` does: each term is cut off, toward zero, at `fraction_bits` bits below M, the largest
-    exponent of them; what is left is added exactly and rounded once; a step's result is the next one's C.
+    what a step of `FusedDotUnit` does: each term is truncated toward zero at `fraction_bits` bits below M, the largest
+    exponent among them; the truncated terms are added exactly and the sum is rounded once; the result of a step is the
+    C of the next.
 
     With ``group=1`` a term is a product of two elements and two scales, whose exponent is the sum of the four. With a
     larger one it is the exact sum S of so many products, times the scales: it counts with the exponents of the two
@@ -42,7 +43,7 @@ class BlockFusedDotUnit(Unit):
     Parameters
     ----------
     terms : int
-        Products of a step, a multiple of `group`.
+        Products per step, a multiple of `group`.
     fraction_bits : int
         F: bits kept below M, 0 to 100.
     accumulator : format or str
@@ -51,15 +52,15 @@ class BlockFusedDotUnit(Unit):
         The formats of a and b, of one block size, a multiple of `group`. Scales are floats without infinities, elements
         floats, or of groups of several fixed point too. `matmul` takes BlockArrays of them, blocked along K.
     group : int
-        Products whose sum is exact: 1, or more of them.
+        Number of products that are summed exactly into one term; 1 or more.
     min_exponent, output_rounding, truncate_fraction, overflow, zero_exponent
         As of `FusedDotUnit`; a scale of zero counts as zeros do.
 
     Notes
     -----
-    Of a scale the sign counts for nothing (as the sign bit of ue4m3). A NaN among scales, elements and C gives NaN,
+    The sign of a scale is ignored (as the sign bit of ue4m3 is). A NaN among scales, elements and C gives NaN,
     infinity times zero too, also of a scale, and infinities of both signs; one sign of them wins. Zero sums and sums
-    that round to zero are +0. What fills up the last step takes no part. K = 0 gives C.
+    that round to zero are +0. The padding of the last step has no effect. K = 0 gives C.
 
     Formats with a scale of the whole array (nvfp4): the hardware has no such scale, and software applies it. It is
     applied as `BlockDotUnit` does: the steps start from +0, and last comes ``R(acc * (T_a * T_b))``, or ``R(C + acc *
@@ -71,7 +72,7 @@ class BlockFusedDotUnit(Unit):
     Raises
     ------
     ValueError
-        If a name or number is out of range, or the parts do not fit together.
+        If a name is unknown, a number is out of range, or parameters contradict each other.
 
     Examples
     --------

@@ -39,19 +39,19 @@ class BlockDotUnit(Unit):
     operand : BlockFormat or str, or a pair of them
         The formats of a and b, of one block size. `matmul` takes BlockArrays of them, blocked along K.
     inner : Unit, optional
-        How S_j is computed, from +0: a MadUnit, FusedDotUnit, FmaChainUnit or ExactDotUnit on the formats of the
-        elements, which rounds as it says. None: S_j is exact, and not rounded before it is scaled.
+        The unit that computes S_j, from +0: a MadUnit, FusedDotUnit, FmaChainUnit or ExactDotUnit on the formats of the
+        elements. None: S_j is exact and not rounded before it is scaled.
     product : format or str, optional
-        What S_j * (X_j * Y_j) is rounded to before it is added. None: it stays exact, and a block rounds once, in its
-        addition. The product of the two scales is always exact.
+        The format that S_j * (X_j * Y_j) is rounded to before it is added. None: it stays exact, and each block is
+        rounded once, in its addition. The product of the two scales is always exact.
     rounding : str
         The mode of the outer sum.
     product_rounding : str, optional
         The mode of the scaled sum; None means `rounding`.
     overflow : str, optional
-        The overflow rule of accumulator and product; by default the formats' own.
+        The overflow rule of accumulator and product; by default that of each format.
     stochastic_bits : int
-        r of the stochastic modes of this unit's own roundings, 1 to 32.
+        r of the stochastic modes, for the roundings outside `inner`; 1 to 32.
     random : str
         The source of the bits of stochastic roundings, as in `MadUnit`; that of `inner`, too, if it rounds
         stochastically: the steps of a product are of one source. Step k has the bits of an LFSR that has moved k
@@ -60,11 +60,11 @@ class BlockDotUnit(Unit):
     Notes
     -----
     Operands with a tensor scale (nvfp4) give one more step: ``R(acc * (T_a * T_b))``, T the exact scales of the arrays
-    (1 where only the other has one), or ``R(C + acc * (T_a * T_b))`` with C, which then is added here and no start of
-    the sum.
+    (1 for an operand without one), or ``R(C + acc * (T_a * T_b))`` with C, which is then added in this step instead of
+    starting the sum.
 
     Special values are those of IEEE 754: a NaN scale makes the sum NaN, infinity times a zero scale too. An exact S_j
-    that is zero is +0. A short last block is summed as it is: `inner` sees its products alone. K = 0 gives C, or +0.
+    of zero is +0. A short last block is not padded: `inner` sums only its products. K = 0 gives C, or +0.
 
     Random words: product k's step within `inner` is step k; what steps `inner` has beyond its products (additions of
     lanes and chunks), the additions of the blocks and the last step of tensor scales are steps K, K + 1, ... in the
@@ -74,7 +74,7 @@ class BlockDotUnit(Unit):
     Raises
     ------
     ValueError
-        If a name or number is out of range, or the parts do not fit together.
+        If a name is unknown, a number is out of range, or parameters contradict each other.
 
     Examples
     --------

@@ -17,18 +17,19 @@ __all__ = ["ChunkedDotUnit"]
 
 @dataclass(frozen=True, repr=False)
 class ChunkedDotUnit(Unit):
-    """Sums of `chunk` products in a unit, each from +0, added in order: ``outer = R(outer + sum)``, from +0 or C.
+    """Chunks of `chunk` products are summed by an inner unit, each from +0, and added in order: ``outer = R(outer +
+    sum)``, from +0 or C.
 
-    What "promotion" to binary32 does with the sums of a tensor core (DeepSeek-V3: every 128 products). A `MadUnit` has
-    chunks of its own, which may be stochastic.
+    This models the "promotion" of a tensor core's sums to binary32 (DeepSeek-V3: every 128 products). `MadUnit` has its
+    own ``chunk=``, whose sums may round stochastically.
 
     Parameters
     ----------
     inner : Unit
-        What sums the products of a chunk; not of block formats, and without random bits. Its steps chain within the
-        chunk, and the last chunk may be shorter.
+        The unit that sums the products of a chunk; not one of block formats, and deterministic. The last chunk may be
+        shorter.
     chunk : int
-        Products of a chunk.
+        Products per chunk.
     accumulator : format or str
         The format of the outer sum, of C and of the result.
     rounding : str
@@ -39,7 +40,7 @@ class ChunkedDotUnit(Unit):
     Raises
     ------
     ValueError
-        If a name or number is out of range, or the parts do not fit together.
+        If a name is unknown, a number is out of range, or parameters contradict each other.
 
     References
     ----------

@@ -30,7 +30,7 @@ _MOST_BITS = 63  # of a code: in compiled code it is a signed 64-bit integer
 
 @dataclass(frozen=True, repr=False, eq=False)
 class CustomMadUnit(Unit):
-    """A unit whose multiplication, or multiplication and addition, is a function of the user's.
+    """A unit whose multiplication, or whole multiply-add, is a user-defined function.
 
     A function of two numbers, ``mad(a, b)``, is the product: ``acc = R(acc + mad(a, b))``, R the accumulator's own
     addition. One of three, ``mad(acc, a, b)``, is the whole step: ``acc = mad(acc, a, b)``, whose result must be a
@@ -47,26 +47,25 @@ class CustomMadUnit(Unit):
     accumulator : format or str, optional
         The format of the running sum, of C and of the result. None: that of the operands, if they have one.
     rounding, overflow : str, optional
-        Of R: the mode, not a stochastic one, and the rule. Where the function has three parameters they are those of
-        the additions of lanes and chunks.
+        Rounding mode (not a stochastic one) and overflow rule of R. If the function has three parameters, they apply to
+        the additions of partial accumulators and chunks.
     lanes : int
-        L sums that take turns, as in `MadUnit`. A C function of vectors takes L products at a time.
+        L partial accumulators, as in `MadUnit`. A C function on vectors computes L products at a time.
     chunk : int, optional
         Sum n products at a time, each chunk from +0, then add the chunks' sums in order, as in `MadUnit`.
     reduction : {"sequential", "tree", "pairwise"}
-        The order in which lanes are added with R, as in `MadUnit`.
+        The order in which partial accumulators are added with R, as in `MadUnit`.
     carrier : {"float32", "float64", "codes"}, optional
-        What the function's numbers are: floats, or codes of the formats, as integers (int64 in compiled code). Default:
-        float32 if that holds every value of the formats, else float64, else codes; codes where the accumulator is a
-        CustomFormat.
+        How the function receives numbers: as floats, or as encodings, which are integers (int64 in compiled code).
+        Default: float32 if that holds every value of the formats, else float64, else codes; codes if the accumulator is
+        a CustomFormat.
     name : str, optional
-        What the unit is called in its formula and in errors. Default: the function's name.
+        The name of the unit in its formula and in errors. Default: the function's name.
 
     Notes
     -----
-    C is the start of the outer sum under ``chunk``; without it, of the only lane, or, with several, the first operand
-    of their reduction: exactly as in `MadUnit`. Each lane starts from +0. Where K is no multiple of ``lanes``, the
-    absent products are not computed. Equal results for every thread count and block.
+    C starts the sum exactly as in `MadUnit`. Each partial accumulator starts from +0. If K is not a multiple of
+    ``lanes``, the missing products are not computed. Results do not depend on the number of threads.
 
     The first product under a unit compiles it (seconds; later processes find the compiled code in the cache folder,
     SOFTNUM_CACHE) and compares it with the plain Python function on a sample of operands: where the two differ, as
@@ -79,11 +78,11 @@ class CustomMadUnit(Unit):
     Raises
     ------
     TypeError
-        If the function is none, or takes other parameters. In `matmul`: if Numba cannot compile it, or its result is
+        If it is not a function, or takes other parameters. In `matmul`: if Numba cannot compile it, or its result is
         no number of the carrier; the message names the line.
     ValueError
-        If a name or number is out of range, or the parts do not fit together. In `matmul`: if a result is no value of
-        the accumulator's format, or a NaN that it lacks; the message names the operands.
+        If a name is unknown, a number is out of range, or parameters contradict each other. In `matmul`: if a result is
+        no value of the accumulator's format, or a NaN that it lacks; the message names the operands.
 
     Examples
     --------

@@ -27,20 +27,20 @@ _TERMS = 32  # matmul takes sums of fewer than 2**32 products, and C
 class ExactDotUnit(Unit):
     """A unit with an exact accumulator: ``round(c + a[0] * b[0] + ... + a[K-1] * b[K-1])``, rounded once.
 
-    Nothing is lost before the end, so the order of summation does not matter. The accumulator is a fixed-point register
-    as wide as the formats ask for (`width`); it is what such a unit costs in hardware.
+    Nothing is lost before the final rounding, so the order of summation does not matter. The accumulator is a
+    fixed-point register as wide as the formats require (`width`), which is the hardware cost of such a unit.
 
     Parameters
     ----------
     accumulator : format or str
         The format of C and of the result: a float of up to 11 exponent bits, fixed point, a posit or a linear takum.
     operand : format or str, or a pair of them
-        The format of a and b: those, value tables.
+        The format of a and b: any of those kinds, or a value table.
     rounding : str
         The mode of the one rounding. A stochastic one takes the word of step 0 of its output: word 0 of Philox counter
         (0, n, m, batch), or what `random` says; of ``random_bits`` the sum's.
     overflow : str, optional
-        The overflow rule; by default the format's own.
+        The overflow rule; by default that of the format.
     stochastic_bits : int
         r of the stochastic modes, 1 to 32.
     random : str
@@ -61,7 +61,7 @@ class ExactDotUnit(Unit):
     C. With a posit as accumulator the unit is the Posit Standard's quire: its exact sum, rounded to a posit once; the
     quire's own limit, 2**31 - 1 products, is left to the caller.
 
-    Source of the idea: Kulisch and Miranker 1981, "Computer Arithmetic in Theory and Practice".
+    Source: Kulisch and Miranker 1981, "Computer Arithmetic in Theory and Practice".
 
     Examples
     --------
@@ -161,9 +161,10 @@ class ExactDotUnit(Unit):
 
 
 class _Exact:
-    """The exact sum, rounded once to the format of the operands: what `softnum.unit_of_sums` takes in a unit's place.
+    """The exact sum, rounded once to the format of the operands; an argument for `softnum.unit_of_sums` in place of a
+    unit.
 
-    It stands for ``ExactDotUnit(fmt, operand=fmt)`` of whatever format they have.
+    It stands for ``ExactDotUnit(fmt, operand=fmt)`` with the operands' format.
     """
 
     def __repr__(self) -> str:

@@ -113,55 +113,57 @@ def _shown_order(order: tuple) -> str:
 
 @dataclass(frozen=True, repr=False)
 class FusedDotUnit(Unit):
-    """A fused dot-product-add, as tensor cores do it: several products and C, aligned, cut off, added, rounded once.
+    """A fused dot-product-add, as in tensor cores: several products and C are aligned, truncated, added and rounded
+    once.
 
     One step takes `terms` products and the running sum C. Products are exact and not normalised; M is the largest
-    exponent among the terms, C included, but for zeros (see ``zero_exponent``); each term is cut off, toward zero, at
-    `fraction_bits` bits below M; what is left is added exactly and rounded once. Longer sums chain steps: a step's
-    result is the next one's C. The last step is filled up with zeros.
+    exponent among the terms, including C but excluding zeros (see ``zero_exponent``); each term is truncated toward
+    zero at `fraction_bits` bits below M; the truncated terms are added exactly and the sum is rounded once. Longer sums
+    chain steps: the result of a step is the C of the next. The last step is padded with zeros.
 
     Parameters
     ----------
     terms : int
-        Products of a step.
+        Products per step.
     fraction_bits : int
         F: bits kept below M, 0 to 100.
     accumulator : format or str
-        The format of C and of what passes from step to step.
+        The format of C and of the running sum.
     operand : format or str, or a pair of them
         The format of a and b, floats.
     min_exponent : int, optional
-        M is at least this. None: no such floor.
+        A lower bound of M. None: no bound.
     output : format or str, optional
         The format that the last step rounds to; None means `accumulator`.
     output_rounding : str
         The mode of each step's rounding.
     truncate_fraction : int, optional
-        Cut a sum to so many fraction bits of its own exponent before it is rounded ("e8m13": 13).
+        Truncate a sum to this many fraction bits, relative to its own exponent, before it is rounded ("e8m13": 13).
     k_order : sequence of int, optional
-        A permutation of 0..P-1, P a multiple of `terms`: the steps take each P consecutive k in this order, the last P
-        filled up with zeros.
+        A permutation of 0..P-1, P a multiple of `terms`: the steps take every P consecutive k in this order; the last P
+        are padded with zeros.
     c : {"fused", "after"}
         "fused": C is a term of the first step. "after": the steps start from +0, and C, of the output's format, is
         added to their result with one rounding to nearest even.
     overflow : str, optional
-        As of `MadUnit`, by default "infinity", under which a rounding toward zero ends at the largest value; or
-        "always_infinity": sums that are too large become infinite whatever the mode. A rule that one of accumulator and
-        output does not know leaves that one its default.
+        As of `MadUnit`, by default "infinity", with which rounding toward zero gives the largest value; or
+        "always_infinity": sums that are too large become infinite in every mode. If accumulator or output does not
+        support the rule, it keeps its default.
     zero_exponent : int, optional
-        The exponent that an operand or a C of zero counts with, so that a product with a zero factor has this plus the
-        other factor's: at most 0, and at most the accumulator's lowest. None: terms that are zero take no part in M.
+        The exponent attributed to an operand or a C of zero, so that a product with a zero factor has this plus the
+        other factor's exponent: at most 0, and at most the accumulator's lowest exponent. None: zero terms do not
+        affect M.
 
     Notes
     -----
-    A sum that is zero, or rounds to zero, is +0. A NaN operand, inf * 0 and inf - inf give NaN, any
-    other infinity wins. K = 0 gives C, converted where the output has another format. Sources: Khattak and Mikaitis,
-    arXiv 2512.07004; MMA-Sim, arXiv 2511.10909.
+    A sum that is zero, or rounds to zero, is +0. A NaN operand, inf * 0 and inf - inf give NaN, any other infinity is
+    the result. K = 0 gives C, converted if the output has another format. Sources: Khattak and Mikaitis, arXiv
+    2512.07004; MMA-Sim, arXiv 2511.10909.
 
     Raises
     ------
     ValueError
-        If a name or number is out of range, or the parts do not fit together.
+        If a name is unknown, a number is out of range, or parameters contradict each other.
 
     Examples
     --------
@@ -264,7 +266,8 @@ class FusedDotUnit(Unit):
 
 @dataclass(frozen=True, repr=False)
 class FmaChainUnit(Unit):
-    """A chain of fused multiply-adds, ``acc = R(acc + a * b)``, in an order of its own, with flushing as CPUs have it.
+    """A chain of fused multiply-adds, ``acc = R(acc + a * b)``, in a stated order of k, with the flushing modes of
+    CPUs.
 
     Parameters
     ----------
@@ -277,17 +280,17 @@ class FmaChainUnit(Unit):
     overflow : str, optional
         As of `MadUnit`.
     k_order : sequence of int, optional
-        A permutation of 0..P-1: each P consecutive products are taken in this order, the last P filled up with +0.
+        A permutation of 0..P-1: every P consecutive products are summed in this order; the last P are padded with +0.
     flush_inputs : bool
-        Read subnormal operands and sums as zeros, their sign kept.
+        Read subnormal operands and sums as zeros of the same sign.
     flush_results : {None, "before", "after", "subnormal"}
-        Replace a step's result by a zero of its sign where it is tiny before, or after, a rounding with unbounded
-        exponent, or is subnormal once it is rounded.
+        Replace a step's result by a zero of the same sign if it is tiny before, or after, rounding with unbounded
+        exponent, or subnormal after rounding.
 
     Raises
     ------
     ValueError
-        If a name or number is out of range, or the parts do not fit together.
+        If a name is unknown, a number is out of range, or parameters contradict each other.
 
     Examples
     --------

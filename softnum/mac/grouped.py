@@ -26,41 +26,42 @@ _TERMS = 32  # matmul takes sums of fewer than 2**32 products
 
 @dataclass(frozen=True, repr=False)
 class GroupedDotUnit(Unit):
-    """Each group of products becomes a partial sum S, and ``acc = R(acc + S)``: RISC-V's and Arm's dot products.
+    """Each group of products is summed to a partial sum S, and ``acc = R(acc + S)``: the dot products of RISC-V and
+    Arm.
 
     S is exact; or each product is rounded, and then each addition of one to those before it; or S is bulk-normalized as
     the RISC-V Bulk Normalization Algorithm (RVBNA) has it: products are exact and not normalised; M is the largest
     exponent among those that are not zero, a subnormal factor counting with its format's lowest; each product is
-    brought to a multiple of 2^(M - `fraction_bits`), its magnitude rounded to odd; what is left is added exactly. S is
-    then rounded to `partial`, or added as it is. The last group is filled up with products that are +0.
+    rounded to a multiple of 2^(M - `fraction_bits`), its magnitude to odd; the rounded products are added exactly. S is
+    then rounded to `partial`, or added unrounded. The last group is padded with products of +0.
 
     Parameters
     ----------
     terms : int
-        Products of a group: RVBNA's n; of RISC-V's matrix extension G * W; two of BFDOT.
+        Products per group: n of RVBNA, G * W of RISC-V's matrix extension, 2 of BFDOT.
     accumulator : format or str
         The format of C, of the running sum and of the result: a signed float.
     operand : format or str, or a pair of them
         The format of a and b, floats.
     reduction : {"bulk", "exact", "rounded"}
-        How S is formed. "rounded": by roundings to `partial`, of each product and of each sum.
+        How S is computed. "rounded": each product and each sum is rounded to `partial`.
     partial : format or str, optional
         The format that S is rounded to, RVBNA's q and f; None means `accumulator`.
     partial_rounding : str or None
-        The mode of that rounding; None: S is not rounded, and the addition is the one rounding of a group.
+        The mode of that rounding; None: S is not rounded, and each group is rounded once, in its addition.
     rounding : str
         The mode of the addition.
     guard_bits : int, optional
-        RVBNA's g, of "bulk" alone; None means what it mandates, ceil(log2(terms)).
+        g of RVBNA, for "bulk" only; None means the mandated ceil(log2(terms)).
     zeros : {"positive", "signed"}
-        Where the sum of a group starts. "positive": from +0, so that it is never -0 (but in the mode "down").
+        The start of a group's sum. "positive": +0, so that the sum is never -0 (except in the mode "down").
         "signed": from the first product, so that a sum of products that are all -0 is -0; not of "bulk".
     scale : int
-        Products count times 2^scale; from -256 to 256. Arm's FP8 instructions have -UInt(FPMR.LSCALE).
+        Products are multiplied by 2^scale; from -256 to 256. Arm's FP8 instructions have -UInt(FPMR.LSCALE).
     flush_inputs : bool
         Read subnormal operands, partial sums and C as zeros of their sign.
     flush_results : {None, "before", "after", "subnormal"}
-        Every rounding gives a zero of its sign where the result is tiny before, or after, a rounding with unbounded
+        Every rounding gives a zero of the same sign if the result is tiny before, or after, rounding with unbounded
         exponent, or is subnormal once it is rounded.
     overflow : str, optional
         The overflow rule of all roundings; None: "infinity", by which a rounding to odd gives an infinity too.
@@ -68,7 +69,7 @@ class GroupedDotUnit(Unit):
     Raises
     ------
     ValueError
-        If a name or number is out of range, or the parts do not fit together.
+        If a name is unknown, a number is out of range, or parameters contradict each other.
 
     Notes
     -----
@@ -267,7 +268,7 @@ def ime_unit(
     accumulator: FormatLike = "binary32",
     frm: str = "nearest_even",
 ) -> GroupedDotUnit:
-    """The unit that a disclosure of RISC-V's integrated matrix extension (IME, Zvvm) states: (G, psm, rnd).
+    """The unit of an implementation of RISC-V's integrated matrix extension (IME, Zvvm) that discloses (G, psm, rnd).
 
     Parameters
     ----------
@@ -294,7 +295,7 @@ def ime_unit(
     Raises
     ------
     ValueError
-        If a number or name is none of these.
+        If an argument is not one of these.
 
     Examples
     --------

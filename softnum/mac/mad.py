@@ -274,7 +274,7 @@ def operand_pair(unit: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, repr=False)
 class MadUnit(Unit):
-    """A multiply-add unit: ``acc = R(acc + R_product(a * b))`` for k = 0, 1, ..., K-1, from +0 or C.
+    """A multiply-accumulate (MAC) unit: ``acc = R(acc + R_product(a * b))`` for k = 0, 1, ..., K-1, from +0 or C.
 
     Parameters
     ----------
@@ -289,41 +289,43 @@ class MadUnit(Unit):
     product_rounding : str, optional
         The mode of the product; None means `rounding`.
     overflow : str, optional
-        The overflow rule. None: each format's default. A rule that one of the formats does not know ("wrap" in a float,
-        "infinity" in fixed point, P3109's older one in other formats) leaves that one its default.
+        The overflow rule. None: each format's default. A format that does not support the rule ("wrap" in a float,
+        "infinity" in fixed point, P3109's older one in other formats) keeps its default.
     stochastic_bits : int
         r of the stochastic modes, 1 to 32.
     lanes : int
-        L sums that take turns, 1 to 1024: product k of a chunk goes to lane (k - the chunk's first k) mod L. Each lane
-        starts from +0, and all L are added at the end of the chunk, those without a product too.
+        The number L of partial accumulators, 1 to 1024: product k of a chunk goes to partial accumulator (k - the
+        chunk's first k) mod L. Each starts from +0, and all L are added at the end of the chunk, including those
+        without a product.
     chunk : int, optional
         Sum n products at a time, each chunk from +0, then add the chunks' sums in order to an outer sum (from +0 or C).
     reduction : {"sequential", "tree", "pairwise"}
-        The order in which lanes are added, in the accumulator's format. "sequential": ``((l0 + l1) + l2) + ...``.
-        "tree": neighbours, an odd last one passing unrounded, and so on with the results, level by level. "pairwise":
-        the sum of the first half plus that of the second, the first half being the larger one of an odd count, and each
-        made in this way. Of a power of two of numbers, tree and pairwise make the same sums; in another order, which
-        matters to random words.
+        The order in which partial accumulators are added, in the accumulator's format. "sequential": ``((l0 + l1) + l2)
+        + ...``. "tree": neighbours are added level by level; an odd last one passes to the next level unrounded.
+        "pairwise": the sum of the first half plus that of the second, recursively; of an odd count the first half is
+        the larger one. For a power of two, tree and pairwise give the same sums, executed in a different order, which
+        matters for random words.
     outer_accumulator : format or str, optional
         The format of the outer sum; None means `accumulator`.
     compensated : {None, "kahan"}
-        "kahan": a running sum, that of each lane and that of the chunks, carries a compensation e, from +0. To add p is
-        ``y = R(p - e)``, ``t = R(acc + y)``, ``e = R(R(t - acc) - y)``, ``acc = t``, all in the sum's format; p is the
-        rounded product, or the exact one, so that ``R(a * b - e)`` is one rounding. What a sum's e holds at its end is
-        dropped, and the additions of lanes are plain ones. An infinite sum turns to NaN at the next step.
+        "kahan": each running sum, those of partial accumulators and that of the chunks, carries a compensation e, from
+        +0. To add p is ``y = R(p - e)``, ``t = R(acc + y)``, ``e = R(R(t - acc) - y)``, ``acc = t``, all in the sum's
+        format; p is the rounded product, or the exact one, so that ``R(a * b - e)`` is one rounding. The final e of a
+        sum is dropped, and the additions of partial accumulators are not compensated. An infinite sum becomes NaN at
+        the next step.
     flush_inputs : bool, "sums" or "positive"
         True: every operation reads subnormal operands as zeros of their sign: a and b, products, sums and C. "sums":
         products, sums and C, but not a and b. "positive": a, b and C are read as +0 where they are subnormal or zero;
         products and sums are read as they are.
     flush_results : {None, "before", "after", "subnormal"}
-        Every rounding gives a zero of its sign where the result is tiny before, or after, a rounding with unbounded
+        Every rounding gives a zero of the same sign if the result is tiny before, or after, rounding with unbounded
         exponent, or is subnormal once it is rounded.
     random : str
         The source of the bits of stochastic roundings:
 
-        - "philox4x32-10": a word of 32 bits for each step, of Philox4x32-10 (Salmon et al. 2011) under the key.
+        - "philox4x32-10": a word of 32 bits per step, from Philox4x32-10 (Salmon et al. 2011) under the key.
         - "philox4x32-7": the same counters, 7 rounds.
-        - either with "/2" or "/4": so many steps in turn share a word, the first having its lowest bits. Step k has
+        - either with "/2" or "/4": this many consecutive steps share a word; the first uses its lowest bits. Step k has
           bits (k mod D) 32/D and on, 32/D of them, of the word that step k div D of a word a step has.
         - "lfsrW", "lfsrW-TAPS": linear feedback shift registers of W bits, 8 to 32, one for each output. For a step it
           moves once, to the right; if a 1 left, its state is exclusive or TAPS, a mask in hexadecimal (of 16, 24 and
@@ -332,7 +334,7 @@ class MadUnit(Unit):
         - "lfsr...xN": N moves a step.
         - "lfsr...@hart": column n begins with the complement of the key + n, modulo 2**W, in every row: PULP's SDOTP
           unit of core key + n, that is "lfsr32@hart" with r = 12 (pulp-platform/cvfpu, src/lfsr_sr.sv).
-        - "given": by the caller of every product, as random_bits=; a key is refused.
+        - "given": the caller passes the bits of every product as random_bits=; a key is refused.
 
         Where product and sum of a step both round stochastically, the product has a step's low bits and the sum those
         from their middle on. Every output has its own steps, numbered as the notes say: a step of an addition of
@@ -340,21 +342,23 @@ class MadUnit(Unit):
 
     Notes
     -----
-    In formats of the user's own (`CustomFormat`) a step is what their operations make of it: ``acc = add(acc,
-    multiply(a, b))``, or without `product` ``acc = fma(a, b, acc)``, and sums of lanes and chunks are ``add(first,
-    second)``. They take neither stochastic rounding nor compensation.
+    In user-defined formats (`CustomFormat`) a step uses the operations of the format: ``acc = add(acc,
+    multiply(a, b))``, or without `product` ``acc = fma(a, b, acc)``, and sums of partial accumulators and chunks are
+    ``add(first, second)``. They support neither stochastic rounding nor compensation.
 
-    C is the start of the outer sum under ``chunk``; without it, of the only lane, or, with several, the first operand
-    of their reduction, which then has L + 1. A sum of nothing (K = 0) is C or +0.
+    C is the start of the outer sum if ``chunk`` is given. Otherwise it is the start of the accumulator or, with several
+    partial accumulators, the first operand of their reduction, which then has L + 1 operands. An empty sum (K = 0) is C
+    or +0.
 
     A stochastic rounding takes the random words of its step. Step k is product k and its addition; the additions of
-    lanes and chunks are steps K, K + 1, ... in the order of their execution: chunk 0's lanes, its addition to the outer
-    sum, chunk 1's lanes, ...; those of "tree" level by level, of "pairwise" the first half's before the second's.
+    partial accumulators and chunks are steps K, K + 1, ... in the order of execution: the reduction of chunk 0, its
+    addition to the outer sum, the reduction of chunk 1, ...; "tree" level by level, "pairwise" the first half before
+    the second.
 
     Raises
     ------
     ValueError
-        If a name or number is out of range, or the parts do not fit together.
+        If a name is unknown, a number is out of range, or parameters contradict each other.
 
     Examples
     --------

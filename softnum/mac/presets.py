@@ -29,7 +29,7 @@ _PRESETS = {
 
 
 def units() -> tuple[str, ...]:
-    """The names that `unit` knows.
+    """The names of the presets, the arguments of `unit`.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def _made(name: str, output: str | None, disputed: str | None) -> Unit:
 def unit(
     name: Unit | str | Mapping[str, Any], output: FormatLike | None = None, *, disputed: str | None = None
 ) -> Unit:
-    """A unit of real hardware.
+    """The unit of a named piece of real hardware (a preset), or of a disclosure.
 
     Parameters
     ----------
@@ -74,9 +74,9 @@ def unit(
     output : {"binary32", "binary16"}, optional
         The other output of a tensor core or an instruction, where it has one: then C is of that format too.
     disputed : {"mma-sim", "matlab"}, optional
-        Whose choices are taken where sources disagree and no hardware has been asked: MMA-Sim's of a tensor core,
-        MATLAB-tensor-core's of CDNA1. By default those that have the most for them; ``evidence`` calls them "published,
-        disputed" and says why.
+        Which source to follow if sources disagree and no hardware has been measured: MMA-Sim for a tensor core,
+        MATLAB-tensor-core for CDNA1. By default the better supported one; ``evidence`` calls it "published, disputed"
+        and says why.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def unit(
     Raises
     ------
     ValueError
-        If there is no such unit, or it has no such output, or nothing of it is disputed. If a disclosure contradicts
+        If the unit is unknown, does not have this output, or nothing about it is disputed. If a disclosure contradicts
         itself: a fact of a format by its others or its name, order, rounding or inputs by the parameters, a vector by
         the unit. (Its words are for people and not read.)
 

@@ -64,16 +64,16 @@ class RoundingStats:
     Notes
     -----
     MadUnit: "product" (if products are rounded), "sum" (``R(acc + p)``), "compensation" (the three roundings more of a
-    compensated sum), "lanes" (additions of lanes), "outer sum" (additions of chunks). FusedDotUnit: "sum" (of each
-    step), "output" (of the last one, where the output is another format than the accumulator), "C added" (where C comes
-    after); only the rounding counts: bits that the alignment cuts off, or `truncate_fraction`, make no rounding
-    inexact. FmaChainUnit: "sum", with the zeros that fill up the last period. ExactDotUnit: "sum", one an output.
-    GroupedDotUnit: "partial sum" (if it is rounded; with reduction="rounded" each product and sum of a group), "sum"
-    (additions of groups); products that are aligned make no rounding inexact. ChunkedDotUnit: "outer sum" (additions of
-    chunks), and "inner ..." for each kind of the inner unit. BlockFusedDotUnit: "sum" (of each step, as of
-    FusedDotUnit), "tensor scales" (as of BlockDotUnit). BlockDotUnit: "scaled sum" (if it is rounded), "sum" (additions
-    of blocks), "tensor scales" (the last step of operands that have them), and "inner ..." for each kind of the inner
-    unit.
+    compensated sum), "lanes" (additions of partial accumulators), "outer sum" (additions of chunks). FusedDotUnit:
+    "sum" (of each step), "output" (of the last one, where the output is another format than the accumulator), "C added"
+    (where C comes after); only the rounding counts: bits that the alignment cuts off, or `truncate_fraction`, make no
+    rounding inexact. FmaChainUnit: "sum", with the zeros that fill up the last period. ExactDotUnit: "sum", one an
+    output. GroupedDotUnit: "partial sum" (if it is rounded; with reduction="rounded" each product and sum of a group),
+    "sum" (additions of groups); products that are aligned make no rounding inexact. ChunkedDotUnit: "outer sum"
+    (additions of chunks), and "inner ..." for each kind of the inner unit. BlockFusedDotUnit: "sum" (of each step, as
+    of FusedDotUnit), "tensor scales" (as of BlockDotUnit). BlockDotUnit: "scaled sum" (if it is rounded), "sum"
+    (additions of blocks), "tensor scales" (the last step of operands that have them), and "inner ..." for each kind of
+    the inner unit.
 
     Examples
     --------

@@ -22,7 +22,8 @@ _MOST_EXPONENT = 1 << 16
 
 @dataclass(frozen=True, repr=False)
 class TwoStageDotUnit(Unit):
-    """A dot-product-add whose products are aligned and added first, and whose sum is then aligned with C.
+    """A dot-product-add in two stages: the products are aligned and added, then their sum is aligned with C and added
+    to it.
 
     One step takes `terms` products and the running sum C. Products are exact and not normalised; M is the largest
     exponent among them; each is cut off, toward zero, at `fraction_bits` bits below M, and what is left is added
@@ -32,7 +33,7 @@ class TwoStageDotUnit(Unit):
     Parameters
     ----------
     terms : int
-        Products of a step.
+        Products per step.
     fraction_bits : int
         Bits of a product kept below M, 0 to 100.
     sum_fraction_bits, c_fraction_bits : int
@@ -45,9 +46,9 @@ class TwoStageDotUnit(Unit):
         The streams of a step, 1 to 8, a divisor of `terms`: product k belongs to stream k mod `interleave`. Each stream
         has an M and a sum of its own; these sums are aligned to `fraction_bits` below the largest M and added: S.
     alignment : {"down", "toward_zero"}
-        How S, C and the sums of streams are aligned: rounded toward minus infinity, or cut off.
+        How S, C and the sums of streams are aligned: rounded toward minus infinity, or truncated toward zero.
     c_reach : int, optional
-        C counts as 0 where its exponent is below N - ``c_reach``. None: it always counts.
+        C is treated as 0 if its exponent is below N - ``c_reach``. None: C is always added.
     product_limit : int, optional
         A finite product of 2**product_limit or more, in magnitude, makes the result infinite (NaN if there are such of
         both signs), unless a NaN or an infinity decides. None: products have no such limit.
@@ -66,7 +67,7 @@ class TwoStageDotUnit(Unit):
     Raises
     ------
     ValueError
-        If a name or number is out of range, or the parts do not fit together.
+        If a name is unknown, a number is out of range, or parameters contradict each other.
 
     Examples
     --------

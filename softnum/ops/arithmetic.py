@@ -60,7 +60,7 @@ divide: Binary = rounded(
 remainder: Binary = rounded(
     "remainder",
     2,
-    "``a - b * n`` with n the integer nearest to a / b, the even one of two.",
+    "``a - b * n`` with n the integer nearest to a / b, ties to even.",
     "clause 5.3.1",
     '>>> sn.remainder(sn.array(5.0, "e4m3fn"), sn.array(3.0, "e4m3fn"))\n    Array(-1., e4m3fn)',
 )
@@ -141,7 +141,7 @@ next_down: Unary = rounded(
 negate: Unary = rounded(
     "negate",
     1,
-    "a with the other sign: a matter of the sign bit, without flags; in fixed point, -a.",
+    "The negative of a: flips the sign bit and raises no flags; in fixed point, -a.",
     "clause 5.5.1",
     '>>> sn.negate([0x80], "q4.4", return_flags=True)  # -(-8) saturates\n    '
     "(array([127], dtype=uint8), array([4], dtype=uint8))",
@@ -149,7 +149,7 @@ negate: Unary = rounded(
 absolute: Unary = rounded(
     "absolute",
     1,
-    "a without its sign: a matter of the sign bit, without flags; in fixed point, abs(a).",
+    "The magnitude of a: clears the sign bit and raises no flags; in fixed point, abs(a).",
     "clause 5.5.1",
     '>>> sn.absolute(sn.array([-1.5, 2.0], "e5m2"))\n    Array([1.5, 2. ], e5m2)',
 )
@@ -176,13 +176,13 @@ def convert(a: ArrayLike, from_fmt: FormatLike | None = None, to_fmt: FormatLike
     return apply("convert", (a,), from_fmt, out_fmt=to_fmt, **options)
 
 
-convert.__doc__ = f"""The value of each code, rounded to another format.
+convert.__doc__ = f"""Convert encodings of one format to another, rounding each value once.
 
     Parameters
     ----------
     a : Array, or array_like of codes (then with `from_fmt`)
     from_fmt : format or str
-        The codes' format; left out where a is an Array, which then takes ``to_fmt=``.
+        The format of the encodings; leave it out if a is an Array, and give the target as ``to_fmt=``.
     to_fmt : format or str
         The result's format.{OPTIONS}{RETURNS}
     Examples
@@ -237,9 +237,9 @@ def compare(
     return_flags: bool = False,
     flush_inputs: bool = False,
 ) -> Any:
-    """How a lies to b: -1 below, 0 equal, 1 above, 2 unordered (a NaN).
+    """Compare a with b: -1 less, 0 equal, 1 greater, 2 unordered (a NaN).
 
-    The NaR of posits and takums is no NaN here: between two of these it is equal to NaR and below every number.
+    The NaR of posits and takums is not treated as a NaN: it compares equal to NaR and less than every number.
 
     Parameters
     ----------

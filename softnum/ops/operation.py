@@ -35,20 +35,20 @@ OPTIONS = """
     return_flags : bool
         Whether to return (result, flags) with flags a uint8 array of `softnum.Flags`.
     tininess : {"after", "before"}
-        Whether UNDERFLOW is judged after or before rounding (a stochastic result always before).
+        Whether tininess, and so UNDERFLOW, is detected after or before rounding (always before in stochastic modes).
     flush_inputs : bool
         Whether subnormal operands read as zero, sign kept.
     flush_results : {None, "before", "after", "subnormal"}
         Whether results that are tiny before rounding (Arm) or after it (x86), or that are subnormal once they are
         rounded, become zero, sign kept, with UNDERFLOW and INEXACT.
     nan : {"canonical", "riscv", "arm_default", "x86", "arm"}
-        Which NaN is delivered. The first three are one rule: the format's canonical NaN. "x86": the first operand that
-        is NaN, made quiet, else the canonical one with its sign bit set; fma(inf, 0, quiet NaN) raises no flag. "arm":
-        the first signaling NaN, else the first NaN, fma's addend before its factors. A NaN keeps its sign and leading
-        fraction bits from one format to another.
+        Which NaN is delivered. The first three are the same rule: the format's canonical NaN. "x86": the first operand
+        that is NaN, made quiet, else the canonical one with its sign bit set; fma(inf, 0, quiet NaN) raises no flag.
+        "arm": the first signaling NaN, else the first NaN, fma's addend before its factors. A NaN keeps its sign and
+        leading fraction bits from one format to another.
     invalid : "raise" or a number
-        What becomes of a result that is NaN (or, in fixed point, infinite) where the format has no code for it: a
-        ValueError, or this value of the format, with INVALID.
+        What to do with a result that is NaN (or, in fixed point, infinite) if the format cannot encode it: raise a
+        ValueError, or return this value of the format, with INVALID.
 """
 RETURNS = """
     Returns
@@ -58,7 +58,8 @@ RETURNS = """
     Raises
     ------
     ValueError
-        If formats are missing or differ without `out_fmt`, or a code does not fit its format, or a result has no code.
+        If formats are missing, or differ and `out_fmt` is not given, an integer is not a code of its format, or the
+        result's format cannot encode a result.
 """
 # the options that kernels of plain arrays know
 _OF_ARRAYS = {"key", "overflow", "rounding", "stochastic_bits"}
@@ -323,7 +324,7 @@ def rounded(name: str, operands: int, text: str, source: str, example: str, stan
     {", ".join(names)} : Array, or array_like of codes (then with `fmt`)
         Broadcast against each other.
     fmt : format or str{several}
-        The operands' format(s), if they are codes.
+        The operands' format(s), if they are plain encodings.
     out_fmt : format or str, optional
         The result's format; required where the operands' formats differ.{OPTIONS}{RETURNS}
     Examples

@@ -74,7 +74,7 @@ class Scoreboard:
     any_nan : bool
         Whether any NaN equals any other; else a NaN result must be the canonical one.
     ignore_flags : bool
-        Whether to compare results alone. A design without flags needs no mention of it.
+        Whether to compare results only. A design without flags needs no mention of it.
     max_failures : int
         How many failures the report shows; all are counted.
     file : str or path, optional

@@ -56,12 +56,12 @@ def array_of(words, column) -> np.ndarray:
 
 
 class ReferenceModel:
-    """What is right for one transaction, as softnum computes it.
+    """The expected results of single transactions, as softnum computes them.
 
     Parameters
     ----------
     spec : VectorSpec or UnitSpec
-        Of a "mac" spec the model keeps the sequence that a call with first = 1 begins.
+        For a "mac" spec the model keeps the running sequence, which a call with first = 1 begins.
 
     Examples
     --------

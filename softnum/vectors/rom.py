@@ -57,7 +57,7 @@ def make_rom(
     flags : bool
         Whether the word is ``{flags, result}``, with five bits of `softnum.Flags`.
     invalid : "raise" or a number
-        What stands for a NaN that the result's format lacks: a ValueError, or this value.
+        What to do with a NaN that the result's format lacks: raise a ValueError, or store this value.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def _facts(spec: VectorSpec, columns, flags: bool, invalid) -> dict[str, str]:
 
 
 def write_rom(table: Rom, path, file_format: str | None = None) -> None:
-    """Write a table as an initialisation file; it appears whole or not at all.
+    """Write a table as an initialisation file, atomically.
 
     Parameters
     ----------

@@ -54,25 +54,25 @@ def build_simulator_libraries(
     Parameters
     ----------
     out : str or path
-        The folder to write to; it is made if need be.
+        The folder to write to; created if needed.
     compiler : str, optional
-        The C compiler, with options if need be; by default the environment's ``CC``, else ``cc``.
+        The C compiler, with options if needed; by default the environment variable ``CC``, else ``cc``.
     vpi : str, optional
         The folder with ``vpi_user.h``; by default `vpi_include`.
     units : dict, optional
-        Name -> unit, preset's name or expression of one, which ``softnum_unit`` knows.
+        Units for ``softnum_unit``: name -> unit, name of a preset, or expression.
 
     Returns
     -------
     list of Path
-        What was written: ``libsoftnum_dpi.so``, what test benches compile (`BENCH_FILES`: for SystemVerilog, C, and C++
-        or SystemC), and ``softnum_vpi.vpi`` where there is a ``vpi_user.h``.
+        The files written: ``libsoftnum_dpi.so``, the files that test benches compile (`BENCH_FILES`: for SystemVerilog,
+        C, and C++ or SystemC), and ``softnum_vpi.vpi`` where there is a ``vpi_user.h``.
 
     Raises
     ------
     ValueError
-        If there is no compiler, or it fails; the message ends with what it printed. On Windows. If the library takes
-        no such unit.
+        If there is no compiler, or it fails; the message ends with what it printed. On Windows. If the library does not
+        support a unit.
     FileNotFoundError
         If `vpi` holds no ``vpi_user.h``.
 

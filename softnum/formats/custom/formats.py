@@ -70,19 +70,19 @@ def _exact_float(value, i: int) -> float:
 
 
 class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
-    """A format of the user's own making: posit, logarithmic, NF4, anything.
+    """A user-defined format: a posit, a logarithmic format, NF4, or any other set of values.
 
-    It is made of functions in Python by `CustomFormat` itself, of C by `from_c`, and of a table of values by
-    `from_table`. It then works as softnum's own formats do, in `quantize`, `encode`, `decode` and `Array`, in the
+    It is defined by Python functions (`CustomFormat`), by C functions (`from_c`) or by a table of values
+    (`from_table`). It then works like a built-in format in `quantize`, `encode`, `decode` and `Array`, in the
     operations of ``softnum.ops`` and the elementary functions, and in units, as operand, product and accumulator.
 
-    Operations that are not given are derived: the exact operation on the values, rounded to the format. Their rounding
-    is that of `convert`; without one, a value rounds to one of its two neighbours among the format's values: a tie in
-    nearest_even goes to the upper one if its code is even, else to the lower one; toward_zero takes the neighbour on
-    zero's side, away_from_zero the other. Values beyond the largest or lowest one become that one (saturation). An
-    infinity, that of 1 / 0 and log(0) among them, stays one where the format has it; else it is NaN where the format
-    has that, but the value at its end with ``overflow="saturate"``; else that value. A NaN needs a NaN in the format.
-    Of several codes of one value the lowest is taken.
+    Operations that are not given are derived: the exact result of the operation on the values, rounded to the format.
+    Their rounding is that of `convert`; without one, a value rounds to one of its two neighbours among the format's
+    values: a tie in nearest_even goes to the upper one if its code is even, else to the lower one; toward_zero takes
+    the neighbour on zero's side, away_from_zero the other. Values beyond the largest or lowest one become that one
+    (saturation). An infinity, that of 1 / 0 and log(0) among them, stays one where the format has it; else it is NaN
+    where the format has that, but the value at its end with ``overflow="saturate"``; else that value. A NaN needs a NaN
+    in the format. If several codes have the same value, results use the lowest.
 
     Parameters
     ----------
@@ -108,12 +108,12 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
     ValueError
         If an operation's name is unknown, or a function is not the same compiled and in Python, which a trial on a
         sample of operands finds. Where it is used: if a function raises, or returns what is no code; the message names
-        its line and the operands. Operands that are not met are no matter.
+        its line and the operands. Only operands that occur are checked.
 
     Notes
     -----
-    Integers in the compiled functions are those of Numba, 64 bits and signed. What `convert` makes of a NaN, an
-    infinity or 2**53 and more, which int() cannot take in compiled code, the Python function is asked for, one by one.
+    Integers in the compiled functions are those of Numba, 64 bits and signed. For a NaN, an infinity or a magnitude of
+    2**53 or more, which int() cannot convert in compiled code, `convert` runs in Python, one value at a time.
     Operations of two operands on formats of up to 8 bits are looked up in tables (`table`), of one operand up to 16
     bits. The first process compiles (a second for each function); others find compiled code in SOFTNUM_CACHE.
 
@@ -426,7 +426,8 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
 
     @property
     def primitives(self) -> Primitives:
-        """Which primitives are the user's and which are derived: name -> "user" or "derived"; printed, a table.
+        """Which primitives are user-defined and which are derived: a dict from name to "user" or "derived", printed as
+        a table.
 
         >>> import softnum as sn
         >>> sn.CustomFormat.from_table([0.0, 1.0, -1.0, 0.5]).primitives["add"]
@@ -458,7 +459,7 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
         overflow: str | None = None,
         invalid: str | float = "raise",
     ) -> np.ndarray:
-        """An operation on codes of this format: the user's own, or the one that is derived from the values.
+        """An operation on encodings of this format: the user-defined one, or the one derived from the values.
 
         Parameters
         ----------
@@ -467,7 +468,8 @@ class CustomFormat(ValueCodes, SingleFormat, saved_as="table"):
         *codes : array_like of unsigned integers
             Broadcast against each other.
         rounding, overflow, invalid
-            As in `softnum.add`. The user's own operations and `convert` round in their own way, and take none.
+            As in `softnum.add`. User-defined operations and `convert` state their own rounding and accept none of
+            these.
 
         Returns
         -------

@@ -39,22 +39,22 @@ _LOWEST = -(1 << 40)  # below all binades
 
 @dataclass(frozen=True, eq=False)
 class ErrorBound:
-    """How far each result of a product can be off, and is; made by `softnum.bound`.
+    """Bounds of the error of each result of a product, and the error itself; made by `softnum.bound`.
 
     Attributes
     ----------
     result : ndarray or Array
         What `softnum.matmul` returns.
     a_priori : ndarray of float64
-        What the error cannot exceed, by the unit, K and the magnitudes of the operands alone.
+        A bound of the error that depends only on the unit, K and the magnitudes of the operands.
     running : ndarray of float64, or None
-        What it cannot exceed, by the steps' results; None if it was not asked for.
+        A bound from the results of the steps; None if it was not requested.
     error : ndarray of float64
         The distance of the result from the exact sum.
     ulps : ndarray of float64
         The same in units in the last place of the exact sum, as `softnum.ops.ulp_error` has them.
     probable : ndarray of float64, or None
-        What it does not exceed but with the probability `failure`, if that was given.
+        A bound that is exceeded with at most the probability `failure`, if that was given.
 
     All are rounded up and have the product's shape. A bound is infinite where an overflow cannot be excluded (a priori)
     or where one happened (running); all are NaN where an operand is infinite or NaN, for there is no exact number then.
@@ -106,10 +106,10 @@ def bound(
     key, random_bits : optional
         As in `softnum.matmul`, of a unit that rounds stochastically.
     running : bool
-        Whether to find the running bound, which goes through every step in Python: about 0.1 ms each.
+        Whether to compute the running bound, which executes every step in Python, at about 0.1 ms a step.
     failure : float, optional
-        Of a MadUnit or an ExactDotUnit that rounds stochastically: give also the bound that holds but with this
-        probability, between 0 and 1, over the random words.
+        For a MadUnit or an ExactDotUnit that rounds stochastically: compute also the bound that is exceeded with at
+        most this probability, between 0 and 1, over the random words.
 
     Returns
     -------
@@ -119,9 +119,9 @@ def bound(
     Raises
     ------
     TypeError
-        If no bounds are known of the unit (functions of the user's, custom formats as accumulators).
+        If no bounds are known for the unit (user-defined functions, custom formats as accumulators).
     ValueError
-        As `softnum.matmul`; if an operand has other dimensions; if failure is given for a unit without chance.
+        As `softnum.matmul`; if an operand has other dimensions; if failure is given for a deterministic unit.
 
     Notes
     -----

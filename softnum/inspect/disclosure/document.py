@@ -23,11 +23,11 @@ SCHEMA = "softnum.unit/1"
 
 @dataclass(frozen=True)
 class Disclosure:
-    """All that is needed to compute what a unit computes, in words and formulas; made by ``unit.disclosure()``.
+    """A complete definition of a unit, in words and formulas; made by ``unit.disclosure()``.
 
-    Printed, it is a page in Markdown: every format to the last fact, the definition in numbered steps, every rounding,
-    what each property of a preset rests on, and test vectors. `to_json` has the same for programs, and `softnum.unit`
-    makes the unit of it again.
+    It prints as a page in Markdown: every parameter of every format, the definition in numbered steps, every rounding,
+    the evidence for each property of a preset, and test vectors. `to_json` gives the same for programs, and
+    `softnum.unit` reconstructs the unit from it.
 
     >>> import softnum as sn
     >>> page = sn.unit("nvidia_v100_fp16").disclosure()

@@ -170,11 +170,11 @@ class Identified:
     Attributes
     ----------
     unit : Unit or None
-        The unit that gives every bit that was asked of the box; None where no family has one.
+        The unit that reproduces every answer of the box; None if no family has one.
     evidence : tuple of Finding
         Each property, with the input that proved it.
     undecided : tuple of Undecided
-        What no input told.
+        Properties that no input decided.
     equivalent : tuple of str
         Presets that give every bit too.
     calls, products : int
@@ -182,12 +182,12 @@ class Identified:
     rows : int
         Of these, random ones that the unit was checked on.
     refutation : Refutation or None
-        Where there is no unit: what refutes the closest one.
+        If there is no unit: the input that refutes the closest one.
     reason : str
-        Where there is no unit: why, in a sentence.
+        If there is no unit: why, in a sentence.
     start : float or None
-        -0.0 where the box takes no C, and its sums begin with their first product: the unit has its answers with this
-        C.
+        -0.0 if the box takes no C and its sums begin with their first product: the unit reproduces its answers with
+        this C.
 
     Examples
     --------

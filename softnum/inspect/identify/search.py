@@ -46,30 +46,30 @@ def identify(
     longest: int = _LONG,
     seed: int = 0,
 ) -> Identified:
-    """Find the unit that a black box computes dot products with.
+    """Find the unit with which a black box computes dot products.
 
-    It is asked for what its formats are, in which order it adds, how many bits it keeps and how it rounds them, each
-    question chosen by the answers so far; the unit that has all answers is then checked on random rows. A row that it
-    fails is one more answer, until a unit has all of them, or no family has one.
+    Queries determine its formats, the order of its additions, how many bits it keeps and how it rounds; each is chosen
+    from the answers so far. The unit that gives all answers is then checked on random rows. A row on which it differs
+    becomes a further query, until a unit gives all answers or no family of units has one.
 
     Parameters
     ----------
     f : callable ``f(a, b)`` or ``f(a, b, c)``
         Takes arrays as `softnum.matmul` does, float32 or float64 of shape (M, K), (K, N) and (M, N), for any M, K and
         N, and gives the (M, N) results; it may raise ValueError, TypeError or ArithmeticError for operands that it does
-        not take. c=None is never handed over: without C it is called with two arguments. Where numbers are refused, a
-        and b are BlockArrays of the same shapes, blocked along K.
+        not support. It is never called with c=None: without C it gets two arguments. If it refuses numbers, it is
+        called with BlockArrays of the same shapes, blocked along K.
     operand : format, BlockFormat, str or a pair of them, optional
         The formats of a and b. None: found by what the box refuses, rounds, or tells apart; of block formats those with
         names are tried. Numbers come in float32 where that holds the formats, and in float64 until they are known.
     output : format or str, optional
         The format of the result. None: found.
     rows : int
-        Random rows that the unit is checked on.
+        The number of random rows on which the unit is checked.
     longest : int
-        Products of the longest sums, 8 to 1024: an order that shows in longer ones alone is not seen.
+        The number of products in the longest sums, 8 to 1024: an order that shows only in longer sums is not detected.
     seed : int
-        Of the random rows.
+        The seed of the random rows.
 
     Returns
     -------
@@ -80,12 +80,13 @@ def identify(
     Raises
     ------
     ValueError
-        If what the box gives is no product of matrices: 1 * 1 is not 1, or a shape is another.
+        If the box does not multiply matrices: 1 * 1 is not 1, or a result has the wrong shape.
 
     Notes
     -----
-    The order is found as by FPRev (arXiv 2411.00442), for nodes of any number of terms. A unit is only given if it has
-    all answers; values of a property that no answer refutes are listed in ``undecided``, the unit having the default.
+    The order is found as by FPRev (arXiv 2411.00442), for nodes of any number of terms. A unit is returned only if it
+    gives all answers; values of a property that no answer refutes are listed in ``undecided``, and the unit has the
+    default one.
 
     Examples
     --------

@@ -48,17 +48,18 @@ def _several(name: str, value, known) -> tuple:
 
 @dataclass(frozen=True, repr=False)
 class Freedom:
-    """A specification of dot products that leaves something open: which computations it permits.
+    """A specification of dot products that permits several computations.
 
     A computation is a binary tree: its leaves are the K products, and C where there is one; each inner node adds two
-    numbers. What is open may be chosen anew at each node. `softnum.permitted` says which results there are.
+    numbers. Every choice that is left open may be made anew at each node. `softnum.permitted` computes the possible
+    results.
 
     Parameters
     ----------
     accumulator : FloatFormat or str
         The format that sums are rounded to, and that of C.
     operand : format, or a pair of formats, optional
-        Of a and b: floats or fixed point. Default: the accumulator.
+        The format of a and b: floats or fixed point. Default: the accumulator.
     product : FloatFormat or str, optional
         The format that products are rounded to, where they are. Default: the accumulator.
     output : FloatFormat or str, optional
@@ -71,13 +72,12 @@ class Freedom:
     grouping : {"any", "sequential"}
         Any binary tree (over neighbours, where the order is given), or one running sum.
     products : str, or several
-        What becomes of a product: "rounded" before it is added; "fused": not rounded, and added to a number (a fused
-        multiply-add; the first of a chain adds +0); "exact": not rounded, and added to anything, another such product
-        included.
+        How a product is added: "rounded" first; "fused": unrounded, to a number (a fused multiply-add; the first of a
+        chain adds +0); "exact": unrounded, to anything, including another such product.
     c : {"any", "first", "last"}
         The place of C: any leaf; that in front of the first product; in the last addition, to the finished sum.
     zeros : {"padded", "ieee", "either"}
-        "ieee": signs of zeros as IEEE 754 has them, and no terms but the products and C. "padded": +0 may be added
+        "ieee": signs of zeros as in IEEE 754, and no terms other than the products and C. "padded": +0 may be added
         to anything besides, as where sums start from it and lengths are filled up. "either": that too, and any zero may
         have either sign.
     intermediate : {"rounded", "exact", "either"}
@@ -226,7 +226,8 @@ _RND = ("frm", "rto", "xct")
 
 @dataclass(frozen=True, repr=False)
 class ImeFreedom:
-    """What RISC-V's Integrated Matrix Extension leaves to an implementation that discloses (G, psm = 0, rnd).
+    """The freedom that RISC-V's Integrated Matrix Extension leaves to an implementation that discloses (G, psm = 0,
+    rnd).
 
     A step takes lambda sub-dot-products of W products each, in groups of G consecutive ones. The partial sum S of a
     group's products is exact (psm = 0); C becomes ``round_frm(C + S)``, where S is rounded before to C's format by the

@@ -33,7 +33,7 @@ _SHOWN = 8  # results that a report lists
 
 @dataclass(frozen=True)
 class Permitted:
-    """What a specification permits of one dot product; made by `permitted`. Printing it gives a report.
+    """The results that a specification permits for one dot product; made by `permitted`. Printing it gives a report.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ binary16 or fused, C anywhere, +0 added anywhere
 
 @dataclass(frozen=True)
 class PermittedProduct:
-    """What a specification permits of a product of matrices, element by element.
+    """The results that a specification permits for each element of a matrix product.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class PermittedProduct:
 
     @property
     def verdict(self) -> str | None:
-        """Of the whole: "refuted" if an element is; else "undecided" if one is; else "permitted"."""
+        """The overall verdict: "refuted" if an element is; else "undecided" if one is; else "permitted"."""
         found = {x.verdict for row in self.elements for x in row}
         return next((v for v in (None, "refuted", "undecided") if v in found), "permitted")
 
@@ -232,21 +232,21 @@ def permitted(
     *,
     effort: int = EFFORT,
 ) -> Permitted | PermittedProduct:
-    """Which results a specification permits of a dot product, and whether a given one is among them.
+    """Compute which results a specification permits for a dot product, and whether a given result is among them.
 
     Parameters
     ----------
     a, b : array_like or Array, shape (K,) each, or (M, K) and (K, N)
         Values of the specification's operand formats (checked).
     spec : Freedom, ImeFreedom or str
-        What is specified and what is left open, or its expression.
+        The specification, or its expression.
     c : array_like or Array, a number or shape (M, N), optional
         Where there is one: a value of the accumulator's format.
     result : array_like or Array, a number or shape (M, N), optional
-        What some machine gave. NaNs are equal, zeros of two signs are not.
+        The result of the machine under test. All NaNs are equal; +0 and -0 are not.
     effort : int
-        How many additions are looked at for the exact set of results, and how many for the least and the greatest of
-        them, before an enclosure takes their place. It bounds the time: an addition takes microseconds.
+        How many additions are examined for the exact set of results, and how many for its least and greatest element,
+        before an enclosure replaces them. It bounds the time: an addition takes microseconds.
 
     Returns
     -------
@@ -260,7 +260,7 @@ def permitted(
     ValueError
         If shapes do not fit, an operand is no value of its format, or a result is NaN and its format has none.
     TypeError
-        If something is no array of numbers.
+        If an argument is not an array of numbers.
 
     Notes
     -----

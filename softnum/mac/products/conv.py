@@ -293,7 +293,7 @@ def conv2d(
     workspace: int = WORKSPACE,
     return_stats: bool = False,
 ) -> Any:
-    """A two-dimensional convolution (cross-correlation) with every product, sum and rounding done as the unit says.
+    """A two-dimensional convolution (cross-correlation) with every product, sum and rounding as the unit defines them.
 
     ``out[i, f, y, x] = c + sum over (ch, ky, kx) of x[i, ch, y * stride + ky * dilation - padding, ...] * w[f, ch, ky,
     kx]``: the matrix product of the unfolded input with the weights, in which row m is the flat (image, y, x), column n
@@ -315,17 +315,17 @@ def conv2d(
     groups : int
         Output channels f of group f // (output channels / groups) see that group's input channels only.
     key : int, (int, int) or Stream, optional
-        Seed, or (seed, stream); needed iff the unit rounds stochastically. The words are those of `matmul` with the m,
-        n and k above, and batch 0.
+        Seed, or (seed, stream); needed if and only if the unit rounds stochastically. The words are those of `matmul`
+        with the m, n and k above, and batch 0.
     random_bits : ndarray of uint32, shape (the result's, steps, 2), optional
         The random words themselves, [product, sum], instead of a key; ``steps = unit.steps(K)``, with C
         ``unit.steps_with_c(K)``.
     threads : int, optional
-        Default: as many as pay. The result does not depend on it.
+        Default: as many as are worthwhile. The result does not depend on it.
     workspace : int
-        The most bytes of unfolded input there are at a time (default 32 MiB); at least one sum's. Copies of the
-        operands as the engine takes them, padded, come on top. The result does not depend on it. CUDA arrays are
-        unfolded as they are read, and need none.
+        The largest size in bytes of unfolded input at a time (default 32 MiB); at least that of one sum. Padded copies
+        of the operands come on top. The result does not depend on it. CUDA arrays are unfolded as they are read and
+        need no workspace.
     return_stats : bool
         As in `matmul`: whether to return (result, stats). Padded zeros are counted as the operands they are.
 
@@ -387,7 +387,7 @@ def conv2d_backward_data(
     workspace: int = WORKSPACE,
     return_stats: bool = False,
 ) -> Any:
-    """The gradient of `conv2d` by its input: which elements of dy each input element went into, times the weights.
+    """The gradient of `conv2d` with respect to its input.
 
     Row m of the product is the flat (image, y, x) of the input, column n the input channel, and k, the order of
     summation, the flat (output channel, ky, kx) within the input channel's group. Where input element (y, x) met kernel
@@ -402,7 +402,7 @@ def conv2d_backward_data(
         Values of the second operand format.
     unit : Unit
     size : (int, int)
-        Height and width of the input, which strides leave open.
+        Height and width of the input, which the result does not determine if stride > 1.
     c, stride, padding, dilation, groups, key, random_bits, threads, workspace, return_stats
         As in `conv2d`.
 
@@ -413,7 +413,7 @@ def conv2d_backward_data(
     Raises
     ------
     ValueError, TypeError
-        As `conv2d`; also if dy is no result of such a convolution.
+        As `conv2d`; also if dy does not have the shape of a result of such a convolution.
 
     Examples
     --------
@@ -463,7 +463,7 @@ def conv2d_backward_weight(
     workspace: int = WORKSPACE,
     return_stats: bool = False,
 ) -> Any:
-    """The gradient of `conv2d` by its weights: the input, moved by each kernel element, times that of the result.
+    """The gradient of `conv2d` with respect to its weights.
 
     Row m of the product is the flat (channel, ky, kx) within the group, column n the output channel, and k, the order
     of summation, the flat (image, y, x) of the result. Padded zeros are ordinary operands.
@@ -487,7 +487,7 @@ def conv2d_backward_weight(
     Raises
     ------
     ValueError, TypeError
-        As `conv2d`; also if dy is no result of such a convolution.
+        As `conv2d`; also if dy does not have the shape of a result of such a convolution.
 
     Examples
     --------

@@ -68,7 +68,7 @@ def conv2d_fft(
     w : float32 or float64 array (filters, channels, kernel height, kernel width)
         Both values of the second operand format of `transform`, or rounded to it.
     unit : Unit or str
-        Of the products of spectra and their sums over channels.
+        The unit of the products of spectra and their sums over channels.
     c : float array, optional
         Broadcast to the result's shape, values of the output unit's accumulator, to which that unit adds 1 times what
         came back, its second operand. A bias is ``bias[:, None, None]``. Default: nothing is added.
@@ -76,13 +76,13 @@ def conv2d_fft(
         Of a transform, along height and width: a power of two from 2 to 4096, at least the kernel's size. Default: the
         least that holds the padded image.
     transform, output : Unit or str, optional
-        Of the transforms of images and kernels, and of those that lead back. Default: `unit`.
+        The units of the forward transforms of images and kernels, and of the inverse transforms. Default: `unit`.
     twiddle : str or Format, optional
         A format within the first operands of `transform` and `output`, to which the exact cosines and sines are
         rounded, to nearest even. Default: these operands.
     scaling : {"last", "stage"}
-        Where the way back divides by the size: once, at its end, by the exact power of two; or every stage's results by
-        2, as fixed point needs it. Quotients are rounded to the result of `output`, to nearest even.
+        Where the inverse transform divides by the size: once at its end, by the exact power of two; or by 2 after every
+        stage, as fixed point needs it. Quotients are rounded to the result of `output`, to nearest even.
     padding : int or (int, int)
         Zeros on both sides, along height and width.
     stride, dilation, groups

@@ -158,7 +158,7 @@ def matmul(
     out: np.ndarray | None = None,
     return_stats: bool = False,
 ) -> Any:
-    """The matrix product with every multiplication, addition and rounding done as the unit says.
+    """The matrix product with every multiplication, addition and rounding as the unit defines them.
 
     Parameters
     ----------
@@ -175,22 +175,22 @@ def matmul(
     c : optional, shape broadcast to (..., M, N)
         The initial accumulator (of the outer sum under chunk): values of the result's format. Default +0.
     key : int, (int, int) or Stream, optional
-        Seed, or (seed, stream); needed iff the unit rounds stochastically. Step k of output (m, n) takes word
-        ``k mod 4`` of Philox counter (k div 4, n, m, batch), or what a MadUnit's `random` says.
+        Seed, or (seed, stream); needed if and only if the unit rounds stochastically. Step k of output (m, n) takes
+        word ``k mod 4`` of Philox counter (k div 4, n, m, batch), or what a MadUnit's `random` says.
     random_bits : ndarray, shape (..., M, N, steps, 2) or, in fast paths too, (..., M, steps, N), optional
         The random bits themselves instead of a key; ``steps = unit.steps(K)``, with C ``unit.steps_with_c(K)``. With a
         last axis [product, sum]: words, uint32. Without: the bits of a step, uint8, uint16 or uint32, of which a
         product takes the low ones, and the sum too, or, if both round stochastically, those from the middle on;
         columns lie side by side, and the axes before the steps broadcast. On the host alone.
     threads : int, optional
-        Default: as many as pay. The result does not depend on it.
+        Default: as many as are worthwhile. The result does not depend on it.
     out : ndarray, optional
-        Where to put the result.
+        The array to write the result to.
     return_stats : bool
         Whether to return (result, stats): a `RoundingStats` with how many roundings of each kind were inexact,
-        underflowed, overflowed, saturated or invalid. The unit's definition counts them, whose results are those of the
-        fast paths: of most multiply-add units in lanes, at a fifth of their speed or so, of others at a hundredth. The
-        counts do not depend on the threads.
+        underflowed, overflowed, saturated or invalid. Counting uses the definition of the unit, whose results equal
+        those of the fast paths: in SIMD lanes for most multiply-add units, at about a fifth of the speed, for others at
+        a hundredth. The counts do not depend on the number of threads.
 
     Returns
     -------
@@ -200,10 +200,11 @@ def matmul(
     Raises
     ------
     ValueError
-        If shapes do not fit, an element is no value of its format, a key is missing, or a result has no code.
+        If shapes do not fit, an element is not a value of its format, a key is missing, or the format cannot encode a
+        result.
     TypeError
-        If the unit is none, operands are of another type than it takes, or CUDA arrays meet a unit without a kernel or
-        are to be counted.
+        If it is not a unit, operands have a type that it does not accept, or CUDA arrays are given for a unit without a
+        kernel or with return_stats.
 
     Examples
     --------

@@ -31,13 +31,13 @@ _STATED: ContextVar = ContextVar("softnum.unit_of_sums", default=None)
 
 
 def unit_of_sums(unit: Any) -> AbstractContextManager[None]:
-    """Within ``with``, NumPy's sums and products of Arrays are done under this unit.
+    """A context manager: inside it, NumPy's sums and products of Arrays use this unit.
 
     ``a @ b``, ``a.sum()``, `numpy.sum`, `mean`, `dot`, `matmul`, `vecdot`, `inner`, `tensordot`, `trace`, `cumsum` and
     their like: order, accumulator and rounding are those of `softnum.sum` and `softnum.matmul` with the unit, and the
     result is an Array of the unit's result format. A mean is the sum, divided by the count with one more rounding, to
-    nearest even. Element k of a cumulative sum is the sum of the first k + 1 elements. The unit is stated for this
-    thread and this task alone (a context variable); an inner ``with`` goes before an outer one.
+    nearest even. Element k of a cumulative sum is the sum of the first k + 1 elements. The unit applies to the current
+    thread and task only (a context variable); an inner ``with`` overrides an outer one.
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ def unit_of_sums(unit: Any) -> AbstractContextManager[None]:
     Raises
     ------
     TypeError
-        If it is no such unit, or one of blocks.
+        If it is not a unit, or one for block formats.
     ValueError
-        If the unit is stochastic, or no preset has the name.
+        If the unit is stochastic, or there is no preset of this name.
 
     Examples
     --------

@@ -91,7 +91,7 @@ def sum(
     threads: int | None = None,
     return_stats: bool = False,
 ) -> Any:
-    """The sum of values with every addition and rounding done as the unit's adder does it.
+    """The sum of values with every addition and rounding as in the unit's adder.
 
     Parameters
     ----------
@@ -107,10 +107,10 @@ def sum(
         The axes summed over; None: all. The order of summation is the C order of these axes, the last one fastest,
         whatever the order in the tuple and the layout in memory.
     keepdims : bool
-        Whether the axes stay, with length 1.
+        Whether to keep the axes, with length 1.
     key : int, (int, int) or Stream, optional
-        Seed, or (seed, stream); needed iff the unit rounds its sum stochastically. Addition k of the output with
-        C-order index n takes word ``k mod 4`` of Philox counter (k div 4, n, 0, 0), of domain 3.
+        Seed, or (seed, stream); needed if and only if the unit rounds its sum stochastically. Addition k of the output
+        with C-order index n takes word ``k mod 4`` of Philox counter (k div 4, n, 0, 0), of domain 3.
     random_bits : ndarray of uint32, shape (output's shape, steps), optional
         The random words themselves instead of a key; ``steps = unit.steps(K)`` for sums of K values.
     threads : int, optional
@@ -123,7 +123,7 @@ def sum(
     -------
     numpy scalar or ndarray, or an Array; with `return_stats`, a pair; of a CUDA array one of its library, also of no
     dimensions
-        float32 if that holds every value of the result's format, else float64, else an Array. A sum of nothing is +0.
+        float32 if that holds every value of the result's format, else float64, else an Array. An empty sum is +0.
 
     Raises
     ------

@@ -65,18 +65,18 @@ def conv2d_winograd(
     w : float32 or float64 array (filters, channels, 3, 3)
         Both values of the operand formats of `transform`, or rounded to them.
     unit : Unit or str
-        Of the products and their sums over channels.
+        The unit of the products and their sums over channels.
     c : float array, optional
         Broadcast to the result's shape, values of the output unit's accumulator: of each result the initial value of
         the sum by which it is made, the last one, along K of (A' M) A. A bias is ``bias[:, None, None]``. Default +0.
     tile : {2, 4}
-        Results of a tile along each axis. Of images that it does not divide, the last tiles are filled with zeros.
+        Results of a tile along each axis. If it does not divide the image, the last tiles are padded with zeros.
     transform, output : Unit or str, optional
-        Of the transforms of input and kernels, and of that of the output. Default: `unit`.
+        The units of the transforms of input and kernels, and of the transform of the output. Default: `unit`.
     padding : int or (int, int)
         Zeros on both sides, along height and width.
     stride, dilation, groups
-        1: there is no such transform of others.
+        Must be 1.
 
     Returns
     -------

@@ -48,26 +48,25 @@ def check(
     source : str, path or binary file
         The vectors, in any dialect of `DIALECTS`, plain or compressed by gzip or xz; "-" is standard input.
     op, fmt, out_fmt, rounding, overflow, tininess, stochastic_bits, nan, exact
-        As in `generate`. What is left out is taken from the file's header, else the defaults of `generate` hold; what
-        is stated must agree with the header.
+        As in `generate`. Arguments that are left out are taken from the file's header, else from the defaults of
+        `generate`; arguments that are given must agree with the header.
     flush_inputs, flush_results, minmax, profile
         As well.
     space : Space, optional
-        Vectors outside are passed over and counted. What the file's own header leaves out must not be there: such a
-        vector is an error.
+        Vectors outside this space are skipped and counted. A vector outside the space that the file's header states is
+        an error.
     unit, length, shape, with_c
         Of vectors of a unit (op dot, mac or gemm), as in `UnitSpec.make`.
     any_nan : bool
-        Whether any two NaNs are equal. Off, a NaN result must be the canonical one (sign 0, quiet bit only), where the
+        Whether any two NaNs are equal. If not, a NaN result must be the canonical one (sign 0, quiet bit only), if the
         format has several.
     ignore_flags : bool
-        Whether to compare results alone. The column of flags may be missing; where there is one it is read all the
-        same.
+        Whether to compare results only. The column of flags may then be missing; if present it is still read.
     ulp : int
-        How many places a result may lie from the right one in the order of the format's values; +0 and -0 share one.
-        0: none, the bits must be right. Flags are compared all the same.
+        How many representable values a result may be away from the correct one (+0 and -0 count as one). 0: the bits
+        must be equal. Flags are compared in any case.
     ignore_header : bool
-        Whether to take the header for a comment.
+        Whether to treat the header as a comment.
     max_failures : int
         How many failures the report keeps, the simplest; all are counted.
     explain : bool
@@ -80,7 +79,7 @@ def check(
         A name of `DIALECTS`; by default what the file's name ends in, else what its first bytes look like.
 
     lanes : Lanes, optional
-        Of words of several lanes, how they lie there, where no header says it.
+        For words of several lanes: their layout, if no header states it.
 
     Returns
     -------

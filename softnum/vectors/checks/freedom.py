@@ -77,7 +77,7 @@ def check_permitted(
     source, spec, op=None, *, length=None, shape=None, with_c=None, ignore_header=False, max_failures=20,
     effort=EFFORT, progress=None, dialect=None,
 ) -> PermittedReport:  # fmt: skip
-    """Judge the results of a vector file by a specification with freedom, without a tolerance.
+    """Check the results of a vector file against a specification that permits several results, without a tolerance.
 
     Parameters
     ----------
@@ -86,11 +86,11 @@ def check_permitted(
     spec : Freedom or str
     op, length, shape, with_c
         As in `UnitSpec.make`; what is left out is taken from the file's header, which must agree with what is stated.
-        A unit that the header names tells formats alone.
+        If the header names a unit, only its formats are used.
     ignore_header, dialect, progress
         As in `check`.
     max_failures : int
-        How many results that are not permitted the report keeps; all are counted.
+        How many of the results that are not permitted the report keeps; all are counted.
     effort : int
         As in `softnum.permitted`.
 

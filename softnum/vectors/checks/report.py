@@ -24,9 +24,9 @@ class CauseFound:
     cause : str
         The identifier, a key of ``softnum.vectors.checks.causes.CAUSES``.
     detail : str
-        Which of its kinds.
+        The variant of the cause.
     explains : int
-        For how many of the failing vectors that were kept it makes the difference; `unexplained`: how many are left.
+        The number of kept failing vectors that this cause explains; for `unexplained`, the number that remain.
     of : int
         How many failing vectors were kept.
     also : tuple of str
@@ -36,12 +36,13 @@ class CauseFound:
     trace : list of str, list of dict
         Of a unit: the steps of the example, as a table and as data.
     confident : bool
-        Whether it was borne out by vectors that it was not fitted on. What was not is unexplained, and only described.
+        Whether vectors that it was not fitted to confirm it. Unconfirmed causes count as unexplained and are only
+        described.
     held : (int, int) or None
-        Of a model of a wrong design: on how many of those vectors it is right, of how many that it says differ.
+        For a model of a wrong design: on how many of those vectors it is right, out of how many for which it predicts a
+        difference.
     hides : int
-        Of one of several causes that explains no failure by itself: how many vectors are right, though by the others
-        they would be wrong, because of it.
+        For a cause that, beside others, explains no failure by itself: how many vectors are right only because of it.
     changes : dict
         Those of the model that it is.
 
@@ -66,7 +67,7 @@ class CauseFound:
 
     @property
     def sentence(self) -> str:
-        """What such a design does."""
+        """A sentence that describes such a design."""
         return CAUSES[self.cause]
 
     def to_dict(self, spec: Spec) -> dict:
@@ -118,7 +119,7 @@ class CheckReport:
     ----------
     source : str
     spec : VectorSpec or UnitSpec
-        What the vectors were judged by.
+        The specification that the vectors were checked against.
     any_nan, ignore_flags, ulp : bool, bool, int
         The rules.
     vectors, failures : int
@@ -128,24 +129,24 @@ class CheckReport:
     unknown : int
         How many have unknown bits (x, z) in the result; they count as differing results.
     wrong_steps : int or None
-        Of a mac whose accumulator is seen: how many steps are wrong given what the design's accumulator held before
-        them. In the others that differ, an error is passed on.
+        For a mac whose accumulator is visible: how many steps are wrong given the accumulator before them. The other
+        differing steps propagate an earlier error.
     first : list of Failure
-        Some of those that differ, the simplest first.
+        Some of the differing vectors, the simplest first.
     causes : list of CauseFound
         The likeliest causes, those that explain most first; ``unexplained`` is the last, if something is left.
     contradicted : int
         How many of the kept vectors are right, though these causes would make them wrong.
     closest : str or None
-        Where no cause fits: which comes closest, and how close.
+        If no cause fits: the closest one, and how close it comes.
     classes : list of FailureClass
         The differing vectors in groups, the largest first.
     kept : tuple of int
-        How many differing and how many equal vectors the causes were judged on; all there are, where ``complete``.
+        How many differing and how many equal vectors the causes were tested on; all of them if ``complete``.
     skipped : dict
         How many lines of the file were passed over, by the reason (only of IBM's files: `softnum.vectors.open_reader`).
     error : str or None
-        Why reading ended early, if it did: then the counts speak of the vectors before that place.
+        Why reading ended early, if it did; the counts then cover the vectors before that point.
     """
 
     source: str
@@ -229,7 +230,7 @@ class CheckReport:
 
     @property
     def hints(self) -> list[str]:
-        """Rules under which nothing, or less, would differ."""
+        """Options with which fewer vectors, or none, would differ."""
         out = []
         if self.nan_failures and self.nan_failures == self.failures:
             out.append("every difference is a NaN in another code than the canonical one: --any-nan accepts them")

@@ -131,8 +131,8 @@ class _Count:
 
 @dataclass(frozen=True)
 class SuiteDifference:
-    """A line that says otherwise than softnum: where it stands, its text, the line as it should be, and whether the
-    result differs (else only flags do)."""
+    """A line that differs from softnum: its place, its text, the correct line, and whether the result differs (else
+    only flags do)."""
 
     source: str
     line: int
@@ -185,7 +185,7 @@ class SuiteReport:
 
     @property
     def differ(self) -> int:
-        """Lines that say otherwise."""
+        """Lines that differ."""
         return self._total("differ")
 
     @property
@@ -250,8 +250,8 @@ def check_suite(
 ) -> SuiteReport:
     """Compare every line of files in the fptest dialect with softnum: each states its operation, format and mode.
 
-    Lines of operations and formats that softnum has not, and of results that a trap handler got, are counted as not
-    applicable, by the reason. The suite's minnum and its kin (``<C`` ``>C`` ``<A`` ``>A``) are IEEE 754-2008's: of a
+    Lines with operations or formats that softnum does not have, and with results for a trap handler, are counted as not
+    applicable, by reason. The suite's minnum and its kin (``<C`` ``>C`` ``<A`` ``>A``) are IEEE 754-2008's: of a
     signaling NaN and a number the result is NaN.
 
     Parameters
@@ -259,12 +259,12 @@ def check_suite(
     sources : str, path, binary file, or a sequence of them
         Plain, or compressed by gzip or xz; "-" is standard input.
     tininess : {"after", "before"}, optional
-        When underflow is judged. By default before rounding, as the suite that IBM published has it, where a file has
-        no header that says otherwise.
+        When tininess is detected. By default before rounding, as in the suite that IBM published, unless a file's
+        header says otherwise.
     ignore_flags : bool
-        Whether to compare results alone.
+        Whether to compare results only.
     ignore_header : bool
-        Whether to take headers for comments.
+        Whether to treat headers as comments.
     max_failures : int
         How many differences the report keeps, the first of the files; all are counted.
     progress : callable, optional

@@ -50,7 +50,7 @@ class TextWriter:
 
 @dataclass(frozen=True)
 class Dialect:
-    """A way to put vectors into a file.
+    """A file format for vectors.
 
     ``writer(file, spec, header)`` has ``write(block)`` and ``close()``; ``reader(stream, source)`` has ``header``,
     ``skipped`` and ``rows(spec, unknown=)`` as `VectorReader` has them; ``check(spec, count)`` raises ValueError if the

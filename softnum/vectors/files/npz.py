@@ -98,7 +98,7 @@ class NpzReader:
     ----------
     stream : binary file
     source : str
-        What error messages call it.
+        Its name in error messages.
 
     Attributes
     ----------

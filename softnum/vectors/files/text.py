@@ -75,7 +75,8 @@ def codes_of(part: np.ndarray, column: Column) -> np.ndarray | None:
 
 
 class VectorFileError(ValueError):
-    """A vector file that cannot be read: ``source`` (its name), ``line`` (from 1; 0: the whole file), ``problem``."""
+    """The error for a vector file that cannot be read: ``source`` (its name), ``line`` (from 1; 0: the whole file),
+    ``problem``."""
 
     #: `check` puts here what it found before the unusable line: a CheckReport or None
     report = None
@@ -257,14 +258,14 @@ def shown(text: bytes) -> str:
 
 
 class VectorReader:
-    """Reads a file of vectors in constant memory, whatever the dialect of its text.
+    """Reads a vector file of any text dialect in constant memory.
 
     Parameters
     ----------
     stream : binary file
-        Anything whose ``read(n)`` returns bytes; what gzip or xz compressed is taken as what it holds.
+        Anything whose ``read(n)`` returns bytes; gzip and xz are decompressed.
     source : str
-        What error messages call it.
+        Its name in error messages.
     layout : type
         The layout of the dialect: `TextLayout` or a class derived from it.
 

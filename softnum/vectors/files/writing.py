@@ -14,7 +14,7 @@ __all__ = ["header_of", "write"]
 
 
 def header_of(plan: Plan, dialect: str = "softnum") -> dict[str, str]:
-    """What the header of a planned file says."""
+    """The text of a planned file's header."""
     command = f"softnum vectors generate {plan.spec.options()} --count {plan.count} --seed {plan.seed}"
     if dialect != "softnum":
         command += f" --dialect {dialect}" + ("" if DIALECTS[dialect].header else " --header")

@@ -25,7 +25,8 @@ _MOST_BINADES = 256
 
 @dataclass
 class Bins:
-    """Counted bins: ``labels``, ``counts`` (int64), and ``reachable``, which bins there are at all (None: unknown)."""
+    """Counted bins: ``labels``, ``counts`` (int64), and ``reachable``, which of them can be hit at all (None:
+    unknown)."""
 
     name: str
     labels: list[str]
@@ -34,12 +35,12 @@ class Bins:
 
     @property
     def total(self) -> int:
-        """Bins that can be hit, as far as is known."""
+        """Number of bins that can be hit, as far as is known."""
         return len(self.labels) if self.reachable is None else int(np.count_nonzero(self.reachable))
 
     @property
     def hit(self) -> int:
-        """Bins that were."""
+        """Number of bins that were hit."""
         return int(np.count_nonzero(self.counts))
 
     @property

@@ -98,7 +98,7 @@ class PackedCoverage(Coverage):
 
 
 def coverage_of(spec: Spec) -> Coverage | MixedCoverage:
-    """What counts the bins of vectors of a spec.
+    """The object that counts the coverage bins of a spec's vectors.
 
     >>> from softnum.vectors import VectorSpec
     >>> type(coverage_of(VectorSpec.make("add", "e5m2"))).__name__

@@ -19,7 +19,7 @@ DEFAULT_COUNT = 1 << 18
 
 
 def plan(spec: Spec, *, count: int | None = None, seed: int = 0) -> Plan:
-    """Decide which vectors to make (the rule stands at `generate`).
+    """Choose which vectors to make, by the rules of `generate`.
 
     Raises ValueError for a count below 1, a seed outside 0..2**64-1, and an empty space.
     """
@@ -52,11 +52,11 @@ def generate(
 ) -> Iterator[Block]:  # fmt: skip
     """Make test vectors: operands, random bits, correctly rounded results and flags.
 
-    All combinations of operands (and random bits) are made, in order, where `count` admits them: without a count, where
-    there are at most 2**16 (two operands of 8 bits). If only the operands' combinations fit, each comes in turn with
-    drawn random bits. Otherwise half of the vectors (2**18 without a count) are the format's edge cases crossed with
-    each other, and the rest is drawn in strata: uniform codes, edge cases, significands that end in long runs, sums
-    that cancel, results at the limits (``softnum.vectors.plans.strata``). A unit's vectors are all drawn so.
+    All combinations of operands (and random bits) are made, in order, if `count` allows it; without a count, if there
+    are at most 2**16 (two operands of 8 bits). If only the operands' combinations fit, each comes in turn with drawn
+    random bits. Otherwise half of the vectors (2**18 without a count) are the format's edge cases crossed with each
+    other, and the rest is drawn in strata: uniform codes, edge cases, significands that end in long runs, sums that
+    cancel, results at the limits (``softnum.vectors.plans.strata``). A unit's vectors are all drawn so.
 
     Parameters
     ----------
@@ -71,9 +71,9 @@ def generate(
     unit, length, shape, with_c
         As in `UnitSpec.make`, of a unit.
     count : int, optional
-        How many vectors; fewer are made only where these are all there are.
+        How many vectors; fewer are made only if no more exist.
     seed : int
-        0 to 2**64 - 1. Same arguments, same vectors, on every machine.
+        0 to 2**64 - 1. The same arguments give the same vectors on every machine.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def generate(
     Raises
     ------
     ValueError
-        At the call, if a name is unknown, formats do not fit each other, or a number is out of range.
+        If a name is unknown, formats are incompatible, or a number is out of range.
 
     Notes
     -----

@@ -54,8 +54,8 @@ def _codes(words: np.ndarray, own: Column) -> np.ndarray:
 
 @dataclass(frozen=True)
 class MixedSpec(Spec):
-    """Several specs whose vectors share columns: numbers that say which operation, mode and formats a line is of, then
-    operands, result and flags, as wide as the widest.
+    """Several specs whose vectors share columns: numbers that identify the operation, mode and formats of a line, then
+    operands, result and flags, each as wide as the widest.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def _result_of(part: Spec) -> Column:
 
 @dataclass(frozen=True)
 class MixedPlan:
-    """Which vectors of each part will be made, and in which order.
+    """The choice and order of the vectors of each part, before they are computed.
 
     Parts have vectors in equal numbers (all they have, where these are fewer), dealt over the whole file and shuffled.
     """

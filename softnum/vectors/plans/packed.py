@@ -24,21 +24,21 @@ _MASKS = ("none", "keep", "zero")
 
 @dataclass(frozen=True)
 class Lanes:
-    """How lanes lie in words.
+    """The layout of SIMD lanes in words.
 
     Parameters
     ----------
     count : int
-        Lanes that compute.
+        The number of lanes that compute.
     word_bits : int, optional
         Bits of the words of operands and result; a multiple of each format's width. Lanes above the first ``count``
         hold zeros. By default words end with the last lane.
     scalar : bool
         Whether b is one number for all lanes (cvfpu's and RISC-V Xfvec's ``.R``): its column holds one code.
     flags : {"or", "each"}
-        Whether flags are those of all lanes together (RISC-V's fflags), or five bits for each lane.
+        "or": one set of flags, those of all lanes combined (RISC-V's fflags). "each": five bits for each lane.
     ones : bool
-        Whether lanes that are not used hold ones where they are of floats (NaN boxes).
+        Whether unused lanes of floats hold ones (NaN boxing).
     mask : {"none", "keep", "zero"}
         Whether a column has a bit for each lane, lane 0's lowest: lanes whose bit is 0 compute nothing and raise no
         flags. "keep": they keep what the destination held, another column, ``old`` (RISC-V's mask-undisturbed,

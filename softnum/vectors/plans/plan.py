@@ -23,7 +23,7 @@ _PIECE = 1 << 13  # combinations whose 64-bit codes stay near the core
 
 @dataclass(frozen=True)
 class Plan:
-    """Which vectors will be made, and how many, before any is.
+    """The choice and number of vectors, before they are computed.
 
     ``method`` is "exhaustive" (every combination of operands, and of random bits), "exhaustive operands" (stochastic
     rounding: every combination of operands, the random bits drawn), "edges and random", or, of units, "random".

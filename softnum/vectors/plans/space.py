@@ -55,7 +55,7 @@ class CodeSet(NamedTuple):
 
 @dataclass(frozen=True)
 class Space:
-    """What vectors are restricted to.
+    """A restriction of vectors to a part of the operand space.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class Space:
         return out | ({"only": ",".join(self.only)} if self.only else {})
 
     def options(self) -> str:
-        """The options of the command line that state it, each with a space before it."""
+        """The command-line options that state it, each preceded by a space."""
         out = "".join(f" --no-{name}" for name in _EXCLUDED if getattr(self, f"no_{name}"))
         if self.exponents is not None:
             out += " --exponents={}:{}".format(*self.exponents)
@@ -144,7 +144,7 @@ class Space:
         return Space(self.no_nan, self.no_inf, self.no_subnormal, self.exponents)
 
     def check(self, formats, whose: str) -> None:
-        """ValueError where operands of these formats have no such codes, or the space says nothing of a format."""
+        """ValueError if operands of these formats have no such codes, or the space does not apply to a format."""
         for fmt in formats:
             if fmt.leads:
                 raise ValueError(f"{whose}: codes of {fmt} take two words; of these no part of the space is left out")

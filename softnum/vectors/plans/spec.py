@@ -69,7 +69,7 @@ class Column(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Some consecutive vectors, n of them; every member has one entry a vector.
+    """A batch of n consecutive vectors; every member has one entry per vector.
 
     ``operands`` is a tuple of code arrays of shape (n,), or (n, count) where an entry has several elements (C is the
     last), ``random_bits`` such an array of uint32 where the rounding is stochastic and None elsewhere, ``result`` an

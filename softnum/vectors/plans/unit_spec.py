@@ -29,12 +29,12 @@ _EVERYTHING = Space()
 
 @dataclass(frozen=True)
 class UnitSpec(Spec):
-    """A unit and the shape of what it computes in one vector, as `make` checks and completes it.
+    """A unit and the shape of the computation in one vector, as `make` checks and completes it.
 
     Parameters
     ----------
     op : {"dot", "mac", "gemm"}
-        A dot product a vector; one step of a sequence a vector; a product of two small matrices a vector.
+        What one vector holds: a dot product; one step of a sequence; a product of two small matrices.
     unit : MadUnit, FusedDotUnit, FmaChainUnit, GroupedDotUnit, ExactDotUnit, BlockDotUnit or BlockFusedDotUnit
     shape : (int, int, int)
         (M, N, K); M = N = 1 for dot and mac. K of a mac: the steps of a sequence.
