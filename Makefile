@@ -22,13 +22,13 @@ DPI = $(patsubst %,csrc/dpi/%.c,blocks built defined dots instructions names ope
 DPI_HEADERS = $(shell find csrc/dpi csrc/softnum -name '*.h')
 VPI_INCLUDE ?= $(patsubst %/vpi_user.h,%,$(firstword $(wildcard /usr/include/iverilog/vpi_user.h /usr/local/include/iverilog/vpi_user.h /usr/include/vpi_user.h)))
 , := ,
-C_FILES = $(sort $(shell find csrc fuzz examples/c softnum/jax -name '*.[ch]'))
+C_FILES = $(sort $(shell find csrc fuzz examples/c softnum/jax docs/playground -name '*.[ch]'))
 TESTED = $(CSRC) csrc/tests/test_core.c
 # gemm takes half of the time, and the fuzz driver has it
 COMPARED = $(filter-out csrc/library/% csrc/targets/gemm_% $(patsubst %,csrc/products/%/%,gemm tapered tables),$(CSRC)) csrc/tests/test_isas.c
 FUZZED = $(CSRC) $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
 
-.PHONY: help build wheel dpi lib check test test-c test-c-san test-c-arm test-isas-arm cross test-threads ubsan-exhaustive test-jax test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs lint format
+.PHONY: help build wheel dpi lib check test test-c test-c-san test-c-arm test-isas-arm cross test-threads ubsan-exhaustive test-jax test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs playground lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -207,7 +207,7 @@ build/fuzz/%.o: %.c
 fuzz/core: $(FUZZED:%.c=build/fuzz/%.o)
 	$(CLANG) $(CFLAGS) $(SANITIZE) -fsanitize=fuzzer -o $@ $^
 
--include $(shell find build/library build/test build/san build/arm build/cross build/tsan build/fuzz -name '*.d' 2> /dev/null)
+-include $(shell find build/library build/test build/san build/arm build/cross build/tsan build/fuzz build/wasm -name '*.d' 2> /dev/null)
 
 fuzz-core: fuzz/core ## Fuzz the C core with libFuzzer (needs clang; TIME=seconds).
 	@mkdir -p build/fuzz/corpus build/fuzz/finds
@@ -226,8 +226,29 @@ gpu-wheels: ## Download the wheels that an offline GPU machine lacks (WHEELS=fol
 bench: ## Measure the speed, as ratios to baselines in the same run.
 	$(PYTHON) -m benchmarks
 
+# what compiles to WebAssembly: zig, or clang with wasm-ld and wasi-libc
+WASM_CC ?= $(or $(if $(shell $(ZIG) version 2> /dev/null),$(ZIG) cc -target wasm32-wasi),$(if $(and $(shell command -v wasm-ld),$(wildcard /usr/include/wasm32-wasi)),$(CLANG) --target=wasm32-wasi))
+PLAYGROUND = build/docs-playground
+# the definitions alone: no kernels, no threads, nothing but what softnum.h needs
+PLAYGROUND_C = $(filter-out %_portable.c %_avx2.c %_avx512.c %_neon.c $(patsubst %,csrc/dispatch/%.c,gate device) $(patsubst %,csrc/elementwise/%.c,carried logarithmic probe scale tapered) csrc/draw/% csrc/products/tables/% csrc/products/tapered/% csrc/products/blocks/% csrc/products/grouped/%,$(CSRC)) $(wildcard docs/playground/c/*.c)
+WASM_FLAGS = -Oz -g0 -fno-trapping-math -fdata-sections -ffunction-sections -Wno-unknown-warning-option -Wno-pass-failed -Wno-sign-conversion
+
+build/wasm/%.o: %.c
+	@mkdir -p $(@D)
+	$(WASM_CC) $(CFLAGS) $(WASM_FLAGS) -MMD -MP -c -o $@ $<
+
+build/wasm/playground.wasm: $(PLAYGROUND_C:%.c=build/wasm/%.o)
+	$(WASM_CC) -mexec-model=reactor -s -Wl,--gc-sections -Wl,--export=pg_room -Wl,--export=pg_call -o $@ $^
+
+playground: ## Build the playground's pages in build/docs-playground (needs ziglang, or clang with wasm-ld and wasi-libc; a minute).
+	$(if $(WASM_CC),,$(error no compiler for WebAssembly was found: pip install ziglang, or apt-get install clang lld wasi-libc libclang-rt-14-dev-wasm32; or state one, WASM_CC=command))
+	@$(MAKE) --no-print-directory build/wasm/playground.wasm
+	$(PYTHON) docs/playground/build.py build/wasm/playground.wasm $(PLAYGROUND)
+	@echo $(PLAYGROUND)/index.html
+
 docs: ## Build the documentation in build/docs (needs the extra docs); warnings are errors.
 	$(PYTHON) -m sphinx -n -W --keep-going -q -d build/doctrees docs build/docs
+	@$(if $(WASM_CC),$(MAKE) --no-print-directory playground PLAYGROUND=build/docs/playground,echo without the playground: no compiler for WebAssembly was found)
 	@echo build/docs/index.html
 
 lint: ## Check the style of Python and C.

@@ -19,7 +19,7 @@ version = release = softnum.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "pages"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_ext", "adding", "two-networks"]
+exclude_patterns = ["_ext", "adding", "playground", "two-networks"]
 source_suffix = {".md": "markdown"}
 
 # `name` in a docstring links where there is something of that name, and is a name where there is not

@@ -50,6 +50,11 @@ void sn_fp_round(int direction) {
     static const sn_u64 modes[] = {[SN_FP_NEAREST] = 0, [SN_FP_DOWN] = 2, [SN_FP_UP] = 1, [SN_FP_ZERO] = 3};
     __asm__ volatile("msr fpcr, %0" : : "r"(modes[direction] << 22));
 }
+#elif defined(__wasm__) /* always nearest even, subnormals kept, no flags; no kernel is built that would set it */
+sn_u64 sn_fp_enter(void) { return 0; }
+void sn_fp_leave(sn_u64 saved) { (void)saved; }
+int sn_fp_is_plain(void) { return 1; }
+void sn_fp_round(int direction) { (void)direction; }
 #else
 #error "softnum: say here how this CPU's floating-point environment is saved, set to nearest even and restored"
 #endif

@@ -312,6 +312,14 @@ typedef struct {
 /* Each processor's own, slowest first. */
 enum { SN_ISA_PORTABLE = 0, SN_ISA_AVX2 = 1, SN_ISA_AVX512 = 2, SN_ISA_NEON = 1 };
 
+/* Whether this build has kernels at all. On WebAssembly, where a CPU's rounding cannot be set and a page is to load
+ * quickly, the definitions do everything. */
+#if defined(__wasm__)
+#define SN_KERNELS_BUILT 0
+#else
+#define SN_KERNELS_BUILT 1
+#endif
+
 /* Defines name##_for(isa): what this build has under that name for an instruction set (SN_TARGET, lanes/isa.h); null if
  * it has nothing for that one. */
 #if defined(__x86_64__)
@@ -329,6 +337,9 @@ enum { SN_ISA_PORTABLE = 0, SN_ISA_AVX2 = 1, SN_ISA_AVX512 = 2, SN_ISA_NEON = 1 
     type *name##_for(int isa) {                                                                                        \
         return isa == SN_ISA_NEON ? &name##_neon : isa == SN_ISA_PORTABLE ? &name##_portable : NULL;                   \
     }
+#elif !SN_KERNELS_BUILT
+#define SN_DISPATCH(type, name)                                                                                        \
+    type *name##_for(int isa) { return (void)isa, (type *)NULL; }
 #else
 #define SN_DISPATCH(type, name)                                                                                        \
     extern type name##_portable;                                                                                       \

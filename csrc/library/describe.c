@@ -57,10 +57,10 @@ static softnum_status make_format(const sn_format *core, const char *name, softn
     if (!f) return status;
     f->core = *core;
     f->bytes = core->bits <= 8 ? 1 : core->bits <= 16 ? 2 : core->bits <= 32 ? 4 : 8;
-    for (int i = 0; i < 2; i++)
-        f->decodes[i] = sn_decoding_prepare(&f->core, 32 << i, &f->decoding[i]);
     f->isa = sn_detect_isa();
     f->kernels = sn_kernels_for(f->isa);
+    for (int i = 0; i < 2; i++)
+        f->decodes[i] = f->kernels && sn_decoding_prepare(&f->core, 32 << i, &f->decoding[i]);
     snprintf(f->name, sizeof f->name, "%s", name);
     *format = f;
     return SOFTNUM_OK;
@@ -163,9 +163,10 @@ softnum_status softnum_format_on(const softnum_format *format, const char *instr
         *on = f;
         return SOFTNUM_OK;
     }
+    const sn_kernels *best = sn_kernels_for(sn_detect_isa());
     return softnum_fail(why, SOFTNUM_BAD_ARGUMENT,
                         "softnum_format_on: this CPU or build does not run '%.20s'; the best that it runs is %s",
-                        instruction_set, sn_kernels_for(sn_detect_isa())->name);
+                        instruction_set, best ? best->name : "the definition");
 }
 
 void softnum_format_free(softnum_format *format) { free(format); }

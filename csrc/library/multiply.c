@@ -305,7 +305,8 @@ softnum_status softnum_gemm(const softnum_unit *unit, const softnum_product *pro
     if (s != SOFTNUM_OK) return s;
     if (!j.p.m || !j.p.n) return SOFTNUM_OK;
     if (!j.p.out) return softnum_fail(why, SOFTNUM_BAD_ARGUMENT, "softnum_gemm: out is null");
-    return unit->bits && j.p.k ? by_fast_path("softnum_gemm", &j, why) : by_definition("softnum_gemm", &j, why);
+    if (SN_KERNELS_BUILT && unit->bits && j.p.k) return by_fast_path("softnum_gemm", &j, why);
+    return by_definition("softnum_gemm", &j, why);
 }
 
 softnum_status softnum_trace(const softnum_unit *unit, const softnum_product *product, void *partial,

@@ -13,7 +13,7 @@ void softnum_fill_rounder(const softnum_format *f, const sn_env *env, softnum_ro
     r->env = *env;
     const sn_u64 saved = sn_fp_enter();
     for (int i = 0; i < 2; i++)
-        r->rounds[i] = sn_rounding_prepare(&f->core, env, 32 << i, &r->rounding[i]);
+        r->rounds[i] = f->kernels && sn_rounding_prepare(&f->core, env, 32 << i, &r->rounding[i]);
     sn_fp_leave(saved);
     r->widens = !r->rounds[0] && r->rounds[1];
 }
