@@ -15,10 +15,11 @@ from string import Template
 import numpy as np
 
 import softnum as sn
+from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
 from softnum.formats.names import format_names
 
 HERE = Path(__file__).resolve().parent
-LABS = {"index": "Format explorer"}
+LABS = {"index": "Format explorer", "units": "Unit lab"}
 MOST = 1_000_000  # bytes of all pages together
 
 #: formats that csrc/softnum.h does not compute in, and what they are
@@ -30,6 +31,14 @@ TABLES = {
 }
 BLOCKS = ("mxfp8_e4m3", "mxfp8_e5m2", "mxfp6_e3m2", "mxfp6_e2m3", "mxfp4_e2m1", "mxint8", "nvfp4")
 EXAMPLE = (1.0, 0.3, 11.0, -6.4, 0.02, 0.0, 3.75, -0.6)
+
+#: sums that tell units apart: what for, a, b, c
+SUMS = (
+    ("a small product beside a large one", (1.0, 1.0, 1.0, 1.0), (64.0, 2.0**-8, 2.0**-8, 2.0**-8), 0.0),
+    ("large ones that cancel, and small ones left", (16.0, -16.0, 0.125, 0.25), (16.0, 16.0, 0.0625, 0.0625), 0.0),
+    ("a large C, and products that only add up together", (0.25,) * 8, (0.5,) * 8, 2.0**24),
+    ("halves of a unit in the last place of C", (0.5,) * 4, (2.0**-6,) * 4, 131072.0),
+)
 
 
 def number_text(value: float) -> str:
@@ -83,6 +92,88 @@ def block_of(name: str) -> dict:
     }  # fmt: skip
 
 
+def spec_of(unit) -> str | None:
+    """A unit as csrc/softnum.h takes it, name=value;...; None where the header has no such unit."""
+    if isinstance(unit, sn.MadUnit):
+        if unit.flush_inputs not in (False, True) or unit.random != "philox4x32-10":
+            return None
+        facts = {
+            "kind": 0, "product": unit.product, "result": unit.outer_accumulator, "rounding": unit.rounding,
+            "product_rounding": unit.product_rounding, "lanes": unit.lanes, "chunk": unit.chunk,
+            "reduction": ("sequential", "tree", "pairwise").index(unit.reduction),
+            "flush_inputs": int(unit.flush_inputs),
+            "flush_results": (None, "before", "after", "subnormal").index(unit.flush_results) or None,
+            "compensated": int(unit.compensated is not None), "stochastic_bits": unit.stochastic_bits,
+        }  # fmt: skip
+    elif isinstance(unit, sn.FusedDotUnit):
+        if unit.k_order is not None or unit.c != "fused":
+            return None
+        facts = {
+            "kind": 2, "result": unit.output, "rounding": unit.output_rounding, "terms": unit.terms,
+            "fraction_bits": unit.fraction_bits, "min_exponent": unit.min_exponent,
+            "zero_exponent": unit.zero_exponent, "truncate_fraction": unit.truncate_fraction,
+        }  # fmt: skip
+    elif isinstance(unit, sn.ExactDotUnit):
+        facts = {"kind": 1, "rounding": unit.rounding, "stochastic_bits": unit.stochastic_bits}
+    else:
+        return None
+    for name in ("rounding", "product_rounding"):
+        if facts.get(name) is not None:
+            facts[name] = ROUNDING_MODES[facts[name]]
+    rules = {None: None, "always_infinity": 5} | {name: rule + 1 for name, rule in OVERFLOW_RULES.items()}
+    facts |= {"a": unit.operand[0], "b": unit.operand[1], "accumulator": unit.accumulator}
+    facts["overflow"] = rules[unit.overflow]
+    return ";".join(f"{name}={value}" for name, value in facts.items() if value is not None)
+
+
+def named_units() -> dict:
+    """The units of `softnum.units`, with each output that one has."""
+    made = {}
+    for name in sn.units():
+        made[name] = usual = sn.unit(name)
+        for output in ("binary16", "binary32"):
+            try:
+                other = sn.unit(name, output=output)
+            except ValueError:
+                continue
+            if other != usual:
+                made[f"{name} to {output}"] = other
+    return made
+
+
+def result_of(unit, a, b, c) -> str:
+    """What the package makes of a row and a column, for a unit that the core does not have: text, or why not."""
+    blocks = isinstance(unit, (sn.BlockDotUnit, sn.BlockFusedDotUnit))
+    x, y = np.array([a]), np.array(b)[:, None]
+    try:
+        if blocks:
+            x, y = sn.array(x, unit.operand[0], axis=1), sn.array(y, unit.operand[1], axis=0)
+        else:
+            x, y = sn.array(x, unit.operand[0]), sn.array(y, unit.operand[1])
+        got = np.asarray(sn.matmul(x, y, unit, sn.quantize(np.array([[c]]), unit.accumulator)))[0, 0]
+    except ValueError:
+        return "it does not take these numbers"
+    return number_text(float(got))
+
+
+def unit_data() -> dict:
+    """The units: those that the core has, as it takes them, and of the others what they make of the examples."""
+    have, lack = {}, {}
+    for name, unit in named_units().items():
+        spec = spec_of(unit)
+        (lack if spec is None else have)[name] = unit if spec is None else spec
+    examples = [
+        {
+            "title": title, "a": " ".join(map(number_text, a)), "b": " ".join(map(number_text, b)),
+            "c": number_text(c),
+            "others": {name: result_of(unit, a, b, c) for name, unit in lack.items()},
+        }
+        for title, a, b, c in SUMS
+    ]  # fmt: skip
+    others = {name: type(unit).__name__ for name, unit in lack.items()}
+    return {"units": have, "others": others, "examples": examples}
+
+
 def data() -> dict:
     """What the pages read beside the core."""
     named = [name for name in format_names() if sn.format(name).bits <= 64]
@@ -90,6 +181,7 @@ def data() -> dict:
         "formats": [*named, "e6m9", "e15m40", "binary8p3se", "binary8p4sf", "binary8p4ue", "q4.4", "uq8.8", "q16.16"],
         "tables": {name: table_of(name, about) for name, about in TABLES.items()},
         "blocks": [block_of(name) for name in BLOCKS],
+        **unit_data(),
     }
 
 

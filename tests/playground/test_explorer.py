@@ -13,7 +13,7 @@ import softnum as sn
 from softnum import reference as ref
 from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
 from tests.support.c_library import number_of
-from tests.support.playground import browser_of, native, opened
+from tests.support.playground import change, native, opened, rows_of, texts_in, value_of, window
 
 FORMATS = [
     "binary16", "e4m3fn", "e5m2", "q4.4", "uq8.8", "e8m0fnu", "e2m1fn", "dlfloat16", "binary8p3se", "binary8p4uf",
@@ -115,31 +115,12 @@ def check_codes(texts, name: str, codes) -> None:
         assert places == sorted(places) and (int(here["code"], 16) == code or answer["kind"] == here["kind"] == "zero")
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    made = browser_of(tmp_path_factory.mktemp("profile"))
-    yield made
-    made.quit()
-
-
 @pytest.fixture
 def page(browser):
     """The explorer, on a screen."""
     window(browser, 1000)
     yield opened(browser, "index.html")
     assert browser.get_log("browser") == []
-
-
-def window(browser, width: int) -> None:
-    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-
-
-def texts_in(browser):
-    """The page's own core, asked for many answers at once."""
-    return lambda requests: browser.execute_script(
-        "return arguments[0].map((request) => softnum.text(...request))", [[str(x) for x in r] for r in requests]
-    )
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -212,23 +193,6 @@ def test_the_page_computes_the_same_bits_of_thousands(page):
         bits = sn.format(name).bits
         rng = np.random.default_rng(number_of(name))
         check_codes(texts, name, [int(c) >> (64 - bits) for c in rng.integers(0, 2**64, 500, np.uint64)])
-
-
-def value_of(page, name: str) -> str:
-    return page.execute_script("return document.getElementById(arguments[0]).textContent", name)
-
-
-def rows_of(page, name: str) -> list[list[str]]:
-    """The texts of a table's body."""
-    script = "return [...document.getElementById(arguments[0]).tBodies[0].rows].map((r) => [...r.cells].map("
-    return page.execute_script(script + "(c) => c.textContent))", name)
-
-
-def change(page, name: str, value: str, event: str = "change") -> None:
-    page.execute_script(
-        "const e = document.getElementById(arguments[0]); e.value = arguments[1];"
-        "e.dispatchEvent(new Event(arguments[2], {bubbles: true}))", name, value, event,
-    )  # fmt: skip
 
 
 def test_one_flips_bits_and_walks_by_keyboard(page):

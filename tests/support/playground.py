@@ -14,7 +14,10 @@ import pytest
 
 from tests.support.c_library import ARCHIVE, ROOT
 
-__all__ = ["SITE", "Native", "browser_of", "built_site", "native", "opened"]
+__all__ = [
+    "SITE", "Native", "browser_of", "built_site", "change", "native", "opened", "rows_of", "texts_in", "value_of",
+    "window",
+]  # fmt: skip
 
 SITE = ROOT / "build" / "docs-playground"
 CORE = ROOT / "build" / "wasm" / "playground.wasm"
@@ -103,3 +106,32 @@ def opened(browser, page: str, hash_: str = ""):
         assert state != "failed" and time.monotonic() < end, (state, browser.get_log("browser"))
         time.sleep(0.02)
     return browser
+
+
+def window(browser, width: int) -> None:
+    metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+def texts_in(browser):
+    """The page's own core, asked for many answers at once."""
+    return lambda requests: browser.execute_script(
+        "return arguments[0].map((request) => softnum.text(...request))", [[str(x) for x in r] for r in requests]
+    )
+
+
+def value_of(page, name: str) -> str:
+    return page.execute_script("return document.getElementById(arguments[0]).textContent", name)
+
+
+def rows_of(page, name: str) -> list[list[str]]:
+    """The texts of a table's body."""
+    script = "return [...document.getElementById(arguments[0]).tBodies[0].rows].map((r) => [...r.cells].map("
+    return page.execute_script(script + "(c) => c.textContent))", name)
+
+
+def change(page, name: str, value: str, event: str = "change") -> None:
+    page.execute_script(
+        "const e = document.getElementById(arguments[0]); e.value = arguments[1];"
+        "e.dispatchEvent(new Event(arguments[2], {bubbles: true}))", name, value, event,
+    )  # fmt: skip

@@ -9,7 +9,7 @@
 #include "softnum/operations/suits.h"
 #include "softnum/rounding/names.h"
 
-enum { KEPT = 64, BESIDE = 6, TABLE_BITS = 8 };
+enum { BESIDE = 6, TABLE_BITS = 8 };
 
 static const sn_env USUAL = {SN_NEAREST_EVEN, SN_OVERFLOW_INFINITY, SN_TININESS_AFTER, 32, 0, 0, SN_NAN_CANONICAL, 0};
 
@@ -49,23 +49,29 @@ static softnum_format *make_format(const char *text) {
 }
 
 const softnum_format *pg_format(const char *text) {
-    static struct {
-        char text[96];
+    typedef struct entry {
+        struct entry *next;
         softnum_format *format;
-    } kept[KEPT];
-    static size_t next;
-    if (strlen(text) >= sizeof kept[0].text) {
+        char text[96];
+    } entry;
+    static entry *kept; /* as long as the page: whoever holds one may ask for others */
+    if (strlen(text) >= sizeof kept->text) {
         pg_fail("'%.40s...' is no format", text);
         return NULL;
     }
-    for (size_t i = 0; i < KEPT; i++)
-        if (kept[i].format && !strcmp(kept[i].text, text)) return kept[i].format;
+    for (entry *e = kept; e; e = e->next)
+        if (!strcmp(e->text, text)) return e->format;
     softnum_format *f = make_format(text);
-    if (!f) return NULL;
-    softnum_format_free(kept[next].format); /* units hold copies, and an answer needs fewer than are kept */
-    strcpy(kept[next].text, text);
-    kept[next].format = f;
-    next = (next + 1) % KEPT;
+    entry *e = f ? malloc(sizeof *e) : NULL;
+    if (!e) {
+        if (f) pg_fail("no memory for another format");
+        softnum_format_free(f);
+        return NULL;
+    }
+    strcpy(e->text, text);
+    e->format = f;
+    e->next = kept;
+    kept = e;
     return f;
 }
 

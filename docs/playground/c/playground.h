@@ -77,6 +77,20 @@ int pg_answer_code(const pg_request *r);
 int pg_answer_table(const pg_request *r);
 int pg_answer_rounded(const pg_request *r);
 
+/* ---- units.c ----------------------------------------------------------------------------------------------------- */
+
+/* The unit of "kind=2;a=binary16;...", members of softnum_unit_facts and of softnum_rules. Kept, not to be freed; null
+ * with an error. */
+const softnum_unit *pg_unit(const char *text);
+
+/* n numbers of a distribution, from the random words of (seed, stream), twelve a number. */
+extern const char *const pg_distributions[];
+int pg_distribution(const char *name); /* its place there; -1 with an error */
+void pg_fill(int distribution, sn_u64 seed, sn_u64 stream, double *x, size_t n);
+
+int pg_answer_dot(const pg_request *r);
+int pg_answer_draw(const pg_request *r);
+
 /* What the page calls: room for a request, and its answer, which lasts until the next. */
 char *pg_room(size_t bytes);
 const char *pg_call(void);
