@@ -230,7 +230,7 @@ bench: ## Measure the speed, as ratios to baselines in the same run.
 WASM_CC ?= $(or $(if $(shell $(ZIG) version 2> /dev/null),$(ZIG) cc -target wasm32-wasi),$(if $(and $(shell command -v wasm-ld),$(wildcard /usr/include/wasm32-wasi)),$(CLANG) --target=wasm32-wasi))
 PLAYGROUND = build/docs-playground
 # the definitions alone: no kernels, no threads, nothing but what softnum.h needs
-PLAYGROUND_C = $(filter-out %_portable.c %_avx2.c %_avx512.c %_neon.c $(patsubst %,csrc/dispatch/%.c,gate device) $(patsubst %,csrc/elementwise/%.c,carried logarithmic probe scale tapered) csrc/draw/% csrc/products/tables/% csrc/products/tapered/% csrc/products/blocks/% csrc/products/grouped/%,$(CSRC)) $(wildcard docs/playground/c/*.c)
+PLAYGROUND_C = $(filter-out csrc/targets/% $(patsubst %,csrc/dispatch/%.c,gate device) $(patsubst %,csrc/elementwise/%.c,carried logarithmic probe scale tapered) csrc/draw/% csrc/products/tables/% csrc/products/tapered/% csrc/products/blocks/% csrc/products/grouped/%,$(CSRC)) $(wildcard docs/playground/c/*.c)
 WASM_FLAGS = -Oz -g0 -fno-trapping-math -fdata-sections -ffunction-sections -Wno-unknown-warning-option -Wno-pass-failed -Wno-sign-conversion
 
 build/wasm/%.o: %.c
