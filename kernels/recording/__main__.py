@@ -57,7 +57,7 @@ def compared(device, folder: Path, out: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     ours = {(one.kind, one.name): one for one in INSTRUCTIONS if one.on(device.capability)}
     for other in manifest["arithmetics"]:
-        with np.load(folder / other["file"]) as data:
+        with np.load(folder / other["file"], allow_pickle=False) as data:
             arrays = {name: data[name] for name in data.files}
         for named in other["instructions"]:
             one = ours.get((named["kind"], named["instruction"]))

@@ -80,6 +80,7 @@ def read_array(path: Path):
             )
         return array
     try:
-        return np.load(path, allow_pickle=False)
+        with open(path, "rb") as file:
+            return np.lib.format.read_array(file, allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise ValueError(f"{path}: not an array in NumPy's format ({error})") from error

@@ -37,7 +37,7 @@ EXTRAS = {
     "chakra": "execution traces of Chakra",
 }
 #: extras for work on softnum itself
-DEVELOPING = ("docs", "lint", "test", "wheel")
+DEVELOPING = ("docs", "lint", "release", "test", "wheel")
 _EXTRA = re.compile(r"""extra\s*==\s*["']([\w.-]+)["']""")
 _NAME = re.compile(r"\s*([\w.-]+)\s*(?:\[([\w.,\s-]+)\])?")
 _ANSWER_SECONDS = 20

@@ -8,14 +8,20 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
 import math
 import re
+import tomllib
 import zlib
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
-__all__ = ["count", "csv_rows", "delimiter_of", "lines_of", "lines_with", "number", "read_text", "table_rows"]
+__all__ = [
+    "count", "csv_rows", "delimiter_of", "json_of", "lines_of", "lines_with", "number", "read_text", "table_rows",
+    "toml_of",
+]  # fmt: skip
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -53,6 +59,38 @@ def read_text(path: Path, missing: str, *, mixed: Callable[[str], bool] = lambda
     if (broken or "\0" in text) and not mixed(text):
         raise ValueError(_no_text(path, data, broken))
     return text.replace("\r\n", "\n")
+
+
+def toml_of(text: str, where: str, remedy: str) -> dict:
+    """The tables of a text in TOML; ValueError with where it stands and what to do.
+
+    >>> toml_of("a = 1", "mine.toml", "")
+    {'a': 1}
+    """
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(f"{where}: not TOML (brackets too deep); {remedy}") from None
+    except ValueError as error:  # numbers too long, too
+        raise ValueError(f"{where}: not TOML ({error}); {remedy}") from None
+
+
+def json_of(text: str, where: str, remedy: str = "write or copy it again") -> Any:
+    """What a text in JSON holds; ValueError with the line and what to do.
+
+    >>> json_of("[1, 2", "mine.json")
+    Traceback (most recent call last):
+        ...
+    ValueError: mine.json, line 1: not JSON (Expecting ',' delimiter); write or copy it again
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{where}, line {error.lineno}: not JSON ({error.msg}); {remedy}") from None
+    except RecursionError:
+        raise ValueError(f"{where}: not JSON (brackets too deep); {remedy}") from None
+    except ValueError as error:  # numbers too long
+        raise ValueError(f"{where}: not JSON ({error}); {remedy}") from None
 
 
 #: how files begin that programs write beside text: what they are, and what to do

@@ -211,7 +211,7 @@ class RunFiles:
         """The checkpoint, or None if there is none that fits the record."""
         try:
             content = self.checkpoint_path.read_bytes()
-            with np.load(io.BytesIO(content)) as archive:
+            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
                 if sum(member.file_size for member in archive.zip.infolist()) > len(content):
                     return None  # compressed, which `save` does not
                 state = {key: archive[key] for key in archive.files}

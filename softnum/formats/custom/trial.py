@@ -147,7 +147,8 @@ def _passed(path: Path) -> list[str]:
 
 def _operands(task: dict, i: int, call: Call) -> list[np.ndarray]:
     paths = task["calls"][i]["operands"]
-    return [np.load(path, mmap_mode="r") for path in paths[len(paths) - (call.shown or len(paths)) :]]
+    shown = paths[len(paths) - (call.shown or len(paths)) :]
+    return [np.load(path, mmap_mode="r", allow_pickle=False) for path in shown]
 
 
 def _named(call: Call) -> str:

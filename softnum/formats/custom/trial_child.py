@@ -14,7 +14,7 @@ import numpy as np
 
 def run(library, call, number, progress, block, limits):
     """One function, forwards and backwards; [(call, operand, first, second)] of the first difference."""
-    operands = [np.load(path) for path in call["operands"]]
+    operands = [np.load(path, allow_pickle=False) for path in call["operands"]]
     first, stop = limits or (0, len(operands[0]))
     stop = min(stop, len(operands[0]))
     function = getattr(library, call["symbol"])

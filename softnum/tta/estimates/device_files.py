@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import math
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,7 +13,7 @@ from pathlib import Path
 from softnum.runtime.keys import POSITIVE, TEXT, Key, Keys, schema_file, table_of
 from softnum.tta.estimates.formats import NATIVE, PEAKS, choose_peak
 from softnum.tta.quantities import InputTypeError, bandwidth, byte_size, check_keys, flop_rate, positive_number
-from softnum.tta.text import read_text
+from softnum.tta.text import read_text, toml_of
 from softnum.tta.workloads.hardware import Hardware
 
 __all__ = ["DEVICE", "Device", "Money", "Peak", "device", "device_schema", "devices"]
@@ -326,10 +325,7 @@ def _shipped() -> dict[str, Device]:
 
 
 def _read(text: str, where: str) -> dict[str, Device]:
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{where}: not TOML ({error}); see softnum/tta/devices.toml for the layout") from None
+    data = toml_of(text, where, "see softnum/tta/devices.toml for the layout")
     check_keys(data, _FILE.needed, _FILE.optional, where)
     sources = data.get("sources", {})
     for what in ("sources", "devices"):

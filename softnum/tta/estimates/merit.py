@@ -9,7 +9,6 @@ import math
 import os
 import statistics
 import sys
-import tomllib
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from numbers import Rational
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from softnum.runtime.keys import POSITIVE, WHOLE, Key, Keys, either, schema_file, table_of
 from softnum.tta.quantities import InputTypeError, check_keys, positive_int
-from softnum.tta.text import read_text
+from softnum.tta.text import read_text, toml_of
 
 __all__ = ["figure_of_merit", "rate_schema", "read_rates", "units_per_day"]
 
@@ -148,10 +147,7 @@ def read_rates(path: str | os.PathLike) -> dict[str, tuple[Fraction, Fraction]]:
     path = Path(path)
     form = "[unit.NAME] with old and new: units per day, or { hours = 60, nodes = 18688 }"
     text = read_text(path, f"no file of rates {str(path)!r}; expected TOML with {form}")
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path}: not TOML ({error}); expected {form}") from None
+    data = toml_of(text, str(path), f"expected {form}")
     check_keys(data, _FILE.needed, _FILE.optional, str(path))
     if not isinstance(data["unit"], dict) or not data["unit"]:
         raise InputTypeError(f"{path}: unit must hold a table for each kind of work, {form}")

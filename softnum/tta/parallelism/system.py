@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,7 +14,7 @@ from softnum.runtime.keys import ANY, NUMBER, TEXT, WHOLE, Key, Keys, either, li
 from softnum.tta.estimates.device_files import DEVICE, Device, devices
 from softnum.tta.parallelism.communication import Communication
 from softnum.tta.quantities import InputTypeError, bandwidth, check_keys, duration, positive_int, positive_number
-from softnum.tta.text import read_text
+from softnum.tta.text import read_text, toml_of
 
 __all__ = ["EFFICIENCY", "System", "Tier", "read_system", "system", "system_schema", "systems"]
 
@@ -285,10 +284,7 @@ def _shipped() -> dict[str, System]:
 
 
 def _read(text: str, where: str, known: Mapping[str, Device]) -> dict[str, System]:
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{where}: not TOML ({error}); see softnum/tta/systems.toml for the layout") from None
+    data = toml_of(text, where, "see softnum/tta/systems.toml for the layout")
     check_keys(data, _FILE.needed, _FILE.optional, where)
     if not isinstance(data["systems"], dict) or not data["systems"]:
         raise InputTypeError(f"{where}: [systems] must be a table of systems, got {data['systems']!r}")

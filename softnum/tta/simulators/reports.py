@@ -17,6 +17,7 @@ from softnum.tta.simulators.scalesim import Machine
 from softnum.tta.simulators.scalesim_report import GemmCycles, read_compute_report, report_rows
 from softnum.tta.simulators.zigzag import ZigZagMachine
 from softnum.tta.simulators.zigzag_report import GemmCost, read_gemm_cost
+from softnum.tta.text import json_of
 from softnum.tta.workloads.hardware import DesignPoint, Gemm
 
 __all__ = ["REMAKE", "MissingReport", "Simulations", "load_reports", "read_requests", "write_reports", "write_requests"]
@@ -81,10 +82,7 @@ class Simulations:
 
 
 def _manifest(name: str, text: str) -> dict:
-    try:
-        manifest = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{name}, line {error.lineno}: not JSON ({error.msg}); remake the reports: {REMAKE}") from None
+    manifest = json_of(text, name, f"remake the reports: {REMAKE}")
     keys = ["schema", "simulator", "version", "dataflow", "baseline", "designs", "simulations"]
     try:
         check_keys(manifest, keys, [], f"{name}, line 1")
@@ -246,10 +244,7 @@ def read_requests(path: str | os.PathLike) -> tuple[list[DesignPoint], str]:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f'no request file {str(path)!r}; expected JSON with "baseline" and "designs"')
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from None
+    table = json_of(path.read_text(encoding="utf-8"), str(path))
     check_keys(
         table, ["baseline", "designs"], ["schema", "simulator", "version", "dataflow", "simulations"], f"{path}, line 1"
     )

@@ -153,7 +153,10 @@ def read_compute_report(
             )
         text = path.read_text(encoding="utf-8", errors="replace")
     lines = text.splitlines()
-    header = [cell.strip() for cell in next(csv.reader(lines[:1]), [])]
+    try:
+        header = [cell.strip() for cell in next(csv.reader(lines[:1]), [])]
+    except csv.Error as error:  # a field of more than 131072 characters
+        raise ValueError(f"{path}, line 1: no CSV ({error})") from None
     version = next((name for name, columns in _HEADERS.items() if header == [*columns, ""]), None)
     if version is None:
         raise ValueError(

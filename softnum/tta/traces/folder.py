@@ -11,7 +11,7 @@ from pathlib import Path
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.quantities import check_keys
-from softnum.tta.text import read_text
+from softnum.tta.text import json_of, read_text
 from softnum.tta.traces.ranks import RankTraces
 from softnum.tta.traces.schema import load_chakra_schema
 from softnum.tta.traces.trace import Trace, trace_bytes
@@ -128,10 +128,7 @@ def read_job(folder: str | os.PathLike) -> dict:
     """
     path = Path(folder) / "job.json"
     text = read_text(path, f"no job {str(path)!r}: name a folder that softnum traces write has made")
-    try:
-        table = json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"{path}: not JSON ({error})") from None
+    table = json_of(text, str(path))
     check_keys(table, _KEYS, [], str(path))
     return table
 
@@ -145,10 +142,7 @@ def read_groups(path: str | os.PathLike) -> dict[str, list[int]]:
         If there is no such file, or it is no object of lists of ranks.
     """
     path = Path(path)
-    try:
-        table = json.loads(read_text(path, f"no groups {str(path)!r}"))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from None
+    table = json_of(read_text(path, f"no groups {str(path)!r}"), str(path))
     if not isinstance(table, dict) or not all(
         isinstance(ranks, list) and all(type(rank) is int for rank in ranks) for ranks in table.values()
     ):

@@ -134,7 +134,7 @@ def read_cocotb_yaml(data: bytes, source: str) -> CoverageRecord:
         raise ValueError(f"{source}: YAML is read by PyYAML: pip install 'softnum[coverage]'") from None
     try:
         items = yaml.safe_load(data)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that there is not, brackets too deep
         raise CoverageFileError(f"{source}: is no YAML: {error}") from None
     record = CoverageRecord()
     for path, item in items.items() if isinstance(items, dict) else ():
