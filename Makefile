@@ -28,7 +28,7 @@ TESTED = $(CSRC) csrc/tests/test_core.c
 COMPARED = $(filter-out csrc/library/% csrc/targets/gemm_% $(patsubst %,csrc/products/%/%,gemm tapered tables),$(CSRC)) csrc/tests/test_isas.c
 FUZZED = $(CSRC) $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
 
-.PHONY: help build wheel dpi lib check test test-c test-c-san test-c-arm test-isas-arm cross test-threads ubsan-exhaustive test-jax test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs playground lint format
+.PHONY: help build wheel sbom dpi lib check test test-c test-c-san test-c-arm test-isas-arm cross test-threads ubsan-exhaustive test-jax test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs playground lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,13 @@ wheel: ## Build in dist the source distribution and, from it, a wheel for Linux 
 	LDFLAGS=-s $(PYTHON) -m build --outdir build/wheel .
 	$(PYTHON) -m auditwheel repair -w dist build/wheel/softnum-*.whl
 	cp build/wheel/softnum-*.tar.gz dist
+
+sbom: ## Write in dist the list (SBOM, CycloneDX) of what a `pip install` of the wheel in dist brings (needs the extra release).
+	rm -rf build/sbom
+	$(PYTHON) -m venv --without-pip build/sbom
+	$(PYTHON) -m pip --python build/sbom/bin/python install -q $(firstword $(wildcard dist/softnum-*.whl) dist/softnum.whl)
+	$(PYTHON) -m cyclonedx_py environment --pyproject pyproject.toml --mc-type library --sv 1.6 --of JSON \
+		--output-reproducible -o dist/softnum.cdx.json build/sbom/bin/python
 
 dpi: build/dpi/libsoftnum_dpi.so $(if $(VPI_INCLUDE),build/dpi/softnum_vpi.vpi) ## Build the reference model for simulators: DPI-C, and VPI where vpi_user.h is found (VPI_INCLUDE=folder).
 	cp csrc/dpi/softnum_modes.vh csrc/dpi/softnum_dpi.hpp csrc/dpi/softnum_dpi_units.hpp build/dpi
