@@ -55,7 +55,7 @@ class Program:
     version : str
         The option that makes it print its version; "" for none.
     apt, brew : str
-        Names of the package in Debian and its kin, and in Homebrew; "" for none.
+        Names of the package in Debian and its kin, and in Homebrew ("" for none).
     """
 
     purpose: str
@@ -65,10 +65,12 @@ class Program:
     brew: str = ""
 
     def get(self) -> str:
-        """The command that installs it, as far as one is known on this system."""
-        if sys.platform == "darwin":
-            return f"brew install {self.brew}" if self.brew else ""
-        return f"sudo apt-get install {self.apt}" if self.apt and shutil.which("apt-get") else ""
+        """The command that installs it; where none is known on this system, what Debian calls it."""
+        if sys.platform == "darwin" and self.brew:
+            return f"brew install {self.brew}"
+        if shutil.which("apt-get"):
+            return f"sudo apt-get install {self.apt}"
+        return f"by your system's packages (Debian: {self.apt})"
 
 
 #: by what they are called here

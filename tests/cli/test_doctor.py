@@ -113,12 +113,16 @@ def test_compilers(monkeypatch):
     assert result.exit_code == 1 and "does not work: C compiler: exit code 1" in result.output
     monkeypatch.setenv("CC", "no-such-compiler")
     found = describe_programs()["C compiler"]
-    assert found["path"] is None and not found["broken"]
+    assert found["path"] is None and not found["broken"] and "gcc" in found["get"]
     monkeypatch.setenv("CC", "")
     assert "path" in describe_programs()["C compiler"]
     if shutil.which("cc"):
         monkeypatch.setenv("CC", "cc -no-such-option")
         assert "no-such-option" in describe_programs()["C compiler"]["broken"]
+    monkeypatch.setattr(installed.shutil, "which", lambda name: None)
+    assert installed.PROGRAMS["C compiler"].get() in (
+        "by your system's packages (Debian: gcc libc6-dev)", "brew install gcc"
+    )  # fmt: skip
 
 
 def test_speed_of_small_works(monkeypatch):
