@@ -6,6 +6,8 @@ ARM_CC ?= aarch64-linux-gnu-gcc
 QEMU ?= qemu-aarch64
 ZIG ?= $(PYTHON) -m ziglang
 CROSS ?= aarch64-linux-gnu aarch64-macos x86_64-macos x86_64-windows-gnu
+MACHINE := $(shell uname -m)
+WHEELS ?= x86_64 aarch64
 TIME ?= 60
 JOBS ?= 2
 FUZZ ?= 400000
@@ -28,7 +30,7 @@ TESTED = $(CSRC) csrc/tests/test_core.c
 COMPARED = $(filter-out csrc/library/% csrc/targets/gemm_% $(patsubst %,csrc/products/%/%,gemm tapered tables),$(CSRC)) csrc/tests/test_isas.c
 FUZZED = $(CSRC) $(filter-out fuzz/driver.c,$(wildcard fuzz/*.c))
 
-.PHONY: help build wheel sbom dpi lib check test test-c test-c-san test-c-arm test-isas-arm cross test-threads ubsan-exhaustive test-jax test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs playground lint format
+.PHONY: help build wheel wheels $(WHEELS) sbom dpi lib check test test-c test-c-san test-c-arm test-isas-arm cross test-threads ubsan-exhaustive test-jax test-mutants test-slow test-exhaustive fuzz-core fuzz-formats gpu gpu-wheels bench docs playground lint format
 
 help: ## Show this list.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -36,11 +38,34 @@ help: ## Show this list.
 build: ## Install in the current environment, editable, with what the tests need.
 	$(PYTHON) -m pip install -e '.[test]'
 
+# the largest size of a wheel, in millions of bytes: what GCC makes for x86-64 has loops for three instruction sets
+WHEEL_LIMIT = $(if $(filter aarch64,$@),6,8.5)
+PACK = $(PYTHON) .ci/pack.py --to dist --limit $(WHEEL_LIMIT)
 wheel: ## Build in dist the source distribution and, from it, a wheel for Linux on x86-64 and every Python from 3.11 on (needs the extra wheel).
 	rm -rf build/wheel
 	LDFLAGS=-s $(PYTHON) -m build --outdir build/wheel .
-	$(PYTHON) -m auditwheel repair -w dist build/wheel/softnum-*.whl
+	$(PYTHON) -m auditwheel repair -w build/wheel/repaired build/wheel/softnum-*.whl
+	$(PACK) build/wheel/repaired/*.whl
 	cp build/wheel/softnum-*.tar.gz dist
+
+# For the processor of this machine, zig links the objects of make build with an older glibc. For another it compiles them too, and NumPy's
+# headers are those in its wheel. Python's are those of this Python, a 64-bit Linux like the targets: of what its pyconfig.h says about
+# the machine, the stable ABI's headers use the sizes of types, and those are the same.
+FOREIGN = _PYTHON_HOST_PLATFORM=linux-$(1) SOFTNUM_NUMPY_HEADERS=build/numpy/$(1)/numpy/_core/include \
+	CC="$(ZIG) cc -target $(2)" AR="$(ZIG) ar" CFLAGS="-DNDEBUG -fwrapv -O2 -ffunction-sections -fdata-sections"
+wheels: $(WHEELS) ## Build in dist wheels for Linux with glibc 2.28, on x86-64 and 64-bit Arm (needs the extra wheels).
+$(WHEELS):
+	rm -rf build/wheels/$@
+	$(if $(filter $@,$(MACHINE)),,rm -rf build/numpy/$@ && $(PYTHON) -m pip download -q --no-deps --only-binary :all: \
+		--platform manylinux_2_27_$@ --platform manylinux_2_28_$@ -d build/numpy/$@ \
+		"numpy==$$($(PYTHON) -c 'import numpy; print(numpy.__version__)')" \
+		&& $(PYTHON) -m zipfile -e build/numpy/$@/numpy-*.whl build/numpy/$@)
+	$(if $(filter $@,$(MACHINE)),,$(call FOREIGN,$@,$@-linux-gnu.2.28)) LDFLAGS="-s -Wl,--gc-sections" \
+		LDSHARED="$(ZIG) cc -target $@-linux-gnu.2.28 -shared" \
+		$(PYTHON) -m build --wheel --no-isolation --outdir build/wheels/$@ .
+	$(PYTHON) -m auditwheel repair -w build/wheels/$@/repaired build/wheels/$@/softnum-*.whl
+	$(PYTHON) -m abi3audit --strict build/wheels/$@/repaired/*.whl
+	$(PACK) build/wheels/$@/repaired/*.whl
 
 sbom: ## Write in dist the list (SBOM, CycloneDX) of what a `pip install` of the wheel in dist brings (needs the extra release).
 	rm -rf build/sbom

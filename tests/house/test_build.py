@@ -48,6 +48,25 @@ def test_all_packages_are_installed():
     assert sorted(map(str, there - set(map(Path, folders.values())))) == []
 
 
+def test_headers_in_the_wheel_include_no_others():
+    """Those of the compiled loops stay out of it, a third of a million bytes."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    there = {
+        path.relative_to(ROOT / "csrc"): path.read_text(encoding="utf-8")
+        for package in ("softnum.include", "softnum.include.dpi")
+        for pattern in settings["package-data"][package]
+        for path in (ROOT / settings["package-dir"][package]).glob(pattern)
+    }
+    assert {Path("softnum.h"), Path("softnum/softnum.h"), Path("dpi/names.c")} <= set(there)
+    missing = {
+        f"{path}: {name}"
+        for path, text in there.items()
+        for name in re.findall(r'^ *# *include "([^"]+)"', text, re.MULTILINE)
+        if Path(name) not in there and path.parent / name not in there
+    }
+    assert missing == set()
+
+
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 def test_the_c_tests_link_the_same_sources():
     database = subprocess.run(["make", "-npq"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
