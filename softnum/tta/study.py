@@ -227,7 +227,7 @@ def outcome_rules(
     reached, smooth : str
         As `ReachedRule.parse` takes them: "consecutive:3", "ema:0.9".
     confidence : float
-        Of the intervals.
+        Confidence level of the intervals.
     combine : iterable of str
         "a+b=c": designs whose speed-ups' product is compared with that of a third.
     rent, price : iterable of str
@@ -293,12 +293,12 @@ def conclude(
     target, baseline, metric
         As in `combine_study`.
     out : path-like
-        The study's folder. If it holds a ``workloads.json`` (`write_workloads`), designs whose times do not know the
-        energy of an iteration get that of `energy_of`.
+        The study's folder. If it holds a ``workloads.json`` (`write_workloads`), designs whose times come without
+        energies get those of `energy_of`.
     energy_table : EnergyTable, optional
         By which. Default: "45nm".
     inputs : Mapping, optional
-        What else to keep in ``results.json``.
+        Further inputs to record in ``results.json``.
     tuning : Tuning, optional
         Learning rates that were tuned: its runs are combined with the same times by the same rules, and stand beside
         the others in table and ``results.json``.

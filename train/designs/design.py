@@ -255,7 +255,7 @@ class LayerDesign:
 
 @dataclass(frozen=True)
 class Design:
-    """One arithmetic and the hardware it stands for; made by `load_design`.
+    """The arithmetic of a training run and the hardware it stands for; made by `load_design`.
 
     Attributes
     ----------
@@ -273,13 +273,13 @@ class Design:
     hardware : dict
         The ``[hardware]`` table as written.
     sources : dict
-        Text -> SHA-256 of the file, for each text of the design that names the user's own formats, functions or
-        operators; None for a module without a file. What such a file itself includes or imports is not looked at.
+        Text -> SHA-256 of the file, for each text of the design that names user-defined formats, functions or
+        operators; None for a module without a file. Files that such a file includes or imports are not examined.
     engine : str
-        What computes all that is no product: "exact", softnum's operations; or "torch", PyTorch's own functions, which
-        only `softnum.torch` can.
+        What computes everything except products: "exact", the operations of softnum; or "torch", the functions of
+        PyTorch, which only `softnum.torch` supports.
     convolution : Convolution, optional
-        How convolutions are computed where a layer does not state it; None: directly.
+        How convolutions are computed unless a layer states it; None: directly.
 
     Examples
     --------

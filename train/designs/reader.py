@@ -115,15 +115,15 @@ def load_design(path: str | Path) -> Design:
     Raises
     ------
     FileNotFoundError
-        If it looks like a file's path and there is no such file.
+        If it looks like a path and there is no such file.
     ValueError
-        If there is no design of that name; or the file is not valid: its message names the file, the key, and the
-        nearest key that is known.
+        If there is no design of that name; or the file is not valid: the message names the file, the key and a similar
+        known key.
 
     Notes
     -----
     ``format = "file.py:object"`` runs that Python file, which lies next to the design, and ``"file.c:type"`` is
-    compiled and run: read designs that you trust.
+    compiled and run: so read only designs that you trust.
 
     Examples
     --------

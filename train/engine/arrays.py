@@ -107,7 +107,7 @@ class Arrays(Binary64):
         return x.reshape(shape)
 
     def add(self, a, b):
-        """a + b, rounded to the carrier."""
+        """a + b, rounded to the host type."""
         return a + b
 
     def part(self, x, rows: slice, columns: slice):

@@ -55,8 +55,8 @@ def activation(name: str, x: Tensor, layer) -> Tensor:
     Parameters
     ----------
     name : str
-        What the network calls it, and the design's ``operators`` may replace: one of `EXACT`, of `RULES` with one
-        operand, or "relu".
+        The name of the function in the network, which the design's ``operators`` may replace: one of `EXACT`, of
+        `RULES` with one operand, or "relu".
     x : Tensor
         Rounded to the role ``elementwise`` as it enters (but not by the exact ReLU, which changes no format).
     layer : LayerNumerics
@@ -212,7 +212,7 @@ def _follow(rule: ast.expr, layer, values: dict):
 
 
 def operate(operator, inputs: tuple[Tensor, ...], layer) -> Tensor:
-    """An operator of the user's own as a layer.
+    """A user-defined operator as a layer.
 
     Parameters
     ----------

@@ -104,7 +104,7 @@ class LayerNumerics:
     def compute(self, operation: str, role: str, *operands):
         """One of softnum's operations on carriers, the exact result rounded once as the design says for a role.
 
-        An operand that is a Python number is rounded to the carrier.
+        An operand that is a Python number is rounded to the host type.
         """
         backend = self.numerics.backend
         operands = tuple(backend.constant(x) if isinstance(x, float) else x for x in operands)
@@ -640,7 +640,7 @@ class Numerics:
     threads : int
         Of a product; at most, of other arithmetic. Results do not depend on it.
     device : str
-        Where arrays lie and are computed with (``softnum.train.engine.devices.DEVICES``). Results do not depend on it.
+        The device of arrays and computation (``softnum.train.engine.devices.DEVICES``). Results do not depend on it.
     looked_up : set of str
         The layers whose weights are rows that are looked up (`softnum.train.Design.layer`).
 

@@ -35,13 +35,13 @@ class Tensor:
     value : array
         Carriers (`softnum.train.engine.backend`).
     backend : NumpyBackend
-        The object that computes with it.
+        The object that computes operations on it.
     op : str, optional
         The operation that made it; None for a leaf.
     parents : tuple of Tensor
-        What it was made from.
+        The operands of that operation.
     saved : tuple
-        What the gradient rule needs besides the parents.
+        Values that the gradient rule needs besides the parents.
     requires_gradient : bool, optional
         Default: whether a parent does.
     name : str

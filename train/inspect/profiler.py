@@ -223,7 +223,8 @@ def profile(
     """Measure the time of every operation of a network's training iteration under a design.
 
     The first iteration, in which `softnum.train.explain` says what each operation is, warms up; those after it are
-    timed. What watching them takes is left out. Nothing is written; times are the machine's, and no record holds any.
+    timed. The overhead of measuring is excluded. Nothing is written; times depend on the machine and are not part of
+    records.
 
     Parameters
     ----------
@@ -231,7 +232,7 @@ def profile(
         A network's name, or all settings of a run.
     design : Design
     seed : int
-        Of weights and samples.
+        Seed of weights and samples.
     iterations : int
         How many to measure. Those that skip their update, as gradients overflow, are not counted.
     threads, device

@@ -70,10 +70,9 @@ def make_network(name: str, *, data: str | None = None, data_folder: str | Path 
     name : str
         One of `NETWORKS`.
     data : str, optional
-        The data set that it is for, from which follow options that are not stated: the size of images, features,
-        classes.
+        The data set that it is for, which determines options that are not given: image size, features, classes.
     data_folder : path-like, optional
-        Where the files of images of the user's own lie, whose size they say (`load_data`).
+        The folder of user-supplied images, which determine their size (`load_data`).
     **options
         The network's own parameters: the arguments of its class.
 
@@ -81,7 +80,7 @@ def make_network(name: str, *, data: str | None = None, data_folder: str | Path 
     ------
     ValueError
         If there is no network or data set of that name, the network takes data of another kind, or has no such
-        parameter; or images of the user's own are not there.
+        parameter; or the folder of user-supplied images does not exist.
 
     Examples
     --------

@@ -72,7 +72,7 @@ def run(
     design : Design
     settings : Settings
     seed : int
-        Of the initial weights, the batches and every stochastic rounding.
+        Seed of the initial weights, the batches and every stochastic rounding.
     out : path-like
         The record is ``<out>/<design>/seed-<seed>.jsonl``.
     force : bool
@@ -82,8 +82,8 @@ def run(
     device : str
         "cpu", or "cuda" for a GPU. The record does not depend on it, and an interrupted run may go on on another.
     statistics : int, optional
-        Also write what became of the numbers (``softnum.train.runs.statistics``) in the first iteration and every so
-        many from it, to ``seed-<seed>.statistics.jsonl`` beside the record, which does not depend on it.
+        Also write statistics of rounding (``softnum.train.runs.statistics``) of the first iteration and of every N-th
+        after it, to ``seed-<seed>.statistics.jsonl`` beside the record, which does not depend on it.
     progress : callable, optional
         Called as ``progress(iteration, iterations, accuracy or None)`` after every iteration.
 

@@ -23,23 +23,23 @@ _SCHEDULE = ("schedule", "warmup", "decay_every", "decay_factor", "final_rate")
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run does besides its arithmetic: the same for every design that is compared.
+    """All settings of a run except its arithmetic; the same for every design that is compared.
 
     Parameters
     ----------
     network : str
-        Name of a reference network (`make_network`), or ``"file.py:function"``, a function of the user's that returns
-        a `softnum.torch.Training`. That says itself what it learns from and what updates it, so that all below but
-        ``samples``, ``held_out``, ``batch``, ``epochs`` and ``evaluate_every`` is left out.
+        Name of a reference network (`make_network`), or ``"file.py:function"``, a user-defined function that returns a
+        `softnum.torch.Training`. The Training states its own data and optimiser, so that all below except ``samples``,
+        ``held_out``, ``batch``, ``epochs`` and ``evaluate_every`` is left out.
     network_options : dict
-        Its own parameters.
+        Parameters of the network.
     data : str, optional
         Name of a data set (`load_data`). Default: digits, or what the network takes instead (`default_data`); of one of
         the user's own "own".
     data_folder : str, optional
-        Where its files lie; not part of a record.
+        The folder of its files; not part of a record.
     samples, held_out : int, optional
-        How many of the set's first samples to train on, and to be measured on. Default: all.
+        How many of the first samples to train on, and of the first held-out samples to evaluate on. Default: all.
     batch : int
         Samples per iteration.
     epochs : int
@@ -55,11 +55,12 @@ class Settings:
     decay_every, decay_factor, final_rate : optional
         Constants of the schedule.
     clip_norm, clip_value : float, optional
-        Limits of gradients (`clip_gradients`): of the norm of all together, and of every element.
+        Limits of gradients (`clip_gradients`): of their joint norm, and of every element.
     workers : int
         How many share a batch, in equal parts, and sum their gradients (``softnum.train.update.workers``).
     collective : str, optional
-        How several workers do: the text of a `softnum.collective`, such as ``"ring(unit='bfloat16')"``, without ranks.
+        How several workers sum gradients: the text of a `softnum.collective`, such as ``"ring(unit='bfloat16')"``,
+        without ranks.
     compression : str, optional
         What several workers send of their gradients (``softnum.collectives.compression``), such as
         ``"top_k(share=0.01)"``; the record states its bytes.
@@ -67,7 +68,7 @@ class Settings:
         In place of a collective: a parameter server (``softnum.collectives.servers``), such as
         ``"stale_synchronous(bound=2)"``. A batch is one worker's, and an iteration one update.
     bucket_bytes : int, optional
-        Of several workers' gradients that are summed together, with which a bucket ends. Default: PyTorch's, 1 MiB of
+        The size at which a bucket of gradients that several workers sum together ends. Default: PyTorch's, 1 MiB of
         the first, 25 MiB of others.
     evaluate_every : int, optional
         Iterations between evaluations on the held-out samples. Default: every 160 samples, or ten times an epoch if
@@ -154,7 +155,7 @@ class Settings:
                 )
 
     def make_optimiser(self, parameters):
-        """The optimiser of some parameters."""
+        """The optimiser for given parameters."""
         constants = {name: getattr(self, name) for name in _CONSTANTS}
         return make_optimiser(self.optimiser, parameters, **constants)
 

@@ -63,7 +63,7 @@ def conduct_study(
     plots: str | Path | None = None,
     store: RecordStore | None = None,
 ) -> Outcome:
-    """Carry a study out: train what is not finished, and compute the results of what is there.
+    """Carry out a study: train the runs that are not finished, and compute the results of those that are.
 
     Parameters
     ----------
@@ -82,15 +82,15 @@ def conduct_study(
     progress : callable, optional
         Called as ``progress(done, runs, text)`` as runs end.
     say : callable
-        Takes lines of text about what is going on.
+        Called with lines of text about the progress.
     console : rich.console.Console, optional
         Where to print the tables.
     explain : bool
-        Print also what is in ``results.json`` alone: all intervals, warnings, rules and assumptions.
+        Also print what is otherwise only in ``results.json``: all intervals, warnings, rules and assumptions.
     plots : path-like, optional
         Folder for the charts of `softnum.tta.outcomes.plot_details`, in one folder for each network.
     store : RecordStore, optional
-        Records of earlier studies, which are taken in place of training; what is trained is kept there. Default: none.
+        Records of earlier studies, which are used instead of training; new records are added to it. Default: none.
 
     Returns
     -------
@@ -100,8 +100,8 @@ def conduct_study(
     ------
     ValueError
         If the machine, or a cluster's worker, lacks the device, a time per iteration is missing or malformed, the
-        workers differ from this machine, or another process carries out a study in the folder; nothing has been trained
-        then.
+        workers differ from this machine, or another process carries out a study in the folder; in these cases nothing
+        has been trained.
     RuntimeError
         If SCALE-Sim has to run and fails.
 

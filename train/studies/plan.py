@@ -133,7 +133,7 @@ class StudyPlan:
 
 @plain
 def plan_study(study: StudyFile, out: str | Path, *, store: RecordStore | None = None) -> StudyPlan:
-    """Find out what a study would do; nothing is written.
+    """Determine what a study would do, without writing anything.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def plan_study(study: StudyFile, out: str | Path, *, store: RecordStore | None =
     out : path-like
         The study's folder.
     store : RecordStore, optional
-        Records of earlier studies, which are taken in place of training.
+        Records of earlier studies, which are used instead of training.
 
     Returns
     -------

@@ -42,11 +42,11 @@ class Case:
     batch : int
         Samples per iteration.
     label : str, optional
-        What its folder and results are called. Default: the design's name.
+        The name of its folder and in results. Default: the design's name.
     workers : int, optional
-        How many share a batch. Default: what the study's settings say.
+        The number of workers that share a batch. Default: that of the study's settings.
     collective : str, optional
-        How several workers sum their gradients, as of `Settings`.
+        How several workers sum their gradients, as in `Settings`.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def case_workloads(cases, settings: Settings) -> list[Workload]:
     cases : sequence of Case
         Designs and batch sizes.
     settings : Settings
-        What they have in common.
+        The settings that they have in common.
 
     Returns
     -------
@@ -186,7 +186,7 @@ def run_study(
     progress: Callable[[int, int, str, bool], None] | None = None,
     store: RecordStore | None = None,
 ) -> list[Path]:
-    """Run every case with every seed; finished runs are not run again.
+    """Run every case with every seed, skipping finished runs.
 
     Parameters
     ----------
@@ -202,13 +202,13 @@ def run_study(
     device : str
         As of `softnum.train.run`.
     force : bool
-        Run all of them again.
+        Run all of them again, even those that are finished.
     progress : callable, optional
         Called as ``progress(done, runs, "design, seed n", trained)`` as each run ends; trained is False for a run that
         was found finished.
     store : RecordStore, optional
-        Records of earlier studies, which are taken in place of training unless `force` is set; what is trained is kept
-        there. Default: none.
+        Records of earlier studies, which are used instead of training unless `force` is set; new records are added to
+        it. Default: none.
 
     Returns
     -------
@@ -218,7 +218,7 @@ def run_study(
     Raises
     ------
     ValueError
-        If a design, a setting or a seed is unusable; nothing has been trained then.
+        If a design, a setting or a seed is unusable; in these cases nothing has been trained.
 
     Examples
     --------

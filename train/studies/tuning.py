@@ -85,7 +85,7 @@ def plan_tuning(
     judged: Sequence[int],
     out: str | Path,
 ) -> TuningPlan:
-    """What a tuning will cost; nothing is written.
+    """Determine what a tuning will cost, without writing anything.
 
     Parameters
     ----------

@@ -405,7 +405,7 @@ class AdamW(_Moments):
     ----------
     parameters : list of Parameter
     learning_rate, beta1, beta2, epsilon, weight_decay : float
-        As of `Adam`, but for the last, whose default is 0.01.
+        As in `Adam`, except that the default of the last is 0.01.
 
     Raises
     ------
@@ -453,7 +453,7 @@ class LAMB(_Moments):
     ----------
     parameters : list of Parameter
     learning_rate, beta1, beta2, epsilon, weight_decay : float
-        As of `Adam`, but for the last two, whose defaults are 1e-6 and 0.01.
+        As in `Adam`, except that the defaults of the last two are 1e-6 and 0.01.
 
     Raises
     ------
@@ -549,9 +549,9 @@ class Lion(Optimiser):
 
 
 class Muon(AdamW):
-    """Momentum whose singular values are made equal, for matrices; AdamW for all else.
+    """For matrices, momentum with its singular values equalised; AdamW for all other parameters.
 
-    Of a parameter of two or more dimensions, but for those of embeddings and of the network's last layer::
+    For a parameter of two or more dimensions, except those of embeddings and of the network's last layer::
 
         w = w - learning_rate * weight_decay * w             [update.decay]
         v = g + momentum * v                                 [update.momentum, stored as momentum]
@@ -563,7 +563,7 @@ class Muon(AdamW):
             X = a * X + B @ X                                [the product as above; update.step]
         w = w - learning_rate * f * X                        [update.weight, stored as master]
 
-    a, b, c = 3.4445, -4.7750, 2.0315, rounded to the carrier. A matrix with more rows than columns is transposed for
+    a, b, c = 3.4445, -4.7750, 2.0315, rounded to the host type. A matrix with more rows than columns is transposed for
     the five steps; one of a convolution has a row for each filter. f = sqrt(max(1, outputs / inputs)), in binary64,
     with the outputs a matrix' columns (of a convolution its rows).
 
@@ -573,7 +573,7 @@ class Muon(AdamW):
     learning_rate, momentum : float
         Of matrices: 0.02, 0.95.
     adam_rate, beta1, beta2, epsilon : float
-        Of the rest, as of `AdamW` (adam_rate is its learning rate): 0.0003, 0.9, 0.999, 1e-8.
+        For other parameters, as in `AdamW` (adam_rate is its learning rate): 0.0003, 0.9, 0.999, 1e-8.
     weight_decay : float
         Of both: 0.01.
 
@@ -688,7 +688,7 @@ def make_optimiser(name: str, parameters, **constants) -> Optimiser:
         One of `OPTIMISERS`.
     parameters : list of Parameter
     **constants
-        The optimiser's own; None stands for its default.
+        The constants of the optimiser; None stands for the default.
 
     Raises
     ------

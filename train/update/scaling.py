@@ -62,7 +62,7 @@ def clip_gradients(parameters, *, value: float | None = None, norm: float | None
 
     First by value: elements beyond -value or value become that. Then by norm: if the norm of all gradients together is
     above the limit, all are multiplied by limit / that norm, so that none changes its direction. The norm is that of
-    `NumpyBackend.norm`, over the parameters in their order, the quotient is binary64 and rounded to the carrier. What
+    `NumpyBackend.norm`, over the parameters in their order, the quotient is binary64 and rounded to the host type. What
     either of them changes is rounded to ``weight_gradients``.
 
     Parameters

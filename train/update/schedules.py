@@ -21,7 +21,7 @@ _DEFAULTS = {"decay_factor": 0.1, "final_rate": 0.0}
 
 @dataclass(frozen=True)
 class Schedule:
-    """What the learning rate is multiplied by in each iteration.
+    """The factor of the learning rate in each iteration.
 
     In the first ``warmup`` iterations, t = 1, 2, ..., it is t / warmup; from then on, with s = 0, 1, 2, ...::
 
@@ -45,7 +45,7 @@ class Schedule:
     decay_factor : float, optional
         In (0, 1]; "exponential" needs it, that of "step" is 0.1 if not given.
     final_rate : float, optional
-        What "cosine" ends at, as a share of the learning rate, in [0, 1); default 0.
+        For "cosine": the final rate as a fraction of the learning rate, in [0, 1); default 0.
 
     Raises
     ------

@@ -54,13 +54,12 @@ def direction_of(metric: str) -> str:
 
 @dataclass(frozen=True)
 class ReachedRule:
-    """When a run counts as having reached the target.
+    """The rule by which a run has reached the target.
 
-    The rule goes over the evaluations in order. Each value is smoothed first, if that is asked for; then the run has
-    reached the target
+    Evaluations are examined in order, smoothed first if requested. The run has reached the target
 
     - "first": at the first evaluation whose value is at the target or beyond;
-    - "consecutive": at the k-th evaluation in a row that is: the last of them counts, because only then it is known;
+    - "consecutive": at the k-th such evaluation in a row: the last of them counts, because only then is it known;
     - "average": at the first evaluation where the mean of it and the `window` - 1 before is at the target or beyond.
 
     An evaluation that is not finite never counts: it ends a row of good ones, no mean spans it, and smoothing begins
@@ -150,7 +149,7 @@ class ReachedRule:
         return value >= target if self.direction == "higher" else value <= target
 
     def smoothed(self, evaluations: Iterable[Evaluation]) -> list[float]:
-        """The values that the rule looks at: as they are, or exponentially smoothed.
+        """The values that the rule examines, exponentially smoothed if requested.
 
         Examples
         --------

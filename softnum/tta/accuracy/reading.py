@@ -95,7 +95,7 @@ def read_accuracy(
         entries of DAWNBench, each a design; or, with `design`, of the MLPerf logs of one submission, or of logs of
         modded-nanogpt, which are its repetitions.
     format : str, optional
-        Name of the form. Default: found out. A file with ``:::MLLOG``, ``:::MLL`` or ``:::MLPv0.5.0`` is an
+        Name of the form. Default: detected. A file with ``:::MLLOG``, ``:::MLL`` or ``:::MLPv0.5.0`` is an
         MLPerf log; a table with tabs, epoch, hours and a metric of DAWNBench, or the JSON of its entry, is that; one
         with lines like ``step:1/9 val_loss:3.2 train_time:9ms`` is of modded-nanogpt; one whose first line is a JSON
         object is a record of softnum.train if it has ``config`` and ``versions``, else JSON lines; every other
@@ -110,7 +110,7 @@ def read_accuracy(
     batch : int, optional
         Samples per iteration of a file that does not say.
     iterations_per_epoch : int, optional
-        For evaluations that are placed by epoch only.
+        Needed if evaluations are given by epoch only.
     counts_from : int, optional
         0 if the file's first epoch (or iteration) is number 0, 1 if number 1. Default: 1, and a 0 is an error.
 

@@ -29,7 +29,7 @@ _ROW_FIELDS = ("iteration", "epoch", "loss", "finished", "diverged")
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The metric after so many parameter updates; `value` is NaN where the run had diverged.
+    """The metric after a number of parameter updates; `value` is NaN if the run had diverged.
 
     `epoch` is the number of the epoch it was in (a fraction where a framework counts so), or None if it is not known.
     `seconds` is the time since the run's clock began, where the curve states times of its own.
@@ -59,7 +59,7 @@ class Record:
     batch : int
         Samples per iteration.
     iterations : int
-        Parameter updates it did.
+        Number of parameter updates.
     evaluations : tuple of Evaluation
         The metric over training, in order.
     config, versions : Mapping
@@ -71,7 +71,7 @@ class Record:
     by_batch : bool
         Whether the study has the design at several batch sizes, so that its label names the batch.
     mlperf : MLPerfRun or None
-        What the log of an MLPerf run says of the run as a whole.
+        Facts about the whole run in the log of an MLPerf run.
     unit : str
         What is counted as an iteration: "iteration"; "step", an iteration of which the batch is not known; "epoch" or
         "evaluation" where batches cannot be counted. A sample is then one of these, and `batch` 1.
@@ -80,9 +80,9 @@ class Record:
     rent : float or None
         Dollars per hour that the run's own file states.
     target : MLPerfTarget or None
-        What its benchmark asks for, where that is no log of MLPerf.
+        The target of its benchmark, for files other than MLPerf logs.
     notes : tuple of str
-        What a reader should know of how the file was read.
+        Remarks on how the file was read.
     shared : str
         What its label says of workers, where the study has several numbers of them, or several collectives:
         "@ring@w8".
@@ -138,7 +138,7 @@ class Record:
 
     @property
     def label(self) -> str:
-        """What a study calls it: its design's name, or ``name@batch``, and what it says of workers."""
+        """Its name in a study: the design's name, or ``name@batch``, with the workers if stated."""
         return (f"{self.design}@{self.batch}" if self.by_batch else self.design) + self.shared
 
     @property
@@ -437,9 +437,9 @@ def read_records(
 
 
 def design_points(records: RecordSet | Iterable[Record]) -> list[DesignPoint]:
-    """Return what a simulator needs to know of each design, as its records' ``config`` states it.
+    """The designs as a simulator needs them, read from the ``config`` of their records.
 
-    So that records can be combined with times anew without the designs' files, and without training code.
+    Records can thus be combined with new times without the designs' files and without training code.
 
     Parameters
     ----------

@@ -46,14 +46,14 @@ def architecture_names() -> tuple[str, ...]:
 
 @cache
 def architecture(name: str, sequence: int | None = None) -> Architecture:
-    """A network that is timed and not trained, by name.
+    """A network for timing only, not for training, by name.
 
     Parameters
     ----------
     name : str
         One of `architecture_names`.
     sequence : int, optional
-        Tokens of a sample of a language model, patches of an image of flux1-dev; default: what the source says.
+        Tokens per sample of a language model, or patches per image of flux1-dev; default: as in the source.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def architecture(name: str, sequence: int | None = None) -> Architecture:
     Raises
     ------
     ValueError
-        If there is none of the name, or its samples have one length.
+        If there is no such network, or `sequence` is given for one whose samples have a fixed length.
 
     Examples
     --------

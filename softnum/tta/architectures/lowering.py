@@ -163,10 +163,10 @@ def lower(
 
     Operations run forwards, backwards with the last layer first (of a layer backward_data before backward_weight), then
     updates. FLOPs of a matrix product are 2 M N K, but of a strided convolution's backward_data without the zeros that
-    its product has (`Conv2d`). What needs no gradient has no backward_data. Bytes are those of the true tensors, each
-    read or written once: a convolution's feature map, not its unfolded copy. Every layer is an operation of its own;
-    none is merged with the one before it. Feature maps are what a backward pass needs, each once; gradient maps are the
-    gradients of what layers take. There is no workspace: how much a device needs is its library's affair.
+    its product has (`Conv2d`). Layers whose input needs no gradient have no backward_data. Bytes are those of the true
+    tensors, each read or written once: a convolution's feature map, not its unfolded copy. Every layer is an operation
+    of its own; none is merged with the one before it. Feature maps are what a backward pass needs, each once; gradient
+    maps are the gradients of what layers take. Workspace is not included, since it depends on the device's library.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def lower(
     optimiser : str
         "sgd", "momentum", "rmsprop" (with momentum) or "adam".
     fold : bool
-        Whether operations of equal layers are added up, under the name of the first. FLOPs, bytes and GEMM counts of
+        Whether to merge the operations of equal layers, under the name of the first. FLOPs, bytes and GEMM counts of
         the whole stay what they are, and so does a sum of times that grow in proportion with both; there are no tensors
         then. For sweeps over thousands of networks.
 

@@ -340,12 +340,12 @@ def _read(text: str, where: str) -> dict[str, Device]:
 
 
 def devices(path: str | os.PathLike | None = None) -> dict[str, Device]:
-    """The devices that are known.
+    """All known devices.
 
     Parameters
     ----------
     path : path-like, optional
-        A device file of one's own, of the layout of ``softnum/tta/devices.toml``; its devices come first and replace
+        A device file of your own, in the layout of ``softnum/tta/devices.toml``; its devices come first and replace
         shipped ones of the same name.
 
     Returns
@@ -373,19 +373,19 @@ def devices(path: str | os.PathLike | None = None) -> dict[str, Device]:
 
 
 def device(name: str, path: str | os.PathLike | None = None) -> Device:
-    """One device by name.
+    """A device by name.
 
     Parameters
     ----------
     name : str
         Its name, like "v100"; `devices` lists them.
     path : path-like, optional
-        A device file of one's own.
+        A device file of your own.
 
     Raises
     ------
     ValueError
-        If there is no such device; the message names the nearest.
+        If there is no such device; the message suggests a similar name.
 
     Examples
     --------

@@ -195,7 +195,7 @@ def _is_gemm(operation: Operation) -> bool:
 
 @plain
 def roofline(workload: Workload, device: Device, efficiency: float = 1.0) -> Roofline:
-    """Estimate an iteration from below: each operation at its device's peak or at its bandwidth, whichever is slower.
+    """A lower bound of the time of an iteration: each operation at the device's peak or bandwidth, whichever is slower.
 
     The time of an operation is ``max(flops / peak, bytes / bandwidth) / efficiency``, and operations follow each other.
     With an efficiency of 1 no schedule on the device can be faster, unless operations are fused (then bytes are saved)
@@ -216,7 +216,7 @@ def roofline(workload: Workload, device: Device, efficiency: float = 1.0) -> Roo
     Raises
     ------
     ValueError
-        If the workload has nothing to do, the efficiency is out of range, or a format has no rate on the device.
+        If the workload has no operations, the efficiency is out of range, or a format has no rate on the device.
 
     Examples
     --------

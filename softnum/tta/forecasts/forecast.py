@@ -133,22 +133,22 @@ def forecast(
     network: str, precision: Precision, where: System, law: ScalingLaw, target: float, given: Given | None = None,
     *, law_source: str = "a law",
 ) -> Forecast:  # fmt: skip
-    """Say what training a model to a loss would take on a system.
+    """Forecast what training a model to a given loss takes on a system.
 
     Parameters
     ----------
     network : str
         A decoder that `softnum estimate` knows.
     precision : Precision
-        Of a design or a preset: sets the time of a step, not how many are needed.
+        The precision of a design or a preset; it determines the time of a step, not how many steps are needed.
     where : System
     law : ScalingLaw
-        Of runs whose arithmetic trains like the design's.
+        A law fitted to runs whose arithmetic trains like that of the design.
     target : float
         The loss to reach, of the law's metric.
     given : Given, optional
     law_source : str
-        Where the law is from.
+        The source of the law.
 
     Returns
     -------
@@ -157,8 +157,9 @@ def forecast(
     Raises
     ------
     ValueError
-        If the model is no decoder, the law never has the loss or is asked more than ten times beyond its runs, the ways
-        do not divide what they share, the devices have not the memory, or failures leave no time.
+        If the model is not a decoder, the law never reaches the loss or would be extrapolated more than ten times
+        beyond its runs, the degrees of parallelism do not divide what they share, the devices have too little memory,
+        or failures leave no time for work.
 
     Examples
     --------

@@ -53,12 +53,12 @@ def write_forecasts(
     Parameters
     ----------
     path : path-like
-        The file, usually ``results.json``; it is whole or not there.
+        The file, usually ``results.json``; written atomically.
     forecasts : sequence of Forecast
     files : iterable of (str, str)
         Path and role of what they rest on: "law", "system", "design".
     command : str
-        What made them.
+        The command that made them.
 
     Returns
     -------

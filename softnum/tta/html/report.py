@@ -101,19 +101,19 @@ def _report(source: str | os.PathLike | Report) -> Report:
 
 
 def write_report(source: str | os.PathLike | Report, path: str | os.PathLike) -> Path:
-    """Write a report as one HTML file that needs nothing else: no network, no other file.
+    """Write a report as one self-contained HTML file.
 
     Parameters
     ----------
     source : path-like or Report
-        The folder, or what `load_report` made of it.
+        The folder, or the Report that `load_report` returned for it.
     path : path-like
         The file. If it lies in the folder itself, the paths of records and reports are links to them.
 
     Returns
     -------
     Path
-        The file, which is whole or not there. The same folder gives the same bytes.
+        The file, written atomically. The same folder gives the same bytes.
 
     Raises
     ------

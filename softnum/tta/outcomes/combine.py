@@ -78,20 +78,20 @@ def combine_study(
     target : float
         The value of the metric to reach.
     baseline : str
-        Label of the design that speed-ups are over.
+        Label of the design that speed-ups are relative to.
     metric : str
         Name of the metric.
     reached : ReachedRule, optional
-        When a run counts as having reached the target. Default: at its first evaluation there, in the direction that
+        The rule by which a run has reached the target. Default: at its first evaluation there, in the direction that
         `direction_of` gives the metric.
     confidence : float
-        Of the intervals.
+        Confidence level of the intervals.
     costs : Mapping of str to Cost, optional
         Rent and price, by label.
     energies : Mapping of str to (float, str), optional
-        Joules of an iteration and their source, by label, for designs whose time does not know its energy.
+        Joules of an iteration and their source, by label, for designs whose times come without energies.
     combinations : iterable of (sequence of str, str)
-        Parts and combined design of each `interaction` to look at, over the baseline.
+        Parts and combined design of each `interaction` to compute, relative to the baseline.
 
     Returns
     -------

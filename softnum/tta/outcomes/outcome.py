@@ -16,7 +16,7 @@ __all__ = ["CostResult", "DesignResult", "EnergyResult", "Intervals", "Run", "Sp
 
 @dataclass(frozen=True)
 class Variant:
-    """One set of iteration times, with what has to be said about it.
+    """One set of iteration times, with its assumptions and notes.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ class Variant:
     left_out : Mapping of str to str
         Designs that have no time in this variant, with the reason.
     assumptions : tuple of str
-        What the times rest on.
+        The assumptions of the times.
     not_simulated : tuple of str
-        What an iteration does and the times leave out.
+        Parts of an iteration that the times leave out.
     notes : tuple of str
-        What else a reader should know of the times.
+        Further remarks on the times.
     files : tuple of str
         The files that the times were read from.
     measured : bool
@@ -295,22 +295,22 @@ class Study:
     metric : str
     target : float
     rule : str
-        When a run counts as having reached the target, in words.
+        The rule by which a run has reached the target, in words.
     baseline : str
     designs : tuple of DesignResult
         In the order in which the designs were first given.
     records : tuple of Record
         The runs used.
     assumptions, not_simulated : tuple of str
-        What the variant's times rest on, and what they leave out.
+        The assumptions of the variant's times, and what they leave out.
     notes : tuple of str
-        What was left out and why.
+        What was left out, and why.
     reached : ReachedRule
         The rule that `rule` puts into words.
     confidence : float
-        Of every interval.
+        Confidence level of every interval.
     interactions : tuple of Interaction
-        What combined designs gain, against the product of what their parts gain alone.
+        Gains of combined designs, compared with the product of the gains of their parts.
     files : tuple of str
         The files that the times were read from.
 

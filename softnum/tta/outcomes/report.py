@@ -41,8 +41,8 @@ def print_studies(
     console : rich.console.Console, optional
         Where to print. Default: the terminal.
     explain : bool
-        Print instead every variant's tables, every interval and bill, all warnings, the rules, the assumptions and what
-        was left out, all of which ``results.json`` has, too.
+        Print instead the tables of every variant, all intervals and costs, warnings, rules, assumptions and omissions,
+        all of which are also in ``results.json``.
     tuning : Tuning, optional
         Learning rates that were tuned, with its studies: printed too.
 

@@ -276,7 +276,7 @@ def _version() -> str:
 def write_results(
     path: str | os.PathLike, studies: Sequence[Study], inputs: Mapping | None = None, *, tuning: Tuning | None = None
 ) -> Path:
-    """Write `results_dict` as JSON, whole or not at all.
+    """Write `results_dict` as JSON, atomically.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ def target_curves(
     target : float
         One more target to look at: that of the study, if it lies in the range.
     confidence : float
-        Of the intervals.
+        Confidence level of the intervals.
     by_clock : bool
         Whether seconds are those that the evaluations state, and no product.
 

@@ -97,8 +97,8 @@ def simulate(
     """Simulate every GEMM of the designs, on the stated hardware and at equal area, and keep the reports.
 
     Equal simulations (same array, same words, same shape) run once. Each result is kept in `cache` as soon as it is
-    there, under the digest of what the simulator was given, so that what is interrupted goes on and nothing is
-    simulated twice. The same designs give the same reports, however many processes make them.
+    there, under the digest of what the simulator was given, so that an interrupted run resumes and nothing is simulated
+    twice. The same designs give the same reports, however many processes make them.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def scalesim_timings(
     points : iterable of DesignPoint
         The designs, on their stated hardware or scaled by `equal_area`.
     simulations : Simulations or iterable of Simulations, optional
-        Where to look the GEMMs up; the first that has one answers. Default: the shipped reports.
+        The reports to look the GEMMs up in; the first that has a GEMM is used. Default: the shipped reports.
 
     Returns
     -------

@@ -22,7 +22,7 @@ __all__ = ["scalesim_variants", "zigzag_variants"]
 def scalesim_variants(
     points: Iterable[DesignPoint], *, baseline: str, simulations: Simulations | Iterable[Simulations] | None = None
 ) -> list[Variant]:
-    """Return the times of the designs on their stated hardware, and at equal area, with what both rest on.
+    """The times of the designs on their stated hardware and at equal area, with the assumptions of both.
 
     Parameters
     ----------

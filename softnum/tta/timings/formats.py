@@ -296,8 +296,8 @@ def read_timings(
     path : path-like
         The file: UTF-8, or that in gzip.
     format : str, optional
-        One of ``softnum.tta.timings.FORMATS``. Default: told from the contents; a file that no format
-        knows, or two do, is an error.
+        One of ``softnum.tta.timings.FORMATS``. Default: detected from the content; a file that fits no format, or two,
+        is an error.
     clock : str, optional
         Frequency such as "1 GHz", for cycles in a file that states no clock.
     warmup : str or int
@@ -310,11 +310,10 @@ def read_timings(
     marker : str, optional
         A regular expression: the kernel that begins an iteration, or the range of time that is one.
     allow_unfinished : bool
-        Whether a GPGPU-Sim log that stops inside a kernel is taken up to the kernel before. What is said of the time
-        says so.
+        Whether to read a GPGPU-Sim log that stops inside a kernel up to the kernel before; the result says so.
     workload : Workload, optional
-        The iteration that the file is of. Kernels that are called by their products, as `export_program` calls them,
-        are compared with it; in files without such names it changes nothing.
+        The iteration that the file measures. Kernels named by their products, as `export_program` names them, are
+        compared with it; it has no effect on files without such names.
 
     Returns
     -------

@@ -208,16 +208,16 @@ def energy_of(
     Parameters
     ----------
     workload : Workload
-        What the iteration consists of.
+        The operations of the iteration.
     table : str or EnergyTable
         "45nm" (Horowitz, default), "45nm-lecture" or "aladdin-40nm" (Accelergy's), or what `read_energy_table` read.
     hardware : Hardware, optional
-        A systolic array with its SRAM: how often operands leave SRAM, and what an access costs, then follow from it.
+        A systolic array with its SRAM, which determines how often operands leave SRAM and what an access costs.
         Default: once, from 32 KB.
     accumulator : str or Mapping of str to str, optional
         Format of the sums, for all GEMMs or by stage. Default: 32 bits, fixed point where both operands are.
     unit : UnitHardware, optional
-        What the design states of its multiply-add unit. Default: the `hardware`'s.
+        The figures that the design states for its multiply-add unit. Default: those of `hardware`.
 
     Returns
     -------
@@ -226,8 +226,8 @@ def energy_of(
     Raises
     ------
     ValueError
-        If the table is unknown, a GEMM's format is wider than its entries, nothing can stand in for it (a posit, a
-        format or a function of the user's) and no `unit` states an energy, or the workload has no operation.
+        If the table is unknown, a GEMM's format is wider than its entries, there is no substitute for it (a posit, a
+        user-defined format or function) and no `unit` states an energy, or the workload has no operation.
 
     Examples
     --------

@@ -42,7 +42,7 @@ class Hardware:
     clock : Fraction
         Hertz.
     unit : UnitHardware, optional
-        What the design states of its own multiply-add unit.
+        The figures that the design states for its multiply-add unit.
     cores : (int, int)
         How many such arrays there are, each with SRAMs of its own: those in a row share the rows of a result, those in
         a column its columns.
@@ -132,7 +132,7 @@ class Hardware:
 
     @property
     def interval(self) -> int:
-        """Clock cycles from one multiply-add of a cell to its next: a step of the array."""
+        """Clock cycles between successive multiply-adds of a cell: a step of the array."""
         return 1 if self.unit is None else self.unit.initiation_interval
 
     @property
@@ -221,11 +221,10 @@ class Gemm:
     count : int
         How many products of this kind an iteration computes, one after another.
     sparsity : tuple of str
-        Of both operands, "2:4" where there are at most two numbers other than 0 in every four along K, else "dense";
+        The patterns of both operands: "2:4" if at most two of every four numbers along K are nonzero, else "dense";
         empty if both are dense.
     function : str
-        Name of the user's function that multiplies, where the unit is custom; empty where it is a product of the
-        formats.
+        Name of the user-defined function that multiplies, if the unit is custom; else empty.
 
     Examples
     --------
@@ -304,14 +303,14 @@ class Gemm:
 
 @dataclass(frozen=True)
 class DesignPoint:
-    """What a simulator needs to know about a design: its hardware and the GEMMs of one iteration.
+    """A design as a simulator needs it: its hardware and the GEMMs of one iteration.
 
     Parameters
     ----------
     name : str
         Name of the design.
     hardware : Hardware
-        What it runs on.
+        The hardware that it runs on.
     gemms : tuple of Gemm
         Every GEMM of one training iteration, forward and backward.
 

@@ -14,20 +14,20 @@ KINDS = ("given", "measured", "simulated", "estimated")
 
 @dataclass(frozen=True)
 class IterationTime:
-    """The time one training iteration takes under one design.
+    """The time of one training iteration under one design.
 
     Parameters
     ----------
     design : str
         Name of the design.
     seconds : float
-        Mean seconds per iteration, over `samples` where they are given.
+        Mean seconds per iteration, over `samples` if they are given.
     iterations : int
         Number of iterations the mean is over (1 for a simulated iteration, which is deterministic).
     source : str
         Where the number comes from: a file, or a simulator and its version.
     detail : Mapping
-        What the number is made of (for SCALE-Sim: cycles per GEMM, the machine); plain JSON values.
+        The components of the number (for SCALE-Sim: cycles per GEMM, the machine); plain JSON values.
     samples : tuple of float
         Seconds of each iteration the mean is over, or means of equally many iterations each (then `detail` says under
         ``iterations_per_sample`` of how many); empty where there is only the mean.
@@ -39,7 +39,7 @@ class IterationTime:
     kind : str
         How the time is known: "given", "measured", "simulated" or "estimated".
     joules : float or None
-        Energy of one iteration, where the source knows it.
+        Energy of one iteration, if the source states it.
 
     Raises
     ------

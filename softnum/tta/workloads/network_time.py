@@ -78,7 +78,7 @@ def parallel_time(
     workload : Workload
     times : Mapping
         Layer -> seconds by stage, as ``Roofline.layer_times`` and `gemm_layer_times` give them, or (forward,
-        backward_data, backward_weight[, update]). What is not named takes no time.
+        backward_data, backward_weight[, update]). Layers and stages that are not named take no time.
     workers : int
     bandwidth : Fraction or int
         *Bits* per second of each link, in each direction (`bit_rate`).

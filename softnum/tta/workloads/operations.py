@@ -245,7 +245,7 @@ class Workload:
     operations : tuple of Operation
         In the order in which they run: forward, backward (last layer first), update.
     tensors : tuple of StoredTensor
-        What memory holds.
+        The tensors held in memory.
 
     Examples
     --------
@@ -328,7 +328,7 @@ def _whole_bytes(elements: int, bits: int | float) -> int:
 
 
 def workload_of_gemms(point: DesignPoint, batch: int, network: str = "") -> Workload:
-    """The matrix products of a design as a workload: what is known of an iteration where only its GEMMs are.
+    """A workload that contains only the matrix products of a design, for when nothing else of an iteration is known.
 
     Parameters
     ----------
