@@ -1,4 +1,4 @@
-/* No unit: `softnum rtl build --unit` writes another text in place of this one. */
+/* No units. `softnum rtl build --unit` replaces this file. */
 #include "built.h"
 
 const char *const softnum_built_names[] = {NULL};

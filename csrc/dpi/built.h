@@ -1,4 +1,4 @@
-/* Units that were named when the library was built (`softnum rtl build --unit NAME=UNIT`). Not for users. */
+/* Units that were named when the library was built (`softnum rtl build --unit NAME=UNIT`). Internal. */
 #ifndef SOFTNUM_DPI_BUILT_H
 #define SOFTNUM_DPI_BUILT_H
 

@@ -1,4 +1,4 @@
-/* Formats with names of their users': softnum_dpi_define. */
+/* Formats that users define by name: softnum_dpi_define. */
 #include "names.h"
 
 #include <stddef.h>

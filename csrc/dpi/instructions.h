@@ -1,5 +1,5 @@
-/* Instructions of floating-point units (softnum_dpi.h, SOFTNUM_INSTRUCTIONS): which operation they are made of, what
- * the rules of machines change, and what they ask of formats. Not for users. */
+/* Instructions of floating-point units (softnum_dpi.h, SOFTNUM_INSTRUCTIONS): the operation each is made of, what the
+ * rules of machines change, and what they require of formats. Internal. */
 #ifndef SOFTNUM_DPI_INSTRUCTIONS_H
 #define SOFTNUM_DPI_INSTRUCTIONS_H
 

@@ -1,4 +1,4 @@
-/* Handles of formats, and the errors that callers are told of. Not for users: softnum_dpi.h is. */
+/* Handles of formats, and error reporting. Internal; users include softnum_dpi.h. */
 #ifndef SOFTNUM_DPI_NAMES_H
 #define SOFTNUM_DPI_NAMES_H
 

@@ -1,4 +1,4 @@
-/* The operations, by softnum_dpi.h's contract: what cannot be computed is told, never guessed. */
+/* The operations, by the contract of softnum_dpi.h: what cannot be computed is an error, never a guess. */
 #include "instructions.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Operations on values: which way computes them, and arrays of any strides.
+/* Operations on values: the choice of the path that computes them, and arrays of any strides.
  *
  * The operands are carriers of binary32 that hold values of the operand formats; the result is the operation's exact
  * result rounded once to the format out, which binary32 holds too. Three ways, the first that may:

@@ -1,4 +1,4 @@
-/* Operations on values in binary32 carriers, over arrays; the ways and their domains are in carried.c, the loops of an
+/* Operations on values held in binary32, over arrays; the paths and their domains are in carried.c, the loops of an
  * instruction set in carry.h. */
 #ifndef SOFTNUM_CARRIED_H
 #define SOFTNUM_CARRIED_H

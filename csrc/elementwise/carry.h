@@ -1,5 +1,5 @@
-/* Operations on values, in binary32 carriers: values in, values out, no codes between. Included once per instruction
- * set, by elementwise_*.c; how the way is chosen, and why it is exact, is in carried.c. */
+/* Operations on values held in binary32: values in, values out, without encodings in between. Included once per
+ * instruction set, by elementwise_*.c; the choice of the path, and why it is exact, is in carried.c. */
 #ifndef SOFTNUM_CARRY_BODY_H
 #define SOFTNUM_CARRY_BODY_H
 

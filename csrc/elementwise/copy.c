@@ -1,5 +1,5 @@
 /* Copies of arrays of any strides: written in the order in which the results lie, a plane of the two innermost axes at
- * a time. Runs are short (a kernel's row, an image's row), so that lengths that are usual are constants. */
+ * a time. Runs are short (a row of a kernel or an image), so common lengths are compile-time constants. */
 #include "elementwise/copy.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The elementary functions, compiled once: they are long, and the loops of elementwise.c many. */
+/* The elementary functions. They are long and elementwise.c has many loops, so they are compiled once, here. */
 #include "elementwise/elementwise.h"
 
 #include "softnum/elementary/functions.h"

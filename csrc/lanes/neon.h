@@ -77,7 +77,7 @@
 #define SN_STREAM_END() ((void)0)
 #include "lanes/isa.h"
 
-/* Codes of a few bytes, in every lane: whoever picks bytes needs those of one. */
+/* The codes of a few bytes, repeated in every lane: byte selection needs those of one lane. */
 SN_INLINE uint8x16_t SN_(load2)(const char *p) {
     sn_u16 codes;
     memcpy(&codes, p, sizeof codes);

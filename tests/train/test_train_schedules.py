@@ -93,7 +93,7 @@ def test_what_a_record_says():
         ({"name": "step", "decay_every": 3, "decay_factor": 1.5}, r"decay_factor must lie in \(0, 1\], got 1.5"),
         ({"name": "exponential"}, "the schedule 'exponential' needs decay_factor"),
         ({"name": "cosine", "final_rate": 1.0}, r"final_rate must lie in \[0, 1\), got 1.0"),
-        ({"name": "cosine", "decay_factor": 0.5}, "decay_factor is of the schedule 'step' and 'exponential', not of"),
+        ({"name": "cosine", "decay_factor": 0.5}, "decay_factor is for the schedule 'step' and 'exponential', not for"),
         ({"final_rate": 0.5}, "final_rate is for the schedule 'cosine', not for 'constant'; leave it out"),
     ],
 )

@@ -1,4 +1,4 @@
-/* Functions in lanes: which there are, for which formats, and the format of what they give. */
+/* The list of functions in SIMD lanes, with the formats they support and the format of their results. */
 #ifndef SOFTNUM_FUNCTIONS_IN_LANES_H
 #define SOFTNUM_FUNCTIONS_IN_LANES_H
 

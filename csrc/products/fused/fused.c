@@ -4,7 +4,7 @@
 
 #include "dispatch/facts.h"
 
-/* In both definitions formats that raise no flags raise them, where there are tallies to be told. */
+/* In both definitions, formats that raise no flags do raise them if tallies count them. */
 sn_u32 sn_fused_definition(const sn_fused_unit *unit, const sn_product_codes *g) {
     sn_fused_unit u = *unit;
     if (g->tallies) sn_let_raise(&u.accumulator), sn_let_raise(&u.output);

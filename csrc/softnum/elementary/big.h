@@ -1,4 +1,4 @@
-/* Reals of many words with a bound of their error: what the elementary functions are evaluated in.
+/* Multi-word real numbers with a bound of their error, in which the elementary functions are evaluated.
  *
  * A sn_big stands for every number within err units of (-1)^sign * W * 2^exp, W being the integer of the n words w, the
  * lowest first, its top bit set unless it is 0. n is an argument: all operands of an operation have it. Each operation

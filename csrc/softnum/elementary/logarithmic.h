@@ -402,7 +402,7 @@ SN_FN sn_i32 sn_cut_of_sum(const sn_term *x, const sn_term *y, sn_i32 root, cons
     return sn_big_cut_of_log(&u, f, n, cut);
 }
 
-/* Whether |x| > |y|, of terms that are not alike, by enclosures; -1 if they do not tell. */
+/* Whether |x| > |y|, for terms of different forms, by enclosures; -1 if the enclosures do not decide it. */
 SN_FN sn_i32 sn_term_is_larger(const sn_term *x, const sn_term *y) {
     sn_big u, v;
     for (sn_i32 n = 2; n <= SN_LOG_WORDS; n *= 2) {
@@ -811,7 +811,7 @@ SN_FN sn_u64 sn_log_function(const sn_log_call *c, const sn_term *x, sn_u32 *fla
     }
     if (x->kind == SN_FINITE && sn_log_is_beside(fn, x, &near, &above)) return sn_log_beside(c, &near, above, flags);
     const sn_number operand = sn_number_of_term(x);
-    const sn_i32 most = fn == SN_ELEMENTARY_gelu ? 16 : SN_LOG_WORDS; /* erfc takes more words than it is asked for */
+    const sn_i32 most = fn == SN_ELEMENTARY_gelu ? 16 : SN_LOG_WORDS; /* erfc needs more words than its result has */
     for (sn_i32 n = 2; n <= most; n *= 2) {
         sn_big r, u;
         sn_exact e;

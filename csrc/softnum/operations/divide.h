@@ -1,4 +1,5 @@
-/* divide, sqrt, remainder. Contract as in arith.h; quotients and roots are found digit by digit, with a sticky rest. */
+/* divide, sqrt, remainder. Contract as in arith.h; quotients and roots are computed digit by digit, with a sticky
+ * remainder. */
 #ifndef SOFTNUM_DIVIDE_H
 #define SOFTNUM_DIVIDE_H
 

@@ -1,4 +1,4 @@
-/* The elementary functions that there are. functions.h computes them. */
+/* The list of elementary functions. functions.h computes them. */
 #ifndef SOFTNUM_ELEMENTARY_H
 #define SOFTNUM_ELEMENTARY_H
 

@@ -1,4 +1,4 @@
-/* What instructions of floating-point units do that is no operation of IEEE 754's, made of these. Contract as in
+/* Behaviour of FPU instructions that is not an IEEE 754 operation, built from those operations. Contract as in
  * arith.h.
  *
  * Sources: IEEE Std 754-2008 5.3.1; RISC-V Instruction Set Manual, volume I (20240411), chapter "F"; Arm Architecture

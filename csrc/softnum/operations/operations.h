@@ -1,5 +1,5 @@
-/* The operations there are, and one of them by its number. Elementary functions are numbered with the rest; functions.h
- * computes them, which is long: include it where they are asked for. */
+/* The list of operations, and dispatch by number. Elementary functions are numbered with the rest; functions.h computes
+ * them and is long: include it only where they are needed. */
 #ifndef SOFTNUM_OPERATIONS_H
 #define SOFTNUM_OPERATIONS_H
 

@@ -1,5 +1,5 @@
-/* What formats and rounding environments ask of one another: which rules of overflow a format has, and what operations
- * need beyond what all do. Who refuses says it in words of its own. */
+/* Compatibility of formats and rounding environments: the overflow rules of a format, and the requirements of single
+ * operations. Callers word their own errors. */
 #ifndef SOFTNUM_SUITS_H
 #define SOFTNUM_SUITS_H
 

@@ -31,7 +31,8 @@ enum { SN_NAN_CANONICAL = 0, SN_NAN_X86 = 1, SN_NAN_ARM = 2, SN_NAN_PROFILES = 3
 
 /* IEEE 754-2019 clause 7 */
 enum { SN_INEXACT = 1, SN_UNDERFLOW = 2, SN_FLAG_OVERFLOW = 4, SN_DIVIDE_BY_ZERO = 8, SN_INVALID = 16 };
-/* No exception, but told the same way, with SN_INVALID: the result is sn_env.invalid_code, for want of a NaN. */
+/* Not an exception, but reported the same way, with SN_INVALID: the format has no NaN, and the result is
+ * sn_env.invalid_code. */
 enum { SN_NO_CODE = 32 };
 
 /* How a result came to be what it is. csrc/elementwise/probe.c compiles this text with SN_PROBED, to have it noted;

@@ -1,4 +1,4 @@
-/* A format is data: a struct of facts, inlined into one parametric body. */
+/* A format is data: a struct of parameters that one generic body of code reads. */
 #ifndef SOFTNUM_FORMAT_H
 #define SOFTNUM_FORMAT_H
 

@@ -1,7 +1,7 @@
 /* The rounding modes: X(NAME, name, number, family, negative, constant, direction, bump).
  *
- * Name and number are public. The rest is what fast paths know of a mode (dispatch/kernels.h says what it means); a
- * mode of the family NONE is rounded by the definition everywhere. */
+ * Name and number are public. The other columns are for fast paths (explained in dispatch/kernels.h); modes of the
+ * family NONE are always rounded by the definition. */
 #ifndef SOFTNUM_MODES_H
 #define SOFTNUM_MODES_H
 

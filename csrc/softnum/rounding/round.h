@@ -1,4 +1,5 @@
-/* round_pack: the one place where numbers are rounded. No other function rounds or raises INEXACT. */
+/* round_pack: the definition of rounding. Every other rounding, those of the fast paths included, is compared with it
+ * bit for bit by the tests. */
 #ifndef SOFTNUM_ROUND_H
 #define SOFTNUM_ROUND_H
 

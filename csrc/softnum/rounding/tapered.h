@@ -1,5 +1,5 @@
-/* Posits (Standard for Posit Arithmetic, 2022) and linear takums (Hunhold 2024): their codes as numbers of binary64,
- * and numbers of binary64 rounded to them.
+/* Posits (Standard for Posit Arithmetic, 2022) and linear takums (Hunhold 2024): decoding to binary64, and rounding of
+ * binary64 numbers to them.
  *
  * binary64 holds every value. It holds what decides a rounding too: a number that is not exact there rounds as the
  * same number rounded to odd (SN_TO_ODD). So operations are those of binary64, rounded to odd, and this. */

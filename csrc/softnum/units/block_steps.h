@@ -15,7 +15,7 @@ typedef struct {
     sn_i32 number;
 } sn_block_sum;
 
-/* What a sum of blocks is rounded by, and who is told; product: null if a scaled sum stays exact. */
+/* Formats, environments and sinks of the roundings of a sum of blocks; product: null if a scaled sum stays exact. */
 typedef struct {
     const sn_format *product, *accumulator;
     const sn_env *product_env, *sum_env;

@@ -1,5 +1,5 @@
-/* A chain of fused multiply-adds, acc = round(acc + a * b), whose products are taken in an order of their own, a period
- * at a time. The environment may flush subnormal inputs and tiny results, as instructions of CPUs do. */
+/* A chain of fused multiply-adds, acc = round(acc + a * b), whose products are added in a stated order, a period at a
+ * time. The environment may flush subnormal inputs and tiny results, as instructions of CPUs do. */
 #ifndef SOFTNUM_CHAIN_H
 #define SOFTNUM_CHAIN_H
 

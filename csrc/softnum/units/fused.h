@@ -50,8 +50,8 @@ typedef struct {
     sn_i32 unit, cut;
 } sn_fused_sum;
 
-/* What one rounding of a dot product told: what it raised itself, whether bits had been cut off before, whether a term
- * was infinite; and which it was. */
+/* The report of one rounding of a dot product: the flags it raised itself, whether bits had been cut off before,
+ * whether a term was infinite; and which it was. */
 enum { SN_FUSED_TO_ACCUMULATOR, SN_FUSED_TO_OUTPUT, SN_FUSED_C_ADDED };
 typedef struct {
     sn_u32 raised;

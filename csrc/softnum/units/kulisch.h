@@ -1,5 +1,5 @@
 /* Exact sums, rounded once: a fixed-point accumulator as wide as all values of the formats need (Kulisch and Miranker
- * 1981, "Computer Arithmetic in Theory and Practice"). No order of summation changes a bit of it.
+ * 1981, "Computer Arithmetic in Theory and Practice"). The result does not depend on the order of summation.
  *
  * Contract: every product and addend is a multiple of 2^bottom, and the sum fits the words in two's complement; the
  * caller computes both from the formats. A term of trailing zeros below 2^bottom is a multiple of it all the same. */

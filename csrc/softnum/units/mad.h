@@ -1,6 +1,6 @@
-/* Multiply-add units, acc = round(acc + round(a * b)), on codes: in lanes, in chunks, compensated, with random words;
- * softnum/mac/mad.py says what they are. Here one sum, as plainly as can be; products/gemm/gemm.c has the same steps
- * for blocks of outputs. */
+/* Multiply-add units, acc = round(acc + round(a * b)), on encodings: with partial accumulators ("lanes"), chunks,
+ * compensation and random words, as softnum/mac/mad.py defines them. This is the plain definition of one sum;
+ * products/gemm/gemm.c has the same steps for tiles of outputs. */
 #ifndef SOFTNUM_MAD_H
 #define SOFTNUM_MAD_H
 

@@ -1,4 +1,4 @@
-/* Who is told what roundings come to: the flags they raise, and counts of them. */
+/* Sinks for the exception flags of roundings, and counters of them. */
 #ifndef SOFTNUM_TALLY_H
 #define SOFTNUM_TALLY_H
 

@@ -61,7 +61,7 @@ SN_FN sn_u64 sn_term_sum_code(const sn_term *t, const sn_number *y, const sn_for
     return sn_add_numbers(t->exact, t->kind == SN_INF, y, f, env, word, raised);
 }
 
-/* The two, told. */
+/* The two, with their flags reported. */
 SN_FN sn_u64 sn_term_round(const sn_term *t, const sn_format *f, const sn_env *env, sn_u32 word, sn_told *told) {
     sn_u32 raised = 0;
     const sn_u64 code = sn_term_code(t, f, env, word, &raised);

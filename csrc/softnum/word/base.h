@@ -1,6 +1,6 @@
 /* Integer types, the function prefix, and 128-bit integers, in the common subset of C11 and C++17.
  *
- * NVRTC compiles this text as device code and has no <stdint.h>, no __int128 and no __builtin_clz, so the core brings
+ * NVRTC compiles this text as device code and has no <stdint.h>, no __int128 and no __builtin_clz, so the core defines
  * its own. Define SN_FN in front of the first include to change how functions are declared. */
 #ifndef SOFTNUM_BASE_H
 #define SOFTNUM_BASE_H
