@@ -1,5 +1,5 @@
 /* Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): a counter in, four random words
- * out. Which random word rounds an element depends only on the element's index, never on ISA, tile, thread or device. */
+ * out. Which random word rounds an element depends on its index only, never on ISA, tile, thread or device. */
 #ifndef SOFTNUM_PHILOX_H
 #define SOFTNUM_PHILOX_H
 
