@@ -95,8 +95,8 @@ def conv2d(
 ) -> torch.Tensor:  # fmt: skip
     """``torch.nn.functional.conv2d`` in a design's arithmetic.
 
-    In what order the units add is what `softnum.conv2d` and its gradients state; padded zeros are operands. All else is
-    as of `linear`.
+    The order of additions is that of `softnum.conv2d` and its gradients; padded zeros are operands. Everything else is
+    as in `linear`.
 
     Parameters
     ----------

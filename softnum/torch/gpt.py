@@ -21,7 +21,7 @@ __all__ = ["GPT"]
 
 
 class GPT(nn.Module):
-    """A decoder as `softnum.train.nets.gpt.GPT` describes it, of PyTorch's functions.
+    """The decoder of `softnum.train.nets.gpt.GPT`, built from PyTorch's functions.
 
     Modules have the names of that network's layers, so that a design's ``[layers]`` find them; what is no layer of its
     own (sums of branches, the product of a gate) is arithmetic of the block. Converted with elementwise="exact" and

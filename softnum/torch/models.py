@@ -46,7 +46,7 @@ def convert(
     known_as: dict[str, str] | None = None, keep: str = KEPT, elementwise: str | None = None,
     program_order: bool = False, quiet: bool = False,
 ) -> nn.Module:  # fmt: skip
-    """Let a model compute in a design's arithmetic from now on, forwards and backwards.
+    """Convert a model in place, so that it computes forward and backward passes in a design's arithmetic.
 
     No module is replaced, and no name changes; parameters are rounded to the role ``master`` of their module, in place,
     and a buffer ``softnum_state`` is added. Whenever it or one of its modules
@@ -61,13 +61,13 @@ def convert(
     design : Design, str or pathlib.Path
         A design, its file or the name of a shipped one.
     seed : int
-        Of stochastic roundings: 0 to 2**64 - 1.
+        Seed of stochastic roundings: 0 to 2**64 - 1.
     first, last : str or None
         The paths of the layer that takes the model's input, whose operand has the role ``input``, and of the one that
         delivers its result, which is rounded to ``output``; None: there is none. Default: the first and the last
         module that owns weights of products, in the order of ``named_modules``, which need not be that of the calls.
     known_as : dict, optional
-        Module path -> the name by which the design knows it, where that is another.
+        Module path -> its name in the design, if that differs.
     keep : str
         A regular expression: modules whose whole path it matches, and all below them, are left to PyTorch.
     elementwise : str, optional
@@ -75,7 +75,7 @@ def convert(
     program_order : bool
         As of `Arithmetic`.
     quiet : bool
-        Do not print which modules own weights of products, which others there are, and which layers are first and last.
+        Do not print which modules own weights of products, the other modules, and the first and last layer.
 
     Returns
     -------
@@ -422,7 +422,7 @@ def set_rank(
     model: nn.Module, rank: int | None, *, first: int | None = None, rows: int | None = None, whole: int | None = None,
     group=None,
 ) -> None:  # fmt: skip
-    """State which rank a converted model computes on from now on, of several that share its batches.
+    """Set the rank of a converted model among several ranks that share its batches.
 
     Random bits of a rank's rows are then those of its place in the whole batch, which has the samples of rank 0 first,
     then those of rank 1, and so on; scales of whole tensors are those of the whole batch. Of a model in
@@ -434,7 +434,7 @@ def set_rank(
     rank : int or None
         None: the model computes in one process, which has all of the batch.
     first : int, optional
-        How many samples of the whole batch come before those of this rank. Default: rank * rows.
+        The number of samples of the whole batch before those of this rank. Default: rank * rows.
     rows : int, optional
         How many samples this rank has: the leading axis of what a product takes has this length, or a multiple.
         Default: the length of the tensors that the model is called with.

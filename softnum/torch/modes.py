@@ -49,13 +49,13 @@ def _differentiates() -> bool:
 
 
 class arithmetic(TorchFunctionMode):
-    """Compute the matrix products of PyTorch's functions in a design's arithmetic, inside a ``with`` statement.
+    """A context manager: inside it, the matrix products of PyTorch's functions are computed in a design's arithmetic.
 
     That is: ``linear``, ``matmul`` and ``@``, ``mm``, ``bmm``, ``addmm``, ``baddbmm``, ``einsum`` of two operands,
     ``conv1d`` to ``conv3d`` and transposed ones, ``embedding``, ``scaled_dot_product_attention``,
-    ``multi_head_attention_forward``, ``lstm``, ``gru`` and the like. Of these a result has the dtype of the first
-    operand, to which what the accumulator holds is rounded. Functions that would compute products of their own
-    (``bilinear``, ...) raise an error. All others are as ``elementwise`` says.
+    ``multi_head_attention_forward``, ``lstm``, ``gru`` and the like. Their results have the dtype of the first operand,
+    to which the accumulator is rounded. Other functions that compute products (``bilinear``, ...) raise an error. All
+    remaining functions follow ``elementwise``.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class arithmetic(TorchFunctionMode):
     seed : int
         Of stochastic roundings.
     elementwise : str, optional
-        What computes all that is no product: "exact", softnum's operations, rounded as the design says for
+        How everything except products is computed: "exact", by softnum's operations, rounded as the design states for
         ``elementwise`` and ``statistics``, as in `softnum.train`; functions that it lacks are errors. Or "torch",
         PyTorch's own functions, whose last bits depend on machine and threads. Default: the design's
         ``[elementwise] engine``, which is "exact" where it states none.
@@ -451,7 +451,7 @@ REPLAYING: list = []
 
 
 def checkpoint_contexts() -> tuple:
-    """What ``torch.utils.checkpoint`` takes as ``context_fn``: what is computed again has the bits of the first time.
+    """The ``context_fn`` for ``torch.utils.checkpoint`` with which recomputation gives the same bits as the first pass.
 
     It is needed where layers round stochastically, or where the checkpoint's function computes products itself, in no
     module of its own.

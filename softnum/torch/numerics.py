@@ -50,7 +50,7 @@ _KNOWN: dict[str, Arithmetic] = {}
 
 
 class Arithmetic:
-    """A design as the layers of a PyTorch model have it.
+    """A design bound to the layers of a PyTorch model.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Arithmetic:
         The layer that takes the model's input, whose ``activations`` are the role ``input``; the layer whose result is
         the model's, rounded to the role ``output``.
     known_as : dict, optional
-        Module path -> the name by which the design knows it, where that is another.
+        Module path -> its name in the design, if that differs.
     program_order : bool
         Number roundings as `softnum.train` does, in the order in which they are computed, which must be that of one
         forward and one backward pass for each update: the bits of a run are then those of a run of the same network
@@ -69,9 +69,9 @@ class Arithmetic:
     Attributes
     ----------
     handle : str
-        What operations know it by; equal arithmetic has an equal handle.
+        The identifier that operations use for it; equal arithmetic has an equal handle.
     sites : Sites or None
-        Of an arithmetic in program order, the numbers given so far.
+        For arithmetic in program order: the numbers given so far.
     states : dict
         (layer, role, use) -> what delayed scaling keeps of an operand; empty of other designs.
 

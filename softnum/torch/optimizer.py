@@ -120,7 +120,7 @@ class Optimizer(torch.optim.Optimizer):
                 raise ValueError(f"a parameter of shape {tuple(parameter.shape)} is none of the model's")
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Go on where another such optimiser was: ``state_dict()`` of it."""
+        """Restore the state of another such optimiser from its ``state_dict()``."""
         known = {"step", "master", COMPENSATION, *self.rule.state_roles}
         for entries in state_dict["state"].values():
             if not known.issuperset(entries):
@@ -247,7 +247,7 @@ class GradScaler:
         set_state(self.model, state)
 
     def get_scale(self) -> float:
-        """The factor on the loss in this step."""
+        """The factor of the loss in this step."""
         return self._scaler.scale
 
     def scale(self, loss: torch.Tensor) -> torch.Tensor:
@@ -281,6 +281,6 @@ class GradScaler:
         return {"scale": self._scaler.scale, "good": self._scaler.good}
 
     def load_state_dict(self, state: dict) -> None:
-        """Go on where another scaler was."""
+        """Restore the state of another scaler."""
         self._scaler.scale, self._scaler.good = float(state["scale"]), int(state["good"])
         self._write()

@@ -11,7 +11,7 @@ __all__ = ["rotary"]
 
 
 def rotary(input: torch.Tensor, heads: int = 1, base: float = 10000.0) -> torch.Tensor:
-    """Turn neighbouring pairs of each head's features by angles of their step.
+    """Rotate neighbouring pairs of each head's features by angles that depend on their step.
 
     For the features a, b with the numbers 2 i and 2 i + 1 of the d of a head, in step p, with c and s the cosine and
     the sine of p * base ** (-2 i / d)::

@@ -35,14 +35,14 @@ _GEOMETRY = ("stride", "padding", "dilation", "groups")
 def gemms(model: nn.Module, *inputs, **options) -> list[dict]:
     """The matrix products of one training iteration of a converted model.
 
-    Nothing is computed: the model runs once on tensors that have shapes and no numbers.
+    Nothing is computed: the model runs once on tensors without data.
 
     Parameters
     ----------
     model : torch.nn.Module
         A converted one (`convert`), not compiled.
     *inputs, **options
-        What it is called with. Of tensors only shapes and dtypes matter.
+        The arguments of the model. Only shapes and dtypes of tensors matter.
 
     Returns
     -------

@@ -29,7 +29,7 @@ def quantize(
     scale_rule: str | None = None, axis: int = -1, key: tuple[int, int] | None = None, stochastic_bits: int = 32,
     gradient: str = "straight_through",
 ) -> torch.Tensor:  # fmt: skip
-    """Numbers rounded to a format, as a tensor of the same dtype: `softnum.quantize` for PyTorch.
+    """Round numbers to a format and return a tensor of the same dtype: `softnum.quantize` for PyTorch.
 
     Overflow is as in `softnum.quantize`, with one exception: e4m3fn saturates, infinities too, unless ``overflow`` says
     otherwise, as PyTorch's own cast to ``torch.float8_e4m3fn`` does since version 2.13.

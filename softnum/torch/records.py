@@ -66,7 +66,7 @@ def header_of(model: nn.Module, facts: dict, seed: int, rules=()) -> dict:
 
 
 class Recorder:
-    """Write the record of a training loop of one's own: what ``softnum tta --accuracy`` and ``softnum report`` read.
+    """Write the record of your own training loop, as ``softnum tta --accuracy`` and ``softnum report`` read it.
 
     The file is ``<out>/<design>/seed-<seed>.jsonl``. Its first row says what the design does in each layer, and the
     products of an iteration; then a row for each iteration. Leaving the ``with`` statement without an error marks the
@@ -79,19 +79,19 @@ class Recorder:
     model : torch.nn.Module
         A converted one (`convert`).
     inputs : tuple
-        What the model is called with in an iteration; of tensors only shapes and dtypes matter.
+        The arguments of the model in an iteration; only shapes and dtypes of tensors matter.
     seed : int
         Of the run.
     batch : int
         Samples of an iteration.
     network, data : str
-        What the record calls the model and what it learns from. Default: the model's class, and "own".
+        Names of the model and of its data in the record. Default: the model's class, and "own".
     metric : str
         The name of the number by which the run is judged; its last iteration must have it.
     facts : dict, optional
         Plain data to add to the record's config, like the learning rate.
     force : bool
-        Replace a record that is there, also one of another run.
+        Replace an existing record, even one of another run.
 
     Raises
     ------
@@ -185,14 +185,14 @@ class Recorder:
             raise ValueError(f"{min(taken)!r} means something else in a record's rows; call it otherwise")
 
     def iteration(self, loss, **numbers) -> None:
-        """An iteration is done, whose loss was this.
+        """Record an iteration and its loss.
 
         Parameters
         ----------
         loss : float, or tensor of one number
             A loss that is not finite is recorded as none, and ``diverged``: no iteration can follow it.
         **numbers : float
-            What else its row should say, like ``epoch=2``.
+            Further entries of its row, like ``epoch=2``.
         """
         self._check(numbers.keys() - {"epoch"})
         self._begin()
@@ -207,7 +207,7 @@ class Recorder:
             self._row["diverged"] = True
 
     def evaluation(self, **numbers) -> None:
-        """What the model was found to do after the last iteration: ``accuracy=0.9``, the metric among them."""
+        """Record an evaluation after the last iteration: ``accuracy=0.9``; the metric must be among the numbers."""
         self._check(numbers)
         if self._row is None:
             raise ValueError("an evaluation belongs to an iteration: say iteration(loss) first")

@@ -54,18 +54,18 @@ def _accuracy(model: nn.Module, held_out: Iterable) -> dict:
 
 @dataclass(frozen=True)
 class Training:
-    """A model, what it learns from, and what updates it: what a function returns whose file ``softnum`` is given.
+    """A model with its data and optimiser, as returned by a function in a file that is given to ``softnum``.
 
     ``softnum train mine.py:make --design D`` calls the function ``make`` of ``mine.py``, which returns one of these;
     ``softnum tta --model mine.py:make``, ``memory``, ``estimate`` and a study's ``name = "mine.py:make"`` do too. The
-    commands state designs, seeds, batches and epochs; all else is said here.
+    commands state designs, seeds, batches and epochs; everything else is stated here.
 
     Parameters
     ----------
     model : callable
         Takes nothing and returns a new ``torch.nn.Module``. PyTorch's generator has been seeded with the run's seed.
     train, held_out : sequence of samples
-        What to train on and what to be measured on: ``torch.utils.data`` data sets with a length.
+        Training and evaluation data: ``torch.utils.data`` data sets with a length.
     optimizer : callable
         Takes the model and returns a ``torch.optim.Optimizer``, or several by name.
     loss : callable, optional
@@ -82,7 +82,7 @@ class Training:
         ``scheduler(optimizer, iterations)`` returns a ``torch.optim.lr_scheduler``, stepped after each iteration; of
         several optimisers it is made for each.
     clip_norm : float, optional
-        Shrink all gradients to this norm together if theirs is larger, by ``torch.nn.utils.clip_grad_norm_``.
+        Scale all gradients down if their joint norm exceeds this, by ``torch.nn.utils.clip_grad_norm_``.
     collate : callable
         Makes a batch of a list of samples.
     options : dict
@@ -90,7 +90,7 @@ class Training:
     update : str
         "design": updates are rounded by the design (`Optimizer`); "torch": they are PyTorch's own.
     kept : dict
-        What else changes as the run goes, by name, like the environments of reinforcement learning: objects with
+        Other state that changes during the run, by name, like the environments of reinforcement learning: objects with
         ``state_dict`` and ``load_state_dict``, which checkpoints hold too.
 
     Notes

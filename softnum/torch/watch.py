@@ -39,7 +39,7 @@ def watched(model: nn.Module, listener: Callable[[Event], None]):
 
 
 class statistics:
-    """What becomes of a model's numbers within a ``with`` statement: saturation, underflow, errors, exponents.
+    """A context manager that collects statistics of a model's roundings: saturation, underflow, errors, exponents.
 
     Every rounding to a role and every product in a unit is compared with its exact result. No bit of what is computed
     depends on it; it takes several times as long.

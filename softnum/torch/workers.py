@@ -54,7 +54,8 @@ def backward_by_workers(
     rows: int | None = None,
     bucket_bytes: int | None = None,
 ) -> list[torch.Tensor]:
-    """The gradients of workers, one after the other in this process, and their averages as the parameters' gradients.
+    """Compute the gradients of several workers one after another in this process, and store their averages as the
+    parameters' gradients.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ def backward_by_workers(
     key : int, optional
         The seed of a stochastic collective; bucket b of step s has the stream ``s * 2**16 + b``.
     step : int
-        The number of the step, for these.
+        The number of the step, for the key.
     rows : int, optional
         Samples of each worker's part; where a model rounds stochastically, as `set_rank` needs it.
 
@@ -86,8 +87,8 @@ def backward_by_workers(
     Raises
     ------
     ValueError
-        If the collective is none of so many ranks, a parameter is in no bucket, or in two, or buckets and their bytes
-        are both stated.
+        If the collective is for another number of ranks, a parameter is in no bucket or in two, or both buckets and
+        their bytes are given.
 
     Examples
     --------
@@ -143,7 +144,8 @@ def _put_back(model: nn.Module, buffers: dict) -> None:
 
 
 class CollectiveHook:
-    """What sums the gradients of ``DistributedDataParallel``: `use_collective` makes and registers it.
+    """The communication hook that sums the gradients of ``DistributedDataParallel``; `use_collective` makes and
+    registers it.
 
     Attributes
     ----------

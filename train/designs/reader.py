@@ -180,9 +180,9 @@ def with_hardware(design: Design, table: Mapping) -> Design:
 
 @plain
 def uniform_design(fmt: str) -> Design:
-    """Return a design in which every number is of one format, and so are all sums.
+    """Return a design in which every number and every sum has one format.
 
-    Of a block format it is the operands of products that have it, and all else is in binary32.
+    For a block format, only the operands of products have it; everything else is in binary32.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ _NO_NUMBERS = ("bit", "index")
 def workload(model: str | Settings, design: Design, batch: int | None = None, **settings) -> Workload:
     """List the operations and the stored tensors of a network's training iteration under a design.
 
-    The network, its tape and the optimiser really run, on zeros in place of numbers (``train/inspect/dry_run.py``), so
+    The network, its tape and the optimiser run on zeros in place of numbers (``train/inspect/dry_run.py``), so
     that what is listed is what they do; no data set's files are needed. What is read, written and stored follows from
     that:
 
