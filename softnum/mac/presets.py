@@ -103,7 +103,7 @@ def unit(
     """
     if isinstance(name, (Mapping, os.PathLike)) or (isinstance(name, str) and name.lstrip().startswith("{")):
         if output is not None or disputed is not None:
-            raise ValueError("a disclosure states one unit; leave out output= and disputed=")
+            raise ValueError("a disclosure states exactly one unit; leave out output= and disputed=")
         return unit_of_disclosure(name)
     if name not in units():
         near = difflib.get_close_matches(str(name), units(), n=1, cutoff=0.5) or [
@@ -131,7 +131,7 @@ def unit_of(what: Any) -> Unit:
     if isinstance(what, Unit):
         return what
     if not isinstance(what, str):
-        raise TypeError(f"a unit, the name of one or its expression is needed, got {what!r}")
+        raise TypeError(f"expected a unit, the name of one or its expression, got {what!r}")
     if "(" not in what or what.lstrip().startswith("{"):
         return unit(what)
     return evaluated(what, _KINDS, "unit", "MadUnit('e6m9', operand='e5m2')")

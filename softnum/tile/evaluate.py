@@ -345,7 +345,7 @@ class Run:
     def length_of(self, step, name: str) -> int:
         """The number of a table's places."""
         if not self.shape(name):
-            raise self.program.source.error(step.at, f"{name} is a single number, no table")
+            raise self.program.source.error(step.at, f"{name} is a single number, not a table")
         return self.shape(name)[0]
 
     def _gather(self, number: int, step) -> Tensor:

@@ -92,7 +92,7 @@ class _Gradient(Lowering):
             version = found.get(f"d{name}")
             if version is not None and self.builder.kind(version) == "condition":
                 at = next(step.at for step in self.builder.steps if step.name == version)
-                raise self.error(at, f"'d{name}' is true or false, no number: 'd{name}' ? 1 : 0 is one")
+                raise self.error(at, f"'d{name}' is a condition, not a number; write 'd{name}' ? 1 : 0")
         return found
 
     def _check_used(self, statements) -> None:

@@ -22,8 +22,9 @@ class Contractions:
         at, name = statement.at, statement.name
         self.assigned(name, at)
         if self.guard:
-            raise self.error(at, f"{name}[...] is a contraction, which is no matter of single elements: it cannot "
-                             "stand in a branch; move it out")  # fmt: skip
+            raise self.error(at, (
+                f"{name}[...] is a contraction and cannot be used element-wise in a branch; move it out"
+            ))  # fmt: skip
         sizes = statement.sizes
         if isinstance(sizes, syntax.Like):
             sizes = replace(sizes, name=self.tensor(sizes.name, sizes.at))
@@ -87,14 +88,14 @@ class Contractions:
             is_condition = condition
         if is_condition != condition:
             needed = "a condition is needed here: compare it, as in A[i] > 0"
-            got = "this is true or false, no number; choose one: condition ? 1 : 0"
+            got = "this is a condition, not a number; write condition ? 1 : 0"
             raise self.error(expression.at, needed if condition else got)
         return result
 
     def _number_named(self, part) -> str:
         name = self.tensor(part.name, part.at)
         if self.builder.kind(name) == "condition":
-            raise self.error(part.at, f"{part.name!r} is true or false, no number; make one: {part.name} ? 1 : 0")
+            raise self.error(part.at, f"{part.name!r} is a condition, not a number; write {part.name} ? 1 : 0")
         return name
 
     def _check_rank(self, name: str, rank: int, at) -> None:
@@ -132,8 +133,10 @@ class Contractions:
                 if (expression.operator == "*" and all(inside)) or (expression.operator == "/" and any(inside)):
                     what = "a product of index variables" if expression.operator == "*" else "a quotient of one"
                     raise self.error(
-                        expression.at, f"{what} is no index: it must be a sum of index variables, each with a whole "
-                        "factor",
+                        expression.at, (
+                            f"{what} is not an index: an index must be a sum of index variables, each with a whole "
+                            "factor"
+                        ),
                     )  # fmt: skip
                 variables |= inside[0] | inside[1]
                 return replace(expression, left=left, right=right)
@@ -143,7 +146,9 @@ class Contractions:
 
     def _check_whole(self, number: Number) -> None:
         if number.value.denominator != 1:
-            raise self.error(number.at, f"{shown_number(number.value)} is not whole, as sizes and indices are")
+            raise self.error(
+                number.at, (f"{shown_number(number.value)} is not a whole number, as sizes and indices must be")
+            )
 
     def size(self, expression):
         """A size: whole numbers, sizes of inputs, size(tensor, axis), and + - * / of them."""
@@ -154,7 +159,7 @@ class Contractions:
             case Name():
                 if expression.name not in self.sizes:
                     known = f"; there are {', '.join(self.sizes)}" if self.sizes else ": no input names its sizes"
-                    raise self.error(expression.at, f"{expression.name!r} is no size{known}")
+                    raise self.error(expression.at, f"{expression.name!r} is not a size{known}")
                 return expression
             case Unary(operator="+" | "-"):
                 return replace(expression, operand=self.size(expression.operand))

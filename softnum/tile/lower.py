@@ -72,7 +72,7 @@ class Lowering(Contractions):
     def assigned(self, name: str, at) -> None:
         """ValueError unless the name may be given a value."""
         if name in self.fixed or name in self.sizes:
-            raise self.error(at, f"{name!r} is {'a size' if name in self.sizes else 'an input'}; it keeps its value")
+            raise self.error(at, f"{name!r} is {'a size' if name in self.sizes else 'an input'} and cannot be assigned")
         if name in FUNCTIONS or name == "size":
             raise self.error(at, f"{name!r} is a function; choose another name")
 
@@ -156,7 +156,7 @@ class Lowering(Contractions):
         """An expression that is a number: a step's name or a Constant."""
         value = self.value(expression, base)
         if self.builder.kind(value) == "condition":
-            raise self.error(expression.at, "this is true or false, no number; choose one: condition ? 1 : 0")
+            raise self.error(expression.at, "this is a condition, not a number; write condition ? 1 : 0")
         return value
 
     def is_constant(self, expression) -> bool:
@@ -248,7 +248,7 @@ class Lowering(Contractions):
     def _whole(self, function, call, base):
         self._needs_base(base, call.at)
         if self.guard:
-            raise self.error(call.at, f"{call.function} takes whole tensors: it cannot stand in a branch; move it out")
+            raise self.error(call.at, f"{call.function} takes whole tensors, not elements in a branch; move it out")
         for operand in call.arguments:
             if not isinstance(operand, Name):
                 raise self.error(operand.at, f"{call.function} takes tensors by name; assign this to one first")
@@ -299,14 +299,14 @@ def lower(source: Source) -> tuple[Program, tuple | None, dict[str, str]]:
             raise source.error(output.at, f"{output.name!r} is an input; assign an output: {output.name}_out = ...")
         version = lowering.scope[output.name]
         if lowering.builder.kind(version) == "condition":
-            raise source.error(output.at, f"{output.name!r} is true or false, no number: {output.name} ? 1 : 0 is one")
+            raise source.error(output.at, f"{output.name!r} is a condition, not a number; write {output.name} ? 1 : 0")
         if output.name in outputs:
             raise source.error(output.at, f"{output.name!r} is an output already")
         outputs.append(final.get(version, version))
     known = set(lowering.builder.bases.values())
     for declared in lowering.declared:
         if declared.name not in known and not (declared.name[:1] == "d" and declared.name[1:] in known):
-            raise source.error(declared.at, f"{declared.name!r} has a format and no value")
+            raise source.error(declared.at, f"{declared.name!r} is declared with a format but never assigned")
     steps = tuple(renamed(step, final) for step in lowering.builder.steps)
     program = Program(source, lowering.inputs, tuple(outputs), steps, lowering.formats)
     scope = {name: final.get(version, version) for name, version in lowering.scope.items()}

@@ -119,13 +119,15 @@ def parse(source: Source) -> syntax.Function:
         if token.type == "$END":
             lines = source.text.splitlines() or [""]
             at = Place(len(lines), len(lines[-1]) + 1)
-            raise source.error(at, f"the text ends; expected {_expected(error.accepts or error.expected)}") from None
+            raise source.error(
+                at, (f"unexpected end of the text; expected {_expected(error.accepts or error.expected)}")
+            ) from None
         at = Place(token.line, token.column, len(token))
         expected = _expected(error.accepts or error.expected)
-        raise source.error(at, f"{str(token)!r} cannot stand here; expected {expected}") from None
+        raise source.error(at, f"unexpected {str(token)!r}; expected {expected}") from None
     except UnexpectedCharacters as error:
         at = Place(error.line, error.column)
-        raise source.error(at, f"{error.char!r} is no character of the language") from None
+        raise source.error(at, f"{error.char!r} is not a character of the language") from None
     return _Builder(source).function(tree)
 
 
@@ -152,7 +154,7 @@ class _Builder:
 
     def _name(self, token) -> str:
         if str(token) in KEYWORDS:
-            raise self.source.error(_place(token), f"{str(token)!r} is a word of the language; choose another name")
+            raise self.source.error(_place(token), f"{str(token)!r} is a reserved word; choose another name")
         return str(token)
 
     def _number(self, text: str, at) -> Fraction:

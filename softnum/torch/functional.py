@@ -13,7 +13,7 @@ __all__ = ["conv1d", "conv2d", "embedding", "linear", "matmul", "scaled_dot_prod
 def _following(arithmetic: Mode, *tensors: torch.Tensor | None) -> Mode:
     """A mode that rounds the gradients of those of its operands that are parameters."""
     if not isinstance(arithmetic, Mode):
-        raise TypeError(f"arithmetic must be an object, like softnum.torch.arithmetic('i-mxfp8'), got {arithmetic!r}")
+        raise TypeError(f"arithmetic must be an object such as softnum.torch.arithmetic('i-mxfp8'), got {arithmetic!r}")
     arithmetic.follow_all(tensors)
     return arithmetic
 

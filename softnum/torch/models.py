@@ -100,12 +100,12 @@ def convert(
     torch.Size([3, 2])
     """
     if any(hasattr(part, "_orig_mod") or isinstance(part, torch.jit.ScriptModule) for part in model.modules()):
-        raise ValueError("convert a model before it is compiled, scripted or traced")
+        raise ValueError("the model is compiled, scripted or traced already; convert it before")
     modules = {path: module for path, module in model.named_modules() if path}
     if any(parameter.is_meta for parameter in model.parameters()):
         raise ValueError(
-            "the model's parameters lie on the device 'meta', where they have no numbers to round; convert it after "
-            "they have: model.to_empty(device='cpu'), and its initialisation"
+            "the model's parameters are on the device 'meta' and have no values to round; materialise them first: "
+            "model.to_empty(device='cpu'), and its initialisation"
         )
     if any(hasattr(module, _STATE) for module in model.modules()):
         raise ValueError("the model is converted already; convert one that is not (copy it before)")

@@ -146,7 +146,7 @@ def write_waves(fmt, out, viewer: str = "gtkwave", *, written: str | None = None
     if viewer not in VIEWERS:
         raise ValueError(f"viewer must be one of {', '.join(VIEWERS)}, got {viewer!r}")
     if viewer == "surfer" and (process or radix != "hex"):
-        raise ValueError("Surfer takes a file, whatever the radix; leave process (--process) and radix (--radix) out")
+        raise ValueError("Surfer reads a file and ignores the radix; leave process (--process) and radix (--radix) out")
     if viewer == "surfer" and bits > MOST_BITS:
         raise ValueError(
             f"{fmt} has {bits} bits, and a file for Surfer lists every code, of up to {MOST_BITS} bits; GTKWave "

@@ -99,7 +99,7 @@ def test_zeros_that_count():
 def test_what_is_refused():
     with pytest.raises(ValueError, match="disputed is None or 'mma-sim' or 'matlab', got 'hardware'"):
         sn.unit("nvidia_a100_fp16", disputed="hardware")
-    with pytest.raises(ValueError, match="what 'mma-sim' says of it is the preset; leave out disputed='mma-sim'"):
+    with pytest.raises(ValueError, match="the preset already follows 'mma-sim'; leave out disputed='mma-sim'"):
         sn.unit("int8_int32", disputed="mma-sim")
     assert choices("x86_avx512_bf16") == {}
 

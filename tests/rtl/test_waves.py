@@ -89,9 +89,9 @@ def test_binary_and_odd_lines():
     "arguments, says",
     [
         (("e5m3x", "-o", "x"), "unknown format"),
-        (("e4m3fn",), "state --out"),
+        (("e4m3fn",), "to write with --out"),
         (("binary32", "--viewer", "surfer", "-o", "x"), "binary32 has 32 bits, and a file for Surfer lists every code"),
-        (("e4m3fn", "--viewer", "surfer", "--process", "-o", "x"), "Surfer takes a file"),
+        (("e4m3fn", "--viewer", "surfer", "--process", "-o", "x"), "Surfer reads a file"),
         (("e4m3fn", "--viewer", "dinotrace", "-o", "x"), "viewer must be one of gtkwave, surfer"),
         (("e4m3fn", "--radix", "octal", "-o", "x"), "radix must be one of hex, binary"),
         (("e4m3fn", "--radix", "octal", "--filter"), "must be one of hex, binary"),

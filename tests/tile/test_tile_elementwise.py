@@ -210,7 +210,7 @@ def test_gather():
     listed = tile("T = [0.5, 0.1, -2]; Y = gather(T, X);")
     assert listed.is_elementwise
     assert listed(sn.array([1.0, 2.0], "e5m2")).tolist() == [float(sn.quantize(0.1, "e5m2")), -2]
-    with pytest.raises(sn.tile.TileError, match="T is a single number, no table"):
+    with pytest.raises(sn.tile.TileError, match="T is a single number, not a table"):
         op2 = sn.operator("function (T, I) -> (O) { O = gather(T, I); }")
         op2(1.0, np.zeros(2), fmt="e5m2")
 

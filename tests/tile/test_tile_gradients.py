@@ -298,9 +298,9 @@ def test_a_gradient_stated_in_part_is_derived_for_the_rest():
     ("statements", "message"),
     [
         ("dX = dZ;", "'dZ' is no tensor here; there are X, Y, dY"),
-        ("Y = dY;", "'Y' is an input; it keeps its value"),
-        ("dY = X;", "'dY' is an input; it keeps its value"),
-        ("dX = dY > 0;", "'dX' is true or false, no number"),
+        ("Y = dY;", "'Y' is an input and cannot be assigned"),
+        ("dY = X;", "'dY' is an input and cannot be assigned"),
+        ("dX = dY > 0;", "'dX' is a condition, not a number"),
         ("dX = tahn(dY);", "did you mean 'tan' or 'tanh'?"),
     ],
 )

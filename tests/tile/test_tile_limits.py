@@ -58,7 +58,7 @@ def test_what_is_scattered_has_the_shape_of_its_places(shape):
     with pytest.raises(sn.tile.TileError) as raised:
         op(np.ones(shape), np.array([0.0, 1.0]), np.ones((3, 2)), **WIDE)
     assert message in str(raised.value)
-    with pytest.raises(sn.tile.TileError, match="T is a single number, no table"):
+    with pytest.raises(sn.tile.TileError, match="T is a single number, not a table"):
         op(np.ones(2), np.array([0.0, 1.0]), np.array(1.0), **WIDE)
 
 

@@ -628,5 +628,5 @@ def test_a_handle_is_of_what_a_design_says_and_not_of_where_it_lies(tmp_path):
 def test_a_model_without_numbers_is_refused():
     with torch.device("meta"):
         model = nn.Linear(4, 4)
-    with pytest.raises(ValueError, match="device 'meta', where they have no numbers"):
+    with pytest.raises(ValueError, match="device 'meta' and have no values"):
         st.convert(model, "a-float32", quiet=True)

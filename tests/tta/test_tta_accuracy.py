@@ -112,8 +112,8 @@ def test_what_a_file_lacks_is_asked_for(tmp_path):
         ("design,iteration,batch,accuracy\na,1,0,0.5\n", 2, "batch must be at least 1, got 0"),
         ("design,iteration,batch,accuracy\na@4,1,2,0.5\n", 2, r"both 4 \(its label\) and 2 \(the column batch\)"),
         ("design,seed,iteration,batch,accuracy\na,x,1,2,0.5\n", 2, "seed must be a number, got 'x'"),
-        ("design,label,iteration,batch,accuracy\na,b,1,2,0.5\n", 2, "gives both design and label"),
-        ("design,iteration,batch,accuracy\n,1,2,0.5\n", 2, "does not say whose curve it is"),
+        ("design,label,iteration,batch,accuracy\na,b,1,2,0.5\n", 2, "has both design and label"),
+        ("design,iteration,batch,accuracy\n,1,2,0.5\n", 2, "does not name the design of the curve"),
         ("design,iteration,batch,accuracy\na,,2,0.5\n", 2, "gives no iteration and no epoch"),
         ('design,iteration,batch,accuracy\n"a,1,2,0.5\n', 2, "not readable as CSV"),
         ("design,iteration,batch,accuracy\na,1,2,\n", 2, r"design 'a', seed 1, has no value of 'accuracy'"),
@@ -217,7 +217,7 @@ def test_an_unfinished_mlperf_log_says_where_it_stops(tmp_path):
 
 
 def test_mlperf_logs_that_cannot_be_placed(tmp_path):
-    with pytest.raises(ValueError, match="does not say of which design it is; name it: NAME=FILE"):
+    with pytest.raises(ValueError, match="does not name its design; name it: NAME=FILE"):
         read_accuracy(MLLOG)
     with pytest.raises(ValueError, match="global_batch_size is 16, and 32 is given"):
         read_accuracy(MLLOG, design="a@32")

@@ -107,7 +107,10 @@ def test_a_table_of_32_bits_charges_32_bits():
         (lambda: operation_energy("multiply", "posit8"), "posit8 is neither a float of sign, exponent and significand"),
         (lambda: energy_of(work(gemm("e4m3fn", function="m.py:f"))), "the user's function m.py:f multiplies"),
         (lambda: energy_of(work(gemm("e5m2")), accumulator="flaot32"), "'flaot32' is not one that softnum.format"),
-        (lambda: energy_of(Workload("n", "d", 1, ())), "the workload 'n' of 'd' has no operation to price"),
+        (
+            lambda: energy_of(Workload("n", "d", 1, ())),
+            "the workload 'n' of 'd' has no operation whose energy could be computed",
+        ),
     ],
 )
 def test_what_has_no_energy_is_an_error(call, message):

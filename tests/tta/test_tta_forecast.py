@@ -133,7 +133,9 @@ def test_the_search_finds_the_fastest_and_says_what_it_tried():
     tight = replace(where, device=replace(where.device, memory=10**8))
     with pytest.raises(ValueError, match=r"gpt2 fits into 0.1 GB of a device of dgx-h100 in none of \d+ ways on 8"):
         find_step(model, tight, BF16, "adam", 8, 64, 1024)
-    with pytest.raises(ValueError, match="none of the ways that are tried divides 17 devices and a batch of 7"):
+    with pytest.raises(
+        ValueError, match="none of the tried combinations of parallelism divides 17 devices and a batch of 7"
+    ):
         find_step(decoders()["gpt2"], where, BF16, "adam", 17, 7, 1024)
 
 

@@ -311,7 +311,7 @@ def test_other_operations_have_a_rule():
     assert (bare.other, bare.other_rule) == (0.0, "left out")
     with pytest.raises(ValueError, match="not known; give samples"):
         _ = bare.epoch_seconds
-    with pytest.raises(ValueError, match="not from both"):
+    with pytest.raises(ValueError, match="give one of the two"):
         roll_up(two_layers(), table, share=0.5, device=device("v100"))
     for wrong in (0, 1.01, -0.5):
         with pytest.raises(ValueError, match="share of matrix products"):

@@ -453,7 +453,7 @@ def test_an_unfinished_log_is_left_out(tmp_path):
     with pytest.raises(ValueError, match="b.json: not readable as JSON"):
         write(tmp_path, ENTRY, "b.tsv")
         read_accuracy(write(tmp_path, "{", "b.json"), format="dawnbench", metric="top1Accuracy")
-    with pytest.raises(ValueError, match="does not say of which design it is; name it: NAME=FILE"):
+    with pytest.raises(ValueError, match="does not name its design; name it: NAME=FILE"):
         read_accuracy(tmp_path / "a.txt", metric="val_loss")
 
 

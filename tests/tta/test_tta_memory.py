@@ -132,7 +132,7 @@ def test_what_is_refused():
             memory_of(wrong)
     other = Workload("two", "mine", 8, work.operations, two_layers(8).tensors[:-1])
     for pair, capacity, said in (
-        ((work, work), 10, "both workloads are of batch 4"),
+        ((work, work), 10, "both workloads have batch 4"),
         ((work, Workload("other", "mine", 8, work.operations, work.tensors)), 10, "one network and design"),
         ((work, other), 10, "other tensors at batch 4 than at batch 8"),
         ((work, Workload("two", "mine", 8, work.operations, work.tensors)), 10, "no tensor of 'two' grows"),

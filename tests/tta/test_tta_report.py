@@ -417,7 +417,7 @@ def test_files_that_are_not_what_their_names_say(folder, tmp_path):
         ("results.json", '{"a": 1,\n]', r"results\.json, line 2: not JSON"),
         ("results.json", "[" * 100_000, r"results\.json: not readable as JSON"),
         ("study.json", '{"comparisons": []}', r"study\.json: comparisons must be a list of tables with a folder each"),
-        ("study.json", '{"comparisons": [{"folder": ".."}]}', r"the folder '\.\.' of a comparison lies outside"),
+        ("study.json", '{"comparisons": [{"folder": ".."}]}', r"the folder '\.\.' of a comparison is outside"),
         ("study.json", '{"comparisons": [{"folder": "none"}]}', r"none of its comparisons has a results\.json"),
     ):
         (copy / name).write_text(text)

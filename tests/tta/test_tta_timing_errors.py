@@ -232,7 +232,7 @@ def test_a_folder_without_logs_or_of_several_kinds(tmp_path):
 def test_a_file_that_may_be_two_things_asks(tmp_path):
     path = tmp_path / "both.log"
     path.write_text((DATA / GPU).read_text() + (DATA / LOG).read_text())
-    with pytest.raises(ValueError, match="may be of the formats gpgpusim, mllog; say which with --format"):
+    with pytest.raises(ValueError, match="may have any of the formats gpgpusim, mllog; state one with --format"):
         read_timings(path)
 
 

@@ -87,7 +87,7 @@ def test_workload_comes_back(proto, work, tmp_path):
         workload_of_trace(replace(trace, nodes=(wrong, *trace.nodes[1:])))
     foreign = {name: TraceAttribute("int64_val", value) for name, value in (("num_ops", 64), ("tensor_size", 8))}
     assert workload_of_trace(Trace((node(0, attributes=foreign),)), 4).flops == 64
-    with pytest.raises(ValueError, match="state the batch"):
+    with pytest.raises(ValueError, match="give the batch"):
         workload_of_trace(Trace((node(0, attributes=foreign),)))
     with pytest.raises(ValueError, match="node 0 'n0' has no whole number num_ops"):
         workload_of_trace(Trace((node(0),)), 4)

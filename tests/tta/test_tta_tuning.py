@@ -174,8 +174,8 @@ def test_the_report_has_both(study):
     ("options", "message"),
     [
         (["--tune-rates", "0.5,2"], "must hold 1, the recipe's own rate"),
-        (["--tune-rates", "1"], "a grid of one learning rate tunes nothing"),
-        (["--tune-rates", "1,2,2.0"], "the multiple 2 of the recipe's learning rate stands twice"),
+        (["--tune-rates", "1"], "a grid needs two or more multiples of the learning rate, like 0.5,1,2; got one"),
+        (["--tune-rates", "1,2,2.0"], "the multiple 2 of the recipe's learning rate is in the grid twice"),
         (["--tune-rates", "1,-2"], r"must lie in \[1e-6, 1e6\], got -2"),
         (["--tune-rates", "1,nan"], r"must lie in \[1e-6, 1e6\], got nan"),
         (["--tune-rates", "1,two"], "must be a list of multiples like 0.5,1,2, got '1,two'"),

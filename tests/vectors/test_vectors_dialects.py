@@ -198,7 +198,7 @@ def test_names_of_files():
     assert dialect_of_path("v.dat") is None and dialect_of_path("mem") is None
     with pytest.raises(ValueError, match=r"unknown dialect 'readmem'; did you mean 'readmemh'\? \(known: softnum, "):
         open_reader(io.BytesIO(b"00"), "v", "readmem")
-    with pytest.raises(ValueError, match=r"v\.npz\.gz: npz files are not compressed again"):
+    with pytest.raises(ValueError, match=r"v\.npz\.gz: npz files are already compressed"):
         write(plan(MUL), "v.npz.gz")
 
 

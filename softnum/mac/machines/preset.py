@@ -58,9 +58,7 @@ class Preset:
     def made(self, name: str, output: str | None, disputed: str | None) -> Made:
         """The unit; ValueError if there is none of this output, or these choices are the preset's."""
         if disputed is not None and disputed not in self.disputed:
-            raise ValueError(
-                f"unit {name!r}: what {disputed!r} says of it is the preset; leave out disputed={disputed!r}"
-            )
+            raise ValueError(f"unit {name!r}: the preset already follows {disputed!r}; leave out disputed={disputed!r}")
         if output is not None and not self.outputs:
             raise ValueError(f"unit {name!r} has one output; leave out output={output!r}")
         if output is not None and output not in self.outputs:

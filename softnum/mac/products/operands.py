@@ -71,7 +71,7 @@ def checked_operand(x, fmt, what: str, caller: str = "matmul", on_codes: bool = 
     try:
         values = quantize(x, fmt)
     except ValueError as error:
-        raise ValueError(f"{caller}: {what} holds what {fmt} cannot: {error}") from None
+        raise ValueError(f"{caller}: {what} has a value that {fmt} does not: {error}") from None
     if not np.array_equal(values, x):
         bad = (values != x) & ~(np.isnan(values) & np.isnan(x))
         if bad.any():

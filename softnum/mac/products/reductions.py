@@ -68,7 +68,7 @@ def unit_of_sums(unit: Any) -> AbstractContextManager[None]:
     if unit is not exact:
         unit = unit_of(unit)
         if family_of(unit).of_blocks:
-            raise TypeError(f"unit_of_sums: {type(unit).__name__} is for BlockArrays, which softnum.matmul takes")
+            raise TypeError(f"unit_of_sums: {type(unit).__name__} is for BlockArrays; use softnum.matmul")
         if unit.stochastic:
             raise ValueError(
                 "unit_of_sums: the unit rounds stochastically, and each sum needs a key of its own: softnum.sum, "
@@ -186,7 +186,7 @@ def _trace(a, offset=0, axis1=0, axis2=1):
 def _matmul(a, b):
     (a, b), unit = _operands("matmul", a, b)
     if not a.ndim or not b.ndim:
-        raise ValueError("matmul: an Array without dimensions is no matrix; a * b multiplies")
+        raise ValueError("matmul: an Array without dimensions is not a matrix; to multiply numbers write a * b")
     left, right = a[None] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b
     found = _as_array(matmul(left, right, unit), unit)
     if a.ndim == 1:

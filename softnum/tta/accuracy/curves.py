@@ -102,7 +102,7 @@ class Given:
         if number == 0 and self.counts_from is None:
             raise ValueError(
                 f"{where}: {name} 0 is either the first {name} of a log that counts from 0, or an evaluation before "
-                "training; say which: --counts-from 0, or --counts-from 1"
+                "training; state which with --counts-from 0 or --counts-from 1"
             )
         return number + 1 if self.counts_from == 0 else number
 
@@ -110,7 +110,7 @@ class Given:
         """Iterations in so many epochs."""
         if self.iterations_per_epoch is None:
             raise ValueError(
-                f"{where}: places an evaluation by epoch and not by iteration; say how many iterations an epoch has: "
+                f"{where}: gives an evaluation by epoch and not by iteration; state the iterations of an epoch: "
                 "--iterations-per-epoch N"
             )
         return _whole(
@@ -214,7 +214,7 @@ def _pick(where: str, row: Mapping, key: str) -> object:
     """What a row says of a quantity, under whichever of its names; None if nothing."""
     found = [name for name in _NAMES[key] if name in row]
     if len(found) > 1:
-        raise ValueError(f"{where}: gives both {' and '.join(found)}; they are two names of one column: leave one out")
+        raise ValueError(f"{where}: has both {' and '.join(found)}, which are two names of one column; leave one out")
     return row[found[0]] if found else None
 
 
@@ -297,7 +297,7 @@ def _whose(where: str, row: Mapping, given: Given, unit: str) -> tuple[str, int 
     """Design, batch size (None where it is not known and not needed), and whether its label names the batch."""
     label = _pick(where, row, "design")
     if label is None and given.design is None:
-        raise ValueError(f"{where}: does not say whose curve it is; add a column design, or name it: NAME=FILE")
+        raise ValueError(f"{where}: does not name the design of the curve; add a column design, or name it: NAME=FILE")
     if label is not None and given.design is not None and label != given.design:
         raise ValueError(
             f"{where}: is of design {label!r}, and the file was named {given.design!r}; leave the name out, or the "
@@ -380,7 +380,7 @@ def mllog_curve(path: Path, text: str, given: Given) -> RecordSet:
     """Read the log of an MLPerf run: one record, or, of an unfinished run, the reason why there is none."""
     log = read_mllog(path, text=text)
     if given.design is None:
-        raise ValueError(f"{path}: an MLPerf log does not say of which design it is; name it: NAME=FILE")
+        raise ValueError(f"{path}: an MLPerf log does not name its design; name it: NAME=FILE")
     design, named = split_label(given.design)
     if not log.finished:
         return RecordSet((), (f"{path} is not finished and is left out: {log.end()}",))

@@ -53,7 +53,7 @@ def nanogpt_curve(path: Path, text: str, given: Given) -> RecordSet:
         If steps or times contradict each other, or the metric is not there; the message names the lines.
     """
     if given.design is None:
-        raise ValueError(f"{path}: the log does not say of which design it is; name it: NAME=FILE")
+        raise ValueError(f"{path}: the log does not name its design; name it: NAME=FILE")
     given.unused(path, "iterations_per_epoch", "counts_from", why="a log of modded-nanogpt counts steps itself, from 0")
     runs: list[list[_Row]] = []
     for at, line in lines_with(_LINE, text):

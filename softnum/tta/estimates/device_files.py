@@ -392,11 +392,11 @@ def device(name: str, path: str | os.PathLike | None = None) -> Device:
     >>> device("v10")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    ValueError: no device 'v10'; did you mean 'v100'? Known devices: titan-xp, titan-v, gtx-1080-ti, p4000, p100, ...
+    ValueError: unknown device 'v10'; did you mean 'v100'? Known devices: titan-xp, titan-v, gtx-1080-ti, p4000, ...
     """
     known = devices(path)
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"no device {name!r}; {hint}Known devices: {', '.join(known)}")
+        raise ValueError(f"unknown device {name!r}; {hint}Known devices: {', '.join(known)}")
     return known[name]

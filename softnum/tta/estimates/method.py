@@ -92,7 +92,7 @@ class RollUp:
             If the number of samples is not known.
         """
         if self.samples is None:
-            raise ValueError("how many samples an epoch has is not known; give samples")
+            raise ValueError("the number of samples per epoch is not known; give samples")
         return -(-self.samples // self.batch)
 
     @property
@@ -186,7 +186,9 @@ def roll_up(
     if not gemms:
         raise ValueError(f"workload {workload.network!r} of design {workload.design!r} has no matrix product")
     if share is not None and device is not None:
-        raise ValueError("the other operations come from a share or from a device's roofline, not from both")
+        raise ValueError(
+            "the time of the other operations comes from a share or from a device's roofline; give one of the two"
+        )
     rest = tuple(operation for operation in workload.operations if operation.gemm is None)
     if share is not None:
         if not 0 < share <= 1:

@@ -248,12 +248,11 @@ def _decoder(network: str) -> Decoder:
         return known[network]
     if network in architecture_names():
         raise ValueError(
-            f"{network} is not trained on tokens, of which a law of language models speaks; take one of "
-            f"{', '.join(known)}"
+            f"{network} is not trained on tokens, which a law of language models needs; take one of {', '.join(known)}"
         )
     near = difflib.get_close_matches(network, known, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise ValueError(f"no language model is called {network!r}; {hint}Known: {', '.join(known)}")
+    raise ValueError(f"unknown language model {network!r}; {hint}Known: {', '.join(known)}")
 
 
 def _devices(where: System, given: Given) -> int:

@@ -232,8 +232,8 @@ def find_step(
         return Found(best, tried, fitting)
     if least is None:
         raise ValueError(
-            f"none of the ways that are tried divides {devices} devices and a batch of {batch} samples ({why}); state "
-            "others with --ways, or another --batch or --devices"
+            f"none of the tried combinations of parallelism divides {devices} devices and a batch of {batch} samples "
+            f"({why}); state another with --ways, or another --batch or --devices"
         )
     size, ways = least
     told = ", ".join(f"{name}={getattr(ways, name)}" for name in (*_SHAPE, "zero", "recompute"))

@@ -143,7 +143,7 @@ def _study(folder: Path) -> Folder:
     for row in listed:
         place = folder / row["folder"]
         if not place.resolve().is_relative_to(folder.resolve()):
-            raise ValueError(f"{path}: the folder {row['folder']!r} of a comparison lies outside of the study; {again}")
+            raise ValueError(f"{path}: the folder {row['folder']!r} of a comparison is outside of the study; {again}")
         for run in row.get("runs") or ():
             if isinstance(run, dict) and run.get("state", "finished") != "finished":
                 why = f": {run['error']}" if run.get("error") else ""

@@ -41,7 +41,7 @@ def predicted_speedup(factors: Iterable[float]) -> float:
     """
     factors = [positive_number(factor, "a speed-up") for factor in factors]
     if not factors:
-        raise ValueError("there is no speed-up to multiply")
+        raise ValueError("at least one speed-up is needed, got none")
     return float(math.prod(factors))
 
 

@@ -48,14 +48,14 @@ def read_multipliers(values: Iterable[float]) -> tuple[float, ...]:
             raise ValueError(f"a multiple of the recipe's learning rate must lie in [1e-6, 1e6], got {value:g}")
     if len(set(found)) < len(found):
         twice = next(value for value in found if found.count(value) > 1)
-        raise ValueError(f"the multiple {twice:g} of the recipe's learning rate stands twice in the grid")
+        raise ValueError(f"the multiple {twice:g} of the recipe's learning rate is in the grid twice")
     if 1.0 not in found:
         raise ValueError(
             "the grid of learning rates must hold 1, the recipe's own rate, which all designs have without tuning; got "
             f"{', '.join(f'{value:g}' for value in found) or 'none'}"
         )
     if len(found) < 2:
-        raise ValueError("a grid of one learning rate tunes nothing; give two or more multiples, like 0.5,1,2")
+        raise ValueError("a grid needs two or more multiples of the learning rate, like 0.5,1,2; got one")
     return found
 
 

@@ -235,7 +235,7 @@ def _plain(network: Architecture, ways: Parallelism, precision: Precision, optim
                 f"{getattr(ways, name)}"
             )
     if ways.recompute != "none":
-        raise ValueError(f"{network.name} is no decoder: what is computed again is not known; recompute must be none")
+        raise ValueError(f"{network.name} is not a decoder, so recomputation is not modelled; recompute must be none")
     block = make_block(network.name, network.layers, network.input, ways, precision, optimiser, part=False)
     stage = Stage(0, 0, 0, (("", block),))
     return StepPlan(
@@ -284,7 +284,7 @@ def _check(network: Decoder, ways: Parallelism, sequence: int) -> None:
                 "shares; take another sequence, or leave sequence parallelism out"
             )
     if ways.expert > 1 and not network.experts:
-        raise ValueError(f"{network.name} has no experts to share; expert must be 1, got {ways.expert}")
+        raise ValueError(f"{network.name} has no experts to distribute; expert must be 1, got {ways.expert}")
     if network.experts:
         refuse("expert", "experts", network.experts)
         if ways.tensor > 1 and not ways.sequence_parallel:

@@ -353,11 +353,13 @@ def system(name: str, path: str | os.PathLike | None = None) -> System:
     >>> system("dgx-h10")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    ValueError: no system 'dgx-h10'; did you mean 'dgx-h100'? Known systems: dgx-a100, dgx-h100, ...
+    ValueError: unknown system 'dgx-h10'; did you mean 'dgx-h100'? Known systems: dgx-a100, dgx-h100, ...
     """
     known = systems(path)
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"no system {name!r}; {hint}Known systems: {', '.join(known)}, or a file that ends in .toml")
+        raise ValueError(
+            f"unknown system {name!r}; {hint}Known systems: {', '.join(known)}, or a file that ends in .toml"
+        )
     return known[name]

@@ -99,7 +99,7 @@ def export_program(workload: Workload, format: str, out: str | os.PathLike) -> l
     if format not in PROGRAM_FORMATS:
         near = difflib.get_close_matches(str(format), PROGRAM_FORMATS, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"no format {format!r} of programs; {hint}The formats are {', '.join(PROGRAM_FORMATS)}")
+        raise ValueError(f"unknown program format {format!r}; {hint}The formats are {', '.join(PROGRAM_FORMATS)}")
     texts = [(name, make(workload)) for name, make in PROGRAM_FORMATS[format].files]
     out = Path(out)
     _check_replaced(out, [name for name, _ in texts])

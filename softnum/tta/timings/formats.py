@@ -475,7 +475,7 @@ def _format(path: Path, text: str, name: str | None) -> TimingFormat:
         if name not in FORMATS:
             near = difflib.get_close_matches(name, FORMATS, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ValueError(f"no format {name!r}; {hint}The formats are {', '.join(FORMATS)}")
+            raise ValueError(f"unknown format {name!r}; {hint}The formats are {', '.join(FORMATS)}")
         return FORMATS[name]
     found = [entry for entry in FORMATS.values() if entry.knows(text)]
     if not found or found == [FORMATS["json"]]:  # a console's "[3/8] ..." begins as a list does
@@ -484,7 +484,7 @@ def _format(path: Path, text: str, name: str | None) -> TimingFormat:
         return found[0]
     if len(found) > 1:
         raise ValueError(
-            f"{path}: may be of the formats {', '.join(entry.name for entry in found)}; say which with --format"
+            f"{path}: may have any of the formats {', '.join(entry.name for entry in found)}; state one with --format"
         )
     if path.suffix.lower() in (".csv", ".json"):  # so that what is wrong with a plain table is said
         return FORMATS[path.suffix.lower()[1:]]

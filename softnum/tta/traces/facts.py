@@ -55,7 +55,7 @@ def workload_of_trace(trace: Trace, batch: int | None = None) -> Workload:
     if batch is not None and said.get("batch", batch) != batch:
         raise ValueError(f"{source}: is of batch {said['batch']}, not {batch}; leave the batch out")
     if batch is None and "batch" not in said:
-        raise ValueError(f"{source}: does not say how many samples its iteration has; state the batch")
+        raise ValueError(f"{source}: does not state the number of samples of its iteration; give the batch")
     operations: list[Operation] = []
     for node in trace.nodes:
         if node.type == "COMP_NODE":
@@ -124,8 +124,8 @@ def trace_time(traces: Sequence[Trace], design: str) -> IterationTime:
             raise ValueError(f"{source}: no node has a duration; simulate the trace: softnum traces run")
         if len(timed) > 1 and not any(node.start for node in timed):
             raise ValueError(
-                f"{source}: nodes have durations and no starts, so that it is not known which ran at once; simulate "
-                "the trace: softnum traces run"
+                f"{source}: nodes have durations but no start times, so overlap is not known; simulate the trace: "
+                "softnum traces run"
             )
         spans.append(max(node.start + node.duration for node in timed) - min(node.start for node in timed))
     if not spans:

@@ -240,7 +240,9 @@ def energy_of(
     True
     """
     if not workload.operations:
-        raise ValueError(f"the workload {workload.network!r} of {workload.design!r} has no operation to price")
+        raise ValueError(
+            f"the workload {workload.network!r} of {workload.design!r} has no operation whose energy could be computed"
+        )
     widths: dict[str, float] = {}
     for tensor in workload.tensors:
         widths[tensor.format] = max(tensor.bits, widths.get(tensor.format, 0))

@@ -279,7 +279,9 @@ def largest_batch(small: Workload, large: Workload, capacity: int, *, step: int 
     positive_int(capacity, "capacity")
     positive_int(step, "step")
     if small.batch == large.batch:
-        raise ValueError(f"two batch sizes tell how memory grows; both workloads are of batch {small.batch}")
+        raise ValueError(
+            f"two different batch sizes are needed to find how memory grows; both workloads have batch {small.batch}"
+        )
     if (small.network, small.design) != (large.network, large.design):
         raise ValueError(
             f"both workloads must be of one network and design, got {small.network!r} of {small.design!r} and "

@@ -169,10 +169,15 @@ def write_bench(
     if not 0 <= stalls <= 99:
         raise ValueError(f"stalls must lie in 0..99 percent, got {stalls}")
     if outstanding < 0 or (outstanding and not wiring.handshake.flows):
-        raise ValueError("outstanding vectors are counted, 1 or more, and of handshakes with valid signals; "
-                         f"got {outstanding} of {wiring.handshake}")  # fmt: skip
+        raise ValueError(
+            f"outstanding must be 1 or more, and needs a handshake with valid signals; got {outstanding} of "
+            f"{wiring.handshake}"
+        )  # fmt: skip
     if any(wiring.design.top == "tb_" + name for name in ("", wiring.design.top)):
-        raise ValueError(f"the design is called {wiring.design.top}, as its bench would be; name another --top")
+        raise ValueError(
+            f"the design is called {wiring.design.top}, which is the name of the generated bench; rename the design, "
+            "or name another --top"
+        )
     here = folder.absolute()
     sources, include = [_seen_from(here, p) for p in sources], [_seen_from(here, p) for p in include]
     parameters = dict(parameters or {})
@@ -180,7 +185,8 @@ def write_bench(
     mixed, packed = wiring.spec.op == "mixed", isinstance(wiring.spec, PackedSpec)
     if (mixed or packed) and (uvm or pyuvm):
         raise ValueError(
-            "UVM and pyuvm benches are of one operation, not mixed vectors or words of lanes: leave --uvm, --pyuvm out"
+            "UVM and pyuvm benches support one operation, not mixed vectors or words of lanes; leave --uvm and --pyuvm "
+            "out"
         )
     question = wiring.spec.options()
     check = "" if wiring.flags or not wiring.spec.has_flags else "--ignore-flags"

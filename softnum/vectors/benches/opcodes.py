@@ -76,7 +76,7 @@ def opcodes_of(texts: Sequence[str], spec: Spec, design: Design) -> tuple[Opcode
             if not equals or not re.fullmatch(r"\d+|0x[\da-fA-F]+|0b[01]+", number, re.ASCII):
                 raise ValueError(f"--encode {text}: {port} wants a whole number (12, 0x1F, 0b101), got {number!r}")
             if port in values:
-                raise ValueError(f"--encode {text}: {port} is given twice")
+                raise ValueError(f"--encode {text}: {port} is given twice; give it once")
             values[port] = int(number, 10 if number.isdecimal() else 0)
             if values[port] >> inputs[port]:
                 raise ValueError(f"--encode {text}: {number} does not fit the {inputs[port]} bits of {port}")

@@ -125,7 +125,7 @@ def _checked(design: Design) -> Design:
     names = [port.name for port in design.ports]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"{design.top}: port {twice[0]} is there twice")
+        raise ValueError(f"{design.top}: port {twice[0]} is declared twice")
     if not any(port.direction == "out" for port in design.ports):
         raise ValueError(f"{design.top} has no output: name the module that computes with --top")
     for port in design.ports:
@@ -152,7 +152,7 @@ def _by_pyslang(sources, top, parameters, include) -> Design:
     words += [] if top is None else ["--top", top]
     line = " ".join('"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"' for word in ["softnum", *words])
     if not (reading.parseCommandLine(line) and reading.processOptions() and reading.parseAllSources()):
-        raise ValueError("pyslang cannot read the design; what it says stands above")
+        raise ValueError("pyslang cannot read the design; see its messages above")
     compilation = reading.createCompilation()
     instances = {i.definition.name: i for i in compilation.getRoot().topInstances}
     errors = [d for d in compilation.getAllDiagnostics() if d.isError() and str(d.code) != "DiagCode(UnknownModule)"]

@@ -71,7 +71,7 @@ def write(
     """
     chosen = dialect_named(dialect) if dialect is not None else dialect_of_path(path) or DIALECTS["softnum"]
     if chosen.name == "npz" and os.path.splitext(os.fspath(path))[1].lower() in COMPRESSIONS:
-        raise ValueError(f"{path}: npz files are not compressed again; leave the last ending away")
+        raise ValueError(f"{path}: npz files are already compressed; leave the last ending out")
     wanted = chosen.header if header is None else header
     done = 0
     chosen.check(plan.spec, plan.count)

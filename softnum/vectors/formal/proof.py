@@ -201,7 +201,9 @@ def prove(
     if not timeout > 0:
         raise ValueError(f"the time limit must be above 0 s, got {timeout:g}")
     if not isinstance(spec, VectorSpec) and spec.op != "dot":
-        raise ValueError(f"{spec.op} is not proved: of a unit, a dot product is; of length 1 with C, a step")
+        raise ValueError(
+            f"{spec.op} of a unit cannot be proved; prove a dot product, or a step as a dot product of length 1 with C"
+        )
     if spec.space != spec.space.of_operands:
         raise ValueError(f"only {','.join(spec.space.only)} is of vectors' results: a proof leaves out operands alone")
     bits = sum(c.width for c in spec.input_columns)

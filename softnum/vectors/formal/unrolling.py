@@ -97,7 +97,7 @@ def unroll(
     [5] ['q[0] before']
     """
     if latency and design.clock is None:
-        raise ValueError(f"{design.top} has no registers: it answers at once; leave --latency out")
+        raise ValueError(f"{design.top} has no registers, so its latency is 0; leave --latency out")
     graph = Aig()
     operands = {
         name: [graph.input(f"{name}[{i}]") for i in range(part.width)] for name, part in wiring.operands.items()

@@ -107,7 +107,9 @@ class UnitSpec(Spec):
             check_not_own(fmt, f"{op}: no vectors of units that compute in {{}}, a value table or custom format")
         if not family.from_text:
             known = ", ".join(u.__name__ for u, f in FAMILIES.items() if f.from_text)
-            raise TypeError(f"{op}: no vectors of a {kind}, which a file cannot state; there are vectors of {known}")
+            raise TypeError(
+                f"{op}: vectors of a {kind} are not supported, as a file cannot state it; supported: {known}"
+            )
         if op == "gemm":
             if length is not None:
                 raise ValueError(f"gemm takes a shape (M, N, K), not a length (got {length!r})")

@@ -182,8 +182,8 @@ def try_out(unit, run) -> None:
     me = f"{unit.name} ({place_of(unit.function)})"
     if all(isinstance(x, ValueError) for x in want.flat):
         raise ValueError(
-            f"{me} has no result for any operands of the trial that compares it with itself compiled, which are of "
-            f"softnum's choosing. The first: {want[0, 0]}"
+            f"{me} fails on all operands of the trial that compares it with its compiled form; the first error: "
+            f"{want[0, 0]}"
         )
     for i, j in np.ndindex(m, n):
         if want[i, j] == got[i, j] or (isinstance(want[i, j], ValueError) and isinstance(got[i, j], ValueError)):
