@@ -19,7 +19,7 @@ from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
 from softnum.formats.names import format_names
 
 HERE = Path(__file__).resolve().parent
-LABS = {"index": "Format explorer", "units": "Unit lab"}
+LABS = {"index": "Format explorer", "units": "Unit lab", "gemm": "GEMM error lab"}
 MOST = 1_000_000  # bytes of all pages together
 
 #: formats that csrc/softnum.h does not compute in, and what they are
@@ -180,6 +180,7 @@ def data() -> dict:
     return {
         "formats": [*named, "e6m9", "e15m40", "binary8p3se", "binary8p4sf", "binary8p4ue", "q4.4", "uq8.8", "q16.16"],
         "tables": {name: table_of(name, about) for name, about in TABLES.items()},
+        "modes": list(ROUNDING_MODES),
         "blocks": [block_of(name) for name in BLOCKS],
         **unit_data(),
     }

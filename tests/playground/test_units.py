@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 
 import numpy as np
 import pytest
 
 import softnum as sn
-from tests.support.c_library import ROOT
 from tests.support.playground import change, native, opened, rows_of, texts_in, value_of, window
-
-_SPEC = importlib.util.spec_from_file_location("playground_build", ROOT / "docs" / "playground" / "build.py")
-build = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(build)
-
-UNITS = {name: unit for name, unit in build.named_units().items() if build.spec_of(unit) is not None}
-DISTRIBUTIONS = ("uniform", "bell", "positive", "wide", "outliers")
+from tests.support.playground_sums import DISTRIBUTIONS, UNITS, build, drawn
 
 
 def sums(unit, count: int, rng):
@@ -117,17 +109,6 @@ def test_exact_sums_and_targets():
 )  # fmt: skip
 def test_errors_say_what_is_wrong(request_, match):
     assert match in native().ask(*request_)["error"]
-
-
-def drawn(name: str, seed: int, stream: int, n: int) -> np.ndarray:
-    """The distributions as their documentation states them, of the words of softnum.Stream."""
-    w = sn.Stream((seed, stream)).words(12 * n).reshape(n, 12).astype(np.float64)
-    uniform = (w[:, 0] - 2.0**31) * 2.0**-31
-    bell = (w.sum(axis=1) - 6 * 2.0**32) * 2.0**-32
-    if name == "wide":
-        return np.where(uniform < 0, -1, 1) * (1 + w[:, 1] * 2.0**-32) * np.exp2(w[:, 2] % 16 - 8)
-    outliers = np.where(w[:, 1] % 64 != 0, bell, 32 * bell)
-    return {"uniform": uniform, "bell": bell, "positive": w[:, 0] * 2.0**-32, "outliers": outliers}[name]
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)

@@ -110,6 +110,7 @@ const char *pg_call(void) {
     } commands[] = {
         {"format", pg_answer_format}, {"code", pg_answer_code}, {"table", pg_answer_table},
         {"round", pg_answer_rounded}, {"dot", pg_answer_dot},   {"draw", pg_answer_draw},
+        {"gemm", pg_answer_gemm},
     };
     pg_request r;
     char *p = pg_room(strlen(request ? request : ""));
