@@ -19,7 +19,7 @@ from softnum.formats.modes import OVERFLOW_RULES, ROUNDING_MODES
 from softnum.formats.names import format_names
 
 HERE = Path(__file__).resolve().parent
-LABS = {"index": "Format explorer", "units": "Unit lab", "gemm": "GEMM error lab"}
+LABS = {"index": "Format explorer", "units": "Unit lab", "gemm": "GEMM error lab", "vectors": "Test vectors"}
 MOST = 1_000_000  # bytes of all pages together
 
 #: formats that csrc/softnum.h does not compute in, and what they are
@@ -31,6 +31,14 @@ TABLES = {
 }
 BLOCKS = ("mxfp8_e4m3", "mxfp8_e5m2", "mxfp6_e3m2", "mxfp6_e2m3", "mxfp4_e2m1", "mxint8", "nvfp4")
 EXAMPLE = (1.0, 0.3, 11.0, -6.4, 0.02, 0.0, 3.75, -0.6)
+
+#: operations of codes of one format, of csrc/softnum.h and of vector files
+OPERATIONS = [
+    "convert", "add", "subtract", "multiply", "divide", "fma", "sqrt", "remainder", "round_to_integral", "minimum",
+    "maximum", "minimum_number", "maximum_number", "next_up", "next_down", "negate", "absolute", "copysign", "exp",
+    "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
+    "sigmoid", "softplus", "erf", "gelu", "silu", "rsqrt", "reciprocal", "cbrt", "pow", "hypot", "atan2",
+]  # fmt: skip
 
 #: sums that tell units apart: what for, a, b, c
 SUMS = (
@@ -181,6 +189,7 @@ def data() -> dict:
         "formats": [*named, "e6m9", "e15m40", "binary8p3se", "binary8p4sf", "binary8p4ue", "q4.4", "uq8.8", "q16.16"],
         "tables": {name: table_of(name, about) for name, about in TABLES.items()},
         "modes": list(ROUNDING_MODES),
+        "operations": OPERATIONS,
         "blocks": [block_of(name) for name in BLOCKS],
         **unit_data(),
     }

@@ -91,9 +91,11 @@ void pg_fill(int distribution, sn_u64 seed, sn_u64 stream, double *x, size_t n);
 int pg_answer_dot(const pg_request *r);
 int pg_answer_draw(const pg_request *r);
 
-/* ---- gemm.c ------------------------------------------------------------------------------------------------------ */
+/* ---- gemm.c, vectors.c ------------------------------------------------------------------------------------------- */
 
 int pg_answer_gemm(const pg_request *r);
+int pg_answer_operations(const pg_request *r);
+int pg_answer_vectors(const pg_request *r); /* a text, not JSON, where there is no error */
 
 /* What the page calls: room for a request, and its answer, which lasts until the next. */
 char *pg_room(size_t bytes);

@@ -108,9 +108,11 @@ const char *pg_call(void) {
         const char *name;
         int (*answer)(const pg_request *r);
     } commands[] = {
-        {"format", pg_answer_format}, {"code", pg_answer_code}, {"table", pg_answer_table},
-        {"round", pg_answer_rounded}, {"dot", pg_answer_dot},   {"draw", pg_answer_draw},
-        {"gemm", pg_answer_gemm},
+        {"format", pg_answer_format},   {"code", pg_answer_code},
+        {"table", pg_answer_table},     {"round", pg_answer_rounded},
+        {"dot", pg_answer_dot},         {"draw", pg_answer_draw},
+        {"gemm", pg_answer_gemm},       {"operations", pg_answer_operations},
+        {"vectors", pg_answer_vectors},
     };
     pg_request r;
     char *p = pg_room(strlen(request ? request : ""));
