@@ -60,7 +60,7 @@ def check_not_custom(fmt, text: str) -> None:
         _refuse(fmt, text)
 
 
-def is_own(fmt) -> bool:
+def is_own(fmt: object) -> bool:
     """Whether a format is a `CustomFormat` of the user's own, which posits, takums and logarithmic numbers are not."""
     return isinstance(fmt, CustomFormat) and not isinstance(fmt, BuiltInFormat)
 

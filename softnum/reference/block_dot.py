@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from softnum.reference.blocks import scaled
 from softnum.reference.exact import exact_terms
@@ -53,7 +53,7 @@ def _exact_block(a: Sequence[int], b: Sequence[int], formats) -> Value:
     return Value("finite") if total.kind == "finite" and not total.numerator else total
 
 
-def _scaled(x: Value, factors: tuple) -> Value:
+def _scaled(x: Value, factors: tuple[Any, ...]) -> Value:
     """`scaled`, in which a NaN that comes of numbers, or of a signaling one, raises INVALID as a signaling one does."""
     y = scaled(x, *factors)
     nans = [v for v in (x, *factors) if v.kind == "nan"]
@@ -66,7 +66,7 @@ def block_dot(
     b_codes: Sequence[int],
     b_scales: Sequence[int],
     *,
-    operand,
+    operand: Any,
     accumulator: Format | str,
     inner: Callable[[Sequence[int], Sequence[int], list[int]], int] | None = None,
     inner_format: Format | str | None = None,
@@ -76,9 +76,9 @@ def block_dot(
     product_rounding: str | None = None,
     overflow: str | None = None,
     stochastic_bits: int = 32,
-    tensor_scales: tuple | None = None,
+    tensor_scales: tuple[Any, ...] | None = None,
     c: int | None = None,
-    words: Callable[[int], tuple] | None = None,
+    words: Callable[[int], tuple[Any, ...]] | None = None,
     observe: Callable[[BlockStep], None] | None = None,
 ) -> tuple[int, Flags]:
     """One dot product as `softnum.BlockDotUnit` computes it.
@@ -178,7 +178,7 @@ def block_dot(
 
 
 def tensor_scaled(
-    code: int, tensor_scales: tuple, c: int | None, accumulator: Format | str, env: Environment
+    code: int, tensor_scales: tuple[Any, ...], c: int | None, accumulator: Format | str, env: Environment
 ) -> tuple[TensorStep, Flags]:
     """A sum times both arrays' scales, and C added to it if there is one; and the flags of the one rounding."""
     s = decode(code, accumulator)

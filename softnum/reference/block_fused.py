@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from softnum.reference.block_dot import TensorStep, tensor_scaled
 from softnum.reference.facts import Format, block_format_of
@@ -46,14 +46,14 @@ def block_fused_dot(
     terms: int,
     fraction_bits: int,
     accumulator: Format | str,
-    operand,
+    operand: Any,
     group: int = 1,
     min_exponent: int | None = None,
     output_rounding: str = "toward_zero",
     truncate_fraction: int | None = None,
     overflow: str | None = None,
     zero_exponent: int | None = None,
-    tensor_scales: tuple | None = None,
+    tensor_scales: tuple[Any, ...] | None = None,
     c: int | None = None,
     observe: Callable[[BlockFusedStep | TensorStep], None] | None = None,
 ) -> tuple[int, Flags]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
-from softnum.reference.facts import Format, block_format_of
+from softnum.reference.facts import BlockFacts, Format, block_format_of
 from softnum.reference.rounding import deliver, environment_of, floor_log2, round_value
 from softnum.reference.rules import checked
 from softnum.reference.values import Value, decode, value_of
@@ -37,7 +38,9 @@ def _clamped(code: int, fmt: Format) -> int:
     return fmt.least_code if value.kind == "finite" and value.fraction == 0 else code
 
 
-def block_scale(values: Sequence, fmt, *, scale_rule: str | None = None, tensor_scale=1) -> int | None:
+def block_scale(
+    values: Sequence[Any], fmt: BlockFacts | str, *, scale_rule: str | None = None, tensor_scale: Fraction | int = 1
+) -> int | None:
     """The code of the scale of a block.
 
     Parameters
@@ -100,7 +103,7 @@ def _spacing_below(most: Fraction, element: Format) -> Fraction:
     return Fraction(2) ** (_log2(most) - element.mantissa_bits)
 
 
-def tensor_scale(values: Sequence, fmt) -> Fraction:
+def tensor_scale(values: Sequence[Any], fmt: BlockFacts | str) -> Fraction:
     """The scale of an array whose blocks of finite values hold these: the largest becomes the largest product.
 
     >>> import softnum as sn
@@ -118,11 +121,11 @@ def tensor_scale(values: Sequence, fmt) -> Fraction:
 
 
 def encode_block(
-    values: Sequence,
-    fmt,
+    values: Sequence[Any],
+    fmt: BlockFacts | str,
     *,
     scale_rule: str | None = None,
-    tensor_scale=1,
+    tensor_scale: Fraction | int = 1,
     rounding: str = "nearest_even",
     overflow: str | None = "saturate",
     stochastic_bits: int = 32,
@@ -161,7 +164,9 @@ def encode_block(
     return codes, code
 
 
-def decode_block(codes: Sequence[int], scale: int, fmt, *, tensor_scale=1) -> list[Value]:
+def decode_block(
+    codes: Sequence[int], scale: int, fmt: BlockFacts | str, *, tensor_scale: Fraction | int = 1
+) -> list[Value]:
     """The values of a block: element times scale (times the array's), exactly.
 
     >>> import softnum as sn
@@ -174,7 +179,7 @@ def decode_block(codes: Sequence[int], scale: int, fmt, *, tensor_scale=1) -> li
     return [scaled(decode(code, fmt.element), factor, tensor_scale) for code in codes]
 
 
-def scaled(x: Value, *factors) -> Value:
+def scaled(x: Value, *factors: Value) -> Value:
     """A value times scales (`Value` or Fraction); a NaN makes NaN, and so does infinity times zero."""
     for factor in factors:
         y = factor if isinstance(factor, Value) else value_of(Fraction(factor))

@@ -6,6 +6,7 @@ Sources: IEEE Std 754-2019, clause 9.2.1 (special values), 7.3 (division by zero
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 from softnum.reference import reals
 from softnum.reference.nans import INVALID_RESULT, nan_of
@@ -13,6 +14,9 @@ from softnum.reference.operations import is_zero, prepare
 from softnum.reference.rounding import DIVIDE_BY_ZERO, deliver
 from softnum.reference.rules import Flags
 from softnum.reference.values import Value
+
+if TYPE_CHECKING:
+    from softnum.reference.facts import Format
 
 __all__ = [
     "acos", "acosh", "acospi", "asin", "asinh", "asinpi", "atan", "atan2", "atan2pi", "atanh", "atanpi", "cbrt",
@@ -230,7 +234,15 @@ def _nan(name: str, operands, p3109: bool, profile: str):
     return nan_of(profile, *operands)
 
 
-def delivered(name: str, codes: tuple, fmt, out_fmt=None, *, number=None, **environment) -> tuple[int, Flags]:
+def delivered(
+    name: str,
+    codes: tuple[Any, ...],
+    fmt: Format | str,
+    out_fmt: Format | str | None = None,
+    *,
+    number: int | None = None,
+    **environment: Any,
+) -> tuple[int, Flags]:
     """(code, flags) of an elementary function of codes. number(name, *fractions): `real`, or what takes its place."""
     operands, out_fmt, env = prepare(codes, fmt, out_fmt, environment)
     if any(x.kind == "nan" for x in operands):
@@ -469,7 +481,7 @@ def _beside(name: str, x: Fraction, y: Fraction | None = None) -> Fraction | Non
     return None
 
 
-def _interval(name: str, x: tuple, bits: int) -> reals.Interval | None:
+def _interval(name: str, x: tuple[Any, ...], bits: int) -> reals.Interval | None:
     """An interval that holds the value, of about so many bits unless some cancel."""
     one = reals.ONE
     v = reals.of(x[0], bits)
@@ -600,7 +612,7 @@ def _inverse(name: str, x: Fraction, bits: int) -> reals.Interval:
 def _function(name: str):
     operands = 2 if name in _TWO else 1
 
-    def function(*codes, **environment):
+    def function(*codes: int | Format | str, **environment: Any) -> tuple[int, Flags]:
         if len(codes) == operands + 1:
             *codes, fmt = codes
             return delivered(name, tuple(codes), fmt, **environment)

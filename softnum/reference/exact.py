@@ -16,7 +16,7 @@ def exact_dot(
     a_codes: Sequence[int],
     b_codes: Sequence[int],
     *,
-    operand,
+    operand: Format | str | Sequence[Format | str],
     accumulator: Format | str,
     rounding: str = "nearest_even",
     overflow: str | None = None,
@@ -86,7 +86,12 @@ def exact_dot(
 
 
 def exact_terms(
-    a_codes: Sequence[int], b_codes: Sequence[int], operands, accumulator: Format | str, c: int | None, rounding: str
+    a_codes: Sequence[int],
+    b_codes: Sequence[int],
+    operands: Sequence[Format | str],
+    accumulator: Format | str,
+    c: int | None,
+    rounding: str,
 ) -> tuple[list[Value], list[Value]]:
     """The terms of a sum, C (or +0) and the exact products, and its exact value after each of them.
 

@@ -16,6 +16,7 @@ import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import Any
 
 _MOST_BITS = 128
 _MOST_EXPONENT_BITS = 15
@@ -358,7 +359,7 @@ def _of_name(name: str) -> Format:
     raise ValueError(f"unknown format {name!r} (known: {', '.join(NAMED)}; or {families})")
 
 
-def format_of(fmt) -> Format:
+def format_of(fmt: Any) -> Format:
     """The facts of a format.
 
     Parameters
@@ -401,7 +402,7 @@ def format_of(fmt) -> Format:
     return found
 
 
-def block_format_of(fmt) -> BlockFacts:
+def block_format_of(fmt: Any) -> BlockFacts:
     """The facts of a block format: of an object with the `PARAMETERS` of one, or of a name of `BLOCKS`.
 
     >>> from softnum.reference.facts import block_format_of

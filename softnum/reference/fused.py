@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from softnum.reference.facts import Format, format_of
 from softnum.reference.nans import INVALID_RESULT
@@ -119,7 +119,7 @@ def fused_dot(
     terms: int,
     fraction_bits: int,
     accumulator: Format | str,
-    operand,
+    operand: Format | str | Sequence[Format | str],
     min_exponent: int | None = None,
     output: Format | str | None = None,
     output_rounding: str = "toward_zero",
@@ -228,10 +228,10 @@ def fma_chain_dot(
     b_codes: Sequence[int],
     *,
     accumulator: Format | str,
-    operand,
+    operand: Format | str | Sequence[Format | str],
     k_order: Sequence[int] | None = None,
     c: int | None = None,
-    **environment,
+    **environment: Any,
 ) -> tuple[int, Flags]:
     """One dot product as `softnum.FmaChainUnit` computes it.
 

@@ -136,7 +136,7 @@ def grouped_dot(
     *,
     terms: int,
     accumulator: Format | str,
-    operand,
+    operand: Format | str | Sequence[Format | str],
     reduction: str = "bulk",
     partial: Format | str | None = None,
     partial_rounding: str | None = "to_odd",

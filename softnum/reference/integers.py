@@ -10,6 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 from numbers import Integral, Rational
 from operator import index
+from typing import Any
 
 from softnum.reference.facts import FixedFacts, Format, format_of
 from softnum.reference.operations import encode, scalb
@@ -102,7 +103,7 @@ def _invalid_integers(rule: str | int, signed: bool, lowest: int, highest: int) 
     raise ValueError(f"invalid must be 'riscv', 'arm', 'x86' or an integer, got {rule!r}")
 
 
-def from_integer(x: int, out_fmt: Format | str, **environment) -> tuple[int, Flags]:
+def from_integer(x: int, out_fmt: Format | str, **environment: Any) -> tuple[int, Flags]:
     """Round an integer to a code. Keywords, result and errors as in `encode`; 0 becomes +0.
 
     >>> from softnum import reference as ref
@@ -114,7 +115,7 @@ def from_integer(x: int, out_fmt: Format | str, **environment) -> tuple[int, Fla
     return encode(x, out_fmt, **environment)
 
 
-def shift(a: int, n: int, fmt, *, rounding: str = "down", **environment) -> tuple[int, Flags]:
+def shift(a: int, n: int, fmt: Format | str, *, rounding: str = "down", **environment: Any) -> tuple[int, Flags]:
     """Return ``a * 2**n`` in fixed point, rounded once; "down" drops what leaves at the right. The rest as in `scalb`.
 
     >>> from softnum import reference as ref

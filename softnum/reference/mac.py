@@ -76,7 +76,7 @@ def mad_dot(
     a_codes: Sequence[int],
     b_codes: Sequence[int],
     *,
-    operand,
+    operand: Format | str | Sequence[Format | str],
     accumulator: Format | str,
     product: Format | str | None = None,
     rounding: str = "nearest_even",

@@ -6,8 +6,10 @@ Source: IEEE Std 754-2019, clauses 5.3 and 5.4 (operations), 6 (infinities, NaNs
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Rational
 from operator import index
+from typing import Any
 
 from softnum.reference.facts import Format, TaperedFacts, format_of
 from softnum.reference.nans import INVALID_RESULT, nan_of, nan_of_fma
@@ -29,7 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def encode(x: float | Rational, fmt: Format | str, **environment) -> tuple[int, Flags]:
+def encode(x: float | Rational, fmt: Format | str, **environment: Any) -> tuple[int, Flags]:
     """Round a number to a code.
 
     Parameters
@@ -64,7 +66,7 @@ def encode(x: float | Rational, fmt: Format | str, **environment) -> tuple[int, 
     return deliver(value_of(x), fmt, environment_of(fmt, **environment))
 
 
-def convert(code: int, from_fmt: Format | str, to_fmt: Format | str, **environment) -> tuple[int, Flags]:
+def convert(code: int, from_fmt: Format | str, to_fmt: Format | str, **environment: Any) -> tuple[int, Flags]:
     """Convert a code to another format, with one rounding. Keywords as in `add`; returns (code, flags).
 
     >>> from softnum import reference as ref
@@ -75,7 +77,9 @@ def convert(code: int, from_fmt: Format | str, to_fmt: Format | str, **environme
     return deliver(x, to_fmt, env)
 
 
-def add(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
+def add(
+    a: int, b: int, fmt: Format | str, *, out_fmt: Format | str | None = None, **environment: Any
+) -> tuple[int, Flags]:
     """Add two codes: the exact sum, rounded once.
 
     Parameters
@@ -113,7 +117,9 @@ def add(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environme
     return deliver(exact_sum(x, y, env), out_fmt, env)
 
 
-def subtract(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
+def subtract(
+    a: int, b: int, fmt: Format | str, *, out_fmt: Format | str | None = None, **environment: Any
+) -> tuple[int, Flags]:
     """Subtract two codes: ``a + (-b)`` exactly, rounded once. Parameters, result and errors as in `add`.
 
     A NaN is not negated: ``a - NaN`` keeps the NaN's sign, where a profile keeps signs.
@@ -126,7 +132,9 @@ def subtract(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **envi
     return deliver(exact_sum(x, negated(y), env), out_fmt, env)
 
 
-def multiply(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
+def multiply(
+    a: int, b: int, fmt: Format | str, *, out_fmt: Format | str | None = None, **environment: Any
+) -> tuple[int, Flags]:
     """Multiply two codes: the exact product, rounded once. Parameters, result and errors as in `add`.
 
     >>> from softnum import reference as ref
@@ -137,7 +145,9 @@ def multiply(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **envi
     return deliver(exact_product(x, y, env), out_fmt, env)
 
 
-def fma(a: int, b: int, c: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
+def fma(
+    a: int, b: int, c: int, fmt: Format | str, *, out_fmt: Format | str | None = None, **environment: Any
+) -> tuple[int, Flags]:
     """Return ``a * b + c`` with one rounding; ``fmt`` is one format or three. The rest as in `add`.
 
     Infinity times zero is INVALID whatever ``c`` is, a quiet NaN included, but on x86, where that NaN is the result
@@ -151,7 +161,9 @@ def fma(a: int, b: int, c: int, fmt, *, out_fmt: Format | str | None = None, **e
     return deliver(exact_fma(x, y, z, env), out_fmt, env)
 
 
-def divide(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
+def divide(
+    a: int, b: int, fmt: Format | str, *, out_fmt: Format | str | None = None, **environment: Any
+) -> tuple[int, Flags]:
     """Divide two codes: the exact quotient, rounded once. Parameters, result and errors as in `add`.
 
     A finite value other than zero over zero is an exact infinity and DIVIDE_BY_ZERO; a format of the result that holds
@@ -182,7 +194,9 @@ def divide(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **enviro
     return deliver(quotient, out_fmt, env)
 
 
-def remainder(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
+def remainder(
+    a: int, b: int, fmt: Format | str, *, out_fmt: Format | str | None = None, **environment: Any
+) -> tuple[int, Flags]:
     """Return ``x - y * n``, n the integer nearest ``x / y``, the even one of two. The rest as in `add`.
 
     The remainder of equal floats' formats is exact. A zero has the sign of ``x``; ``x`` infinite or ``y`` zero is
@@ -208,7 +222,7 @@ def remainder(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **env
     return deliver(Value("finite", sign, rest, x.denominator * y.denominator), out_fmt, env)
 
 
-def sqrt(a: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
+def sqrt(a: int, fmt: Format | str, *, out_fmt: Format | str | None = None, **environment: Any) -> tuple[int, Flags]:
     """The square root of a code, rounded once. Keywords, result and errors as in `add`.
 
     The root of -0 is -0; of anything else below zero, INVALID.
@@ -249,7 +263,9 @@ def _root(x: Value, fmt: Format | str, env: Environment) -> Value:
     return Value("finite", 0, 2 * steps + 1, 2 << k)
 
 
-def round_to_integral(a: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
+def round_to_integral(
+    a: int, fmt: Format | str, *, out_fmt: Format | str | None = None, **environment: Any
+) -> tuple[int, Flags]:
     """Round a code to an integer in the mode; "even" and "odd" mean the integer. The rest as in `add`.
 
     A zero keeps the sign of ``x``. An integer other than ``x`` raises INEXACT. It is rounded again, in the same mode
@@ -273,7 +289,9 @@ def round_to_integral(a: int, fmt, *, out_fmt: Format | str | None = None, **env
 _LARGEST_SCALE = 1 << 18
 
 
-def scalb(a: int, n: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
+def scalb(
+    a: int, n: int, fmt: Format | str, *, out_fmt: Format | str | None = None, **environment: Any
+) -> tuple[int, Flags]:
     """Return ``x * 2**n``, rounded once; ``n`` is any int. The rest as in `add`.
 
     >>> from softnum import reference as ref
@@ -287,7 +305,7 @@ def scalb(a: int, n: int, fmt, *, out_fmt: Format | str | None = None, **environ
     return deliver(x, out_fmt, env)
 
 
-def logb(a: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
+def logb(a: int, fmt: Format | str, *, out_fmt: Format | str | None = None, **environment: Any) -> tuple[int, Flags]:
     """Return ``floor(log2 |x|)``, an integer, rounded to the result's format. The rest as in `add`.
 
     Of zero it is minus infinity and DIVIDE_BY_ZERO, of an infinity plus infinity (IEEE 754-2019 clause 5.3.3).
@@ -313,7 +331,12 @@ def is_zero(x: Value) -> bool:
     return x.kind == "finite" and x.numerator == 0
 
 
-def prepare(codes: tuple, fmt, out_fmt, environment: dict) -> tuple[list[Value], Format, Environment]:
+def prepare(
+    codes: tuple[Any, ...],
+    fmt: Format | str | Sequence[Format | str],
+    out_fmt: Format | str | None,
+    environment: dict[str, Any],
+) -> tuple[list[Value], Format, Environment]:
     """The operands' values, the format of the result, and the environment."""
     formats = tuple(map(format_of, fmt)) if isinstance(fmt, (tuple, list)) else (format_of(fmt),) * len(codes)
     if len(formats) != len(codes):

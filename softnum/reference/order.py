@@ -7,6 +7,7 @@ Source: IEEE Std 754-2019, clauses 5.3.1 (nextUp), 5.5.1 (sign operations), 5.7.
 from __future__ import annotations
 
 from operator import index
+from typing import Any
 
 from softnum.reference.facts import FloatFacts, Format, format_of
 from softnum.reference.nans import INVALID_RESULT, nan_of
@@ -22,7 +23,9 @@ __all__ = [
 
 
 # -- minimum and maximum: they choose a value, which is then delivered -------------------------------------------------
-def minimum(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
+def minimum(
+    a: int, b: int, fmt: Format | str, *, out_fmt: Format | str | None = None, **environment: Any
+) -> tuple[int, Flags]:
     """The smaller of two codes' values, -0 below +0; NaN if either is one. Parameters, result and errors as in `add`.
 
     >>> from softnum import reference as ref
@@ -32,7 +35,9 @@ def minimum(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **envir
     return _choose(a, b, fmt, out_fmt, environment, wanted=-1, number=False)
 
 
-def maximum(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
+def maximum(
+    a: int, b: int, fmt: Format | str, *, out_fmt: Format | str | None = None, **environment: Any
+) -> tuple[int, Flags]:
     """The larger of two codes' values, +0 above -0; NaN if either is one. The rest as in `add`.
 
     >>> from softnum import reference as ref
@@ -42,7 +47,9 @@ def maximum(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **envir
     return _choose(a, b, fmt, out_fmt, environment, wanted=1, number=False)
 
 
-def minimum_number(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
+def minimum_number(
+    a: int, b: int, fmt: Format | str, *, out_fmt: Format | str | None = None, **environment: Any
+) -> tuple[int, Flags]:
     """As `minimum`, but of a NaN and a number it is the number. A signaling NaN raises INVALID all the same.
 
     >>> from softnum import reference as ref
@@ -52,7 +59,9 @@ def minimum_number(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, 
     return _choose(a, b, fmt, out_fmt, environment, wanted=-1, number=True)
 
 
-def maximum_number(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, **environment) -> tuple[int, Flags]:
+def maximum_number(
+    a: int, b: int, fmt: Format | str, *, out_fmt: Format | str | None = None, **environment: Any
+) -> tuple[int, Flags]:
     """As `maximum`, but of a NaN and a number it is the number. A signaling NaN raises INVALID all the same.
 
     >>> from softnum import reference as ref
@@ -62,7 +71,9 @@ def maximum_number(a: int, b: int, fmt, *, out_fmt: Format | str | None = None, 
     return _choose(a, b, fmt, out_fmt, environment, wanted=1, number=True)
 
 
-def _choose(a: int, b: int, fmt, out_fmt, environment: dict, *, wanted: int, number: bool) -> tuple[int, Flags]:
+def _choose(
+    a: int, b: int, fmt, out_fmt, environment: dict[str, Any], *, wanted: int, number: bool
+) -> tuple[int, Flags]:
     (x, y), out_fmt, env = prepare((a, b), fmt, out_fmt, environment)
     if x.kind == "nan" or y.kind == "nan":
         nan = nan_of(env.nan, x, y)
@@ -82,7 +93,7 @@ def _compare(x: Value, y: Value) -> int:
 
 
 # -- comparison --------------------------------------------------------------------------------------------------------
-def compare(a: int, b: int, fmt, kind: str = "quiet", *, flush_inputs: bool = False) -> tuple[int, Flags]:
+def compare(a: int, b: int, fmt: Format | str, kind: str = "quiet", *, flush_inputs: bool = False) -> tuple[int, Flags]:
     """Compare the values of two codes, whose formats may differ.
 
     Parameters
@@ -258,7 +269,12 @@ def _next(code: int, fmt: Format | str, step: int, nan: str) -> tuple[int, Flags
 
 # -- signs -------------------------------------------------------------------------------------------------------------
 def negate(
-    code: int, fmt: Format | str, overflow: str | None = None, *, invalid=None, rounding="nearest_even"
+    code: int,
+    fmt: Format | str,
+    overflow: str | None = None,
+    *,
+    invalid: str | None = None,
+    rounding: str = "nearest_even",
 ) -> tuple[int, Flags]:
     """Reverse a code's sign.
 
@@ -304,7 +320,9 @@ def negate(
     return _with_sign_of(1 - negative, code, x, fmt, env)
 
 
-def absolute(code: int, fmt: Format | str, overflow: str | None = None, *, invalid=None) -> tuple[int, Flags]:
+def absolute(
+    code: int, fmt: Format | str, overflow: str | None = None, *, invalid: str | None = None
+) -> tuple[int, Flags]:
     """Clear a code's sign. Parameters, result and errors as in `negate`.
 
     >>> from softnum import reference as ref
@@ -317,7 +335,13 @@ def absolute(code: int, fmt: Format | str, overflow: str | None = None, *, inval
 
 
 def copysign(
-    a: int, b: int, fmt, overflow: str | None = None, *, invalid=None, rounding="nearest_even"
+    a: int,
+    b: int,
+    fmt: Format | str,
+    overflow: str | None = None,
+    *,
+    invalid: str | None = None,
+    rounding: str = "nearest_even",
 ) -> tuple[int, Flags]:
     """Give code ``a`` the sign of code ``b``; the result is in ``a``'s format. The rest as in `negate`.
 

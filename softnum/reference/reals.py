@@ -8,6 +8,7 @@ Euler's series and erf its alternating Taylor series, with as many bits more as 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 from itertools import count
@@ -71,7 +72,7 @@ def root(x: Interval, bits: int) -> Interval:
 ONE = Interval(1, 1, 0)
 
 
-def series(terms, bits: int) -> Interval:
+def series(terms: Iterable[Interval], bits: int) -> Interval:
     """The sum of terms (intervals) that end up shrinking by half at least; their sign may alternate."""
     total = Interval(0, 0, 0)
     for term in terms:

@@ -5,6 +5,7 @@ Sources: IEEE Std 754-2019, clauses 4.3 (rounding) and 7 (exceptions).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from numbers import Rational
 from typing import NamedTuple
@@ -31,7 +32,7 @@ _EXPONENT_BITS = 8  # a bit string that is so much longer has all bits of the ex
 
 # Whether a magnitude goes up from its lower neighbour, given the sign and the lowest bit of that neighbour:
 #: at a tie, in the modes to nearest;
-TO_NEAREST = {
+TO_NEAREST: dict[str, Callable[[bool, bool], bool]] = {
     "nearest_even": lambda sign, odd: odd,
     "nearest_away": lambda sign, odd: True,
     "nearest_zero": lambda sign, odd: False,
@@ -39,7 +40,7 @@ TO_NEAREST = {
     "nearest_down": lambda sign, odd: sign,
 }
 #: wherever it lies between its neighbours, in the directed ones.
-DIRECTED = {
+DIRECTED: dict[str, Callable[[bool, bool], bool]] = {
     "toward_zero": lambda sign, odd: False,
     "away_from_zero": lambda sign, odd: True,
     "up": lambda sign, odd: not sign,

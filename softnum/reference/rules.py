@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntFlag
+from typing import Any
 
 #: The rule that each NaN profile names: `softnum.reference.nans` has the three.
 NAN_PROFILES = {"canonical": "canonical", "riscv": "canonical", "arm_default": "canonical", "x86": "x86", "arm": "arm"}
@@ -35,7 +36,7 @@ def checked(what: str, name: object, known: Iterable[str], others: Iterable[str]
     return name
 
 
-def overflow_name(name: str | None, fmt) -> str:
+def overflow_name(name: str | None, fmt: Any) -> str:
     """The overflow rule for a format: the one given, or "saturate" for fixed point and "infinity" for floats.
 
     ValueError for an unknown rule, and for one that the format does not have.
@@ -51,7 +52,7 @@ def overflow_name(name: str | None, fmt) -> str:
     return name
 
 
-def has_rule(name: str, fmt) -> bool:
+def has_rule(name: str, fmt: Any) -> bool:
     """Whether a format has an overflow rule: "wrap" is fixed point's, "infinity" floats', and "p3109_v3_2_1" that of
     P3109's formats with infinities."""
     fixed = fmt.kind == "fixed"
@@ -59,7 +60,7 @@ def has_rule(name: str, fmt) -> bool:
     return some.get(name, name in OVERFLOW_RULES)
 
 
-def rule_for(name: str | None, fmt, *others) -> str | None:
+def rule_for(name: str | None, fmt: Any, *others: Any) -> str | None:
     """The overflow rule of one of several formats that a rule is stated for: None, its default, where only others have
     it. ValueError for an unknown rule, and for one that none of them has."""
     if name is not None and not has_rule(name, fmt) and any(has_rule(name, other) for other in others):

@@ -70,7 +70,7 @@ def two_stage_dot(
     sum_fraction_bits: int,
     c_fraction_bits: int,
     accumulator: Format | str,
-    operand,
+    operand: Format | str | Sequence[Format | str],
     interleave: int = 1,
     alignment: str = "down",
     c_reach: int | None = None,

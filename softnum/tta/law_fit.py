@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Columns(NamedTuple):
         """What is not NaN of bits or K."""
         return column[np.isfinite(column)]
 
-    def take(self, rows) -> Columns:
+    def take(self, rows: np.ndarray) -> Columns:
         """Those of some runs."""
         return Columns(*(column[rows] for column in self))
 
@@ -42,8 +42,9 @@ class TermFit:
         self.table, self.groups, self.confidence = table, groups, confidence
         self.names = ["A", "B", "E", "a", "b", *(f"g{index + 1}" for index in range(groups)), *_TAIL]
         self.start = np.array([*np.log(start.fitted[:3]), *start.fitted[3:], *([0.0] * groups), *_TAIL.values()])
-        self.done: dict[tuple[int, ...], tuple] = {}
-        draw, self.rows = np.random.Generator(np.random.Philox(seed)), []
+        self.done: dict[tuple[int, ...], tuple[Any, ...]] = {}
+        draw = np.random.Generator(np.random.Philox(seed))
+        self.rows: list[np.ndarray] = []
         count, tries = len(table.group), 0
         widths = len(set(table.known(table.bits)))
         while len(self.rows) < bootstrap:
@@ -57,7 +58,7 @@ class TermFit:
             elif tries > 100 * bootstrap:
                 raise ValueError("drawings of the runs hardly ever have all designs; train more runs of each")
 
-    def run(self, free: list[str]):
+    def run(self, free: list[str]) -> tuple[np.ndarray, list[np.ndarray]]:
         """All numbers with some terms free, and those of each drawing."""
         columns = [*range(_BASE), *sorted(self.names.index(name) for name in free)]
         if (found := self.done.get(tuple(columns))) is None:
@@ -110,18 +111,18 @@ class TermFit:
         columns += [sums, x[-3] * sums * length, -x[-3] * sums * LOG4 * bits]
         return np.stack(columns, axis=1)
 
-    def value(self, values, name: str) -> float:
+    def value(self, values: np.ndarray, name: str) -> float:
         """A term's value among all numbers."""
         return float(values[self.names.index(name)])
 
-    def interval(self, draws, name: str) -> tuple[float, float]:
+    def interval(self, draws: np.ndarray, name: str) -> tuple[float, float]:
         """The interval of a term over the drawings."""
         rest = (1.0 - self.confidence) / 2.0
         column = np.array([self.value(draw, name) for draw in draws])
         low, high = np.quantile(column, (rest, 1.0 - rest), method="inverted_cdf")
         return float(low), float(high)
 
-    def split(self, values) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    def split(self, values: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """A, B, E, a and b; and g of all operands, C, r and q."""
         base = (*np.exp(values[:3]), *values[3:_BASE])
         return tuple(map(float, base)), (0.0, *map(float, values[_BASE:]))

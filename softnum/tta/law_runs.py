@@ -17,7 +17,7 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from softnum.formats.blocks import format
 from softnum.tta.accuracy.records import Record, read_record
@@ -199,7 +199,7 @@ def _records(folder: Path, metric: str, excluded: list[str]) -> list[Record]:
 
 def _check_alike(records: list[Record]) -> None:
     """Raise ValueError where two records do not belong to one law, or are of one run."""
-    texts: dict[tuple, Record] = {}
+    texts: dict[tuple[Any, ...], Record] = {}
     runs: dict[str, Record] = {}
     for record in records:
         first, data = records[0], record.config.get("data")
@@ -258,7 +258,7 @@ def _of_record(record: Record) -> LawRun:
     return LawRun(float(facts[0]), *facts[1:], record.design, operands, bits, products)
 
 
-def sums_of(config: Mapping, where: str = "config") -> tuple[float, float, list[str]]:
+def sums_of(config: Mapping[str, Any], where: str = "config") -> tuple[float, float, list[str]]:
     """Bits and products of the narrowest sums of a run, and the kinds of its units.
 
     Parameters
@@ -314,7 +314,7 @@ def sums_of(config: Mapping, where: str = "config") -> tuple[float, float, list[
     return float(narrow), sum(products * weight for products, weight in chosen) / weights, sorted(kinds)
 
 
-def _sum_of(unit: Mapping, products: int, where: str) -> tuple[str, int, int]:
+def _sum_of(unit: Mapping[str, Any], products: int, where: str) -> tuple[str, int, int]:
     """The kind of a unit, the bits of its sums and how many of so many products one adds."""
     kind = unit.get("kind")
     if kind == "ChunkedDotUnit":

@@ -23,6 +23,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from softnum.tta.text import read_text
 
@@ -86,7 +87,7 @@ class MLLogEvent:
     event_type: str
     key: str
     value: object = None
-    metadata: Mapping = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     namespace: str = ""
 
 
@@ -182,7 +183,7 @@ class MLLog:
         return f"the last event is {last.key!r}{f' ({told})' if told else ''} at line {last.line} of {self.lines}{cut}"
 
 
-def read_mllog(path: str | os.PathLike, *, text: str | None = None) -> MLLog:
+def read_mllog(path: str | os.PathLike[str], *, text: str | None = None) -> MLLog:
     """Read the log of an MLPerf training run.
 
     Parameters

@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from typing import Any
 
 __all__ = [
     "InputTypeError",
@@ -302,7 +303,7 @@ def positive_number(value: object, what: str) -> int | float:
     return value
 
 
-def check_keys(table: Mapping, required: Iterable[str], optional: Iterable[str], where: str) -> None:
+def check_keys(table: Mapping[str, Any], required: Iterable[str], optional: Iterable[str], where: str) -> None:
     """Check that a table has its required keys and no unknown one; an unknown key is told the nearest known one.
 
     Parameters

@@ -16,10 +16,10 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -300,7 +300,7 @@ def _minimised(logs, start):
     return huber_fit(lambda x: _errors(x, logs), lambda x: _slopes(x, logs), start)
 
 
-def huber_fit(errors, slopes, start) -> np.ndarray:
+def huber_fit(errors: Callable[..., Any], slopes: Callable[..., Any], start: np.ndarray) -> np.ndarray:
     """What scipy makes of the sum of Huber's losses of some errors, from a start, by their derivatives."""
     from scipy.optimize import least_squares
 
@@ -319,7 +319,7 @@ def read_law(path: str | Path) -> ScalingLaw:
     return parse_law(read_law_facts(path), str(path))
 
 
-def read_law_facts(path: str | Path) -> Mapping:
+def read_law_facts(path: str | Path) -> Mapping[str, Any]:
     """What a law's file says, which is not checked yet."""
     try:
         facts = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -332,7 +332,7 @@ def read_law_facts(path: str | Path) -> Mapping:
     return facts
 
 
-def parse_law(facts: Mapping, path: str) -> ScalingLaw:
+def parse_law(facts: Mapping[str, Any], path: str) -> ScalingLaw:
     """The law that a file says, checked."""
     if not isinstance(facts, Mapping) or facts.get("schema") != SCHEMA:
         raise ValueError(f"{path}: not a law of schema {SCHEMA}; softnum law fit writes one")

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from softnum.runtime.plain import plain
 from softnum.tta.accuracy.reached import ReachedRule, direction_of
@@ -38,6 +39,9 @@ from softnum.tta.workloads.iteration import IterationTime
 from softnum.tta.workloads.operations import Workload
 from softnum.tta.workloads.unit import UnitHardware
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 __all__ = ["chosen_variants", "conclude", "outcome_rules", "study_variants"]
 
 
@@ -46,21 +50,21 @@ def study_variants(
     points: Iterable[DesignPoint],
     *,
     baseline: str,
-    out: str | os.PathLike,
-    timings: str | os.PathLike | Sequence | None = None,
+    out: str | os.PathLike[str],
+    timings: str | os.PathLike[str] | Sequence[Any] | None = None,
     clock: str | None = None,
     format: str | None = None,
     warmup: str | int = "auto",
     iterations: int | None = None,
     marker: str | None = None,
     allow_unfinished: bool = False,
-    reports: Iterable[str | os.PathLike] = (),
+    reports: Iterable[str | os.PathLike[str]] = (),
     run_simulator: bool = False,
-    environment: str | os.PathLike | None = None,
+    environment: str | os.PathLike[str] | None = None,
     simulator: str = "scalesim",
     dataflow: str = "os",
     jobs: int | None = None,
-    progress=None,
+    progress: Callable[..., object] | None = None,
     workloads: Mapping[str, Workload] | None = None,
 ) -> list[Variant]:
     """Find the time per iteration of every design of a study.
@@ -211,7 +215,7 @@ def outcome_rules(
     rent: Iterable[str] = (),
     price: Iterable[str] = (),
     energy_table: str | None = None,
-) -> dict:
+) -> dict[str, Any]:
     """What a study looks at, as people write it, as keywords of `conclude`.
 
     Parameters
@@ -273,14 +277,14 @@ def conclude(
     *,
     target: float,
     baseline: str,
-    out: str | os.PathLike,
+    out: str | os.PathLike[str],
     metric: str = "accuracy",
-    inputs: Mapping | None = None,
+    inputs: Mapping[str, Any] | None = None,
     tuning: Tuning | None = None,
     energy_table: EnergyTable | None = None,
-    console=None,
+    console: Console | None = None,
     explain: bool = False,
-    **rules,
+    **rules: Any,
 ) -> list[Study]:
     """Combine runs and times, write ``results.json`` and ``tta.png``, and print the table.
 
@@ -380,9 +384,9 @@ def _workloads(path: Path, records: Iterable[Record]) -> dict[str, Workload]:
     return found
 
 
-def _products(gemms: Iterable[Gemm]) -> Counter:
+def _products(gemms: Iterable[Gemm]) -> Counter[Any]:
     """How often each matrix product is done."""
-    counts: Counter = Counter()
+    counts: Counter[Any] = Counter()
     for gemm in gemms:
         counts[gemm.layer, gemm.phase, gemm.shape, gemm.bits, gemm.formats] += gemm.count
     return counts

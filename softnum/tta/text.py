@@ -140,7 +140,7 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
         yield at, line.rstrip("\n")
 
 
-def lines_with(pattern: re.Pattern, text: str) -> Iterator[tuple[int, str]]:
+def lines_with(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, str]]:
     """Yield (number, line) of the lines in which a pattern is found, once for each time; quick where there are few."""
     number_of, counted = 1, 0
     for match in pattern.finditer(text):

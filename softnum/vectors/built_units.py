@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,7 @@ class _Text:
         self.lines.append(f"u->table_{operand} = {name};")
         self.numbers("", **{f"table_bits_{operand}": fmt.bits})
 
-    def environment(self, field: str, env: tuple) -> None:
+    def environment(self, field: str, env: tuple[Any, ...]) -> None:
         """A field that is an environment."""
         name = f"env_{self.number}_{len(self.constants)}"
         self.constants.append(f"static const sn_env {name} = {{{', '.join(map(str, env))}}};\n")
@@ -242,7 +243,7 @@ def _written(number: int, unit, inner_number: int = -1) -> _Text:
     return text
 
 
-def units_text(units: dict) -> str:
+def units_text(units: dict[str, Any]) -> str:
     """C text that takes the place of ``dpi/built.c``: units with names of their own.
 
     Parameters

@@ -20,7 +20,8 @@ cocotb is imported where a simulation runs, so the rest works without it. A whol
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,9 @@ from softnum.vectors.files.text import TextLayout
 from softnum.vectors.model import Expected, ReferenceModel, array_of, evaluated, known, transaction, word_of
 from softnum.vectors.plans.codes import is_nan, value_text
 from softnum.vectors.plans.spec import Block, Spec
+
+if TYPE_CHECKING:
+    from softnum.formats.annotations import PathLike
 
 __all__ = [
     "Expected", "PlannedFile", "ReferenceModel", "Scoreboard", "ScoreboardError", "bits", "combinational", "drive",
@@ -100,9 +104,16 @@ class Scoreboard:
     """
 
     def __init__(
-        self, spec: Spec, *, latency: int | None = None, any_nan=False, ignore_flags=False, max_failures=10, file=None,
-        answered=None,
-    ) -> None:  # fmt: skip
+        self,
+        spec: Spec,
+        *,
+        latency: int | None = None,
+        any_nan: bool = False,
+        ignore_flags: bool = False,
+        max_failures: int = 10,
+        file: PathLike | None = None,
+        answered: Callable[..., object] | None = None,
+    ) -> None:
         if latency is not None and (isinstance(latency, bool) or not isinstance(latency, int) or latency < 0):
             raise ValueError(f"latency must be a number of clocks of at least 0, or None, got {latency!r}")
         self.spec, self.latency, self.file, self.answered = spec, latency, file, answered
@@ -128,7 +139,7 @@ class Scoreboard:
         """How many results have not come yet."""
         return len(self._waiting) + sum(sent is not None for sent in self._pipeline)
 
-    def send(self, *operands, random_bits=None, at: str = "") -> None:
+    def send(self, *operands: Any, random_bits: Any = None, at: str = "") -> None:
         """Say that the design took operands; their result is expected after those of all sent before.
 
         Parameters
@@ -145,7 +156,7 @@ class Scoreboard:
         """
         self._waiting.append(_Sent(*transaction(self.spec, operands, random_bits), at))
 
-    def receive(self, result, flags=None, at: str = "") -> None:
+    def receive(self, result: Any, flags: Any = None, at: str = "") -> None:
         """Say that the design gave a result (int, LogicArray or Logic), and flags if it has any."""
         if not self._waiting:
             self._other.append(f"a result {result} came that no operands were sent for{f', at {at}' if at else ''}")
@@ -296,7 +307,9 @@ class Scoreboard:
             file.writelines(self._lines)
 
     # -- in a simulation -----------------------------------------------------------------------------------------------
-    def clock(self, operands=None, random_bits=None, result=None, flags=None, at: str = "") -> None:
+    def clock(
+        self, operands: Any = None, random_bits: Any = None, result: Any = None, flags: Any = None, at: str = ""
+    ) -> None:
         """One rising edge of a design with a fixed latency.
 
         Parameters
@@ -319,9 +332,21 @@ class Scoreboard:
             self.receive(result, flags, at)
 
     def watch(
-        self, clock, operands, result, flags=None, *, random_bits=None, valid_in=None, ready=None, valid_out=None,
-        ready_out=None, enable=None, reset=None, reset_active=1,
-    ):  # fmt: skip
+        self,
+        clock: Any,
+        operands: Sequence[Any],
+        result: Any,
+        flags: Any = None,
+        *,
+        random_bits: Any = None,
+        valid_in: Any = None,
+        ready: Any = None,
+        valid_out: Any = None,
+        ready_out: Any = None,
+        enable: Any = None,
+        reset: Any = None,
+        reset_active: int = 1,
+    ) -> Any:
         """Start to watch a design's signals at every rising edge; what they hold before the edge counts.
 
         Parameters
@@ -407,7 +432,7 @@ class Scoreboard:
             self._other.append(f"{name} is unknown at {at}")
         return value == 1
 
-    async def done(self, clock, timeout: int = 1000) -> None:
+    async def done(self, clock: Any, timeout: int = 1000) -> None:
         """Wait for the results of all that was taken until now, then `finish`.
 
         With a latency these are so many clocks that count; at most `timeout`, and those of the latency.
@@ -429,9 +454,9 @@ class Scoreboard:
 class _OneByOne:
     """Operands that are taken one by one, each by a valid and a ready of its own."""
 
-    def __init__(self, board: Scoreboard, handles: list, valid: list, ready: list) -> None:
+    def __init__(self, board: Scoreboard, handles: list[Any], valid: list[Any], ready: list[Any]) -> None:
         self.board, self.signals = board, list(zip(handles, valid, ready, strict=True))
-        self.taken: list[deque] = [deque() for _ in handles]
+        self.taken: list[deque[Any]] = [deque() for _ in handles]
 
     def forget(self) -> None:
         for queue in self.taken:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from softnum.vectors.files.dialects import open_reader
 from softnum.vectors.files.headers import spec_of_file
@@ -13,13 +14,16 @@ from softnum.vectors.plans.generator import Plan
 from softnum.vectors.plans.mixed import MixedSpec
 from softnum.vectors.plans.spec import Block, Spec
 
+if TYPE_CHECKING:
+    from softnum.formats.annotations import PathLike
+
 __all__ = ["PlannedFile", "bits", "combinational", "drive", "joined", "one_by_one", "pause", "planned_file"]
 
 
 class PlannedFile:
     """The vectors of a file, as `drive` takes them: ``spec`` by its header, and ``blocks()``."""
 
-    def __init__(self, path, count: int | None = None) -> None:
+    def __init__(self, path: PathLike, count: int | None = None) -> None:
         self.path, self.count = path, count
         with open(path, "rb") as file:
             header = open_reader(file, str(path)).header
@@ -39,7 +43,7 @@ class PlannedFile:
                     return
 
 
-def planned_file(path, count: int | None = None) -> PlannedFile:
+def planned_file(path: PathLike, count: int | None = None) -> PlannedFile:
     """The vectors of a file that ``softnum vectors generate`` wrote, the first `count` of them or all.
 
     Raises
@@ -84,7 +88,9 @@ def one_by_one(planned: Plan | PlannedFile) -> Iterator[_One]:
 class _Part:
     """Bits of a port, with a ``value`` that can be read, and written beside that of other bits."""
 
-    written: dict = {}  # by the port's path: what was written last, for a port reads late what was written to it
+    written: dict[
+        str, Any
+    ] = {}  # by the port's path: what was written last, for a port reads late what was written to it
 
     def __init__(self, handle, high: int, low: int) -> None:
         self.handle, self.high, self.low = handle, high, low
@@ -101,7 +107,7 @@ class _Part:
         self.handle.value = self.written[self.handle._path]
 
 
-def bits(handle, high: int, low: int):
+def bits(handle: Any, high: int, low: int) -> Any:
     """Bits of a port as a handle of their own; those of an input that nobody writes are 0."""
     return _Part(handle, high, low)
 
@@ -125,12 +131,12 @@ class _Unknown:
         return "x"
 
 
-def joined(*handles):
+def joined(*handles: Any) -> Any:
     """One value of several signals of one bit, the most significant first: flags that are ports of their own."""
     return _Joined(handles)
 
 
-def pause(clock, signal, percent: int, seed: int = 0):
+def pause(clock: Any, signal: Any, percent: int, seed: int = 0) -> Any:
     """Set a ready or a clock enable to 1, and to 0 in so many percent of the clocks, drawn by a seed; a cocotb task."""
     import cocotb
     from cocotb.triggers import RisingEdge
@@ -144,7 +150,15 @@ def pause(clock, signal, percent: int, seed: int = 0):
     return cocotb.start_soon(pausing())
 
 
-async def combinational(board, planned: Plan | PlannedFile, operands, result, flags=None, *, random_bits=None) -> None:
+async def combinational(
+    board: Any,
+    planned: Plan | PlannedFile,
+    operands: Sequence[Any],
+    result: Any,
+    flags: Any = None,
+    *,
+    random_bits: Any = None,
+) -> None:
     """Give planned vectors to a design without a clock, one a nanosecond, and its results to a scoreboard."""
     from cocotb.triggers import Timer
 
@@ -172,9 +186,19 @@ def _put(handles, spec: Spec, block: Block, i: int) -> list[int]:
 
 
 async def drive(
-    clock, planned: Plan | PlannedFile, operands, *, random_bits=None, valid=None, ready=None, enable=None, stalls=0,
-    seed=0, outstanding=None, timeout=None,
-) -> None:  # fmt: skip
+    clock: Any,
+    planned: Plan | PlannedFile,
+    operands: Sequence[Any],
+    *,
+    random_bits: Any = None,
+    valid: Any = None,
+    ready: Any = None,
+    enable: Any = None,
+    stalls: int = 0,
+    seed: int = 0,
+    outstanding: tuple[int, Any] | None = None,
+    timeout: int | None = None,
+) -> None:
     """Put planned vectors on a design's inputs, one a clock, changing after rising edges.
 
     Parameters

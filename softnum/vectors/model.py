@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from softnum.formats.wide import integers
-from softnum.vectors.plans.spec import FLAG_BITS, Block, Spec
+from softnum.vectors.plans.spec import FLAG_BITS, Block, Column, Spec
 
 __all__ = ["Expected", "ReferenceModel", "array_of", "evaluated", "known", "transaction", "word_of"]
 
@@ -19,7 +20,7 @@ class Expected(NamedTuple):
     flags: int | None
 
 
-def known(value) -> int | None:
+def known(value: Any) -> int | None:
     """The unsigned number that an int, a LogicArray or a Logic holds; None if one of its bits is neither 0 nor 1.
 
     >>> known(60)
@@ -40,14 +41,14 @@ def _elements(word: int, bits: int, count: int):
     return [word >> (i * bits) & mask for i in range(count)]
 
 
-def word_of(row, bits: int) -> int:
+def word_of(row: Any, bits: int) -> int:
     """A row of a block's array as a word: element 0 in the lowest bits."""
     if np.ndim(row) == 0:
         return int(integers(row)[()])
     return sum(int(code) << (i * bits) for i, code in enumerate(row))
 
 
-def array_of(words, column) -> np.ndarray:
+def array_of(words: Sequence[int], column: Column) -> np.ndarray:
     """The array of a column's entries, given as words."""
     if column.count == 1 and column.format is not None:
         return column.format.stored(list(words)).reshape(len(words))
@@ -77,9 +78,9 @@ class ReferenceModel:
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
-        self._sequence: list = []
+        self._sequence: list[Any] = []
 
-    def __call__(self, *operands, random_bits=None) -> Expected:
+    def __call__(self, *operands: Any, random_bits: Any = None) -> Expected:
         """The right result and flags.
 
         Parameters
@@ -107,7 +108,7 @@ class ReferenceModel:
         return Expected(word_of(block.result[-1], self.spec.out_fmt.bits), flags)
 
 
-def transaction(spec: Spec, operands, random_bits):
+def transaction(spec: Spec, operands: Sequence[Any], random_bits: Any) -> tuple[tuple[int, ...], int | None]:
     """(words, random word or None), or ValueError."""
     columns = spec.operand_columns
     if len(operands) != len(columns):
@@ -127,7 +128,7 @@ def transaction(spec: Spec, operands, random_bits):
     return tuple(words[: len(columns)]), words[-1] if stochastic else None
 
 
-def evaluated(spec: Spec, transactions) -> Block:
+def evaluated(spec: Spec, transactions: Sequence[tuple[Sequence[int], int | None]]) -> Block:
     """The vectors of (words, random word) pairs."""
     operands = [array_of([words[i] for words, _ in transactions], c) for i, c in enumerate(spec.operand_columns)]
     drawn = next((c for c in spec.columns if c.name == "random"), None)

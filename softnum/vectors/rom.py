@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +13,9 @@ from softnum.ops.arithmetic import CODE_OPERATIONS
 from softnum.runtime.atomic import atomic_file
 from softnum.runtime.config import __version__
 from softnum.vectors.plans.spec import VectorSpec
+
+if TYPE_CHECKING:
+    from softnum.formats.annotations import FormatLike, PathLike
 
 __all__ = ["ROM_FORMATS", "Rom", "make_rom", "write_rom"]
 
@@ -37,9 +42,17 @@ class Rom:
 
 
 def make_rom(
-    op, fmt, *, out_fmt=None, rounding=None, overflow=None, tininess="after", stochastic_bits=32,
-    flags=False, invalid="raise",
-) -> Rom:  # fmt: skip
+    op: str,
+    fmt: FormatLike | Sequence[FormatLike],
+    *,
+    out_fmt: FormatLike | None = None,
+    rounding: str | None = None,
+    overflow: str | None = None,
+    tininess: str = "after",
+    stochastic_bits: int = 32,
+    flags: bool = False,
+    invalid: str | float = "raise",
+) -> Rom:
     """The table of an operation over all codes of its operands.
 
     The address is the operands' codes side by side, ``{a, b}``: the first one in the most significant bits; a
@@ -135,7 +148,7 @@ def _facts(spec: VectorSpec, columns, flags: bool, invalid) -> dict[str, str]:
     }
 
 
-def write_rom(table: Rom, path, file_format: str | None = None) -> None:
+def write_rom(table: Rom, path: PathLike, file_format: str | None = None) -> None:
     """Write a table as an initialisation file, atomically.
 
     Parameters

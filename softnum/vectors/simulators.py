@@ -13,11 +13,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from softnum.runtime import _core
 from softnum.runtime.atomic import write_atomic
 from softnum.runtime.config import get_include
 from softnum.vectors.built_units import units_text
+
+if TYPE_CHECKING:
+    from softnum.formats.annotations import PathLike
 
 __all__ = ["build_simulator_libraries", "vpi_include", "write_bench_files"]
 
@@ -47,7 +51,7 @@ def vpi_include() -> str | None:
 
 
 def build_simulator_libraries(
-    out, *, compiler: str | None = None, vpi: str | None = None, units: dict | None = None
+    out: PathLike, *, compiler: str | None = None, vpi: str | None = None, units: dict[str, Any] | None = None
 ) -> list[Path]:
     """Compile the library for DPI-C, and the VPI module where ``vpi_user.h`` is found.
 
@@ -146,7 +150,7 @@ def _linked(command: list[str], target: Path, objects) -> Path:
     return target
 
 
-def _run(line: list) -> None:
+def _run(line: list[Any]) -> None:
     done = subprocess.run(list(map(str, line)), capture_output=True, encoding="utf-8", check=False)
     if done.returncode:
         raise ValueError(f"the C compiler failed ({shlex.join(map(str, line))}):\n{done.stderr.strip()}")

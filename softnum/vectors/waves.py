@@ -12,7 +12,9 @@ import os
 import re
 import shlex
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,18 +22,24 @@ from softnum.formats.blocks import format
 from softnum.runtime.atomic import write_atomic
 from softnum.vectors.plans.codes import value_text
 
+if TYPE_CHECKING:
+    from softnum.formats.annotations import FormatLike, PathLike
+
 __all__ = ["RADIXES", "VIEWERS", "answers", "wave_bits", "wave_text", "write_waves"]
 
 VIEWERS = ("gtkwave", "surfer")
 #: radix of a signal -> (base, digits of a code of so many bits)
-RADIXES = {"hex": (16, lambda bits: -(-bits // 4)), "binary": (2, lambda bits: bits)}
+RADIXES: dict[str, tuple[int, Callable[[int], int]]] = {
+    "hex": (16, lambda bits: -(-bits // 4)),
+    "binary": (2, lambda bits: bits),
+}
 #: codes of more bits are not listed in a file: 2**16 lines
 MOST_BITS = 16
 #: GTKWave's marks of a base, where it shows them
 _MARKS = {"$": 16, "%": 2, "0x": 16, "0b": 2}
 
 
-def wave_bits(fmt) -> int:
+def wave_bits(fmt: FormatLike) -> int:
     """Width of a signal: of a code, or of a block's scale and elements in one word.
 
     >>> from softnum.vectors.waves import wave_bits
@@ -42,7 +50,7 @@ def wave_bits(fmt) -> int:
     return fmt.bits if fmt.element is fmt else fmt.scale.bits + fmt.block_size * fmt.element.bits
 
 
-def wave_text(word: int, fmt) -> str:
+def wave_text(word: int, fmt: FormatLike) -> str:
     """The value of a code in decimal; of a block its scale, and its elements before they are scaled.
 
     Parameters
@@ -79,7 +87,7 @@ def wave_text(word: int, fmt) -> str:
     return f"{scale} * [{' '.join(value_text(code, fmt.element) for code in codes)}]"
 
 
-def answers(lines, fmt, radix: str = "hex"):
+def answers(lines: Iterable[str], fmt: FormatLike, radix: str = "hex") -> Iterator[str]:
     """What a process filter of GTKWave answers: a line for each line, a value with unknown bits as it stands.
 
     >>> from softnum.vectors.waves import answers
@@ -104,8 +112,15 @@ def answers(lines, fmt, radix: str = "hex"):
         yield f"?red?{value}" if "nan" in value else value
 
 
-def write_waves(fmt, out, viewer: str = "gtkwave", *, written: str | None = None, radix: str = "hex",
-                process: bool = False) -> str:  # fmt: skip
+def write_waves(
+    fmt: FormatLike,
+    out: PathLike,
+    viewer: str = "gtkwave",
+    *,
+    written: str | None = None,
+    radix: str = "hex",
+    process: bool = False,
+) -> str:
     """Write a translate filter for GTKWave or a mnemonic file for Surfer.
 
     Parameters

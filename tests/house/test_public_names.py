@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import pkgutil
 from importlib import import_module
 
 import pytest
@@ -12,8 +13,11 @@ pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="no checkout: there ar
 #: modules of which every public name, and every public member of a class, is annotated
 ANNOTATED = (
     "softnum", "softnum.arrays", "softnum.collectives", "softnum.formats", "softnum.inspect", "softnum.mac",
-    "softnum.mac.products", "softnum.ops", "softnum.tile",
+    "softnum.mac.products", "softnum.ops", "softnum.reference", "softnum.tile", "softnum.tta", "softnum.vectors",
 )  # fmt: skip
+#: packages of which the same holds for all modules
+WHOLLY = ("softnum.reference", "softnum.tta", "softnum.vectors")
+NEEDED = {"softnum.tta": ("altair", "matplotlib"), "softnum.vectors": ("cocotb",)}
 
 
 def bare_parts(name: str, function) -> list[str]:
@@ -44,16 +48,29 @@ def test_the_page_has_the_names_of_the_code():
     assert set(levels(text)) == {"Public", "Experimental", "Deprecated"} and "softnum" in levels(text)["Public"]
 
 
-@pytest.mark.parametrize("module", ANNOTATED)
-def test_public_names_are_annotated(module):
+def bare_names(module: str) -> list[str]:
+    """The same of all names that a module lists."""
     bare = []
-    for name in import_module(module).__all__:
+    for name in getattr(import_module(module), "__all__", ()):
         thing = getattr(import_module(module), name)
         if inspect.isclass(thing):
             bare += bare_members(name, thing)
         elif inspect.isfunction(thing):
             bare += bare_parts(name, thing)
-    assert bare == []
+    return bare
+
+
+@pytest.mark.parametrize("module", ANNOTATED)
+def test_public_names_are_annotated(module):
+    assert bare_names(module) == []
+
+
+@pytest.mark.parametrize("package", WHOLLY)
+def test_names_of_all_modules_are_annotated(package):
+    for needed in NEEDED.get(package, ()):
+        pytest.importorskip(needed)
+    modules = [found.name for found in pkgutil.walk_packages(import_module(package).__path__, f"{package}.")]
+    assert len(modules) > 10 and {name: bare for name in modules if (bare := bare_names(name))} == {}
 
 
 def test_a_bare_function_is_found():

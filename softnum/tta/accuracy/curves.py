@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from softnum.tta.accuracy.labels import split_label
 from softnum.tta.accuracy.records import Evaluation, Record, RecordSet
@@ -180,7 +181,7 @@ def _near(name: str, names) -> str:
     return (f"; did you mean {near[0]!r}?" if near else "") + f" (there are {', '.join(names) or 'none'})"
 
 
-def _json_rows(path: Path, text: str) -> Iterator[tuple[str, Mapping]]:
+def _json_rows(path: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     lines = text.split("\n")
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -210,7 +211,7 @@ class _Curve:
     epoch: Fraction = Fraction(-1)
 
 
-def _pick(where: str, row: Mapping, key: str) -> object:
+def _pick(where: str, row: Mapping[str, Any], key: str) -> object:
     """What a row says of a quantity, under whichever of its names; None if nothing."""
     found = [name for name in _NAMES[key] if name in row]
     if len(found) > 1:
@@ -218,7 +219,9 @@ def _pick(where: str, row: Mapping, key: str) -> object:
     return row[found[0]] if found else None
 
 
-def curves_of(path: Path, rows: Iterator[tuple[str, Mapping]], given: Given, unit: str | None = None) -> RecordSet:
+def curves_of(
+    path: Path, rows: Iterator[tuple[str, Mapping[str, Any]]], given: Given, unit: str | None = None
+) -> RecordSet:
     """The runs of a table's rows, each with where it stands; `unit` is what they count, where the format says so."""
     rows = list(rows)
     unit = _unit(rows, given) if unit is None else unit
@@ -265,7 +268,7 @@ def curves_of(path: Path, rows: Iterator[tuple[str, Mapping]], given: Given, uni
     )  # fmt: skip
 
 
-def _check_given(path: Path, rows: list[tuple[str, Mapping]], given: Given, unit: str) -> None:
+def _check_given(path: Path, rows: list[tuple[str, Mapping[str, Any]]], given: Given, unit: str) -> None:
     """Raise ValueError for options that nothing is made of, because the rows say it, or count something else."""
     if unit != "iteration":
         given.unused(path, "batch", why=f"iterations are not known, and {unit}s are counted (--iterations-per-epoch)")
@@ -275,7 +278,7 @@ def _check_given(path: Path, rows: list[tuple[str, Mapping]], given: Given, unit
         given.unused(path, "iterations_per_epoch", why="every row says its iteration")
 
 
-def _unit(rows: list[tuple[str, Mapping]], given: Given) -> str:
+def _unit(rows: list[tuple[str, Mapping[str, Any]]], given: Given) -> str:
     """What the rows count: iterations, or what can be counted without them where times are stated."""
     rows = [(where, row) for where, row in rows if given.metric in row]
     placed = any(_pick(where, row, "iteration") is not None for where, row in rows)
@@ -293,7 +296,7 @@ def _counted_batch(curve: _Curve) -> int:
     return curve.batch or 1 if curve.unit == "iteration" or curve.named else 1
 
 
-def _whose(where: str, row: Mapping, given: Given, unit: str) -> tuple[str, int | None, bool]:
+def _whose(where: str, row: Mapping[str, Any], given: Given, unit: str) -> tuple[str, int | None, bool]:
     """Design, batch size (None where it is not known and not needed), and whether its label names the batch."""
     label = _pick(where, row, "design")
     if label is None and given.design is None:
@@ -327,7 +330,7 @@ def _whose(where: str, row: Mapping, given: Given, unit: str) -> tuple[str, int 
     return design, None, False
 
 
-def _add(where: str, row: Mapping, key: tuple[str, int], curve: _Curve, given: Given) -> None:
+def _add(where: str, row: Mapping[str, Any], key: tuple[str, int], curve: _Curve, given: Given) -> None:
     iteration, epoch = _pick(where, row, "iteration"), _pick(where, row, "epoch")
     epochs = None if epoch is None else _exact(where, "epoch", epoch)
     seconds = time_of(where, row, given.metric)

@@ -17,6 +17,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from softnum.tta.accuracy.curves import Given, curves_of
 from softnum.tta.accuracy.records import Record, RecordSet
@@ -102,7 +103,7 @@ def dawnbench_curve(path: Path, text: str, given: Given) -> RecordSet:
     return RecordSet((_entry(record, rows, given.metric, about, said),))
 
 
-def _about(path: Path, text: str) -> Mapping:
+def _about(path: Path, text: str) -> Mapping[str, Any]:
     try:
         about = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -122,7 +123,7 @@ def _check_header(where: str, header: list[str], metric: str) -> None:
         )
 
 
-def _entry(record: Record, rows: list, metric: str, about: Mapping, said: Path | None) -> Record:
+def _entry(record: Record, rows: list[Any], metric: str, about: Mapping[str, Any], said: Path | None) -> Record:
     """The run with what its benchmark asks for, and what it cost."""
     columns = {name for _, row in rows for name in row}
     task, value, other = _TASKS.get(metric, (None, math.nan, None))

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from softnum.tta.accuracy.records import Evaluation
 
@@ -223,7 +224,7 @@ class ReachedRule:
             )
         return f"at its first evaluation with {what} {sign} {target:g}"
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """The rule as plain JSON values."""
         return {
             "kind": self.kind,

@@ -75,7 +75,7 @@ ACCURACY_FORMATS: Mapping[str, AccuracyFormat] = {
 
 
 def read_accuracy(
-    path: str | os.PathLike,
+    path: str | os.PathLike[str],
     *,
     format: str | None = None,
     metric: str = "accuracy",

@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from softnum.tta.accuracy.labels import label_parts
 from softnum.tta.mlperf.benchmarks import MLPerfRun, MLPerfTarget
@@ -99,8 +100,8 @@ class Record:
     batch: int
     iterations: int
     evaluations: tuple[Evaluation, ...]
-    config: Mapping = field(repr=False)
-    versions: Mapping = field(repr=False)
+    config: Mapping[str, Any] = field(repr=False)
+    versions: Mapping[str, Any] = field(repr=False)
     path: str = ""
     diverged: bool = False
     by_batch: bool = False
@@ -213,7 +214,7 @@ def keep_record(records: dict[tuple[str, int], Record], record: Record) -> None:
     records[record.label, record.seed] = record
 
 
-def read_record(path: str | os.PathLike, *, metric: str = "accuracy") -> Record | None:
+def read_record(path: str | os.PathLike[str], *, metric: str = "accuracy") -> Record | None:
     """Read one record.
 
     Parameters
@@ -314,7 +315,7 @@ def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _row(where: str, line: bytes) -> dict:
+def _row(where: str, line: bytes) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, numbers too long, brackets too deep
@@ -324,7 +325,7 @@ def _row(where: str, line: bytes) -> dict:
     return row
 
 
-def _design(path: Path, config: Mapping) -> str:
+def _design(path: Path, config: Mapping[str, Any]) -> str:
     design = config.get("design")
     name = design.get("name") if isinstance(design, dict) else design
     if not isinstance(name, str):
@@ -332,7 +333,7 @@ def _design(path: Path, config: Mapping) -> str:
     return name
 
 
-def _epoch(where: str, row: Mapping) -> int | float | None:
+def _epoch(where: str, row: Mapping[str, Any]) -> int | float | None:
     epoch = row.get("epoch")
     number = isinstance(epoch, (int, float)) and not isinstance(epoch, bool)
     if epoch is not None and not (number and 0 <= epoch < math.inf):
@@ -340,7 +341,7 @@ def _epoch(where: str, row: Mapping) -> int | float | None:
     return epoch
 
 
-def _by_label(path: Path, design: str, batch: int, config: Mapping) -> tuple[bool, str]:
+def _by_label(path: Path, design: str, batch: int, config: Mapping[str, Any]) -> tuple[bool, str]:
     """Whether the label, which the folder says, names the batch, and what it says of workers."""
     found = label_parts(path.parent.name, design)
     if found is None:
@@ -363,7 +364,7 @@ def _by_label(path: Path, design: str, batch: int, config: Mapping) -> tuple[boo
     return found.batch is not None, found.shared
 
 
-def _batch(path: Path, config: Mapping) -> int:
+def _batch(path: Path, config: Mapping[str, Any]) -> int:
     batch = config.get("batch")
     if not _is_int(batch) or batch < 1:
         raise ValueError(f"{path}, line 1: config batch must be an integer of at least 1, got {batch!r}; {_AGAIN}")
@@ -371,7 +372,10 @@ def _batch(path: Path, config: Mapping) -> int:
 
 
 def read_records(
-    source: str | os.PathLike | Iterable[str | os.PathLike], *, metric: str = "accuracy", designs=None
+    source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    metric: str = "accuracy",
+    designs: Iterable[str] | None = None,
 ) -> RecordSet:
     """Read the records of a study.
 

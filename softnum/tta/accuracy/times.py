@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from softnum.tta.accuracy.records import Evaluation
 from softnum.tta.text import number
@@ -26,7 +27,7 @@ _SINCE = (
 )
 
 
-def time_of(where: str, row: Mapping, metric: str) -> Fraction | None:
+def time_of(where: str, row: Mapping[str, Any], metric: str) -> Fraction | None:
     """Seconds since the run's clock began, exactly as a row says; None where it says nothing.
 
     >>> time_of("a.tsv, line 2", {"epoch": "1", "hours": "0.05", "acc": "0.9"}, "acc")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from softnum.tta.architectures.layers import Layer, Product, Work
+from softnum.tta.architectures.layers import Layer, Product, Shape, Work
 
 __all__ = ["Attention", "HeadNorm", "LatentKeys", "RmsNorm", "Rotary", "Slice"]
 
@@ -70,12 +70,12 @@ class Attention(Layer):
             self.fail(f"{heads} heads do not divide queries, keys and values of the shapes {shapes}")
         return queries, keys, size, value, kv
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Queries and features."""
         queries, _, _, value, _ = self._sizes(shapes)
         return queries, value * self.heads
 
-    def products(self, shapes, batch):
+    def products(self, shapes: tuple[Shape, ...], batch: int) -> list[Product]:
         """Scores and results; backwards those of the results first."""
         queries, keys, size, value, kv = self._sizes(shapes)
         count, shared = batch * self.heads, batch * kv
@@ -96,7 +96,7 @@ class Attention(Layer):
             for row in rows
         ]
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """The softmax of the scores."""
         queries, keys, *_ = self._sizes(shapes)
         pairs = queries * (keys + 1) // 2 if self.causal else queries * keys
@@ -108,7 +108,7 @@ class Attention(Layer):
             Work("backward_data", "softmax", (10 if self.fused else 5) * n, (x, errors), (errors,)),
         ]
 
-    def extra(self, shapes):
+    def extra(self, shapes: tuple[Shape, ...]) -> dict[str, int]:
         """The softmax; of a fused one a maximum and a sum of each query."""
         queries, keys, *_ = self._sizes(shapes)
         return (
@@ -128,11 +128,11 @@ class RmsNorm(Layer):
 
     saves = "input"
 
-    def parameters(self, shapes):
+    def parameters(self, shapes: tuple[Shape, ...]) -> dict[str, int]:
         """The gain."""
         return {"weight": shapes[0][-1]}
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """Of both passes."""
         n, gains = batch * prod(shapes[0]), shapes[0][-1]
         x, errors = ("activations", n), ("errors", n)
@@ -169,11 +169,11 @@ class HeadNorm(RmsNorm):
     features: int
     heads: int
 
-    def parameters(self, shapes):
+    def parameters(self, shapes: tuple[Shape, ...]) -> dict[str, int]:
         """Both gains."""
         return {"queries.weight": self.features, "keys.weight": self.features}
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """Of both passes."""
         return super().work(((shapes[0][0], self.heads * self.features),), batch)
 
@@ -196,14 +196,14 @@ class Rotary(Layer):
 
     features: int
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Its input's shape."""
         shape = self.of_rank(shapes, (2,), "steps of features")
         if self.features > shape[1]:
             self.fail(f"turns {self.features} of {shape[1]} features")
         return shape
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """Two products and a sum an element, in both passes."""
         n = batch * shapes[0][0] * self.features
         x, errors = ("activations", n), ("errors", n)
@@ -233,7 +233,7 @@ class Slice(Layer):
     alias = True
     passes_gradient = True
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Steps and so many features."""
         steps, features = self.of_rank(shapes, (2,), "steps of features")
         if self.features > features:
@@ -266,14 +266,14 @@ class LatentKeys(Layer):
 
     passes_gradient = True
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Steps, and the features of all heads' keys and values."""
         (steps, own), _ = shapes
         if own != self.heads * (self.plain + self.value):
             self.fail(f"{self.heads} heads of {self.plain} + {self.value} features, got {own}")
         return steps, self.heads * (self.plain + self.rotary + self.value)
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """The rotation of the shared part, and a copy."""
         steps, features = self.result(shapes)
         n, turned = batch * steps * features, 3 * batch * steps * self.rotary

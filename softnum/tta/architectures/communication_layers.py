@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
-from softnum.tta.architectures.layers import Layer
+from softnum.tta.architectures.layers import Layer, Shape
 
 __all__ = ["AllToAll", "Gather", "Scatter", "SumBackward", "SumForward", "Traffic"]
 
@@ -40,7 +40,7 @@ class _Communication(Layer):
     alias = True
     passes_gradient = True
 
-    def traffic(self, shapes, batch) -> list[Traffic]:
+    def traffic(self, shapes: tuple[Shape, ...], batch: int) -> list[Traffic]:
         """What it sends in both passes."""
         raise NotImplementedError
 
@@ -59,12 +59,12 @@ class Gather(_Communication):
     ((8192, 4096), ['all_gather', 'reduce_scatter', 'all_gather'])
     """
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Steps of all devices."""
         steps, features = self.of_rank(shapes, (2,), "steps of features")
         return steps * self.ways, features
 
-    def traffic(self, shapes, batch):
+    def traffic(self, shapes: tuple[Shape, ...], batch: int) -> list[Traffic]:
         """An all-gather, and backwards a reduce-scatter and the all-gather again."""
         elements = batch * prod(self.result(shapes))
         again = Traffic("backward_weight", "all_gather", self.group, elements, "activations")
@@ -81,14 +81,14 @@ class Scatter(_Communication):
 
     alias = False
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Its own steps."""
         steps, features = self.of_rank(shapes, (2,), "steps of features")
         if steps % self.ways:
             self.fail(f"{self.ways} devices do not divide {steps} steps; take a sequence that they divide")
         return steps // self.ways, features
 
-    def traffic(self, shapes, batch):
+    def traffic(self, shapes: tuple[Shape, ...], batch: int) -> list[Traffic]:
         """A reduce-scatter, and backwards an all-gather."""
         return self._both("reduce_scatter", "all_gather", batch * prod(shapes[0]))
 
@@ -101,7 +101,7 @@ class SumForward(_Communication):
     [('forward', 'all_reduce')]
     """
 
-    def traffic(self, shapes, batch):
+    def traffic(self, shapes: tuple[Shape, ...], batch: int) -> list[Traffic]:
         """An all-reduce on the way forwards."""
         return self._both("all_reduce", "", batch * prod(shapes[0]))
 
@@ -114,7 +114,7 @@ class SumBackward(_Communication):
     [('backward_data', 'all_reduce')]
     """
 
-    def traffic(self, shapes, batch):
+    def traffic(self, shapes: tuple[Shape, ...], batch: int) -> list[Traffic]:
         """An all-reduce on the way back."""
         return self._both("", "all_reduce", batch * prod(shapes[0]))
 
@@ -138,6 +138,6 @@ class AllToAll(_Communication):
 
     alias = False
 
-    def traffic(self, shapes, batch):
+    def traffic(self, shapes: tuple[Shape, ...], batch: int) -> list[Traffic]:
         """An all-to-all in both passes."""
         return self._both("all_to_all", "all_to_all", batch * prod(shapes[0]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from typing import Any
 
 from softnum.tta.architectures.attention_layers import Attention, HeadNorm, LatentKeys, RmsNorm, Rotary, Slice
 from softnum.tta.architectures.communication_layers import AllToAll, Gather, Scatter, SumBackward, SumForward
@@ -162,7 +163,7 @@ class Decoder:
             raise ValueError(f"{where}: {self.dense} of {self.layers} layers cannot be without experts")
 
     @classmethod
-    def from_table(cls, name: str, table: Mapping, where: str = "model") -> Decoder:
+    def from_table(cls, name: str, table: Mapping[str, Any], where: str = "model") -> Decoder:
         """Read one table of a model file.
 
         Raises

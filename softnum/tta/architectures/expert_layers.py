@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from softnum.tta.architectures.layers import Layer, Product, Work, dense_products
+from softnum.tta.architectures.layers import Layer, Product, Shape, Work, dense_products
 
 __all__ = ["Combine", "Dispatch", "ExpertDense", "Gate", "Router"]
 
@@ -22,14 +22,14 @@ class Gate(Layer):
 
     saves = "input"
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Steps and half the features."""
         steps, features = self.of_rank(shapes, (2,), "steps of features")
         if features % 2:
             self.fail(f"takes an even number of features, got {features}")
         return steps, features // 2
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """Of both passes."""
         n = batch * prod(self.result(shapes))
         x, y, errors = ("activations", 2 * n), ("activations", n), ("errors", n)
@@ -62,19 +62,19 @@ class Router(Layer):
 
     saves = "input, output"
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Steps and a weight for each chosen expert."""
         return self.of_rank(shapes, (2,), "steps of features")[0], self.chosen
 
-    def parameters(self, shapes):
+    def parameters(self, shapes: tuple[Shape, ...]) -> dict[str, int]:
         """Weight, and bias of the choice."""
         return {"weight": shapes[0][1] * self.experts} | ({"bias": self.experts} if self.bias else {})
 
-    def products(self, shapes, batch):
+    def products(self, shapes: tuple[Shape, ...], batch: int) -> list[Product]:
         """One a pass."""
         return dense_products(batch * shapes[0][0], shapes[0][1], self.experts)
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """The softmax and the choice."""
         n = batch * shapes[0][0] * self.experts
         x, y = ("activations", n), ("activations", batch * prod(self.result(shapes)))
@@ -83,7 +83,7 @@ class Router(Layer):
             Work("backward_data", "softmax", 4 * n, (x, y), (("errors", n),)),
         ]
 
-    def extra(self, shapes):
+    def extra(self, shapes: tuple[Shape, ...]) -> dict[str, int]:
         """The scores."""
         return {"scores": shapes[0][0] * self.experts}
 
@@ -106,12 +106,12 @@ class Dispatch(Layer):
 
     chosen: int
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Copies and features."""
         steps, features = self.of_rank(shapes, (2,), "steps of features")
         return steps * self.chosen, features
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """The copies; backwards their sum."""
         x, y = batch * prod(shapes[0]), batch * prod(self.result(shapes))
         return [
@@ -139,14 +139,14 @@ class Combine(Layer):
 
     saves = "input"
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Steps and features."""
         copies, features = shapes[0]
         if len(shapes) != 2 or copies != shapes[1][0] * self.chosen:
             self.fail(f"takes {self.chosen} results a step and the router's weights, got {', '.join(map(str, shapes))}")
         return copies // self.chosen, features
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """Of both passes."""
         n, y = batch * prod(shapes[0]), batch * prod(self.result(shapes))
         return [
@@ -178,15 +178,15 @@ class ExpertDense(Layer):
 
     saves = "input"
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Rows with `outputs` features."""
         return self.of_rank(shapes, (2,), "rows of features")[0], self.outputs
 
-    def parameters(self, shapes):
+    def parameters(self, shapes: tuple[Shape, ...]) -> dict[str, int]:
         """A weight for each expert."""
         return {"weight": self.experts * shapes[0][1] * self.outputs}
 
-    def products(self, shapes, batch):
+    def products(self, shapes: tuple[Shape, ...], batch: int) -> list[Product]:
         """One a pass and expert."""
         rows, inputs = shapes[0]
         each, more = divmod(batch * rows, self.experts)

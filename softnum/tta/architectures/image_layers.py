@@ -44,19 +44,19 @@ class Conv2d(Layer):
 
     saves = "input"
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Channels, height and width."""
         image = self.of_rank(shapes, (3,), "an image (channels, height, width)")
         if image[0] % self.groups or self.filters % self.groups:
             self.fail(f"{self.groups} groups do not divide {image[0]} channels and {self.filters} filters")
         return self.filters, *_windows(self, image)
 
-    def parameters(self, shapes):
+    def parameters(self, shapes: tuple[Shape, ...]) -> dict[str, int]:
         """Weight and bias."""
         weight = {"weight": self.filters * (shapes[0][0] // self.groups) * prod(_pair(self.kernel))}
         return weight | ({"bias": self.filters} if self.bias else {})
 
-    def products(self, shapes, batch):
+    def products(self, shapes: tuple[Shape, ...], batch: int) -> list[Product]:
         """One a pass and group."""
         image, result = shapes[0], self.result(shapes)
         groups, place = self.groups, prod(_pair(self.kernel))
@@ -70,7 +70,7 @@ class Conv2d(Layer):
             Product("backward_weight", channels * place, filters, rows, x, y, weight, groups),
         ]
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """The bias's gradient."""
         return bias_gradient(batch * prod(self.result(shapes)[1:]), self.filters) if self.bias else []
 
@@ -103,11 +103,11 @@ class BatchNorm(Layer):
 
     saves = "input"
 
-    def parameters(self, shapes):
+    def parameters(self, shapes: tuple[Shape, ...]) -> dict[str, int]:
         """Gain and bias."""
         return {"weight": shapes[0][0], "bias": shapes[0][0]}
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """Of both passes."""
         return normalisation_work("batch_norm", batch * prod(shapes[0]), shapes[0][0])
 
@@ -142,12 +142,12 @@ class Pool(Layer):
         """A maximum's input."""
         return "input" if self.kind == "max" else ""
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Channels, height and width."""
         image = self.of_rank(shapes, (3,), "an image (channels, height, width)")
         return image[0], *_windows(self, image)
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """Of both passes."""
         n, results = batch * prod(shapes[0]), batch * prod(self.result(shapes))
         x, y = ("activations", n), ("activations", results)
@@ -169,11 +169,11 @@ class GlobalPool(Layer):
     (2048,)
     """
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Channels."""
         return self.of_rank(shapes, (3,), "an image (channels, height, width)")[:1]
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """Of both passes."""
         n, results = batch * prod(shapes[0]), batch * shapes[0][0]
         return [
@@ -194,11 +194,11 @@ class Upsample(Layer):
 
     size: tuple[int, int]
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Channels, height and width."""
         return self.of_rank(shapes, (3,), "an image (channels, height, width)")[0], *self.size
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """Of both passes."""
         n, results = batch * prod(shapes[0]), batch * prod(self.result(shapes))
         return [

@@ -34,7 +34,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, NoReturn
 
 __all__ = [
     "Activation",
@@ -150,7 +150,7 @@ class Layer:
         """Elements of one sample that are kept for the backward pass beside input or output."""
         return {}
 
-    def fail(self, text: str):
+    def fail(self, text: str) -> NoReturn:
         """Raise ValueError, naming the layer."""
         raise ValueError(f"layer {self.name!r}: {text}")
 
@@ -181,7 +181,7 @@ class Input(Layer):
 
     shape: Shape
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """The shape that is given."""
         return self.shape
 
@@ -211,20 +211,20 @@ class Dense(Layer):
 
     saves = "input"
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """The input's shape with `outputs` features."""
         return (*self.of_rank(shapes, (1, 2), "features, or steps of features")[:-1], self.outputs)
 
-    def parameters(self, shapes):
+    def parameters(self, shapes: tuple[Shape, ...]) -> dict[str, int]:
         """Weight and bias."""
         weight = {} if self.tied else {"weight": shapes[0][-1] * self.outputs}
         return weight | ({"bias": self.outputs} if self.bias else {})
 
-    def products(self, shapes, batch):
+    def products(self, shapes: tuple[Shape, ...], batch: int) -> list[Product]:
         """One a pass."""
         return dense_products(prod(shapes[0][:-1]) * batch, shapes[0][-1], self.outputs)
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """The bias's gradient."""
         return bias_gradient(prod(shapes[0][:-1]) * batch, self.outputs) if self.bias else []
 
@@ -286,7 +286,7 @@ class Activation(Layer):
         """What the function's gradient is computed from."""
         return FUNCTIONS[self.function][2]
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """Of both passes."""
         n, (forward, backward, _) = batch * prod(shapes[0]), FUNCTIONS[self.function]
         x, errors = ("activations", n), ("errors", n)
@@ -308,13 +308,13 @@ class Add(Layer):
 
     passes_gradient = True
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Its inputs' shape."""
         if len(set(shapes)) != 1:
             self.fail(f"adds tensors of one shape, got {', '.join(map(str, shapes))}")
         return shapes[0]
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """Of the forward pass."""
         n, terms = batch * prod(shapes[0]), len(shapes)
         return [Work("forward", "add", (terms - 1) * n, (("activations", terms * n),), (("activations", n),))]
@@ -332,7 +332,7 @@ class Concatenate(Layer):
 
     passes_gradient = True
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """The sum of the channels of images, or of the features of steps."""
         axis = 0 if len(shapes[0]) == 3 else -1
         rest = {tuple(size for i, size in enumerate(shape) if i != axis % len(shape)) for shape in shapes}
@@ -342,7 +342,7 @@ class Concatenate(Layer):
         joined[axis] = sum(shape[axis] for shape in shapes)
         return tuple(joined)
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """A copy."""
         n = batch * sum(map(prod, shapes))
         return [Work("forward", "concatenate", 0, (("activations", n),), (("activations", n),))]
@@ -369,7 +369,7 @@ class Flatten(Layer):
     alias = True
     passes_gradient = True
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """The shape."""
         shape = self.shape or (prod(shapes[0]),)
         if prod(shape) != prod(shapes[0]):
@@ -389,7 +389,7 @@ class Loss(Layer):
 
     saves = "output"
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """Of both passes."""
         n = batch * prod(shapes[0])
         x = ("activations", n)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from math import prod
+from typing import Any
 
 from softnum.tta.architectures.layers import PRODUCT_ROLES, Layer, Product, Work
 from softnum.tta.architectures.precision import Precision
@@ -245,7 +246,7 @@ def _cost(spec, shapes, batch, precision, parts, optimiser, data, first):
     return tuple(front + forward), tuple(back + backward), (_update(count, precision, optimiser),) if count else ()
 
 
-def _gemm(row: Product, precision: Precision, first: bool) -> tuple:
+def _gemm(row: Product, precision: Precision, first: bool) -> tuple[Any, ...]:
     roles = ["input" if first and role == "activations" else role for role in PRODUCT_ROLES[row.stage][:2]]
     left, right = (precision.operand(row.stage, role) for role in roles)
     result = getattr(precision, PRODUCT_ROLES[row.stage][2])
@@ -256,12 +257,12 @@ def _gemm(row: Product, precision: Precision, first: bool) -> tuple:
     return row.part, row.stage, "gemm", flops, read, result.size(row.result), sizes[4], (*sizes, function)
 
 
-def _work(row: Work, precision: Precision) -> tuple:
+def _work(row: Work, precision: Precision) -> tuple[Any, ...]:
     read, written = (sum(getattr(precision, role).size(n) for role, n in moved) for moved in (row.reads, row.writes))
     return row.part, row.stage, row.kind, row.flops, read, written, (precision.elementwise.name,), None
 
 
-def _update(count: int, precision: Precision, optimiser: str) -> tuple:
+def _update(count: int, precision: Precision, optimiser: str) -> tuple[Any, ...]:
     flops, state = OPTIMISERS[optimiser]
     kept = precision.master.size(count) + sum(getattr(precision, role).size(count) for _, role in state)
     working = precision.weights.size(count) if precision.master != precision.weights else 0
@@ -269,7 +270,7 @@ def _update(count: int, precision: Precision, optimiser: str) -> tuple:
     return "", "update", optimiser, flops * count, read, kept + working, (precision.master.name,), None
 
 
-def _operation(layer: str, row: tuple, times: int = 1) -> Operation:
+def _operation(layer: str, row: tuple[Any, ...], times: int = 1) -> Operation:
     part, stage, kind, flops, read, written, formats, sizes = row
     name = f"{layer}.{part}" if part else layer
     gemm = None
@@ -283,7 +284,7 @@ def _named(order) -> tuple[Operation, ...]:
     """Each operation with its layer's name; equal products of a layer are one, where the first of them is."""
     found = []
     for layer, rows in order:
-        counted: dict[tuple, int] = {}
+        counted: dict[tuple[Any, ...], int] = {}
         for row in rows:
             counted[row] = counted.get(row, 0) + 1
         found += [_operation(layer.name, row, times) for row, times in counted.items()]
@@ -291,8 +292,8 @@ def _named(order) -> tuple[Operation, ...]:
 
 
 def _folded(order) -> tuple[Operation, ...]:
-    times: dict[tuple, int] = {}
-    first: dict[tuple, str] = {}
+    times: dict[tuple[Any, ...], int] = {}
+    first: dict[tuple[Any, ...], str] = {}
     for layer, rows in order:
         for row in rows:
             times[row] = times.get(row, 0) + 1

@@ -17,9 +17,10 @@ import difflib
 import io
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import TYPE_CHECKING, Any
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.architectures.image_layers import GlobalPool, Pool
@@ -32,6 +33,9 @@ from softnum.tta.estimates.device_files import Device
 from softnum.tta.estimates.device_files import device as device_of
 from softnum.tta.estimates.rooflines import roofline
 from softnum.tta.quantities import positive_int
+
+if TYPE_CHECKING:
+    from softnum.formats.annotations import PathLike
 
 __all__ = [
     "SWEEPS",
@@ -212,7 +216,9 @@ def _build(kind: str, sizes: Mapping[str, int]) -> Architecture:
     return recurrent(kind, **sizes)
 
 
-def models(kind: str, ranges: Mapping[str, Sequence[int]] | None = None):
+def models(
+    kind: str, ranges: Mapping[str, Sequence[int]] | None = None
+) -> Iterator[tuple[dict[str, int], Architecture]]:
     """Every model of a sweep, the batch changing fastest.
 
     Parameters
@@ -328,15 +334,15 @@ class Sweep:
     peak: float
     bandwidth: float
     hyperparameters: tuple[str, ...]
-    rows: list[dict] = field(repr=False)
-    measured: dict | None = field(default=None, repr=False)
+    rows: list[dict[str, Any]] = field(repr=False)
+    measured: dict[str, Any] | None = field(default=None, repr=False)
 
     @property
-    def fitting(self) -> list[dict]:
+    def fitting(self) -> list[dict[str, Any]]:
         """Rows of the models that fit the device."""
         return [row for row in self.rows if row["fits"]]
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """All of it as plain JSON values."""
         return {
             "schema": 1, "kind": self.kind, "device": self.device, "precision": self.precision,
@@ -345,7 +351,7 @@ class Sweep:
             **({} if self.measured is None else {"measured": self.measured}), "models": self.rows,
         }  # fmt: skip
 
-    def write(self, stem) -> list:
+    def write(self, stem: PathLike) -> list[Any]:
         """Write ``<stem>.json`` and ``<stem>.csv``; return their paths."""
         text = io.StringIO()
         writer = csv.DictWriter(text, list(self.rows[0]), lineterminator="\n")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from typing import Any
 
 from softnum.formats.blocks import BlockFormat, format
 from softnum.mac.presets import unit as preset
@@ -155,7 +156,7 @@ class Precision:
         return cls(name, **named, input=first)
 
     @classmethod
-    def of_design(cls, table: Mapping, bits: Mapping[str, int | float] | None = None) -> Precision:
+    def of_design(cls, table: Mapping[str, Any], bits: Mapping[str, int | float] | None = None) -> Precision:
         """The formats of a design file's ``[roles]`` and ``[layers."pattern".roles]``, by the rules of `softnum.train`:
         what is not named follows ``default``, else binary32; an operand role follows the ``operand`` of a unit of the
         table form that consumes it, where one states it.
@@ -234,7 +235,9 @@ PRECISIONS = {
 }  # fmt: skip
 
 
-def _stated(roles: Mapping, bits: Mapping[str, int | float] | None) -> Iterable[tuple[str, StoredFormat | None]]:
+def _stated(
+    roles: Mapping[str, Any], bits: Mapping[str, int | float] | None
+) -> Iterable[tuple[str, StoredFormat | None]]:
     """Role and format of a file's roles; of one pass alone, ``pass.role``."""
     flat = {key: entry for key, entry in roles.items() if key not in _OPERANDS}
     for phase in _OPERANDS:
@@ -248,7 +251,7 @@ def _stated(roles: Mapping, bits: Mapping[str, int | float] | None) -> Iterable[
             yield role, replace(stored, bits=stored.bits + share) if share else stored
 
 
-def _share(scale: Mapping | str) -> float:
+def _share(scale: Mapping[str, Any] | str) -> float:
     """Bits of an element's share of its tile's scale, of a design's table ``scale``; that of a row or more is none."""
     if isinstance(scale, str):
         raise ValueError(f"scale {scale!r} is a function, which only training knows; take a trained network's workload")
@@ -257,7 +260,7 @@ def _share(scale: Mapping | str) -> float:
     return (32 if rule == "current" else 8) / (per[0] * per[1]) if isinstance(per, list) else 0
 
 
-def _operands(units: Mapping) -> dict[str, str]:
+def _operands(units: Mapping[str, Any]) -> dict[str, str]:
     """Pass and role -> format of the operands that units state."""
     found = {}
     for phase, roles in _OPERANDS.items():
@@ -274,7 +277,7 @@ def _operands(units: Mapping) -> dict[str, str]:
     return found
 
 
-def _functions(units: Mapping) -> Iterable[tuple[str, str]]:
+def _functions(units: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     """Pass and the user's function that multiplies there; "" where a unit of another kind does."""
     for phase in _OPERANDS:
         if phase in units:
@@ -283,7 +286,7 @@ def _functions(units: Mapping) -> Iterable[tuple[str, str]]:
             yield phase, str(unit.get("function", "custom")) if custom else ""
 
 
-def _format_of(text: str | Mapping, bits: Mapping[str, int | float] | None) -> StoredFormat | None:
+def _format_of(text: str | Mapping[str, Any], bits: Mapping[str, int | float] | None) -> StoredFormat | None:
     """None: "none", which is no format; a table has the parts of a block format."""
     if not isinstance(text, str):
         size = text.get("block_size")

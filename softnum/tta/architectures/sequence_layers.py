@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from softnum.tta.architectures.layers import Layer, Product, Work, bias_gradient, dense_products, normalisation_work
+from softnum.tta.architectures.layers import (
+    Layer,
+    Product,
+    Shape,
+    Work,
+    bias_gradient,
+    dense_products,
+    normalisation_work,
+)
 
 __all__ = ["Embedding", "LayerNorm", "Position", "Recurrent"]
 
@@ -36,15 +44,15 @@ class Embedding(Layer):
     words: int
     features: int
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Steps and features."""
         return (*self.of_rank(shapes, (1,), "steps of words"), self.features)
 
-    def parameters(self, shapes):
+    def parameters(self, shapes: tuple[Shape, ...]) -> dict[str, int]:
         """The table."""
         return {"weight": self.words * self.features}
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """Rows copied, and their gradients added."""
         n = batch * prod(self.result(shapes))
         return [
@@ -73,18 +81,18 @@ class Position(Layer):
 
     passes_gradient = True
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Its input's shape."""
         shape = self.of_rank(shapes, (2,), "steps of features")
         if 0 < self.rows < shape[0]:
             self.fail(f"{self.rows} rows for {shape[0]} steps")
         return shape
 
-    def parameters(self, shapes):
+    def parameters(self, shapes: tuple[Shape, ...]) -> dict[str, int]:
         """The learned table."""
         return {"weight": self.rows * shapes[0][1]} if self.rows else {}
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """The sum, and that of the gradients of each row."""
         one = prod(shapes[0])
         x = ("activations", batch * one)
@@ -107,11 +115,11 @@ class LayerNorm(Layer):
 
     saves = "input"
 
-    def parameters(self, shapes):
+    def parameters(self, shapes: tuple[Shape, ...]) -> dict[str, int]:
         """Gain and bias."""
         return {"weight": shapes[0][-1], "bias": shapes[0][-1]}
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """Of both passes."""
         return normalisation_work("layer_norm", batch * prod(shapes[0]), shapes[0][-1])
 
@@ -159,12 +167,12 @@ class Recurrent(Layer):
     def _directions(self) -> tuple[str, ...]:
         return ("", "reverse.") if self.bidirectional else ("",)
 
-    def result(self, shapes):
+    def result(self, shapes: tuple[Shape, ...]) -> Shape:
         """Steps and features."""
         steps, _ = self.of_rank(shapes, (2,), "steps of features")
         return steps, self.hidden * len(self._directions)
 
-    def parameters(self, shapes):
+    def parameters(self, shapes: tuple[Shape, ...]) -> dict[str, int]:
         """Weights of input and state, and the bias, of each direction."""
         times, hidden = CELLS[self.kind][0], self.hidden
         sizes = {
@@ -173,7 +181,7 @@ class Recurrent(Layer):
         }  # fmt: skip
         return {f"{way}{name}": size for way in self._directions for name, size in sizes.items()}
 
-    def products(self, shapes, batch):
+    def products(self, shapes: tuple[Shape, ...], batch: int) -> list[Product]:
         """Forwards of the input, then of the state; backwards of the state, last weights first, then of the input."""
         (steps, features), hidden = shapes[0], self.hidden
         times, weights, *_ = CELLS[self.kind]
@@ -198,7 +206,7 @@ class Recurrent(Layer):
             found += backward + read
         return found
 
-    def work(self, shapes, batch):
+    def work(self, shapes: tuple[Shape, ...], batch: int) -> list[Work]:
         """Functions and gates of all steps, and the bias's gradient."""
         times, _, forward, backward, kept = CELLS[self.kind]
         steps = shapes[0][0]
@@ -215,7 +223,7 @@ class Recurrent(Layer):
             ]
         return found
 
-    def extra(self, shapes):
+    def extra(self, shapes: tuple[Shape, ...]) -> dict[str, int]:
         """What the gates were."""
         kept = CELLS[self.kind][4] * shapes[0][0] * self.hidden * len(self._directions)
         return {"gates": kept} if kept else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import fmean, median
+from typing import Any
 
 from softnum.tta.architectures.paradnn import SWEEPS, Sweep
 
@@ -15,7 +16,7 @@ _SIZES = {"fc": "nodes", "cnn-residual": "filters", "cnn-bottleneck": "filters"}
 AXES = {kind: (_SIZES.get(kind, "embedding"), "batch") for kind in SWEEPS}
 
 
-def _varying(sweep: Sweep, rows: Sequence[dict]) -> list[str]:
+def _varying(sweep: Sweep, rows: Sequence[dict[str, Any]]) -> list[str]:
     return [name for name in sweep.hyperparameters if len({row[name] for row in rows}) > 1]
 
 
@@ -27,7 +28,7 @@ def _standardised(values: Sequence[float]):
     return (column - column.mean()) / spread if spread else column * 0
 
 
-def sensitivity(sweep: Sweep, target: str = "utilisation") -> list[dict]:
+def sensitivity(sweep: Sweep, target: str = "utilisation") -> list[dict[str, Any]]:
     """How much each hyper-parameter moves a result: weights of a linear regression of the models that fit.
 
     All columns are standardised (mean 0, standard deviation 1), so that weights compare: one standard deviation of the
@@ -86,7 +87,9 @@ def sensitivity(sweep: Sweep, target: str = "utilisation") -> list[dict]:
     ]  # fmt: skip
 
 
-def heat_map(sweep: Sweep, size: str | None = None, batch: str = "batch", value: str = "utilisation") -> list[dict]:
+def heat_map(
+    sweep: Sweep, size: str | None = None, batch: str = "batch", value: str = "utilisation"
+) -> list[dict[str, Any]]:
     """The mean of a column over all models that fit, for each pair of values of two hyper-parameters.
 
     Parameters
@@ -116,7 +119,7 @@ def heat_map(sweep: Sweep, size: str | None = None, batch: str = "batch", value:
     return [{size: a, batch: b, value: fmean(cells[a, b]), "models": len(cells[a, b])} for a, b in sorted(cells)]
 
 
-def against(first: Sweep, second: Sweep) -> list[dict]:
+def against(first: Sweep, second: Sweep) -> list[dict[str, Any]]:
     """How much faster the first device is, model by model, where both fit.
 
     Parameters
@@ -158,7 +161,7 @@ def against(first: Sweep, second: Sweep) -> list[dict]:
     ]
 
 
-def summary(sweep: Sweep) -> dict:
+def summary(sweep: Sweep) -> dict[str, Any]:
     """A sweep in a row: models, how many fit, their parameters and utilisation, the share that is memory bound.
 
     Examples

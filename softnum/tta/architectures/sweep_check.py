@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from softnum.tta.architectures.lowering import lower
 from softnum.tta.architectures.paradnn import SWEEPS, models
@@ -41,7 +42,7 @@ def _point(kind: str, sizes: Mapping[str, int], network) -> DesignPoint:
     return DesignPoint(name, CHECKED_ARRAY, work.gemms)
 
 
-def check_sample(kind: str, count: int) -> list[tuple[dict, DesignPoint]]:
+def check_sample(kind: str, count: int) -> list[tuple[dict[str, Any], DesignPoint]]:
     """Models of a sweep that are small enough to be simulated: every n-th of them, so many at most.
 
     Of convolutional networks, whose smallest is too large, those of a batch of 1 are taken.
@@ -77,11 +78,11 @@ def check_sample(kind: str, count: int) -> list[tuple[dict, DesignPoint]]:
 def check_sweeps(
     kinds: Sequence[str],
     count: int,
-    out: str | os.PathLike,
+    out: str | os.PathLike[str],
     *,
-    environment: str | os.PathLike | None = None,
+    environment: str | os.PathLike[str] | None = None,
     progress: Callable[[str], object] | None = None,
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """Simulate a sample of the models of some sweeps with SCALE-Sim, and compare with the roofline of their products.
 
     Parameters
@@ -148,7 +149,7 @@ def check_count(kinds: Sequence[str], count: int) -> None:
         raise ValueError(f"between {len(kinds)} models (one of each kind) and {MOST} can be checked, got {count}")
 
 
-def ratios(rows: Sequence[Mapping]) -> list[dict]:
+def ratios(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Least, median and largest ratio of each kind, and of all.
 
     Examples

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from softnum.tta.architectures.paradnn import SWEEPS
 from softnum.tta.text import count, number, read_text, table_rows
@@ -146,7 +147,7 @@ def _csv(path: Path, text: str, kinds, device) -> tuple[dict[str, list[Point]], 
             _only_kind(where, columns, kinds)
 
     found: dict[str, list[Point]] = {}
-    others: Counter = Counter()
+    others: Counter[Any] = Counter()
     for where, row in table_rows(path, text, check, what=_WHAT):
         if device is not None and row.get("device", device) != device:
             others[f"device {row['device']}"] += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.architectures.paradnn import Sweep
@@ -13,7 +14,7 @@ from softnum.tta.architectures.sweep_analysis import AXES, against, heat_map, se
 __all__ = ["plot_against", "plot_measured", "plot_sweep"]
 
 
-def plot_sweep(path: str | os.PathLike, sweep: Sweep) -> None:
+def plot_sweep(path: str | os.PathLike[str], sweep: Sweep) -> None:
     """Draw a sweep of one kind: mean utilisation over batch and size, FLOP/s over arithmetic intensity, and the weight
     of each hyper-parameter.
 
@@ -45,7 +46,7 @@ def plot_sweep(path: str | os.PathLike, sweep: Sweep) -> None:
                                      lambda axes, figure: _weights(axes, sweep)])  # fmt: skip
 
 
-def plot_against(path: str | os.PathLike, first: Sweep, second: Sweep) -> None:
+def plot_against(path: str | os.PathLike[str], first: Sweep, second: Sweep) -> None:
     """Draw how much faster the first device is than the second, over the second's samples per second: once coloured by
     batch, once by size.
 
@@ -80,7 +81,7 @@ def plot_against(path: str | os.PathLike, first: Sweep, second: Sweep) -> None:
     ])  # fmt: skip
 
 
-def plot_measured(path: str | os.PathLike, sweep: Sweep) -> None:
+def plot_measured(path: str | os.PathLike[str], sweep: Sweep) -> None:
     """Draw measured models under the roof, with what the roofline gives them, and the ratio of both times.
 
     Parameters
@@ -118,7 +119,11 @@ def plot_measured(path: str | os.PathLike, sweep: Sweep) -> None:
 
 
 def _draw(
-    path, title: str, size: tuple[float, float], panels: Sequence, what="Analytic roofline: a bound, not a measurement"
+    path,
+    title: str,
+    size: tuple[float, float],
+    panels: Sequence[Any],
+    what="Analytic roofline: a bound, not a measurement",
 ) -> None:
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg

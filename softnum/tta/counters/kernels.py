@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.plain import plain
 from softnum.tta.counters.quantities import (
@@ -86,7 +87,7 @@ class KernelCounters:
     metrics: Mapping[str, str] = field(default_factory=dict, repr=False)
     gaps: tuple[str, ...] = field(default=(), repr=False)
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
             "kernel": self.kernel, "launches": self.launches, "ids": list(self.ids), "seconds": float(self.seconds),
@@ -96,7 +97,7 @@ class KernelCounters:
 
 
 @plain
-def read_ncu_counters(path: str | os.PathLike) -> tuple[KernelCounters, ...]:
+def read_ncu_counters(path: str | os.PathLike[str]) -> tuple[KernelCounters, ...]:
     """Read the counters of every launch in a table of Nsight Compute.
 
     Parameters

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from softnum.tta.counters.kernels import KernelCounters, together
 from softnum.tta.estimates.rooflines import Roofline, RooflineRow
@@ -77,7 +78,7 @@ class MeasuredPart:
         """The counter of the pipe that its rate is of: "tensor", "fma" or "fp64"; empty where there are several."""
         return _PIPES.get(self.rate, "tensor") if self.rate else ""
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
             "layer": self.layer, "stage": self.stage, "seconds": self.seconds, "roofline_seconds": self.least,
@@ -145,7 +146,7 @@ class MeasuredLayers:
             for name, parts in found.items()
         }
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
             "network": self.network, "design": self.design, "device": self.device, "iterations": self.iterations,
@@ -154,7 +155,7 @@ class MeasuredLayers:
         }  # fmt: skip
 
 
-def read_kernel_layers(path: str | os.PathLike) -> dict[int, tuple[str, str]]:
+def read_kernel_layers(path: str | os.PathLike[str]) -> dict[int, tuple[str, str]]:
     """Read which launch is of which layer, from a CSV file with the columns id, layer, stage.
 
     Parameters

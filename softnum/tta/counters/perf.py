@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.plain import plain
 from softnum.tta.text import lines_of, number, read_text
@@ -129,7 +130,7 @@ class PerfStat:
                 found[title] = float(parts[0].value / parts[1].value)
         return found
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values; what was not counted is null, with the reason."""
         return {
             "source": self.source,
@@ -156,7 +157,7 @@ def _ratios_of(events: Mapping[str, PerfEvent]) -> list[tuple[str, str, str, boo
 
 
 @plain
-def read_perf_stat(path: str | os.PathLike) -> PerfStat:
+def read_perf_stat(path: str | os.PathLike[str]) -> PerfStat:
     """Read the output of ``perf stat``: its text, or that of ``-x`` with any separator, or of ``-j``.
 
     Parameters
@@ -255,7 +256,7 @@ def _events(path: Path, rows) -> dict[str, PerfEvent]:
     return events
 
 
-def _fields(path: Path, lines: list):
+def _fields(path: Path, lines: list[Any]):
     """(line, event, value, unit, run time, percentage) of the rows of -x."""
     marks = "<not supported>", "<not counted>"
     for at, line in lines:
@@ -287,7 +288,7 @@ def _fields(path: Path, lines: list):
         yield at, event, value, unit, rest[0], rest[1]
 
 
-def _json(path: Path, lines: list):
+def _json(path: Path, lines: list[Any]):
     """The same of -j."""
     for at, line in lines:
         where = f"{path}, line {at}"
@@ -315,14 +316,14 @@ def _json(path: Path, lines: list):
         yield at, row["event"], value, str(row.get("unit", "")), row.get("event-runtime"), row.get("pcnt-running")
 
 
-def _once(where: str, pairs: list) -> dict:
+def _once(where: str, pairs: list[Any]) -> dict[str, Any]:
     names = [name for name, _ in pairs]
     if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"{where}: {twice[0]!r} comes twice")
     return dict(pairs)
 
 
-def _text(path: Path, lines: list) -> tuple[dict[str, PerfEvent], Fraction | None]:
+def _text(path: Path, lines: list[Any]) -> tuple[dict[str, PerfEvent], Fraction | None]:
     """Events and wall-clock time of the text."""
     begins = [at for at, line in lines if _BEGINS.fullmatch(line)]
     if len(begins) > 1:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.keys import POSITIVE, TEXT, Key, Keys, schema_file, table_of
 from softnum.tta.estimates.formats import NATIVE, PEAKS, choose_peak
@@ -162,7 +163,7 @@ class Device:
 
     @classmethod
     def from_table(
-        cls, name: str, table: Mapping, sources: Mapping[str, str] | None = None, where: str = "device"
+        cls, name: str, table: Mapping[str, Any], sources: Mapping[str, str] | None = None, where: str = "device"
     ) -> Device:
         """Read one table of a device file.
 
@@ -309,7 +310,7 @@ class Device:
         return self.peaks[peak] / self.bandwidth
 
 
-def _money(table: Mapping, sources: Mapping[str, str], where: str) -> Money:
+def _money(table: Mapping[str, Any], sources: Mapping[str, str], where: str) -> Money:
     check_keys(table, _MONEY.needed, _MONEY.optional, where)
     for key in ("date", "source", "instance"):
         if not isinstance(table.get(key, ""), str):
@@ -339,7 +340,7 @@ def _read(text: str, where: str) -> dict[str, Device]:
     }
 
 
-def devices(path: str | os.PathLike | None = None) -> dict[str, Device]:
+def devices(path: str | os.PathLike[str] | None = None) -> dict[str, Device]:
     """All known devices.
 
     Parameters
@@ -372,7 +373,7 @@ def devices(path: str | os.PathLike | None = None) -> dict[str, Device]:
     return {**own, **{name: each for name, each in _shipped().items() if name not in own}}
 
 
-def device(name: str, path: str | os.PathLike | None = None) -> Device:
+def device(name: str, path: str | os.PathLike[str] | None = None) -> Device:
     """A device by name.
 
     Parameters

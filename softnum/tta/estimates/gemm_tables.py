@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.estimates.formats import PEAKS, choose_peak
@@ -115,7 +116,7 @@ class GemmEstimate:
     precision: str
     proxy: bool
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
             **self.gemm.to_table(), "seconds": self.seconds / self.gemm.count, "rule": self.rule,
@@ -156,7 +157,7 @@ class GemmTable:
             raise ValueError(f"{self.source or 'the table'} holds no sizes; expected rows of {_EXPECTED}")
 
     @classmethod
-    def read(cls, path: str | os.PathLike) -> GemmTable:
+    def read(cls, path: str | os.PathLike[str]) -> GemmTable:
         """Read a CSV file, or what DeepBench's gemm_bench prints.
 
         Parameters
@@ -211,7 +212,7 @@ class GemmTable:
             raise ValueError(f"{path}: holds no sizes; expected lines of {_EXPECTED} after the names")
         return cls(tuple(rows), str(path))
 
-    def write(self, path: str | os.PathLike) -> None:
+    def write(self, path: str | os.PathLike[str]) -> None:
         """Write the CSV file that `read` reads back, whole or not at all."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")

@@ -116,7 +116,7 @@ def figure_of_merit(new_rates: Iterable[float], old_rates: Iterable[float]) -> F
     return Fraction(statistics.harmonic_mean(new)) / Fraction(statistics.harmonic_mean(old))
 
 
-def read_rates(path: str | os.PathLike) -> dict[str, tuple[Fraction, Fraction]]:
+def read_rates(path: str | os.PathLike[str]) -> dict[str, tuple[Fraction, Fraction]]:
     """Read the rates of a figure of merit.
 
     Parameters

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.plain import plain
 from softnum.tta.estimates.device_files import Device
@@ -118,7 +119,7 @@ class RollUp:
             kind="estimated",
         )  # fmt: skip
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values; what needs the samples of an epoch is left out where they are not known."""
         run = {}
         if self.samples is not None:
@@ -209,7 +210,7 @@ def roll_up(
     )  # fmt: skip
 
 
-def matrix_share(path: str | os.PathLike, products: Iterable[str] = ("MatMul", "Conv2D")) -> float:
+def matrix_share(path: str | os.PathLike[str], products: Iterable[str] = ("MatMul", "Conv2D")) -> float:
     """The share of matrix products in a profile of operations.
 
     Parameters

@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.estimates.rooflines import Roofline, Utilisation
@@ -17,7 +18,7 @@ _FORMATS = (".png", ".svg", ".pdf")
 
 
 def plot_roofline(
-    path: str | os.PathLike, rooflines: Sequence[Roofline], measured: Sequence[Sequence[Utilisation]] = ()
+    path: str | os.PathLike[str], rooflines: Sequence[Roofline], measured: Sequence[Sequence[Utilisation]] = ()
 ) -> None:
     """Draw rooflines, one panel a device, and write the picture.
 
@@ -57,14 +58,14 @@ def plot_roofline(
     write_atomic(path, _draw(list(rooflines), list(measured) or [()] * len(rooflines), path.suffix[1:]))
 
 
-def _draw(rooflines: list[Roofline], measured: list, kind: str) -> bytes:
+def _draw(rooflines: list[Roofline], measured: list[Any], kind: str) -> bytes:
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     from softnum.tta.outcomes.plot import PICTURE_STYLE, look
 
-    panels: dict[tuple, list[tuple[int, Roofline, Sequence[Utilisation]]]] = {}
+    panels: dict[tuple[Any, ...], list[tuple[int, Roofline, Sequence[Utilisation]]]] = {}
     names = list(dict.fromkeys(map(_name, rooflines)))  # the same work looks the same on every device
     for roof, parts in zip(rooflines, measured, strict=True):
         machine = (roof.device.name, roof.device.bandwidth, *roof.device.peaks.items())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from softnum.runtime.plain import plain
 from softnum.tta.estimates.device_files import Device, Money, Peak
@@ -63,7 +64,7 @@ class RooflineRow:
         """FLOP/s at that time; 0 of an operation that only moves bytes."""
         return self.flops / self.seconds if self.seconds else 0.0
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values; an infinite intensity is null."""
         return {
             "layer": self.layer,
@@ -167,7 +168,7 @@ class Roofline:
             detail=self.to_table(), kind="estimated",
         )  # fmt: skip
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values, with what a picture of it needs."""
         return {
             "model": "roofline",
@@ -232,7 +233,7 @@ def roofline(workload: Workload, device: Device, efficiency: float = 1.0) -> Roo
     if efficiency > 1:
         raise ValueError(f"efficiency must lie in (0, 1], got {efficiency}; 1 is the roofline itself")
     rows = []
-    peaks: dict[tuple, Peak] = {}
+    peaks: dict[tuple[Any, ...], Peak] = {}
     for operation in workload.operations:
         gemm = _is_gemm(operation)
         key = (gemm, operation.formats)
@@ -284,7 +285,7 @@ class Utilisation:
         """FLOP/s."""
         return self.flops / self.seconds
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
             "layer": self.layer, "stage": self.stage, "flops": self.flops, "seconds": self.seconds,
@@ -413,7 +414,7 @@ class Inference:
         """US dollars for a million samples on a device that is always busy; None without a rent."""
         return None if self.rent is None else self.rent.dollars / 3600 * 1e6 / self.throughput
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
             "network": self.network, "design": self.design, "device": self.device, "batch": self.batch,

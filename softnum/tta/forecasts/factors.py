@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from softnum.tta.quantities import check_keys
 
@@ -69,13 +70,13 @@ class Amount:
         """The interval; the number itself, twice, where none is known."""
         return self.value if self.low is None else self.low, self.value if self.high is None else self.high
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values; an interval without limit ends in "none"."""
         high = "none" if self.high is not None and math.isinf(self.high) else self.high
         return {name: getattr(self, name) for name in _KEYS} | {"high": high}
 
     @classmethod
-    def from_table(cls, table: Mapping, where: str) -> Amount:
+    def from_table(cls, table: Mapping[str, Any], where: str) -> Amount:
         """Read what `to_table` gave.
 
         Raises
@@ -96,7 +97,7 @@ class Amount:
         return cls(**values)
 
 
-def derived(name: str, unit: str, source: str, of, *parts: Amount) -> Amount:
+def derived(name: str, unit: str, source: str, of: Callable[..., float], *parts: Amount) -> Amount:
     """What is computed from others, growing with each of them: its ends are computed from theirs.
 
     Parameters

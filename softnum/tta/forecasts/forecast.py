@@ -6,6 +6,7 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from softnum.runtime.plain import plain
 from softnum.tta.architectures.catalogue import architecture_names
@@ -59,7 +60,7 @@ class Given:
 
     devices: int | None = None
     batch: int | None = None
-    ways: Mapping | None = None
+    ways: Mapping[str, Any] | None = None
     parameters: float | None = None
     rent: float | None = None
     optimiser: str = "adam"

@@ -22,6 +22,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.atomic import write_atomic
 from softnum.runtime.config import __version__
@@ -46,7 +47,10 @@ _CURVE = ("days", "loss", "low", "high")
 
 
 def write_forecasts(
-    path: str | os.PathLike, forecasts: Sequence[Forecast], files: Iterable[tuple[str, str]] = (), command: str = ""
+    path: str | os.PathLike[str],
+    forecasts: Sequence[Forecast],
+    files: Iterable[tuple[str, str]] = (),
+    command: str = "",
 ) -> Path:
     """Write forecasts of one model, law and target.
 
@@ -107,7 +111,7 @@ def write_forecasts(
     return path
 
 
-def _table(told: Forecast) -> dict:
+def _table(told: Forecast) -> dict[str, Any]:
     found = told.found
     return {
         "network": told.network, "design": told.design, "system": told.system, "device": told.device,
@@ -120,7 +124,7 @@ def _table(told: Forecast) -> dict:
     }  # fmt: skip
 
 
-def is_forecast(path: str | os.PathLike) -> bool:
+def is_forecast(path: str | os.PathLike[str]) -> bool:
     """Whether a file says that it has forecasts in it; False of what is not readable."""
     try:
         table = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -135,7 +139,7 @@ def check_place(path: Path) -> None:
         raise ValueError(f"{path} has results of another kind, which would be lost; name another folder with --out")
 
 
-def read_forecasts(path: str | os.PathLike) -> dict:
+def read_forecasts(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read what `write_forecasts` wrote, and check it against itself.
 
     Parameters
@@ -187,7 +191,7 @@ def _checked(value, kind: type, what: str):
     return value
 
 
-def _read(row: Mapping, where: str) -> dict:
+def _read(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     check_keys(row, _FORECAST, [], where)
     for name in ("network", "design", "system", "device"):
         _checked(row[name], str, f"{where}.{name}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from softnum.tta.architectures.decoders import Decoder
 from softnum.tta.architectures.precision import Precision
@@ -117,7 +118,13 @@ def read_ways(text: str) -> dict[str, int | str | bool]:
 
 
 def shared_step(
-    network: Decoder, where: System, precision: Precision, optimiser: str, devices: int, batch: int, ways: Mapping
+    network: Decoder,
+    where: System,
+    precision: Precision,
+    optimiser: str,
+    devices: int,
+    batch: int,
+    ways: Mapping[str, Any],
 ) -> SharedStep:
     """The step of stated ways.
 
@@ -160,7 +167,7 @@ def shared_step(
     return SharedStep(plan, memory, step_time(plan, where))
 
 
-def _parallelism(devices: int, batch: int, ways: Mapping) -> Parallelism:
+def _parallelism(devices: int, batch: int, ways: Mapping[str, Any]) -> Parallelism:
     parts = {name: ways.get(name, 1) for name in ("tensor", "pipeline", "context")}
     if min(parts.values()) < 1:
         raise ValueError(f"ways must be whole numbers from 1 up, got {parts}")
@@ -247,7 +254,7 @@ def find_step(
 _SHAPE = ("tensor", "pipeline", "expert", "micro_batch")
 
 
-def _shapes(network: Decoder, where: System) -> Iterator[dict]:
+def _shapes(network: Decoder, where: System) -> Iterator[dict[str, Any]]:
     expert = EXPERT if network.experts else (1,)
     for values in itertools.product(TENSOR, PIPELINE, expert, MICRO_BATCH):
         if values[0] <= where.tiers[0].devices:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import altair as alt
 from altair.utils import schemapi
@@ -24,7 +25,9 @@ SHOWN = "indexof(shown, datum.design) >= 0"
 _LOG, _LINEAR = {"type": "log", "nice": False}, {"type": "linear", "zero": False, "nice": False}
 
 
-def chart_spec(chart, designs: Sequence[str], *, step: int = 0, **data: Sequence[Mapping]) -> dict:
+def chart_spec(
+    chart: Callable[..., Any], designs: Sequence[str], *, step: int = 0, **data: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """The specification of a chart whose layers name their data, and leave out the designs that are not shown."""
     spec = chart.add_params(alt.param(name="shown", value=list(designs))).to_dict(validate=schemapi.DEBUG_MODE)
     spec.pop("$schema", None)
@@ -37,17 +40,17 @@ def chart_spec(chart, designs: Sequence[str], *, step: int = 0, **data: Sequence
     return spec
 
 
-def colours(designs: Sequence[str]) -> dict:
+def colours(designs: Sequence[str]) -> dict[str, Any]:
     """Colour by design; the page's list of designs is the legend."""
     return {"color": alt.Color("design:N", scale=alt.Scale(domain=list(designs)), legend=None)}
 
 
-def dashes(designs: Sequence[str]):
+def dashes(designs: Sequence[str]) -> alt.StrokeDash:
     dashes = [list(DASHES[i % len(DASHES)]) for i in range(len(designs))]
     return alt.StrokeDash("design:N", scale=alt.Scale(domain=list(designs), range=dashes), legend=None)
 
 
-def shapes(designs: Sequence[str]):
+def shapes(designs: Sequence[str]) -> alt.Shape:
     shapes = [SHAPES[i % len(SHAPES)] for i in range(len(designs))]
     return alt.Shape("design:N", scale=alt.Scale(domain=list(designs), range=shapes), legend=None)
 
@@ -66,7 +69,9 @@ def _pointers(node, channel: str, field: str, at: str = "") -> Iterator[str]:
             yield from _pointers(value, channel, field, f"{at}/{i}")
 
 
-def _choice(spec: Mapping, name: str, title: str, channel: str, field: str, options: Mapping[str, Mapping]) -> Control:
+def _choice(
+    spec: Mapping[str, Any], name: str, title: str, channel: str, field: str, options: Mapping[str, Mapping[str, Any]]
+) -> Control:
     """A control that changes every encoding of a field: options are what to put where in the encoding."""
     places = list(_pointers(spec, channel, field))
     patches = tuple(
@@ -76,7 +81,7 @@ def _choice(spec: Mapping, name: str, title: str, channel: str, field: str, opti
     return Control(name, title, patches)
 
 
-def near_tip(parts: Mapping[str, tuple[str, str]]):
+def near_tip(parts: Mapping[str, tuple[str, str]]) -> alt.TooltipValue:
     """A tooltip of titles with field and format, for marks that are found by being nearest.
 
     Written as an expression: Vega-Lite 6 looks up fields of words in the cell around the mark, not in the mark.
@@ -89,7 +94,7 @@ def near_tip(parts: Mapping[str, tuple[str, str]]):
     return alt.TooltipValue({"expr": "{" + ", ".join(shown) + "}"})
 
 
-def axis_choice(spec: Mapping, channel: str, field: str, title: str) -> Control:
+def axis_choice(spec: Mapping[str, Any], channel: str, field: str, title: str) -> Control:
     """Logarithmic, which is what the specification has, or linear."""
     options = {"logarithmic": {"scale": _LOG}, "linear": {"scale": _LINEAR}}
     return _choice(spec, f"{channel}-axis", title, channel, field, options)
@@ -100,13 +105,13 @@ def curves(
     title: str,
     caption: str,
     *,
-    runs: Sequence[Mapping],
-    medians: Sequence[Mapping],
+    runs: Sequence[Mapping[str, Any]],
+    medians: Sequence[Mapping[str, Any]],
     designs: Sequence[str],
     metric: str,
     target: float | None,
     times: Mapping[str, str],
-    diverged: Sequence[Mapping] = (),
+    diverged: Sequence[Mapping[str, Any]] = (),
     by_factors: bool = False,
 ) -> Chart:
     """Learning curves: each run thin, the median over the runs thick, a cross where a run diverged.
@@ -175,7 +180,7 @@ def intervals(
     title: str,
     caption: str,
     *,
-    rows: Sequence[Mapping],
+    rows: Sequence[Mapping[str, Any]],
     designs: Sequence[str],
     axis: str,
     unit: str,
@@ -228,7 +233,7 @@ def bars(
     title: str,
     caption: str,
     *,
-    rows: Sequence[Mapping],
+    rows: Sequence[Mapping[str, Any]],
     designs: Sequence[str],
     part: str,
     parts: Sequence[str],
@@ -268,7 +273,7 @@ def heat(
     title: str,
     caption: str,
     *,
-    rows: Sequence[Mapping],
+    rows: Sequence[Mapping[str, Any]],
     designs: Sequence[str],
     across: Sequence[str],
     measure: str,
@@ -310,7 +315,7 @@ def lines(
     title: str,
     caption: str,
     *,
-    rows: Sequence[Mapping],
+    rows: Sequence[Mapping[str, Any]],
     designs: Sequence[str],
     x: tuple[str, str, str],
     y: tuple[str, str, str],
@@ -351,8 +356,8 @@ def roofs(
     title: str,
     caption: str,
     *,
-    points: Sequence[Mapping],
-    roofs: Sequence[Mapping],
+    points: Sequence[Mapping[str, Any]],
+    roofs: Sequence[Mapping[str, Any]],
     designs: Sequence[str],
 ) -> Chart:
     """Rooflines and the operations under them.

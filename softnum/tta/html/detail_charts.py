@@ -6,6 +6,7 @@ One chart holds every variant of the times; a choice above it says which is show
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import altair as alt
 
@@ -19,7 +20,7 @@ _LOG, _PADDED = alt.Scale(type="log", nice=False), alt.Scale(type="log", nice=Fa
 _CHOSEN = "datum.variant == chosen"
 
 
-def _select(spec: Mapping, title: str, options: Mapping[str, tuple]) -> Control:
+def _select(spec: Mapping[str, Any], title: str, options: Mapping[str, tuple[Any, ...]]) -> Control:
     """Which of the rows are shown, and what else changes with them."""
     place = next(f"/params/{i}/value" for i, param in enumerate(spec["params"]) if param["name"] == "chosen")
     return Control("variant", title, tuple((text, ((place, text), *more)) for text, more in options.items()))
@@ -41,8 +42,8 @@ def targets(
     title: str,
     caption: str,
     *,
-    rows: Sequence[Mapping],
-    ends: Sequence[Mapping],
+    rows: Sequence[Mapping[str, Any]],
+    ends: Sequence[Mapping[str, Any]],
     designs: Sequence[str],
     variants: Sequence[str],
     metric: str,
@@ -112,7 +113,7 @@ def gains(
     title: str,
     caption: str,
     *,
-    rows: Sequence[Mapping],
+    rows: Sequence[Mapping[str, Any]],
     designs: Sequence[str],
     variants: Sequence[str],
     baseline: str,
@@ -177,7 +178,7 @@ def fronts(
     title: str,
     caption: str,
     *,
-    rows: Sequence[Mapping],
+    rows: Sequence[Mapping[str, Any]],
     designs: Sequence[str],
     options: Mapping[str, tuple[str, str]],
 ) -> Chart:

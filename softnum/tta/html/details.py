@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from softnum.tta.accuracy.reached import ReachedRule
 from softnum.tta.accuracy.records import Evaluation
@@ -22,11 +23,11 @@ def _confidence(comparison: Comparison) -> str:
     return values.percent(comparison.results["intervals"]["confidence"])
 
 
-def _timed(comparison: Comparison) -> list[Mapping]:
+def _timed(comparison: Comparison) -> list[Mapping[str, Any]]:
     return [v for v in comparison.results["variants"] if _measured(v) or any(entry["time"] for entry in v["designs"])]
 
 
-def _measured(variant: Mapping) -> bool:
+def _measured(variant: Mapping[str, Any]) -> bool:
     """Whether times to accuracy are the curves' own."""
     return all(entry.get("tta_is") == "measured" for entry in variant["designs"])
 
@@ -74,7 +75,7 @@ def all_targets(comparison: Comparison, prefix: str) -> list[Chart | Note]:
     return [chart, *([Note.of(notes, "Not drawn", quiet=True)] if notes else [])]
 
 
-def _target_row(variant: Mapping, curve, point, highest: float) -> dict:
+def _target_row(variant: Mapping[str, Any], curve, point, highest: float) -> dict[str, Any]:
     return {
         "variant": variant["label"], "design": curve.design, "target": point.target, "seconds": point.seconds,
         "low": point.low, "high": point.high if math.isfinite(point.high) else None,
@@ -111,7 +112,7 @@ def gains(comparison: Comparison, prefix: str) -> list[Chart | Note]:
     return [chart, *([Note.of(notes, "No way from the baseline", quiet=True)] if notes else [])]
 
 
-def _gain_rows(variant: Mapping, entry: Mapping, start: float) -> list[dict]:
+def _gain_rows(variant: Mapping[str, Any], entry: Mapping[str, Any], start: float) -> list[dict[str, Any]]:
     common = {"variant": variant["label"], "design": entry["design"]}
     empty = {"begin": None, "end": None, "low": None, "high": None, "open": False}
     own, ends, found = entry["design"] == variant["baseline"], entry["intervals"], []
@@ -137,7 +138,7 @@ def _gain_rows(variant: Mapping, entry: Mapping, start: float) -> list[dict]:
     return [*found, {**common, **last, "text": text}]
 
 
-def _step(common: Mapping, lane: str, begin: float, end: float, ends, factor: float) -> dict:
+def _step(common: Mapping[str, Any], lane: str, begin: float, end: float, ends, factor: float) -> dict[str, Any]:
     least, most = ends or (factor, factor)
     return {
         **common, "lane": lane, "begin": begin, "end": end, "low": 0.0 if most is None else begin / most,
@@ -146,7 +147,7 @@ def _step(common: Mapping, lane: str, begin: float, end: float, ends, factor: fl
     }  # fmt: skip
 
 
-def _within(ends: Sequence | None) -> str:
+def _within(ends: Sequence[Any] | None) -> str:
     if ends is None or ends[0] == ends[1]:
         return ""
     return f" [{values.ratio(ends[0])}, {'no limit' if ends[1] is None else values.ratio(ends[1])}]"
@@ -186,7 +187,7 @@ def fronts(comparison: Comparison, prefix: str) -> list[Chart | Note]:
     return [chart, *([Note.of(notes, "Not drawn", quiet=True)] if notes else [])]
 
 
-def _resource(entry: Mapping, name: str, areas: Mapping[str, tuple | str]) -> tuple | str:
+def _resource(entry: Mapping[str, Any], name: str, areas: Mapping[str, tuple[Any, ...] | str]) -> tuple[Any, ...] | str:
     """Median and interval, or why there is none."""
     if entry["tta"] is None:
         return f"no time: {entry['left_out']}"
@@ -203,7 +204,7 @@ def _resource(entry: Mapping, name: str, areas: Mapping[str, tuple | str]) -> tu
     return (spread["median"], *(entry["intervals"][name] or (spread["median"],) * 2))
 
 
-def _front_rows(label: str, variant: Mapping, known: Mapping[str, tuple]) -> list[dict]:
+def _front_rows(label: str, variant: Mapping[str, Any], known: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
     entries = {entry["design"]: entry for entry in variant["designs"]}
     front = pareto({design: (entries[design]["tta"]["median"], value) for design, (value, *_) in known.items()})
     rows = []
@@ -220,7 +221,7 @@ def _front_rows(label: str, variant: Mapping, known: Mapping[str, tuple]) -> lis
 
 
 # -- what a time is made of --------------------------------------------------------------------------------------------
-def time_parts(comparison: Comparison, variant: Mapping, prefix: str) -> list[Chart | Note]:
+def time_parts(comparison: Comparison, variant: Mapping[str, Any], prefix: str) -> list[Chart | Note]:
     """What an iteration's time is made of, by pass and cause; and by layer, where there is no chart of that yet."""
     parts = {e["design"]: layer_parts(iteration_time(e["time"])) for e in variant["designs"] if e["time"]}
     known = {design: found for design, found in parts.items() if found}

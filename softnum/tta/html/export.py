@@ -8,13 +8,17 @@ import html
 import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.html.model import Chart, Page
 from softnum.tta.html.page import check_engine, vega_lite_version
 from softnum.tta.outcomes.style import THEMES
+
+if TYPE_CHECKING:
+    from softnum.formats.annotations import PathLike
 
 __all__ = ["export"]
 
@@ -22,7 +26,14 @@ __all__ = ["export"]
 WIDTH = 720
 
 
-def export(page: Page, *, png=None, svg=None, csv=None, json=None) -> list[Path]:
+def export(
+    page: Page,
+    *,
+    png: PathLike | None = None,
+    svg: PathLike | None = None,
+    csv: PathLike | None = None,
+    json: PathLike | None = None,
+) -> list[Path]:
     """Write what is asked for; `png`, `svg` and `csv` are folders, `json` is a file."""
     written = []
     for folder, ending, draw in ((png, "png", _png), (svg, "svg", _svg)):
@@ -41,7 +52,7 @@ def _write(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def still(chart: Chart) -> dict:
+def still(chart: Chart) -> dict[str, Any]:
     """A chart's specification for a picture: of fixed width, with its title, and a legend of the designs."""
     spec = copy.deepcopy(chart.described)
     _legends(spec)
@@ -64,14 +75,14 @@ def _legends(node) -> None:
             _legends(value)
 
 
-def _png(spec: Mapping) -> bytes:
+def _png(spec: Mapping[str, Any]) -> bytes:
     import vl_convert
 
     check_engine()
     return vl_convert.vegalite_to_png(spec, vl_version=vega_lite_version(), scale=2)
 
 
-def _svg(spec: Mapping) -> str:
+def _svg(spec: Mapping[str, Any]) -> str:
     import vl_convert
 
     check_engine()
@@ -95,7 +106,7 @@ def _numbered(drawing: str) -> str:
     return re.sub(r"""(?P<before>\bid="|url\(#)(?P<name>[A-Za-z_-]+)(?P<number>\d+)""", number, drawing)
 
 
-def table_csv(rows) -> str:
+def table_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows of plain values as CSV; the columns are every key, in order of first appearance."""
     columns = list(dict.fromkeys(key for row in rows for key in row))
     out = io.StringIO()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping
+from typing import Any
 
 from softnum.tta.accuracy.records import read_record
 from softnum.tta.html import charts, values
@@ -111,7 +112,7 @@ def training_losses(comparison: Comparison, prefix: str) -> list[Chart]:
     return [chart]
 
 
-def _passes(results: Mapping, run: Mapping) -> float | None:
+def _passes(results: Mapping[str, Any], run: Mapping[str, Any]) -> float | None:
     """Passes over the training samples in one iteration, where the configuration tells how many samples there are."""
     config = (results.get("configs") or {}).get(run["design"])
     data = config.get("data") if isinstance(config, Mapping) else None
@@ -119,9 +120,9 @@ def _passes(results: Mapping, run: Mapping) -> float | None:
     return run["batch"] / samples if isinstance(samples, int) and samples > 0 else None
 
 
-def _medians(runs: list[dict], times: Mapping) -> list[dict]:
+def _medians(runs: list[dict[str, Any]], times: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The median over the runs of a design, at the evaluations that all of them have."""
-    by_design: dict[str, dict[str, dict]] = {}
+    by_design: dict[str, dict[str, dict[str, Any]]] = {}
     for row in runs:
         by_design.setdefault(row["design"], {}).setdefault(row["run"], {})[row["iteration"]] = row
     medians = []
@@ -137,7 +138,7 @@ def _medians(runs: list[dict], times: Mapping) -> list[dict]:
     return medians
 
 
-def time_to_accuracy(comparison: Comparison, variant: Mapping, prefix: str) -> Chart | Note:
+def time_to_accuracy(comparison: Comparison, variant: Mapping[str, Any], prefix: str) -> Chart | Note:
     """Bars of the median time to accuracy with their intervals."""
     rows = []
     for entry in variant["designs"]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from softnum.tta.forecasts.results import is_forecast, read_forecasts
 from softnum.tta.outcomes.results import read_results
@@ -44,7 +45,7 @@ class Comparison:
 
     name: str
     folder: Path
-    results: Mapping
+    results: Mapping[str, Any]
     workloads: tuple[Workload, ...]
     states: Mapping[str, str]
     apart: bool = False
@@ -95,13 +96,13 @@ class Folder:
 
     path: Path
     comparisons: tuple[Comparison, ...]
-    study: Mapping | None = None
+    study: Mapping[str, Any] | None = None
     failures: tuple[str, ...] = ()
-    forecasts: Mapping | None = None
+    forecasts: Mapping[str, Any] | None = None
     states: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_folder(folder: str | os.PathLike) -> Folder:
+def read_folder(folder: str | os.PathLike[str]) -> Folder:
     """Read the folder of a comparison (``results.json``) or of a study (``study.json``).
 
     Raises
@@ -188,7 +189,7 @@ def _validator():
     return jsonschema.Draft202012Validator(schema)
 
 
-def _check(results: Mapping, path: Path) -> None:
+def _check(results: Mapping[str, Any], path: Path) -> None:
     """Raise ValueError with the place of what is not as the schema says, or is not consistent."""
     import jsonschema
 
@@ -218,7 +219,7 @@ def _short(message: str) -> str:
     return message if len(message) <= 200 else f"{message[:90]} ... {message[-90:]}"
 
 
-def _state(folder: Path, row: Mapping, path: Path) -> str:
+def _state(folder: Path, row: Mapping[str, Any], path: Path) -> str:
     """What has become of a file that results rest on; ValueError if it is another one now."""
     source = Path(row["path"])
     shipped = source.parts[:2] == ("softnum", "tta")
@@ -247,7 +248,7 @@ def _workloads(path: Path) -> tuple[Workload, ...]:
         raise ValueError(f"{error}; {_AGAIN}") from None
 
 
-def iteration_time(table: Mapping) -> IterationTime:
+def iteration_time(table: Mapping[str, Any]) -> IterationTime:
     """A time as results.json holds it.
 
     >>> iteration_time({"design": "a", "seconds": 2.0, "interval": [1.5, 2.5], "kind": "measured"}).interval

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.parse import quote
 
 import altair as alt
@@ -20,7 +21,7 @@ _SUMMARY = (
 )  # fmt: skip
 
 
-def page_of_forecasts(results: Mapping, states: Mapping[str, str], base: str | None) -> Page:
+def page_of_forecasts(results: Mapping[str, Any], states: Mapping[str, str], base: str | None) -> Page:
     """The page of what `read_forecasts` gave; `states` and `base` as of a comparison's page."""
     rows = results["forecasts"]
     designs = tuple(row["design"] for row in rows)
@@ -44,7 +45,7 @@ def page_of_forecasts(results: Mapping, states: Mapping[str, str], base: str | N
     return Page(title, subtitle, designs, sections)
 
 
-def _lines(results: Mapping, row: Mapping) -> list[str]:
+def _lines(results: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
     return result_lines(
         row["network"], row["design"], row["system"], results["metric"], results["target"], row["amounts"]
     )  # fmt: skip
@@ -55,7 +56,7 @@ def _cell(amount) -> Cell:
     return Cell(value, interval, f"{amount.value!r} {amount.unit}".strip())
 
 
-def _summary(rows: Sequence[Mapping]) -> Table:
+def _summary(rows: Sequence[Mapping[str, Any]]) -> Table:
     by = [{amount.name: amount for amount in row["amounts"]} for row in rows]
     shown = [(name, title) for name, title in _SUMMARY if any(name in amounts for amounts in by)]
     cells = tuple(
@@ -73,7 +74,7 @@ def _summary(rows: Sequence[Mapping]) -> Table:
     return Table("forecast", "What it would take", ("Design", *(title for _, title in shown)), cells, data)
 
 
-def _factors(row: Mapping) -> Table:
+def _factors(row: Mapping[str, Any]) -> Table:
     cells = tuple(
         Row.of(each.name, _cell(each), each.kind, each.source, design=row["design"]) for each in row["amounts"]
     )  # fmt: skip
@@ -83,7 +84,7 @@ def _factors(row: Mapping) -> Table:
     return Table(name, row["design"], head, cells, data, words=frozenset({0, 2, 3}))
 
 
-def _ways(rows: Sequence[Mapping]) -> Table:
+def _ways(rows: Sequence[Mapping[str, Any]]) -> Table:
     names = ("data", "tensor", "pipeline", "context", "expert", "batch", "micro_batch", "zero", "recompute", "schedule")
     cells, data = [], []
     for row in rows:
@@ -98,7 +99,7 @@ def _ways(rows: Sequence[Mapping]) -> Table:
     return Table("ways", "How it is shared", head, tuple(cells), tuple(data))
 
 
-def _step(rows: Sequence[Mapping], designs: Sequence[str]) -> Chart:
+def _step(rows: Sequence[Mapping[str, Any]], designs: Sequence[str]) -> Chart:
     parts = []
     for row in rows:
         step = row["step"]
@@ -116,7 +117,7 @@ def _step(rows: Sequence[Mapping], designs: Sequence[str]) -> Chart:
     )  # fmt: skip
 
 
-def _curves(results: Mapping, designs: Sequence[str]) -> Chart:
+def _curves(results: Mapping[str, Any], designs: Sequence[str]) -> Chart:
     rows = [
         {"design": row["design"], "days": days, "loss": loss, "low": low, "high": high}
         for row in results["forecasts"]
@@ -143,7 +144,7 @@ def _curves(results: Mapping, designs: Sequence[str]) -> Chart:
     return Chart("loss-over-time", "The law over the days", spec, tuple(rows), caption)
 
 
-def _sources(results: Mapping, states: Mapping[str, str], base: str | None) -> Table:
+def _sources(results: Mapping[str, Any], states: Mapping[str, str], base: str | None) -> Table:
     cells, data = [], []
     for row in results["sources"]:
         there = base is not None and states.get(row["path"]) == "the same"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from softnum.tta.estimates.device_files import Device
 from softnum.tta.estimates.rooflines import roofline, utilisation
@@ -19,13 +20,15 @@ __all__ = ["blocks"]
 _STAGE_WORDS = {"forward": "forward", "backward_data": "backward, data", "backward_weight": "backward, weights"}
 
 
-def blocks(comparison: Comparison, variant: Mapping, prefix: str, device: Device | None) -> list[Chart | Table | Note]:
+def blocks(
+    comparison: Comparison, variant: Mapping[str, Any], prefix: str, device: Device | None
+) -> list[Chart | Table | Note]:
     """The roofline of each design, its utilisation by layer and its seconds by layer."""
     if not comparison.workloads:
         line = "There is no workloads.json, which says what an iteration consists of; softnum tta writes it."
         return [Note((f"No roofline and no utilisation: {line}",), quiet=True)]
     points, parts, summary, notes = [], [], [], []
-    machines: dict[tuple, str] = {}
+    machines: dict[tuple[Any, ...], str] = {}
     where = variant["label"] if device is None else device.title
     for entry in variant["designs"]:
         label = entry["design"]
@@ -74,13 +77,13 @@ def blocks(comparison: Comparison, variant: Mapping, prefix: str, device: Device
     return [*found, *([Note.of(notes, "Of the rooflines")] if notes else [])]
 
 
-def _hardware(time: Mapping | None) -> Device | None:
+def _hardware(time: Mapping[str, Any] | None) -> Device | None:
     """The design's own array, where its time names it."""
     table = ((time or {}).get("detail") or {}).get("hardware")
     return None if table is None else Device.of_hardware(Hardware.from_table(table))
 
 
-def _points(label: str, rows, found: Mapping) -> list[dict]:
+def _points(label: str, rows, found: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One point for each pass of a layer's matrix products, and for each other operation that computes."""
     points, done = [], set()
     for row in rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = ["Cell", "Chart", "Control", "Note", "Page", "Row", "Section", "Table", "identifier"]
 
@@ -75,7 +76,7 @@ class Table:
     title: str
     head: tuple[str, ...]
     rows: tuple[Row, ...]
-    data: tuple[Mapping, ...]
+    data: tuple[Mapping[str, Any], ...]
     caption: str = ""
     words: frozenset[int] = frozenset({0})
     folded: bool = False
@@ -117,14 +118,14 @@ class Chart:
 
     name: str
     title: str
-    spec: Mapping
-    data: tuple[Mapping, ...]
+    spec: Mapping[str, Any]
+    data: tuple[Mapping[str, Any], ...]
     caption: str = ""
     controls: tuple[Control, ...] = ()
     wide: bool = True
 
     @property
-    def described(self) -> dict:
+    def described(self) -> dict[str, Any]:
         """The specification with a description, which the drawing has for those who cannot see it."""
         return {**self.spec, "description": f"{self.title}. {self.caption}".strip()}
 

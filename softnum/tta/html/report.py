@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.html.folder import Folder, read_folder
+
+if TYPE_CHECKING:
+    from softnum.formats.annotations import PathLike
+    from softnum.tta.html.model import Page
 
 __all__ = ["Report", "export_report", "load_report", "write_report"]
 
@@ -39,7 +44,7 @@ class Report:
     folder: Folder
     device: object = None
 
-    def page(self, base: str | None = None):
+    def page(self, base: str | None = None) -> Page:
         """The tables, charts and notes; `base` is where the folder lies as seen from the page, for links."""
         from softnum.tta.html.sections import page_of  # altair takes half a second to import
 
@@ -52,7 +57,9 @@ class Report:
         return render(self.page(base))
 
 
-def load_report(folder: str | os.PathLike, *, device: str | None = None, device_file=None) -> Report:
+def load_report(
+    folder: str | os.PathLike[str], *, device: str | None = None, device_file: PathLike | None = None
+) -> Report:
     """Read what ``softnum tta --out`` or ``softnum study run --out`` wrote, and check it.
 
     Parameters
@@ -96,11 +103,11 @@ def load_report(folder: str | os.PathLike, *, device: str | None = None, device_
     return Report(read_folder(folder), chosen)
 
 
-def _report(source: str | os.PathLike | Report) -> Report:
+def _report(source: str | os.PathLike[str] | Report) -> Report:
     return source if isinstance(source, Report) else load_report(source)
 
 
-def write_report(source: str | os.PathLike | Report, path: str | os.PathLike) -> Path:
+def write_report(source: str | os.PathLike[str] | Report, path: str | os.PathLike[str]) -> Path:
     """Write a report as one self-contained HTML file.
 
     Parameters
@@ -139,12 +146,12 @@ def write_report(source: str | os.PathLike | Report, path: str | os.PathLike) ->
 
 
 def export_report(
-    source: str | os.PathLike | Report,
+    source: str | os.PathLike[str] | Report,
     *,
-    png: str | os.PathLike | None = None,
-    svg: str | os.PathLike | None = None,
-    csv: str | os.PathLike | None = None,
-    json: str | os.PathLike | None = None,
+    png: str | os.PathLike[str] | None = None,
+    svg: str | os.PathLike[str] | None = None,
+    csv: str | os.PathLike[str] | None = None,
+    json: str | os.PathLike[str] | None = None,
 ) -> list[Path]:
     """Write a report's charts as pictures, and its tables and the charts' data as files.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from softnum.tta.estimates.device_files import Device
 from softnum.tta.estimates.rooflines import roofline
@@ -74,7 +75,7 @@ def memory_blocks(comparison: Comparison, prefix: str) -> list[Chart | Table | N
 
 
 def parallel_blocks(
-    comparison: Comparison, variant: Mapping, prefix: str, device: Device | None
+    comparison: Comparison, variant: Mapping[str, Any], prefix: str, device: Device | None
 ) -> list[Chart | Table | Note]:
     """Speed-up of data-parallel workers over bandwidth, and the bandwidth from which they help."""
     workloads = _workloads(comparison)
@@ -138,7 +139,7 @@ def _bits(rate) -> str:
     return "any" if rate == 0 else values.amount(float(rate), "b/s")
 
 
-def _times(entry: Mapping, workload: Workload, device: Device | None):
+def _times(entry: Mapping[str, Any], workload: Workload, device: Device | None):
     """Seconds of each layer by pass, or None and why there are none."""
     if device is not None:
         return roofline(workload, device).layer_times, ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from altair.utils.schemapi import debug_mode
 
@@ -13,7 +14,7 @@ from softnum.tta.html.model import Note, Page, Section, identifier
 __all__ = ["page_of"]
 
 
-def page_of(folder: Folder, *, base: str | None = None, device=None, validate: bool = False) -> Page:
+def page_of(folder: Folder, *, base: str | None = None, device: Any = None, validate: bool = False) -> Page:
     """The parts of a report.
 
     Parameters
@@ -131,13 +132,13 @@ def _ties(variants) -> list[Note]:
     )
 
 
-def _combined(comparison: Comparison, variants, prefix: str) -> list:
+def _combined(comparison: Comparison, variants, prefix: str) -> list[Any]:
     found = [tables.interactions(comparison, v, prefix) for v in variants if v["interactions"]]
     line = "No combination was asked for; softnum tta --combine compares one with what its parts promise."
     return found or [Note((line,), quiet=True)]
 
 
-def _assumptions(variants: list[Mapping]) -> list[Note]:
+def _assumptions(variants: list[Mapping[str, Any]]) -> list[Note]:
     notes = [Note.of(v["assumptions"], f"Assumed for {v['label']}") for v in variants if v["assumptions"]]
     for key, title in (("not_simulated", "Not in the times"), ("notes", "Notes")):
         lines = [line for v in variants for line in v[key]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Mapping
+from typing import Any
 
 from softnum.tta.html import values
 from softnum.tta.html.folder import Comparison
@@ -13,16 +14,16 @@ from softnum.tta.html.model import Cell, Row, Table, identifier
 __all__ = ["inputs", "interactions", "runs", "sources", "studies", "summary"]
 
 
-def _flat(prefix: str, table: Mapping | None, keys=("median", "low", "high")) -> dict:
+def _flat(prefix: str, table: Mapping[str, Any] | None, keys=("median", "low", "high")) -> dict[str, Any]:
     return {f"{prefix}_{key}": None if table is None else table[key] for key in keys}
 
 
-def _ends(prefix: str, ends) -> dict:
+def _ends(prefix: str, ends) -> dict[str, Any]:
     low, high = ends or (None, None)
     return {f"{prefix}_interval_low": low, f"{prefix}_interval_high": high}
 
 
-def summary(comparison: Comparison, variant: Mapping, prefix: str) -> Table:
+def summary(comparison: Comparison, variant: Mapping[str, Any], prefix: str) -> Table:
     """One line for each design: reached, iterations, time of one, TTA, speed-up and its factors, cost, energy."""
     results = comparison.results
     confidence = values.percent(results["intervals"]["confidence"])
@@ -63,7 +64,7 @@ def summary(comparison: Comparison, variant: Mapping, prefix: str) -> Table:
     return Table(identifier(prefix, "summary", variant["label"]), title, tuple(head), tuple(rows), tuple(data), caption)
 
 
-def _summary_row(comparison: Comparison, entry: Mapping, prefix: str) -> tuple[list[Cell], dict]:
+def _summary_row(comparison: Comparison, entry: Mapping[str, Any], prefix: str) -> tuple[list[Cell], dict[str, Any]]:
     confidence = values.percent(comparison.results["intervals"]["confidence"])
     time, share, ends = entry["time"], entry["share"], entry["intervals"]
     bests = [run["best"] for run in entry["runs"] if run["best"] is not None]
@@ -122,11 +123,11 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _sign(results: Mapping) -> str:
+def _sign(results: Mapping[str, Any]) -> str:
     return "≥" if results["direction"] == "higher" else "≤"
 
 
-def studies(comparisons, variant: str, prefix: str) -> Table | None:
+def studies(comparisons: Any, variant: str, prefix: str) -> Table | None:
     """Speed-ups by network and design, in the variant of a label; None where no comparison has it."""
     found = [(c, v) for c in comparisons for v in c.results["variants"] if v["label"] == variant]
     designs = tuple(dict.fromkeys(design for c, _ in found for design in c.designs))
@@ -207,7 +208,7 @@ def _file(path: str, comparison: Comparison, base: str | None) -> Cell:
     return Cell(path, link=quote(f"{base}{path}") if there else "")
 
 
-def interactions(comparison: Comparison, variant: Mapping, prefix: str) -> Table:
+def interactions(comparison: Comparison, variant: Mapping[str, Any], prefix: str) -> Table:
     """What combining designs was predicted to give, and what it gave."""
     rows, data = [], []
     for found in variant["interactions"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from softnum.tta.html import values
 from softnum.tta.html.folder import Comparison
@@ -37,7 +38,7 @@ def blocks(comparison: Comparison, prefix: str) -> list[Table | Note]:
     ]
 
 
-def _compared(comparison: Comparison, before: Mapping, after: Mapping, prefix: str) -> Table:
+def _compared(comparison: Comparison, before: Mapping[str, Any], after: Mapping[str, Any], prefix: str) -> Table:
     tuning = comparison.results["tuning"]
     chosen = {entry["design"]: entry for entry in tuning["designs"]}
     rows, data = [], []
@@ -80,7 +81,7 @@ def _compared(comparison: Comparison, before: Mapping, after: Mapping, prefix: s
     return Table(identifier(prefix, "tuning", after["label"]), title, head, tuple(rows), tuple(data), caption)
 
 
-def _trials(tuning: Mapping, prefix: str) -> Table:
+def _trials(tuning: Mapping[str, Any], prefix: str) -> Table:
     chosen = {entry["design"]: entry["multiplier"] for entry in tuning["designs"]}
     rows, data = [], []
     for trial in tuning["trials"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from softnum.tta.html.model import Cell
 
@@ -100,7 +101,7 @@ def dollars(value: float) -> str:
     return f"${value:.2f}" if value >= 0.1 or value == 0 else f"${value:.3g}"
 
 
-def interval(ends: Sequence | None, show: Callable[[float], str]) -> str:
+def interval(ends: Sequence[Any] | None, show: Callable[[float], str]) -> str:
     """An interval: nothing if it is a point, the unit once if both ends share it, words for an end that is not there.
 
     >>> interval((0.0005, 0.00071), seconds), interval((0.0005, None), seconds), interval(None, seconds)
@@ -120,7 +121,11 @@ def interval(ends: Sequence | None, show: Callable[[float], str]) -> str:
 
 
 def spread_cell(
-    spread: Mapping | None, ends: Sequence | None, show: Callable[[float], str], unit: str, none: str = "-"
+    spread: Mapping[str, Any] | None,
+    ends: Sequence[Any] | None,
+    show: Callable[[float], str],
+    unit: str,
+    none: str = "-",
 ) -> Cell:
     """Median with its interval below it, and both in full where someone points at it."""
     if spread is None:

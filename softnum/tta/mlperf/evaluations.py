@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from dataclasses import replace
+from typing import Any
 
 from softnum.tta.mllog import MLLog, MLLogEvent
 
@@ -83,7 +84,7 @@ def _parts(log: MLLog, event: MLLogEvent) -> list[tuple[str | None, MLLogEvent]]
 
 def _once(events: list[MLLogEvent]) -> list[MLLogEvent]:
     """Without what is logged again: evaluations of one place and value, to the digits of binary64."""
-    seen: dict[tuple, list[MLLogEvent]] = {}
+    seen: dict[tuple[Any, ...], list[MLLogEvent]] = {}
     for event in events:
         place = tuple(str(event.metadata.get(name)) for name in PLACES)
         told = place if any(name in event.metadata for name in PLACES) else (event.line,)

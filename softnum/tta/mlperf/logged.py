@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from softnum.tta.mllog import MLLog, MLLogEvent
 from softnum.tta.mlperf.benchmarks import GRACE, run_seconds
@@ -182,8 +183,8 @@ class LoggedRun:
     # -- intervals -----------------------------------------------------------------------------------------------------
     def _pairs(self, kind: str) -> list[tuple[MLLogEvent, MLLogEvent | None]]:
         """Starts with their stops, in the order of starts, up to run_stop; blocks may overlap, and the last be open."""
-        found: list[list] = []
-        waiting: list[list] = []
+        found: list[list[Any]] = []
+        waiting: list[list[Any]] = []
         names = ("first_epoch_num", "epoch_num")
         for event in self.log.of(f"{kind}_start", f"{kind}_stop"):
             if event.key.endswith("_start"):
@@ -214,7 +215,7 @@ class LoggedRun:
                 )
         return [(start, stop) for start, stop in found if self._before_end(start)]
 
-    def _alone(self, pauses: list) -> list:
+    def _alone(self, pauses: list[Any]) -> list[Any]:
         """The evaluations during which no training begins: others run beside it, and take nothing off."""
         starts = [start.time_ms for start, _ in (*self.blocks, *self.epochs) if start.time_ms is not None]
         return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from typing import Any
 
 from softnum.tta.mllog import MLLogEvent
 from softnum.tta.mlperf.benchmarks import GRACE
@@ -44,7 +45,7 @@ class TimedRun(PlacedRun):
             ),
         )
 
-    def _overlap(self, pairs: list) -> bool:
+    def _overlap(self, pairs: list[Any]) -> bool:
         times = [(self._time(start), self._time(stop)) for start, stop in pairs]
         return any(then < end for (_, end), (then, _) in itertools.pairwise(times))
 

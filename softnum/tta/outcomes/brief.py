@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from softnum.tta.outcomes.outcome import DesignResult, Study
 from softnum.tta.outcomes.tables import bill_table, both_table, format_ratio, main_table, varies, wholly_measured
 from softnum.tta.outcomes.tuning import Tuning
 from softnum.tta.outcomes.tuning_report import tuned_table, tuning_lines
 from softnum.tta.outcomes.verdict import short_names, tie_lines, ties_of, verdict_warnings
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["ROOM", "print_brief", "times_are"]
 
@@ -31,7 +35,7 @@ class _Form:
     cut: bool = False
 
 
-def print_brief(studies: Sequence[Study], console, tuning: Tuning | None = None, *, room: int = ROOM) -> None:
+def print_brief(studies: Sequence[Study], console: Console, tuning: Tuning | None = None, *, room: int = ROOM) -> None:
     """Print the first variant's table, ties, the speed-ups of the others, and what could turn the verdict.
 
     What does not fit is left out in this order, and what is left out is said: notes, energies where no cost is asked
@@ -133,7 +137,7 @@ def _fastest(study: Study, count: int | None) -> Sequence[DesignResult]:
     if count is None or count >= len(study.designs):
         return study.designs
 
-    def order(result: DesignResult) -> tuple:
+    def order(result: DesignResult) -> tuple[Any, ...]:
         return result.design != study.baseline, math.inf if result.tta is None else result.tta.median
 
     chosen = {result.design for result in sorted(study.designs, key=order)[:count]}

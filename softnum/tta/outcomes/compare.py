@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from softnum.tta.accuracy.records import Record
 from softnum.tta.outcomes.cost import Cost
@@ -79,7 +80,9 @@ def own_rent(records: Sequence[Record]) -> Cost | None:
     return Cost(rent_per_hour=rents.pop()) if len(rents) == 1 and None not in rents else None
 
 
-def charge(result: DesignResult, cost: Cost | None, energy: tuple[float, str] | None, confidence: float):
+def charge(
+    result: DesignResult, cost: Cost | None, energy: tuple[float, str] | None, confidence: float
+) -> DesignResult:
     """The result with its cost and its energy to accuracy, where rent, price or joules are known."""
     intervals, bill, spent = {}, None, None
     if cost is not None:
@@ -98,7 +101,9 @@ def charge(result: DesignResult, cost: Cost | None, energy: tuple[float, str] | 
     return replace(result, cost=bill, energy=spent, intervals=replace(result.intervals, **intervals))
 
 
-def find_ties(results: Sequence[DesignResult], baseline: str, confidence: float) -> dict[str, tuple[tuple, tuple]]:
+def find_ties(
+    results: Sequence[DesignResult], baseline: str, confidence: float
+) -> dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]]:
     """Of each design, those that it ties with in TTA, and in samples to the target, in the study's order."""
     found = {result.design: (set(), set()) for result in results}
     known = [result for result in results if math.isfinite(result.samples.median)]

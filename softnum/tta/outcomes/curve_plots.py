@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -28,7 +29,7 @@ __all__ = ["plot_curves"]
 _MOST = 200  # points of a run
 
 
-def plot_curves(path: str | os.PathLike, studies: Sequence[Study]) -> Path:
+def plot_curves(path: str | os.PathLike[str], studies: Sequence[Study]) -> Path:
     """Draw every run's training loss, where softnum's own records have it, and metric over the iterations."""
     first = studies[0]
     looks, losses = looks_of(first), _losses(first.records) if first.metric != "loss" else ()
@@ -83,7 +84,7 @@ def _thinned(record: Record) -> tuple[list[int], list[float], int]:
     return x, y, each
 
 
-def _panel(axes, records: Sequence[Record], looks: dict, metric: str) -> None:
+def _panel(axes, records: Sequence[Record], looks: dict[str, Any], metric: str) -> None:
     axes.set_xscale("log")
     most = 1
     for record in records:

@@ -8,6 +8,7 @@ import os
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
@@ -31,12 +32,17 @@ from softnum.tta.outcomes.style import ERROR_TICKS, PALETTE
 from softnum.tta.outcomes.targets import TargetCurve, study_targets, target_spacing
 from softnum.tta.quantities import format_seconds
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = ["looks_of", "picture", "plot_gains", "plot_targets", "small_print"]
 
 _HARDWARE, _ARITHMETIC = PALETTE[1], PALETTE[6]
 
 
-def picture(path: str | os.PathLike, size: tuple[float, float], draw: Callable[[Figure], None], words: str) -> Path:
+def picture(
+    path: str | os.PathLike[str], size: tuple[float, float], draw: Callable[[Figure], None], words: str
+) -> Path:
     """Draw a figure into a PNG file, with a description for those who cannot see it; the same study, the same bytes."""
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **PICTURE_STYLE}):
         figure = Figure(figsize=size, layout="constrained")
@@ -48,11 +54,11 @@ def picture(path: str | os.PathLike, size: tuple[float, float], draw: Callable[[
     return Path(path)
 
 
-def looks_of(study: Study) -> dict[str, dict]:
+def looks_of(study: Study) -> dict[str, dict[str, Any]]:
     return {result.design: look(i) for i, result in enumerate(study.designs)}
 
 
-def small_print(axes, lines: Sequence[str], width: int) -> None:
+def small_print(axes: Axes, lines: Sequence[str], width: int) -> None:
     """Small print under the axes."""
     text = literal("\n".join(textwrap.fill(line, width) for line in lines))
     if text:
@@ -63,7 +69,7 @@ def small_print(axes, lines: Sequence[str], width: int) -> None:
 
 
 # -- TTA over targets --------------------------------------------------------------------------------------------------
-def plot_targets(path: str | os.PathLike, studies: Sequence[Study]) -> Path | None:
+def plot_targets(path: str | os.PathLike[str], studies: Sequence[Study]) -> Path | None:
     """Draw the time to each target over the targets, with intervals; None if no design has a time and an evaluation."""
     timed = [study for study in studies if any(result.time is not None or result.by_clock for result in study.designs)]
     curves = [study_targets(study) for study in timed]
@@ -102,7 +108,7 @@ def _to(curve: TargetCurve) -> str:
     return "no target" if farthest is None else f"to {farthest.target:.4g}"
 
 
-def _target_panel(axes, study: Study, curves: Sequence[TargetCurve], looks: dict) -> None:
+def _target_panel(axes, study: Study, curves: Sequence[TargetCurve], looks: dict[str, Any]) -> None:
     without = []
     axes.set_yscale("log")
     highest = max(
@@ -155,7 +161,7 @@ def _target_axis(axes, curves: Sequence[TargetCurve], study: Study) -> None:
 
 
 # -- gains as a waterfall ----------------------------------------------------------------------------------------------
-def plot_gains(path: str | os.PathLike, studies: Sequence[Study]) -> Path | None:
+def plot_gains(path: str | os.PathLike[str], studies: Sequence[Study]) -> Path | None:
     """Draw each design's way from the baseline's TTA to its own: throughput, then efficiency; None without a start."""
     drawn = [study for study in studies if _start(study) is not None]
     if not drawn:
@@ -210,7 +216,7 @@ def _product(result: DesignResult) -> str:
     return f"{_factor(result.throughput)} x {_factor(result.efficiency)} = {_factor(result.speedup)}"
 
 
-def _gain_panel(axes, study: Study, looks: dict, *, names: bool) -> None:
+def _gain_panel(axes, study: Study, looks: dict[str, Any], *, names: bool) -> None:
     start = _start(study)
     axes.set_xscale("log")
     ways = [
@@ -239,7 +245,7 @@ def _gain_panel(axes, study: Study, looks: dict, *, names: bool) -> None:
     seconds_axis(axes.xaxis)
 
 
-def _gain_rows(axes, row: int, result: DesignResult, start: float, ends, look: dict, baseline: str) -> None:
+def _gain_rows(axes, row: int, result: DesignResult, start: float, ends, look: dict[str, Any], baseline: str) -> None:
     words = {
         "xycoords": ("axes fraction", "data"), "xytext": (6, 0), "textcoords": "offset points", "va": "center",
         "fontsize": 8, "annotation_clip": False,

@@ -12,6 +12,7 @@ import difflib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from softnum.tta.outcomes.intervals import draws, percentiles
 from softnum.tta.outcomes.outcome import DesignResult, Study
@@ -81,7 +82,7 @@ class Factors:
             efficiency = base.samples.median / result.samples.median
         return cls(throughput, efficiency)
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Plain JSON values."""
         return {"throughput": self.throughput, "efficiency": self.efficiency, "speedup": self.speedup}
 
@@ -144,7 +145,7 @@ class Interaction:
             f"(throughput {show(self.ratio.throughput)}, efficiency {show(self.ratio.efficiency)}{of_part})"
         )
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Plain JSON values."""
         return {
             "base": self.base,

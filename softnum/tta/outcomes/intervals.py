@@ -27,11 +27,16 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 from softnum.runtime.plain import plain
 from softnum.tta.outcomes.mean_times import Interval, MeanTime, binned, mixture, ratio_cdf, raw_ratio_cdf
 from softnum.tta.outcomes.resampling import EXACT_UP_TO, RESAMPLES, ends_of, quantile, resampled, uniform_numbers
 from softnum.tta.workloads.iteration import IterationTime
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike
 
 __all__ = ["RULE", "Interval", "bootstrap_interval", "check_confidence", "ratio_interval", "share_interval"]
 
@@ -225,7 +230,7 @@ def share_interval(reached: int, runs: int, *, confidence: float = 0.95) -> Inte
     return float(found.low), float(found.high)
 
 
-def draws(values: Sequence[float], time: IterationTime | None, stream: int):
+def draws(values: Sequence[float], time: IterationTime | None, stream: int) -> np.ndarray:
     """`RESAMPLES` medians of resampled runs times a drawn mean time, from the stream of that number (1 and up)."""
     import numpy as np
 
@@ -243,7 +248,7 @@ def draws(values: Sequence[float], time: IterationTime | None, stream: int):
     return medians * nodes[(uniform[1] * len(nodes)).astype(int)]
 
 
-def percentiles(drawn, confidence: float) -> Interval:
+def percentiles(drawn: ArrayLike, confidence: float) -> Interval:
     """Ends of an interval from draws; those that are no number (neither median exists) widen both."""
     import numpy as np
 
@@ -270,7 +275,7 @@ def least_runs(confidence: float) -> int:
     return runs
 
 
-def describe(confidence: float) -> Mapping:
+def describe(confidence: float) -> Mapping[str, Any]:
     """What results.json says of the intervals."""
     return {
         "confidence": confidence,

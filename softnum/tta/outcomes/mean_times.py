@@ -8,9 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from softnum.tta.outcomes.resampling import ends_of
 from softnum.tta.workloads.iteration import IterationTime
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike
 
 __all__ = ["Interval", "MeanTime", "binned", "mixture", "ratio_cdf", "raw_ratio_cdf"]
 
@@ -46,7 +51,7 @@ class MeanTime:
             return cls(time.seconds, half / float(point), freedom)
         return cls(time.seconds)
 
-    def cdf(self, x):
+    def cdf(self, x: ArrayLike) -> np.ndarray:
         """P(time <= x), conditioned on the time being above zero; x is an array."""
         import numpy as np
         from scipy import special
@@ -58,7 +63,7 @@ class MeanTime:
         below = raw(np.float64(0.0))
         return np.where(np.asarray(x) <= 0, 0.0, (raw(np.asarray(x)) - below) / (1 - below))
 
-    def quantiles(self):
+    def quantiles(self) -> np.ndarray:
         """`_GRID` equally likely values."""
         import numpy as np
         from scipy import special
@@ -86,7 +91,9 @@ def _bisect(cdf: Callable[[float], float], p: float, low: float, high: float) ->
     return high
 
 
-def mixture(points: Sequence[tuple[float, int]], cdf, confidence: float, centre: float) -> Interval:
+def mixture(
+    points: Sequence[tuple[float, int]], cdf: Callable[[Any], Any], confidence: float, centre: float
+) -> Interval:
     """Ends of the distribution of (discrete value) x (continuous value with that cdf, about `centre`)."""
     import numpy as np
 
@@ -127,7 +134,7 @@ def binned(points: list[tuple[float, int]]) -> list[tuple[float, int]]:
     return bins
 
 
-def raw_ratio_cdf(above: MeanTime, below: MeanTime):
+def raw_ratio_cdf(above: MeanTime, below: MeanTime) -> Callable[[Any], Any]:
     """P(above / below <= x), exact where one of the times is a point."""
     import numpy as np
 
@@ -139,7 +146,7 @@ def raw_ratio_cdf(above: MeanTime, below: MeanTime):
     return lambda x: above.cdf(np.multiply.outer(np.asarray(x), nodes)).mean(axis=-1)
 
 
-def ratio_cdf(above: MeanTime, below: MeanTime):
+def ratio_cdf(above: MeanTime, below: MeanTime) -> Callable[[Any], Any]:
     """`raw_ratio_cdf`, for many points."""
     import numpy as np
 

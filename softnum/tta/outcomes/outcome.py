@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from softnum.tta.accuracy.reached import ReachedRule
 from softnum.tta.accuracy.records import Record
@@ -335,7 +336,7 @@ class Study:
     notes: tuple[str, ...] = ()
     reached: ReachedRule = field(default_factory=ReachedRule)
     confidence: float = 0.95
-    interactions: tuple = ()
+    interactions: tuple[Any, ...] = ()
     files: tuple[str, ...] = ()
 
     def __getitem__(self, design: str) -> DesignResult:

@@ -6,6 +6,7 @@ import io
 import math
 import statistics
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -17,6 +18,9 @@ from softnum.tta.accuracy.records import Record
 from softnum.tta.outcomes.outcome import DesignResult, Study
 from softnum.tta.outcomes.style import PALETTE
 from softnum.tta.quantities import format_dollars, format_seconds
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
 
 _STYLES = ("-", "--", "-.", ":")
 _MARKERS = "osD^vPX*"
@@ -91,7 +95,7 @@ def diverged_mark() -> Line2D:
     return Line2D([], [], color="#333333", label="a run diverged (its last finite value)", **DIVERGED)
 
 
-def look(index: int) -> dict:
+def look(index: int) -> dict[str, Any]:
     return {
         "color": PALETTE[index % len(PALETTE)],
         "linestyle": _STYLES[(index // 2) % len(_STYLES)],
@@ -121,7 +125,7 @@ def _clock(study: Study, design: str, iterations: list[int]) -> list[float]:
     return [statistics.median(table[iteration] for table in tables) for iteration in iterations]
 
 
-def _curves(axes, study: Study, looks: dict, *, seconds: bool) -> None:
+def _curves(axes, study: Study, looks: dict[str, Any], *, seconds: bool) -> None:
     several = len({result.batch for result in study.designs}) > 1
     for result in study.designs:
         if seconds and result.time is None and not result.by_clock:
@@ -184,14 +188,14 @@ def _ticks(axis) -> LogLocator:
     return LogLocator(subs=subs, numticks=9 if decades >= 3.2 else None)
 
 
-def seconds_axis(axis) -> None:
+def seconds_axis(axis: Axis) -> None:
     """Ticks of a logarithmic axis as seconds with their unit."""
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)) if _decades(axis) < 3.2 else _ticks(axis))
     axis.set_major_formatter(FuncFormatter(lambda value, _: short_seconds(value)))
     axis.set_minor_formatter(NullFormatter())
 
 
-def quantity_axis(axis, unit: str = "") -> None:
+def quantity_axis(axis: Axis, unit: str = "") -> None:
     """Ticks of a logarithmic axis as plain numbers, joules with prefixes."""
     axis.set_major_locator(_ticks(axis))
     plain = format_dollars if unit == "$" else lambda value: f"{value:g} {unit}".strip()
@@ -204,7 +208,7 @@ def literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def add_legend(figure: Figure, handles: Sequence) -> None:
+def add_legend(figure: Figure, handles: Sequence[Any]) -> None:
     """Above the panels, in as many columns as there is room for."""
     longest = max(len(handle.get_label()) for handle in handles)
     columns = int(figure.get_figwidth() / (0.08 * longest + 0.6))
@@ -225,7 +229,7 @@ def short_seconds(seconds: float) -> str:
     return f"{value:,.0f} {unit}" if value >= 1e4 else f"{value:g} {unit}"
 
 
-def _points(axes, study: Study, looks: dict, *, names: bool) -> None:
+def _points(axes, study: Study, looks: dict[str, Any], *, names: bool) -> None:
     axes.set_xscale("log")
     ends = [
         value
@@ -251,7 +255,7 @@ def _points(axes, study: Study, looks: dict, *, names: bool) -> None:
     seconds_axis(axes.xaxis)
 
 
-def _point(axes, row: int, result: DesignResult, look: dict) -> None:
+def _point(axes, row: int, result: DesignResult, look: dict[str, Any]) -> None:
     words = {"xytext": (7, 0), "textcoords": "offset points", "va": "center", "fontsize": 8, "color": "#333333"}
     if result.tta is None or math.isinf(result.tta.low):
         text = f"not reached in {max(run.iterations for run in result.runs)} iterations"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.outcomes.brief import print_brief, times_are
@@ -23,11 +24,14 @@ from softnum.tta.outcomes.tuning import Tuning
 from softnum.tta.outcomes.tuning_report import print_tuning
 from softnum.tta.outcomes.verdict import tie_lines, ties_of, verdict_warnings
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 __all__ = ["plot_details", "plot_studies", "print_studies"]
 
 
 def print_studies(
-    studies: Sequence[Study], console=None, *, explain: bool = False, tuning: Tuning | None = None
+    studies: Sequence[Study], console: Console | None = None, *, explain: bool = False, tuning: Tuning | None = None
 ) -> None:
     """Print the table, its ties, and the three assumptions that could turn the verdict, in
     `softnum.tta.outcomes.brief.ROOM` lines.
@@ -158,7 +162,7 @@ def _coverage(study: Study) -> str:
     return text
 
 
-def plot_studies(path: str | os.PathLike, studies: Sequence[Study]) -> Path:
+def plot_studies(path: str | os.PathLike[str], studies: Sequence[Study]) -> Path:
     """Draw learning curves and TTA as a PNG.
 
     Parameters
@@ -188,7 +192,7 @@ def plot_studies(path: str | os.PathLike, studies: Sequence[Study]) -> Path:
     return Path(path)
 
 
-def plot_details(folder: str | os.PathLike, studies: Sequence[Study]) -> dict[str, Path | str]:
+def plot_details(folder: str | os.PathLike[str], studies: Sequence[Study]) -> dict[str, Path | str]:
     """Draw what stands behind the times to accuracy, as PNG: a picture each.
 
     Parameters

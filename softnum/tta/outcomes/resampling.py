@@ -11,6 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["EXACT_UP_TO", "RESAMPLES", "ends_of", "quantile", "resampled", "uniform_numbers"]
 
@@ -45,9 +49,9 @@ def resampled(values: tuple[float, ...], statistic: str = "median") -> tuple[tup
 
 
 @lru_cache(maxsize=64)
-def _median_places(size: int) -> Counter:
+def _median_places(size: int) -> Counter[Any]:
     """Between which two of the values in order, or at which, the median of a resample lies, and how often."""
-    places: Counter = Counter()
+    places: Counter[Any] = Counter()
     for chosen, weight in _resamples(size):
         places[chosen[(size - 1) // 2], chosen[size // 2]] += weight
     return places
@@ -67,7 +71,7 @@ def _resamples(size: int) -> Iterator[tuple[Sequence[int], int]]:
         yield chosen, weight
 
 
-def uniform_numbers(stream: int, count: int):
+def uniform_numbers(stream: int, count: int) -> np.ndarray:
     """Numbers in [0, 1) from Philox's own words, which no release of NumPy changes."""
     import numpy as np
 

@@ -6,6 +6,7 @@ import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.workloads.exchange import ParallelTime
@@ -17,7 +18,7 @@ __all__ = ["plot_memory", "plot_parallel"]
 _FORMATS = (".png", ".svg", ".pdf")
 
 
-def plot_memory(path: str | os.PathLike, memories: Sequence[Memory]) -> None:
+def plot_memory(path: str | os.PathLike[str], memories: Sequence[Memory]) -> None:
     """Draw the memory at the peak as bars by class of tensor, and write the picture.
 
     Parameters
@@ -77,7 +78,7 @@ def _scale(top: int) -> tuple[float, str]:
     )
 
 
-def plot_parallel(path: str | os.PathLike, times: Sequence[ParallelTime]) -> None:
+def plot_parallel(path: str | os.PathLike[str], times: Sequence[ParallelTime]) -> None:
     """Draw the speed-up of workers and the share of an iteration in which they wait, over the bandwidth of their links.
 
     Parameters
@@ -106,7 +107,7 @@ def plot_parallel(path: str | os.PathLike, times: Sequence[ParallelTime]) -> Non
     """
     if not times:
         raise ValueError("there is no time to draw")
-    lines: dict[tuple, list[ParallelTime]] = {}
+    lines: dict[tuple[Any, ...], list[ParallelTime]] = {}
     for time in times:
         lines.setdefault((time.exchange, time.workers), []).append(time)
     exchanges = list(dict.fromkeys(exchange for exchange, _ in lines))
@@ -137,7 +138,7 @@ def plot_parallel(path: str | os.PathLike, times: Sequence[ParallelTime]) -> Non
     _write(path, draw, (9.5, 4.4))
 
 
-def _write(path: str | os.PathLike, draw, size: tuple[float, float]) -> None:
+def _write(path: str | os.PathLike[str], draw, size: tuple[float, float]) -> None:
     path = Path(path)
     if path.suffix not in _FORMATS:
         raise ValueError(f"{path}: a picture must end in {', '.join(_FORMATS)}, not {path.suffix!r}")

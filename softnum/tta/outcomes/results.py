@@ -36,6 +36,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.atomic import write_atomic
 from softnum.runtime.plain import plain
@@ -69,11 +70,11 @@ def _json(value):
 
 def results_dict(
     studies: Sequence[Study],
-    inputs: Mapping | None = None,
+    inputs: Mapping[str, Any] | None = None,
     *,
-    folder: str | os.PathLike | None = None,
+    folder: str | os.PathLike[str] | None = None,
     tuning: Tuning | None = None,
-) -> dict:
+) -> dict[str, Any]:
     """Return everything the studies say and rest on, as plain JSON values.
 
     Parameters
@@ -130,7 +131,7 @@ def results_dict(
     )
 
 
-def _run(record: Record, sources: _Sources) -> dict:
+def _run(record: Record, sources: _Sources) -> dict[str, Any]:
     return {
         "design": record.label,
         "name": record.design,
@@ -149,7 +150,7 @@ def _run(record: Record, sources: _Sources) -> dict:
     }
 
 
-def _variant(study: Study, sources: _Sources) -> dict:
+def _variant(study: Study, sources: _Sources) -> dict[str, Any]:
     for path in study.files:
         sources.add(path, "times")
     return {
@@ -163,7 +164,7 @@ def _variant(study: Study, sources: _Sources) -> dict:
     }
 
 
-def _tuning(tuning: Tuning, sources: _Sources) -> dict:
+def _tuning(tuning: Tuning, sources: _Sources) -> dict[str, Any]:
     return {
         "rule": tuning.rule,
         "multipliers": tuning.multipliers,
@@ -199,7 +200,7 @@ def _tuning(tuning: Tuning, sources: _Sources) -> dict:
     }
 
 
-def _design(result: DesignResult, sources: _Sources) -> dict:
+def _design(result: DesignResult, sources: _Sources) -> dict[str, Any]:
     entry = asdict(replace(result, time=None))
     low, high = result.share or (0.0, 1.0)
     entry["share"] = {"reached": result.reached, "runs": len(result.runs), "low": low, "high": high}
@@ -222,7 +223,7 @@ def _design(result: DesignResult, sources: _Sources) -> dict:
     return entry | {"time": time}
 
 
-def _is_file(text: str | os.PathLike) -> bool:
+def _is_file(text: str | os.PathLike[str]) -> bool:
     """Whether a text is the path of a file; a citation, which is longer than any path, is none."""
     try:
         return bool(text) and Path(text).is_file()
@@ -233,11 +234,11 @@ def _is_file(text: str | os.PathLike) -> bool:
 class _Sources:
     """The files that numbers come from, with their digests; each file is read once."""
 
-    def __init__(self, folder: str | os.PathLike | None) -> None:
+    def __init__(self, folder: str | os.PathLike[str] | None) -> None:
         self._folder = None if folder is None else Path(folder).resolve()
-        self._rows: dict[Path, dict] = {}
+        self._rows: dict[Path, dict[str, Any]] = {}
 
-    def add(self, path: str | os.PathLike, role: str) -> str | None:
+    def add(self, path: str | os.PathLike[str], role: str) -> str | None:
         """Take note of a file; returns the path to be written, or None if there is no such file."""
         if not _is_file(path):
             return str(path) if role == "record" and path else None
@@ -252,10 +253,10 @@ class _Sources:
         row = self._rows.get(Path(path).resolve()) if _is_file(path) else None
         return None if row is None else row["sha256"]
 
-    def table(self) -> list[dict]:
+    def table(self) -> list[dict[str, Any]]:
         return sorted(self._rows.values(), key=lambda row: (row["role"], row["path"]))
 
-    def _shown(self, path: str | os.PathLike, full: Path) -> str:
+    def _shown(self, path: str | os.PathLike[str], full: Path) -> str:
         if full.is_relative_to(_PACKAGE):
             return f"softnum/tta/{full.relative_to(_PACKAGE).as_posix()}"
         if self._folder is None:
@@ -274,7 +275,11 @@ def _version() -> str:
 
 @plain
 def write_results(
-    path: str | os.PathLike, studies: Sequence[Study], inputs: Mapping | None = None, *, tuning: Tuning | None = None
+    path: str | os.PathLike[str],
+    studies: Sequence[Study],
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    tuning: Tuning | None = None,
 ) -> Path:
     """Write `results_dict` as JSON, atomically.
 
@@ -307,7 +312,7 @@ def write_results(
 
 
 @plain
-def read_results(path: str | os.PathLike) -> dict:
+def read_results(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read ``results.json`` back and check that it is one.
 
     Parameters
@@ -365,7 +370,7 @@ def read_results(path: str | os.PathLike) -> dict:
     return table
 
 
-def _check_lists(table: Mapping, lists: Sequence[str], where: str) -> None:
+def _check_lists(table: Mapping[str, Any], lists: Sequence[str], where: str) -> None:
     """Raise ValueError unless these are lists, of objects where they are not of numbers, with the keys they need."""
     for key in lists:
         kind = (int, float) if key in ("multipliers", "seeds") else dict

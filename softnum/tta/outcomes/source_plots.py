@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -32,7 +33,7 @@ _STAGES = {
 
 
 # -- Pareto fronts -----------------------------------------------------------------------------------------------------
-def plot_fronts(path: str | os.PathLike, studies: Sequence[Study]) -> Path | None:
+def plot_fronts(path: str | os.PathLike[str], studies: Sequence[Study]) -> Path | None:
     """Draw TTA against energy, rent, price and area, as far as designs differ in them; None if in none of them."""
     rows = [(study, study_resources(study)) for study in studies]
     rows = [(study, found) for study, found in rows if found]
@@ -85,7 +86,7 @@ def _left_out(resource: Resource) -> list[str]:
     return [f"Not drawn: {', '.join(names)}: {why}" for why, names in by_reason.items()]
 
 
-def _front_panel(axes, study: Study, resource: Resource, looks: dict) -> None:
+def _front_panel(axes, study: Study, resource: Resource, looks: dict[str, Any]) -> None:
     front = _front(study, resource)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -116,7 +117,7 @@ def _front_panel(axes, study: Study, resource: Resource, looks: dict) -> None:
 
 
 # -- layers' times -----------------------------------------------------------------------------------------------------
-def plot_layers(path: str | os.PathLike, studies: Sequence[Study]) -> Path | None:
+def plot_layers(path: str | os.PathLike[str], studies: Sequence[Study]) -> Path | None:
     """Draw what an iteration's time is made of, by layer, and by pass and cause; None where no time tells."""
     rows = [
         (study, {r.design: [] if r.time is None else layer_parts(r.time) for r in study.designs}) for study in studies
@@ -165,7 +166,7 @@ def _words(parts: Sequence[LayerPart]) -> str:
     return ", ".join(f"{layer} {format_seconds(_of(parts, layer))}" for layer in list(layers)[:_MOST_LAYERS])
 
 
-def _told(study: Study, parts: dict) -> list[str]:
+def _told(study: Study, parts: dict[str, Any]) -> list[str]:
     """Where the times are from, and whether anything stalls."""
     by_source: dict[str, list[str]] = {}
     for result in study.designs:
@@ -189,7 +190,7 @@ def _bar(axes, row: int, start: float, width: float, colour: str, hatch: str = "
     return start + width
 
 
-def _layer_bars(axes, parts: dict, kept: Sequence[str], others: int) -> None:
+def _layer_bars(axes, parts: dict[str, Any], kept: Sequence[str], others: int) -> None:
     colours = dict(zip(kept, _LAYER_COLOURS, strict=False))
     rest = False
     for row, found in _rows(axes, parts):
@@ -207,7 +208,7 @@ def _layer_bars(axes, parts: dict, kept: Sequence[str], others: int) -> None:
     axes.legend(handles=handles, loc="lower right", frameon=True, fontsize=8)
 
 
-def _cause_bars(axes, parts: dict) -> None:
+def _cause_bars(axes, parts: dict[str, Any]) -> None:
     used: dict[tuple[str, bool], None] = {}
     for row, found in _rows(axes, parts):
         at = 0.0
@@ -233,5 +234,5 @@ def _stage(stage: str) -> tuple[str, str]:
     return _STAGES.get(stage, (stage or "in no layer", PALETTE[7]))
 
 
-def _rows(axes, parts: dict):
+def _rows(axes, parts: dict[str, Any]):
     return [(row, found) for row, found in enumerate(parts.values()) if found]

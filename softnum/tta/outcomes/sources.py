@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from softnum.tta.outcomes.outcome import DesignResult, Study
 from softnum.tta.quantities import frequency
@@ -78,7 +79,7 @@ def layer_parts(time: IterationTime) -> list[LayerPart]:
     return found if rest >= -1e-6 * time.seconds else []
 
 
-def _rows(detail: Mapping) -> Iterable[tuple[tuple[str, str, str], float]]:
+def _rows(detail: Mapping[str, Any]) -> Iterable[tuple[tuple[str, str, str], float]]:
     if detail.get("model") == "roofline":
         for row in detail["operations"]:
             yield (row["layer"], row["stage"], f"bound by {_BOUNDS.get(row['bound'], row['bound'])}"), row["seconds"]
@@ -197,7 +198,9 @@ def differ(numbers: Sequence[float]) -> bool:
     return len(numbers) > 1 and max(numbers) > 1.02 * min(numbers)
 
 
-def _resource(result: DesignResult, name: str, areas: Mapping, without: Mapping) -> tuple[float, float, float] | str:
+def _resource(
+    result: DesignResult, name: str, areas: Mapping[str, Any], without: Mapping[str, Any]
+) -> tuple[float, float, float] | str:
     if name == "energy":
         if result.energy is None:
             return "its energy is not known"

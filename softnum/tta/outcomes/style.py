@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 __all__ = ["DASHES", "ERROR_TICKS", "PALETTE", "SHAPES", "THEMES", "swatch"]
 
@@ -29,7 +30,7 @@ _PATHS = {
 }
 
 
-def _theme(paper: str, ink: str, quiet: str, line: str, palette: Sequence[str], heat: Sequence[str]) -> dict:
+def _theme(paper: str, ink: str, quiet: str, line: str, palette: Sequence[str], heat: Sequence[str]) -> dict[str, Any]:
     text = {"labelColor": ink, "titleColor": ink, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": 500}
     return {
         "background": "transparent",

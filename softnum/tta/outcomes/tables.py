@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from softnum.tta.outcomes.outcome import DesignResult, Spread, Study
 from softnum.tta.quantities import format_dollars, format_joules, format_seconds
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 __all__ = [
     "bill_table", "both_table", "format_ratio", "interval_table", "main_table", "report_console",
@@ -58,7 +63,7 @@ def wholly_measured(study: Study) -> bool:
     return all(result.by_clock for result in study.designs)
 
 
-def report_console(console=None):
+def report_console(console: Console | None = None) -> Console:
     """The console to print on: that given, or the terminal's."""
     from rich.console import Console
 
@@ -69,7 +74,7 @@ def report_console(console=None):
     return console
 
 
-def main_table(study: Study, rows: Sequence[DesignResult] | None = None, *, short: bool = False):
+def main_table(study: Study, rows: Sequence[DesignResult] | None = None, *, short: bool = False) -> Table:
     """Runs that reach the target, iterations and their time, TTA, and the speed-up's factors.
 
     Parameters
@@ -101,10 +106,10 @@ def rich_table(
     title: str,
     columns: Sequence[str],
     study: Study,
-    cells,
+    cells: Callable[..., Any],
     least: int = 0,
     rows: Sequence[DesignResult] | None = None,
-):
+) -> Table:
     """A table with a row for each design, whose cells a function gives; the baseline's is bold."""
     from rich import box
     from rich.table import Table
@@ -129,7 +134,7 @@ def varies(study: Study) -> bool:
     )
 
 
-def interval_table(study: Study):
+def interval_table(study: Study) -> Table:
     """The intervals of a study; None where nothing varies."""
     if not varies(study):
         return None
@@ -150,7 +155,7 @@ def interval_table(study: Study):
     return rich_table(title, columns, study, cells, len(title))
 
 
-def both_table(study: Study):
+def both_table(study: Study) -> Table:
     """Measured times to accuracy beside iterations x mean time; None where no design has both, or should."""
     if not any(result.measured is not None and result.product is not None for result in study.designs):
         return None
@@ -176,7 +181,7 @@ def _median(spread: Spread) -> str:
     return "not reached" if math.isinf(spread.median) else format_seconds(spread.median)
 
 
-def bill_table(study: Study, shown: Sequence[DesignResult] | None = None, *, short: bool = False):
+def bill_table(study: Study, shown: Sequence[DesignResult] | None = None, *, short: bool = False) -> Table:
     """Cost and energy to accuracy, short: one line for each design; None where neither is known."""
     rows = study.designs
     columns = {

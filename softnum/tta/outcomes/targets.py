@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from softnum.tta.accuracy.reached import ReachedRule
 from softnum.tta.accuracy.records import Evaluation
@@ -251,14 +252,14 @@ def _steps(
     return steps
 
 
-def _needed(steps: Sequence[tuple], rule: ReachedRule, target: float) -> float:
+def _needed(steps: Sequence[tuple[Any, ...]], rule: ReachedRule, target: float) -> float:
     """Iterations to a target, infinite where it is not reached."""
     sign = 1 if rule.direction == "higher" else -1
     at = bisect.bisect_left(steps, sign * target, key=lambda step: sign * step[0])
     return steps[at][1] if at < len(steps) else math.inf
 
 
-def _grid(steps: Mapping[str, Sequence[Sequence[tuple]]], rule: ReachedRule, target: float) -> list[float]:
+def _grid(steps: Mapping[str, Sequence[Sequence[tuple[Any, ...]]]], rule: ReachedRule, target: float) -> list[float]:
     """The targets, from the easiest to the hardest."""
     sign = 1 if rule.direction == "higher" else -1
     every = [run for runs in steps.values() for run in runs if run]

@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 from softnum.tta.accuracy.reached import ReachedRule
 from softnum.tta.accuracy.records import Record, RecordSet
@@ -273,7 +274,7 @@ def choose_rate(design: str, trials: Sequence[Trial]) -> TunedDesign:
     (0.1, "the recipe's rate: no other takes fewer iterations to the target")
     """
 
-    def order(trial: Trial) -> tuple:
+    def order(trial: Trial) -> tuple[Any, ...]:
         multiplier = trial.multiplier
         return trial.iterations.median, multiplier != 1, max(multiplier, 1 / multiplier), multiplier
 

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from softnum.tta.outcomes.outcome import DesignResult, Study
 from softnum.tta.outcomes.tables import format_ratio, report_console, rich_table
 from softnum.tta.outcomes.tuning import Tuning
 from softnum.tta.quantities import format_seconds
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
 __all__ = ["print_tuning", "tuned_table", "tuning_lines"]
 
 
-def tuned_table(tuning: Tuning, before: Study, rows: Sequence[DesignResult] | None = None, *, short: bool = False):
+def tuned_table(
+    tuning: Tuning, before: Study, rows: Sequence[DesignResult] | None = None, *, short: bool = False
+) -> Table:
     """Each design at the recipe's rate and at its own, of the variant of the times that a study is of.
 
     Parameters
@@ -40,7 +47,7 @@ def tuned_table(tuning: Tuning, before: Study, rows: Sequence[DesignResult] | No
     return rich_table(title, columns, after, cells, len(title), chosen)
 
 
-def print_tuning(tuning: Tuning, studies: Sequence[Study], console=None) -> None:
+def print_tuning(tuning: Tuning, studies: Sequence[Study], console: Console | None = None) -> None:
     """Print a table for each variant of the times, and under them how rates were chosen and what it cost.
 
     Parameters

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
+from typing import Any
 
 from softnum.tta.architectures.attention_layers import Attention
 from softnum.tta.architectures.communication_layers import Traffic
@@ -80,7 +81,7 @@ class Block:
         if not prefix:
             return self
 
-        def named(items: Iterable) -> tuple:
+        def named(items: Iterable[Any]) -> tuple[Any, ...]:
             return tuple(_named(item, prefix) for item in items)
 
         return replace(

@@ -15,6 +15,7 @@ from functools import cache
 from math import log
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from softnum.tta.architectures.catalogue import architecture
 from softnum.tta.architectures.precision import Precision
@@ -109,7 +110,7 @@ def recipe(name: str) -> Precision:
         "backward_weight": ("activations", "errors"),
     }  # fmt: skip
 
-    def passes(text: str) -> dict:
+    def passes(text: str) -> dict[str, Any]:
         return {stage: {role: {"format": text} for role in roles} for stage, roles in sides.items()}
 
     stored = ("weights", "activations", "errors", "weight_gradients")
@@ -146,7 +147,7 @@ def measured_steps() -> tuple[MeasuredStep, ...]:
     return tuple(found)
 
 
-def _step(group: str, table: Mapping, row: Mapping) -> MeasuredStep:
+def _step(group: str, table: Mapping[str, Any], row: Mapping[str, Any]) -> MeasuredStep:
     data = row["devices"] // (row["tensor"] * row["pipeline"] * row["context"])
     plain = row["recipe"] == "plain"
     ways = Parallelism(
@@ -165,7 +166,7 @@ def _step(group: str, table: Mapping, row: Mapping) -> MeasuredStep:
     return MeasuredStep(group, row["system"], row["model"], row["recipe"], ways, seconds, row.get("gib"))
 
 
-def _equation(row: Mapping) -> float:
+def _equation(row: Mapping[str, Any]) -> float:
     """FLOPs of a step by equation 3 of D. Narayanan et al., 2021."""
     net = architecture(row["model"], row["sequence"])
     hidden = net.shapes["layer1.add1"][1]

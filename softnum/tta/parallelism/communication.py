@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from softnum.tta.workloads.operations import STAGES
 
@@ -64,7 +65,7 @@ class Communication:
             return Fraction(self.bytes)
         return Fraction((2 if self.kind == "all_reduce" else 1) * self.bytes * (devices - 1), devices)
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
             "layer": self.layer, "stage": self.stage, "kind": self.kind, "group": self.group, "bytes": self.bytes,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp, inf, sqrt
+from typing import Any
 
 __all__ = ["Checkpoints", "checkpoints"]
 
@@ -36,7 +37,7 @@ class Checkpoints:
     daly: float
     useful: float
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {name: getattr(self, name) for name in ("mtbf", "write", "young", "daly", "useful")}
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 from softnum.tta.parallelism.blocks import Block, Item
 from softnum.tta.parallelism.communication import Communication
@@ -78,7 +79,7 @@ class StepTime:
         """Of the device's peak."""
         return self.flops_per_second / self.peak
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
             "network": self.plan.network, "design": self.plan.design, "system": self.system,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from softnum.tta.parallelism.plan import Stage, StepPlan, plan_step
 from softnum.tta.parallelism.schedules import in_flight
@@ -48,7 +49,7 @@ class StepMemory:
         sizes = [sum(classes.values()) for classes in self.ranks]
         return sizes.index(max(sizes))
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {"peak": self.peak, "worst": self.worst, "state": self.state, "ranks": [dict(row) for row in self.ranks]}
 
@@ -120,7 +121,7 @@ def _state(block, plan: StepPlan) -> int:
     return total
 
 
-def check_memory(memory: StepMemory, capacity: int, network, precision, optimiser: str = "adam") -> None:
+def check_memory(memory: StepMemory, capacity: int, network: str, precision: object, optimiser: str = "adam") -> None:
     """Nothing, where each device has the memory that the step holds.
 
     Parameters
@@ -174,7 +175,7 @@ def _fits(network, ways: Parallelism, precision, optimiser: str, capacity: int) 
 def _changes(ways: Parallelism):
     """Changes of one of the ways, the least of each kind first; then of several together."""
     stages = [{"pipeline": ways.pipeline * n} for n in (2, 4, 8, 16)]
-    kinds: list[list[dict]] = [
+    kinds: list[list[dict[str, Any]]] = [
         [{"zero": n} for n in range(ways.zero + 1, 4)],
         [{"recompute": "full"}],
         [{"tensor": ways.tensor * n} for n in (2, 4, 8)],

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from math import inf
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.keys import ANY, NUMBER, TEXT, WHOLE, Key, Keys, either, list_of, schema_file, table_of
 from softnum.tta.estimates.device_files import DEVICE, Device, devices
@@ -135,7 +136,9 @@ class System:
         return self.tiers[-1].devices
 
     @classmethod
-    def from_table(cls, name: str, table: Mapping, known: Mapping[str, Device], where: str = "system") -> System:
+    def from_table(
+        cls, name: str, table: Mapping[str, Any], known: Mapping[str, Device], where: str = "system"
+    ) -> System:
         """Read one table of a system file.
 
         Parameters
@@ -291,7 +294,9 @@ def _read(text: str, where: str, known: Mapping[str, Device]) -> dict[str, Syste
     return {name: System.from_table(name, table, known, f"{where}: system") for name, table in data["systems"].items()}
 
 
-def systems(path: str | os.PathLike | None = None, device_file: str | os.PathLike | None = None) -> dict[str, System]:
+def systems(
+    path: str | os.PathLike[str] | None = None, device_file: str | os.PathLike[str] | None = None
+) -> dict[str, System]:
     """The systems that are known; those of a file of one's own, of the layout of ``softnum/tta/systems.toml``, first.
 
     Raises
@@ -312,7 +317,7 @@ def systems(path: str | os.PathLike | None = None, device_file: str | os.PathLik
     return {**own, **{name: each for name, each in _shipped().items() if name not in own}}
 
 
-def read_system(path: str | os.PathLike, device_file: str | os.PathLike | None = None) -> System:
+def read_system(path: str | os.PathLike[str], device_file: str | os.PathLike[str] | None = None) -> System:
     """The one system of a file.
 
     Raises
@@ -340,7 +345,7 @@ def read_system(path: str | os.PathLike, device_file: str | os.PathLike | None =
     return next(iter(own.values()))
 
 
-def system(name: str, path: str | os.PathLike | None = None) -> System:
+def system(name: str, path: str | os.PathLike[str] | None = None) -> System:
     """One system by name.
 
     Raises

@@ -62,7 +62,7 @@ PROGRAM_FORMATS: dict[str, ProgramFormat] = {
 }
 
 
-def export_program(workload: Workload, format: str, out: str | os.PathLike) -> list[Path]:
+def export_program(workload: Workload, format: str, out: str | os.PathLike[str]) -> list[Path]:
     """Write the matrix products of an iteration as a program that a simulator takes.
 
     Every kernel is named by the sizes of its product and a digest of the network (`network_digest`); when a

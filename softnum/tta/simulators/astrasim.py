@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.parallelism import System
@@ -192,7 +193,7 @@ class AstraSystem:
         }
         return "".join(f"{key}: [ {', '.join(map(str, values))} ]\n" for key, values in rows.items())
 
-    def system(self) -> dict:
+    def system(self) -> dict[str, Any]:
         """The system layer's configuration."""
         algorithms = [dimension.algorithm for dimension in self.dimensions]
         roofline = self.peak is not None
@@ -208,7 +209,7 @@ class AstraSystem:
         }
 
 
-def write_astrasim(folder: str | os.PathLike, system: AstraSystem) -> list[Path]:
+def write_astrasim(folder: str | os.PathLike[str], system: AstraSystem) -> list[Path]:
     """Write a system's configuration beside a job's traces.
 
     Parameters
@@ -253,10 +254,10 @@ def write_astrasim(folder: str | os.PathLike, system: AstraSystem) -> list[Path]
 
 
 def run_astrasim(
-    folder: str | os.PathLike,
-    program: str | os.PathLike,
+    folder: str | os.PathLike[str],
+    program: str | os.PathLike[str],
     *,
-    files: Mapping[str, str | os.PathLike] | None = None,
+    files: Mapping[str, str | os.PathLike[str]] | None = None,
     queues: int = 1,
 ) -> IterationTime:
     """Simulate a job by ASTRA-sim.
@@ -350,7 +351,7 @@ def _files_for(ranks: int):
     return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-def _read(log: Path, code: int, job: Mapping) -> IterationTime:
+def _read(log: Path, code: int, job: Mapping[str, Any]) -> IterationTime:
     """The time that a log says, where every rank is in it: a signal (a code below 0) may come when all are done."""
     text = log.read_text(encoding="utf-8", errors="replace")
     time = None

@@ -117,7 +117,7 @@ class Tool:
     runner: str = field(repr=False)
 
     @classmethod
-    def of(cls, name, package, version, extra, module, program) -> Tool:
+    def of(cls, name: str, package: str, version: str, extra: str, module: str, program: str) -> Tool:
         """A tool whose runner imports and runs the two parts of a program."""
         runner = _FRAME.format(package=package, setup=program[0], work=program[1])
         return cls(name, package, version, (f"{package}=={version}", *extra), module, runner)
@@ -152,7 +152,7 @@ def _part(tool: str) -> str:
     return f"{tool}-{TOOLS[tool].version}-py{sys.version_info[0]}.{sys.version_info[1]}"
 
 
-def create_environment(environment: str | os.PathLike | None = None, tool: str = "scalesim") -> Path:
+def create_environment(environment: str | os.PathLike[str] | None = None, tool: str = "scalesim") -> Path:
     """Make a virtual environment with a simulator, or take the one that is there.
 
     Parameters
@@ -314,8 +314,8 @@ def run_tasks(
     tool: str,
     tasks: Sequence[Task],
     *,
-    environment: str | os.PathLike | None = None,
-    cache: str | os.PathLike | None = None,
+    environment: str | os.PathLike[str] | None = None,
+    cache: str | os.PathLike[str] | None = None,
     reuse: bool = True,
     jobs: int | None = None,
     progress: Callable[[str], object] | None = None,

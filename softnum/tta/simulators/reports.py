@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.quantities import check_keys
@@ -76,12 +77,12 @@ class Simulations:
     baseline: str
     designs: Mapping[str, DesignPoint]
     cycles: Mapping[tuple[Machine | ZigZagMachine, tuple[int, int, int]], GemmCycles | GemmCost] = field(repr=False)
-    rows: Mapping[tuple, str] = field(default_factory=dict, repr=False)
-    reports: Mapping[tuple, str] = field(default_factory=dict, repr=False)
+    rows: Mapping[tuple[Any, ...], str] = field(default_factory=dict, repr=False)
+    reports: Mapping[tuple[Any, ...], str] = field(default_factory=dict, repr=False)
     simulator: str = "scalesim"
 
 
-def _manifest(name: str, text: str) -> dict:
+def _manifest(name: str, text: str) -> dict[str, Any]:
     manifest = json_of(text, name, f"remake the reports: {REMAKE}")
     keys = ["schema", "simulator", "version", "dataflow", "baseline", "designs", "simulations"]
     try:
@@ -96,7 +97,7 @@ def _manifest(name: str, text: str) -> dict:
     return manifest
 
 
-def load_reports(folder: str | os.PathLike | None = None) -> Simulations:
+def load_reports(folder: str | os.PathLike[str] | None = None) -> Simulations:
     """Load a folder of reports, checking each against its manifest.
 
     Parameters
@@ -157,21 +158,26 @@ def load_reports(folder: str | os.PathLike | None = None) -> Simulations:
     )
 
 
-def _scalesim_entry(name: str, entry: Mapping, text: str) -> list[tuple]:
+def _scalesim_entry(name: str, entry: Mapping[str, Any], text: str) -> list[tuple[Any, ...]]:
     machine = Machine.from_table(entry["machine"])
     shapes = [tuple(shape) for shape in entry["shapes"]]
     results = read_compute_report(name, shapes=shapes, array=machine.array, text=text)
     return [((machine, shape), *found) for shape, *found in zip(shapes, results, report_rows(text), strict=True)]
 
 
-def _zigzag_entry(name: str, entry: Mapping, text: str) -> list[tuple]:
+def _zigzag_entry(name: str, entry: Mapping[str, Any], text: str) -> list[tuple[Any, ...]]:
     machine = ZigZagMachine.from_table(entry["machine"])
     (shape,) = (tuple(shape) for shape in entry["shapes"])
     return [((machine, shape), read_gemm_cost(name, machine=machine, shape=shape, text=text), text)]
 
 
 def write_reports(
-    out: Path, simulator: str, dataflow: str, baseline: str, points: Iterable[DesignPoint], reports: Iterable[tuple]
+    out: Path,
+    simulator: str,
+    dataflow: str,
+    baseline: str,
+    points: Iterable[DesignPoint],
+    reports: Iterable[tuple[Any, ...]],
 ) -> Path:
     """Write reports and the manifest that names them, and remove those that an earlier manifest named.
 
@@ -214,7 +220,7 @@ def write_reports(
     return out / "manifest.json"
 
 
-def read_requests(path: str | os.PathLike) -> tuple[list[DesignPoint], str]:
+def read_requests(path: str | os.PathLike[str]) -> tuple[list[DesignPoint], str]:
     """Read what is to be simulated: a JSON file ``{"baseline": name, "designs": [...]}``, as in a manifest.
 
     Parameters
@@ -251,7 +257,7 @@ def read_requests(path: str | os.PathLike) -> tuple[list[DesignPoint], str]:
     return [DesignPoint.from_table(row, f"{path}: design") for row in table["designs"]], table["baseline"]
 
 
-def write_requests(path: str | os.PathLike, points: Iterable[DesignPoint], baseline: str) -> Path:
+def write_requests(path: str | os.PathLike[str], points: Iterable[DesignPoint], baseline: str) -> Path:
     """Write the file that `read_requests` reads.
 
     Parameters

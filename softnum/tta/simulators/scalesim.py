@@ -71,6 +71,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.workloads.hardware import Hardware, kept_steps, read_pattern
@@ -168,7 +169,7 @@ class Machine:
         name = f"{self.dataflow}-{self.array[0]}x{self.array[1]}-sram{sizes}k-bw{words}"
         return f"{name}-{self.pattern.replace(':', 'of')}" if self.pattern else name
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """The machine as plain data; what belongs to a pattern only where there is one."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
@@ -192,7 +193,7 @@ class Machine:
         return max(-(-m * k // left), -(-k * n // right), -(-m * n // results))
 
     @classmethod
-    def from_table(cls, table: Mapping) -> Machine:
+    def from_table(cls, table: Mapping[str, Any]) -> Machine:
         """The machine of such a table.
 
         >>> Machine.from_table(Machine((4, 4), (1, 1, 1), 2).to_table()).array
@@ -325,7 +326,7 @@ def input_files(machine: Machine, shapes: Sequence[tuple[int, int, int]]) -> dic
     }
 
 
-def write_inputs(folder: str | os.PathLike, machine: Machine, shapes: Sequence[tuple[int, int, int]]) -> None:
+def write_inputs(folder: str | os.PathLike[str], machine: Machine, shapes: Sequence[tuple[int, int, int]]) -> None:
     """Write SCALE-Sim's three input files: ``run.cfg``, ``topology.csv`` and ``layout.csv``.
 
     Parameters

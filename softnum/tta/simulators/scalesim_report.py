@@ -105,7 +105,7 @@ def report_text(rows: Sequence[str]) -> str:
 
 
 def read_compute_report(
-    path: str | os.PathLike,
+    path: str | os.PathLike[str],
     *,
     shapes: Sequence[tuple[int, int, int]] | None = None,
     array: tuple[int, int] | None = None,
@@ -222,7 +222,7 @@ def _check_shapes(path, rows, shapes, array, again: str) -> None:
 
 
 def read_scalesim(
-    path: str | os.PathLike, *, design: str, clock: str, shapes: Sequence[tuple[int, int, int]] | None = None
+    path: str | os.PathLike[str], *, design: str, clock: str, shapes: Sequence[tuple[int, int, int]] | None = None
 ) -> IterationTime:
     """Read the time of one iteration from a COMPUTE_REPORT.csv of your own SCALE-Sim run.
 

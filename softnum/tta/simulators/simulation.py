@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from softnum.tta.simulators.environment import TOOLS, Task, run_tasks
 from softnum.tta.simulators.reports import (
@@ -56,9 +57,9 @@ def _machine(simulator: str, dataflow: str, point: DesignPoint, gemm: Gemm) -> M
     return machine_for(point.hardware, gemm.bits, dataflow=dataflow, pattern=gemm.pattern)
 
 
-def _needed(points: Iterable[DesignPoint], simulator: str, dataflow: str) -> dict:
+def _needed(points: Iterable[DesignPoint], simulator: str, dataflow: str) -> dict[str, Any]:
     """Machine -> its distinct GEMM shapes, sorted: what is equal is simulated once."""
-    needed: dict = {}
+    needed: dict[str, Any] = {}
     for point in points:
         for gemm in point.gemms:
             needed.setdefault(_machine(simulator, dataflow, point, gemm), set()).add(point.hardware.part(gemm.shape))
@@ -83,13 +84,13 @@ def _task(simulator: str, machine: Machine | ZigZagMachine, shape: tuple[int, in
 
 def simulate(
     points: Iterable[DesignPoint],
-    out: str | os.PathLike,
+    out: str | os.PathLike[str],
     *,
     baseline: str,
     dataflow: str = "os",
     simulator: str = "scalesim",
-    environment: str | os.PathLike | None = None,
-    cache: str | os.PathLike | None = None,
+    environment: str | os.PathLike[str] | None = None,
+    cache: str | os.PathLike[str] | None = None,
     reuse: bool = True,
     jobs: int | None = None,
     progress: Callable[[str], object] | None = None,
@@ -172,9 +173,9 @@ def simulate(
     return write_reports(out, simulator, dataflow, baseline, points, reports)
 
 
-def _earlier(out: Path, simulator: str) -> dict:
+def _earlier(out: Path, simulator: str) -> dict[str, Any]:
     """What the simulator wrote of each GEMM in the reports that are there: the shipped ones, and those in a folder."""
-    rows: dict = {}
+    rows: dict[str, Any] = {}
     for folder in (None, out):
         if folder is None or (folder / "manifest.json").is_file():
             found = load_reports(folder)
@@ -365,7 +366,7 @@ def zigzag_timings(
 
 def _zigzag_row(
     hardware: Hardware, known: bool, cycles: float, gemm: Gemm, machine: ZigZagMachine, row, store: Simulations
-) -> Mapping:
+) -> Mapping[str, Any]:
     cells = machine.array[0] * machine.array[1]
     joules = {"joules": row.picojoules * 1e-12} if known else {}
     return {

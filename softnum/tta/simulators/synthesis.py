@@ -80,7 +80,7 @@ class Mapped:
     files: tuple[tuple[str, str], ...] = ()
 
 
-def find_library(path: str | os.PathLike | None = None) -> Path:
+def find_library(path: str | os.PathLike[str] | None = None) -> Path:
     """The cell library: the file that is named, that of the variable SOFTNUM_LIBERTY, or one of Debian's.
 
     Parameters
@@ -132,12 +132,12 @@ def _library_text(path: Path) -> tuple[bytes, str]:
 
 
 def map_design(
-    sources: Iterable[str | os.PathLike],
-    liberty: str | os.PathLike,
+    sources: Iterable[str | os.PathLike[str]],
+    liberty: str | os.PathLike[str],
     *,
     top: str | None = None,
     parameters: Mapping[str, int] | None = None,
-    include: Iterable[str | os.PathLike] = (),
+    include: Iterable[str | os.PathLike[str]] = (),
     yosys: str = "yosys",
 ) -> Mapped:
     """Map a design to a cell library.
@@ -252,13 +252,13 @@ def _flip_flops(log: str) -> int:
 
 
 def unit_hardware(
-    sources: Iterable[str | os.PathLike],
+    sources: Iterable[str | os.PathLike[str]],
     *,
-    liberty: str | os.PathLike | None = None,
+    liberty: str | os.PathLike[str] | None = None,
     reference: str = "binary16",
     top: str | None = None,
     parameters: Mapping[str, int] | None = None,
-    include: Iterable[str | os.PathLike] = (),
+    include: Iterable[str | os.PathLike[str]] = (),
     yosys: str = "yosys",
     latency_cycles: int = 1,
     initiation_interval: int = 1,

@@ -37,6 +37,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from typing import Any
 
 from softnum.tta.workloads.energy_tables import dram_energy, mac_picojoules, sram_energy
 from softnum.tta.workloads.hardware import Gemm, Hardware
@@ -99,12 +100,12 @@ class ZigZagMachine:
         digest = hashlib.sha256(json.dumps(self.to_table()).encode("utf-8")).hexdigest()[:8]
         return f"os-{self.array[0]}x{self.array[1]}-{self.bits}b-bw{self.bits_per_cycle}-{digest}"
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """The machine as plain data."""
         return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
     @classmethod
-    def from_table(cls, table: Mapping) -> ZigZagMachine:
+    def from_table(cls, table: Mapping[str, Any]) -> ZigZagMachine:
         """The machine of such a table."""
         return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in table.items()})
 
@@ -165,7 +166,7 @@ def zigzag_machine(hardware: Hardware, gemm: Gemm) -> ZigZagMachine:
     )
 
 
-def _port(kind: str, number: int, least: int, most: int, *flows: str) -> dict:
+def _port(kind: str, number: int, least: int, most: int, *flows: str) -> dict[str, Any]:
     name = {"read": "r", "write": "w", "read_write": "rw"}[kind]
     return {
         "name": f"{name}_port_{number}",
@@ -176,7 +177,9 @@ def _port(kind: str, number: int, least: int, most: int, *flows: str) -> dict:
     }
 
 
-def _memory(size: int, operands: list[str], ports: list[dict], read: float, write: float, served: bool = True) -> dict:
+def _memory(
+    size: int, operands: list[str], ports: list[dict[str, Any]], read: float, write: float, served: bool = True
+) -> dict[str, Any]:
     return {
         "size": size,
         "r_cost": read,
@@ -190,7 +193,7 @@ def _memory(size: int, operands: list[str], ports: list[dict], read: float, writ
     }
 
 
-def _accelerator(machine: ZigZagMachine) -> dict:
+def _accelerator(machine: ZigZagMachine) -> dict[str, Any]:
     rows, columns = machine.array
     bits, link = machine.bits, machine.bits_per_cycle
     # a register of one word: ZigZag takes a wider one for two, and lets sums leave during the next

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from softnum.tta.quantities import frequency
 from softnum.tta.simulators.zigzag import ZigZagMachine
@@ -133,7 +134,7 @@ def _costs(path, text: str, result: object) -> tuple[GemmCost, dict[str, float],
 
 
 def read_gemm_cost(
-    path: str | os.PathLike, *, machine: ZigZagMachine, shape: tuple[int, int, int], text: str | None = None
+    path: str | os.PathLike[str], *, machine: ZigZagMachine, shape: tuple[int, int, int], text: str | None = None
 ) -> GemmCost:
     """Read ZigZag's result of one product, and check that it is that of this machine and these sizes.
 
@@ -208,7 +209,7 @@ def is_zigzag(text: str) -> bool:
     return any(re.match(form, text) for form in forms)
 
 
-def zigzag_sum(path: str | os.PathLike, text: str) -> tuple[Fraction, Fraction, dict]:
+def zigzag_sum(path: str | os.PathLike[str], text: str) -> tuple[Fraction, Fraction, dict[str, Any]]:
     """Cycles, joules and details of a result of ZigZag: of a layer, of a whole run, or its short form.
 
     Parameters
@@ -257,7 +258,7 @@ def _check_whole(folder: Path, files: list[Path], cycles: Fraction, joules: Frac
             )
 
 
-def read_zigzag(path: str | os.PathLike, *, design: str, clock: str) -> IterationTime:
+def read_zigzag(path: str | os.PathLike[str], *, design: str, clock: str) -> IterationTime:
     """Read the time and the energy of one iteration from results of your own ZigZag run.
 
     Parameters

@@ -17,6 +17,7 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from softnum.tta.text import number
 from softnum.tta.timings.ranges import Range, choose_ranges
@@ -60,7 +61,7 @@ def read_chrome_trace(path: Path, text: str, options: Options) -> list[Series]:
     ]
 
 
-def trace_events(path: Path, text: str) -> list[dict]:
+def trace_events(path: Path, text: str) -> list[dict[str, Any]]:
     """Return the events of a trace, each with its kind "ph"; numbers are left as they are written."""
     try:
         data = json.loads(text, parse_float=str, parse_int=str)  # exact: 1669329643132548.123 is no binary64
@@ -89,16 +90,16 @@ def _last_name(text: str) -> str:
     return f"the event {names[-1]!r}" if names else "no event"
 
 
-def _kinds(events: list[dict]) -> str:
+def _kinds(events: list[dict[str, Any]]) -> str:
     names = [event.get("name") for event in events if event["ph"] in "XB"]
     shown = list(dict.fromkeys(re.sub(r"\d+", "#", name) for name in names if isinstance(name, str)))
     return (", ".join(map(repr, shown[:8])) or "none") + (f" and {len(shown) - 8} more" if len(shown) > 8 else "")
 
 
-def _ranges(path: Path, events: list[dict], marker: re.Pattern) -> list[tuple[Range, object]]:
+def _ranges(path: Path, events: list[dict[str, Any]], marker: re.Pattern) -> list[tuple[Range, object]]:
     """The complete events and pairs whose name the marker matches, with their category."""
     ranges: list[tuple[Range, object]] = []
-    open_events: dict[tuple, list] = {}
+    open_events: dict[tuple[Any, ...], list[Any]] = {}
     for at, event in enumerate(events, start=1):
         kind, name = event["ph"], event.get("name")
         if kind not in ("X", "B", "E"):
@@ -136,7 +137,7 @@ def _ranges(path: Path, events: list[dict], marker: re.Pattern) -> list[tuple[Ra
 _YEAR_2200 = 7258118400
 
 
-def event_seconds(where: str, key: str, event: dict) -> Fraction:
+def event_seconds(where: str, key: str, event: dict[str, Any]) -> Fraction:
     """Return the seconds of an event's "ts" or "dur", exactly."""
     if key not in event:
         raise ValueError(f"{where}: {event.get('name')!r} lacks {key!r}; {_HOW}")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.plain import plain
 from softnum.tta.mllog import files_of, is_mllog, mllog_files
@@ -68,7 +69,7 @@ class TimingFormat:
     tested_on: str
     read: Callable[[Path, str, Options], list[Series]]
     knows: Callable[[str], bool]
-    options: frozenset = frozenset()
+    options: frozenset[Any] = frozenset()
     one_design: bool = True
 
 
@@ -278,7 +279,7 @@ FORMATS: dict[str, TimingFormat] = {
 
 @plain
 def read_timings(
-    path: str | os.PathLike,
+    path: str | os.PathLike[str],
     *,
     format: str | None = None,
     clock: str | None = None,
@@ -352,10 +353,10 @@ def read_timings(
 
 
 def gather_timings(
-    sources: Iterable[str | os.PathLike | tuple[str | None, str | os.PathLike]],
+    sources: Iterable[str | os.PathLike[str] | tuple[str | None, str | os.PathLike[str]]],
     *,
     workloads: Mapping[str, Workload] | None = None,
-    **options,
+    **options: Any,
 ) -> dict[str, IterationTime]:
     """Read the times of several designs from several files.
 
@@ -461,12 +462,12 @@ def _pooled(times: list[IterationTime]) -> IterationTime:
     )
 
 
-def _named(source: str | os.PathLike) -> tuple[str | None, str | os.PathLike]:
+def _named(source: str | os.PathLike[str]) -> tuple[str | None, str | os.PathLike[str]]:
     name, equals, path = str(source).partition("=")
     return (name, path) if name and equals and not Path(source).exists() else (None, source)
 
 
-def _called(path: str | os.PathLike) -> str:
+def _called(path: str | os.PathLike[str]) -> str:
     return Path(Path(path).name.removesuffix(".gz")).stem
 
 

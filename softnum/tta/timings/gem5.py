@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from softnum.tta.text import count, lines_of, number
 from softnum.tta.timings.series import Options, Series, spread
@@ -155,7 +156,9 @@ def _facts(path: Path, index: int, dump: _Dump) -> dict[str, Fraction]:
     return facts
 
 
-def _window(path: Path, index: int, dump: _Dump, facts: dict, last: dict | None) -> tuple[Fraction, bool]:
+def _window(
+    path: Path, index: int, dump: _Dump, facts: dict[str, Any], last: dict[str, Any] | None
+) -> tuple[Fraction, bool]:
     """Seconds since the dump before, or since the reset after it; and whether there was such a reset."""
     frequency, ticks = facts["simFreq"], facts["simTicks"]
     if last is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from softnum.tta.timings.series import Options
 from softnum.tta.timings.whose import named_iterations
@@ -143,9 +144,9 @@ def _listed(names: Sequence[str]) -> str:
     return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
 
 
-def kernel_table(launches: Sequence[Launch]) -> list[dict]:
+def kernel_table(launches: Sequence[Launch]) -> list[dict[str, Any]]:
     """Return launches and seconds of each kernel, in the order of their first launch."""
-    table: dict[str, list] = {}
+    table: dict[str, list[Any]] = {}
     for launch in launches:
         row = table.setdefault(launch.name, [0, Fraction(0)])
         row[0] += 1

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from softnum.tta.text import csv_rows, lines_of, lines_with, number
 
@@ -119,8 +120,8 @@ def _launch(where: str, line: int, row: Mapping[str, str]) -> NcuLaunch:
     return NcuLaunch(int(row["ID"]), row["Kernel Name"], line, row.get("Grid Size"))
 
 
-def _wide(path: Path, rows: list) -> dict[tuple, NcuLaunch]:
-    launches: dict[tuple, NcuLaunch] = {}
+def _wide(path: Path, rows: list[Any]) -> dict[tuple[Any, ...], NcuLaunch]:
+    launches: dict[tuple[Any, ...], NcuLaunch] = {}
     units = None
     for line, row in rows:
         where = f"{path}, line {line}"
@@ -141,9 +142,9 @@ def _wide(path: Path, rows: list) -> dict[tuple, NcuLaunch]:
     return launches
 
 
-def _narrow(path: Path, rows: list) -> dict[tuple, NcuLaunch]:
-    launches: dict[tuple, NcuLaunch] = {}
-    seen: dict[tuple, Metric] = {}
+def _narrow(path: Path, rows: list[Any]) -> dict[tuple[Any, ...], NcuLaunch]:
+    launches: dict[tuple[Any, ...], NcuLaunch] = {}
+    seen: dict[tuple[Any, ...], Metric] = {}
     for line, row in rows:
         where = f"{path}, line {line}"
         launch = _launch(where, line, row)

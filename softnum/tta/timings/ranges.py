@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from softnum.tta.timings.series import Options, spread, stem
 
@@ -20,7 +21,7 @@ class Range:
     line: int
     start: Fraction
     seconds: Fraction
-    track: tuple = ()
+    track: tuple[Any, ...] = ()
 
 
 def choose_ranges(where: str, ranges: Sequence[Range], options: Options, unit: str = "line") -> tuple[list[Range], str]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from softnum.tta.workloads.operations import Workload
 
@@ -39,7 +40,7 @@ class Options:
     clock: Fraction | None = None
     design: str | None = None
     iterations: int | None = None
-    marker: re.Pattern | None = None
+    marker: re.Pattern[str] | None = None
     allow_unfinished: bool = False
     workload: Workload | None = None
 
@@ -72,7 +73,7 @@ class Series:
     seconds: list[Fraction]
     kind: str
     source: str
-    detail: dict = field(default_factory=dict)
+    detail: dict[str, Any] = field(default_factory=dict)
     each: int = 1
     ordered: bool = True
     joules: list[Fraction] | None = None

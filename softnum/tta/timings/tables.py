@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.quantities import check_keys, frequency
@@ -46,7 +47,7 @@ def read_json_table(path: Path, text: str, options: Options) -> list[Series]:
     return _series(path, _json_rows(path, text), options)
 
 
-def write_timings(path: str | os.PathLike, times: Iterable[IterationTime]) -> None:
+def write_timings(path: str | os.PathLike[str], times: Iterable[IterationTime]) -> None:
     """Write times as a plain CSV file, from which `read_timings` reads the same times.
 
     Every sample is a row, the dropped ones at the start too, so that the same warm-up rule drops them again (a stated
@@ -112,7 +113,7 @@ class _Row:
     kind: str
 
 
-def _series(path: Path, tables: Iterator[tuple[str, Mapping]], options: Options) -> list[Series]:
+def _series(path: Path, tables: Iterator[tuple[str, Mapping[str, Any]]], options: Options) -> list[Series]:
     designs: dict[str, dict[int, _Row]] = {}
     first, clocked = None, False
     for where, table in tables:
@@ -167,14 +168,14 @@ def _check_columns(where: str, header: list[str], options: Options) -> None:
         raise ValueError(f"{error}. The first row names the columns: {FORMS}") from None
 
 
-def _check(table: Mapping, where: str, options: Options) -> None:
+def _check(table: Mapping[str, Any], where: str, options: Options) -> None:
     if options.design is None:
         check_keys(table, ["design", "iteration"], _OPTIONAL, where)
     else:
         check_keys(table, ["iteration"], ["design", *_OPTIONAL], where)
 
 
-def _json_rows(path: Path, text: str) -> Iterator[tuple[str, Mapping]]:
+def _json_rows(path: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     try:
         rows = json.loads(text)
     except json.JSONDecodeError as error:
@@ -209,7 +210,7 @@ def _entry_lines(text: str, entries: int) -> list[int]:
     return lines
 
 
-def _row(where: str, row: Mapping, options: Options) -> _Row:
+def _row(where: str, row: Mapping[str, Any], options: Options) -> _Row:
     row = {key: value for key, value in row.items() if value not in ("", None)}
     _check(row, f"{where}: the row", options)
     if ("seconds" in row) == ("cycles" in row):
@@ -230,7 +231,7 @@ def _row(where: str, row: Mapping, options: Options) -> _Row:
     return _Row(where, design, iteration, amount, unit, joules, kind)
 
 
-def _clock(where: str, row: Mapping, options: Options) -> Fraction:
+def _clock(where: str, row: Mapping[str, Any], options: Options) -> Fraction:
     if "clock" in row:
         try:
             return frequency(row["clock"])

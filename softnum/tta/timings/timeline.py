@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from softnum.tta.timings.chrome import event_seconds, trace_events
 from softnum.tta.timings.series import Options, Series
@@ -72,7 +73,7 @@ def read_timeline(path: Path, text: str, options: Options) -> list[Series]:
     return [Series(options.design, seconds, "measured", f"TensorFlow timeline {path}", detail)]
 
 
-def _operations(path: Path, events: list[dict]) -> list[_Operation]:
+def _operations(path: Path, events: list[dict[str, Any]]) -> list[_Operation]:
     """The operations of all devices, in the order they began."""
     found = []
     for at, event in enumerate(events, start=1):
@@ -135,8 +136,8 @@ def _steps(path: Path, operations: Sequence[_Operation], stated: int | None) -> 
     return [list(operations)] if steps == 1 else _divided(path, operations, once, steps)
 
 
-def _divided(path: Path, operations: Sequence[_Operation], once: set, steps: int) -> list[list[_Operation]]:
-    seen: Counter = Counter()
+def _divided(path: Path, operations: Sequence[_Operation], once: set[Any], steps: int) -> list[list[_Operation]]:
+    seen: Counter[Any] = Counter()
     last, first = [None] * steps, [None] * steps  # of the operations that run once: what ends last, what begins first
     for part in operations:
         if part.node in once:

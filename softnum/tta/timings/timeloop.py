@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from softnum.tta.text import count, lines_of, number
@@ -173,7 +174,7 @@ def _text(path: Path, lines: list[tuple[int, str]]) -> _Layer:
     return _Layer(cycles, best.value, best.half)
 
 
-def _before(path: Path, lines: list[tuple[int, str]]) -> tuple[list, tuple[int, str] | None, list[_Stated]]:
+def _before(path: Path, lines: list[tuple[int, str]]) -> tuple[list[Any], tuple[int, str] | None, list[_Stated]]:
     """What stands above the summary: (line, cycles) of each level, the total operations, energies of the topology."""
     levels, operations, topology = [], None, []
     for at, line in lines:
@@ -190,10 +191,10 @@ def _before(path: Path, lines: list[tuple[int, str]]) -> tuple[list, tuple[int, 
     return levels, operations, topology
 
 
-def _summary(path: Path, lines: list[tuple[int, str]]) -> tuple[dict[str, tuple[int, str]], list]:
+def _summary(path: Path, lines: list[tuple[int, str]]) -> tuple[dict[str, tuple[int, str]], list[Any]]:
     """Fields of the summary, and of each kind of multiply-adds: their number, the unit, the total, its parts."""
     fields: dict[str, tuple[int, str]] = {}
-    shares: list = []
+    shares: list[Any] = []
     title = None
     for at, line in lines:
         match, share = _FIELD.fullmatch(line), _SHARE.fullmatch(line)
@@ -239,7 +240,9 @@ def _energy(path: Path, line: int, cell: str, name: str) -> _Stated:
     return _times(_stated(path, line, name, value), _unit(path, line, unit.strip()))
 
 
-def _check_derived(path: Path, summary: dict, operations: tuple[int, str] | None, cycles: int, energy: _Stated) -> None:
+def _check_derived(
+    path: Path, summary: dict[str, Any], operations: tuple[int, str] | None, cycles: int, energy: _Stated
+) -> None:
     """Compare cycles and energy with the numbers that Timeloop computes of them."""
     if "EDP(J*cycle)" in summary:
         stated = _stated(path, summary["EDP(J*cycle)"][0], "EDP(J*cycle)", summary["EDP(J*cycle)"][1])

@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.quantities import check_keys
@@ -26,7 +27,11 @@ _COMMUNICATION = ("COMM_COLL_NODE", "COMM_SEND_NODE", "COMM_RECV_NODE")
 
 
 def write_traces(
-    folder: str | os.PathLike, job: RankTraces, proto: str | os.PathLike | None = None, *, compress: bool = False
+    folder: str | os.PathLike[str],
+    job: RankTraces,
+    proto: str | os.PathLike[str] | None = None,
+    *,
+    compress: bool = False,
 ) -> list[Path]:
     """Write the traces of all ranks.
 
@@ -118,7 +123,7 @@ def _clear(folder: Path) -> None:
         (folder / "groups.json").unlink(missing_ok=True)
 
 
-def read_job(folder: str | os.PathLike) -> dict:
+def read_job(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """What a folder's ``job.json`` says of its traces.
 
     Raises
@@ -133,7 +138,7 @@ def read_job(folder: str | os.PathLike) -> dict:
     return table
 
 
-def read_groups(path: str | os.PathLike) -> dict[str, list[int]]:
+def read_groups(path: str | os.PathLike[str]) -> dict[str, list[int]]:
     """The ranks of each group, as a job's ``groups.json`` has them.
 
     Raises
@@ -150,7 +155,7 @@ def read_groups(path: str | os.PathLike) -> dict[str, list[int]]:
     return table
 
 
-def check_job(folder: str | os.PathLike, ranks: int, groups: int | None = None) -> None:
+def check_job(folder: str | os.PathLike[str], ranks: int, groups: int | None = None) -> None:
     """Compare what is there of a job with what its ``job.json`` says; a folder without one says nothing.
 
     Parameters
@@ -213,9 +218,9 @@ def check_ranks(traces: Iterable[Trace], groups: Mapping[str, Iterable[int]] | N
                 f"group {name!r} has the ranks {list(ranks)[:8]}; there are 0 to {len(traces) - 1}, each once"
             )
     within = {name: frozenset(ranks) for name, ranks in members.items()}
-    sent: Counter = Counter()
+    sent: Counter[Any] = Counter()
     names, calls = {}, {}
-    known: dict[int, tuple] = {}  # of traces that are one
+    known: dict[int, tuple[Any, ...]] = {}  # of traces that are one
     for rank, trace in enumerate(traces):
         if id(trace) not in known:
             nodes = [node for node in trace.nodes if node.type in _COMMUNICATION]
@@ -258,7 +263,7 @@ def _group(node) -> str:
 
 def _check_calls(traces, members, calls) -> None:
     """Raise ValueError where ranks of a group do not call the same collectives in the same order."""
-    told: dict[tuple, list] = {}
+    told: dict[tuple[Any, ...], list[Any]] = {}
     for name, ranks in members.items():
         first = None
         for rank in ranks:
@@ -273,7 +278,7 @@ def _check_calls(traces, members, calls) -> None:
                 _compare(name, (leader, first), (rank, told[key]))
 
 
-def _compare(name: str, one: tuple, other: tuple) -> None:
+def _compare(name: str, one: tuple[Any, ...], other: tuple[Any, ...]) -> None:
     (leader, first), (rank, mine) = one, other
     for (kind, size, node), (other_kind, other_size, other_node) in zip(first, mine, strict=False):
         if (kind, size) != (other_kind, other_size):

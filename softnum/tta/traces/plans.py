@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from softnum.tta.parallelism import Communication, Stage, StepPlan
 from softnum.tta.quantities import positive_int
@@ -150,7 +151,7 @@ class _Device:
         self.kinds: dict[int, str] = {}  # of collectives: node -> kind of group
         self.neighbours: dict[int, Stage] = {}  # of messages: node -> stage of the other rank
 
-    def like(self, number: int) -> tuple:
+    def like(self, number: int) -> tuple[Any, ...]:
         """What the trace of one of the stage's devices depends on."""
         own = self.groups.own[number]
         return (
@@ -239,7 +240,7 @@ class _Device:
     def _gather(self, items: list[Communication]) -> None:
         """Weights of the next block, one block ahead of the computing; in one message where buckets are asked for."""
         now = self.rank.flush()
-        by_group: dict[tuple, list[Communication]] = {}
+        by_group: dict[tuple[Any, ...], list[Communication]] = {}
         for n, item in enumerate(items):
             by_group.setdefault(item.group if self.bucket > 1 else n, []).append(item)
         self.after += [self._collective(rows, (self.ahead,)) for rows in by_group.values()]

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from softnum.tta.quantities import positive_int
 from softnum.tta.traces.trace import Trace, TraceAttribute, TraceNode
@@ -98,7 +99,12 @@ class Rank:
         return number
 
     def compute(
-        self, layer: str, stage: str, operations: Iterable[Operation], seconds: Fraction = Fraction(0), after=()
+        self,
+        layer: str,
+        stage: str,
+        operations: Iterable[Operation],
+        seconds: Fraction = Fraction(0),
+        after: Iterable[int] = (),
     ) -> None:
         """A part of the workload, after the part before it and the nodes `after`."""
         if after:
@@ -152,7 +158,14 @@ class Rank:
         return self.last
 
     def collective(
-        self, layers: Sequence[str], kind: str, size: int, whole: int, group: str, order: Mapping, after
+        self,
+        layers: Sequence[str],
+        kind: str,
+        size: int,
+        whole: int,
+        group: str,
+        order: Mapping[str, Any],
+        after: Iterable[int],
     ) -> int:
         """A collective among the ranks of a group, "" for all; it holds nobody up who does not name it.
 
@@ -169,7 +182,7 @@ class Rank:
         }
         return self._add(f"{name} {kind}", "COMM_COLL_NODE", after, attributes)
 
-    def message(self, other: int, size: int, tag: int, wire: str, sends: bool, after) -> int:
+    def message(self, other: int, size: int, tag: int, wire: str, sends: bool, after: Iterable[int]) -> int:
         """A message to another rank, or what waits for the one that it sends."""
         attributes = {
             "comm_dst" if sends else "comm_src": TraceAttribute("int64_val", other),
@@ -197,7 +210,7 @@ def check_count(ranks: int) -> None:
         )
 
 
-def _json(table: Mapping) -> str:
+def _json(table: Mapping[str, Any]) -> str:
     return json.dumps(table, ensure_ascii=False, separators=(",", ":"))
 
 

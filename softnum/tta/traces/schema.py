@@ -70,7 +70,7 @@ class Schema:
     value_fields: tuple[str, ...]
 
 
-def load_chakra_schema(path: str | os.PathLike | None = None) -> Schema:
+def load_chakra_schema(path: str | os.PathLike[str] | None = None) -> Schema:
     """Compile Chakra's schema.
 
     Parameters

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.atomic import write_atomic
 from softnum.tta.traces.schema import Schema, load_chakra_schema
@@ -98,7 +99,7 @@ class TraceNode:
     outputs: TraceIO | None = None
     attributes: Mapping[str, TraceAttribute] = field(default_factory=dict)
 
-    def get(self, name: str, default=None):
+    def get(self, name: str, default: Any = None) -> Any:
         """The value of an attribute."""
         found = self.attributes.get(name)
         return default if found is None else found.value
@@ -197,7 +198,7 @@ def check_graph(nodes: Sequence[TraceNode], source: str = "the trace") -> None:
 
 
 def read_trace(
-    path: str | os.PathLike, proto: str | os.PathLike | None = None, *, schema: Schema | None = None
+    path: str | os.PathLike[str], proto: str | os.PathLike[str] | None = None, *, schema: Schema | None = None
 ) -> Trace:
     """Read a Chakra trace.
 
@@ -374,7 +375,9 @@ def trace_bytes(trace: Trace, schema: Schema) -> bytes:
     return _varint(len(head)) + head + content
 
 
-def _message(make, fields: dict, attributes: Mapping[str, TraceAttribute], schema: Schema, where: str) -> bytes:
+def _message(
+    make, fields: dict[str, Any], attributes: Mapping[str, TraceAttribute], schema: Schema, where: str
+) -> bytes:
     try:
         message = make(**fields)
         for name, attribute in attributes.items():
@@ -400,7 +403,7 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def write_trace(path: str | os.PathLike, trace: Trace, proto: str | os.PathLike | None = None) -> None:
+def write_trace(path: str | os.PathLike[str], trace: Trace, proto: str | os.PathLike[str] | None = None) -> None:
     """Write a Chakra trace; in gzip where the name ends in ``.gz``.
 
     Parameters

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from softnum.tta.workloads.hardware import DesignPoint
 from softnum.tta.workloads.unit import NODE, REFERENCES
@@ -86,7 +87,7 @@ def _published() -> dict[str, MultiplierArea]:
 
 
 @cache
-def _area_file() -> dict:
+def _area_file() -> dict[str, Any]:
     return tomllib.loads((Path(__file__).parents[1] / "areas.toml").read_text(encoding="utf-8"))
 
 

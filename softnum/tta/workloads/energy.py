@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from softnum.tta.workloads.energy_prices import ENERGY_TABLES, EnergyTable, NoEnergy, energy_table
 from softnum.tta.workloads.energy_tables import (
@@ -72,7 +73,7 @@ class Energy:
     source: str = field(repr=False)
     assumptions: tuple[str, ...] = field(repr=False)
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """The energies as plain JSON values."""
         return {
             "joules": self.joules,

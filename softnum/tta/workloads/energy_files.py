@@ -27,6 +27,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.keys import TEXT, Key, Keys, schema_file
 from softnum.tta.workloads.energy_prices import ENERGY_TABLES, ENTRY, KEYS, EnergyTable, energy_table, table_of
@@ -168,7 +169,7 @@ def _bare(component: str) -> str:
     return re.sub(r"\[[^\]]*\]", "", component)
 
 
-def read_ert(file: Path) -> list:
+def read_ert(file: Path) -> list[Any]:
     """The actions of an energy reference table.
 
     Raises
@@ -209,7 +210,7 @@ def read_ert(file: Path) -> list:
         ) from error
 
 
-def _action(file: Path, component: str, name: str, row: Mapping) -> _Action:
+def _action(file: Path, component: str, name: str, row: Mapping[str, Any]) -> _Action:
     energy, arguments = row["energy"], row.get("arguments") or {}
     if isinstance(energy, str):  # YAML 1.1 takes 1e-09 for a text
         energy = _number(energy)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.keys import FLAG, POSITIVE, WHOLE, Key, Keys, either, list_of, one_of, text
 from softnum.tta.quantities import check_keys, positive_int, positive_number
@@ -160,7 +161,7 @@ class EnergyTable:
         return replace(self, entries=entries, periods=(), notes=(*self.notes, note), clock=clock)
 
 
-def table_of(name: str, rows: Mapping, where: str) -> EnergyTable:
+def table_of(name: str, rows: Mapping[str, Any], where: str) -> EnergyTable:
     """A table as TOML holds it, all of whose figures are numbers.
 
     Raises
@@ -191,7 +192,7 @@ def table_of(name: str, rows: Mapping, where: str) -> EnergyTable:
     )
 
 
-def _list(value: object, where: str) -> Sequence:
+def _list(value: object, where: str) -> Sequence[Any]:
     if not isinstance(value, list):
         raise ValueError(
             f"{where} must be a list of tables like {{ bytes = 32768, bits = 64, pj = 20 }}, got {value!r}"
@@ -199,7 +200,7 @@ def _list(value: object, where: str) -> Sequence:
     return value
 
 
-def _entry(key: str, row: object, periods: int, where: str) -> dict:
+def _entry(key: str, row: object, periods: int, where: str) -> dict[str, Any]:
     """Picojoules of an entry's operations: a number each, or one for each period."""
     where = f"{where}: {key}"
     if not isinstance(row, Mapping):

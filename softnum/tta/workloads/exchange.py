@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf
+from typing import Any
 
 from softnum.collectives.compression import Compression, LowRank, OneBit, compression, is_compression
 from softnum.formats.blocks import format
@@ -143,7 +144,7 @@ class Transfer:
     start: Fraction
     end: Fraction
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
             "layer": self.layer,
@@ -212,7 +213,7 @@ class ParallelTime:
         """Samples per second of all workers."""
         return self.workers * self.batch / self.seconds
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
             "workers": self.workers,

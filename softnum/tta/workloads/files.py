@@ -17,7 +17,7 @@ __all__ = ["read_workloads", "write_workloads"]
 _SCHEMA = 1
 
 
-def read_workloads(path: str | os.PathLike) -> list[Workload]:
+def read_workloads(path: str | os.PathLike[str]) -> list[Workload]:
     """Read workloads.
 
     Parameters
@@ -63,7 +63,7 @@ def read_workloads(path: str | os.PathLike) -> list[Workload]:
     return [Workload.from_table(table, f"{path}: workload {i}") for i, table in enumerate(tables)]
 
 
-def write_workloads(path: str | os.PathLike, workloads: Iterable[Workload]) -> None:
+def write_workloads(path: str | os.PathLike[str], workloads: Iterable[Workload]) -> None:
     """Write workloads, each on a line of its own.
 
     Parameters

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from softnum.tta.quantities import InputTypeError, bandwidth, check_keys, frequency, positive_int, positive_number
 from softnum.tta.workloads.unit import UnitHardware
@@ -63,7 +64,7 @@ class Hardware:
     cores: tuple[int, int] = (1, 1)
 
     @classmethod
-    def from_table(cls, table: Mapping, where: str = "[hardware]") -> Hardware:
+    def from_table(cls, table: Mapping[str, Any], where: str = "[hardware]") -> Hardware:
         """Read the ``[hardware]`` table of a design file.
 
         Parameters
@@ -95,7 +96,7 @@ class Hardware:
             _rows_columns(table.get("cores", (1, 1)), f"{where} cores"),
         )
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return the table that `from_table` reads back, with plain JSON values."""
         return {
             "array": list(self.array),
@@ -246,7 +247,7 @@ class Gemm:
     function: str = ""
 
     @classmethod
-    def from_table(cls, table: Mapping, where: str = "GEMM") -> Gemm:
+    def from_table(cls, table: Mapping[str, Any], where: str = "GEMM") -> Gemm:
         """Read ``{"layer", "pass", "M", "N", "K", "bits"}`` and optionally ``"formats"``, a list of format names, and
         ``"count"``, ``"sparsity"``, like ``["dense", "2:4"]``, and ``"function"``.
 
@@ -275,7 +276,7 @@ class Gemm:
             raise InputTypeError(f"{where} function must be the name of a user's function, got {function!r}")
         return cls(str(table["layer"]), table["pass"], m, n, k, bits, tuple(formats), count, tuple(sparsity), function)
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return the table that `from_table` reads back, with plain JSON values; a count of 1 is left out."""
         return {
             "layer": self.layer,
@@ -327,7 +328,7 @@ class DesignPoint:
     gemms: tuple[Gemm, ...]
 
     @classmethod
-    def from_table(cls, table: Mapping, where: str = "design") -> DesignPoint:
+    def from_table(cls, table: Mapping[str, Any], where: str = "design") -> DesignPoint:
         """Read ``{"name", "hardware": {...}, "gemms": [{...}, ...]}``.
 
         Raises
@@ -342,7 +343,7 @@ class DesignPoint:
             raise ValueError(f"{where} has no GEMM; list every GEMM of one training iteration")
         return cls(str(table["name"]), Hardware.from_table(table["hardware"], f"{where}: [hardware]"), gemms)
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return the table that `from_table` reads back, with plain JSON values."""
         return {
             "name": self.name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 __all__ = ["KINDS", "IterationTime"]
 
@@ -56,7 +57,7 @@ class IterationTime:
     seconds: float
     iterations: int = 1
     source: str = ""
-    detail: Mapping | None = None
+    detail: Mapping[str, Any] | None = None
     samples: tuple[float, ...] = ()
     dropped: int = 0
     interval: tuple[float, float] | None = None

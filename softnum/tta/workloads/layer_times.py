@@ -6,7 +6,7 @@ A part is what a layer does in one stage; it has a time of its own, and its plac
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -62,7 +62,7 @@ def gemm_layer_times(time: IterationTime) -> dict[str, dict[str, float]]:
     return {layer: {name: float(own * scale) for name, own in passes.items()} for layer, passes in found.items()}
 
 
-def read_layer_times(path: str | os.PathLike) -> dict[str, dict[str, float]]:
+def read_layer_times(path: str | os.PathLike[str]) -> dict[str, dict[str, float]]:
     """Read what the layers of an iteration take, from a CSV file.
 
     Parameters
@@ -117,7 +117,7 @@ def parts_in_order(workload: Workload) -> list[tuple[int, str, str]]:
     return sorted((place, layer, stage) for (layer, stage), place in last.items())
 
 
-def gradients_made(workload: Workload, layers) -> dict[str, int]:
+def gradients_made(workload: Workload, layers: Iterable[str]) -> dict[str, int]:
     """The operation after which a layer's gradients are all there; ValueError of a network with several updates."""
     order = [operation.stage for operation in workload.operations]
     if "update" in order and set(order[order.index("update") :]) != {"update"}:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import accumulate
+from typing import Any
 
 from softnum.tta.quantities import positive_int
 from softnum.tta.workloads.operations import TENSOR_CLASSES, StoredTensor, Workload
@@ -80,7 +81,7 @@ class Memory:
         rows = [(layer, sum(classes.values())) for layer, classes in self.layers.items()]
         return sorted(rows, key=lambda row: -row[1])[:count]
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
             "network": self.network,
@@ -208,7 +209,7 @@ class _Spans:
         return 0, self._end
 
 
-def memory_table(workloads: Iterable[Workload], *, implicit: bool = False) -> list[dict]:
+def memory_table(workloads: Iterable[Workload], *, implicit: bool = False) -> list[dict[str, Any]]:
     """The memory of several workloads, a row each: formats against batch sizes.
 
     Parameters

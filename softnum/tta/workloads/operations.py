@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from softnum.tta.quantities import InputTypeError, check_keys, positive_int, positive_number
 from softnum.tta.workloads.hardware import PASSES, DesignPoint, Gemm
@@ -31,7 +32,7 @@ def _whole(value: object, what: str) -> int:
     return value
 
 
-def _rows(table: Mapping, key: str, where: str) -> list | tuple:
+def _rows(table: Mapping[str, Any], key: str, where: str) -> list[Any] | tuple[Any, ...]:
     rows = table.get(key, ())
     if not isinstance(rows, (list, tuple)):
         raise InputTypeError(f"{where}: {key} must be a list, got {rows!r}")
@@ -92,7 +93,7 @@ class Operation:
         return self.flops / self.bytes if self.bytes else float("inf")
 
     @classmethod
-    def from_table(cls, table: Mapping, where: str = "operation") -> Operation:
+    def from_table(cls, table: Mapping[str, Any], where: str = "operation") -> Operation:
         """Read what `to_table` returns."""
         check_keys(
             table, ["layer", "stage", "kind", "flops", "bytes_read", "bytes_written"], ["formats", "gemm"], where
@@ -109,7 +110,7 @@ class Operation:
             None if gemm is None else Gemm.from_table(gemm, f"{where}: GEMM"),
         )
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return the table that `from_table` reads back, with plain JSON values."""
         return {
             "layer": self.layer,
@@ -188,7 +189,7 @@ class StoredTensor:
         return -int(-self.elements * self.bits // 8)
 
     @classmethod
-    def from_table(cls, table: Mapping, where: str = "tensor") -> StoredTensor:
+    def from_table(cls, table: Mapping[str, Any], where: str = "tensor") -> StoredTensor:
         """Read what `to_table` returns."""
         required = ["layer", "name", "class", "elements", "bits"]
         check_keys(table, required, ["format", "per_sample", "stage", "live", "shape"], where)
@@ -214,7 +215,7 @@ class StoredTensor:
             None if shape is None else tuple(shape),
         )
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return the table that `from_table` reads back, with plain JSON values."""
         return {
             "layer": self.layer,
@@ -294,7 +295,7 @@ class Workload:
         return sum(tensor.elements for tensor in self.tensors if tensor.tensor_class == "weights")
 
     @classmethod
-    def from_table(cls, table: Mapping, where: str = "workload") -> Workload:
+    def from_table(cls, table: Mapping[str, Any], where: str = "workload") -> Workload:
         """Read what `to_table` returns.
 
         Raises
@@ -312,7 +313,7 @@ class Workload:
             tuple(StoredTensor.from_table(row, f"{where}: tensor {i}") for i, row in enumerate(tensors)),
         )
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return the table that `from_table` reads back, with plain JSON values."""
         return {
             "network": self.network,

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from softnum.tta.workloads.hardware import Gemm
 from softnum.tta.workloads.operations import Workload
@@ -89,5 +90,5 @@ def network_digest(workload: Workload) -> str:
     return hashlib.sha256(json.dumps(facts, separators=(",", ":")).encode()).hexdigest()[:8]
 
 
-def _facts(gemm: Gemm) -> list:
+def _facts(gemm: Gemm) -> list[Any]:
     return [gemm.layer, gemm.phase, *gemm.shape, gemm.count]

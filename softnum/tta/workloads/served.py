@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
+from typing import Any
 
 from softnum.collectives.servers import Server, server
 from softnum.tta.quantities import positive_int
@@ -79,7 +80,7 @@ class ServedTime:
         """Samples per second."""
         return self.batch / self.seconds
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return plain JSON values."""
         return {
             "workers": self.workers, "batch": self.batch, "server": self.server, "bandwidth": float(self.bandwidth),

@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from softnum.runtime.keys import POSITIVE, TEXT, WHOLE, Key, Keys, one_of
 from softnum.tta.quantities import InputTypeError, check_keys, positive_int, positive_number
@@ -170,7 +171,7 @@ class UnitHardware:
             )
 
     @classmethod
-    def from_table(cls, table: Mapping, where: str = _WHERE) -> UnitHardware:
+    def from_table(cls, table: Mapping[str, Any], where: str = _WHERE) -> UnitHardware:
         """Read the table of a design file.
 
         Raises
@@ -193,7 +194,7 @@ class UnitHardware:
         except ValueError as error:
             raise type(error)(str(error).replace(_WHERE, where, 1)) from None
 
-    def to_table(self) -> dict:
+    def to_table(self) -> dict[str, Any]:
         """Return the table that `from_table` reads back; what is not stated is left out."""
         stated = {field.name: getattr(self, field.name) for field in fields(self)}
         table = {name: value for name, value in stated.items() if value not in (None, "") and name not in _WHOLE}

@@ -5,6 +5,8 @@ What is rounded off takes the exact result and is left to ``softnum vectors cove
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from softnum.formats.modes import Flags
 from softnum.runtime.config import __version__
 from softnum.vectors.benches.wiring import Wiring
@@ -14,6 +16,9 @@ from softnum.vectors.plans.coverage import Bins, Coverage
 from softnum.vectors.plans.generator import plan
 from softnum.vectors.plans.spec import Spec
 from softnum.vectors.plans.unit_spec import UnitSpec
+
+if TYPE_CHECKING:
+    from softnum.formats.base import AnyFormat
 
 __all__ = ["class_ranges", "coverage_package_of"]
 
@@ -63,7 +68,7 @@ def _places(fmt) -> list[int]:
     return sorted(code for code in near if 0 <= code < 1 << fmt.bits)
 
 
-def class_ranges(fmt) -> list[tuple[int, int, int]]:
+def class_ranges(fmt: AnyFormat) -> list[tuple[int, int, int]]:
     """The codes of each class of a format, in order: (first, last, number into ``class_names``).
 
     >>> import softnum as sn

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from softnum.runtime.yosys import DesignFiles, complaints, plain_name
 
@@ -191,7 +191,7 @@ def _by_yosys(sources, top, parameters, include) -> Design:
     return _of_json(plain_name(tops[0]), modules[tops[0]])
 
 
-def _of_json(top: str, module: dict) -> Design:
+def _of_json(top: str, module: dict[str, Any]) -> Design:
     ports = ((name, {"input": "in", "output": "out"}.get(port["direction"], port["direction"]), len(port["bits"]))
              for name, port in module["ports"].items())  # fmt: skip
     return Design(top, tuple(Port(*port) for port in ports), "Yosys")

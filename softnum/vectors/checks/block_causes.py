@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from softnum.mac.block_fused import BlockFusedDotUnit
 from softnum.mac.blocks import BlockDotUnit
 from softnum.mac.exact import ExactDotUnit
@@ -17,7 +20,7 @@ _WHOSE = (((0,), "of a"), ((1,), "of b"), ((0, 1), "of a and of b"))
 _MORE_BITS = 8
 
 
-def scale_causes(spec: UnitSpec):
+def scale_causes(spec: UnitSpec) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """(cause, detail, changes) of scales that are not what the vectors say.
 
     >>> from softnum.vectors import UnitSpec

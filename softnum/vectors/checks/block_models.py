@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,17 +13,21 @@ from softnum.formats.scalar import FloatFormat
 from softnum.mac.block_fused import BlockFusedDotUnit
 from softnum.vectors.plans.unit_spec import UnitSpec
 
+if TYPE_CHECKING:
+    from softnum.formats.base import AnyFormat
+    from softnum.mac.mad import Unit
+
 __all__ = ["changed_blocks", "changed_scales", "one_of"]
 
 _FIELDS = ("bias", "signed", "nan_codes", "infinities", "negative_zero", "has_zero", "lowest_binade", "saturating")
 
 
-def one_of(fmt) -> int:
+def one_of(fmt: AnyFormat) -> int:
     """The code of 1, or of the number nearest to it."""
     return int(encode(np.array([1.0]), fmt)[0])
 
 
-def changed_blocks(unit, changes: dict):
+def changed_blocks(unit: Unit, changes: dict[str, Any]) -> Any:
     """The unit with other block formats, or as one that aligns its terms; ValueError where there is none.
 
     ``scale_bias``: of a's scales, what is added to the bias; ``scale_numbers``: scales have no NaN, whose bits are a
@@ -64,7 +69,7 @@ def _scale(fmt, **parts) -> FloatFormat:
     return FloatFormat(fmt.exponent_bits, fmt.mantissa_bits, **kept | parts)
 
 
-def changed_scales(operands: list[np.ndarray], changes: dict, spec: UnitSpec) -> list[np.ndarray]:
+def changed_scales(operands: list[np.ndarray], changes: dict[str, Any], spec: UnitSpec) -> list[np.ndarray]:
     """Operands a, b, scales ... of vectors, as a wrong design takes them.
 
     ``scales``: pairs of the number of a column of scales and what it is read as: "one"; "first", the scale of the first

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from softnum.formats.modes import P3109_VERSION, P3109_VERSIONS, ROUNDING_MODES
 from softnum.formats.names import format
 from softnum.vectors.plans.spec import VectorSpec
+
+if TYPE_CHECKING:
+    from softnum.formats.base import AnyFormat
 
 __all__ = ["CAUSES", "Candidate", "candidates_of", "counted"]
 
@@ -93,7 +96,7 @@ def candidates_of(spec: VectorSpec) -> list[Candidate]:
     return [Candidate(*row) for row in _rows(spec)]
 
 
-def _rows(spec: VectorSpec) -> Iterator[tuple[str, str, dict]]:
+def _rows(spec: VectorSpec) -> Iterator[tuple[str, str, dict[str, Any]]]:
     out = spec.out_fmt
     names = "abc"[: len(spec.formats)]
     for order in permutations(range(len(spec.formats))):
@@ -199,7 +202,7 @@ def _specials(spec: VectorSpec):
                 yield "sign-of-zero", f"{place}, {text}" if place else text, {"zero": (where, rule)}
 
 
-def p3109_versions(rule: str, *formats):
+def p3109_versions(rule: str, *formats: AnyFormat) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The rule of another version of P3109 where nothing saturates."""
     if any(older in fmt.overflow_rules for fmt in formats for older in P3109_VERSIONS):
         versions = {"infinity": P3109_VERSION, **P3109_VERSIONS}

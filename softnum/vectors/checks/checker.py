@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, BinaryIO
 
 from softnum.vectors.checks.comparison import comparison_of
 from softnum.vectors.checks.failures import Failure
@@ -19,10 +21,16 @@ from softnum.vectors.files.text import VectorFileError
 from softnum.vectors.plans.codes import value_text
 from softnum.vectors.plans.spec import VectorSpec
 
+if TYPE_CHECKING:
+    from softnum.formats.annotations import FormatLike, PathLike
+    from softnum.mac.mad import Unit
+    from softnum.vectors.plans.packed import Lanes
+    from softnum.vectors.plans.space import Space
+
 __all__ = ["CheckReport", "Failure", "check", "open_vectors", "value_text"]
 
 
-def open_vectors(source) -> tuple[object, str, bool]:
+def open_vectors(source: PathLike | BinaryIO) -> tuple[object, str, bool]:
     """(binary stream, its name, whether to close it) of a path, "-" for standard input, or a binary file object."""
     if isinstance(source, (str, os.PathLike)):
         if os.fspath(source) == "-":
@@ -36,11 +44,36 @@ def open_vectors(source) -> tuple[object, str, bool]:
 
 
 def check(
-    source, op=None, fmt=None, *, out_fmt=None, rounding=None, overflow=None, tininess=None, stochastic_bits=None,
-    nan=None, exact=None, flush_inputs=None, flush_results=None, minmax=None, profile=None, space=None, unit=None,
-    length=None, shape=None, with_c=None, any_nan=False, ignore_flags=False, ulp=0, ignore_header=False,
-    max_failures=20, explain=True, progress=None, dialect=None, lanes=None,
-) -> CheckReport | MixedReport:  # fmt: skip
+    source: PathLike | BinaryIO,
+    op: str | None = None,
+    fmt: FormatLike | Sequence[FormatLike] | None = None,
+    *,
+    out_fmt: FormatLike | None = None,
+    rounding: str | None = None,
+    overflow: str | None = None,
+    tininess: str | None = None,
+    stochastic_bits: int | None = None,
+    nan: str | None = None,
+    exact: bool | None = None,
+    flush_inputs: bool | None = None,
+    flush_results: str | None = None,
+    minmax: str | None = None,
+    profile: str | None = None,
+    space: Space | None = None,
+    unit: Unit | str | None = None,
+    length: int | None = None,
+    shape: tuple[int, int, int] | None = None,
+    with_c: bool | None = None,
+    any_nan: bool = False,
+    ignore_flags: bool = False,
+    ulp: int = 0,
+    ignore_header: bool = False,
+    max_failures: int = 20,
+    explain: bool = True,
+    progress: Callable[[int], object] | None = None,
+    dialect: str | None = None,
+    lanes: Lanes | None = None,
+) -> CheckReport | MixedReport:
     """Compare the results and flags of a vector file with softnum's, and name the likeliest causes of differences.
 
     Parameters

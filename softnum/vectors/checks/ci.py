@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 from xml.etree import ElementTree
 
 from softnum.vectors.checks.causes import CAUSES
@@ -148,7 +149,7 @@ def _date(name: str) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def sarif_of(reports: Sequence[CheckReport | MixedReport]) -> dict:
+def sarif_of(reports: Sequence[CheckReport | MixedReport]) -> dict[str, Any]:
     """Reports of `check` as SARIF 2.1.0: a result for each cause, at the line of its smallest example.
 
     >>> import io
@@ -176,7 +177,7 @@ def sarif_of(reports: Sequence[CheckReport | MixedReport]) -> dict:
         for found in report.causes:
             name = f"{found.cause} ({found.detail})" if found.detail else found.cause
             text = f"{report.what}: {name}: {found.explains} of {found.of} failures. {found.sentence}."
-            place: dict = {"artifactLocation": {"uri": report.source.replace(os.sep, "/")}}
+            place: dict[str, Any] = {"artifactLocation": {"uri": report.source.replace(os.sep, "/")}}
             if found.example is not None and found.example.line > 0:
                 place["region"] = {"startLine": found.example.line}
             results.append({

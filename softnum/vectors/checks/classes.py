@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from softnum.vectors.checks.diagnosis import Diagnosis
 from softnum.vectors.checks.evidence import Evidence
 from softnum.vectors.plans.codes import distance
 from softnum.vectors.plans.spec import Spec
+
+if TYPE_CHECKING:
+    from softnum.formats.base import AnyFormat
 
 __all__ = ["FailureClass", "classes_of", "kinds_of"]
 
@@ -60,7 +64,7 @@ class FailureClass:
     cause: str
     rows: np.ndarray
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {name: getattr(self, name) for name in ("kind", "result", "count", "operands", "cause")}
 
@@ -76,7 +80,7 @@ def _values(codes: np.ndarray, fmt) -> np.ndarray:
     return np.where(zeros, _VALUES.index("zero"), np.where(out == _VALUES.index("zero"), 0, out).max(1))
 
 
-def kinds_of(evidence: Evidence, fmt) -> np.ndarray:
+def kinds_of(evidence: Evidence, fmt: AnyFormat) -> np.ndarray:
     """How each failing vector differs: numbers into the list of kinds."""
     got, want = evidence.got.result, evidence.want.result
     if got.ndim > 1:  # of the first element that differs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -218,7 +219,7 @@ class Comparison:
         )
 
 
-def _as_it_is(changes: dict, evidence: Evidence):
+def _as_it_is(changes: dict[str, Any], evidence: Evidence):
     """What is right, where no wrong design is known."""
     return evidence.want.result, evidence.want.flags
 
@@ -232,7 +233,7 @@ def _few(evidence: Evidence) -> Evidence:
     return evidence.take(np.concatenate(parts))
 
 
-def entry(codes: np.ndarray | None, i: int):
+def entry(codes: np.ndarray | None, i: int) -> Any:
     """Entry i as an integer, or a tuple of them; None of None."""
     if codes is None:
         return None
@@ -258,9 +259,9 @@ class Sequences(Comparison):
     def __init__(self, report: CheckReport) -> None:
         super().__init__(report)
         self.models = UnitModels(report.spec)
-        self.held: tuple | None = None
-        self.before: tuple | None = None  # the design's last result, and whether it has unknown bits
-        self.sequence: Sequence | None = None
+        self.held: tuple[Any, ...] | None = None
+        self.before: tuple[Any, ...] | None = None  # the design's last result, and whether it has unknown bits
+        self.sequence: Sequence[Any] | None = None
         self.head: Block | None = None  # of a unit in chunks: where the file begins, as far as it is looked at
 
     @property

@@ -3,9 +3,15 @@ they were computed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from softnum.formats.modes import Flags
+
+if TYPE_CHECKING:
+    from softnum.formats.base import AnyFormat
 
 __all__ = [
     "NotApplicable",
@@ -26,7 +32,7 @@ class NotApplicable(ValueError):
     """The model says nothing of this operation, format or mode."""
 
 
-def replaced(operands, formats, changes) -> tuple:
+def replaced(operands: Sequence[np.ndarray], formats: Sequence[AnyFormat], changes: Any) -> tuple[Any, ...]:
     """Operands as a design takes them: ``changes`` holds pairs of an operand's number and what becomes of it.
 
     "zero", "one": it is ignored, and that stands in its place; an integer: this code does; ("is", j): operand j does;
@@ -62,7 +68,14 @@ def replaced(operands, formats, changes) -> tuple:
     return tuple(out)
 
 
-def delivered_nans(result, right, operands, formats, fmt, rule: str) -> np.ndarray:
+def delivered_nans(
+    result: np.ndarray,
+    right: np.ndarray,
+    operands: Sequence[np.ndarray],
+    formats: Sequence[AnyFormat],
+    fmt: AnyFormat,
+    rule: str,
+) -> np.ndarray:
     """Results, NaN where ``right`` is, under another rule.
 
     "first", "last" or "largest": the code of that operand that is NaN, as it stands; with " quiet" after it, made
@@ -96,7 +109,15 @@ def delivered_nans(result, right, operands, formats, fmt, rule: str) -> np.ndarr
     return out
 
 
-def made_nans(result, right, operands, formats, fmt, code: int, sign: str | None) -> np.ndarray:
+def made_nans(
+    result: np.ndarray,
+    right: np.ndarray,
+    operands: Sequence[np.ndarray],
+    formats: Sequence[AnyFormat],
+    fmt: AnyFormat,
+    code: int,
+    sign: str | None,
+) -> np.ndarray:
     """Results with this code where an operation makes a NaN of operands that are none, with the sign of a, of b or of
     both ("xor") if one is stated."""
     nans = fmt.is_nan(right)
@@ -112,7 +133,9 @@ def made_nans(result, right, operands, formats, fmt, code: int, sign: str | None
     return np.where(nans, made, result)
 
 
-def terms_of(op: str, operands, formats, out) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+def terms_of(
+    op: str, operands: Sequence[np.ndarray], formats: Sequence[AnyFormat], out: AnyFormat
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """(whether the first and the second term of a sum are zeros, both signs as arrays of bool, stacked); None of what
     is no sum."""
     if op not in ("add", "subtract", "fma") or any(not f.has_fields or not f.signed for f in formats):
@@ -128,7 +151,17 @@ def _sign(codes, fmt) -> np.ndarray:
     return codes >> codes.dtype.type(fmt.bits - 1) != 0
 
 
-def delivered_zeros(result, right, flags, op: str, operands, formats, fmt, where: str, rule: str) -> np.ndarray:
+def delivered_zeros(
+    result: np.ndarray,
+    right: np.ndarray,
+    flags: np.ndarray,
+    op: str,
+    operands: Sequence[np.ndarray],
+    formats: Sequence[AnyFormat],
+    fmt: AnyFormat,
+    where: str,
+    rule: str,
+) -> np.ndarray:
     """Zero results with another sign.
 
     where: "all"; of sums "cancel" (x - x) and "zeros" (of two zeros); of others "exact" and "inexact". rule:
@@ -163,7 +196,9 @@ def delivered_zeros(result, right, flags, op: str, operands, formats, fmt, where
     return np.where(zero, signed, result)
 
 
-def signed(result, operands, formats, fmt, sign: str) -> np.ndarray:
+def signed(
+    result: np.ndarray, operands: Sequence[np.ndarray], formats: Sequence[AnyFormat], fmt: AnyFormat, sign: str
+) -> np.ndarray:
     """Results but NaN with another sign: "negated", "positive", "negative", "a" or "b" (that operand's); with
     " numbers" after it, only those that are numbers other than 0, of such numbers."""
     if not fmt.has_fields or not fmt.signed or not fmt.negative_zero:
@@ -185,7 +220,7 @@ def signed(result, operands, formats, fmt, sign: str) -> np.ndarray:
     return np.where(plain, result, out)
 
 
-def held_bits(result, stuck: tuple[int, int]) -> np.ndarray:
+def held_bits(result: np.ndarray, stuck: tuple[int, int]) -> np.ndarray:
     """Results of which some bits, a mask, always have a value.
 
     >>> import numpy as np
@@ -197,7 +232,9 @@ def held_bits(result, stuck: tuple[int, int]) -> np.ndarray:
     return result & ~code(mask) | code(value)
 
 
-def with_fraction(result, free, wide, fmt, where: np.ndarray, exponent: str, only_next: bool) -> np.ndarray:
+def with_fraction(
+    result: np.ndarray, free: Any, wide: Any, fmt: AnyFormat, where: np.ndarray, exponent: str, only_next: bool
+) -> np.ndarray:
     """Results that are too large (``where``) with the fraction of their own, which ``free`` has: the right results in
     ``wide``, a format of as many bits of fraction in which nothing overflows.
 

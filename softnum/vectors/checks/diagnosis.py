@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from softnum.vectors.checks.models import NotApplicable
 from softnum.vectors.checks.observed import observed
 from softnum.vectors.plans.codes import distance, is_nan
 from softnum.vectors.plans.spec import Spec
+
+if TYPE_CHECKING:
+    from softnum.formats.base import AnyFormat
 
 __all__ = ["Diagnosis", "Finding", "Predict", "Rules", "diagnose"]
 
@@ -52,7 +56,7 @@ class Rules:
     ignore_flags: bool = False
     ulp: int = 0
 
-    def equal(self, x: np.ndarray, y: np.ndarray, fmt) -> np.ndarray:
+    def equal(self, x: np.ndarray, y: np.ndarray, fmt: AnyFormat) -> np.ndarray:
         """Which vectors of two arrays of results are equal: (n,), of entries of several elements where all are."""
         same = x == y
         if (self.any_nan or self.ulp) and not same.all():
@@ -91,7 +95,7 @@ class Finding:
     explains: np.ndarray = field(repr=False)
     of: str = "results"
     also: tuple[str, ...] = ()
-    changes: dict = field(default_factory=dict, repr=False)
+    changes: dict[str, Any] = field(default_factory=dict, repr=False)
     confident: bool = False
     held: tuple[int, int] | None = None
     hides: int = 0
@@ -136,7 +140,7 @@ class _Trials:
     def __init__(self, predict: Predict, evidence: Evidence, rules: Rules, fmt) -> None:
         self.predict, self.evidence, self.rules, self.fmt = predict, evidence, rules, fmt
 
-    def results(self, changes: dict) -> np.ndarray | None:
+    def results(self, changes: dict[str, Any]) -> np.ndarray | None:
         if not changes:
             return self.evidence.want.result
         try:
@@ -148,8 +152,8 @@ class _Trials:
         return self.rules.equal(results, self.evidence.got.result, self.fmt)
 
 
-def _merged(parts: Sequence[Candidate]) -> dict:
-    out: dict = {}
+def _merged(parts: Sequence[Candidate]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
     for part in parts:
         out |= part.changes
     return out
@@ -164,7 +168,7 @@ def _digest(results: np.ndarray) -> bytes:
     return hashlib.blake2b(results.tobytes(), digest_size=16).digest()
 
 
-def _search(trials: _Trials, candidates: Sequence[Candidate]) -> tuple[list[tuple], dict]:
+def _search(trials: _Trials, candidates: Sequence[Candidate]) -> tuple[list[tuple[Any, ...]], dict[str, Any]]:
     """(combinations, those that fit best first; candidate -> others that predict the same)"""
     n = len(trials.evidence)
     plain = int(np.count_nonzero(trials.right(trials.evidence.want.result)))
@@ -230,7 +234,12 @@ def _sampled(evidence: Evidence) -> Evidence:
 
 
 def diagnose(
-    evidence: Evidence, predict: Predict, candidates: Sequence[Candidate], rules: Rules, spec: Spec, other_tininess=None
+    evidence: Evidence,
+    predict: Predict,
+    candidates: Sequence[Candidate],
+    rules: Rules,
+    spec: Spec,
+    other_tininess: str | None = None,
 ) -> Diagnosis:
     """Name the causes of what fails.
 
@@ -311,7 +320,7 @@ def diagnose(
     return Diagnosis(tuple(findings), explained, closest, closest_wrong, contradicted)
 
 
-def _also(trials: _Trials, part: Candidate, twins: dict) -> tuple[str, ...]:
+def _also(trials: _Trials, part: Candidate, twins: dict[str, Any]) -> tuple[str, ...]:
     """The other candidates that predict the same on all vectors kept."""
     own = next((c for c in twins if c == part or part in twins[c]), None)
     results = trials.results(part.changes)
@@ -329,7 +338,9 @@ def _sure(right: int, of: int, whole: bool) -> bool:
     return right >= _CONFIDENT * of and (right >= _FEWEST or whole)
 
 
-def _judged(held: _Trials, ranked: Sequence[tuple]) -> tuple[tuple[Candidate, ...], dict, bool] | None:
+def _judged(
+    held: _Trials, ranked: Sequence[tuple[Any, ...]]
+) -> tuple[tuple[Candidate, ...], dict[str, Any], bool] | None:
     """(parts, part -> (where it is right, where it makes a difference), whether all is explained) of the combination
     that explains most of the vectors that are held out; None if there is none all parts of which hold on them."""
     best, most = None, int(np.count_nonzero(held.right(held.evidence.want.result)))
@@ -393,14 +404,14 @@ def _described(evidence: Evidence, predicted, rest, fmt) -> list[Finding]:
 
 
 def _flags(
-    evidence: Evidence, predict: Predict, changes: dict, other_tininess, spec: Spec, fitted
+    evidence: Evidence, predict: Predict, changes: dict[str, Any], other_tininess, spec: Spec, fitted
 ) -> tuple[list[Finding], np.ndarray]:
     """What is wrong with the flags of a design whose results are those of the changed model; and where the model's own
     flags, which other bits make, are what differs."""
     got, want = evidence.got.flags, evidence.want.flags
     none = np.zeros(len(got), bool)
 
-    def flags_of(change: dict):
+    def flags_of(change: dict[str, Any]):
         try:
             return predict(change, evidence)[1] if change else want
         except NotApplicable:

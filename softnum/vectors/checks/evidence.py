@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class Evidence:
         """Which vectors fail."""
         return self.wrong | self.wrong_flags
 
-    def take(self, rows) -> Evidence:
+    def take(self, rows: np.ndarray) -> Evidence:
         """These rows (a mask, numbers or a slice)."""
         got, want = (block_of(block, rows) for block in (self.got, self.want))
         names = ("lines", "index", "wrong", "wrong_flags", "unknown")
@@ -57,7 +58,7 @@ class Evidence:
         return Evidence(got=joined_blocks(self.got, other.got), want=joined_blocks(self.want, other.want), **parts)
 
 
-def block_of(block: Block, rows) -> Block:
+def block_of(block: Block, rows: np.ndarray) -> Block:
     """The rows of a block."""
     random, flags = (None if v is None else v[rows] for v in (block.random_bits, block.flags))
     return Block(tuple(c[rows] for c in block.operands), random, block.result[rows], flags)
@@ -70,7 +71,7 @@ def joined_blocks(x: Block, y: Block) -> Block:
     return Block(operands, join(x.random_bits, y.random_bits), join(x.result, y.result), join(x.flags, y.flags))
 
 
-def with_operands(evidence: Evidence, operands: tuple) -> Evidence:
+def with_operands(evidence: Evidence, operands: tuple[Any, ...]) -> Evidence:
     """The same vectors with other operands."""
     got, want = (Block(operands, b.random_bits, b.result, b.flags) for b in (evidence.got, evidence.want))
     return replace(evidence, got=got, want=want)

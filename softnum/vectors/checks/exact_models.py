@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +16,15 @@ from softnum.vectors.plans.spec import VectorSpec
 __all__ = ["rounded_through"]
 
 
-def rounded_through(spec: VectorSpec, operands, words, mode: str, options: dict, keep, via) -> tuple:
+def rounded_through(
+    spec: VectorSpec,
+    operands: Sequence[np.ndarray],
+    words: np.ndarray,
+    mode: str,
+    options: dict[str, Any],
+    keep: Any,
+    via: Any,
+) -> tuple[Any, ...]:
     """Codes and flags of results that are cut (keep) or rounded (via) before they are rounded, as `Model` says.
 
     >>> import numpy as np
@@ -43,7 +53,7 @@ def rounded_through(spec: VectorSpec, operands, words, mode: str, options: dict,
 
 
 @lru_cache(maxsize=1 << 14)
-def _exact(spec: VectorSpec, codes: tuple, env: Environment) -> Value | None:
+def _exact(spec: VectorSpec, codes: tuple[Any, ...], env: Environment) -> Value | None:
     return exact_value(spec, codes, env)
 
 

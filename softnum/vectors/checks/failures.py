@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -47,15 +49,15 @@ class Failure:
 
     line: int
     index: int
-    operands: tuple
-    random_bits: int | tuple | None
-    got: int | tuple | None
-    want: int | tuple
+    operands: tuple[Any, ...]
+    random_bits: int | tuple[Any, ...] | None
+    got: int | tuple[Any, ...] | None
+    want: int | tuple[Any, ...]
     got_flags: int | None
     want_flags: int | None
     before: int | None = None
 
-    def to_dict(self, spec: Spec) -> dict:
+    def to_dict(self, spec: Spec) -> dict[str, Any]:
         """For JSON: codes in hexadecimal and bits, with their values, and what the rounding saw."""
         columns = {c.name: c for c in spec.columns}
         out = {"line": self.line, "index": self.index}
@@ -162,7 +164,7 @@ def _hex(code, column) -> str:
     return f"{code:0{column.digits}X}"
 
 
-def _shown(code, column) -> dict:
+def _shown(code, column) -> dict[str, Any]:
     out = {"hex": _hex(code, column)}
     if code is None or column.format is None:
         return out
@@ -171,7 +173,7 @@ def _shown(code, column) -> dict:
     return out | {"bits": bits_text(code, column.format), "value": value_text(code, column.format)}
 
 
-def _in_line(shown: dict) -> str:
+def _in_line(shown: dict[str, Any]) -> str:
     if "value" in shown:
         return f"{shown['hex']} ({shown['value']})"
     if "values" in shown and len(shown["values"]) <= 8:
@@ -210,7 +212,7 @@ def _rounding_of_step(spec, failure: Failure) -> Step | None:
     return steps[-1]
 
 
-def exact_value(spec: VectorSpec, operands, env: Environment) -> Value | None:
+def exact_value(spec: VectorSpec, operands: Sequence[np.ndarray], env: Environment) -> Value | None:
     """The exact result of an operation; None of one that rounds nothing. A root is a number that rounds as it does."""
     values = [decoded(code, fmt) for code, fmt in zip(operands, spec.formats, strict=True)]
     x, y = values[0], values[1] if len(values) > 1 else None
@@ -278,7 +280,7 @@ def _weight(code, fmt) -> tuple[int, int, int]:
     return 0, odd.bit_length() + int(value.sign), abs(exponent)
 
 
-def simplicity(spec: Spec, failure: Failure) -> tuple:
+def simplicity(spec: Spec, failure: Failure) -> tuple[Any, ...]:
     """What failures are ordered by: wrong results, no specials, few significant bits, exponents near that of 1."""
     columns = [c for c in spec.operand_columns if c.format is not None]
     codes = failure.operands[len(failure.operands) - len(columns) :]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +16,15 @@ from softnum.vectors.plans.fpu import EXTREMA, SIGNS
 from softnum.vectors.plans.operations import computed
 from softnum.vectors.plans.spec import VectorSpec
 
+if TYPE_CHECKING:
+    from softnum.formats.base import AnyFormat
+
 __all__ = ["aligning_unit", "call", "first_options", "free_of", "grid_of", "lost_in_shift", "shifted_wrongly"]
 
 
-def call(op, operands, formats, out, options):
+def call(
+    op: Any, operands: Sequence[np.ndarray], formats: Sequence[AnyFormat], out: AnyFormat, options: dict[str, Any]
+) -> Any:
     """(codes, flags) of an operation; NotApplicable for a format or rule that it does not take."""
     try:
         return computed(op, operands, formats, out, options)
@@ -25,14 +32,16 @@ def call(op, operands, formats, out, options):
         raise NotApplicable(str(error)) from None
 
 
-def first_options(options: dict, wide, mode: str) -> dict:
+def first_options(options: dict[str, Any], wide: AnyFormat, mode: str) -> dict[str, Any]:
     """What a first rounding, or cut, to a wide format is made with."""
     plain = {k: v for k, v in options.items() if k not in ("random_bits", "stochastic_bits", "flush_results")}
     rule = "wrap" if options["overflow"] == "wrap" else "saturate" if not wide.exponent_bits else "infinity"
     return plain | {"rounding": mode, "overflow": rule, "nan": "canonical", "invalid": 0}
 
 
-def lost_in_shift(spec: VectorSpec, operands, options: dict, bits: int) -> tuple[np.ndarray, np.ndarray]:
+def lost_in_shift(
+    spec: VectorSpec, operands: Sequence[np.ndarray], options: dict[str, Any], bits: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Results where bits that the shift into the subnormals moves below the `bits` that are kept are lost, while those
     below them before that shift count (a sticky bit that is not shifted into)."""
     out = spec.out_fmt
@@ -48,7 +57,14 @@ def lost_in_shift(spec: VectorSpec, operands, options: dict, bits: int) -> tuple
     return call("convert", (codes,), (fine,), out, last)
 
 
-def shifted_wrongly(spec: VectorSpec, operands, options: dict, result, how: str, leading: bool) -> np.ndarray:
+def shifted_wrongly(
+    spec: VectorSpec,
+    operands: Sequence[np.ndarray],
+    options: dict[str, Any],
+    result: np.ndarray,
+    how: str,
+    leading: bool,
+) -> np.ndarray:
     """Results whose shift into the subnormals is not made ("dropped"), or is a place too short ("short") or too long
     ("long"). `leading`: whether a leading one that is left at its place counts, as the exponent's lowest bit.
 
@@ -128,7 +144,7 @@ def free_of(spec: VectorSpec, bits: int):
 
 
 @lru_cache(maxsize=256)
-def aligning_unit(spec: VectorSpec, bits: int, rounding: str, overflow: str):
+def aligning_unit(spec: VectorSpec, bits: int, rounding: str, overflow: str) -> tuple[FusedDotUnit, Callable[..., Any]]:
     """(a unit that adds with `bits` bits below the larger term's last place, a function that orders the operands)"""
     out, formats = spec.out_fmt, spec.formats
     if spec.op not in ("add", "subtract", "fma") or formats[-1] != out or any(not f.exponent_bits for f in formats):

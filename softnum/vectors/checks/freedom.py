@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -15,6 +17,9 @@ from softnum.vectors.files.dialects import open_reader
 from softnum.vectors.files.text import VectorFileError
 from softnum.vectors.plans.codes import is_nan
 from softnum.vectors.plans.freedom_spec import FreedomSpec
+
+if TYPE_CHECKING:
+    from softnum.formats.annotations import PathLike
 
 __all__ = ["PermittedReport", "check_permitted"]
 
@@ -53,7 +58,7 @@ class PermittedReport:
         """0 all permitted, 1 not."""
         return int(not self.ok)
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         first = [{"line": line, **found.to_dict()} for line, found in self.first]
         return {"source": self.source, **self.spec.facts(), **self.counts, "witnesses": self.witnesses, "first": first}
@@ -74,9 +79,19 @@ class PermittedReport:
 
 
 def check_permitted(
-    source, spec, op=None, *, length=None, shape=None, with_c=None, ignore_header=False, max_failures=20,
-    effort=EFFORT, progress=None, dialect=None,
-) -> PermittedReport:  # fmt: skip
+    source: PathLike | BinaryIO,
+    spec: Any,
+    op: str | None = None,
+    *,
+    length: int | None = None,
+    shape: tuple[int, int, int] | None = None,
+    with_c: bool | None = None,
+    ignore_header: bool = False,
+    max_failures: int = 20,
+    effort: int = EFFORT,
+    progress: Callable[[int], object] | None = None,
+    dialect: str | None = None,
+) -> PermittedReport:
     """Check the results of a vector file against a specification that permits several results, without a tolerance.
 
     Parameters
@@ -131,7 +146,7 @@ def check_permitted(
         made = _spec_of(header, spec, dict(op=op, length=length, shape=shape, with_c=with_c), name)
         report = PermittedReport(name, made)
         done = 0
-        kept: dict[str, list] = {"refuted": [], "undecided": []}
+        kept: dict[str, list[Any]] = {"refuted": [], "undecided": []}
         for rows in reader.rows(made, unknown="mark"):
             a, b, c, results = made.sums(rows.block)
             each = len(results) // max(len(rows.block), 1)
@@ -154,7 +169,7 @@ def check_permitted(
             stream.close()
 
 
-def _given(results: np.ndarray, unknown: np.ndarray, spec: FreedomSpec) -> list[tuple]:
+def _given(results: np.ndarray, unknown: np.ndarray, spec: FreedomSpec) -> list[tuple[Any, ...]]:
     """Of each result its code, any NaN as the canonical one, and its value."""
     fmt = spec.freedom.output
     codes = np.where(is_nan(results, fmt), results.dtype.type(format_of(fmt).nan_code or 0), results)
@@ -164,9 +179,9 @@ def _given(results: np.ndarray, unknown: np.ndarray, spec: FreedomSpec) -> list[
     ]
 
 
-def _spec_of(header: dict, spec, stated: dict, source: str) -> FreedomSpec:
+def _spec_of(header: dict[str, Any], spec, stated: dict[str, Any], source: str) -> FreedomSpec:
     """What the vectors are of: as stated, completed by the header."""
-    told: dict = {}
+    told: dict[str, Any] = {}
     for key in ("length", "shape"):
         if key in header:
             numbers = header[key].split()

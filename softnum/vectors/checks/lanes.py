@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
 from softnum.vectors.plans.unit_spec import UnitSpec
@@ -16,7 +19,7 @@ ORDERS = {
 }
 
 
-def lanes_swapped(spec: UnitSpec):
+def lanes_swapped(spec: UnitSpec) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """(cause, detail, changes) of the orders in which a word's elements may be swapped: of a or of b alone, and of the
     results of a tile.
 

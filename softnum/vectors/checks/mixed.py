@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from softnum.vectors.checks.comparison import comparison_of
@@ -10,8 +13,12 @@ from softnum.vectors.checks.packed import PackedJudge
 from softnum.vectors.checks.report import CheckReport
 from softnum.vectors.checks.spaces import SpaceKeeper
 from softnum.vectors.files.headers import mixed_spec_of
-from softnum.vectors.files.text import Rows, VectorFileError
+from softnum.vectors.files.text import Rows, VectorFileError, VectorReader
 from softnum.vectors.plans.packed import PackedSpec
+
+if TYPE_CHECKING:
+    from softnum.vectors.files.npz import NpzReader
+    from softnum.vectors.plans.space import Space
 
 __all__ = ["check_mixed"]
 
@@ -19,7 +26,16 @@ _SHOWN = 20
 
 
 def check_mixed(
-    reader, source: str, *, any_nan, ignore_flags, ulp, max_failures, explain, space, progress
+    reader: VectorReader | NpzReader,
+    source: str,
+    *,
+    any_nan: bool,
+    ignore_flags: bool,
+    ulp: int,
+    max_failures: int,
+    explain: bool,
+    space: Space | None,
+    progress: Callable[[int], object] | None,
 ) -> MixedReport:
     """Compare each line with its operation; the header says which there are (`softnum.vectors.check`).
 
@@ -62,7 +78,7 @@ def check_mixed(
 class _Judge:
     """Judges the vectors of one operation."""
 
-    def __init__(self, source: str, part, space, explain: bool, how: dict) -> None:
+    def __init__(self, source: str, part, space, explain: bool, how: dict[str, Any]) -> None:
         self.report, self.explain = CheckReport(source, part, **how), explain
         self.comparison, self.keeper = comparison_of(self.report), SpaceKeeper(source, part, space)
 
@@ -78,7 +94,7 @@ class _Judge:
         self.report.skipped = self.keeper.skipped
 
 
-def _judge_of(source: str, part, space, explain: bool, how: dict):
+def _judge_of(source: str, part, space, explain: bool, how: dict[str, Any]):
     if isinstance(part, PackedSpec):
         return PackedJudge(source, part, space=space, explain=explain, **how)
     return _Judge(source, part, space, explain, how)

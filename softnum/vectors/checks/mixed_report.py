@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from softnum.runtime.columns import text_table
 from softnum.vectors.checks.report import CheckReport
@@ -47,7 +48,7 @@ class MixedReport:
 
     source: str
     spec: MixedSpec
-    parts: list
+    parts: list[Any]
     unfilled: list[int] = field(default_factory=list)
     unfilled_count: int = 0
     error: str | None = None
@@ -96,7 +97,7 @@ class MixedReport:
         problem = f"{self.unfilled_count} results differ above their codes"
         return [("bits above codes", problem, "unfilled", self.unfilled)]
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON: the reports of the parts."""
         return {
             "source": self.source, "vectors": self.vectors, "failures": self.failures, "unfilled": self.unfilled_count,

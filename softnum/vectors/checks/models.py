@@ -6,7 +6,9 @@ the rounding, a second rounding. Two faults are one model with both changes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -105,29 +107,31 @@ class Model:
     rounding: str | None = None
     overflow: str | None = None
     tininess: str | None = None
-    order: tuple | None = None
-    operands: tuple | None = None
+    order: tuple[Any, ...] | None = None
+    operands: tuple[Any, ...] | None = None
     flush_inputs: bool = False
     flush_results: str | None = None
     flush_sign: bool = True
     nan: str | None = None
     nan_code: int | None = None
     nan_operand: str | None = None
-    nan_made: tuple | None = None
+    nan_made: tuple[Any, ...] | None = None
     random: str | None = None
-    keep: tuple | None = None
-    subnormal_shift: tuple | None = None
+    keep: tuple[Any, ...] | None = None
+    subnormal_shift: tuple[Any, ...] | None = None
     via: object = None
     unfused: bool = False
     overflow_to: str | None = None
-    overflow_fraction: tuple | None = None
-    zero: tuple | None = None
+    overflow_fraction: tuple[Any, ...] | None = None
+    zero: tuple[Any, ...] | None = None
     sign: str | None = None
-    stuck: tuple | None = None
+    stuck: tuple[Any, ...] | None = None
     slowly: bool = False
-    known: dict | None = field(default=None, compare=False, repr=False)
+    known: dict[str, Any] | None = field(default=None, compare=False, repr=False)
 
-    def evaluate(self, operands, random_bits=None) -> tuple[np.ndarray, np.ndarray]:
+    def evaluate(
+        self, operands: Sequence[np.ndarray], random_bits: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The design's results and flags.
 
         Raises
@@ -192,7 +196,7 @@ class Model:
         return self.known[key][1]
 
     # -- parts ---------------------------------------------------------------------------------------------------------
-    def _options(self, words) -> dict:
+    def _options(self, words) -> dict[str, Any]:
         spec = self.spec
         mode = self.rounding or spec.rounding
         options = dict(
@@ -301,12 +305,12 @@ class Model:
         where = (flags & _OVERFLOW != 0) & ~wide.is_infinite(free) & ~wide.is_nan(free)
         return with_fraction(result, free, wide, fmt, where, *self.overflow_fraction)
 
-    def changed(self, **changes) -> Model:
+    def changed(self, **changes: Any) -> Model:
         """This model with these changes too."""
         return replace(self, **changes)
 
 
-def changed_words(words, how, r):
+def changed_words(words: np.ndarray, how: Any, r: Any) -> np.ndarray:
     """Random words as a design takes them (`Model`)."""
     if how is None:
         return words

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,9 +15,13 @@ from softnum.vectors.checks.mixed_report import MixedReport
 from softnum.vectors.checks.report import CheckReport
 from softnum.vectors.checks.spaces import SpaceKeeper
 from softnum.vectors.files.headers import packed_spec_of
-from softnum.vectors.files.text import Rows, VectorFileError
+from softnum.vectors.files.text import Rows, VectorFileError, VectorReader
 from softnum.vectors.plans.packed import Lanes, PackedSpec
 from softnum.vectors.plans.spec import Block
+
+if TYPE_CHECKING:
+    from softnum.vectors.files.npz import NpzReader
+    from softnum.vectors.plans.space import Space
 
 __all__ = ["PackedJudge", "PackedReport", "check_packed"]
 
@@ -80,7 +86,7 @@ class PackedReport(MixedReport):
             out.append(("masked lanes", f"{self.idle_failures} words {self._idle}", "masked-lanes", self.idle_lines))
         return out + [("lanes", cause, cause.partition(":")[0], []) for cause in self.causes]
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON: the reports of the lanes, and what holds of words."""
         words = {"words": self.words, "flag_failures": self.flag_failures, "word_causes": self.causes}
         words |= {"idle_failures": self.idle_failures} if self.spec.lanes.mask != "none" else {}
@@ -137,7 +143,7 @@ class _Words:
         if spec.lanes.mask != "none":
             self.alive = [("mask", way) for way in _MASKS] + ([("flags", "every")] if spec.has_flags else [])
 
-    def add(self, words, operands, result, flags, got_flags) -> None:
+    def add(self, words: Any, operands: Any, result: Any, flags: Any, got_flags: Any) -> None:
         """The next words: all their operands, and of lanes operands, got results and flags, and the flags that words
         have."""
         if self.alive and self.spec.lanes.mask != "none":
@@ -201,7 +207,15 @@ class PackedJudge:
     """
 
     def __init__(
-        self, source: str, spec: PackedSpec, *, any_nan=False, ignore_flags=False, ulp=0, space=None, explain=True
+        self,
+        source: str,
+        spec: PackedSpec,
+        *,
+        any_nan: bool = False,
+        ignore_flags: bool = False,
+        ulp: int = 0,
+        space: Space | None = None,
+        explain: bool = True,
     ) -> None:
         self.spec, self.explain = spec, explain
         self.together = spec.lanes.flags == "or"
@@ -279,9 +293,19 @@ class PackedJudge:
 
 
 def check_packed(
-    reader, source: str, given: dict, lanes: Lanes | None, *, any_nan, ignore_flags, ulp, max_failures, explain, space,
-    progress,
-) -> PackedReport:  # fmt: skip
+    reader: VectorReader | NpzReader,
+    source: str,
+    given: dict[str, Any],
+    lanes: Lanes | None,
+    *,
+    any_nan: bool,
+    ignore_flags: bool,
+    ulp: int,
+    max_failures: int,
+    explain: bool,
+    space: Space | None,
+    progress: Callable[[int], object] | None,
+) -> PackedReport:
     """Compare each lane of each word (`softnum.vectors.check`)."""
     spec = packed_spec_of(reader.header, given, lanes, source)
     if ignore_flags and reader.lacks_flags(spec):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from softnum.vectors.checks.causes import CAUSES
 from softnum.vectors.checks.classes import FailureClass
@@ -59,18 +60,18 @@ class CauseFound:
     of: int
     also: tuple[str, ...] = ()
     example: Failure | None = None
-    trace: tuple[list[str], list[dict]] | None = None
+    trace: tuple[list[str], list[dict[str, Any]]] | None = None
     confident: bool = False
     held: tuple[int, int] | None = None
     hides: int = 0
-    changes: dict = field(default_factory=dict, repr=False, compare=False)
+    changes: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def sentence(self) -> str:
         """A sentence that describes such a design."""
         return CAUSES[self.cause]
 
-    def to_dict(self, spec: Spec) -> dict:
+    def to_dict(self, spec: Spec) -> dict[str, Any]:
         """For JSON."""
         out = {name: getattr(self, name) for name in ("cause", "detail", "sentence", "explains", "of")}
         out |= {"confident": self.confident, "held": None if self.held is None else list(self.held)}
@@ -242,7 +243,7 @@ class CheckReport:
             out.append("only flags differ: --ignore-flags compares results alone")
         return out
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON (docs/reference/causes.md says what each key holds)."""
         return {
             "source": self.source,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class SpaceKeeper:
     (array([1]), {'outside --no-nan': 1})
     """
 
-    def __init__(self, source: str, spec, space: Space | None) -> None:
+    def __init__(self, source: str, spec: Any, space: Space | None) -> None:
         self.source, self.spec, self.space = source, spec, space or Space()
         #: the reason -> how many vectors were passed over
         self.skipped: dict[str, int] = {}

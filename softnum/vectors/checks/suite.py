@@ -6,9 +6,9 @@ Source: "Syntax of the Test Cases", as in `softnum.vectors.files.fptest`; IEEE 7
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from softnum.vectors.files.fptest import (
 from softnum.vectors.files.text import VectorFileError, VectorReader, refuse_binary, shown
 from softnum.vectors.plans.operations import computed
 
+if TYPE_CHECKING:
+    from softnum.formats.annotations import PathLike
+
 __all__ = ["SuiteDifference", "SuiteReport", "check_suite", "states_nothing"]
 
 _ROWS = 1 << 15
@@ -57,7 +60,7 @@ class _Meaning(NamedTuple):
     are written that are no numbers."""
 
     operands: int
-    compute: Callable
+    compute: Callable[..., Any]
     answers: dict[bytes, int] | None = None
 
 
@@ -198,7 +201,7 @@ class SuiteReport:
         """0 all equal, 1 differences."""
         return int(self.differ > 0)
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
             "sources": self.sources,
@@ -246,7 +249,13 @@ def states_nothing(path: str, dialect: str | None = None) -> bool:
 
 
 def check_suite(
-    sources, *, tininess=None, ignore_flags=False, ignore_header=False, max_failures=20, progress=None
+    sources: PathLike | BinaryIO | Sequence[PathLike | BinaryIO],
+    *,
+    tininess: str | None = None,
+    ignore_flags: bool = False,
+    ignore_header: bool = False,
+    max_failures: int = 20,
+    progress: Callable[[int], object] | None = None,
 ) -> SuiteReport:
     """Compare every line of files in the fptest dialect with softnum: each states its operation, format and mode.
 
@@ -341,7 +350,7 @@ def _blocks(reader: VectorReader, report: SuiteReport) -> Iterable[list[tuple[in
 
 
 def _judge(report: SuiteReport, source: str, block, tininess: str, max_failures: int) -> None:
-    groups: dict[tuple[str, str], list] = {}
+    groups: dict[tuple[str, str], list[Any]] = {}
     for entry in block:
         case = entry[2]
         key = case.operation, case.mode

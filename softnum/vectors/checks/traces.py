@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,9 @@ class Sequence(NamedTuple):
     at: int
 
 
-def trace_of(spec: UnitSpec, failure: Failure, changes: dict) -> tuple[list[str], list[dict]] | None:
+def trace_of(
+    spec: UnitSpec, failure: Failure, changes: dict[str, Any]
+) -> tuple[list[str], list[dict[str, Any]]] | None:
     """The steps of a dot product, or of the first element of a tile that differs: (table, data).
 
     changes: those of the model that explains the failure. Where it takes as many steps as the unit, the step is marked
@@ -83,7 +85,7 @@ def trace_of(spec: UnitSpec, failure: Failure, changes: dict) -> tuple[list[str]
     return _shown(spec.unit, steps, code, marked, where)
 
 
-def trace_of_sequence(spec: UnitSpec, sequence: Sequence) -> tuple[list[str], list[dict]] | None:
+def trace_of_sequence(spec: UnitSpec, sequence: Sequence[Any]) -> tuple[list[str], list[dict[str, Any]]] | None:
     """The right steps of a sequence up to the first that differs, which is marked: (table, data)."""
     last = sequence.at + 1
     _, a, b, *c = (codes[:last].tolist() for codes in sequence.block.operands)
@@ -121,7 +123,7 @@ def _blocks(spec: UnitSpec, a, b, scales, row: int, column: int) -> list[BlockAr
     return out
 
 
-def _tuple(code) -> tuple:
+def _tuple(code) -> tuple[Any, ...]:
     return code if isinstance(code, tuple) else (code,)
 
 
@@ -132,7 +134,7 @@ def _made(unit, a, b, c, words):
         return None
 
 
-def _shown(unit, steps: list[Step], code: int, marked: set[int], where: str) -> tuple[list[str], list[dict]]:
+def _shown(unit, steps: list[Step], code: int, marked: set[int], where: str) -> tuple[list[str], list[dict[str, Any]]]:
     title, head, *rows, end = str(Trace(unit, tuple(steps), code)).split("\n")
     last = max(marked, default=len(rows) - 1)
     begin = max(0, min(last - _ROWS + 8, len(rows) - _ROWS))
@@ -145,7 +147,7 @@ def _shown(unit, steps: list[Step], code: int, marked: set[int], where: str) -> 
     return [f"trace{where}:", title, f"  {head}", *shown, f"  {end}"], data
 
 
-def _data(step: Step, diverges: bool) -> dict:
+def _data(step: Step, diverges: bool) -> dict[str, Any]:
     """A step with what JSON knows: exact numbers as text."""
     facts = step.to_dict() | {"diverges": diverges}
     facts["flags"] = flags_text(int(step.flags))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from softnum.formats.modes import P3109_VERSIONS, ROUNDING_MODES
 from softnum.formats.scalar import FixedFormat, FloatFormat
@@ -11,7 +12,7 @@ from softnum.mac.exact import ExactDotUnit
 from softnum.mac.family import family_of, register
 from softnum.mac.fused import FmaChainUnit, FusedDotUnit
 from softnum.mac.grouped import GroupedDotUnit
-from softnum.mac.mad import MadUnit
+from softnum.mac.mad import MadUnit, Unit
 from softnum.mac.two_stage import TwoStageDotUnit
 from softnum.vectors.checks.causes import Candidate, counted, p3109_versions
 from softnum.vectors.checks.lanes import lanes_swapped
@@ -40,7 +41,7 @@ def unit_candidates(spec: UnitSpec) -> list[Candidate]:
     return [Candidate(*row) for row in _rows(spec)]
 
 
-def _rows(spec: UnitSpec) -> Iterator[tuple[str, str, dict]]:
+def _rows(spec: UnitSpec) -> Iterator[tuple[str, str, dict[str, Any]]]:
     unit, causes = spec.unit, family_of(spec.unit).causes or Causes()
     if spec.op == "mac":
         yield "accumulator-not-cleared", "", {"not_cleared": True}
@@ -78,11 +79,11 @@ class Causes:
     always_infinity: str | bool = False  #: "rule" if the unit has that overflow rule, "kept" if a result tells the same
     overflow_rules = True  #: whether the unit takes overflow rules
 
-    def own(self, spec: UnitSpec):
+    def own(self, spec: UnitSpec) -> Iterable[tuple[str, str, dict[str, Any]]]:
         """Causes of this family alone: (cause, detail, changes of the unit's fields or of its model)."""
         return ()
 
-    def inner_widths(self, unit, other):
+    def inner_widths(self, unit: Unit, other: Unit) -> Iterable[Any]:
         """(which sums, changes) for the unit whose sums are in another format, its result in the same."""
         return ()
 
@@ -247,7 +248,9 @@ def _plain(unit: MadUnit) -> bool:
     )  # fmt: skip
 
 
-def modes_of(unit, name: str, mode: str | None = None, of: str = "", infinite: str | bool = False):
+def modes_of(
+    unit: Unit, name: str, mode: str | None = None, of: str = "", infinite: str | bool = False
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """(cause, detail, changes) of the other modes of a field of the unit, which has `mode`, or what the field says."""
     mode = mode or getattr(unit, name)
     for other in ROUNDING_MODES:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
 from softnum.formats.scalar import FloatFormat
 from softnum.mac.family import family_of
 from softnum.mac.fused import FusedDotUnit
-from softnum.mac.mad import MadUnit
+from softnum.mac.mad import MadUnit, Unit
 from softnum.ops.arithmetic import convert
 from softnum.vectors.checks.block_models import changed_blocks, changed_scales
 from softnum.vectors.checks.deliveries import held_bits, replaced
@@ -50,7 +51,7 @@ class UnitModels:
         self.spec = spec
         self.by_steps = by_steps(spec)
 
-    def predict(self, changes: dict, evidence: Evidence) -> tuple[np.ndarray, None]:
+    def predict(self, changes: dict[str, Any], evidence: Evidence) -> tuple[np.ndarray, None]:
         """The design's results; it has no flags. Raises `NotApplicable`."""
         spec = self.spec
         unit = self.changed(changes)
@@ -135,7 +136,7 @@ class UnitModels:
         return convert(c, self.spec.unit.c_format, unit.c_format, invalid=0)
 
     # -- the unit -----------------------------------------------------------------------------------------------------
-    def changed(self, changes: dict):
+    def changed(self, changes: dict[str, Any]) -> Unit:
         """The unit with these changes."""
         unit = self.spec.unit
         own = {f.name for f in fields(unit)}

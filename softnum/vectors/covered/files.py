@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from softnum.runtime.atomic import write_atomic
 from softnum.vectors.covered.cocotb_files import cocotb_xml_of, cocotb_yaml_of, read_cocotb_xml, read_cocotb_yaml
@@ -14,6 +15,9 @@ from softnum.vectors.files.dialects import open_reader
 from softnum.vectors.files.headers import spec_of_file
 from softnum.vectors.plans.coverage import Coverage
 from softnum.vectors.plans.coverages import MixedCoverage, coverage_of
+
+if TYPE_CHECKING:
+    from softnum.formats.annotations import PathLike
 
 __all__ = ["ENDINGS", "coverage_of_vectors", "read_counting", "read_coverage", "write_coverage"]
 
@@ -29,7 +33,7 @@ def _json_of(record: CoverageRecord) -> bytes:
     return (json.dumps(record.to_dict(), indent=1) + "\n").encode()
 
 
-def write_coverage(record: CoverageRecord, path) -> None:
+def write_coverage(record: CoverageRecord, path: PathLike) -> None:
     """Write a record: `.xml` is UCIS XML, `.cocotb.xml` and `.yml` cocotb-coverage's, all else JSON.
 
     Parameters
@@ -56,7 +60,7 @@ def write_coverage(record: CoverageRecord, path) -> None:
     write_atomic(Path(path), makers[ending](record).decode())
 
 
-def read_coverage(path) -> CoverageRecord:
+def read_coverage(path: PathLike) -> CoverageRecord:
     """The coverage that a file holds: softnum's JSON, UCIS XML, cocotb-coverage's XML or YAML, or a file of vectors.
 
     What it is is told by its contents. Vectors are counted (`coverage_of_vectors`).
@@ -69,7 +73,7 @@ def read_coverage(path) -> CoverageRecord:
     return read_counting(path)[0]
 
 
-def read_counting(path, progress=None) -> tuple[CoverageRecord, int]:
+def read_counting(path: PathLike, progress: Callable[[int], object] | None = None) -> tuple[CoverageRecord, int]:
     """(`read_coverage`, how many of its vectors have unknown bits and are not counted)"""
     name = str(path)
     with open(path, "rb") as file:
@@ -91,7 +95,9 @@ def read_counting(path, progress=None) -> tuple[CoverageRecord, int]:
     return CoverageRecord.of(counted), left_out
 
 
-def coverage_of_vectors(path, progress=None) -> tuple[Coverage | MixedCoverage, int]:
+def coverage_of_vectors(
+    path: PathLike, progress: Callable[[int], object] | None = None
+) -> tuple[Coverage | MixedCoverage, int]:
     """What a file of vectors covers, by the operands, results and flags that it holds: answers of a design, too.
 
     Of mixed vectors each operation, mode and format is counted by itself. Of words of lanes all lanes are counted

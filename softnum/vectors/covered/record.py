@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ def _key(text: str) -> str:
     return identifier(text).lower()
 
 
-def whole_number(value, what: str, source: str) -> int:
+def whole_number(value: object, what: str, source: str) -> int:
     """A count that a file states; CoverageFileError unless it is one, of up to 63 bits."""
     text = str(value).strip()
     if isinstance(value, (bool, float)) or not re.fullmatch(r"[0-9]{1,19}", text) or int(text) > _MOST:
@@ -43,7 +44,9 @@ def whole_number(value, what: str, source: str) -> int:
     return int(text)
 
 
-def bins_named(name: str, counts: Mapping[str, int], source: str, ignored: Iterable[str] = (), known: bool = True):
+def bins_named(
+    name: str, counts: Mapping[str, int], source: str, ignored: Iterable[str] = (), known: bool = True
+) -> Bins:
     """`Bins` of labels and counts that a file states; CoverageFileError where labels cannot be told apart."""
     labels, left_out = list(counts), set(ignored)
     if not labels:
@@ -81,12 +84,12 @@ class CoverageRecord:
         """What was counted."""
         return cls(coverage.spec.facts(), coverage.vectors, coverage.groups)
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON, as `Coverage.to_dict`."""
         return {**self.about, "vectors": self.vectors, "groups": [group.to_dict() for group in self.groups.values()]}
 
     @classmethod
-    def from_dict(cls, data, source: str) -> CoverageRecord:
+    def from_dict(cls, data: Any, source: str) -> CoverageRecord:
         """The record of `to_dict`; CoverageFileError if it is none, or says of itself what is not so."""
         if not isinstance(data, dict) or not isinstance(data.get("groups"), list):
             raise CoverageFileError(f"{source}: is no coverage of softnum's, which has vectors and groups")

@@ -8,6 +8,10 @@ import lzma
 import os
 import zlib
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from softnum.formats.annotations import PathLike
 
 __all__ = ["COMPRESSIONS", "Peeked", "Unreadable", "compressed", "opened"]
 
@@ -35,7 +39,7 @@ class Peeked:
     (b'3C', b'3C')
     """
 
-    def __init__(self, stream) -> None:
+    def __init__(self, stream: BinaryIO) -> None:
         self.stream = stream
         self._held = b""
 
@@ -114,7 +118,7 @@ class _Decompressed:
                 raise self._unreadable("is truncated: it ends")
 
 
-def opened(stream) -> Peeked:
+def opened(stream: BinaryIO) -> Peeked:
     """The stream, decompressed if its first bytes are those of gzip or xz.
 
     >>> import gzip, io
@@ -130,7 +134,7 @@ def opened(stream) -> Peeked:
 
 
 @contextlib.contextmanager
-def compressed(file, path) -> Iterator:
+def compressed(file: BinaryIO, path: PathLike) -> Iterator[Any]:
     """A file to write to that compresses if the path ends in .gz or .xz; the same vectors give the same bytes.
 
     >>> import io

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from softnum.vectors.files.compressed import COMPRESSIONS, opened
 from softnum.vectors.files.fptest import FptestLayout
@@ -15,6 +16,9 @@ from softnum.vectors.files.layouts import BinaryMemoryLayout, CsvLayout, HexMemo
 from softnum.vectors.files.npz import NpzReader, NpzWriter, check_size
 from softnum.vectors.files.text import TextLayout, VectorReader
 from softnum.vectors.plans.spec import Block, Spec
+
+if TYPE_CHECKING:
+    from softnum.formats.annotations import PathLike
 
 __all__ = ["DIALECTS", "Dialect", "TextWriter", "dialect_named", "dialect_of_path", "open_reader", "recognised"]
 
@@ -34,7 +38,7 @@ class TextWriter:
         The dialect's layout.
     """
 
-    def __init__(self, file, spec: Spec, header: dict[str, str] | None, *, layout: type[TextLayout]) -> None:
+    def __init__(self, file: BinaryIO, spec: Spec, header: dict[str, str] | None, *, layout: type[TextLayout]) -> None:
         self.file, self.layout = file, layout(spec)
         if header is not None:
             file.write(layout.header_lines(header))
@@ -61,9 +65,9 @@ class Dialect:
     name: str
     summary: str
     suffixes: tuple[str, ...]
-    writer: Callable
-    reader: Callable
-    check: Callable
+    writer: Callable[..., Any]
+    reader: Callable[..., Any]
+    check: Callable[..., Any]
     header: bool = True
 
 
@@ -102,7 +106,7 @@ def dialect_named(name: str) -> Dialect:
     return DIALECTS[name]
 
 
-def dialect_of_path(path) -> Dialect | None:
+def dialect_of_path(path: PathLike) -> Dialect | None:
     """The dialect that a file's name stands for, or None; .gz or .xz may follow.
 
     >>> from softnum.vectors.files.dialects import dialect_of_path
@@ -141,7 +145,7 @@ def recognised(head: bytes) -> Dialect:
     return DIALECTS["csv" if b"," in lines[0] else "softnum"]
 
 
-def open_reader(stream, source: str, dialect: str | None = None):
+def open_reader(stream: BinaryIO, source: str, dialect: str | None = None) -> VectorReader | NpzReader:
     """A reader of a stream of vectors.
 
     Parameters

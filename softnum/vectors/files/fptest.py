@@ -10,7 +10,7 @@ point stands the fraction field in hexadecimal, right-aligned (23 bits in 6 digi
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -253,6 +253,6 @@ class FptestLayout(TextLayout):
         end = b" " + case.raised + b"\n" if case.raised else b"\n"
         return [(self._prefix + b" ".join(values[:-1]) + b" -> " + values[-1] + end, 0)]
 
-    def _skip(self, what: str) -> list:
+    def _skip(self, what: str) -> list[Any]:
         self._skipped[what] = self._skipped.get(what, 0) + 1
         return []

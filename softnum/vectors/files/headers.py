@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from softnum.formats.aliases import integer_named
 from softnum.formats.names import format
 from softnum.vectors.files.text import VectorFileError
@@ -22,7 +24,7 @@ _HEADER_KEYS = (
 _OF_UNITS = ("unit", "length", "shape", "with_c")
 
 
-def _told(header: dict, stated: dict, source: str) -> dict:
+def _told(header: dict[str, Any], stated: dict[str, Any], source: str) -> dict[str, Any]:
     """What a header says, as arguments of `VectorSpec.make`. Formats that have no name may be left to the caller."""
     told = {k: v for k, v in header.items() if k in _HEADER_KEYS}
     names = [n for k in ("format", "result_format") for n in told.get(k, "").split()]
@@ -68,7 +70,7 @@ def _told(header: dict, stated: dict, source: str) -> dict:
     return told
 
 
-def _flushes(text: str) -> dict:
+def _flushes(text: str) -> dict[str, Any]:
     """What a header's line says of subnormals: none, inputs, results_before ..."""
     parts = [] if text == "none" else text.split()
     out = {}
@@ -83,7 +85,7 @@ def _flushes(text: str) -> dict:
     return out
 
 
-def spec_of(header: dict, given: dict, source: str) -> Spec:
+def spec_of(header: dict[str, Any], given: dict[str, Any], source: str) -> Spec:
     """The spec that the caller states, completed by the file's header; where both speak they must agree.
 
     >>> from softnum.vectors.files.headers import spec_of
@@ -93,7 +95,7 @@ def spec_of(header: dict, given: dict, source: str) -> Spec:
     return _with_columns(header, _completed(header, given, source), source)
 
 
-def _with_columns(header: dict, spec: Spec, source: str) -> Spec:
+def _with_columns(header: dict[str, Any], spec: Spec, source: str) -> Spec:
     """The spec; VectorFileError where a header lists other columns than it has, but for flags that are left out."""
     told, here = header.get("columns"), {f"{c.name}:{c.width}": c.name for c in spec.columns}
     if told is not None:
@@ -105,7 +107,7 @@ def _with_columns(header: dict, spec: Spec, source: str) -> Spec:
     return spec
 
 
-def _completed(header: dict, given: dict, source: str) -> Spec:
+def _completed(header: dict[str, Any], given: dict[str, Any], source: str) -> Spec:
     """As `spec_of`, without a look at its columns."""
     stated = {k: v for k, v in given.items() if v is not None}
     told_op = header.get("op")
@@ -153,7 +155,7 @@ def _completed(header: dict, given: dict, source: str) -> Spec:
     return spec
 
 
-def _unit_spec_of(header: dict, stated: dict, source: str) -> UnitSpec:
+def _unit_spec_of(header: dict[str, Any], stated: dict[str, Any], source: str) -> UnitSpec:
     told = {k: v for k, v in header.items() if k in ("op", *_OF_UNITS)}
     for key in ("length", "shape"):
         if key in told:
@@ -193,7 +195,7 @@ def _disagree(source: str, key: str, told, stated) -> VectorFileError:
     )
 
 
-def packed_spec_of(header: dict, given: dict, lanes: Lanes | None, source: str) -> PackedSpec:
+def packed_spec_of(header: dict[str, Any], given: dict[str, Any], lanes: Lanes | None, source: str) -> PackedSpec:
     """The spec that a header of lanes states, or the caller.
 
     >>> from softnum.vectors import VectorSpec
@@ -212,7 +214,7 @@ def packed_spec_of(header: dict, given: dict, lanes: Lanes | None, source: str) 
     return _with_columns(header, spec, source)
 
 
-def mixed_spec_of(header: dict, source: str) -> MixedSpec:
+def mixed_spec_of(header: dict[str, Any], source: str) -> MixedSpec:
     """The spec that a mixed file's header states; VectorFileError where it is none, or its parts disagree.
 
     >>> from softnum.vectors import MixedSpec, VectorSpec
@@ -237,7 +239,7 @@ def mixed_spec_of(header: dict, source: str) -> MixedSpec:
     return _with_columns(header, spec, source)
 
 
-def spec_of_file(header: dict, source: str) -> Spec:
+def spec_of_file(header: dict[str, Any], source: str) -> Spec:
     """What a file is of by its header alone: vectors of one operation, words of lanes, or mixed vectors.
 
     >>> from softnum.vectors import VectorSpec

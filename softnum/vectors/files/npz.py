@@ -14,6 +14,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator
+from typing import BinaryIO
 
 import numpy as np
 
@@ -67,7 +68,7 @@ class NpzWriter:
         What the member ``header`` says, if there is one.
     """
 
-    def __init__(self, file, spec: Spec, header: dict[str, str] | None) -> None:
+    def __init__(self, file: BinaryIO, spec: Spec, header: dict[str, str] | None) -> None:
         self.file, self.spec, self.header = file, spec, header
         self._blocks: list[Block] = []
         self._count = 0
@@ -106,7 +107,7 @@ class NpzReader:
         What the member ``header`` says; empty if there is none.
     """
 
-    def __init__(self, stream, source: str) -> None:
+    def __init__(self, stream: BinaryIO, source: str) -> None:
         self.source = source
         self.skipped: dict[str, int] = {}
         stream = opened(stream) if not _seekable(stream) else stream

@@ -9,7 +9,7 @@ expected form, to skip comments or to say what is wrong where.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -125,7 +125,7 @@ class TextLayout:
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
         self.columns: tuple[Column, ...] = spec.columns
-        self.literals = self._literals()
+        self.literals: list[bytes] = self._literals()
         self.digits = [c.digits for c in self.columns]
         self.width = sum(self.digits) + sum(map(len, self.literals))
         self.mark = False
@@ -277,7 +277,7 @@ class VectorReader:
         How many lines `rows` passed over, by the reason: only IBM's files hold vectors of several operations.
     """
 
-    def __init__(self, stream, source: str, layout: type[TextLayout] = TextLayout) -> None:
+    def __init__(self, stream: BinaryIO, source: str, layout: type[TextLayout] = TextLayout) -> None:
         self.source, self.layout = source, layout
         self.stream = opened(stream)
         self.skipped: dict[str, int] = {}

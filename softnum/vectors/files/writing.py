@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from softnum.runtime.atomic import atomic_file
 from softnum.runtime.config import __version__
 from softnum.vectors.files.compressed import COMPRESSIONS, compressed
 from softnum.vectors.files.dialects import DIALECTS, dialect_named, dialect_of_path
 from softnum.vectors.plans.generator import Plan
+
+if TYPE_CHECKING:
+    from softnum.formats.annotations import PathLike
+    from softnum.vectors.plans.coverage import Coverage
+    from softnum.vectors.plans.coverages import MixedCoverage
 
 __all__ = ["header_of", "write"]
 
@@ -30,7 +37,13 @@ def header_of(plan: Plan, dialect: str = "softnum") -> dict[str, str]:
 
 
 def write(
-    plan: Plan, path, *, dialect: str | None = None, header: bool | None = None, progress=None, coverage=None
+    plan: Plan,
+    path: PathLike,
+    *,
+    dialect: str | None = None,
+    header: bool | None = None,
+    progress: Callable[[int], object] | None = None,
+    coverage: Coverage | MixedCoverage | None = None,
 ) -> int:
     """Write the planned vectors to a file.
 

@@ -7,6 +7,7 @@ A literal is twice the number of a node, and one more where it is inverted; node
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -144,7 +145,7 @@ class Aig:
         """
         return next(self.evaluations(iter([planes]), roots))
 
-    def evaluations(self, chunks: Iterable[Sequence[np.ndarray | None]], roots: Sequence[int]) -> Iterator[list]:
+    def evaluations(self, chunks: Iterable[Sequence[np.ndarray | None]], roots: Sequence[int]) -> Iterator[list[Any]]:
         """`evaluate` for one set of planes after the other; what can be prepared once is. Buffers are used again, so
         take from one answer what is needed before the next."""
         program, where, registers = self._program(roots)
@@ -171,7 +172,7 @@ class Aig:
             found = [buffers[where[r >> 1]] if r >> 1 in where else values[r >> 1] for r in roots]
             yield [~plane if r & 1 else plane for r, plane in zip(roots, found, strict=True)]
 
-    def _program(self, roots: Sequence[int]) -> tuple[list[tuple], dict[int, int], int]:
+    def _program(self, roots: Sequence[int]) -> tuple[list[tuple[Any, ...]], dict[int, int], int]:
         """Gates as (left, inverted, right, inverted, where to); what is needed no more gives its place up. A
         negative place is that of an input or the constant."""
         cone = self.cone(roots)

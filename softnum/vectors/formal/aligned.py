@@ -7,7 +7,7 @@ subnormal number its format's lowest. It is cut at so many bits below the larges
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from softnum.mac.fused import FusedDotUnit
 from softnum.mac.two_stage import TwoStageDotUnit
@@ -19,6 +19,9 @@ from softnum.vectors.formal.decoding import decode, facts_of
 from softnum.vectors.formal.numbers import Exact, Number, leading_one
 from softnum.vectors.formal.rounding import Environment, Result, infinity, invalid, rounded
 from softnum.vectors.formal.running import rounds
+
+if TYPE_CHECKING:
+    from softnum.mac.mad import Unit
 
 __all__ = [
     "Kinds", "Signed", "Term", "aligned", "fused", "fused_step", "kinds_of", "largest_of", "placed_at", "product_term",
@@ -244,7 +247,13 @@ def fused(c: Circuit, unit: FusedDotUnit, pairs: list[tuple[Bits, Bits]], start:
 
 
 def fused_step(
-    c: Circuit, unit, terms: list[Term], out: Format, env: Environment, always: bool, own: list[Term] | None = None
+    c: Circuit,
+    unit: Unit,
+    terms: list[Term],
+    out: Format,
+    env: Environment,
+    always: bool,
+    own: list[Term] | None = None,
 ) -> Bits:
     """The terms, aligned as a unit says it, added and rounded; ``own``: what says where one is no number, if not they.
     ``always``: what overflows is infinite in every mode."""

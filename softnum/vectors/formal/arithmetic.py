@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from softnum.vectors.formal.choices import chosen_nan, first_of, nan_case
 from softnum.vectors.formal.circuit import Bits, Circuit
@@ -10,17 +11,20 @@ from softnum.vectors.formal.numbers import Exact, Number, exact_product, exact_s
 from softnum.vectors.formal.quotients import exact_quotient, exact_remainder, exact_root
 from softnum.vectors.formal.rounding import DIVIDE_BY_ZERO, Environment, Result, infinity, invalid, quiet, rounded
 
+if TYPE_CHECKING:
+    from softnum.formats.scalar import Format
+
 __all__ = ["ARITHMETIC", "add", "fma", "multiply", "plus", "subtract"]
 
 
-def convert(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
+def convert(c: Circuit, numbers: list[Number], out: Format, env: Environment) -> Result:
     """x in another format."""
     (x,) = numbers
     cases = [(x.nan, quiet(c, x, x.signaling, out, env)), (x.infinite, infinity(c, x.sign, out, env))]
     return first_of(c, cases, rounded(c, exact_value(c, x), out, env))
 
 
-def plus(c: Circuit, x: Exact, x_infinite: Bits, y: Number, out, env: Environment) -> Result:
+def plus(c: Circuit, x: Exact, x_infinite: Bits, y: Number, out: Format, env: Environment) -> Result:
     """x + y, neither a NaN."""
     cases = [
         (x_infinite & y.infinite & (x.sign ^ y.sign), invalid(c, out, env)),
@@ -30,7 +34,7 @@ def plus(c: Circuit, x: Exact, x_infinite: Bits, y: Number, out, env: Environmen
     return first_of(c, cases, rounded(c, exact_sum(c, x, exact_value(c, y), env.rounding == "down"), out, env))
 
 
-def add(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
+def add(c: Circuit, numbers: list[Number], out: Format, env: Environment) -> Result:
     """x + y.
 
     >>> from softnum.reference.facts import format_of
@@ -46,13 +50,13 @@ def add(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
     return first_of(c, [nan_case(c, x, y, out, env)], plus(c, exact_value(c, x), x.infinite, y, out, env))
 
 
-def subtract(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
+def subtract(c: Circuit, numbers: list[Number], out: Format, env: Environment) -> Result:
     """x - y; a NaN keeps its sign."""
     x, y = numbers
     return add(c, [x, y._replace(sign=y.sign ^ ~y.nan)], out, env)
 
 
-def multiply(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
+def multiply(c: Circuit, numbers: list[Number], out: Format, env: Environment) -> Result:
     """x * y."""
     x, y = numbers
     infinite = x.infinite | y.infinite
@@ -64,7 +68,7 @@ def multiply(c: Circuit, numbers: list[Number], out, env: Environment) -> Result
     return first_of(c, cases, rounded(c, exact_product(c, x, y), out, env))
 
 
-def fma(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
+def fma(c: Circuit, numbers: list[Number], out: Format, env: Environment) -> Result:
     """x * y + z."""
     x, y, z = numbers
     infinite = x.infinite | y.infinite
@@ -78,7 +82,7 @@ def fma(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
     return first_of(c, cases, plus(c, exact_product(c, x, y), infinite, z, out, env))
 
 
-def divide(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
+def divide(c: Circuit, numbers: list[Number], out: Format, env: Environment) -> Result:
     """x / y; of P3109's formats x / 0 is NaN."""
     x, y = numbers
     sign = x.sign ^ y.sign
@@ -94,7 +98,7 @@ def divide(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
     return first_of(c, cases, rounded(c, exact_quotient(c, x, y, out, env), out, env))
 
 
-def sqrt(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
+def sqrt(c: Circuit, numbers: list[Number], out: Format, env: Environment) -> Result:
     """The square root."""
     (x,) = numbers
     cases = [
@@ -105,7 +109,7 @@ def sqrt(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
     return first_of(c, cases, rounded(c, exact_root(c, x, out, env), out, env))
 
 
-def remainder(c: Circuit, numbers: list[Number], out, env: Environment) -> Result:
+def remainder(c: Circuit, numbers: list[Number], out: Format, env: Environment) -> Result:
     """x - n * y, n the integer nearest to x / y."""
     x, y = numbers
     cases = [
@@ -117,7 +121,7 @@ def remainder(c: Circuit, numbers: list[Number], out, env: Environment) -> Resul
 
 
 #: name -> what makes the circuit of numbers
-ARITHMETIC: dict[str, Callable] = {
+ARITHMETIC: dict[str, Callable[..., Any]] = {
     "convert": convert, "add": add, "subtract": subtract, "multiply": multiply, "fma": fma, "divide": divide,
     "remainder": remainder, "sqrt": sqrt,
 }  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from softnum.mac.block_fused import BlockFusedDotUnit
 from softnum.mac.blocks import BlockDotUnit
 from softnum.reference.facts import Format
@@ -35,7 +37,7 @@ def _check(spec: UnitSpec) -> None:
         raise ValueError(f"a dot product of blocks has a circuit of 1 to {_LONGEST} products, got {length}: --length")
 
 
-def block_sum(c: Circuit, spec: UnitSpec, words: dict[str, Bits], inner_sum) -> Bits:
+def block_sum(c: Circuit, spec: UnitSpec, words: dict[str, Bits], inner_sum: Any) -> Bits:
     """The code of the sum.
 
     Parameters
@@ -66,7 +68,7 @@ def block_sum(c: Circuit, spec: UnitSpec, words: dict[str, Bits], inner_sum) -> 
     return made(c, spec.unit, pairs, factors, words.get("c"), inner_sum)
 
 
-def _outer(c: Circuit, unit: BlockDotUnit, pairs: list, factors: list, start: Bits | None, inner_sum) -> Bits:
+def _outer(c: Circuit, unit: BlockDotUnit, pairs: list[Any], factors: list[Any], start: Bits | None, inner_sum) -> Bits:
     """Block after block: its sum times its scales, rounded where the unit says it, and added."""
     elements, scales = ([facts_of(getattr(f, part)) for f in unit.operand] for part in ("element", "scale"))
     acc = facts_of(unit.accumulator)
@@ -123,7 +125,9 @@ def _added(c: Circuit, x: Number, held: Number, out: Format, env) -> Bits:
     return first_of(c, [(x.nan | held.nan, nan)], plus(c, exact_value(c, x), x.infinite, held, out, env)).code
 
 
-def _fused(c: Circuit, unit: BlockFusedDotUnit, pairs: list, factors: list, start: Bits | None, inner_sum) -> Bits:
+def _fused(
+    c: Circuit, unit: BlockFusedDotUnit, pairs: list[Any], factors: list[Any], start: Bits | None, inner_sum
+) -> Bits:
     """Step after step: products, or exact sums of groups of them, times the scales, aligned as terms of their own."""
     elements, scales = ([facts_of(getattr(f, part)) for f in unit.operand] for part in ("element", "scale"))
     acc, of_zero = facts_of(unit.accumulator), unit.zero_exponent

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,7 +28,7 @@ class Node(NamedTuple):
 
     op: str
     width: int
-    args: tuple
+    args: tuple[Any, ...]
 
 
 class Bits:
@@ -50,37 +51,37 @@ class Bits:
     def __invert__(self) -> Bits:
         return self.circuit.make("not", self)
 
-    def __and__(self, other) -> Bits:
+    def __and__(self, other: Bits | int) -> Bits:
         return self._two("and", other)
 
-    def __or__(self, other) -> Bits:
+    def __or__(self, other: Bits | int) -> Bits:
         return self._two("or", other)
 
-    def __xor__(self, other) -> Bits:
+    def __xor__(self, other: Bits | int) -> Bits:
         return self._two("xor", other)
 
-    def __add__(self, other) -> Bits:
+    def __add__(self, other: Bits | int) -> Bits:
         return self._two("add", other)
 
-    def __sub__(self, other) -> Bits:
+    def __sub__(self, other: Bits | int) -> Bits:
         return self._two("sub", other)
 
-    def __mul__(self, other) -> Bits:
+    def __mul__(self, other: Bits | int) -> Bits:
         return self._two("mul", other)
 
-    def __floordiv__(self, other) -> Bits:
+    def __floordiv__(self, other: Bits | int) -> Bits:
         return self._two("udiv", other)
 
-    def __eq__(self, other) -> Bits:
+    def __eq__(self, other: Bits | int) -> Bits:
         return self._two("eq", other)
 
-    def __ne__(self, other) -> Bits:
+    def __ne__(self, other: Bits | int) -> Bits:
         return ~self._two("eq", other)
 
-    def __lt__(self, other) -> Bits:
+    def __lt__(self, other: Bits | int) -> Bits:
         return self._two("ult", other)
 
-    def __gt__(self, other) -> Bits:
+    def __gt__(self, other: Bits | int) -> Bits:
         other = self.circuit.const(other, self.width) if isinstance(other, int) else other
         return other._two("ult", self)
 
@@ -261,7 +262,7 @@ class Circuit:
         return self._node("extract", high - low, bits.node, low)
 
 
-def apply(op: str, width: int, values, widths) -> int:
+def apply(op: str, width: int, values: Sequence[int], widths: Sequence[int]) -> int:
     """What an operation of vectors gives for numbers: ints, or arrays of ints (dtype object).
 
     >>> apply("shl", 4, [9, 1], [4, 2])

@@ -6,6 +6,7 @@ The definition, and no fast path; `softnum.reference` says the same of one numbe
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from softnum.formats.checks import is_table
 from softnum.reference.facts import FixedFacts, FloatFacts, Format, TaperedFacts, format_of
@@ -13,6 +14,9 @@ from softnum.vectors.formal.circuit import Bits, Circuit
 from softnum.vectors.formal.numbers import Number
 from softnum.vectors.formal.tapered import string_number
 from softnum.vectors.formal.value_tables import ValueFacts, value_number
+
+if TYPE_CHECKING:
+    from softnum.formats.base import AnyFormat
 
 __all__ = ["decode", "facts_of"]
 
@@ -75,7 +79,7 @@ def decode(c: Circuit, code: Bits, fmt: Format, flush: bool = False) -> Number:
     return Number(nan, signaling, infinite, sign, significand, shift, max(most, 0), fmt.emin - m, payload)
 
 
-def facts_of(fmt) -> Format | ValueFacts:
+def facts_of(fmt: AnyFormat) -> Format | ValueFacts:
     """The facts of a format that circuits know; ValueError for others."""
     if is_table(fmt):
         facts = ValueFacts(tuple(None if v != v else Fraction(v) for v in fmt.values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from softnum.reference.facts import FixedFacts, Format
 from softnum.vectors.formal.arithmetic import ARITHMETIC
@@ -126,7 +127,9 @@ def _admitted(c: Circuit, spec: VectorSpec | UnitSpec) -> Bits:
     return all_in
 
 
-def _defined(c: Circuit, spec: VectorSpec, codes: list[Bits], formats: list, out: Format, env: Environment) -> Result:
+def _defined(
+    c: Circuit, spec: VectorSpec, codes: list[Bits], formats: list[Any], out: Format, env: Environment
+) -> Result:
     op = spec.op
     if op in TABULATED:
         return tabulated(c, spec, codes)
@@ -164,7 +167,7 @@ def _to_integer(c: Circuit, spec: VectorSpec, x: Number, out: FixedFacts, env: E
 
 
 #: name -> what makes its circuit, where that is of numbers alone
-DEFINED: dict[str, Callable | None] = {
+DEFINED: dict[str, Callable[..., Any] | None] = {
     **ARITHMETIC, "from_integer": ARITHMETIC["convert"], **dict.fromkeys(FUSED), "round_to_integral": None,
     "to_integer": None, "logb": exponent_of, **dict.fromkeys(EXTREMA), **dict.fromkeys(COMPARISONS),
     **dict.fromkeys(_SIGN_OPERATIONS), "next_up": None, "next_down": None, "classify": None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,7 @@ def evaluate(circuit: Circuit, inputs: Mapping[str, object]) -> dict[str, np.nda
         if len(values) and (min(values) < 0 or max(values) >> width):
             raise ValueError(f"{name} has {width} bits: from 0 to {(1 << width) - 1}")
     count = max((len(v) for v in given.values()), default=1)
-    known: list = []
+    known: list[Any] = []
     for node in circuit.nodes:
         args = node.args
         if node.op == "const":

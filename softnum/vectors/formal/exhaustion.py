@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class Compared:
     decided: bool
     ended: bool = False
 
-    def plus(self, inputs: tuple, inside: np.ndarray, wrong: np.ndarray, unknown: np.ndarray) -> Compared:
+    def plus(self, inputs: tuple[Any, ...], inside: np.ndarray, wrong: np.ndarray, unknown: np.ndarray) -> Compared:
         """With one more block."""
         first = self.first
         if first is None and wrong.any():
@@ -43,7 +44,7 @@ class Compared:
         )  # fmt: skip
 
 
-def right_block(spec: VectorSpec | UnitSpec, inputs: tuple) -> Block:
+def right_block(spec: VectorSpec | UnitSpec, inputs: tuple[Any, ...]) -> Block:
     """What is right for codes of the operands (words of them, of units) and, in a stochastic mode, random bits."""
     if isinstance(spec, UnitSpec):
         elements = [
@@ -71,7 +72,9 @@ class _Answers:
             self.nan, code = Aig(), [f"code[{i}]" for i in range(self.width)]
             self.nan_root = blast(is_nan(spec), self.nan, {"code": [self.nan.input(name) for name in code]})["nan"][0]
 
-    def compared(self, inputs: tuple, found: list) -> tuple[tuple, np.ndarray, np.ndarray, np.ndarray]:
+    def compared(
+        self, inputs: tuple[Any, ...], found: list[Any]
+    ) -> tuple[tuple[Any, ...], np.ndarray, np.ndarray, np.ndarray]:
         """The inputs; which of them are of the space; of these, which answers differ, and which are not known."""
         count = len(inputs[0])
         want = right_block(self.spec, inputs)
@@ -146,11 +149,11 @@ def exhaust(spec: VectorSpec, unrolled: Unrolled, any_nan: bool = False, timeout
     size = min(_CHUNK, total)
     words = -(-size // 64)
 
-    def chunk(start: int) -> list:
+    def chunk(start: int) -> list[Any]:
         planes = index_planes(0, bits, start, words)
         return [planes[lows[c.name] + i] for c in columns for i in range(c.width)]
 
-    def codes(start: int) -> tuple:
+    def codes(start: int) -> tuple[Any, ...]:
         number = np.arange(start, start + size, dtype=np.uint64)
         return tuple(
             (number >> np.uint64(lows[c.name]) & np.uint64((1 << c.width) - 1)).astype(
@@ -187,7 +190,9 @@ def simulate(spec: VectorSpec, unrolled: Unrolled, any_nan: bool = False, count:
     return compared
 
 
-def answer_of(spec: VectorSpec, unrolled: Unrolled, operands: tuple[int, ...], others: dict[int, int]) -> tuple:
+def answer_of(
+    spec: VectorSpec, unrolled: Unrolled, operands: tuple[int, ...], others: dict[int, int]
+) -> tuple[Any, ...]:
     """(result, flags or None) of a design for one set of operands; ``others`` says what other inputs are, else 0."""
     bits = [code >> i & 1 for code, c in zip(operands, spec.input_columns, strict=True) for i in range(c.width)]
     bits += [others.get(i, 0) for i in range(unrolled.operand_bits, len(unrolled.graph.inputs))]

@@ -7,6 +7,7 @@ Version 20071012; Niemetz et al., BTOR2, BtorMC and Boolector 3.0 (CAV 2018).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from softnum.vectors.formal.aig import Aig
 from softnum.vectors.formal.blast import blast
@@ -66,7 +67,7 @@ def _uses(circuit: Circuit) -> list[int]:
     return uses
 
 
-def _operands(node: Node) -> tuple:
+def _operands(node: Node) -> tuple[Any, ...]:
     return () if node.op in ("const", "input") else node.args[:1] if node.op == "extract" else node.args
 
 

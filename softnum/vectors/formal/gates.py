@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from softnum.vectors.formal.aig import Aig
 
 __all__ = ["GATES", "Registers", "kind_of_cell", "ordered"]
 
 #: cell -> its function of literals, and the pins in order
-GATES = {
+GATES: dict[str, tuple[Callable[..., Any], str]] = {
     "$_BUF_": (lambda g, a: a, "A"),
     "$_NOT_": (lambda g, a: a ^ 1, "A"),
     "$_AND_": (Aig.land, "AB"),
@@ -35,12 +36,12 @@ _MEANING = (
 )  # fmt: skip
 
 
-def kind_of_cell(cell: dict) -> str:
+def kind_of_cell(cell: dict[str, Any]) -> str:
     """The cell's type."""
     return cell["type"]
 
 
-def _place(name: str, cell: dict) -> str:
+def _place(name: str, cell: dict[str, Any]) -> str:
     source = cell.get("attributes", {}).get("src", "").split("|")[0]
     return source.rpartition("/")[2] or name
 
@@ -49,9 +50,9 @@ class Registers:
     """The registers of a module: ``held`` is (name, bit, net) of each bit, ``next`` the net that it takes over, and
     ``clock`` the name of the input whose edge it is; ValueError if there are several clocks or it is no input."""
 
-    def __init__(self, top: str, module: dict, names: dict) -> None:
+    def __init__(self, top: str, module: dict[str, Any], names: dict[str, Any]) -> None:
         self.held: list[tuple[str, int, object]] = []
-        self.next: list = []
+        self.next: list[Any] = []
         self.clock: str | None = None
         clocks = {}
         for name, cell in module["cells"].items():
@@ -75,7 +76,7 @@ class Registers:
         self.clock = inputs[net]
 
 
-def ordered(top: str, module: dict, known: dict) -> Iterator[dict]:
+def ordered(top: str, module: dict[str, Any], known: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The gates that outputs and registers depend on, each after those that it depends on.
 
     Raises

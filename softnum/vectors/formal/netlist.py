@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from softnum.runtime.yosys import DesignFiles, complaints, plain_name
 from softnum.vectors.formal.aig import Aig
@@ -82,11 +83,11 @@ class Design:
 
 
 def read_design(
-    sources: Iterable,
+    sources: Iterable[Any],
     *,
     top: str | None = None,
     parameters: Mapping[str, int] | None = None,
-    include: Iterable = (),
+    include: Iterable[Any] = (),
     yosys: str = "yosys",
     timeout: float | None = None,
 ) -> Design:
@@ -137,12 +138,12 @@ def read_design(
     return _design(plain_name(tops[0]), modules[tops[0]])
 
 
-def _design(top: str, module: dict) -> Design:
+def _design(top: str, module: dict[str, Any]) -> Design:
     ports = {name: Port(p["direction"], len(p["bits"])) for name, p in module["ports"].items()}
     if inouts := [name for name, port in ports.items() if port.direction == "inout"]:
         raise ValueError(f"{top}: {', '.join(inouts)} go both ways; such ports are not proved")
     graph, sources = Aig(), []
-    known: dict = {"0": 0, "1": 1}
+    known: dict[str, Any] = {"0": 0, "1": 1}
 
     def source(kind: str, name: str, bit: int) -> int:
         sources.append((kind, name, bit))
@@ -175,9 +176,9 @@ def _design(top: str, module: dict) -> Design:
     return Design(top, ports, graph, sources, outputs, after, registers.clock)
 
 
-def _names(module: dict) -> dict:
+def _names(module: dict[str, Any]) -> dict[str, Any]:
     """net -> the shortest public name that it has, and which bit it is."""
-    found: dict = {}
+    found: dict[str, Any] = {}
     nets = sorted(module["netnames"].items(), key=lambda item: (item[1]["hide_name"], len(item[0]), item[0]))
     for name, net in nets:
         for i, bit in enumerate(net["bits"]):

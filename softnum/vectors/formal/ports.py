@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from softnum.vectors.formal.netlist import Design
 from softnum.vectors.plans.spec import FLAG_BITS, VectorSpec
@@ -128,7 +129,7 @@ def wire(
     return Wiring(operands, result, flag_bits, ties)
 
 
-def _column(design: Design, name: str, width: int, direction: str, given: dict, taken: set[str]) -> Wire:
+def _column(design: Design, name: str, width: int, direction: str, given: dict[str, Any], taken: set[str]) -> Wire:
     if name in given:
         found = _named(design, given[name], name)
         wanted = design.ports[found.port].direction

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -114,12 +115,12 @@ class _Undecided(Exception):
 
 
 def prove(
-    sources: Iterable,
+    sources: Iterable[Any],
     spec: VectorSpec,
     *,
     top: str | None = None,
     parameters: Mapping[str, int] | None = None,
-    include: Iterable = (),
+    include: Iterable[Any] = (),
     ports: Mapping[str, str] | None = None,
     ties: Mapping[str, int | str] | None = None,
     latency: int = 0,
@@ -253,7 +254,7 @@ class _Task:
         return f"did not end in {self.timeout:g} s"
 
 
-def _steps(task: _Task, method: str) -> list[tuple[str, Callable[[], dict]]]:
+def _steps(task: _Task, method: str) -> list[tuple[str, Callable[[], dict[str, Any]]]]:
     bits = task.unrolled.operand_bits
     if method == "exhaustion" and bits > task.most_bits:
         raise ValueError(
@@ -276,7 +277,7 @@ def _steps(task: _Task, method: str) -> list[tuple[str, Callable[[], dict]]]:
     return [*first, *steps["cec"], *solvers]
 
 
-def _by_exhaustion(task: _Task) -> dict:
+def _by_exhaustion(task: _Task) -> dict[str, Any]:
     found = exhaust(task.spec, task.unrolled, task.any_nan, task.timeout)
     if found.first is not None:
         return _differs(task, found)
@@ -287,18 +288,18 @@ def _by_exhaustion(task: _Task) -> dict:
     return {"equivalent": True, "patterns": found.patterns, "differing": 0}
 
 
-def _by_simulation(task: _Task) -> dict:
+def _by_simulation(task: _Task) -> dict[str, Any]:
     found = simulate(task.spec, task.unrolled, task.any_nan)
     if found.first is not None:
         return _differs(task, found)
     raise _Undecided(f"{found.patterns} vectors equal, which proves nothing")
 
 
-def _differs(task: _Task, found: Compared) -> dict:
+def _differs(task: _Task, found: Compared) -> dict[str, Any]:
     return {"patterns": found.patterns, "differing": found.differing, **_shown(task, found.first, {})}
 
 
-def _by_cec(task: _Task) -> dict:
+def _by_cec(task: _Task) -> dict[str, Any]:
     miter = miter_of(task.spec, task.unrolled, task.any_nan)
     if miter.differs == 0:
         return {"equivalent": True}
@@ -315,7 +316,7 @@ def _by_cec(task: _Task) -> dict:
     return _shown(task, tuple(operands), others)
 
 
-def _by_smt(task: _Task, name: str) -> dict:
+def _by_smt(task: _Task, name: str) -> dict[str, Any]:
     text, constants = query_of(task.spec, task.unrolled, task.any_nan)
     answer = solve(name, text, constants, task.timeout)
     if answer.verdict not in ("sat", "unsat"):
@@ -326,7 +327,7 @@ def _by_smt(task: _Task, name: str) -> dict:
     return _shown(task, tuple(answer.values[c.name] for c in task.spec.input_columns), others)
 
 
-def _shown(task: _Task, operands: tuple[int, ...], others: dict[int, int]) -> dict:
+def _shown(task: _Task, operands: tuple[int, ...], others: dict[int, int]) -> dict[str, Any]:
     """The counterexample, computed again."""
     spec = task.spec
     arrays = tuple(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from softnum.mac.fused import FmaChainUnit
 from softnum.mac.mad import MadUnit
 from softnum.reference.facts import Format
@@ -17,7 +19,9 @@ from softnum.vectors.formal.rounding import Environment
 __all__ = ["chained", "rounds", "stepwise"]
 
 
-def rounds(fmt: Format, rounding: str, overflow: str | None, *others: Format, flush_results=None) -> Environment:
+def rounds(
+    fmt: Format, rounding: str, overflow: str | None, *others: Format, flush_results: str | None = None
+) -> Environment:
     """How a unit rounds to a format: an overflow rule that only others of its formats know leaves it its default.
 
     >>> from softnum.reference.facts import format_of
@@ -71,7 +75,7 @@ class _Steps:
         p = self.read(rounded, self.product)
         return lambda z: add(c, [z, p], fmt, env).code
 
-    def chunk(self, pairs: list, start: Bits | None) -> Bits:
+    def chunk(self, pairs: list[Any], start: Bits | None) -> Bits:
         """The sum of a chunk's lanes; start: where the only lane starts, or what their reduction begins with."""
         lanes, fmt, zero = self.unit.lanes, self.accumulator, self.c.const(0, self.accumulator.bits)
         sums, errors = [zero] * lanes, [zero] * lanes

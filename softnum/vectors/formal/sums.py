@@ -6,6 +6,7 @@ A step of a multiply-accumulate unit is a sum of one product that starts from C.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from softnum.mac.chunked import ChunkedDotUnit
 from softnum.mac.exact import ExactDotUnit
@@ -100,7 +101,7 @@ def _chunked(c: Circuit, unit: ChunkedDotUnit, pairs: list[tuple[Bits, Bits]], s
 
 
 #: kind of unit -> what makes the circuit of its sum, of the codes of pairs of factors and of C
-SUMS: dict[type[Unit], Callable[[Circuit, Unit, list, Bits | None], Bits]] = {
+SUMS: dict[type[Unit], Callable[[Circuit, Unit, list[Any], Bits | None], Bits]] = {
     MadUnit: stepwise, FmaChainUnit: chained, FusedDotUnit: fused, TwoStageDotUnit: two_stage, GroupedDotUnit: grouped,
     ExactDotUnit: _exact, ChunkedDotUnit: _chunked,
 }  # fmt: skip

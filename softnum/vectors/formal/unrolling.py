@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from softnum.vectors.formal.aig import Aig
 from softnum.vectors.formal.netlist import Design
@@ -130,7 +131,7 @@ def unroll(
     return Unrolled(graph, sum(part.width for part in wiring.operands.values()), result, flags)
 
 
-def _held(wiring: Wiring, operands: dict, name: str, bit: int, now: bool) -> int | None:
+def _held(wiring: Wiring, operands: dict[str, Any], name: str, bit: int, now: bool) -> int | None:
     """The literal of an input's bit; None where it is anything."""
     if (value := wiring.ties.get(name)) is not None:
         return value >> bit & 1
@@ -141,7 +142,7 @@ def _held(wiring: Wiring, operands: dict, name: str, bit: int, now: bool) -> int
     return None
 
 
-def _bound(design: Design, wiring: Wiring, operands: dict, state: list[int]) -> list[int]:
+def _bound(design: Design, wiring: Wiring, operands: dict[str, Any], state: list[int]) -> list[int]:
     """The registers' contents, an operand that is an output being that of the register behind it."""
     places = [i for i, (kind, _, _) in enumerate(design.sources) if kind == "register"]
     order = {2 * design.graph.input_nodes[place]: i for i, place in enumerate(places)}

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from softnum.vectors.plans.own import decoded
 
+if TYPE_CHECKING:
+    from softnum.formats.base import AnyFormat
+
 __all__ = ["bits_text", "distance", "exponents", "is_nan", "value_text"]
 
 
-def value_text(code: int, fmt) -> str:
+def value_text(code: int, fmt: AnyFormat) -> str:
     """The value of a code in decimal: exact where binary64 holds it (``repr``), else to its power of two; an irrational
     one rounded to binary64.
 
@@ -35,7 +39,7 @@ def value_text(code: int, fmt) -> str:
     return f"{sign}~2**{exponent}"
 
 
-def bits_text(code: int, fmt) -> str:
+def bits_text(code: int, fmt: AnyFormat) -> str:
     """The bits of a code in groups: sign|exponent|significand, or integer.fraction of fixed point.
 
     >>> import softnum as sn
@@ -46,7 +50,7 @@ def bits_text(code: int, fmt) -> str:
     return "|".join(bits for _, bits in fmt.fields(code))
 
 
-def exponents(codes: np.ndarray, fmt) -> np.ndarray:
+def exponents(codes: np.ndarray, fmt: AnyFormat) -> np.ndarray:
     """Exponents of normal numbers of a float format; of others what the same field would mean.
 
     >>> import numpy as np, softnum as sn
@@ -57,12 +61,12 @@ def exponents(codes: np.ndarray, fmt) -> np.ndarray:
     return fmt.exponent_fields(codes) - fmt.bias
 
 
-def is_nan(codes: np.ndarray, fmt) -> np.ndarray:
+def is_nan(codes: np.ndarray, fmt: AnyFormat) -> np.ndarray:
     """Which codes are NaN."""
     return fmt.is_nan(codes)
 
 
-def distance(x: np.ndarray, y: np.ndarray, fmt) -> np.ndarray:
+def distance(x: np.ndarray, y: np.ndarray, fmt: AnyFormat) -> np.ndarray:
     """How many codes lie from x to y in the order of their values; of no meaning where one is NaN.
 
     >>> import numpy as np, softnum as sn

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +59,7 @@ class Bins:
         """Count bins by their numbers."""
         self.counts += np.bincount(index.ravel(), minlength=len(self.counts))
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         counts = {label: int(n) for label, n in zip(self.labels, self.counts, strict=True) if n}
         known = self.reachable is not None
@@ -240,7 +241,7 @@ class Coverage:
         self._bins(what, labels).add(np.clip(left - right, -reach - 1, reach + 1) + reach + 1)
 
     # -- shown ---------------------------------------------------------------------------------------------------------
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON: the bins of each group with their counts."""
         return {**self.spec.facts(), "vectors": self.vectors, "groups": [g.to_dict() for g in self.groups.values()]}
 

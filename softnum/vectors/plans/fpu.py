@@ -7,10 +7,16 @@ Precision Floating-Point Computational Instructions" and "... Classify Instructi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from softnum.formats.scalar import FixedFormat, Format
 from softnum.ops.arithmetic import CODE_OPERATIONS, classify, compare
+
+if TYPE_CHECKING:
+    from softnum.formats.base import AnyFormat
 
 __all__ = [
     "CLASS_MASK", "CLASS_NUMBER", "EXTREMA", "FUSED", "MINMAX_RULES", "SIGNS", "class_codes", "cuda_nan", "extremum",
@@ -35,7 +41,9 @@ def _nans(codes, fmt: Format) -> tuple[np.ndarray, np.ndarray]:
     return kinds <= _QUIET, kinds == _SIGNALING
 
 
-def fused(op: str, operands, formats, options: dict) -> tuple[np.ndarray, ...]:
+def fused(
+    op: str, operands: Sequence[np.ndarray], formats: Sequence[AnyFormat], options: dict[str, Any]
+) -> tuple[np.ndarray, ...]:
     """The operands of the fma that fmsub, fnmadd and fnmsub are: one rounding of the negated terms.
 
     RISC-V's names (section "Single-Precision Floating-Point Computational Instructions"): fmsub is a * b - c, fnmsub is
@@ -60,7 +68,7 @@ def _negated(codes, fmt: Format, keep_nans: bool) -> np.ndarray:
     return np.where(_nans(codes, fmt)[0], codes, negative) if keep_nans else negative
 
 
-def signed(op: str, a, b, formats) -> np.ndarray:
+def signed(op: str, a: np.ndarray, b: np.ndarray, formats: Sequence[AnyFormat]) -> np.ndarray:
     """a with a sign that b decides, by sign bits alone: no flags, NaNs as they stand.
 
     RISC-V's FSGNJ, FSGNJN and FSGNJX (section "Single-Precision Floating-Point Conversion and Move Instructions"): the
@@ -79,7 +87,7 @@ def signed(op: str, a, b, formats) -> np.ndarray:
     return np.where(bit != (op == "sign_negate"), negate(plus, formats[0]), plus)
 
 
-def class_codes(codes, fmt: Format, out_fmt: Format) -> np.ndarray:
+def class_codes(codes: np.ndarray, fmt: Format, out_fmt: Format) -> np.ndarray:
     """Classes: IEEE 754-2019 5.7.2's as 0 (signalingNaN) to 9 (positiveInfinity), or RISC-V's mask.
 
     FCLASS (section "Single-Precision Floating-Point Classify Instruction") sets one bit of ten: 0 -infinity, 1 -normal,
@@ -96,7 +104,9 @@ def class_codes(codes, fmt: Format, out_fmt: Format) -> np.ndarray:
     return np.uint16(1) << (kinds.astype(np.uint16) + np.uint16(8)) % np.uint16(10)
 
 
-def extremum(op: str, rule: str, operands, formats, options: dict) -> tuple[np.ndarray, np.ndarray]:
+def extremum(
+    op: str, rule: str, operands: Sequence[np.ndarray], formats: Sequence[AnyFormat], options: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
     """(codes, flags) of minimum, maximum, minimum_number or maximum_number by another's rule than IEEE 754-2019's.
 
     ``ieee2008``: minNum and maxNum (IEEE 754-2008 5.3.1): a quiet NaN gives way, a signaling one does not; -0 below +0.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from softnum.inspect.permitted.freedom import Freedom, freedom_of
 from softnum.mac.mad import MadUnit
 from softnum.vectors.plans.spec import Block, Column, Spec
 from softnum.vectors.plans.unit_spec import UnitSpec
+
+if TYPE_CHECKING:
+    from softnum.formats.base import AnyFormat
 
 __all__ = ["FreedomSpec"]
 
@@ -33,7 +37,15 @@ class FreedomSpec(Spec):
     stochastic_bits = None
 
     @classmethod
-    def make(cls, op, freedom, *, length=None, shape=None, with_c=False) -> FreedomSpec:
+    def make(
+        cls,
+        op: str,
+        freedom: Any,
+        *,
+        length: int | None = None,
+        shape: tuple[int, int, int] | None = None,
+        with_c: bool = False,
+    ) -> FreedomSpec:
         """Check the parts against each other.
 
         Parameters
@@ -70,7 +82,7 @@ class FreedomSpec(Spec):
         return (*operands, Column("result", fmt.bits, fmt, result.count))
 
     @property
-    def out_fmt(self):
+    def out_fmt(self) -> AnyFormat:
         """The element format of the result."""
         return self.freedom.output
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 from softnum.vectors.plans.plan import Plan
 from softnum.vectors.plans.restricted import restricted_plan
 from softnum.vectors.plans.spec import Block, Spec, VectorSpec
 from softnum.vectors.plans.unit_spec import UNIT_OPERATIONS, UnitSpec
+
+if TYPE_CHECKING:
+    from softnum.formats.annotations import FormatLike
+    from softnum.mac.mad import Unit
+    from softnum.vectors.plans.space import Space
 
 __all__ = ["DEFAULT_COUNT", "EXHAUSTIVE_LIMIT", "Plan", "generate", "plan"]
 
@@ -46,10 +52,28 @@ def plan(spec: Spec, *, count: int | None = None, seed: int = 0) -> Plan:
 
 
 def generate(
-    op, fmt=None, *, out_fmt=None, rounding=None, overflow=None, tininess=None, stochastic_bits=32, nan=None,
-    exact=None, flush_inputs=None, flush_results=None, minmax=None, profile=None, space=None, unit=None, length=None,
-    shape=None, with_c=False, count=None, seed=0,
-) -> Iterator[Block]:  # fmt: skip
+    op: str,
+    fmt: FormatLike | Sequence[FormatLike] | None = None,
+    *,
+    out_fmt: FormatLike | None = None,
+    rounding: str | None = None,
+    overflow: str | None = None,
+    tininess: str | None = None,
+    stochastic_bits: int = 32,
+    nan: str | None = None,
+    exact: bool | None = None,
+    flush_inputs: bool | None = None,
+    flush_results: str | None = None,
+    minmax: str | None = None,
+    profile: str | None = None,
+    space: Space | None = None,
+    unit: Unit | str | None = None,
+    length: int | None = None,
+    shape: tuple[int, int, int] | None = None,
+    with_c: bool = False,
+    count: int | None = None,
+    seed: int = 0,
+) -> Iterator[Block]:
     """Make test vectors: operands, random bits, correctly rounded results and flags.
 
     All combinations of operands (and random bits) are made, in order, if `count` allows it; without a count, if there

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -81,7 +82,7 @@ class MixedSpec(Spec):
     op = "mixed"
 
     @classmethod
-    def make(cls, parts, *, nan_box: bool = False) -> MixedSpec:
+    def make(cls, parts: Iterable[Any], *, nan_box: bool = False) -> MixedSpec:
         """Check the parts against each other.
 
         Raises
@@ -222,7 +223,7 @@ class MixedSpec(Spec):
             here = Block(tuple(operands), drawn, _codes(words, own), block.flags[rows])
             yield i, rows, here, unfilled
 
-    def evaluate(self, operands, random_bits=None) -> Block:
+    def evaluate(self, operands: Sequence[np.ndarray], random_bits: np.ndarray | None = None) -> Block:
         """The vectors of given operands, op, mode and format first."""
         n = len(operands[0])
         columns = self.columns
@@ -308,7 +309,7 @@ def _cut(block: Block, start: int, end: int) -> Block:
     return Block(tuple(x[rows] for x in block.operands), drawn, block.result[rows], block.flags[rows])
 
 
-def mixed_plan(parts, *, count: int | None = None, seed: int = 0, nan_box: bool = False) -> MixedPlan:
+def mixed_plan(parts: Iterable[Any], *, count: int | None = None, seed: int = 0, nan_box: bool = False) -> MixedPlan:
     """Vectors of several specs, shuffled.
 
     Parameters

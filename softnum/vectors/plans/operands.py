@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from softnum.formats.dispatch import of_format
+
+if TYPE_CHECKING:
+    from softnum.formats.base import AnyFormat
 
 __all__ = ["class_codes", "core_codes", "edge_codes"]
 
@@ -42,7 +47,7 @@ def _specials(fmt) -> list[int]:
 
 
 @of_format
-def edge_codes(fmt) -> np.ndarray:
+def edge_codes(fmt: AnyFormat) -> np.ndarray:
     """The edge cases of a format: exponent classes crossed with significand patterns, both signs, and every special.
 
     Exponents: the subnormals, the lowest two binades, those around 1, a precision away from 1, half way to either
@@ -88,7 +93,7 @@ def _fixed_edges(fmt) -> np.ndarray:
 
 
 @of_format
-def core_codes(fmt) -> np.ndarray:
+def core_codes(fmt: AnyFormat) -> np.ndarray:
     """The few edge cases whose triples are still enumerable (`edge_codes` explains; at most about 50 codes).
 
     >>> import softnum as sn
@@ -123,7 +128,7 @@ def _tapered_core(fmt) -> np.ndarray:
     return np.array(sorted({v & (2 * top - 1) for v in near} | {-v & (2 * top - 1) for v in near}), np.uint64)
 
 
-def class_codes(fmt, few: int = 2) -> np.ndarray:
+def class_codes(fmt: AnyFormat, few: int = 2) -> np.ndarray:
     """The first (few = 1), or the first and the last (2), of the edge cases of each class.
 
     >>> import softnum as sn

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from softnum.formats.aliases import INTEGERS, function_of, integer_named, near, operation_alias, refused
@@ -24,6 +27,10 @@ from softnum.vectors.plans.fpu import (
     fused,
     signed,
 )
+
+if TYPE_CHECKING:
+    from softnum.formats.annotations import FormatLike
+    from softnum.formats.base import AnyFormat
 
 __all__ = [
     "BIT", "COMPARISONS", "check_exact", "check_flush", "computed", "expanded", "integer_format", "minmax_of", "nan_of",
@@ -117,7 +124,7 @@ def integer_format(fmt: object) -> FixedFormat | None:
     return None
 
 
-def operand_format(op: str, fmt) -> Format:
+def operand_format(op: str, fmt: Format | str) -> Format:
     """The format of an operand; of convert, integers too (TestFloat's ui32_to_f16); of from_integer, these alone."""
     if op == "from_integer":
         found = integer_format(fmt)
@@ -129,7 +136,7 @@ def operand_format(op: str, fmt) -> Format:
     return format(fmt)
 
 
-def result_format(op: str, formats: tuple[Format, ...], out_fmt) -> Format:
+def result_format(op: str, formats: tuple[Format, ...], out_fmt: FormatLike | None) -> Format:
     """The format of the result, stated or not; ValueError where it must be, or cannot be that."""
     names = ", ".join(str(f) for f in formats)
     if op == "to_integer":
@@ -189,7 +196,9 @@ def nan_of(op: str, profile: str | None, out_fmt: Format | None = None) -> str:
     return ("canonical", "x86", "arm")[number]
 
 
-def check_flush(op: str, formats, out_fmt: Format, flush_inputs: bool, flush_results: str | None) -> None:
+def check_flush(
+    op: str, formats: Sequence[AnyFormat], out_fmt: Format, flush_inputs: bool, flush_results: str | None
+) -> None:
     """ValueError where nothing is flushed, or the rule is unknown."""
     if flush_results not in (None, *FLUSHES):
         raise ValueError(f"flush_results must be {', '.join(FLUSHES[:-1])} or {FLUSHES[-1]}, got {flush_results!r}")
@@ -203,7 +212,7 @@ def check_flush(op: str, formats, out_fmt: Format, flush_inputs: bool, flush_res
         raise ValueError(f"--flush-results is of floats, and {op} gives none with subnormals, but {out_fmt}")
 
 
-def minmax_of(op: str, rule: str | None, formats, out_fmt: Format) -> str:
+def minmax_of(op: str, rule: str | None, formats: Sequence[AnyFormat], out_fmt: Format) -> str:
     """Whose rule minimum and maximum follow; ValueError of other operations, and where a rule says nothing."""
     if rule is None:
         return "ieee2019"
@@ -220,7 +229,7 @@ def minmax_of(op: str, rule: str | None, formats, out_fmt: Format) -> str:
     return rule
 
 
-def expanded(op, given: dict) -> tuple[str, dict]:
+def expanded(op: str, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """An operation by softnum's own name, and the options with what the name of one of TestFloat's functions states.
 
     Raises
@@ -261,7 +270,9 @@ def check_exact(op: str, exact: bool) -> None:
         raise ValueError(f"exact=False (--notexact) is for {' and '.join(_EXACT)}, not for {op}")
 
 
-def computed(op: str, operands, formats, out_fmt: Format, options: dict) -> tuple[np.ndarray, np.ndarray]:
+def computed(
+    op: str, operands: Sequence[np.ndarray], formats: Sequence[AnyFormat], out_fmt: Format, options: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
     """(codes of the results, flags) of an operation that vectors are made of, in this environment.
 
     Raises

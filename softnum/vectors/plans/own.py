@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,13 +11,16 @@ from softnum import reference
 from softnum.formats.checks import is_own
 from softnum.reference.values import Value
 
+if TYPE_CHECKING:
+    from softnum.formats.base import AnyFormat
+
 __all__ = ["decoded", "is_own", "own_name", "remember", "written_as"]
 
 #: format -> how the user wrote it: FILE.py:NAME
-_WRITTEN: dict = {}
+_WRITTEN: dict[str, Any] = {}
 
 
-def own_name(fmt) -> str:
+def own_name(fmt: AnyFormat) -> str:
     """Kind, name and, of up to 16 bits, a checksum of all values: what a header says.
 
     >>> import softnum as sn
@@ -29,19 +33,19 @@ def own_name(fmt) -> str:
     return f"{fmt.kind}:{name}:{zlib.crc32(np.array(fmt.values, '<f8').tobytes()):08x}"
 
 
-def remember(fmt, text: str):
+def remember(fmt: AnyFormat, text: str) -> AnyFormat:
     """Keep how a format was written, for the command in a header; the format."""
     if is_own(fmt):
         _WRITTEN[fmt] = text
     return fmt
 
 
-def written_as(fmt) -> str:
+def written_as(fmt: AnyFormat) -> str:
     """How the user wrote a format, or the name in a header."""
     return _WRITTEN.get(fmt, own_name(fmt))
 
 
-def decoded(code: int, fmt) -> Value:
+def decoded(code: int, fmt: AnyFormat) -> Value:
     """The exact value of a code, of formats of the user's own as well, whose values are those of binary64.
 
     >>> import softnum as sn

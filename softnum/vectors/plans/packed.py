@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from softnum.vectors.plans.generator import DEFAULT_COUNT, Plan, plan
 from softnum.vectors.plans.own import is_own
 from softnum.vectors.plans.spec import FLAG_BITS, Block, Column, Spec, VectorSpec
 from softnum.vectors.plans.strata import raw_words
+
+if TYPE_CHECKING:
+    from softnum.formats.base import AnyFormat
 
 __all__ = ["Lanes", "PackedPlan", "PackedSpec", "packed_plan"]
 
@@ -154,12 +158,12 @@ class PackedSpec(Spec):
         return self.part.op
 
     @property
-    def formats(self) -> tuple:
+    def formats(self) -> tuple[Any, ...]:
         """The operands' formats."""
         return self.part.formats
 
     @property
-    def out_fmt(self):
+    def out_fmt(self) -> AnyFormat:
         """The format of the results."""
         return self.part.out_fmt
 
@@ -205,31 +209,33 @@ class PackedSpec(Spec):
             return np.zeros(len(codes), bool)
         return (codes[:, self.lanes.count :] != self._unused(column.format)).any(1)
 
-    def by_lane(self, operands) -> list[np.ndarray]:
+    def by_lane(self, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The operation's operands of all lanes, each of shape (n, lanes)."""
         count = len(self.formats)
         return [self._spread(x, c) for x, c in zip(operands[:count], self.operand_columns[:count], strict=True)]
 
-    def active(self, operands) -> np.ndarray:
+    def active(self, operands: Sequence[np.ndarray]) -> np.ndarray:
         """Which lanes compute, shape (n, lanes)."""
         lanes = np.arange(self.lanes.count, dtype=np.uint64)
         if self.lanes.mask == "none":
             return np.ones((len(operands[0]), len(lanes)), bool)
         return operands[-1].astype(np.uint64)[:, None] >> lanes & np.uint64(1) != 0
 
-    def idle(self, operands) -> np.ndarray:
+    def idle(self, operands: Sequence[np.ndarray]) -> np.ndarray:
         """What lanes hold that do not compute, shape (n, lanes)."""
         if self.lanes.mask == "keep":
             return self._spread(operands[-2], self.operand_columns[-2])
         return np.zeros((len(operands[0]), self.lanes.count), self.out_fmt.storage_dtype)
 
-    def masked(self, operands, result, flags) -> tuple[np.ndarray, np.ndarray | None]:
+    def masked(
+        self, operands: Sequence[np.ndarray], result: np.ndarray, flags: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """Results and flags of all lanes, as those that do not compute leave them."""
         active = self.active(operands)
         flags = None if flags is None else np.where(active, flags, flags.dtype.type(0))
         return np.where(active, result, self.idle(operands).astype(result.dtype)), flags
 
-    def lane_results(self, operands) -> tuple[np.ndarray, np.ndarray | None]:
+    def lane_results(self, operands: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
         """(codes, flags) of shape (n, lanes) of operands of that shape."""
         shape = operands[0].shape
         block = self.part.evaluate(tuple(np.ascontiguousarray(x).ravel() for x in operands))
@@ -241,7 +247,7 @@ class PackedSpec(Spec):
             return np.bitwise_or.reduce(flags, 1)
         return flags if self.lanes.count > 1 else flags[:, 0]
 
-    def evaluate(self, operands, random_bits=None) -> Block:
+    def evaluate(self, operands: Sequence[np.ndarray], random_bits: np.ndarray | None = None) -> Block:
         """The vectors of given operands, shape (n, lanes of a word)."""
         result, flags = self.masked(operands, *self.lane_results(self.by_lane(operands)))
         column = next(c for c in self.columns if c.name == "result")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from softnum.formats.aliases import near
 from softnum.vectors.plans.fpu import CLASS_MASK, CLASS_NUMBER, EXTREMA
@@ -50,7 +50,7 @@ def profile_named(name: str | None) -> Profile | None:
     raise ValueError(f"unknown profile {name!r}{hint} (known: {', '.join(PROFILES)})")
 
 
-def with_profile(op: str, given: dict) -> dict:
+def with_profile(op: str, given: dict[str, Any]) -> dict[str, Any]:
     """Options with the profile's rules where they are not stated, and without the profile.
 
     >>> from softnum.vectors.plans.profiles import with_profile

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class RestrictedPlan(Plan):
     matches: np.ndarray | None = None
 
     @property
-    def _sets(self) -> list:
+    def _sets(self) -> list[Any]:
         space = self.spec.space.of_operands
         return [admitted_codes(f, space) for f in self.spec.formats]
 

@@ -6,12 +6,16 @@ Codes and words are arrays of uint64. A `Rule` of `_draw` changes them in place,
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from softnum.formats.dispatch import of_format
 from softnum.vectors.plans._draw import Rule
 from softnum.vectors.plans.operands import edge_codes
+
+if TYPE_CHECKING:
+    from softnum.formats.base import AnyFormat
 
 __all__ = [
     "as_codes", "beside_rule", "edge_rule", "exponent_rule", "large_codes", "limit_rule", "made_of", "mask_of",
@@ -93,7 +97,7 @@ def _hole(fmt) -> int:
     return mask_of(fmt.bits) & ~(mask_of(fmt.exponent_bits) << fmt.mantissa_bits)
 
 
-def _field(fmt) -> dict:
+def _field(fmt) -> dict[str, Any]:
     return dict(shift=fmt.mantissa_bits, top=mask_of(fmt.exponent_bits), kept=_hole(fmt))
 
 
@@ -152,25 +156,25 @@ def made_of(rule: Rule, words: np.ndarray) -> np.ndarray:
     return out
 
 
-def negated_codes(code, fmt) -> np.ndarray:
+def negated_codes(code: np.ndarray, fmt: AnyFormat) -> np.ndarray:
     flip, less = map(_U, _negation(fmt))
     return ((code ^ flip) - less) & _U(mask_of(fmt.bits))
 
 
-def as_codes(codes, fmt) -> np.ndarray:
+def as_codes(codes: np.ndarray, fmt: AnyFormat) -> np.ndarray:
     return codes.astype(fmt.storage_dtype)
 
 
-def picked(rule: Rule, words) -> np.ndarray:
+def picked(rule: Rule, words: np.ndarray) -> np.ndarray:
     return made_of(rule, words).view(np.int64)
 
 
-def move_to(codes, exponent, fmt) -> None:
+def move_to(codes: np.ndarray, exponent: np.ndarray, fmt: AnyFormat) -> None:
     place_rule(fmt).apply(exponent.view(np.uint64), codes)
 
 
 @of_format
-def large_codes(fmt, code, word) -> np.ndarray:
+def large_codes(fmt: AnyFormat, code: np.ndarray, word: np.ndarray) -> np.ndarray:
     """Values whose products are about the largest; fixed point: that are."""
     move_to(code, picked(number_rule((fmt.emax + 1) // 2 - 2, 4), word), fmt)
     return code
@@ -190,7 +194,7 @@ def _large_tapered(fmt, code, word) -> np.ndarray:
 
 
 @of_format
-def signed_alike(fmt, code, word) -> np.ndarray:
+def signed_alike(fmt: AnyFormat, code: np.ndarray, word: np.ndarray) -> np.ndarray:
     """Of a row's sign."""
     if not fmt.signed:
         return code

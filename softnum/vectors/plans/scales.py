@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from softnum.vectors.plans.rules import (
@@ -21,7 +23,7 @@ _U = np.uint64
 _ARRAYS_REACH = 3
 
 
-def drawn_scales(kind: str, codes, words, spec: UnitSpec) -> list[np.ndarray]:
+def drawn_scales(kind: str, codes: np.ndarray, words: Any, spec: UnitSpec) -> list[np.ndarray]:
     """The scales of vectors of a kind.
 
     Scales lie about 1, so far apart that blocks meet in some of the result's digits; products that cancel have equal

@@ -11,6 +11,8 @@ verification" (HLDVT 2003).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from softnum.formats.dispatch import of_format
@@ -197,7 +199,7 @@ class _Solver:
             a, b = np.where(swapped, b, a), np.where(swapped, a, b)
         return [a, b]
 
-    def factors(self, formats, exponent, end, ends=None) -> tuple:
+    def factors(self, formats, exponent, end, ends=None) -> tuple[Any, ...]:
         """(a, b) whose product has about this exponent and, where it ends at all, its lowest 1 at `end`."""
         fa, fb = formats
         (low, high), (first, last) = self.reach(fa), self.reach(fb)

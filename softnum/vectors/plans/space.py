@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from softnum.formats.base import AnyFormat
 
 __all__ = ["CONDITIONS", "CodeSet", "Space", "admitted_codes"]
 
@@ -81,7 +85,15 @@ class Space:
     only: tuple[str, ...] = ()
 
     @classmethod
-    def make(cls, *, no_nan=False, no_inf=False, no_subnormal=False, exponents=None, only=None) -> Space:
+    def make(
+        cls,
+        *,
+        no_nan: bool = False,
+        no_inf: bool = False,
+        no_subnormal: bool = False,
+        exponents: str | tuple[int, int] | None = None,
+        only: str | Iterable[str] | None = None,
+    ) -> Space:
         """A space of parts as text has them: exponents "-4:4", only "ties,cancellation:5".
 
         Raises ValueError for a range that is none, or an unknown condition.
@@ -143,7 +155,7 @@ class Space:
         """Without the conditions on results."""
         return Space(self.no_nan, self.no_inf, self.no_subnormal, self.exponents)
 
-    def check(self, formats, whose: str) -> None:
+    def check(self, formats: Sequence[AnyFormat], whose: str) -> None:
         """ValueError if operands of these formats have no such codes, or the space does not apply to a format."""
         for fmt in formats:
             if fmt.leads:
@@ -154,7 +166,7 @@ class Space:
             if known is not None and not known.count:
                 raise ValueError(f"{whose}: the space is empty: no code of {fmt} is admitted by{self.options()}")
 
-    def admits(self, formats, operands) -> np.ndarray:
+    def admits(self, formats: Sequence[AnyFormat], operands: Sequence[np.ndarray]) -> np.ndarray:
         """Which vectors have operands of it alone; operands of shape (n,), or (n, elements). A format None: any."""
         out = np.ones(len(operands[0]), bool)
         if not self.of_operands:
@@ -165,7 +177,7 @@ class Space:
                 out &= known.has(codes).reshape(len(codes), -1).all(1)
         return out
 
-    def moved(self, formats, operands) -> tuple[np.ndarray, ...]:
+    def moved(self, formats: Sequence[AnyFormat], operands: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
         """Operands whose codes lie inside, those that did not replaced: the code's number modulo how many there are."""
         out = []
         for fmt, codes in zip(formats, operands, strict=True):

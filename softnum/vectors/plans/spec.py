@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from softnum.vectors.plans.operations import (
 from softnum.vectors.plans.own import is_own, own_name, written_as
 from softnum.vectors.plans.profiles import with_profile
 from softnum.vectors.plans.space import Space
+
+if TYPE_CHECKING:
+    from softnum.formats.annotations import FormatLike
 
 __all__ = ["Block", "Column", "Spec", "VectorSpec", "format_name"]
 
@@ -116,7 +120,7 @@ class Spec:
         """Whether there is a column of flags."""
         return self.columns[-1].name == "flags"
 
-    def block_of(self, values) -> Block:
+    def block_of(self, values: Any) -> Block:
         """The block of a list of arrays, one for each column."""
         named = {c.name: v for c, v in zip(self.columns, values, strict=True)}
         operands = tuple(named[c.name] for c in self.operand_columns)
@@ -190,9 +194,23 @@ class VectorSpec(Spec):
 
     @classmethod
     def make(
-        cls, op, fmt=None, *, out_fmt=None, rounding=None, overflow=None, tininess=None, stochastic_bits=32,
-        nan=None, exact=None, flush_inputs=None, flush_results=None, minmax=None, profile=None, space=None,
-    ) -> VectorSpec:  # fmt: skip
+        cls,
+        op: str,
+        fmt: FormatLike | Sequence[FormatLike] | None = None,
+        *,
+        out_fmt: FormatLike | None = None,
+        rounding: str | None = None,
+        overflow: str | None = None,
+        tininess: str | None = None,
+        stochastic_bits: int = 32,
+        nan: str | None = None,
+        exact: bool | None = None,
+        flush_inputs: bool | None = None,
+        flush_results: str | None = None,
+        minmax: str | None = None,
+        profile: str | None = None,
+        space: Space | None = None,
+    ) -> VectorSpec:
         """Check the parts against each other and fill in what follows from them.
 
         Parameters
@@ -289,7 +307,7 @@ class VectorSpec(Spec):
         flags = [Column("flags", FLAG_BITS)] if self.flags else []
         return (*operands, *drawn, Column("result", self.out_fmt.bits, self.out_fmt), *flags)
 
-    def evaluate(self, operands, random_bits=None) -> Block:
+    def evaluate(self, operands: Sequence[np.ndarray], random_bits: np.ndarray | None = None) -> Block:
         """The vectors of given operands.
 
         Parameters

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +20,9 @@ from softnum.mac.products.engines import definition_of
 from softnum.runtime import _core
 from softnum.vectors.plans.space import Space
 from softnum.vectors.plans.spec import Block, Column, Spec
+
+if TYPE_CHECKING:
+    from softnum.formats.base import AnyFormat
 
 __all__ = ["UNIT_OPERATIONS", "UnitSpec", "by_steps"]
 
@@ -54,7 +59,16 @@ class UnitSpec(Spec):
     space: Space = _EVERYTHING
 
     @classmethod
-    def make(cls, op, unit, *, length=None, shape=None, with_c=False, space=None) -> UnitSpec:
+    def make(
+        cls,
+        op: str,
+        unit: Unit | str,
+        *,
+        length: int | None = None,
+        shape: tuple[int, int, int] | None = None,
+        with_c: bool = False,
+        space: Space | None = None,
+    ) -> UnitSpec:
         """Check the parts against each other.
 
         Parameters
@@ -149,7 +163,7 @@ class UnitSpec(Spec):
 
     # -- what a file needs to know -------------------------------------------------------------------------------------
     @property
-    def formats(self) -> tuple:
+    def formats(self) -> tuple[Any, ...]:
         """The element formats of a, b and C, where there is one."""
         operands = tuple(f.element if self.of_blocks else f for f in self.unit.operand)
         return (*operands, self.unit.c_format) if self.with_c else operands
@@ -177,7 +191,7 @@ class UnitSpec(Spec):
         return tuple(columns)
 
     @property
-    def out_fmt(self):
+    def out_fmt(self) -> AnyFormat:
         """The element format of the result."""
         return self.unit.result
 
@@ -226,7 +240,7 @@ class UnitSpec(Spec):
         return f"--op {self.op} --unit {unit} {size}{' --with-c' if self.with_c else ''}{self.space.options()}"
 
     # -- results -------------------------------------------------------------------------------------------------------
-    def evaluate(self, operands, random_bits=None) -> Block:
+    def evaluate(self, operands: Sequence[np.ndarray], random_bits: np.ndarray | None = None) -> Block:
         """The vectors of given operands: `Block`, without flags.
 
         Parameters
@@ -264,7 +278,7 @@ class UnitSpec(Spec):
                 raise_no_code(fmt, f"vectors of {self.op} (--no-nan and --no-inf leave NaN and infinite operands out)")
         return out.astype(self.out_fmt.storage_dtype)
 
-    def _parted(self, operands) -> tuple:
+    def _parted(self, operands) -> tuple[Any, ...]:
         """(a, b, the scales of blocks and arrays, C or None)."""
         a, b, *rest = operands
         count = len(self.scale_columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def _drawn(fmt) -> _Drawn:
     return _Drawn(fmt)
 
 
-def wide_block(spec, words: np.ndarray, kinds: list[str]) -> tuple[np.ndarray, ...]:
+def wide_block(spec: Any, words: np.ndarray, kinds: list[str]) -> tuple[np.ndarray, ...]:
     """The operands of vectors of these strata.
 
     Parameters
