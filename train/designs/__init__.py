@@ -96,9 +96,9 @@ from softnum.train.designs.design import (
     LayerDesign,
     NamedOperator,
     RoleRounding,
-    contains,
     nearest,
 )
+from softnum.train.designs.resolving import contains
 
 __all__ = [
     "BLOCK_ROLES", "COMPENSATION", "NO_MASTER", "OPERAND_ROLES", "OPTIMISER_ROLES", "PASSES", "PASS_ROLES", "ROLES",
